@@ -84,6 +84,8 @@ interface Checked extends Known {
   /** Whether some upstream has no target left. */
   hasUpstreamDown: () => boolean
   directoryInsecure: boolean
+  /** Session tokens go to an http:// address, although PUBLIC_URL is https://. */
+  addressesInsecure: boolean
 }
 
 /** However often this is called, the database is checked at most once a second. */
@@ -109,7 +111,8 @@ export const createChecks = (known: Checked): HealthParts['checks'] => {
       audit: known.audit().state,
       ...(provider === undefined ? {} : { provider }),
       ...(certificate === undefined ? {} : { tls: word(isWell(certificate)) }),
-      ...directoryOf(known)
+      ...directoryOf(known),
+      ...(known.addressesInsecure ? { addresses: 'insecure' } : {})
     }
   }
 }

@@ -16,12 +16,15 @@ import { createTraffic, STEP_MS } from './traffic.ts'
 export type Observation = Awaited<ReturnType<typeof startObservation>>
 
 /** Settings that weaken a protection, and whether they do. */
-const insecureSettings = ({ ldap, cloudidp, publicUrl }: Settings): Record<string, boolean> => ({
+const insecureSettings = ({ ldap, cloudidp, publicUrl, plainAddresses }: Settings): Record<string, boolean> => ({
   LDAP_INSECURE: ldap.active && ldap.insecure,
   CLOUDIDP_INSECURE: cloudidp.active && cloudidp.insecure,
   CLOUDIDP_ALLOWED_TENANTS: cloudidp.active && (cloudidp.allowedTenants?.includes('*') ?? false),
-  PUBLIC_URL: publicUrl.startsWith('http:') && !isLoopbackHost(new URL(publicUrl).hostname)
+  PUBLIC_URL: publicUrl.startsWith('http:') && !isLoopbackHost(new URL(publicUrl).hostname),
+  ...Object.fromEntries(PLAIN_ADDRESSES.map(name => [name, plainAddresses.includes(name)]))
 })
+
+const PLAIN_ADDRESSES = ['FRONTEND_URL', 'CORS_ORIGINS', 'CLOUDIDP_SUCCESS_REDIRECT_URL'] as const
 
 const openOps = async (
   { port, host }: Settings['ops'],

@@ -2,12 +2,13 @@
 
 import { isLoopbackHost, parseNetwork } from '../values/addresses.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'
-import { readCloudIdp } from './cloud.ts'
+import { type CloudIdpSettings, readCloudIdp } from './cloud.ts'
 import { readLdap } from './directory.ts'
 import { listenerWarnings, readListeners } from './listeners.ts'
-import { baseUrl, type Environment, judgeUrl, type Reader } from './reader.ts'
+import { baseUrl, type Environment, isPlainBeyondLoopback, judgeUrl, type Reader } from './reader.ts'
 import { parseRedisUrl } from './redis-url.ts'
 import { readSecrets } from './secrets.ts'
+import type { VariableName } from './table.ts'
 import { isTracing, readSampler, tracingWarnings } from './tracing.ts'
 
 /** All settings. Mistakes are recorded with the reader, anything less in `warnings`. */
@@ -36,6 +37,8 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
     ...readLimits(reader),
     ldap,
     cloudidp,
+    /** Settings with an http:// address to which session tokens go, beside an https:// PUBLIC_URL. */
+    plainAddresses: readPlainAddresses(reader, origins, cloudidp, warnings),
     logLevel: reader.matching('LOG_LEVEL', LOG_LEVEL, `must be one of ${LOG_LEVELS.join(', ')}`) ?? '',
     /** Time after SIGTERM in which readiness already fails. */
     drainDelayMs: reader.duration('DRAIN_DELAY', { min: 0, max: MAX_TIMER_MS }),
@@ -117,6 +120,26 @@ const readOrigins = (reader: Reader, listener: ReturnType<typeof readListeners>,
     frontendUrl,
     frontendUrlGiven: given !== undefined
   }
+}
+
+const readPlainAddresses = (
+  reader: Reader,
+  { publicUrl, frontendUrl, corsOrigins }: ReturnType<typeof readOrigins>,
+  { active, successRedirectUrl }: CloudIdpSettings,
+  warnings: string[]
+): VariableName[] => {
+  if (!publicUrl.startsWith('https:')) return []
+  const hasSuccess = active && reader.given('CLOUDIDP_SUCCESS_REDIRECT_URL')
+  const addresses: [VariableName, readonly string[]][] = [
+    ['FRONTEND_URL', [frontendUrl]],
+    ['CORS_ORIGINS', corsOrigins],
+    ['CLOUDIDP_SUCCESS_REDIRECT_URL', hasSuccess ? [successRedirectUrl] : []]
+  ]
+  const isPlain = (address: string) => URL.canParse(address) && isPlainBeyondLoopback(new URL(address))
+  const names = addresses.filter(([, texts]) => texts.some(isPlain)).map(([name]) => name)
+  for (const name of names)
+    warnings.push(`${name} is http:// although PUBLIC_URL is https://: session tokens are sent there in clear text`)
+  return names
 }
 
 const readProviders = (reader: Reader) => {

@@ -47,7 +47,8 @@ export const createReader = (environment: Environment): Reader => {
   const raw = (name: VariableName) => fromFiles.get(name) ?? clean(environment[name], ROWS[name].secret === true)
   const placeholders = new Set<string>()
   for (const { name } of VARIABLES) {
-    if (!isPlaceholder(raw(name) ?? '')) continue
+    // Whatever a file contains is meant.
+    if (fromFiles.has(name) || !isPlaceholder(name, raw(name) ?? '')) continue
     placeholders.add(name)
     mistake(name, 'contains a placeholder that was not filled in')
   }
@@ -176,10 +177,14 @@ const entriesOf = (value: string | undefined, complain: () => void): string[] =>
 }
 
 // `${NAME}` and `$(NAME)` that no shell, Compose or Kubernetes expanded, a bare `$NAME`, or `<NAME>` from a manual.
-const isPlaceholder = (value: string): boolean =>
-  /\$\{[A-Za-z_][^}]*\}/.test(value) || value.split(',').some(entry => NAME_ALONE.test(entry.trim()))
+const isPlaceholder = (name: VariableName, value: string): boolean => {
+  // A password or key may contain anything; in an address, `{` is percent-encoded.
+  const isOpaque = ROWS[name].secret === true && !name.endsWith('_URL')
+  const entries = isOpaque && name !== 'JWT_PREVIOUS_SECRETS' ? [value] : value.split(',').map(entry => entry.trim())
+  return entries.some(entry => PLACEHOLDER.test(entry)) || (!isOpaque && /\$\{[A-Za-z_][^}]*\}/.test(value))
+}
 
-const NAME_ALONE = /^\$(?:\([A-Za-z_]\w*\)|[A-Z_][A-Z0-9_]*)$|^<[^<>]+>$/
+const PLACEHOLDER = /^(?:\$\{[A-Za-z_]\w*\}|\$\([A-Za-z_]\w*\)|\$[A-Z_][A-Z0-9_]*|<[^<>]+>)$/
 
 /** A URL from a setting, or undefined after recording the mistake. Never with userinfo or a fragment. */
 export const judgeUrl = (

@@ -1,7 +1,16 @@
-// Refuses token secrets that are short, a sample from a manual, or repetitive.
+// Refuses token secrets that are short, repetitive or a sample from a manual.
+import { deflateRawSync } from 'node:zlib'
 import type { Reader } from './reader.ts'
 
 const MIN_BYTES = 32
+/** What 16 random bytes take as hexadecimal digits and more, when compressed; a short text that is repeated takes less. */
+const MIN_COMPRESSED = 24
+const LEAST_COMPRESSED = 16
+/** Words that describe a secret; long ones, because random text contains shorter ones from time to time. */
+const DESCRIPTION = /secret|passw(?:or|d)|change|example|default|portaria/i
+/** From jwt.io and from the starter kit of Supabase. */
+const SAMPLES =
+  /^(?:a-string-secret-at-least-256-bits-long|your-super-secret-jwt-token-with-at-least-32-characters-long)$/
 
 /** JWT_SECRET and JWT_PREVIOUS_SECRETS (RFC 7518 §3.2: at least as long as the hash). */
 export const readSecrets = (
@@ -27,55 +36,9 @@ export const readSecrets = (
 const weaknessOf = (secret: string): string | undefined => {
   if (Buffer.byteLength(secret) < MIN_BYTES)
     return `must be at least ${MIN_BYTES} bytes, e.g. from \`openssl rand -hex 32\``
-  return isSample(secret) ? 'must not be a sample value, since anyone could sign tokens with it' : undefined
+  const isGuessable = SAMPLES.test(secret) || deflateRawSync(secret).length < LEAST_COMPRESSED
+  return isGuessable ? 'must not be a sample value or a repetition, since anyone could sign tokens with it' : undefined
 }
 
-const MIN_DISTINCT = 10
-const LONGEST_UNIT = 16
-
-/** Few different characters, words that describe a secret, a short repeated text, or mostly sequences such as 0123 and 1q2w3e. */
-const looksMade = (secret: string): boolean => {
-  const text = secret.toLowerCase()
-  if (new Set(secret).size < MIN_DISTINCT || DESCRIPTION.test(text)) return true
-  return isRepetition(secret) || isMostlyRuns(text, 1) || isMostlyRuns(text, 2)
-}
-
-/** Words of six letters and more, because random text contains shorter ones from time to time. */
-const DESCRIPTION = /secret|passw(?:or|d)|change|example|default|letmein|portaria/
-
-const isRepetition = (text: string): boolean => {
-  for (let unit = 1; unit <= LONGEST_UNIT && 2 * unit <= text.length; unit++)
-    if (text.startsWith(text.slice(unit))) return true
-  return false
-}
-
-const KEYBOARD = ['qwertyuiop', 'asdfghjkl', 'zxcvbnm', '1234567890'].flatMap(row => [row, [...row].reverse().join('')])
-
-/** @param stride 2: two sequences, whose characters alternate */
-const isMostlyRuns = (text: string, stride: number): boolean => {
-  let steps = 0
-  for (let i = stride; i < text.length; i++) {
-    const pair = `${text[i - stride]}${text[i]}`
-    const isStep = Math.abs(text.charCodeAt(i) - text.charCodeAt(i - stride)) <= 1
-    if (isStep || KEYBOARD.some(row => row.includes(pair))) steps++
-  }
-  return steps * 2 > text.length
-}
-
-/** Samples from manuals and starter kits, compared ignoring case and punctuation. */
-const SAMPLES: ReadonlySet<string> = new Set(
-  `astringsecretatleast256bitslong yoursupersecretjwttokenwithatleast32characterslong supersecretjwttokenwithatleast32characterslong
-  your256bitsecretyour256bitsecret thisisaverylongsecretkeyforjwtauthentication thisisasecretkeythatshouldbechanged
-  mysupersecretkeythatisatleast32characterslong averylongrandomanduniquesecretkey thisisnotasecretthisisnotasecret
-  9a4f2c8d3b7a1e6f45c8a0b3f267d8b1d4e6f3c8a9d2b5f8e3a9c8b5f6v8a3d9 404e635266556a586e3272357538782f413f4428472b4b6250645367566b5970`.split(
-    /\s+/
-  )
-)
-const SAMPLE_STARTS =
-  /^(?:please)?(?:change|replace)(?:me|this|with|it)|^your(?:super|very|jwt|long|own)*(?:secret|key)/
-const REPEATED = /^(?:secret|password|changeme|example|default|jwtsecret)+$/
-
-const isSample = (secret: string): boolean => {
-  const plain = secret.toLowerCase().replace(/[^a-z0-9]/g, '')
-  return SAMPLES.has(plain) || SAMPLE_STARTS.test(plain) || REPEATED.test(plain)
-}
+const looksMade = (secret: string): boolean =>
+  DESCRIPTION.test(secret) || deflateRawSync(secret).length < MIN_COMPRESSED

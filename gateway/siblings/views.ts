@@ -56,8 +56,9 @@ export const createViews = (parts: ViewParts) => {
     proxyViolations: () => parts.violations.count
   }
   observation.attach(known)
-  const { insecure } = parts.settings.ldap
-  const checks = createChecks({ ...known, hasUpstreamDown: upstreams.hasDown, directoryInsecure: insecure })
+  const { ldap, plainAddresses } = parts.settings
+  const insecure = { directoryInsecure: ldap.insecure, addressesInsecure: plainAddresses.length > 0 }
+  const checks = createChecks({ ...known, hasUpstreamDown: upstreams.hasDown, ...insecure })
   const status = () => statusOf({ ...known, checks, startedAt, insecure: observation.insecure })
   siblings.answer('metrics', observation.metrics)
   siblings.answer('routes.prepare', routes.prepare)

@@ -1,12 +1,18 @@
 // What `portaria check` says of the settings is what a start says of them.
+import { join } from 'node:path'
 import t from 'tap'
 import { readSettings, SettingsError } from '../../gateway/settings/read-settings.ts'
 import { portariaHere } from '../support/cli-here.ts'
+import { startGateway } from '../support/gateway.ts'
+import { only } from '../support/only.ts'
 import { routeFolder } from '../support/route-files.ts'
 
 const ENV = { JWT_SECRET: '3f9d2c61b8a47e05d1c7f6a2938b4e5c70a1d2f3' }
 const LDAP = { LDAP_ENABLED: 'true', LDAP_URL: 'ldaps://dc1.corp.example', LDAP_DOMAIN: 'corp.example' }
 const SEARCH = { ...LDAP, LDAP_SEARCH_BASE: 'dc=corp,dc=example', LDAP_SEARCH_FILTER: '(uid={{username}})' }
+
+/** As an unfilled placeholder; written so that it is none here. */
+const braced = (name: string) => ['$', '{', name, '}'].join('')
 
 const folder = await routeFolder(t, { 'a.yaml': 'routes: []\n' })
 
@@ -61,4 +67,91 @@ t.test('the base of a search is a distinguished name', async t => {
     t.same((await judged({ ...SEARCH, LDAP_SEARCH_BASE: base })).mistakes, ['LDAP_SEARCH_BASE'], base)
     t.same((await judged({ ...SEARCH, LDAP_GROUP_BASE: base })).mistakes, ['LDAP_GROUP_BASE'], base)
   }
+})
+
+// RV-93
+t.test(
+  'addresses without https beside an https PUBLIC_URL are named at check, at the start and in /health',
+  async t => {
+    const cloud = {
+      CLOUDIDP_ENABLED: 'true',
+      CLOUDIDP_CLIENT_ID: 'x',
+      CLOUDIDP_CLIENT_SECRET: 'y',
+      CLOUDIDP_ALLOWED_TENANTS: '7f0c'
+    }
+    const plain = {
+      FRONTEND_URL: 'http://app.corp.example/x',
+      CORS_ORIGINS: 'https://a.corp.example,http://b.corp.example',
+      CLOUDIDP_SUCCESS_REDIRECT_URL: 'http://c.corp.example/login'
+    }
+    const named = async (more: Record<string, string>) => {
+      const { mistakes, warnings } = await judged({ ...cloud, PUBLIC_URL: 'https://g.corp.example', ...more })
+      t.same(mistakes, [])
+      return warnings.flatMap(warning => /^(\w+) is http:\/\/ although/.exec(warning)?.[1] ?? [])
+    }
+    const entries = Object.entries(plain)
+    const subsets = Array.from({ length: 2 ** entries.length }, (_, set) =>
+      entries.filter((_, n) => (set >> n) % 2 === 1)
+    )
+    for (const subset of subsets) {
+      const names = subset.map(([name]) => name)
+      const more = Object.fromEntries(subset)
+      t.same(await named(more), names)
+      t.same(await named({ ...more, PUBLIC_URL: 'http://localhost:3000' }), [], 'nothing else is encrypted either')
+      const local = Object.fromEntries(names.map(name => [name, 'http://127.0.0.1:4200']))
+      t.same(await named(local), [], 'loopback is exempt')
+      const encrypted = Object.fromEntries(subset.map(([name, value]) => [name, value.replaceAll('http:', 'https:')]))
+      t.same(await named(encrypted), [])
+    }
+    t.same(
+      await named({ ...plain, AUTH_PROVIDERS: 'ldap' }),
+      ['FRONTEND_URL', 'CORS_ORIGINS'],
+      'no cloud login goes there'
+    )
+
+    const world = await startGateway(t, {
+      env: { PUBLIC_URL: 'https://g.corp.example', FRONTEND_URL: plain.FRONTEND_URL }
+    })
+    const { checks } = (await (await world.fetch('/health')).json()) as { checks: Record<string, string> }
+    t.equal(checks.addresses, 'insecure')
+    const status = await (
+      await world.fetch('/auth/admin/status', { token: await world.tokenFor({ profiles: ['Admin'] }) })
+    ).json()
+    t.match(status, { insecure: only('FRONTEND_URL') })
+  }
+)
+
+// RV-94
+t.test('a password may contain what looks like a placeholder, and only a whole one is refused', async t => {
+  const service = { ...SEARCH, LDAP_BIND_DN: 'cn=svc,dc=corp' }
+  for (const password of [
+    `a${braced('x')}`,
+    `${braced('x')}y`,
+    `p${braced('PASS')}w`,
+    '$(X)$',
+    '$pass',
+    'a<b>',
+    '<a>b',
+    'x,$B',
+    '${',
+    braced(''),
+    braced('1')
+  ]) {
+    t.same((await judged({ ...service, LDAP_BIND_PASSWORD: password })).mistakes, [], password)
+    t.equal(readSettings({ ...ENV, ...service, LDAP_BIND_PASSWORD: password }, []).ldap.bindPassword, password)
+  }
+  const whole = [braced('x'), braced('LDAP_BIND_PASSWORD'), '$(PASSWORD)', '$PASSWORD', '<password>']
+  for (const password of whole) {
+    const { mistakes } = await judged({ ...service, LDAP_BIND_PASSWORD: password })
+    t.same(mistakes, ['LDAP_BIND_PASSWORD', 'LDAP_BIND_PASSWORD'], password)
+    const file = join(t.testdir({ password: `${password}\n` }), 'password')
+    t.same((await judged({ ...service, LDAP_BIND_PASSWORD_FILE: file })).mistakes, [], 'a file is taken as it is')
+    t.equal(readSettings({ ...ENV, ...service, LDAP_BIND_PASSWORD_FILE: file }, []).ldap.bindPassword, password)
+  }
+  t.same(
+    (await judged({ PUBLIC_URL: `https://${braced('HOST')}` })).mistakes,
+    ['PUBLIC_URL'],
+    'an address has no such characters'
+  )
+  t.same((await judged({ DATABASE_URL: `postgres://u:${braced('PASS')}@db/x` })).mistakes, ['DATABASE_URL'])
 })

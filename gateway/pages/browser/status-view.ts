@@ -71,6 +71,7 @@ const CHECKS: Readonly<Record<string, StateKey>> = {
   upstreams: 'upstreams',
   revocations: 'revocationFeed',
   directory: 'directory',
+  addresses: 'plainAddresses',
   provider: 'provider',
   tls: 'tls',
   audit: 'chain'

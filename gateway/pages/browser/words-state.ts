@@ -45,6 +45,7 @@ export const text = createText({
   checkedAt: ['Verificada em', 'Checked at'],
   firstBroken: ['Primeiro registro violado', 'First broken entry'],
   openStreams: ['Conexões abertas', 'Open connections'],
+  plainAddresses: ['Endereços do frontend', 'Addresses of the frontend'],
   insecureSettings: ['Configurações inseguras em uso', 'Insecure settings in use'],
   revocations: ['Revogações conhecidas', 'Known revocations'],
   away: ['fora do ar', 'unavailable'],
