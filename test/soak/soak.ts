@@ -20,6 +20,8 @@ const MINUTE_MS = 60_000
 const WARM_UP_MS = 60_000
 const TROUBLE_MS = 3000
 const BETWEEN_MS = 9000
+/** Connections are made again, and stores are found again, within this time after a trouble. */
+const RECOVERY_MS = 5000
 /** Sockets that were closed and connections that idle are gone by then. */
 const REST_MS = 12_000
 
@@ -29,22 +31,24 @@ interface Counts {
   readonly wrong: Map<string, number>
 }
 
-const state = { isOver: false, trouble: '' }
+const state = { isOver: false, trouble: '', troubledUntil: 0 }
 
 /** One client: the exchange, a pause, and again. */
 const repeat = async (exchange: Exchange, place: Place, pauseMs: number, counts: Counts, isOver: () => boolean) => {
   while (!isOver()) {
     const startedAt = performance.now()
     const { trouble } = state
-    const outcome = await exchange.run(place)
+    const result = await exchange.run(place)
+    const { outcome, detail } = typeof result === 'object' ? result : { outcome: result, detail: '' }
     counts.exchanges++
     if (`${outcome}`.startsWith('unanswered')) counts.unanswered++
-    if (!exchange.right.includes(outcome)) {
+    const isExcused = startedAt < state.troubledUntil && exchange.excused.includes(outcome)
+    if (!exchange.right.includes(outcome) && !isExcused) {
       const troubles = [...new Set([trouble, state.trouble])].filter(name => name !== '')
       const key = `${exchange.name}: ${outcome}${troubles.length === 0 ? '' : ` while ${troubles.join(', then ')}`}`
       counts.wrong.set(key, (counts.wrong.get(key) ?? 0) + 1)
       const tookMs = Math.round(performance.now() - startedAt)
-      console.log(styleText('red', `${new Date().toISOString()} ${place.name}, after ${tookMs} ms: ${key}`))
+      console.log(styleText('red', `${new Date().toISOString()} ${place.name}, after ${tookMs} ms: ${key} ${detail}`))
     }
     await delay(exchange.pauseMs ?? pauseMs)
   }
@@ -56,10 +60,12 @@ const cause = async (troubles: readonly Trouble[]) => {
     await delay(BETWEEN_MS)
     if (trouble === undefined || state.isOver) return
     state.trouble = trouble.name
+    state.troubledUntil = Number.POSITIVE_INFINITY
     await trouble.strike()
     await delay(TROUBLE_MS)
     await trouble.heal()
     state.trouble = ''
+    state.troubledUntil = performance.now() + RECOVERY_MS
   }
 }
 

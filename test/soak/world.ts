@@ -1,4 +1,4 @@
-// Two gateways of the soak before one Postgres, one Redis and one backend: one speaks TLS; what breaks them in turn.
+// Two gateways of the soak before one Postgres, one Redis and three backends: one speaks TLS; what breaks them in turn.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +7,8 @@ import { baseEnv, type GatewayProcess, isAlive, routeFile, spawnGateway } from '
 import { startOwnPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
-import { startSoakBackend } from './backend.ts'
+import { type SoakBackend, startSoakBackend } from './backend.ts'
+import type { BODY_BACKENDS } from './bodies.ts'
 import type { Left } from './probe.ts'
 import type { Place } from './traffic.ts'
 import type { Sample } from './verdict.ts'
@@ -32,12 +33,26 @@ interface Teardown {
   teardown(action: () => unknown): unknown
 }
 
-const routesOf = (port: number, revision: number) => ({
-  upstreams: { back: { url: `http://127.0.0.1:${port}` } },
+/** By the scheme under which they are reached. */
+type Backends = Readonly<Record<(typeof BODY_BACKENDS)[number], SoakBackend>>
+
+/** Each revision has a route of its own, and one of the upstreams in another form. */
+const routesOf = (backends: Backends, caFile: string, revision: number) => ({
+  upstreams: {
+    back: { url: backends.http.url },
+    tls: { url: backends.https.url, caFile, serverName: 'localhost', idleTimeout: `${60 + (revision % 2)}s` },
+    unix: {
+      url: backends.unix.url,
+      ...(revision % 3 === 0 ? { requestHeaders: { set: { 'x-revision': `${revision}` } } } : {})
+    }
+  },
   routes: [
     { path: '/open/*', upstream: 'back', public: true },
     { path: '/app/*', upstream: 'back' },
     { path: '/admins/*', upstream: 'back', roles: ['Admin'] },
+    { path: '/http/*', upstream: 'back', public: true },
+    { path: '/https/*', upstream: 'tls', public: true },
+    { path: '/unix/*', upstream: 'unix', public: true },
     { path: '/ws', upstream: 'back', websocket: {} },
     { path: '/socket.io/*', upstream: 'back', socketio: { namespaces: { '/chat': {} } } },
     { path: `/revision-${revision}`, upstream: 'back' }
@@ -47,9 +62,18 @@ const routesOf = (port: number, revision: number) => ({
 export const startSoakWorld = async (t: Teardown) => {
   const folder = mkdtempSync(join(tmpdir(), 'portaria-soak-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  const [postgres, redis, backend] = await Promise.all([startOwnPostgres(t), startRedis(t), startSoakBackend(t)])
-  const routes = routeFile(t, routesOf(backend.port, 0))
-  const certificate = createCertificateAuthority(folder).issue('gateway')
+  const [postgres, redis] = await Promise.all([startOwnPostgres(t), startRedis(t)])
+  const authority = createCertificateAuthority(folder)
+  const certificate = authority.issue('gateway')
+  const ofBackend = authority.issue('backend')
+  const pem = { key: readFileSync(ofBackend.keyFile, 'utf8'), cert: readFileSync(ofBackend.certFile, 'utf8') }
+  const backends: Backends = {
+    http: await startSoakBackend(t, { at: 0, certificate: undefined }),
+    https: await startSoakBackend(t, { at: 0, certificate: pem }),
+    unix: await startSoakBackend(t, { at: join(folder, 'backend.sock'), certificate: undefined })
+  }
+  const each = (act: (backend: SoakBackend) => unknown) => () => Promise.all(Object.values(backends).map(act))
+  const routes = routeFile(t, routesOf(backends, authority.caFile, 0))
 
   const start = async (name: string, env: Record<string, string>): Promise<SoakGateway> => {
     const leftFile = join(folder, `left-${name}.json`)
@@ -72,12 +96,13 @@ export const startSoakWorld = async (t: Teardown) => {
 
   let revision = 0
   const reload = () => {
-    routes.write(routesOf(backend.port, ++revision))
+    routes.write(routesOf(backends, authority.caFile, ++revision))
     for (const { process } of gateways) process.signal('SIGHUP')
   }
   const troubles: Trouble[] = [
     { name: 'routes reloaded', strike: reload, heal: () => undefined },
-    { name: 'backend gone', strike: backend.stop, heal: backend.start },
+    { name: 'backends gone', strike: each(backend => backend.stop()), heal: each(backend => backend.start()) },
+    { name: 'connections of backends reset', strike: each(backend => backend.reset()), heal: () => undefined },
     { name: 'Redis frozen', strike: redis.freeze, heal: redis.thaw },
     { name: 'Redis gone', strike: redis.kill, heal: redis.restart },
     { name: 'Postgres frozen', strike: postgres.freeze, heal: postgres.thaw },
