@@ -25,7 +25,6 @@ import { createClientPlaces } from './siblings/client-places.ts'
 import { alone, type Siblings } from './siblings/siblings.ts'
 import { createViews } from './siblings/views.ts'
 import type { DatabaseDeadlines } from './store/database.ts'
-import { createRegranting } from './store/regranting.ts'
 import { openStores } from './stores.ts'
 import { startTokens } from './token-parts.ts'
 import { createUpstreams } from './upstream/upstreams.ts'
@@ -88,8 +87,7 @@ export const startGateway = async (
   const common = { settings, log, stores, tokenParts, routes, upstreams, cloudUnassignedMayPass, observation }
 
   const forwarding = createForwarding({ ...common, credentials })
-  const regranting = createRegranting({ database: stores.database, table: routes.current, log })
-  const followers = [upstreams.retain, observation.onTable, forwarding.onTable, () => void regranting.apply()]
+  const followers = [upstreams.retain, observation.onTable, forwarding.onTable, () => void stores.regranting.load()]
   for (const follower of followers) routes.follow(follower)
 
   const certificates = siblings.certificates ?? (settings.tls && createCertificates({ tls: settings.tls, log }))
@@ -121,7 +119,6 @@ export const startGateway = async (
     onOpen: observation.onOpen,
     observe: observation.onClose
   })
-  await regranting.settled()
   const judges = { isTrusted: clientAddress.trusted, onRefused: violations.note }
   await embedding.beforeListening?.()
   const listener = await openListener({ server, settings, certificates, places, ...judges })
@@ -139,7 +136,7 @@ export const startGateway = async (
     async close() {
       await drain(settings, observation, listener, forwarding)
       const audit = { close: loginAudit.flush }
-      for (const part of [upstreams, cloud, routes, regranting, own, directory, tokenParts]) await part.close()
+      for (const part of [upstreams, cloud, routes, own, directory, tokenParts]) await part.close()
       for (const part of [views, audit, stores, observation]) await part.close()
     }
   }

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import { createLimiter } from './limits/limiter.ts'
 import { openRedis } from './redis/redis.ts'
+import type { RouteTable } from './routes/route.ts'
 import type { Settings } from './settings/settings.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { type Clients, createClients } from './store/clients.ts'
@@ -10,9 +11,10 @@ import { shareOf } from './store/database-share.ts'
 import { createLoginNames } from './store/login-names.ts'
 import { createPersonalTokenStore, type PersonalTokenStore } from './store/personal-tokens.ts'
 import { createProviderSessions } from './store/provider-sessions.ts'
+import { createRegranting } from './store/regranting.ts'
 import { createSessions, type Sessions } from './store/sessions.ts'
 import { createTokenState } from './store/token-state.ts'
-import { type AccessRules, createUsers, type Users } from './store/users.ts'
+import { createUsers, type Users } from './store/users.ts'
 
 const REDIS_WAIT_MS = 1000
 /** Out of ten connections to Postgres, so that refreshing, logging out and revoking continue however many people log in. */
@@ -22,11 +24,11 @@ const AUDIT_SHARE = { connections: 1, mostWaiting: Number.POSITIVE_INFINITY, wai
 
 export type Stores = Awaited<ReturnType<typeof openStores>>
 
-/** @param rules of the route files in use; not called before they are read. */
+/** @param table of the route files in use */
 export const openStores = async (
   settings: Settings,
   log: Logger,
-  rules: () => AccessRules,
+  table: () => RouteTable,
   deadlines = DATABASE_DEADLINES
 ) => {
   const { databaseUrl, dataDir } = settings
@@ -35,27 +37,31 @@ export const openStores = async (
   // Otherwise the first requests would find it unavailable.
   await redis?.ready(REDIS_WAIT_MS)
   const forLogins = shareOf(database, { ...LOGIN_SHARE, waitMs: deadlines.acquireMs })
+  const regranting = createRegranting({ database, table, log })
+  const fromRouteFiles = { profiles: () => table().profiles, grantsLoaded: regranting.loaded }
   const limiter = createLimiter(redis === undefined ? { log } : { redis, log })
   return {
     database,
     /** The part of the database that logins use. */
     logins: {
       database: forLogins,
-      users: createUsers(forLogins, rules),
+      users: createUsers(forLogins, fromRouteFiles),
       audit: createAuditLog(shareOf(database, AUDIT_SHARE)),
       sessions: createSessions(forLogins),
       names: createLoginNames(forLogins)
     },
-    users: createUsers(database, rules),
+    users: createUsers(database, fromRouteFiles),
     audit: createAuditLog(database),
     tokenState: createTokenState(database),
     sessions: createSessions(database),
     providerSessions: createProviderSessions(database),
     clients: createClients(database),
     personalTokens: createPersonalTokenStore(database),
+    regranting,
     redis,
     limiter,
     async close() {
+      await regranting.close()
       await limiter.close()
       await redis?.close()
       await database.close()

@@ -11,6 +11,7 @@ import { PersonalTokens } from './0009-personal-tokens.ts'
 import { SigningKeys } from './0010-signing-keys.ts'
 import { SearchedPeople } from './0011-searched-people.ts'
 import { R2ProvenNames } from './0012-proven-names.ts'
+import { R2GrantsInForce } from './0013-grants-in-force.ts'
 import { R2LoginAttempts } from './0014-login-attempts.ts'
 import { R2EndedProviderSessions } from './0015-ended-provider-sessions.ts'
 
@@ -34,6 +35,7 @@ export const migrations = [
   SigningKeys,
   SearchedPeople,
   R2ProvenNames,
+  R2GrantsInForce,
   R2LoginAttempts,
   R2EndedProviderSessions
 ]

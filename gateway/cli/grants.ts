@@ -35,7 +35,7 @@ export const addGrants = (program: Command, cli: Cli): void => {
 const list = async (environment: Environment, config: string | undefined): Promise<Report> => {
   const folder = routeFolder(environment, config)
   const { grants } = await readTable(folder)
-  const counted = grants.list.length === 0 ? [] : await countPeople(environment, grants)
+  const counted = grants.list.length === 0 ? [] : await count(environment, grants)
   const people = typeof counted === 'string' ? undefined : counted
   const rows = grants.list.map(({ provider, group, tenant = '', profiles, areas, place }, index) => ({
     group,
@@ -71,14 +71,11 @@ const list = async (environment: Environment, config: string | undefined): Promi
 const dimmed = (text: string, { dim, width }: Terminal): string[] => wrap(plain(text), width).map(dim)
 
 /** The number of people last seen in each group, or the reason why the database cannot be read. */
-const countPeople = async (environment: Environment, grants: Grants): Promise<readonly number[] | string> => {
-  const { listGrants } = await import('../store/granted-items.ts')
+const count = async (environment: Environment, grants: Grants): Promise<readonly number[] | string> => {
+  const { countPeople } = await import('../store/granted-items.ts')
   // Listing what the files grant works without a database, and never creates or changes one.
-  const counted = withDatabase(environment, database => listGrants(database, grants), { migrates: false })
-  return counted.then(
-    ({ items }) => items.map(({ people }) => people),
-    (error: unknown) => (error instanceof CannotRun ? error.message : 'The database cannot be read')
-  )
+  const counted = withDatabase(environment, database => countPeople(database, grants.list), { migrates: false })
+  return counted.catch((error: unknown) => (error instanceof CannotRun ? error.message : 'The database cannot be read'))
 }
 
 const find = async (environment: Environment, cn: string): Promise<Report> => {

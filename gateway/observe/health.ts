@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { LimiterStatus } from '../limits/limiter.ts'
 import { isWell, type ServedCertificate } from '../listener/certificates.ts'
 import type { TableStatus } from '../route-files/table-in-use.ts'
+import type { GrantsState } from '../store/regranting.ts'
 import type { TokenCacheCounts } from '../tokens/verified-tokens.ts'
 import type { UpstreamStatus } from '../upstream/upstream-pool.ts'
 import type { AuditState } from './audit-watch.ts'
@@ -11,11 +12,30 @@ import type { Reachability } from './reachability.ts'
 /**
  * `broken`: the audit log does not match its hash chain. `insecure`: it works, but a setting has switched a protection off.
  * `away`, `refused`, `unknown` and `groups-unreadable` are states of other systems, as found by the last background check.
+ * `regranting` and `older` are states of the grants.
  */
 type Check = (typeof CHECKS)[number]
 
-const CHECKS = ['ok', 'degraded', 'broken', 'insecure', 'away', 'refused', 'unknown', 'groups-unreadable'] as const
-const UNWELL: ReadonlySet<string> = new Set<Check>(['degraded', 'broken', 'away', 'refused', 'groups-unreadable'])
+const CHECKS = [
+  'ok',
+  'degraded',
+  'broken',
+  'insecure',
+  'away',
+  'refused',
+  'unknown',
+  'groups-unreadable',
+  'regranting',
+  'older'
+] as const
+const UNWELL: ReadonlySet<string> = new Set<Check>([
+  'degraded',
+  'broken',
+  'away',
+  'refused',
+  'groups-unreadable',
+  'older'
+])
 
 /** Whether one of the checks makes the whole degraded. */
 export const isUnwell = (check: string): boolean => UNWELL.has(check)
@@ -74,6 +94,8 @@ export interface Known {
   /** undefined: no cloud login. */
   readonly provider: () => Reachability | undefined
   readonly audit: () => AuditState
+  /** What groups grant, and the people whose access was worked out again. */
+  readonly grants: { readonly state: () => GrantsState; readonly people: () => number }
   /** Whether the database responds; checked at most once a second. */
   readonly databaseOk: () => Promise<boolean>
   /** undefined: directory login is not active. */
@@ -108,6 +130,7 @@ export const createChecks = (known: Checked): HealthParts['checks'] => {
       routes: word(known.routes().ok),
       upstreams: word(!known.hasUpstreamDown()),
       revocations: word(known.revocations().stalenessMs <= REVOCATIONS_OLD_MS),
+      grants: known.grants.state(),
       audit: known.audit().state,
       ...(provider === undefined ? {} : { provider }),
       ...(certificate === undefined ? {} : { tls: word(isWell(certificate)) }),

@@ -1,5 +1,6 @@
 // Lists the metrics: the name, type and help text of each, and where its values are read from.
 
+import { GRANTS_STATES } from '../store/regranting.ts'
 import { faultCounts } from '../values/contain.ts'
 import { timesOutOfDescriptors } from '../values/descriptors.ts'
 import { VERSION } from '../values/version.ts'
@@ -103,6 +104,16 @@ const ROWS: Readonly<Record<string, Row>> = {
     'gauge',
     'Time since the known revocations were last complete',
     sources => one(sources.revocations().stalenessMs / 1000)
+  ],
+  grants_state: [
+    'gauge',
+    'State of what the route files grant to groups: 1 for the current state',
+    sources => stateOf(GRANTS_STATES, sources.grants.state())
+  ],
+  grants_people_total: [
+    'counter',
+    'People whose access was worked out again because grants had changed',
+    sources => one(sources.grants.people())
   ],
   upstream_target_up: [
     'gauge',

@@ -27,6 +27,7 @@ const AGGREGATORS: Readonly<Record<string, Aggregator>> = {
   portaria_build_info: 'max',
   portaria_database_up: 'min',
   portaria_directory_state: 'max',
+  portaria_grants_state: 'max',
   portaria_tls_certificate_ok: 'min',
   portaria_tls_certificate_expires_timestamp_seconds: 'min',
   portaria_insecure: 'max'

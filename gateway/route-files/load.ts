@@ -58,6 +58,7 @@ export const loadRoutes = async (
     routes: [...ownRoutes, ...definitions.routes],
     upstreams: definitions.upstreams,
     checksum: definitions.checksum,
+    changedAt: definitions.changedAt,
     profiles: definitions.profiles,
     grants: createGrants(definitions.grants),
     onTie: (earlier, later) => complaints.push(tie(earlier, later)),

@@ -31,6 +31,8 @@ export interface RouteDefinitions {
   readonly grants: readonly Grant[]
   readonly tests: readonly RouteTest[]
   readonly checksum: string
+  /** When the newest of the files was changed. */
+  readonly changedAt: Date
   /** Absolute names of the certificates and keys that upstreams name, readable or not. */
   readonly certificateFiles: readonly string[]
   readonly complaints: readonly Complaint[]
@@ -66,6 +68,7 @@ export const readRouteFiles = async (folder: string): Promise<RouteDefinitions> 
     grants: files.flatMap(file => collectGrants(file, profiles, complaints)),
     tests: files.flatMap(file => collectTests(file, profiles, complaints)),
     checksum: checksumOf(texts),
+    changedAt: new Date(Math.max(0, ...texts.map(({ changedMs }) => changedMs))),
     certificateFiles: files.flatMap(({ name, data }) =>
       entriesOf(data.upstreams).flatMap(([, upstream]) => certificateFiles(upstream, name))
     ),
@@ -79,9 +82,15 @@ export const readRouteFiles = async (folder: string): Promise<RouteDefinitions> 
 export const listRouteFiles = async (folder: string): Promise<string[]> =>
   (await readdir(folder)).filter(name => /^[^.].*\.ya?ml$/.test(name)).sort()
 
-const readTexts = async (folder: string, complaints: Complaint[]): Promise<{ name: string; text: Buffer }[]> => {
+interface ReadFile {
+  readonly name: string
+  readonly text: Buffer
+  readonly changedMs: number
+}
+
+const readTexts = async (folder: string, complaints: Complaint[]): Promise<ReadFile[]> => {
   const names = await listRouteFiles(folder).catch(unlessExhausted)
-  const texts: { name: string; text: Buffer }[] = []
+  const texts: ReadFile[] = []
   if (names === undefined) {
     complaints.push(complain({ file: folder, ...START }, 'this folder cannot be read'))
     return texts
@@ -91,7 +100,7 @@ const readTexts = async (folder: string, complaints: Complaint[]): Promise<{ nam
     try {
       const stats = await stat(name)
       if (stats.isFile() && stats.size > MAX_FILE_BYTES) complaint('a route file must be at most 4 MB large')
-      else if (stats.isFile()) texts.push({ name, text: await readFile(name) })
+      else if (stats.isFile()) texts.push({ name, text: await readFile(name), changedMs: stats.mtimeMs })
     } catch (error) {
       unlessExhausted(error)
       complaint('this file cannot be read')
@@ -191,7 +200,7 @@ const collectTests = (
     return []
   })
 
-const checksumOf = (texts: readonly { name: string; text: Buffer }[]): string => {
+const checksumOf = (texts: readonly ReadFile[]): string => {
   const hash = createHash('sha256')
   for (const { name, text } of texts) hash.update(`${Buffer.byteLength(name)}:${name}:${text.length}:`).update(text)
   return hash.digest('hex')

@@ -41,6 +41,8 @@ export interface RouteTableParts {
   readonly routes: readonly WrittenRoute[]
   readonly upstreams: ReadonlyMap<string, Upstream>
   readonly checksum: string
+  /** The epoch, unless given. */
+  readonly changedAt?: Date
   /** The built-in ones, unless given. */
   readonly profiles?: readonly string[]
   readonly grants?: Grants
@@ -86,7 +88,8 @@ export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
     upstreams: parts.upstreams,
     profiles: parts.profiles ?? PROFILES,
     grants: parts.grants ?? NO_GRANTS,
-    checksum: parts.checksum
+    checksum: parts.checksum,
+    changedAt: parts.changedAt ?? new Date(0)
   }
 }
 

@@ -199,6 +199,8 @@ export interface RouteTable {
   readonly grants: Grants
   /** SHA-256 over names and bytes of the files, hex. */
   readonly checksum: string
+  /** When the newest of the files was changed. */
+  readonly changedAt: Date
 }
 
 /**

@@ -50,6 +50,7 @@ export const createViews = (parts: ViewParts) => {
     revocations: () => ({ known: revocations.size(), stalenessMs: feed.staleness() }),
     upstreams: upstreams.status,
     audit: auditWatch.last,
+    grants: { state: stores.regranting.state, people: stores.regranting.people },
     databaseOk: rememberPing(stores.database.ping),
     directory: parts.directory.state,
     certificate: () => parts.certificates?.state(),

@@ -35,13 +35,15 @@ export const raiseVersions = async (manager: EntityManager, ids: number[], end =
   return raised
 }
 
+// The rows are locked in the order of their ids, as by `lockPeople`.
 const RAISE = `
-  UPDATE users SET
+  WITH person AS (SELECT id FROM users WHERE id = ANY ($1::int[]) ORDER BY id FOR NO KEY UPDATE)
+  UPDATE users u SET
     access_version = access_version + 1,
     lowest_accepted_version = CASE WHEN $2 THEN access_version + 1 ELSE lowest_accepted_version END,
     version_changed_in = pg_current_xact_id()
-  WHERE id = ANY($1::int[])
-  RETURNING id AS "userId", access_version AS version, lowest_accepted_version AS "lowestAccepted"`
+  FROM person WHERE u.id = person.id
+  RETURNING u.id AS "userId", access_version AS version, lowest_accepted_version AS "lowestAccepted"`
 
 interface AccessListenerOptions {
   onChange(change: AccessChange): void

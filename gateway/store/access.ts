@@ -3,8 +3,8 @@ import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict } from '../errors.ts'
 import { fitsToken } from '../tokens/access-token.ts'
 import { raiseVersions } from './access-changes.ts'
-import { type AccessNames, lockAccess, refuseLastAdmin } from './access-state.ts'
-import { type Actor, appendAudit } from './audit-entry.ts'
+import { type AccessNames, lockAccess, lockPeople, refuseLastAdmin } from './access-state.ts'
+import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { Area, Person, PersonArea, PersonProfile, ProfileTable } from './entities.ts'
 import { getPerson, type StoredPerson } from './people.ts'
@@ -26,19 +26,27 @@ export const setAccess = (
 ): Promise<StoredPerson> =>
   database.write(async manager => {
     await lockAccess(manager)
+    await lockPeople(manager, [id])
     const person = await getPerson(manager, id)
     if (isCurrent?.(person.version) === false) throw new Conflict({ reason: 'changed-meanwhile' })
-    return changeAccess(manager, actor, person, access, profiles)
+    const entry = await changeAccess(manager, actor, person, access, profiles)
+    if (entry === undefined) return person
+    await raiseVersions(manager, [id])
+    await appendAudit(manager, entry)
+    return getPerson(manager, id)
   })
 
-/** The same within a transaction that holds the access lock. */
+/**
+ * The same within a transaction that holds the access lock and has locked the person. Returns the entry for the audit log;
+ * undefined if nothing has changed. The caller raises the version.
+ */
 export const changeAccess = async (
   manager: EntityManager,
   actor: Actor,
   person: StoredPerson,
   access: AccessNames,
   profiles?: readonly string[]
-): Promise<StoredPerson> => {
+): Promise<AuditEntry | undefined> => {
   const { id } = person.user
   const before = person.assigned
   const losesAdmin = before.profiles.includes('Admin') && !access.profiles.includes('Admin')
@@ -46,10 +54,8 @@ export const changeAccess = async (
   // A profile that no file names any more can be kept or removed, but not assigned.
   await replaceAccess(manager, person, access, profiles && [...profiles, ...before.profiles])
   const { assigned: after } = await getPerson(manager, id)
-  if (JSON.stringify(before) === JSON.stringify(after)) return person
-  await raiseVersions(manager, [id])
-  await appendAudit(manager, { actor, action: 'access.set', target: `user:${id}`, before, after })
-  return getPerson(manager, id)
+  if (JSON.stringify(before) === JSON.stringify(after)) return undefined
+  return { actor, action: 'access.set', target: `user:${id}`, before, after }
 }
 
 /** Ends every token of the person; they may log in again. Throws NotFound. */

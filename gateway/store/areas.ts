@@ -1,14 +1,14 @@
 // Creates, renames and deletes areas; people who have them keep consistent access and get new tokens.
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound } from '../errors.ts'
-import { type Grants, namesIn } from '../routes/grants.ts'
 import { areaName } from '../values/names.ts'
 import { raiseVersions } from './access-changes.ts'
-import { lockAccess } from './access-state.ts'
+import { lockAccess, lockPeople } from './access-state.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { isUniqueViolation } from './database-errors.ts'
 import { Area, type AreaRow, ProfileTable } from './entities.ts'
+import { GRANTS_LOCK } from './grants-in-force.ts'
 import { type Bounds, isRowId, type Page, query, readPage } from './query.ts'
 
 /** Sorted by name. */
@@ -58,21 +58,15 @@ export const areasFor = async (manager: EntityManager, actor: Actor, wanted: rea
 }
 
 /** A new name changes the access of everyone in the area. Throws NotFound, BadRequest, Conflict. */
-export const renameArea = (
-  database: Database,
-  actor: Actor,
-  id: number,
-  name: string,
-  grants: Grants
-): Promise<AreaRow> =>
+export const renameArea = (database: Database, actor: Actor, id: number, name: string): Promise<AreaRow> =>
   database.write(async manager => {
     const wanted = usableName(name)
     await lockAccess(manager)
     const area = await getArea(manager, id)
     if (area.name === wanted) return area
-    refuseGranted(area, grants)
+    const people = await lockMembers(manager, id)
+    await refuseGranted(manager, area)
     await unlessTaken(manager.update(Area, { id }, { name: wanted }))
-    const people = await membersOf(manager, id)
     await raiseVersions(manager, people)
     await appendAudit(manager, {
       actor,
@@ -86,12 +80,14 @@ export const renameArea = (
   })
 
 /** People whose main area it was get the first of their other areas as main area, or none. Throws NotFound, Conflict. */
-export const deleteArea = (database: Database, actor: Actor, id: number, grants: Grants): Promise<void> =>
+export const deleteArea = (database: Database, actor: Actor, id: number): Promise<void> =>
   database.write(async manager => {
     await lockAccess(manager)
     const area = await getArea(manager, id)
-    refuseGranted(area, grants)
-    const people = await membersOf(manager, id)
+    const people = await lockMembers(manager, id)
+    await refuseGranted(manager, area)
+    // Grants that return give the area again, but under another id.
+    await query(manager, FORGET_GRANTED, [id])
     await query(manager, 'DELETE FROM user_areas WHERE area_id = $1', [id])
     await query(manager, NEXT_MAIN_AREA, [id])
     await manager.delete(Area, { id })
@@ -111,10 +107,15 @@ const NEXT_MAIN_AREA = `
     WHERE ua.user_id = u.id ORDER BY lower(a.name) LIMIT 1
   ) WHERE u.main_area_id = $1`
 
+const FORGET_GRANTED = `
+  UPDATE granted_access SET grants_checksum = ''
+  WHERE user_id IN (SELECT user_id FROM granted_areas WHERE area_id = $1)`
+
 /** An area named by a grant would return with the next login of a member of that group. */
-const refuseGranted = ({ name }: AreaRow, { list }: Grants): void => {
-  const isGranted = namesIn(list, 'areas').some(area => area.toLowerCase() === name.toLowerCase())
-  if (!isGranted) return
+const refuseGranted = async (manager: EntityManager, { name }: AreaRow): Promise<void> => {
+  await query(manager, 'SELECT pg_advisory_xact_lock_shared($1)', [GRANTS_LOCK])
+  const granted = 'SELECT FROM grant_rules r, unnest(r.areas) AS area WHERE lower(area) = lower($1) LIMIT 1'
+  if ((await query(manager, granted, [name])).length === 0) return
   throw new Conflict({
     reason: 'area-granted',
     message: 'The route files grant this area to groups: change them first'
@@ -127,12 +128,12 @@ const getArea = async (manager: EntityManager, id: number): Promise<AreaRow> => 
   return area
 }
 
-// Ordered by id, like every statement over several people, so that no two of them can deadlock.
-const membersOf = async (manager: EntityManager, id: number): Promise<number[]> => {
+const lockMembers = async (manager: EntityManager, id: number): Promise<number[]> => {
   const members = `
-    SELECT user_id AS id FROM user_areas WHERE area_id = $1
-    UNION SELECT user_id FROM granted_areas WHERE area_id = $1 ORDER BY id`
-  return (await query<{ id: number }>(manager, members, [id])).map(row => row.id)
+    SELECT user_id AS id FROM user_areas WHERE area_id = $1 UNION SELECT user_id FROM granted_areas WHERE area_id = $1`
+  const ids = (await query<{ id: number }>(manager, members, [id])).map(row => row.id)
+  await lockPeople(manager, ids)
+  return ids
 }
 
 const unlessTaken = async <T>(work: Promise<T>): Promise<T> => {

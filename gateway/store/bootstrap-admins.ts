@@ -17,21 +17,32 @@ interface BootstrapCandidate {
   bootstrapAdmins?: readonly BootstrapAdmin[]
 }
 
-/** Whether an entry was applied to this person now. Part of the login's transaction. */
+/**
+ * The entry that has to be applied to the person who is logging in, or undefined. Takes the access lock for it, so it comes
+ * first in the login's transaction, before the person is locked.
+ */
+export const dueBootstrap = async (
+  manager: EntityManager,
+  candidate: BootstrapCandidate
+): Promise<BootstrapAdmin | undefined> => {
+  const entry = (candidate.bootstrapAdmins ?? []).find(admin => meets(admin, candidate))
+  if (entry === undefined) return undefined
+  const applied = await query(manager, APPLIED, [entry.provider, normal(entry)])
+  if (applied.length > 0) return undefined
+  await lockAccess(manager)
+  return entry
+}
+
+/** Whether the entry was applied to this person now. Part of the login's transaction. */
 export const applyBootstrap = async (
   manager: EntityManager,
-  candidate: BootstrapCandidate,
+  entry: BootstrapAdmin | undefined,
   person: StoredPerson,
   firstLogin: boolean
 ): Promise<boolean> => {
-  const entry = (candidate.bootstrapAdmins ?? []).find(admin => meets(admin, candidate))
   if (entry === undefined) return false
   const id = person.user.id
-  const key = [entry.provider, normal(entry)]
-  const applied = await query(manager, 'SELECT 1 FROM bootstrap_applied WHERE provider = $1 AND subject = $2', key)
-  if (applied.length > 0) return false
-  await lockAccess(manager)
-  const claimed = await query(manager, CLAIM, [...key, id])
+  const claimed = await query(manager, CLAIM, [entry.provider, normal(entry), id])
   if (claimed.length === 0) return false
   await grant(manager, id)
   // A new person has no earlier tokens, and starts at version 0.
@@ -69,6 +80,7 @@ const record = (manager: EntityManager, person: StoredPerson, after: AccessNames
     after
   })
 
+const APPLIED = 'SELECT 1 FROM bootstrap_applied WHERE provider = $1 AND subject = $2'
 const CLAIM = `
   INSERT INTO bootstrap_applied (provider, subject, user_id) VALUES ($1, $2, $3)
   ON CONFLICT DO NOTHING RETURNING user_id`

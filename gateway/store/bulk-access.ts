@@ -2,9 +2,11 @@
 import type { EntityManager } from 'typeorm'
 import { BadRequest, GatewayError } from '../errors.ts'
 import { changeAccess } from './access.ts'
-import { type AccessNames, lockAccess } from './access-state.ts'
-import type { Actor } from './audit-entry.ts'
+import { raiseVersions } from './access-changes.ts'
+import { type AccessNames, lockAccess, lockPeople } from './access-state.ts'
+import { type Actor, type AuditEntry, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
+import { DatabaseUnavailable } from './database-errors.ts'
 import { findPerson } from './people.ts'
 import { query } from './query.ts'
 
@@ -32,7 +34,8 @@ const PORTION = 50
 
 /**
  * Adds and removes profiles and areas, by name. What is wrong for everyone (unknown or repeated names, the same name on
- * both sides) throws BadRequest; what is wrong for one person is reported with their id and changes nothing for them.
+ * both sides) throws BadRequest; what is wrong for one person is reported with their id and changes nothing for them. Once people
+ * have been judged, it does not throw because the database is away: those who were not reached are reported as failed.
  */
 export const changeAccessOfMany = async (
   database: Database,
@@ -44,34 +47,50 @@ export const changeAccessOfMany = async (
   const outcome: BulkOutcome = { changed: 0, failed: [] }
   for (let at = 0; at < change.ids.length; at += PORTION) {
     const ids = change.ids.slice(at, at + PORTION)
-    const part = await database.write(manager => changePortion(manager, actor, ids, change))
+    const part = await database.write(manager => changePortion(manager, actor, ids, change)).catch(unlessUnavailable)
+    if (part === undefined) {
+      outcome.failed.push(...change.ids.slice(at).map(id => ({ id, code: DatabaseUnavailable.code })))
+      break
+    }
     outcome.changed += part.changed
     outcome.failed.push(...part.failed)
   }
   return outcome
 }
 
-const changePortion = async (manager: EntityManager, actor: Actor, ids: readonly number[], change: BulkChange) => {
-  await lockAccess(manager)
-  const outcome: BulkOutcome = { changed: 0, failed: [] }
-  for (const id of ids) {
-    const code = await changeOne(manager, actor, id, change)
-    if (code === 'changed') outcome.changed += 1
-    else if (code !== 'same') outcome.failed.push({ id, code })
-  }
-  return outcome
+const unlessUnavailable = (error: unknown): undefined => {
+  if (!(error instanceof DatabaseUnavailable)) throw error
 }
 
-/** `changed`, `same`, or the code of a refusal. */
-const changeOne = async (manager: EntityManager, actor: Actor, id: number, change: BulkChange): Promise<string> => {
+const changePortion = async (manager: EntityManager, actor: Actor, ids: readonly number[], change: BulkChange) => {
+  await lockAccess(manager)
+  await lockPeople(manager, ids)
+  const failed: BulkOutcome['failed'] = []
+  const changed = new Map<number, AuditEntry>()
+  for (const id of ids) {
+    const result = await changeOne(manager, actor, id, change)
+    if (typeof result === 'string') failed.push({ id, code: result })
+    else if (result !== undefined) changed.set(id, result)
+  }
+  await raiseVersions(manager, [...changed.keys()])
+  await appendAudits(manager, [...changed.values()])
+  return { changed: changed.size, failed }
+}
+
+/** The entry for the audit log, undefined if nothing has changed, or the code of a refusal. */
+const changeOne = async (
+  manager: EntityManager,
+  actor: Actor,
+  id: number,
+  change: BulkChange
+): Promise<AuditEntry | string | undefined> => {
   try {
     const person = await findPerson(manager, id)
     if (person === undefined || person.user.provider === 'client') return 'GW_NOT_FOUND'
     const wanted = merged(person.assigned, change)
     // Checked before anything is written, because the transaction continues for the others.
     if (change.areaPrincipal !== undefined && !wanted.areas.includes(change.areaPrincipal)) return BadRequest.code
-    const { version } = await changeAccess(manager, actor, person, wanted)
-    return version === person.version ? 'same' : 'changed'
+    return await changeAccess(manager, actor, person, wanted)
   } catch (error) {
     if (error instanceof GatewayError && error.statusCode < 500) return error.code
     throw error

@@ -1,11 +1,11 @@
-// Keeps the access that grants give to people, derived from the groups in which a provider last saw them.
+// Works out the access that the grants in force give to people, from the groups in which a provider last saw them.
 import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
-import { type Grants, groupKey, namesIn, type SeenGroups } from '../routes/grants.ts'
+import { groupKey } from '../routes/grants.ts'
 import { raiseVersions } from './access-changes.ts'
-import { type Actor, type AuditEntry, appendAudits } from './audit-entry.ts'
+import { type AuditEntry, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { CREATE_AREAS, CREATE_PROFILES, type GrantedChange, type GrantedNames, replaceGranted } from './granted-rows.ts'
+import { GRANTS_ACTOR, GRANTS_LOCK } from './grants-in-force.ts'
 import { query } from './query.ts'
 import { storableKey } from './storable.ts'
 
@@ -20,14 +20,9 @@ export interface ProviderGroups {
   isCutOff?: boolean | undefined
 }
 
-/** The actor when route files change what people may do. */
-const GRANTS_ACTOR: Actor = { id: null, username: 'grants' }
-
 const MAX_GROUPS = 5_000
 /** Some tens of milliseconds, during which the people of a batch cannot log in. */
-const BATCH = 100
-/** An arbitrary constant; the same for all versions of the gateway. */
-const GRANTS_LOCK = 7_263_544_003
+const BATCH = 200
 
 /**
  * Stores the groups of a person whose row this transaction has locked, and grants what they give. The entries are for
@@ -37,112 +32,59 @@ export const applyGroups = async (
   manager: EntityManager,
   id: number,
   seen: ProviderGroups,
-  grants: Grants,
   isNew = false
 ): Promise<AuditEntry[]> => {
   const { groups, isCutOff } = storableGroups(seen)
-  await query(manager, REMEMBER, [id, seen.provider, (seen.tenant ?? '').toLowerCase(), groups, isCutOff])
-  return regrant(manager, [id], grants, isNew)
+  const row = [id, seen.provider, (seen.tenant ?? '').toLowerCase(), groups, isCutOff]
+  await query(manager, REMEMBER, [...row, GRANTS_LOCK])
+  return regrant(manager, [id], isNew)
 }
 
-/** The same for a person who is not logging in. Undefined groups are unknown, so nothing changes. False: no such person. */
-export const applyGroupsOf = (
-  database: Database,
-  id: number,
-  seen: ProviderGroups,
-  grants: () => Grants
-): Promise<boolean> =>
+/** The same for a person who is not logging in. False: no such person. */
+export const applyGroupsOf = (database: Database, id: number, seen: ProviderGroups): Promise<boolean> =>
   database.write(async manager => {
-    const [row] = await query(manager, 'SELECT id FROM users WHERE id = $1 FOR UPDATE', [id])
+    const [row] = await query(manager, 'SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE', [id])
     if (row === undefined) return false
-    await appendAudits(manager, await applyGroups(manager, id, seen, grants()))
+    await appendAudits(manager, await applyGroups(manager, id, seen))
     return true
   })
 
-/** Creates the areas and profiles that grants name. */
-export const createNames = (database: Database, areas: readonly string[], profiles: readonly string[]): Promise<void> =>
-  database.write(async manager => {
-    await query(manager, CREATE_PROFILES, [profiles])
-    const created = await query<{ id: number; name: string }>(manager, CREATE_AREAS, [areas])
-    const entries = created.map(({ id, name }) => ({
-      actor: GRANTS_ACTOR,
-      action: 'area.create',
-      target: `area:${id}`,
-      after: { name }
-    }))
-    await appendAudits(manager, entries)
-  })
-
-/** The progress of a batch. */
-interface Regranted {
-  /** People that it processed. */
-  readonly people: number
-  /** The last of their ids. */
-  readonly last: number
-}
-
 /**
- * Grants a batch of people with ids above `after` what these grants give to the groups in which they were last seen, unless
- * some instance has already done so.
+ * Works out the access of the next people of the pass that a change of the grants in force began. Returns their number;
+ * undefined if the pass is done, another instance works on it, or these are no longer the grants in force.
  */
-export const regrantBatch = (database: Database, grants: Grants, after: number): Promise<Regranted> =>
+export const regrantBatch = (database: Database, checksum: string): Promise<number | undefined> =>
   database.write(async manager => {
-    await query(manager, 'SELECT pg_advisory_xact_lock($1)', [GRANTS_LOCK])
-    const people = await query<{ id: number }>(manager, OUTDATED, [grants.checksum, after, BATCH])
+    const [pass] = await query<{ after: number }>(manager, NEXT_PASS, [checksum])
+    if (pass === undefined) return undefined
+    const people = await query<{ id: number }>(manager, NEXT_PEOPLE, [pass.after, BATCH])
     const ids = people.map(({ id }) => id)
-    await appendAudits(manager, await regrant(manager, ids, grants, false))
-    return { people: ids.length, last: ids.at(-1) ?? after }
+    const entries = await regrant(manager, ids, false)
+    await query(manager, 'UPDATE grants_in_force SET regranted_to = $1', [ids.length < BATCH ? null : ids.at(-1)])
+    await appendAudits(manager, entries)
+    return ids.length
   })
 
-interface Granted extends GrantedNames {
-  readonly checksum: string
-  readonly seen: readonly SeenGroups[]
+interface Change {
+  readonly id: number
+  readonly before: object
+  readonly after: object
 }
 
-const regrant = async (
-  manager: EntityManager,
-  ids: readonly number[],
-  grants: Grants,
-  isNew: boolean
-): Promise<AuditEntry[]> => {
+/** Requires the rows of these people to be locked. */
+const regrant = async (manager: EntityManager, ids: readonly number[], isNew: boolean): Promise<AuditEntry[]> => {
   if (ids.length === 0) return []
-  const rows = await query<Granted>(manager, GRANTED, [ids])
-  const wanted = rows.map(row => ({ row, next: grantedBy(grants, row.seen) }))
-  const changed = wanted.filter(({ row, next }) => !isSame(row, next)).map(({ row, next }) => ({ id: row.id, ...next }))
-  const entries = entriesOf(await replaceGranted(manager, changed))
-  const stamped = rows.filter(({ checksum }) => checksum !== grants.checksum).map(({ id }) => id)
-  if (stamped.length > 0) await query(manager, STAMP, [stamped, grants.checksum])
-  const raised = entries.map(({ id }) => id)
+  const changes = await query<Change>(manager, REGRANT, [ids])
   // A new person has no earlier tokens, and starts at version 0.
-  if (!isNew) await raiseVersions(manager, raised)
-  return entries.map(({ entry }) => entry)
-}
-
-/** The people whose access has changed. */
-const entriesOf = (changes: readonly GrantedChange[]): { id: number; entry: AuditEntry }[] =>
-  changes.flatMap(({ id, before, after }) => {
-    if (JSON.stringify(before) === JSON.stringify(after)) return []
-    return [{ id, entry: { actor: GRANTS_ACTOR, action: 'access.granted', target: `user:${id}`, before, after } }]
-  })
-
-type Next = Omit<GrantedNames, 'id'>
-
-/** The main area is that of the first grant in file order. */
-const grantedBy = (grants: Grants, seen: readonly SeenGroups[]): Next => {
-  const given = grants.of(seen)
-  const areas = namesIn(given, 'areas')
-  return { profiles: namesIn(given, 'profiles').sort(), areas, main: areas[0] ?? '' }
-}
-
-// Area names are compared ignoring case.
-const isSame = (row: Granted, next: Next): boolean => {
-  const folded = (names: readonly string[]) =>
-    JSON.stringify([...new Set(names.map(name => name.toLowerCase()))].sort())
-  return (
-    JSON.stringify(row.profiles.toSorted()) === JSON.stringify(next.profiles) &&
-    folded(row.areas) === folded(next.areas) &&
-    row.main.toLowerCase() === next.main.toLowerCase()
-  )
+  const raised = isNew ? [] : changes.map(({ id }) => id)
+  await raiseVersions(manager, raised)
+  return changes.map(({ id, before, after }) => ({
+    actor: GRANTS_ACTOR,
+    action: 'access.granted',
+    target: `user:${id}`,
+    before,
+    after
+  }))
 }
 
 /** In the form in which they are compared; more groups than anyone can have count as a truncated list. */
@@ -156,28 +98,81 @@ const storableGroups = ({ provider, groups, isCutOff = false }: ProviderGroups) 
   return { groups: isCutOff || isTooMany ? [] : [...keys].sort(), isCutOff: isCutOff || isTooMany }
 }
 
+// The grants stay the same from this statement until the end of the transaction.
 const REMEMBER = `
-  INSERT INTO person_groups (user_id, provider, tenant, groups, cut_off) VALUES ($1, $2, $3, $4::text[], $5)
+  INSERT INTO person_groups (user_id, provider, tenant, groups, cut_off)
+  SELECT $1::integer, $2, $3, $4::text[], $5::boolean FROM pg_advisory_xact_lock_shared($6)
   ON CONFLICT (user_id, provider) DO UPDATE SET
     tenant = excluded.tenant, groups = excluded.groups, cut_off = excluded.cut_off, seen_at = now()`
 
-const OUTDATED = `
-  SELECT u.id FROM users u LEFT JOIN granted_access g ON g.user_id = u.id
-  WHERE u.id > $2 AND g.grants_checksum IS DISTINCT FROM $1
-    AND EXISTS (SELECT FROM person_groups s WHERE s.user_id = u.id)
-  ORDER BY u.id LIMIT $3 FOR UPDATE OF u`
+const NEXT_PASS = `
+  SELECT regranted_to AS after FROM grants_in_force WHERE regranted_to IS NOT NULL AND checksum = $1
+  FOR UPDATE SKIP LOCKED`
 
-const GRANTED = `
-  SELECT u.id, coalesce(g.grants_checksum, '') AS checksum,
-    ARRAY(SELECT p.name FROM granted_profiles gp JOIN profiles p ON p.id = gp.profile_id
-      WHERE gp.user_id = u.id) AS profiles,
-    ARRAY(SELECT a.name FROM granted_areas ga JOIN areas a ON a.id = ga.area_id WHERE ga.user_id = u.id) AS areas,
-    coalesce((SELECT a.name FROM areas a WHERE a.id = g.main_area_id), '') AS main,
-    coalesce((SELECT jsonb_agg(jsonb_build_object('provider', s.provider, 'tenant', s.tenant, 'groups', s.groups))
-      FROM person_groups s WHERE s.user_id = u.id), '[]') AS seen
-  FROM users u LEFT JOIN granted_access g ON g.user_id = u.id
-  WHERE u.id = ANY($1::int[])`
+const NEXT_PEOPLE = `
+  SELECT u.id FROM users u WHERE u.id > $1 AND EXISTS (SELECT FROM person_groups s WHERE s.user_id = u.id)
+  ORDER BY u.id LIMIT $2 FOR NO KEY UPDATE`
 
-const STAMP = `
-  INSERT INTO granted_access (user_id, grants_checksum) SELECT id, $2 FROM unnest($1::int[]) AS id
-  ON CONFLICT (user_id) DO UPDATE SET grants_checksum = excluded.grants_checksum`
+/** The ids of what a person has, ascending. */
+const idsIn = (table: string, column: string) =>
+  `ARRAY(SELECT t.${column} FROM ${table} t WHERE t.user_id = u.id ORDER BY t.${column})`
+
+/** All access of a person, assigned and granted, as the public API shows it. */
+const effective = (profiles: string, areas: string, main: string) => `
+  jsonb_build_object(
+    'profiles', ARRAY(SELECT p.name FROM profiles p WHERE p.id = ANY (c.own_profiles || ${profiles}) ORDER BY p.id),
+    'areas', ARRAY(SELECT a.name FROM areas a WHERE a.id = ANY (c.own_areas || ${areas}) ORDER BY lower(a.name)),
+    'areaPrincipal', coalesce((SELECT a.name FROM areas a WHERE a.id = coalesce(c.own_main, ${main})), ''))`
+
+/**
+ * Stores what the grants in force give to the people of $1, touching only rows that differ, and returns those whose access
+ * has changed. The main area is that of the first grant in file order. Area names are compared ignoring case.
+ */
+const REGRANT = `
+  WITH matching AS MATERIALIZED (
+    SELECT DISTINCT s.user_id, r.position, r.profiles, r.areas
+    FROM person_groups s CROSS JOIN LATERAL unnest(s.groups) AS seen (key)
+      JOIN grant_rules r ON r.provider = s.provider AND r.group_key = seen.key AND r.tenant IN ('', s.tenant)
+    WHERE s.user_id = ANY ($1::int[])
+  ), given_profiles AS (
+    SELECT m.user_id, array_agg(DISTINCT p.id ORDER BY p.id) AS ids
+    FROM matching m CROSS JOIN LATERAL unnest(m.profiles) AS given (name) JOIN profiles p ON p.name = given.name
+    GROUP BY m.user_id
+  ), given_areas AS (
+    SELECT m.user_id, array_agg(DISTINCT a.id ORDER BY a.id) AS ids,
+      (array_agg(a.id ORDER BY m.position, given.number))[1] AS main
+    FROM matching m CROSS JOIN LATERAL unnest(m.areas) WITH ORDINALITY AS given (name, number)
+      JOIN areas a ON lower(a.name) = lower(given.name)
+    GROUP BY m.user_id
+  ), compared AS MATERIALIZED (
+    SELECT u.id, f.checksum, u.main_area_id AS own_main, held.main_area_id AS held_main, a.main,
+      ${idsIn('user_profiles', 'profile_id')} AS own_profiles, ${idsIn('user_areas', 'area_id')} AS own_areas,
+      ${idsIn('granted_profiles', 'profile_id')} AS held_profiles, ${idsIn('granted_areas', 'area_id')} AS held_areas,
+      coalesce(p.ids, '{}') AS profiles, coalesce(a.ids, '{}') AS areas
+    FROM users u CROSS JOIN grants_in_force f LEFT JOIN granted_access held ON held.user_id = u.id
+      LEFT JOIN given_profiles p ON p.user_id = u.id LEFT JOIN given_areas a ON a.user_id = u.id
+    WHERE u.id = ANY ($1::int[])
+  ), fewer_profiles AS (
+    DELETE FROM granted_profiles g USING compared c
+    WHERE g.user_id = ANY ($1::int[]) AND g.user_id = c.id AND g.profile_id <> ALL (c.profiles)
+  ), fewer_areas AS (
+    DELETE FROM granted_areas g USING compared c
+    WHERE g.user_id = ANY ($1::int[]) AND g.user_id = c.id AND g.area_id <> ALL (c.areas)
+  ), more_profiles AS (
+    INSERT INTO granted_profiles (user_id, profile_id)
+    SELECT c.id, given FROM compared c CROSS JOIN LATERAL unnest(c.profiles) AS given WHERE given <> ALL (c.held_profiles)
+  ), more_areas AS (
+    INSERT INTO granted_areas (user_id, area_id)
+    SELECT c.id, given FROM compared c CROSS JOIN LATERAL unnest(c.areas) AS given WHERE given <> ALL (c.held_areas)
+  ), stamped AS (
+    INSERT INTO granted_access AS held (user_id, grants_checksum, main_area_id) SELECT id, checksum, main FROM compared
+    ON CONFLICT (user_id) DO UPDATE
+      SET grants_checksum = excluded.grants_checksum, main_area_id = excluded.main_area_id
+      WHERE (held.grants_checksum, held.main_area_id) IS DISTINCT FROM (excluded.grants_checksum, excluded.main_area_id)
+  ), changed AS (
+    SELECT c.id, ${effective('c.held_profiles', 'c.held_areas', 'c.held_main')} AS before,
+      ${effective('c.profiles', 'c.areas', 'c.main')} AS after
+    FROM compared c
+    WHERE (c.held_profiles, c.held_areas, c.held_main) IS DISTINCT FROM (c.profiles, c.areas, c.main)
+  )
+  SELECT id, before, after FROM changed WHERE before <> after ORDER BY id`

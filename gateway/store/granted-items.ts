@@ -1,6 +1,7 @@
 // Lists what each group grants to a person, and to how many people.
 import type { EntityManager } from 'typeorm'
-import { type Grants, groupKey, type SeenGroups } from '../routes/grants.ts'
+import type { Provider } from '../identity.ts'
+import { type Grant, groupKey } from '../routes/grants.ts'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
 
@@ -18,50 +19,60 @@ export interface GrantedParts {
   groupsCutOff: boolean
 }
 
-/** For several people, by id. */
-export const grantedTo = async (
-  manager: EntityManager,
-  ids: readonly number[],
-  grants: Grants
-): Promise<Map<number, GrantedParts>> => {
-  const rows = await query<SeenGroups & { id: number; cutOff: boolean }>(manager, SEEN, [ids])
-  const found = new Map<number, GrantedParts>()
-  for (const [id, seen] of Map.groupBy(rows, row => row.id)) {
-    const granted = grants.of(seen).map(({ group, profiles, areas }) => ({ group, profiles, areas }))
-    found.set(id, { granted, groupsCutOff: seen.some(({ cutOff }) => cutOff) })
-  }
-  return found
+/** For several people, by id; without those whose groups are unknown. */
+export const grantedTo = async (manager: EntityManager, ids: readonly number[]): Promise<Map<number, GrantedParts>> => {
+  const rows = await query<GrantedParts & { id: number }>(manager, GRANTED, [ids])
+  return new Map(rows.map(({ id, ...parts }) => [id, parts]))
 }
 
-/** In the order of the files; and the number of people whose list of groups was truncated. */
-export const listGrants = (database: Database, { list }: Grants) =>
+interface GrantItem extends GrantedPart {
+  readonly provider: Provider
+  /** `''`: any. */
+  readonly tenant: string
+  /** `file:line:column`. */
+  readonly place: string
+  /** Number of people in the group, as last seen. */
+  readonly people: number
+}
+
+/** The grants in force, in the order of the files; and the number of people whose list of groups was truncated. */
+export const listGrants = (database: Database) =>
   database.read(async manager => {
-    const keys = list.map(({ provider, group }) => groupKey(provider, group) ?? '')
-    const columns = [list.map(({ provider }) => provider), keys, list.map(({ tenant = '' }) => tenant)]
-    const counts = await query<{ people: number }>(manager, COUNTS, columns)
+    const items = await query<GrantItem>(manager, IN_FORCE)
     const [cutOff] = await query<{ people: number }>(manager, CUT_OFF)
-    const items = list.map(({ provider, group, tenant = '', profiles, areas, place }, index) => ({
-      group,
-      provider,
-      /** `''`: any. */
-      tenant,
-      profiles,
-      areas,
-      /** `file:line:column`. */
-      place: `${place.file}:${place.line}:${place.column}`,
-      /** Number of people in the group, as last seen. */
-      people: counts[index]?.people ?? 0
-    }))
     return { items, peopleCutOff: cutOff?.people ?? 0 }
   })
 
-const SEEN = `
-  SELECT user_id AS id, provider, tenant, groups, cut_off AS "cutOff" FROM person_groups
-  WHERE user_id = ANY($1::int[])`
+/** The number of people in the group of each of these grants, as last seen. */
+export const countPeople = (database: Database, list: readonly Grant[]): Promise<number[]> =>
+  database.read(async manager => {
+    const keys = list.map(({ provider, group }) => groupKey(provider, group) ?? '')
+    const columns = [list.map(({ provider }) => provider), keys, list.map(({ tenant = '' }) => tenant)]
+    return (await query<{ people: number }>(manager, COUNTS, columns)).map(({ people }) => people)
+  })
+
+const GRANTED = `
+  SELECT s.user_id AS id, bool_or(s.cut_off) AS "groupsCutOff",
+    coalesce((SELECT jsonb_agg(jsonb_build_object('group', r.group_name, 'profiles', r.profiles, 'areas', r.areas)
+        ORDER BY r.position)
+      FROM grant_rules r
+      WHERE r.position IN (SELECT m.position
+        FROM person_groups o CROSS JOIN LATERAL unnest(o.groups) AS seen (key)
+          JOIN grant_rules m ON m.provider = o.provider AND m.group_key = seen.key AND m.tenant IN ('', o.tenant)
+        WHERE o.user_id = s.user_id)), '[]') AS granted
+  FROM person_groups s WHERE s.user_id = ANY ($1::int[]) GROUP BY s.user_id`
+
+/** @param rule has the columns provider, group_key and tenant */
+const peopleIn = (rule: string) => `
+  (SELECT count(*)::int FROM person_groups s WHERE s.provider = ${rule}.provider
+    AND s.groups @> ARRAY[${rule}.group_key] AND ${rule}.tenant IN ('', s.tenant)) AS people`
+
+const IN_FORCE = `
+  SELECT r.group_name AS "group", r.provider, r.tenant, r.profiles, r.areas, r.place, ${peopleIn('r')}
+  FROM grant_rules r ORDER BY r.position`
 
 const COUNTS = `
-  SELECT (SELECT count(*)::int FROM person_groups s
-    WHERE s.provider = g.provider AND s.groups @> ARRAY[g.key] AND (g.tenant = '' OR g.tenant = s.tenant)) AS people
-  FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS g (provider, key, tenant, n) ORDER BY g.n`
+  SELECT ${peopleIn('g')}
+  FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS g (provider, group_key, tenant, n) ORDER BY g.n`
 
 const CUT_OFF = 'SELECT count(*)::int AS people FROM person_groups WHERE cut_off'

@@ -2,7 +2,6 @@
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
 import type { AccessStatus, AccountProvider, User } from '../identity.ts'
-import type { Grants } from '../routes/grants.ts'
 import type { AccessNames } from './access-state.ts'
 import type { Database } from './database.ts'
 import { searchWords } from './folded-text.ts'
@@ -68,39 +67,30 @@ export const findByUsername = async (database: Database, username: string): Prom
 }
 
 /** Unassigned people first, then by name, then by id. */
-export const listPeople = (database: Database, grants: Grants, filter: PeopleQuery = {}): Promise<Page<PersonItem>> => {
+export const listPeople = (database: Database, filter: PeopleQuery = {}): Promise<Page<PersonItem>> => {
   const { where, values } = conditions(filter)
   // The people are selected first; the other columns are read for this page only.
   const chosen = `SELECT u.id FROM users u ${where} ORDER BY ${ORDER}`
   const select = (window: string) => `${SELECT} WHERE u.id IN (${chosen} ${window}) ORDER BY ${ORDER}`
   return database.read(async manager => {
     const page = await readPage<PersonRow>(manager, filter, `FROM users u ${where}`, select, values)
-    return { ...page, items: await toItems(manager, page.items.map(toPerson), grants) }
+    return { ...page, items: await toItems(manager, page.items.map(toPerson)) }
   })
 }
 
 /** The person as shown in lists, with the corresponding access version. */
-export const loadItem = (
-  database: Database,
-  grants: Grants,
-  id: number
-): Promise<{ item: PersonItem; version: number } | undefined> =>
+export const loadItem = (database: Database, id: number): Promise<{ item: PersonItem; version: number } | undefined> =>
   database.read(async manager => {
     const person = await findPerson(manager, id)
     if (person === undefined || person.user.provider === 'client') return undefined
-    const [item] = await toItems(manager, [person], grants)
+    const [item] = await toItems(manager, [person])
     return item === undefined ? undefined : { item, version: person.version }
   })
 
-const toItems = async (
-  manager: EntityManager,
-  people: readonly StoredPerson[],
-  grants: Grants
-): Promise<PersonItem[]> => {
+const toItems = async (manager: EntityManager, people: readonly StoredPerson[]): Promise<PersonItem[]> => {
   const granted = await grantedTo(
     manager,
-    people.map(({ user }) => user.id),
-    grants
+    people.map(({ user }) => user.id)
   )
   return people.map(({ user, assigned, disabled, lastLoginAt, groupsUnreadable }) => ({
     ...user,

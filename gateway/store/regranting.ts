@@ -1,66 +1,124 @@
-// Brings everyone's granted access up to date with the route files in use, in batches, until it is done.
-
+// Puts the grants of the route files into force, and works out everyone's access from them in the background.
 import { PROFILES } from '../identity.ts'
-import { namesIn } from '../routes/grants.ts'
 import type { RouteTable } from '../routes/route.ts'
 import { task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import type { Database } from './database.ts'
-import { createNames, regrantBatch } from './granted-access.ts'
+import { regrantBatch } from './granted-access.ts'
+import { checkGrants, type GrantsStanding, type LoadedGrants, loadGrants, REPORT_MS } from './grants-in-force.ts'
+
+/**
+ * `regranting`: some people still have what earlier grants gave. `older`: another instance has newer route files, and people
+ * get what those grant. `degraded`: the database does not take the grants; they are tried again.
+ */
+export type GrantsState = (typeof GRANTS_STATES)[number]
+
+export const GRANTS_STATES = ['ok', 'regranting', 'older', 'degraded'] as const
 
 interface RegrantingParts {
-  database: Database
-  table: () => Pick<RouteTable, 'grants' | 'profiles'>
-  log: Log
+  readonly database: Database
+  readonly table: () => Pick<RouteTable, 'grants' | 'profiles' | 'changedAt'>
+  readonly log: Log
+  readonly now?: () => number
 }
 
 const MAX_PAUSE_MS = 30_000
 
-export const createRegranting = ({ database, table, log }: RegrantingParts) => {
+export const createRegranting = ({ database, table, log, now = Date.now }: RegrantingParts) => {
   let queue: Promise<void> = Promise.resolve()
-  let retry: NodeJS.Timeout | undefined
+  let loading: Promise<void> = queue
+  let loaded: LoadedGrants | undefined
+  let state: GrantsState = 'regranting'
+  let people = 0
   let failures = 0
+  let retry: NodeJS.Timeout | undefined
   let isClosed = false
 
-  const bringUpToDate = async (): Promise<void> => {
-    const { grants, profiles } = table()
-    await createNames(database, namesIn(grants.list, 'areas'), profiles.slice(PROFILES.length))
-    let people = 0
-    // A table that was swapped in meanwhile has requested its own run.
-    for (let after = 0; !isClosed && table().grants === grants; ) {
-      const batch = await regrantBatch(database, grants, after)
-      if (batch.people === 0 && after === 0) break
-      people += batch.people
-      // Starts over until nothing is left, because other instances grant too, and people log in meanwhile.
-      after = batch.people === 0 ? 0 : batch.last
+  const become = (next: GrantsState, { generation }: GrantsStanding) => {
+    if (next === 'older' && state !== 'older') {
+      log.warn(
+        { reason: 'grants-older', generation },
+        'another instance has newer route files with other grants, which stay in force; give all instances the same files'
+      )
     }
-    if (people > 0) log.info({ people }, 'recalculated access from the groups last seen')
+    if (state === 'older' && next !== 'older')
+      log.info({ generation }, 'the grants of these route files are in force now')
+    state = next
   }
-  const attempt = async (): Promise<void> => {
-    clearTimeout(retry)
+  const finishPass = async (mine: LoadedGrants, standing: GrantsStanding): Promise<void> => {
+    if (!standing.isInForce) return become('older', standing)
+    become(standing.isDone ? 'ok' : 'regranting', standing)
+    if (standing.isDone) return
+    const before = people
+    // A table that was swapped in meanwhile has its own turn.
+    while (!isClosed && loaded === mine) {
+      const batch = await regrantBatch(database, mine.grants.checksum)
+      if (batch === undefined) break
+      people += batch
+    }
+    if (people > before) log.info({ people: people - before }, 'recalculated access from the groups last seen')
+    if (loaded === mine) become((await checkGrants(database, mine)).isDone ? 'ok' : 'regranting', standing)
+  }
+  const attempt = async (work: () => Promise<void>): Promise<void> => {
     if (isClosed) return
+    clearTimeout(retry)
     try {
-      await bringUpToDate()
+      await work()
       failures = 0
     } catch (error) {
       const pauseMs = Math.min(500 * 2 ** failures++, MAX_PAUSE_MS)
       log.warn({ err: error, pauseMs }, 'the changed grants could not be applied to everyone yet; trying again')
-      retry = setTimeout(task(apply), pauseMs)
+      state = 'degraded'
+      retry = setTimeout(
+        task(() => enqueue(work)),
+        pauseMs
+      )
       retry.unref()
     }
   }
-  const apply = (): Promise<void> => {
-    queue = queue.then(attempt)
+  const enqueue = (work: () => Promise<void>): Promise<void> => {
+    queue = queue.then(() => attempt(work))
     return queue
   }
+  const check = async (): Promise<void> => {
+    const mine = loaded
+    if (mine === undefined) return
+    const standing = await checkGrants(database, mine)
+    await finishPass(mine, standing.isDue ? await loadGrants(database, mine, true) : standing)
+  }
+  const timer = setInterval(
+    task(() => enqueue(check)),
+    REPORT_MS
+  )
+  timer.unref()
+
   return {
-    /** Processes everyone whose granted access may have changed. Resolves when it is done, or was attempted. */
-    apply,
-    /** Resolves when everything requested so far is done, or was attempted. */
-    settled: () => queue,
+    /** Takes the grants of the table in use. Resolves when everyone's access has been worked out, or that was attempted. */
+    load(): Promise<void> {
+      const { grants, profiles, changedAt } = table()
+      const isChange = loaded !== undefined && loaded.grants.checksum !== grants.checksum
+      // Files that were moved here, or restored, keep an older time; and no file counts as newer than the clock.
+      const changedMs = isChange ? now() : Math.min(changedAt.getTime(), now())
+      const mine = { grants, profiles: profiles.slice(PROFILES.length), changedAt: new Date(changedMs) }
+      loaded = mine
+      state = 'regranting'
+      const { promise, resolve } = Promise.withResolvers<void>()
+      loading = promise
+      return enqueue(async () => {
+        if (loaded !== mine) return
+        const standing = await loadGrants(database, mine).finally(resolve)
+        await finishPass(mine, standing)
+      }).finally(resolve)
+    },
+    /** Resolves when the grants loaded last are in force or known to be older, or that was attempted. */
+    loaded: () => loading,
+    state: () => state,
+    /** People whose access this process has worked out again since it started. */
+    people: () => people,
     /** Waits for the batch in progress. */
     async close() {
       isClosed = true
+      clearInterval(timer)
       clearTimeout(retry)
       await queue
     }

@@ -2,10 +2,9 @@
 import type { EntityManager } from 'typeorm'
 import { LoginFailed } from '../errors.ts'
 import type { ProvenPerson } from '../identity.ts'
-import type { Grants } from '../routes/grants.ts'
 import type { BootstrapAdmin } from '../settings/settings.ts'
 import { type AuditEntry, appendAudits } from './audit-entry.ts'
-import { applyBootstrap } from './bootstrap-admins.ts'
+import { applyBootstrap, dueBootstrap } from './bootstrap-admins.ts'
 import type { Database } from './database.ts'
 import { confirmAccount } from './directory-accounts.ts'
 import { applyGroups } from './granted-access.ts'
@@ -28,16 +27,13 @@ export interface SyncedPerson extends StoredPerson {
  * transaction. A disabled person is neither updated nor promoted; the caller refuses them. Throws LoginFailed for an
  * issuer or subject that is empty or cannot be stored as it is, DatabaseUnavailable.
  */
-export const syncPerson = async (
-  database: Database,
-  confirmed: ConfirmedPerson,
-  grants: () => Grants
-): Promise<SyncedPerson> => {
+export const syncPerson = async (database: Database, confirmed: ConfirmedPerson): Promise<SyncedPerson> => {
   const [issuer, subject] = [storableKey(confirmed.issuer), storableKey(confirmed.subject)]
   if (issuer === undefined || subject === undefined) throw new LoginFailed({ reason: 'unusable-subject' })
   const link: Link = [confirmed.provider, issuer, subject]
   const names = [confirmed.name, confirmed.email, confirmed.username].map(text => storableText(text))
   return database.write(async manager => {
+    const bootstrap = await dueBootstrap(manager, confirmed)
     const found = (await updateKnown(manager, link, names)) ?? (await createOnce(manager, link, names, confirmed))
     const { id, created: firstLogin } = found
     const person = await getPerson(manager, id)
@@ -49,24 +45,22 @@ export const syncPerson = async (
     const { login, groupsUnreadable } = confirmed
     const hasLapsed = login !== undefined && (await confirmAccount(manager, id, login, groupsUnreadable !== undefined))
     const seen = hasLapsed ? { ...confirmed, groups: [] } : confirmed
-    const granted = await grantTo(manager, id, seen, grants, firstLogin)
-    const isBootstrapped = await applyBootstrap(manager, confirmed, person, firstLogin)
+    const granted = await grantTo(manager, id, seen, firstLogin)
+    const isBootstrapped = await applyBootstrap(manager, bootstrap, person, firstLogin)
     await appendAudits(manager, [...found.entries, ...granted])
     const isChanged = isBootstrapped || granted.length > 0
     return { ...(isChanged ? await getPerson(manager, id) : person), firstLogin }
   })
 }
 
-/** The grants are read only now, with the person's row locked, so that what a reload has granted before is not undone. */
 const grantTo = async (
   manager: EntityManager,
   id: number,
   { provider, groups, tenant, groupsCutOff }: ConfirmedPerson,
-  grants: () => Grants,
   firstLogin: boolean
 ): Promise<AuditEntry[]> => {
   if (groups === undefined) return []
-  return applyGroups(manager, id, { provider, groups, tenant, isCutOff: groupsCutOff }, grants(), firstLogin)
+  return applyGroups(manager, id, { provider, groups, tenant, isCutOff: groupsCutOff }, firstLogin)
 }
 
 interface Found {

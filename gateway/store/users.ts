@@ -1,5 +1,4 @@
 // Binds the operations on people, their access and their areas to one database.
-import { type Grants, NO_GRANTS } from '../routes/grants.ts'
 import { revokePerson, setAccess, setDisabled } from './access.ts'
 import { type AccessNames, lockAccess } from './access-state.ts'
 import { areasFor, createArea, deleteArea, listAreas, listProfiles, renameArea } from './areas.ts'
@@ -21,35 +20,42 @@ export type { ConfirmedPerson, SyncedPerson } from './sync-person.ts'
 
 export type Users = ReturnType<typeof createUsers>
 
-/** The rules in route files about access, apart from routes. */
-export interface AccessRules {
-  readonly grants: Grants
-  /** Profiles that can be assigned; undefined: all in the database. */
-  readonly profiles?: readonly string[]
+/** What the users of a running gateway take from its route files. */
+interface FromRouteFiles {
+  /** Profiles that can be assigned. */
+  profiles(): readonly string[]
+  /** Resolves when the grants of the files are in force, or another instance has newer ones. */
+  grantsLoaded(): Promise<void>
 }
 
 /**
  * Every change is one transaction with its audit entry; see the functions for what they promise and throw.
- * @param rules returns those in use, and is called whenever they matter
+ * @param files without them, all profiles in the database can be assigned
  */
-export const createUsers = (database: Database, rules: () => AccessRules = () => ({ grants: NO_GRANTS })) => ({
-  syncPerson: (confirmed: ConfirmedPerson) => syncPerson(database, confirmed, () => rules().grants),
+export const createUsers = (database: Database, files?: FromRouteFiles) => ({
+  async syncPerson(confirmed: ConfirmedPerson) {
+    await files?.grantsLoaded()
+    return syncPerson(database, confirmed)
+  },
   /** The groups that a provider reports for a person who is not logging in. False if there is no such person. */
-  applyGroups: (id: number, seen: ProviderGroups) => applyGroupsOf(database, id, seen, () => rules().grants),
+  applyGroups: (id: number, seen: ProviderGroups) => applyGroupsOf(database, id, seen),
   /** Undefined if there is no such person. */
   loadPerson: (id: number) => database.read(manager => findPerson(manager, id)),
   /** Without those that do not exist. */
   loadPeople: (ids: readonly number[]) => database.read(manager => findPeople(manager, ids)),
   findByUsername: (username: string) => findByUsername(database, username),
-  listPeople: (filter?: PeopleQuery) => listPeople(database, rules().grants, filter),
+  listPeople: (filter?: PeopleQuery) => listPeople(database, filter),
   /** The person as shown in lists, with the access version. Undefined if there is no such person. */
-  loadItem: (id: number) => loadItem(database, rules().grants, id),
+  loadItem: (id: number) => loadItem(database, id),
   relinkPerson: (actor: Actor, oldId: number, newId: number) => relinkPerson(database, actor, oldId, newId),
   setAccess: (actor: Actor, id: number, access: AccessNames, isCurrent?: (version: number) => boolean) =>
-    setAccess(database, actor, id, access, rules().profiles, isCurrent),
-  setAccessOfMany: (actor: Actor, change: BulkChange) => changeAccessOfMany(database, actor, change, rules().profiles),
-  /** What groups are granted, in the order of the files. */
-  listGrants: () => listGrants(database, rules().grants),
+    setAccess(database, actor, id, access, files?.profiles(), isCurrent),
+  setAccessOfMany: (actor: Actor, change: BulkChange) => changeAccessOfMany(database, actor, change, files?.profiles()),
+  /** What groups are granted by the grants in force, in the order of the files. */
+  async listGrants() {
+    await files?.grantsLoaded()
+    return listGrants(database)
+  },
   revokePerson: (actor: Actor, id: number) => revokePerson(database, actor, id),
   disablePerson: (actor: Actor, id: number) => setDisabled(database, actor, id, true),
   enablePerson: (actor: Actor, id: number) => setDisabled(database, actor, id, false),
@@ -61,7 +67,7 @@ export const createUsers = (database: Database, rules: () => AccessRules = () =>
       await lockAccess(manager)
       return areasFor(manager, actor, names)
     }),
-  renameArea: (actor: Actor, id: number, name: string) => renameArea(database, actor, id, name, rules().grants),
-  deleteArea: (actor: Actor, id: number) => deleteArea(database, actor, id, rules().grants),
-  listProfiles: () => listProfiles(database, rules().profiles)
+  renameArea: (actor: Actor, id: number, name: string) => renameArea(database, actor, id, name),
+  deleteArea: (actor: Actor, id: number) => deleteArea(database, actor, id),
+  listProfiles: () => listProfiles(database, files?.profiles())
 })

@@ -1,8 +1,9 @@
 // Access comes from what an Admin assigned and from what grants give to groups, and each part is kept apart.
 import t from 'tap'
-import { createGrants, type Grant, type Grants } from '../../gateway/routes/grants.ts'
-import { openDatabase } from '../../gateway/store/database.ts'
-import { createNames, regrantBatch } from '../../gateway/store/granted-access.ts'
+import { createGrants, type Grant } from '../../gateway/routes/grants.ts'
+import { type Database, openDatabase } from '../../gateway/store/database.ts'
+import { regrantBatch } from '../../gateway/store/granted-access.ts'
+import { checkGrants, loadGrants } from '../../gateway/store/grants-in-force.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -35,9 +36,18 @@ const openWorld = async (list = LIST) => {
   const url = await postgres.emptyDatabase()
   const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
   t.teardown(() => database.close())
-  const world = { grants: createGrants(list) as Grants, url, database }
-  return Object.assign(world, { users: createUsers(database, () => world) })
+  await enforce(database, list)
+  return { url, database, users: createUsers(database) }
 }
+
+let changes = 0
+/** As files that were changed a second after those before. */
+const filesWith = (list: readonly Grant[]) => ({
+  grants: createGrants(list),
+  profiles: [],
+  changedAt: new Date(Date.UTC(2026, 0, 1) + 1000 * ++changes)
+})
+const enforce = (database: Database, list: readonly Grant[]) => loadGrants(database, filesWith(list))
 
 const auditOf = (url: string, id: number) =>
   postgres.query('SELECT action, before, after FROM audit_events WHERE target = $1 ORDER BY id', [`user:${id}`], url)
@@ -126,27 +136,26 @@ t.test('a granted Admin does not count as the last Admin who must stay', async t
 })
 
 t.test('changed grants reach everybody from the groups last seen, in batches, once for all instances', async t => {
-  const world = await openWorld([])
-  const { users, url, database } = world
+  const { users, url, database } = await openWorld([])
   const other = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
   t.teardown(() => other.close())
   for (let n = 0; n < 450; n += 1) await users.syncPerson(person(`p${n}`, { groups: n % 2 === 0 ? [SUPORTE] : [] }))
-  t.match(await regrantBatch(database, world.grants, 0), { people: 0 }, 'a login has applied these grants already')
-  world.grants = createGrants(LIST)
-  await createNames(database, ['Suporte', 'Vendas', 'Direção'], [])
+  const none = createGrants([])
+  t.equal(await regrantBatch(database, none.checksum), undefined, 'a login has applied these grants already')
+  const { checksum } = createGrants(LIST)
+  t.match(await enforce(database, LIST), { generation: 2, isInForce: true, isDone: false })
+  t.equal(await regrantBatch(database, none.checksum), undefined, 'an instance with other files changes nobody')
   const sizes: number[] = []
   const work = async (on: typeof database) => {
-    let after = 0
-    do {
-      const { people, last } = await regrantBatch(on, world.grants, after)
-      sizes.push(people)
-      after = people === 0 ? 0 : last
-    } while (after !== 0)
+    while ((await checkGrants(on, filesWith(LIST))).isDone === false) {
+      const people = await regrantBatch(on, checksum)
+      if (people !== undefined) sizes.push(people)
+    }
   }
   await Promise.all([work(database), work(other)])
   t.same(
     sizes.toSorted((a, b) => a - b),
-    [0, 0, 50, 100, 100, 100, 100]
+    [50, 200, 200]
   )
   const versions = 'SELECT access_version AS version, count(*)::int AS n FROM users GROUP BY 1 ORDER BY 1'
   t.same(await postgres.query(versions, [], url), [
@@ -163,8 +172,16 @@ t.test('people of a release without grants keep the access they had', async t =>
   const { user } = await users.syncPerson(person('old'))
   await users.createArea(actor, 'Geral')
   await users.setAccess(actor, user.id, { profiles: ['Supervisor'], areas: ['Geral'], areaPrincipal: 'Geral' })
-  await postgres.query('DROP TABLE granted_areas, granted_profiles, granted_access, person_groups', [], url)
-  await postgres.query("DELETE FROM schema_migrations WHERE name LIKE 'GrantedAccess%'", [], url)
+  await postgres.query(
+    'DROP TABLE granted_areas, granted_profiles, granted_access, person_groups, grant_rules, grants_in_force',
+    [],
+    url
+  )
+  await postgres.query(
+    "DELETE FROM schema_migrations WHERE name LIKE 'GrantedAccess%' OR name LIKE 'R2GrantsInForce%'",
+    [],
+    url
+  )
   await database.close()
   const upgraded = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
   t.teardown(() => upgraded.close())

@@ -2,6 +2,7 @@
 import pg from 'pg'
 import t from 'tap'
 import type { EntityManager } from 'typeorm'
+import { NO_GRANTS } from '../../gateway/routes/grants.ts'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import { appendAudits } from '../../gateway/store/audit-entry.ts'
 import { changeAccessOfMany } from '../../gateway/store/bulk-access.ts'
@@ -267,11 +268,12 @@ t.test('grants that cannot be applied now are tried again, and nothing fails', a
   const failing = { read: () => Promise.reject(new Error('away')), write: () => Promise.reject(new Error('away')) }
   const regranting = createRegranting({
     database: failing as never,
-    table: () => ({ grants: { list: [{ areas: ['Sul'], profiles: [] }] }, profiles: [] }) as never,
+    table: () => ({ grants: NO_GRANTS, profiles: [], changedAt: new Date(0) }),
     log: { ...quiet, warn: (fields: object) => void warned.push(fields) }
   })
-  await regranting.apply()
+  await regranting.load()
   t.match(warned, [{ pauseMs: 500 }])
+  t.equal(regranting.state(), 'degraded')
   await regranting.close()
 })
 

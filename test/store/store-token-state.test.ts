@@ -11,7 +11,7 @@ import { createSessions } from '../../gateway/store/sessions.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
 import { only } from '../support/only.ts'
 import { measureOwnTime } from '../support/own-time.ts'
-import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
+import { startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openStore } from '../support/store.ts'
 import { until } from '../support/until.ts'
@@ -19,7 +19,8 @@ import { until } from '../support/until.ts'
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
 
-const postgres = await startPostgres(t)
+/** What other tests leave open would count as unfinished here. */
+const postgres = await startOwnPostgres(t)
 const actor = { id: null, username: 'test' }
 const soon = () => Math.floor(Date.now() / 1000) + 600
 

@@ -53,6 +53,8 @@ const STATES: Readonly<Record<string, readonly ['ok' | 'warn' | 'bad', StateKey]
   degraded: ['warn', 'degraded'],
   insecure: ['warn', 'insecure'],
   unknown: ['warn', 'unknown'],
+  regranting: ['warn', 'regranting'],
+  older: ['warn', 'older'],
   away: ['warn', 'away'],
   refused: ['warn', 'refusedState'],
   returning: ['warn', 'returning'],
@@ -74,6 +76,7 @@ const CHECKS: Readonly<Record<string, StateKey>> = {
   addresses: 'plainAddresses',
   provider: 'provider',
   tls: 'tls',
+  grants: 'grants',
   audit: 'chain'
 }
 const checkName = (name: string): string => {

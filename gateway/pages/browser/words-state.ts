@@ -65,6 +65,9 @@ export const text = createText({
   routes: ['Rotas', 'Routes'],
   revocationFeed: ['Revogações', 'Revocations'],
   directory: ['Diretório', 'Directory'],
+  grants: ['Acesso por grupo', 'Access by group'],
+  regranting: ['sendo recalculado', 'being recalculated'],
+  older: ['outra instância tem arquivos mais novos', 'another instance has newer files'],
   provider: ['Provedor na nuvem', 'Cloud provider'],
   tls: ['Certificado TLS', 'TLS certificate'],
   fingerprint: ['SHA-256', 'SHA-256']
