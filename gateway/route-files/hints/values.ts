@@ -44,6 +44,7 @@ const BY_TITLE: Readonly<Record<string, (value: unknown) => readonly string[]>> 
   'a map; {} for any valid token': value => rules(value),
   'a map; {} for everyone in the namespace': value => rules(value),
   'an upstream': value => (isAddress(value) ? [flow({ url: value })] : []),
+  'a status such as 200, or a range such as 200-299': value => statuses(value),
   'a health check': value => (typeof value === 'string' && value.startsWith('/') ? [flow({ path: value })] : [])
 }
 
@@ -60,6 +61,11 @@ const methods = (value: unknown): readonly string[] =>
 const isAddress = (value: unknown): value is string => typeof value === 'string' && /^https?:\/\/[^/@\s]+$/.test(value)
 
 const flow = (value: unknown): string => stringify(value, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd()
+
+const statuses = (value: unknown): readonly string[] => {
+  const hundreds = /^([2-5])xx$/i.exec(String(value))?.[1]
+  return hundreds === undefined ? [] : [`${hundreds}00-${hundreds}99`]
+}
 
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.length > 0 && value.every(entry => typeof entry === 'string')

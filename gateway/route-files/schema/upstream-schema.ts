@@ -106,7 +106,9 @@ export const upstreamSchema = record(
           backup: flag('Receives requests only while no other target is in service.')
         }
       },
-      ['http://10.0.0.1:4001', 'http://10.0.0.2:4001']
+      ['http://10.0.0.1:4001', 'http://10.0.0.2:4001'],
+      // Two that are written differently may be the same, so defineTargets compares them.
+      { uniqueItems: false }
     ),
     timeout: duration('Time that the backend may take to begin its response.', '30s', DEFAULTS.timeout),
     idleTimeout: duration(

@@ -1,0 +1,222 @@
+// What the options for targets do to requests: targets that err rest, full ones make requests wait, backups wait for their turn.
+import http from 'node:http'
+import t from 'tap'
+import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
+import { startGateway, type World } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { OK, type RawRequest, startRawUpstream } from '../support/raw-upstream.ts'
+import { inUse, targetAt, upstreamAt } from '../support/routes.ts'
+import { until } from '../support/until.ts'
+
+const postgres = await startPostgres(t)
+
+const open = (upstream: Record<string, unknown>) => ({
+  upstreams: { app: upstream },
+  routes: [
+    { path: '/open/*', upstream: 'app', public: true },
+    { path: '/socket', upstream: 'app', public: true, websocket: {} }
+  ]
+})
+
+const BUSY = 'HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy'
+const text = async (world: World, path = '/open/x') => (await world.fetch(path)).text()
+const downs = (world: World) =>
+  world.log.filter(({ msg }) => msg === 'an upstream target is down').map(({ target, reason }) => [target, reason])
+
+t.test('a target that answers 503 at once does not attract the traffic', async t => {
+  // RV-08
+  const [sick, well] = [await startRawUpstream(t), await startRawUpstream(t)]
+  sick.respond(() => BUSY)
+  well.respond(() => socket => setTimeout(() => socket.write(OK), 50))
+  const world = await startGateway(t, { postgres, config: open({ targets: [sick.url, well.url] }) })
+  const agent = new http.Agent({ keepAlive: true })
+  t.teardown(() => agent.destroy())
+  const counts = { 200: 0, 503: 0 }
+  const ask = () =>
+    new Promise<void>((resolve, reject) => {
+      http
+        .get(`${world.url}/open/x`, { agent }, res => {
+          counts[res.statusCode as 200]++
+          res.resume().on('end', resolve)
+        })
+        .on('error', reject)
+    })
+  const client = async () => {
+    while (counts[200] < 2500) await ask()
+  }
+  await Promise.all(Array.from({ length: 20 }, client))
+  t.ok(counts[503] < 25, JSON.stringify(counts))
+  t.same(downs(world)[0], [sick.url, 'status-503'])
+})
+
+t.test('the last target in service is never rested, and errors: 0 rests none', async t => {
+  const [one, two] = [await startRawUpstream(t), await startRawUpstream(t)]
+  for (const each of [one, two]) each.respond(() => BUSY)
+  const targets = [one.url, two.url]
+  const world = await startGateway(t, { postgres, config: open({ targets }) })
+  for (let n = 0; n < 40; n++) t.equal(await text(world), 'busy')
+  t.equal(downs(world).length, 1)
+  const lenient = await startGateway(t, { postgres, config: open({ targets, outlier: { errors: 0 } }) })
+  for (let n = 0; n < 40; n++) t.equal(await text(lenient), 'busy')
+  t.same(downs(lenient), [])
+})
+
+t.test('requests beyond maxConnections wait in order, as long and as many as the queue allows', async t => {
+  const raw = await startRawUpstream(t)
+  const held: RawRequest[] = []
+  raw.respond(request => void held.push(request))
+  const limited = { url: raw.url, maxConnections: 2, queue: { max: 2, timeout: '5s' } }
+  const world = await startGateway(t, { postgres, config: open(limited) })
+  const first = [text(world, '/open/1'), text(world, '/open/2')]
+  await until(() => held.length === 2)
+  const connection = await world.connect()
+  connection.send('GET /open/3 HTTP/1.1\r\nHost: x\r\n\r\n')
+  const gone = await world.connect()
+  const busy = async () => (await world.fetch('/open/full')).status
+  gone.send('GET /open/gone HTTP/1.1\r\nHost: x\r\n\r\n')
+  await until(async () => (await busy()) === 503)
+  await world.logged(({ reason, path }) => reason === 'upstream-queue-full' && path === '/open/full')
+  t.equal(raw.accepted(), 2)
+  // A client that leaves gives its place in the queue to the next.
+  gone.destroy()
+  await world.logged(({ path }) => path === '/open/gone')
+  const last = text(world, '/open/4')
+  held[0]?.socket.write(OK)
+  await until(() => held.length === 3)
+  t.equal(held[2]?.target, '/open/3')
+  held[1]?.socket.write(OK)
+  await until(() => held.length === 4)
+  t.equal(held[3]?.target, '/open/4')
+  for (const { socket } of held.slice(2)) socket.write(OK)
+  t.same(await Promise.all([...first, last]), ['ok', 'ok', 'ok'])
+  t.equal((await connection.response()).body, 'ok')
+  t.equal(raw.accepted(), 2)
+})
+
+t.test(
+  'a request that waits for too long is refused; without a queue it is refused at once, as a socket is',
+  async t => {
+    const raw = await startRawUpstream(t)
+    let holds: RawRequest | undefined
+    raw.respond(request => {
+      holds = request
+      return undefined
+    })
+    const limited = { url: raw.url, maxConnections: 1, queue: { max: 5, timeout: '50ms' } }
+    const world = await startGateway(t, { postgres, config: open(limited) })
+    const reasonOf = async (path: string) => {
+      const answer = await world.fetch(path)
+      t.match([answer.status, await answer.json()], [503, { code: 'GW_UNAVAILABLE' }])
+      return (await world.logged(line => line.msg === 'request' && line.path === path)).reason
+    }
+    const first = text(world)
+    await until(() => holds !== undefined)
+    t.equal(await reasonOf('/open/late'), 'upstream-queue-timeout')
+    const fields = 'Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n'
+    const upgrade = await world.raw(
+      `GET /socket HTTP/1.1\r\nHost: x\r\n${fields}Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`
+    )
+    t.equal(upgrade.status, 503)
+    world.writeRoutes(open({ ...limited, queue: { max: 0 } }))
+    await world.gateway.reload()
+    t.equal(await reasonOf('/open/none'), 'upstream-queue-full')
+    holds?.socket.write(OK)
+    t.equal(await first, 'ok')
+    holds = undefined
+    const next = text(world)
+    await until(() => holds !== undefined)
+    const held = holds as RawRequest | undefined
+    held?.socket.write(OK)
+    t.equal(await next, 'ok')
+    t.equal(raw.accepted(), 1)
+  }
+)
+
+t.test('a backup is used only while no other target is in service', async t => {
+  const [primary, backup] = [await startRawUpstream(t), await startRawUpstream(t)]
+  primary.respond(() => OK)
+  backup.respond(() => OK)
+  const port = await freePort()
+  const targets = [primary.url, { url: backup.url, backup: true }]
+  const world = await startGateway(t, { postgres, config: open({ targets }) })
+  for (let n = 0; n < 10; n++) await text(world)
+  t.equal(backup.requests.length, 0)
+  world.writeRoutes(open({ targets: [`http://127.0.0.1:${port}`, { url: backup.url, backup: true }] }))
+  await world.gateway.reload()
+  t.equal(await text(world), 'ok', 'the request that found the primary unreachable')
+  t.equal((await world.fetch('/open/x', { method: 'POST' })).status, 200)
+  t.equal(backup.requests.length, 2)
+  const returned = http.createServer((_, res) => res.end('primary')).listen(port, '127.0.0.1')
+  t.teardown(() => {
+    returned.closeAllConnections()
+    returned.close()
+  })
+  await until(async () => (await text(world)) === 'primary')
+  const before = backup.requests.length
+  for (let n = 0; n < 20; n++) t.equal(await text(world), 'primary')
+  t.equal(backup.requests.length, before)
+})
+
+t.test('a target goes out after so many failed checks, and comes back after so many that pass', async t => {
+  const [raw, other] = [await startRawUpstream(t), await startRawUpstream(t)]
+  let status = '204 No Content'
+  const asked: string[] = []
+  raw.respond(({ target }) => {
+    if (target === '/up') asked.push(status)
+    return `HTTP/1.1 ${status}\r\nContent-Length: 0\r\n\r\n`
+  })
+  other.respond(() => 'HTTP/1.1 204 No Content\r\n\r\n')
+  const healthCheck = { path: '/up', interval: '20ms', status: '204', rise: 3, fall: 3 }
+  const world = await startGateway(t, { postgres, config: open({ targets: [raw.url, other.url], healthCheck }) })
+  const of = (target: string) => downs(world).filter(([url]) => url === target)
+  await until(() => asked.length > 1)
+  t.same(of(raw.url), [])
+  status = '200 OK'
+  await until(() => of(raw.url).length === 1)
+  t.same(of(raw.url), [[raw.url, 'check-status']])
+  t.equal(asked.filter(one => one === '200 OK').length, 3)
+  asked.length = 0
+  status = '204 No Content'
+  await world.logged(({ msg, target }) => msg === 'an upstream target is up again' && target === raw.url)
+  t.equal(asked.filter(one => one === '204 No Content').length, 3)
+})
+
+t.test('a check that is not answered in its time has failed', async t => {
+  const raw = await startRawUpstream(t)
+  raw.respond(({ target }) => (target === '/up' ? undefined : OK))
+  const healthCheck = { path: '/up', interval: '20ms', timeout: '20ms', fall: 1 }
+  const world = await startGateway(t, { postgres, config: open({ url: raw.url, healthCheck }) })
+  await world.logged(({ msg, reason }) => msg === 'an upstream target is down' && reason === 'check-timeout')
+})
+
+t.test('each address of a name is a target, and the name is followed', async t => {
+  const one = await startRawUpstream(t)
+  one.respond(() => OK)
+  const found: { addresses: string[] } = { addresses: ['127.0.0.1', '127.0.0.2'] }
+  const upstreams = createUpstreams({
+    lookup: (_, { all }, done) => {
+      const addresses = found.addresses.map(address => ({ address, family: 4 }))
+      if (all === true) done(null, addresses)
+      else done(null, addresses[0]?.address ?? '', 4)
+    }
+  })
+  t.teardown(upstreams.close)
+  const url = `http://app.example:${one.port}`
+  const target = { ...targetAt(one.port), url, host: 'app.example', authority: `app.example:${one.port}` }
+  const upstream = { ...upstreamAt(), targets: [target] }
+  upstreams.retain(inUse(upstream))
+  const pool = upstreams.poolOf(upstream)
+  const urls = () => upstreams.status()[0]?.targets.map(status => status.url)
+  await until(() => urls()?.length === 2)
+  t.same(urls(), [`${url} (127.0.0.1)`, `${url} (127.0.0.2)`])
+  const used = [pool.acquire(), pool.acquire(), pool.acquire()].map(connection => connection?.target.address)
+  t.same(new Set(used), new Set(['127.0.0.1', '127.0.0.2']))
+  t.equal(pool.targetAt(`${url} (127.0.0.2)`)?.authority, target.authority, 'requests carry the name')
+  found.addresses = ['127.0.0.2', '127.0.0.3', '127.0.0.2']
+  await until(() => urls()?.includes(`${url} (127.0.0.3)`) === true)
+  t.same(urls(), [`${url} (127.0.0.2)`, `${url} (127.0.0.3)`])
+  found.addresses = []
+  upstreams.retain(inUse({ ...upstream, timeoutMs: 1 }))
+  t.same(urls(), [`${url} (127.0.0.2)`, `${url} (127.0.0.3)`], 'a resolver that is away changes nothing')
+})
