@@ -1,9 +1,10 @@
-// Reads what an upstream answers on one connection with the gateway's parser, and with a model of RFC 9112.
+// Reads what an upstream answers on one connection with the gateway's parser, with a model of RFC 9112, and through TLS.
 import { BadResponse, type ResponseHead, ResponseParser } from '../../../../gateway/upstream/parser.ts'
 import { type ReadResponse, readResponses } from '../../models/http-responses.ts'
 import { PIECES, type Random, readCorpus } from '../../mutate.ts'
 import { Fault, type Target } from '../engine.ts'
 import { splitBytes } from '../split.ts'
+import { readOverTls } from '../tls-upstream.ts'
 import { wellFormedResponse, withSlip } from '../well-formed.ts'
 
 interface Read {
@@ -91,9 +92,37 @@ const textOf = ({ responses }: { responses: readonly ReadResponse[] }, complete:
     )
     .join('\0\0')
 
-const run = (input: string, random: Random): string => {
-  const bytes = Buffer.from(input, 'latin1')
+/** A connection of its own and a handshake take so many times as long as a run without. */
+const TLS_EVERY = 100
+/** As many bytes as several records hold. */
+const FILLING = 'filling '.repeat(9000)
+
+/** The same bytes, or with a body of several records, through TLS: what is read may not depend on where records begin. */
+const compareOverTls = async (input: string, method: string, random: Random) => {
+  const length = random.below(FILLING.length)
+  const large = `HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n${FILLING.slice(0, length)}`
+  const bytes = Buffer.from(random.below(2) === 0 ? input : large, 'latin1')
+  const plain = readByGateway([bytes], [method])
+  const final = plain.responses.find(({ status }) => status >= 200)
+  const { head, body, trailers, isComplete } = await readOverTls(bytes, method, random)
+  if (isComplete !== (final?.complete ?? false))
+    throw new Fault(`through TLS it is ${isComplete ? '' : 'not '}complete`)
+  if (final?.complete !== true || head === undefined) return
+  const over = { responses: [asResponse(head, body, trailers, true)] }
+  if (textOf(over, true) !== textOf({ responses: [final] }, true)) throw new Fault('another response through TLS')
+}
+
+let runs = 0
+
+const run = (input: string, random: Random): string | Promise<string> => {
   const methods = random.pick(METHODS)
+  const states = runPlain(input, methods, random)
+  if (runs++ % TLS_EVERY !== 0) return states
+  return compareOverTls(input, methods[0], random).then(() => states)
+}
+
+const runPlain = (input: string, methods: readonly string[], random: Random): string => {
+  const bytes = Buffer.from(input, 'latin1')
   const ours = readByGateway([bytes], methods)
   const split = readByGateway(splitBytes(bytes, random), methods)
   if (textOf(ours, true) !== textOf(split, true)) throw new Fault('split bytes are read in another way')
