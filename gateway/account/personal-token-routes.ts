@@ -48,7 +48,12 @@ const wishSchema = {
       uniqueItems: true,
       items: { type: 'string', minLength: 1, maxLength: 64 }
     },
-    expiresAt: { type: 'string', minLength: 1, maxLength: 64, description: 'ISO 8601, at most a year ahead' }
+    expiresAt: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 64,
+      description: 'RFC 3339 date or date-time, at most a year ahead'
+    }
   }
 } as const
 

@@ -12,7 +12,11 @@ export interface ClientRoutesParts {
 const wishProperties = {
   name: { type: 'string', minLength: 1, maxLength: 64 },
   ...accessSchema.properties,
-  expiresAt: { type: ['string', 'null'], maxLength: 64, description: 'ISO 8601; null: the account does not expire' },
+  expiresAt: {
+    type: ['string', 'null'],
+    maxLength: 64,
+    description: 'RFC 3339 date or date-time; null: the account does not expire'
+  },
   addresses: {
     ...names(100, 64),
     description: 'IP addresses and CIDR blocks from which it may be used; none: anywhere'

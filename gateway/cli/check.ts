@@ -1,15 +1,16 @@
 // Validates settings and route files and runs the tests in them.
 import type { Command } from 'commander'
-import { formatComplaint } from '../route-files/load.ts'
+import { type Complaint, formatComplaint } from '../route-files/load.ts'
 import { type GroupSources, groupSources } from '../settings/group-sources.ts'
 import { readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment, Mistake } from '../settings/reader.ts'
 import { addCommand, type Cli, type Report, run } from './command.ts'
 import { hasGatewaySettings, routeFolder } from './command-settings.ts'
-import { judgeRoutes } from './read-routes.ts'
+import { type JudgedRoutes, judgeRoutes } from './read-routes.ts'
 
 interface CheckOptions {
   readonly settings?: boolean
+  readonly files?: boolean
 }
 
 export const addCheck = (program: Command, cli: Cli): void => {
@@ -21,6 +22,7 @@ export const addCheck = (program: Command, cli: Cli): void => {
     .argument('[folder]', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--settings', 'validate the environment too, even if it contains no gateway settings')
     .option('--no-settings', 'do not validate the environment')
+    .option('--no-files', 'do not open the certificates and keys that the route files name; list them instead')
     .addHelpText('after', SETTINGS_HELP)
     .action(run(cli, check))
 }
@@ -32,16 +34,15 @@ setting, such as JWT_SECRET, LDAP_URL or PUBLIC_URL. A .env file is not read.`
 const check = async (
   { environment }: Cli,
   given: string | undefined,
-  { settings: withSettings = hasGatewaySettings(environment) }: CheckOptions
+  { settings: withSettings = hasGatewaySettings(environment), files: withFiles = true }: CheckOptions
 ): Promise<Report> => {
   const folder = routeFolder(environment, given)
   const settings = withSettings ? judgeSettings(environment) : UNKNOWN
   const publicUrlGiven = !withSettings || Boolean(environment.PUBLIC_URL)
-  const routes = await judgeRoutes(folder, {
-    publicUrlGiven,
-    groupSources: settings.groupSources,
-    browserSession: settings.browserSession
-  })
+  const { groupSources, browserSession } = settings
+  const routes = await judgeRoutes(folder, { publicUrlGiven, groupSources, browserSession }, withFiles)
+  const unchecked = withSettings ? [] : await neededSettings(folder, routes, withFiles)
+  const skipped = withFiles ? [] : routes.certificateFiles
   const proxied = routes.table?.routes.filter(route => route.upstream !== undefined || route.external).length ?? 0
   const found = routes.complaints.length > 0 || settings.mistakes.length > 0
   return {
@@ -54,12 +55,15 @@ const check = async (
       tests: routes.tests,
       complaints: routes.complaints,
       warnings: routes.warnings,
-      settings: { judged: withSettings, mistakes: settings.mistakes, warnings: settings.warnings }
+      skippedFiles: skipped,
+      settings: { judged: withSettings, mistakes: settings.mistakes, warnings: settings.warnings, unchecked }
     },
     text: ({ red, yellow, green, dim }) =>
       [
         ...routes.complaints.map(complaint => red(formatComplaint(complaint))),
         ...routes.warnings.map(warning => yellow(`${formatComplaint(warning)} (warning)`)),
+        ...skipped.map(file => yellow(`${file} was not opened (--no-files)`)),
+        ...unchecked.map(complaint => yellow(`${formatComplaint(complaint)} (settings were not checked)`)),
         ...settings.mistakes.map(({ variable, message }) => red(`${variable} ${message}`)),
         ...settings.warnings.map(warning => yellow(`${warning} (warning)`)),
         routes.table === undefined
@@ -70,6 +74,18 @@ const check = async (
         settingsWords(withSettings, settings.mistakes.length, { red, green, dim })
       ].join('\n')
   }
+}
+
+/** What the files need from the settings: what would be said of them if none were set. */
+const neededSettings = async (folder: string, routes: JudgedRoutes, withFiles: boolean): Promise<Complaint[]> => {
+  const unset = {
+    publicUrlGiven: false,
+    groupSources: { directory: false, claims: 'none' as const },
+    browserSession: false
+  }
+  const { complaints, warnings } = await judgeRoutes(folder, unset, withFiles)
+  const known = new Set([...routes.complaints, ...routes.warnings].map(formatComplaint))
+  return [...complaints, ...warnings].filter(complaint => !known.has(formatComplaint(complaint)))
 }
 
 interface JudgedSettings {

@@ -24,7 +24,10 @@ export const addClient = (program: Command, cli: Cli): void => {
     .argument('<name>', 'unique name; backends see it as x-user-username')
     .requiredOption('--profile <profile...>', 'profiles of the account')
     .requiredOption('--area <area...>', 'areas; the first one is the main area; areas that do not exist are created')
-    .option('--expires <time>', 'date or time in ISO 8601; without it the account does not expire')
+    .option(
+      '--expires <time>',
+      'date or time, such as 2027-06-30 or 2027-06-30T18:00:00Z; without it the account does not expire'
+    )
     .option('--address <cidr...>', 'networks from which it may be used; without it: any')
     .action(run(cli, create))
   addCommand(client, 'rotate', 'print a new secret; the previous one works for another 24 hours', ['client rotate ci'])

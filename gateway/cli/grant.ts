@@ -40,12 +40,15 @@ const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptio
       areas,
       areaPrincipal: assigned.areaPrincipal ?? areas[0] ?? null
     }
-    const { user: changed } = await users.setAccess(ACTOR, user.id, access)
+    const { user: changed, disabled } = await users.setAccess(ACTOR, user.id, access)
+    const person = `${changed.username} (id ${changed.id}, ${changed.provider})`
+    const done = `${person} now has ${changed.profiles.join(', ')} in ${changed.areas.join(', ')}.`
     return {
-      json: changed,
-      text: ({ green }) =>
-        green(
-          `${changed.username} (id ${changed.id}, ${changed.provider}) now has ${changed.profiles.join(', ')} in ${changed.areas.join(', ')}.`
-        )
+      found: disabled,
+      json: { ...changed, disabled },
+      text: ({ green, yellow }) =>
+        disabled
+          ? `${green(done)}\n${yellow('The person is disabled and cannot log in until an Admin enables them.')}`
+          : green(done)
     }
   })

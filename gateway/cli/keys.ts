@@ -15,13 +15,17 @@ const rotate = async (cli: Cli): Promise<Report> => {
   const secrets = verifyingSecrets(cli.environment)
   if (secrets.length === 0) throw new CannotRun('JWT_SECRET is required, because it encrypts the keys')
   const { sealingSecret } = await import('../tokens/sealed-keys.ts')
-  const { planKeys } = await import('../tokens/signing-keys.ts')
+  const { areForeign, planKeys } = await import('../tokens/signing-keys.ts')
   const { updateSigningKeys } = await import('../store/signing-keys.ts')
   const sealing = secrets.map(sealingSecret)
   const options = { secrets: sealing, rotationS: Number.POSITIVE_INFINITY, isStart: false }
   return withDatabase(cli.environment, async database => {
     let isRotated = false
     const { rows } = await updateSigningKeys(database, ACTOR, (known, nowS) => {
+      if (areForeign(known, sealing))
+        throw new CannotRun(
+          'This JWT_SECRET opens none of the keys in use: set JWT_SECRET and JWT_PREVIOUS_SECRETS as for the gateways'
+        )
       const plan = planKeys(known, { ...options, nowS, rotate: true })
       isRotated = plan.add.length > 0
       return plan

@@ -10,7 +10,7 @@ import type { RouteTable } from '../routes/route.ts'
 import { CannotRun } from './command.ts'
 import { plain, type Terminal, wrap } from './terminal.ts'
 
-interface JudgedRoutes {
+export interface JudgedRoutes {
   /** undefined if anything is wrong. */
   readonly table: RouteTable | undefined
   readonly complaints: readonly Complaint[]
@@ -18,26 +18,33 @@ interface JudgedRoutes {
   /** The lines under `tests:`. */
   readonly tests: number
   readonly files: number
+  /** Names of the certificates and keys that the files name. */
+  readonly certificateFiles: readonly string[]
 }
 
 /** Reads, validates and tests a directory of route files. Throws {@link CannotRun} if there is no such directory. */
 export const judgeRoutes = async (
   folder: string,
-  surroundings: Pick<LoadOptions, 'publicUrlGiven' | 'groupSources' | 'browserSession'> = {}
+  surroundings: Pick<LoadOptions, 'publicUrlGiven' | 'groupSources' | 'browserSession'> = {},
+  readsCertificates = true
 ): Promise<JudgedRoutes> => {
   const files = (await namesIn(folder)).length
   let tests = 0
+  let certificateFiles: readonly string[] = []
   const read = async (from: string) => {
-    const definitions = await readRouteFiles(from)
+    const definitions = await readRouteFiles(from, { readsCertificates })
     tests = definitions.tests.length
+    certificateFiles = definitions.certificateFiles
     return definitions
   }
   try {
     const { table, warnings } = await loadRoutes(folder, ownRoutes(), { read, ...surroundings })
-    return { table, complaints: [], warnings: sortComplaints([...warnings, ...weakerNeighbours(table)]), tests, files }
+    const all = sortComplaints([...warnings, ...weakerNeighbours(table)])
+    return { table, complaints: [], warnings: all, tests, files, certificateFiles }
   } catch (error) {
     if (!(error instanceof RouteFileError)) throw error
-    return { table: undefined, complaints: error.complaints, warnings: error.warnings, tests, files }
+    const { complaints, warnings } = error
+    return { table: undefined, complaints, warnings, tests, files, certificateFiles }
   }
 }
 

@@ -46,11 +46,14 @@ const START = { line: 1, column: 1 }
  * Reads `*.yaml` and `*.yml` of a directory, by name; dot files (as in mounted ConfigMaps) are ignored. Rejects only if no
  * file descriptor is left, which says nothing about the files.
  */
-export const readRouteFiles = async (folder: string): Promise<RouteDefinitions> => {
+export const readRouteFiles = async (
+  folder: string,
+  { readsCertificates = true }: { readonly readsCertificates?: boolean } = {}
+): Promise<RouteDefinitions> => {
   const complaints: Complaint[] = []
   const texts = await readTexts(folder, complaints)
   const files = texts.flatMap(({ name, text }) => judgeFile(name, text, complaints))
-  const upstreams = await collectUpstreams(files, complaints)
+  const upstreams = await collectUpstreams(files, readsCertificates, complaints)
   const profiles = collectProfiles(files, complaints)
   const common: Common = { ...upstreams, profiles, roles: new Map(), warnings: [] }
   const found = files.flatMap(file => collectRoutes(file, common, complaints))
@@ -142,7 +145,7 @@ const decodeText = (bytes: Buffer): string | undefined => {
   }
 }
 
-const collectUpstreams = async (files: readonly RouteFile[], complaints: Complaint[]) => {
+const collectUpstreams = async (files: readonly RouteFile[], readsCertificates: boolean, complaints: Complaint[]) => {
   const names = new Map<string, Place>()
   const sound = new Map<string, Upstream>()
   for (const { name: file, document, data, judgement } of files) {
@@ -162,7 +165,7 @@ const collectUpstreams = async (files: readonly RouteFile[], complaints: Complai
       }
       const placeOf = (...path: (string | number)[]) =>
         document.placeOf(['upstreams', name, ...path], path.length === 0 ? 'key' : 'value')
-      const defined = await defineUpstream(name, part, file, placeOf, complaints)
+      const defined = await defineUpstream(name, part, file, placeOf, complaints, readsCertificates)
       if (defined !== undefined && judgement.isSound('upstreams', name)) sound.set(name, defined)
     }
   }

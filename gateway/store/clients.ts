@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound } from '../errors.ts'
 import { formatNetwork, parseNetwork } from '../values/addresses.ts'
+import { parseTimestamp } from '../values/timestamps.ts'
 import { replaceAccess } from './access.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type AccessNames, lockAccess } from './access-state.ts'
@@ -18,7 +19,7 @@ export type ClientItem = Awaited<ReturnType<typeof toItem>>
 
 export interface ClientWish extends AccessNames {
   name: string
-  /** ISO 8601; null: it does not expire. */
+  /** RFC 3339; null: it does not expire. */
   expiresAt?: string | null
   addresses?: string[]
 }
@@ -133,9 +134,12 @@ const usableName = (text: string): string => {
 
 const expiry = (text: string | null | undefined): Date | null => {
   if (text === null || text === undefined || text === '') return null
-  const date = new Date(text)
-  if (Number.isNaN(date.getTime()) || date.getTime() <= Date.now())
-    throw new BadRequest({ reason: 'client-expiry', message: 'expiresAt must be a time in the future (ISO 8601)' })
+  const date = parseTimestamp(text)
+  if (date === undefined || date.getTime() <= Date.now())
+    throw new BadRequest({
+      reason: 'client-expiry',
+      message: 'expiresAt must be a time in the future, such as 2027-06-30 or 2027-06-30T18:00:00Z'
+    })
   return date
 }
 

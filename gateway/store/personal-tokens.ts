@@ -4,6 +4,7 @@ import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound, TokenRevoked } from '../errors.ts'
 import type { Identity } from '../identity.ts'
 import { hashPersonalToken, type OwnerNews, type PersonalTokenUse, personalTokenId } from '../tokens/personal-tokens.ts'
+import { parseTimestamp } from '../values/timestamps.ts'
 import { announce } from './access-changes.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
@@ -16,7 +17,7 @@ import { revokeToken } from './token-state.ts'
 export interface TokenWish {
   name: string
   profiles: string[]
-  /** ISO 8601, at most a year ahead. */
+  /** RFC 3339, at most a year ahead. */
   expiresAt: string
 }
 
@@ -96,10 +97,13 @@ const ownProfiles = ({ user }: StoredPerson, wanted: readonly string[]): string[
 }
 
 const expiry = (text: string): Date => {
-  const date = new Date(text)
-  const lifeMs = date.getTime() - Date.now()
-  if (!(lifeMs > 0 && lifeMs <= MAX_LIFE_MS))
-    throw invalid('token-expiry', 'expiresAt must be a time in the future, at most a year ahead (ISO 8601)')
+  const date = parseTimestamp(text)
+  const lifeMs = (date?.getTime() ?? 0) - Date.now()
+  if (date === undefined || lifeMs <= 0 || lifeMs > MAX_LIFE_MS)
+    throw invalid(
+      'token-expiry',
+      'expiresAt must be a time in the future, at most a year ahead, such as 2027-06-30 or 2027-06-30T18:00:00Z'
+    )
   return date
 }
 

@@ -52,6 +52,10 @@ const open = ({ key }: SealingSecret, kid: string, box: string): string | undefi
 export const seal = (secrets: readonly SealingSecret[], kid: string, text: string, nowS: number): Sealed =>
   Object.fromEntries(secrets.map(secret => [secret.id, { box: close(secret, kid, text), namedAt: nowS }]))
 
+/** Whether no running instance has named any of its secrets for so long that none can open it. */
+export const isAbandoned = (sealed: Sealed, nowS: number): boolean =>
+  Object.values(sealed).every(({ namedAt }) => nowS - namedAt > UNNAMED_S)
+
 /** The plain text, if one of the secrets decrypts it. */
 export const unseal = (secrets: readonly SealingSecret[], kid: string, sealed: Sealed): string | undefined => {
   for (const secret of secrets) {

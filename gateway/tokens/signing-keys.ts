@@ -1,6 +1,6 @@
 // Decides which keys sign assertions, which are published, and when the next one is created: the same on every instance.
 import { createHash, generateKeyPairSync, type JsonWebKey } from 'node:crypto'
-import { reseal, type Sealed, type SealingSecret, seal, unseal } from './sealed-keys.ts'
+import { isAbandoned, reseal, type Sealed, type SealingSecret, seal, unseal } from './sealed-keys.ts'
 
 /** A key as stored in the database; times in seconds by the database's clock. */
 export interface SigningKeyRow {
@@ -29,7 +29,7 @@ interface PlanOptions {
   readonly rotationS: number
   /** By the database's clock. */
   readonly nowS: number
-  /** Whether to replace a key that no secret decrypts: at startup, but not while other instances may still decrypt it. */
+  /** Whether to replace a key that no secret decrypts: at startup, but not while other instances still decrypt it. */
   readonly isStart: boolean
   /** Create the next key regardless of the age of the last one. */
   readonly rotate?: boolean
@@ -51,28 +51,48 @@ const newKey = ({ secrets, nowS }: PlanOptions, signsFrom: number): SigningKeyRo
   return { kid, publicJwk, sealed: seal(secrets, kid, text, nowS), signsFrom, setAsideAt: 0 }
 }
 
+/** A key that no secret here decrypts succeeds no other, and is set aside once no running instance decrypts it. */
 export const planKeys = (rows: readonly SigningKeyRow[], options: PlanOptions): KeyPlan => {
   const { secrets, rotationS, nowS, isStart, rotate = false } = options
+  const isOpen = opener(secrets)
   const inUse = rows.filter(({ setAsideAt }) => setAsideAt === 0)
-  const closed = isStart ? inUse.filter(({ kid, sealed }) => unseal(secrets, kid, sealed) === undefined) : []
-  const setAside = closed.map(({ kid }) => kid)
-  const open = inUse.filter(({ kid }) => !setAside.includes(kid))
+  const open = inUse.filter(isOpen)
+  const lost = inUse.filter(row => !isOpen(row) && (isStart || isAbandoned(row.sealed, nowS)))
   const newest = Math.max(...open.map(({ signsFrom }) => signsFrom))
   const isDue = rotate || nowS - newest > rotationS
+  // Set aside by an instance with other secrets.
+  const wasOurs = rows.some(row => row.setAsideAt !== 0 && isOpen(row))
+  const isMissing = open.length === 0 && (lost.length === inUse.length || wasOurs)
   // The very first key signs at once, because nothing was signed before it.
-  const add = open.length === 0 ? [newKey(options, nowS)] : isDue ? [newKey(options, nowS + PUBLISHED_BEFORE_S)] : []
+  const first = isMissing ? [newKey(options, nowS)] : []
   const changed = open.flatMap(({ kid, sealed }) => {
     const better = reseal(secrets, kid, sealed, nowS)
     return better === undefined ? [] : [{ kid, sealed: better }]
   })
-  return { add, reseal: changed, setAside, remove: rows.filter(row => isOver(row, open, nowS)).map(({ kid }) => kid) }
+  return {
+    add: open.length > 0 && isDue ? [newKey(options, nowS + PUBLISHED_BEFORE_S)] : first,
+    reseal: changed,
+    setAside: lost.map(({ kid }) => kid),
+    remove: rows.filter(row => isOver(row, open, nowS)).map(({ kid }) => kid)
+  }
 }
 
-/** Whether nothing that a key signed can still be valid. */
-const isOver = (row: SigningKeyRow, inUse: readonly SigningKeyRow[], nowS: number): boolean => {
+const opener =
+  (secrets: readonly SealingSecret[]) =>
+  ({ kid, sealed }: SigningKeyRow): boolean =>
+    unseal(secrets, kid, sealed) !== undefined
+
+/** Whether keys are in use and none of them opens: these are the secrets of another gateway. */
+export const areForeign = (rows: readonly SigningKeyRow[], secrets: readonly SealingSecret[]): boolean => {
+  const inUse = rows.filter(({ setAsideAt }) => setAsideAt === 0)
+  return inUse.length > 0 && !inUse.some(opener(secrets))
+}
+
+/** Whether nothing that a key signed can still be valid. `open`: keys in use that a secret decrypts. */
+const isOver = (row: SigningKeyRow, open: readonly SigningKeyRow[], nowS: number): boolean => {
   if (row.setAsideAt !== 0) return nowS - row.setAsideAt > ASIDE_PUBLISHED_S
-  const successors = inUse.filter(({ signsFrom }) => signsFrom > row.signsFrom).map(({ signsFrom }) => signsFrom)
-  return successors.length > 0 && nowS - Math.min(...successors) > PUBLISHED_AFTER_S
+  const successors = open.filter(({ signsFrom }) => signsFrom > row.signsFrom).map(({ signsFrom }) => signsFrom)
+  return open.includes(row) && successors.length > 0 && nowS - Math.min(...successors) > PUBLISHED_AFTER_S
 }
 
 /** The key that signs now: the newest one that is due and that a secret decrypts. */

@@ -243,6 +243,37 @@ t.test('what is wrong with a wish is said', async t => {
   }
 })
 
+// RV-72
+t.test('the end of a token or service account is an RFC 3339 date or time that exists', async t => {
+  const { token: owner } = await worker('ana')
+  const [day] = inDays(200).split('T')
+  const [year] = (day ?? '').split('-')
+  const bad = [
+    '01/02/2027',
+    '2027-02-30',
+    '2027',
+    'Dec 31 2026',
+    `${day}T00:00:00`,
+    `${day} 00:00:00Z`,
+    `${day}T25:00:00Z`
+  ]
+  const good = [day, `${day}T10:00:00Z`, `${day}T10:00:00.5-03:00`]
+  const forToken = { name: 'x', profiles: ['Agente'] }
+  const forClient = { profiles: ['Agente'], areas: ['Geral'], areaPrincipal: 'Geral' }
+  for (const expiresAt of [...bad, ...good, year]) {
+    const wishes = { '/auth/tokens': forToken, '/auth/admin/clients': { ...forClient, name: `robot ${expiresAt}` } }
+    for (const [path, wish] of Object.entries(wishes)) {
+      const who = path === '/auth/tokens' ? owner : admin
+      const answer = await first.fetch(path, jsonRequest('POST', who, { ...wish, expiresAt }))
+      const body = (await answer.json()) as { code?: string; expiresAt?: string }
+      if (!good.includes(expiresAt))
+        t.match([answer.status, body], [400, { code: 'GW_BAD_REQUEST' }], `${path} ${expiresAt}`)
+      else
+        t.match([answer.status, body.expiresAt], [201, new Date(expiresAt ?? '').toISOString()], `${path} ${expiresAt}`)
+    }
+  }
+})
+
 t.test('guesses are refused without a word of difference', async t => {
   const bodies = new Set<string>()
   for (const guess of ['pt_', 'pt_x', `pt_${'A'.repeat(43)}`, `pt_${'A'.repeat(44)}`, `pt_${'!'.repeat(43)}`]) {

@@ -106,6 +106,64 @@ t.test('check judges routes, their tests, and the settings where there are any',
   t.match(result.stdout, /routes\.yaml:4:\d+: .*pubic/)
 })
 
+// RV-96
+t.test('check --no-files opens no certificate or key, and lists those that it skipped', async t => {
+  const yaml = `upstreams:
+  one: { url: "https://10.0.0.1", caFile: ./ca.pem, clientCertFile: /etc/pki/one.crt, clientKeyFile: /etc/pki/one.key }
+  two: { url: "https://10.0.0.2", caFile: ./ca.pem }
+routes:
+  - { path: /api/*, upstream: one }
+`
+  const folder = await routeFolder(t, { 'routes.yaml': yaml })
+  t.equal((await portaria(['check', folder])).code, 1)
+  const skipping = await portaria(['check', folder, '--no-files', '--json'])
+  t.equal(skipping.code, 0, skipping.stdout)
+  const ca = join(folder, 'ca.pem')
+  t.same((skipping.json() as { skippedFiles: string[] }).skippedFiles, [ca, '/etc/pki/one.crt', '/etc/pki/one.key', ca])
+  const text = await portaria(['check', folder, '--no-files'])
+  for (const name of [ca, '/etc/pki/one.crt', '/etc/pki/one.key'])
+    t.ok(text.stdout.includes(`${name} was not opened (--no-files)`), name)
+  const half = await routeFolder(t, { 'routes.yaml': yaml.replace(', clientKeyFile: /etc/pki/one.key', '') })
+  const judged = await portaria(['check', half, '--no-files'])
+  t.equal(judged.code, 1, 'what the route files themselves say is checked as ever')
+  t.match(judged.stdout, /"clientCertFile" requires "clientKeyFile"/)
+  const plain = await portaria(['check', await routeFolder(t, { 'routes.yaml': YAML }), '--json'])
+  t.same((plain.json() as { skippedFiles: string[] }).skippedFiles, [])
+})
+
+// RV-97
+t.test('check without settings names what a start will need from them', async t => {
+  const folder = await routeFolder(t, {
+    'routes.yaml': `upstreams:
+  up: { url: http://127.0.0.1:4001, preserveHost: true }
+routes:
+  - { path: /app/*, upstream: up, browser: true }
+grants:
+  - { group: "cn=a,dc=b", profiles: [Agente], areas: [Sul] }
+  - { claim: g-1, profiles: [Agente], areas: [Sul] }
+`
+  })
+  const needs = [/preserveHost.* needs PUBLIC_URL/, /needs CLOUDIDP_ISSUER/, /BROWSER_SESSION=true/, /LDAP_SEARCH_BASE/]
+  const text = await portaria(['check', folder])
+  t.equal(text.code, 0)
+  for (const need of needs)
+    t.ok(
+      text.stdout
+        .split('\n')
+        .some(line => need.test(line) && /routes\.yaml:\d+:\d+: .*\(settings were not checked\)$/.test(line)),
+      String(need)
+    )
+  const { settings } = (await portaria(['check', folder, '--json'])).json() as { settings: { unchecked: object[] } }
+  t.equal(settings.unchecked.length, needs.length)
+  const given = await portaria(['check', folder, '--json'], {
+    env: { JWT_SECRET: TEST_SECRET, PUBLIC_URL: 'http://localhost' }
+  })
+  t.equal(given.code, 1)
+  t.match(given.json(), { settings: { unchecked: only() }, complaints: [{ message: /CLOUDIDP_ISSUER/ }] })
+  const nothing = await portaria(['check', await routeFolder(t, { 'routes.yaml': YAML }), '--json'])
+  t.match(nothing.json(), { settings: { unchecked: only() } })
+})
+
 t.test('check warns where a weaker route takes what people would take for a stronger one', async t => {
   const folder = await routeFolder(t, {
     'routes.yaml': `upstreams:

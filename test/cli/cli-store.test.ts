@@ -15,7 +15,7 @@ import { startGateway } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { openStore, person } from '../support/store.ts'
+import { actor, openStore, person } from '../support/store.ts'
 
 const dataFolder = async (t: Test): Promise<string> => {
   const folder = await mkdtemp(join(tmpdir(), 'portaria-cli-'))
@@ -77,6 +77,21 @@ t.test('on Postgres', async t => {
       areaPrincipal: 'Norte'
     })
     t.equal(more.code, 0)
+  })
+
+  // RV-95
+  await t.test('grant to somebody who is disabled is carried out, and says so', async t => {
+    const { user } = await users.syncPerson(person('rita'))
+    await users.disablePerson(actor, user.id)
+    const granted = await grant(`id:${user.id}`, '--profile', 'Admin', '--area', 'Geral')
+    t.equal(granted.code, 1)
+    t.match(granted.json(), { profiles: only('Admin'), areas: only('Geral'), disabled: true })
+    const text = await portariaHere(['grant', 'rita', '--profile', 'Admin', '--area', 'Geral'], { env })
+    t.equal(text.code, 1)
+    t.match(text.stdout, /now has Admin in Geral\.\n.*disabled and cannot log in/)
+    await users.enablePerson(actor, user.id)
+    const fine = await grant('rita', '--profile', 'Admin', '--area', 'Geral')
+    t.match([fine.code, fine.json()], [0, { disabled: false }])
   })
 
   await t.test('grant wants exactly one person', async t => {

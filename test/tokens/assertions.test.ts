@@ -106,6 +106,24 @@ t.test('"keys rotate" publishes a key that signs ten minutes later; the one befo
   t.match(JSON.parse(Buffer.from(assertion?.split('.')[0] ?? '', 'base64url').toString()), { kid: before?.kid })
 })
 
+// RV-78
+t.test('"keys rotate" under the secret of another gateway fails, and changes nothing', async t => {
+  const before = await keysOf(first)
+  for (const secrets of [
+    { JWT_SECRET: 'the secret of a gateway somewhere else, for this test' },
+    {
+      JWT_SECRET: 'one such secret, for this test only',
+      JWT_PREVIOUS_SECRETS: 'and another such secret, for this test'
+    }
+  ]) {
+    const { code, stderr } = await portariaHere(['keys', 'rotate'], { env: { DATABASE_URL: postgres.url, ...secrets } })
+    t.equal(code, 2)
+    t.match(stderr, /opens none of the keys in use/)
+  }
+  const rows = await postgres.query('SELECT kid FROM signing_keys WHERE set_aside_at IS NULL')
+  t.equal(rows.length, before.length + 1, 'those of the gateways, and the one that was created by rotating')
+})
+
 t.test('a change of JWT_SECRET in its safe order keeps the keys; a secret lost makes new ones, on record', async t => {
   const database = await postgres.newDatabase()
   const FIRST = 'the first secret of this test and of nothing else'

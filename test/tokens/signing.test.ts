@@ -125,6 +125,33 @@ t.test('a key that no secret opens is set aside at a start, and one that is over
   t.same(removed([keyAt(0), keyAt(NOW_S - 9 * HOUR_S, NOW_S)]), [], 'one that was set aside succeeds nobody')
 })
 
+// RV-78
+t.test('a key that no secret here opens removes no other, and is set aside once nobody names it', async t => {
+  const [own, foreign] = [keyAt(NOW_S - 10), keyAt(NOW_S + 600, 0, [B])]
+  const at = (nowS: number, rows: readonly SigningKeyRow[], isStart = false) =>
+    plan(rows, { nowS, isStart, rotationS: 1e9 })
+  for (const minutes of [0, 1, 59, 71, 60 * 24]) {
+    const { remove, setAside, add } = at(NOW_S + minutes * 60, [own, foreign])
+    const isAbandoned = minutes * 60 > HOUR_S
+    t.same([remove, setAside, add], [[], isAbandoned ? [foreign.kid] : [], []], `${minutes} minutes later`)
+  }
+  const aside = { ...foreign, setAsideAt: NOW_S + 71 * 60 }
+  t.same(at(NOW_S + 24 * HOUR_S, [own, aside]).remove, [])
+  t.same(at(NOW_S + 26 * HOUR_S, [own, aside]).remove, [foreign.kid])
+
+  // A gateway with other secrets has started: each goes on with a key of its own, and neither touches the other's.
+  const wronged = { ...own, setAsideAt: NOW_S }
+  const [anew] = at(NOW_S + 60, [wronged, foreign]).add
+  t.match(anew, { signsFrom: NOW_S + 60 })
+  t.same(at(NOW_S + 120, [wronged, foreign, anew as SigningKeyRow]), { add: [], reseal: [], setAside: [], remove: [] })
+  const others = { secrets: [B], isStart: false, nowS: NOW_S + 120, rotationS: 1e9 }
+  t.match(planKeys([wronged, foreign, anew as SigningKeyRow], others), {
+    add: only(),
+    setAside: only(),
+    remove: only()
+  })
+})
+
 t.test('the newest key whose time has come signs, one that was set aside only when there is no other', async t => {
   const [old, now, next] = [keyAt(NOW_S - 10), keyAt(NOW_S), keyAt(NOW_S + 1)]
   const signer = (...rows: SigningKeyRow[]) => signerAmong(rows, [A], NOW_S)?.kid

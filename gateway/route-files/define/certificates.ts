@@ -26,7 +26,8 @@ export const readCertificates = async (
   data: UpstreamData,
   file: string,
   targets: readonly Target[],
-  say: Complain
+  say: Complain,
+  readsFiles: boolean
 ): Promise<Certificates> => {
   if (targets.length > 0 && !targets.some(target => target.tls)) {
     for (const key of TLS_KEYS) if (data[key] !== undefined) say(`"${key}" needs an https:// address`, key)
@@ -34,7 +35,7 @@ export const readCertificates = async (
   }
   const read = async (key: FileKey): Promise<string | undefined> => {
     const name = data[key]
-    if (name === undefined) return undefined
+    if (name === undefined || !readsFiles) return undefined
     const path = resolve(dirname(file), name)
     const pem = await readAtMost(path, MAX_PEM_BYTES)
     return pem ?? say(`"${key}" names a file that cannot be read: ${path}`, key)

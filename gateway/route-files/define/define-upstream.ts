@@ -8,18 +8,22 @@ import { defineTargets } from './define-targets.ts'
 import { defineTimer } from './define-timer.ts'
 import { defineHeaders } from './headers.ts'
 
-/** `file` is the route file, to which certificate paths are relative. Returns undefined after a complaint. */
+/**
+ * `file` is the route file, to which certificate paths are relative; without `readsFiles` they are not opened. Returns
+ * undefined after a complaint.
+ */
 export const defineUpstream = async (
   name: string,
   data: UpstreamData,
   file: string,
   placeOf: PlaceOf,
-  complaints: Complaint[]
+  complaints: Complaint[],
+  readsFiles: boolean
 ): Promise<Upstream | undefined> => {
   const before = complaints.length
   const say = complainTo(complaints, placeOf)
   const targets = defineTargets(data, say)
-  const certificates = await readCertificates(data, file, targets, say)
+  const certificates = await readCertificates(data, file, targets, say, readsFiles)
   const duration = (text: string | number, ...path: string[]) => defineTimer(text, say, ...path)
   const upstream: Upstream = {
     name,
