@@ -5,7 +5,7 @@ import { type Spread, spread } from './statistics.ts'
 import type { World } from './world.ts'
 import { type Load, type LoadResult, runWrk } from './wrk.ts'
 
-export type RoundLoad = Pick<Load, 'url' | 'token' | 'pool' | 'headers'>
+export type RoundLoad = Pick<Load, 'url' | 'token' | 'pool' | 'headers' | 'isPost'>
 
 export interface Subject {
   readonly name: string

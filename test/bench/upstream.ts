@@ -1,6 +1,7 @@
-// An nginx upstream answers 1 KB on the load core: on one port to identified requests only, on the other to all.
+// An nginx upstream answers 1 KB on the load core: on one port to identified requests only, with TLS on another, on a third to all.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createCertificateAuthority } from '../support/certificates.ts'
 import { freePort } from '../support/ports.ts'
 import { accepts, LOAD_CORE, startPinned, waitUntil } from './processes.ts'
 import { SUBJECT } from './tokens.ts'
@@ -8,12 +9,18 @@ import { SUBJECT } from './tokens.ts'
 export const BODY_BYTES = 1024
 /** Answers the 1 KB body. */
 export const BENCH_PATH = '/api/bench'
+/** Answers a megabyte. */
+export const LARGE_PATH = '/api/large'
+const LARGE_BYTES = 1024 * 1024
 /** Answers the `x-user-id` that arrived, in angle brackets. */
 export const WHO_PATH = '/api/who'
 
 export interface Upstream {
   /** Refuses (418) whatever arrives without the identity of the good token: a peer that forgets it shows at once. */
   readonly checkedPort: number
+  /** The same with TLS; its certificate for `localhost` is by the authority in `caFile`. */
+  readonly tlsPort: number
+  readonly caFile: string
   /** For peers that check nothing. */
   readonly openPort: number
 }
@@ -41,10 +48,11 @@ export const nginxHttpPreamble = (folder: string): string => `
   keepalive_timeout 300s;
 `
 
-const server = (port: number, check: string): string => `
+const server = (folder: string, listen: string, check: string): string => `
   server {
-    listen 127.0.0.1:${port} backlog=4096;
+    listen 127.0.0.1:${listen};
     location ${WHO_PATH} { return 200 "<$http_x_user_id>"; }
+    location ${LARGE_PATH} { ${check} alias ${folder}/large; }
     location / { ${check} return 200 "${'portaria'.repeat(BODY_BYTES / 8)}"; }
   }
 `
@@ -55,6 +63,12 @@ export const startUpstream = async (
 ): Promise<Upstream> => {
   const checkedPort = await freePort()
   const openPort = await freePort()
+  const tlsPort = await freePort()
+  const authority = createCertificateAuthority(folder)
+  const { certFile, keyFile } = authority.issue('localhost')
+  const check = `if ($http_x_user_id != "${SUBJECT}") { return 418; }`
+  const tls = `${tlsPort} ssl backlog=4096; ssl_certificate ${certFile}; ssl_certificate_key ${keyFile}`
+  await writeFile(join(folder, 'large'), Buffer.alloc(LARGE_BYTES, 'portaria'))
   const file = join(folder, 'nginx.conf')
   await writeFile(
     file,
@@ -62,8 +76,9 @@ export const startUpstream = async (
 http {
   ${nginxHttpPreamble(folder)}
   default_type text/plain;
-  ${server(checkedPort, `if ($http_x_user_id != "${SUBJECT}") { return 418; }`)}
-  ${server(openPort, '')}
+  ${server(folder, `${checkedPort} backlog=4096`, check)}
+  ${server(folder, tls, check)}
+  ${server(folder, `${openPort} backlog=4096`, '')}
 }
 `
   )
@@ -75,5 +90,5 @@ http {
   })
   defer(running.stop)
   await waitUntil(running, () => accepts(openPort))
-  return { checkedPort, openPort }
+  return { checkedPort, tlsPort, caFile: authority.caFile, openPort }
 }

@@ -12,6 +12,8 @@ export interface Load {
   readonly headers?: readonly string[]
   /** File of lines `path token`, sent one after the other. */
   readonly pool?: string
+  /** POSTs of 5 bytes. */
+  readonly isPost?: boolean
 }
 
 export interface LoadResult {
@@ -26,12 +28,14 @@ export interface LoadResult {
   readonly poolWraps: number
 }
 
+const postScript = fileURLToPath(new URL('./load/post.lua', import.meta.url))
 const poolScript = fileURLToPath(new URL('./load/pool.lua', import.meta.url))
 
 export const runWrk = async (load: Load): Promise<LoadResult> => {
   const args = ['-t1', `-c${load.connections}`, `-d${load.seconds}s`, '--latency', '--timeout', '10s']
   if (load.token !== undefined) args.push('-H', `Authorization: Bearer ${load.token}`)
   for (const header of load.headers ?? []) args.push('-H', header)
+  if (load.isPost === true) args.push('-s', postScript)
   if (load.pool === undefined) args.push(load.url)
   else args.push('-s', poolScript, load.url, '--', load.pool)
   return parseWrk(await runPinned({ name: 'wrk', core: LOAD_CORE, command: 'wrk', args }))

@@ -24,10 +24,10 @@ export interface Gateway extends Peer {
 }
 
 /** One upstream, one prefix for Admins: what every other peer is given too. */
-export const oneRoute = (upstreamPort: number, options = ''): string => `
+export const oneRoute = (upstreamPort: number, options = '', url = `http://127.0.0.1:${upstreamPort}`): string => `
 upstreams:
   app:
-    url: http://127.0.0.1:${upstreamPort}
+    url: ${url}
 routes:
   - path: /api/*
     upstream: app
@@ -52,7 +52,7 @@ export const launchGateway = async (world: World, start: GatewayStart) => {
     name: start.name,
     core: GATEWAY_CORE,
     command: process.execPath,
-    args: [main],
+    args: ['--max-semi-space-size=8', main],
     cwd: folder,
     env: {
       PORT: `${port}`,

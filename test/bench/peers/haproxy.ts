@@ -51,7 +51,7 @@ const identity = Object.entries(IDENTITY)
   .map(([header, claim]) => `  http-request set-header ${header} %[var(txn.token),jwt_payload_query('$.${claim}')]\n`)
   .join('')
 
-const sectionsOf = (port: number, upstreamPort: number, secret: string, isNine: boolean): string => `
+const sectionsOf = (port: number, upstream: string, secret: string, isNine: boolean): string => `
 frontend gateway
   bind 127.0.0.1:${port} backlog 4096
   stick-table type ip size 100k expire 60s store http_req_rate(60s)
@@ -71,12 +71,19 @@ ${isNine ? identity : ''}  http-request set-header X-Forwarded-For %[src]
   default_backend app
 
 backend app
-  server app 127.0.0.1:${upstreamPort} pool-max-conn -1
+  server app ${upstream} pool-max-conn -1
 `
 
 /** @param headers how many identity headers it writes */
-export const startHaproxy = async (world: World, headers: 'one' | 'nine' = 'one'): Promise<Peer> => {
+export const startHaproxy = async (
+  world: World,
+  headers: 'one' | 'nine' = 'one',
+  backend: 'plain' | 'tls' = 'plain'
+): Promise<Peer> => {
   const name = `HAProxy jwt_verify + stick-table, ${headers} header${headers === 'one' ? '' : 's'}`
-  const sections = (port: number) => sectionsOf(port, world.upstream.checkedPort, world.secret, headers === 'nine')
+  const { checkedPort, tlsPort, caFile } = world.upstream
+  const tls = `127.0.0.1:${tlsPort} ssl verify required ca-file ${caFile} verifyhost localhost sni str(localhost)`
+  const upstream = backend === 'tls' ? tls : `127.0.0.1:${checkedPort}`
+  const sections = (port: number) => sectionsOf(port, upstream, world.secret, headers === 'nine')
   return { ...(await runHaproxy(world, name, sections)), judges: true }
 }

@@ -12,6 +12,7 @@ import { spread } from '../statistics.ts'
 import type { Finding } from '../targets.ts'
 import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
+import { measureHttpsBackend } from './https-backend.ts'
 import { measureLatency, measurePaced } from './latency.ts'
 
 const starters = (world: World) => {
@@ -61,8 +62,9 @@ export const measureHttp = async (world: World): Promise<GroupResult> => {
 
     const latency = await measureLatency(world, of('redis'), of('nginx'))
     const paced = await measurePaced(world, [of('redis'), of('nginx'), of('haproxy')])
+    const https = await measureHttpsBackend(world)
     return {
-      rows: [...all.map(toRow), ...latency.rows, ...paced.rows],
+      rows: [...all.map(toRow), ...latency.rows, ...paced.rows, ...https.rows],
       findings: [
         ...compared('vs-http-proxy', cpu('redis'), cpu('httpProxy')),
         ...compared('vs-naive', cpu('redis'), cpu('naive')),
@@ -74,9 +76,10 @@ export const measureHttp = async (world: World): Promise<GroupResult> => {
         ...compared('p99-saturated', of('redis')?.p99Ms, of('nginx')?.p99Ms),
         ...memory(of('redis')),
         ...latency.findings,
-        ...paced.findings
+        ...paced.findings,
+        ...https.findings
       ],
-      notes: [...notes, ...latency.notes, ...paced.notes]
+      notes: [...notes, ...latency.notes, ...paced.notes, ...https.notes]
     }
   })
 }
