@@ -1,11 +1,10 @@
 // Holds one request and its response, with everything that the steps find out about it.
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { type GatewayError, Unauthenticated } from '../errors.ts'
 import type { Identity } from '../identity.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import type { Route, RouteMatch } from '../routes/route.ts'
 import { noteFault } from '../values/contain.ts'
-import { newRequestId } from '../values/request-ids.ts'
 import { type ClientAddress, type ClientAddressOf, clientScheme, type Scheme } from './client-address.ts'
 import type { RequestHead } from './head.ts'
 import type { ExchangeOwner, HttpRequest } from './server/request.ts'
@@ -86,7 +85,7 @@ export class Exchange implements ExchangeOwner {
     this.response = response
     this.head = head
     this.peerTrusted = clientAddress.trusted(connection.peer)
-    this.requestId = given !== undefined && this.peerTrusted && isRequestId(given) ? given : newRequestId()
+    this.requestId = given !== undefined && this.peerTrusted && isRequestId(given) ? given : randomUUID()
     this.startedAt = performance.now()
     this.client = clientAddress(connection.peer, head.forwardedFor)
     this.scheme = clientScheme(request, this.peerTrusted, clientAddress)

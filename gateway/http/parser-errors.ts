@@ -1,8 +1,8 @@
 // Counts malformed requests like any other, and responds once before the connection ends.
+import { randomUUID } from 'node:crypto'
 import { BadRequest, type GatewayError, HeadersTooLarge, RateLimited, RequestTimeout } from '../errors.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { RateLimit } from '../settings/settings.ts'
-import { newRequestId } from '../values/request-ids.ts'
 import { type AnswerOptions, refusalText } from './answer.ts'
 import type { ClientAddressOf } from './client-address.ts'
 import type { MessageFault } from './server/connection-host.ts'
@@ -26,5 +26,5 @@ export const answerFault = (
   const verdict = limiter.take('global', clientAddress(peer, undefined).key, max, windowMs)
   const over = !(verdict instanceof Promise) && !verdict.allowed
   const refusal = over ? new RateLimited({ headers: { 'retry-after': '1' } }) : refusalFor(fault)
-  return refusalText(refusal, newRequestId(), answers, isTls)
+  return refusalText(refusal, randomUUID(), answers, isTls)
 }

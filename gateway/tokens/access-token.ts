@@ -1,9 +1,8 @@
 // Signs Portaria's own JWT for a person at login, and verifies it: signature first, then claim by claim (RFC 7519, RFC 8725).
 import { isUtf8 } from 'node:buffer'
-import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
+import { createHmac, createSecretKey, randomUUID, timingSafeEqual } from 'node:crypto'
 import { GatewayError, Unauthenticated } from '../errors.ts'
 import type { Identity, User } from '../identity.ts'
-import { createHmacSha256 } from '../values/hmac.ts'
 import { isRecord } from '../values/records.ts'
 import { createPeople, personClaims, readClaims } from './claims.ts'
 
@@ -98,8 +97,8 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
   const now = options.now ?? Date.now
   const lifeS = Math.floor(options.expiresInMs / 1000)
   const mostLifeS = Math.max(lifeS, MAX_LIFE_S)
-  const macs = [options.secret, ...options.previousSecrets].map(secret => createHmacSha256(secret, MAX_TOKEN_LENGTH))
-  const verified = macs.map(() => 0)
+  const keys = [options.secret, ...options.previousSecrets].map(secret => createSecretKey(secret, 'utf8'))
+  const verified = keys.map(() => 0)
   const people = createPeople()
   const given = Buffer.alloc(2 * SIGNATURE_LENGTH)
   const expected = Buffer.alloc(2 * SIGNATURE_LENGTH)
@@ -117,8 +116,8 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
     if (token.length > MAX_TOKEN_LENGTH || token.length - dot !== SIGNATURE_LENGTH + 1) return -1
     const signed = token.slice(0, dot)
     given.write(token.slice(dot + 1), 'utf16le')
-    for (const [index, mac] of macs.entries()) {
-      expected.write(mac(signed), 'utf16le')
+    for (const [index, key] of keys.entries()) {
+      expected.write(createHmac('sha256', key).update(signed).digest('base64url'), 'utf16le')
       if (timingSafeEqual(given, expected)) return index
     }
     return -1

@@ -1,7 +1,6 @@
 // Reuses code that an earlier start has compiled; compiling takes a quarter of a start.
 import { enableCompileCache, getCompileCacheDir } from 'node:module'
 import { dirname, join } from 'node:path'
-import { boundYoungGeneration } from './young-generation.ts'
 
 /** Beside the dependencies, and to be protected like them, because this code is executed. `main.cjs` names it too. */
 const FOLDER = join(import.meta.dirname, '../../node_modules/.cache/portaria')
@@ -12,8 +11,6 @@ const FOLDER = join(import.meta.dirname, '../../node_modules/.cache/portaria')
  */
 export const useCompiledCode = (): void => {
   enableCompileCache(FOLDER)
-  // Compiled code is valid only for the same flags, so they are set here, for all who store or use it.
-  boundYoungGeneration()
 }
 
 /** Lets a new process use it from its first file on; does nothing if there is no cache. */

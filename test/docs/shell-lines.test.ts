@@ -52,7 +52,7 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'npm run --silent portaria -- env > .env',
     'node_modules/.bin/node --env-file=.env gateway/cli/portaria.ts check'
   ],
-  'test/deploy/start.test.ts': ['node_modules/.bin/node --env-file=.env gateway/main.ts'],
+  'test/deploy/start.test.ts': ['node_modules/.bin/node --max-semi-space-size=8 --env-file=.env gateway/main.ts'],
   'test/deploy/backup.test.ts': [
     'pg_dump --format=custom --no-owner --file=portaria.dump "$DATABASE_URL"',
     'pg_restore --no-owner --exit-on-error --single-transaction --dbname="$NEW_DATABASE_URL" portaria.dump',

@@ -83,7 +83,7 @@ export const startSoakWorld = async (t: Teardown) => {
       DATABASE_URL: postgres.url,
       REDIS_URL: redis.url,
       SOAK_LEFT: leftFile,
-      NODE_OPTIONS: `--expose-gc --disable-warning=ExperimentalWarning --import=${join(import.meta.dirname, 'probe.ts')}`,
+      NODE_OPTIONS: `--max-semi-space-size=8 --expose-gc --disable-warning=ExperimentalWarning --import=${join(import.meta.dirname, 'probe.ts')}`,
       ...env
     })
     const said = () => gateway.stdout().includes('"listening"')
