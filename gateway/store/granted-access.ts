@@ -5,7 +5,7 @@ import { groupKey } from '../routes/grants.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type AuditEntry, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { GRANTS_ACTOR, GRANTS_LOCK } from './grants-in-force.ts'
+import { GRANTS_ACTOR, GRANTS_LOCK, MATCHING_GRANTS } from './grants-in-force.ts'
 import { query } from './query.ts'
 import { storableKey } from './storable.ts'
 
@@ -60,7 +60,7 @@ export const regrantBatch = (database: Database, checksum: string): Promise<numb
     const people = await query<{ id: number }>(manager, NEXT_PEOPLE, [pass.after, BATCH])
     const ids = people.map(({ id }) => id)
     const entries = await regrant(manager, ids, false)
-    await query(manager, 'UPDATE grants_in_force SET regranted_to = $1', [ids.length < BATCH ? null : ids.at(-1)])
+    await query(manager, PASSED, [ids.length < BATCH ? null : ids.at(-1)])
     await appendAudits(manager, entries)
     return ids.length
   })
@@ -109,6 +109,8 @@ const NEXT_PASS = `
   SELECT regranted_to AS after FROM grants_in_force WHERE regranted_to IS NOT NULL AND checksum = $1
   FOR UPDATE SKIP LOCKED`
 
+const PASSED = 'UPDATE grants_in_force SET regranted_to = $1, seen_at = now()'
+
 const NEXT_PEOPLE = `
   SELECT u.id FROM users u WHERE u.id > $1 AND EXISTS (SELECT FROM person_groups s WHERE s.user_id = u.id)
   ORDER BY u.id LIMIT $2 FOR NO KEY UPDATE`
@@ -129,12 +131,7 @@ const effective = (profiles: string, areas: string, main: string) => `
  * has changed. The main area is that of the first grant in file order. Area names are compared ignoring case.
  */
 const REGRANT = `
-  WITH matching AS MATERIALIZED (
-    SELECT DISTINCT s.user_id, r.position, r.profiles, r.areas
-    FROM person_groups s CROSS JOIN LATERAL unnest(s.groups) AS seen (key)
-      JOIN grant_rules r ON r.provider = s.provider AND r.group_key = seen.key AND r.tenant IN ('', s.tenant)
-    WHERE s.user_id = ANY ($1::int[])
-  ), given_profiles AS (
+  WITH ${MATCHING_GRANTS}, given_profiles AS (
     SELECT m.user_id, array_agg(DISTINCT p.id ORDER BY p.id) AS ids
     FROM matching m CROSS JOIN LATERAL unnest(m.profiles) AS given (name) JOIN profiles p ON p.name = given.name
     GROUP BY m.user_id
@@ -145,13 +142,13 @@ const REGRANT = `
       JOIN areas a ON lower(a.name) = lower(given.name)
     GROUP BY m.user_id
   ), compared AS MATERIALIZED (
-    SELECT u.id, f.checksum, u.main_area_id AS own_main, held.main_area_id AS held_main, a.main,
+    SELECT u.id, u.main_area_id AS own_main, held.main_area_id AS held_main, a.main,
       ${idsIn('user_profiles', 'profile_id')} AS own_profiles, ${idsIn('user_areas', 'area_id')} AS own_areas,
       ${idsIn('granted_profiles', 'profile_id')} AS held_profiles, ${idsIn('granted_areas', 'area_id')} AS held_areas,
       coalesce(p.ids, '{}') AS profiles, coalesce(a.ids, '{}') AS areas
-    FROM users u CROSS JOIN grants_in_force f LEFT JOIN granted_access held ON held.user_id = u.id
+    FROM users u LEFT JOIN granted_access held ON held.user_id = u.id
       LEFT JOIN given_profiles p ON p.user_id = u.id LEFT JOIN given_areas a ON a.user_id = u.id
-    WHERE u.id = ANY ($1::int[])
+    WHERE u.id = ANY ($1::int[]) AND EXISTS (SELECT FROM grants_in_force)
   ), fewer_profiles AS (
     DELETE FROM granted_profiles g USING compared c
     WHERE g.user_id = ANY ($1::int[]) AND g.user_id = c.id AND g.profile_id <> ALL (c.profiles)
@@ -165,11 +162,12 @@ const REGRANT = `
     INSERT INTO granted_areas (user_id, area_id)
     SELECT c.id, given FROM compared c CROSS JOIN LATERAL unnest(c.areas) AS given WHERE given <> ALL (c.held_areas)
   ), stamped AS (
-    INSERT INTO granted_access AS held (user_id, grants_checksum, main_area_id) SELECT id, checksum, main FROM compared
+    INSERT INTO granted_access AS held (user_id, grants_checksum, main_area_id)
+    SELECT c.id, (SELECT f.checksum FROM grants_in_force f), c.main FROM compared c
     ON CONFLICT (user_id) DO UPDATE
       SET grants_checksum = excluded.grants_checksum, main_area_id = excluded.main_area_id
       WHERE (held.grants_checksum, held.main_area_id) IS DISTINCT FROM (excluded.grants_checksum, excluded.main_area_id)
-  ), changed AS (
+  ), changed AS MATERIALIZED (
     SELECT c.id, ${effective('c.held_profiles', 'c.held_areas', 'c.held_main')} AS before,
       ${effective('c.profiles', 'c.areas', 'c.main')} AS after
     FROM compared c

@@ -3,6 +3,7 @@ import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
 import { type Grant, groupKey } from '../routes/grants.ts'
 import type { Database } from './database.ts'
+import { MATCHING_GRANTS } from './grants-in-force.ts'
 import { query } from './query.ts'
 
 /** What one grant gives. */
@@ -52,14 +53,11 @@ export const countPeople = (database: Database, list: readonly Grant[]): Promise
   })
 
 const GRANTED = `
+  WITH ${MATCHING_GRANTS}
   SELECT s.user_id AS id, bool_or(s.cut_off) AS "groupsCutOff",
-    coalesce((SELECT jsonb_agg(jsonb_build_object('group', r.group_name, 'profiles', r.profiles, 'areas', r.areas)
-        ORDER BY r.position)
-      FROM grant_rules r
-      WHERE r.position IN (SELECT m.position
-        FROM person_groups o CROSS JOIN LATERAL unnest(o.groups) AS seen (key)
-          JOIN grant_rules m ON m.provider = o.provider AND m.group_key = seen.key AND m.tenant IN ('', o.tenant)
-        WHERE o.user_id = s.user_id)), '[]') AS granted
+    coalesce((SELECT jsonb_agg(
+        jsonb_build_object('group', m.group_name, 'profiles', m.profiles, 'areas', m.areas) ORDER BY m.position)
+      FROM matching m WHERE m.user_id = s.user_id), '[]') AS granted
   FROM person_groups s WHERE s.user_id = ANY ($1::int[]) GROUP BY s.user_id`
 
 /** @param rule has the columns provider, group_key and tenant */

@@ -29,26 +29,27 @@ export const createRegranting = ({ database, table, log, now = Date.now }: Regra
   let loading: Promise<void> = queue
   let loaded: LoadedGrants | undefined
   let state: GrantsState = 'regranting'
+  let isOlder = false
   let people = 0
+  let waiting = 0
   let failures = 0
   let retry: NodeJS.Timeout | undefined
   let isClosed = false
 
-  const become = (next: GrantsState, { generation }: GrantsStanding) => {
-    if (next === 'older' && state !== 'older') {
+  const note = ({ isInForce, isDone, generation }: GrantsStanding) => {
+    state = isInForce ? (isDone ? 'ok' : 'regranting') : 'older'
+    if (isOlder !== isInForce) return
+    isOlder = !isInForce
+    if (isOlder) {
       log.warn(
         { reason: 'grants-older', generation },
         'another instance has newer route files with other grants, which stay in force; give all instances the same files'
       )
-    }
-    if (state === 'older' && next !== 'older')
-      log.info({ generation }, 'the grants of these route files are in force now')
-    state = next
+    } else log.info({ generation }, 'the grants of these route files are in force now')
   }
   const finishPass = async (mine: LoadedGrants, standing: GrantsStanding): Promise<void> => {
-    if (!standing.isInForce) return become('older', standing)
-    become(standing.isDone ? 'ok' : 'regranting', standing)
-    if (standing.isDone) return
+    note(standing)
+    if (!standing.isInForce || standing.isDone) return
     const before = people
     // A table that was swapped in meanwhile has its own turn.
     while (!isClosed && loaded === mine) {
@@ -57,7 +58,7 @@ export const createRegranting = ({ database, table, log, now = Date.now }: Regra
       people += batch
     }
     if (people > before) log.info({ people: people - before }, 'recalculated access from the groups last seen')
-    if (loaded === mine) become((await checkGrants(database, mine)).isDone ? 'ok' : 'regranting', standing)
+    if (loaded === mine) note(await checkGrants(database, mine))
   }
   const attempt = async (work: () => Promise<void>): Promise<void> => {
     if (isClosed) return
@@ -77,7 +78,8 @@ export const createRegranting = ({ database, table, log, now = Date.now }: Regra
     }
   }
   const enqueue = (work: () => Promise<void>): Promise<void> => {
-    queue = queue.then(() => attempt(work))
+    waiting++
+    queue = queue.then(() => attempt(work)).finally(() => waiting--)
     return queue
   }
   const check = async (): Promise<void> => {
@@ -86,8 +88,9 @@ export const createRegranting = ({ database, table, log, now = Date.now }: Regra
     const standing = await checkGrants(database, mine)
     await finishPass(mine, standing.isDue ? await loadGrants(database, mine, true) : standing)
   }
+  // A pass reports by itself that this instance is there.
   const timer = setInterval(
-    task(() => enqueue(check)),
+    task(() => (waiting === 0 ? enqueue(check) : undefined)),
     REPORT_MS
   )
   timer.unref()

@@ -12,6 +12,7 @@ import { measureCrowds } from './rows/crowds.ts'
 import { measureDirectory } from './rows/directory.ts'
 import { measureFloods } from './rows/floods.ts'
 import { measureFloor } from './rows/floor.ts'
+import { measureGrants } from './rows/grants.ts'
 import { measureHeaderKeys } from './rows/header-keys.ts'
 import { measureHttp } from './rows/http.ts'
 import { measureLimits } from './rows/limits.ts'
@@ -39,6 +40,7 @@ const groups: Readonly<Record<Group, (world: World) => Promise<GroupResult>>> = 
   tls: measureTls,
   crowds: measureCrowds,
   directory: measureDirectory,
+  grants: measureGrants,
   soak: measureSoak,
   start: measureStart
 }

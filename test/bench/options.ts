@@ -16,6 +16,7 @@ export const GROUPS = [
   'tls',
   'crowds',
   'directory',
+  'grants',
   'soak',
   'start'
 ] as const

@@ -78,6 +78,9 @@ const table = {
   ),
   'grants-reload': most('directory', 'changed grants, until all of 10,000 people have them', 5000, 'ms'),
   'grants-stall': most('directory', 'slowest request meanwhile (a stall: over 100 ms)', 100, 'ms'),
+  'grants-listening': most('grants', 'start with changed grants for 200,000 people, until it listens', 5000, 'ms'),
+  'grants-done': most('grants', 'the same, until everyone has them', 120, 's'),
+  'grants-linear': most('grants', 'time for all of them ÷ four times that for a quarter', 1.3),
   million: most('soak', 'RSS after a million requests ÷ after half a million', 1.05),
   soak: most('soak', 'RSS at the end of a soak ÷ at half of it', 1.05),
   start: most('start', 'start with an external database, to listening', 600, 'ms')
