@@ -1,5 +1,6 @@
 // Finds the routes of the path that a COPY or MOVE writes to, so that it is judged like the path of the request.
 import type { Exchange } from '../http/exchange.ts'
+import { fieldValue } from '../http/server/request.ts'
 import { forwardedPath, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
 import { originForm } from './match-route.ts'
 
@@ -7,7 +8,8 @@ const ELSEWHERE: RouteMatch = { refusal: 'bad-path', reason: 'destination', publ
 
 /**
  * The Destination of a COPY or MOVE (RFC 4918 §9.8, §9.9, §10.3) must lead to routes of the same upstream which admit this
- * method and PUT. It is forwarded under the name and path by which the backend is asked.
+ * method and PUT, and also DELETE where what is there may be overwritten (§9.8.4, §9.9.3). MOVE deletes its source. The
+ * Destination is forwarded under the name and path by which the backend is asked.
  */
 export const createMatchDestination =
   (current: () => RouteTable) =>
@@ -17,15 +19,20 @@ export const createMatchDestination =
     if (match?.route === undefined || route === undefined) return
     const target = pathAndQuery(exchange, head.destination)
     const path = target?.split('?', 1)[0] ?? ''
-    const matches = [method, 'PUT'].map(each => (target === undefined ? ELSEWHERE : current().match(each, path)))
+    const written = mayOverwrite(exchange) ? [method, 'PUT', 'DELETE'] : [method, 'PUT']
+    const matches = written.map(each => (target === undefined ? ELSEWHERE : current().match(each, path)))
+    if (method === 'MOVE') matches.push(current().match('DELETE', match.path))
     const alsoWrites = matches.map(found =>
       found.route === undefined || isBeside(found.route, route) ? found : ELSEWHERE
     )
     exchange.match = { ...match, alsoWrites }
-    const [written] = alsoWrites
-    if (written?.route === undefined || target === undefined) return
-    exchange.destination = forwardedPath(written.route, written.path) + target.slice(path.length)
+    const [first] = alsoWrites
+    if (first?.route === undefined || target === undefined) return
+    exchange.destination = forwardedPath(first.route, first.path) + target.slice(path.length)
   }
+
+/** Unless the client says otherwise, in exactly the way that every server understands (RFC 4918 §10.6). */
+const mayOverwrite = ({ request }: Exchange): boolean => fieldValue(request.fields, 'overwrite')?.trim() !== 'F'
 
 const isBeside = (one: Route, other: Route): boolean =>
   one.upstream === other.upstream && one.external === other.external

@@ -1,6 +1,7 @@
 // Validates settings and route files and runs the tests in them.
 import type { Command } from 'commander'
 import { type Complaint, formatComplaint } from '../route-files/load.ts'
+import type { RouteTable } from '../routes/route.ts'
 import { type GroupSources, groupSources } from '../settings/group-sources.ts'
 import { readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment, Mistake } from '../settings/reader.ts'
@@ -9,6 +10,7 @@ import { hasGatewaySettings, routeFolder } from './command-settings.ts'
 import { type JudgedRoutes, judgeRoutes } from './read-routes.ts'
 
 interface CheckOptions {
+  readonly strict?: boolean
   readonly settings?: boolean
   readonly files?: boolean
 }
@@ -21,6 +23,7 @@ export const addCheck = (program: Command, cli: Cli): void => {
   ])
     .argument('[folder]', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--settings', 'validate the environment too, even if it contains no gateway settings')
+    .option('--strict', 'exit with 1 if there is any warning')
     .option('--no-settings', 'do not validate the environment')
     .option('--no-files', 'do not open the certificates and keys that the route files name; list them instead')
     .addHelpText('after', SETTINGS_HELP)
@@ -34,7 +37,7 @@ setting, such as JWT_SECRET, LDAP_URL or PUBLIC_URL. A .env file is not read.`
 const check = async (
   { environment }: Cli,
   given: string | undefined,
-  { settings: withSettings = hasGatewaySettings(environment), files: withFiles = true }: CheckOptions
+  { settings: withSettings = hasGatewaySettings(environment), files: withFiles = true, strict = false }: CheckOptions
 ): Promise<Report> => {
   const folder = routeFolder(environment, given)
   const settings = withSettings ? judgeSettings(environment) : UNKNOWN
@@ -44,7 +47,8 @@ const check = async (
   const unchecked = withSettings ? [] : await neededSettings(folder, routes, withFiles)
   const skipped = withFiles ? [] : routes.certificateFiles
   const proxied = routes.table?.routes.filter(route => route.upstream !== undefined || route.external).length ?? 0
-  const found = routes.complaints.length > 0 || settings.mistakes.length > 0
+  const isWarned = routes.warnings.length > 0 || settings.warnings.length > 0
+  const found = routes.complaints.length > 0 || settings.mistakes.length > 0 || (strict && isWarned)
   return {
     found,
     json: {
@@ -71,6 +75,7 @@ const check = async (
           : green(
               `${folder}: ${count(proxied, 'route')} in ${count(routes.files, 'file')}, ${testWords(routes.tests)}`
             ),
+        ...hiddenPaths(routes.table).map(line => dim(line)),
         settingsWords(withSettings, settings.mistakes.length, { red, green, dim })
       ].join('\n')
   }
@@ -86,6 +91,15 @@ const neededSettings = async (folder: string, routes: JudgedRoutes, withFiles: b
   const { complaints, warnings } = await judgeRoutes(folder, unset, withFiles)
   const known = new Set([...routes.complaints, ...routes.warnings].map(formatComplaint))
   return [...complaints, ...warnings].filter(complaint => !known.has(formatComplaint(complaint)))
+}
+
+/** What no route file can serve, if a route covers it. */
+const hiddenPaths = (table: RouteTable | undefined): string[] => {
+  const covers = (path: string) =>
+    table?.candidates('GET', path).find(one => one !== 'reserved' && one.upstream !== undefined)
+  const wide = covers('/auth/x') ?? covers('/health')
+  if (wide === undefined || wide === 'reserved') return []
+  return [`"${wide.id}": /health and everything below /auth/ stay with the gateway; its backend never receives them.`]
 }
 
 interface JudgedSettings {

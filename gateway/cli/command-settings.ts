@@ -58,6 +58,11 @@ export const loginLimits = (environment: Environment) =>
     })
   )
 
+export const accessTokenConfirmMs = (environment: Environment): number =>
+  readSome(environment, ['ACCESS_TOKEN_CONFIRM'], reader =>
+    reader.duration('ACCESS_TOKEN_CONFIRM', { min: 60_000, max: 3660 * 86_400_000 })
+  )
+
 /** The secrets that verify tokens, the current one first; empty if JWT_SECRET is unset. */
 export const verifyingSecrets = (environment: Environment): readonly string[] =>
   readSome(environment, ['JWT_SECRET', 'JWT_PREVIOUS_SECRETS'], reader => {

@@ -10,11 +10,13 @@ export interface Note {
 
 export type OptionValue = string | number | boolean | undefined
 
+/** Whether something that was refused or withheld may now pass. */
+type IsLooser<T> = (was: OptionValue, now: OptionValue, of: { readonly was: T; readonly now: T }) => boolean
+
 export interface Option<T> {
   readonly name: string
   readonly read: (of: T) => OptionValue
-  /** Whether something that was refused or withheld may now pass. */
-  readonly isLooser?: (was: OptionValue, now: OptionValue) => boolean
+  readonly isLooser?: IsLooser<T>
 }
 
 /** Notes on the options of `subject` that differ. */
@@ -22,7 +24,12 @@ export const compareEach = <T>(options: readonly Option<T>[], subject: string, w
   options.flatMap(({ name, read, isLooser }) => {
     const [before, after] = [read(was), read(now)]
     if (before === after) return []
-    return [{ text: `${subject}: ${name} ${say(before)} → ${say(after)}`, looser: isLooser?.(before, after) ?? false }]
+    return [
+      {
+        text: `${subject}: ${name} ${say(before)} → ${say(after)}`,
+        looser: isLooser?.(before, after, { was, now }) ?? false
+      }
+    ]
   })
 
 const say = (value: OptionValue): string => (value === undefined || value === '' ? 'none' : String(value))
@@ -39,6 +46,10 @@ export const added = (was: OptionValue, now: OptionValue): boolean => {
   )
 }
 
+/** A limit is higher than before, or gone. */
+export const raised = (was: OptionValue, now: OptionValue): boolean =>
+  was !== undefined && (now === undefined || Number(now) > Number(was))
+
 /** Numbers and strings are compared directly; other parts of an option have lines of their own. */
 const plain = (value: unknown): OptionValue =>
   typeof value === 'object' || typeof value === 'function' ? undefined : (value as OptionValue)
@@ -48,17 +59,29 @@ const FLAGS = (Object.keys(ROUTE_FLAGS) as (keyof RouteFlags)[]).filter(
   name => name !== 'public' && name !== 'requireAssigned' && name !== 'external'
 )
 
+/** Of an option within `websocket` or `socketio`: only where the route had, and has, that one. */
+const within =
+  (kind: 'websocket' | 'socketio', isLooser: IsLooser<Route>): IsLooser<Route> =>
+  (before, after, of) =>
+    of.was[kind] !== undefined && of.now[kind] !== undefined && isLooser(before, after, of)
+
+const admitsMore: IsLooser<Route> = (_before, _after, { was: { rateLimit: was }, now: { rateLimit: now } }) =>
+  was !== undefined &&
+  (now === undefined || now.by !== was.by || now.max > was.max || now.max / now.windowMs > was.max / was.windowMs)
+
 const OPTIONS: readonly Option<Route>[] = [
   { name: 'external', read: ({ external }) => external },
   { name: 'upstream', read: ({ upstream }) => upstream?.name },
   { name: 'stripPrefix', read: ({ stripPrefix }) => stripPrefix },
   ...Object.entries(ROUTE_OPTIONS).map(([name, { field }]) => ({
     name,
-    read: (route: Route) => plain(route[field])
+    read: (route: Route) => plain(route[field]),
+    ...(name === 'maxBody' && { isLooser: raised })
   })),
   {
     name: 'rateLimit',
-    read: ({ rateLimit }) => rateLimit && `${rateLimit.max} in ${rateLimit.windowMs} ms by ${rateLimit.by}`
+    read: ({ rateLimit }) => rateLimit && `${rateLimit.max} in ${rateLimit.windowMs} ms by ${rateLimit.by}`,
+    isLooser: admitsMore
   },
   ...FLAGS.map(name => ({ name, read: (route: Route) => route[name], isLooser: turnedOn })),
   {
@@ -73,10 +96,36 @@ const OPTIONS: readonly Option<Route>[] = [
     isLooser: added
   },
   { name: 'websocket.tokenInQuery', read: ({ websocket }) => websocket?.tokenInQuery ?? false, isLooser: turnedOn },
-  { name: 'websocket.maxMessage', read: ({ websocket }) => websocket?.maxMessageBytes },
-  { name: 'websocket.messagesPerSecond', read: ({ websocket }) => websocket?.messagesPerSecond || undefined },
-  { name: 'socketio.maxMessage', read: ({ socketio }) => socketio?.maxMessageBytes },
-  { name: 'socketio.messagesPerSecond', read: ({ socketio }) => socketio?.messagesPerSecond },
+  {
+    name: 'websocket.idleTimeout',
+    read: ({ websocket }) => websocket?.idleTimeoutMs,
+    isLooser: within('websocket', raised)
+  },
+  {
+    name: 'websocket.maxLifetime',
+    read: ({ websocket }) => websocket?.maxLifetimeMs || undefined,
+    isLooser: within('websocket', raised)
+  },
+  {
+    name: 'websocket.maxMessage',
+    read: ({ websocket }) => websocket?.maxMessageBytes,
+    isLooser: within('websocket', raised)
+  },
+  {
+    name: 'websocket.messagesPerSecond',
+    read: ({ websocket }) => websocket?.messagesPerSecond || undefined,
+    isLooser: within('websocket', raised)
+  },
+  {
+    name: 'socketio.maxMessage',
+    read: ({ socketio }) => socketio?.maxMessageBytes,
+    isLooser: within('socketio', raised)
+  },
+  {
+    name: 'socketio.messagesPerSecond',
+    read: ({ socketio }) => socketio?.messagesPerSecond,
+    isLooser: within('socketio', raised)
+  },
   { name: 'socketio', read: ({ socketio }) => socketio !== undefined, isLooser: () => false }
 ]
 

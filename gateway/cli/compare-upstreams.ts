@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { RouteTable } from '../routes/route.ts'
 import type { HeaderRules, HealthCheck, IdentityHeader, Upstream } from '../routes/upstream.ts'
-import { added, compareEach, type Note, type Option, type OptionValue, turnedOn } from './compare-options.ts'
+import { added, compareEach, type Note, type Option, type OptionValue, raised, turnedOn } from './compare-options.ts'
 
 /** Notes on upstreams that kept their name but changed. */
 export const compareUpstreams = (before: RouteTable, after: RouteTable): Note[] =>
@@ -23,10 +23,6 @@ const identityFields = (headers: readonly IdentityHeader[] | undefined): OptionV
 const checkWords = ({ path, intervalMs, timeoutMs, status, host, rise, fall }: HealthCheck): string =>
   `${path}${host === undefined ? '' : ` at ${host}`} every ${intervalMs} ms, ${status.from}-${status.to} within ${timeoutMs} ms, ` +
   `rise ${rise}, fall ${fall}`
-
-/** A limit is higher than before, or gone. */
-const raised = (was: OptionValue, now: OptionValue): boolean =>
-  was !== undefined && (now === undefined || Number(now) > Number(was))
 
 const dropped = (was: OptionValue, now: OptionValue): boolean => added(now, was)
 

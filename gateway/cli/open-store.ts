@@ -24,7 +24,7 @@ interface StoreOptions {
 }
 
 /** Whether the environment names an existing database, as far as this can be seen without opening it. */
-const hasDatabase = (environment: Environment): boolean => {
+export const hasDatabase = (environment: Environment): boolean => {
   const { databaseUrl, dataDir } = storeSettings(environment)
   return databaseUrl !== undefined || existsSync(join(dataDir, 'postgres'))
 }

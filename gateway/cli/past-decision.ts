@@ -11,6 +11,8 @@ export interface PastDecision {
   /** The id of the person; undefined: there was no token. */
   readonly route: string | undefined
   readonly asker: NamedAsker
+  /** Asked by another proxy at /auth/forward. */
+  readonly isForwardAuth: boolean
   readonly decision: Decision['decision']
 }
 
@@ -41,15 +43,16 @@ const AFTER_ACCESS: ReadonlySet<string> = new Set([
 export const readPastDecision = (line: string): PastLine => {
   const entry = parse(line)
   if (entry === undefined || entry.msg !== 'request') return 'foreign'
-  const { method, path, route, decision } = entry
+  const { method, path, route, decision, forwardAuth } = entry
   if (typeof method !== 'string' || typeof path !== 'string' || typeof decision !== 'string') return 'foreign'
   const past = decisionOf(entry)
-  if (past === undefined || isPreflight(entry) || !path.startsWith('/')) return 'other'
+  if (past === undefined || isPreflight(entry) || dependsOnMore(entry) || !path.startsWith('/')) return 'other'
   return {
     method,
     target: path,
     route: typeof route === 'string' ? route : undefined,
     asker: askerOf(entry),
+    isForwardAuth: forwardAuth === true,
     decision: past
   }
 }
@@ -79,7 +82,10 @@ const decisionOf = ({ decision, code }: Entry): Decision['decision'] | undefined
 const isPreflight = ({ method, reason, status, user }: Entry): boolean =>
   reason === 'preflight' || (method === 'OPTIONS' && status === 204 && user === undefined)
 
-const askerOf = ({ profiles, accessStatus, provider }: Entry): NamedAsker => {
+// What the line does not contain decided: which proxy asked, or where a COPY or MOVE wrote to.
+const dependsOnMore = ({ path, reason }: Entry): boolean => path === '/auth/forward' || reason === 'destination'
+
+const askerOf = ({ profiles, accessStatus, provider, tokenKind }: Entry): NamedAsker => {
   const isPerson = Array.isArray(profiles) && profiles.every(profile => typeof profile === 'string')
   if (!isPerson) return { name: 'anonymous' }
   const isCloud = provider === 'cloudidp'
@@ -87,9 +93,12 @@ const askerOf = ({ profiles, accessStatus, provider }: Entry): NamedAsker => {
   const unassigned = isCloud ? 'cloud-unassigned' : 'unassigned'
   const words = profiles.length === 0 ? unassigned : profiles.toSorted().join('+')
   const name = !isAssigned && profiles.length > 0 ? `${words} (${unassigned})` : words
-  return askerNamed(name, {
+  const isClient = provider === 'client'
+  const kind = isClient ? 'client' : tokenKind === 'personal' ? 'personal' : 'login'
+  const user = {
     profiles,
     accessStatus: isAssigned ? 'assigned' : 'unassigned',
-    provider: isCloud ? 'cloudidp' : 'ldap'
-  })
+    provider: isCloud ? 'cloudidp' : isClient ? 'client' : 'ldap'
+  } as const
+  return { ...askerNamed(isClient ? `client ${name}` : name, user), kind }
 }

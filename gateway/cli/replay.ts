@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { matchTarget } from '../route-files/test-lines.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
-import type { RouteTable } from '../routes/route.ts'
+import type { RouteMatch, RouteTable } from '../routes/route.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
 import { type PastDecision, readPastDecision } from './past-decision.ts'
@@ -75,7 +75,10 @@ const replay = async (cli: Cli, log: string, { config }: ReplayOptions): Promise
 
 const count = (tally: Tally, past: PastDecision, routes: RouteTable, options: DecideOptions): void => {
   tally.decisions += 1
-  const match = matchTarget(routes, past.method, past.target)
+  const found = matchTarget(routes, past.method, past.target)
+  // As in the gateway: external routes are decided for other proxies only, and others never for them.
+  const isOther = found.route !== undefined && found.route.external !== past.isForwardAuth
+  const match: RouteMatch = isOther ? { refusal: 'no-route' } : found
   const now = decide(match, past.asker, options).decision
   if (now === past.decision) {
     tally.unchanged += 1

@@ -2,9 +2,11 @@
 
 import { GatewayError } from '../errors.ts'
 import { askerNamed, type NamedAsker } from '../explain/askers.ts'
+import { createPersonalTokens, isPersonalToken } from '../tokens/personal-tokens.ts'
+import { createRevocations } from '../tokens/revocations.ts'
 import { isRecord } from '../values/records.ts'
 import { CannotRun, type Cli } from './command.ts'
-import { verifyingSecrets } from './command-settings.ts'
+import { accessTokenConfirmMs, verifyingSecrets } from './command-settings.ts'
 import { readAll } from './read-input.ts'
 
 export interface TokenAsker {
@@ -22,6 +24,7 @@ export const askerOfToken = async (cli: Cli, given: string): Promise<TokenAsker>
   const text = given === '-' ? await readAll(cli) : given
   const token = text.trim().replace(/^bearer\s+/i, '')
   if (token === '') throw new CannotRun('The token is empty')
+  if (isPersonalToken(token)) return askerOfPersonalToken(cli, token)
   const [secret, ...previousSecrets] = verifyingSecrets(cli.environment)
   if (secret === undefined) return takenAtItsWord(token)
   const { createAccessTokens } = await import('../tokens/access-token.ts')
@@ -33,6 +36,32 @@ export const askerOfToken = async (cli: Cli, given: string): Promise<TokenAsker>
     if (!(error instanceof GatewayError)) throw error
     const fault = { code: error.code, reason: error.reason ?? '' }
     return { asker: { name: 'the sender of this token' }, fault, note: undefined }
+  }
+}
+
+/** Looked up as the gateway does, in the database that the environment names. */
+const askerOfPersonalToken = async ({ environment }: Cli, token: string): Promise<TokenAsker> => {
+  const { hasDatabase, withDatabase } = await import('./open-store.ts')
+  if (!hasDatabase(environment))
+    throw new CannotRun('Access tokens (pt_…) cannot be checked without the database: set DATABASE_URL')
+  const { readLiveTokens } = await import('../store/live-tokens.ts')
+  const tokens = createPersonalTokens({
+    revocations: createRevocations(),
+    confirmMs: accessTokenConfirmMs(environment)
+  })
+  await withDatabase(environment, database => readLiveTokens(database, undefined, news => tokens.learn(news)), {
+    migrates: false
+  })
+  const identity = tokens.judge(token)
+  if (identity instanceof GatewayError) {
+    const fault = { code: identity.code, reason: identity.reason ?? '' }
+    return { asker: { name: 'the sender of this token' }, fault, note: undefined }
+  }
+  const { user, kind } = identity
+  return {
+    asker: { ...askerNamed(nameOf(user.username, user.profiles), user), kind },
+    fault: undefined,
+    note: undefined
   }
 }
 

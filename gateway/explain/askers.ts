@@ -1,10 +1,9 @@
 // Names all kinds of people whom the rules distinguish, for questions such as "who may pass here?".
 import { PROFILES } from '../identity.ts'
-import { askerOf } from '../route-files/test-lines.ts'
+import { readWho } from '../route-files/who.ts'
 import type { Asker } from '../routes/decide.ts'
 import { NO_GRANTS } from '../routes/grants.ts'
 import type { RouteTable } from '../routes/route.ts'
-import { nearestHint } from '../values/spelling.ts'
 
 export interface NamedAsker extends Asker {
   /** As written after `--as`. */
@@ -44,29 +43,25 @@ const furtherOf = (profiles: readonly string[]): string[] =>
   profiles.filter(profile => !(PROFILES as readonly string[]).includes(profile))
 
 /**
- * The people that words such as `Agente`, `Agente+Supervisor` (also joined by blank or comma), `unassigned` or `anonymous`
- * stand for. Several profiles are one assigned person with all of them; `group:"DN"` is a person with what that group is granted.
+ * Reads WHO as test lines have it ({@link readWho}); on a command line, roles may also be joined by blanks or commas, and groups
+ * need no quotes.
  */
 export const readAsker = (
   words: string,
-  { profiles, grants }: Pick<RouteTable, 'profiles' | 'grants'> = { profiles: PROFILES, grants: NO_GRANTS }
+  known: Pick<RouteTable, 'profiles' | 'grants'> = { profiles: PROFILES, grants: NO_GRANTS }
 ):
   | { readonly asker: NamedAsker; readonly complaint?: undefined }
   | { readonly asker?: undefined; readonly complaint: string } => {
   const [, kind, group = ''] = /^\s*(group|claim):"?(.+?)"?\s*$/s.exec(words) ?? []
-  if (kind !== undefined) return { asker: { name: `${kind}:${group}`, ...askerOf(`${kind}:"${group}"`, grants) } }
-  const askers = askersWith(profiles)
-  const names = [...new Set(words.split(/[\s,+]+/).filter(name => name !== ''))]
-  const [only] = names
-  const known = names.length === 1 ? askers.find(({ name }) => name === only) : undefined
-  if (known !== undefined) return { asker: known }
-  const unknown = names.find(name => !profiles.includes(name))
-  if (unknown === undefined && names.length > 0) return { asker: person(names.join('+'), names, true, 'ldap') }
-  const all = askers.map(({ name }) => name)
-  if (unknown !== undefined && all.includes(unknown))
-    return { complaint: `"${unknown}" cannot be combined with others` }
-  const shown = (unknown ?? '').slice(0, 40)
-  return { complaint: `unknown role "${shown}"${nearestHint(shown, all)}: must be one of ${all.join(', ')}` }
+  const name = kind === undefined ? inOneForm(words) : `${kind}:${group}`
+  const { asker, complaint } = readWho(kind === undefined ? name : `${kind}:"${group}"`, known)
+  return asker === undefined ? { complaint } : { asker: { name, ...asker } }
+}
+
+const inOneForm = (words: string): string => {
+  const [, client = '', roles = '', area = ''] = /^\s*(client\s)?(.*?)(\swithout\s+area)?\s*$/s.exec(words) ?? []
+  const names = new Set(roles.split(/[\s,+]+/).filter(name => name !== ''))
+  return `${client === '' ? '' : 'client '}${[...names].join('+').slice(0, 200)}${area === '' ? '' : ' without area'}`
 }
 
 /** A particular person, as described by a token. */

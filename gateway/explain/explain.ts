@@ -1,5 +1,5 @@
 // Explains the decision on a request: its path, every route that could match it, why each lost, and the result.
-import { Unauthenticated } from '../errors.ts'
+import { Forbidden, NoRoute, Unauthenticated } from '../errors.ts'
 import { formatPlace } from '../route-files/complaint.ts'
 import { matchTarget } from '../route-files/test-lines.ts'
 import { canonicalPath, splitTarget } from '../routes/canonical-path.ts'
@@ -46,7 +46,7 @@ export interface Explanation {
 export const explain = (table: RouteTable, question: Question, options: DecideOptions): Explanation => {
   const { method, target, asker, tokenFault } = question
   const match = matchTarget(table, method, target)
-  const decision = withToken(decide(match, asker, options), tokenFault)
+  const decision = isForwardAuth(target) ? FORWARD_AUTH : withToken(decide(match, asker, options), tokenFault)
   const path = match.route === undefined ? pathOf(table, target) : match.path
   const candidates = path === undefined ? [] : candidatesOf(table, method, path, match)
   return {
@@ -55,12 +55,37 @@ export const explain = (table: RouteTable, question: Question, options: DecideOp
     candidates,
     match,
     decision,
-    words:
-      reasonInWords(decision, match, asker) +
-      (decision.reason === 'lax-reading' ? laxWords(table, method, path, match) : ''),
+    words: wordsOf(table, method, path, { match, decision, asker }),
     forwarded: decision.decision === 'allow' ? forwardedBy(match) : undefined,
     others: askersWith(table.profiles).map(other => ({ name: other.name, decision: decide(match, other, options) }))
   }
+}
+
+/** Who may ask there does not depend on roles. */
+const FORWARD_AUTH: Decision = { decision: 403, code: Forbidden.code, reason: 'forward-auth-peer' }
+
+const isForwardAuth = (target: string): boolean => target.split('?', 1)[0] === '/auth/forward'
+
+interface Decided {
+  readonly match: RouteMatch
+  readonly decision: Decision
+  readonly asker: NamedAsker
+}
+
+const wordsOf = (
+  table: RouteTable,
+  method: string,
+  path: string | undefined,
+  { match, decision, asker }: Decided
+): string => {
+  if (decision === FORWARD_AUTH)
+    return 'This endpoint of the gateway decides requests that another proxy asks about (forward-auth): only proxies in TRUST_PROXY may ask.'
+  const words = reasonInWords(decision, match, asker)
+  if (decision.reason === 'lax-reading') return words + laxWords(table, method, path, match)
+  const isExternal = decision.decision === 'allow' && match.route?.external === true
+  return isExternal
+    ? `${words} The route is external: this is the answer at /auth/forward; asked directly, it is 404 ${NoRoute.code}.`
+    : words
 }
 
 /** `file:line`, as people and terminals read it. */

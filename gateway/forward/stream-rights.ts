@@ -3,7 +3,7 @@ import { Forbidden, type GatewayError, Unassigned } from '../errors.ts'
 import type { User } from '../identity.ts'
 import { type DecideOptions, decide } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
-import { streamRoute } from '../routes/socketio-routes.ts'
+import { streamRoute } from '../routes/socketio-rules.ts'
 import type { OpenStream } from './stream.ts'
 
 export const createStreamRights = (routes: () => RouteTable, options: DecideOptions) => {

@@ -44,8 +44,9 @@ const remembered = <K extends WeakKey>(known: WeakMap<K, string>, key: K, write:
 
 const routeField = ({ id }: Route): string => `,"route":${JSON.stringify(id)}`
 
-const identityField = ({ user }: Identity): string =>
-  `,"user":${user.id},"profiles":${JSON.stringify(user.profiles)},"accessStatus":"${user.accessStatus}","provider":"${user.provider}"`
+const identityField = ({ user, kind }: Identity): string =>
+  `,"user":${user.id},"profiles":${JSON.stringify(user.profiles)},"accessStatus":"${user.accessStatus}","provider":"${user.provider}"` +
+  (kind === 'personal' ? ',"tokenKind":"personal"' : '')
 
 /** A path may be a link that contains a token. A path that could not be parsed is truncated, and logged as received except for bytes that no URL contains. */
 const pathOf = ({ path, request }: Exchange): string =>
@@ -77,11 +78,12 @@ const traceField = ({ trace, head }: Exchange): string => {
  * by field costs several times the writing: all values except the path are the gateway's own words, numbers and ids.
  */
 const fieldsOf = (exchange: Exchange): string => {
-  const { route, identity, client, upstreamMs, headMs } = exchange
+  const { route, identity, client, upstreamMs, headMs, forwardAuth } = exchange
   const requestId = exchange.peerTrusted ? redactText(exchange.requestId) : exchange.requestId
   return (
     `,"requestId":"${requestId}"${traceField(exchange)},"method":"${exchange.method}","path":${pathOf(exchange)}` +
     (route === undefined ? '' : remembered(routeFields, route, routeField)) +
+    (forwardAuth === undefined ? '' : ',"forwardAuth":true') +
     statusField(exchange) +
     `,"decision":"${outcomeOf(exchange)}"${whyFields(exchange)}` +
     (identity === undefined ? '' : remembered(identityFields, identity, identityField)) +

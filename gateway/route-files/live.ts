@@ -44,12 +44,15 @@ export interface LiveRoutesOptions extends Omit<LoadOptions, 'upstreamsInUse' | 
   readonly now?: () => Date
 }
 
+/** A copy that is still being written changes again within this time; SIGHUP loads at once. */
+const QUIET_MS = 2000
+
 /**
  * Loads the routes and keeps them current.
  * @throws {RouteFileError} if the first load fails, because there is no earlier table to keep
  */
 export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<LiveRoutes> => {
-  const { folder, ownRoutes, log, onReload, debounceMs = 100, pollMs = 2000 } = options
+  const { folder, ownRoutes, log, onReload, debounceMs = QUIET_MS, pollMs = 2000 } = options
   // Taken before the files are read, so that a save in between is seen as a change.
   const since = await fingerprint(folder)
   const reader = createRouteFileReader()

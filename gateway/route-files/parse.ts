@@ -50,12 +50,17 @@ export const readYaml = (text: string, file: string): YamlDocument => {
     const warnings = document.warnings.filter(({ code }) => code !== 'TAG_RESOLVE_FAILED')
     // After the first error the parser guesses, so one slip would cause a hundred complaints.
     const errors = document.errors.slice(0, 1)
+    const directive = DIRECTIVE.exec(text)
     const faults = [...errors, ...warnings].map(({ pos: [offset], message, code }) => {
       const placeholder = placeholderBeside(text, offset)
       return placeholder === undefined
         ? complain(placeAt(offset), sentence(code, message))
         : complain(placeAt(placeholder.index), notExpanded(placeholder.text))
     })
+    if (directive !== null) {
+      const message = 'directives such as %YAML are not allowed: route files are YAML 1.2'
+      faults.unshift(complain(placeAt(directive.index + directive[0].length - 1), message))
+    }
     const reading: Reading = {
       anchors: new Map(),
       open: new Set(),
@@ -77,6 +82,9 @@ export const readYaml = (text: string, file: string): YamlDocument => {
     return { value: undefined, complaints: [complain(start, TOO_DEEP)], placeOf: () => start }
   }
 }
+
+/** The first one, before which there are only comments and blank lines (YAML 1.2.2 §6.8). */
+const DIRECTIVE = /^\uFEFF?(?:[ \t]*(?:#.*)?\r?\n)*%/
 
 const offsetOf = (node: Node | null): number => node?.range?.[0] ?? 0
 

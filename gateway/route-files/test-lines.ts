@@ -1,35 +1,30 @@
 // Runs the lines under `tests:` against the routes of their files, and complains about those that fail.
-import { PROFILES, type Provider } from '../identity.ts'
+import { PROFILES } from '../identity.ts'
 import { splitTarget } from '../routes/canonical-path.ts'
-import { type Asker, type Decision, decide } from '../routes/decide.ts'
+import { type Decision, decide } from '../routes/decide.ts'
 import { reasonInWords } from '../routes/decision-words.ts'
-import { type Grants, groupKey, NO_GRANTS, namesIn } from '../routes/grants.ts'
+import { NO_GRANTS } from '../routes/grants.ts'
 import type { Place, Route, RouteMatch, RouteTable } from '../routes/route.ts'
 import { decideEventOnRoutes } from '../routes/socketio-rules.ts'
-import { dnKey } from '../values/distinguished-names.ts'
 import { type Complaint, complain, formatPlace } from './complaint.ts'
-import { formHint, methodComplaint, outcomeComplaint, whoComplaint } from './hints/test-lines.ts'
+import { formHint, methodComplaint, outcomeComplaint } from './hints/test-lines.ts'
+import { readWho, WHO } from './who.ts'
 
 export interface RouteTest {
   readonly line: string
   readonly place: Place
 }
 
-const GROUP = /^(group|claim):"((?:[^"\\]|\\.)+)"$/
-const LINE = /^([A-Z][A-Z0-9-]*)\s+(\S+)\s+as\s+((?:group|claim):"(?:[^"\\]|\\.)+"|\S+)\s+->\s+(\S+)$/
-const EVENT_LINE = /^EVENT\s+(\S+)\s+(\S+)\s+as\s+((?:group|claim):"(?:[^"\\]|\\.)+"|\S+)\s+->\s+(\S+)$/
+const LINE = new RegExp(String.raw`^([A-Z][A-Z0-9-]*)\s+(\S+)\s+as\s+(${WHO})\s+->\s+(\S+)$`)
+const EVENT_LINE = new RegExp(String.raw`^EVENT\s+(\S+)\s+(\S+)\s+as\s+(${WHO})\s+->\s+(\S+)$`)
 const OUTCOMES = ['allow', '400', '401', '403', '404', '405']
-/** WHO, without roles. */
-const ALONE = ['anonymous', 'unassigned', 'cloud-unassigned']
 /** Tests must mean the same wherever the files are checked, so they ignore settings: no tenant is trusted. */
 const OPTIONS = { cloudUnassignedMayPass: false }
 
 /**
  * Runs every line `METHOD PATH as WHO -> OUTCOME`, or `EVENT NAMESPACE NAME as WHO -> OUTCOME` on each route that lists
- * the namespace. WHO is `anonymous`, `unassigned` or `cloud-unassigned` (a user of the directory, or of the cloud
- * provider, without profile and area; the latter as if no tenant were trusted), one or several roles joined by `+` (an assigned directory user), or `group:"DN"` and `claim:"VALUE"`
- * (a person in this group only, with what `grants:` give); OUTCOME is `allow` or the status of the
- * refusal. A query is allowed but ignored. A line whose match `isJudged` rejects has no result.
+ * the namespace. WHO is what `readWho` reads; OUTCOME is `allow` or the status of the refusal. A query is allowed but
+ * ignored. A line whose match `isJudged` rejects has no result.
  */
 export const runRouteTests = (
   table: RouteTable,
@@ -42,7 +37,11 @@ export const runRouteTests = (
   })
 
 /** Whether a line can be parsed; reports what is wrong with it. */
-export const judgeTestLine = (line: string, profiles: readonly string[] = PROFILES): string | undefined => {
+export const judgeTestLine = (
+  line: string,
+  profiles: readonly string[] = PROFILES,
+  grants = NO_GRANTS
+): string | undefined => {
   const isEvent = /^EVENT\s/.test(line.trim())
   const [, method = '', target, who, outcome] = (isEvent ? eventParts(line) : LINE.exec(line.trim())) ?? []
   if (target === undefined || who === undefined || outcome === undefined) {
@@ -53,15 +52,8 @@ export const judgeTestLine = (line: string, profiles: readonly string[] = PROFIL
   const complaint = isEvent ? undefined : methodComplaint(method)
   if (complaint !== undefined) return complaint
   if (!OUTCOMES.includes(outcome)) return outcomeComplaint(outcome)
-  if (ALONE.includes(who)) return undefined
-  const [, kind, group = ''] = GROUP.exec(who) ?? []
-  if (kind !== undefined) return judgeGroup(kind, group)
-  if (/^(?:group|claim):/.test(who)) return 'a group must be written in quotes, as in group:"CN=Suporte,DC=corp"'
-  return who.split('+').every(role => profiles.includes(role)) ? undefined : whoComplaint(who, ALONE, profiles)
+  return readWho(who, { profiles, grants }).complaint
 }
-
-const judgeGroup = (kind: string, group: string): string | undefined =>
-  kind === 'claim' || (dnKey(group) ?? '[]') !== '[]' ? undefined : `"${group}" is no distinguished name`
 
 /** Mapped to the parts of an ordinary line: the namespace is its target. */
 const eventParts = (line: string): (string | undefined)[] | undefined => {
@@ -78,7 +70,8 @@ const runLine = (table: RouteTable, line: string, isJudged: (match: RouteMatch) 
   if (method === undefined || target === undefined || who === undefined) return judgeTestLine(line, table.profiles)
   const match = matchTarget(table, method, target)
   if (!isJudged(match)) return undefined
-  const person = askerOf(who, table.grants)
+  const { asker: person, complaint } = readWho(who, table)
+  if (person === undefined) return complaint
   const decision = decide(match, person, OPTIONS)
   if (String(decision.decision) === expected) return undefined
   const words = reasonInWords(decision, match, { name: who, ...person })
@@ -111,11 +104,12 @@ const runEventLine = (
   { line, namespace, event, asker, outcome }: EventTest,
   isJudged: (match: RouteMatch) => boolean
 ): string | undefined => {
-  const person = askerOf(asker, table.grants)
+  const { asker: person, complaint } = readWho(asker, table)
+  if (person === undefined) return complaint
   for (const { route, decision } of decideEventOnRoutes(table, { namespace, event }, person, OPTIONS)) {
     if (route !== undefined && !isJudged({ route, path: route.path })) continue
     if (String(decision.decision) === outcome) continue
-    const words = `"portaria explain EVENT ${namespace} ${event} --as ${asker.replaceAll('+', ' ')}" says why.`
+    const words = `"portaria explain EVENT ${namespace} ${event} --as '${asker}'" says why.`
     return failure({ line, expected: outcome, decision, route, words })
   }
   return undefined
@@ -126,25 +120,4 @@ export const matchTarget = (table: RouteTable, method: string, target: string): 
   const split = splitTarget(target)
   if (split.refusal !== undefined) return { refusal: 'bad-path', reason: split.refusal, public: true }
   return table.match(method, split.path)
-}
-
-/** A fictitious person, as named in test lines and `explain`. */
-export const askerOf = (who: string, grants: Grants = NO_GRANTS): Asker => {
-  if (who === 'anonymous') return {}
-  if (who === 'unassigned' || who === 'cloud-unassigned') {
-    const provider = who === 'unassigned' ? 'ldap' : 'cloudidp'
-    return { user: { profiles: [], accessStatus: 'unassigned', provider } }
-  }
-  const [, kind, group = ''] = GROUP.exec(who) ?? []
-  if (kind !== undefined) return memberOf(kind === 'group' ? 'ldap' : 'cloudidp', group, grants)
-  return { user: { profiles: who.split('+'), accessStatus: 'assigned', provider: 'ldap' } }
-}
-
-/** A person in one group, to whom nothing is assigned. A claim belongs to the tenant that the grant is for. */
-const memberOf = (provider: Provider, group: string, grants: Grants): Asker => {
-  const key = groupKey(provider, group) ?? ''
-  const given = grants.list.filter(grant => grant.provider === provider && groupKey(provider, grant.group) === key)
-  const profiles = namesIn(given, 'profiles')
-  const isAssigned = profiles.length > 0 && given.some(({ areas }) => areas.length > 0)
-  return { user: { profiles, accessStatus: isAssigned ? 'assigned' : 'unassigned', provider } }
 }

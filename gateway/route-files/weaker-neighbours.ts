@@ -3,7 +3,8 @@ import type { Route, RouteTable } from '../routes/route.ts'
 import { type Complaint, complain, formatPlace } from './complaint.ts'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
-const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
+/** How much harm a method may do. Whoever may delete has more rights, so leaving lesser methods to others is usual. */
+const harm = (method: string): number => (['GET', 'HEAD', 'OPTIONS'].includes(method) ? 0 : method === 'DELETE' ? 2 : 1)
 
 /** Findings worth a look before the files are used; none is necessarily a mistake. */
 export const weakerNeighbours = (table: RouteTable): Complaint[] =>
@@ -13,7 +14,7 @@ export const weakerNeighbours = (table: RouteTable): Complaint[] =>
 
 /** Backends that match prefixes (nginx, PHP, Jetty) use the handler of `/api/admin` for `/api/admin/x` too. */
 const belowExact = (table: RouteTable, route: Route): Complaint[] => {
-  if (route.coversBelow || /\/:[^/]*$/.test(route.path)) return []
+  if (route.coversBelow || /\/:[^/]*$/.test(route.path) || route.accept.includes('wider-paths')) return []
   const method = [...(route.methods ?? METHODS)].find(each => {
     const match = table.match(each, `${probeOf(route)}/x`)
     // What is below a script needs the right to that script too.
@@ -23,12 +24,12 @@ const belowExact = (table: RouteTable, route: Route): Complaint[] => {
   })
   const below = method === undefined ? undefined : table.match(method, `${probeOf(route)}/x`).route
   if (below === undefined) return []
-  const message = `"${route.id}" does not cover paths below it: ${route.path}/x belongs to the less strict "${below.id}" at ${formatPlace(below.place)}, and a backend that matches prefixes would serve it alike; add "${route.path === '/' ? '' : route.path}/*"`
+  const message = `"${route.id}" does not cover paths below it: ${route.path}/x belongs to the less strict "${below.id}" at ${formatPlace(below.place)}, and a backend that matches prefixes would serve it alike; add "${route.path === '/' ? '' : route.path}/*", or "accept: [wider-paths]" if that is intended`
   return [complain(route.place, message)]
 }
 
 const otherMethods = (table: RouteTable, route: Route): Complaint[] => {
-  if (route.methods === undefined) return []
+  if (route.methods === undefined || route.accept.includes('wider-methods')) return []
   const left = METHODS.flatMap(method => {
     const other = table.match(method, probeOf(route)).route
     // A second route with the same path shows what becomes of the other methods.
@@ -36,9 +37,10 @@ const otherMethods = (table: RouteTable, route: Route): Complaint[] => {
     return sharesUpstream(other, route) && isWeaker(other, route) ? [{ method, other }] : []
   })
   const [first] = left
-  if (first === undefined || left.every(({ method }) => SAFE.has(method))) return []
+  const worst = Math.max(...[...route.methods].map(harm))
+  if (first === undefined || left.every(({ method }) => harm(method) <= worst)) return []
   const names = left.map(({ method }) => method).join(', ')
-  const message = `"${route.id}" leaves ${names} and unknown methods to the less strict "${first.other.id}" at ${formatPlace(first.other.place)}`
+  const message = `"${route.id}" leaves ${names} and unknown methods to the less strict "${first.other.id}" at ${formatPlace(first.other.place)}; if that is intended, add "accept: [wider-methods]"`
   return [complain(route.place, message)]
 }
 

@@ -48,6 +48,9 @@ export interface SocketIoOptions {
   readonly messagesPerSecond: number
 }
 
+/** `wider-methods`, `wider-paths`: a less strict route serves the methods, or the paths below, that this one leaves. */
+export type AcceptedWarning = 'wider-methods' | 'wider-paths'
+
 export type PathException = 'encodedSlash' | 'semicolon' | 'doubleSlash' | 'extension'
 
 /** Options that are on or off, with the text for editors and docs. A new one needs a line here and the step that applies it. */
@@ -89,6 +92,8 @@ export interface Route extends RouteFlags {
   /** Bytes of request body at most; undefined: no limit. */
   readonly maxBodyBytes: number | undefined
   readonly allowInPath: readonly PathException[]
+  /** Warnings of `portaria check` that are intended. */
+  readonly accept: readonly AcceptedWarning[]
   readonly websocket: WebSocketOptions | undefined
   readonly socketio: SocketIoOptions | undefined
   readonly place: Place
@@ -120,6 +125,7 @@ export const ROUTE_DEFAULTS: Route = {
   path: '/',
   methods: undefined,
   allowInPath: [],
+  accept: [],
   place: { file: '', line: 1, column: 1 }
 }
 

@@ -1,5 +1,5 @@
-// Finds the rule of a Socket.IO route that applies to a namespace and an event, and its decision on a person.
-import { Forbidden, NoRoute, Unauthenticated } from '../errors.ts'
+// Finds the rules of a Socket.IO route for a namespace and an event: one decision for the gateway, `explain` and test lines.
+import { BadRequest, Forbidden, NoRoute, Unauthenticated } from '../errors.ts'
 import { type Asker, type DecideOptions, type Decision, judgePerson } from './decide.ts'
 import type { Route, RouteTable, SocketIoEvent, SocketIoNamespace } from './route.ts'
 
@@ -20,6 +20,15 @@ const RESERVED: ReadonlySet<string> = new Set([
 
 export const isReservedEvent = (name: string): boolean => RESERVED.has(name)
 
+/** Characters. Longer names match no pattern, since matching takes time. */
+const MAX_MATCHED_NAME = 200
+
+// A character at which others cut a name (`?`), or one that they never use in it.
+const PLAIN_NAMESPACE = /^\/[^\s,?#\\"'[\]{}\p{Cc}]*$/u
+
+/** Whether every implementation reads this name as written. */
+export const isPlainNamespace = (name: string): boolean => PLAIN_NAMESPACE.test(name)
+
 interface Rule {
   readonly name: string
   readonly pattern: RegExp | undefined
@@ -28,7 +37,7 @@ interface Rule {
 /** An exact name takes precedence over patterns; of several patterns, the first one applies. */
 const findRule = <T extends Rule>(rules: readonly T[], name: string): T | undefined =>
   rules.find(rule => rule.pattern === undefined && rule.name === name) ??
-  rules.find(({ pattern }) => pattern?.test(name) === true)
+  (name.length > MAX_MATCHED_NAME ? undefined : rules.find(({ pattern }) => pattern?.test(name) === true))
 
 /** undefined: the namespace is not listed, so it is closed. */
 export const findNamespace = (route: Route, name: string): SocketIoNamespace | undefined =>
@@ -38,6 +47,47 @@ export const findNamespace = (route: Route, name: string): SocketIoNamespace | u
 export const findEvent = (events: readonly SocketIoEvent[], name: string): SocketIoEvent | undefined =>
   findRule(events, name)
 
+/** Each namespace and event as a route of its own; created once per rule, which lives as long as its table. */
+const routes = new WeakMap<SocketIoNamespace | SocketIoEvent, Route>()
+const rules = new WeakMap<Route, SocketIoNamespace>()
+
+const judgedBy = (route: Route, rule: SocketIoNamespace | SocketIoEvent): Route => {
+  const known = routes.get(rule)
+  if (known !== undefined) return known
+  const judged: Route = { ...route, socketio: undefined, roles: rule.roles }
+  routes.set(rule, judged)
+  return judged
+}
+
+/** The route by which a connection to this namespace is decided; undefined: the namespace is not listed. */
+export const namespaceRoute = (route: Route, name: string): Route | undefined => {
+  const namespace = findNamespace(route, name)
+  if (namespace === undefined) return undefined
+  const judged = judgedBy(route, namespace)
+  rules.set(judged, namespace)
+  return judged
+}
+
+/** The name, as in the route file, of the namespace that a route represents. */
+export const namespaceName = (governing: Route): string => rules.get(governing)?.name ?? ''
+
+/** Why no client may send an event of this name. */
+type EventFault = 'reserved-event' | 'event-not-listed'
+
+/** The route by which an event in a namespace is decided: its own, or the namespace's if all may pass; or why none is. */
+export const eventRoute = (governing: Route, event: string): Route | EventFault => {
+  if (isReservedEvent(event)) return 'reserved-event'
+  const events = rules.get(governing)?.events
+  if (events === undefined) return governing
+  const rule = findEvent(events, event)
+  if (rule === undefined) return 'event-not-listed'
+  return rule.roles === undefined ? governing : judgedBy(governing, rule)
+}
+
+/** The same for an open stream: the route itself unless the stream is a Socket.IO connection. */
+export const streamRoute = (route: Route, namespace: string | undefined): Route | undefined =>
+  namespace === undefined ? route : namespaceRoute(route, namespace)
+
 /** Whether a person may send an event of this name in a namespace of a Socket.IO route. */
 const decideEvent = (
   route: Route,
@@ -46,15 +96,15 @@ const decideEvent = (
   { cloudUnassignedMayPass }: DecideOptions
 ): Decision => {
   if (user === undefined) return { decision: 401, code: Unauthenticated.code, reason: 'no-token' }
-  const governing = findNamespace(route, namespace)
+  if (!isPlainNamespace(namespace)) return { decision: 400, code: BadRequest.code, reason: 'namespace-name' }
+  const governing = namespaceRoute(route, namespace)
   if (governing === undefined) return { decision: 404, code: NoRoute.code, reason: 'no-namespace' }
-  const { requireAssigned } = route
-  const connect = judgePerson(user, { roles: governing.roles, requireAssigned }, cloudUnassignedMayPass)
-  if (connect.decision !== 'allow' || governing.events === undefined) return connect
-  const rule = findEvent(governing.events, event)
-  if (rule === undefined) return { decision: 403, code: Forbidden.code, reason: 'event-not-listed' }
-  if (rule.roles === undefined) return connect
-  return judgePerson(user, { roles: rule.roles, requireAssigned }, cloudUnassignedMayPass)
+  const connect = judgePerson(user, governing, cloudUnassignedMayPass)
+  if (connect.decision !== 'allow') return connect
+  const by = eventRoute(governing, event)
+  if (by === 'reserved-event') return { decision: 400, code: BadRequest.code, reason: by }
+  if (by === 'event-not-listed') return { decision: 403, code: Forbidden.code, reason: by }
+  return by === governing ? connect : judgePerson(user, by, cloudUnassignedMayPass)
 }
 
 interface EventDecision {

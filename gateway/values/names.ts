@@ -11,3 +11,6 @@ export const areaName = (text: unknown): string | undefined => {
 
 /** Letters, digits, `-`, `_` and `.`, so that blanks, `,` and `+` can separate names in test lines and on the command line. */
 export const PROFILE_NAME_PATTERN = '^[\\p{L}\\p{N}][\\p{L}\\p{M}\\p{N}._-]{0,63}$'
+
+/** The name of a profile as it is stored: editors write letters with accents as one character or as two (Unicode NFC, UAX #15). */
+export const profileName = (written: string): string => written.normalize('NFC')

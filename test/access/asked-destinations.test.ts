@@ -3,7 +3,9 @@
 import t from 'tap'
 import { createMatchDestination } from '../../gateway/access/match-destination.ts'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
+import { decide } from '../../gateway/routes/decide.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import { askerOf } from '../support/askers.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { routeFolder } from '../support/route-files.ts'
 
@@ -44,39 +46,47 @@ const ask = (destination: string | undefined, asked: Asked = {}) => {
   t.equal(exchange.match.route, match.route, 'the path of the request is judged as before')
   return { forwarded: exchange.destination, judges: judges?.join() }
 }
-const FILES = '/dav/*,/dav/*'
-const ELSEWHERE = { forwarded: '', judges: 'destination,destination' }
+/** MOVE, PUT and DELETE there, and DELETE here. */
+const FILES = '/dav/*,/dav/*,/dav/*,/dav/*'
+const elsewhere = (source = '/dav/*') => ({ forwarded: '', judges: `destination,destination,destination,${source}` })
 
 t.test('the destination is judged for the method and for PUT, and forwarded as the backend knows it', async t => {
   t.same(ask('/dav/b'), { forwarded: '/b', judges: FILES })
-  t.same(ask('/dav/b/', { method: 'COPY' }), { forwarded: '/b/', judges: FILES })
+  t.same(ask('/dav/b/', { method: 'COPY' }), { forwarded: '/b/', judges: '/dav/*,/dav/*,/dav/*' })
   t.same(ask('/dav/%62?x=/y?z'), { forwarded: '/b?x=/y?z', judges: FILES })
   t.same(ask('http://gw.example/dav/b'), { forwarded: '/b', judges: FILES })
   t.same(ask('https://GW.example/dav'), { forwarded: '/', judges: FILES })
   t.same(ask('/dav/read/b', { method: 'COPY' }), {
     forwarded: '/dav/read/b',
-    judges: 'GET,COPY /dav/read/*,PUT /dav/read/*'
+    judges: 'GET,COPY /dav/read/*,PUT /dav/read/*,/dav/*'
   })
-  t.same(ask('/dav/read/b'), { forwarded: '/read/b', judges: '/dav/*,PUT /dav/read/*' })
+  t.same(ask('/dav/read/b'), { forwarded: '/read/b', judges: '/dav/*,PUT /dav/read/*,/dav/*,/dav/*' })
 })
 
 t.test('what is no path of this gateway, or of another upstream, is a destination elsewhere', async t => {
   const others = ['/others/b', '/judged/b', '/auth/me', 'http://other.example/dav/b', '//gw.example/dav/b', 'dav/b', '']
   for (const other of [...others, '/dav/b c', '/dav/b#c', '/dav/bé', 'dav/', 'http://gw.example:81/dav/b'])
     t.match(ask(other).forwarded, /^$/, other)
-  for (const other of ['/others/b', '/judged/b', 'dav/b', '/dav/b#c', '']) t.same(ask(other), ELSEWHERE, other)
-  t.same(ask('/dav/x/../b'), { forwarded: '', judges: 'dot-segment,dot-segment' })
-  t.same(ask('/none'), { forwarded: '', judges: 'no-route,no-route' })
-  t.same(ask('/dav/b', { path: '/judged/a' }), ELSEWHERE)
-  t.match(ask('/judged/b', { path: '/judged/a' }), { forwarded: '/judged/b', judges: '/judged/*,/judged/*' })
-  t.same(ask('/auth/admin/x', { path: '/judged/a' }), ELSEWHERE, 'neither has an upstream, but only one is checked')
+  for (const other of ['/others/b', '/judged/b', 'dav/b', '/dav/b#c', '']) t.same(ask(other), elsewhere(), other)
+  t.same(ask('/dav/x/../b'), { forwarded: '', judges: 'dot-segment,dot-segment,dot-segment,/dav/*' })
+  t.same(ask('/none'), { forwarded: '', judges: 'no-route,no-route,no-route,/dav/*' })
+  t.same(ask('/dav/b', { path: '/judged/a' }), elsewhere('/judged/*'))
+  t.match(ask('/judged/b', { path: '/judged/a' }), {
+    forwarded: '/judged/b',
+    judges: '/judged/*,/judged/*,/judged/*,/judged/*'
+  })
+  t.same(
+    ask('/auth/admin/x', { path: '/judged/a' }),
+    elsewhere('/judged/*'),
+    'neither has an upstream, but only one is checked'
+  )
 })
 
 t.test('the host for which a trusted proxy was asked is that of the destination too', async t => {
   const fields = ['X-Forwarded-Host', 'portal.example']
   t.same(ask('http://portal.example/dav/b', { fields, trusted: true }), { forwarded: '/b', judges: FILES })
   t.same(ask('http://gw.example/dav/b', { fields, trusted: true }), { forwarded: '/b', judges: FILES })
-  t.same(ask('http://portal.example/dav/b', { fields }), ELSEWHERE, 'of another peer, the field says nothing')
+  t.same(ask('http://portal.example/dav/b', { fields }), elsewhere(), 'of another peer, the field says nothing')
 })
 
 t.test('nothing else is looked at', async t => {
@@ -87,4 +97,33 @@ t.test('nothing else is looked at', async t => {
   const unmatched = exchangeOf({ method: 'MOVE', fields: ['Host', 'gw.example', 'Destination', '/dav/b'] })
   t.equal(step(unmatched), undefined)
   t.equal(unmatched.match, undefined)
+})
+
+// RV-29
+t.test('what a MOVE removes, and what it or a COPY may overwrite, needs the right to delete', async t => {
+  const folder = await routeFolder(t, {
+    'a.yaml': `
+upstreams: { files: { url: http://127.0.0.1:4001 } }
+routes:
+  - { path: /files/*, upstream: files }
+  - { path: /files/*, upstream: files, methods: [DELETE], roles: [Admin] }
+`
+  })
+  const { table } = await loadRoutes(folder, ownRoutes())
+  const decideOn = (method: string, who: string, ...fields: string[]) => {
+    const exchange = exchangeOf({ method, fields: ['Host', 'gw.example', 'Destination', '/files/b', ...fields] })
+    const match = table.match(method, '/files/a')
+    exchange.match = match
+    if (match.route !== undefined) exchange.route = match.route
+    createMatchDestination(() => table)(exchange)
+    return decide(exchange.match, askerOf(who), { cloudUnassignedMayPass: false }).decision
+  }
+  t.equal(decideOn('MOVE', 'Agente'), 403)
+  t.equal(decideOn('MOVE', 'Agente', 'Overwrite', 'F'), 403, 'the source goes')
+  t.equal(decideOn('MOVE', 'Admin'), 'allow')
+  t.equal(decideOn('COPY', 'Agente'), 403)
+  t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'T'), 403)
+  t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'f'), 403, 'a server may read that as T')
+  t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'F'), 'allow')
+  t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'F', 'Overwrite', 'T'), 403)
 })

@@ -134,7 +134,7 @@ t.test('people are named as they are written in route tests', async t => {
   t.equal(readAsker('cloud-unassigned').asker?.user?.provider, 'cloudidp')
   t.match(readAsker('Agent').complaint, /did you mean "Agente"/)
   t.match(readAsker('Agente+unassigned').complaint, /cannot be combined/)
-  t.match(readAsker('').complaint, /must be one of/)
+  t.match(readAsker('').complaint, /unknown role/)
 })
 
 t.test('an Admin can read over HTTP why a request is decided as it is', async t => {

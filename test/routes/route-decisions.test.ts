@@ -1,7 +1,8 @@
 // Who may pass a route: one pure decision for requests, test lines and explanations.
 import t from 'tap'
-import { askerOf, judgeTestLine, matchTarget } from '../../gateway/route-files/test-lines.ts'
+import { judgeTestLine, matchTarget } from '../../gateway/route-files/test-lines.ts'
 import { type Asker, decide } from '../../gateway/routes/decide.ts'
+import { askerOf } from '../support/askers.ts'
 import { complaintsOf, tableOf, UPSTREAMS } from '../support/route-files.ts'
 
 const person = (profiles: string[], accessStatus: 'assigned' | 'unassigned', provider: 'ldap' | 'cloudidp'): Asker => ({

@@ -1,13 +1,13 @@
 // Which route a request belongs to: specificity, methods, and the readings of lax backends.
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { askerOf } from '../../gateway/route-files/test-lines.ts'
 import { decide } from '../../gateway/routes/decide.ts'
 import { indexNameOf } from '../../gateway/routes/index-files.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { forwardedPath, type RouteTable, type WrittenRoute } from '../../gateway/routes/route.ts'
 import { buildRouteTable, type RouteTableParts } from '../../gateway/routes/route-table.ts'
 import { candidatesFor, createTrie, findRoute, type RouteTrie, shapeOf } from '../../gateway/routes/route-trie.ts'
+import { askerOf } from '../support/askers.ts'
 import { atOnce, tableOf } from '../support/route-files.ts'
 
 /** The id of the route, or the refusal (with its reason). */

@@ -2,7 +2,7 @@
 import { PROFILES } from '../../identity.ts'
 import type { Grant } from '../../routes/grants.ts'
 import { dnKey } from '../../values/distinguished-names.ts'
-import { areaName, PROFILE_NAME_PATTERN } from '../../values/names.ts'
+import { areaName, PROFILE_NAME_PATTERN, profileName } from '../../values/names.ts'
 import { nearestHint } from '../../values/spelling.ts'
 import { type Complain, type Complaint, complain, complainTo } from '../complaint.ts'
 import { listOf, type RouteFile } from '../judge.ts'
@@ -17,7 +17,7 @@ export const collectProfiles = (files: readonly RouteFile[], complaints: Complai
   for (const { document, data, judgement } of files) {
     for (const [index, written] of listOf<string>(data.profiles).entries()) {
       if (!judgement.isSound('profiles', index)) continue
-      const name = written.normalize('NFC')
+      const name = profileName(written)
       const say = (message: string) => complaints.push(complain(document.placeOf(['profiles', index]), message))
       const other = profiles.find(known => known !== name && known.toLowerCase() === name.toLowerCase())
       if (TAKEN.has(name.toLowerCase())) say(`"${name}" stands for people without a profile`)
@@ -47,7 +47,7 @@ export const collectGrants = (file: RouteFile, profiles: readonly string[], comp
     const areas = (grant.areas ?? []).map(area => areaName(area) ?? '')
     for (const [at, area] of areas.entries()) if (area === '') say(AREA, 'areas', at)
     for (const [at, profile] of (grant.profiles ?? []).entries()) {
-      if (!profiles.includes(profile)) say(unknownRole(profile, profiles, 'profile'), 'profiles', at)
+      if (!profiles.includes(profileName(profile))) say(unknownRole(profile, profiles, 'profile'), 'profiles', at)
     }
     if (complaints.length > before) return []
     return [
@@ -55,7 +55,7 @@ export const collectGrants = (file: RouteFile, profiles: readonly string[], comp
         provider: grant.group === undefined ? 'cloudidp' : 'ldap',
         group: grant.group ?? grant.claim ?? '',
         tenant: grant.tenant?.toLowerCase(),
-        profiles: grant.profiles ?? [],
+        profiles: (grant.profiles ?? []).map(profileName),
         areas,
         place: document.placeOf(['grants', index])
       }

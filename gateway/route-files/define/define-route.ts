@@ -1,6 +1,7 @@
 // Builds a route from its definition in a route file, or complains about what is not allowed in it.
 import { ROUTE_DEFAULTS, ROUTE_FLAGS, type RouteFlags, type WrittenRoute } from '../../routes/route.ts'
 import type { Upstream } from '../../routes/upstream.ts'
+import { profileName } from '../../values/names.ts'
 import { nearestHint } from '../../values/spelling.ts'
 import { type Complain, type Complaint, complainTo, type PlaceOf } from '../complaint.ts'
 import type { RouteData } from '../schema/route-schema.ts'
@@ -68,7 +69,7 @@ const assemble = (
     path,
     methods,
     upstream: data.upstream === undefined ? undefined : findUpstream(data.upstream, common, say),
-    roles: data.roles && shareList(common.roles, data.roles),
+    roles: data.roles && shareList(common.roles, data.roles.map(profileName)),
     stripPrefix: hasPrefix ? definePrefix(data.stripPrefix ?? '', path, say) : undefined,
     ...defineOptions(data, say),
     place: placeOf()
@@ -109,7 +110,7 @@ const listed = (names: readonly string[]): string =>
 const judgeRoles = (data: Partial<RouteData>, profiles: readonly string[], say: Complain): void => {
   const judge = (roles: readonly string[] | undefined, ...path: string[]) => {
     for (const [index, role] of (roles ?? []).entries()) {
-      if (!profiles.includes(role)) say(unknownRole(role, profiles), ...path, 'roles', index)
+      if (!profiles.includes(profileName(role))) say(unknownRole(role, profiles), ...path, 'roles', index)
     }
   }
   judge(data.roles)

@@ -1,5 +1,5 @@
 // Lists the options of a route that have a value: how each is written, how it is validated, and what the route stores.
-import type { PathException, Route, RouteRateLimit, WrittenRoute } from '../../routes/route.ts'
+import type { AcceptedWarning, PathException, Route, RouteRateLimit, WrittenRoute } from '../../routes/route.ts'
 import { parseSize } from '../../values/quantities.ts'
 import type { Complain } from '../complaint.ts'
 import { duration, list, record, type Schema, size } from '../schema/forms.ts'
@@ -48,6 +48,13 @@ const ALLOW_IN_PATH = list(
   ['encodedSlash']
 )
 
+const ACCEPT = list(
+  'a list of wider-methods, wider-paths',
+  'Warnings of `portaria check` that are intended: a less strict route serves the methods, or the paths below, that this route leaves to it.',
+  { title: 'one of wider-methods, wider-paths', enum: ['wider-methods', 'wider-paths'] },
+  ['wider-methods']
+)
+
 const option = <Field extends keyof Route, Written>(
   field: Field,
   schema: Schema,
@@ -68,6 +75,7 @@ export const ROUTE_OPTIONS = {
   ),
   maxBody: option('maxBodyBytes', size('Maximum size of a request body.', '10MB'), parseSize),
   allowInPath: option('allowInPath', ALLOW_IN_PATH, (written: readonly PathException[]) => written),
+  accept: option('accept', ACCEPT, (written: readonly AcceptedWarning[]) => written),
   websocket: option('websocket', websocketSchema, defineWebSocket),
   socketio: option('socketio', socketioSchema, defineSocketIo)
 }

@@ -107,7 +107,7 @@ export const routeFileSchema: Schema = {
       tests: {
         title: 'a list of test lines',
         description:
-          'Tests that are run whenever the file is loaded: METHOD PATH as WHO -> OUTCOME, or EVENT NAMESPACE NAME as WHO -> OUTCOME for a Socket.IO event. WHO is anonymous, unassigned, cloud-unassigned, roles joined by + or group:"DN"; OUTCOME is allow or a status.',
+          'Tests that are run whenever the file is loaded: METHOD PATH as WHO -> OUTCOME, or EVENT NAMESPACE NAME as WHO -> OUTCOME for a Socket.IO event. WHO is anonymous, unassigned, cloud-unassigned, roles joined by + (ROLE without area; client ROLE) or group:"DN"; OUTCOME is allow or a status.',
         examples: [
           [
             'DELETE /api/orders/7 as Supervisor -> 403',

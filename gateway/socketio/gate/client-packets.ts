@@ -1,7 +1,7 @@
 // Checks the packets that the client of a Socket.IO session sends: which pass, which are refused, which end the session.
 import { Forbidden, type GatewayError } from '../../errors.ts'
-import { eventRoute } from '../../routes/socketio-routes.ts'
-import { isReservedEvent } from '../../routes/socketio-rules.ts'
+import type { Route } from '../../routes/route.ts'
+import { eventRoute } from '../../routes/socketio-rules.ts'
 import type { EnginePacket } from '../protocol/engineio.ts'
 import {
   ACK,
@@ -46,16 +46,15 @@ export const createClientPackets = (parts: GateParts, answer: (verdict: PacketVe
   const event = (packet: SocketIoPacket): PacketVerdict => {
     const name = eventName(packet.rest)
     if (name === undefined) return violation('malformed-event')
-    if (isReservedEvent(name)) return violation('reserved-event')
-    const refusal = judgeEvent(packet.namespace, name)
+    const right = parts.rightOf(packet.namespace)
+    const by = right === undefined ? 'not-connected' : eventRoute(right.route, name)
+    if (by === 'reserved-event') return violation(by)
+    const refusal = refusalOf(by, right)
     return refusal === undefined ? passAttached(packet) : refuseEvent(packet, name, refusal)
   }
 
-  const judgeEvent = (namespace: string, event: string): GatewayError | undefined => {
-    const right = parts.rightOf(namespace)
-    if (right === undefined) return new Forbidden({ reason: 'not-connected' })
-    const by = eventRoute(right.route, event)
-    if (by === undefined) return new Forbidden({ reason: 'event-not-listed' })
+  const refusalOf = (by: Route | string, right: ReturnType<typeof parts.rightOf>): GatewayError | undefined => {
+    if (typeof by === 'string' || right === undefined) return new Forbidden({ reason: String(by) })
     // Being in the namespace is enough for events without roles of their own.
     return by === right.route ? undefined : parts.judge(by, right.user)
   }

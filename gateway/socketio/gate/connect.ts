@@ -3,15 +3,9 @@
 import { BadRequest, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated } from '../../errors.ts'
 import type { Identity } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
-import { namespaceRoute } from '../../routes/socketio-routes.ts'
+import { isPlainNamespace, namespaceRoute } from '../../routes/socketio-rules.ts'
 import { noteFault } from '../../values/contain.ts'
-import {
-  connectErrorPacket,
-  connectPacket,
-  isPlainNamespace,
-  readAuth,
-  type SocketIoPacket
-} from '../protocol/packets.ts'
+import { connectErrorPacket, connectPacket, readAuth, type SocketIoPacket } from '../protocol/packets.ts'
 import type { PidOwner } from '../sid-store.ts'
 import type { GateParts } from './gate-state.ts'
 import { DROPPED, type PacketVerdict } from './packet-verdict.ts'

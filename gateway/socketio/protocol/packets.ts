@@ -27,12 +27,6 @@ const PACKET = /^(?:([0-4])|([56])([1-9]\d?)-)(?:(\/[^,]*)(?:,|$))?([\s\S]*)$/
 // and the array that every client writes are allowed here.
 const EVENT_REST = /^\d{0,16}\[/
 const ACK_REST = /^\d{1,16}\[/
-// A character at which others cut a name (`?`), or one that they never use in it.
-const NAMESPACE = /^\/[^\s,?#\\"'[\]{}\p{Cc}]*$/u
-
-/** Whether every implementation reads this name as written. */
-export const isPlainNamespace = (name: string): boolean => NAMESPACE.test(name)
-
 /** Reads the text of a message packet, without the Engine.IO type; undefined: invalid, or ambiguous. */
 export const readSocketIoPacket = (text: string): SocketIoPacket | undefined => {
   const parts = PACKET.exec(text)

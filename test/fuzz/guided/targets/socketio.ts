@@ -1,10 +1,10 @@
 // Reads Engine.IO payloads and Socket.IO packets: what passes is read alike by python-socketio and the stock server.
+import { isPlainNamespace } from '../../../../gateway/routes/socketio-rules.ts'
 import { readEnginePayload, textOf } from '../../../../gateway/socketio/protocol/engineio.ts'
 import {
   CONNECT,
   connectPacket,
   EVENT,
-  isPlainNamespace,
   readAuth,
   readSocketIoPacket
 } from '../../../../gateway/socketio/protocol/packets.ts'

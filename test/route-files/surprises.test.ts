@@ -1,0 +1,109 @@
+// Route files mean what they seem to: no directives, no slow patterns, one form of letters, and no half of a file.
+import { appendFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import { createLiveRoutes } from '../../gateway/route-files/live.ts'
+import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import { decideEventOnRoutes } from '../../gateway/routes/socketio-rules.ts'
+import { askerOf } from '../support/askers.ts'
+import { complaintsOf, routeFolder, tableOf, UPSTREAMS } from '../support/route-files.ts'
+import { until } from '../support/until.ts'
+
+// RV-30
+t.test('a YAML directive is an error', async t => {
+  const body = `---\n${UPSTREAMS}routes: [{ path: /x, upstream: up, public: yes }]\n`
+  for (const directive of ['%YAML 1.1', '%TAG ! tag:x,2000:', '# comment\n\n%YAML 1.2']) {
+    const [first = ''] = await complaintsOf(t, { 'a.yaml': `${directive}\n${body}` })
+    t.match(first, /^a\.yaml:\d+:1: directives such as %YAML are not allowed/, directive)
+  }
+})
+
+const namespaces = (rules: string) =>
+  `${UPSTREAMS}routes: [{ path: /s/*, upstream: up, socketio: { namespaces: ${rules} } }]\n`
+
+// RV-31, CF-10
+t.test('a pattern whose choices multiply is refused', async t => {
+  const slow = ['(?:a|a)'.repeat(26), `${'a?'.repeat(26)}${'a'.repeat(26)}`, `(${'(?:a|b|c)'.repeat(4)})`]
+  for (const pattern of slow) {
+    const [first = ''] = await complaintsOf(t, { 'a.yaml': namespaces(`{ /m: { events: { '/${pattern}/': {} } } }`) })
+    t.match(first, /must not offer more than 64 combinations/, pattern)
+  }
+  for (const pattern of ['(?:chat|news):.*', 'v[12]?\\.[a-z]+', '(?:a|b)(?:c|d)(?:e|f)x?'])
+    t.same(await complaintsOf(t, { 'a.yaml': namespaces(`{ /m: { events: { '/${pattern}/': {} } } }`) }), [], pattern)
+})
+
+t.test('no accepted pattern takes long, however long the name is', async t => {
+  const pattern = `${'(?:a|a)'.repeat(6)}.*x.*y`
+  const table = await tableOf(t, `/s/* {socketio: {namespaces: {/m: {events: {'/${pattern}/': {}}}}}}`)
+  const ask = (event: string) =>
+    decideEventOnRoutes(table, { namespace: '/m', event }, askerOf('Agente'), { cloudUnassignedMayPass: false })
+  const before = process.cpuUsage()
+  t.match(ask(`${'a'.repeat(6)}${'x'.repeat(190)}`), [{ decision: { reason: 'event-not-listed' } }])
+  t.match(
+    ask(`${'a'.repeat(6)}${'x'.repeat(1e6)}y`),
+    [{ decision: { reason: 'event-not-listed' } }],
+    'too long for patterns'
+  )
+  const { user } = process.cpuUsage(before)
+  t.ok(user < 500_000, `${user} µs`)
+})
+
+// RV-32
+t.test('a namespace written like a pattern is named, with what was meant', async t => {
+  const [first = ''] = await complaintsOf(t, { 'a.yaml': namespaces('{ /chat/: { roles: [Agente] } }') })
+  t.match(first, /no namespace matches this pattern.*write \/chat for the namespace, or '\/\\\/chat\/' for a pattern/)
+  for (const pattern of ['/\\/chat.*/', '/.*/', '/(?:\\/a|\\/b)/'])
+    t.same(await complaintsOf(t, { 'a.yaml': namespaces(`{ '${pattern}': { roles: [Agente] } }`) }), [], pattern)
+})
+
+// RV-33
+t.test('roles and profiles are the same in either form of their letters', async t => {
+  const [composed, decomposed] = ['Operação'.normalize('NFC'), 'Operação'.normalize('NFD')]
+  const file = (profile: string, role: string) =>
+    `profiles: [${profile}]\n${UPSTREAMS}routes: [{ path: /x, upstream: up, roles: [${role}] }]\n` +
+    `tests: ['GET /x as ${role} -> allow', 'GET /x as ${profile} -> allow']\n`
+  t.same(await complaintsOf(t, { 'a.yaml': file(composed, decomposed) }), [])
+  t.same(await complaintsOf(t, { 'a.yaml': file(decomposed, composed) }), [])
+})
+
+// RV-23
+t.test(
+  'test lines refuse what the gateway refuses: reserved events, and names that implementations read differently',
+  async t => {
+    const table = await tableOf(
+      t,
+      `/s/* {socketio: {namespaces: {/chat: {roles: [Agente]}, '/\\/room.*/': {events: {'/.*/': {}}}}}}`
+    )
+    const ask = (namespace: string, event: string) =>
+      decideEventOnRoutes(table, { namespace, event }, askerOf('Agente'), { cloudUnassignedMayPass: false }).map(
+        ({ decision: { decision, reason } }) => `${decision} ${reason}`
+      )
+    t.same(ask('/chat', 'disconnect'), ['400 reserved-event'])
+    t.same(ask('/room?x', 'send'), ['400 namespace-name'])
+    t.same(ask('/room7', 'send'), ['allow any-valid-token'])
+    t.same(ask('/chat', 'send'), ['allow has-role'])
+  }
+)
+
+// RV-21
+t.test('a file that is still being copied is not used', async t => {
+  const [half, rest] = [
+    `${UPSTREAMS}routes:\n  - { path: /api/*, upstream: up }\n`,
+    '  - { path: /api/admin/*, upstream: up, roles: [Admin] }\n'
+  ]
+  const folder = await routeFolder(t, { 'a.yaml': half + rest })
+  const silent = { info() {}, warn() {}, error() {} }
+  const live = await createLiveRoutes({ folder, ownRoutes: ownRoutes(), log: silent })
+  t.teardown(() => live.close())
+  const tables: number[] = []
+  live.follow(({ routes }) => tables.push(routes.filter(({ upstream }) => upstream !== undefined).length))
+  const alive = setInterval(() => {}, 60_000)
+  t.teardown(() => clearInterval(alive))
+  await writeFile(join(folder, 'a.yaml'), half)
+  // As slowly as a copy over a network.
+  await delay(1000)
+  await appendFile(join(folder, 'a.yaml'), `${rest}  - { path: /b, upstream: up }\n`)
+  await until(() => tables.length > 1)
+  t.same(tables, [2, 3])
+})
