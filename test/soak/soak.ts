@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs, styleText } from 'node:util'
 import { provision } from '../support/provision.ts'
+import { runRolling } from './rolling-run.ts'
 import { createExchanges, type Exchange, type Place } from './traffic.ts'
 import { growthOf, type Sample } from './verdict.ts'
 import { type SoakGateway, startSoakWorld, type Trouble } from './world.ts'
@@ -11,7 +12,9 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '60' },
     /** Clients that repeat each kind of exchange, at each gateway. */
     clients: { type: 'string', default: '1' },
-    pause: { type: 'string', default: '100' }
+    pause: { type: 'string', default: '100' },
+    /** Only restarts backends in turn, under so many requests. */
+    rolling: { type: 'string' }
   }
 })
 
@@ -136,6 +139,7 @@ const main = async (t: { teardown(action: () => unknown): unknown }): Promise<nu
 
 provision(console.log)
 const undo: (() => unknown)[] = []
-const code = await main({ teardown: action => undo.push(action) })
+const run = { teardown: (action: () => unknown) => undo.push(action) }
+const code = values.rolling === undefined ? await main(run) : await runRolling(run, Number(values.rolling))
 for (const action of undo.reverse()) await action()
 process.exit(code)
