@@ -1,6 +1,9 @@
 // One account has one guard, whatever its names, and the directory's own count is part of it.
-// LD-07, LD-14, LD-20, RL-06, RL-08, RW-04, RW-15, RW-31
-import t from 'tap'
+// LD-07, LD-14, LD-20, RL-06, RL-08, RV-63, RV-71, RW-04, RW-15, RW-31
+import t, { type Test } from 'tap'
+import { entry, identity, REQUEST, result, startFaultyDirectory } from '../support/faulty-directory.ts'
+import { startGateway } from '../support/gateway.ts'
+import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { type Answer, startThrottles, tally } from '../support/throttles.ts'
@@ -137,4 +140,62 @@ t.test('without a service account two names have half of the permits each', asyn
   for (let n = 0; n < 40; n++)
     answers.push(await world.login({ username: names[n % 2] ?? '', password: `guess ${n}`, from: stranger(n), at: n }))
   t.equal(world.binds(), 2 * Math.floor((THRESHOLD - 1) / 2), 'both together stay below the threshold')
+})
+
+// RV-63
+for (const withService of [true, false])
+  t.test(
+    `an account of a directory that never forgets is never locked, ${withService ? 'with' : 'without'} a service account`,
+    async t => {
+      const settings = { lockoutWindowMs: 0 }
+      const world = await startThrottles(t, { ldap, postgres, withService, settings, perIp: 1000 })
+      const { uid } = await newPerson()
+      await world.remember(uid, HOME)
+      const guess = (n: number, from: string) => world.login({ username: uid, password: `guess ${n}`, from, at: n })
+      for (let day = 0; day < 3; day++) {
+        for (let n = 0; n < 4; n++) await guess(10 * day + n, stranger(n))
+        await world.advance(40 * 24 * 60 * 60_000)
+      }
+      t.equal(await ldap.failureCount(uid), STRANGERS)
+      t.match(await guess(100, stranger(1)), { what: 'login-throttled-account', retryAfterS: 86_400 })
+      t.match(await guess(101, HOME), { what: 'wrong-password' })
+      t.match(await world.login({ username: uid, password: ldap.password, from: HOME }), { what: 'in' })
+      t.match(await world.login({ username: uid, password: ldap.password, from: stranger(1) }), { what: 'in' })
+    }
+  )
+
+/** Answers as Active Directory does to the owner of one account, and to guesses at it. */
+const startActiveDirectory = (t: Test, password: string) =>
+  startFaultyDirectory(t, ({ tag, id, body, send }) => {
+    const isRight = body.includes(password)
+    if (tag === REQUEST.bind) send(result(id, 0x61, isRight ? 0 : 49, isRight ? '' : '80090308: data 52e, v4563'))
+    if (tag === REQUEST.extended) send(identity(id, 'u:CORP\\msilva'))
+    if (tag === REQUEST.search)
+      send(
+        entry(id, 'CN=Maria Silva,DC=corp,DC=example', {
+          defaultNamingContext: ['DC=corp,DC=example'],
+          sAMAccountName: ['msilva'],
+          userPrincipalName: ['maria.silva@corp.example'],
+          objectGUID: [Buffer.alloc(16, 7)]
+        }),
+        result(id, 0x65)
+      )
+  })
+
+// RV-71
+t.test('a known address is known under the canonical name, whatever name is typed', async t => {
+  const own = await startPostgres(t)
+  const directory = await startActiveDirectory(t, 'a-senha-certa')
+  const world = await startGateway(t, {
+    postgres: own,
+    env: { LDAP_ENABLED: 'true', LDAP_URL: directory.url, LDAP_DOMAIN: 'corp.example', TRUST_PROXY: '127.0.0.1' }
+  })
+  const login = async (password: string, from: string) =>
+    (await postLogin(world, 'maria.silva', { password, headers: { 'x-forwarded-for': from } })).status
+  t.equal(await login('a-senha-certa', HOME), 200)
+  const guesses = []
+  for (let n = 0; n < 5; n++) guesses.push(await login(`errada ${n}`, stranger(n)))
+  t.same(guesses, [401, 401, 429, 429, 429])
+  t.equal(await login('um-erro', HOME), 401)
+  t.equal(await login('a-senha-certa', HOME), 200)
 })

@@ -1,5 +1,5 @@
 // An account that the throttle holds back is freed at once by an Admin or from the command line, under all its names.
-// RW-15, RL-08
+// RW-15, RL-08, RV-65, RV-67
 import t from 'tap'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -7,6 +7,7 @@ import { postLogin } from '../support/login.ts'
 import { only } from '../support/only.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 
 const ldap = await startOpenLdap(t)
 const postgres = await startPostgres(t)
@@ -64,6 +65,111 @@ t.test('unlock frees an account under all its names, and is on record', async t 
     { actor_username: 'cli', target: `user:${id}` }
   ])
   t.equal((await portaria(['unlock', 'ninguem'], { env: { DATABASE_URL: postgres.url } })).code, 2)
+})
+
+// RV-65, RV-67
+t.test('unlock says when the address is what is held back, lists it, and frees it', async t => {
+  const own = await startPostgres(t)
+  const world = await startGateway(t, { postgres: own, env })
+  const cli = { env: { DATABASE_URL: own.url, LOGIN_FAILURES_PER_IP: '6' } }
+  const office = { 'x-forwarded-for': '2001:db8:1:2::7' }
+  const login = async (username: string, password?: string) =>
+    (await postLogin(world, username, { headers: office, ...(password === undefined ? {} : { password }) })).status
+  t.equal(await login('maria'), 200)
+  for (let n = 0; n < 20; n++) await login('carlos', 'a velha')
+  t.equal(await login('maria'), 200, 'one old password that is repeated holds nobody else back')
+  for (let n = 0; n < 5; n++) t.equal(await login(`ninguem${n}`, 'x'), 401)
+  t.equal(await login('maria'), 429)
+
+  const address = '2001:db8:1:2::/64'
+  const held = { address, provider: 'ldap', failures: 6 }
+  const unlocked = await portaria(['unlock', 'maria', '--json'], cli)
+  t.match(unlocked.json(), { username: 'maria', freed: 0, heldAddresses: [held] })
+  const words = await portaria(['unlock', 'maria'], cli)
+  t.match(
+    words.stdout.replace(/\s+/g, ' '),
+    /maria \(id \d+\) had no failed logins\. The address 2001:db8:1:2::\/64 is held back until/
+  )
+  t.equal(await login('maria'), 429)
+  const listed = await portaria(['unlock', '--json'], cli)
+  t.match(listed.json(), { accounts: [], addresses: [held] })
+  t.match((await portaria(['unlock'], cli)).stdout, /^2001:db8:1:2::\/64 {2}6 failed logins, until 20/)
+
+  const freed = await portaria(['unlock', '2001:db8:1:2:aa::1', '--json'], cli)
+  t.same(freed.json(), { address, freed: 6 })
+  t.match((await portaria(['unlock', address], cli)).stdout, /had no failed logins/)
+  t.equal((await portaria(['unlock'], cli)).stdout, 'No account or address is held back.\n')
+  await until(async () => (await login('maria')) === 200, 'within a second')
+  const rows = await own.query("SELECT target, details FROM audit_events WHERE action = 'address.unlock' ORDER BY id")
+  t.same(rows, [
+    { target: `address:${address}`, details: { freed: 6 } },
+    { target: `address:${address}`, details: { freed: 0 } }
+  ])
+})
+
+// RV-65, RV-67
+t.test('the admin API lists accounts and addresses that are held back, and frees an address at once', async t => {
+  const own = await startPostgres(t)
+  const world = await startGateway(t, { postgres: own, env })
+  const login = (username: string, from: string, password?: string) =>
+    postLogin(world, username, {
+      headers: { 'x-forwarded-for': from },
+      ...(password === undefined ? {} : { password })
+    })
+  const { token, user } = (await (await login('ana', '192.0.2.1')).json()) as { token: string; user: { id: number } }
+  const { user: maria } = (await (await login('maria', '192.0.2.2')).json()) as { user: { id: number } }
+  for (let n = 0; n < 2; n++) await login('maria', '203.0.113.1', `errada ${n}`)
+  for (let n = 0; n < 4; n++) await login(`ninguem${n}`, '203.0.113.1', 'x')
+  const admin = async (path: string, body?: object) => {
+    const options = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+    const headers = { 'content-type': 'application/json' }
+    const answer = await world.fetch(`/auth/admin/${path}`, { token, headers, ...options })
+    return { status: answer.status, body: (await answer.json().catch(() => undefined)) as unknown }
+  }
+  const time = /^20\d\d-.*Z$/
+  t.match(await admin('held-back'), {
+    status: 200,
+    body: {
+      items: [
+        { kind: 'account', name: 'maria', userId: maria.id, provider: 'ldap', failures: 2, until: time },
+        { kind: 'address', name: '203.0.113.1', userId: null, provider: 'ldap', failures: 6, until: time }
+      ],
+      total: 2
+    }
+  })
+  t.match(await admin('held-back?page=2&pageSize=1'), { body: { items: [{ kind: 'address' }], page: 2, total: 2 } })
+  t.equal((await login('ana', '203.0.113.1')).status, 429)
+  t.same(await admin('held-back/unlock', { address: '203.0.113.1' }), {
+    status: 200,
+    body: { address: '203.0.113.1', freed: 6 }
+  })
+  t.equal((await login('ana', '203.0.113.1')).status, 200)
+  t.match(
+    await admin('held-back'),
+    { body: { items: [{ kind: 'account', name: 'maria' }] } },
+    'the account is not freed'
+  )
+  t.match(await admin('held-back/unlock', { address: 'maria' }), { status: 400, body: { code: 'GW_BAD_REQUEST' } })
+  t.match(await admin(`users/${maria.id}/unlock`, {}), { status: 204 })
+  t.match(await admin('held-back'), { body: { items: [], total: 0 } })
+  t.equal((await admin(`users/${user.id}/unlock`, {})).status, 204)
+  const rows = await own.query("SELECT target, details FROM audit_events WHERE action = 'person.unlock' ORDER BY id")
+  t.same(rows, [
+    { target: `user:${maria.id}`, details: { freed: 2 } },
+    { target: `user:${user.id}`, details: { freed: 0 } }
+  ])
+})
+
+// RV-67
+t.test('a password that is typed before it is set works as soon as the account is unlocked', async t => {
+  const own = await startPostgres(t)
+  const world = await startGateway(t, { postgres: own, env })
+  const dn = await ldap.addPerson({ uid: 'novo', password: 'antiga' })
+  t.equal((await postLogin(world, 'novo', { password: 'antiga' })).status, 200)
+  t.equal((await postLogin(world, 'novo', { password: 'nova' })).status, 401)
+  await ldap.replace(dn, 'userPassword', ['nova'])
+  await portaria(['unlock', 'novo'], { env: { DATABASE_URL: own.url } })
+  t.equal((await postLogin(world, 'novo', { password: 'nova' })).status, 200)
 })
 
 t.test('a changed search base makes no one new; relink repairs by hand what a login cannot', async t => {
