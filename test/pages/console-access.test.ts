@@ -180,6 +180,23 @@ t.test('an Admin reads what groups give, and frees an account from the login thr
   t.same(faults, [])
 })
 
+// RV-65
+t.test('an Admin sees which addresses are held back, and frees one', async t => {
+  await postgres.query(
+    `INSERT INTO login_attempts (id, provider, account, address, pair, kind, at, expires_at)
+     SELECT gen_random_uuid(), 'ldap', 'x' || n, '192.0.2.50', 'pair' || n, 'failed', now(), now() + interval '1 hour'
+     FROM generate_series(1, 20) AS n`
+  )
+  await visit('held')
+  const row = page.locator('tbody tr', { hasText: '192.0.2.50' })
+  t.match(await row.textContent(), /192\.0\.2\.50 address: nobody logs in from it.*20.*Free/s)
+  t.same(await axeFindings(page), [])
+  await page.getByRole('button', { name: 'Free 192.0.2.50' }).click()
+  await page.getByText('192.0.2.50 may try again.').waitFor()
+  await page.getByText('No account or address is held back.').waitFor()
+  t.same(faults, [])
+})
+
 t.test(
   'on a phone the open section is in view, and the grid begins with the routes of the site and scrolls',
   async t => {

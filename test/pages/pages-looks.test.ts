@@ -90,7 +90,19 @@ const settle = async (page: Page): Promise<void> => {
   while ((await loading.count()) > 0) await loading.first().waitFor({ state: 'detached' })
 }
 
-const SECTIONS = ['people', 'people/1', 'areas', 'grants', 'clients', 'streams', 'access', 'traffic', 'status', 'audit']
+const SECTIONS = [
+  'people',
+  'people/1',
+  'areas',
+  'grants',
+  'held',
+  'clients',
+  'streams',
+  'access',
+  'traffic',
+  'status',
+  'audit'
+]
 
 for (const locale of ['en-GB', 'pt-BR']) {
   t.test(`axe-core finds nothing on any page, ${locale}`, async t => {

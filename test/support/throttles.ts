@@ -9,6 +9,7 @@ import { createLoginThrottle, type LoginThrottle } from '../../gateway/login/thr
 import type { LdapSettings } from '../../gateway/settings/settings.ts'
 import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
 import { createLoginNames } from '../../gateway/store/login-names.ts'
+import { countedDatabase } from './counted-database.ts'
 import type { OpenLdap } from './openldap.ts'
 import type { TestPostgres } from './postgres.ts'
 import { quiet } from './quiet.ts'
@@ -55,20 +56,22 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
     throttle: LoginThrottle
     directory: Directory
     store: Awaited<ReturnType<typeof openStore>>
+    statements: () => number
   }[] = []
   for (let index = 0; index < instances; index++) {
     const store = await openStore(t, postgres, databaseUrl)
     databaseUrl = store.url
+    const { database, statements } = countedDatabase(store.database)
     const directory = createDirectory(settings, { failureFloorMs, explanationMs: PATIENCE_MS })
     const throttle = createLoginThrottle({
       ldap: settings,
       loginFailures: { perIp, windowMs: 300_000 },
       secret: options.secret ?? 'a secret for tests that is long enough',
-      names: createLoginNames(store.database),
-      attempts: createLoginAttempts(store.database),
+      names: createLoginNames(database),
+      attempts: createLoginAttempts(database),
       log: quiet
     })
-    throttles.push({ throttle, directory, store })
+    throttles.push({ throttle, directory, store, statements })
   }
 
   const login = async ({ username, password, from, at = 0 }: Login): Promise<Answer> => {
@@ -103,6 +106,8 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
 
   return {
     login,
+    /** Sent to the database by all instances. */
+    statements: () => throttles.reduce((sum, { statements }) => sum + statements(), 0),
     /** Logins that came as far as the directory client. */
     binds: () => binds,
     /** As if this time had passed for everything that is stored. */

@@ -27,6 +27,7 @@ const VIEWS = {
   people: PeopleView,
   areas: AreasView,
   grants: late(() => import('./grants-view.ts').then(({ GrantsView }) => GrantsView)),
+  held: late(() => import('./held-back-view.ts').then(({ HeldBackView }) => HeldBackView)),
   clients: late(() => import('./clients-view.ts').then(({ ClientsView }) => ClientsView)),
   streams: StreamsView,
   access: MatrixView,

@@ -35,6 +35,13 @@ export const PersonView = ({ id }: { id: string }): VNode => {
   const run = async (action: string, done: PeopleKey) => {
     if (settle(await admin(`users/${id}/${action}`, { method: 'POST' }), text(done))) refresh()
   }
+  /** What is held back may be the address instead. */
+  const unlock = async () => {
+    const answer = await admin(`users/${id}/unlock`, { method: 'POST' })
+    const held = await admin<{ items: readonly { kind: string }[] }>('held-back?pageSize=200')
+    const isAddress = held.status === 200 && held.body.items.some(({ kind }) => kind === 'address')
+    if (settle(answer, text(isAddress ? 'unlockedButHeld' : 'unlockedDone'))) refresh()
+  }
   const tell = (words: string, isError: boolean) => {
     say(words, isError)
     if (!isError) refresh()
@@ -61,7 +68,7 @@ export const PersonView = ({ id }: { id: string }): VNode => {
         <button type="button" class="danger" onClick=${asks('revoke', 'revoked')}>${text('revoke')}</button>
         ${
           person.provider === 'ldap' &&
-          html`<button type="button" id="unlock" title=${text('unlockNote')} onClick=${() => run('unlock', 'unlockedDone')}>${text('unlock')}</button>`
+          html`<button type="button" id="unlock" title=${text('unlockNote')} onClick=${unlock}>${text('unlock')}</button>`
         }
         ${
           person.disabled

@@ -6,6 +6,7 @@ const actions = {
   'access.bootstrap': ['Primeiro Admin', 'First Admin'],
   'access.granted': ['Acesso por grupo', 'Access by group'],
   'access.set': ['Acesso alterado', 'Access changed'],
+  'address.unlock': ['Endereço liberado', 'Address freed'],
   'area.create': ['Área criada', 'Area created'],
   'area.delete': ['Área excluída', 'Area deleted'],
   'area.rename': ['Área renomeada', 'Area renamed'],

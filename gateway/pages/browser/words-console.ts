@@ -63,6 +63,7 @@ export const words = {
   since: ['Desde', 'Since'],
   address: ['Endereço', 'Address'],
   grants: ['Grupos', 'Groups'],
+  held: ['Bloqueios', 'Held back'],
   leaveTitle: ['Sair sem salvar?', 'Leave without saving?'],
   leaveWill: [
     'As alterações não salvas nesta página serão perdidas.',

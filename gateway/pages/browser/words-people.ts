@@ -141,6 +141,24 @@ export const text = createText({
     '{n} people have an incomplete list of groups and get no access from groups.'
   ],
   noGrants: ['Os arquivos de rotas não dão nada a grupos.', 'The route files give nothing to groups.'],
+  heldNote: [
+    'Contas e endereços de rede com senhas erradas demais. Liberar uma conta não libera o endereço, e vice-versa.',
+    'Accounts and network addresses with too many wrong passwords. Freeing an account does not free an address, nor the reverse.'
+  ],
+  heldAccount: ['conta: só entra de endereços conhecidos', 'account: logs in from known addresses only'],
+  heldAddress: ['endereço: ninguém entra por ele', 'address: nobody logs in from it'],
+  heldForClients: ['endereço: para contas de serviço', 'address: for service accounts'],
+  failures: ['Falhas', 'Failures'],
+  heldUntil: ['Até', 'Until'],
+  untilLogin: ['até um login dar certo', 'until a login succeeds'],
+  free: ['Liberar', 'Free'],
+  freeName: ['Liberar {name}', 'Free {name}'],
+  freedDone: ['{name} pode tentar de novo.', '{name} may try again.'],
+  noneHeld: ['Nenhuma conta e nenhum endereço estão bloqueados.', 'No account or address is held back.'],
+  unlockedButHeld: [
+    'A conta foi liberada. Há endereços bloqueados: veja Bloqueios.',
+    'The account is free. Some addresses are held back: see Held back.'
+  ],
   moreAreas: ['+{n}', '+{n}']
 })
 

@@ -1,5 +1,6 @@
 // Judges bodies of POST /auth/login: credentials reach the directory exactly when a reading by hand finds them good.
 import { pino } from 'pino'
+import { unguarded } from '../../../../gateway/directory/account.ts'
 import { DirectoryFailure } from '../../../../gateway/directory/failure.ts'
 import type { GatewayError } from '../../../../gateway/errors.ts'
 import { createCrossOrigins } from '../../../../gateway/http/cross-origin.ts'
@@ -27,7 +28,7 @@ const own = await createOwnEndpoints({
     loginRoutes(app, {
       cloudidpActive: false,
       directory: directory as never,
-      throttle: { attempt: (_attempt: unknown, ask: (guard: unknown) => unknown) => ask(undefined) } as never,
+      throttle: { attempt: (_attempt: unknown, ask: (guard: unknown) => unknown) => ask(unguarded) } as never,
       rememberAddress: async () => undefined,
       signIn: (async () => undefined) as never,
       onOutcome: () => undefined

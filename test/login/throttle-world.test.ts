@@ -1,0 +1,263 @@
+// Whatever logins, names, addresses, outcomes and pauses come together: no directory locks an account, and its owner gets in.
+// LD-14, RL-06, RL-08, RV-61, RV-63, RV-66
+import { AsyncLocalStorage } from 'node:async_hooks'
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import type { GuardedAccount } from '../../gateway/directory/account.ts'
+import { DirectoryFailure } from '../../gateway/directory/failure.ts'
+import type { DirectoryPerson } from '../../gateway/directory/person.ts'
+import { GatewayError } from '../../gateway/errors.ts'
+import { createLoginThrottle } from '../../gateway/login/throttle/throttle.ts'
+import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
+import { createLoginNames } from '../../gateway/store/login-names.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { openStore } from '../support/store.ts'
+
+const RUNS = Number(process.env.PORTARIA_WORLDS ?? 25)
+const MINUTE = 60_000
+const WINDOW = 30 * MINUTE
+const INSTANCES = 3
+const ACCOUNTS = 2
+
+/** How a directory forgets failures: each after the window, all after a pause of a window, or none. */
+type Memory = 'each' | 'together' | 'never'
+
+/** What happens to a bind that is sent: `lost` and `dies` come with and without a judgement of the directory. */
+type Fate = 'answered' | 'expired' | 'lost-judged' | 'lost' | 'dies-judged' | 'dies' | 'unreachable'
+
+interface Login {
+  readonly kind: 'login'
+  readonly account: number
+  /** Which of two names. */
+  readonly name: number
+  readonly from: 'home' | 'stranger'
+  readonly password: 'right' | number
+  readonly fate: Fate
+  readonly at: number
+}
+
+interface Crowd {
+  readonly kind: 'crowd'
+  readonly logins: readonly Login[]
+}
+
+interface Pause {
+  readonly kind: 'pause'
+  readonly minutes: number
+}
+
+type Step = Login | Crowd | Pause
+
+interface Setting {
+  readonly threshold: number
+  readonly memory: Memory
+  /** The account is known before the bind; otherwise two names are, and only a login shows that they are one account. */
+  readonly isFound: boolean
+  /** The directory's own count can be read. */
+  readonly isCounted: boolean
+}
+
+const login: fc.Arbitrary<Login> = fc.record({
+  kind: fc.constant('login' as const),
+  account: fc.nat(ACCOUNTS - 1),
+  name: fc.nat(1),
+  from: fc.constantFrom('home' as const, 'stranger' as const),
+  password: fc.oneof({ weight: 3, arbitrary: fc.nat(30) }, { weight: 1, arbitrary: fc.constant('right' as const) }),
+  fate: fc.oneof(
+    { weight: 8, arbitrary: fc.constant<Fate>('answered') },
+    {
+      weight: 2,
+      arbitrary: fc.constantFrom<Fate>('expired', 'lost-judged', 'lost', 'dies-judged', 'dies', 'unreachable')
+    }
+  ),
+  at: fc.nat(INSTANCES - 1)
+})
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 8, arbitrary: login },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('crowd' as const),
+      logins: fc.array(login, { minLength: 2, maxLength: 12 })
+    })
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('pause' as const), minutes: fc.constantFrom(1, 10, 29, 31, 45) })
+  }
+)
+const setting: fc.Arbitrary<Setting> = fc.record({
+  threshold: fc.integer({ min: 3, max: 7 }),
+  memory: fc.constantFrom<Memory>('each', 'together', 'never'),
+  isFound: fc.boolean(),
+  isCounted: fc.boolean()
+})
+
+/** A directory with its own clock and count of failures. */
+const createModel = ({ threshold, memory }: Setting) => {
+  let now = 0
+  const failures = Array.from({ length: ACCOUNTS }, (): number[] => [])
+  const live = (account: number): number[] => {
+    const all = failures[account] ?? []
+    if (memory === 'never') return all
+    if (memory === 'each') return all.filter(at => now - at < WINDOW)
+    return now - (all.at(-1) ?? now) < WINDOW ? all : []
+  }
+  return {
+    pass: (ms: number) => {
+      now += ms
+    },
+    failures: (account: number) => live(account).length,
+    forgottenInMs: (account: number) =>
+      memory === 'never' ? Number.POSITIVE_INFINITY : Math.max(0, ...live(account).map(at => at + WINDOW - now)),
+    judge: (account: number, isRight: boolean) => {
+      failures[account] = isRight ? [] : [...live(account), now]
+      const count = failures[account]?.length ?? 0
+      if (count >= threshold) throw new Error(`account ${account} was locked by ${count} failures of ${threshold}`)
+    }
+  }
+}
+
+const refused = (bind: DirectoryFailure['bind'], reason: ConstructorParameters<typeof DirectoryFailure>[0]) =>
+  new DirectoryFailure(reason, reason, { bind })
+
+const startWorld = async (t: Test) => {
+  const postgres = await startPostgres(t)
+  const first = await openStore(t, postgres)
+  const stores = [first]
+  while (stores.length < INSTANCES) stores.push(await openStore(t, postgres, first.url))
+  /** Set for logins whose instance dies: nothing is stored after that. */
+  const dying = new AsyncLocalStorage<boolean>()
+  let serial = 0
+
+  return async (of: Setting) => {
+    serial += 1
+    const model = createModel(of)
+    const ldap = {
+      timeoutMs: 40,
+      lockoutThreshold: of.threshold,
+      lockoutWindowMs: of.memory === 'never' ? 0 : WINDOW,
+      bindDn: of.isFound ? 'cn=service' : undefined
+    }
+    const throttles = stores.map(({ database }) => {
+      const attempts = createLoginAttempts(database)
+      return createLoginThrottle({
+        ldap: ldap as never,
+        loginFailures: { perIp: 1000, windowMs: 5 * MINUTE },
+        secret: 'a secret for tests that is long enough',
+        names: createLoginNames(database),
+        attempts: {
+          ...attempts,
+          settle: async settlement => {
+            if (dying.getStore() !== true) await attempts.settle(settlement)
+          }
+        },
+        log: quiet
+      })
+    })
+    const usernameOf = (account: number) => `w${serial}a${account}`
+    const namesOf = (account: number) => [usernameOf(account), `p-${usernameOf(account)}`]
+    const addressOf = ({ from, account }: Login) => (from === 'home' ? `home-${serial}-${account}` : `away-${serial}`)
+
+    const send = async ({ account, password, fate }: Login): Promise<void> => {
+      const isRight = password === 'right'
+      if (fate === 'unreachable') throw refused('unsent', 'directory-unreachable')
+      if (fate === 'lost' || fate === 'dies') throw refused('unanswered', 'directory-timeout')
+      if (fate === 'expired' && isRight) throw refused('right', 'password-expired')
+      model.judge(account, isRight)
+      if (fate === 'lost-judged' || fate === 'dies-judged') throw refused('unanswered', 'directory-timeout')
+      if (!isRight) throw refused('refused', 'wrong-password')
+    }
+    const guardOf = ({ account, name }: Login): GuardedAccount => {
+      const count = {
+        failures: model.failures(account),
+        forgottenInMs: model.forgottenInMs(account),
+        readAt: performance.now()
+      }
+      return {
+        name: of.isFound ? usernameOf(account) : (namesOf(account)[name] ?? ''),
+        mayHaveTwoNames: !of.isFound,
+        whose: undefined,
+        ...(of.isFound && of.isCounted ? { count } : {})
+      }
+    }
+    const logIn = async (one: Login): Promise<'in' | 'throttled' | 'refused'> => {
+      const typed = namesOf(one.account)[one.name] ?? ''
+      const attempt = { login: typed, password: `${one.password}`, ipKey: addressOf(one) }
+      const username = usernameOf(one.account)
+      try {
+        const throttle = throttles[one.at]
+        if (throttle === undefined) throw new Error('no such instance')
+        await dying.run(one.fate.startsWith('dies'), () =>
+          throttle.attempt(attempt, async guard => {
+            await guard.expect(typed)
+            await guard.bind(guardOf(one), () => send(one))
+            return { subject: username, username, names: namesOf(one.account) } as unknown as DirectoryPerson
+          })
+        )
+        if (one.from === 'home') await first.memory.rememberAddress(username, attempt.ipKey, 1)
+        return 'in'
+      } catch (error) {
+        if (error instanceof DirectoryFailure) return 'refused'
+        if (error instanceof GatewayError && error.reason?.startsWith('login-throttled') === true) return 'throttled'
+        throw error
+      }
+    }
+    const pause = async (ms: number) => {
+      model.pass(ms)
+      const age = 'UPDATE login_attempts SET at = at - $1::interval, expires_at = expires_at - $1::interval'
+      await postgres.query(age, [`${ms} milliseconds`], first.url)
+      for (const throttle of throttles) throttle.forgetRefusals()
+    }
+    return { logIn, pause }
+  }
+}
+
+const RIGHT = { kind: 'login', name: 0, password: 'right', fate: 'answered', at: 0 } as const
+
+t.test('no history of logins locks an account or keeps its owner out', async t => {
+  const worldOf = await startWorld(t)
+  const property = fc.asyncProperty(setting, fc.array(step, { minLength: 5, maxLength: 30 }), async (of, steps) => {
+    const { logIn, pause } = await worldOf(of)
+    /** What may have used the permits that are kept for home, since the last success. */
+    const spent = Array.from({ length: ACCOUNTS }, () => 0)
+    const isKnown = Array.from({ length: ACCOUNTS }, () => false)
+    const note = (one: Login, outcome: string): void => {
+      const isHome = one.from === 'home'
+      if (outcome === 'in') {
+        spent[one.account] = 0
+        if (isHome) isKnown[one.account] = true
+      } else if (isHome && outcome === 'refused' && one.fate !== 'unreachable')
+        spent[one.account] = (spent[one.account] ?? 0) + (one.fate === 'expired' && one.password === 'right' ? 0 : 1)
+    }
+    for (const each of steps) {
+      if (each.kind === 'pause') await pause(each.minutes * MINUTE)
+      else if (each.kind === 'login') note(each, await logIn(each))
+      else {
+        const outcomes = await Promise.all(each.logins.map(logIn))
+        // A success frees only what ended before it began; what strangers did before the first one from home may be left.
+        for (const [n, one] of each.logins.entries()) if (outcomes[n] !== 'in') note(one, outcomes[n] ?? '')
+        // Those whose instance died count as under way until its patience is over.
+        await pause(3000)
+      }
+      for (let account = 0; account < ACCOUNTS; account++) {
+        const kept = of.threshold > 3 ? 2 : 1
+        if (!isKnown[account] || (spent[account] ?? 0) >= kept) continue
+        await pause(3000)
+        const owner = { ...RIGHT, account, from: 'home' as const }
+        const outcome = await logIn(owner)
+        if (outcome !== 'in') throw new Error(`the owner of ${account} is ${outcome} after ${spent[account]} mistakes`)
+        note(owner, outcome)
+      }
+    }
+    if (of.memory === 'never') return
+    await pause(WINDOW + 5000)
+    for (let account = 0; account < ACCOUNTS; account++) {
+      const outcome = await logIn({ ...RIGHT, account, from: 'stranger' })
+      if (outcome !== 'in') throw new Error(`after a window the owner of ${account} is ${outcome}`)
+    }
+  })
+  await fc.assert(property, { numRuns: RUNS, interruptAfterTimeLimit: 60_000, endOnFailure: true })
+  t.pass(`in ${RUNS} histories`)
+})
