@@ -4,11 +4,11 @@ import { resolve } from 'node:path'
 import { sortComplaints } from '../route-files/complaint.ts'
 import { type Complaint, formatComplaint, type LoadOptions, loadRoutes, RouteFileError } from '../route-files/load.ts'
 import { listRouteFiles, readRouteFiles } from '../route-files/read.ts'
-import { weakerNeighbours } from '../route-files/weaker-neighbours.ts'
 import { ownRoutes } from '../routes/own-routes.ts'
 import type { RouteTable } from '../routes/route.ts'
 import { CannotRun } from './command.ts'
 import { plain, type Terminal, wrap } from './terminal.ts'
+import { weakerNeighbours } from './weaker-neighbours.ts'
 
 export interface JudgedRoutes {
   /** undefined if anything is wrong. */

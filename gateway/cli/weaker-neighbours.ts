@@ -1,6 +1,7 @@
 // Finds routes beside which a less strict one serves what people would expect to be covered: paths below, and other methods.
+
+import { type Complaint, complain, formatPlace } from '../route-files/complaint.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
-import { type Complaint, complain, formatPlace } from './complaint.ts'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 /** How much harm a method may do. Whoever may delete has more rights, so leaving lesser methods to others is usual. */
