@@ -32,7 +32,7 @@ export const addCheck = (program: Command, cli: Cli): void => {
 
 const SETTINGS_HELP = `
 Without --settings and --no-settings, the environment is validated if it contains any gateway
-setting, such as JWT_SECRET, LDAP_URL or PUBLIC_URL. A .env file is not read.`
+setting, such as JWT_SECRET, LDAP_URL or PUBLIC_URL.`
 
 const check = async (
   { environment }: Cli,

@@ -1,5 +1,6 @@
 // Runs a command and reports its result: exit code 0 for success, 1 for findings, 2 if it could not run; never a stack trace.
 import type { Command } from 'commander'
+import { EnvFileError, withEnvFile } from '../settings/env-file.ts'
 import type { Environment } from '../settings/reader.ts'
 import { createTerminal, plain, type Terminal, wrap } from './terminal.ts'
 
@@ -33,6 +34,8 @@ interface Output extends NodeJS.WritableStream {
 /** The parts of the process that a command may use. */
 export interface Cli {
   readonly environment: Environment
+  /** Read beside the environment if it is there and --env-file names no other. */
+  readonly envFile?: string
   readonly stdin: NodeJS.ReadableStream
   readonly stdout: Output
   readonly stderr: Output
@@ -50,15 +53,16 @@ export const addCommand = (parent: Command, usage: string, summary: string, exam
 /** The action of a command: does its work and prints the report; anything it throws becomes one readable message. */
 export const run = <Given extends unknown[]>(cli: Cli, work: (cli: Cli, ...given: Given) => Promise<Report>) =>
   async function (this: Command, ...given: Given): Promise<void> {
-    const { json = false } = this.opts<{ json?: boolean }>()
+    const { json = false, envFile } = this.optsWithGlobals<{ json?: boolean; envFile?: string }>()
     try {
-      const report = await work(cli, ...given)
+      const environment = withEnvFile(cli.environment, envFile, cli.envFile)
+      const report = await work({ ...cli, environment }, ...given)
       const output = report.isMessage === true && !json ? cli.stderr : cli.stdout
       const terminal = createTerminal(output, cli.environment)
       output.write(`${json ? JSON.stringify(report.json, null, 2) : report.text(terminal)}\n`)
       cli.setExitCode(report.found === true ? 1 : 0)
     } catch (error) {
-      const failure = error instanceof CannotRun ? error : new CannotRun(unexpected(error))
+      const failure = error instanceof CannotRun ? error : new CannotRun(reasonOf(error))
       tell(cli, json, failure)
       cli.setExitCode(2)
     }
@@ -74,7 +78,8 @@ const tell = (cli: Cli, json: boolean, { message, details }: CannotRun): void =>
   cli.stderr.write(`${[terminal.red(first), ...more, ...details.map(plain)].join('\n')}\n`)
 }
 
-const unexpected = (error: unknown): string => {
+const reasonOf = (error: unknown): string => {
+  if (error instanceof EnvFileError) return error.message
   const message = error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : ''
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? ` (${error.code})` : ''
   return message === '' ? `The command failed${code}` : `The command failed: ${message}${code}`

@@ -8,7 +8,7 @@ const WIDTH = 98
 
 const HEAD = [
   '# Settings of Portaria, with their defaults. To change a setting, remove the # at the beginning of its line.',
-  '# To start with this file: node_modules/.bin/node --env-file=.env gateway/main.ts. Docker Compose reads it automatically.',
+  '# As .env in the current directory it is read by `npm start`, by all commands and by Docker Compose.',
   '# `npm run portaria -- check` validates the settings and the route files.'
 ]
 

@@ -1,9 +1,11 @@
 // Starts the command line in a process of its own.
+import { DEFAULT_ENV_FILE } from '../settings/env-file.ts'
 import type { Cli } from './command.ts'
 import { runProgram } from './program.ts'
 
 const cli: Cli = {
   environment: process.env,
+  envFile: DEFAULT_ENV_FILE,
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,

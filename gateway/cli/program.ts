@@ -42,7 +42,9 @@ const COMMANDS = [
 
 const EXIT_CODES = `
 Exit codes: 0 no problems, 1 problems found, 2 could not run.
-Only doctor and token need a running gateway. Each command has its own --help.`
+Only doctor and token need a running gateway. Each command has its own --help.
+Every command reads settings from the environment and from .env in the current directory;
+what the environment sets counts.`
 
 const describe = new Help()
 
@@ -54,9 +56,11 @@ export const runProgram = async (cli: Cli, args: readonly string[]): Promise<voi
       'Operate the gateway: validate, explain, compare and test its routes, and manage people, keys and data'
     )
     .version(VERSION, '--version', 'print the version of the gateway')
+    .option('--env-file <file>', 'read settings from this file too (default: .env, if there is one)')
     .exitOverride()
     .configureOutput({ writeOut: text => cli.stdout.write(text), writeErr: text => cli.stderr.write(text) })
     .configureHelp({
+      showGlobalOptions: true,
       optionDescription: option => `${option.mandatory ? 'required: ' : ''}${describe.optionDescription(option)}`
     })
     .addHelpText('after', EXIT_CODES)

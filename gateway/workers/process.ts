@@ -1,5 +1,5 @@
 // Runs the process: settings → gateway or workers → signals. SIGTERM and SIGINT drain (a second one exits), SIGHUP reloads.
-import { existsSync } from 'node:fs'
+import { parseArgs } from 'node:util'
 import type { Logger } from 'pino'
 import type { Gateway } from '../gateway.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -8,6 +8,7 @@ import { useCompiledCode } from './compiled-code.ts'
 useCompiledCode()
 const { createLog } = await import('../observe/logging.ts')
 const { formatMistakes, readSettings, SettingsError } = await import('../settings/read-settings.ts')
+const { DEFAULT_ENV_FILE, EnvFileError, withEnvFile } = await import('../settings/env-file.ts')
 const { drainAfterFault } = await import('./unplaced-faults.ts')
 
 const fail = (text: string): never => {
@@ -15,20 +16,21 @@ const fail = (text: string): never => {
   process.exit(1)
 }
 
-/** Node.js reads a .env only if it is given with --env-file, which is easily forgotten. */
-const forgottenFile = (): string => {
-  const isMissing = process.env.JWT_SECRET === undefined && process.env.JWT_SECRET_FILE === undefined
-  const isRead = process.execArgv.some(option => option.startsWith('--env-file'))
-  return isMissing && !isRead && existsSync('.env')
-    ? '\nNote: the file .env is not read; to read it, run node_modules/.bin/node --env-file=.env gateway/main.ts'
-    : ''
+/** Workers inherit the result. Node.js itself obeys --env-file unless `--` precedes the script, and then ends with other words. */
+const readEnvFile = (): void => {
+  try {
+    const { values } = parseArgs({ options: { 'env-file': { type: 'string' } } })
+    Object.assign(process.env, withEnvFile(process.env, values['env-file'], DEFAULT_ENV_FILE))
+  } catch (error) {
+    fail(error instanceof EnvFileError ? error.message : `The gateway takes --env-file FILE only: ${String(error)}`)
+  }
 }
 
 const settingsOrExit = (): Settings => {
   try {
     return readSettings(process.env)
   } catch (error) {
-    if (error instanceof SettingsError) return fail(`${formatMistakes(error.mistakes)}${forgottenFile()}`)
+    if (error instanceof SettingsError) return fail(formatMistakes(error.mistakes))
     throw error
   }
 }
@@ -98,6 +100,7 @@ const startOrExit = async (
   }
 }
 
+readEnvFile()
 const settings = settingsOrExit()
 const { publicUrl, workers } = settings
 const log = createLog({ level: settings.logLevel })

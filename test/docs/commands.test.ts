@@ -32,10 +32,14 @@ t.test('the first start: a file with every setting, which `check` refuses until 
   const file = join(t.testdir(), 'env')
   const path = `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`
   const run = (line: string) =>
-    promisify(execFile)('sh', ['-euc', line.replace(/(?<=[ =])\.env/, file)], {
-      cwd: ROOT,
-      env: { PATH: path, HOME: process.env.HOME }
-    })
+    promisify(execFile)(
+      'sh',
+      ['-euc', line.replace(/(?<=[ =])\.env/, file).replace(/check$/, `$& --env-file ${file}`)],
+      {
+        cwd: ROOT,
+        env: { PATH: path, HOME: process.env.HOME }
+      }
+    )
   await run(make)
   await t.rejects(run(check), { code: 1, stdout: /JWT_SECRET/ })
   writeFileSync(

@@ -21,10 +21,17 @@ const ENTRY = join(import.meta.dirname, '../../gateway/cli/portaria.ts')
 // With what was compiled before: a run of all commands starts hundreds of processes.
 const KEPT = ['PATH', 'HOME', 'TMPDIR', 'NODE_COMPILE_CACHE'] as const
 
-/** Nothing of the environment gets through but what a process needs; ends with the test. */
+/** Nothing of the environment gets through but what a process needs, and a .env only from `cwd`; ends with the test. */
 export const portaria = (args: readonly string[], { env = {}, input, cwd }: CliOptions = {}): Promise<CliResult> => {
   const kept = Object.fromEntries(KEPT.map(name => [name, process.env[name]]))
-  const child = spawn(process.execPath, [ENTRY, ...args], { env: { ...kept, ...env }, cwd })
+  const child = spawn(
+    process.execPath,
+    ['--', ENTRY, ...(cwd === undefined ? ['--env-file=/dev/null'] : []), ...args],
+    {
+      env: { ...kept, ...env },
+      cwd
+    }
+  )
   t.teardown(() => child.kill('SIGKILL'))
   let stdout = ''
   let stderr = ''

@@ -64,14 +64,19 @@ const childrenOf = (pid: number): number[] => {
   }
 }
 
-/** Nothing of the test's environment gets through but what a process needs. */
+/** Nothing of the test's environment gets through but what a process needs; a .env only from `cwd`. */
 export const spawnGateway = (
   t: Pick<Test, 'teardown'>,
   env: Readonly<Record<string, string>>,
-  cwd?: string
+  cwd?: string,
+  args: readonly string[] = cwd === undefined ? ['--env-file=/dev/null'] : []
 ): GatewayProcess => {
   const kept = Object.fromEntries(KEPT.map(name => [name, process.env[name]]))
-  const child: ChildProcess = spawn(process.execPath, [ENTRY], { cwd, env: { ...kept, ...env }, stdio: 'pipe' })
+  const child: ChildProcess = spawn(process.execPath, ['--', ENTRY, ...args], {
+    cwd,
+    env: { ...kept, ...env },
+    stdio: 'pipe'
+  })
   const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals | null)
   let [stdout, stderr, isOver] = ['', '', false]
   child.stdout?.on('data', chunk => {

@@ -44,16 +44,6 @@ t.test('all mistakes in the settings are reported at once, by name, and the proc
   t.notMatch(gateway.stderr(), /short|many|at .*\.ts/)
 })
 
-t.test('a start without a secret beside a .env says that this file is not read', async t => {
-  const folder = t.testdir({ '.env': 'JWT_SECRET=unread' })
-  const gateway = spawnGateway(t, {}, folder)
-  t.equal(await gateway.ended, 1)
-  t.match(
-    gateway.stderr(),
-    /^JWT_SECRET is required.*\nNote: the file \.env is not read;.* --env-file=\.env gateway\/main\.ts\n$/
-  )
-})
-
 t.test('a broken route file is reported with its file, line and column, and the process exits with 1', async t => {
   const postgres = await startPostgres(t)
   const { folder } = routeFile(t, 'upstreams: {}\nroutes:\n  - path: /a\n    upstrem: x\n')

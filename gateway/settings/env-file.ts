@@ -1,0 +1,23 @@
+// Reads settings from a file of variables, by default `.env` in the current folder.
+import { statSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import { type Environment, readText } from './reader.ts'
+
+export const DEFAULT_ENV_FILE = '.env'
+
+export class EnvFileError extends Error {}
+
+/**
+ * The environment with the variables of the file that it does not have itself.
+ *
+ * @param given the file that was asked for; without one, `byDefault` is read if it is there
+ * @throws EnvFileError if the file cannot be read
+ */
+export const withEnvFile = (environment: Environment, given: string | undefined, byDefault?: string): Environment => {
+  const path = given ?? byDefault
+  const isThere = path !== undefined && statSync(path, { throwIfNoEntry: false })?.isFile() === true
+  if (path === undefined || (given === undefined && !isThere)) return environment
+  const { text, fault } = readText(path)
+  if (text === undefined) throw new EnvFileError(`The file ${path} (--env-file) cannot be read: ${fault}`)
+  return { ...parseEnv(text), ...environment }
+}

@@ -1,0 +1,66 @@
+// Gateway and commands read the same settings: those of the environment, then those of the file.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { withEnvFile } from '../../gateway/settings/env-file.ts'
+import { portaria } from '../support/cli.ts'
+import { portariaHere } from '../support/cli-here.ts'
+import { spawnGateway } from '../support/gateway-process.ts'
+
+const SECRET = '3f9d2c61b8a47e05d1c7f6a2938b4e5c70a1d2f3'
+
+t.test('what the environment sets counts, the file adds the rest, and the default need not be there', async t => {
+  const folder = t.testdir({ env: "A=1\nB='two words'\n# C=3\nD=\n", folder: {} })
+  const file = join(folder, 'env')
+  t.same(withEnvFile({ A: 'own', E: 'x' }, file), { A: 'own', B: 'two words', D: '', E: 'x' })
+  t.same(withEnvFile({ A: '' }, undefined, file), { A: '', B: 'two words', D: '' }, 'an empty variable is set')
+  t.same(withEnvFile({ A: 'own' }, undefined, join(folder, 'none')), { A: 'own' })
+  t.same(withEnvFile({ A: 'own' }, undefined, join(folder, 'folder')), { A: 'own' }, 'such as a Python environment')
+  t.same(withEnvFile({ A: 'own' }, undefined), { A: 'own' })
+  for (const name of ['none', 'folder'])
+    t.throws(() => withEnvFile({}, join(folder, name)), { message: /--env-file\) cannot be read: / }, name)
+})
+
+t.test('a start reads .env in the current folder, or the file that it is given', async t => {
+  const cwd = t.testdir({ '.env': 'JWT_SECRET=short\nPORT=many\n', other: 'JWT_SECRET=\nLDAP_URL=x\n' })
+  const saidBy = async (env: Record<string, string>, args: readonly string[] = []) => {
+    const gateway = spawnGateway(t, env, cwd, args)
+    t.equal(await gateway.ended, 1)
+    return gateway.stderr()
+  }
+  t.match(await saidBy({}), /^JWT_SECRET must be at least 32 bytes.*\nPORT must be a whole number/)
+  t.match(await saidBy({ JWT_SECRET: SECRET }), /^PORT must be a whole number[^\n]*\n$/)
+  for (const args of [['--env-file', 'other'], ['--env-file=other']])
+    t.match(await saidBy({}, args), /^JWT_SECRET is required.*\nLDAP_URL must be/)
+  t.match(await saidBy({}, ['--env-file', 'none']), /^The file none \(--env-file\) cannot be read: .*does not exist\n$/)
+  t.match(await saidBy({}, ['--env-fil=other']), /^The gateway takes --env-file FILE only: /)
+})
+
+t.test('every command reads the same', async t => {
+  const routes = { 'a.yaml': 'routes: []\n' }
+  const cwd = t.testdir({
+    '.env': `JWT_SECRET=${SECRET}\nUPSTREAM_CONFIG=routes\nPORT=many\n`,
+    routes,
+    other: 'PORT=1\n'
+  })
+  const mistakes = async (args: readonly string[], env: Record<string, string> = {}) => {
+    const { stdout } = await portaria(['check', '--json', ...args], { cwd, env })
+    const { settings } = JSON.parse(stdout) as { settings: { mistakes: { variable: string }[] } }
+    return settings.mistakes.map(({ variable }) => variable)
+  }
+  t.same(await mistakes([]), ['PORT'])
+  t.same(await mistakes([], { PORT: '3000' }), [])
+  t.same(await mistakes(['routes', '--settings', '--env-file', 'other']), ['JWT_SECRET'])
+
+  const given = join(cwd, 'given')
+  writeFileSync(given, `UPSTREAM_CONFIG=${join(cwd, 'routes')}\n`)
+  for (const args of [
+    ['--env-file', given, 'matrix', '--json'],
+    ['matrix', '--json', `--env-file=${given}`]
+  ])
+    t.equal((await portariaHere(args)).code, 0, args.join(' '))
+  const missing = await portariaHere(['matrix', '--env-file', join(cwd, 'none')])
+  t.equal(missing.code, 2)
+  t.match(missing.stderr.replaceAll('\n', ' '), /\(--env-file\) cannot be read: the file does not exist/)
+  t.match((await portariaHere(['check', '--help'])).stdout, /--env-file <file>/)
+})
