@@ -1,4 +1,5 @@
 // Grants on the command line: listed, explained, in the matrix, and compared.
+import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { only } from '../support/only.ts'
@@ -21,7 +22,9 @@ t.test('grants are listed with their place', async t => {
   t.match(json(), [
     { group: SUPORTE, provider: 'ldap', profiles: only('Financeiro'), areas: only('Suporte'), place: /a\.yaml:7:5$/ }
   ])
-  const unset = await portaria(['grants', '--find', 'Suporte'], { env: { JWT_SECRET: 'x'.repeat(40) } })
+  const unset = await portaria(['grants', '--find', 'Suporte'], {
+    env: { JWT_SECRET: randomBytes(32).toString('hex') }
+  })
   t.equal(unset.code, 2)
   t.match(unset.stderr, /LDAP_ENABLED/)
 })
