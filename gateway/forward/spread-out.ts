@@ -1,4 +1,5 @@
 // Spreads an action on many items over random moments, so that their clients do not all reconnect at once.
+import { task } from '../values/contain.ts'
 
 const TICK_MS = 50
 
@@ -12,7 +13,7 @@ export const spreadOut = <T>(items: readonly T[], overMs: number, act: (item: T)
       const passedMs = performance.now() - startedAt
       for (let next = waiting.at(-1); next !== undefined && next.atMs <= passedMs; next = waiting.at(-1)) {
         waiting.pop()
-        act(next.item)
+        task(act)(next.item)
       }
       if (waiting.length > 0) return
       clearInterval(timer)

@@ -1,6 +1,7 @@
 // Sends one small request to an upstream and reads its whole response, within limits, or fails with a refusal.
 import { BadUpstreamResponse, Unavailable } from '../errors.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
+import { contain } from '../values/contain.ts'
 import type { UpstreamConnection } from './connection.ts'
 import { upstreamRefusal } from './faults.ts'
 import type { ResponseHead } from './parser.ts'
@@ -82,7 +83,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
       const acquired = pool.acquire(call.target, undefined, call.isStream)
       if (acquired === undefined) return reject(new Unavailable({ reason: 'upstream-connections-exhausted' }))
       connection = acquired
-      if (mayHaveClosed(acquired)) setImmediate(send, acquired)
+      if (mayHaveClosed(acquired)) setImmediate(() => contain({ onThrown: reject }, () => send(acquired)))
       else send(acquired)
     }
     begin()

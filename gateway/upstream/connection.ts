@@ -80,13 +80,13 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     if (target.tls) this.#socket.on('data', bytes => this.#takeContained(bytes))
     this.#socket.on(target.tls ? 'secureConnect' : 'connect', () => {
       this.#connected = true
-      this.#alive()
+      contain(this, connected => connected.#alive())
     })
     this.#socket.on('drain', () => contain(this, full => full.#requester?.onDrain()))
     this.#socket.on('end', () => contain(this, ended => ended.#onEnd()))
     this.#socket.on('error', error => contain(this, failed => failed.#onError(error)))
     this.#socket.on('close', () => {
-      if (!this.destroyed) contain(this, ended => ended.#onEnd())
+      contain(this, ended => ended.#onEnd())
       this.destroy()
     })
   }
@@ -170,7 +170,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.destroyed = true
     this.#requester = undefined
     this.#socket.destroy()
-    this.#events.onClosed(this)
+    contain(this, closed => closed.#events.onClosed(closed))
   }
 
   /** A callback has thrown: this ends, and so does the request in progress. */

@@ -1,5 +1,5 @@
 // Takes a target out of service and back in, by the results of requests, checks and probes.
-import { noteFault } from '../values/contain.ts'
+import { noteFault, task } from '../values/contain.ts'
 import { EXHAUSTED, type TargetFault, type UpstreamFault } from './faults.ts'
 import {
   beginStanding,
@@ -83,7 +83,7 @@ export const watchTarget = (options: TargetHealthOptions): TargetHealth => {
   }
   const probeIn = (ms: number) => {
     stopProbing()
-    if (!isClosed) timer = setTimeout(ask, ms).unref()
+    if (!isClosed) timer = setTimeout(task(ask), ms).unref()
   }
   const ask = () => {
     try {

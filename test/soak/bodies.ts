@@ -12,7 +12,10 @@ const SIZES = [0, 1, 5000, 16_384, 17_000, 65_536, 65_537, 300_000, 1_000_000]
 /** Once in so many exchanges. */
 const LARGE_EVERY = 50
 const LARGE_BYTES = 12_000_000
-const ANSWERED_MS = 30_000
+/** Nothing stands still for longer, whatever is broken. */
+const STILL_MS = 20_000
+/** A slow side pauses so often; records may be small, and a pause takes as long as the machine is busy. */
+const PAUSES = 50
 
 const some = <T>(values: readonly T[]): T => values[Math.floor(Math.random() * values.length)] as T
 
@@ -69,11 +72,11 @@ const drained = (request: http.ClientRequest) =>
   })
 
 const upload = async (request: http.ClientRequest, { size, seed, pace }: Move) => {
-  for (let at = 0; at < size && !request.destroyed; ) {
+  for (let at = 0, pieces = 0; at < size && !request.destroyed; pieces++) {
     const piece = patternAt(seed, at, Math.min(some([1000, 16_000, 65_537]), size - at))
     at += piece.length
     if (!request.write(piece)) await drained(request)
-    if (pace === 'slow') await delay(1)
+    if (pace === 'slow' && pieces < PAUSES) await delay(1)
   }
   request.end()
 }
@@ -114,15 +117,19 @@ const carryOut = (place: Place, move: Move): Promise<Outcome> =>
       rejectUnauthorized: false
     })
     let received = -1
+    let movedAt = performance.now()
+    let pauses = 0
     const reached = () =>
       `${request.writableLength} bytes wait to be sent, ${received < 0 ? 'no head' : `${received} bytes`} came`
     const settle = (outcome: Outcome) => {
-      clearTimeout(late)
+      clearInterval(late)
       clearTimeout(leaving)
       resolve(outcome)
       if (outcome !== 'right') request.destroy()
     }
-    const late = setTimeout(() => settle(`unanswered: not at the end, ${reached()}`), ANSWERED_MS)
+    const late = setInterval(() => {
+      if (performance.now() - movedAt > STILL_MS) settle(`unanswered: stands still, ${reached()}`)
+    }, 1000)
     const leaving = pace === 'leaves' ? setTimeout(settle, Math.random() * 20, 'aborted') : undefined
     request.on('response', answer => {
       const check = checkPattern(move.seed)
@@ -130,9 +137,10 @@ const carryOut = (place: Place, move: Move): Promise<Outcome> =>
       received = 0
       answer.on('data', (chunk: Buffer) => {
         received += chunk.length
+        movedAt = performance.now()
         if (way === 'up' || answer.statusCode !== 200) text += chunk.toString('latin1')
         else check.take(chunk)
-        if (pace !== 'slow') return
+        if (pace !== 'slow' || pauses++ >= PAUSES) return
         answer.pause()
         setTimeout(() => answer.resume(), 2)
       })
