@@ -37,7 +37,7 @@ interface TargetHealthOptions {
 export interface TargetHealth {
   /** Requests use other targets as long as there are any. */
   readonly isOut: boolean
-  /** It is out because of its errors: it can be reached, and is still better than one that cannot. */
+  /** It is out because of its errors, and may still be reached: better than one that cannot. */
   readonly isResting: boolean
   /** Whether a returning target takes this turn; always true for one that is up. */
   takesTurn(): boolean
@@ -106,8 +106,10 @@ export const watchTarget = (options: TargetHealthOptions): TargetHealth => {
   }
   const missed = (failure: string) => {
     const isOver = failsCheck(standing, settings().checks?.fall ?? 1)
-    if (health.isOut) return probeIn(jittered(stayOut(standing, failure)))
-    if (isOver) goOut({ by: 'check', reason: failure })
+    if (health.isOut) {
+      health.isResting = false
+      probeIn(jittered(stayOut(standing, failure)))
+    } else if (isOver) goOut({ by: 'check', reason: failure })
     else probeIn(recheckMs())
   }
   const resettle = () => {

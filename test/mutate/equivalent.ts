@@ -1128,7 +1128,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     module: 'gateway/upstream/lookup.ts',
-    line: 'for (const one of told) one(isUsable ? null : error, isUsable ? answer : undefined)',
+    line: 'for (const one of told) task(one)(isUsable ? null : error, isUsable ? answer : undefined)',
     changes: ['isUsable → true (2)'],
     reason: 'with an error the answer is not looked at, and without one it is usable'
   },
