@@ -71,7 +71,7 @@ const listen = async ({ at, certificate }: Listening) => {
       io.disconnectSockets(true)
       await new Promise<void>(resolve => {
         server.close(() => resolve())
-        for (const socket of sockets) socket.destroy()
+        for (const socket of sockets) resetSocket(socket)
       })
     }
   }

@@ -41,8 +41,8 @@ const draw = (): Move => {
     way,
     breaks,
     backend,
-    // How much should have come until the end of a connection is known only if it is reset.
-    framing: some(breaks === 'midway' && backend !== 'http' ? FRAMED : [...FRAMED, 'close']),
+    // How much should have come until the end of a connection is known only if it is reset, which a socket in a file never is.
+    framing: some(backend === 'unix' || (breaks === 'midway' && backend === 'https') ? FRAMED : [...FRAMED, 'close']),
     head: some(['with', 'apart']),
     size: breaks === 'midway' ? Math.max(size, 5000) : size,
     seed: Math.floor(Math.random() * 1_000_000),
@@ -151,7 +151,9 @@ const carryOut = (place: Place, move: Move): Promise<Outcome> =>
       })
       answer.on('error', () => settle('aborted'))
     })
-    request.on('error', (error: NodeJS.ErrnoException) => settle(`unanswered: ${error.code ?? error.message}`))
+    request.on('error', (error: NodeJS.ErrnoException) =>
+      settle(received >= 0 ? 'aborted' : `unanswered: ${error.code ?? error.message}`)
+    )
     if (way === 'down') request.end()
     else void upload(request, move)
   })
