@@ -76,8 +76,6 @@ const enforce = async (
   const [stored] = await query<Pick<GrantsStanding, 'generation' | 'isDone'>>(manager, ENFORCE, [checksum, changedAt])
   await query(manager, 'DELETE FROM grant_rules')
   await query(manager, WRITE_RULES, [JSON.stringify(list.map(ruleOf))])
-  // Without knowing how many there are, Postgres compares each person with all of them.
-  await query(manager, 'ANALYZE grant_rules')
   if (stored === undefined) throw new Error('the grants were not stored')
   if (!stored.isDone) return { ...stored, isInForce: true }
   // People whom the previous release has granted something since, or who were never looked at.
@@ -146,7 +144,10 @@ const REPORT = `
   UPDATE grants_in_force SET seen_at = now()
   WHERE checksum = $1 AND seen_at < now() - $2 * interval '0.5 milliseconds'`
 
-/** The grants in force that the people of $1 get, as `matching`; for the beginning of a statement. */
+/**
+ * The grants in force that the people of $1 get, as `matching`; for the beginning of a statement. Joined as whole sets by
+ * equality: without statistics, Postgres would compare each person with every grant.
+ */
 export const MATCHING_GRANTS = `
   seen AS MATERIALIZED (
     SELECT s.user_id, s.provider, s.tenant, unnest(s.groups) AS group_key

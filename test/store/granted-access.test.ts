@@ -191,3 +191,44 @@ t.test('people of a release without grants keep the access they had', async t =>
     assigned: { profiles: only('Supervisor') }
   })
 })
+
+t.test('newer files win, older ones come into force when no instance has the newer ones any more', async t => {
+  const { database, url } = await openWorld([])
+  const older = filesWith([LIST[0] ?? grant(SUPORTE, [], [])])
+  const newer = filesWith(LIST)
+  t.match(await loadGrants(database, newer), { generation: 2, isInForce: true })
+  t.match(await loadGrants(database, older), { generation: 2, isInForce: false })
+  t.match(await checkGrants(database, older), { isInForce: false, isDue: false })
+  t.match(await checkGrants(database, newer), { isInForce: true, isDue: false })
+  t.match(await loadGrants(database, newer), { generation: 2, isInForce: true }, 'the same files change nothing')
+
+  await postgres.query("UPDATE grants_in_force SET seen_at = now() - interval '61 seconds'", [], url)
+  t.match(await loadGrants(database, older), { isInForce: false }, 'at a start, the others may only be starting too')
+  t.match(await checkGrants(database, older), { isDue: true })
+  t.match(await loadGrants(database, older, true), { generation: 3, isInForce: true })
+  t.match(await checkGrants(database, newer), { isDue: true }, 'an instance that comes back takes over again')
+
+  const touched = { ...older, changedAt: new Date(newer.changedAt.getTime() + 1000) }
+  t.match(await loadGrants(database, touched), { generation: 3, isInForce: true })
+  t.match(await loadGrants(database, newer), { isInForce: false }, 'older files that were saved again are newer')
+})
+
+t.test('whom the release before granted something else, or an area was taken from, is looked at again', async t => {
+  const { users, database, url } = await openWorld()
+  const { user } = await users.syncPerson(person('nuno', { groups: [VENDAS] }))
+  const files = filesWith(LIST)
+  t.match(await loadGrants(database, files), { isDone: true })
+  await postgres.query("UPDATE granted_access SET grants_checksum = 'other'", [], url)
+  await postgres.query('DELETE FROM granted_profiles', [], url)
+  t.match(await loadGrants(database, files), { generation: 1, isInForce: true, isDone: false })
+  t.equal(await regrantBatch(database, files.grants.checksum), 1)
+  t.match(await users.loadPerson(user.id), { version: 1, user: { profiles: only('Supervisor') } })
+
+  await enforce(database, [])
+  const [area] = (await users.listAreas()).items.filter(({ name }) => name === 'Vendas')
+  await users.deleteArea(actor, area?.id ?? 0)
+  t.match(await users.loadPerson(user.id), { version: 2, user: { profiles: only('Supervisor'), areas: only() } })
+  t.match(await enforce(database, LIST), { generation: 3, isDone: false })
+  t.equal(await regrantBatch(database, files.grants.checksum), 1)
+  t.match(await users.loadPerson(user.id), { version: 3, user: { areas: only('Vendas'), areaPrincipal: 'Vendas' } })
+})
