@@ -27,8 +27,12 @@ const tryOne = (): unknown => {
   }
 }
 
-/** EMFILE is the limit of the process, ENFILE that of the machine; a worker that cannot start has them in its message only. */
-const namesIt = (error: unknown): boolean => error instanceof Error && /\bE[MN]FILE\b/.test(error.message)
+/**
+ * EMFILE is the limit of the process, ENFILE that of the machine. A worker that cannot start has them in its message only, and
+ * an attempt at several addresses in its code only.
+ */
+const namesIt = (error: unknown): boolean =>
+  error instanceof Error && /\bE[MN]FILE\b/.test(`${'code' in error ? error.code : ''} ${error.message}`)
 
 /** The resolver opens files and sockets too, but only says that it found nothing. */
 const isLookUp = (error: unknown): boolean =>
