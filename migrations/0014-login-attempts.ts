@@ -20,7 +20,7 @@ export class R2LoginAttempts implements MigrationInterface {
       CREATE INDEX login_attempts_address ON login_attempts (address, at);
       CREATE INDEX login_attempts_expires ON login_attempts (expires_at);
     `)
-    // \`f1763683200000.id*3\`: three failures that the release before has counted. The directory counts them too.
+    // `f1763683200000.id*3`: three failures that the release before has counted. The directory counts them too.
     await runner.query(`
       INSERT INTO login_attempts (id, provider, account, address, pair, kind, at, expires_at)
       SELECT gen_random_uuid(), 'ldap', key, '', '', CASE parts[1] WHEN 'f' THEN 'failed' ELSE 'lost' END,
@@ -28,7 +28,7 @@ export class R2LoginAttempts implements MigrationInterface {
       FROM login_permits, regexp_split_to_table(permits, ' ') AS word,
         regexp_match(word, '^([ofl])([0-9]{1,15})\\.[^*]+(?:\\*([0-9]{1,4}))?$') AS parts,
         generate_series(1, coalesce(parts[3], '1')::int)
-      WHERE expires_at > now()
+      WHERE expires_at > now() AND parts IS NOT NULL
     `)
   }
 

@@ -118,6 +118,21 @@ t.test('a database that goes away during a bind costs a right password nothing o
   t.same(await postgres.query('SELECT * FROM login_attempts', [], world.databaseUrl), [])
 })
 
+t.test('a database that stands still during a bind costs nothing but time', async t => {
+  const postgres = await startOwnPostgres(t)
+  const world = await startThrottles(t, { ldap, postgres, instances: 2, settings: { lockoutThreshold: 2 } })
+  const login = (at: number) => world.login({ username: 'carlos', password: ldap.password, from: stranger(1), at })
+  world.freezeAtBind(postgres.freeze)
+  t.teardown(postgres.thaw)
+  const first = login(0)
+  await until(() => world.binds() === 1)
+  const second = login(1)
+  setTimeout(postgres.thaw, 200)
+  world.freezeAtBind(undefined)
+  t.same(tally(await Promise.all([first, second])), { in: 2 })
+  t.same(await postgres.query('SELECT * FROM login_attempts', [], world.databaseUrl), [])
+})
+
 t.test('a transaction whose gateway has vanished keeps its locks for seconds only', async t => {
   const postgres = await startOwnPostgres(t)
   const { database } = await openStore(t, postgres)

@@ -1,0 +1,148 @@
+// Failed logins are rows that all instances read and write one after the other, on a Postgres server and on the embedded one.
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { DataSource } from 'typeorm'
+import { type Database, openDatabase } from '../../gateway/store/database.ts'
+import { type AttemptOutcome, type AttemptState, createLoginAttempts } from '../../gateway/store/login-attempts.ts'
+import { createLoginNames } from '../../gateway/store/login-names.ts'
+import { createTokenState } from '../../gateway/store/token-state.ts'
+import { migrations } from '../../migrations/index.ts'
+import { fillDataDir } from '../support/embedded-template.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { openStore, PATIENT } from '../support/store.ts'
+
+const postgres = await startPostgres(t)
+const RULES = { max: 20, windowMs: 300_000, patienceMs: 7000 }
+const KEEP_MS = 1_800_000
+
+const openEmbedded = async (t: Test): Promise<Database> => {
+  const home = mkdtempSync(join(tmpdir(), 'portaria-attempts-'))
+  const dataDir = join(home, 'data')
+  await fillDataDir(dataDir)
+  const database = await openDatabase({ dataDir, log: quiet, deadlines: PATIENT })
+  t.teardown(async () => {
+    await database.close()
+    rmSync(home, { recursive: true, force: true })
+  })
+  return database
+}
+
+const attemptOf = (name: string, more: { isTyped?: boolean; address?: string; pair?: string } = {}) => ({
+  id: randomUUID(),
+  name,
+  isTyped: false,
+  address: '192.0.2.1',
+  pair: randomUUID(),
+  ...more
+})
+
+/** Everything of a table, for whoever reads it. */
+const rowsOf = (database: Database): Promise<Record<string, unknown>[]> =>
+  database.read(manager => manager.query('SELECT kind, address FROM login_attempts ORDER BY at'))
+
+const TARGETS = {
+  'a Postgres server': async (t: Test) => (await openStore(t, postgres)).database,
+  'the embedded Postgres': openEmbedded
+}
+
+for (const [what, open] of Object.entries(TARGETS)) {
+  t.test(`however many begin at once, each sees those before it: ${what}`, async t => {
+    const database = await open(t)
+    const attempts = createLoginAttempts(database)
+    const begin = async (n: number) => {
+      const attempt = attemptOf('maria', { address: `192.0.2.${n % 5}` })
+      const decide = ({ permits }: AttemptState) => {
+        if (permits.length >= 3) throw new Error('no more')
+      }
+      return attempts.begin(attempt, RULES, KEEP_MS, decide).then(
+        () => attempt,
+        () => undefined
+      )
+    }
+    const begun = await Promise.all(Array.from({ length: 60 }, (_, n) => begin(n)))
+    t.equal(begun.filter(attempt => attempt !== undefined).length, 3)
+    t.equal((await rowsOf(database)).length, 3, 'a refused attempt leaves nothing behind')
+  })
+
+  t.test(`a success frees what failed before it began, and the address keeps its count: ${what}`, async t => {
+    const database = await open(t)
+    const attempts = createLoginAttempts(database)
+    const begin = async (name: string, more = {}) => {
+      const attempt = attemptOf(name, more)
+      const state = await attempts.begin(attempt, RULES, KEEP_MS, state => state)
+      const settle = (outcome: AttemptOutcome) =>
+        attempts.settle({ attempt, accounts: state.accounts, outcome, keepMs: KEEP_MS, patienceMs: 7000 })
+      return { state, settle }
+    }
+    await (await begin('maria', { pair: 'one' })).settle('failed')
+    await (await begin('maria', { pair: 'one' })).settle('failed')
+    await (await begin('maria')).settle('lost')
+    const right = await begin('maria')
+    t.match(right.state, { permits: [{ kind: 'failed' }, { kind: 'failed' }, { kind: 'lost' }], otherPairs: 1 })
+    const slow = await begin('maria', { pair: 'two' })
+    await slow.settle('failed')
+    await right.settle('accepted')
+    const { state } = await begin('maria')
+    t.match(state.permits, [{ kind: 'failed' }])
+    t.equal(state.permits.length, 1, 'the slow one may have been judged after it')
+    t.equal(state.otherPairs, 2)
+    await createLoginNames(database).join({ subject: 'x', username: 'maria', names: ['m@corp.example'] })
+    t.match((await begin('m@corp.example', { isTyped: true })).state, { isResolved: true, permits: { length: 2 } })
+    t.match(
+      (await begin('m@corp.example')).state,
+      { isResolved: false, permits: [] },
+      'with a service account: as it is'
+    )
+  })
+}
+
+t.test('failures end together, and what is left of an address ends alone', async t => {
+  const { database, url } = await openStore(t, postgres)
+  const row = (account: string, kind: string, ends: string) => `(gen_random_uuid(), 'ldap', '${account}', '192.0.2.1',
+    'pair', '${kind}', now() - interval '2 days', now() + interval '${ends}')`
+  await postgres.query(
+    `INSERT INTO login_attempts (id, provider, account, address, pair, kind, at, expires_at) VALUES
+      ${row('a', 'failed', '-1 hour')}, ${row('a', 'failed', '1 hour')}, ${row('a', 'freed', '-1 hour')},
+      ${row('b', 'failed', '-1 hour')}, ${row('b', 'lost', '-2 hours')}`,
+    [],
+    url
+  )
+  await createTokenState(database).purgeExpired()
+  const left = await postgres.query('SELECT account, kind, pair FROM login_attempts', [], url)
+  t.same(left, [
+    { account: 'a', kind: 'failed', pair: '' },
+    { account: 'a', kind: 'failed', pair: '' }
+  ])
+})
+
+t.test('an upgrade takes over the failures that the release before has counted', async t => {
+  const url = await postgres.emptyDatabase()
+  const before = migrations.filter(({ name }) => name !== 'R2LoginAttempts')
+  const source = new DataSource({ type: 'postgres', url, installExtensions: false, migrations: before })
+  await source.initialize()
+  await source.runMigrations({ transaction: 'all' })
+  const at = Date.now() - 60_000
+  await source.query(
+    `INSERT INTO login_permits (key, permits, expires_at) VALUES
+      (translate(encode(sha256('login'::bytea || '\\x00'::bytea || 'maria'::bytea), 'base64'), '+/=', '-_'),
+        'f${at}.abcdefghijkl f${at}.bcdefghijklm*2 o${at}.cdefghijklmn x', now() + interval '1 hour'),
+      ('old', 'f1.abcdefghijkl', now() - interval '1 hour')`
+  )
+  const runner = source.createQueryRunner()
+  for (const Migration of migrations.filter(({ name }) => name === 'R2LoginAttempts')) await new Migration().up(runner)
+  await runner.release()
+  await source.destroy()
+  const rows = await postgres.query(
+    'SELECT kind, count(*)::int AS n FROM login_attempts GROUP BY kind ORDER BY kind',
+    [],
+    url
+  )
+  t.same(rows, [
+    { kind: 'failed', n: 3 },
+    { kind: 'lost', n: 1 }
+  ])
+})
