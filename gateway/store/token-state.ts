@@ -68,9 +68,7 @@ const PURGES = [
   'DELETE FROM provider_sessions WHERE expires_at < now()',
   "DELETE FROM used_logout_tokens WHERE expires_at < now() - interval '5 minutes'",
   "DELETE FROM login_permits WHERE expires_at < now() - interval '5 minutes'",
-  // The failures of an account count together, so the last one to expire ends them all.
-  `DELETE FROM login_attempts a WHERE expires_at < now() AND (kind = 'freed' OR provider = 'client' OR NOT EXISTS (
-    SELECT FROM login_attempts b WHERE b.account = a.account AND b.kind <> 'freed' AND b.expires_at >= now()))`,
+  'DELETE FROM login_attempts WHERE expires_at < now()',
   // No address is held back for so long.
   "UPDATE login_attempts SET pair = '' WHERE pair <> '' AND at < now() - interval '1 day'",
   "DELETE FROM login_addresses WHERE last_success_at < now() - interval '180 days'"

@@ -65,7 +65,8 @@ export const createAdmission = ({ ldap, loginFailures, attempts, log }: Admissio
   const rules = accountRules(ldap)
   const { patienceMs } = rules
   const addressRules = { max: loginFailures.perIp, windowMs: loginFailures.windowMs, patienceMs }
-  const keepMs = Math.max(rules.windowMs, loginFailures.windowMs) + patienceMs
+  // Each failure may extend the life of the ones before it, at most as often as an account may fail.
+  const keepMs = Math.max(rules.windowMs * ldap.lockoutThreshold, loginFailures.windowMs) + patienceMs
   const refusals = createRefusals(() => performance.now())
   const unsettled = createUnsettled(attempts.settle)
   const busy = () => throttled('login-throttled-busy', CLOCK_MARGIN_MS)
