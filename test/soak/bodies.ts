@@ -71,11 +71,12 @@ const drained = (request: http.ClientRequest) =>
     request.on('drain', go).on('close', go)
   })
 
-const upload = async (request: http.ClientRequest, { size, seed, pace }: Move) => {
+const upload = async (request: http.ClientRequest, { size, seed, pace }: Move, onMoved: () => void) => {
   for (let at = 0, pieces = 0; at < size && !request.destroyed; pieces++) {
     const piece = patternAt(seed, at, Math.min(some([1000, 16_000, 65_537]), size - at))
     at += piece.length
     if (!request.write(piece)) await drained(request)
+    onMoved()
     if (pace === 'slow' && pieces < PAUSES) await delay(1)
   }
   request.end()
@@ -119,6 +120,9 @@ const carryOut = (place: Place, move: Move): Promise<Outcome> =>
     let received = -1
     let movedAt = performance.now()
     let pauses = 0
+    const onMoved = () => {
+      movedAt = performance.now()
+    }
     const reached = () =>
       `${request.writableLength} bytes wait to be sent, ${received < 0 ? 'no head' : `${received} bytes`} came`
     const settle = (outcome: Outcome) => {
@@ -137,7 +141,7 @@ const carryOut = (place: Place, move: Move): Promise<Outcome> =>
       received = 0
       answer.on('data', (chunk: Buffer) => {
         received += chunk.length
-        movedAt = performance.now()
+        onMoved()
         if (way === 'up' || answer.statusCode !== 200) text += chunk.toString('latin1')
         else check.take(chunk)
         if (pace !== 'slow' || pauses++ >= PAUSES) return
@@ -155,7 +159,7 @@ const carryOut = (place: Place, move: Move): Promise<Outcome> =>
       settle(received >= 0 ? 'aborted' : `unanswered: ${error.code ?? error.message}`)
     )
     if (way === 'down') request.end()
-    else void upload(request, move)
+    else void upload(request, move, onMoved)
   })
 
 export const moveBody = async (place: Place): Promise<{ outcome: Outcome; detail: string }> => {

@@ -1,6 +1,7 @@
 // Lets two gateways live through an hour of traffic and faults, and says whether they are as at its start: `npm run soak -- --minutes 60`.
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs, styleText } from 'node:util'
+import type { ProcessLine } from '../support/gateway-process.ts'
 import { provision } from '../support/provision.ts'
 import { runRolling } from './rolling-run.ts'
 import { createExchanges, type Exchange, type Place } from './traffic.ts'
@@ -72,6 +73,9 @@ const cause = async (troubles: readonly Trouble[]) => {
   }
 }
 
+/** A fault that the gateway has contained, or that ends it. */
+const isFault = ({ level, place }: ProcessLine) => level === 60 || (level === 50 && place !== undefined)
+
 const show = (label: string, gateway: SoakGateway, { rssMb, heapMb, handles, fds }: Sample) =>
   console.log(
     `${label.padEnd(10)} ${gateway.name.padEnd(6)} RSS ${rssMb.toFixed(0).padStart(4)} MB, heap ${heapMb.toFixed(1).padStart(5)} MB, ${String(handles).padStart(3)} handles, ${String(fds).padStart(3)} files`
@@ -127,10 +131,16 @@ const main = async (t: { teardown(action: () => unknown): unknown }): Promise<nu
     return first === undefined || last === undefined ? [] : growthOf(first, last).map(text => `${name}: ${text}`)
   })
   for (const text of grown) console.log(styleText('red', text))
+  const faults = gateways.flatMap(({ process }) => process.lines().filter(isFault))
+  for (const line of faults) console.log(styleText('red', JSON.stringify(line)))
   for (const gateway of gateways) gateway.process.signal('SIGTERM')
   const codes = await Promise.all(gateways.map(({ process }) => process.ended))
   const isFine =
-    grown.length === 0 && counts.unanswered === 0 && counts.wrong.size === 0 && codes.every(code => code === 0)
+    grown.length === 0 &&
+    faults.length === 0 &&
+    counts.unanswered === 0 &&
+    counts.wrong.size === 0 &&
+    codes.every(code => code === 0)
   console.log(
     `${minutes} minutes, ${counts.exchanges} exchanges, ${counts.unanswered} unanswered: ${isFine ? 'flat' : 'not flat'}; ended with ${codes.join(', ')}`
   )
