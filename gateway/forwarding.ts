@@ -102,7 +102,8 @@ export const createForwarding = (parts: ForwardingParts) => {
       linesFor: (exchange, passed) => forwardedLines(exchange, passed, answers),
       responseContext,
       refuse,
-      onEventStream: createRegisterEventStream(streams)
+      onEventStream: createRegisterEventStream(streams),
+      maxBodyBytes: settings.maxBodyBytes
     }),
     forwardUpgrade: createForwardUpgrade(createForwardWebSocket(sockets), socketio.onUpgrade, tokenParts),
     forwardPolling: socketio.onRequest,

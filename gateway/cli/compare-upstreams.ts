@@ -35,6 +35,7 @@ const OPTIONS: readonly Option<Upstream>[] = [
   { name: 'timeout', read: ({ timeoutMs }) => timeoutMs },
   { name: 'idleTimeout', read: ({ idleTimeoutMs }) => idleTimeoutMs },
   { name: 'connectTimeout', read: ({ connectTimeoutMs }) => connectTimeoutMs },
+  { name: 'requestBuffer', read: ({ requestBufferBytes }) => requestBufferBytes },
   { name: 'caFile', read: ({ ca }) => ca && fingerprint(ca) },
   { name: 'clientCertFile', read: ({ clientCertificate }) => clientCertificate && fingerprint(clientCertificate.cert) },
   { name: 'serverName', read: ({ serverName }) => serverName },

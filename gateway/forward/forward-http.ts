@@ -1,9 +1,9 @@
 // Forwards a request and its response, streaming in both directions; a fault on one side is reported to the other.
 
-import { BodyTooLarge, GatewayError, RequestTimeout, UpstreamTimeout } from '../errors.ts'
+import { BodyTooLarge, GatewayError, UpstreamTimeout } from '../errors.ts'
 import type { Exchange, Underway } from '../http/exchange.ts'
 import { hasBody, ignoresBody } from '../http/head.ts'
-import type { BodyConsumer, HttpRequest } from '../http/server/request.ts'
+import type { HttpRequest } from '../http/server/request.ts'
 import type { AnswerTaker, HttpResponse } from '../http/server/response.ts'
 import { headerLines } from '../http/server/response-head.ts'
 import type { Route } from '../routes/route.ts'
@@ -20,13 +20,11 @@ import type { Requester } from '../upstream/requester.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import { contain } from '../values/contain.ts'
 import type { RegisterEventStream } from './event-streams.ts'
+import { Upload, type UploadOwner } from './upload.ts'
 
-const UPLOAD_CHECK_MS = 30_000
-/** Below 100 bytes per second over half a minute, an upload is an attack or a dead connection. */
-const UPLOAD_MIN_BYTES = 3000
 const NO_MORE: readonly string[] = []
 
-export interface HttpForwarding {
+interface HttpForwarding {
   readonly upstreams: Upstreams
   /** The request head for a target with this Host value; `closes`: it announces that no other request follows. */
   readonly headFor: (exchange: Exchange, route: Route, authority: string, closes: boolean) => string
@@ -37,26 +35,25 @@ export interface HttpForwarding {
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
   /** Called when an event stream begins; returns a function to call when it is over, or why it is refused. `end` closes it. */
   readonly onEventStream: RegisterEventStream
+  /** Largest request body where a route says nothing; undefined: no limit. */
+  readonly maxBodyBytes: number | undefined
 }
 
 /** One request in progress to one upstream. */
-class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker, Waiter {
+class HttpForward implements Requester, Underway, UploadOwner, AnswerTaker, Waiter {
   readonly #exchange: Exchange
   readonly #forwarding: HttpForwarding
   readonly #upstream: Upstream
   readonly #route: Route
   readonly #request: HttpRequest
   readonly #response: HttpResponse
-  readonly #withBody: boolean
+  /** undefined: the request has no body. */
+  readonly #upload: Upload | undefined
   #connection: UpstreamConnection | undefined
   #attempts = 0
   /** Targets that could not be reached; usually none. */
   #unreached: Target[] | undefined
-  #uploading = false
-  #uploadEnded = false
-  #uploaded = 0
   #over = false
-  #uploadCheck: NodeJS.Timeout | undefined
   #streamOver: (() => void) | undefined
   /** It waits for a connection. */
   #stopWaiting: (() => void) | undefined
@@ -68,11 +65,25 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker, Wai
     this.#route = route
     this.#request = exchange.request
     this.#response = exchange.response
-    this.#withBody = hasBody(exchange.head)
+    const limits = {
+      bufferBytes: route.streaming ? 0 : upstream.requestBufferBytes,
+      maxBytes: maxBodyOf(route, forwarding),
+      idleTimeoutMs: upstream.idleTimeoutMs
+    }
+    this.#upload = hasBody(exchange.head) ? new Upload(exchange, this, limits) : undefined
     exchange.underway = this
   }
 
   begin() {
+    if (this.#upload === undefined) this.#acquire()
+    else this.#upload.begin()
+  }
+
+  onUploadReady() {
+    this.#acquire()
+  }
+
+  #acquire() {
     const pool = this.#forwarding.upstreams.poolOf(this.#upstream)
     const connection = pool.acquire(undefined, this.#unreached)
     if (connection !== undefined) return this.onConnection(connection)
@@ -85,10 +96,8 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker, Wai
     this.#stopWaiting = undefined
     this.#connection = connection
     this.#attempts++
-    // Once the body is being sent nothing may wait, because the body must not overtake the head.
-    if (!this.#uploading && mayHaveClosed(connection)) {
-      setImmediate(() => contain(this, forward => forward.#sendOrReplace(connection)))
-    } else this.#send(connection)
+    if (mayHaveClosed(connection)) setImmediate(() => contain(this, forward => forward.#sendOrReplace(connection)))
+    else this.#send(connection)
   }
 
   onRefused(error: GatewayError) {
@@ -98,60 +107,27 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker, Wai
 
   #sendOrReplace(connection: UpstreamConnection) {
     if (this.#over) return connection.destroy()
-    if (connection.destroyed) this.begin()
+    if (connection.destroyed) this.#acquire()
     else this.#send(connection)
   }
 
   #send(connection: UpstreamConnection) {
-    connection.isLast = this.#withBody && (ignoresBody(this.#request.method) || connection.mayLeaveBodies)
+    const upload = this.#upload
+    connection.isLast = upload !== undefined && (ignoresBody(this.#request.method) || connection.mayLeaveBodies)
     const head = this.#forwarding.headFor(this.#exchange, this.#route, connection.target.authority, connection.isLast)
     const timeoutMs = this.#route.timeoutMs ?? this.#upstream.timeoutMs
     connection.send(this.#request.method, head, this, timeoutMs)
-    if (!this.#withBody) return connection.finish()
-    if (!this.#uploading) {
-      this.#uploading = true
-      this.#startUpload()
-    } else if (this.#uploadEnded) this.#finishUpload(connection)
+    if (upload === undefined) connection.finish()
+    else if (connection.isConnected) upload.sendOn(connection)
   }
 
-  #startUpload() {
-    if (this.#exchange.awaitsContinue) {
-      this.#exchange.awaitsContinue = false
-      this.#response.interim(100, 'Continue', '')
-    }
-    let before = 0
-    const check = () => {
-      const moved = this.#uploaded - before
-      before = this.#uploaded
-      if (moved < UPLOAD_MIN_BYTES && !this.#request.isPaused)
-        this.#cut(new RequestTimeout({ reason: 'upload-too-slow' }))
-    }
-    this.#uploadCheck = setInterval(() => contain(this, check), UPLOAD_CHECK_MS)
-    this.#request.read(this)
+  /** A target that cannot be reached gets nothing of the body, which another one may need. */
+  onConnected() {
+    if (this.#connection !== undefined) this.#upload?.sendOn(this.#connection)
   }
 
-  onUpload(chunk: Buffer) {
-    const connection = this.#connection
-    if (connection === undefined || this.#over) return
-    this.#uploaded += chunk.length
-    const limit = this.#route.maxBodyBytes
-    if (limit !== undefined && this.#uploaded > limit) return this.#cut(new BodyTooLarge({ reason: 'body-too-large' }))
-    const isChunked = this.#exchange.head.transferEncoding !== undefined
-    const flows = isChunked ? connection.writeChunk(chunk) : connection.write(chunk)
-    if (!flows) this.#request.pause()
-  }
-
-  onUploadEnd() {
-    clearInterval(this.#uploadCheck)
-    this.#uploadEnded = true
-    if (this.#over || this.#connection === undefined) return
-    this.#finishUpload(this.#connection)
-  }
-
-  /** Retries on another connection if the first could not be opened and the body was empty. */
-  #finishUpload(connection: UpstreamConnection) {
-    if (this.#exchange.head.transferEncoding !== undefined) connection.write('0\r\n\r\n')
-    connection.finish()
+  onUploadRefused(error: GatewayError) {
+    this.#cut(error)
   }
 
   /** Ends the request from our side, before or after the response began. */
@@ -171,7 +147,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker, Wai
     this.#over = true
     this.#connection = undefined
     this.#exchange.underway = undefined
-    clearInterval(this.#uploadCheck)
+    this.#upload?.stop()
     this.#stopWaiting?.()
     this.#streamOver?.()
     this.#streamOver = undefined
@@ -188,7 +164,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker, Wai
   }
 
   onDrain() {
-    this.#request.resume()
+    this.#upload?.onDrain()
   }
 
   onInterim(status: number, headers: readonly string[]) {
@@ -205,6 +181,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker, Wai
   onHead(head: ResponseHead, whole: string | undefined) {
     const connection = this.#connection
     if (connection === undefined) return
+    this.#upload?.noteResponse()
     this.#exchange.upstreamMs = connection.waitedMs
     this.#exchange.headMs = performance.now() - this.#exchange.startedAt
     const context = this.#forwarding.responseContext(this.#route, this.#upstream, this.#exchange.host)
@@ -236,7 +213,9 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker, Wai
   }
 
   onBody(chunk: Buffer) {
-    if (!this.#over && !this.#response.write(chunk)) this.#connection?.pause()
+    if (this.#over) return
+    this.#upload?.noteProgress()
+    if (!this.#response.write(chunk)) this.#connection?.pause()
   }
 
   /** The client has taken everything so far. */
@@ -257,20 +236,24 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker, Wai
     const target = this.#connection?.target
     this.#connection = undefined
     if (fault !== 'reset' && target !== undefined) this.#unreached = [...(this.#unreached ?? []), target]
-    // Nothing has been sent, and none of the body has been read, so another connection may be tried. A warm connection that
-    // was closed in the meantime says nothing against its target; an unreachable target is not tried twice.
+    // Nothing has been sent, so another connection may be tried. A warm connection that was closed in the meantime says nothing
+    // against its target; an unreachable target is not tried twice.
     const tries = fault === 'reset' ? pool.targetCount() + 1 : fault === EXHAUSTED ? 0 : pool.targetCount()
-    if (nothingSent && this.#uploaded === 0 && this.#attempts < tries) return this.begin()
+    const isUnsent = nothingSent && this.#upload?.isUnsent !== false
+    if (isUnsent && this.#attempts < tries) return this.#acquire()
     const isStalled = fault === 'timeout' && this.#response.hasBegun
     this.#fail(isStalled ? new UpstreamTimeout({ cause, reason: 'upstream-stalled' }) : upstreamRefusal(fault, cause))
   }
 }
 
+const maxBodyOf = (route: Route, { maxBodyBytes }: HttpForwarding): number | undefined =>
+  route.maxBodyBytes ?? maxBodyBytes
+
 export const createForwardHttp =
   (forwarding: HttpForwarding) =>
   (exchange: Exchange, route: Route, upstream: Upstream): void => {
-    const length = exchange.head.contentLength
-    if (route.maxBodyBytes !== undefined && length !== undefined && Number(length) > route.maxBodyBytes) {
+    const most = maxBodyOf(route, forwarding)
+    if (most !== undefined && Number(exchange.head.contentLength ?? 0) > most) {
       forwarding.refuse(exchange, new BodyTooLarge({ reason: 'body-too-large' }))
     } else new HttpForward(exchange, route, upstream, forwarding).begin()
   }

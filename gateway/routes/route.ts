@@ -60,7 +60,9 @@ export const ROUTE_FLAGS = {
   forwardToken: 'Forwards the Authorization header, which is removed otherwise.',
   external: 'Used instead of upstream: the route is checked for another proxy at /auth/forward and never forwarded.',
   basic: 'Accepts an access token (pt_…) as the password of Basic authentication, for git, npm and similar tools.',
-  browser: 'Accepts the session cookie (BROWSER_SESSION) and redirects navigations without one to the login page.'
+  browser: 'Accepts the session cookie (BROWSER_SESSION) and redirects navigations without one to the login page.',
+  streaming:
+    'Passes request bodies on as they arrive, without requestBuffer; the idleTimeout of the upstream replaces the limit on slow uploads.'
 } as const
 
 export type RouteFlags = Readonly<Record<keyof typeof ROUTE_FLAGS, boolean>>
@@ -89,7 +91,7 @@ export interface Route extends RouteFlags {
   readonly rateLimit: RouteRateLimit | undefined
   /** undefined: the upstream's. */
   readonly timeoutMs: number | undefined
-  /** Bytes of request body at most; undefined: no limit. */
+  /** Bytes of request body at most; undefined: MAX_BODY. */
   readonly maxBodyBytes: number | undefined
   readonly allowInPath: readonly PathException[]
   /** Warnings of `portaria check` that are intended. */
@@ -119,6 +121,7 @@ export const ROUTE_DEFAULTS: Route = {
   rateLimit: undefined,
   timeoutMs: undefined,
   maxBodyBytes: undefined,
+  streaming: false,
   websocket: undefined,
   socketio: undefined,
   id: '',

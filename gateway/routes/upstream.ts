@@ -11,6 +11,8 @@ export interface Upstream {
   /** The same within a response that has begun; event streams are exempt. */
   readonly idleTimeoutMs: number
   readonly connectTimeoutMs: number
+  /** Of a request body, before a connection is asked for. */
+  readonly requestBufferBytes: number
   /** PEM text of `caFile`, if given. */
   readonly ca: string | undefined
   /** PEM texts of `clientCertFile` and `clientKeyFile`, if given. */

@@ -61,6 +61,7 @@ const COUNT = { min: 1, max: 1_000_000_000 }
 const readLimits = (reader: Reader) => ({
   rateLimit: { max: reader.integer('RATE_LIMIT_MAX', COUNT), windowMs: reader.duration('RATE_LIMIT_TTL_MS') },
   connectionsPerIp: reader.integer('CONNECTIONS_PER_IP', COUNT),
+  maxBodyBytes: reader.optionalSize('MAX_BODY'),
   /** Above 0 and at most 1. */
   streamShares: { perUser: reader.share('STREAMS_PER_USER'), perIp: reader.share('STREAMS_PER_IP') },
   loginFailures: {

@@ -1,7 +1,7 @@
 // Reads the text of a variable as a value, or records its mistake under its name, never including the value.
 import { readFileSync } from 'node:fs'
 import { isLoopbackHost } from '../values/addresses.ts'
-import { DURATION_UNITS, MAX_TIMER_MS, parseDuration } from '../values/quantities.ts'
+import { DURATION_UNITS, MAX_TIMER_MS, parseDuration, parseSize } from '../values/quantities.ts'
 import { ROWS, VARIABLES, type VariableName } from './table.ts'
 
 export interface Mistake {
@@ -31,6 +31,8 @@ export interface Reader {
   /** Milliseconds. */
   duration(name: VariableName, range?: Range): number
   optionalDuration(name: VariableName, range?: Range): number | undefined
+  /** Bytes. */
+  optionalSize(name: VariableName): number | undefined
   /** A percentage as a fraction of 1. */
   share(name: VariableName): number
   /** Comma-separated entries, trimmed. */
@@ -83,11 +85,17 @@ export const createReader = (environment: Environment): Reader => {
     const parse = (value: string) => (digits.test(value) ? Number(value) : parseDuration(value))
     return number(name, range, parse, `must be ${forms}; ${bounds}`, undefined)
   }
+  const optionalSize = (name: VariableName) => {
+    const parse = (value: string) => parseSize(/^\d{1,15}$/.test(value) ? Number(value) : value)
+    const range = { min: 1, max: Number.MAX_SAFE_INTEGER }
+    return number(name, range, parse, 'must be a size such as 512KB or 10MB, or a number of bytes', undefined)
+  }
   return {
     mistakes,
     mistake,
     text,
     optionalInteger,
+    optionalSize,
     optionalDuration,
     matching(name, pattern, expected) {
       const value = text(name)

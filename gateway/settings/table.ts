@@ -88,6 +88,10 @@ const TABLE = {
   },
   RATE_LIMIT_TTL_MS: { meaning: 'Length of the window of the global rate limit', fallback: '60000' },
   RATE_LIMIT_MAX: { meaning: 'Requests per IP address and window', fallback: '300' },
+  MAX_BODY: {
+    meaning: 'Largest request body where a route has no `maxBody`, such as `10MB` (1 MB is 1048576 bytes)',
+    shown: 'none'
+  },
   STREAMS_PER_USER: {
     meaning:
       'Share of the open streams of an upstream (16384 per target and process) that one person may hold: WebSockets, Socket.IO sessions and event streams',

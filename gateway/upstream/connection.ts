@@ -80,7 +80,10 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     if (target.tls) this.#socket.on('data', bytes => this.#takeContained(bytes))
     this.#socket.on(target.tls ? 'secureConnect' : 'connect', () => {
       this.#connected = true
-      contain(this, connected => connected.#alive())
+      contain(this, connected => {
+        connected.#alive()
+        connected.#requester?.onConnected?.()
+      })
     })
     this.#socket.on('drain', () => contain(this, full => full.#requester?.onDrain()))
     this.#socket.on('end', () => contain(this, ended => ended.#onEnd()))
@@ -89,6 +92,10 @@ export class UpstreamConnection implements Waiting, ResponseSink {
       contain(this, ended => ended.#onEnd())
       this.destroy()
     })
+  }
+
+  get isConnected(): boolean {
+    return this.#connected
   }
 
   /** The target may have left bodies unread, and taken them for requests. */

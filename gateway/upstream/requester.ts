@@ -10,6 +10,8 @@ export interface Requester extends ResponseSink, Contained {
    * (RFC 9110 §9.2.2 would allow more, but nothing else is retried).
    */
   onFault(fault: UpstreamFault, cause: unknown, nothingSent: boolean): void
+  /** The connection was not established when it got the request, and is now. */
+  onConnected?(): void
   /** The socket accepts bytes again after `write` returned false. */
   onDrain(): void
 }

@@ -1,6 +1,7 @@
 // A fault in any callback of a request or connection ends only that one: each row plants one, where the gateway's code is entered.
 import net from 'node:net'
 import t, { type Test } from 'tap'
+import { Upload } from '../../gateway/forward/upload.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
 import { Connection } from '../../gateway/http/server/connection.ts'
 import { Outbox } from '../../gateway/http/server/outbox.ts'
@@ -196,8 +197,8 @@ const ROWS: readonly Row[] = [
   { name: 'the end of a client', in: () => [Connection.prototype, 'onPeerEnd'], by: end, outcome: 'gone', place: 'client' },
   { name: 'the close of a client', in: () => [Connection.prototype, 'onClose'], by: end, outcome: 'gone', place: 'client' },
   { name: 'a client that leaves', in: open => [forward(open), 'abort'], by: leave, outcome: 'gone', place: 'client' },
-  { name: 'bytes of a body', in: open => [forward(open), 'onUpload'], by: ask(upload(5)), outcome: 500, place: 'request' },
-  { name: 'the end of a body', in: open => [forward(open), 'onUploadEnd'], by: ask(upload(5)), outcome: 500, place: 'request' },
+  { name: 'bytes of a body', in: () => [Upload.prototype, 'onUpload'], by: ask(upload(5)), outcome: 500, place: 'request' },
+  { name: 'the end of a body', in: () => [Upload.prototype, 'onUploadEnd'], by: ask(upload(5)), outcome: 500, place: 'request' },
   { name: 'an upstream that takes bytes again', in: open => [forward(open), 'onDrain'], by: ask(upload(BIG)), outcome: 500, place: 'request' },
   { name: 'the batch that sends a request', in: () => [UpstreamConnection.prototype, 'flush'], by: ask(get('/open/x')), outcome: 500, place: 'request' },
   { name: 'bytes of an upstream', in: () => [ResponseParser.prototype, 'take'], by: ask(get('/open/x')), outcome: 500, place: 'request' },

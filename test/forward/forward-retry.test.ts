@@ -1,69 +1,35 @@
-// A request whose first connection took nothing of it goes to another one, head first, whenever its body comes.
+// A request whose target refuses the connection goes to another one, with its body.
+// RV-05
 import t from 'tap'
-import { createForwardHttp, type HttpForwarding } from '../../gateway/forward/forward-http.ts'
-import type { Exchange } from '../../gateway/http/exchange.ts'
-import type { BodyConsumer } from '../../gateway/http/server/request.ts'
-import type { Route } from '../../gateway/routes/route.ts'
-import type { Upstream } from '../../gateway/routes/upstream.ts'
-import type { UpstreamConnection } from '../../gateway/upstream/connection.ts'
-import type { Requester } from '../../gateway/upstream/requester.ts'
-import { until } from '../support/until.ts'
+import { startGateway } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
 
-/** Of the process's own clock. */
-const DOUBTFUL_AFTER_MS = 1001
+const BODIES: readonly (readonly [name: string, text: string, sent: string])[] = [
+  ['a length', 'Content-Length: 5\r\n\r\nhello', 'hello'],
+  ['no body', 'Content-Length: 0\r\n\r\n', ''],
+  ['chunks', 'Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n'],
+  ['100,000 bytes', `Content-Length: 100000\r\n\r\n${'x'.repeat(100_000)}`, 'x'.repeat(100_000)]
+]
 
-/** Tells what it is asked to do. By hand: which turn of the event loop a fault comes in is all that this is about. */
-const tellingConnection = (
-  name: string,
-  told: string[],
-  onSend: (requester: Requester) => void
-): UpstreamConnection => {
-  const tell = (what: string) => void told.push(`${name} ${what}`)
-  return {
-    send(_method: string, _head: string, requester: Requester) {
-      tell('head')
-      onSend(requester)
-    },
-    write(bytes: Buffer | string) {
-      tell(`body ${bytes}`)
-      return true
-    },
-    finish: () => tell('end'),
-    destroyed: false,
-    // Since the process began: so long that its end might be on the way.
-    idleSince: Number.MIN_VALUE,
-    target: { authority: 'upstream' }
-  } as unknown as UpstreamConnection
-}
-
-t.test('a body that comes right after the first connection failed follows the head on the second', async t => {
-  await until(() => performance.now() >= DOUBTFUL_AFTER_MS)
-  const told: string[] = []
-  let consumer: BodyConsumer | undefined
-  const request = {
-    method: 'POST',
-    read(reader: BodyConsumer) {
-      consumer = reader
-    }
-  }
-  const finished = new Promise<void>(resolve => {
-    const second = tellingConnection('second', told, () => setImmediate(resolve))
-    const first = tellingConnection('first', told, requester => {
-      setImmediate(() => {
-        requester.onFault('reset', new Error('EPIPE'), true)
-        consumer?.onUpload(Buffer.from('hello'))
-        consumer?.onUploadEnd()
-      })
+t.test('a target that refuses connections is replaced, whatever the method and the body', async t => {
+  const upstream = await startRawUpstream(t)
+  const refusing = `http://127.0.0.1:${await freePort()}`
+  const targets = [refusing, upstream.url]
+  for (const streaming of [false, true]) {
+    const world = await startGateway(t, {
+      config: {
+        upstreams: { two: { targets, outlier: { errors: 0 } } },
+        routes: [{ path: '/*', upstream: 'two', public: true, streaming }]
+      }
     })
-    const connections = [first, second]
-    const pool = { acquire: () => connections.shift(), targetCount: () => 1 }
-    const forwarding = {
-      upstreams: { poolOf: () => pool },
-      headFor: () => 'POST / HTTP/1.1\r\n\r\n'
-    } as unknown as HttpForwarding
-    const exchange = { request, response: {}, head: { contentLength: '5' } } as unknown as Exchange
-    createForwardHttp(forwarding)(exchange, {} as Route, { timeoutMs: 1000 } as Upstream)
-  })
-  await finished
-  t.strictSame(told, ['first head', 'second head', 'second body hello', 'second end'])
+    for (const method of ['POST', 'PUT', 'DELETE'])
+      for (const [name, text, sent] of BODIES)
+        for (let turn = 0; turn < 2; turn++) {
+          const answer = await world.raw(`${method} /x HTTP/1.1\r\nHost: gw\r\n${text}`)
+          t.equal(answer.status, 200, `${method} with ${name}`)
+          const body = upstream.requests.at(-1)?.body ?? ''
+          t.ok(streaming ? body.length >= sent.length : body === sent, 'the body arrives whole')
+        }
+  }
 })

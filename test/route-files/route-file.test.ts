@@ -75,10 +75,10 @@ t.test('sockets have defaults of their own, and a namespace between slashes is a
 })
 
 const UPSTREAM_KEYS =
-  'allowed here: url, targets, timeout, idleTimeout, connectTimeout, caFile, clientCertFile, clientKeyFile, serverName, assertion, preserveHost, requestHeaders, responseHeaders, identityHeaders, sharedCache, identityHeadersShared, healthCheck, outlier, maxConnections, queue'
+  'allowed here: url, targets, timeout, idleTimeout, connectTimeout, requestBuffer, caFile, clientCertFile, clientKeyFile, serverName, assertion, preserveHost, requestHeaders, responseHeaders, identityHeaders, sharedCache, identityHeadersShared, healthCheck, outlier, maxConnections, queue'
 
 const ROUTE_KEYS =
-  'allowed here: path, upstream, methods, roles, public, requireAssigned, forwardToken, external, basic, browser, stripPrefix, rateLimit, timeout, maxBody, allowInPath, accept, websocket, socketio'
+  'allowed here: path, upstream, methods, roles, public, requireAssigned, forwardToken, external, basic, browser, streaming, stripPrefix, rateLimit, timeout, maxBody, allowInPath, accept, websocket, socketio'
 
 // CF-01, CF-03, CF-04, CF-06, CF-07, CF-10, RT-27
 const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[], ...complaints: string[]]>> = {

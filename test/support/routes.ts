@@ -20,6 +20,7 @@ export const upstreamAt = (...ports: number[]): Upstream => ({
   timeoutMs: 2000,
   idleTimeoutMs: 2000,
   connectTimeoutMs: 1000,
+  requestBufferBytes: 65536,
   ca: undefined,
   clientCertificate: undefined,
   serverName: undefined,

@@ -30,6 +30,7 @@ const upstreamAt = (port: number): Upstream => ({
   timeoutMs: 1000,
   idleTimeoutMs: 1000,
   connectTimeoutMs: 1000,
+  requestBufferBytes: 65536,
   ca: undefined,
   clientCertificate: undefined,
   serverName: undefined,

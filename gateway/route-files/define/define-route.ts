@@ -126,6 +126,7 @@ const FORWARDING_ONLY = [
   'stripPrefix',
   'timeout',
   'maxBody',
+  'streaming',
   'forwardToken',
   'websocket',
   'socketio'
@@ -145,6 +146,8 @@ const judgeCombinations = (data: Partial<RouteData>, say: Complain): void => {
       if (data[key] !== undefined) say(`"${key}" has no effect on an external route, which is never forwarded`, key)
     }
   }
+  if (data.socketio !== undefined && data.streaming === true)
+    say('the bodies of Socket.IO are read whole, so "streaming" has no effect', 'streaming')
   if (data.basic === true) {
     if (data.public === true) say('a public route requires no token, so "basic" has no effect', 'basic')
     for (const kind of ['websocket', 'socketio'] as const)

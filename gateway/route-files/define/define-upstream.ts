@@ -1,5 +1,6 @@
 // Builds an upstream from its definition in a route file, or complains about what is dangerous or wrong in it.
 import type { HealthCheck, Upstream } from '../../routes/upstream.ts'
+import { parseSize } from '../../values/quantities.ts'
 import { type Complain, type Complaint, complainTo, type PlaceOf } from '../complaint.ts'
 import { UPSTREAM_DEFAULTS as DEFAULTS } from '../schema/upstream-defaults.ts'
 import type { UpstreamData } from '../schema/upstream-schema.ts'
@@ -31,6 +32,7 @@ export const defineUpstream = async (
     timeoutMs: duration(data.timeout ?? DEFAULTS.timeout, 'timeout'),
     idleTimeoutMs: duration(data.idleTimeout ?? DEFAULTS.idleTimeout, 'idleTimeout'),
     connectTimeoutMs: duration(data.connectTimeout ?? DEFAULTS.connectTimeout, 'connectTimeout'),
+    requestBufferBytes: defineRequestBuffer(data, say),
     ...certificates,
     preserveHost: data.preserveHost ?? false,
     assertion: data.assertion ?? false,
@@ -61,6 +63,15 @@ const defineHealthCheck = (data: NonNullable<UpstreamData['healthCheck']>, say: 
     rise,
     fall
   }
+}
+
+/** Each connection may hold so much memory. */
+const MOST_BUFFER_BYTES = 16 * 1024 * 1024
+
+const defineRequestBuffer = ({ requestBuffer }: UpstreamData, say: Complain): number => {
+  const bytes = parseSize(requestBuffer ?? DEFAULTS.requestBuffer)
+  if (bytes > MOST_BUFFER_BYTES) say('"requestBuffer" must be at most 16MB', 'requestBuffer')
+  return bytes
 }
 
 const defineQueue = ({ maxConnections, queue }: UpstreamData, say: Complain): Upstream['queue'] => {

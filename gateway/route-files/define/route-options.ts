@@ -73,7 +73,7 @@ export const ROUTE_OPTIONS = {
     duration('Timeout of this route, instead of the one of its upstream.', '2m'),
     (written: string | number, say) => defineTimer(written, say, 'timeout')
   ),
-  maxBody: option('maxBodyBytes', size('Maximum size of a request body.', '10MB'), parseSize),
+  maxBody: option('maxBodyBytes', size('Maximum size of a request body, instead of MAX_BODY.', '10MB'), parseSize),
   allowInPath: option('allowInPath', ALLOW_IN_PATH, (written: readonly PathException[]) => written),
   accept: option('accept', ACCEPT, (written: readonly AcceptedWarning[]) => written),
   websocket: option('websocket', websocketSchema, defineWebSocket),

@@ -13,6 +13,8 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   stripPrefix: ['prefix', 'stripPath', 'rewrite'],
   rateLimit: ['limit', 'rate', 'throttle'],
   maxBody: ['bodyLimit', 'maxBodySize', 'clientMaxBodySize'],
+  requestBuffer: ['requestBuffering', 'proxyRequestBuffering', 'bodyBuffer', 'clientBodyBufferSize'],
+  streaming: ['stream', 'unbuffered', 'flushInterval'],
   max: ['limit', 'requests', 'count'],
   window: ['per', 'interval', 'period', 'ttl'],
   by: ['key'],

@@ -1,6 +1,6 @@
 // Describes the form of an upstream in a route file.
 import { IDENTITY_ATTRIBUTES, type IdentityHeader } from '../../routes/upstream.ts'
-import { count, duration, flag, list, record, type Schema, text } from './forms.ts'
+import { count, duration, flag, list, record, type Schema, size, text } from './forms.ts'
 import { UPSTREAM_DEFAULTS as DEFAULTS } from './upstream-defaults.ts'
 
 export interface UpstreamData {
@@ -9,6 +9,7 @@ export interface UpstreamData {
   readonly timeout?: string | number
   readonly idleTimeout?: string | number
   readonly connectTimeout?: string | number
+  readonly requestBuffer?: string | number
   readonly caFile?: string
   readonly clientCertFile?: string
   readonly clientKeyFile?: string
@@ -117,6 +118,11 @@ export const upstreamSchema = record(
       DEFAULTS.idleTimeout
     ),
     connectTimeout: duration('Time that establishing a connection may take.', '2s', DEFAULTS.connectTimeout),
+    requestBuffer: size(
+      'What is buffered of a request body before a connection is used for it; bodies that are complete before need none of it until then.',
+      '1MB',
+      DEFAULTS.requestBuffer
+    ),
     caFile: text(
       'the name of a PEM file',
       'CA certificates to trust for https; the path is relative to this file.',

@@ -1,0 +1,228 @@
+// Uploads of all kinds at once, to backends of all kinds: what arrives is what was sent, once, and each client gets one answer.
+import net from 'node:net'
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { heldBodyBytes } from '../../gateway/forward/body-buffer.ts'
+import { startGateway } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
+import { until } from '../support/until.ts'
+
+const KB = 1024
+
+interface Case {
+  readonly isChunked: boolean
+  readonly pieces: readonly number[]
+  /** The first target that is tried refuses connections. */
+  readonly isRefused: boolean
+  readonly isStreaming: boolean
+  readonly expects: boolean
+  readonly backend: 'reads' | 'slow' | 'early' | 'last'
+  /** The client leaves after so many pieces; undefined: it stays. */
+  readonly leavesAfter: number | undefined
+  /** Whether each piece waits for the one before to have been written. */
+  readonly isPaced: boolean
+}
+
+const cases: fc.Arbitrary<Case> = fc.record({
+  isChunked: fc.boolean(),
+  pieces: fc.array(fc.constantFrom(1, 5, 100, 16 * KB - 1, 16 * KB, 64 * KB - 1, 64 * KB, 64 * KB + 1, 130 * KB), {
+    minLength: 1,
+    maxLength: 5
+  }),
+  isRefused: fc.boolean(),
+  isStreaming: fc.boolean(),
+  expects: fc.boolean(),
+  backend: fc.constantFrom('reads', 'slow', 'early', 'last'),
+  leavesAfter: fc.option(fc.nat({ max: 4 }), { nil: undefined, freq: 4 }),
+  isPaced: fc.boolean()
+})
+
+/** What arrived for one request. */
+interface Arrival {
+  heads: number
+  body: string
+  isWhole: boolean
+}
+
+const bodyOf = (id: number, size: number) => Buffer.alloc(size, `${id}.`).toString('latin1')
+
+/** The data of a chunked body, as far as it has come, and where the body ends; -1: it is not whole. */
+const dechunk = (text: string): { data: string; end: number } => {
+  let data = ''
+  for (let at = 0; ; ) {
+    const lineEnd = text.indexOf('\r\n', at)
+    const size = lineEnd === -1 ? Number.NaN : Number.parseInt(text.slice(at, lineEnd), 16)
+    if (Number.isNaN(size)) return { data, end: -1 }
+    if (size === 0) return { data, end: text.startsWith('\r\n', lineEnd + 2) ? lineEnd + 4 : -1 }
+    data += text.slice(lineEnd + 2, lineEnd + 2 + size)
+    at = lineEnd + 2 + size + 2
+  }
+}
+
+const READ_PAUSES = 3
+
+/** Reads requests whose target is `/KIND/ID`, one at a time on each connection. */
+const startBackend = async (t: Test) => {
+  const arrivals = new Map<string, Arrival>()
+  const open = new Set<net.Socket>()
+  const serve = (socket: net.Socket) => {
+    let text = ''
+    let pauses = 0
+    let current:
+      | { kind: string; arrival: Arrival; isChunked: boolean; size: number; at: number; isAnswered: boolean }
+      | undefined
+    const answer = (head: string) => {
+      if (current === undefined || current.isAnswered) return
+      current.isAnswered = true
+      socket.write(`HTTP/1.1 ${head}\r\nContent-Length: 2\r\n\r\nok`)
+    }
+    const readHead = () => {
+      const end = text.indexOf('\r\n\r\n')
+      if (end === -1) return false
+      const head = text.slice(0, end)
+      const [, kind = '', id = ''] = /^\w+ \/(?:streaming\/)?(\w+)\/(\d+) /.exec(head) ?? []
+      const arrival = arrivals.get(id) ?? { heads: 0, body: '', isWhole: false }
+      arrival.heads++
+      arrivals.set(id, arrival)
+      const size = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0)
+      current = { kind, arrival, isChunked: /transfer-encoding/i.test(head), size, at: end + 4, isAnswered: false }
+      if (kind === 'early') answer('200 OK')
+      if (kind === 'last') answer('413 Content Too Large\r\nConnection: close')
+      return true
+    }
+    const readBody = () => {
+      if (current === undefined) return
+      const rest = text.slice(current.at)
+      const { data, end } = current.isChunked
+        ? dechunk(rest)
+        : { data: rest.slice(0, current.size), end: rest.length >= current.size ? current.size : -1 }
+      current.arrival.body = data
+      if (end === -1) return
+      current.arrival.isWhole = true
+      answer('200 OK')
+      // The gateway sends the next request as soon as it has an early answer.
+      text = rest.slice(end)
+      current = undefined
+    }
+    const read = () => {
+      while (current !== undefined || readHead()) {
+        readBody()
+        if (current !== undefined) return
+      }
+    }
+    socket.on('data', bytes => {
+      text += bytes.toString('latin1')
+      read()
+      if (current?.kind !== 'slow' || pauses++ > READ_PAUSES) return
+      socket.pause()
+      setImmediate(() => socket.resume())
+    })
+    socket.on('error', () => undefined)
+    open.add(socket)
+    socket.on('close', () => open.delete(socket))
+  }
+  const server = net.createServer(serve)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    for (const socket of open) socket.destroy()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`, arrivals }
+}
+
+const headOf = ({ isChunked, isStreaming, isRefused, expects, backend }: Case, id: number, size: number): string => {
+  const host = isRefused ? 'refused' : 'one'
+  const fields = [
+    `Host: gw`,
+    isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${size}`,
+    ...(expects ? ['Expect: 100-continue'] : [])
+  ]
+  return `POST /${host}/${isStreaming ? 'streaming/' : ''}${backend}/${id} HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n`
+}
+
+const chunkOf = (data: string): string => `${data.length.toString(16)}\r\n${data}\r\n`
+
+/** All that the client received; it ends when its connection does, or when it leaves. */
+const send = async (port: number, one: Case, id: number): Promise<string> => {
+  const socket = net.connect({ port, host: '127.0.0.1', noDelay: true })
+  let received = ''
+  let isClosed = false
+  socket.on('data', bytes => {
+    received += bytes.toString('latin1')
+  })
+  socket.on('error', () => undefined)
+  socket.on('close', () => {
+    isClosed = true
+  })
+  const size = one.pieces.reduce((sum, piece) => sum + piece, 0)
+  const body = bodyOf(id, size)
+  const write = (text: string) => new Promise(resolve => socket.write(text, 'latin1', resolve))
+  await write(headOf(one, id, size))
+  let at = 0
+  for (const [index, piece] of one.pieces.entries()) {
+    if (index === one.leavesAfter) {
+      socket.destroy()
+      return received
+    }
+    const data = body.slice(at, at + piece)
+    at += piece
+    const written = write(one.isChunked ? chunkOf(data) : data)
+    if (one.isPaced) await written
+  }
+  if (one.isChunked) void write('0\r\n\r\n')
+  await until(() => isClosed || /HTTP\/1\.1 [2-5]\d\d.*\r\n\r\nok|GW_/s.test(received))
+  // Whatever else came would be a second answer.
+  await new Promise(resolve => setImmediate(resolve))
+  socket.destroy()
+  return received
+}
+
+const EXPECTED = { reads: '200', slow: '200', early: '200', last: '413' }
+
+const faultOf = (one: Case, id: number, received: string, arrival: Arrival | undefined): string | undefined => {
+  const size = one.pieces.reduce((sum, piece) => sum + piece, 0)
+  const body = bodyOf(id, size)
+  const finals = received.match(/^HTTP\/1\.1 [2-5]\d\d/gm) ?? []
+  if ((arrival?.heads ?? 0) > 1) return 'the request was sent twice'
+  if (arrival !== undefined && !body.startsWith(arrival.body)) return 'other bytes arrived'
+  if (one.leavesAfter !== undefined && one.leavesAfter < one.pieces.length)
+    return arrival?.isWhole === true ? 'a part of a body arrived as a whole' : undefined
+  if (finals.length !== 1) return `${finals.length} answers: ${JSON.stringify(received.slice(0, 200))}`
+  if (!finals[0]?.endsWith(EXPECTED[one.backend])) return `answered ${finals[0]}: ${received.slice(-200)}`
+  const isRead = one.backend === 'reads' || one.backend === 'slow'
+  return isRead && (arrival?.isWhole !== true || arrival.body !== body) ? 'bytes are missing' : undefined
+}
+
+t.test('whatever clients send, and however backends take it, each body arrives once', async t => {
+  const backend = await startBackend(t)
+  const refusing = `http://127.0.0.1:${await freePort()}`
+  const routes = ['one', 'refused'].flatMap(upstream => [
+    { path: `/${upstream}/*`, upstream, public: true, stripPrefix: `/${upstream}` },
+    { path: `/${upstream}/streaming/*`, upstream, public: true, stripPrefix: `/${upstream}`, streaming: true }
+  ])
+  const upstreams = {
+    one: { url: backend.url },
+    refused: { targets: [refusing, backend.url], outlier: { errors: 0 } }
+  }
+  const world = await startGateway(t, { config: { upstreams, routes } })
+  let nextId = 1
+  await fc.assert(
+    fc.asyncProperty(fc.array(cases, { minLength: 1, maxLength: 6 }), async together => {
+      const ids = together.map(() => nextId++)
+      let mostHeld = 0
+      const watch = setInterval(() => {
+        mostHeld = Math.max(mostHeld, heldBodyBytes())
+      }, 1)
+      const received = await Promise.all(together.map((one, i) => send(world.port, one, ids[i] ?? 0)))
+      clearInterval(watch)
+      await until(() => heldBodyBytes() === 0, 'buffered bodies are forgotten')
+      for (const [i, one] of together.entries()) {
+        const fault = faultOf(one, ids[i] ?? 0, received[i] ?? '', backend.arrivals.get(String(ids[i])))
+        if (fault !== undefined) throw new Error(`${fault} (request ${i})`)
+      }
+      if (mostHeld > together.length * 256 * KB) throw new Error(`${mostHeld} bytes were held`)
+    }),
+    { numRuns: 60, endOnFailure: true }
+  )
+  t.ok(backend.arrivals.size > 60)
+})

@@ -1,0 +1,174 @@
+// Request bodies are buffered before they occupy a backend, and limited in size and slowness.
+// RV-09, RV-10
+import { once } from 'node:events'
+import net from 'node:net'
+import t, { type Test } from 'tap'
+import { heldBodyBytes } from '../../gateway/forward/body-buffer.ts'
+import { startGateway, type WorldOptions } from '../support/gateway.ts'
+import { hurryTimers } from '../support/hurried-timers.ts'
+import { startPostgres } from '../support/postgres.ts'
+import type { RawConnection } from '../support/raw-client.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { until } from '../support/until.ts'
+
+const postgres = await startPostgres(t)
+
+const startWorld = async (
+  t: Test,
+  { env = {}, upstream: more = {} }: { env?: Record<string, string>; upstream?: object } = {}
+) => {
+  const upstream = await startRawUpstream(t)
+  const config: WorldOptions['config'] = {
+    upstreams: { raw: { url: upstream.url, ...more } },
+    routes: [
+      { path: '/*', upstream: 'raw', public: true },
+      { path: '/streaming', upstream: 'raw', public: true, streaming: true },
+      { path: '/large', upstream: 'raw', public: true, maxBody: '1MB' }
+    ]
+  }
+  return { upstream, world: await startGateway(t, { postgres, config, env }) }
+}
+
+const head = (path: string, fields: string) => `POST ${path} HTTP/1.1\r\nHost: gw\r\n${fields}\r\n\r\n`
+
+t.test('slow clients hold no connection of a backend while they send 64 KB or less', async t => {
+  const { upstream, world } = await startWorld(t)
+  const clients: RawConnection[] = []
+  for (let i = 0; i < 200; i++) {
+    const client = await world.connect()
+    t.teardown(() => client.destroy())
+    client.send(head('/slow', i % 2 === 0 ? 'Content-Length: 1000' : 'Transfer-Encoding: chunked'))
+    clients.push(client)
+  }
+  // 100 bytes at a time: 10 seconds of what the slowest of them sends.
+  for (let sent = 0; sent < 900; sent += 100) {
+    for (const [i, client] of clients.entries())
+      client.send(i % 2 === 0 ? 'x'.repeat(100) : `64\r\n${'x'.repeat(100)}\r\n`)
+    t.equal((await world.raw('GET /quick HTTP/1.1\r\nHost: gw\r\n\r\n')).status, 200)
+  }
+  await until(() => heldBodyBytes() >= 200 * 900)
+  t.equal(upstream.accepted(), 1, 'the ordinary requests share one connection')
+  t.ok(heldBodyBytes() <= 200 * 2048, `${heldBodyBytes()} bytes are held`)
+  for (const [i, client] of clients.entries())
+    client.send(i % 2 === 0 ? 'x'.repeat(100) : `64\r\n${'x'.repeat(100)}\r\n0\r\n\r\n`)
+  for (const client of clients) t.equal((await client.response()).status, 200)
+  const bodies = upstream.requests.filter(({ method }) => method === 'POST').map(({ body }) => body)
+  t.equal(bodies.length, 200)
+  const whole = ['x'.repeat(1000), `3e8\r\n${'x'.repeat(1000)}\r\n0\r\n\r\n`]
+  t.ok(bodies.every(body => whole.includes(body)))
+  t.equal(heldBodyBytes(), 0)
+})
+
+t.test('a body larger than requestBuffer is sent on when so much has come', async t => {
+  const { upstream, world } = await startWorld(t, { upstream: { requestBuffer: '1KB' } })
+  const client = await world.connect()
+  t.teardown(() => client.destroy())
+  client.send(head('/x', 'Content-Length: 2000') + 'a'.repeat(1000))
+  t.equal((await world.raw('GET /quick HTTP/1.1\r\nHost: gw\r\n\r\n')).status, 200)
+  t.notMatch(upstream.received(), 'POST')
+  client.send('b'.repeat(24))
+  await until(() => upstream.received().endsWith(`a${'b'.repeat(24)}`))
+  client.send('c'.repeat(976))
+  t.equal((await client.response()).status, 200)
+  t.equal(upstream.requests.at(-1)?.body, `${'a'.repeat(1000)}${'b'.repeat(24)}${'c'.repeat(976)}`)
+})
+
+t.test('with streaming, each byte passes at once in both directions', async t => {
+  const { upstream, world } = await startWorld(t)
+  const client = await world.connect()
+  t.teardown(() => client.destroy())
+  client.send(head('/streaming', 'Content-Length: 3'))
+  await until(() => upstream.open() === 1)
+  for (const byte of 'abc') {
+    client.send(byte)
+    await until(() => upstream.received().endsWith(byte))
+  }
+  t.equal((await client.response()).status, 200)
+})
+
+t.test('100 Continue is sent before the body, which the backend gets whole', async t => {
+  const { upstream, world } = await startWorld(t)
+  for (const path of ['/x', '/streaming']) {
+    const client = await world.connect()
+    t.teardown(() => client.destroy())
+    client.send(head(path, 'Content-Length: 5\r\nExpect: 100-continue'))
+    t.equal((await client.response()).status, 100)
+    client.send('hello')
+    t.equal((await client.response()).status, 200)
+    t.equal(upstream.requests.at(-1)?.body, 'hello')
+  }
+})
+
+t.test('MAX_BODY holds where a route says nothing', async t => {
+  const { upstream, world } = await startWorld(t, { env: { MAX_BODY: '1KB' } })
+  const long = 'x'.repeat(1025)
+  const post = async (path: string, field: string, body: string) => (await world.raw(head(path, field) + body)).status
+  const chunked = 'Transfer-Encoding: chunked'
+  t.equal(await post('/x', 'Content-Length: 1025', long), 413)
+  t.equal(await post('/x', chunked, `401\r\n${long}\r\n0\r\n\r\n`), 413)
+  t.equal(await post('/x', 'Content-Length: 1024', long.slice(1)), 200)
+  t.equal(await post('/large', 'Content-Length: 1025', long), 200)
+  t.equal(await post('/streaming', chunked, `401\r\n${long}\r\n0\r\n\r\n`), 413)
+  t.equal(upstream.requests.length, 2)
+  t.equal(heldBodyBytes(), 0)
+})
+
+t.test('a body that a backend never saw is forgotten when its client leaves', async t => {
+  const { upstream, world } = await startWorld(t)
+  const client = await world.connect()
+  client.send(head('/x', 'Content-Length: 1000') + 'a'.repeat(500))
+  await until(() => heldBodyBytes() > 0)
+  client.destroy()
+  await world.logged(({ reason }) => reason === 'client-gone')
+  t.equal(heldBodyBytes(), 0)
+  t.equal(upstream.accepted(), 0)
+})
+
+/** Before the timers of the test itself are hurried. */
+const SOON = { timeoutMs: 19_000 }
+
+t.test('an upload that hardly moves is refused before a backend is asked', async t => {
+  const { upstream, world } = await startWorld(t)
+  hurryTimers(t)
+  const client = await world.connect()
+  t.teardown(() => client.destroy())
+  client.send(`${head('/x', 'Content-Length: 10')}a`)
+  t.match(await client.response(SOON), { status: 408, body: /GW_BAD_REQUEST/ })
+  t.equal(upstream.accepted(), 0)
+})
+
+t.test('once a response has begun, an upload may pause', async t => {
+  const backend = net.createServer(socket => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => {
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n')
+      let left = 40
+      const drip = setInterval(() => {
+        socket.write('d')
+        if (--left === 0) clearInterval(drip)
+      }, 50)
+    })
+  })
+  await once(backend.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => backend.close())
+  const url = `http://127.0.0.1:${(backend.address() as net.AddressInfo).port}`
+  const world = await startGateway(t, {
+    postgres,
+    config: { upstreams: { early: { url } }, routes: [{ path: '/*', upstream: 'early', public: true }] }
+  })
+  hurryTimers(t)
+  const client = await world.connect()
+  t.teardown(() => client.destroy())
+  const piece = `10000\r\n${'a'.repeat(65_536)}\r\n`
+  client.send(head('/x', 'Transfer-Encoding: chunked') + piece)
+  t.match(await client.response(SOON), { status: 200, complete: true, body: 'd'.repeat(40) })
+})
+
+t.test('a streaming upload may be silent for idleTimeout', async t => {
+  const { upstream, world } = await startWorld(t, { upstream: { idleTimeout: '300ms', timeout: '1h' } })
+  upstream.respond(() => OK)
+  const client = await world.connect()
+  t.teardown(() => client.destroy())
+  client.send(`${head('/streaming', 'Content-Length: 10')}a`)
+  t.match(await client.response(), { status: 408, body: /GW_BAD_REQUEST/ })
+})
