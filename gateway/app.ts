@@ -68,9 +68,15 @@ const column = (table: readonly (readonly [Step, ...boolean[]])[], which: number
 const isSocketRoute = (route: Route | undefined): boolean =>
   route?.upstream !== undefined && (route.websocket !== undefined || route.socketio !== undefined)
 
-/** Upgrades to h2c and similar protocols are treated as the HTTP/1.1 requests that they are (RFC 9110 §7.8). */
+/**
+ * Upgrades to h2c and similar protocols are treated as the HTTP/1.1 requests that they are, and so is what does not name
+ * Upgrade in Connection (RFC 9110 §7.8, RFC 6455 §4.2.1).
+ */
 const asksUpgrade = ({ method, head }: HttpRequest): boolean =>
-  head.upgrade !== undefined && method === 'GET' && head.upgrade.toLowerCase() === 'websocket'
+  head.upgrade !== undefined &&
+  method === 'GET' &&
+  head.upgrade.toLowerCase() === 'websocket' &&
+  head.connection.split(',').some(option => option.trim() === 'upgrade')
 
 /** Whether a request has an expectation other than 100-continue; HTTP/1.0 has none (RFC 9110 §10.1.1). */
 const expectsMore = ({ versionMinor, head }: HttpRequest): boolean =>

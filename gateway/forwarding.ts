@@ -87,7 +87,11 @@ export const createForwarding = (parts: ForwardingParts) => {
     }
   }
   const refusedEvents = createRefusedEvents()
-  const socketio = startSocketIo(sockets, parts, { judge: rights.judge, countRefusedEvent: refusedEvents.count })
+  const socketio = startSocketIo(sockets, parts, {
+    judge: rights.judge,
+    countRefusedEvent: refusedEvents.count,
+    countRefusal: parts.observation.onRefusal
+  })
 
   return {
     streams,
@@ -120,7 +124,7 @@ export const createForwarding = (parts: ForwardingParts) => {
 const startSocketIo = (
   sockets: SocketForwarding,
   { stores: { redis }, tokenParts: { revocationsTrusted, verifiedTokens }, credentials }: ForwardingParts,
-  judging: Pick<SessionParts, 'judge' | 'countRefusedEvent'>
+  judging: Pick<SessionParts, 'judge' | 'countRefusedEvent' | 'countRefusal'>
 ) =>
   createForwardSocketIo({
     ...sockets,

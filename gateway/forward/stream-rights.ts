@@ -4,7 +4,13 @@ import type { User } from '../identity.ts'
 import { type DecideOptions, decide } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { streamRoute } from '../routes/socketio-rules.ts'
-import type { OpenStream } from './stream.ts'
+import type { OpenStream, StreamKind } from './stream.ts'
+
+/** Whether the route still forwards streams of this kind. */
+const carries = ({ upstream, websocket, socketio }: Route, kind: StreamKind): boolean =>
+  upstream !== undefined &&
+  (kind !== 'websocket' || websocket !== undefined) &&
+  (kind !== 'socketio' || socketio !== undefined)
 
 export const createStreamRights = (routes: () => RouteTable, options: DecideOptions) => {
   const judge = (route: Route, user: User): GatewayError | undefined => {
@@ -15,9 +21,9 @@ export const createStreamRights = (routes: () => RouteTable, options: DecideOpti
   const mayPass = (route: Route, user: User): boolean => judge(route, user) === undefined
 
   /** The route of the current table that governs a stream; undefined: none allows it any more. */
-  const rejudge = ({ method = 'GET', path, namespace, identity }: OpenStream): Route | undefined => {
+  const rejudge = ({ kind, method = 'GET', path, namespace, identity }: OpenStream): Route | undefined => {
     const { route } = routes().match(method, path)
-    const governing = route === undefined ? undefined : streamRoute(route, namespace)
+    const governing = route === undefined || !carries(route, kind) ? undefined : streamRoute(route, namespace)
     if (governing === undefined) return undefined
     if (identity === undefined) return governing.public ? governing : undefined
     return mayPass(governing, identity.user) ? governing : undefined

@@ -91,6 +91,7 @@ export const startObservation = async (settings: Settings, log: Logger) => {
       requests.recordLogin(outcome)
       traffic.recordLogin(outcome.ok)
     },
+    onRefusal: requests.recordRefusal,
     onReload(ok: boolean): void {
       reloads[ok ? 'ok' : 'failed']++
     },

@@ -1,5 +1,6 @@
 // Counts finished requests and logins in plain numbers, by a few bounded labels.
 
+import type { GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { LoginOutcome } from '../login/sign-in.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
@@ -115,6 +116,8 @@ export const createRequestCounters = () => {
       if (upstreamMs >= 0) addTime(counts.upstream, upstreamMs)
       if (error !== undefined) refusals.add(error.code, error.reason ?? '')
     },
+    /** A refusal within an exchange, which counts as allowed itself. */
+    recordRefusal: ({ code, reason = '' }: Pick<GatewayError, 'code' | 'reason'>): void => refusals.add(code, reason),
     recordLogin: ({ provider, ok, reason }: Pick<LoginOutcome, 'provider' | 'ok' | 'reason'>): void =>
       logins.add(`${provider} ${ok ? 'ok' : 'refused'}`, reason),
     /** A new table is in use: drops the routes that it no longer contains. */

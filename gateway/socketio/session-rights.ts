@@ -2,7 +2,7 @@
 import { GatewayError } from '../errors.ts'
 import type { OpenStreams } from '../forward/open-streams.ts'
 import type { StreamEnd, StreamHandle } from '../forward/stream.ts'
-import type { Identity } from '../identity.ts'
+import type { Identity, User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import { namespaceName, namespaceRoute } from '../routes/socketio-rules.ts'
 import type { Log } from '../values/log.ts'
@@ -15,6 +15,7 @@ export interface SessionRightsParts {
   readonly log: Log
   /** @param namespace as written in the route file */
   readonly countRefusedEvent: (routeId: string, namespace: string) => void
+  readonly countRefusal: (refusal: GatewayError) => void
 }
 
 interface SessionControl {
@@ -23,14 +24,14 @@ interface SessionControl {
   readonly bytes: () => number
 }
 
-/** Refused events of one session; all are counted. */
-const MAX_LOGGED_EVENTS = 10
+/** Refused events and CONNECTs of one session; all are counted. */
+const MAX_LOGGED = 10
 
 export const createSessionRights = (parts: SessionRightsParts, source: SessionSource, session: SessionControl) => {
   const { route, path, requestId, ip } = source
   const handles = new Map<string, StreamHandle>()
   const rights = new Map<string, Right>()
-  let refusedEvents = 0
+  let refused = 0
   let leavePlace: (() => void) | undefined
 
   /** A session belongs to one person: its place counts for them from the first namespace that they request. */
@@ -83,10 +84,22 @@ export const createSessionRights = (parts: SessionRightsParts, source: SessionSo
       drop(namespace)
       return handles.size > 0
     },
+    noteRefusedConnect(namespace: string, user: User | undefined, refusal: GatewayError) {
+      parts.countRefusal(refusal)
+      if (++refused > MAX_LOGGED) return
+      const { code, reason } = refusal
+      // What a client sent as a name is written only if a route file lists it.
+      const listed = namespaceRoute(route, namespace)
+      const named = listed === undefined ? {} : { namespace }
+      parts.log.info(
+        { requestId, route: route.id, ...named, user: user?.username, code, reason, ip },
+        'refused a Socket.IO CONNECT'
+      )
+    },
     noteRefusedEvent(namespace: string, event: string, { reason }: GatewayError) {
       const right = rights.get(namespace)
       parts.countRefusedEvent(route.id, right === undefined ? '' : namespaceName(right.route))
-      if (++refusedEvents > MAX_LOGGED_EVENTS) return
+      if (++refused > MAX_LOGGED) return
       const user = right?.user.username
       parts.log.info({ requestId, route: route.id, namespace, event, user, reason }, 'refused a Socket.IO event')
     },

@@ -148,6 +148,7 @@ export const createSession = (
     pids: parts.sidStore,
     onAsked: rights.register,
     rightOf: rights.of,
+    onRefusedConnect: rights.noteRefusedConnect,
     onRefusedEvent: rights.noteRefusedEvent,
     onOpen: () => void become(proved(session.life)),
     onLeft: release

@@ -9,7 +9,7 @@ import type { Relay } from '../websocket/relay.ts'
 import { faultLog, openUpstream, passBytes, switchClient, type UpgradeRequest } from '../websocket/upgrade.ts'
 import type { SocketIoForwarding } from './polling/polling-parts.ts'
 import type { PollingSession } from './polling/polling-session.ts'
-import { readEngineQuery } from './protocol/engineio-handshake.ts'
+import { isEnginePath, readEngineQuery } from './protocol/engineio-handshake.ts'
 import type { Carrier, Session } from './session.ts'
 import { sourceOf } from './session-source.ts'
 import { type SocketIoSessions, unknownSid } from './sessions.ts'
@@ -106,6 +106,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
   return (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
     const wrong = judgeClientHandshake(exchange)
     if (wrong !== undefined) throw wrong
+    if (!isEnginePath(route, exchange.path)) throw new BadRequest({ reason: 'engineio-path' })
     const asked = readEngineQuery(exchange.query)
     if (asked?.transport !== 'websocket') throw new BadRequest({ reason: 'engineio-query' })
     const offer = { subprotocols: [], bearerOffered: false }

@@ -95,6 +95,7 @@ export const createGateWorld = (): GateWorld => {
     pids: PIDS,
     onAsked: (namespace, route, { user }) => rights.set(namespace, { route, user }),
     rightOf: namespace => rights.get(namespace),
+    onRefusedConnect: () => undefined,
     onRefusedEvent: () => undefined,
     requestId: 'fuzz',
     onOpen: () => undefined,

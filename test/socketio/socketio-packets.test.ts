@@ -181,6 +181,7 @@ const gateWorld = (now = Date.now) => {
     pids: createMemorySidStore(),
     onAsked: () => undefined,
     rightOf: () => undefined,
+    onRefusedConnect: () => undefined,
     onRefusedEvent: () => undefined,
     requestId: 'x',
     onOpen: () => undefined,

@@ -64,6 +64,7 @@ export const holdSessions = (t: Pick<Test, 'teardown'>, shared?: SharedSids) => 
     now,
     log: quiet,
     countRefusedEvent: () => undefined,
+    countRefusal: () => undefined,
     judge: () => undefined,
     refuse: (_: unknown, refusal: GatewayError) => void refused.push(refusal),
     pollHeaders: () => [],

@@ -23,8 +23,13 @@ export const judgeConnect = (
   const { route } = parts
   const { namespaces } = parts.state
   const auth = readAuth(rest)
+  let asking: Identity | undefined
+  const identify = (token: string): Identity => {
+    asking = parts.identify(token)
+    return asking
+  }
   try {
-    const { identity, by } = prove(parts, namespace, auth)
+    const { identity, by } = prove({ ...parts, identify }, namespace, auth)
     parts.onAsked(namespace, by, identity)
     namespaces.set(namespace, { phase: 'asked', identity })
     const { token, user: _user, __proto__: _proto, pid, offset, ...own } = auth ?? {}
@@ -43,6 +48,7 @@ export const judgeConnect = (
   } catch (error) {
     if (!(error instanceof GatewayError)) noteFault('socketio', error, parts.requestId)
     const known = error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'connect' })
+    parts.onRefusedConnect(namespace, asking?.user, known)
     return { verdict: 'answer', text: connectErrorPacket(namespace, known) }
   }
 }

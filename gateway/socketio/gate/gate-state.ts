@@ -23,6 +23,8 @@ export interface GateParts {
   readonly onAsked: (namespace: string, judgedBy: Route, identity: Identity) => void
   /** The current access to a namespace. */
   readonly rightOf: (namespace: string) => Right | undefined
+  /** @param user undefined: the token did not say whose it is */
+  readonly onRefusedConnect: (namespace: string, user: User | undefined, refusal: GatewayError) => void
   readonly onRefusedEvent: (namespace: string, event: string, refusal: GatewayError) => void
   /** Records refusals inside the session. */
   readonly requestId: string

@@ -9,7 +9,7 @@ import type { Target, Upstream } from '../../routes/upstream.ts'
 import { callUpstream, type UpstreamAnswer } from '../../upstream/call.ts'
 import { clientHeadFields, type ResponseContext } from '../../upstream/headers/client-head.ts'
 import { bytesLeft } from '../life.ts'
-import { readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
+import { isEnginePath, readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
 import { endAfter } from '../session.ts'
 import { type SessionSource, sourceOf } from '../session-source.ts'
 import { type SocketIoSessions, unknownSid } from '../sessions.ts'
@@ -125,6 +125,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
 
   return (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
     const { request, head } = exchange
+    if (!isEnginePath(route, exchange.path)) throw new BadRequest({ reason: 'engineio-path' })
     const asked = readEngineQuery(exchange.query)
     if (request.method !== 'GET' && request.method !== 'POST') {
       throw new MethodNotAllowed({ reason: 'engineio-method', headers: { allow: 'GET, POST' } })

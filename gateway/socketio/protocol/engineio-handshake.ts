@@ -1,4 +1,5 @@
 // Reads both halves of an Engine.IO 4 handshake: the query of a request, and the session that the response opens.
+import type { Route } from '../../routes/route.ts'
 import { readEnginePayload } from './engineio.ts'
 
 interface EngineRequest {
@@ -19,6 +20,18 @@ const decode = (text: string): string | undefined => {
   } catch {
     return undefined
   }
+}
+
+/**
+ * Whether a path is the route's own, where Engine.IO answers (`/socket.io/` of `/socket.io/*`): the HTTP side needs no token,
+ * so nothing below it is forwarded.
+ */
+export const isEnginePath = (
+  { path: pattern, coversBelow }: Pick<Route, 'path' | 'coversBelow'>,
+  path: string
+): boolean => {
+  const depth = (text: string) => text.split('/').filter(segment => segment !== '').length
+  return depth(path) === depth(pattern) - (coversBelow ? 1 : 0)
 }
 
 /** Reads a query (with its `?`); undefined: not well formed. Names are compared after decoding, values as received. */

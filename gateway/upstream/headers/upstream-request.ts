@@ -2,6 +2,7 @@
 
 import type { Exchange } from '../../http/exchange.ts'
 import type { KnownFields, OwnCookies } from '../../http/fields.ts'
+import { bearerToken } from '../../http/head.ts'
 import { forwardedPath, type Route } from '../../routes/route.ts'
 import type { AccessTokens } from '../../tokens/access-token.ts'
 import type { Assertions } from '../../tokens/assertions.ts'
@@ -37,6 +38,13 @@ const forwardedValues = (
   }
 }
 
+/**
+ * Whether the Authorization field is the token that was judged. An upgrade may carry that one elsewhere, and then the field is
+ * not a bearer token, because two of them would have been refused. Access tokens are never forwarded.
+ */
+const holdsJudgedToken = ({ identity, head }: Exchange): boolean =>
+  identity?.kind !== 'personal' && bearerToken(head.authorization) !== undefined
+
 /** The Cookie field without ours, and without those that contain a token of ours; undefined if nothing is left. */
 const foreignCookies = (
   cookie: string | undefined,
@@ -67,8 +75,7 @@ export const createUpstreamRequest = (options: UpstreamRequestOptions) => {
         forwardedPath(route, exchange.path) + (judges === undefined ? query : withoutOwnTokens(query, tokens.isOurs)),
       authority: upstream?.preserveHost ? exchange.host : authority,
       forwarded: forwardedValues(exchange, route, judges),
-      passAuthorization:
-        exchange.identity === undefined || (route.forwardToken && exchange.identity.kind !== 'personal'),
+      passAuthorization: exchange.identity === undefined || (route.forwardToken && holdsJudgedToken(exchange)),
       cookie: foreignCookies(exchange.head.cookie, ownCookies, judges),
       isSecret: judges,
       assertion:
