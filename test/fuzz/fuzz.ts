@@ -1,5 +1,6 @@
 // For so many seconds both directions have been fuzzed, and every fault was printed: `npm run fuzz -- --seconds 120 --seed 7`.
 import { parseArgs } from 'node:util'
+import { faultCounts } from '../../gateway/values/contain.ts'
 import { fuzzClientBytes } from './client-bytes.ts'
 import { runGuided } from './guided/run.ts'
 import { fuzzUpstreamBytes } from './upstream-bytes.ts'
@@ -76,6 +77,9 @@ if (values.direction !== 'client') {
     `upstream bytes: ${done} answers, health ${(await world.fetch('/health')).status}, ${upstream.open()} upstream sockets`
   )
 }
+// The gateway contains its faults, and counts them.
+for (const [place, count] of Object.entries(faultCounts()))
+  if (count > 0) onFault(`${count} contained, of a ${place}`, '')
 console.log(`${faults} faults`)
 for (const teardown of teardowns) await teardown()
 process.exitCode = faults === 0 ? 0 : 1
