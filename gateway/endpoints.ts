@@ -17,7 +17,7 @@ import { loginRoutes } from './login/routes.ts'
 import { createSignIn, type LoginOutcome } from './login/sign-in.ts'
 import { createLoginThrottle } from './login/throttle/throttle.ts'
 import { tokenRoutes } from './login/token-routes.ts'
-import { heldBackRules, listHeldBack, unlockAddress, unlockPerson } from './login/unlock.ts'
+import { listHeldBack, unlockAddress, unlockPerson } from './login/unlock.ts'
 import { type HealthParts, healthRoutes } from './observe/health.ts'
 import type { Observation } from './observe/observation.ts'
 import { pageRoutes } from './pages/page-routes.ts'
@@ -78,7 +78,6 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     names: logins.names,
     log
   })
-  const heldBack = heldBackRules(settings.ldap, settings.loginFailures)
   healthRoutes(app, parts)
   loginRoutes(app, {
     sessionCookies,
@@ -137,13 +136,13 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     clients: clientsKnownAtOnce(stores.clients, feed.catchUp),
     sessions,
     users: knownAtOnce(users, feed.catchUp),
-    heldBack: () => listHeldBack(database, heldBack),
+    heldBack: () => listHeldBack(database, settings),
     unlock: async (actor, id) => {
-      await unlockPerson(database, heldBack, actor, id)
+      await unlockPerson(database, settings, actor, id)
       throttle.forgetRefusals()
     },
     unlockAddress: async (actor, address) => {
-      const unlocked = await unlockAddress(database, actor, address)
+      const unlocked = await unlockAddress(database, settings, actor, address)
       throttle.forgetRefusals()
       return unlocked
     },

@@ -45,9 +45,16 @@ export const cloudUnassignedMayPass = (environment: Environment): boolean =>
 export const loginLimits = (environment: Environment) =>
   readSome(
     environment,
-    ['LDAP_LOCKOUT_THRESHOLD', 'LDAP_LOCKOUT_WINDOW', 'LOGIN_FAILURES_PER_IP', 'LOGIN_FAILURES_WINDOW'],
+    [
+      'LDAP_TIMEOUT_MS',
+      'LDAP_LOCKOUT_THRESHOLD',
+      'LDAP_LOCKOUT_WINDOW',
+      'LOGIN_FAILURES_PER_IP',
+      'LOGIN_FAILURES_WINDOW'
+    ],
     reader => ({
       ldap: {
+        timeoutMs: reader.duration('LDAP_TIMEOUT_MS'),
         lockoutThreshold: reader.integer('LDAP_LOCKOUT_THRESHOLD', { min: 2, max: 10_000 }),
         lockoutWindowMs: reader.duration('LDAP_LOCKOUT_WINDOW', { min: 0, max: MAX_TIMER_MS })
       },

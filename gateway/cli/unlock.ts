@@ -1,7 +1,6 @@
 // Frees an account or a client address from the login throttle, or lists those that are held back.
 import type { Command } from 'commander'
-import type { HeldBack } from '../login/unlock.ts'
-import type { HeldBackRules } from '../store/held-back.ts'
+import type { HeldBack, ThrottleSettings } from '../login/unlock.ts'
 import { limitKeyOf } from '../values/addresses.ts'
 import { addCommand, type Cli, type Report, run } from './command.ts'
 import { loginLimits } from './command-settings.ts'
@@ -26,22 +25,21 @@ export const addUnlock = (program: Command, cli: Cli): void => {
 const unlock = ({ environment }: Cli, who: string | undefined): Promise<Report> =>
   withDatabase(environment, async database => {
     const login = await import('../login/unlock.ts')
-    const { ldap, loginFailures } = loginLimits(environment)
-    const rules = login.heldBackRules(ldap, loginFailures)
-    if (who === undefined) return listed(await login.listHeldBack(database, rules))
-    if (limitKeyOf(who) === undefined) return personUnlocked(database, rules, who)
-    const { address, freed } = await login.unlockAddress(database, ACTOR, who)
+    const limits = loginLimits(environment)
+    if (who === undefined) return listed(await login.listHeldBack(database, limits))
+    if (limitKeyOf(who) === undefined) return personUnlocked(database, limits, who)
+    const { address, freed } = await login.unlockAddress(database, limits, ACTOR, who)
     const text = freed === 0 ? `${address} had no failed logins.` : `${address} may try again; ${counted(freed)} freed.`
     return { json: { address, freed }, text: ({ green }) => green(text) }
   })
 
-const personUnlocked = async (database: Database, rules: HeldBackRules, who: string): Promise<Report> => {
+const personUnlocked = async (database: Database, limits: ThrottleSettings, who: string): Promise<Report> => {
   const [{ createUsers }, { unlockPerson }] = await Promise.all([
     import('../store/users.ts'),
     import('../login/unlock.ts')
   ])
   const { user } = await personNamed(createUsers(database), who)
-  const { logins, freed, heldAddresses } = await unlockPerson(database, rules, ACTOR, user.id)
+  const { logins, freed, heldAddresses } = await unlockPerson(database, limits, ACTOR, user.id)
   const name = `${user.username} (id ${user.id})`
   const first =
     freed === 0

@@ -1,43 +1,57 @@
 // Frees accounts and client addresses from the login throttle, and says what was freed and what is still held back.
 import { BadRequest } from '../errors.ts'
-import type { LdapSettings } from '../settings/settings.ts'
 import { type Actor, appendAudit } from '../store/audit-entry.ts'
 import type { Database } from '../store/database.ts'
 import {
   addressesOf,
-  freeAccounts,
+  freeAccount,
   freeAddress,
-  type HeldAccount,
   type HeldAddress,
-  type HeldBackRules,
-  heldAccounts,
-  heldAddresses
+  heldAddresses,
+  type PersonPermits,
+  permitsOfPeople
 } from '../store/held-back.ts'
 import { loginsOfPerson } from '../store/login-names.ts'
 import { getPerson } from '../store/people.ts'
 import { limitKeyOf } from '../values/addresses.ts'
-import { strangersMax } from './throttle/permits.ts'
+import { accountRules } from './throttle/admission.ts'
+import { decideAccount, livePermits } from './throttle/permits.ts'
 
+export interface ThrottleSettings {
+  readonly ldap: Parameters<typeof accountRules>[0]
+  readonly loginFailures: { readonly perIp: number; readonly windowMs: number }
+}
+
+interface HeldAccount {
+  readonly userId: number
+  readonly username: string
+  readonly failures: number
+  /** null: until a login succeeds. */
+  readonly until: Date | null
+}
+
+/** Accounts that strangers to them cannot log in to, and addresses from which nobody can. */
 export interface HeldBack {
   readonly accounts: readonly HeldAccount[]
   readonly addresses: readonly HeldAddress[]
 }
 
-export const heldBackRules = (
-  { lockoutThreshold, lockoutWindowMs }: Pick<LdapSettings, 'lockoutThreshold' | 'lockoutWindowMs'>,
-  loginFailures: { readonly perIp: number; readonly windowMs: number }
-): HeldBackRules => ({
-  accountMax: strangersMax(lockoutThreshold),
-  accountWindowMs: lockoutWindowMs === 0 ? Number.POSITIVE_INFINITY : lockoutWindowMs,
-  addressMax: loginFailures.perIp,
-  addressWindowMs: loginFailures.windowMs
-})
-
-export const listHeldBack = (database: Database, rules: HeldBackRules): Promise<HeldBack> =>
+export const listHeldBack = (database: Database, { ldap, loginFailures }: ThrottleSettings): Promise<HeldBack> =>
   database.read(async manager => ({
-    accounts: await heldAccounts(manager, rules),
-    addresses: await heldAddresses(manager, rules)
+    accounts: (await permitsOfPeople(manager)).flatMap(person => heldAccount(person, accountRules(ldap)) ?? []),
+    addresses: await heldAddresses(manager, loginFailures)
   }))
+
+const heldAccount = (
+  { userId, username, now, permits }: PersonPermits,
+  rules: ReturnType<typeof accountRules>
+): HeldAccount | undefined => {
+  const verdict = decideAccount({ now, permits, isKnown: false }, rules)
+  if (verdict.kind !== 'refused') return undefined
+  const { retryAfterMs } = verdict
+  const until = Number.isFinite(retryAfterMs) ? new Date(now + retryAfterMs) : null
+  return { userId, username, failures: livePermits(permits, now, rules).length, until }
+}
 
 interface UnlockedPerson {
   /** All logins of the account, which share its failures. */
@@ -51,7 +65,7 @@ interface UnlockedPerson {
 /** Returns all permits to a person, under every name of their account. Throws NotFound. */
 export const unlockPerson = (
   database: Database,
-  rules: HeldBackRules,
+  { ldap, loginFailures }: ThrottleSettings,
   actor: Actor,
   id: number
 ): Promise<UnlockedPerson> =>
@@ -59,24 +73,26 @@ export const unlockPerson = (
     const { user } = await getPerson(manager, id)
     const logins = await loginsOfPerson(manager, id, user.username)
     const theirs = new Set(await addressesOf(manager, id, logins))
-    const held = (await heldAddresses(manager, rules)).filter(
+    const held = (await heldAddresses(manager, loginFailures)).filter(
       ({ address, provider }) => provider === 'ldap' && theirs.has(address)
     )
-    const freed = await freeAccounts(manager, logins)
+    const { now, permits } = await freeAccount(manager, logins)
+    const freed = livePermits(permits, now, accountRules(ldap)).length
     await appendAudit(manager, { actor, action: 'person.unlock', target: `user:${id}`, details: { freed } })
     return { logins, freed, heldAddresses: held }
   })
 
 /** Returns how many failures counted for this address until now. Throws BadRequest if it is no address. */
-export const unlockAddress = (
+export const unlockAddress = async (
   database: Database,
+  { loginFailures }: ThrottleSettings,
   actor: Actor,
   text: string
 ): Promise<{ readonly address: string; readonly freed: number }> => {
   const address = limitKeyOf(text)
   if (address === undefined) throw new BadRequest({ reason: 'bad-address' })
   return database.write(async manager => {
-    const freed = await freeAddress(manager, address)
+    const freed = await freeAddress(manager, address, loginFailures.windowMs)
     await appendAudit(manager, { actor, action: 'address.unlock', target: `address:${address}`, details: { freed } })
     return { address, freed }
   })

@@ -1,23 +1,20 @@
 // Lists the accounts and client addresses whose failed logins hold them back, and frees them.
 import type { EntityManager } from 'typeorm'
-import { accountKeyOf, interval, since } from './login-attempts.ts'
+import { type AccountPermit, accountKeyOf, ms, since } from './login-attempts.ts'
 import { query } from './query.ts'
 
-export interface HeldBackRules {
-  /** Failures at which strangers to an account are refused; its known addresses may have more. */
-  readonly accountMax: number
-  /** Infinity: failures are never forgotten. */
-  readonly accountWindowMs: number
-  readonly addressMax: number
-  readonly addressWindowMs: number
+interface AddressRules {
+  /** Different pairs of name and password that may fail. */
+  readonly perIp: number
+  readonly windowMs: number
 }
 
-export interface HeldAccount {
+/** The failed and unfinished logins of a person's account; times are ms since the epoch. */
+export interface PersonPermits {
   readonly userId: number
   readonly username: string
-  readonly failures: number
-  /** null: until a success. */
-  readonly until: Date | null
+  readonly now: number
+  readonly permits: readonly AccountPermit[]
 }
 
 export interface HeldAddress {
@@ -29,21 +26,13 @@ export interface HeldAddress {
   readonly until: Date
 }
 
-/** Accounts of people who have logged in before; the others have no name here. By username. */
-export const heldAccounts = async (
-  manager: EntityManager,
-  { accountMax, accountWindowMs }: HeldBackRules
-): Promise<readonly HeldAccount[]> => {
-  const isEndless = !Number.isFinite(accountWindowMs)
-  const rows = await query<HeldAccount>(manager, ACCOUNTS, [accountMax, interval(accountWindowMs)])
-  return isEndless ? rows.map(row => ({ ...row, until: null })) : rows
-}
+/** Of people who have logged in before, by username; the others have no name here. */
+export const permitsOfPeople = (manager: EntityManager): Promise<PersonPermits[]> =>
+  query<PersonPermits>(manager, PERMITS)
 
 /** By address. */
-export const heldAddresses = (
-  manager: EntityManager,
-  { addressMax, addressWindowMs }: HeldBackRules
-): Promise<HeldAddress[]> => query<HeldAddress>(manager, ADDRESSES, [addressMax, addressWindowMs])
+export const heldAddresses = (manager: EntityManager, { perIp, windowMs }: AddressRules): Promise<HeldAddress[]> =>
+  query<HeldAddress>(manager, ADDRESSES, [perIp, windowMs])
 
 /** Addresses from which this person has logged in, or has tried to. */
 export const addressesOf = async (
@@ -53,24 +42,29 @@ export const addressesOf = async (
 ): Promise<readonly string[]> =>
   (await query<{ address: string }>(manager, ADDRESSES_OF, [logins, userId])).map(({ address }) => address)
 
-/** Failures of these logins no longer count for the account, only for the addresses. Returns how many did. */
-export const freeAccounts = async (manager: EntityManager, logins: readonly string[]): Promise<number> => {
-  const [row] = await query<{ freed: number }>(manager, FREE_ACCOUNTS, [logins])
-  return row?.freed ?? 0
+/** From now on failures of these logins count only for their addresses. Returns those that counted for the account. */
+export const freeAccount = async (
+  manager: EntityManager,
+  logins: readonly string[]
+): Promise<Pick<PersonPermits, 'now' | 'permits'>> => {
+  const [row] = await query<Pick<PersonPermits, 'now' | 'permits'>>(manager, FREE_ACCOUNT, [logins])
+  return row ?? { now: 0, permits: [] }
 }
 
-/** Failures from this address no longer count for it, only for the accounts. Returns how many did. */
-export const freeAddress = async (manager: EntityManager, address: string): Promise<number> => {
-  const [row] = await query<{ freed: number }>(manager, FREE_ADDRESS, [address])
+/** From now on failures from this address count only for their accounts. Returns how many pairs counted. */
+export const freeAddress = async (manager: EntityManager, address: string, windowMs: number): Promise<number> => {
+  const [row] = await query<{ freed: number }>(manager, FREE_ADDRESS, [address, windowMs])
   return row?.freed ?? 0
 }
 
 const KEYS = `SELECT ${accountKeyOf('login')} FROM unnest($1::text[]) AS login`
-// The keys are hashes, so those of all people are compared, but only while an account is held back.
-const ACCOUNTS = `
+const NOW = ms('clock_timestamp()')
+const permitsOf = (rows: string): string =>
+  `coalesce(json_agg(json_build_object('kind', ${rows}.kind, 'at', ${ms(`${rows}.at`)})), '[]') AS permits`
+// The keys are hashes, so those of all people are compared, but only if anything counts for an account.
+const PERMITS = `
   WITH held AS MATERIALIZED (
-    SELECT account, count(*)::int AS failures, max(at) AS at FROM login_attempts
-    WHERE provider = 'ldap' AND kind <> 'freed' GROUP BY account HAVING max(at) + $2::interval > clock_timestamp()
+    SELECT account, kind, at FROM login_attempts WHERE provider = 'ldap' AND kind <> 'freed'
   ),
   logins AS (
     SELECT p.user_id, lower(u.username) AS login FROM provider_links p JOIN users u ON u.id = p.user_id
@@ -81,9 +75,9 @@ const ACCOUNTS = `
   people AS (
     SELECT user_id, ${accountKeyOf('login')} AS account FROM logins WHERE EXISTS (SELECT FROM held)
   )
-  SELECT u.id AS "userId", u.username, sum(failures)::int AS failures, max(at) + $2::interval AS until
+  SELECT u.id AS "userId", u.username, ${NOW} AS now, ${permitsOf('held')}
   FROM people JOIN held USING (account) JOIN users u ON u.id = user_id
-  GROUP BY u.id, u.username HAVING sum(failures) >= $1::int ORDER BY u.username, u.id`
+  GROUP BY u.id, u.username ORDER BY u.username, u.id`
 const ADDRESSES = `
   SELECT address, provider, count(*)::int AS failures,
     (array_agg(at ORDER BY at DESC))[$1::int] + $2::float8 * interval '1 millisecond' AS until
@@ -95,16 +89,16 @@ const ADDRESSES = `
 const ADDRESSES_OF = `
   SELECT address FROM login_attempts WHERE account IN (${KEYS})
   UNION SELECT address FROM login_addresses WHERE user_id = $2::int`
-const FREE_ACCOUNTS = `
+const FREE_ACCOUNT = `
   WITH mine AS (
-    SELECT id, kind FROM login_attempts WHERE account IN (${KEYS}) AND kind <> 'freed' ORDER BY id FOR UPDATE
+    SELECT id, kind, at FROM login_attempts WHERE account IN (${KEYS}) AND kind <> 'freed' ORDER BY id FOR UPDATE
   ),
   gone AS (DELETE FROM login_attempts WHERE id IN (SELECT id FROM mine WHERE kind <> 'failed')),
   freed AS (UPDATE login_attempts SET kind = 'freed' WHERE id IN (SELECT id FROM mine WHERE kind = 'failed'))
-  SELECT count(*)::int AS freed FROM mine`
+  SELECT ${NOW} AS now, ${permitsOf('mine')} FROM mine`
 const FREE_ADDRESS = `
   WITH mine AS (
-    SELECT id, pair FROM login_attempts WHERE address = $1 AND kind IN ('failed', 'freed') ORDER BY id FOR UPDATE
+    SELECT id, pair, at FROM login_attempts WHERE address = $1 AND kind IN ('failed', 'freed') ORDER BY id FOR UPDATE
   ),
   freed AS (UPDATE login_attempts SET address = '' WHERE id IN (SELECT id FROM mine))
-  SELECT count(DISTINCT pair)::int AS freed FROM mine`
+  SELECT count(DISTINCT pair)::int AS freed FROM mine WHERE at > ${since('$2')}`

@@ -115,13 +115,13 @@ export const createSecretFailures = (database: Database) => ({
     })
 })
 
-export const interval = (ms: number): string => (Number.isFinite(ms) ? `${Math.ceil(ms)} milliseconds` : '1000 years')
+const interval = (ms: number): string => (Number.isFinite(ms) ? `${Math.ceil(ms)} milliseconds` : '1000 years')
 
 /** The key of a login. Not keyed by a secret: the same accounts must be found after a change of JWT_SECRET. */
 export const accountKeyOf = (login: string): string =>
   `translate(encode(sha256('login'::bytea || '\\x00'::bytea || convert_to(${login}, 'UTF8')), 'base64'), '+/=', '-_')`
 
-const ms = (time: string): string => `floor(extract(epoch FROM ${time}) * 1000)::float8`
+export const ms = (time: string): string => `floor(extract(epoch FROM ${time}) * 1000)::float8`
 export const since = (parameter: string): string =>
   `clock_timestamp() - ${parameter}::float8 * interval '1 millisecond'`
 /** Of login $2 if $3; null if no login has shown it. */

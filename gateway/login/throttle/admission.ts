@@ -163,7 +163,11 @@ export const createAdmission = ({ ldap, loginFailures, attempts, log }: Admissio
 const addressKey = (address: string): string => `address ${address}`
 const nameKey = (name: string): string => `name ${name}`
 
-const accountRules = ({ timeoutMs, lockoutThreshold, lockoutWindowMs }: LdapSettings): PermitRules => ({
+export const accountRules = ({
+  timeoutMs,
+  lockoutThreshold,
+  lockoutWindowMs
+}: Pick<LdapSettings, 'timeoutMs' | 'lockoutThreshold' | 'lockoutWindowMs'>): PermitRules => ({
   max: lockoutThreshold - 1,
   maxForStrangers: strangersMax(lockoutThreshold),
   windowMs: lockoutWindowMs === 0 ? Number.POSITIVE_INFINITY : lockoutWindowMs + CLOCK_MARGIN_MS,

@@ -79,8 +79,11 @@ export const decideAccount = (
  * All count until a window passes without another one: in Active Directory (lockOutObservationWindow) each failure
  * extends the life of the earlier ones.
  */
-const livePermits = (permits: readonly AccountPermit[], now: number, rules: PermitRules): readonly AccountPermit[] =>
-  permits.some(permit => now < endOf(permit, rules)) ? permits : []
+export const livePermits = (
+  permits: readonly AccountPermit[],
+  now: number,
+  rules: PermitRules
+): readonly AccountPermit[] => (permits.some(permit => now < endOf(permit, rules)) ? permits : [])
 
 /** The outcome of a login whose instance died will never be known. */
 const abandoned = (permit: AccountPermit, now: number, rules: PermitRules): AccountPermit =>
