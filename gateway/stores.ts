@@ -19,6 +19,8 @@ import { createUsers, type Users } from './store/users.ts'
 const REDIS_WAIT_MS = 1000
 /** Out of ten connections to Postgres, so that refreshing, logging out and revoking continue however many people log in. */
 const LOGIN_SHARE = { connections: 4, mostWaiting: 256 }
+/** Lists of people, grants and the audit log may take long, and never keep logins and changes from the rest of the connections. */
+const LIST_SHARE = { connections: 2, mostWaiting: 64 }
 /** Entries of the audit log are written one after the other anyway, and none is given up because of those before it. */
 const AUDIT_SHARE = { connections: 1, mostWaiting: Number.POSITIVE_INFINITY, waitMs: 60_000 }
 
@@ -37,6 +39,7 @@ export const openStores = async (
   // Otherwise the first requests would find it unavailable.
   await redis?.ready(REDIS_WAIT_MS)
   const forLogins = shareOf(database, { ...LOGIN_SHARE, waitMs: deadlines.acquireMs })
+  const forLists = shareOf(database, { ...LIST_SHARE, waitMs: deadlines.acquireMs })
   const regranting = createRegranting({ database, table, log })
   const fromRouteFiles = { profiles: () => table().profiles, grantsLoaded: regranting.loaded }
   const limiter = createLimiter(redis === undefined ? { log } : { redis, log })
@@ -50,8 +53,8 @@ export const openStores = async (
       sessions: createSessions(forLogins),
       names: createLoginNames(forLogins)
     },
-    users: createUsers(database, fromRouteFiles),
-    audit: createAuditLog(database),
+    users: createUsers(database, fromRouteFiles, forLists),
+    audit: createAuditLog(database, forLists),
     tokenState: createTokenState(database),
     sessions: createSessions(database),
     providerSessions: createProviderSessions(database),

@@ -31,8 +31,9 @@ interface FromRouteFiles {
 /**
  * Every change is one transaction with its audit entry; see the functions for what they promise and throw.
  * @param files without them, all profiles in the database can be assigned
+ * @param lists the part of the database that long lists use
  */
-export const createUsers = (database: Database, files?: FromRouteFiles) => ({
+export const createUsers = (database: Database, files?: FromRouteFiles, lists = database) => ({
   async syncPerson(confirmed: ConfirmedPerson) {
     await files?.grantsLoaded()
     return syncPerson(database, confirmed)
@@ -44,7 +45,7 @@ export const createUsers = (database: Database, files?: FromRouteFiles) => ({
   /** Without those that do not exist. */
   loadPeople: (ids: readonly number[]) => database.read(manager => findPeople(manager, ids)),
   findByUsername: (username: string) => findByUsername(database, username),
-  listPeople: (filter?: PeopleQuery) => listPeople(database, filter),
+  listPeople: (filter?: PeopleQuery) => listPeople(lists, filter),
   /** The person as shown in lists, with the access version. Undefined if there is no such person. */
   loadItem: (id: number) => loadItem(database, id),
   relinkPerson: (actor: Actor, oldId: number, newId: number) => relinkPerson(database, actor, oldId, newId),
@@ -54,7 +55,7 @@ export const createUsers = (database: Database, files?: FromRouteFiles) => ({
   /** What groups are granted by the grants in force, in the order of the files. */
   async listGrants() {
     await files?.grantsLoaded()
-    return listGrants(database)
+    return listGrants(lists)
   },
   revokePerson: (actor: Actor, id: number) => revokePerson(database, actor, id),
   disablePerson: (actor: Actor, id: number) => setDisabled(database, actor, id, true),
