@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import { GatewayError } from '../errors.ts'
 import type { Environment } from '../settings/reader.ts'
 import type { Database } from '../store/database.ts'
+import { databaseFault } from '../store/database-fault.ts'
 import { CannotRun } from './command.ts'
 import { storeSettings } from './command-settings.ts'
 
@@ -74,9 +75,8 @@ export const openOrFail = async (opening: Opening, failure: string): Promise<Dat
 type Where = Pick<Opening, 'databaseUrl' | 'dataDir'>
 
 const unusable = (failure: string, { databaseUrl, dataDir }: Where, error: unknown): CannotRun => {
-  const cause = causeOf(error)
+  const { cause, advice } = databaseFault(error)
   const where = databaseUrl === undefined ? `DATA_DIR, ${resolve(dataDir)}` : `DATABASE_URL, ${placeOf(databaseUrl)}`
-  const [, advice] = ADVICE.find(([code]) => code.test(cause)) ?? []
   return new CannotRun(`${failure} (${where}): ${cause}`, advice === undefined ? [] : [advice])
 }
 
@@ -84,36 +84,4 @@ const unusable = (failure: string, { databaseUrl, dataDir }: Where, error: unkno
 const placeOf = (databaseUrl: string): string => {
   const { host, pathname } = new URL(databaseUrl)
   return `${host}${pathname}`
-}
-
-/** What to do, by the code or text of the cause; SQLSTATE codes are from PostgreSQL's appendix A. */
-const ADVICE: readonly (readonly [RegExp, string])[] = [
-  [
-    /ECONNREFUSED/,
-    'Nothing listens at this address: start the database, or correct the host and port in DATABASE_URL.'
-  ],
-  [
-    /ENOTFOUND|EAI_AGAIN/,
-    'The host name cannot be resolved: correct it in DATABASE_URL, or run the command where it can be.'
-  ],
-  [
-    /ETIMEDOUT|timeout|EHOSTUNREACH|ENETUNREACH/,
-    'The host does not respond: check the network and any firewall in between.'
-  ],
-  [/28P01|28000/, 'The user or the password was refused: correct them in DATABASE_URL (percent-encoded).'],
-  [/3D000/, 'There is no database with this name: create it, or correct the name in DATABASE_URL.'],
-  [/42501/, 'The user lacks permission to change the schema: it must own the database.'],
-  [/EEXIST|ENOTDIR|EACCES|EPERM|EROFS/, 'DATA_DIR must be a directory in which this user may write.'],
-  [/PGlite failed/, 'The files in this directory are damaged or not those of a database: restore a backup of it.'],
-  [/SSL/, 'The server and DATABASE_URL do not agree on TLS: add or remove sslmode=require in DATABASE_URL.']
-]
-
-// The deepest cause says what happened. Any addresses and names in it belong to the person who runs this command.
-const causeOf = (error: unknown): string => {
-  let cause = error
-  while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause
-  if (!(cause instanceof Error)) return 'unknown cause'
-  const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : ''
-  const [message = ''] = cause.message.split('\n', 1)
-  return message.includes(code) ? message : [message, code].filter(text => text !== '').join(' ')
 }

@@ -5,12 +5,15 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { openDatabase } from '../../gateway/store/database.ts'
+import { failureText } from '../../gateway/workers/start-failure.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { freePort } from '../support/ports.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { until } from '../support/until.ts'
 
@@ -72,8 +75,40 @@ t.test('a database that is away is reported in one line, and the process exits w
   const { start } = await startWorld(t, { DATABASE_URL: `postgres://nobody:hidden@127.0.0.1:${await freePort()}/x` })
   const gateway = start()
   t.equal(await gateway.ended, 1)
-  t.match(gateway.stderr(), /^The gateway cannot start: .*\n$/)
+  t.match(gateway.stderr(), /^The gateway cannot start: the database cannot be used: connect ECONNREFUSED .*\n$/)
   t.notMatch(gateway.stderr() + gateway.stdout(), /hidden/)
+})
+
+// RV-126
+t.test('a start that fails because of the database says why, and what to do', async t => {
+  const postgres = await startPostgres(t)
+  const at = (change: (url: URL) => void) => {
+    const url = new URL(postgres.url)
+    change(url)
+    return url.href
+  }
+  const port = String(await freePort())
+  const cases: readonly (readonly [string, RegExp])[] = [
+    [at(url => Object.assign(url, { port })), /: connect ECONNREFUSED 127\.0\.0\.1:\d+\. Nothing listens/],
+    [
+      at(url => Object.assign(url, { host: 'database.invalid' })),
+      /: getaddrinfo (?:ENOTFOUND|EAI_AGAIN) .*cannot be resolved/
+    ],
+    [
+      at(url => Object.assign(url, { username: 'nobody' })),
+      /: role "nobody" does not exist.* The user or the password/
+    ],
+    [at(url => Object.assign(url, { pathname: '/none' })), /: database "none" does not exist.* There is no database/]
+  ]
+  for (const [databaseUrl, expected] of cases) {
+    const opening = openDatabase({ databaseUrl, dataDir: '/nonexistent', log: quiet, startTimeoutMs: 0 })
+    const text = await opening.then(
+      () => 'opened',
+      error => failureText(error)
+    )
+    t.match(text, /^The gateway cannot start: the database cannot be used: [^\n]*$/)
+    t.match(text, expected)
+  }
 })
 
 t.test('SIGHUP reads the route files again; a broken one changes nothing', async t => {
