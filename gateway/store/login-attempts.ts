@@ -115,7 +115,9 @@ export const createSecretFailures = (database: Database) => ({
     })
 })
 
-const interval = (ms: number): string => (Number.isFinite(ms) ? `${Math.ceil(ms)} milliseconds` : '1000 years')
+/** Postgres's intervals are finite before version 17. */
+const interval = (lengthMs: number): string =>
+  Number.isFinite(lengthMs) ? `${Math.ceil(lengthMs)} milliseconds` : '1000 years'
 
 /** The key of a login. Not keyed by a secret: the same accounts must be found after a change of JWT_SECRET. */
 export const accountKeyOf = (login: string): string =>

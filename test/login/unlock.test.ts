@@ -1,5 +1,6 @@
 // An account that the throttle holds back is freed at once by an Admin or from the command line, under all its names.
 // RW-15, RL-08, RV-65, RV-67
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -137,6 +138,12 @@ t.test('the admin API lists accounts and addresses that are held back, and frees
       total: 2
     }
   })
+  const [, documented = ''] =
+    /```sql\n(SELECT n\.account[\s\S]*?)```/.exec(readFileSync('docs/operate.md', 'utf8')) ?? []
+  t.match(await own.query(documented), [
+    { username: 'maria', login: 'maria', address: '203.0.113.1', kind: 'failed' },
+    { username: 'maria', login: 'maria', address: '203.0.113.1', kind: 'failed' }
+  ])
   t.match(await admin('held-back?page=2&pageSize=1'), { body: { items: [{ kind: 'address' }], page: 2, total: 2 } })
   t.equal((await login('ana', '203.0.113.1')).status, 429)
   t.same(await admin('held-back/unlock', { address: '203.0.113.1' }), {
