@@ -5,7 +5,6 @@ import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 
-const postgres = await startPostgres(t)
 const ldap = await startOpenLdap(t, { lockoutThreshold: 0 })
 const browser = await launchBrowser(t)
 
@@ -26,6 +25,7 @@ const LANGUAGES = [
 
 for (const { locale, refused, throttled, other } of LANGUAGES) {
   t.test(`a login beyond the limit says how long to wait, in ${locale}`, async t => {
+    const postgres = await startPostgres(t)
     const world = await startPagesWorld(t, { ldap, postgres, env: { LOGIN_FAILURES_PER_IP: '1' } })
     const { context, faults, newPage } = await openContext(browser, [world.origin], { locale })
     const page = await newPage()
