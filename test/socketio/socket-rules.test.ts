@@ -6,6 +6,7 @@ import { Server } from 'socket.io'
 import { io } from 'socket.io-client'
 import t from 'tap'
 import { WebSocketServer } from 'ws'
+import { closeSoon } from '../support/engine-closing.ts'
 import { startGateway } from '../support/gateway.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 
@@ -16,6 +17,7 @@ const startBackend = async () => {
   const sockets = new WebSocketServer({ noServer: true })
   const chat = new Server({ transports: ['polling', 'websocket'] })
   chat.attach(server)
+  closeSoon(chat.engine)
   chat.of('/chat')
   server.on('request', ({ url = '', headers }) => heads.push({ path: url, authorization: headers.authorization }))
   server.on('upgrade', (request, socket, head) => {
