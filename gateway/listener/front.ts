@@ -101,28 +101,24 @@ const createTls = (
   accepts: (connection: Socket, accepted: Accepted) => void,
   onLost: (peer: string | undefined) => void
 ): { server: TlsServer; greet: (connection: Socket, peer: string | undefined) => void } => {
-  const greeted = new Map<string, Greeted>()
+  const greeted = new WeakMap<Socket, Greeted>()
   const options = { ...secureContext(state), ALPNProtocols: ['http/1.1'], handshakeTimeout: EARLY_MS }
   // It listens on no port; connections are passed to it.
-  const receive = (socket: Socket) => {
-    const key = connectionKey(socket)
-    const known = greeted.get(key)
-    greeted.delete(key)
-    if (known === undefined) return socket.destroy()
+  const receive = (socket: Wrapping) => {
+    const connection = socket._parent
+    const known = connection && greeted.get(connection)
+    if (connection === undefined || known === undefined) return socket.destroy()
     known.isAccepted = true
-    accepts(known.connection, { socket, peer: known.peer, isSecure: true })
+    accepts(connection, { socket, peer: known.peer, isSecure: true })
   }
   const server = createTlsServer(options, socket => contain(ending(socket), () => receive(socket)))
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   return {
     server,
     greet(connection, peer) {
-      const key = connectionKey(connection)
-      const own: Greeted = { connection, peer, isAccepted: false }
-      greeted.set(key, own)
+      const own: Greeted = { peer, isAccepted: false }
+      greeted.set(connection, own)
       connection.on('close', () => {
-        // A client that resets its connection may use the port again before this one is known to be closed.
-        if (greeted.get(key) === own) greeted.delete(key)
         if (!own.isAccepted) task(onLost)(peer)
       })
       server.emit('connection', connection)
@@ -130,12 +126,12 @@ const createTls = (
   }
 }
 
+/** The TLS inside a connection, which is no public property; guarded by test/listener/front.test.ts. */
+interface Wrapping extends Socket {
+  readonly _parent?: Socket
+}
+
 interface Greeted {
-  readonly connection: Socket
   readonly peer: string | undefined
   isAccepted: boolean
 }
-
-/** The same for a connection and for the TLS inside it. */
-const connectionKey = ({ remoteAddress, remotePort, localAddress }: Socket): string =>
-  `${remoteAddress} ${remotePort} ${localAddress}`
