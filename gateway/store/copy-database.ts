@@ -18,8 +18,8 @@ interface Table {
 
 const BATCH = 500
 const STATEMENT_TIMEOUT_MS = 60_000
-/** Filled by migrations, or by triggers while copying. */
-const NOT_COPIED: ReadonlySet<string> = new Set(['schema_migrations', 'audit_head'])
+/** Filled by migrations, by triggers while copying, or by each gateway that starts. */
+const NOT_COPIED: ReadonlySet<string> = new Set(['schema_migrations', 'audit_head', 'grants_in_force', 'grant_rules'])
 /** A database in which these are empty has not been used. */
 const PROOFS = ['users', 'areas', 'audit_events'] as const
 

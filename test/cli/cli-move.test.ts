@@ -3,8 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { NO_GRANTS } from '../../gateway/routes/grants.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { type Database, openDatabase } from '../../gateway/store/database.ts'
+import { loadGrants } from '../../gateway/store/grants-in-force.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { portaria } from '../support/cli.ts'
 import { portariaHere } from '../support/cli-here.ts'
@@ -20,6 +22,7 @@ const postgres = await startPostgres(t)
 const DATABASE_URL = await postgres.emptyDatabase()
 const env = { DATA_DIR, DATABASE_URL }
 
+const NOTHING_GRANTED = { grants: NO_GRANTS, profiles: [], changedAt: new Date(0) }
 const ACCESS = { profiles: ['Admin', 'Agente'], areas: ['Norte', 'Sul'], areaPrincipal: 'Norte' }
 const ODD = { name: 'João "Ü" \\ O\'Hara', email: '100%@corp.example' }
 
@@ -54,7 +57,12 @@ t.test('move copies everything, and a token from before is valid on Postgres', a
     people: await Promise.all([maria, ana].map(({ id }) => createUsers(embedded).loadPerson(id))),
     audit: await createAuditLog(embedded).list()
   }
+  await loadGrants(embedded, NOTHING_GRANTED)
   await embedded.close()
+  // A gateway has been started on the target, but nobody has logged in.
+  const target = await openDatabase({ databaseUrl: DATABASE_URL, dataDir: DATA_DIR, log: quiet })
+  await loadGrants(target, NOTHING_GRANTED)
+  await target.close()
 
   const moved = await portaria(['move', '--json'], { env })
   t.equal(moved.code, 0, moved.stderr)
