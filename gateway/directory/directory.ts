@@ -61,6 +61,8 @@ interface DirectoryOptions {
   readonly maxConcurrent?: number
   /** Monotonic ms. */
   readonly clock?: () => number
+  /** Opens a connection; by default to the servers of LDAP_URL. */
+  readonly open?: (deadline: Deadline) => Promise<DirectorySession>
 }
 
 const MAX_PASSWORD_LENGTH = 1024
@@ -78,10 +80,13 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
   const servers = createServers(settings, clock)
   const service = plan.service === undefined ? undefined : createServiceAccount(plan.service, clock)
   const pace = createRefusalPace(clock)
+  const connect = async (deadline: Deadline): Promise<DirectorySession> =>
+    openSession(await servers.connect(deadline.signal), deadline, settings.timeoutMs)
+  const parts = { plan, servers, connect: options.open ?? connect }
   let underWay = 0
 
   const asService = <T>(work: (session: DirectorySession) => Promise<T>): Promise<T> =>
-    onConnection({ plan, servers }, async session => {
+    onConnection(parts, async session => {
       await service?.bind(session)
       return work(session)
     })
@@ -103,7 +108,7 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
       if (underWay >= maxConcurrent) throw new DirectoryFailure('too-many-logins', 'too many logins are in progress')
       underWay += 1
       try {
-        return await overServers({ plan, servers }, (open, deadline) => {
+        return await overServers(parts, (open, deadline) => {
           const logIn = { plan, deadline, guard, explanationMs, onRefused, open }
           return service === undefined ? bindThenRead(logIn, login) : searchThenBind(logIn, service, login)
         })
@@ -125,7 +130,7 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
       service === undefined ? Promise.resolve([]) : asService(session => missingBases(plan, session)),
     neverForgets: () => asService(neverForgets),
     check: () =>
-      onConnection({ plan, servers }, async session => {
+      onConnection(parts, async session => {
         if (service !== undefined) return service.bind(session)
         // Any response will do, because not every account may read the root.
         await session.search('', { scope: 'base', attributes: ['1.1'] }).catch((error: DirectoryFailure) => {
@@ -139,7 +144,8 @@ const SAYS_NO: ReadonlySet<string> = new Set(['no-entry', 'directory-refused', '
 
 interface DirectoryParts {
   readonly plan: DirectoryPlan
-  readonly servers: Servers
+  readonly servers: Pick<Servers, 'count'>
+  readonly connect: (deadline: Deadline) => Promise<DirectorySession>
 }
 
 const loginOf = (plan: DirectoryPlan, username: string): Pick<Login, 'login' | 'full'> => {
@@ -171,16 +177,16 @@ const onConnection = <T>(parts: DirectoryParts, work: (session: DirectorySession
 
 /** Within one deadline, the next server is tried if one is busy or unavailable, or closes the connection. */
 const overServers = async <T>(
-  { plan, servers }: DirectoryParts,
+  { plan, servers, connect }: DirectoryParts,
   work: (open: () => Promise<DirectorySession>, deadline: Deadline) => Promise<T>
 ): Promise<T> => {
   const { timeoutMs } = plan.settings
   const deadline = startDeadline(timeoutMs)
   let isConnected = false
   const open = async () => {
-    const connection = await deadline.within(servers.connect(deadline.signal))
+    const session = await deadline.within(connect(deadline))
     isConnected = true
-    return openSession(connection, deadline, timeoutMs)
+    return session
   }
   try {
     for (let others = servers.count - 1; ; others--) {

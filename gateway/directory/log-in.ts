@@ -17,7 +17,7 @@ import { type GroupsRead, readGroups } from './groups.ts'
 import { findOne, namingContextOf, principalFilters, showsNoFailure } from './lookup.ts'
 import { type DirectoryPerson, isActiveDirectory, isSameAccount, personOf } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
-import { findTyped, hasUsernameAlone } from './search-person.ts'
+import { boundNames, findTyped, hasUsernameAlone } from './search-person.ts'
 import type { ServiceAccount } from './service-account.ts'
 import type { DirectorySession, FoundEntry } from './session.ts'
 
@@ -146,40 +146,40 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   })
   const session = opened
   if (session === undefined) throw new Error('the guard skipped the bind')
-  const entry = await findOwnEntry(plan, session, login)
-  if (entry === undefined) return personOf(undefined, { text: login, isExact: false, isUsernameOwn: false })
+  const own = await findOwnEntry(plan, session, login)
+  if (own === undefined) return personOf(undefined, { text: login, isExact: false, isUsernameOwn: false })
+  const { entry, base } = own
   const person = personOf(entry, {
     text: plan.search === undefined ? bound : login,
     isExact: plan.search === undefined || plan.search.comparesWholeValues,
     isUsernameOwn: hasUsernameAlone(entry, login)
   })
   await checkIdentity(exchange, session, { login, bindName, password }, entry, person)
+  const names = plan.mayHaveTwoNames ? await boundNames(plan, session, base, entry, bindName) : []
   const groups = await readGroups(plan, session, entry, person.username)
   await session.unbind()
-  return { ...person, ...(plan.mayHaveTwoNames ? { names: withBound(person, bound) } : {}), ...groups }
+  return { ...person, names: [...new Set([...(person.names ?? []), ...names])], ...groups }
 }
-
-/** What was bound leads to the account of this entry, so that its permits are those of the account. */
-const withBound = ({ names = [] }: DirectoryPerson, bound: string): readonly string[] => [...new Set([...names, bound])]
 
 /** undefined if the directory allows no lookup; the login alone is then the person. */
 const findOwnEntry = async (
   plan: DirectoryPlan,
   session: DirectorySession,
   login: string
-): Promise<FoundEntry | undefined> => {
+): Promise<{ readonly entry: FoundEntry; readonly base: string } | undefined> => {
   const noEntry = new DirectoryFailure('no-entry', 'no entry matches the filter', { bind: 'accepted' })
   if (plan.search !== undefined) {
-    const entry = await findOne(session, plan.search.base, plan.search.filter(login))
+    const { base } = plan.search
+    const entry = await findOne(session, base, plan.search.filter(login))
     if (entry === undefined) throw noEntry
-    return entry
+    return { entry, base }
   }
   if (!plan.mayHaveTwoNames) return undefined
   const base = await namingContextOf(session).catch(() => undefined)
   if (base === undefined) return undefined
   for (const filter of principalFilters(login, plan.bindName(login))) {
     const entry = await findOne(session, base, filter)
-    if (entry !== undefined) return entry
+    if (entry !== undefined) return { entry, base }
   }
   throw noEntry
 }

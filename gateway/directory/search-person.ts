@@ -1,7 +1,7 @@
 // Finds the entry of a name that was typed, and whether that name, or the entry's own, leads to it alone.
 import { DirectoryFailure } from './failure.ts'
 import { findOne } from './lookup.ts'
-import { escapeFilterValue } from './names.ts'
+import { escapeFilterValue, foldLogin } from './names.ts'
 import { firstText, isActiveDirectory, usernameOf } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
 import type { DirectorySession, FoundEntry } from './session.ts'
@@ -57,6 +57,26 @@ const find = async (
 /** Whether nothing more needs to be asked: sAMAccountName is unique (MS-ADTS), and so is what found only this entry. */
 export const hasUsernameAlone = (entry: FoundEntry, foundBy: string): boolean =>
   (isActiveDirectory(entry) && firstText(entry, 'sAMAccountName') !== '') || usernameOf(entry) === foundBy
+
+/**
+ * The whole names under which Active Directory binds this account: what was bound, its userPrincipalName, and its
+ * sAMAccountName with the domain, unless that is the userPrincipalName of another entry, which comes first.
+ */
+export const boundNames = async (
+  plan: DirectoryPlan,
+  session: DirectorySession,
+  base: string,
+  entry: FoundEntry,
+  bound: string
+): Promise<readonly string[]> => {
+  const principal = foldLogin(firstText(entry, 'userPrincipalName')) ?? bound
+  const account = plan.bindName(usernameOf(entry) ?? '')
+  const own = new Set([bound, principal])
+  if (own.has(account)) return [...own]
+  const filter = `(userPrincipalName=${escapeFilterValue(account)})`
+  const { entries } = await session.search(base, { filter, attributes: ['1.1'] })
+  return entries.length === 0 ? [...own, account] : [...own]
+}
 
 const isOnlyOne = async (session: DirectorySession, base: string, entry: FoundEntry): Promise<boolean> => {
   const username = usernameOf(entry)

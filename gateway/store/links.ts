@@ -97,10 +97,11 @@ const COUNT_CLOUD = `
 /** The form of a stable subject, unlike that of a login. */
 export const STABLE = "'^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'"
 
-// A person who already has a stable link is distinguished by it, so a leftover login of theirs proves nothing.
+// Directories tell the second of a creation. A person who already has a stable link is distinguished by it, so a leftover login of theirs proves nothing.
 const FORMER = `
   SELECT l.subject, u.id FROM provider_links l JOIN users u ON u.id = l.user_id
-  WHERE l.provider = $1 AND l.issuer = $2 AND l.subject = ANY($3::text[]) AND u.last_login_at > $4
+  WHERE l.provider = $1 AND l.issuer = $2 AND l.subject = ANY($3::text[])
+    AND u.last_login_at > $4::timestamptz + interval '1 second'
     AND NOT EXISTS (
       SELECT FROM provider_links o
       WHERE o.user_id = u.id AND o.provider = $1 AND o.issuer = $2 AND o.subject ~ ${STABLE}

@@ -3,6 +3,7 @@ import type { EntityManager } from 'typeorm'
 import type { AccountClue } from '../identity.ts'
 import type { Database } from './database.ts'
 import { STABLE } from './links.ts'
+import { accountKeyOf, since } from './login-attempts.ts'
 import { query } from './query.ts'
 import { storableKey } from './storable.ts'
 
@@ -24,13 +25,16 @@ export const createLoginNames = (database: Database) => ({
       const [person, another] = await findPeople(manager, clue)
       return another === undefined ? person : undefined
     }),
-  /** These names lead to this account from now on. */
-  join: ({ subject, username, names = [] }: NamedAccount): Promise<void> =>
+  /**
+   * These names lead to this account from now on. A directory forgets earlier failures when it accepts a password: so do
+   * we, for names that are new, those of which ended before the login began.
+   */
+  join: ({ subject, username, names = [] }: NamedAccount, beganMsAgo: number): Promise<void> =>
     database.read(async manager => {
       const [account, link] = [storableKey(username), storableKey(subject)]
       const logins = [...new Set(names)].flatMap(name => storableKey(name) ?? [])
       if (account === undefined || link === undefined || logins.length === 0) return
-      await query(manager, JOIN, [account, logins, link])
+      await query(manager, JOIN, [account, logins, link, beganMsAgo])
     })
 })
 
@@ -57,7 +61,8 @@ const BY_BOUND_NAME = `${PERSON} l.subject IN ($1, (SELECT subject FROM login_na
 const BY_ENTRY = `
   WITH own AS (${PERSON} l.subject = $1)
   SELECT * FROM own
-  UNION ALL (${PERSON} l.subject = ANY($2::text[]) AND u.last_login_at > $3 AND NOT EXISTS (SELECT FROM own)
+  UNION ALL (${PERSON} l.subject = ANY($2::text[]) AND u.last_login_at > $3::timestamptz + interval '1 second'
+    AND NOT EXISTS (SELECT FROM own)
     AND NOT EXISTS (
       SELECT FROM provider_links o WHERE o.user_id = u.id AND o.provider = 'ldap' AND o.subject ~ ${STABLE}
     ))
@@ -70,6 +75,11 @@ const LOGINS = `
     AND subject !~ ${STABLE}
   ORDER BY login`
 const JOIN = `
-  INSERT INTO login_names (login, account, subject) SELECT login, $1, $3 FROM unnest($2::text[]) AS login
-  ON CONFLICT (login) DO UPDATE SET account = excluded.account, subject = excluded.subject, joined_at = now()
-  WHERE login_names.account <> excluded.account OR login_names.subject IS DISTINCT FROM excluded.subject`
+  WITH joined AS (
+    INSERT INTO login_names (login, account, subject) SELECT login, $1, $3 FROM unnest($2::text[]) AS login
+    ON CONFLICT (login) DO UPDATE SET account = excluded.account, subject = excluded.subject, joined_at = now()
+    WHERE login_names.account <> excluded.account OR login_names.subject IS DISTINCT FROM excluded.subject
+    RETURNING login
+  )
+  UPDATE login_attempts SET kind = 'freed' FROM joined
+  WHERE kind = 'failed' AND account = ${accountKeyOf('joined.login')} AND at < ${since('$4')}`

@@ -40,6 +40,24 @@ if (values.packets !== undefined || values.direction === 'sockets') {
   )
   process.exit(found === 0 ? 0 : 1)
 }
+if (values.target === 'people') {
+  const { fuzzPeople } = await import('./people/run.ts')
+  const startedAt = performance.now()
+  const until = startedAt + Number(values.seconds) * 1000
+  const wanted = values.runs === undefined ? undefined : Number(values.runs)
+  let found = 0
+  const { steps, logins } = await fuzzPeople({
+    seed,
+    goesOn: done => (wanted === undefined ? performance.now() < until : done < wanted) && found < 20,
+    onFault(fault) {
+      found++
+      console.log(`FAULT ${fault}\n`)
+    }
+  })
+  const perSecond = Math.round(steps / ((performance.now() - startedAt) / 1000))
+  console.log(`seed ${seed}: ${steps} steps, ${logins} logins succeeded, ${perSecond} steps/s, ${found} faults`)
+  process.exit(found === 0 ? 0 : 1)
+}
 if (values.target !== undefined) {
   const { target, save, coverage, first } = values
   const runs = values.runs === undefined ? undefined : Number(values.runs)

@@ -1,5 +1,6 @@
 // Packets of every spelling go through the gate, and what other implementations read of those that pass must have been judged.
 import { engineMessage, pythonModel, type ServerModel, stockModel } from '../support/socketio-models.ts'
+import { randomFrom } from './random.ts'
 import { createGateWorld, type GateWorld, mayConnect, maySend, NAMESPACES, PEOPLE } from './socket-gate.ts'
 
 export interface PacketFuzz {
@@ -13,17 +14,6 @@ export interface PacketFuzzResult {
   readonly packets: number
   readonly passed: number
   readonly delivered: number
-}
-
-/** Numbers from 0 to below 1 (mulberry32). */
-const randomFrom = (seed: number) => {
-  let state = seed
-  return (): number => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
-  }
 }
 
 const TYPES = ['0', '1', '2', '2', '2', '2', '3', '4', '5', '6', '7', '٢', '²', '', '02', ' 2']

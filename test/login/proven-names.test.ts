@@ -80,11 +80,7 @@ t.test('a name without its domain proves nothing, so that nobody is named or hel
   const alpha = await logIn(world, 'beta@corp.example')
   t.not(beta.user.id, alpha.user.id)
   await world.logged(({ reason }) => reason === 'login-name-shared')
-  const names = await postgres.query('SELECT login, account FROM login_names ORDER BY login')
-  t.same(names, [
-    { login: 'alpha', account: 'alpha' },
-    { login: 'beta', account: 'beta' }
-  ])
+  t.same(await postgres.query('SELECT login FROM login_names'), [], 'the entry shows its names each time')
   t.equal((await postLogin(world, 'beta', { password: 'errada' })).status, 401)
   for (let n = 0; n < 6; n++) {
     const from = { 'x-forwarded-for': `203.0.113.${n}` }

@@ -85,8 +85,15 @@ export const createAdmission = ({ ldap, loginFailures, attempts, log }: Admissio
     const { now, permits, isKnown, isResolved } = state
     const ofAddress = decideAddress(state, addressRules)
     if (ofAddress.kind !== 'granted') throw new Denied('login-throttled-client', ofAddress, isKnown)
-    const most = account.mayHaveTwoNames && !isResolved ? halfOf(rules) : undefined
-    const verdict = decideAccount({ now, permits, isKnown, most, reading: readingOf(account.count) }, rules)
+    const isHalf = account.mayHaveTwoNames && !isResolved
+    const request = {
+      now,
+      permits,
+      isKnown,
+      most: isHalf ? halfOf(rules) : undefined,
+      reading: readingOf(account.count)
+    }
+    const verdict = decideAccount(request, isHalf ? unresolved(rules) : rules)
     if (verdict.kind !== 'granted') throw new Denied('login-throttled-account', verdict, isKnown)
     return state
   }
@@ -179,5 +186,11 @@ export const accountRules = ({
  * half of an account's permits, so that two names together cannot lock it.
  */
 const halfOf = ({ max }: PermitRules): number => Math.floor(max / 2)
+
+/**
+ * As many failures under the other name, each just before the directory forgets, keep those of this name alive for so long
+ * there (lockOutObservationWindow counts from the last one).
+ */
+const unresolved = (rules: PermitRules): PermitRules => ({ ...rules, windowMs: rules.windowMs * (halfOf(rules) + 1) })
 
 const readingOf = (count: DirectoryCount | undefined) => count && { ...count, ageMs: performance.now() - count.readAt }

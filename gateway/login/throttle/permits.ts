@@ -83,7 +83,16 @@ export const livePermits = (
   permits: readonly AccountPermit[],
   now: number,
   rules: PermitRules
-): readonly AccountPermit[] => (permits.some(permit => now < endOf(permit, rules)) ? permits : [])
+): readonly AccountPermit[] => {
+  const sorted = permits.toSorted((one, other) => one.at - other.at)
+  let end = Number.NEGATIVE_INFINITY
+  const ends = sorted.map(permit => (end = Math.max(end, endOf(permit, rules))))
+  let first = sorted.length
+  // From the latest to the first, as long as those before it had not ended when the directory may have judged it.
+  for (let next = now; first > 0 && (ends[first - 1] ?? 0) > next; first--)
+    next = Math.min(next, (sorted[first - 1]?.at ?? 0) - rules.patienceMs)
+  return sorted.slice(first)
+}
 
 /** The outcome of a login whose instance died will never be known. */
 const abandoned = (permit: AccountPermit, now: number, rules: PermitRules): AccountPermit =>

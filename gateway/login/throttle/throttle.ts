@@ -61,7 +61,8 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
       },
       bind: async (account, bind) => {
         const { name } = account
-        const isTyped = ldap.bindDn === undefined && account.isConfirmation !== true
+        // Elsewhere `name` is that of the entry itself: under other settings it may have led to another account.
+        const isTyped = account.mayHaveTwoNames
         const attempt = { id: randomUUID(), name, isTyped, address, pair }
         const settle = await admission.enter({ attempt, asked, account, deadline })
         try {
@@ -75,10 +76,10 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
     }
   }
 
-  /** All logins of an account share its permits from now on. */
-  const join = async (person: DirectoryPerson): Promise<void> => {
+  /** All names under which an account is bound share its permits from now on; elsewhere its entry shows them each time. */
+  const join = async (person: DirectoryPerson, beganAt: number): Promise<void> => {
     try {
-      if (person.names !== undefined) await names.join(person)
+      if (ldap.bindDn === undefined && person.names !== undefined) await names.join(person, performance.now() - beganAt)
     } catch (error) {
       log.warn({ err: error, reason: 'login-names-unjoined' }, 'the names of an account could not be joined')
     }
@@ -90,12 +91,13 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
       if (underWay >= MAX_UNDER_WAY) throw busy()
       underWay += 1
       try {
-        const deadline = performance.now() + ldap.timeoutMs
+        const beganAt = performance.now()
+        const deadline = beganAt + ldap.timeoutMs
         const person = await perAddress(attempt.ipKey, async () => {
           if (performance.now() > deadline) throw throttled('login-throttled-client', RETRY_MS)
           return authenticate(guardOf(attempt, deadline))
         })
-        await join(person)
+        await join(person, beganAt)
         return person
       } finally {
         underWay -= 1

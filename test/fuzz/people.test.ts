@@ -1,0 +1,40 @@
+// No name leads to somebody else, however names overlap and change; a million steps go through `npm run fuzz -- --target people`.
+// RV-58, RV-59, RV-70, LD-07, LD-08, LD-14, LD-18
+import t from 'tap'
+import { startPostgres } from '../support/postgres.ts'
+import { openStore } from '../support/store.ts'
+import { createMemoryStore, createPostgresStore, type PeopleStore } from './people/people-store.ts'
+import { fuzzPeople } from './people/run.ts'
+import { createPeopleWorld } from './people/world.ts'
+import { randomFrom } from './random.ts'
+
+const STEPS = 8000
+const STORED_STEPS = 150
+
+t.test('people whose names overlap stay who they are, and are held back only for their own', async t => {
+  const faults: string[] = []
+  const { steps, logins } = await fuzzPeople({
+    seed: 20_262,
+    goesOn: steps => steps < STEPS && faults.length < 3,
+    onFault: fault => faults.push(fault)
+  })
+  t.same(faults, [])
+  t.equal(steps, STEPS)
+  t.ok(logins > STEPS / 20, `${logins} logins succeeded`)
+})
+
+for (const kind of ['openldap', 'ad'] as const) {
+  t.test(`the store in memory decides as Postgres does: ${kind}`, async t => {
+    const postgres = await startPostgres(t)
+    const faults: string[] = []
+    const run = async (store: PeopleStore): Promise<readonly string[]> => {
+      const onFault = (fault: string) => faults.push(fault)
+      const world = createPeopleWorld({ store, random: randomFrom(7), onFault, kind })
+      for (let step = 0; step < STORED_STEPS; step++) await world.step()
+      return world.trace.map(line => line.replace(/\b[0-9a-f]{4}\(/g, '('))
+    }
+    const stored = await run(createPostgresStore(await openStore(t, postgres)))
+    t.same(stored, await run(createMemoryStore()))
+    t.same(faults, [])
+  })
+}
