@@ -33,7 +33,8 @@ export const createMembers = (parts: MembersParts) => {
   // killed would stay open and unanswered forever.
   cluster.schedulingPolicy = cluster.SCHED_NONE
   // Advanced serialisation, so that numbers that JSON cannot represent are preserved.
-  cluster.setupPrimary({ exec: join(import.meta.dirname, 'worker.ts'), serialization: 'advanced' })
+  // Without arguments: Node.js would read the file of --env-file again, which may be another one by then.
+  cluster.setupPrimary({ exec: join(import.meta.dirname, 'worker.ts'), args: [], serialization: 'advanced' })
   const members = new Map<number, Member>()
 
   const ready = () => [...members.values()].filter(({ port }) => port > 0)

@@ -125,7 +125,8 @@ t.test('every check of the status has a name in both languages', async t => {
     certificate: () => ({ current: false }),
     directory: () => 'ok',
     directoryInsecure: false,
-    addressesInsecure: true
+    addressesInsecure: true,
+    grants: { state: () => 'ok' }
   } as unknown as Parameters<typeof createChecks>[0]
   const view = sources.find(({ file }) => file === 'status-view.ts')?.source ?? ''
   const named = [...(/const CHECKS\b.*? = \{(.*?)\n\}/s.exec(view)?.[1] ?? '').matchAll(/^ {2}(\w+):/gm)]

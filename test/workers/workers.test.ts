@@ -1,5 +1,7 @@
 // Several workers are one gateway: one exact limit, one reload, one drain, and nobody missed for long. DF-15, DF-17, DF-19, RX-24
 // Timed by the clock of the machine.
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Status } from '../../gateway/admin/status-routes.ts'
 import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
@@ -88,6 +90,24 @@ const stop = async (t: Test, gateway: GatewayProcess) => {
   t.equal(await gateway.ended, 0)
   t.notOk(workers.some(isAlive), 'no worker is left')
 }
+
+t.test('a worker that replaces another has the settings of the file that was read at the start', async t => {
+  const { env, get } = await startWorld(t)
+  const file = join(t.testdir(), 'env')
+  writeFileSync(
+    file,
+    Object.entries(env)
+      .map(([name, value]) => `${name}='${value}'\n`)
+      .join('')
+  )
+  const gateway = spawnGateway(t, {}, undefined, ['--env-file', file])
+  await gateway.logged('listening')
+  rmSync(file)
+  const before = gateway.workers()
+  for (const pid of before) process.kill(pid, 'SIGKILL')
+  await until(() => gateway.workers().length === 2 && gateway.workers().every(pid => !before.includes(pid)))
+  await until(async () => (await get('/open/x').catch(() => undefined))?.status === 200, 'a new worker serves')
+})
 
 t.test('two workers say once that they listen, share the connections and admit exactly the limit together', async t => {
   const { world, gateway, asked } = await undisturbed(Number.POSITIVE_INFINITY, async () => {
