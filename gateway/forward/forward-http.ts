@@ -8,7 +8,7 @@ import type { AnswerTaker, HttpResponse } from '../http/server/response.ts'
 import { headerLines } from '../http/server/response-head.ts'
 import type { Route } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
-import type { UpstreamConnection } from '../upstream/connection.ts'
+import { bindsConnection, type UpstreamConnection } from '../upstream/connection.ts'
 import { EXHAUSTED, type UpstreamFault, upstreamRefusal } from '../upstream/faults.ts'
 import { clientHead, clientTrailers, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { responseRulesOf } from '../upstream/headers/header-rules.ts'
@@ -85,9 +85,10 @@ class HttpForward implements Requester, Underway, UploadOwner, AnswerTaker, Wait
 
   #acquire() {
     const pool = this.#forwarding.upstreams.poolOf(this.#upstream)
-    const connection = pool.acquire(undefined, this.#unreached)
+    const asked = { client: this.#request.connection, not: this.#unreached }
+    const connection = pool.acquire(asked)
     if (connection !== undefined) return this.onConnection(connection)
-    const waiting = pool.wait(this, this.#unreached)
+    const waiting = pool.wait(this, asked)
     if (waiting instanceof GatewayError) this.#fail(waiting)
     else this.#stopWaiting = waiting
   }
@@ -113,10 +114,10 @@ class HttpForward implements Requester, Underway, UploadOwner, AnswerTaker, Wait
 
   #send(connection: UpstreamConnection) {
     const upload = this.#upload
-    connection.isLast = upload !== undefined && (ignoresBody(this.#request.method) || connection.mayLeaveBodies)
-    const head = this.#forwarding.headFor(this.#exchange, this.#route, connection.target.authority, connection.isLast)
-    const timeoutMs = this.#route.timeoutMs ?? this.#upstream.timeoutMs
-    connection.send(this.#request.method, head, this, timeoutMs)
+    const isLast = upload !== undefined && (ignoresBody(this.#request.method) || connection.mayLeaveBodies)
+    const head = this.#forwarding.headFor(this.#exchange, this.#route, connection.target.authority, isLast)
+    if (bindsConnection(this.#exchange.head.authorization)) connection.isBound = true
+    connection.send(this.#request.method, head, this, this.#route.timeoutMs ?? this.#upstream.timeoutMs, isLast)
     if (upload === undefined) connection.finish()
     else if (connection.isConnected) upload.sendOn(connection)
   }

@@ -80,7 +80,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
     }
     const begin = () => {
       attempts++
-      const acquired = pool.acquire(call.target, undefined, call.isStream)
+      const acquired = pool.acquire({ isStream: call.isStream }, call.target)
       if (acquired === undefined) return reject(new Unavailable({ reason: 'upstream-connections-exhausted' }))
       connection = acquired
       if (mayHaveClosed(acquired)) setImmediate(() => contain({ onThrown: reject }, () => send(acquired)))

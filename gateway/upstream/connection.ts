@@ -5,11 +5,16 @@ import { flushSoon, type Waiting } from '../http/write-batch.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { contain, endThrown, noteFault } from '../values/contain.ts'
 import { noteOutOfDescriptors } from '../values/descriptors.ts'
-import { dial } from './dial.ts'
+import { dial, keepAfterFailedWrite } from './dial.ts'
 import { EXHAUSTED, Http2Only, isHttp2Frame, isNoCommonProtocol, type UpstreamFault } from './faults.ts'
 import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './headers/keep-alive-hint.ts'
 import { BadResponse, type ResponseHead, ResponseParser, type ResponseSink, UnaskedBytes } from './parser.ts'
 import type { Requester } from './requester.ts'
+
+/** A client connection, as far as it matters which requests share an upstream connection. */
+export interface Client {
+  readonly isOpen: boolean
+}
 
 interface ConnectionEvents {
   /** The exchange is over and the connection can be reused. */
@@ -23,12 +28,15 @@ interface ConnectionEvents {
   onFault?(fault: UpstreamFault, nothingSent: boolean): void
   /** The target turned out to speak HTTP/2 only. */
   onHttp2?(): void
-  /** Bytes arrived that no request asked for, after a request with a body. */
+  /** Bytes arrived that no request asked for. */
   onUnasked?(): void
   /** They have arrived from this target before. */
   readonly hasUnasked?: boolean
   now(): number
 }
+
+/** `deaf`: a write has failed, and what has arrived is still read. */
+type State = 'dialling' | 'open' | 'deaf' | 'closed'
 
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -39,32 +47,35 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   upstream: Upstream
   /** When dialling began; milliseconds of the clock passed to the pool, like all times here. */
   readonly openedAt: number
-  destroyed = false
   /** The pool's sweep calls `expire` when it has passed. */
   deadline: number
   idleSince = 0
   /** Time between the first byte of the request and the response head; -1 before. */
   waitedMs = -1
-  /** The last response announced a body that it must not have: another request may follow once none has arrived for a while. */
-  mustRest = false
-  /** No other request may follow, whatever the response says. */
-  isLast = false
+  /** Whose request it carries, or carried last. */
+  client: Client | undefined
+  /** The backend may have authenticated it (NTLM, Negotiate): it carries no request of another client. */
+  isBound = false
   readonly #events: ConnectionEvents
   readonly #socket: Socket
   readonly #parser = new ResponseParser()
+  #state: State = 'dialling'
   #requester: Requester | undefined
-  #connected = false
   /** The request head that has not been written yet. */
   #unsent: string | undefined
-  #written = false
-  #hasCarriedBody = false
-  #finished = false
-  #reusable = true
-  #paused = false
+  /** Of the request in progress: part of the body has been written. */
+  #hasBody = false
+  /** The request has been written completely. */
+  #isComplete = false
+  /** Another request may follow. */
+  #mayFollow = true
+  /** The requester takes nothing for now. */
+  #isHeld = false
   #keepAliveMs = DEFAULT_KEEP_ALIVE_MS
   #timeoutMs = 0
   #sentAt = 0
   #readAt = 0
+  #reads = 0
   #firstError: NodeJS.ErrnoException | undefined
 
   constructor(upstream: Upstream, target: Target, events: ConnectionEvents) {
@@ -77,15 +88,15 @@ export class UpstreamConnection implements Waiting, ResponseSink {
       buffer: readMemory,
       callback: count => this.#takeContained(readMemory.subarray(0, count))
     })
-    if (target.tls) this.#socket.on('data', bytes => this.#takeContained(bytes))
     this.#socket.on(target.tls ? 'secureConnect' : 'connect', () => {
-      this.#connected = true
+      if (this.#state === 'dialling') this.#state = 'open'
       contain(this, connected => {
         connected.#alive()
         connected.#requester?.onConnected?.()
       })
     })
     this.#socket.on('drain', () => contain(this, full => full.#requester?.onDrain()))
+    keepAfterFailedWrite(this.#socket, error => contain(this, failed => failed.#onWriteFailed(error)))
     this.#socket.on('end', () => contain(this, ended => ended.#onEnd()))
     this.#socket.on('error', error => contain(this, failed => failed.#onError(error)))
     this.#socket.on('close', () => {
@@ -94,8 +105,12 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     })
   }
 
+  get destroyed(): boolean {
+    return this.#state === 'closed'
+  }
+
   get isConnected(): boolean {
-    return this.#connected
+    return this.#state === 'open'
   }
 
   /** The target may have left bodies unread, and taken them for requests. */
@@ -106,16 +121,17 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   /**
    * Sends a request head at the end of this turn of the event loop; `method` frames the response. The upstream may
    * be silent for `timeoutMs` before its response head, then for its `idleTimeout`.
+   * @param isLast the head says that no other request follows
    */
-  send(method: string, head: string, requester: Requester, timeoutMs: number): void {
+  send(method: string, head: string, requester: Requester, timeoutMs: number, isLast = false): void {
     this.#requester = requester
     this.#timeoutMs = timeoutMs
     this.#sentAt = this.#events.now()
     this.waitedMs = -1
-    this.#finished = false
-    this.#written = false
-    this.#reusable = true
-    if (this.#connected) this.deadline = this.#sentAt + timeoutMs
+    this.#isComplete = false
+    this.#hasBody = false
+    this.#mayFollow = !isLast
+    if (this.#state === 'open') this.deadline = this.#sentAt + timeoutMs
     this.#parser.begin(method, this)
     this.#unsent = head
     flushSoon(this)
@@ -147,22 +163,29 @@ export class UpstreamConnection implements Waiting, ResponseSink {
 
   /** The whole request has been written. */
   finish(): void {
-    this.#finished = true
+    this.#isComplete = true
     // Without a body, this is when the head was written.
-    if (this.#connected && this.#written) this.#alive()
+    if (this.#state === 'open' && this.#hasBody) this.#alive()
   }
 
   pause(): void {
     // While nothing is read, silence is not the upstream's fault.
     this.deadline = NEVER
-    this.#paused = true
-    this.#socket.pause()
+    this.#hold(true)
   }
 
   resume(): void {
-    if (!this.#paused) return
+    if (!this.#isHeld) return
     this.deadline = this.#events.now() + this.#timeoutMs
-    this.#unpause()
+    this.#hold(false)
+    if (this.#state === 'deaf') this.#awaitRest()
+  }
+
+  /** The only place that decides whether the socket is read. */
+  #hold(isHeld: boolean) {
+    this.#isHeld = isHeld
+    if (isHeld) this.#socket.pause()
+    else this.#socket.resume()
   }
 
   /** From now on silence is no fault, and the connection counts as a stream (an event stream). */
@@ -174,7 +197,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
 
   destroy(): void {
     if (this.destroyed) return
-    this.destroyed = true
+    this.#state = 'closed'
     this.#requester = undefined
     this.#socket.destroy()
     contain(this, closed => closed.#events.onClosed(closed))
@@ -192,9 +215,9 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   expire() {
     if (this.#requester === undefined) return this.destroy()
     // Everything that the client sent has reached the upstream, so the client is silent, which is handled elsewhere.
-    if (this.#connected && !this.#finished && this.#socket.writableLength === 0) return this.#alive()
-    const cause = new Error(this.#connected ? 'no data for too long' : 'connecting took too long')
-    this.#fail('timeout', cause, !this.#connected)
+    if (this.#state === 'open' && !this.#isComplete && this.#socket.writableLength === 0) return this.#alive()
+    const isDialling = this.#state === 'dialling'
+    this.#fail('timeout', new Error(isDialling ? 'connecting took too long' : 'no data for too long'), isDialling)
   }
 
   // The requester gets the parser's results; the connection only records what matters for its own reuse.
@@ -207,9 +230,10 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.waitedMs = this.#readAt - this.#sentAt
     this.#timeoutMs = this.upstream.idleTimeoutMs
     this.#alive(this.#readAt)
-    this.#reusable = head.keepAlive
-    this.mustRest = head.announcesMore
-    if (this.#reusable) this.#keepAliveMs = keepAliveHint(head)
+    if (asksForConnection(head)) this.isBound = true
+    // A target that sends what no request asked for may send the body, too, that this response announces and must not have.
+    if (!head.keepAlive || (head.announcesMore && this.#events.hasUnasked === true)) this.#mayFollow = false
+    if (this.#mayFollow) this.#keepAliveMs = keepAliveHint(head)
     this.#events.onAnswer?.(this, head.status)
     this.#requester?.onHead(head, whole)
   }
@@ -243,14 +267,18 @@ export class UpstreamConnection implements Waiting, ResponseSink {
       }
       return false
     }
+    this.#reads++
     this.#readAt = this.#events.now()
     this.#alive(this.#readAt)
     try {
       this.#parser.take(bytes)
     } catch (error) {
       if (!(error instanceof BadResponse)) throw error
-      if (error instanceof UnaskedBytes) this.#noteUnasked(bytes)
-      this.#fail('bad-response', isHttp2Frame(bytes) ? new Http2Only('HTTP/2 frames') : error)
+      if (isHttp2Frame(bytes)) this.#fail('bad-response', new Http2Only('HTTP/2 frames'))
+      else {
+        if (error instanceof UnaskedBytes) this.#noteUnasked(bytes)
+        this.#fail('bad-response', error)
+      }
       return false
     }
     // Only now, with every byte checked, may another request follow, so that no response goes to the wrong request.
@@ -260,13 +288,13 @@ export class UpstreamConnection implements Waiting, ResponseSink {
 
   /** Some servers announce with a 408 that they close an idle connection (RFC 9110 §15.5.9). */
   #noteUnasked(bytes: Buffer) {
-    if (this.#hasCarriedBody && !/^HTTP\/1\.[01] 408/.test(bytes.toString('latin1', 0, 12))) this.#events.onUnasked?.()
+    if (!/^HTTP\/1\.\d 408/.test(bytes.toString('latin1', 0, 12))) this.#events.onUnasked?.()
   }
 
   #settle() {
-    if (this.isLast || !this.#reusable || !this.#finished || this.#keepAliveMs === 0) return this.destroy()
+    if (!this.#mayFollow || !this.#isComplete || this.#keepAliveMs === 0) return this.destroy()
     // The requester may have paused at the very last bytes.
-    if (this.#paused) this.#unpause()
+    if (this.#isHeld) this.#hold(false)
     this.idleSince = this.#readAt
     this.deadline = this.idleSince + this.#keepAliveMs
     this.#events.onFree(this)
@@ -274,18 +302,12 @@ export class UpstreamConnection implements Waiting, ResponseSink {
 
   #beforeWrite() {
     this.flush()
-    this.#written = true
-    this.#hasCarriedBody = true
-    if (this.#connected) this.#alive()
+    this.#hasBody = true
+    if (this.#state === 'open') this.#alive()
   }
 
   #alive(at = this.#events.now()) {
     if (this.deadline !== NEVER) this.deadline = at + this.#timeoutMs
-  }
-
-  #unpause() {
-    this.#paused = false
-    this.#socket.resume()
   }
 
   #onEnd() {
@@ -301,9 +323,33 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.#firstError ??= error
     if (this.destroyed) return
     if (isNoCommonProtocol(error)) return this.#fail('bad-response', new Http2Only('no common protocol'))
-    if (!this.#connected) return this.#fail(noteOutOfDescriptors(error) ? EXHAUSTED : 'unreachable', error, true)
-    // A write that the kernel refused at once sent nothing of a request whose head was all that was written.
-    this.#fail('reset', error, this.#unsent !== undefined || (error.syscall === 'write' && !this.#written))
+    if (this.#state === 'dialling')
+      return this.#fail(noteOutOfDescriptors(error) ? EXHAUSTED : 'unreachable', error, true)
+    this.#fail('reset', error, this.#unsent !== undefined)
+  }
+
+  /** What has arrived is read before this counts: it may say why the backend reads no more, for example in a 413. */
+  #onWriteFailed(error: NodeJS.ErrnoException) {
+    if (this.#state === 'dialling') return this.#onError(error)
+    if (this.#state !== 'open') return
+    this.#firstError ??= error
+    // Nothing was sent of a request whose head was all that was written: no response to it can have arrived.
+    if (!this.#hasBody) return this.#fail('reset', error, true)
+    this.#state = 'deaf'
+    this.#mayFollow = false
+    this.#awaitRest()
+  }
+
+  /** Gives up once a turn of the event loop has brought nothing more. */
+  #awaitRest() {
+    const before = this.#reads
+    const look = () => {
+      if (this.#state !== 'deaf' || this.#isHeld) return
+      if (this.#reads !== before) this.#awaitRest()
+      else this.#fail('reset', this.#firstError)
+    }
+    // The first runs in this turn, perhaps before the socket could be read.
+    setImmediate(() => setImmediate(() => contain(this, look)))
   }
 
   #fail(fault: UpstreamFault, cause: unknown, nothingSent = false) {
@@ -315,3 +361,11 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     contain(failed, requester => requester.onFault(fault, cause, nothingSent))
   }
 }
+
+/** Whether a response asks for authentication of the connection instead of the request (RFC 4559 §5). */
+const asksForConnection = ({ headers, kinds }: ResponseHead): boolean =>
+  kinds.some((kind, i) => kind === 'authenticate' && bindsConnection(headers[2 * i + 1]))
+
+/** Whether an Authorization or WWW-Authenticate field names a scheme that authenticates the connection. */
+export const bindsConnection = (value: string | undefined): boolean =>
+  value !== undefined && /(?:^|,)[\t ]*(?:NTLM|Negotiate)(?:[\t ,]|$)/i.test(value)

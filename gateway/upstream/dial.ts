@@ -27,6 +27,8 @@ const withoutBrackets = (host: string): string => (host.startsWith('[') ? host.s
 export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts): net.Socket => {
   const name = withoutBrackets(target.host)
   const host = target.address ?? name
+  // Otherwise a body would wait for the delayed acknowledgement of its head.
+  const shared = { noDelay: true, ...(onread === undefined ? {} : { onread }) }
   if (target.tls) {
     return tls.connect({
       host,
@@ -35,11 +37,21 @@ export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts
       servername: upstream.serverName ?? (net.isIP(name) === 0 ? name : ''),
       secureContext: secureContextOf(upstream),
       rejectUnauthorized: true,
-      ALPNProtocols: ['http/1.1']
+      ALPNProtocols: ['http/1.1'],
+      ...shared
     })
   }
-  const reading = onread === undefined ? {} : { onread }
   return target.socketPath === undefined
-    ? net.connect({ host, port: target.port, lookup: sharedLookup, noDelay: true, ...reading })
-    : net.connect({ path: target.socketPath, ...reading })
+    ? net.connect({ host, port: target.port, lookup: sharedLookup, ...shared })
+    : net.connect({ path: target.socketPath, ...shared })
+}
+
+/** Without this, Node.js ends a socket at a write that fails, with whatever has arrived unread. */
+export const keepAfterFailedWrite = (socket: net.Socket, onFailed: (error: NodeJS.ErrnoException) => void): void => {
+  const destroy = socket.destroy.bind(socket)
+  socket.destroy = (error?: NodeJS.ErrnoException) => {
+    if (error?.syscall !== 'write') return destroy(error)
+    onFailed(error)
+    return socket
+  }
 }

@@ -3,26 +3,32 @@ import net from 'node:net'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { contain } from '../values/contain.ts'
 import { type ProbeContext, probeOf } from './checks.ts'
-import { UpstreamConnection } from './connection.ts'
+import { type Client, UpstreamConnection } from './connection.ts'
 import type { UpstreamFault } from './faults.ts'
 import { type TargetHealth, type TargetHealthStatus, watchTarget } from './health.ts'
+import { createIdleConnections } from './idle-connections.ts'
 
 /** Where nothing is configured. Event streams and long polls are in addition to the connections of plain requests. */
 const LIMITS = { connections: 8192, streams: 16_384 }
-const MAX_IDLE = 256
 /** Connections end after this time, because the name may have another address by now; new ones look it up again. */
 const MAX_AGE_MS = 20_000
 const DOUBTFUL_IDLE_MS = 1000
-/** A body that follows a response although it must not arrives within this time. */
-const REST_MS = 200
 const SAID_AGAIN_MS = 60_000
 
 const HTTP2_ONLY =
   'an upstream target speaks HTTP/2 only: its requests fail, since the gateway uses HTTP/1.1 towards backends'
 
 const UNASKED =
-  'an upstream target sent more than was asked of it, as it does if it leaves the body of a request unread and takes it for the next ' +
-  'request: connections to it are now closed after each forwarded request with a body'
+  'an upstream target sent bytes that no request asked for, perhaps because it takes unread bodies for requests: its connections are not ' +
+  'shared by clients for a minute, and are closed after each request with a body from now on'
+
+/** What a request needs of a connection. */
+export interface Wanted {
+  /** The client connection that it came on: another one shares an upstream connection with it only if that is safe. */
+  readonly client?: Client | undefined
+  /** It counts as a stream, which leaves plain requests their connections. */
+  readonly isStream?: boolean | undefined
+}
 
 /**
  * Whether a warm connection has been idle for so long that the other side may have just closed it. One turn of the
@@ -66,9 +72,10 @@ export interface TargetPool {
   /** Connections with a request in progress. */
   busy(): number
   connections(): number
-  /** @param isStream counts as a stream, which leaves plain requests their connections */
   hasRoom(isStream?: boolean): boolean
-  acquire(isStream?: boolean): UpstreamConnection | undefined
+  acquire(wanted: Wanted): UpstreamConnection | undefined
+  /** Whether a connection is bound to this client, and waits for its next request. */
+  hasBound(client: Client): boolean
   /** Counts a socket that is dialled elsewhere; undefined if the target is full. */
   enterSocket(): SocketPlace | undefined
   /** Closes what is past its deadline. */
@@ -99,17 +106,14 @@ export interface PoolParts extends ProbeContext {
 export const createTargetPool = (first: Membership, parts: PoolParts, limits = LIMITS): TargetPool => {
   const { now, log, dialling, onLeaving } = parts
   let member = first
-  const idle: UpstreamConnection[] = []
   /** Busy and idle. */
   const open = new Set<UpstreamConnection>()
   /** The part of `open` that carries streams. */
   const streams = new Set<UpstreamConnection>()
-  /** The part of `open` that is idle, but not used before `REST_MS` have passed. */
-  const resting = new Set<UpstreamConnection>()
   let sockets = 0
   let isClosing = false
   const isNamed = first.target.socketPath === undefined && net.isIP(first.target.host) === 0
-  const maxAgeMs = isNamed ? MAX_AGE_MS : Number.POSITIVE_INFINITY
+  const idle = createIdleConnections(now, isNamed ? MAX_AGE_MS : Number.POSITIVE_INFINITY)
 
   const fields = () => ({ upstream: member.upstream.name, target: member.target.url })
   const warn = (message: string) => {
@@ -138,17 +142,13 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
     onStream: (connection: UpstreamConnection) => void streams.add(connection),
     onFree(connection: UpstreamConnection) {
       streams.delete(connection)
-      if (isClosing || isTooOld(connection) || idle.length >= MAX_IDLE) return connection.destroy()
-      if (connection.mustRest) resting.add(connection)
-      else idle.push(connection)
+      if (isClosing || !idle.add(connection)) return connection.destroy()
       member.onRoom()
     },
     onClosed(connection: UpstreamConnection) {
       open.delete(connection)
       streams.delete(connection)
-      resting.delete(connection)
-      const at = idle.indexOf(connection)
-      if (at !== -1) idle.splice(at, 1)
+      idle.remove(connection)
       member.onRoom()
     },
     onAnswer: (connection: UpstreamConnection, status: number) => health.answered(status, connection.openedAt),
@@ -157,23 +157,16 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
     hasUnasked: false,
     onUnasked() {
       events.hasUnasked = true
+      idle.noteUnasked()
       sayUnasked()
     }
   }
 
-  const isTooOld = (connection: UpstreamConnection) => now() - connection.openedAt > maxAgeMs
-  const takeIdle = (): UpstreamConnection | undefined => {
-    for (let warm = idle.pop(); warm !== undefined; warm = idle.pop()) {
-      if (!isTooOld(warm)) return warm
-      warm.destroy()
-    }
-    return undefined
-  }
-  const busy = () => open.size - idle.length - resting.size
+  const busy = () => open.size - idle.count()
   const most = () => member.upstream.maxConnections ?? Number.POSITIVE_INFINITY
   /** Closes connections that carry nothing until at most so many are open. */
   const closeIdleDownTo = (limit: number) => {
-    for (const connection of [...resting, ...idle]) {
+    for (const connection of idle.all()) {
       if (open.size + sockets <= limit) return
       connection.destroy()
     }
@@ -217,14 +210,16 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
       if (maxConnections !== undefined) return busy() + sockets < maxConnections
       return isStream ? streams.size < limits.streams : busy() - streams.size < limits.connections
     },
-    acquire(isStream = false) {
+    acquire({ client, isStream }) {
       if (!pool.hasRoom(isStream)) return undefined
-      const connection = takeIdle() ?? dialled()
+      const connection = idle.take(client) ?? dialled()
+      connection.client = client
       connection.upstream = member.upstream
       if (isStream) streams.add(connection)
       if (isClosing) onLeaving(pool)
       return connection
     },
+    hasBound: idle.hasBound,
     enterSocket() {
       if (busy() + sockets >= most()) return undefined
       closeIdleDownTo(most() - 1)
@@ -233,20 +228,16 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
     },
     sweep(at) {
       for (const connection of open) if (connection.deadline <= at) contain(connection, expire)
-      for (const connection of resting) {
-        if (at - connection.idleSince < REST_MS) continue
-        resting.delete(connection)
-        idle.push(connection)
-      }
+      for (const connection of idle.orphans()) connection.destroy()
     },
     postpone(ms) {
       // An idle connection keeps its deadline: the other side closes it by its own clock.
-      const kept = new Set([...idle, ...resting])
+      const kept = new Set(idle.all())
       for (const connection of open) if (!kept.has(connection)) connection.deadline += ms
     },
     drain() {
       close()
-      for (const connection of [...idle, ...resting]) connection.destroy()
+      for (const connection of idle.all()) connection.destroy()
     },
     destroy() {
       close()

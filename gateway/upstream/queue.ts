@@ -3,6 +3,13 @@ import { type GatewayError, Unavailable } from '../errors.ts'
 import type { Target } from '../routes/upstream.ts'
 import { type Contained, contain } from '../values/contain.ts'
 import type { UpstreamConnection } from './connection.ts'
+import type { Wanted } from './pool.ts'
+
+/** What a request needs when it may go to any target. */
+export interface Asked extends Wanted {
+  /** Targets that it has tried. */
+  readonly not?: readonly Target[] | undefined
+}
 
 /** Exactly one of the two is called, once, unless the request stops waiting before. */
 export interface Waiter extends Contained {
@@ -12,8 +19,7 @@ export interface Waiter extends Contained {
 
 interface Waiting {
   readonly waiter: Waiter
-  /** Targets that it has tried. */
-  readonly not: readonly Target[]
+  readonly asked: Asked
   readonly timer: NodeJS.Timeout
 }
 
@@ -29,21 +35,21 @@ export const createQueue = (limits: { readonly max: number; readonly timeoutMs: 
   return {
     length: () => waiting.size,
     /** Returns a function that stops waiting, or the reason for refusing. */
-    enter(waiter: Waiter, not: readonly Target[]): (() => void) | GatewayError {
+    enter(waiter: Waiter, asked: Asked): (() => void) | GatewayError {
       if (limits === undefined) return new Unavailable({ reason: 'upstream-connections-exhausted' })
       if (waiting.size >= limits.max) return new Unavailable({ reason: 'upstream-queue-full' })
       const giveUp = () => {
         if (leave(one)) waiter.onRefused(new Unavailable({ reason: 'upstream-queue-timeout' }))
       }
       const timer = setTimeout(() => contain(waiter, giveUp), limits.timeoutMs)
-      const one = { waiter, not, timer }
+      const one = { waiter, asked, timer }
       waiting.add(one)
       return () => void leave(one)
     },
     /** Serves those that wait, the first one first, until there is no connection for one. */
-    serve(connectionFor: (not: readonly Target[]) => UpstreamConnection | undefined): void {
+    serve(connectionFor: (asked: Asked) => UpstreamConnection | undefined): void {
       for (const one of waiting) {
-        const connection = connectionFor(one.not)
+        const connection = connectionFor(one.asked)
         if (connection === undefined) return
         leave(one)
         contain(one.waiter, waiter => waiter.onConnection(connection))

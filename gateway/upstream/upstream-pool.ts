@@ -4,7 +4,7 @@ import type { Target, Upstream } from '../routes/upstream.ts'
 import { task } from '../values/contain.ts'
 import type { UpstreamConnection } from './connection.ts'
 import type { Membership, SocketPlace, TargetPool, TargetStatus } from './pool.ts'
-import { createQueue, type Waiter } from './queue.ts'
+import { type Asked, createQueue, type Waiter } from './queue.ts'
 
 export interface UpstreamStatus {
   readonly name: string
@@ -13,12 +13,12 @@ export interface UpstreamStatus {
 
 export interface UpstreamPool {
   /**
-   * A connection to the healthiest target, to none of `not` while there are others, or to the given `only` one; undefined if
-   * it has reached its limit of connections.
+   * A connection to the healthiest target, to none of those tried while there are others, or to the given `only` one; undefined
+   * if it has reached its limit of connections.
    */
-  acquire(only?: Target, not?: readonly Target[], isStream?: boolean): UpstreamConnection | undefined
+  acquire(asked?: Asked, only?: Target): UpstreamConnection | undefined
   /** Waits for a connection after `acquire` had none. Returns a function that stops waiting, or the reason for refusing. */
-  wait(waiter: Waiter, not?: readonly Target[]): (() => void) | GatewayError
+  wait(waiter: Waiter, asked: Asked): (() => void) | GatewayError
   /** The targets in the order in which to try them: each is first in its turn, those out of service are last. */
   inTurn(): readonly Target[]
   targetAt(url: string | undefined): Target | undefined
@@ -96,10 +96,11 @@ export const createUpstreamPool = (
   let isServing = false
   let socketTurn = -1
 
-  const connectionFor = (not: readonly Target[], isStream = false) => {
+  const poolFor = ({ client, not = NONE, isStream = false }: Asked) =>
+    (client !== undefined && members.find(member => member.hasBound(client))) || choose(members, not, isStream)
+  const connectionFor = (asked: Asked) => {
     const [first] = members
-    const pool = members.length === 1 ? first : choose(members, not, isStream)
-    return pool?.acquire(isStream)
+    return (members.length === 1 ? first : poolFor(asked))?.acquire(asked)
   }
   const serve = () => {
     isServing = false
@@ -124,12 +125,12 @@ export const createUpstreamPool = (
   assemble()
 
   return {
-    acquire(only, not = NONE, isStream = false) {
-      if (only !== undefined) return memberAt(only.url)?.acquire(isStream)
+    acquire(asked = {}, only = undefined) {
+      if (only !== undefined) return memberAt(only.url)?.acquire(asked)
       // First come, first served.
-      return queue.length() > 0 ? undefined : connectionFor(not, isStream)
+      return queue.length() > 0 ? undefined : connectionFor(asked)
     },
-    wait: (waiter, not = NONE) => queue.enter(waiter, not),
+    wait: queue.enter,
     inTurn() {
       socketTurn = (socketTurn + 1) % members.length
       const rank = ({ health, target }: TargetPool) => (health.isOut ? 2 : target.backup === true ? 1 : 0)

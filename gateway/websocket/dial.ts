@@ -52,7 +52,6 @@ const intoShared = (reader: Reader): OnReadOpts => ({
     return true
   }
 })
-const readData = (socket: Socket, reader: Reader) => socket.on('data', bytes => reader.take(bytes))
 
 /** An abandoned socket may still fail. */
 const ignore = () => undefined
@@ -145,7 +144,6 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
 
   const socket = dial(upstream, target, intoShared(reader))
   timer = setTimeout(() => fail('timeout', new Error('connecting took too long')), upstream.connectTimeoutMs)
-  if (target.tls) readData(socket, reader)
   socket.once(target.tls ? 'secureConnect' : 'connect', () => contain(owner, ask))
   socket.on('error', onError)
   socket.on('end', onGone)

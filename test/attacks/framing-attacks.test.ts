@@ -4,7 +4,6 @@ import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
-import { until } from '../support/until.ts'
 
 const raw = await startRawUpstream(t)
 const world = await startGateway(t, {
@@ -171,26 +170,23 @@ t.test('a body that a backend leaves unread is not executed there as a request',
     const post = `POST /open/x HTTP/1.1\r\nHost: gw\r\nContent-Length: ${hidden.length}\r\n\r\n${hidden}`
     t.equal((await careful.raw(post)).status, 200)
     t.equal(posted(), count)
-    if (count === 1) await careful.logged(line => /sent more than was asked/.test(String(line.msg)))
+    if (count === 1) await careful.logged(line => /sent bytes that no request asked for/.test(String(line.msg)))
   }
   t.equal(executed(), 1)
 })
 
-t.test('a connection rests after a response that announces a body which it must not have', async t => {
+t.test('a body that a response must not have is no response to the next client', async t => {
   // RW-47: a backend that sends the body of a HEAD response nevertheless would answer the next request with it.
   const announced = 'Content-Length: 5\r\n\r\n'
   const heads = [`HTTP/1.1 200 OK\r\n${announced}`, 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n']
   const ask = async (method: string, answer: string) => {
     raw.respond(() => answer)
     const before = raw.requests.length
-    await world.fetch('/api/x', { method, headers: { authorization: `Bearer ${agent}` } })
+    await world.raw(`${method} /api/x HTTP/1.1\r\nHost: gw\r\n${auth}\r\n`, { head: method === 'HEAD' })
     return raw.requests[before]?.socket
   }
-  for (const head of heads) t.not(await ask('HEAD', head), await ask('GET', OK), head)
-  t.not(await ask('GET', `HTTP/1.1 304 Not Modified\r\n${announced}`), await ask('GET', OK))
-  t.equal(await ask('HEAD', 'HTTP/1.1 200 OK\r\n\r\n'), await ask('GET', OK), 'without a body, it does not')
-  const rested = await ask('HEAD', heads[0] ?? '')
-  await until(async () => (await ask('GET', OK)) === rested, 'it is used again')
+  for (const head of heads) t.notOk((await ask('HEAD', head)) === (await ask('GET', OK)), head)
+  t.notOk((await ask('GET', `HTTP/1.1 304 Not Modified\r\n${announced}`)) === (await ask('GET', OK)))
   const late = await ask('HEAD', heads[0] ?? '')
   late?.write('hello')
   if (late !== undefined) await once(late, 'close')

@@ -47,7 +47,7 @@ t.test('slow clients hold no connection of a backend while they send 64 KB or le
     t.equal((await world.raw('GET /quick HTTP/1.1\r\nHost: gw\r\n\r\n')).status, 200)
   }
   await until(() => heldBodyBytes() >= 200 * 900)
-  t.equal(upstream.accepted(), 1, 'the ordinary requests share one connection')
+  t.ok(upstream.accepted() <= 9, 'only the ordinary requests opened any')
   t.ok(heldBodyBytes() <= 200 * 2048, `${heldBodyBytes()} bytes are held`)
   for (const [i, client] of clients.entries())
     client.send(i % 2 === 0 ? 'x'.repeat(100) : `64\r\n${'x'.repeat(100)}\r\n0\r\n\r\n`)

@@ -31,6 +31,7 @@ const memory = createFloodMemory()
 const connectionOf = (peer = '192.0.2.1'): ClientConnection => ({
   peer,
   isTls: false,
+  isOpen: true,
   pump: () => undefined,
   takeOver: () => {
     throw new Error('no bytes behind this connection')

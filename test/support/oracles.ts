@@ -1,7 +1,9 @@
 // Four questions that every attack is judged by, whatever the status code was: route, headers, framing, liveness.
+
 import type { RouteTable } from '../../gateway/routes/route.ts'
 import type { World } from './gateway.ts'
 import type { RawRequest, RawUpstream } from './raw-upstream.ts'
+import { until } from './until.ts'
 
 /** Every other reading that some backend would make of a path. */
 export const laxReadings = (path: string): string[] => {
@@ -68,9 +70,10 @@ export const requestsSeen = (upstream: RawUpstream): number =>
   upstream.received().match(/^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|CONNECT) \S+ HTTP\/1\.1\r$/gm)?.length ??
   0
 
-/** Liveness oracle: the process answers, and its upstream sockets are back to `sockets`. */
+/** Liveness oracle: the process answers, and its upstream sockets are back to `sockets` when idle ones have ended. */
 export const isAlive = async (world: World, upstream: RawUpstream, sockets = 1): Promise<string | undefined> => {
   const health = await world.fetch('/health')
   if (health.status !== 200) return `health answers ${health.status}`
-  return upstream.open() > sockets ? `${upstream.open()} upstream sockets are open` : undefined
+  await until(() => upstream.open() <= sockets, `at most ${sockets} upstream sockets are open`)
+  return undefined
 }

@@ -3,9 +3,10 @@ import { mock } from 'node:test'
 import fc from 'fast-check'
 import t from 'tap'
 import { endpointOf, type Target, type Upstream } from '../../gateway/routes/upstream.ts'
-import type { UpstreamConnection } from '../../gateway/upstream/connection.ts'
+import type { Client, UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import { EXHAUSTED, type UpstreamFault } from '../../gateway/upstream/faults.ts'
 import type { Dialling, TargetPool } from '../../gateway/upstream/pool.ts'
+import type { Waiter } from '../../gateway/upstream/queue.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { HEALTH_CHECK, inUse, targetAt, upstreamAt } from '../support/routes.ts'
 
@@ -19,7 +20,10 @@ interface FakeConnection {
   openedAt: number
   deadline: number
   idleSince: number
-  mustRest: boolean
+  isBound: boolean
+  client: Client | undefined
+  /** Whose request it carried last. */
+  lastClient: Client | undefined
   destroyed: boolean
   isBusy: boolean
   events: Events
@@ -75,7 +79,7 @@ const commands = fc.oneof(
       do: fc.constant('answer' as const),
       nth,
       status: fc.constantFrom(200, 503),
-      ends: fc.constantFrom('free', 'rest', 'close'),
+      ends: fc.constantFrom('free', 'bound', 'unasked', 'close'),
       isFollowed: fc.boolean()
     })
   },
@@ -127,7 +131,9 @@ const createWorld = () => {
         openedAt: clock,
         deadline: Number.POSITIVE_INFINITY,
         idleSince: 0,
-        mustRest: false,
+        isBound: false,
+        client: undefined,
+        lastClient: undefined,
         destroyed: false,
         isBusy: true,
         destroy() {
@@ -149,6 +155,8 @@ const createWorld = () => {
   } as Dialling
   const log = (fields: object, message: string) => {
     const { upstream, target, reason } = fields as { upstream: string; target: string; reason: string }
+    // About a connection, which may be older than the table.
+    if (message.includes('that no request asked for')) return
     const known = all.status().find(({ name }) => name === upstream)?.targets ?? []
     assert(
       known.some(({ url }) => url === target),
@@ -168,23 +176,33 @@ const createWorld = () => {
     return list.length === 0 ? undefined : list[index % list.length]
   }
   const busy = () => [...connections].filter(({ isBusy }) => isBusy)
-  const use = (connection: FakeConnection) => {
+  const clients: readonly Client[] = [{ isOpen: true }, { isOpen: true }, { isOpen: false }]
+  /** When a target last sent what no request asked for, by what its connections have in common. */
+  const unaskedAt = new WeakMap<Events, number>()
+  const use = (connection: FakeConnection, client: Client | undefined) => {
+    const { lastClient, isBound, idleSince, events } = connection
     assert(!connection.destroyed, 'a closed connection was given out')
+    if (lastClient !== undefined && lastClient !== client) {
+      assert(!isBound, 'a bound connection was given to another client')
+      assert(clock - idleSince >= 50, 'a connection was given to another client at once')
+      assert(clock - (unaskedAt.get(events) ?? -60_000) >= 60_000, 'a connection of a suspicious target was shared')
+    }
+    connection.lastClient = client
     connection.isBusy = true
   }
 
-  const request = (upstream: Upstream) => {
+  const request = (upstream: Upstream, client: Client | undefined) => {
     const pool = all.poolOf(upstream)
-    const connection = pool.acquire() as FakeConnection | undefined
+    const connection = pool.acquire({ client }) as FakeConnection | undefined
     const before = waiting.filter(one => one.upstream === upstream).length
     assert(connection === undefined || before === 0, 'a request overtook those that wait')
-    if (connection !== undefined) return use(connection)
+    if (connection !== undefined) return use(connection, client)
     const leave = () => waiting.splice(waiting.indexOf(entry), 1)
-    const outcome = pool.wait({
+    const waiter: Waiter = {
       onConnection(given) {
         assert(waiting.find(one => one.upstream === upstream) === entry, 'not the first that waits was served')
         leave()
-        use(given as unknown as FakeConnection)
+        use(given as unknown as FakeConnection, client)
       },
       onRefused(error) {
         assert(waiting.includes(entry), 'refused, but not waiting')
@@ -195,7 +213,8 @@ const createWorld = () => {
         leave()
       },
       onThrown: error => assert(false, String(error))
-    })
+    }
+    const outcome = pool.wait(waiter, { client })
     const entry: Waiting = { upstream, enteredAt: clock, stop: () => undefined }
     if (typeof outcome === 'function') {
       assert(before < (upstream.queue?.max ?? 0), 'more wait than may')
@@ -217,8 +236,12 @@ const createWorld = () => {
     events.onAnswer?.(self, status)
     connection.isBusy = false
     connection.idleSince = clock
-    connection.mustRest = ends === 'rest'
-    if (ends === 'close') connection.destroy()
+    if (ends === 'bound') connection.isBound = true
+    if (ends === 'unasked') {
+      unaskedAt.set(events, clock)
+      events.onUnasked?.()
+    }
+    if (ends === 'close' || ends === 'unasked') connection.destroy()
     else events.onFree(self)
   }
 
@@ -249,10 +272,10 @@ const createWorld = () => {
     const upstream = pick(table, command.nth)
     switch (command.do) {
       case 'request':
-        return upstream && request(upstream)
+        return upstream && request(upstream, clients[command.nth % 4])
       case 'answer':
         end(pick(busy(), command.nth), command.status, command.ends)
-        return command.isFollowed && upstream && request(upstream)
+        return command.isFollowed && upstream && request(upstream, clients[command.nth % 4])
       case 'fault': {
         const connection = pick(busy(), command.nth)
         const states = JSON.stringify(all.status().map(({ targets }) => targets.map(({ state }) => state)))

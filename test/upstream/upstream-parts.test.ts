@@ -148,7 +148,7 @@ t.test('the target with the fewest requests in progress is next, whichever is ne
   const upstream = upstreamAt(raw.port, other.port)
   upstreams.retain(inUse(upstream))
   const pool = upstreams.poolOf(upstream)
-  for (let i = 0; i < 3; i++) pool.acquire(targetAt(other.port))
+  for (let i = 0; i < 3; i++) pool.acquire({}, targetAt(other.port))
   const busy = () => upstreams.status()[0]?.targets.map(target => target.busy)
   t.same(busy(), [0, 3])
   for (const next of [1, 2, 3]) {

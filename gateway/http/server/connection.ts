@@ -52,6 +52,10 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     return this.#phase === 'head' && this.#intake.length === 0
   }
 
+  get isOpen(): boolean {
+    return this.#phase !== 'closed'
+  }
+
   /** The body has not arrived completely: after a response, the rest of it is not waited for (RFC 9112 §9.3). */
   get isBodyDue(): boolean {
     return this.#phase === 'body'

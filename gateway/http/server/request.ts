@@ -35,6 +35,8 @@ export interface ClientConnection {
   /** Address of the peer, from the socket or a PROXY header; undefined if the socket has none. */
   readonly peer: string | undefined
   readonly isTls: boolean
+  /** It has not been closed. */
+  readonly isOpen: boolean
   /** Passes on to its consumer what has arrived of the body, and continues reading. */
   pump(): void
   /** Hands the connection over; the request in progress gets no response from here any more. */

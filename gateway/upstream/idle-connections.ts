@@ -1,0 +1,60 @@
+// Keeps the idle connections to one target, and decides which request may use one of them.
+import type { Client, UpstreamConnection } from './connection.ts'
+
+const MAX_IDLE = 256
+/** What a backend sends behind a response although nobody asked for it arrives within this time. */
+const QUIET_MS = 50
+const NOT_SHARED_MS = 60_000
+
+/** @param maxAgeMs a connection that was opened before that is not used again */
+export const createIdleConnections = (now: () => number, maxAgeMs: number) => {
+  const idle: UpstreamConnection[] = []
+  let sharedAgainAt = Number.NEGATIVE_INFINITY
+
+  /** Another client may use it: a late second response would be taken for the response to its request. */
+  const isSharable = ({ isBound, idleSince }: UpstreamConnection, at: number): boolean =>
+    !isBound && at - idleSince >= QUIET_MS && at >= sharedAgainAt
+
+  return {
+    count: () => idle.length,
+    /** The oldest first. */
+    all: (): readonly UpstreamConnection[] => [...idle],
+    /** Returns whether it is kept. */
+    add(connection: UpstreamConnection): boolean {
+      const { client, isBound, openedAt } = connection
+      if (idle.length >= MAX_IDLE || (isBound && client === undefined)) return false
+      // A bound connection lives as long as its client's.
+      connection.deadline = isBound ? Number.POSITIVE_INFINITY : Math.min(connection.deadline, openedAt + maxAgeMs)
+      if (connection.deadline <= now()) return false
+      idle.push(connection)
+      return true
+    },
+    remove(connection: UpstreamConnection): void {
+      const at = idle.indexOf(connection)
+      if (at !== -1) idle.splice(at, 1)
+    },
+    /** The connection that this client used last, or else the one that others used last. */
+    take(client: Client | undefined): UpstreamConnection | undefined {
+      const at = now()
+      let found = -1
+      for (let i = idle.length - 1; i >= 0; i--) {
+        const connection = idle[i]
+        if (connection === undefined || connection.deadline <= at) continue
+        if (client !== undefined && connection.client === client) {
+          found = i
+          break
+        }
+        if (found === -1 && isSharable(connection, at)) found = i
+      }
+      return found === -1 ? undefined : idle.splice(found, 1)[0]
+    },
+    /** Whether a connection is bound to this client. */
+    hasBound: (client: Client): boolean => idle.some(connection => connection.isBound && connection.client === client),
+    /** The target has sent what no request asked for. */
+    noteUnasked(): void {
+      sharedAgainAt = now() + NOT_SHARED_MS
+    },
+    /** Those whose client has gone. */
+    orphans: (): UpstreamConnection[] => idle.filter(({ isBound, client }) => isBound && client?.isOpen !== true)
+  }
+}

@@ -1,0 +1,157 @@
+// Which requests share a connection to a backend: never those of two clients where one could get the other's response or login.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { callUpstream } from '../../gateway/upstream/call.ts'
+import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
+import { createCertificateAuthority } from '../support/certificates.ts'
+import { startGateway, type World } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { OK, type RawUpstream, startRawUpstream } from '../support/raw-upstream.ts'
+import { inUse, upstreamAt } from '../support/routes.ts'
+import { until } from '../support/until.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'portaria-reuse-'))
+t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+const authority = createCertificateAuthority(folder)
+const certificate = authority.issue('backend')
+const postgres = await startPostgres(t)
+
+const startWorld = async (t: Test, raw: RawUpstream): Promise<World> => {
+  const url = raw.url
+  const b = url.startsWith('https') ? { url, caFile: authority.caFile } : { url }
+  return startGateway(t, {
+    postgres,
+    config: { upstreams: { b }, routes: [{ path: '/*', upstream: 'b', public: true }] }
+  })
+}
+const get = (path: string, fields = '') => `GET ${path} HTTP/1.1\r\nHost: gw\r\n${fields}\r\n`
+const respond = (body: string, fields = '') =>
+  `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n${fields}\r\n${body}`
+
+/** On a keep-alive connection of its own. */
+const connectClient = async (t: Test, world: World) => {
+  const connection = await world.connect()
+  t.teardown(() => connection.destroy())
+  return (bytes: string, options = {}) => {
+    connection.send(bytes)
+    return connection.response(options)
+  }
+}
+
+for (const scheme of ['http', 'https']) {
+  const start = (t: Test) => startRawUpstream(t, scheme === 'https' ? certificate : undefined)
+
+  t.test(`an ${scheme} connection that a backend has authenticated serves that client alone`, async t => {
+    // RV-02
+    const raw = await start(t)
+    const world = await startWorld(t, raw)
+    const people = new WeakMap<object, string>()
+    raw.respond(({ headers, socket }) => {
+      const sent = headers.find(([name]) => name.toLowerCase() === 'authorization')?.[1] ?? ''
+      if (sent === 'NTLM type3') people.set(socket, 'the page of A')
+      const page = people.get(socket)
+      if (page !== undefined) return respond(page)
+      const asked = sent === 'NTLM type1' ? 'NTLM type2' : 'NTLM'
+      return `HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: ${asked}\r\nContent-Length: 0\r\n\r\n`
+    })
+    const a = await connectClient(t, world)
+    t.equal((await a(get('/x'))).status, 401)
+    t.equal((await a(get('/x', 'Authorization: NTLM type1\r\n'))).status, 401)
+    t.equal((await a(get('/x', 'Authorization: NTLM type3\r\n'))).body, 'the page of A')
+    const used = raw.accepted()
+    const waited = performance.now() + 300
+    await until(() => performance.now() > waited)
+    t.equal((await world.raw(get('/x'))).status, 401, 'another client, although the connection has been idle')
+    t.equal((await a(get('/x'))).body, 'the page of A', 'its own client')
+    t.ok(raw.accepted() > used)
+  })
+
+  for (const isOnce of [false, true])
+    t.test(
+      `no client gets the answer to another over ${scheme}, if a backend answers twice ${isOnce ? 'once' : 'always'}`,
+      async t => {
+        // RV-03, SM-24
+        const raw = await start(t)
+        const world = await startWorld(t, raw)
+        let count = 0
+        raw.respond(({ target }) => socket => {
+          socket.write(respond(target))
+          if (isOnce && count > 0) return
+          setTimeout(() => socket.write(respond('an extra answer')), count++ % 7)
+        })
+        const ask = async (n: number) => (await world.raw(get(`/${n}`))).body === `/${n}`
+        let right = 0
+        for (let n = 0; n < 100; n++) if (await ask(n)) right++
+        for (let n = 100; n < 400; n += 8)
+          right += (await Promise.all(Array.from({ length: 8 }, (_, i) => ask(n + i)))).filter(Boolean).length
+        t.equal(right, 404)
+        await world.logged(({ msg }) => /sent bytes that no request asked for/.test(msg))
+        t.equal(world.log.filter(({ msg }) => /sent bytes that no request/.test(msg)).length, 1, 'it is said once')
+      }
+    )
+
+  t.test(`fifty HEAD requests of a client over ${scheme} use one connection`, async t => {
+    // RV-14
+    const raw = await start(t)
+    const world = await startWorld(t, raw)
+    raw.respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n')
+    const ask = await connectClient(t, world)
+    for (let n = 0; n < 50; n++) {
+      const head = await ask(`HEAD /${n} HTTP/1.1\r\nHost: gw\r\n\r\n`, { head: true })
+      t.match(head, { status: 200, headers: { 'content-length': '5' } })
+    }
+    t.ok(raw.accepted() <= 2)
+  })
+}
+
+t.test('a target that once sent a body after HEAD has its connection closed after each', async t => {
+  // RV-14
+  const raw = await startRawUpstream(t)
+  const world = await startWorld(t, raw)
+  raw.respond(({ method }) => (method === 'HEAD' ? 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello' : OK))
+  const ask = await connectClient(t, world)
+  for (let n = 1; n <= 3; n++) {
+    t.equal((await ask('HEAD / HTTP/1.1\r\nHost: gw\r\n\r\n', { head: true })).status, 200)
+    t.equal((await ask(get('/'))).body, 'ok')
+  }
+  await world.logged(({ msg }) => /sent bytes that no request asked for/.test(msg))
+  raw.respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n')
+  const before = raw.accepted()
+  for (let n = 0; n < 3; n++) await ask('HEAD / HTTP/1.1\r\nHost: gw\r\n\r\n', { head: true })
+  t.ok(raw.accepted() - before >= 2)
+})
+
+t.test('a connection to a name is not used again after 20 seconds, whatever the backend announces', async t => {
+  // RV-16
+  const raw = await startRawUpstream(t)
+  raw.respond(() => respond('ok', 'Keep-Alive: timeout=120\r\n'))
+  let now = 1
+  const plain = upstreamAt(raw.port)
+  const upstream = { ...plain, targets: plain.targets.map(target => ({ ...target, host: 'localhost' })) }
+  const upstreams = createUpstreams({ now: () => now })
+  t.teardown(upstreams.close)
+  upstreams.retain(inUse(upstream))
+  const [target] = upstream.targets
+  if (target === undefined) return t.fail('no target')
+  const ask = () => {
+    const head = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'
+    return callUpstream(upstreams, {
+      upstream,
+      target,
+      method: 'GET',
+      head,
+      body: undefined,
+      timeoutMs: 1000,
+      maxBytes: 10
+    }).answer
+  }
+  await ask()
+  now += 19_000
+  await ask()
+  t.equal(raw.accepted(), 1)
+  now += 2000
+  await ask()
+  t.equal(raw.accepted(), 2)
+})
