@@ -27,13 +27,19 @@ const postgres = await startPostgres(t)
 
 const startWorld = async (t: Test) => {
   const raw = await startRawUpstream(t)
+  const deaf = await startDeafUpstream(t)
   const modelled = await startModelledUpstream(t, () => stockModel(['/messaging']))
   const world = await startGateway(t, {
     postgres,
     config: {
-      upstreams: { raw: { url: raw.url, timeout: '10s' }, io: { url: `http://127.0.0.1:${modelled.port}` } },
+      upstreams: {
+        raw: { url: raw.url, timeout: '10s' },
+        deaf: { url: deaf.url },
+        io: { url: `http://127.0.0.1:${modelled.port}` }
+      },
       routes: [
         { path: '/open/*', upstream: 'raw', public: true },
+        { path: '/deaf', upstream: 'deaf', public: true },
         { path: '/silent', upstream: 'raw', public: true, timeout: '200ms' },
         { path: '/ws', upstream: 'raw', websocket: {} },
         { path: '/socket.io/*', upstream: 'io', socketio: { namespaces: { '/messaging': {} } } }
@@ -59,7 +65,26 @@ const startWorld = async (t: Test) => {
   })
   const token = await world.tokenFor({ profiles: ['Admin'] })
   const forward = await requesterPrototype(world)
-  return { raw, world, held, token, forward }
+  return { raw, deaf, world, held, token, forward }
+}
+
+/** An upstream that reads nothing until it is told to. */
+const startDeafUpstream = async (t: Test) => {
+  const sockets: net.Socket[] = []
+  const server = net.createServer({ pauseOnConnect: true }, socket => {
+    sockets.push(socket.on('error', () => undefined))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`,
+    read() {
+      for (const socket of sockets) socket.resume()
+    }
+  }
 }
 
 type Open = Awaited<ReturnType<typeof startWorld>>
@@ -114,11 +139,29 @@ const ask =
     return outcome
   }
 
-const upload = (size: number) =>
+const upload = (size: number, path = '/open/x') =>
   Buffer.concat([
-    Buffer.from(`POST /open/x HTTP/1.1\r\nHost: gw\r\nContent-Length: ${size}\r\n\r\n`),
+    Buffer.from(`POST ${path} HTTP/1.1\r\nHost: gw\r\nContent-Length: ${size}\r\n\r\n`),
     Buffer.alloc(size, 'u')
   ])
+
+/** The upstream reads the body only when the client is no longer read. */
+const fill = async ({ world, deaf }: Open) => {
+  let isPaused = false
+  const { pause } = HttpRequest.prototype
+  HttpRequest.prototype.pause = function () {
+    isPaused = true
+    return pause.call(this)
+  }
+  const client = await world.connect()
+  client.send(upload(BIG, '/deaf'))
+  await until(() => isPaused)
+  HttpRequest.prototype.pause = pause
+  deaf.read()
+  const outcome = await outcomeOf(client.response())
+  client.destroy()
+  return outcome
+}
 
 /** Leaves while its request is in progress. */
 const leave = async ({ world, held }: Open) => {
@@ -199,7 +242,7 @@ const ROWS: readonly Row[] = [
   { name: 'a client that leaves', in: open => [forward(open), 'abort'], by: leave, outcome: 'gone', place: 'client' },
   { name: 'bytes of a body', in: () => [Upload.prototype, 'onUpload'], by: ask(upload(5)), outcome: 500, place: 'request' },
   { name: 'the end of a body', in: () => [Upload.prototype, 'onUploadEnd'], by: ask(upload(5)), outcome: 500, place: 'request' },
-  { name: 'an upstream that takes bytes again', in: open => [forward(open), 'onDrain'], by: ask(upload(BIG)), outcome: 500, place: 'request' },
+  { name: 'an upstream that takes bytes again', in: open => [forward(open), 'onDrain'], by: fill, outcome: 500, place: 'request' },
   { name: 'the batch that sends a request', in: () => [UpstreamConnection.prototype, 'flush'], by: ask(get('/open/x')), outcome: 500, place: 'request' },
   { name: 'bytes of an upstream', in: () => [ResponseParser.prototype, 'take'], by: ask(get('/open/x')), outcome: 500, place: 'request' },
   { name: 'a response head', in: open => [forward(open), 'onHead'], by: ask(get('/open/x')), outcome: 500, place: 'request' },
