@@ -140,7 +140,7 @@ t.test('while two keys without names are published, tokens of both count', async
   )
 })
 
-t.test('keys that cannot be read are the provider’s fault, whoever asks', async t => {
+t.test('keys that cannot be read are the fault of the provider, not of the token', async t => {
   t.teardown(() => delete provider.faults.jwks)
   const token = await sign(rsa, 'one')
   const reasonWith = (jwks_uri: string | undefined) =>

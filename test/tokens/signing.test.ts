@@ -126,7 +126,7 @@ t.test('a key that no secret opens is set aside at a start, and one that is over
 })
 
 // RV-78
-t.test('a key that no secret here opens removes no other, and is set aside once nobody names it', async t => {
+t.test('a key that no secret here opens removes no other, and is set aside once no instance names it', async t => {
   const [own, foreign] = [keyAt(NOW_S - 10), keyAt(NOW_S + 600, 0, [B])]
   const at = (nowS: number, rows: readonly SigningKeyRow[], isStart = false) =>
     plan(rows, { nowS, isStart, rotationS: 1e9 })
