@@ -41,6 +41,8 @@ const varyRecords = (socket: TLSSocket) => void socket.setMaxSendFragment(512 + 
 
 const listen = async ({ at, certificate }: Listening) => {
   const server = certificate === undefined ? http.createServer(answer) : https.createServer(certificate, answer)
+  // Longer than this machine may stand still: a request that crosses the end of its connection has no other explanation than that.
+  server.keepAliveTimeout = 60_000
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
