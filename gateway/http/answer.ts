@@ -1,5 +1,5 @@
 // Writes the gateway's own responses and refusals in one shape, with the fields that all of them carry.
-import { GatewayError, Internal, RateLimited } from '../errors.ts'
+import { GatewayError, Internal } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import { noteFault } from '../values/contain.ts'
 import {
@@ -120,28 +120,13 @@ const challengeOf = (exchange: Exchange): string | undefined => {
   return wantsPage(exchange) ? undefined : 'Basic realm="Portaria", charset="UTF-8"'
 }
 
-/** `[name, value, …]` of a refusal that the next refusal of the same kind may lack. */
+/** `[name, value, …]` of a refusal that not all of its content type have. */
 const particularHeaders = (error: GatewayError, exchange: Exchange): string[] => {
   const headers = exchange.limit === undefined ? [] : limitHeaders(exchange.limit)
   const challenge = error.statusCode === 401 ? challengeOf(exchange) : undefined
   if (challenge !== undefined) headers.push('www-authenticate', challenge)
   for (const name in error.headers) headers.push(name, error.headers[name] ?? '')
   return headers
-}
-
-/** All fields that do not depend on the request, as lines of a head; during a flood they are built once per second. */
-const refusalLines = (error: GatewayError, common: string, exchange: Exchange, memory: FloodMemory): string => {
-  const { limit } = exchange
-  const last = memory.lastRefusal
-  if (last?.error === error && last.common === common && limit !== undefined && sameLimitHeaders(last.limit, limit)) {
-    return last.lines
-  }
-  const lines = common + headerLines(particularHeaders(error, exchange))
-  if (!(error instanceof RateLimited) || limit === undefined) return lines
-  // One flat string: a concatenated one would be flattened again at every write.
-  const whole = Buffer.from(lines, 'latin1').toString('latin1')
-  memory.lastRefusal = { error, common, limit, lines: whole }
-  return whole
 }
 
 /** Records the refusal of an exchange. An internal error is a fault. */
@@ -168,12 +153,8 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   const length = Buffer.byteLength(text)
   const latin1 = length === text.length ? text : Buffer.from(text).toString('latin1')
   const origin = readableBy(exchange, options.origins)
-  const lines = refusalLines(
-    error,
-    commonLinesOf(type, origin, exchange.scheme === 'https', options),
-    exchange,
-    options.memory
-  )
+  const common = commonLinesOf(type, origin, exchange.scheme === 'https', options)
+  const lines = common + headerLines(particularHeaders(error, exchange))
   const headers = ['x-request-id', exchange.requestId, 'content-length', String(length)]
   response.whole({ status: error.statusCode, lines, headers }, latin1)
 }
@@ -209,7 +190,3 @@ const limitHeaders = (verdict: Verdict): string[] => [
   'x-ratelimit-reset',
   String(secondsLeft(verdict))
 ]
-
-/** Whether both result in the same fields. */
-const sameLimitHeaders = (one: Verdict, other: Verdict): boolean =>
-  one.limit === other.limit && one.remaining === other.remaining && secondsLeft(one) === secondsLeft(other)

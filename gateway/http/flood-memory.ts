@@ -1,6 +1,5 @@
 // Reuses what a flood of requests would otherwise allocate for each of them: one bounded object per gateway.
 import type { GatewayError } from '../errors.ts'
-import type { Verdict } from '../limits/limiter.ts'
 import { type BoundedMap, boundedMap } from '../values/bounded-map.ts'
 import type { KnownFields } from './fields.ts'
 
@@ -10,8 +9,6 @@ export interface FloodMemory {
   readonly rateRefusals: BoundedMap<number, GatewayError>
   /** Field lines common to all refusals of one content type to one origin. */
   readonly refusalLines: Map<string, string>
-  /** The last rate limit refusal as lines of a head; the next one within the same second is identical. */
-  lastRefusal: { error: GatewayError; common: string; limit: Verdict; lines: string } | undefined
 }
 
 const MOST_REFUSALS = 1024
@@ -19,6 +16,5 @@ const MOST_REFUSALS = 1024
 export const createFloodMemory = (): FloodMemory => ({
   requestFields: new Map(),
   rateRefusals: boundedMap(MOST_REFUSALS),
-  refusalLines: new Map(),
-  lastRefusal: undefined
+  refusalLines: new Map()
 })
