@@ -30,6 +30,8 @@ export const runRolling = async (t: Pick<Test, 'teardown'>, requests: number): P
     failed += wrongCount
     console.log(`${scheme} backends: ${requests} requests, ${restarts} restarts, ${wrongCount} failed`)
     for (const [what, times] of Object.entries(wrong)) console.log(`  ${times} × ${what}`)
+    for (const { msg, status, reason, causes } of gateway.lines())
+      if (msg === 'request' && status !== 200) console.log(`  ${reason}: ${causes}`)
     gateway.signal('SIGTERM')
     await gateway.ended
   }
