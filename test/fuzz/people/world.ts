@@ -263,7 +263,8 @@ export const createPeopleWorld = ({
 
   /** Failures of the account itself, and of names that nobody has and whose guard is theirs. */
   const mayHoldBack = (harm: Harm, entry: ModelEntry): boolean => {
-    if (mode.bindsFirst && harm.account === entry.login) return true
+    // A name that was another account's until a moment ago brings its failures along.
+    if (mode.bindsFirst && [harm.account, harm.guard].some(name => guardsOf(entry).includes(name))) return true
     if (harm.entry !== undefined) return harm.entry === entry || harm.entry.login === entry.login
     return [...guardsOf(entry), ...joinedTo(entry)].includes(harm.guard)
   }
