@@ -53,4 +53,4 @@ export const guardOfNobody = (login: string): string => {
 
 /** Whether a filter compares the login with whole values, not with pieces such as `(mail={{username}}@corp.example)`. */
 export const comparesWholeValues = (filter: string): boolean =>
-  filter.replace(/=\s*\{\{username\}\}\s*\)/g, ')').includes('{{username}}') === false
+  !filter.replace(/=\s*\{\{username\}\}\s*\)/g, ')').includes('{{username}}')
