@@ -219,10 +219,10 @@ t.test('header parameters neither open files nor fetch keys', async t => {
     'key inside': forge({ ...HEADER, jwk: { kty: 'oct', k: 'AAAA' } }, claims(), { secret: '\0\0\0' }),
     'kid null': forge({ ...HEADER, kid: '../../../../dev/null' }, claims(), { secret: '' })
   })
-  const before = raw.accepted()
+  const before = raw.requests.length
   for (const more of [{ kid: "' OR 1=1 --" }, { jku: raw.url }, { x5u: raw.url }, { zip: 'DEF' }])
     t.equal((await ask(forge({ ...HEADER, ...more }, claims()))).status, 200, 'ignored: the key is ours')
-  t.ok(raw.accepted() - before <= 1, 'no key was fetched')
+  t.equal(raw.requests.length - before, 4, 'no key was fetched')
 })
 
 t.test('a character beyond Latin-1 is none of those that its lower byte stands for', async t => {
