@@ -177,8 +177,10 @@ t.test('a body that is malformed behind a request under way is refused, and its 
   // SM-12, RX-05
   raw.respond(() => OK)
   const connection = await world.connect()
-  connection.send('POST /open/x HTTP/1.1\r\nHost: gw\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n')
-  await until(() => raw.received().endsWith('3\r\nabc\r\n'))
+  // More than is buffered before the upstream is asked.
+  const piece = 'a'.repeat(0x20000)
+  connection.send(`POST /open/x HTTP/1.1\r\nHost: gw\r\nTransfer-Encoding: chunked\r\n\r\n20000\r\n${piece}\r\n`)
+  await until(() => raw.received().includes('a'.repeat(1000)))
   connection.send('nonsense\r\n')
   t.match(await connection.response(), { status: 400, headers: { connection: 'close' } })
   await connection.closed()
