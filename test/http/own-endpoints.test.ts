@@ -2,7 +2,7 @@ import buildValidators from '@fastify/ajv-compiler'
 import buildSerializers from '@fastify/fast-json-stringify-compiler'
 import { pino } from 'pino'
 import t from 'tap'
-import { answerRefusal } from '../../gateway/http/answer.ts'
+import { answerRefusal, asGatewayError } from '../../gateway/http/answer.ts'
 import { createClientAddress } from '../../gateway/http/client-address.ts'
 import { createCrossOrigins } from '../../gateway/http/cross-origin.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
@@ -11,7 +11,6 @@ import { createOwnEndpoints } from '../../gateway/http/own-endpoints.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startListener } from '../support/http-listener.ts'
 import { connectRaw } from '../support/raw-client.ts'
-import { onThrown } from '../support/thrown.ts'
 
 interface Content {
   readonly content?: Readonly<Record<string, { readonly schema: object }>>
@@ -44,7 +43,11 @@ t.test('a body that trickles in is cut off with 408, and its handler never runs'
     }
   })
   const clientAddress = createClientAddress([])
-  const hooks = { onClosed: () => undefined, onBodyFault: () => undefined, onThrown }
+  const hooks = {
+    onClosed: () => undefined,
+    onBodyFault: () => undefined,
+    onThrown: (exchange: Exchange, error: unknown) => answerRefusal(exchange, asGatewayError(error), answers)
+  }
   const { port } = await startListener(t, request => {
     const exchange = new Exchange(request, clientAddress, hooks)
     exchange.path = '/slow'
