@@ -168,11 +168,14 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
         return frequent === undefined ? ask(exchange, undefined) : answerFrequent(exchange, frequent)
       }
       readBody(exchange, { maxBytes: BODY_LIMIT_BYTES, timeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS })
-        .then(body => {
-          const refusal = options.judgeAgain?.(exchange)
-          if (refusal === undefined) ask(exchange, body)
-          else options.refuse(exchange, refusal)
-        })
+        .then(
+          body => {
+            const refusal = options.judgeAgain?.(exchange)
+            if (refusal === undefined) ask(exchange, body)
+            else options.refuse(exchange, refusal)
+          },
+          error => options.refuse(exchange, asGatewayError(error))
+        )
         .catch(error => exchange.onThrown(error))
     },
     close: async () => {

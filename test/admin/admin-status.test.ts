@@ -69,7 +69,7 @@ t.test('an Admin sees upstreams and their targets, limiter, reload, audit chain 
     {
       name: 'app',
       targets: [
-        { url: raw.url, state: 'up', reason: '', busy: 0, connections: 1, faults: { unreachable: 0 } },
+        { url: raw.url, state: 'up', reason: '', busy: 0, connections: Number, faults: { unreachable: 0 } },
         { url: dead, state: 'down', reason: 'unreachable', connections: 0 }
       ]
     },

@@ -26,5 +26,6 @@ t.test('whatever bytes an upstream answers, each client gets its own answer, who
   await fuzzUpstreamBytes(world, upstream, { seed: SEED, goesOn: done => done < 800, onFault })
   t.same(faults, [])
   t.equal((await world.fetch('/health')).status, 200)
-  t.ok(upstream.open() <= 16)
+  // Connections rest a moment before another client's request may use them, so there are more of them.
+  t.ok(upstream.open() <= 64, String(upstream.open()))
 })

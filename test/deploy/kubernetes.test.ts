@@ -142,7 +142,9 @@ t.test('the unit waits for the drain, and hands secrets over as files', async t 
   for (const name of valuesOf('LoadCredential').map(value => value.split(':')[0] ?? ''))
     t.ok(valuesOf('Environment').includes(`${name.toUpperCase().replaceAll('-', '_')}_FILE=%d/${name}`), name)
   t.ok(existsSync(join(ROOT, 'gateway/main.ts')))
-  t.match(valuesOf('ExecStart'), [/^\/opt\/portaria\/node_modules\/\.bin\/node gateway\/main\.ts$/])
+  t.match(valuesOf('ExecStart'), [
+    /^\/opt\/portaria\/node_modules\/\.bin\/node --max-semi-space-size=8 gateway\/main\.ts$/
+  ])
   t.match(valuesOf('ExecReload'), ['/bin/kill -HUP $MAINPID'])
 })
 

@@ -30,7 +30,9 @@ t.test('a route without options lets everyone with a valid token use every metho
     maxBodyBytes: undefined,
     websocket: undefined,
     socketio: undefined,
-    allowInPath: []
+    streaming: false,
+    allowInPath: [],
+    accept: []
   })
   const health = ownRoutes().find(({ path }) => path === '/health')
   t.match(health, { upstream: undefined, external: false, browser: false, basic: false, public: true })
@@ -38,7 +40,7 @@ t.test('a route without options lets everyone with a valid token use every metho
 })
 
 t.test('each flag of a route is described', async t => {
-  const flags = ['public', 'requireAssigned', 'forwardToken', 'external', 'basic', 'browser']
+  const flags = ['public', 'requireAssigned', 'forwardToken', 'external', 'basic', 'browser', 'streaming']
   t.same(Object.keys(ROUTE_FLAGS), flags)
   for (const text of Object.values(ROUTE_FLAGS)) t.match(text, /^\p{Lu}.*\.$/u)
 })
