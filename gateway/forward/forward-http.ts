@@ -14,7 +14,7 @@ import { clientHead, clientTrailers, type ResponseContextOf } from '../upstream/
 import { responseRulesOf } from '../upstream/headers/header-rules.ts'
 import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
-import { mayHaveClosed } from '../upstream/pool.ts'
+import { mustBeRead } from '../upstream/pool.ts'
 import type { Waiter } from '../upstream/queue.ts'
 import type { Requester } from '../upstream/requester.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
@@ -97,8 +97,8 @@ class HttpForward implements Requester, Underway, UploadOwner, AnswerTaker, Wait
     this.#stopWaiting = undefined
     this.#connection = connection
     this.#attempts++
-    if (mayHaveClosed(connection)) setImmediate(() => contain(this, forward => forward.#sendOrReplace(connection)))
-    else this.#send(connection)
+    if (!mustBeRead(connection, this.#upload !== undefined)) this.#send(connection)
+    else setImmediate(() => contain(this, forward => forward.#sendOrReplace(connection)))
   }
 
   onRefused(error: GatewayError) {

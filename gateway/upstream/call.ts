@@ -5,7 +5,7 @@ import { contain } from '../values/contain.ts'
 import type { UpstreamConnection } from './connection.ts'
 import { upstreamRefusal } from './faults.ts'
 import type { ResponseHead } from './parser.ts'
-import { mayHaveClosed } from './pool.ts'
+import { mustBeRead } from './pool.ts'
 import type { Requester } from './requester.ts'
 import type { Upstreams } from './upstreams.ts'
 
@@ -83,8 +83,8 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
       const acquired = pool.acquire({ isStream: call.isStream }, call.target)
       if (acquired === undefined) return reject(new Unavailable({ reason: 'upstream-connections-exhausted' }))
       connection = acquired
-      if (mayHaveClosed(acquired)) setImmediate(() => contain({ onThrown: reject }, () => send(acquired)))
-      else send(acquired)
+      if (!mustBeRead(acquired, call.body !== undefined)) send(acquired)
+      else setImmediate(() => contain({ onThrown: reject }, () => send(acquired)))
     }
     begin()
   })

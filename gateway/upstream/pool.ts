@@ -31,11 +31,12 @@ export interface Wanted {
 }
 
 /**
- * Whether a warm connection has been idle for so long that the other side may have just closed it. One turn of the
- * event loop is enough to tell, because a close that has already arrived is then known.
+ * Whether a warm connection is used only after one turn of the event loop, in which whatever has already arrived becomes known:
+ * a close, which is likely after some time, or bytes that would be taken for the response to this request. A head alone
+ * waits for the end of the turn anyway.
  */
-export const mayHaveClosed = ({ idleSince }: UpstreamConnection): boolean =>
-  idleSince > 0 && performance.now() - idleSince > DOUBTFUL_IDLE_MS
+export const mustBeRead = ({ idleSince }: UpstreamConnection, hasBody: boolean): boolean =>
+  idleSince > 0 && (hasBody || performance.now() - idleSince > DOUBTFUL_IDLE_MS)
 
 const expire = (connection: UpstreamConnection) => connection.expire()
 

@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { callUpstream } from '../../gateway/upstream/call.ts'
+import type { UpstreamConnection } from '../../gateway/upstream/connection.ts'
+import { createIdleConnections } from '../../gateway/upstream/idle-connections.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway, type World } from '../support/gateway.ts'
@@ -106,6 +108,24 @@ for (const scheme of ['http', 'https']) {
   })
 }
 
+for (const method of ['GET', 'POST'])
+  t.test(`a late second response is no response to a ${method} that arrives in the same moment`, async t => {
+    // RV-03
+    const raw = await startRawUpstream(t)
+    const world = await startWorld(t, raw)
+    raw.respond(({ target }) => respond(target))
+    const [a, b] = [await connectClient(t, world), await connectClient(t, world)]
+    t.equal((await a(get('/a'))).body, '/a')
+    const waited = performance.now() + 100
+    await until(() => performance.now() > waited)
+    const response = b(
+      `${method} /b HTTP/1.1\r\nHost: gw\r\n${method === 'POST' ? 'Content-Length: 5\r\n\r\nhello' : '\r\n'}`
+    )
+    raw.requests[0]?.socket.write(respond('an extra answer'))
+    t.match(await response, { status: 200, body: '/b' })
+    t.equal(raw.requests.filter(({ target }) => target === '/b').length, 1)
+  })
+
 t.test('a target that once sent a body after HEAD has its connection closed after each', async t => {
   // RV-14
   const raw = await startRawUpstream(t)
@@ -155,3 +175,18 @@ t.test('a connection to a name is not used again after 20 seconds, whatever the 
   await ask()
   t.equal(raw.accepted(), 2)
 })
+
+t.test(
+  'each of a thousand keep-alive clients finds its connection again within the time in which no other may use it',
+  async t => {
+    let now = 1
+    const idle = createIdleConnections(() => now, Number.POSITIVE_INFINITY)
+    const clients = Array.from({ length: 1000 }, () => ({ isOpen: true }))
+    const connections = clients.map(
+      client => ({ client, isBound: false, openedAt: 1, idleSince: 1, deadline: 4000 }) as UpstreamConnection
+    )
+    t.ok(connections.every(idle.add))
+    now += 10
+    t.ok(clients.every((client, i) => idle.take(client) === connections[i]))
+  }
+)

@@ -12,7 +12,7 @@ import { publicAddress, publicCookie, publicRefresh } from '../../gateway/upstre
 import { createToldHost } from '../../gateway/upstream/headers/told-host.ts'
 import { createSharedLookup } from '../../gateway/upstream/lookup.ts'
 import { ResponseParser } from '../../gateway/upstream/parser.ts'
-import { mayHaveClosed } from '../../gateway/upstream/pool.ts'
+import { mustBeRead } from '../../gateway/upstream/pool.ts'
 import { beginStanding, stateOf, takesTurn } from '../../gateway/upstream/target-standing.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { exchangeOf } from '../support/exchanges.ts'
@@ -70,9 +70,10 @@ t.test('a connection is kept for as long as the backend announces, less half a s
   t.equal(hint('A: b\r\nKeep-Alive: max=9, timeout=5\r\n'), 4500)
   t.equal(hint('Keep-Alive: timeout=0\r\n'), 0)
   t.equal(hint('Keep-Alive: max=9\r\n'), 4000)
-  t.equal(mayHaveClosed({ idleSince: 0 } as UpstreamConnection), false, 'it carries a request')
-  t.equal(mayHaveClosed({ idleSince: performance.now() } as UpstreamConnection), false)
-  t.equal(mayHaveClosed({ idleSince: performance.now() - 1001 } as UpstreamConnection), performance.now() > 1001)
+  t.equal(mustBeRead({ idleSince: 0 } as UpstreamConnection, true), false, 'it was not used before')
+  t.equal(mustBeRead({ idleSince: performance.now() } as UpstreamConnection, false), false)
+  t.equal(mustBeRead({ idleSince: performance.now() } as UpstreamConnection, true), true)
+  t.equal(mustBeRead({ idleSince: performance.now() - 1001 } as UpstreamConnection, false), performance.now() > 1001)
   const keeps = (version: string, connection: string) =>
     parseHead(`HTTP/1.${version} 200 OK\r\nContent-Length: 0\r\nConnection: ${connection}\r\n`, 'GET').keepAlive
   t.same(
