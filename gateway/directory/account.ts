@@ -98,8 +98,8 @@ const fileTimeOf = (entry: DirectoryEntry, attribute: (typeof ACCOUNT_ATTRIBUTES
 
 export interface GuardedAccount {
   /**
-   * What its permits count under: the canonical login of the entry; without one, the login in a DN template, or the whole
-   * name that is bound.
+   * What its permits count under: the canonical login of the entry, or its stable subject if that login is not its alone;
+   * without an entry, the login in a DN template, or the whole name that is bound.
    */
   readonly name: string
   /** Another name may belong to the same account, unless an earlier login has shown which ones do. */

@@ -58,11 +58,14 @@ export const searchThenBind = async (
     const nobody = { name: guardOfNobody(login), mayHaveTwoNames: false, whose: undefined }
     return guarded(exchange, nobody, () => bindNobody(session, search.base, found))
   }
-  const { entry, isShared, ...reached } = found
-  const person = { ...personOf(entry, reached), ...(isShared ? { isNameShared: true } : {}) }
+  const { entry, isShared, isUsernameUnique, ...reached } = found
+  const known = personOf(entry, reached)
+  // A name that several entries have, or that was only typed, would guard other accounts too, or this one several times.
+  const guard = isUsernameUnique ? known.username : known.subject
+  const person = { ...known, guard, ...(isShared ? { isNameShared: true } : {}) }
   const counted = await countOf(session, entry, settings.lockoutWindowMs)
   const account = {
-    name: person.username,
+    name: guard,
     mayHaveTwoNames: false,
     count: counted && { ...counted, readAt },
     whose: { subject: person.subject, names: person.names ?? [], createdAt: person.entryCreatedAt }

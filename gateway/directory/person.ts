@@ -16,6 +16,8 @@ export interface DirectoryPerson {
   readonly login?: string
   /** The login attributes of this very entry, in lower case: these prove whose link or guard is meant. */
   readonly names?: readonly string[]
+  /** What its permits count under; undefined: the canonical login. */
+  readonly guard?: string
   /** Another entry could be found by what was typed, so that it proved nothing. */
   readonly isNameShared?: boolean
   /** When the entry was created in the directory. */

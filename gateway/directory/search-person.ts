@@ -14,6 +14,8 @@ interface TypedEntry {
   readonly text: string
   readonly isExact: boolean
   readonly isUsernameOwn: boolean
+  /** No other entry below the base has its username, however it was found. */
+  readonly isUsernameUnique: boolean
   /** What was typed with its domain found this entry; without, it finds another. */
   readonly isShared: boolean
 }
@@ -37,8 +39,9 @@ export const findTyped = async (
     byFull !== undefined && byLogin !== undefined && (byLogin instanceof DirectoryFailure || byLogin.dn !== found.dn)
   const text = byFull === undefined ? login : full
   const isExact = search.comparesWholeValues && !isShared
-  const isUsernameOwn = hasUsernameAlone(found, isExact ? text : '') || (await isOnlyOne(session, search.base, found))
-  return { entry: found, text, isExact, isUsernameOwn, isShared }
+  const isUsernameUnique = await isOnlyOne(session, search.base, found)
+  const isUsernameOwn = isUsernameUnique || (isExact && usernameOf(found) === text)
+  return { entry: found, text, isExact, isUsernameOwn, isUsernameUnique, isShared }
 }
 
 const find = async (
@@ -81,7 +84,9 @@ export const boundNames = async (
 const isOnlyOne = async (session: DirectorySession, base: string, entry: FoundEntry): Promise<boolean> => {
   const username = usernameOf(entry)
   if (username === undefined) return false
-  const filter = `(uid=${escapeFilterValue(username)})`
+  // Unique within a domain (MS-ADTS), but a global catalog shows several.
+  const attribute = firstText(entry, 'sAMAccountName') === '' ? 'uid' : 'sAMAccountName'
+  const filter = `(${attribute}=${escapeFilterValue(username)})`
   const { entries, isCut } = await session.search(base, { filter, attributes: ['1.1'] })
   return entries.length === 1 && !isCut
 }

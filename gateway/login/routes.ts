@@ -114,7 +114,7 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
           'what was typed with the domain and without it names two entries: the login went to the first, and moved no link and no lockout guard. Change one of the two names'
         )
       const signedIn = await signIn({ provider: 'ldap', ...person }, context)
-      await rememberAddress(person.username, client.key, signedIn.user.id).catch(error =>
+      await rememberAddress(person.guard ?? person.username, client.key, signedIn.user.id).catch(error =>
         request.log.warn(
           { err: error, requestId, reason: 'address-unremembered' },
           'the address of a login could not be stored'

@@ -11,7 +11,7 @@ import {
   type PersonPermits,
   permitsOfPeople
 } from '../store/held-back.ts'
-import { loginsOfPerson } from '../store/login-names.ts'
+import { guardsOfPerson } from '../store/login-names.ts'
 import { getPerson } from '../store/people.ts'
 import { limitKeyOf } from '../values/addresses.ts'
 import { accountRules } from './throttle/admission.ts'
@@ -71,12 +71,12 @@ export const unlockPerson = (
 ): Promise<UnlockedPerson> =>
   database.write(async manager => {
     const { user } = await getPerson(manager, id)
-    const logins = await loginsOfPerson(manager, id, user.username)
-    const theirs = new Set(await addressesOf(manager, id, logins))
+    const { logins, guards } = await guardsOfPerson(manager, id, user.username)
+    const theirs = new Set(await addressesOf(manager, id, guards))
     const held = (await heldAddresses(manager, loginFailures)).filter(
       ({ address, provider }) => provider === 'ldap' && theirs.has(address)
     )
-    const { now, permits } = await freeAccount(manager, logins)
+    const { now, permits } = await freeAccount(manager, guards)
     const freed = livePermits(permits, now, accountRules(ldap)).length
     await appendAudit(manager, { actor, action: 'person.unlock', target: `user:${id}`, details: { freed } })
     return { logins, freed, heldAddresses: held }

@@ -38,16 +38,16 @@ export const heldAddresses = (manager: EntityManager, { perIp, windowMs }: Addre
 export const addressesOf = async (
   manager: EntityManager,
   userId: number,
-  logins: readonly string[]
+  guards: readonly string[]
 ): Promise<readonly string[]> =>
-  (await query<{ address: string }>(manager, ADDRESSES_OF, [logins, userId])).map(({ address }) => address)
+  (await query<{ address: string }>(manager, ADDRESSES_OF, [guards, userId])).map(({ address }) => address)
 
-/** From now on failures of these logins count only for their addresses. Returns those that counted for the account. */
+/** From now on failures under these guards count only for their addresses. Returns those that counted for the account. */
 export const freeAccount = async (
   manager: EntityManager,
-  logins: readonly string[]
+  guards: readonly string[]
 ): Promise<Pick<PersonPermits, 'now' | 'permits'>> => {
-  const [row] = await query<Pick<PersonPermits, 'now' | 'permits'>>(manager, FREE_ACCOUNT, [logins])
+  const [row] = await query<Pick<PersonPermits, 'now' | 'permits'>>(manager, FREE_ACCOUNT, [guards])
   return row ?? { now: 0, permits: [] }
 }
 
@@ -69,6 +69,7 @@ const PERMITS = `
   logins AS (
     SELECT p.user_id, lower(u.username) AS login FROM provider_links p JOIN users u ON u.id = p.user_id
       WHERE p.provider = 'ldap'
+    UNION SELECT user_id, subject FROM provider_links WHERE provider = 'ldap'
     UNION SELECT p.user_id, n.login FROM provider_links p JOIN login_names n ON n.subject = p.subject
       WHERE p.provider = 'ldap'
   ),

@@ -48,10 +48,16 @@ const findPeople = (manager: EntityManager, clue: AccountClue): Promise<NamedPer
   return query<NamedPerson>(manager, BY_ENTRY, [clue.subject, clue.names, clue.createdAt ?? null])
 }
 
-/** All names under which the permits of this person's directory account may be counted. */
-export const loginsOfPerson = async (manager: EntityManager, id: number, username: string): Promise<string[]> => {
-  const rows = await query<{ login: string }>(manager, LOGINS, [id])
-  return [...new Set([username, ...rows.map(({ login }) => login)])]
+interface PersonGuards {
+  readonly logins: readonly string[]
+  /** All that the permits of this person's directory account may be counted under: the logins and the stable subject. */
+  readonly guards: readonly string[]
+}
+
+export const guardsOfPerson = async (manager: EntityManager, id: number, username: string): Promise<PersonGuards> => {
+  const rows = await query<{ name: string; isLogin: boolean }>(manager, GUARDS, [id])
+  const logins = new Set([username, ...rows.flatMap(({ name, isLogin }) => (isLogin ? name : []))])
+  return { logins: [...logins], guards: [...new Set([...logins, ...rows.map(({ name }) => name)])] }
 }
 
 const PERSON = `SELECT DISTINCT u.id, u.username FROM provider_links l JOIN users u ON u.id = l.user_id
@@ -67,16 +73,15 @@ const BY_ENTRY = `
       SELECT FROM provider_links o WHERE o.user_id = u.id AND o.provider = 'ldap' AND o.subject ~ ${STABLE}
     ))
   LIMIT 2`
-const LOGINS = `
-  SELECT login FROM login_names
+const GUARDS = `
+  SELECT login AS name, true AS "isLogin" FROM login_names
     WHERE subject IN (SELECT subject FROM provider_links WHERE user_id = $1 AND provider = 'ldap')
-  UNION SELECT login FROM directory_accounts WHERE user_id = $1
-  UNION SELECT subject FROM provider_links WHERE user_id = $1 AND provider = 'ldap'
-    AND subject !~ ${STABLE}
-  ORDER BY login`
+  UNION SELECT login, true FROM directory_accounts WHERE user_id = $1
+  UNION SELECT subject, subject !~ ${STABLE} FROM provider_links WHERE user_id = $1 AND provider = 'ldap'
+  ORDER BY name`
 const JOIN = `
   WITH joined AS (
-    INSERT INTO login_names (login, account, subject) SELECT login, $1, $3 FROM unnest($2::text[]) AS login
+    INSERT INTO login_names (login, account, subject) SELECT login, $1, $3 FROM unnest($2::text[]) AS login ORDER BY login
     ON CONFLICT (login) DO UPDATE SET account = excluded.account, subject = excluded.subject, joined_at = now()
     WHERE login_names.account <> excluded.account OR login_names.subject IS DISTINCT FROM excluded.subject
     RETURNING login

@@ -6,7 +6,7 @@ import type { Database } from './database.ts'
 import { query } from './query.ts'
 
 /** An arbitrary constant; the same for all versions of the gateway. */
-const KEY_LOCK = 7_263_544_003
+const KEY_LOCK = 7_263_544_004
 
 interface KeysRead {
   readonly rows: readonly SigningKeyRow[]

@@ -1,12 +1,14 @@
 // One account has one guard, whatever its names, and the directory's own count is part of it.
 // LD-07, LD-14, LD-20, RL-06, RL-08, RV-63, RV-71, RW-04, RW-15, RW-31
 import t, { type Test } from 'tap'
+import { portariaHere as portaria } from '../support/cli-here.ts'
 import { entry, identity, REQUEST, result, startFaultyDirectory } from '../support/faulty-directory.ts'
 import { startGateway } from '../support/gateway.ts'
 import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { type Answer, startThrottles, tally } from '../support/throttles.ts'
+import { until } from '../support/until.ts'
 
 const THRESHOLD = 5
 const ldap = await startOpenLdap(t, { lockoutThreshold: THRESHOLD })
@@ -198,4 +200,59 @@ t.test('a known address is known under the canonical name, whatever name is type
   t.same(guesses, [401, 401, 429, 429, 429])
   t.equal(await login('um-erro', HOME), 401)
   t.equal(await login('a-senha-certa', HOME), 200)
+})
+
+const PEOPLE = 'ou=people,dc=corp,dc=example'
+
+t.test(
+  'an entry without a login attribute of its own has one guard, whatever finds it, and unlock frees it',
+  async t => {
+    const unlocking = await startOpenLdap(t, { lockoutThreshold: 0 })
+    await unlocking.add(`cn=Sem Uid,${PEOPLE}`, {
+      objectClass: 'inetOrgPerson',
+      cn: ['Sem Uid', 'semuid'],
+      sn: 'Uid',
+      mail: ['a@corp.example', 'b@corp.example'],
+      userPassword: unlocking.password
+    })
+    const own = await startPostgres(t)
+    const env = {
+      ...unlocking.env,
+      LDAP_USER_DN_TEMPLATE: '',
+      LDAP_BIND_DN: unlocking.admin.dn,
+      LDAP_BIND_PASSWORD: unlocking.admin.password,
+      LDAP_SEARCH_FILTER: '(|(mail={{username}})(cn={{username}}))',
+      TRUST_PROXY: '127.0.0.1'
+    }
+    const world = await startGateway(t, { postgres: own, env })
+    const login = async (name: string, password: string, from: string) =>
+      (await postLogin(world, name, { password, headers: { 'x-forwarded-for': from } })).status
+    t.equal(await login('semuid', unlocking.password, HOME), 200)
+    const names = ['a@corp.example', 'b@corp.example', 'sem uid', 'semuid']
+    const guesses = []
+    for (const [n, name] of names.entries()) guesses.push(await login(name, `errada ${n}`, stranger(n)))
+    t.same(guesses, [401, 401, 429, 429])
+    t.equal(await login('a@corp.example', 'um-erro', HOME), 401, 'the address is known under every name')
+    const cli = { env: { DATABASE_URL: own.url } }
+    t.match((await portaria(['unlock', '--json'], cli)).json(), { accounts: [{ username: 'semuid', failures: 3 }] })
+    t.match((await portaria(['unlock', 'semuid', '--json'], cli)).json(), { freed: 3, logins: ['semuid'] })
+    await until(async () => (await login('b@corp.example', unlocking.password, stranger(9))) === 200, 'within a second')
+  }
+)
+
+t.test('two entries with one uid have a guard each: the password of one frees nothing of the other', async t => {
+  const twins = await startOpenLdap(t, { lockoutThreshold: 0 })
+  const settings = { searchFilter: '(|(uid={{username}})(mail={{username}}))' }
+  const world = await startThrottles(t, { ldap: twins, postgres, withService: true, settings })
+  await twins.addPerson({ uid: 'dup', mail: 'victim@corp.example', password: twins.password })
+  await twins.addPerson({ uid: 'dup', mail: 'twin@corp.example', ou: 'contractors', password: 'the-twin-password' })
+  const guesses = []
+  for (let n = 0; n < 8; n++) {
+    guesses.push(
+      await world.login({ username: 'victim@corp.example', password: `guess ${n}`, from: stranger(n), at: n })
+    )
+    const twin = await world.login({ username: 'twin@corp.example', password: 'the-twin-password', from: HOME, at: n })
+    t.match(twin, { what: 'in' })
+  }
+  t.same(tally(guesses), { 'wrong-password': STRANGERS, 'login-throttled-account': 8 - STRANGERS })
 })

@@ -115,6 +115,20 @@ t.test('what has expired is deleted, and hashes of passwords after a day', async
   t.same(left, [{ account: 'b', pair: '' }])
 })
 
+t.test('logins of one account under several names join them in one order', async t => {
+  const { database } = await openStore(t, postgres)
+  const { join } = createLoginNames(database)
+  const names = Array.from({ length: 40 }, (_, n) => `nome-${n}`)
+  const account = { subject: 'one', username: 'nome' }
+  const joins = Array.from({ length: 100 }, (_, n) =>
+    join({ ...account, names: n % 2 ? names : names.toReversed() }, 0)
+  )
+  t.same(
+    (await Promise.allSettled(joins)).filter(({ status }) => status === 'rejected'),
+    []
+  )
+})
+
 t.test('an upgrade takes over the failures that the release before has counted', async t => {
   const url = await postgres.emptyDatabase()
   const before = migrations.filter(({ name }) => name !== 'R2LoginAttempts')

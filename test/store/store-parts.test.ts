@@ -12,6 +12,7 @@ import { isUnavailable } from '../../gateway/store/database-errors.ts'
 import { shareOf } from '../../gateway/store/database-share.ts'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
 import { searchWords } from '../../gateway/store/folded-text.ts'
+import { GRANTS_LOCK } from '../../gateway/store/grants-in-force.ts'
 import { readLiveTokens } from '../../gateway/store/live-tokens.ts'
 import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
 import { createProviderSessions } from '../../gateway/store/provider-sessions.ts'
@@ -27,6 +28,7 @@ import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
+import { within } from '../support/within.ts'
 
 const postgres = await startPostgres(t)
 const store = await openStore(t, postgres)
@@ -76,6 +78,16 @@ t.test('a key that is set aside, and one that is made, are on record', async t =
     { action: 'key.set-aside', target: 'key:kid-1' },
     { action: 'key.create', target: 'key:kid-1' }
   ])
+})
+
+t.test('keys that change wait for no login, nor logins for them', async t => {
+  const key = { kid: 'kid-2', publicJwk: {}, sealed: {}, signsFrom: nowS() }
+  const add = () => ({ add: [key], reseal: [], setAside: [], remove: [] }) as never
+  // As a login does while it works out what a person is granted.
+  await database.write(async manager => {
+    await manager.query('SELECT pg_advisory_xact_lock_shared($1)', [GRANTS_LOCK])
+    t.ok(await within(updateSigningKeys(database, actor, add), 5000))
+  })
 })
 
 t.test('a database answers a ping anew each time', async t => {
