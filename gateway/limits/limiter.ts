@@ -108,7 +108,7 @@ const takeLocally = (window: PermitWindow, max: number, windowMs: number, now: n
   if (now >= window.end) renewWindow(window, Math.ceil(now + windowMs))
   const allowed = window.spent + window.others < max
   if (allowed) window.spent++
-  return verdict(window, max, allowed, now)
+  return verdict(window, max, windowMs, allowed, now)
 }
 
 const takeLeased = (windows: LocalWindows, shared: RedisLeases, clock: () => number) => {
@@ -130,9 +130,9 @@ const takeLeased = (windows: LocalWindows, shared: RedisLeases, clock: () => num
     if (window.lent > window.spent) {
       window.spent++
       if (window.lease !== undefined) shared.spent(window.lease)
-      return verdict(window, max, true, now)
+      return verdict(window, max, windowMs, true, now)
     }
-    return refuses(window, max, now) ? verdict(window, max, false, now) : undefined
+    return refuses(window, max, now) ? verdict(window, max, windowMs, false, now) : undefined
   }
 
   const ask = (table: WindowTable, window: PermitWindow, key: string, now: number): Promise<Verdict> =>
@@ -140,7 +140,7 @@ const takeLeased = (windows: LocalWindows, shared: RedisLeases, clock: () => num
       shared.wait(window, table, key, now, () => {
         const later = clock()
         const { max, windowMs } = table
-        resolve(decide(window, max, windowMs, later) ?? verdict(window, max, false, later))
+        resolve(decide(window, max, windowMs, later) ?? verdict(window, max, windowMs, false, later))
       })
     })
 
@@ -153,9 +153,10 @@ const takeLeased = (windows: LocalWindows, shared: RedisLeases, clock: () => num
   }
 }
 
-const verdict = (window: PermitWindow, max: number, allowed: boolean, now: number): Verdict => ({
+const verdict = (window: PermitWindow, max: number, windowMs: number, allowed: boolean, now: number): Verdict => ({
   allowed,
   limit: max,
   remaining: Math.max(0, max - window.spent - window.others),
-  resetMs: Math.max(1, window.end - now)
+  // The end is a whole millisecond, which may be later than the window is long.
+  resetMs: Math.min(windowMs, Math.max(1, window.end - now))
 })

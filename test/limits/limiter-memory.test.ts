@@ -37,6 +37,13 @@ t.test('a window opens with its first request, admits max, and closes after its 
   t.match(limiter.status(), { mode: 'memory', commands: 0 })
 })
 
+// RV-45
+t.test('a window never claims to last longer than it does', async t => {
+  const limiter = createLimiter({ clock: () => 1234.5, log: silent })
+  t.teardown(() => limiter.close())
+  t.same(atOnce(limiter.take('global', 'a', 2, 60_000)), { allowed: true, limit: 2, remaining: 1, resetMs: 60_000 })
+})
+
 t.test('a limit of none refuses everything', async t => {
   const limiter = createLimiter({ log: silent })
   t.teardown(() => limiter.close())
