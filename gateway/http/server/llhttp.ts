@@ -63,7 +63,7 @@ export interface HeadProbe {
 
 export interface ChunkedReader {
   /**
-   * Takes bytes of a chunked body and passes the data to `onData`, as parts of `bytes`. Returns where the body ended,
+   * Takes bytes of a chunked body and passes the data to `onData`, moved together within `bytes`. Returns where the body ended,
    * {@link INCOMPLETE} or {@link MALFORMED}.
    */
   take(bytes: Buffer, onData: (data: Buffer) => void): number
@@ -243,9 +243,13 @@ export class Llhttp {
     let isTaking = false
     let isReleased = false
 
+    // Moved together, over the framing between them: thousands of tiny chunks would otherwise be as many writes, each of which holds
+    // a hundred times its size in memory.
     const deliver = (bytes: Buffer, from: number, end: number, onData: (data: Buffer) => void): boolean => {
       const data = this.#data
       this.#data = []
+      const first = from + (data[0] ?? 0)
+      let moved = first
       let last = 0
       for (let i = 0; i < data.length; i += 2) {
         const [start = 0, stop = 0] = [data[i], data[i + 1]]
@@ -253,8 +257,10 @@ export class Llhttp {
         if (framingBytes > MAX_FRAMING_BYTES) return false
         framingBytes = 0
         last = stop
-        onData(bytes.subarray(from + start, from + stop))
+        if (moved !== from + start) bytes.copyWithin(moved, from + start, from + stop)
+        moved += stop - start
       }
+      if (moved > first) onData(bytes.subarray(first, moved))
       framingBytes += end - last
       return framingBytes <= MAX_FRAMING_BYTES
     }

@@ -138,6 +138,22 @@ t.test('a chunked body is the same however its bytes are split, and its framing 
     t.equal(ends(text), MALFORMED, JSON.stringify(text))
 })
 
+t.test('what one read brings of a chunked body is passed on as one piece, however tiny its chunks are', async t => {
+  // Each piece is a write of its own to the backend, and thousands of them hold megabytes while it does not read.
+  const reader = llhttp.createChunkedReader()
+  const parts: string[] = []
+  const letters = Array.from({ length: 10_000 }, (_, i) => 'abc'.charAt(i % 3))
+  const text = letters.map(letter => `1\r\n${letter}\r\n`).join('')
+  const bytes = Buffer.from(`${text}0\r\n\r\nGET`)
+  t.equal(
+    reader.take(bytes, part => parts.push(part.toString())),
+    text.length + 5
+  )
+  t.same(parts, [letters.join('')])
+  t.equal(bytes.toString('latin1', text.length + 5), 'GET', 'what follows is as it was')
+  reader.release()
+})
+
 t.test('a body that is given up while it is read leaves nothing behind', t => {
   const bytes = Buffer.from('1\r\na\r\n')
   const kept = () => {
