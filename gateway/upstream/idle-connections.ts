@@ -18,8 +18,8 @@ export const createIdleConnections = (now: () => number, maxAgeMs: number) => {
 
   return {
     count: () => idle.length,
-    /** The oldest first. */
-    all: (): readonly UpstreamConnection[] => [...idle],
+    /** In the order in which to close them: the oldest first, and those that are bound last, which may be in the middle of a login. */
+    all: (): readonly UpstreamConnection[] => idle.toSorted((a, b) => Number(a.isBound) - Number(b.isBound)),
     /** Returns whether it is kept. */
     add(connection: UpstreamConnection): boolean {
       const { client, isBound, openedAt } = connection

@@ -167,6 +167,7 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
   const most = () => member.upstream.maxConnections ?? Number.POSITIVE_INFINITY
   /** Closes connections that carry nothing until at most so many are open. */
   const closeIdleDownTo = (limit: number) => {
+    if (open.size + sockets <= limit) return
     for (const connection of idle.all()) {
       if (open.size + sockets <= limit) return
       connection.destroy()

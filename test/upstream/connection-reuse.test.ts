@@ -20,9 +20,9 @@ const authority = createCertificateAuthority(folder)
 const certificate = authority.issue('backend')
 const postgres = await startPostgres(t)
 
-const startWorld = async (t: Test, raw: RawUpstream): Promise<World> => {
+const startWorld = async (t: Test, raw: RawUpstream, options = {}): Promise<World> => {
   const url = raw.url
-  const b = url.startsWith('https') ? { url, caFile: authority.caFile } : { url }
+  const b = { url, ...(url.startsWith('https') ? { caFile: authority.caFile } : {}), ...options }
   return startGateway(t, {
     postgres,
     config: { upstreams: { b }, routes: [{ path: '/*', upstream: 'b', public: true }] }
@@ -125,6 +125,27 @@ for (const method of ['GET', 'POST'])
     t.match(await response, { status: 200, body: '/b' })
     t.equal(raw.requests.filter(({ target }) => target === '/b').length, 1)
   })
+
+t.test(
+  'a login of a connection is not closed in the middle for another client while an unbound connection is idle',
+  async t => {
+    // RV-02
+    const raw = await startRawUpstream(t)
+    const world = await startWorld(t, raw, { maxConnections: 2 })
+    const begun = new WeakSet<object>()
+    raw.respond(({ headers, socket, target }) => {
+      const sent = headers.find(([name]) => name.toLowerCase() === 'authorization')?.[1]
+      if (sent === undefined || (sent === 'NTLM type3' && begun.has(socket))) return respond(target)
+      begun.add(socket)
+      return 'HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: NTLM type2\r\nContent-Length: 0\r\n\r\n'
+    })
+    const [a, b, c] = [await connectClient(t, world), await connectClient(t, world), await connectClient(t, world)]
+    t.equal((await a(get('/a', 'Authorization: NTLM type1\r\n'))).status, 401)
+    t.equal((await b(get('/b'))).body, '/b')
+    t.equal((await c(get('/c'))).body, '/c')
+    t.equal((await a(get('/a', 'Authorization: NTLM type3\r\n'))).body, '/a')
+  }
+)
 
 t.test('a target that once sent a body after HEAD has its connection closed after each', async t => {
   // RV-14
