@@ -69,7 +69,8 @@ const PURGES = [
   "DELETE FROM used_logout_tokens WHERE expires_at < now() - interval '5 minutes'",
   "DELETE FROM login_permits WHERE expires_at < now() - interval '5 minutes'",
   'DELETE FROM login_attempts WHERE expires_at < now()',
-  // No address is held back for so long.
+  // No address is held back for so long. Where the directory never forgets, freed rows would stay for good.
+  "DELETE FROM login_attempts WHERE kind = 'freed' AND at < now() - interval '1 day'",
   "UPDATE login_attempts SET pair = '' WHERE pair <> '' AND at < now() - interval '1 day'",
   "DELETE FROM login_addresses WHERE last_success_at < now() - interval '180 days'"
 ]
