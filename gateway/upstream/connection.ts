@@ -292,7 +292,9 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   }
 
   #settle() {
-    if (!this.#mayFollow || !this.#isComplete || this.#keepAliveMs === 0) return this.destroy()
+    // The next request would wait behind what has not left of this one, perhaps forever.
+    const hasLeft = this.#isComplete && this.#socket.writableLength === 0
+    if (!this.#mayFollow || !hasLeft || this.#keepAliveMs === 0) return this.destroy()
     // The requester may have paused at the very last bytes.
     if (this.#isHeld) this.#hold(false)
     this.idleSince = this.#readAt

@@ -240,6 +240,32 @@ t.test('a request with a body is not lost on a warm connection that the upstream
   t.match(raw.requests, [{ method: 'GET' }, { method: 'POST', body: 'body' }])
 })
 
+t.test('no request waits behind a body that its backend has answered and does not read', async t => {
+  const server = createServer(socket => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => socket.pause().write(OK))
+    t.teardown(() => socket.destroy())
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const upstream = upstreamAt((server.address() as AddressInfo).port)
+  const [target] = upstream.targets
+  if (target === undefined) return t.fail('no target')
+  const upstreams = createUpstreams()
+  t.teardown(upstreams.close)
+  upstreams.retain(inUse(upstream))
+  const ask = async (method: 'GET' | 'POST', body: Buffer | undefined) => {
+    const head = `${method} / HTTP/1.1\r\nhost: x\r\ncontent-length: ${body?.length ?? 0}\r\n\r\n`
+    return (
+      await callUpstream(upstreams, { upstream, target, method, head, body, timeoutMs: 1000, maxBytes: 10 }).answer
+    ).head.status
+  }
+  t.equal(await ask('POST', Buffer.alloc(32 * 1024 * 1024)), 200)
+  const answeredAt = performance.now()
+  await until(() => performance.now() > answeredAt + 60)
+  t.equal(await ask('GET', undefined), 200)
+})
+
 t.test('a target has so many connections for requests, and so many for streams besides', async t => {
   const raw = await startRawUpstream(t)
   const upstream = upstreamAt(raw.port)
