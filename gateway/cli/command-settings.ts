@@ -60,7 +60,7 @@ export const loginLimits = (environment: Environment) =>
       },
       loginFailures: {
         perIp: reader.integer('LOGIN_FAILURES_PER_IP', { min: 1, max: 1_000_000_000 }),
-        windowMs: reader.duration('LOGIN_FAILURES_WINDOW')
+        windowMs: reader.duration('LOGIN_FAILURES_WINDOW', { min: 1, max: 86_400_000 })
       }
     })
   )

@@ -66,7 +66,7 @@ const readLimits = (reader: Reader) => ({
   streamShares: { perUser: reader.share('STREAMS_PER_USER'), perIp: reader.share('STREAMS_PER_IP') },
   loginFailures: {
     perIp: reader.integer('LOGIN_FAILURES_PER_IP', COUNT),
-    windowMs: reader.duration('LOGIN_FAILURES_WINDOW')
+    windowMs: reader.duration('LOGIN_FAILURES_WINDOW', { min: 1, max: DAY_MS })
   }
 })
 

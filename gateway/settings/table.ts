@@ -219,7 +219,10 @@ const TABLE = {
     meaning: 'Failed directory logins allowed per client address and window; a pair of name and password counts once',
     fallback: '20'
   },
-  LOGIN_FAILURES_WINDOW: { meaning: 'Length of that window', fallback: '5m' },
+  LOGIN_FAILURES_WINDOW: {
+    meaning: 'Length of that window; at most a day, after which what was tried is forgotten',
+    fallback: '5m'
+  },
   REVOCATION_MAX_STALENESS: {
     meaning: 'Refuse requests to private routes (503) when revocations could not be re-read for this long',
     shown: 'continue with the known revocations'
