@@ -292,9 +292,16 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   }
 
   #settle() {
+    if (!this.#mayFollow || !this.#isComplete || this.#keepAliveMs === 0) return this.destroy()
+    // TLS reports a write as done in a later phase of the turn than that in which its response may arrive.
+    if (this.#socket.writableLength === 0) this.#rest()
+    else setImmediate(() => contain(this, written => written.#rest()))
+  }
+
+  #rest() {
     // The next request would wait behind what has not left of this one, perhaps forever.
-    const hasLeft = this.#isComplete && this.#socket.writableLength === 0
-    if (!this.#mayFollow || !hasLeft || this.#keepAliveMs === 0) return this.destroy()
+    if (this.#socket.writableLength > 0) this.destroy()
+    if (this.destroyed) return
     // The requester may have paused at the very last bytes.
     if (this.#isHeld) this.#hold(false)
     this.idleSince = this.#readAt

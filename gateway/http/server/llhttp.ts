@@ -63,7 +63,7 @@ export interface HeadProbe {
 
 export interface ChunkedReader {
   /**
-   * Takes bytes of a chunked body and passes the data to `onData`, moved together within `bytes`. Returns where the body ended,
+   * Takes bytes of a chunked body and passes the data to `onData`, as one piece. Returns where the body ended,
    * {@link INCOMPLETE} or {@link MALFORMED}.
    */
   take(bytes: Buffer, onData: (data: Buffer) => void): number
@@ -243,13 +243,11 @@ export class Llhttp {
     let isTaking = false
     let isReleased = false
 
-    // Moved together, over the framing between them: thousands of tiny chunks would otherwise be as many writes, each of which holds
-    // a hundred times its size in memory.
+    // As one piece: thousands of tiny chunks would otherwise be as many writes, each of which holds a hundred times its size.
     const deliver = (bytes: Buffer, from: number, end: number, onData: (data: Buffer) => void): boolean => {
       const data = this.#data
       this.#data = []
-      const first = from + (data[0] ?? 0)
-      let moved = first
+      const pieces: Buffer[] = []
       let last = 0
       for (let i = 0; i < data.length; i += 2) {
         const [start = 0, stop = 0] = [data[i], data[i + 1]]
@@ -257,10 +255,10 @@ export class Llhttp {
         if (framingBytes > MAX_FRAMING_BYTES) return false
         framingBytes = 0
         last = stop
-        if (moved !== from + start) bytes.copyWithin(moved, from + start, from + stop)
-        moved += stop - start
+        pieces.push(bytes.subarray(from + start, from + stop))
       }
-      if (moved > first) onData(bytes.subarray(first, moved))
+      const [only] = pieces
+      if (only !== undefined) onData(pieces.length === 1 ? only : Buffer.concat(pieces))
       framingBytes += end - last
       return framingBytes <= MAX_FRAMING_BYTES
     }
