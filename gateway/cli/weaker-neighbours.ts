@@ -4,7 +4,7 @@ import { type Complaint, complain, formatPlace } from '../route-files/complaint.
 import type { Route, RouteTable } from '../routes/route.ts'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
-/** How much harm a method may do. Whoever may delete has more rights, so leaving lesser methods to others is usual. */
+/** How much harm a method may do. Those who may delete have more rights, so leaving lesser methods to others is usual. */
 const harm = (method: string): number => (['GET', 'HEAD', 'OPTIONS'].includes(method) ? 0 : method === 'DELETE' ? 2 : 1)
 
 /** Findings worth a look before the files are used; none is necessarily a mistake. */

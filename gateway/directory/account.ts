@@ -106,7 +106,7 @@ export interface GuardedAccount {
   readonly mayHaveTwoNames: boolean
   /** The directory's own count, read from the server that will receive the bind. */
   readonly count?: DirectoryCount | undefined
-  /** Whose account this is, for the audit log; undefined: nobody's. */
+  /** Whose account this is, for the audit log; undefined: no one's. */
   readonly whose: AccountClue | undefined
   /** The same password was accepted under another name a moment ago. */
   readonly isConfirmation?: boolean

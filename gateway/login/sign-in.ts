@@ -17,7 +17,7 @@ export interface LoginOutcome extends LoginContext {
   reason: string
   username: string
   userId: number | undefined
-  /** For a directory login that failed: whose password was tried; undefined: nobody's. */
+  /** For a directory login that failed: whose password was tried; undefined: no one's. */
   whose?: AccountClue | undefined
 }
 

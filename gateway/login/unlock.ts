@@ -30,7 +30,7 @@ interface HeldAccount {
   readonly until: Date | null
 }
 
-/** Accounts that strangers to them cannot log in to, and addresses from which nobody can. */
+/** Accounts that strangers to them cannot log in to, and addresses from which no one can. */
 export interface HeldBack {
   readonly accounts: readonly HeldAccount[]
   readonly addresses: readonly HeldAddress[]

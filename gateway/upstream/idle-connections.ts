@@ -3,7 +3,7 @@ import type { Client, UpstreamConnection } from './connection.ts'
 
 /** Within QUIET_MS, 20,000 requests per second of many clients leave a thousand: with fewer places, most would be closed and opened again. */
 const MAX_IDLE = 2048
-/** What a backend sends behind a response although nobody asked for it arrives within this time. */
+/** What a backend sends behind a response although no request asked for it arrives within this time. */
 const QUIET_MS = 50
 const NOT_SHARED_MS = 60_000
 
