@@ -56,7 +56,10 @@ for (const { what, env, victim, uid, others } of [
     const { user } = await logIn(blind, uid)
     // OpenLDAP binds by uid only, where Active Directory would have bound the sAMAccountName.
     await postgres.query(`UPDATE provider_links SET subject = '${victim}'`)
-    await postgres.query(`UPDATE users SET username = '${victim}'`)
+    // The directory says only to the second when it created an entry, so the login has to be a second later.
+    await postgres.query(
+      `UPDATE users SET username = '${victim}', last_login_at = last_login_at + interval '2 seconds'`
+    )
     await blind.gateway.close()
     const world = await start(env)
     const ids = new Set<number>()
