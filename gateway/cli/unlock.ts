@@ -52,7 +52,7 @@ const personUnlocked = async (database: Database, limits: ThrottleSettings, who:
         green(first),
         ...heldAddresses.map(({ address, until }) =>
           yellow(
-            `The address ${address} is held back until ${until.toISOString()} and logs nobody in: free it with \`unlock ${address}\`.`
+            `The address ${address} is held back until ${until.toISOString()}, and no one can log in from it: free it with \`unlock ${address}\`.`
           )
         )
       ].join('\n')
