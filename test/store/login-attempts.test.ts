@@ -44,6 +44,18 @@ const attemptOf = (name: string, more: { isTyped?: boolean; address?: string; pa
 const rowsOf = (database: Database): Promise<Record<string, unknown>[]> =>
   database.read(manager => manager.query('SELECT kind, address FROM login_attempts ORDER BY at'))
 
+/** The clock of the embedded Postgres counts in milliseconds; what happens within one has no order. */
+const nextMillisecond = async (database: Database): Promise<void> => {
+  const now = async (): Promise<number> => {
+    const [row] = await database.read(manager =>
+      manager.query('SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS ms')
+    )
+    return row.ms
+  }
+  const start = await now()
+  while ((await now()) <= start);
+}
+
 const TARGETS = {
   'a Postgres server': async (t: Test) => (await openStore(t, postgres)).database,
   'the embedded Postgres': openEmbedded
@@ -81,9 +93,11 @@ for (const [what, open] of Object.entries(TARGETS)) {
     await (await begin('maria', { pair: 'one' })).settle('failed')
     await (await begin('maria', { pair: 'one' })).settle('failed')
     await (await begin('maria')).settle('lost')
+    await nextMillisecond(database)
     const right = await begin('maria')
     t.match(right.state, { permits: [{ kind: 'failed' }, { kind: 'failed' }, { kind: 'lost' }], otherPairs: 1 })
     const slow = await begin('maria', { pair: 'two' })
+    await nextMillisecond(database)
     await slow.settle('failed')
     await right.settle('accepted')
     const { state } = await begin('maria')
