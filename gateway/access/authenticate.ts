@@ -2,7 +2,8 @@
 import { BadRequest, GatewayError, Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { bearerToken } from '../http/head.ts'
-import { pathHoldsOwnToken } from '../tokens/own-tokens.ts'
+import { fieldValues } from '../http/server/request.ts'
+import { holdsOwnToken, pathHoldsOwnToken } from '../tokens/own-tokens.ts'
 import { isFromElsewhere } from '../tokens/token-addresses.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 
@@ -14,12 +15,20 @@ const NO_TOKEN = new Unauthenticated({ reason: 'no-token' })
 
 const TOKEN_IN_PATH = new BadRequest({ reason: 'token-in-path' })
 
+const TOKEN_FOR_APPLICATION = new BadRequest({ reason: 'token-for-application' })
+
 const FROM_ELSEWHERE = new Unauthenticated({ reason: 'foreign-address' })
 
 const isPublic = ({ match }: Exchange): boolean =>
   match?.route !== undefined
     ? match.route.public || match.route.socketio !== undefined
     : (match?.refusal === 'method' || match?.refusal === 'bad-path') && match.public
+
+/** Whether what belongs to the application behind a route with `ownAuthorization` holds a token of this gateway. */
+const bringsOwnToken = ({ request: { fields } }: Exchange, isOurs: (token: string) => boolean): boolean =>
+  [...fieldValues(fields, 'authorization'), ...fieldValues(fields, 'sec-websocket-protocol')].some(value =>
+    holdsOwnToken(value, isOurs)
+  )
 
 export interface Authentication {
   verifiedTokens: VerifiedTokens
@@ -44,9 +53,10 @@ export const createAuthenticate =
         pathHoldsOwnToken(head.forwardedHost ?? '', isOurs)
       return isHeld ? TOKEN_IN_PATH : undefined
     }
+    const { route } = exchange
+    if (route?.ownAuthorization === true && bringsOwnToken(exchange, isOurs)) return TOKEN_FOR_APPLICATION
     const token = tokenOf(exchange)
     if (token === undefined) return NO_TOKEN
-    const { route } = exchange
     const allowStale = route !== undefined && route.upstream === undefined && STALE_MAY_ASK.has(route.path)
     const identity = verifiedTokens.judge(token, { allowStale })
     if (identity instanceof GatewayError) return identity

@@ -120,7 +120,10 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
     }
     if (!changes) return
     const sent = fieldValues(request.fields, 'origin')
-    const allowed = originAllowed({ sent, allowed: [publicOrigin], byCookie: site !== 'same-origin' })
+    // A page with Referrer-Policy: no-referrer sends its own forms with `null`; Sec-Fetch-Site, which no page can set, tells them
+    // from those of others (Fetch, "append a request Origin header").
+    const isOwnForm = site === 'same-origin' && sent.length === 1 && sent[0] === 'null'
+    const allowed = isOwnForm || originAllowed({ sent, allowed: [publicOrigin], byCookie: site !== 'same-origin' })
     if (!allowed) throw new BadOrigin({ reason: 'cookie-origin' })
   }
 
@@ -128,8 +131,8 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
     tokenOf(exchange) {
       const { route, head } = exchange
       const heard = route?.browser === true || (route?.upstream === undefined && ABOUT_SESSION.has(route?.path ?? ''))
-      // Authorization always takes precedence: a request that has it is judged by it alone.
-      if (!heard || head.authorizations > 0) return undefined
+      // A request with an Authorization of ours is judged by it alone.
+      if (!heard || (head.authorizations > 0 && route?.ownAuthorization !== true)) return undefined
       const { token, twice } = read(head.cookie)
       if (twice) throw new BadRequest({ reason: 'two-session-cookies' })
       if (token === undefined || isPersonalToken(token)) return undefined

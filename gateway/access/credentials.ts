@@ -49,8 +49,10 @@ export const createCredentials = (settings: Settings, { verifiedTokens, endLogin
     answers,
     refuse: (exchange: Exchange, error: GatewayError) => answerRefusal(exchange, error, answers),
     tokenOf: (exchange: Exchange): string | undefined =>
-      (exchange.offer === undefined ? bearerTokenOf(exchange) : exchange.offer.token) ??
-      basicTokenOf(exchange) ??
-      sessionCookies?.tokenOf(exchange)
+      exchange.route?.ownAuthorization === true
+        ? sessionCookies?.tokenOf(exchange)
+        : ((exchange.offer === undefined ? bearerTokenOf(exchange) : exchange.offer.token) ??
+          basicTokenOf(exchange) ??
+          sessionCookies?.tokenOf(exchange))
   }
 }

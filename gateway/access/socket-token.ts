@@ -2,13 +2,18 @@
 import { BadRequest } from '../errors.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
 import { bearerToken } from '../http/head.ts'
+import { fieldValues } from '../http/server/request.ts'
 import type { Route } from '../routes/route.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
 
 const QUERY_TOKEN = 'access_token'
 
 /** Throws 400 if a source is malformed or two sources disagree, because the gateway must not guess which one counts. */
-export const socketToken = (exchange: Exchange, route: Pick<Route, 'websocket'>): SocketToken => {
+export const socketToken = (exchange: Exchange, route: Pick<Route, 'websocket' | 'ownAuthorization'>): SocketToken => {
+  if (route.ownAuthorization) {
+    const subprotocols = fieldValues(exchange.request.fields, 'sec-websocket-protocol').flatMap(splitList)
+    return { token: undefined, subprotocols, bearerOffered: false, query: exchange.query }
+  }
   const offer = splitOffer(exchange.request.fields)
   const query = route.websocket?.tokenInQuery === true ? splitQuery(exchange.query) : { query: exchange.query }
   const given = [bearerToken(exchange.head.authorization), offer.token, query.token].filter(
@@ -23,12 +28,10 @@ export const socketToken = (exchange: Exchange, route: Pick<Route, 'websocket'>)
   }
 }
 
+const splitList = (value: string): string[] => value.split(',').map(item => item.trim())
+
 const splitOffer = (rawHeaders: readonly string[]): { token?: string; subprotocols: string[] } => {
-  const subprotocols: string[] = []
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]?.toLowerCase() !== 'sec-websocket-protocol') continue
-    subprotocols.push(...(rawHeaders[i + 1] ?? '').split(',').map(item => item.trim()))
-  }
+  const subprotocols = fieldValues(rawHeaders, 'sec-websocket-protocol').flatMap(splitList)
   const at = subprotocols.indexOf('bearer')
   if (at === -1) return { subprotocols }
   const [, token] = subprotocols.splice(at, 2)

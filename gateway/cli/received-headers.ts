@@ -36,7 +36,9 @@ export const receivedHeaders = (route: Route, asker: NamedAsker): ReceivedHeader
   return {
     lines: [
       `host: ${upstream.preserveHost ? '<host asked for>' : upstream.targets[0]?.authority}`,
-      ...(route.forwardToken && hasIdentity ? ['authorization: <as the client sent it>'] : []),
+      ...((route.forwardToken || route.ownAuthorization) && hasIdentity
+        ? ['authorization: <as the client sent it>']
+        : []),
       'x-forwarded-for: <client address>',
       'x-forwarded-proto: <http or https>',
       'x-forwarded-host: <host asked for>',

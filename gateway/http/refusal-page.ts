@@ -128,10 +128,13 @@ ${detail === '' ? '' : `<p>${escapeHtml(detail)}</p>\n`}${contactLine === '' ? '
 `
 }
 
-/** Whether the request is a navigation, which gets a page instead of JSON (Fetch Metadata; older browsers by Accept). */
-export const wantsPage = ({ request, head }: Exchange): boolean => {
+/**
+ * Whether the request is a navigation, which gets a page instead of JSON. A service worker repeats one with the mode of the
+ * original and an empty destination (Fetch Metadata); older browsers tell by Accept alone.
+ */
+export const wantsPage = ({ method, request, head }: Exchange): boolean => {
   if (head.accept === undefined || !/(?:^|,)\s*text\/html\s*(?:;|,|$)/i.test(head.accept)) return false
   const mode = fieldValue(request.fields, 'sec-fetch-mode')
-  const destination = fieldValue(request.fields, 'sec-fetch-dest')
-  return (mode === undefined || mode === 'navigate') && (destination === undefined || destination === 'document')
+  if (mode !== undefined) return mode === 'navigate'
+  return fieldValue(request.fields, 'sec-fetch-dest') === undefined && (method === 'GET' || method === 'HEAD')
 }

@@ -61,6 +61,8 @@ export const ROUTE_FLAGS = {
   external: 'Used instead of upstream: the route is checked for another proxy at /auth/forward and never forwarded.',
   basic: 'Accepts an access token (pt_…) as the password of Basic authentication, for git, npm and similar tools.',
   browser: 'Accepts the session cookie (BROWSER_SESSION) and redirects navigations without one to the login page.',
+  ownAuthorization:
+    'Leaves Authorization to the application behind a browser route: the person is known by the session cookie alone.',
   streaming:
     'Passes request bodies on as they arrive, without requestBuffer; the idleTimeout of the upstream replaces the limit on slow uploads.'
 } as const
@@ -115,6 +117,7 @@ export const ROUTE_DEFAULTS: Route = {
   tokenKinds: undefined,
   forwardToken: false,
   browser: false,
+  ownAuthorization: false,
   basic: false,
   external: false,
   stripPrefix: undefined,

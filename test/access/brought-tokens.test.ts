@@ -239,7 +239,10 @@ const upgrade = (fields: readonly string[], query: string, tokenInQuery: boolean
   const exchange: Exchange = exchangeOf({ fields, target: `/x${query}` })
   exchange.query = query
   return reasonOf(() =>
-    socketToken(exchange, { websocket: tokenInQuery === undefined ? undefined : ({ tokenInQuery } as never) })
+    socketToken(exchange, {
+      websocket: tokenInQuery === undefined ? undefined : ({ tokenInQuery } as never),
+      ownAuthorization: false
+    })
   )
 }
 const offers = (...values: string[]) => values.flatMap(value => ['Sec-WebSocket-Protocol', value])

@@ -26,7 +26,8 @@ const start = async (test: Parameters<typeof startRawUpstream>[0], env: Record<s
         { path: '/app/*', upstream: 'app', browser: true },
         { path: '/admin-app/*', upstream: 'app', browser: true, roles: ['Admin'] },
         { path: '/api/*', upstream: 'app' },
-        { path: '/live', upstream: 'app', browser: true, websocket: {} }
+        { path: '/live', upstream: 'app', browser: true, websocket: {} },
+        { path: '/red/*', upstream: 'app', browser: true, ownAuthorization: true, websocket: {} }
       ]
     }
   })
@@ -105,6 +106,7 @@ t.test('a navigation without a session goes to the login page and back; a script
     ['GET /app/x', 'Accept: */*\r\n'],
     ['GET /app/x', 'Accept: text/html\r\nSec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\n'],
     ['GET /app/x', 'Accept: text/html\r\nX-Requested-With: XMLHttpRequest\r\n'],
+    ['GET /app/x', 'Accept: text/html\r\nSec-Fetch-Dest: iframe\r\n'],
     ['POST /app/x', NAVIGATION],
     ['GET /api/x', NAVIGATION]
   ]
@@ -114,6 +116,48 @@ t.test('a navigation without a session goes to the login page and back; a script
     t.equal(answer.headers.location, undefined)
   }
   t.match((await ask(started, 'GET /app/x', 'Accept: */*\r\n')).body, /"GW_UNAUTHENTICATED"/)
+})
+
+// RV-111
+t.test('a navigation that a service worker repeats is one too', async t => {
+  const started = await start(t)
+  const repeated = 'Accept: text/html,*/*;q=0.8\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: empty\r\n'
+  const page = await ask(started, 'GET /app/x?y=1', repeated)
+  t.match(page, { status: 302, headers: { location: `/auth/login?returnTo=${encodeURIComponent('/app/x?y=1')}` } })
+  const { cookie } = await logIn(started, 'carlos')
+  const refused = await ask(started, 'GET /admin-app/x', `${repeated}Cookie: ${cookie}\r\n`)
+  t.match(refused, { status: 403, headers: { 'content-type': 'text/html; charset=utf-8' } })
+})
+
+// RV-109
+t.test('on a route with ownAuthorization, the application has Authorization and the cookie says who asks', async t => {
+  const started = await start(t)
+  const { world, upstream, origin } = started
+  const { cookie, token } = await logIn(started)
+  const seen = () => Object.fromEntries(upstream.requests.at(-1)?.headers.map(([n, v]) => [n.toLowerCase(), v]) ?? [])
+  for (const authorization of ['Bearer app-token-of-its-own', 'Basic Z3Vlc3Q6Z3Vlc3Q=', 'Digest username="x"']) {
+    const answer = await world.fetch('/red/flows', { headers: { cookie, authorization } })
+    t.equal(answer.status, 200, authorization)
+    t.match(seen(), { authorization, 'x-user-username': 'maria' })
+    t.notMatch(seen().cookie ?? '', /portaria_session/)
+    t.equal((await world.fetch('/red/flows', { headers: { authorization } })).status, 401, 'without a session')
+    t.equal((await world.fetch('/app/x', { headers: { cookie, authorization } })).status, 401, 'on other routes')
+  }
+  const count = upstream.requests.length
+  const basic = `Basic ${Buffer.from(`x:${token}`).toString('base64')}`
+  for (const authorization of [`Bearer ${token}`, token, basic, `Bearer pt_${'a'.repeat(43)}`]) {
+    const answer = await world.fetch('/red/flows', { headers: { cookie, authorization } })
+    t.equal(answer.status, 400, 'a token of ours never reaches the application')
+    t.equal(await codeOf(answer), 'GW_BAD_REQUEST')
+  }
+  const upgrade = (subprotocols: string) =>
+    world.raw(
+      `GET /red/comms HTTP/1.1\r\nHost: gw\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: ${subprotocols}\r\nCookie: ${cookie}\r\nOrigin: ${origin}\r\n\r\n`
+    )
+  t.equal((await upgrade(`bearer, ${token}`)).status, 400)
+  t.equal(upstream.requests.length, count)
+  t.equal((await upgrade('bearer, its-own')).status, 502, 'passes on to a backend that speaks no WebSocket')
+  t.match(seen(), { 'sec-websocket-protocol': 'bearer, its-own' })
 })
 
 // AD-02, OA-24
@@ -126,6 +170,11 @@ t.test('what changes something by cookie must come from our own origin', async t
     [{}, 403],
     [{ origin: 'https://evil.example' }, 403],
     [{ origin: 'null' }, 403],
+    [{ origin: 'null', 'sec-fetch-site': 'cross-site' }, 403],
+    [{ origin: 'null', 'sec-fetch-site': 'same-site' }, 403],
+    [{ origin: 'null', 'sec-fetch-site': 'none' }, 403],
+    // RV-110: a form of a page with Referrer-Policy: no-referrer.
+    [{ origin: 'null', 'sec-fetch-site': 'same-origin' }, 200],
     [{ origin, 'sec-fetch-site': 'cross-site' }, 403],
     [{ 'sec-fetch-site': 'same-site' }, 403],
     [{ 'sec-fetch-site': 'none' }, 403],

@@ -83,6 +83,11 @@ const WHOLE = [
   '/health',
   '/a b',
   '/a\\b',
+  '/a{b',
+  '/a?b c',
+  '/a?b"c',
+  '/a?b\tc',
+  '/a?é',
   '/a\tb',
   '/é',
   '/a/../b',
@@ -110,7 +115,13 @@ t.test('nothing but a path of this origin is a place to return to', async t => {
     '/auth/account',
     '/auth/console#/people/7',
     '/app?next=https://evil.example',
-    '/authors'
+    '/authors',
+    // RV-84: browsers send these characters of a query as they are.
+    '/app/explore?panes={%22a%22:1}',
+    '/app?host=a|b',
+    '/app?q=x^2',
+    '/app?q=`x`',
+    '/app?q=C:\\x&next=//evil.example'
   ]) {
     t.equal(safeReturnTo(text, ORIGIN), text, text)
   }

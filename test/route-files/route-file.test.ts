@@ -78,7 +78,7 @@ const UPSTREAM_KEYS =
   'allowed here: url, targets, timeout, idleTimeout, connectTimeout, requestBuffer, caFile, clientCertFile, clientKeyFile, serverName, assertion, preserveHost, requestHeaders, responseHeaders, identityHeaders, sharedCache, identityHeadersShared, healthCheck, outlier, maxConnections, queue'
 
 const ROUTE_KEYS =
-  'allowed here: path, upstream, methods, roles, public, requireAssigned, forwardToken, external, basic, browser, streaming, stripPrefix, rateLimit, timeout, maxBody, allowInPath, accept, websocket, socketio'
+  'allowed here: path, upstream, methods, roles, public, requireAssigned, forwardToken, external, basic, browser, ownAuthorization, streaming, stripPrefix, rateLimit, timeout, maxBody, allowInPath, accept, websocket, socketio'
 
 // CF-01, CF-03, CF-04, CF-06, CF-07, CF-10, RT-27
 const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[], ...complaints: string[]]>> = {
@@ -198,7 +198,16 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
     [...OK, 'socketio: { namespaces: { /a: {} } }', 'roles: [Admin]', 'public: false', 'browser: true'],
     '7:12: "roles" cannot be used on a socketio route: its namespaces say who may connect',
     '8:13: "public" cannot be used on a socketio route: its namespaces say who may connect',
-    '9:14: "browser" cannot be used on a socketio route: its namespaces say who may connect'
+    // RV-114
+    '9:14: "browser" cannot be used on a socketio route: its namespaces say who may connect; an application with Socket.IO inside takes "websocket: {}" instead of "socketio"'
+  ],
+  'ownAuthorization without a cookie': [
+    [...OK, 'ownAuthorization: true', 'basic: true', 'forwardToken: true', 'websocket: { tokenInQuery: true }'],
+    '6:23: "ownAuthorization" leaves Authorization to the application, so "basic" cannot be used with it',
+    '6:23: "ownAuthorization" leaves Authorization to the application, so "forwardToken" cannot be used with it',
+    '6:23: "ownAuthorization" leaves Authorization to the application, so "tokenInQuery" cannot be used with it',
+    '6:23: "ownAuthorization" needs "browser: true": only the session cookie tells who asks',
+    '7:12: "basic" and "websocket" cannot be used together'
   ],
   'a slow pattern': [[...OK, "socketio: { namespaces: { '/(a+)+/': {} } }"], '6:42: a pattern must not repeat a group'],
   'a broken pattern': [

@@ -153,11 +153,24 @@ const judgeCombinations = (data: Partial<RouteData>, say: Complain): void => {
     for (const kind of ['websocket', 'socketio'] as const)
       if (data[kind] !== undefined) say(`"basic" and "${kind}" cannot be used together`, 'basic')
   }
+  if (data.ownAuthorization === true) {
+    const whose = 'leaves Authorization to the application'
+    if (data.browser !== true)
+      say('"ownAuthorization" needs "browser: true": only the session cookie tells who asks', 'ownAuthorization')
+    for (const key of ['public', 'basic', 'forwardToken'] as const)
+      if (data[key] === true) say(`"ownAuthorization" ${whose}, so "${key}" cannot be used with it`, 'ownAuthorization')
+    if (data.websocket?.tokenInQuery === true)
+      say(`"ownAuthorization" ${whose}, so "tokenInQuery" cannot be used with it`, 'ownAuthorization')
+  }
   if (data.socketio !== undefined) {
     const why = 'cannot be used on a socketio route: its namespaces say who may connect'
     if (data.roles !== undefined) say(`"roles" ${why}`, 'roles')
     if (data.public !== undefined) say(`"public" ${why}`, 'public')
-    if (data.browser !== undefined) say(`"browser" ${why}`, 'browser')
+    if (data.browser !== undefined)
+      say(
+        `"browser" ${why}; an application with Socket.IO inside takes "websocket: {}" instead of "socketio"`,
+        'browser'
+      )
     if (data.websocket !== undefined) say('"websocket" and "socketio" cannot be used together', 'websocket')
   }
   const isUpgradable = data.methods === undefined || data.methods.includes('GET')

@@ -75,7 +75,8 @@ export const createUpstreamRequest = (options: UpstreamRequestOptions) => {
         forwardedPath(route, exchange.path) + (judges === undefined ? query : withoutOwnTokens(query, tokens.isOurs)),
       authority: upstream?.preserveHost ? exchange.host : authority,
       forwarded: forwardedValues(exchange, route, judges),
-      passAuthorization: exchange.identity === undefined || (route.forwardToken && holdsJudgedToken(exchange)),
+      passAuthorization:
+        exchange.identity === undefined || route.ownAuthorization || (route.forwardToken && holdsJudgedToken(exchange)),
       cookie: foreignCookies(exchange.head.cookie, ownCookies, judges),
       isSecret: judges,
       assertion:
