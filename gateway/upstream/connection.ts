@@ -5,7 +5,7 @@ import { flushSoon, type Waiting } from '../http/write-batch.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { contain, endThrown, noteFault } from '../values/contain.ts'
 import { noteOutOfDescriptors } from '../values/descriptors.ts'
-import { dial, keepAfterFailedWrite } from './dial.ts'
+import { dial, keepAfterFailedWrite, watchForAlert } from './dial.ts'
 import { EXHAUSTED, Http2Only, isHttp2Frame, isNoCommonProtocol, type UpstreamFault } from './faults.ts'
 import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './headers/keep-alive-hint.ts'
 import { BadResponse, type ResponseHead, ResponseParser, type ResponseSink, UnaskedBytes } from './parser.ts'
@@ -77,6 +77,8 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   #readAt = 0
   #reads = 0
   #firstError: NodeJS.ErrnoException | undefined
+  /** Its end is no end of a response (RFC 9112 §9.8). */
+  #isCut = false
 
   constructor(upstream: Upstream, target: Target, events: ConnectionEvents) {
     this.target = target
@@ -97,6 +99,12 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     })
     this.#socket.on('drain', () => contain(this, full => full.#requester?.onDrain()))
     keepAfterFailedWrite(this.#socket, error => contain(this, failed => failed.#onWriteFailed(error)))
+    if (target.tls) {
+      watchForAlert(this.#socket, () => {
+        this.#firstError ??= new Error('the TLS connection was closed without a closure alert')
+        this.#isCut = true
+      })
+    }
     this.#socket.on('end', () => contain(this, ended => ended.#onEnd()))
     this.#socket.on('error', error => contain(this, failed => failed.#onError(error)))
     this.#socket.on('close', () => {
@@ -323,7 +331,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     if (this.destroyed) return
     if (this.#parser.isIdle) return this.destroy()
     const begun = this.#parser.hasBegun
-    if (this.#parser.finish()) return this.destroy()
+    if (!this.#isCut && this.#parser.finish()) return this.destroy()
     const cause = this.#firstError ?? new Error('closed before the response was complete')
     this.#fail(begun ? 'bad-response' : 'reset', cause, this.#unsent !== undefined)
   }

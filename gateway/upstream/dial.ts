@@ -1,5 +1,6 @@
 // Opens a plain or TLS socket to a target; certificates are always verified.
 import net from 'node:net'
+import { constants } from 'node:os'
 import tls from 'node:tls'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { sharedLookup } from './lookup.ts'
@@ -53,5 +54,26 @@ export const keepAfterFailedWrite = (socket: net.Socket, onFailed: (error: NodeJ
     if (error?.syscall !== 'write') return destroy(error)
     onFailed(error)
     return socket
+  }
+}
+
+/** The handle of a TLS socket, and that of the socket below it. */
+interface TlsInternals {
+  readonly _handle?: { readonly reading?: boolean; readonly _parent?: { readStart(): number } } | null
+}
+
+/**
+ * Whether TLS data ended with the TCP connection, not with a closure alert (RFC 8446 §6.1). Node.js reports both alike, but only after
+ * the former has libuv stopped reading, which never ends while it is paused; starting to read again then succeeds.
+ */
+const lacksAlert = ({ _handle: handle }: TlsInternals): boolean =>
+  handle?.reading !== false && handle?._parent?.readStart() !== -constants.errno.EALREADY
+
+/** Calls back just before the end of a TLS socket whose data may have been cut short. */
+export const watchForAlert = (socket: net.Socket, onMissing: () => void): void => {
+  const push = socket.push.bind(socket)
+  socket.push = (chunk, encoding) => {
+    if (chunk === null && lacksAlert(socket as TlsInternals)) onMissing()
+    return push(chunk, encoding)
   }
 }

@@ -1,0 +1,120 @@
+// Answers that end with their connection: over TLS, only a closure alert tells a whole one from one that was cut short.
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import net, { type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Duplex } from 'node:stream'
+import tls, { type SecureVersion } from 'node:tls'
+import t, { type Test } from 'tap'
+import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
+import type { Requester } from '../../gateway/upstream/requester.ts'
+import { createCertificateAuthority } from '../support/certificates.ts'
+import { startGateway } from '../support/gateway.ts'
+import { upstreamAt } from '../support/routes.ts'
+import { onThrown } from '../support/thrown.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'portaria-closure-'))
+t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+const authority = createCertificateAuthority(folder)
+const files = authority.issue('backend')
+const secureContext = (version: SecureVersion) =>
+  tls.createSecureContext({
+    key: readFileSync(files.keyFile),
+    cert: readFileSync(files.certFile),
+    minVersion: version,
+    maxVersion: version
+  })
+
+/** What ends an answer: the alert of TLS, the end of the TCP connection, or both. */
+type End = 'alert and FIN' | 'alert' | 'FIN'
+const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\npart of'
+
+/** @param atOnce the answer and the alert arrive in one piece */
+const startBackend = async (t: Test, version: SecureVersion, end: End, atOnce: boolean): Promise<number> => {
+  const server = net.createServer(near => {
+    const held: Buffer[] = []
+    let isHeld = false
+    const wire = new Duplex({
+      read: () => undefined,
+      write(chunk: Buffer, _encoding, done) {
+        if (isHeld) held.push(chunk)
+        else near.write(chunk)
+        done()
+      },
+      final(done) {
+        near.write(Buffer.concat(held))
+        if (end === 'alert and FIN') near.end()
+        done()
+      }
+    })
+    near.on('data', chunk => wire.push(chunk))
+    near.on('error', () => undefined)
+    t.teardown(() => near.destroy())
+    const socket = new tls.TLSSocket(wire, { isServer: true, secureContext: secureContext(version) })
+    socket.on('error', () => undefined)
+    socket.once('data', () => {
+      isHeld = atOnce
+      if (end === 'FIN') socket.write(ANSWER, () => near.end())
+      else socket.end(ANSWER)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return (server.address() as AddressInfo).port
+}
+
+for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+  for (const end of ['alert and FIN', 'alert'] as const)
+    t.test(`over ${version}, an answer until close that ends with ${end} is complete`, async t => {
+      // RV-15
+      const port = await startBackend(t, version, end, false)
+      t.match(await answerOf(t, port), { status: 200, text: 'part of' })
+    })
+  t.test(`over ${version}, an answer until close without a closure alert is broken off`, async t => {
+    // RV-15: the client got a complete chunked answer.
+    const port = await startBackend(t, version, 'FIN', false)
+    t.match(await answerOf(t, port), { status: 200, text: undefined })
+  })
+  t.test(`over ${version}, an alert that arrives with bytes which are not taken yet completes the answer`, async t => {
+    const port = await startBackend(t, version, 'alert', true)
+    const [target] = upstreamAt(port).targets
+    if (target === undefined) return t.fail('no target')
+    const upstream = { ...upstreamAt(port), ca: authority.ca }
+    const connection = new UpstreamConnection(
+      upstream,
+      { ...target, tls: true },
+      { now: () => performance.now(), onFree: () => undefined, onClosed: () => undefined }
+    )
+    t.teardown(() => connection.destroy())
+    const fault = await new Promise(resolve => {
+      const requester: Requester = {
+        onInterim: () => undefined,
+        onThrown,
+        onHead: () => undefined,
+        onBody: () => {
+          connection.pause()
+          setImmediate(() => connection.resume())
+        },
+        onEnd: () => resolve(undefined),
+        onFault: (_fault, cause) => resolve(cause),
+        onDrain: () => undefined
+      }
+      connection.send('GET', 'GET / HTTP/1.1\r\nhost: x\r\n\r\n', requester, 1000)
+      connection.finish()
+    })
+    t.equal(fault, undefined)
+  })
+}
+
+const answerOf = async (t: Test, port: number) => {
+  const world = await startGateway(t, {
+    config: {
+      upstreams: { raw: { url: `https://127.0.0.1:${port}`, caFile: authority.caFile } },
+      routes: [{ path: '/x', upstream: 'raw', public: true }]
+    }
+  })
+  const response = await world.fetch('/x')
+  return { status: response.status, text: await response.text().catch(() => undefined) }
+}
