@@ -86,9 +86,9 @@ const expectsMore = ({ versionMinor, head }: HttpRequest): boolean =>
 const createSteps = (parts: AppParts) => {
   const { matchPlain, matchUnusual } = createMatchRoute(parts.routes)
   const matchDestination = createMatchDestination(parts.routes)
-  const limitRate = createLimitRate(parts.limiter, parts.rateLimit, parts.answers.memory)
+  const limitRate = createLimitRate(parts.limiter, parts.rateLimit)
   const authenticate = createAuthenticate(parts.authentication)
-  const limitRoute = createLimitRoute(parts.limiter, parts.answers.memory)
+  const limitRoute = createLimitRoute(parts.limiter)
   const authorize = createAuthorize(parts.authorization)
 
   /** Replaces the exchange's own request with the one that the proxy describes. */
@@ -237,7 +237,6 @@ export const buildApp = (parts: AppParts): HttpServer => {
   }
 
   return createHttpServer({
-    fieldKinds: parts.answers.memory.requestFields,
     ...(parts.clientStallMs === undefined ? {} : { limits: { stallMs: parts.clientStallMs } }),
     handler: {
       onRequest,

@@ -13,7 +13,6 @@ export class GatewayError extends Error {
   readonly reason: string | undefined
   /** The profiles of which one is required, if that may be disclosed; empty: any profile, and an area. */
   readonly profiles: readonly string[] | undefined
-  #bodyStart: string | undefined
 
   constructor(code: string, message: string, statusCode: number, details: ErrorDetails = {}) {
     // A refusal is a response, not a fault: capturing a stack would cost more than everything before it.
@@ -29,10 +28,9 @@ export class GatewayError extends Error {
     this.profiles = details.profiles
   }
 
-  /** The body as JSON text. @param requestId letters, digits, `.`, `_` and `-`: it is not escaped */
+  /** The body as JSON text. */
   bodyText(requestId: string): string {
-    this.#bodyStart ??= JSON.stringify(errorBody(this, '')).slice(0, -'"}'.length)
-    return `${this.#bodyStart}${requestId}"}`
+    return JSON.stringify(errorBody(this, requestId))
   }
 }
 

@@ -53,7 +53,6 @@ export const createForwarding = (parts: ForwardingParts) => {
   const { ownCookies, answers, refuse } = parts.credentials
   const responseContext = createResponseContext(ownCookies)
   const upstreamRequest = createUpstreamRequest({
-    fieldKinds: answers.memory.requestFields,
     tokens: tokenParts.tokens,
     assertions: tokenParts.assertions,
     ownCookies,

@@ -16,6 +16,7 @@ import { createLoginAudit } from './login/audit.ts'
 import { startDirectory } from './login/start-directory.ts'
 import { findHealth } from './observe/health.ts'
 import { type Observation, startObservation } from './observe/observation.ts'
+import { createRefusalPage } from './pages/refusal-page.ts'
 import { createLiveRoutes } from './route-files/live.ts'
 import { ownRoutes } from './routes/own-routes.ts'
 import { unassignedMayPass } from './settings/cloud.ts'
@@ -81,7 +82,7 @@ export const startGateway = async (
   const tokenParts = await startTokens(settings, stores, log)
   const directory = await startDirectory(settings, stores, tokenParts, log)
   const cloudUnassignedMayPass = unassignedMayPass(settings.cloudidp.tenantId, settings.cloudidp.allowedTenants)
-  const credentials = createCredentials(settings, tokenParts)
+  const credentials = createCredentials(settings, tokenParts, createRefusalPage(settings))
   const cloud = await startCloud(settings, stores.database, log)
   const upstreams = createUpstreams({ log, publicHost: new URL(settings.publicUrl).host })
   const common = { settings, log, stores, tokenParts, routes, upstreams, cloudUnassignedMayPass, observation }

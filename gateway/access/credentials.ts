@@ -1,10 +1,9 @@
 // Finds the token of a request wherever it may be, and chooses the response to requests without a valid one.
 
 import type { GatewayError } from '../errors.ts'
-import { type AnswerOptions, answerRefusal } from '../http/answer.ts'
+import { type AnswerOptions, answerRefusal, type RefusalPage } from '../http/answer.ts'
 import { createCrossOrigins } from '../http/cross-origin.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { createFloodMemory } from '../http/flood-memory.ts'
 import type { Identity } from '../identity.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
@@ -20,7 +19,11 @@ interface CredentialParts {
 
 export type Credentials = ReturnType<typeof createCredentials>
 
-export const createCredentials = (settings: Settings, { verifiedTokens, endLogin }: CredentialParts) => {
+export const createCredentials = (
+  settings: Settings,
+  { verifiedTokens, endLogin }: CredentialParts,
+  page: RefusalPage
+) => {
   const { publicUrl, frontendUrl, corsOrigins, browserSession } = settings
   const basicTokenOf = createBasicToken(publicUrl)
   const sessionCookies = browserSession
@@ -32,14 +35,7 @@ export const createCredentials = (settings: Settings, { verifiedTokens, endLogin
     : undefined
   const answers: AnswerOptions = {
     origins: createCrossOrigins(publicUrl, frontendUrl, corsOrigins),
-    memory: createFloodMemory(),
-    page: {
-      brand: settings.brandName,
-      contact: settings.contact,
-      home: frontendUrl === publicUrl ? '/' : frontendUrl,
-      cloudLogin: settings.cloudidp.successRedirectUrl,
-      cloudName: settings.cloudidp.name
-    },
+    page,
     ...(sessionCookies === undefined ? {} : { loginAddress: sessionCookies.loginAddress })
   }
   return {

@@ -3,47 +3,31 @@
 import { type GatewayError, RateLimited } from '../errors.ts'
 import { secondsLeft } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { FloodMemory } from '../http/flood-memory.ts'
 import type { Limiter, Verdict } from '../limits/limiter.ts'
 import type { RateLimit } from '../settings/settings.ts'
 
 type Refused = GatewayError | undefined
-type Refusals = FloodMemory['rateRefusals']
 
-const judge = (exchange: Exchange, verdict: Verdict, refusals: Refusals): Refused => {
+const settle = (exchange: Exchange, verdict: Verdict): Refused => {
   // The headers describe the tightest limit.
   if (exchange.limit === undefined || verdict.remaining < exchange.limit.remaining || !verdict.allowed)
     exchange.limit = verdict
   if (verdict.allowed) return undefined
-  return tooMany(secondsLeft(verdict), refusals)
+  return new RateLimited({ reason: 'rate-limit', headers: { 'retry-after': String(secondsLeft(verdict)) } })
 }
 
-const tooMany = (resetS: number, refusals: Refusals): GatewayError => {
-  const known = refusals.get(resetS)
-  if (known !== undefined) return known
-  const refusal = new RateLimited({ reason: 'rate-limit', headers: { 'retry-after': String(resetS) } })
-  refusals.set(resetS, refusal)
-  return refusal
-}
-
-const settle = (
-  exchange: Exchange,
-  verdict: Verdict | Promise<Verdict>,
-  refusals: Refusals
-): Refused | Promise<Refused> =>
-  verdict instanceof Promise
-    ? verdict.then(known => judge(exchange, known, refusals))
-    : judge(exchange, verdict, refusals)
+const count = (exchange: Exchange, verdict: Verdict | Promise<Verdict>): Refused | Promise<Refused> =>
+  verdict instanceof Promise ? verdict.then(known => settle(exchange, known)) : settle(exchange, verdict)
 
 /** The global limit, per client address. */
 export const createLimitRate =
-  (limiter: Limiter, { max, windowMs }: RateLimit, { rateRefusals }: FloodMemory) =>
+  (limiter: Limiter, { max, windowMs }: RateLimit) =>
   (exchange: Exchange): Refused | Promise<Refused> =>
-    settle(exchange, limiter.take('global', exchange.client.key, max, windowMs), rateRefusals)
+    count(exchange, limiter.take('global', exchange.client.key, max, windowMs))
 
 /** A route's own limit, in addition to the global one; after authentication, because it may count per person. */
 export const createLimitRoute =
-  (limiter: Limiter, { rateRefusals }: FloodMemory) =>
+  (limiter: Limiter) =>
   (exchange: Exchange): Refused | Promise<Refused> => {
     const { route, identity } = exchange
     const limit = route?.rateLimit
@@ -55,5 +39,5 @@ export const createLimitRoute =
         : limit.by === 'user'
           ? user
           : `${user}@${exchange.client.key}`
-    return settle(exchange, limiter.take(`route ${route.id}`, key, limit.max, limit.windowMs), rateRefusals)
+    return count(exchange, limiter.take(`route ${route.id}`, key, limit.max, limit.windowMs))
   }

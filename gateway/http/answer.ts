@@ -12,40 +12,36 @@ import {
   readableBy
 } from './cross-origin.ts'
 import type { Exchange } from './exchange.ts'
-import type { FloodMemory } from './flood-memory.ts'
-import { REFUSAL_PAGE_POLICY, type RefusalPageOptions, refusalPage, wantsPage } from './refusal-page.ts'
-import { dateLine, headerLines } from './server/response-head.ts'
-
-const { STATUS_CODES } = process.getBuiltinModule('node:http')
+import { fieldValue } from './server/request.ts'
+import { dateLine, headerLines, statusLine } from './server/response-head.ts'
 
 export interface AnswerOptions {
   /** Origins whose scripts may read these responses. */
   origins: CrossOrigins
   /** Where to redirect a navigation that lacks a valid session; undefined: it is refused. */
   loginAddress?: (exchange: Exchange) => string | undefined
-  memory: FloodMemory
-  /** What error pages say, and where they link to. */
-  page: RefusalPageOptions
+  page: RefusalPage
+}
+
+/** A refusal for readers. */
+export interface RefusalPage {
+  /** The Content-Security-Policy of all refusals. */
+  readonly policy: string
+  html(error: GatewayError, exchange: Exchange): string
 }
 
 /** `[name, value, …]` on every response to a client of this exchange, including forwarded ones. */
-export const addedHeaders = (exchange: Exchange): string[] => {
-  const limits = exchange.limit === undefined ? [] : limitHeaders(exchange.limit)
-  limits.push('x-request-id', exchange.requestId)
-  return limits
-}
-
-/** The same as lines of a head. */
-const addedLines = ({ limit, requestId }: Exchange): string => {
-  if (limit === undefined) return `x-request-id: ${requestId}\r\n`
-  const left = `\r\nx-ratelimit-remaining: ${limit.remaining}\r\nx-ratelimit-reset: ${secondsLeft(limit)}`
-  return `x-ratelimit-limit: ${limit.limit}${left}\r\nx-request-id: ${requestId}\r\n`
+export const addedHeaders = ({ limit, requestId }: Exchange): string[] => {
+  if (limit === undefined) return ['x-request-id', requestId]
+  const counts = ['x-ratelimit-limit', String(limit.limit), 'x-ratelimit-remaining', String(limit.remaining)]
+  counts.push('x-ratelimit-reset', String(secondsLeft(limit)), 'x-request-id', requestId)
+  return counts
 }
 
 /** All lines of a forwarded response; `passed` are the backend's, of which those that are not allowed are removed. */
 export const forwardedLines = (exchange: Exchange, passed: string, { origins }: AnswerOptions): string => {
   const crossOrigin = crossOriginFields(exchange, passed, origins)
-  const lines = addedLines(exchange) + judgeCredentials(exchange, passed, origins)
+  const lines = headerLines(addedHeaders(exchange)) + judgeCredentials(exchange, passed, origins)
   return crossOrigin.length === 0 ? lines : lines + headerLines(crossOrigin)
 }
 
@@ -53,19 +49,11 @@ export const forwardedLines = (exchange: Exchange, passed: string, { origins }: 
 const HSTS = ['strict-transport-security', 'max-age=15552000']
 
 /** `[name, value, …]` on each of the gateway's own responses (Fetch, CORS protocol). */
-const sharedHeaders = (origin: string, overHttps: boolean): string[] => [
-  ...(overHttps ? HSTS : []),
-  'access-control-allow-origin',
-  origin,
-  'access-control-expose-headers',
-  EXPOSED,
-  'vary',
-  'Origin',
-  'x-content-type-options',
-  'nosniff',
-  'referrer-policy',
-  'no-referrer'
-]
+const sharedHeaders = (origin: string, overHttps: boolean): string[] => {
+  const headers = ['access-control-allow-origin', origin, 'access-control-expose-headers', EXPOSED, 'vary', 'Origin']
+  headers.push('x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer')
+  return overHttps ? [...HSTS, ...headers] : headers
+}
 
 /** `[name, value, …]` on the gateway's own responses, including refusals. */
 export const ownHeaders = (exchange: Exchange, { origins }: Pick<AnswerOptions, 'origins'>): string[] => [
@@ -86,6 +74,7 @@ export const answerAsRecipient = (exchange: Exchange, options: AnswerOptions): v
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8'
+const HTML_TYPE = 'text/html; charset=utf-8'
 
 /** Answers 200 with a document that must not be stored. */
 export const answerJson = (exchange: Exchange, document: object, options: Pick<AnswerOptions, 'origins'>): void => {
@@ -94,37 +83,27 @@ export const answerJson = (exchange: Exchange, document: object, options: Pick<A
   exchange.response.whole({ status: 200, headers: [...ownHeaders(exchange, options), ...more] }, body)
 }
 
-/** A short readable page for navigations, JSON for everything else. */
-const body = (exchange: Exchange, error: GatewayError, { page }: AnswerOptions): [type: string, body: string] =>
-  wantsPage(exchange)
-    ? ['text/html; charset=utf-8', refusalPage(error, exchange, page)]
-    : [JSON_TYPE, error.bodyText(exchange.requestId)]
-
-/** Field lines common to all refusals of this content type to this origin; built once for each of the few. */
-const commonLinesOf = (type: string, origin: string, overHttps: boolean, options: AnswerOptions): string => {
-  const known = options.memory.refusalLines
-  const kind = overHttps ? `${type} https` : type
-  const key = origin === options.origins.frontend ? kind : `${kind} ${origin}`
-  const lines = known.get(key)
-  if (lines !== undefined) return lines
-  const headers = sharedHeaders(origin, overHttps)
-  headers.push('content-type', type, 'cache-control', 'no-store', 'content-security-policy', REFUSAL_PAGE_POLICY)
-  const made = headerLines(headers)
-  known.set(key, made)
-  return made
+/**
+ * Whether the request is a navigation, which gets a page instead of JSON. A service worker repeats one with the mode of the
+ * original and an empty destination (Fetch Metadata); older browsers tell by Accept alone.
+ */
+export const wantsPage = ({ method, request, head }: Exchange): boolean => {
+  if (head.accept === undefined || !/(?:^|,)\s*text\/html\s*(?:;|,|$)/i.test(head.accept)) return false
+  const mode = fieldValue(request.fields, 'sec-fetch-mode')
+  if (mode !== undefined) return mode === 'navigate'
+  return fieldValue(request.fields, 'sec-fetch-dest') === undefined && (method === 'GET' || method === 'HEAD')
 }
 
 /** If Basic is accepted, it replaces Bearer. On pages, a browser would show its own password dialog for it. */
-const challengeOf = (exchange: Exchange): string | undefined => {
-  if (exchange.route?.basic !== true) return 'Bearer'
-  return wantsPage(exchange) ? undefined : 'Basic realm="Portaria", charset="UTF-8"'
+const challengeOf = (exchange: Exchange): string[] => {
+  if (exchange.route?.basic !== true) return ['www-authenticate', 'Bearer']
+  return wantsPage(exchange) ? [] : ['www-authenticate', 'Basic realm="Portaria", charset="UTF-8"']
 }
 
-/** `[name, value, …]` of a refusal that not all of its content type have. */
-const particularHeaders = (error: GatewayError, exchange: Exchange): string[] => {
-  const headers = exchange.limit === undefined ? [] : limitHeaders(exchange.limit)
-  const challenge = error.statusCode === 401 ? challengeOf(exchange) : undefined
-  if (challenge !== undefined) headers.push('www-authenticate', challenge)
+/** `[name, value, …]` of each refusal. */
+const refusalHeaders = (type: string, length: number, error: GatewayError, { page }: AnswerOptions): string[] => {
+  const headers = ['content-type', type, 'content-length', String(length), 'cache-control', 'no-store']
+  headers.push('content-security-policy', page.policy)
   for (const name in error.headers) headers.push(name, error.headers[name] ?? '')
   return headers
 }
@@ -149,14 +128,14 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
     response.whole({ status: 302, headers: [...ownHeaders(exchange, options), ...more] }, '')
     return
   }
-  const [type, text] = body(exchange, error, options)
-  const length = Buffer.byteLength(text)
-  const latin1 = length === text.length ? text : Buffer.from(text).toString('latin1')
-  const origin = readableBy(exchange, options.origins)
-  const common = commonLinesOf(type, origin, exchange.scheme === 'https', options)
-  const lines = common + headerLines(particularHeaders(error, exchange))
-  const headers = ['x-request-id', exchange.requestId, 'content-length', String(length)]
-  response.whole({ status: error.statusCode, lines, headers }, latin1)
+  // A short readable page for navigations, JSON for everything else.
+  const isPage = wantsPage(exchange)
+  const text = isPage ? options.page.html(error, exchange) : error.bodyText(exchange.requestId)
+  const body = Buffer.from(text).toString('latin1')
+  const headers = ownHeaders(exchange, options)
+  if (error.statusCode === 401) headers.push(...challengeOf(exchange))
+  headers.push(...refusalHeaders(isPage ? HTML_TYPE : JSON_TYPE, body.length, error, options))
+  response.whole({ status: error.statusCode, headers }, body)
 }
 
 /** The complete response to something that is not a request; it is the last on its connection. */
@@ -167,11 +146,10 @@ export const refusalText = (
   overHttps: boolean
 ): string => {
   const text = error.bodyText(requestId)
-  const common = commonLinesOf(JSON_TYPE, options.origins.frontend, overHttps, options)
-  const lines = common + headerLines(Object.entries(error.headers).flat())
-  const more = ['x-request-id', requestId, 'content-length', String(Buffer.byteLength(text)), 'connection', 'close']
-  const reason = STATUS_CODES[error.statusCode] ?? 'Error'
-  return `HTTP/1.1 ${error.statusCode} ${reason}\r\n${lines}${headerLines(more)}${dateLine()}\r\n${text}`
+  const headers = sharedHeaders(options.origins.frontend, overHttps)
+  headers.push(...refusalHeaders(JSON_TYPE, Buffer.byteLength(text), error, options), 'x-request-id', requestId)
+  headers.push('connection', 'close')
+  return `${statusLine(error.statusCode, undefined)}${headerLines(headers)}${dateLine()}\r\n${text}`
 }
 
 /** Turns anything thrown into a refusal. An error that is not one of ours is an internal error and discloses nothing. */
@@ -180,13 +158,3 @@ export const asGatewayError = (thrown: unknown): GatewayError =>
 
 /** Seconds until the window ends; at least 1. */
 export const secondsLeft = ({ resetMs }: Verdict): number => Math.max(1, Math.ceil(resetMs / 1000))
-
-/** `[name, value, …]` */
-const limitHeaders = (verdict: Verdict): string[] => [
-  'x-ratelimit-limit',
-  String(verdict.limit),
-  'x-ratelimit-remaining',
-  String(verdict.remaining),
-  'x-ratelimit-reset',
-  String(secondsLeft(verdict))
-]

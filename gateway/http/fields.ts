@@ -1,4 +1,5 @@
 // Classifies each request field name once: what it means to the gateway, and whether a client may send it upstream.
+import { boundedMap } from '../values/bounded-map.ts'
 import { ownText } from '../values/own-text.ts'
 
 /** Not read by the gateway; forwarded. */
@@ -36,10 +37,7 @@ const READ = [
 /** What a field name means to the gateway: its own name in lower case if it is read here. */
 export type FieldKind = typeof PASS | typeof DROP | (typeof READ)[number]
 
-/** Kinds by field name, as spelled. */
-export type KnownFields = Map<string, FieldKind>
-
-const KINDS: KnownFields = new Map(READ.map(name => [name, name]))
+const KINDS: Map<string, FieldKind> = new Map(READ.map(name => [name, name]))
 // A hint that the pages of Next.js send; the other `X-Middleware-*` are removed.
 KINDS.set('x-middleware-prefetch', PASS)
 
@@ -226,7 +224,7 @@ export const collapse = (name: string): string => name.toLowerCase().replace(/[^
 /** The name that a lax backend reads: some ask for a field by the name of its CGI variable, such as `HTTP_X_FORWARDED_FOR`. */
 const readLaxly = (name: string): string => collapse(name).replace(/^http-/, '')
 
-const judge = (name: string): FieldKind => {
+const classify = (name: string): FieldKind => {
   const lower = name.toLowerCase()
   const known = KINDS.get(lower)
   if (known !== undefined) return known
@@ -244,17 +242,14 @@ export const misleads = (name: string): boolean => {
   return MISLEADING_PREFIXES.some(prefix => read.startsWith(prefix)) && !KINDS.has(read)
 }
 
-const MOST_FIELDS = 4096
 const LONGEST_NAME = 64
+/** By name, as clients spell it. They choose the names, so a bounded number is remembered. */
+const remembered = boundedMap<string, FieldKind>(4096)
 
-/**
- * The kind of a field name as the client spelt it. Clients choose names, so few are remembered: the first ones, because common
- * ones arrive before those of a flood.
- */
-export const headerKind = (name: string, known: KnownFields): FieldKind => {
-  const remembered = known.get(name)
-  if (remembered !== undefined) return remembered
-  const kind = judge(name)
-  if (known.size < MOST_FIELDS && name.length <= LONGEST_NAME) known.set(ownText(name), kind)
+export const headerKind = (name: string): FieldKind => {
+  const known = remembered.get(name)
+  if (known !== undefined) return known
+  const kind = classify(name)
+  if (name.length <= LONGEST_NAME) remembered.set(ownText(name), kind)
   return kind
 }

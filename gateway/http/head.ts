@@ -1,5 +1,5 @@
 // Reads a client's header fields once, for everything that the gateway needs from them.
-import { type FieldKind, headerKind, type KnownFields, PASS } from './fields.ts'
+import { type FieldKind, headerKind, PASS } from './fields.ts'
 
 type Value = string | undefined
 
@@ -106,10 +106,10 @@ const take = (head: RequestHead, kind: FieldKind, value: string) => {
   }
 }
 
-export const readHead = (rawHeaders: readonly string[], kinds: KnownFields): RequestHead => {
+export const readHead = (rawHeaders: readonly string[]): RequestHead => {
   const head = emptyHead()
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const kind = headerKind(rawHeaders[i] ?? '', kinds)
+    const kind = headerKind(rawHeaders[i] ?? '')
     if (kind !== PASS) take(head, kind, rawHeaders[i + 1] ?? '')
   }
   return head

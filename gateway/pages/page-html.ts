@@ -1,6 +1,10 @@
 // Writes the small HTML documents of the pages, whose scripts render everything in the reader's language.
-import { escapeHtml } from '../http/refusal-page.ts'
 import type { PageAssets } from './assets.ts'
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+export const escapeHtml = (text: string): string =>
+  text.replace(/[&<>"']/g, character => ENTITIES[character] ?? character)
 
 interface PageDocument {
   readonly brand: string

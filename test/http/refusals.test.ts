@@ -100,7 +100,7 @@ t.test("a page of a refusal speaks the reader's language, bears the name of the 
     ['/nothing', admin, 404, 'Page not found', ['Go to the start page: https://app.example.org']],
     ['/', admin, 404, 'Page not found', ['Go to the start page: https://app.example.org']],
     ['/reports', admin, 502, 'Service unavailable', ['Try again: ', 'Go to the start page: https://app.example.org']],
-    [callback, '', 400, 'This login attempt is no longer valid', ['Start again: https://app.example.org/login']],
+    [callback, '', 400, 'The login failed', ['Start again: https://app.example.org/login']],
     ['/auth/oauth/cloudidp/start', '', 401, 'The login failed', ['Start again: https://app.example.org/login']]
   ] as const) {
     const answer = await page(path, { token })

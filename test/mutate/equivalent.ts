@@ -1103,12 +1103,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'a shortcut: without a dot or without a colon, an address is returned as it is in the long way too'
   },
   {
-    module: 'gateway/http/answer.ts',
-    line: 'if (lines !== undefined) return lines',
-    changes: ['lines !== undefined → false'],
-    reason: 'only saves time: the same lines are made again'
-  },
-  {
     module: 'gateway/http/head.ts',
     line: 'authorization === undefined ? undefined : BEARER.exec(authorization)?.[1]',
     changes: ['authorization === undefined → false'],

@@ -2,7 +2,6 @@
 
 import { createClientAddress } from '../../gateway/http/client-address.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
-import { createFloodMemory } from '../../gateway/http/flood-memory.ts'
 import { readHead } from '../../gateway/http/head.ts'
 import { type ClientConnection, HttpRequest } from '../../gateway/http/server/request.ts'
 import type { HttpResponse } from '../../gateway/http/server/response.ts'
@@ -26,7 +25,6 @@ interface Asked {
 
 const clientAddress = createClientAddress([])
 const behindProxy = createClientAddress(['192.0.2.0/24'])
-const memory = createFloodMemory()
 
 const connectionOf = (peer = '192.0.2.1'): ClientConnection => ({
   peer,
@@ -48,13 +46,7 @@ export const exchangeOf = (asked: Asked = {}): Exchange => {
   const [versionMajor, versionMinor] = version
   const parts = { method, target, versionMajor, versionMinor, keepAlive: true, fields }
   // Nothing that judges writes an answer.
-  const request = new HttpRequest(
-    parts,
-    readHead(fields, memory.requestFields),
-    connectionOf(peer),
-    {} as HttpResponse,
-    true
-  )
+  const request = new HttpRequest(parts, readHead(fields), connectionOf(peer), {} as HttpResponse, true)
   const address = asked.trusted === true ? behindProxy : clientAddress
   const exchange = new Exchange(request, address, { onClosed: () => undefined, onBodyFault: () => undefined, onThrown })
   const [path = '', query] = target.split('?', 2)

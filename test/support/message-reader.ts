@@ -65,7 +65,6 @@ export const openConnection = (handler: ConnectionHost['handler'], onResume = ()
   const due: (() => void)[] = []
   const host: { now: number } & Omit<ConnectionHost, 'now'> = {
     llhttp,
-    fieldKinds: new Map(),
     limits: DEFAULT_LIMITS,
     isDraining: false,
     now: 0,

@@ -2,7 +2,6 @@
 import t from 'tap'
 import { ownHeaders } from '../../gateway/http/answer.ts'
 import { createCrossOrigins } from '../../gateway/http/cross-origin.ts'
-import { createFloodMemory } from '../../gateway/http/flood-memory.ts'
 import { requestRulesOf } from '../../gateway/upstream/headers/header-rules.ts'
 import { upstreamHead } from '../../gateway/upstream/headers/upstream-head.ts'
 import { createUpstreamRequest } from '../../gateway/upstream/headers/upstream-request.ts'
@@ -13,7 +12,6 @@ const OWN = `pt_${'o'.repeat(43)}`
 const partsOf = createUpstreamRequest({
   tokens: { isOurs: token => token === OWN },
   ownCookies: { has: name => name === 'portaria_session' },
-  fieldKinds: createFloodMemory().requestFields,
   toldHost: () => 'gw.example',
   assertions: { lineFor: () => 'x-user-assertion: signed\r\n' }
 })

@@ -1,6 +1,5 @@
 // Declares what all connections of a server share: request handlers, time limits, and their turns.
 import type { Contained } from '../../values/contain.ts'
-import type { KnownFields } from '../fields.ts'
 import type { Waiting } from '../write-batch.ts'
 import type { Llhttp } from './llhttp.ts'
 import type { ClientConnection, HttpRequest } from './request.ts'
@@ -27,7 +26,6 @@ export interface ConnectionLimits {
 }
 
 export interface ConnectionHost {
-  readonly fieldKinds: KnownFields
   readonly llhttp: Llhttp
   readonly handler: MessageHandler
   readonly limits: ConnectionLimits

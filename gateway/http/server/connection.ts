@@ -114,7 +114,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     }
     if (length < 0) return this.#fail(length === TOO_LARGE ? 'too-large' : 'malformed')
     const parts = this.#host.llhttp.takeHead()
-    const head = readHead(parts.fields, this.#host.fieldKinds)
+    const head = readHead(parts.fields)
     const bodyLength = bodyLengthOf(head)
     if (bodyLength === MALFORMED) return this.#fail('malformed')
     const isComplete = bodyLength === 0

@@ -1,7 +1,6 @@
 // Serves HTTP/1.1 on sockets that were accepted elsewhere: plain, TLS, or behind a PROXY header.
 import type net from 'node:net'
 import { contain, endThrown } from '../../values/contain.ts'
-import type { KnownFields } from '../fields.ts'
 import { flushSoon } from '../write-batch.ts'
 import { Connection } from './connection.ts'
 import type { ConnectionHost, ConnectionLimits, MessageHandler } from './connection-host.ts'
@@ -27,8 +26,6 @@ export const DEFAULT_LIMITS: HttpServerLimits = {
 interface HttpServerOptions {
   readonly handler: MessageHandler
   readonly limits?: Partial<HttpServerLimits>
-  /** The memory of the gateway that these requests belong to; its own if absent. */
-  readonly fieldKinds?: KnownFields
 }
 
 interface AcceptOptions {
@@ -56,7 +53,6 @@ export const createHttpServer = (options: HttpServerOptions) => {
   const host: ConnectionHost & { isDraining: boolean; now: number } = {
     llhttp: new Llhttp(),
     handler: options.handler,
-    fieldKinds: options.fieldKinds ?? new Map(),
     limits,
     isDraining: false,
     now: performance.now(),

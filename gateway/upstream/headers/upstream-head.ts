@@ -1,6 +1,6 @@
 // Writes the head of an upstream request from a client's: nothing forged, nothing hop-by-hop, identity added.
 import { type Exchange, GATEWAY_NAME } from '../../http/exchange.ts'
-import { headerKind, type KnownFields, LOOP_FIELD, PASS } from '../../http/fields.ts'
+import { headerKind, LOOP_FIELD, PASS } from '../../http/fields.ts'
 import { connectionNames, forwardsLeft, type RequestHead } from '../../http/head.ts'
 import { isReplaced } from '../../http/trace-context.ts'
 import { ownText } from '../../values/own-text.ts'
@@ -27,7 +27,7 @@ const destinationLine = ({ route, destination }: Exchange, authority: string): s
 
 /** Fields that pass as the client sent them, in the same order and spelling. */
 const passedLines = (parts: UpstreamHeadParts): string => {
-  const { exchange, authority, fieldKinds, passAuthorization, cookie, isSecret, without, rules } = parts
+  const { exchange, authority, passAuthorization, cookie, isSecret, without, rules } = parts
   const raw = exchange.request.fields
   const { trace } = exchange
   const named = connectionNames(exchange.head.connection)
@@ -35,7 +35,7 @@ const passedLines = (parts: UpstreamHeadParts): string => {
   let lines = ''
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] ?? ''
-    const kind = headerKind(name, fieldKinds)
+    const kind = headerKind(name)
     const passes =
       kind === PASS ||
       kind === 'origin' ||
@@ -62,7 +62,6 @@ const passedLines = (parts: UpstreamHeadParts): string => {
 
 export interface UpstreamHeadParts {
   exchange: Exchange
-  fieldKinds: KnownFields
   /** The path without its stripped prefix, followed by the query. */
   target: string
   authority: string

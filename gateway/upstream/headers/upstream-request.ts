@@ -1,7 +1,7 @@
 // Builds the request for an upstream: path, forwarding fields, identity, and none of the gateway's own secrets.
 
 import type { Exchange } from '../../http/exchange.ts'
-import type { KnownFields, OwnCookies } from '../../http/fields.ts'
+import type { OwnCookies } from '../../http/fields.ts'
 import { bearerToken } from '../../http/head.ts'
 import { forwardedPath, type Route } from '../../routes/route.ts'
 import type { AccessTokens } from '../../tokens/access-token.ts'
@@ -15,7 +15,6 @@ interface UpstreamRequestOptions {
   tokens: Pick<AccessTokens, 'isOurs'>
   /** Names of cookies that only the gateway may read. */
   ownCookies: OwnCookies
-  fieldKinds: KnownFields
   toldHost: ToldHost
   assertions: Pick<Assertions, 'lineFor'>
 }
@@ -59,7 +58,7 @@ const foreignCookies = (
 }
 
 export const createUpstreamRequest = (options: UpstreamRequestOptions) => {
-  const { tokens, ownCookies, fieldKinds, toldHost, assertions } = options
+  const { tokens, ownCookies, toldHost, assertions } = options
   // On public routes and the HTTP side of Socket.IO, a backend's own credentials pass; a Portaria token only if configured.
   const isSecret = (value: string): boolean => holdsOwnToken(value, tokens.isOurs)
 
@@ -70,7 +69,6 @@ export const createUpstreamRequest = (options: UpstreamRequestOptions) => {
     exchange.host = toldHost(exchange)
     return {
       exchange,
-      fieldKinds,
       target:
         forwardedPath(route, exchange.path) + (judges === undefined ? query : withoutOwnTokens(query, tokens.isOurs)),
       authority: upstream?.preserveHost ? exchange.host : authority,

@@ -15,7 +15,6 @@ const session = createBrowserSession({
 const upstreamRequest = createUpstreamRequest({
   tokens: { isOurs: () => false },
   ownCookies: { has: isSessionCookie },
-  fieldKinds: new Map(),
   toldHost: () => ({}) as never,
   assertions: { lineFor: () => '' }
 })

@@ -54,7 +54,7 @@ const exchangeOf = (body: Buffer): Exchange => {
   const exchange = {
     request,
     response,
-    head: readHead(fields, new Map()),
+    head: readHead(fields),
     path: '/auth/login',
     query: '',
     client,
