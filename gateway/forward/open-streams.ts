@@ -2,14 +2,14 @@
 import { randomBytes } from 'node:crypto'
 import { Forbidden, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
 import { type Identity, narrowedTo, type User } from '../identity.ts'
+import { inParts, inTurns } from '../routes/in-parts.ts'
 import type { Route } from '../routes/route.ts'
-import type { Revocations, Standing } from '../tokens/revocations.ts'
+import type { Changed, Revocations, Standing } from '../tokens/revocations.ts'
 import { noteFault, task } from '../values/contain.ts'
-import { createExpiryWheel } from './expiry-wheel.ts'
+import { createDeadlines } from './deadlines.ts'
 import { spreadOut } from './spread-out.ts'
 import {
-  endOfLife,
-  endsAtOf,
+  expiresAtOf,
   itemOf,
   type OpenStream,
   type StreamControl,
@@ -36,6 +36,8 @@ interface OpenStreamsOptions {
   shares?: StreamShares | undefined
   /** Milliseconds since the epoch. */
   now?: () => number
+  /** Milliseconds of a clock that is never set. */
+  monotonicNow?: () => number
 }
 
 export type OpenStreams = ReturnType<typeof createOpenStreams>
@@ -43,7 +45,8 @@ export type OpenStreams = ReturnType<typeof createOpenStreams>
 interface Entry {
   stream: OpenStream
   readonly control: StreamControl
-  readonly endsAt: number
+  /** The end of its maximum lifetime, on the clock that is never set. */
+  readonly livesUntil: number
 }
 
 const TICK_MS = 250
@@ -56,15 +59,33 @@ const DEFAULT_SHARES: StreamShares = { perUser: 0.1, perIp: 0.1 }
 export const createOpenStreams = (options: OpenStreamsOptions) => {
   const { revocations, mayPass } = options
   const now = options.now ?? Date.now
+  const monotonicNow = options.monotonicNow ?? (() => performance.now())
   const instance = randomBytes(4).toString('hex')
   const entries = new Map<string, Entry>()
+  /** The same by person and by token. */
+  const affected = new Map<Changed[number], Set<Entry>>()
+  const expiring = createDeadlines<Entry>(({ stream }) => expiresAtOf(stream))
+  const aging = createDeadlines<Entry>(({ livesUntil }) => livesUntil)
   let serial = 0
   let draining = false
-  let judging = false
+  let changed: Entry[] = []
+
+  const enter = (entry: Entry) => {
+    entries.set(entry.stream.id, entry)
+    for (const id of idsOf(entry)) affected.set(id, (affected.get(id) ?? new Set()).add(entry))
+    expiring.add(entry)
+    aging.add(entry)
+  }
 
   const forget = (entry: Entry) => {
     entries.delete(entry.stream.id)
-    wheel.remove(entry)
+    for (const id of idsOf(entry)) {
+      const others = affected.get(id)
+      others?.delete(entry)
+      if (others?.size === 0) affected.delete(id)
+    }
+    expiring.remove(entry)
+    aging.remove(entry)
   }
 
   /** A fault ends only this stream, because whether it may go on is not known then. */
@@ -78,6 +99,14 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     }
   }
 
+  /** Acts on those that are still open, in parts: thousands at once would delay every request. */
+  const forEach = (some: readonly Entry[], act: (entry: Entry) => void): Promise<void> =>
+    inTurns(
+      inParts(some, entry => {
+        if (entries.get(entry.stream.id) === entry) contained(entry, () => act(entry))
+      })
+    )
+
   const finish = (entry: Entry, code: StreamEnd) => {
     if (entries.get(entry.stream.id) !== entry) return
     forget(entry)
@@ -89,8 +118,10 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     entry.control.onChange?.(stream)
   }
 
-  const wheel = createExpiryWheel<Entry>(now(), (entry, at) => finish(entry, endOfLife(entry.stream, at)))
-  const tick = () => wheel.turnTo(now())
+  const tick = () => {
+    forEach(expiring.takePassed(now()), entry => finish(entry, 4401))
+    forEach(aging.takePassed(monotonicNow()), entry => finish(entry, 1001))
+  }
   const timer = setInterval(task(tick), TICK_MS)
   timer.unref()
 
@@ -112,16 +143,16 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     else change(entry, { ...stream, identity: { ...identity, ...access, user } })
   }
 
-  const judgeAll = () => {
-    judging = false
+  const judgeChanged = async () => {
     const stale: Entry[] = []
-    for (const entry of [...entries.values()])
-      contained(entry, () => {
-        const { identity } = entry.stream
-        const standing = identity === undefined ? 'valid' : revocations.standing(identity)
-        if (standing === 'revoked') finish(entry, 4401)
-        if (standing === 'stale') stale.push(entry)
-      })
+    const some = changed
+    changed = []
+    await forEach(some, entry => {
+      const { identity } = entry.stream
+      const standing = identity === undefined ? 'valid' : revocations.standing(identity)
+      if (standing === 'revoked') finish(entry, 4401)
+      if (standing === 'stale') stale.push(entry)
+    })
     for (let at = 0; at < stale.length; at += PORTION) task(judgeFresh)(stale.slice(at, at + PORTION))
   }
 
@@ -137,25 +168,25 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       const stream: OpenStream = { ...info, id: `${instance}-${++serial}`, since: at }
       const route = options.rejudge(stream)
       if (route === undefined) throw new Forbidden({ reason: 'route-changed' })
-      const entry: Entry = { stream, control, endsAt: endsAtOf(stream) }
-      entries.set(stream.id, entry)
-      wheel.add(entry)
+      const { maxLifetimeMs = 0 } = info
+      const livesUntil = maxLifetimeMs > 0 ? monotonicNow() + maxLifetimeMs : Number.POSITIVE_INFINITY
+      const entry: Entry = { stream, control, livesUntil }
+      enter(entry)
       if (route !== info.route) change(entry, { ...stream, route })
       if (standing === 'stale') task(judgeFresh)([entry])
       return { id: stream.id, close: () => forget(entry) }
     },
-    onRevocationsChanged() {
-      if (judging) return
-      judging = true
-      setImmediate(task(judgeAll))
+    onRevocationsChanged(ids: Changed) {
+      const isFirst = changed.length === 0
+      for (const id of ids) for (const entry of affected.get(id) ?? []) changed.push(entry)
+      if (isFirst && changed.length > 0) setImmediate(task(judgeChanged))
     },
     onTableSwapped() {
-      for (const entry of [...entries.values()])
-        contained(entry, () => {
-          const route = options.rejudge(entry.stream)
-          if (route === undefined) finish(entry, 4403)
-          else change(entry, { ...entry.stream, route })
-        })
+      forEach([...entries.values()], entry => {
+        const route = options.rejudge(entry.stream)
+        if (route === undefined) finish(entry, 4403)
+        else change(entry, { ...entry.stream, route })
+      })
     },
     list(page: number, pageSize: number) {
       const from = (page - 1) * pageSize
@@ -187,6 +218,9 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     }
   }
 }
+
+const idsOf = ({ stream: { identity } }: Entry): Changed =>
+  identity === undefined ? [] : [identity.user.id, identity.tokenId]
 
 const peopleOf = (entries: readonly Entry[]): number[] => [
   ...new Set(entries.flatMap(({ stream: { identity } }) => (identity === undefined ? [] : [identity.user.id])))

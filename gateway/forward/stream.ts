@@ -75,14 +75,9 @@ export const streamInfoOf = (
   maxLifetimeMs
 })
 
-/** When its token or its maximum lifetime ends, whichever is first. */
-export const endsAtOf = ({ identity, since, maxLifetimeMs = 0 }: OpenStream): number => {
-  const expiresAt = identity === undefined ? Number.POSITIVE_INFINITY : identity.expiresAt * 1000
-  return Math.min(expiresAt, maxLifetimeMs > 0 ? since + maxLifetimeMs : Number.POSITIVE_INFINITY)
-}
-
-export const endOfLife = ({ identity }: OpenStream, at: number): StreamEnd =>
-  identity !== undefined && identity.expiresAt * 1000 <= at ? 4401 : 1001
+/** Milliseconds since the epoch. */
+export const expiresAtOf = ({ identity }: OpenStream): number =>
+  identity === undefined ? Number.POSITIVE_INFINITY : identity.expiresAt * 1000
 
 export type StreamItem = ReturnType<typeof itemOf>
 

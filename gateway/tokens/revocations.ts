@@ -19,6 +19,9 @@ export interface RevokedToken {
 /** A change as announced to all instances; `many`: too many for one message, to be read from the database. */
 export type AccessChange = ({ kind: 'token' } & RevokedToken) | ({ kind: 'person' } & PersonVersion) | { kind: 'many' }
 
+/** The ids of the people and tokens that something new is known about. */
+export type Changed = readonly (PersonVersion['userId'] | RevokedToken['jti'])[]
+
 interface News {
   tokens?: readonly RevokedToken[]
   versions?: readonly PersonVersion[]
@@ -33,7 +36,7 @@ export interface Revocations {
   /** Merges changes; never lowers a version, so their order and repetition do not matter. */
   learn(news: News): void
   /** Called after each `learn` that changed something. */
-  onChange(listener: () => void): void
+  onChange(listener: (changed: Changed) => void): void
   /** Removes tokens that have expired. */
   purge(): void
   size(): number
@@ -42,7 +45,7 @@ export interface Revocations {
 export const createRevocations = (now: () => number = Date.now): Revocations => {
   const tokens = new Map<string, number>()
   const versions = new Map<number, PersonVersion>()
-  const listeners: (() => void)[] = []
+  const listeners: ((changed: Changed) => void)[] = []
 
   const learnToken = ({ jti, expiresAt }: RevokedToken): boolean => {
     if (tokens.has(jti) || expiresAt <= now() / 1000) return false
@@ -73,12 +76,13 @@ export const createRevocations = (now: () => number = Date.now): Revocations => 
     },
     isRevoked: tokenId => tokens.has(tokenId),
     learn(news) {
-      let changed = false
-      for (const token of news.tokens ?? []) if (learnToken(token)) changed = true
-      for (const person of news.versions ?? []) if (learnVersion(person)) changed = true
-      if (!changed) return
+      const changed = [
+        ...(news.tokens ?? []).filter(learnToken).map(({ jti }) => jti),
+        ...(news.versions ?? []).filter(learnVersion).map(({ userId }) => userId)
+      ]
+      if (changed.length === 0) return
       revocations.epoch++
-      for (const listener of listeners) listener()
+      for (const listener of listeners) listener(changed)
     },
     onChange: listener => listeners.push(listener),
     purge() {

@@ -66,7 +66,8 @@ t.test('open streams: the one that cannot be ended is dropped, the others end as
     freshAccess: async () => new Map(),
     mayPass: () => true,
     rejudge: ({ route, requestId }) => (requestId === 'unclear' ? planted() : route),
-    now: () => clock.now
+    now: () => clock.now,
+    monotonicNow: () => clock.now
   })
   t.teardown(() => streams.close())
   const ends: unknown[] = []

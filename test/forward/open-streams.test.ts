@@ -13,8 +13,8 @@ const START = 1_800_000_000_000
 type Access = { user: User; version: number } | undefined
 
 const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () => undefined) => {
-  const clock = { now: START }
-  const table = { isSwapped: false }
+  const clock = { now: START, set: 0 }
+  const table = { isSwapped: false, looks: 0 }
   const asked: (readonly number[])[] = []
   const revocations = createRevocations(() => clock.now)
   const streams = createOpenStreams({
@@ -32,12 +32,15 @@ const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () 
       route.roles === undefined || user.profiles.some(profile => route.roles?.includes(profile)),
     rejudge({ route }) {
       if (!table.isSwapped) return route
+      // About what a search of a table of routes costs.
+      for (let i = 0; i < 2000; i++) table.looks = Math.imul(table.looks, 31) + i
       return route.id === 'gone' ? undefined : { ...route, roles: ['Admin'] }
     },
-    now: () => clock.now
+    now: () => clock.now,
+    monotonicNow: () => clock.now - clock.set
   })
   t.teardown(() => streams.close())
-  revocations.onChange(() => streams.onRevocationsChanged())
+  revocations.onChange(streams.onRevocationsChanged)
   const identity = (id: number, more: Partial<Identity> = {}): Identity => ({
     user: person({ id }),
     subject: String(id),
@@ -82,6 +85,99 @@ t.test('a stream ends in the second in which its token expires, or its lifetime,
   t.same(long.ends, [4401])
   t.same(anonymous.ends, [], 'nothing of a public route expires')
   t.equal(streams.list(1, 10).total, 1)
+})
+
+// RV-50
+t.test('a stream ends with its token and its lifetime whichever way the clock was set', async t => {
+  const hour = 3_600_000
+  const setClock = (clock: { now: number; set: number }, byMs: number) => {
+    clock.now += byMs
+    clock.set += byMs
+  }
+  const { clock, streams, identity, open } = world(t)
+  const lifetime = { maxLifetimeMs: 5000 }
+  const long = () => identity(2, { expiresAt: START / 1000 + 10 * 3600 })
+  setClock(clock, hour)
+  const livedAhead = open(long(), lifetime)
+  streams.tick()
+  clock.now += 1000
+  streams.tick()
+  setClock(clock, -hour)
+  const [short, lived] = [open(identity(1, { expiresAt: START / 1000 + 5 })), open(long(), lifetime)]
+  clock.now += 3999
+  streams.tick()
+  t.same([short.ends, lived.ends, livedAhead.ends], [[], [], []])
+  clock.now += 1
+  streams.tick()
+  t.same([short.ends, lived.ends, livedAhead.ends], [[4401], [], [1001]])
+  clock.now += 1000
+  streams.tick()
+  t.same(lived.ends, [1001])
+
+  const early = world(t)
+  setClock(early.clock, -early.clock.now)
+  const begun = early.open(early.identity(1))
+  early.streams.tick()
+  setClock(early.clock, START)
+  const beganMs = performance.now()
+  early.streams.tick()
+  t.ok(performance.now() - beganMs < 100, 'no turn is long for it')
+  t.same(begun.ends, [])
+  early.clock.now += 60_000
+  early.streams.tick()
+  t.same(begun.ends, [4401])
+})
+
+// RV-57
+t.test('fifty thousand streams delay nothing when the table is swapped, they expire, or one login ends', async t => {
+  const { streams, table, revocations, identity, open, clock } = world(t, () => new Promise(() => undefined))
+  const opened = Array.from({ length: 50_000 }, (_, i) => open(identity(i + 1)))
+  const endedCount = () => opened.filter(({ ends }) => ends.length > 0).length
+  /** The time of this thread in the longest turn until it is done. */
+  const longestTurnMs = async (work: () => void, isDone: () => boolean) => {
+    const threadMs = () => process.threadCpuUsage().user / 1000
+    let [longestMs, lastMs] = [0, threadMs()]
+    work()
+    for (let isLast = false; !isLast; ) {
+      isLast = isDone()
+      await new Promise(setImmediate)
+      const nowMs = threadMs()
+      longestMs = Math.max(longestMs, nowMs - lastMs)
+      lastMs = nowMs
+    }
+    return longestMs
+  }
+  const logoutMs: number[] = []
+  for (let i = 0; i < 20; i++) {
+    const beganMs = performance.now()
+    revocations.learn({ tokens: [{ jti: `token-${i + 1}`, expiresAt: START / 1000 + 60 }] })
+    await new Promise(setImmediate)
+    logoutMs.push(performance.now() - beganMs)
+  }
+  t.equal(endedCount(), 20)
+  t.ok((logoutMs.sort((a, b) => a - b)[10] ?? 0) < 2, 'a logout looks at the streams of its login alone')
+
+  let judged = 0
+  table.isSwapped = true
+  const last = opened.at(-1)
+  open(identity(60_000), {}, { onChange: () => judged++ })
+  judged = 0
+  t.ok(
+    (await longestTurnMs(
+      () => streams.onTableSwapped(),
+      () => judged > 0
+    )) < 50,
+    'a reload'
+  )
+  clock.now += 60_000
+  t.ok(
+    (await longestTurnMs(
+      () => streams.tick(),
+      () => last?.ends.length === 1
+    )) < 50,
+    'an expiry of all'
+  )
+  t.equal(endedCount(), 50_000)
 })
 
 t.test('a stale token is judged by one look at today’s access, and only once for the same change', async t => {

@@ -52,7 +52,7 @@ export const holdSessions = (t: Pick<Test, 'teardown'>, shared?: SharedSids) => 
     now
   })
   t.teardown(() => streams.close())
-  revocations.onChange(() => streams.onRevocationsChanged())
+  revocations.onChange(streams.onRevocationsChanged)
   const refused: GatewayError[] = []
   const upstreams = createUpstreams()
   t.teardown(upstreams.close)
