@@ -23,22 +23,19 @@ interface FilterQuery {
 const filterProperties = {
   user: { type: 'string', minLength: 1, maxLength: 256, description: 'An id or a username' },
   action: { type: 'string', minLength: 1, maxLength: 64 },
-  since: timeProperty('From then on: ISO 8601 or ms since the epoch'),
-  until: timeProperty('Before then: ISO 8601 or ms since the epoch')
+  since: timeProperty('From then on: RFC 3339 date or date-time'),
+  until: timeProperty('Before then: RFC 3339 date or date-time')
 } as const
 
 /** All of them are held in memory at once. */
 const MOST_IN_A_TABLE = 50_000
 
-const filterOf = ({ user, action, since, until }: FilterQuery): AuditFilter => {
-  const [from, to] = [readTime('since', since), readTime('until', until)]
-  return {
-    user: user !== undefined && /^[1-9]\d{0,9}$/.test(user) ? Number(user) : user,
-    action,
-    since: from === undefined ? undefined : new Date(from),
-    until: to === undefined ? undefined : new Date(to)
-  }
-}
+const filterOf = ({ user, action, since, until }: FilterQuery): AuditFilter => ({
+  user: user !== undefined && /^[1-9]\d{0,9}$/.test(user) ? Number(user) : user,
+  action,
+  since: readTime('since', since),
+  until: readTime('until', until)
+})
 
 export const auditRoutes = (app: FastifyInstance, { listAudit, collectAudit }: AuditRoutesParts): void => {
   app.get<{ Querystring: PagingQuery & FilterQuery }>(

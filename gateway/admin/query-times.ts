@@ -1,18 +1,16 @@
-// Reads times from queries: ISO 8601 with an offset, or milliseconds since the epoch.
+// Reads times from queries: RFC 3339 dates and date-times, as everywhere.
 import { BadRequest } from '../errors.ts'
+import { parseTimestamp } from '../values/timestamps.ts'
 
-export const timeProperty = (description: string) =>
-  ({
-    type: 'string',
-    pattern: '^(?:\\d{1,15}|\\d{4}-\\d\\d-\\d\\dT[0-9:.]{5,12}(?:Z|[+-]\\d\\d:\\d\\d))$',
-    description
-  }) as const
+export const timeProperty = (description: string) => ({ type: 'string', maxLength: 64, description }) as const
 
-/** ms since the epoch; @throws 400 for dates that do not exist */
-export const readTime = (name: string, text: string | undefined): number | undefined => {
+/** @throws 400 for anything else, and for dates that do not exist */
+export const readTime = (name: string, text: string | undefined): Date | undefined => {
   if (text === undefined) return undefined
-  const ms = /^\d+$/.test(text) ? Number(text) : Date.parse(text)
-  if (Number.isNaN(ms))
-    throw new BadRequest({ message: `querystring/${name} is not a valid time`, reason: 'invalid-request' })
-  return ms
+  const time = parseTimestamp(text)
+  if (time !== undefined) return time
+  throw new BadRequest({
+    message: `querystring/${name} must be a time such as 2027-06-30 or 2027-06-30T18:00:00Z`,
+    reason: 'invalid-request'
+  })
 }

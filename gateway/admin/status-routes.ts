@@ -72,7 +72,7 @@ export const statusRoutes = (app: FastifyInstance, { status }: StatusRoutesParts
     async ({ query }) => ({
       now: new Date().toISOString(),
       stepMs: status.traffic.stepMs,
-      points: (await status.traffic.since(readTime('since', query.since) ?? 0)).map(point => ({
+      points: (await status.traffic.since(readTime('since', query.since)?.getTime() ?? 0)).map(point => ({
         ...point,
         at: iso(point.at)
       }))
@@ -130,7 +130,7 @@ const statusSchema = object({
 })
 
 const trafficQuery = optional({
-  since: timeProperty('ISO 8601 or ms since the epoch; default: all that is kept, an hour')
+  since: timeProperty('RFC 3339 date or date-time; default: all that is kept, an hour')
 })
 
 const trafficSchema = object({

@@ -68,6 +68,8 @@ const CODES: Record<string, new (details: { cause: unknown; reason: string }) =>
 const toRefusal = (error: FastifyError, schema: FastifySchema | undefined): GatewayError => {
   if (error instanceof GatewayError) return error
   const message = validationText(error, schema)
+  // An id that cannot exist is no different from one that does not.
+  if (error.validationContext === 'params') return new NotFound({ reason: 'no-endpoint', cause: error })
   if (message !== undefined) return new BadRequest({ message, reason: 'invalid-request', cause: error })
   const known = CODES[error.code]
   if (known !== undefined) return new known({ cause: error, reason: 'bad-body' })
@@ -193,7 +195,10 @@ const requestOf = ({ request, path, query }: Exchange, hasPayload: boolean): Inj
     const name = (request.fields[i] ?? '').toLowerCase()
     const before = headers[name]
     if (OF_THE_MESSAGE.has(name) || (name === 'content-type' && !hasPayload)) continue
-    headers[name] = before === undefined ? (request.fields[i + 1] ?? '') : `${before}, ${request.fields[i + 1] ?? ''}`
+    headers[name] =
+      before === undefined
+        ? (request.fields[i + 1] ?? '')
+        : before + (name === 'cookie' ? '; ' : ', ') + (request.fields[i + 1] ?? '')
   }
   return { method: request.method as InjectedMethod, url: bareOf(path) + query, headers }
 }

@@ -131,7 +131,7 @@ t.test('traffic tells of requests by decision and code, of latency and of logins
     async () => requestsOf(world),
     n => n >= 4
   )
-  const { body } = await ask(`traffic?since=${before - 5000}`)
+  const { body } = await ask(`traffic?since=${new Date(before - 5000).toISOString()}`)
   const points = body.points as Record<string, number>[]
   const sum = (name: string) => points.reduce((total, point) => total + (point[name] ?? 0), 0)
   t.match([sum('requests'), sum('allowed'), sum('refused'), sum('failed'), sum('loginsRefused')], [4, 1, 2, 1, 1])
@@ -146,7 +146,7 @@ t.test('traffic tells of requests by decision and code, of latency and of logins
   const iso = await ask(`traffic?since=${new Date(Date.now() + 60_000).toISOString()}`)
   t.same(iso.body.points, [], 'nothing from the future')
   t.equal((await ask('traffic')).status, 200)
-  for (const since of ['yesterday', '2026-02-99T00:00:00Z', '1e9', ''])
+  for (const since of ['yesterday', '2026-02-99T00:00:00Z', '1e9', '1780000000000', ''])
     t.equal((await ask(`traffic?since=${since}`)).status, 400, since)
   t.equal((await ask('traffic?until=1')).status, 400)
 })

@@ -46,10 +46,19 @@ const startEndpoints = async (bodyTimeoutMs?: number) => {
 
 t.test('an endpoint gets the fields and the body of its request', async t => {
   const ask = await startEndpoints()
-  t.match(await ask(['Content-Type', 'application/json', 'X-A', '1', 'x-a', '2'], '{"b":[1]}'), {
-    status: 200,
-    body: { body: { b: [1] }, headers: { host: 'gw', 'x-a': '1, 2', 'content-type': 'application/json' } }
-  })
+  t.match(
+    await ask(
+      ['Content-Type', 'application/json', 'X-A', '1', 'x-a', '2', 'Cookie', 'a=1', 'cookie', 'b=2'],
+      '{"b":[1]}'
+    ),
+    {
+      status: 200,
+      body: {
+        body: { b: [1] },
+        headers: { host: 'gw', 'x-a': '1, 2', cookie: 'a=1; b=2', 'content-type': 'application/json' }
+      }
+    }
+  )
 })
 
 t.test('a body of another type, one that is no JSON and one that is late are refused as what they are', async t => {
