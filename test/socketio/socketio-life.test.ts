@@ -73,7 +73,7 @@ t.test('an attachment goes the way of its event, and only so much waits for a CO
   const [pass, drop] = [{ verdict: 'pass' }, { verdict: 'drop' }]
   t.same(from('open', '451-/a,["x"]', 'bAA=='), [pass, pass])
   t.same(from('open', '451-/b,["x"]', 'bAA=='), [drop, drop])
-  const event = '42/a,["01234567"]'
+  const event = `42/a,["${'x'.repeat(6_000_000)}"]`
   const tooMuch = { verdict: 'violation', reason: 'upstream-too-much-before-connect' }
   t.same(from('asked', event, event, event), [drop, drop, tooMuch])
 })

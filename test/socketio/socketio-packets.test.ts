@@ -121,9 +121,11 @@ t.test('payloads split as engine.io-parser splits them', async t => {
   t.ok(compared > 100, `${compared} payloads were taken`)
   t.equal(readEnginePayload('b*'), undefined)
   t.equal(readEnginePayload('\x1e'.repeat(2000)), undefined)
-  const packets = (count: number) => Array.from({ length: count }, () => '3').join('\x1e')
-  t.equal(readEnginePayload(packets(1000))?.length, 1000)
-  t.equal(readEnginePayload(packets(1001)), undefined)
+  t.equal(
+    readEnginePayload(Array.from({ length: 5000 }, () => '3').join('\x1e'))?.length,
+    5000,
+    'bytes are bounded, not packets'
+  )
 })
 
 // WS-31

@@ -1,19 +1,16 @@
 // Checks the packets that the upstream of a Socket.IO session sends: which pass, and which wait until a CONNECT is confirmed.
-import { type EnginePacket, textOf } from '../protocol/engineio.ts'
+import { burstBytes, type EnginePacket, textOf } from '../protocol/engineio.ts'
 import { CONNECT, CONNECT_ERROR, DISCONNECT, readSocketIoPacket, type SocketIoPacket } from '../protocol/packets.ts'
 import type { NamespaceState } from '../sid-store.ts'
 import { bindRecovery } from './connect.ts'
 import { type GateParts, leaveNamespace } from './gate-state.ts'
 import { DROPPED, PASSED, type PacketVerdict, violation } from './packet-verdict.ts'
 
-/** How much a backend may send before it confirms a CONNECT. */
-const MAX_HELD_PACKETS = 1000
-
 /** @param withWaiting adds the gateway's own packets that had to wait for an attachment */
 export const createUpstreamPackets = (parts: GateParts, withWaiting: (verdict: PacketVerdict) => PacketVerdict) => {
   const { state } = parts
   const { namespaces } = state
-  const maxHeldBytes = parts.route.socketio?.maxMessageBytes ?? 1_000_000
+  const maxHeldBytes = burstBytes(parts.route.socketio?.maxMessageBytes ?? 1_000_000)
 
   const answerToConnect = (packet: SocketIoPacket, known: NamespaceState): PacketVerdict => {
     if (known.phase !== 'asked') return violation('upstream-connected-twice')
@@ -33,7 +30,7 @@ export const createUpstreamPackets = (parts: GateParts, withWaiting: (verdict: P
     if (known === undefined) return DROPPED
     const held = [...(known.held ?? []), textOf(packet)]
     const bytes = held.reduce((sum, { length }) => sum + length, 0)
-    if (held.length > MAX_HELD_PACKETS || bytes > maxHeldBytes) return violation('upstream-too-much-before-connect')
+    if (bytes > maxHeldBytes) return violation('upstream-too-much-before-connect')
     namespaces.set(namespace, { ...known, held })
     return DROPPED
   }

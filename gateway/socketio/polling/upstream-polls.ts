@@ -4,7 +4,7 @@ import { BadUpstreamResponse, GatewayError, Internal } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { callUpstream, type PendingCall, type UpstreamAnswer } from '../../upstream/call.ts'
 import { contain } from '../../values/contain.ts'
-import { ENGINE_CLOSE, type EnginePacket, readEnginePayload } from '../protocol/engineio.ts'
+import { burstBytes, ENGINE_CLOSE, type EnginePacket, readEnginePayload } from '../protocol/engineio.ts'
 import type { Session } from '../session.ts'
 import { LAST_POLL_MS } from '../share.ts'
 import type { Mailbox } from './mailbox.ts'
@@ -12,7 +12,7 @@ import type { PollingParts } from './polling-parts.ts'
 
 export const createUpstreamPolls = ({ forwarding, session, share, record }: PollingParts, mailbox: Mailbox) => {
   const { upstream, target, route } = session.source
-  const maxBytes = route.socketio?.maxMessageBytes ?? 1_000_000
+  const maxBytes = burstBytes(route.socketio?.maxMessageBytes ?? 1_000_000)
   let poll: PendingCall | undefined
   /** What the upstream answered to the latest poll has been delivered. */
   let answered: Promise<void> = Promise.resolve()
@@ -46,6 +46,8 @@ export const createUpstreamPolls = ({ forwarding, session, share, record }: Poll
     }
     mailbox.useFields(head)
     bytes += body.length
+    // How python-engineio ends the poll of a client that has said goodbye.
+    if (body.length === 0) return leaveWith(exchange => mailbox.answer(exchange, ''))
     const packets = readEnginePayload(body.toString('utf8'))
     if (packets === undefined) return fail(new BadUpstreamResponse({ reason: 'upstream-malformed-payload' }))
     const { passed, violation } = judgeAll(session, packets)
@@ -57,7 +59,7 @@ export const createUpstreamPolls = ({ forwarding, session, share, record }: Poll
 
   const ask = (head: string) => {
     const [method, body, isStream, timeoutMs] = ['GET', undefined, true, record.pollMs] as const
-    const call = { upstream, target, method, head, body, isStream, timeoutMs, maxBytes: 2 * maxBytes + 1_000_000 }
+    const call = { upstream, target, method, head, body, isStream, timeoutMs, maxBytes }
     poll = callUpstream(forwarding.upstreams, call)
     answered = poll.answer.then(takeAnswer).catch(fail)
   }

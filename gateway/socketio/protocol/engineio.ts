@@ -11,11 +11,15 @@ export interface EnginePacket {
   readonly bytes?: Buffer
 }
 
+/**
+ * How many bytes a server may send at once: in the answer to a poll, or before it confirms a CONNECT. The stock server sends as much
+ * as it has, however many packets that is.
+ */
+export const burstBytes = (maxMessageBytes: number): number => Math.max(16_000_000, 4 * maxMessageBytes)
+
 export const SEPARATOR = '\x1e'
 /** Ends the session, whichever side sends it. */
 export const ENGINE_CLOSE = '1'
-/** The stock server's buffer puts far fewer than this into one payload. */
-const MAX_PACKETS = 1000
 const TYPES = /^[0-6b]/
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
 
@@ -44,12 +48,10 @@ export const textOf = ({ text, bytes }: EnginePacket): string => (bytes === unde
 export const bytesOf = (text: string): Buffer | undefined =>
   text.startsWith('b') ? Buffer.from(text.slice(1), 'base64') : undefined
 
-/** All packets of a polling payload; undefined: one of them is invalid, or there are too many. */
+/** All packets of a polling payload; undefined: one of them is invalid. */
 export const readEnginePayload = (payload: string): EnginePacket[] | undefined => {
-  const texts = payload.split(SEPARATOR, MAX_PACKETS + 1)
-  if (texts.length > MAX_PACKETS) return undefined
   const packets: EnginePacket[] = []
-  for (const text of texts) {
+  for (const text of payload.split(SEPARATOR)) {
     const packet = readEnginePacket(text)
     if (packet === undefined) return undefined
     packets.push(packet)

@@ -1,0 +1,129 @@
+// Bursts pass as the stock server and client send them: bytes are bounded, not packets. An orderly goodbye is no fault.
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Server, type Socket as ServerSocket } from 'socket.io'
+import { io, type Socket } from 'socket.io-client'
+import t, { type Test } from 'tap'
+import { closeSoon } from '../support/engine-closing.ts'
+import { startGateway } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+import { once } from '../support/socketio-event.ts'
+import { until } from '../support/until.ts'
+
+const postgres = await startPostgres(t)
+
+const world = async (t: Test, onConnection: (socket: ServerSocket) => void, more: object = {}) => {
+  const server = http.createServer()
+  const sockets = new Server(server)
+  closeSoon(sockets.engine)
+  sockets.on('connection', onConnection)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
+  const gateway = await startGateway(t, {
+    postgres,
+    config: {
+      upstreams: { chat: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } },
+      routes: [{ path: '/socket.io/*', upstream: 'chat', socketio: { namespaces: { '/': {} }, ...more } }]
+    }
+  })
+  const clients: Socket[] = []
+  t.teardown(() => {
+    for (const client of clients) client.disconnect()
+  })
+  const connect = async (transports: string[]) => {
+    const client = io(gateway.url, {
+      ...{ forceNew: true, reconnection: false, transports },
+      auth: { token: await gateway.tokenFor() }
+    })
+    clients.push(client)
+    return client
+  }
+  return { gateway, connect }
+}
+
+// RV-49
+for (const [count, bytes] of [
+  [1000, 0],
+  [500, 8000],
+  [40, 100_000]
+] as const) {
+  t.test(`a backend may emit ${count} events of ${bytes} bytes as soon as a client connects`, async t => {
+    const text = 'x'.repeat(bytes)
+    const { connect } = await world(t, socket => {
+      for (let i = 0; i < count; i++) socket.emit('item', i, text)
+    })
+    for (const transports of [['polling', 'websocket'], ['polling'], ['websocket']]) {
+      const client = await connect(transports)
+      const seen: number[] = []
+      client.on('item', (i: number, got: string) => seen.push(got.length === bytes ? i : -1))
+      await until(() => seen.length === count || !client.active, 'all have arrived', 20_000)
+      t.same(
+        seen,
+        Array.from({ length: count }, (_, i) => i),
+        transports.join()
+      )
+      client.disconnect()
+    }
+  })
+}
+
+t.test('a client may post as many packets at once as messagesPerSecond allows', async t => {
+  const received: number[] = []
+  const { connect } = await world(t, socket => void socket.on('item', (i: number) => received.push(i)), {
+    messagesPerSecond: 20_000
+  })
+  const client = await connect(['polling'])
+  await once(client, 'connect')
+  for (let i = 0; i < 1200; i++) client.emit('item', i)
+  await until(() => received.length === 1200 || !client.active, 'all have arrived', 20_000)
+  t.same(
+    received,
+    Array.from({ length: 1200 }, (_, i) => i)
+  )
+})
+
+// RV-55
+t.test('a poll that its server ends without a body, as python-engineio does, is a goodbye and no fault', async t => {
+  const upstream = await startRawUpstream(t)
+  const plain = (text: string) =>
+    `HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=UTF-8\r\nContent-Length: ${text.length}\r\n\r\n${text}`
+  const ended = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'
+  let endPoll = () => {}
+  let polls = 0
+  upstream.respond(({ method, target, body }) => {
+    if (!target.includes('sid=')) {
+      return plain('0{"sid":"abc","upgrades":[],"pingInterval":25000,"pingTimeout":20000,"maxPayload":1000000}')
+    }
+    if (method === 'POST') {
+      if (body === '1') endPoll()
+      return plain('OK')
+    }
+    if (polls++ === 0) return plain('40{"sid":"s"}')
+    return socket => {
+      endPoll = () => socket.write(ended)
+    }
+  })
+  const gateway = await startGateway(t, {
+    postgres,
+    config: {
+      upstreams: { chat: { url: upstream.url } },
+      routes: [{ path: '/socket.io/*', upstream: 'chat', socketio: { namespaces: { '/': {} } } }]
+    }
+  })
+  const path = '/socket.io/?EIO=4&transport=polling'
+  const opened = await (await gateway.fetch(path)).text()
+  const { sid } = JSON.parse(opened.slice(1)) as { sid: string }
+  const post = (body: string) =>
+    gateway.fetch(`${path}&sid=${sid}`, { method: 'POST', body, headers: { 'content-type': 'text/plain' } })
+  t.equal((await post(`40${JSON.stringify({ token: await gateway.tokenFor() })}`)).status, 200)
+  t.match(await (await gateway.fetch(`${path}&sid=${sid}`)).text(), /^40/)
+  const pending = gateway.fetch(`${path}&sid=${sid}`)
+  await until(() => polls === 2, 'polled')
+  t.equal((await post('1')).status, 200)
+  const answer = await pending
+  t.equal(answer.status, 200)
+  t.equal(await answer.text(), '')
+  t.notMatch(gateway.logText(), /"level":"(?:warn|error)"/)
+  t.equal((await post('3')).status, 400, 'the session is over')
+})
