@@ -1,5 +1,6 @@
 // Opens the stores: Postgres (or the embedded one), Redis if configured, and the counts that depend on it.
 import type { Logger } from 'pino'
+import { startInstances } from './instances/instances.ts'
 import { createLimiter } from './limits/limiter.ts'
 import { openRedis } from './redis/redis.ts'
 import type { RouteTable } from './routes/route.ts'
@@ -38,6 +39,7 @@ export const openStores = async (
   const redis = settings.redis === undefined ? undefined : openRedis(settings.redis, log)
   // Otherwise the first requests would find it unavailable.
   await redis?.ready(REDIS_WAIT_MS)
+  const instances = await startInstances(redis)
   const forLogins = shareOf(database, { ...LOGIN_SHARE, waitMs: deadlines.acquireMs })
   const forLists = shareOf(database, { ...LIST_SHARE, waitMs: deadlines.acquireMs })
   const regranting = createRegranting({ database, table, log })
@@ -62,10 +64,12 @@ export const openStores = async (
     personalTokens: createPersonalTokenStore(database),
     regranting,
     redis,
+    instances,
     limiter,
     async close() {
       await regranting.close()
       await limiter.close()
+      await instances.close()
       await redis?.close()
       await database.close()
     }

@@ -21,7 +21,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['access', 'upstream', 'route-files', 'store'],
   ['tokens', 'migrations', 'listener'],
   ['http'],
-  ['limits', 'routes'],
+  ['instances', 'limits', 'routes'],
   ['redis'],
   ['settings'],
   ['values'],

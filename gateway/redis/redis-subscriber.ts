@@ -10,14 +10,14 @@ export interface ChannelSubscriber {
    */
   subscribe(
     channel: string,
-    onMessage: (message: string) => void,
+    onMessage: (message: Buffer) => void,
     onConnectionChange?: (connected: boolean) => void
   ): () => void
 }
 
 interface Listener {
   readonly channel: string
-  readonly onMessage: (message: string) => void
+  readonly onMessage: (message: Buffer) => void
   readonly onConnectionChange: (connected: boolean) => void
   hears: boolean
 }
@@ -64,7 +64,8 @@ export const createSubscriber = (
     redis.on('ready', () => {
       for (const channel of new Set([...listeners].map(listener => listener.channel))) join(redis, channel)
     })
-    redis.on('message', (channel: string, message: string) => {
+    redis.on('messageBuffer', (name: Buffer, message: Buffer) => {
+      const channel = name.toString()
       for (const listener of listeners) if (listener.channel === channel) task(listener.onMessage)(message)
     })
     redis.once('end', () => {

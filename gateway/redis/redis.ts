@@ -25,7 +25,10 @@ export interface RedisStore extends ChannelSubscriber {
   setIfAbsent(key: string, value: string, ttlMs: number): Promise<boolean>
   /** How many of the keys existed. */
   del(key: string): Promise<number>
-  publish(channel: string, message: string): Promise<void>
+  /** Resolves to the number of receivers; in a Cluster only of those at one node. */
+  publish(channel: string, message: string | Buffer): Promise<number>
+  /** How many connections have subscribed to the channel. */
+  receivers(channel: string): Promise<number>
   isReady(): boolean
   /** Resolves to true once commands can be sent, to false if that took longer than `timeoutMs`. */
   ready(timeoutMs: number): Promise<boolean>
@@ -78,7 +81,8 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>): 
     set: async (key, value, ttlMs) => void (await command(() => client.set(key, value, 'PX', ttlMs))),
     setIfAbsent: async (key, value, ttlMs) => (await command(() => client.set(key, value, 'PX', ttlMs, 'NX'))) === 'OK',
     del: key => command(() => client.del(key)),
-    publish: async (channel, message) => void (await command(() => client.publish(channel, message))),
+    publish: (channel, message) => command(() => client.publish(channel, message)),
+    receivers: channel => command(() => receiversOf(client, channel)),
     subscribe: subscriber.subscribe,
     isReady,
     ready,
@@ -164,6 +168,12 @@ const connectSubscriber = (settings: RedisSettings, client: Redis | Cluster): Re
     port: port ?? 6379,
     retryStrategy: null
   })
+}
+
+const receiversOf = async (client: Redis | Cluster, channel: string): Promise<number> => {
+  const nodes = client instanceof Cluster ? client.nodes('all') : [client]
+  const counts = await Promise.all(nodes.map(node => node.pubsub('NUMSUB', channel)))
+  return counts.reduce((sum, [, count]) => sum + Number(count), 0)
 }
 
 const watchSilence = (client: Redis | Cluster) => {

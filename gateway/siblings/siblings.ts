@@ -1,11 +1,12 @@
 // Lets a gateway call the other processes behind its listener, whether or not there are any.
+
+import type { Calls } from '../instances/calls.ts'
 import type { Certificates } from '../listener/certificates.ts'
-import type { Calls, Handler } from './channel.ts'
 
 export interface Siblings {
   /** The responses of all others that responded in time; never rejects. */
   ask(name: string, ...args: unknown[]): Promise<unknown[]>
-  answer(name: string, handler: Handler): void
+  answer(name: string, handler: (...args: never[]) => unknown): void
   /** Reads the route files in all processes at once; undefined: there is only this process. */
   readonly reload: ((isAsked?: boolean) => Promise<boolean>) | undefined
   /** The listener's certificates, as tracked by the primary process; undefined: there is no primary, or no TLS. */
@@ -26,10 +27,10 @@ const RELOAD_TIMEOUT_MS = 60_000
 /** @param primary the process that manages the workers */
 export const siblingsThrough = (primary: Calls, certificates: Certificates | undefined): Siblings => ({
   async ask(name, ...args) {
-    const answers = await primary.call('ask', [name, args], ASK_TIMEOUT_MS).catch(() => [])
+    const answers = await primary.call('ask', { name, args }, { timeoutMs: ASK_TIMEOUT_MS }).catch(() => [])
     return Array.isArray(answers) ? answers : []
   },
-  answer: primary.answer,
-  reload: async isAsked => (await primary.call('reload', [isAsked], RELOAD_TIMEOUT_MS)) === true,
+  answer: (name, handler) => primary.answer(name, (args: never[] = []) => handler(...args)),
+  reload: async isAsked => (await primary.call('reload', isAsked, { timeoutMs: RELOAD_TIMEOUT_MS })) === true,
   certificates
 })

@@ -63,7 +63,9 @@ export const createViews = (parts: ViewParts) => {
   const status = () => statusOf({ ...known, checks, startedAt, insecure: observation.insecure })
   siblings.answer('metrics', observation.metrics)
   siblings.answer('routes.prepare', routes.prepare)
-  siblings.answer('routes.settle', (isAgreed, isAsked) => routes.settle(isAgreed === true, isAsked === true))
+  siblings.answer('routes.settle', (isAgreed: unknown, isAsked: unknown) =>
+    routes.settle(isAgreed === true, isAsked === true)
+  )
   return {
     checks,
     auditCheckedAt: () => auditWatch.last().checkedAt,

@@ -135,9 +135,13 @@ const createSharedSids = (redis: RedisStore): SharedSids => {
     },
     isReady: redis.isReady,
     onMail(listener, onMissed) {
-      redis.subscribe(MAIL_CHANNEL, listener, isConnected => isConnected && onMissed())
+      redis.subscribe(
+        MAIL_CHANNEL,
+        hash => listener(hash.toString()),
+        isConnected => isConnected && onMissed()
+      )
     },
-    onUpgraded: listener => redis.subscribe(UPGRADED_CHANNEL, listener)
+    onUpgraded: listener => redis.subscribe(UPGRADED_CHANNEL, hash => listener(hash.toString()))
   }
 }
 

@@ -1,9 +1,9 @@
 // Forks the workers that share the listener, handles their calls to this process and to each other, and detects when they end.
 import cluster, { type Worker } from 'node:cluster'
 import { join } from 'node:path'
+import { type Calls, createCalls } from '../instances/calls.ts'
 import type { Certificates } from '../listener/certificates.ts'
 import type { Settings } from '../settings/settings.ts'
-import { type Calls, createCalls } from '../siblings/channel.ts'
 import { compiledCodeEnv } from './compiled-code.ts'
 import { StartFailure } from './start-failure.ts'
 
@@ -41,7 +41,7 @@ export const createMembers = (parts: MembersParts) => {
 
   const askAll = async (name: string, args: readonly unknown[], except: Member, timeoutMs: number) => {
     const others = ready().filter(member => member !== except)
-    const answers = await Promise.allSettled(others.map(({ calls }) => calls.call(name, args, timeoutMs)))
+    const answers = await Promise.allSettled(others.map(({ calls }) => calls.call(name, args, { timeoutMs })))
     return answers.flatMap(answer => (answer.status === 'fulfilled' ? [answer.value] : []))
   }
 
@@ -55,7 +55,7 @@ export const createMembers = (parts: MembersParts) => {
       calls.answer('ready', (port: number) => {
         member.port = port
         // It may have changed since this worker requested it.
-        if (certificates !== undefined) calls.call('certificate.changed', [certificates.state()]).catch(() => undefined)
+        if (certificates !== undefined) calls.call('certificate.changed', certificates.state()).catch(() => undefined)
         resolve(port)
       })
       calls.answer('failed', (text: string) => {
@@ -63,9 +63,11 @@ export const createMembers = (parts: MembersParts) => {
       })
       calls.answer('settings', () => settings)
       calls.answer('certificate', () => certificates?.state())
-      calls.answer('ask', (name: string, args: unknown[]) => askAll(name, args, member, ASK_TIMEOUT_MS))
+      calls.answer('ask', ({ name, args }: { name: string; args: unknown[] }) =>
+        askAll(name, args, member, ASK_TIMEOUT_MS)
+      )
       calls.answer('reload', parts.reload)
-      worker.on('message', calls.receive)
+      worker.on('message', message => calls.receive(message))
       // The channel breaks when a worker is killed; its exit reports that.
       worker.on('error', () => undefined)
       worker.on('exit', (code, signal) => {

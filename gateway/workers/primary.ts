@@ -42,7 +42,7 @@ export const startWorkers = async (
   const reloadRoutes = createReload(() => members.ready().map(({ calls }) => calls), log)
   const certificates = settings.tls && createCertificates({ tls: settings.tls, log })
   certificates?.onChange(next => {
-    for (const { calls } of members.ready()) calls.call('certificate.changed', [next]).catch(() => undefined)
+    for (const { calls } of members.ready()) calls.call('certificate.changed', next).catch(() => undefined)
   })
   const reload = async (isAsked = false): Promise<boolean> => {
     const read = await Promise.all([reloadRoutes(isAsked), certificates?.reload() ?? true])
@@ -84,7 +84,7 @@ export const startWorkers = async (
     async ask() {
       const answers = new Map<number, unknown>()
       const asked = members.ready().map(async ({ worker, calls }) => {
-        answers.set(worker.id, await calls.call('metrics', [], METRICS_TIMEOUT_MS))
+        answers.set(worker.id, await calls.call('metrics', [], { timeoutMs: METRICS_TIMEOUT_MS }))
       })
       await Promise.allSettled(asked)
       return answers

@@ -1,6 +1,6 @@
 // Swaps the route tables of all workers together: each reads the files, and they swap only if all have read the same.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Calls } from '../siblings/channel.ts'
+import type { Calls } from '../instances/calls.ts'
 import { coalesce } from '../values/coalesce.ts'
 import type { Log } from '../values/log.ts'
 
@@ -25,7 +25,7 @@ export const createReload = (
 ): ((isAsked?: boolean) => Promise<boolean>) => {
   const prepare = async (worker: Calls): Promise<Found> => {
     try {
-      return { worker, checksum: await worker.call('routes.prepare', [], PREPARE_TIMEOUT_MS) }
+      return { worker, checksum: await worker.call('routes.prepare', [], { timeoutMs: PREPARE_TIMEOUT_MS }) }
     } catch (error) {
       // It is gone, or too busy: it still has the previous table, and its watcher has already reported the change.
       log.warn({ err: error }, 'a worker did not take part in a reload')

@@ -8,7 +8,7 @@ const { startGateway } = await import('../gateway.ts')
 const { createLog, createLogSink, lostLine, SHARED_PIPE_WRITE } = await import('../observe/logging.ts')
 const { followCertificates } = await import('../listener/certificates.ts')
 const { failureText, isPlainFailure } = await import('./start-failure.ts')
-const { createCalls } = await import('../siblings/channel.ts')
+const { createCalls } = await import('../instances/calls.ts')
 const { drainAfterFault } = await import('./unplaced-faults.ts')
 const { siblingsThrough } = await import('../siblings/siblings.ts')
 
@@ -20,7 +20,7 @@ const primary = createCalls(message => {
   // Nothing can be done about a channel that breaks at this point.
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined)
 })
-process.on('message', primary.receive)
+process.on('message', message => primary.receive(message))
 // Validated once: files named in the environment may be changing when a worker is replaced.
 const settings = (await primary.call('settings')) as Settings
 const log = createLog({ level: settings.logLevel }, createLogSink({ maxWrite: SHARED_PIPE_WRITE, lostLine }))
@@ -48,9 +48,9 @@ try {
       }
     )
   })
-  await primary.call('ready', [gateway.port])
+  await primary.call('ready', gateway.port)
 } catch (error) {
   if (!isPlainFailure(error)) log.fatal({ err: error }, 'a worker cannot start')
-  await primary.call('failed', [failureText(error)]).catch(() => undefined)
+  await primary.call('failed', failureText(error)).catch(() => undefined)
   process.exit(1)
 }

@@ -281,7 +281,7 @@ t.test('a message of Redis reaches the other listeners, and the next one all of 
   })
   store.subscribe(
     'news',
-    message => heard.push(message),
+    message => heard.push(`${message}`),
     connected => connected && heard.push('connected')
   )
   await until(() => heard.includes('connected'))

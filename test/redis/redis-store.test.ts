@@ -66,7 +66,7 @@ t.test('messages reach every listener of their channel; a lost and a regained co
   const connected: boolean[] = []
   const leave = store.subscribe(
     'news',
-    message => heard.push(message),
+    message => heard.push(`${message}`),
     state => connected.push(state)
   )
   store.subscribe('other', message => heard.push(`other ${message}`))
@@ -105,7 +105,7 @@ t.test('a subscriber to a Redis that is away hears as soon as it is there', asyn
   let connected = false
   store.subscribe(
     'news',
-    message => heard.push(message),
+    message => heard.push(`${message}`),
     state => {
       connected = state
     }
@@ -166,7 +166,7 @@ t.test('in a Cluster keys may be on any node, messages arrive, and a replica tak
   let connected = false
   store.subscribe(
     'news',
-    message => heard.push(message),
+    message => heard.push(`${message}`),
     state => {
       connected = state
     }
@@ -174,6 +174,8 @@ t.test('in a Cluster keys may be on any node, messages arrive, and a replica tak
   await until(() => connected)
   await store.publish('news', 'one')
   await until(() => heard.length === 1)
+  t.equal(await store.receivers('news'), 1, 'whichever node the subscriber has chosen')
+  t.equal(await store.receivers('other'), 0)
 
   const master = await cluster.masterOf('k7')
   await master.kill()

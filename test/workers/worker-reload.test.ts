@@ -1,16 +1,16 @@
 // All workers swap their tables together, and one that could not take part does so later.
 import t from 'tap'
-import { type Calls, createCalls, type Handler } from '../../gateway/siblings/channel.ts'
+import { type Calls, createCalls } from '../../gateway/instances/calls.ts'
 import { createReload } from '../../gateway/workers/reload.ts'
 
 const LOG = { warn: () => {}, error: () => {} }
 
 /** The primary's side of a channel to a worker. */
-const workerThat = (prepare: Handler, settle: Handler): Calls => {
+const workerThat = (prepare: () => unknown, settle: (isAgreed: boolean) => unknown): Calls => {
   const worker = createCalls(message => setImmediate(() => primary.receive(message)))
   const primary = createCalls(message => setImmediate(() => worker.receive(message)))
   worker.answer('routes.prepare', prepare)
-  worker.answer('routes.settle', settle)
+  worker.answer('routes.settle', ([isAgreed]: [boolean]) => settle(isAgreed))
   return primary
 }
 

@@ -4,8 +4,8 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Status } from '../../gateway/admin/status-routes.ts'
+import { createCalls } from '../../gateway/instances/calls.ts'
 import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
-import { createCalls } from '../../gateway/siblings/channel.ts'
 import { mergeStatus } from '../../gateway/siblings/merged-status.ts'
 import { createRestarts } from '../../gateway/workers/restarts.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
@@ -493,13 +493,13 @@ t.test('a question to another process always ends: with an answer, an error, the
   })
   far.answer('sleeps', () => new Promise(() => undefined))
   near.receive('nothing of ours')
-  near.receive({ portaria: 'answer', id: 99 })
-  t.equal(await near.call('double', [21]), 42)
+  near.receive({ kind: 'reply', id: 99 })
+  t.equal(await near.call('double', 21), 42)
   await t.rejects(near.call('fails'), { message: 'no' })
   await t.rejects(near.call('unknown'), { message: 'no handler for unknown' })
-  await t.rejects(near.call('sleeps', [], 20), { message: 'sleeps: no reply' })
+  await t.rejects(near.call('sleeps', undefined, { timeoutMs: 20 }), { message: 'sleeps: no reply' })
   const open = near.call('sleeps')
   near.close()
   await t.rejects(open, { message: 'the other process is gone' })
-  await t.rejects(near.call('double', [1]), { message: 'the other process is gone' })
+  await t.rejects(near.call('double', 1), { message: 'the other process is gone' })
 })

@@ -1,0 +1,117 @@
+// Lets processes call each other by name, whatever carries the messages; every call ends with a result or an error.
+import { task } from '../values/contain.ts'
+
+/** `gone`: the other process has ended. `away`: it cannot be asked at the moment. `failed`: its handler threw, or it has none. */
+type FailureReason = 'gone' | 'away' | 'timeout' | 'failed'
+
+export class CallFailure extends Error {
+  readonly reason: FailureReason
+
+  constructor(reason: FailureReason, message: string) {
+    super(message)
+    this.name = 'CallFailure'
+    this.reason = reason
+  }
+}
+
+export const gone = (): CallFailure => new CallFailure('gone', 'the other process is gone')
+
+export type Handler = (body: never) => unknown
+
+interface Call {
+  readonly kind: 'call'
+  readonly id: number
+  readonly name: string
+  readonly body?: unknown
+}
+
+interface Reply {
+  readonly kind: 'reply'
+  readonly id: number
+  readonly body?: unknown
+  readonly failure?: string
+}
+
+export type CallMessage = Call | Reply
+
+export interface Calls {
+  /** Rejects with a {@link CallFailure}. `to` may be left out if there is only one other process. */
+  call(name: string, body?: unknown, options?: { to?: string; timeoutMs?: number }): Promise<unknown>
+  /** Registers the handler of the calls of this name that arrive here. */
+  answer(name: string, handler: Handler): void
+  /** Processes a message; ignores those that are not ours. */
+  receive(message: unknown, from?: string): void
+  /** The processes whose replies are awaited. */
+  awaited(): ReadonlySet<string>
+  /** Rejects the calls that await a reply, or those to one process. */
+  fail(failure: CallFailure, to?: string): void
+  /** The other side has ended: all calls are rejected, now and later. */
+  close(): void
+}
+
+const TIMEOUT_MS = 5000
+
+const isOurs = (message: unknown): message is CallMessage =>
+  typeof message === 'object' &&
+  message !== null &&
+  'id' in message &&
+  'kind' in message &&
+  (message.kind === 'call' || message.kind === 'reply')
+
+/** @param send what it rejects with, the call that is sent is rejected with */
+export const createCalls = (send: (message: CallMessage, to: string) => unknown): Calls => {
+  const handlers = new Map<string, Handler>()
+  const pending = new Map<number, { to: string; settle(result: unknown, failure?: unknown): void }>()
+  let serial = 0
+  let isClosed = false
+
+  const reply = async ({ id, name, body }: Call, from: string) => {
+    const handler = handlers.get(name)
+    const respond = async () => {
+      if (handler === undefined) throw new Error(`no handler for ${name}`)
+      return handler(body as never)
+    }
+    const result = await respond().then(
+      found => ({ body: found }),
+      error => ({ failure: error instanceof Error ? error.message : 'failed' })
+    )
+    // The caller notices by itself that it cannot be reached.
+    await Promise.resolve(send({ kind: 'reply', id, ...result }, from)).catch(() => undefined)
+  }
+
+  const fail = (failure: CallFailure, to?: string) => {
+    for (const call of [...pending.values()]) if (to === undefined || call.to === to) call.settle(undefined, failure)
+  }
+
+  return {
+    call(name, body, { to = '', timeoutMs = TIMEOUT_MS } = {}) {
+      if (isClosed) return Promise.reject(gone())
+      const id = ++serial
+      return new Promise((resolve, reject) => {
+        const settle = (result: unknown, failure?: unknown) => {
+          clearTimeout(timer)
+          pending.delete(id)
+          if (failure === undefined) resolve(result)
+          else reject(failure)
+        }
+        const onLate = () => settle(undefined, new CallFailure('timeout', `${name}: no reply`))
+        const timer = setTimeout(task(onLate), timeoutMs)
+        pending.set(id, { to, settle })
+        Promise.resolve(send({ kind: 'call', id, name, body }, to)).catch(error => settle(undefined, error))
+      })
+    },
+    answer: (name, handler) => void handlers.set(name, handler),
+    receive(message, from = '') {
+      if (!isOurs(message)) return
+      if (message.kind === 'call') return task(reply)(message, from)
+      const { id, body, failure } = message
+      pending.get(id)?.settle(body, failure === undefined ? undefined : new CallFailure('failed', failure))
+    },
+    awaited: () => new Set([...pending.values()].map(({ to }) => to)),
+    fail,
+    close() {
+      isClosed = true
+      fail(gone())
+    }
+  }
+}

@@ -1,0 +1,144 @@
+// Connects all processes of the installation, workers and instances alike: each can call the others by name over Redis.
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { RedisStore } from '../redis/redis.ts'
+import { redisFailure, within } from '../redis/redis-failure.ts'
+import { task } from '../values/contain.ts'
+import { CallFailure, type CallMessage, type Calls, createCalls, gone, type Handler } from './calls.ts'
+import { decodeFrame, encodeFrame } from './frame.ts'
+import { createPresence, type Instance } from './presence.ts'
+
+/** Bodies are JSON, except for one Buffer, of a few MB at most, in the property `bytes`. */
+export interface Instances extends Instance {
+  /**
+   * Calls one process; this one too, which needs no Redis. Rejects with a {@link CallFailure}: `gone` within a second of its
+   * end, `away` if Redis cannot be used, `timeout`, or `failed` with the message of what its handler threw.
+   */
+  ask(id: string, name: string, body?: unknown, timeoutMs?: number): Promise<unknown>
+  /**
+   * Calls all processes, including this one. `missing` has the names of those that did not reply within a second, and `*`
+   * if Redis is unavailable, because there may be others then.
+   */
+  askAll(name: string, body?: unknown): Promise<{ replies: (Instance & { body: unknown })[]; missing: string[] }>
+  answer(name: string, handler: Handler): void
+  close(): Promise<void>
+}
+
+const ASK_MS = 1000
+/** The list of instances and their replies together take no longer than {@link ASK_MS}. */
+const LIST_MS = 250
+const OWN_MS = 60_000
+const JOIN_MS = 1000
+const WATCH_MS = 1000
+/** After Redis was away, all instances have subscribed again within this time. */
+const SETTLE_MS = 3000
+
+/** For administrators only, because it names the host. */
+const ownName = (): string => `${hostname().replace(/[^\w.-]/g, '-')}:${process.pid}`
+
+/** Resolves when the others can reach this process, after a second at most. Without Redis it knows of no others. */
+export const startInstances = async (redis: RedisStore | undefined, name = ownName()): Promise<Instances> => {
+  const own = { id: randomBytes(4).toString('hex'), name }
+  const calls: Calls = createCalls((message, to) => {
+    if (to === own.id) return calls.receive(message, own.id)
+    return link === undefined ? Promise.reject(gone()) : link.send(message, to)
+  })
+  const link = redis && createLink(own, redis, calls)
+  await link?.joined(JOIN_MS)
+
+  const ask = (to: string, name: string, body?: unknown, timeoutMs = ASK_MS) =>
+    calls.call(name, body, { to, timeoutMs })
+
+  return {
+    ...own,
+    ask,
+    async askAll(name, body) {
+      const { others, isComplete } = (await link?.others(LIST_MS)) ?? { others: [], isComplete: true }
+      const missing = isComplete ? [] : ['*']
+      const asked = others.map(async other => {
+        try {
+          return [{ ...other, body: await ask(other.id, name, body, ASK_MS - LIST_MS) }]
+        } catch {
+          missing.push(other.name)
+          return []
+        }
+      })
+      const replies = await Promise.all([
+        ask(own.id, name, body, OWN_MS).then(found => [{ ...own, body: found }]),
+        ...asked
+      ])
+      return { replies: replies.flat(), missing: [...new Set(missing)].sort() }
+    },
+    answer: calls.answer,
+    async close() {
+      calls.close()
+      await link?.close()
+    }
+  }
+}
+
+const channelOf = (id: string): string => `portaria:instance:${id}`
+
+const away = (why: string): CallFailure => new CallFailure('away', `other instances cannot be reached: ${why}`)
+
+/** Carries calls between this process and the others. */
+const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
+  const presence = createPresence(redis, own)
+  const { promise: joined, resolve } = Promise.withResolvers<unknown>()
+  const startedAt = performance.now()
+  let isSubscribed = false
+  let settledAt = startedAt
+  /** False while Redis is away, and until the others must have found it again. */
+  const isSettled = () => isSubscribed && performance.now() >= settledAt
+
+  const noListener = () => (isSettled() ? gone() : away('Redis was away a moment ago'))
+  const isListening = async (id: string) => (await redis.receivers(channelOf(id))) > 0
+
+  const leave = redis.subscribe(
+    channelOf(own.id),
+    frame => {
+      const message = decodeFrame(frame)
+      if (message !== undefined) calls.receive(message, String(message.from))
+    },
+    isConnected => {
+      isSubscribed = isConnected
+      if (!isConnected) return calls.fail(away('Redis is away'))
+      const now = performance.now()
+      if (now - startedAt > JOIN_MS) settledAt = now + SETTLE_MS
+      presence.report(JOIN_MS).then(resolve, () => undefined)
+    }
+  )
+  // So that a reply that may take long is not awaited from a process that has ended.
+  const watch = async () => {
+    for (const id of calls.awaited()) if (id !== own.id && !(await isListening(id))) calls.fail(noListener(), id)
+  }
+  const timer = setInterval(
+    task(() => watch().catch(() => undefined)),
+    WATCH_MS
+  ).unref()
+
+  return {
+    joined: (timeoutMs: number) => within(joined, timeoutMs).catch(() => undefined),
+    async send(message: CallMessage, to: string) {
+      if (!isSubscribed) throw away('Redis is away')
+      const frame = encodeFrame({ ...message, from: own.id })
+      // In a Cluster, the first count is that of one node.
+      const isReceived = async () => (await redis.publish(channelOf(to), frame)) > 0 || (await isListening(to))
+      const received = await isReceived().catch(error => {
+        throw away(redisFailure(error))
+      })
+      if (!received) throw noListener()
+    },
+    /** Those last known if Redis is away. */
+    others: (timeoutMs: number) =>
+      presence.report(timeoutMs).then(
+        others => ({ others, isComplete: isSettled() }),
+        () => ({ others: presence.known(), isComplete: false })
+      ),
+    async close() {
+      clearInterval(timer)
+      leave()
+      await presence.leave()
+    }
+  }
+}

@@ -1,0 +1,171 @@
+// All processes of an installation can ask each other, and each question ends: with a reply, or with the reason for none.
+// Timed by the clock of the machine.
+import t, { type Test } from 'tap'
+import { CallFailure } from '../../gateway/instances/calls.ts'
+import { decodeFrame, encodeFrame } from '../../gateway/instances/frame.ts'
+import { type Instances, startInstances } from '../../gateway/instances/instances.ts'
+import { openRedis } from '../../gateway/redis/redis.ts'
+import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'
+import { startRedis, startRedisCluster } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+
+const open = async (t: Test, url: string, name: string) => {
+  const settings = parseRedisUrl(url)
+  if ('mistake' in settings) throw new Error(settings.mistake)
+  const redis = openRedis(settings, { debug: () => undefined })
+  await redis.ready(10_000)
+  const instances = await startInstances(redis, name)
+  t.teardown(async () => {
+    await instances.close()
+    await redis.close()
+  })
+  instances.answer('name', () => ({ of: name }))
+  return Object.assign(instances, { redis })
+}
+
+const reasonOf = (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => 'none',
+    error => (error instanceof CallFailure ? error.reason : String(error))
+  )
+
+const namesOf = async (asker: Instances) => {
+  const { replies, missing } = await asker.askAll('name')
+  return { replied: replies.map(({ name }) => name).sort(), missing }
+}
+
+t.test('each asks one or all, whatever they are named; replies may be large and hold bytes', async t => {
+  const { url } = await startRedis(t)
+  const [one, two, three] = [await open(t, url, 'a:1'), await open(t, url, 'b:1'), await open(t, url, 'b:1')]
+  t.equal(new Set([one.id, two.id, three.id]).size, 3)
+  t.match(one.id, /^[0-9a-f]{8}$/, 'fit for a public identifier')
+  t.same(await namesOf(one), { replied: ['a:1', 'b:1', 'b:1'], missing: [] })
+
+  two.answer('buffer', ({ bytes }: { bytes: Buffer }) => ({ bytes: Buffer.from(bytes).reverse() }))
+  const large = Buffer.alloc(4_000_000, 'abc')
+  const reply = (await one.ask(two.id, 'buffer', { bytes: large }, 30_000)) as { bytes: Buffer }
+  t.ok(Buffer.isBuffer(reply.bytes) && reply.bytes.equals(Buffer.from(large).reverse()))
+  t.same(await one.ask(two.id, 'buffer', { bytes: Buffer.alloc(0) }), { bytes: Buffer.alloc(0) })
+  t.same(await one.ask(one.id, 'name'), { of: 'a:1' }, 'itself too')
+  t.equal(await two.ask(three.id, 'name').then(() => 'ok'), 'ok')
+})
+
+t.test('a question that cannot be answered says why', async t => {
+  const { url } = await startRedis(t)
+  const [one, two] = [await open(t, url, 'a:1'), await open(t, url, 'b:1')]
+  two.answer('throws', () => {
+    throw new Error('no')
+  })
+  two.answer('sleeps', () => new Promise(() => undefined))
+  t.equal(await reasonOf(one.ask(two.id, 'throws')), 'failed')
+  await t.rejects(one.ask(two.id, 'throws'), { message: 'no' })
+  t.equal(await reasonOf(one.ask(two.id, 'unknown')), 'failed')
+  t.equal(await reasonOf(one.ask(one.id, 'unknown')), 'failed')
+  t.equal(await reasonOf(one.ask(two.id, 'sleeps', undefined, 20)), 'timeout')
+  const { missing } = await one.askAll('sleeps').catch(() => ({ missing: ['own'] }))
+  t.same(missing, ['own'], 'a fault of its own handler is not hidden')
+})
+
+t.test(
+  'one that ends is gone at once, also for those that already wait; it is missing if it did not say goodbye',
+  async t => {
+    const redis = await startRedis(t)
+    const [one, two, three] = [
+      await open(t, redis.url, 'a:1'),
+      await open(t, redis.url, 'b:1'),
+      await open(t, redis.url, 'c:1')
+    ]
+    // Soon after the start it is not certain that a process without a subscription has ended.
+    await until(async () => (await reasonOf(one.ask('ffffffff', 'name'))) === 'gone')
+    two.answer('sleeps', () => new Promise(() => undefined))
+    const waiting = reasonOf(one.ask(two.id, 'sleeps', undefined, 60_000))
+    await until(async () => (await redis.command('pubsub', 'numsub', `portaria:instance:${two.id}`)).endsWith('1'))
+    const from = performance.now()
+    // As when the process is killed: its connections end.
+    await two.redis.close()
+    t.equal(await waiting, 'gone')
+    t.ok(performance.now() - from < 3000, 'not after the minute that was allowed')
+    t.equal(await reasonOf(one.ask(two.id, 'name', undefined, 60_000)), 'gone')
+    t.equal(await reasonOf(one.ask('ffffffff', 'name', undefined, 60_000)), 'gone')
+    t.same(await namesOf(one), { replied: ['a:1', 'c:1'], missing: ['b:1'] })
+
+    await three.close()
+    t.same(await namesOf(one), { replied: ['a:1'], missing: ['b:1'] }, 'one that left is not missing')
+    t.equal(await reasonOf(three.ask(one.id, 'name')), 'gone', 'it asks nobody any more')
+  }
+)
+
+t.test('a process that does not reply is missing after a second, and the others are not held up longer', async t => {
+  const { url } = await startRedis(t)
+  const [one, two] = [await open(t, url, 'a:1'), await open(t, url, 'b:1')]
+  two.answer('busy', () => new Promise(() => undefined))
+  one.answer('busy', () => 'idle')
+  const from = performance.now()
+  const { replies, missing } = await one.askAll('busy')
+  t.ok(performance.now() - from < 3000)
+  t.same([replies.map(({ body }) => body), missing], [['idle'], ['b:1']])
+})
+
+t.test(
+  'without Redis a process is alone; while Redis is away it says that others are missing, and finds them again',
+  async t => {
+    const alone = await startInstances(undefined, 'a:1')
+    alone.answer('name', () => 'alone')
+    t.same(await namesOf(alone), { replied: ['a:1'], missing: [] })
+    t.equal(await alone.ask(alone.id, 'name'), 'alone')
+    t.equal(await reasonOf(alone.ask('ffffffff', 'name')), 'gone')
+
+    const redis = await startRedis(t)
+    const [one, two] = [await open(t, redis.url, 'a:1'), await open(t, redis.url, 'b:1')]
+    await namesOf(one)
+    two.answer('sleeps', () => new Promise(() => undefined))
+    const waiting = reasonOf(one.ask(two.id, 'sleeps', undefined, 60_000))
+    await redis.kill()
+    t.equal(await waiting, 'away', 'its reply would be lost')
+    t.equal(await reasonOf(one.ask(two.id, 'name')), 'away')
+    t.same(await namesOf(one), { replied: ['a:1'], missing: ['*', 'b:1'] })
+    t.equal(await one.ask(one.id, 'name').then(() => 'ok'), 'ok')
+
+    await redis.restart()
+    await until(async () => (await reasonOf(one.ask(two.id, 'name'))) !== 'away')
+    t.equal(await reasonOf(one.ask(two.id, 'name')), 'none', 'it was never taken for gone')
+    for (const each of [one, two]) await until(async () => (await namesOf(each)).missing.length === 0)
+    for (const each of [one, two]) t.same(await namesOf(each), { replied: ['a:1', 'b:1'], missing: [] })
+
+    redis.freeze()
+    const from = performance.now()
+    t.match(await namesOf(one), { replied: ['a:1'], missing: ['*', 'b:1'] })
+    t.ok(performance.now() - from < 3000, 'a silent Redis holds up no view')
+    redis.thaw()
+  }
+)
+
+t.test('in a Cluster they find each other whichever nodes they are connected to', async t => {
+  const { nodes } = await startRedisCluster(t)
+  const url = `redis-cluster://${nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`
+  const all: Instances[] = []
+  for (const name of ['a:1', 'b:1', 'c:1', 'd:1']) all.push(await open(t, url, name))
+  for (const asker of all)
+    for (const { id } of all) t.equal(await reasonOf(asker.ask(id, 'name', undefined, 30_000)), 'none')
+  t.same((await namesOf(all[0] as Instances)).missing, [])
+})
+
+t.test('a message on the channel that is no frame is ignored', async t => {
+  const redis = await startRedis(t)
+  const one = await open(t, redis.url, 'a:1')
+  for (const text of ['', 'x', '{"kind":"call"}', '\0\0\0\u0009{"id":1}', '\u007f\u007f\u007f\u007f'])
+    await one.redis.publish(`portaria:instance:${one.id}`, text)
+  t.equal(await one.ask(one.id, 'name').then(() => 'ok'), 'ok')
+
+  for (const frame of [
+    Buffer.alloc(0),
+    Buffer.from('abcdefgh'),
+    Buffer.from('\0\0\0\u0002[]'),
+    Buffer.from('\0\0\0\u0002{]')
+  ])
+    t.notOk(decodeFrame(frame)?.kind)
+  const bytes = Buffer.from([0, 255, 1])
+  const message = { kind: 'call', id: 7, name: 'x', from: 'y', body: { a: [1, null, 'é'], bytes } }
+  t.match(decodeFrame(encodeFrame(message)), message)
+  t.match(decodeFrame(encodeFrame({ from: 'y', body: { bytes: 'text' } })), { body: { bytes: 'text' } })
+})
