@@ -129,8 +129,9 @@ t.test(
 )
 
 t.test('a reload ends exactly what it no longer allows', async t => {
-  const socket = open(await world.tokenFor({ id: 43 }))
-  const kept = open(await world.tokenFor({ id: 45, profiles: ['Agente', 'Admin'] }))
+  // Both first: what the backend says at once must find a listener.
+  const tokens = [await world.tokenFor({ id: 43 }), await world.tokenFor({ id: 45, profiles: ['Agente', 'Admin'] })]
+  const [socket, kept] = [open(tokens[0]), open(tokens[1])]
   await Promise.all([next(socket), next(kept)])
   const gone = closed(socket)
   world.writeRoutes({
