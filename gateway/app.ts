@@ -4,6 +4,7 @@ import { createAuthorize, type RefusalText } from './access/authorize.ts'
 import { createLimitRate, createLimitRoute } from './access/limit-rate.ts'
 import { createMatchDestination } from './access/match-destination.ts'
 import { createMatchRoute } from './access/match-route.ts'
+import type { RenewCookie } from './access/renew-cookie.ts'
 import { originAllowed, socketToken } from './access/socket-token.ts'
 import {
   BadOrigin,
@@ -34,6 +35,8 @@ interface AppParts {
   limiter: Limiter
   rateLimit: RateLimit
   authentication: Authentication
+  /** undefined: BROWSER_SESSION is off. */
+  renewCookie: RenewCookie | undefined
   authorization: DecideOptions & RefusalText
   answers: AnswerOptions
   /** The gateway's own endpoints. */
@@ -87,7 +90,10 @@ const createSteps = (parts: AppParts) => {
   const { matchPlain, matchUnusual } = createMatchRoute(parts.routes)
   const matchDestination = createMatchDestination(parts.routes)
   const limitRate = createLimitRate(parts.limiter, parts.rateLimit)
-  const authenticate = createAuthenticate(parts.authentication)
+  const identify = createAuthenticate(parts.authentication)
+  const { renewCookie } = parts
+  const authenticate: Step =
+    renewCookie === undefined ? identify : exchange => renewCookie(exchange, identify(exchange))
   const limitRoute = createLimitRoute(parts.limiter)
   const authorize = createAuthorize(parts.authorization)
 

@@ -111,10 +111,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     // Logging out here must not depend on the provider being reachable.
     providerLogoutUrl: async () => cloud?.logoutUrl().catch(() => undefined),
     tokens,
-    loadPerson: async id => {
-      const person = await users.loadPerson(id)
-      return person === undefined ? undefined : { ...person, lowestAccepted: person.lowestAcceptedVersion }
-    },
+    renewLogin: tokenParts.renewLogin,
     revokeLogin: endLogin,
     sessionCookies
   })

@@ -96,7 +96,7 @@ export const startGateway = async (
   const views = createViews({ ...common, directory, cloud, forwarding, certificates, violations, siblings })
 
   const loginAudit = createLoginAudit({ ...stores.logins, secret: settings.jwt.secret, log })
-  const { answers, refuse, sessionCookies, tokenOf } = credentials
+  const { answers, refuse, sessionCookies, renewCookie, tokenOf } = credentials
   const people = { directory: directory.directory, cloud: cloud.client, sessionCookies, loginAudit }
   const register = (app: FastifyInstance) => registerEndpoints(app, { ...common, ...views, ...people })
   const frequent = { '/health': () => findHealth(views) }
@@ -112,6 +112,7 @@ export const startGateway = async (
     limiter: stores.limiter,
     rateLimit: settings.rateLimit,
     authentication,
+    renewCookie,
     authorization: { cloudUnassignedMayPass, revealReason: settings.revealReason, contact: settings.contact },
     answers,
     answerOwn: own.handle,

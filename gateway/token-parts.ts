@@ -12,6 +12,7 @@ import { createAccessTokens } from './tokens/access-token.ts'
 import { startAssertionFeed } from './tokens/assertion-feed.ts'
 import { createAssertions } from './tokens/assertions.ts'
 import { createPersonalTokens } from './tokens/personal-tokens.ts'
+import { createRenewLogin } from './tokens/renew-login.ts'
 import { startRevocationFeed } from './tokens/revocation-feed.ts'
 import { createRevocations } from './tokens/revocations.ts'
 import { sealingSecret } from './tokens/sealed-keys.ts'
@@ -26,7 +27,16 @@ export type TokenParts = Awaited<ReturnType<typeof startTokens>>
 /** Resolves when this instance knows everything that has been ended so far. */
 export const startTokens = async (
   settings: Settings,
-  { database, tokenState, sessions, logins, providerSessions, clients, personalTokens: personalTokenStore }: Stores,
+  {
+    database,
+    users,
+    tokenState,
+    sessions,
+    logins,
+    providerSessions,
+    clients,
+    personalTokens: personalTokenStore
+  }: Stores,
   log: Logger
 ) => {
   const tokens = createAccessTokens(settings.jwt)
@@ -73,14 +83,18 @@ export const startTokens = async (
     assertions,
     uses,
     isOurs: (token: string) => tokens.isOurs(token) || personalTokens.isLive(token),
+    renewLogin: createRenewLogin({ tokens, loadPerson: users.loadPerson, renewSession: sessions.renew }),
     revocationsTrusted: () => mostStalenessMs === undefined || feed.staleness() <= mostStalenessMs,
     /** False if the provider has ended the session meanwhile. One that cannot be stored now is stored once its token is used. */
     async beginSession(token: string, { ip, userAgent = '' }: LoginContext, person: ProvenPerson): Promise<boolean> {
       try {
-        for (const login of sessionUse({ identity: tokens.verify(token), usedAt: Date.now() })) {
+        const identity = tokens.verify(token)
+        for (const login of sessionUse({ identity, usedAt: Date.now() })) {
           const { issuer, subject, providerSession: sid, idTokenIssuedAt: issuedAt = 0 } = person
           const isCloud = person.provider === 'cloudidp'
-          if (isCloud && !(await providerSessions.begin({ ...login, issuer, subject, sid, issuedAt }))) return false
+          const expiresAt = tokens.endsAt(identity)
+          if (isCloud && !(await providerSessions.begin({ ...login, expiresAt, issuer, subject, sid, issuedAt })))
+            return false
           await logins.sessions.begin(login, { ip, userAgent })
         }
       } catch (error) {
@@ -91,7 +105,10 @@ export const startTokens = async (
       }
       return true
     },
-    async endLogin({ user, tokenId, expiresAt }: Identity, context: { requestId: string; ip: string }) {
+    async endLogin(login: Identity, context: { requestId: string; ip: string }) {
+      const { user, tokenId } = login
+      // Copies with a later `exp` may exist.
+      const expiresAt = tokens.endsAt(login)
       await tokenState.revokeToken(tokenId, expiresAt, {
         actor: { id: user.id, username: user.username, ...context },
         action: 'logout',

@@ -27,6 +27,8 @@ export interface BrowserSession extends SessionCookies {
    * if the cookie is sent twice.
    */
   tokenOf(exchange: Exchange): string | undefined
+  /** Set-Cookie fields that make a token the browser's session. */
+  fieldsOf(token: string): string[]
   /** Where to redirect a navigation without a session; undefined: it is refused. */
   loginAddress(exchange: Exchange): string | undefined
 }
@@ -137,8 +139,10 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
       if (twice) throw new BadRequest({ reason: 'two-session-cookies' })
       if (token === undefined || isPersonalToken(token)) return undefined
       judgeOrigin(exchange)
+      exchange.sessionToken = token
       return token
     },
+    fieldsOf: setCookies,
     loginAddress(exchange) {
       const { method, request, route } = exchange
       if (route?.browser !== true || !wantsPage(exchange)) return undefined
@@ -157,6 +161,6 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
       return login !== undefined && login.tokenId === exchange.identity?.tokenId ? setCookies(token) : []
     },
     end,
-    isByCookie: ({ head, identity }) => head.authorizations === 0 && identity !== undefined
+    isByCookie: ({ sessionToken }) => sessionToken !== undefined
   }
 }

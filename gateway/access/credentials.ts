@@ -6,24 +6,26 @@ import { createCrossOrigins } from '../http/cross-origin.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Identity } from '../identity.ts'
 import type { Settings } from '../settings/settings.ts'
+import type { AccessTokens } from '../tokens/access-token.ts'
+import type { RenewLogin } from '../tokens/renew-login.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 import { bearerTokenOf } from './authenticate.ts'
 import { createBasicToken } from './basic-token.ts'
 import { createBrowserSession } from './browser-session.ts'
 import { ownCookies } from './own-cookies.ts'
+import { createRenewCookie } from './renew-cookie.ts'
 
 interface CredentialParts {
   readonly verifiedTokens: VerifiedTokens
+  readonly tokens: Pick<AccessTokens, 'renewsAt'>
+  readonly renewLogin: RenewLogin
   readonly endLogin: (login: Identity, context: { requestId: string; ip: string }) => Promise<void>
 }
 
 export type Credentials = ReturnType<typeof createCredentials>
 
-export const createCredentials = (
-  settings: Settings,
-  { verifiedTokens, endLogin }: CredentialParts,
-  page: RefusalPage
-) => {
+export const createCredentials = (settings: Settings, parts: CredentialParts, page: RefusalPage) => {
+  const { verifiedTokens, endLogin } = parts
   const { publicUrl, frontendUrl, corsOrigins, browserSession } = settings
   const basicTokenOf = createBasicToken(publicUrl)
   const sessionCookies = browserSession
@@ -41,6 +43,15 @@ export const createCredentials = (
   return {
     /** undefined: BROWSER_SESSION is off. */
     sessionCookies,
+    renewCookie:
+      sessionCookies === undefined
+        ? undefined
+        : createRenewCookie({
+            cookies: sessionCookies,
+            renewLogin: parts.renewLogin,
+            identify: verifiedTokens.identify,
+            renewsAt: parts.tokens.renewsAt
+          }),
     ownCookies,
     answers,
     refuse: (exchange: Exchange, error: GatewayError) => answerRefusal(exchange, error, answers),

@@ -31,11 +31,15 @@ export interface RefusalPage {
 }
 
 /** `[name, value, …]` on every response to a client of this exchange, including forwarded ones. */
-export const addedHeaders = ({ limit, requestId }: Exchange): string[] => {
-  if (limit === undefined) return ['x-request-id', requestId]
-  const counts = ['x-ratelimit-limit', String(limit.limit), 'x-ratelimit-remaining', String(limit.remaining)]
-  counts.push('x-ratelimit-reset', String(secondsLeft(limit)), 'x-request-id', requestId)
-  return counts
+export const addedHeaders = ({ limit, requestId, setCookies }: Exchange): string[] => {
+  const headers =
+    limit === undefined
+      ? []
+      : ['x-ratelimit-limit', String(limit.limit), 'x-ratelimit-remaining', String(limit.remaining)]
+  if (limit !== undefined) headers.push('x-ratelimit-reset', String(secondsLeft(limit)))
+  headers.push('x-request-id', requestId)
+  for (const field of setCookies ?? []) headers.push('set-cookie', field)
+  return headers
 }
 
 /** All lines of a forwarded response; `passed` are the backend's, of which those that are not allowed are removed. */

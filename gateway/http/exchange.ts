@@ -59,6 +59,10 @@ export class Exchange implements ExchangeOwner {
   /** What an upgrade offers: its token, and the rest of the request. */
   offer: SocketToken | undefined = undefined
   identity: Identity | undefined = undefined
+  /** The token of the session cookie, if the request is judged by it. */
+  sessionToken: string | undefined = undefined
+  /** Set-Cookie fields of the gateway itself on the response; undefined: none. */
+  setCookies: readonly string[] | undefined = undefined
   /** The upgrade was answered with 101; `response` is never used. */
   upgraded = false
   /** The refusal or fault, for the log; undefined if all went well. */

@@ -1,17 +1,15 @@
 // Serves the endpoints for the bearer of a token: who am I, refresh, and logout.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
-import { TokenRevoked, Unauthenticated } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'
 import { type Identity, tokenAnswerSchema, userSchema } from '../identity.ts'
-import { type AccessTokens, fitsToken } from '../tokens/access-token.ts'
-import type { TokenOwner } from '../tokens/personal-tokens.ts'
+import type { AccessTokens } from '../tokens/access-token.ts'
+import type { RenewLogin } from '../tokens/renew-login.ts'
 import { isRecord } from '../values/records.ts'
 
 interface TokenRoutesParts {
-  tokens: AccessTokens
-  /** The person as the database knows them now; undefined: unknown. Throws `GW_UNAVAILABLE` without a database. */
-  loadPerson: (id: number) => Promise<Omit<TokenOwner, 'confirmedAt'> | undefined>
+  tokens: Pick<AccessTokens, 'renewsAt'>
+  renewLogin: RenewLogin
   /** Ends a login permanently, on all instances. */
   revokeLogin: (identity: Identity, context: { requestId: string; ip: string }) => Promise<void>
   /** Where a browser ends its session at the cloud provider; undefined: nowhere, or currently unknown. */
@@ -35,18 +33,22 @@ const wantsProviderLogout = ({ body, headers }: FastifyRequest, { user }: Identi
   body.provider === true &&
   /(?:^|,)\s*application\/json\s*(?:[;,]|$)/i.test(headers.accept ?? '')
 
-/** When the session ends, in seconds since the epoch, so that pages that cannot read the cookie can warn in time. */
-const tellExpiry = (reply: FastifyReply, { expiresAt }: Identity) => reply.header('portaria-session-expires', expiresAt)
-
 export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void => {
-  const { tokens, loadPerson, revokeLogin, providerLogoutUrl, sessionCookies } = parts
+  const { tokens, renewLogin, revokeLogin, providerLogoutUrl, sessionCookies } = parts
+
+  /** In seconds since the epoch, so that pages that cannot read the cookie can renew it, and warn in time. */
+  const reportLife = (reply: FastifyReply, login: Identity) => {
+    reply.header('portaria-session-expires', login.expiresAt)
+    const renewsAt = tokens.renewsAt(login)
+    if (Number.isFinite(renewsAt)) reply.header('portaria-session-renews', Math.floor(renewsAt))
+  }
 
   app.get(
     '/auth/me',
     { schema: { summary: 'Returns the user described by the token', response: { 200: userSchema } } },
     async (request, reply) => {
       const login = identityOf(request.exchange)
-      tellExpiry(reply, login)
+      reportLife(reply, login)
       return login.user
     }
   )
@@ -60,19 +62,12 @@ export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void
       }
     },
     async (request, reply) => {
-      const login = identityOf(request.exchange)
-      const person = await loadPerson(login.user.id)
-      // The id alone is no proof: a restored database may have assigned it to someone else.
-      const same = person?.user.provider === login.user.provider && person.user.username === login.user.username
-      if (person === undefined || !same) throw new Unauthenticated({ reason: 'person-unknown' })
-      if (person.disabled || login.version < person.lowestAccepted) throw new TokenRevoked({ reason: 'person-revoked' })
-      if (!fitsToken(person.user)) throw new Unauthenticated({ reason: 'token-too-long' })
-      const token = await tokens.reissue(person.user, person.version, login)
-      tellExpiry(reply, login)
+      const { token, identity } = await renewLogin(identityOf(request.exchange))
+      reportLife(reply, identity)
       if (sessionCookies !== undefined) reply.header('set-cookie', sessionCookies.renew(request.exchange, token))
       // A token that scripts could not read before is not revealed to them now.
       const hidden = sessionCookies?.isByCookie(request.exchange) === true
-      return { token: hidden ? '' : token, user: person.user }
+      return { token: hidden ? '' : token, user: identity.user }
     }
   )
 

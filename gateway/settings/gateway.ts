@@ -27,10 +27,7 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
     ...readStores(reader),
     upstreamConfig: reader.text('UPSTREAM_CONFIG') ?? '',
     trustProxy: readTrustProxy(reader),
-    jwt: {
-      ...readSecrets(reader, warnings),
-      expiresInMs: reader.duration('JWT_EXPIRES_IN', { min: 1000, max: 365 * DAY_MS })
-    },
+    jwt: { ...readSecrets(reader, warnings), ...readLifetimes(reader) },
     accessTokenConfirmMs: reader.duration('ACCESS_TOKEN_CONFIRM', { min: 60_000, max: 3660 * DAY_MS }),
     assertionKeyRotationMs: reader.duration('ASSERTION_KEY_ROTATION', { min: 3_600_000, max: 3660 * DAY_MS }),
     bootstrapAdmins: readBootstrapAdmins(reader),
@@ -57,6 +54,14 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
 
 const DAY_MS = 86_400_000
 const COUNT = { min: 1, max: 1_000_000_000 }
+
+const readLifetimes = (reader: Reader): { expiresInMs: number; sessionMaxMs: number } => {
+  const range = { min: 1000, max: 365 * DAY_MS }
+  const expiresInMs = reader.duration('JWT_EXPIRES_IN', range)
+  const sessionMaxMs = reader.optionalDuration('SESSION_MAX', range) ?? expiresInMs
+  if (sessionMaxMs < expiresInMs) reader.mistake('SESSION_MAX', 'must not be shorter than JWT_EXPIRES_IN')
+  return { expiresInMs, sessionMaxMs }
+}
 
 const readLimits = (reader: Reader) => ({
   rateLimit: { max: reader.integer('RATE_LIMIT_MAX', COUNT), windowMs: reader.duration('RATE_LIMIT_TTL_MS') },

@@ -74,6 +74,11 @@ const TABLE = {
     file: true
   },
   JWT_EXPIRES_IN: { meaning: 'Lifetime of a token', fallback: '8h' },
+  SESSION_MAX: {
+    meaning:
+      'How long after its login a session may be renewed by use; with a short JWT_EXPIRES_IN, sessions end when they are not used for that long. At least JWT_EXPIRES_IN',
+    shown: 'JWT_EXPIRES_IN: no renewal'
+  },
   ACCESS_TOKEN_CONFIRM: {
     meaning: 'An access token is refused once its owner has not been confirmed by a login or a recheck for this long',
     fallback: '30d'

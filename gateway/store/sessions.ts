@@ -55,6 +55,15 @@ export const createSessions = (database: Database) => ({
     database.read(manager => begin(manager, login, from)),
   /** Records when logins were last used; unknown ones are stored from now on, ended ones are not. */
   recordUse: (uses: readonly SessionUse[]): Promise<void> => database.read(manager => recordUse(manager, uses)),
+  /** Stores that a login goes on until `expiresAt` (seconds since the epoch). False if it has been ended in the meantime. */
+  renew: (login: Identity, expiresAt: number): Promise<boolean> =>
+    database.read(async manager => {
+      await recordUse(manager, sessionUse({ identity: login, usedAt: Date.now() }))
+      return (await query(manager, RENEW, [storableKey(login.tokenId) ?? '', expiresAt])).length > 0
+    }),
+  /** When each of these logins ends, in seconds since the epoch; those that have been ended are missing. */
+  liveUntil: (tokenIds: readonly string[]): Promise<{ jti: string; expiresAt: number }[]> =>
+    database.read(manager => query(manager, LIVE_UNTIL, [tokenIds.map(id => storableKey(id) ?? '')])),
   /** Live sessions of a person, the most recently used first; `tokenId` is that of the session that sent the request. */
   list: (userId: number, options: Bounds & { tokenId?: string }) =>
     database.read(manager => list(manager, userId, options)),
@@ -155,3 +164,12 @@ const RECORD_USE = `
   JOIN users u ON u.id = used.user_id AND u.provider = used.provider AND used.version >= u.lowest_accepted_version
   WHERE used.jti <> '' AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = used.jti)
   ON CONFLICT (jti) DO UPDATE SET last_used_at = greatest(sessions.last_used_at, excluded.last_used_at)`
+
+// A statement of its own, after the row exists: it waits for whoever ends the session, and then finds no row or its revocation.
+// A token renewed at the same moment would otherwise outlive that revocation.
+const RENEW = `
+  UPDATE sessions SET expires_at = greatest(expires_at, to_timestamp($2::float8))
+  WHERE jti = $1 AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = $1) RETURNING jti`
+
+const LIVE_UNTIL = `
+  SELECT jti, extract(epoch FROM expires_at)::float8 AS "expiresAt" FROM sessions WHERE jti = ANY($1::text[])`

@@ -1,7 +1,7 @@
 // Signs Portaria's own JWT for a person at login, and verifies it: signature first, then claim by claim (RFC 7519, RFC 8725).
 import { isUtf8 } from 'node:buffer'
 import { createHmac, createSecretKey, randomUUID, timingSafeEqual } from 'node:crypto'
-import { GatewayError, Unauthenticated } from '../errors.ts'
+import { GatewayError, TokenExpired, Unauthenticated } from '../errors.ts'
 import type { Identity, User } from '../identity.ts'
 import { isRecord } from '../values/records.ts'
 import { createPeople, personClaims, readClaims } from './claims.ts'
@@ -19,8 +19,15 @@ const BAD_SIGNATURE = new Unauthenticated({ reason: 'bad-signature' })
 export interface AccessTokens {
   /** A new login: new `jti`, and `exp` after the configured lifetime, or earlier if `conditions` say so. */
   issue(user: User, version: number, conditions?: Conditions): Promise<string>
-  /** Current access under an earlier login: same `jti`, same `exp`. */
+  /**
+   * Current access under an earlier login: same `jti`. With SESSION_MAX above the lifetime, `exp` is that of a new token, but
+   * never beyond the end of the session; otherwise it stays. Rejects with `GW_TOKEN_EXPIRED` after the end of the session.
+   */
   reissue(user: User, version: number, login: Identity): Promise<string>
+  /** When a token that is used should be renewed, at half of its life; Infinity: its session cannot go on. Seconds since the epoch. */
+  renewsAt(login: Identity): number
+  /** The latest `exp` of any token with this login's `jti`. Seconds since the epoch. */
+  endsAt(login: Identity): number
   /** Throws `GW_UNAUTHENTICATED` or `GW_TOKEN_EXPIRED`; does not check revocation. Synchronous: HMAC is cheap, a thread hop is not. */
   verify(token: string): Identity
   /** The same, but the refusal is returned. */
@@ -45,6 +52,8 @@ interface AccessTokenOptions {
   secret: string
   previousSecrets: readonly string[]
   expiresInMs: number
+  /** From the login to the last possible `exp`; absent: `expiresInMs`. */
+  sessionMaxMs?: number
   /** Milliseconds since the epoch. */
   now?: () => number
 }
@@ -96,6 +105,7 @@ const decodePart = (part: string): unknown => {
 export const createAccessTokens = (options: AccessTokenOptions): AccessTokens => {
   const now = options.now ?? Date.now
   const lifeS = Math.floor(options.expiresInMs / 1000)
+  const sessionS = Math.floor((options.sessionMaxMs ?? options.expiresInMs) / 1000)
   const mostLifeS = Math.max(lifeS, MAX_LIFE_S)
   const keys = [options.secret, ...options.previousSecrets].map(secret => createSecretKey(secret, 'utf8'))
   const verified = keys.map(() => 0)
@@ -108,6 +118,11 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
     const signed = `${HEADER}.${encodePart(claimsOf(user, version, life))}`
     return `${signed}.${createHmac('sha256', options.secret).update(signed).digest('base64url')}`
   }
+
+  // Without `auth_time`, the time of issue counts, and is passed on as such: otherwise each renewal would move the end.
+  const loggedInAt = ({ authenticatedAt, issuedAt }: Identity) => (authenticatedAt === 0 ? issuedAt : authenticatedAt)
+  const mayRenew = ({ kind }: Identity) => sessionS > lifeS && kind === 'login'
+  const endOf = (login: Identity) => (mayRenew(login) ? loggedInAt(login) + sessionS : login.expiresAt)
 
   // Compared as text, character by character, so that other spellings of the same signature bytes (RFC 7515 §2 requires
   // base64url without padding) never match.
@@ -156,11 +171,19 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
       }
       return sign(user, version, life)
     },
-    reissue(user, version, login) {
+    async reissue(user, version, login) {
       const issuedAt = Math.floor(now() / 1000)
-      const { tokenId: id, expiresAt, authenticatedAt } = login
-      return sign(user, version, { id, issuedAt, expiresAt, authenticatedAt })
+      const { tokenId: id, authenticatedAt } = login
+      if (!mayRenew(login)) return sign(user, version, { id, issuedAt, expiresAt: login.expiresAt, authenticatedAt })
+      const expiresAt = Math.min(issuedAt + lifeS, endOf(login))
+      if (expiresAt <= issuedAt) throw new TokenExpired({ reason: 'session-max' })
+      return sign(user, version, { id, issuedAt, expiresAt, authenticatedAt: loggedInAt(login) })
     },
+    renewsAt: login =>
+      login.expiresAt < endOf(login)
+        ? login.issuedAt + (login.expiresAt - login.issuedAt) / 2
+        : Number.POSITIVE_INFINITY,
+    endsAt: login => Math.max(login.expiresAt, endOf(login)),
     judge,
     verify(token) {
       const identity = judge(token)

@@ -25,7 +25,9 @@ const create = (parts: Partial<Settings> = {}) => {
     }
   } as never
   const endLogin = async (login: { subject: string }, context: object) => void ended.push([login.subject, context])
-  return { ...createCredentials(settings, { verifiedTokens, endLogin }, { policy: '', html: () => '' }), ended }
+  const renewal = { tokens: { renewsAt: () => Number.POSITIVE_INFINITY }, renewLogin: async () => Promise.reject() }
+  const page = { policy: '', html: () => '' }
+  return { ...createCredentials(settings, { verifiedTokens, endLogin, ...renewal }, page), ended }
 }
 const cookie = (value: string) => ['Cookie', `__Host-portaria_session=${value}`]
 const basic = ['Authorization', `Basic ${Buffer.from('maria:pt_x').toString('base64')}`]

@@ -2,6 +2,7 @@
 import Fastify, { type RouteOptions } from 'fastify'
 import t from 'tap'
 import { tokenRoutes } from '../../gateway/login/token-routes.ts'
+import { createRenewLogin } from '../../gateway/tokens/renew-login.ts'
 import { person } from '../support/routes.ts'
 
 const startApp = async (user: ReturnType<typeof person>, isByCookie?: boolean, known = user, more = {}) => {
@@ -14,8 +15,12 @@ const startApp = async (user: ReturnType<typeof person>, isByCookie?: boolean, k
   })
   const cookies = { isByCookie: () => isByCookie === true, renew: () => 'a=b', end: () => 'a=' }
   tokenRoutes(app, {
-    tokens: { reissue: async () => 'renewed' } as never,
-    loadPerson: async () => ({ user: known, version: 0, lowestAccepted: 0, disabled: false, ...more }) as never,
+    tokens: { renewsAt: () => Number.POSITIVE_INFINITY },
+    renewLogin: createRenewLogin({
+      tokens: { reissue: async () => 'renewed', verify: () => ({ ...identity, user: known }) as never },
+      loadPerson: async () => ({ user: known, version: 0, lowestAcceptedVersion: 0, disabled: false, ...more }),
+      renewSession: async () => true
+    }),
     revokeLogin: async () => undefined,
     providerLogoutUrl: async () => 'https://id.example/logout',
     ...(isByCookie === undefined ? {} : { sessionCookies: cookies as never })
@@ -60,7 +65,7 @@ t.test('a token is not renewed for another person who has got the same id', asyn
 })
 
 t.test('a token of a person who is disabled, or whose tokens have ended, is not renewed', async t => {
-  for (const more of [{ disabled: true }, { lowestAccepted: 1 }]) {
+  for (const more of [{ disabled: true }, { lowestAcceptedVersion: 1 }]) {
     const { app } = await startApp(person(), undefined, person(), more)
     t.equal((await app.inject({ method: 'POST', url: '/auth/refresh' })).statusCode, 401)
   }

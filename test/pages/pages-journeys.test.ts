@@ -158,3 +158,36 @@ t.test(
     await context.close()
   }
 )
+
+t.test('a page that is used keeps its session beyond the life of a token', async t => {
+  const upstream = await startRawUpstream(t)
+  const html = '<!doctype html><title>App</title><p id="text">x</p><script src="/auth/session.js" defer></script>'
+  upstream.respond(() => `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${html.length}\r\n\r\n${html}`)
+  const world = await start(t, {
+    env: { BROWSER_SESSION: 'true', JWT_EXPIRES_IN: '4s', SESSION_MAX: '1h' },
+    config: {
+      upstreams: { app: { url: upstream.url } },
+      routes: [{ path: '/app/*', upstream: 'app', browser: true }]
+    }
+  })
+  const { context, faults, newPage } = await openContext(browser, [world.origin])
+  const page = await newPage()
+  await page.goto(`${world.origin}/app/report`)
+  await page.locator('#username').waitFor()
+  await fillLogin(page, 'maria')
+  await page.locator('#text').waitFor()
+  await page.evaluate(
+    "window.renewals = 0; addEventListener('portaria:session', e => { e.preventDefault(); if (e.detail.state === 'refreshed') window.renewals++ })"
+  )
+  const first = Date.now()
+  await until(async () => {
+    await page.locator('#text').click()
+    return Number(await page.evaluate('window.renewals')) >= 3
+  })
+  t.ok(Date.now() - first > 4000, 'longer than one token lives')
+  await page.reload()
+  await page.locator('#text').waitFor()
+  t.equal(new URL(page.url()).pathname, '/app/report')
+  t.same(faults, [])
+  await context.close()
+})

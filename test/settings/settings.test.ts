@@ -171,6 +171,9 @@ t.test('durations take units, and plain milliseconds only where the name ends in
   t.equal(read({ RATE_LIMIT_TTL_MS: '1500' }).rateLimit.windowMs, 1500)
   t.equal(read({ RATE_LIMIT_TTL_MS: '2m' }).rateLimit.windowMs, 120_000)
   t.equal(read({ JWT_EXPIRES_IN: '30d' }).jwt.expiresInMs, 30 * 86_400_000)
+  t.equal(read({ JWT_EXPIRES_IN: '30m' }).jwt.sessionMaxMs, 1_800_000)
+  t.equal(read({ JWT_EXPIRES_IN: '30m', SESSION_MAX: '12h' }).jwt.sessionMaxMs, 43_200_000)
+  t.same(mistaken({ JWT_EXPIRES_IN: '8h', SESSION_MAX: '7h' }), ['SESSION_MAX'])
   t.equal(read({ DRAIN_TIMEOUT: '0s' }).drainTimeoutMs, 0)
   t.equal(read({ REVOCATION_MAX_STALENESS: '30s' }).revocationMaxStalenessMs, 30_000)
   for (const value of ['8', '8 h', '-8h', '1.5h', '8H', 'h', '0h', '999ms', '366d', '1e3s', 'Infinity']) {

@@ -112,7 +112,11 @@ export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthApp
   })
   app.get('/welcome', async (_, reply) => reply.type('text/html').send('<!doctype html><title>welcome</title>'))
   oauthRoutes(app, {
-    settings: { cloudidp, jwt: { secret, previousSecrets, expiresInMs: 1000 }, publicUrl: options.publicUrl ?? url },
+    settings: {
+      cloudidp,
+      jwt: { secret, previousSecrets, expiresInMs: 1000, sessionMaxMs: 1000 },
+      publicUrl: options.publicUrl ?? url
+    },
     usedStates: options.usedStates ?? createUsedStates(),
     log: app.log,
     onOutcome: outcome => outcomes.push(outcome),

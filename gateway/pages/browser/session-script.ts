@@ -1,4 +1,5 @@
-// Keeps the session of any page behind the gateway fresh, and announces its end without losing the page.
+// Keeps the session of any page behind the gateway fresh, renews it while the page is used, and announces its end without losing
+// the page.
 //
 //   <script src="/auth/session.js" data-warn-seconds="300" defer></script>
 //
@@ -37,6 +38,10 @@
 
   const MAX_WAIT_MS = 60_000
   let expiresAt = 0
+  /** Seconds since the epoch; 0: the session cannot be renewed. */
+  let renewsAt = 0
+  /** Somebody has used the page since the last renewal; opening it counts. */
+  let wasUsed = true
   let timer = 0
   let shown: HTMLElement | undefined
 
@@ -112,12 +117,25 @@
     return true
   }
 
+  const mayRenew = () => renewsAt > 0 && Date.now() >= renewsAt * 1000
+
+  /** If it fails, the next use tries again. */
+  const renew = async (): Promise<void> => {
+    wasUsed = false
+    renewsAt = 0
+    await refresh()
+    await look()
+  }
+
   const plan = () => {
     window.clearTimeout(timer)
     const left = expiresAt * 1000 - Date.now()
     if (left <= 0) return tell('ended')
+    if (mayRenew() && wasUsed) return void renew()
     tell(left <= warnMs ? 'ending' : 'active')
-    timer = window.setTimeout(look, Math.min(MAX_WAIT_MS, Math.max(250, left > warnMs ? left - warnMs : left)))
+    const untilRenewal = renewsAt * 1000 - Date.now()
+    const next = Math.min(left > warnMs ? left - warnMs : left, untilRenewal > 0 ? untilRenewal : left)
+    timer = window.setTimeout(look, Math.min(MAX_WAIT_MS, Math.max(250, next)))
   }
 
   const look = async (): Promise<void> => {
@@ -128,6 +146,7 @@
     }
     if (answer.status === 200) {
       expiresAt = Number(answer.headers.get('portaria-session-expires') ?? 0)
+      renewsAt = Number(answer.headers.get('portaria-session-renews') ?? 0)
       return plan()
     }
     const { code } = (await answer.json().catch(() => ({}))) as { code?: string }
@@ -138,6 +157,11 @@
   new BroadcastChannel('portaria.session').addEventListener('message', ({ data }) => {
     if (data?.kind === 'login' || data?.kind === 'logout') void look()
   })
+  for (const use of ['pointerdown', 'keydown'])
+    window.addEventListener(use, () => {
+      wasUsed = true
+      if (mayRenew()) void renew()
+    })
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden) void look()
   })

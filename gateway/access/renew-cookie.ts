@@ -1,0 +1,86 @@
+// Renews the session cookie of a browser that uses it: at half of its token's life, and at once if its access has changed.
+import { type GatewayError, TokenStale } from '../errors.ts'
+import { asGatewayError } from '../http/answer.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { Identity } from '../identity.ts'
+import type { Renewed, RenewLogin } from '../tokens/renew-login.ts'
+import { boundedMap } from '../values/bounded-map.ts'
+import type { BrowserSession } from './browser-session.ts'
+
+interface RenewCookieParts {
+  readonly cookies: Pick<BrowserSession, 'fieldsOf' | 'loginAddress'>
+  readonly renewLogin: RenewLogin
+  /** Owner of a token, stale or not. Throws if it has none. */
+  readonly identify: (token: string, options: { allowStale: true }) => Identity
+  /** Seconds since the epoch. */
+  readonly renewsAt: (login: Identity) => number
+}
+
+/** Continues with the refusal, or with the request as that of the person with the current access. */
+type Outcome = GatewayError | undefined
+
+export type RenewCookie = ReturnType<typeof createRenewCookie>
+
+/** Renewals that are remembered, because requests with the old cookie go on for a moment. */
+const MOST = 20_000
+/** After a failure, such as that of the database, the next attempt waits for so long; milliseconds. */
+const RETRY_MS = 10_000
+
+interface Renewal {
+  readonly renewed: Promise<Renewed>
+  /** undefined: under way, or failed. */
+  token: string | undefined
+  failedAt: number
+}
+
+export const createRenewCookie = ({ cookies, renewLogin, identify, renewsAt }: RenewCookieParts) => {
+  const renewals = boundedMap<string, Renewal>(MOST)
+
+  const begin = (token: string, login: Identity): Renewal => {
+    const renewal: Renewal = { renewed: renewLogin(login), token: undefined, failedAt: 0 }
+    renewals.set(token, renewal)
+    renewal.renewed.then(
+      renewed => {
+        renewal.token = renewed.token
+      },
+      () => {
+        renewal.failedAt = performance.now()
+      }
+    )
+    return renewal
+  }
+
+  /** A request never waits for this: the response to a later one carries the cookie. */
+  const renewInTime = (exchange: Exchange, token: string, login: Identity): void => {
+    if (Date.now() / 1000 < renewsAt(login)) return
+    const known = renewals.get(token)
+    if (known?.token !== undefined) exchange.setCookies = cookies.fieldsOf(known.token)
+    else if (known === undefined || (known.failedAt > 0 && performance.now() - known.failedAt > RETRY_MS))
+      begin(token, login)
+  }
+
+  const renewNow = async (exchange: Exchange, token: string): Promise<Outcome> => {
+    try {
+      const { token: fresh, identity } = await begin(token, identify(token, { allowStale: true })).renewed
+      exchange.identity = identity
+      exchange.setCookies = cookies.fieldsOf(fresh)
+      return undefined
+    } catch (error) {
+      return asGatewayError(error)
+    }
+  }
+
+  /** @param refusal that of the token in the cookie; undefined: it is valid */
+  return (exchange: Exchange, refusal: Outcome): Outcome | Promise<Outcome> => {
+    const { sessionToken, identity, route, offer, forwardAuth } = exchange
+    // The endpoints about the session do this themselves. Proxies that ask keep no cookie, nor does what opens a socket.
+    if (sessionToken === undefined || route?.browser !== true) return refusal
+    if (offer !== undefined || forwardAuth !== undefined) return refusal
+    if (refusal === undefined) {
+      if (identity !== undefined) renewInTime(exchange, sessionToken, identity)
+      return undefined
+    }
+    const isNavigation = cookies.loginAddress(exchange) !== undefined
+    return refusal instanceof TokenStale && isNavigation ? renewNow(exchange, sessionToken) : refusal
+  }
+}
