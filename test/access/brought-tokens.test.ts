@@ -199,8 +199,8 @@ t.test('a login that replaces somebody else ends theirs; the same person or nobo
     session.tokenOf(exchange)
     return session.isByCookie(exchange)
   }
-  const cookie = ['Cookie', '__Host-portaria_session=7']
-  t.same([isByCookie(cookie), isByCookie(['Authorization', 'x', ...cookie]), isByCookie([])], [true, false, false])
+  const held = ['Cookie', '__Host-portaria_session=7']
+  t.same([isByCookie(held), isByCookie(['Authorization', 'x', ...held]), isByCookie([])], [true, false, false])
 })
 
 t.test('a navigation without a session goes to the login and comes back; nothing else does', async t => {
