@@ -51,7 +51,7 @@ export const createClientAddress = (
   onUnreadable?: (element: string) => void
 ): ClientAddressOf => {
   const networks = trustProxy.map(toNetwork)
-  const recall = createMemory(text => judge(text, networks))
+  const recall = createMemory(text => readAddress(text, networks))
   let report = onUnreadable
   const onNonsense = (element: string) => {
     report?.(element.slice(0, MAX_ELEMENT))
@@ -62,48 +62,38 @@ export const createClientAddress = (
   const clientAddress = (peerAddress: string | undefined, xForwardedFor: string | undefined): ClientAddress => {
     const nearest = peer(peerAddress)
     if (!nearest.trusted || xForwardedFor === undefined) return nearest
-    return walk(nearest, xForwardedFor, recall, onNonsense)
+    return walk(nearest, xForwardedFor, recall, onNonsense).client
   }
   return Object.assign(clientAddress, {
     trusted: (peerAddress: string | undefined) => peer(peerAddress).trusted,
-    hopsBehind: (xForwardedFor: string) => countHops(xForwardedFor, recall)
+    hopsBehind: (xForwardedFor: string) => walk(UNKNOWN, xForwardedFor, recall, () => undefined).hops
   })
 }
 
-// Each proxy appends the address of its caller, so only elements to the right of the first untrusted address are reliable.
+/**
+ * Each proxy appends the address of its caller, so only elements to the right of the first untrusted address are reliable.
+ * `hops`: how many elements are to the right of the client.
+ */
 const walk = (
   nearest: Known,
   list: string,
   recall: (text: string) => Known | undefined,
   onNonsense: (element: string) => void
-): ClientAddress => {
-  let last = nearest
-  let end = list.length
-  for (let hop = 0; hop < MAX_HOPS && end >= 0; hop++) {
-    const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1)
-    const known = attested(list, comma + 1, end, recall)
-    if (known === undefined) {
-      onNonsense(list.slice(comma + 1, end).trim())
-      return last
-    }
-    if (!known.trusted) return known
-    last = known
-    end = comma
-  }
-  return last
-}
-
-/** The same walk, for fields to which each proxy appends an element as well. */
-const countHops = (list: string, recall: (text: string) => Known | undefined): number => {
+): { client: Known; hops: number } => {
+  let client = nearest
   let end = list.length
   for (let hop = 0; hop < MAX_HOPS; hop++) {
     const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1)
     const known = attested(list, comma + 1, end, recall)
-    if (known === undefined) return Math.max(0, hop - 1)
-    if (!known.trusted || comma === -1) return hop
+    if (known === undefined) {
+      onNonsense(list.slice(comma + 1, end).trim())
+      return { client, hops: Math.max(0, hop - 1) }
+    }
+    client = known
+    if (!known.trusted || comma === -1) return { client, hops: hop }
     end = comma
   }
-  return MAX_HOPS - 1
+  return { client, hops: MAX_HOPS - 1 }
 }
 
 // A zone id is meaningful on one machine only, so no proxy sends one; anything longer than an address is not parsed.
@@ -120,7 +110,7 @@ const withoutPort = (element: string): string => {
   return bracketed ?? dotted ?? element
 }
 
-const judge = (text: string, networks: readonly Network[]): Known | undefined => {
+const readAddress = (text: string, networks: readonly Network[]): Known | undefined => {
   const zone = text.indexOf('%')
   const groups = parseAddress(zone === -1 ? text : text.slice(0, zone))
   if (groups === undefined) return undefined
@@ -167,11 +157,11 @@ export const clientScheme = (
   clientAddress: ClientAddressOf
 ): Scheme => {
   const own = connection.isTls ? 'https' : 'http'
-  const said = head.forwardedProto
-  if (!peerTrusted || said === undefined) return own
-  if (!said.includes(',')) return schemeOf(said) ?? own
+  const reported = head.forwardedProto
+  if (!peerTrusted || reported === undefined) return own
+  if (!reported.includes(',')) return schemeOf(reported) ?? own
   const hops = head.forwardedFor === undefined ? 0 : clientAddress.hopsBehind(head.forwardedFor)
-  return schemeOf(fromRight(said, hops)) ?? own
+  return schemeOf(fromRight(reported, hops)) ?? own
 }
 
 /** The element with so many others to its right, or else the first. A forged list must not cost CPU time. */

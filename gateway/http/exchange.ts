@@ -98,16 +98,12 @@ export class Exchange implements ExchangeOwner {
   }
 
   onClosed(): void {
-    const { underway } = this
-    this.underway = undefined
-    underway?.abort()
+    this.#abortUnderway()
     this.#hooks.onClosed(this)
   }
 
   onBodyFault(): void {
-    const { underway } = this
-    this.underway = undefined
-    underway?.abort()
+    this.#abortUnderway()
     this.#hooks.onBodyFault(this)
   }
 
@@ -117,10 +113,8 @@ export class Exchange implements ExchangeOwner {
       noteFault('request', error, this.requestId)
       return
     }
-    const { underway } = this
-    this.underway = undefined
     try {
-      underway?.abort()
+      this.#abortUnderway()
     } catch (further) {
       noteFault('request', further, this.requestId)
     }
@@ -130,6 +124,12 @@ export class Exchange implements ExchangeOwner {
       noteFault('request', further, this.requestId)
       this.response.abort()
     }
+  }
+
+  #abortUnderway() {
+    const { underway } = this
+    this.underway = undefined
+    underway?.abort()
   }
 }
 

@@ -2,6 +2,8 @@
 import { boundedMap } from '../values/bounded-map.ts'
 import { ownText } from '../values/own-text.ts'
 
+const words = (text: string): string[] => text.trim().split(/\s+/)
+
 /** Not read by the gateway; forwarded. */
 export const PASS = 'pass'
 /** Never forwarded: identity, forwarding, method-override and hop-by-hop fields in any spelling. */
@@ -11,27 +13,11 @@ const DROP = 'drop'
 export const LOOP_FIELD = 'x-portaria-via'
 
 // Read by the gateway, which decides whether each is forwarded. Expect is answered here (RFC 9110 §10.1.1).
+// biome-ignore format: short names
 const READ = [
-  'host',
-  'authorization',
-  'connection',
-  'transfer-encoding',
-  'content-length',
-  'x-forwarded-for',
-  'x-forwarded-proto',
-  'x-forwarded-host',
-  'x-request-id',
-  'cookie',
-  'te',
-  'origin',
-  'accept',
-  'upgrade',
-  'sec-fetch-site',
-  'expect',
-  'max-forwards',
-  'traceparent',
-  'destination',
-  LOOP_FIELD
+  'host', 'authorization', 'connection', 'transfer-encoding', 'content-length', 'x-forwarded-for', 'x-forwarded-proto',
+  'x-forwarded-host', 'x-request-id', 'cookie', 'te', 'origin', 'accept', 'upgrade', 'sec-fetch-site', 'expect',
+  'max-forwards', 'traceparent', 'destination', LOOP_FIELD
 ] as const
 
 /** What a field name means to the gateway: its own name in lower case if it is read here. */
@@ -42,175 +28,58 @@ const KINDS: Map<string, FieldKind> = new Map(READ.map(name => [name, name]))
 KINDS.set('x-middleware-prefetch', PASS)
 
 // RFC 9110 §7.6.1 and its predecessors.
-const HOP_BY_HOP = [
-  'keep-alive',
-  'proxy-connection',
-  'proxy-authorization',
-  'proxy-authenticate',
-  'trailer',
-  'http2-settings'
-]
+const HOP_BY_HOP = words('keep-alive proxy-connection proxy-authorization proxy-authenticate trailer http2-settings')
 
 // Names under which proxies and content delivery networks send client addresses.
-const ADDRESSES = [
-  'forwarded',
-  'forwarded-for',
-  'forwarded-for-ip',
-  'x-forwarded',
-  'x-forward-for',
-  'x-original-forwarded-for',
-  'x-vercel-forwarded-for',
-  'client-ip',
-  'x-client-ip',
-  'x-real-client-ip',
-  'x-cluster-client-ip',
-  'true-client-ip',
-  'x-true-client-ip',
-  'real-ip',
-  'x-real-ip',
-  'x-originating-ip',
-  'x-proxyuser-ip',
-  'proxy-client-ip',
-  'cf-connecting-ip',
-  'cf-connecting-ipv6',
-  'cf-pseudo-ipv4',
-  'do-connecting-ip',
-  'fastly-client-ip',
-  'fly-client-ip',
-  'incap-client-ip',
-  'x-sucuri-clientip',
-  'x-azure-clientip',
-  'x-azure-socketip',
-  'x-appengine-user-ip',
-  'x-nf-client-connection-ip',
-  'ali-cdn-real-ip',
-  'cdn-src-ip',
-  'cloudfront-viewer-address'
-]
+const ADDRESSES = words(`
+  forwarded forwarded-for forwarded-for-ip x-forwarded x-forward-for x-original-forwarded-for x-vercel-forwarded-for client-ip
+  x-client-ip x-real-client-ip x-cluster-client-ip true-client-ip x-true-client-ip real-ip x-real-ip x-originating-ip
+  x-proxyuser-ip proxy-client-ip cf-connecting-ip cf-connecting-ipv6 cf-pseudo-ipv4 do-connecting-ip fastly-client-ip
+  fly-client-ip incap-client-ip x-sucuri-clientip x-azure-clientip x-azure-socketip x-appengine-user-ip x-nf-client-connection-ip
+  ali-cdn-real-ip cdn-src-ip cloudfront-viewer-address
+`)
 
 // Names under which other gateways and servers pass identity (Azure, OpenSearch, SiteMinder, WebSEAL, Oracle Access Manager, APISIX,
 // AuthCrunch, Puppet, Keycloak behind HAProxy, Google's API gateways, Kong, Gatekeeper); `Proxy` is for httpoxy.
-const FOREIGN_IDENTITY = [
-  'x-proxy-user',
-  'x-proxy-roles',
-  'x-sso-user',
-  'sm-user',
-  'sm-userdn',
-  'sm-universalid',
-  'iv-user',
-  'iv-groups',
-  'iv-creds',
-  'oam-remote-user',
-  'osso-user-dn',
-  'osso-user-guid',
-  'client-cert',
-  'client-cert-chain',
-  'x-client-dn',
-  'x-client-verify',
-  'x-userinfo',
-  'x-endpoint-api-userinfo',
-  'x-apigateway-api-userinfo',
-  'x-anonymous-consumer',
-  'x-auth-userid',
-  'x-auth-subject',
-  'x-auth-roles',
-  'x-auth-groups',
-  'x-token-subject',
-  'x-arr-clientcert',
-  'proxy'
-]
+const FOREIGN_IDENTITY = words(`
+  x-proxy-user x-proxy-roles x-sso-user sm-user sm-userdn sm-universalid iv-user iv-groups iv-creds oam-remote-user osso-user-dn
+  osso-user-guid client-cert client-cert-chain x-client-dn x-client-verify x-userinfo x-endpoint-api-userinfo
+  x-apigateway-api-userinfo x-anonymous-consumer x-auth-userid x-auth-subject x-auth-roles x-auth-groups x-token-subject
+  x-arr-clientcert proxy
+`)
 
 // Fields from which backends and frameworks take the host or the scheme, regardless of who sent them; and those in which proxies
 // describe a request.
-const SPOOFABLE = [
-  'x-original-host',
-  'x-original-method',
-  'x-original-url',
-  'x-original-uri',
-  'front-end-https',
-  'x-host',
-  'x-scheme',
-  'x-url-scheme',
-  'x-proxied-https',
-  'proxy-auth-cert',
-  'proxy-ssl-id',
-  'x-proxyscheme',
-  'x-proxyhost',
-  'x-proxyport',
-  'x-proxycontextpath'
-]
+const SPOOFABLE = words(`
+  x-original-host x-original-method x-original-url x-original-uri front-end-https x-host x-scheme x-url-scheme x-proxied-https
+  proxy-auth-cert proxy-ssl-id x-proxyscheme x-proxyhost x-proxyport x-proxycontextpath
+`)
 
 // Fields by which a backend serves another path or method than the one requested. gunicorn takes `Script-Name` off the path that it
 // hands to the application, Next.js finds the page by `X-Matched-Path`, Rack sends the file that `X-Accel-Mapping` leads to, ASP.NET
 // takes what `AspFilterSessionId` contains off the path.
-const MISLEADING = [
-  'script-name',
-  'path-info',
-  'x-script-name',
-  'x-matched-path',
-  'x-now-route-matches',
-  'x-sendfile-type',
-  'x-accel-mapping',
-  'aspfiltersessionid',
-  'x-override-url',
-  'x-rewrite-url',
-  'x-http-method',
-  'x-http-method-override',
-  'x-method-override'
-]
+const MISLEADING = words(`
+  script-name path-info x-script-name x-matched-path x-now-route-matches x-sendfile-type x-accel-mapping aspfiltersessionid
+  x-override-url x-rewrite-url x-http-method x-http-method-override x-method-override
+`)
 // Next.js's requests to itself: some releases skip the checks of their middleware for them (CVE-2025-29927).
 const MISLEADING_PREFIXES = ['x-middleware-', 'x-invoke-']
 
 const dropped = new Set([...HOP_BY_HOP, ...ADDRESSES, ...FOREIGN_IDENTITY, ...SPOOFABLE, ...MISLEADING])
 const DROPPED_PREFIXES = [
   ...MISLEADING_PREFIXES,
-  'x-user-',
-  'x-forwarded-',
-  'x-request-id',
-  'x-ratelimit-',
+  ...words('x-user- x-forwarded- x-request-id x-ratelimit-'),
   // Grafana's auth proxy, oauth2-proxy, AWS, Google, Azure App Service, Pomerium, Cloudflare, Tailscale, authentik, Kong, Vouch.
-  'x-webauth-',
-  'x-auth-request-',
-  'x-amzn-oidc-',
-  'x-amzn-mtls-',
-  'x-goog-iap-',
-  'x-goog-authenticated-user-',
-  'x-ms-client-principal',
-  'x-ms-token-',
-  'x-pomerium-',
-  'cf-access-',
-  'cf-cert-',
-  'cf-client-cert-',
-  'tailscale-user-',
-  'x-authentik-',
-  'x-consumer-',
-  'x-credential-',
-  'x-authenticated-',
-  'x-vouch-',
+  ...words(`x-webauth- x-auth-request- x-amzn-oidc- x-amzn-mtls- x-goog-iap- x-goog-authenticated-user- x-ms-client-principal
+    x-ms-token- x-pomerium- cf-access- cf-cert- cf-client-cert- tailscale-user- x-authentik- x-consumer- x-credential-
+    x-authenticated- x-vouch-`),
   // Apache and Authelia (NetBox reads Remote-User-Group), mod_auth_openidc, Shibboleth, AuthCrunch, Kubeflow, CouchDB, NiFi.
-  'remote-',
-  'oidc-claim-',
-  'oidc-access-token',
-  'oidc-id-token',
-  'oidc-userinfo',
-  'shib-',
-  'x-token-user-',
-  'kubeflow-',
-  'x-auth-couchdb-',
-  'x-proxiedentit',
+  ...words(`remote- oidc-claim- oidc-access-token oidc-id-token oidc-userinfo shib- x-token-user- kubeflow- x-auth-couchdb-
+    x-proxiedentit`),
   // Kubernetes, and addresses.
-  'x-remote-',
-  'impersonate-',
+  ...words('x-remote- impersonate-'),
   // WebLogic, WebSphere (`$WSRU`), IIS in front of ASP.NET Core, Envoy.
-  'wl-proxy-',
-  '-ws',
-  'ms-aspnetcore-',
-  'x-envoy-',
-  'ssl-client-',
-  'x-ssl-',
-  'x-tls-client-',
-  'x-client-cert',
-  'cert-chain'
+  ...words('wl-proxy- -ws ms-aspnetcore- x-envoy- ssl-client- x-ssl- x-tls-client- x-client-cert cert-chain')
 ]
 
 /** Names of cookies that only the gateway may set and read. */

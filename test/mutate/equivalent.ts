@@ -1235,12 +1235,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'without a successor the earliest one is infinitely late'
   },
   {
-    module: 'gateway/http/server/connection-phases.ts',
-    line: 'export const CLOSED = 5',
-    changes: ['5 → 6'],
-    reason: 'any number that no other phase has will do'
-  },
-  {
     module: 'gateway/http/server/outbox.ts',
     line: 'const MAX_COPIED_BYTES = 8 * 1024',
     changes: ['* → /'],

@@ -4,16 +4,35 @@ import { noteFault } from '../../values/contain.ts'
 import { readHead } from '../head.ts'
 import type { Waiting } from '../write-batch.ts'
 import type { ConnectionHost, MessageFault } from './connection-host.ts'
-import { type ConnectionPhase, wantsMore } from './connection-phases.ts'
-import { Intake } from './intake.ts'
-import { INCOMPLETE, MALFORMED, TOO_LARGE } from './llhttp.ts'
+import { bodyLengthOf, Intake } from './intake.ts'
+import { INCOMPLETE, MALFORMED, MAX_REQUEST_HEAD_BYTES, TOO_LARGE } from './llhttp.ts'
 import { Outbox, type OutboxOwner } from './outbox.ts'
 import { type ClientConnection, HttpRequest, type Takeover } from './request.ts'
-import { bodyLengthOf } from './request-body.ts'
 import { type AnswerSink, HttpResponse } from './response.ts'
 
 /** A net.Socket, plain or TLS. */
 type ClientSocket = Duplex & { resetAndDestroy(): unknown }
+
+type Phase =
+  /** The next request has not arrived completely. */
+  | 'head'
+  /** A request is in progress and its body has not arrived completely. */
+  | 'body'
+  /** A request is in progress; whatever arrives belongs to the next one. */
+  | 'busy'
+  /** The response is complete before the body: the rest of it is discarded, because its client may read only afterwards. */
+  | 'discard'
+  /** The last response has been sent: anything that still arrives is discarded for a while. */
+  | 'linger'
+  /** Another protocol has taken over. */
+  | 'tunnel'
+  | 'closed'
+
+/**
+ * No more than this is read while a request waits for its response, or for its turn: enough to notice a client that leaves.
+ * An incomplete head is shorter.
+ */
+const HOLD_BYTES = MAX_REQUEST_HEAD_BYTES
 
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -28,7 +47,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   readonly #socket: ClientSocket
   readonly #intake: Intake
   readonly #outbox: Outbox
-  #phase: ConnectionPhase = 'head'
+  #phase: Phase = 'head'
   #isReading = true
   /** Bytes are being taken: whether to read on is decided afterwards. */
   #isTaking = false
@@ -80,7 +99,17 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   }
 
   get #wantsMore(): boolean {
-    return wantsMore(this.#phase, this.#request, this.#intake.length)
+    const request = this.#request
+    switch (this.#phase) {
+      case 'body':
+        if (request?.consumer !== undefined) return !request.isPaused && this.#intake.length === 0
+        return this.#intake.length < HOLD_BYTES
+      case 'head':
+      case 'busy':
+        return this.#intake.length < HOLD_BYTES
+      default:
+        return this.#phase !== 'closed'
+    }
   }
 
   /** Reads the next request from the buffered bytes, if it is time for one. */

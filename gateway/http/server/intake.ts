@@ -1,10 +1,26 @@
-// Holds what was read from a client connection and not consumed yet, and finds the next head or body in it (RFC 9112 §2.1).
+// Holds what was read from a client connection and not consumed yet, and finds the next head or body in it (RFC 9112 §2.1, §6.3).
 import { ownBytes } from '../../values/own-text.ts'
-import { type HeadProbe, INCOMPLETE, type Llhttp, MALFORMED, MAX_REQUEST_HEAD_BYTES } from './llhttp.ts'
+import type { RequestHead } from '../head.ts'
+import {
+  type ChunkedReader,
+  type HeadProbe,
+  INCOMPLETE,
+  type Llhttp,
+  MALFORMED,
+  MAX_REQUEST_HEAD_BYTES
+} from './llhttp.ts'
 import type { BodyConsumer } from './request.ts'
-import { RequestBody } from './request-body.ts'
 
 const EMPTY: Buffer = Buffer.alloc(0)
+const CHUNKED = -3
+
+/** 0: none; negative: unknown, or {@link MALFORMED}. A length that a number cannot represent exactly is refused. */
+export const bodyLengthOf = ({ transferEncoding, contentLength }: RequestHead): number => {
+  if (transferEncoding !== undefined) return CHUNKED
+  if (contentLength === undefined) return 0
+  const length = Number(contentLength)
+  return Number.isSafeInteger(length) ? length : MALFORMED
+}
 
 export class Intake {
   readonly #llhttp: Llhttp
@@ -13,8 +29,10 @@ export class Intake {
   /** Of a head that arrives in pieces: faults are found at once, and each byte is checked once. */
   #probe: HeadProbe | undefined
   #probedBytes = 0
-  /** While it is arriving. */
-  #body: RequestBody | undefined
+  /** A body is arriving: with its reader, or what is missing of its length. */
+  #hasBody = false
+  #chunked: ChunkedReader | undefined
+  #missingBytes = 0
 
   constructor(llhttp: Llhttp) {
     this.#llhttp = llhttp
@@ -42,10 +60,8 @@ export class Intake {
 
   /** Consumes the next head, which llhttp then holds. Returns its length, INCOMPLETE, MALFORMED or TOO_LARGE. */
   readHead(): number {
-    if (this.#probe !== undefined) {
-      if (this.#isUndecided(this.#probe)) return INCOMPLETE
-      this.#release()
-    }
+    if (this.#probe !== undefined && this.#isUndecided(this.#probe)) return INCOMPLETE
+    this.#release()
     const length = this.#llhttp.readHead(this.#held)
     if (length === INCOMPLETE) {
       this.#probe = this.#llhttp.createHeadProbe()
@@ -63,22 +79,34 @@ export class Intake {
 
   /** What follows is a body. @param length as `bodyLengthOf` returns it */
   expectBody(length: number): void {
-    this.#body = new RequestBody(length, this.#llhttp)
+    this.#hasBody = true
+    this.#missingBytes = length
+    this.#chunked = length === CHUNKED ? this.#llhttp.createChunkedReader() : undefined
   }
 
   /** Passes on what has arrived of the body. Returns INCOMPLETE, MALFORMED, or where it ended; what follows is then held. */
   giveBody(consumer: BodyConsumer): number {
     const bytes = this.#held
-    const body = this.#body
     this.#held = EMPTY
-    const end = body?.take(bytes, consumer) ?? MALFORMED
+    const end =
+      this.#chunked === undefined
+        ? this.#giveLength(bytes, consumer)
+        : this.#chunked.take(bytes, data => consumer.onUpload(data))
     // The consumer may have ended the connection in the meantime.
-    if (end > 0 && this.#body === body) {
+    if (end > 0 && this.#hasBody) {
+      this.#release()
       this.#held = bytes
       this.#consume(end)
-      this.#release()
     }
     return end
+  }
+
+  #giveLength(bytes: Buffer, consumer: BodyConsumer): number {
+    const part = bytes.length <= this.#missingBytes ? bytes : bytes.subarray(0, this.#missingBytes)
+    this.#missingBytes -= part.length
+    const isWhole = this.#missingBytes === 0
+    consumer.onUpload(part)
+    return isWhole ? part.length : INCOMPLETE
   }
 
   /** Hands over a copy of what was not consumed. */
@@ -93,14 +121,15 @@ export class Intake {
     this.#release()
   }
 
-  #consume(length: number) {
-    this.#held = length === this.#held.length ? EMPTY : this.#held.subarray(length)
-  }
-
   #release() {
     this.#probe?.release()
     this.#probe = undefined
-    this.#body?.release()
-    this.#body = undefined
+    this.#hasBody = false
+    this.#chunked?.release()
+    this.#chunked = undefined
+  }
+
+  #consume(length: number) {
+    this.#held = length === this.#held.length ? EMPTY : this.#held.subarray(length)
   }
 }

@@ -7,7 +7,7 @@ import type { ConnectionHost, ConnectionLimits, MessageHandler } from './connect
 import { Llhttp } from './llhttp.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
 import { readEvents, readShared } from './shared-reading.ts'
-import { createConnectionTurns, createReadTurns } from './turns.ts'
+import { createReadTurns } from './turns.ts'
 
 interface HttpServerLimits extends ConnectionLimits {
   /** A client that takes none of the data waiting for it is cut off after this time, or after twice as long at most. */
@@ -47,8 +47,7 @@ const ON_THE_WAY_MS = 500
 export const createHttpServer = (options: HttpServerOptions) => {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
   const connections = new Map<Connection, net.Socket>()
-  const turns = createConnectionTurns()
-  const readTurns = createReadTurns()
+  const turns = createReadTurns()
   let onEmpty: (() => void) | undefined
   const host: ConnectionHost & { isDraining: boolean; now: number } = {
     llhttp: new Llhttp(),
@@ -111,11 +110,10 @@ export const createHttpServer = (options: HttpServerOptions) => {
           return true
         }
       }
-      const shared = isTls ? undefined : readShared(accepted, take, readTurns)
-      const socket = shared ?? readEvents(accepted, take, readTurns)
+      const shared = isTls ? undefined : readShared(accepted, take, turns)
+      const socket = shared ?? readEvents(accepted, take, turns)
       const connection = new Connection(socket, host, peer, isTls)
       turns.noteArrival()
-      readTurns.noteArrival()
       connections.set(connection, socket)
       leadEvents(socket, connection)
       socket.on('close', () => onClose(connection, onClosed))

@@ -103,7 +103,7 @@ for (const [name, read] of ways)
       most = Math.max(most, takenInTurn)
       takenInTurn = 0
     }
-    // Three milliseconds at once, and as many for those that waited.
+    // Two milliseconds at once, and as many for those that waited.
     t.ok(most <= 14, `${most} reads of half a millisecond in one turn`)
     t.ok([...sums.values()].every(sum => sum === sent.length))
     for (const client of clients) client.destroy()
