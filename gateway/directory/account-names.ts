@@ -14,7 +14,7 @@ interface Reached {
 interface EntryNames {
   /** sAMAccountName, else uid. */
   readonly username: string | undefined
-  /** objectGUID or entryUUID. */
+  /** Undefined if the entry has no identifier that never changes. */
   readonly stableSubject: string | undefined
 }
 
@@ -31,7 +31,7 @@ interface AccountNames {
 export const accountNames = (entry: EntryNames | undefined, reached: Reached): AccountNames => {
   const { text, isExact, isUsernameOwn } = reached
   const username = entry?.username ?? text
-  const subject = entry?.stableSubject ?? subjectOfLogin(username)
+  const subject = entry?.stableSubject ?? loginSubject(username)
   if (entry === undefined) return { subject, username, names: [] }
   const proven = [...(isUsernameOwn && entry.username !== undefined ? [username] : []), ...(isExact ? [text] : [])]
   return { subject, username, names: [...new Set(proven)] }
@@ -40,7 +40,7 @@ export const accountNames = (entry: EntryNames | undefined, reached: Reached): A
 const STABLE = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** A login that looks like a stable subject must not be taken for the account that has it. */
-const subjectOfLogin = (login: string): string => (STABLE.test(login) ? `login ${login}` : login)
+export const loginSubject = (login: string): string => (STABLE.test(login) ? `login ${login}` : login)
 
 /**
  * The guard of a login that no entry has. With the part before `@`, because an account that exists has one guard for its

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { LdapSettings } from '../settings/settings.ts'
 import { type AccountState, accountState, type BindGuard, unguarded } from './account.ts'
+import { loginSubject } from './account-names.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
 import { DirectoryFailure } from './failure.ts'
 import { type GroupsRead, groupsNamed, readGroups } from './groups.ts'
@@ -218,7 +219,10 @@ const lookUp = async (
   }
   const matched = await findOne(session, search.base, matching(login))
   const entry = matched ?? (isTheirs && (await findOne(session, search.base, isTheirs)))
-  if (entry === undefined) return { state: 'gone' }
+  // Without a stable subject, what was typed at that time may find somebody else by now.
+  const isAnother =
+    isTheirs === undefined && entry !== undefined && loginSubject(usernameOf(entry) ?? login) !== subject
+  if (entry === undefined || isAnother) return { state: 'gone' }
   const state = accountState(entry, Date.now())
   if (state !== 'open') return { state }
   const username = usernameOf(entry) ?? login

@@ -23,6 +23,7 @@ export const DIRECTORY_REASONS = [
   'no-entry',
   'ambiguous-entry',
   'foreign-entry',
+  'shared-username',
   /** More groups than are read; the login goes on without them. */
   'too-many-groups',
   /** The directory, or the connection to it. */

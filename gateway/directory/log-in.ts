@@ -17,7 +17,7 @@ import { type GroupsRead, readGroups } from './groups.ts'
 import { findOne, namingContextOf, principalFilters, showsNoFailure } from './lookup.ts'
 import { type DirectoryPerson, isActiveDirectory, isSameAccount, personOf } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
-import { boundNames, findTyped, hasUsernameAlone } from './search-person.ts'
+import { boundNames, findTyped, hasUsernameAlone, isToldApart, sharedUsername } from './search-person.ts'
 import type { ServiceAccount } from './service-account.ts'
 import type { DirectorySession, FoundEntry } from './session.ts'
 
@@ -152,12 +152,15 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   const own = await findOwnEntry(plan, session, login)
   if (own === undefined) return personOf(undefined, { text: login, isExact: false, isUsernameOwn: false })
   const { entry, base } = own
-  const person = personOf(entry, {
-    text: plan.search === undefined ? bound : login,
-    isExact: plan.search === undefined || plan.search.comparesWholeValues,
-    isUsernameOwn: hasUsernameAlone(entry, login)
-  })
+  const isExact = plan.search === undefined || plan.search.comparesWholeValues
+  const isUsernameOwn = hasUsernameAlone(entry, login)
+  const text = plan.search === undefined ? bound : login
+  const person = personOf(entry, { text, isExact, isUsernameOwn })
   await checkIdentity(exchange, session, { login, bindName, password }, entry, person)
+  if (plan.search !== undefined && !isUsernameOwn) {
+    const isOneself = await isToldApart(session, plan.search, entry, isExact ? login : undefined)
+    if (!isOneself) throw sharedUsername('accepted')
+  }
   const names = plan.mayHaveTwoNames ? await boundNames(plan, session, base, entry, bindName) : []
   const groups = await readGroups(plan, session, entry, person.username)
   await session.unbind()

@@ -83,6 +83,9 @@ export const usernameOf = (entry: DirectoryEntry): string | undefined => {
 
 const subjectOf = (entry: DirectoryEntry): string | undefined => uuidOf(entry) ?? guidOf(entry)
 
+/** Whether it has an identifier that never changes. Otherwise its login is the identity. */
+export const hasStableSubject = (entry: DirectoryEntry): boolean => subjectOf(entry) !== undefined
+
 /** Whether the entry comes from Active Directory, or from a server that behaves like it. */
 export const isActiveDirectory = (entry: DirectoryEntry): boolean => guidOf(entry) !== undefined
 

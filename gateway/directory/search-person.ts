@@ -1,8 +1,8 @@
 // Finds the entry of a name that was typed, and whether that name, or the entry's own, leads to it alone.
-import { DirectoryFailure } from './failure.ts'
+import { type BindOutcome, DirectoryFailure } from './failure.ts'
 import { findOne } from './lookup.ts'
 import { escapeFilterValue, foldLogin } from './names.ts'
-import { firstText, isActiveDirectory, usernameOf } from './person.ts'
+import { firstText, hasStableSubject, isActiveDirectory, usernameOf } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
 import type { DirectorySession, FoundEntry } from './session.ts'
 
@@ -41,6 +41,8 @@ export const findTyped = async (
   const isExact = search.comparesWholeValues && !isShared
   const isUsernameUnique = await isOnlyOne(session, search.base, found)
   const isUsernameOwn = isUsernameUnique || (isExact && usernameOf(found) === text)
+  if (!isUsernameOwn && !(await isToldApart(session, search, found, isExact ? text : undefined)))
+    return sharedUsername()
   return { entry: found, text, isExact, isUsernameOwn, isUsernameUnique, isShared }
 }
 
@@ -56,6 +58,32 @@ const find = async (
     throw error
   }
 }
+
+/**
+ * Whether an entry can be told from all others: by a stable subject, else by its username, else by the text with which
+ * exactly this entry was found. Otherwise one of them would be taken for the other.
+ */
+export const isToldApart = async (
+  session: DirectorySession,
+  search: PersonSearch,
+  entry: FoundEntry,
+  foundBy: string | undefined
+): Promise<boolean> => {
+  if (hasStableSubject(entry)) return true
+  const username = usernameOf(entry)
+  if (username === undefined)
+    return foundBy !== undefined && !(await isAnothersName(session, search.base, entry, foundBy))
+  if (await isOnlyOne(session, search.base, entry)) return true
+  const byUsername = search.comparesWholeValues ? await find(session, search, username) : undefined
+  return !(byUsername instanceof DirectoryFailure) && byUsername?.dn === entry.dn
+}
+
+export const sharedUsername = (bind?: BindOutcome): DirectoryFailure =>
+  new DirectoryFailure(
+    'shared-username',
+    'the entry has no entryUUID or objectGUID that can be read, and another entry has its login too: nothing shows whose login it is',
+    bind === undefined ? {} : { bind }
+  )
 
 /** Whether nothing more needs to be asked: sAMAccountName is unique (MS-ADTS), and so is what found only this entry. */
 export const hasUsernameAlone = (entry: FoundEntry, foundBy: string): boolean =>
@@ -76,8 +104,7 @@ export const boundNames = async (
   const account = plan.bindName(usernameOf(entry) ?? '')
   const own = new Set([bound, principal])
   if (own.has(account)) return [...own]
-  const filter = `(userPrincipalName=${escapeFilterValue(account)})`
-  const { entries } = await session.search(base, { filter, attributes: ['1.1'] })
+  const { entries } = await entriesWith(session, base, `(userPrincipalName=${escapeFilterValue(account)})`)
   return entries.length === 0 ? [...own, account] : [...own]
 }
 
@@ -86,7 +113,20 @@ const isOnlyOne = async (session: DirectorySession, base: string, entry: FoundEn
   if (username === undefined) return false
   // Unique within a domain (MS-ADTS), but a global catalog shows several.
   const attribute = firstText(entry, 'sAMAccountName') === '' ? 'uid' : 'sAMAccountName'
-  const filter = `(${attribute}=${escapeFilterValue(username)})`
-  const { entries, isCut } = await session.search(base, { filter, attributes: ['1.1'] })
+  const { entries, isCut } = await entriesWith(session, base, `(${attribute}=${escapeFilterValue(username)})`)
   return entries.length === 1 && !isCut
 }
+
+const isAnothersName = async (
+  session: DirectorySession,
+  base: string,
+  entry: FoundEntry,
+  name: string
+): Promise<boolean> => {
+  const value = escapeFilterValue(name)
+  const { entries, isCut } = await entriesWith(session, base, `(|(uid=${value})(sAMAccountName=${value}))`)
+  return isCut || entries.some(({ dn }) => dn !== entry.dn)
+}
+
+const entriesWith = (session: DirectorySession, base: string, filter: string) =>
+  session.search(base, { filter, attributes: ['1.1'] })

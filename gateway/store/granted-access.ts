@@ -3,6 +3,7 @@ import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
 import { groupKey } from '../routes/grants.ts'
 import { raiseVersions } from './access-changes.ts'
+import { lockPeople } from './access-state.ts'
 import { type AuditEntry, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { GRANTS_ACTOR, GRANTS_LOCK, MATCHING_GRANTS } from './grants-in-force.ts'
@@ -57,10 +58,13 @@ export const regrantBatch = (database: Database, checksum: string): Promise<numb
   database.write(async manager => {
     const [pass] = await query<{ after: number }>(manager, NEXT_PASS, [checksum])
     if (pass === undefined) return undefined
-    const people = await query<{ id: number }>(manager, NEXT_PEOPLE, [pass.after, BATCH])
-    const ids = people.map(({ id }) => id)
+    await query(manager, BY_INDEX)
+    const rows = await query<{ id: number }>(manager, NEXT_PEOPLE, [pass.after, BATCH])
+    // A person may have groups at two providers.
+    const ids = [...new Set(rows.map(({ id }) => id))]
+    await lockPeople(manager, ids)
     const entries = await regrant(manager, ids, false)
-    await query(manager, PASSED, [ids.length < BATCH ? null : ids.at(-1)])
+    await query(manager, PASSED, [rows.length < BATCH ? null : ids.at(-1)])
     await appendAudits(manager, entries)
     return ids.length
   })
@@ -111,9 +115,10 @@ const NEXT_PASS = `
 
 const PASSED = 'UPDATE grants_in_force SET regranted_to = $1, seen_at = now()'
 
-const NEXT_PEOPLE = `
-  SELECT u.id FROM users u WHERE u.id > $1 AND EXISTS (SELECT FROM person_groups s WHERE s.user_id = u.id)
-  ORDER BY u.id LIMIT $2 FOR NO KEY UPDATE`
+const NEXT_PEOPLE = 'SELECT user_id AS id FROM person_groups WHERE user_id > $1 ORDER BY user_id LIMIT $2'
+
+// Postgres may have no statistics yet, and would then read whole tables for each batch.
+const BY_INDEX = 'SET LOCAL enable_seqscan = off'
 
 /** The ids of what a person has, ascending. */
 const idsIn = (table: string, column: string) =>

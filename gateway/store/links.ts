@@ -38,6 +38,21 @@ export const upgradeLink = async (
   return linked(former.id, { subject: former.subject }, { subject })
 }
 
+/**
+ * Sets a link by login name aside if this account was created after the last login of its person: the login has been given
+ * to somebody else. An hour of tolerance, because clocks differ. Returns the entry for the audit log, or undefined.
+ */
+export const setAsideFormer = async (
+  manager: EntityManager,
+  [provider, issuer, subject]: Link,
+  createdAt: Date
+): Promise<AuditEntry | undefined> => {
+  if (new RegExp(STABLE.slice(1, -1)).test(subject)) return undefined
+  const aside = `${subject.slice(0, 400)} until ${createdAt.toISOString()}`
+  const [former] = await query<{ id: number }>(manager, SET_ASIDE, [provider, issuer, subject, createdAt, aside])
+  return former && linked(former.id, { subject }, { subject: aside })
+}
+
 /** The form of a link under other settings. */
 interface OtherLink {
   readonly issuer: string
@@ -107,6 +122,11 @@ const FORMER = `
       WHERE o.user_id = u.id AND o.provider = $1 AND o.issuer = $2 AND o.subject ~ ${STABLE}
     )
   ORDER BY u.disabled DESC, array_position($3::text[], l.subject) LIMIT 1 FOR UPDATE OF l`
+const SET_ASIDE = `
+  UPDATE provider_links l SET subject = $5 FROM users u
+  WHERE l.provider = $1 AND l.issuer = $2 AND l.subject = $3 AND u.id = l.user_id
+    AND u.last_login_at < $4::timestamptz - interval '1 hour'
+  RETURNING u.id`
 const MOVE = 'UPDATE provider_links SET subject = $4 WHERE provider = $1 AND issuer = $2 AND subject = $3'
 
 /**

@@ -65,7 +65,8 @@ const PERSON = `SELECT DISTINCT u.id, u.username FROM provider_links l JOIN user
 const BY_BOUND_NAME = `${PERSON} l.subject IN ($1, (SELECT subject FROM login_names WHERE login = $1)) LIMIT 2`
 // A link by login name counts only where this entry would take it over at its next login.
 const BY_ENTRY = `
-  WITH own AS (${PERSON} l.subject = $1)
+  WITH own AS (${PERSON} l.subject = $1
+    AND (l.subject ~ ${STABLE} OR $3::timestamptz IS NULL OR u.last_login_at >= $3::timestamptz - interval '1 hour'))
   SELECT * FROM own
   UNION ALL (${PERSON} l.subject = ANY($2::text[]) AND u.last_login_at > $3::timestamptz + interval '1 second'
     AND NOT EXISTS (SELECT FROM own)

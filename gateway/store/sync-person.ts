@@ -8,7 +8,7 @@ import { applyBootstrap, dueBootstrap } from './bootstrap-admins.ts'
 import type { Database } from './database.ts'
 import { confirmAccount } from './directory-accounts.ts'
 import { applyGroups } from './granted-access.ts'
-import { adoptLink, keepOtherLink, type Link, upgradeLink } from './links.ts'
+import { adoptLink, keepOtherLink, type Link, setAsideFormer, upgradeLink } from './links.ts'
 import { getPerson, type StoredPerson } from './people.ts'
 import { query } from './query.ts'
 import { storableKey, storableText } from './storable.ts'
@@ -34,7 +34,10 @@ export const syncPerson = async (database: Database, confirmed: ConfirmedPerson)
   const names = [confirmed.name, confirmed.email, confirmed.username].map(text => storableText(text))
   return database.write(async manager => {
     const bootstrap = await dueBootstrap(manager, confirmed)
+    const { entryCreatedAt } = confirmed
+    const setAside = entryCreatedAt && (await setAsideFormer(manager, link, entryCreatedAt))
     const found = (await updateKnown(manager, link, names)) ?? (await createOnce(manager, link, names, confirmed))
+    if (setAside !== undefined) found.entries.push(setAside)
     const { id, created: firstLogin } = found
     const person = await getPerson(manager, id)
     if (person.disabled) {

@@ -16,7 +16,8 @@ const { values } = parseArgs({
     runs: { type: 'string' },
     save: { type: 'boolean', default: false },
     coverage: { type: 'boolean', default: false },
-    first: { type: 'boolean', default: false }
+    first: { type: 'boolean', default: false },
+    slapd: { type: 'boolean', default: false }
   }
 })
 const seed = Number(values.seed)
@@ -41,13 +42,18 @@ if (values.packets !== undefined || values.direction === 'sockets') {
   process.exit(found === 0 ? 0 : 1)
 }
 if (values.target === 'people') {
-  const { fuzzPeople } = await import('./people/run.ts')
+  const { fuzzPeople, startSlapdDirectories } = await import('./people/run.ts')
+  const ends: (() => unknown)[] = []
+  const directory = values.slapd
+    ? await startSlapdDirectories({ teardown: (end: () => unknown) => ends.unshift(end) })
+    : undefined
   const startedAt = performance.now()
   const until = startedAt + Number(values.seconds) * 1000
   const wanted = values.runs === undefined ? undefined : Number(values.runs)
   let found = 0
   const { steps, logins } = await fuzzPeople({
     seed,
+    directory,
     goesOn: done => (wanted === undefined ? performance.now() < until : done < wanted) && found < 20,
     onFault(fault) {
       found++
@@ -56,6 +62,7 @@ if (values.target === 'people') {
   })
   const perSecond = Math.round(steps / ((performance.now() - startedAt) / 1000))
   console.log(`seed ${seed}: ${steps} steps, ${logins} logins succeeded, ${perSecond} steps/s, ${found} faults`)
+  for (const end of ends) await end()
   process.exit(found === 0 ? 0 : 1)
 }
 if (values.target !== undefined) {

@@ -4,12 +4,13 @@ import t from 'tap'
 import { startPostgres } from '../support/postgres.ts'
 import { openStore } from '../support/store.ts'
 import { createMemoryStore, createPostgresStore, type PeopleStore } from './people/people-store.ts'
-import { fuzzPeople } from './people/run.ts'
+import { fuzzPeople, startSlapdDirectories } from './people/run.ts'
 import { createPeopleWorld } from './people/world.ts'
 import { randomFrom } from './random.ts'
 
 const STEPS = 8000
 const STORED_STEPS = 150
+const SLAPD_STEPS = 600
 
 t.test('people whose names overlap stay who they are, and are held back only for their own', async t => {
   const faults: string[] = []
@@ -23,13 +24,30 @@ t.test('people whose names overlap stay who they are, and are held back only for
   t.ok(logins > STEPS / 20, `${logins} logins succeeded`)
 })
 
-for (const kind of ['openldap', 'ad'] as const) {
-  t.test(`the store in memory decides as Postgres does: ${kind}`, async t => {
+t.test('the same holds at a real OpenLDAP server, with and without entryUUID', async t => {
+  const faults: string[] = []
+  const { steps, logins } = await fuzzPeople({
+    seed: 7,
+    directory: await startSlapdDirectories(t),
+    goesOn: steps => steps < SLAPD_STEPS && faults.length < 3,
+    onFault: fault => faults.push(fault)
+  })
+  t.same(faults, [])
+  t.equal(steps, SLAPD_STEPS)
+  t.ok(logins > SLAPD_STEPS / 20, `${logins} logins succeeded`)
+})
+
+for (const [kind, hidesUuid] of [
+  ['openldap', false],
+  ['openldap', true],
+  ['ad', false]
+] as const) {
+  t.test(`the store in memory decides as Postgres does: ${kind}${hidesUuid ? ' without entryUUID' : ''}`, async t => {
     const postgres = await startPostgres(t)
     const faults: string[] = []
     const run = async (store: PeopleStore): Promise<readonly string[]> => {
       const onFault = (fault: string) => faults.push(fault)
-      const world = createPeopleWorld({ store, random: randomFrom(7), onFault, kind })
+      const world = createPeopleWorld({ store, random: randomFrom(7), onFault, kind, hidesUuid })
       for (let step = 0; step < STORED_STEPS; step++) await world.step()
       return world.trace.map(line => line.replace(/\b[0-9a-f]{4}\(/g, '('))
     }

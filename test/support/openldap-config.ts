@@ -8,10 +8,10 @@ export interface SlapdConfig {
   readonly admin: { readonly dn: string; readonly password: string }
   readonly schema: string
   readonly readable: 'everybody' | 'all' | 'self'
+  readonly withoutEntryUuid: boolean
   readonly tls: { readonly ca: string; readonly keyFile: string; readonly certFile: string } | undefined
 }
 
-/** slapd.access(5) */
 /** What of Active Directory's accounts this server can show (MS-ADSC). */
 const ACCOUNT_SCHEMA = [
   "attributetype ( 1.2.840.113556.1.4.8 NAME 'userAccountControl' SYNTAX 1.3.6.1.4.1.1466.115.121.1.27 SINGLE-VALUE )",
@@ -21,6 +21,7 @@ const ACCOUNT_SCHEMA = [
   "attributetype ( 1.2.840.113556.1.4.2 NAME 'objectGUID' EQUALITY octetStringMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.40 SINGLE-VALUE )",
   "objectclass ( 1.2.840.113556.1.5.9 NAME 'account-state' AUXILIARY MAY ( userAccountControl $ accountExpires $ sAMAccountName $ userPrincipalName $ objectGUID ) )"
 ]
+/** slapd.access(5) */
 const READERS = { everybody: '*', all: 'users', self: 'self' } as const
 const SCHEMA_FOLDERS = ['/etc/ldap/schema', '/etc/openldap/schema', '/opt/homebrew/etc/openldap/schema']
 const MODULE_FOLDERS = ['/usr/lib/ldap', '/usr/lib64/openldap', '/usr/lib/openldap', '/usr/libexec/openldap']
@@ -34,7 +35,8 @@ export const findSchema = (): string => {
 }
 
 /** slapd.conf(5), with the password policy overlay (slapo-ppolicy(5)) and the monitor (slapd-monitor(5)). */
-export const slapdConfig = ({ folder, baseDn, admin, schema, readable, tls }: SlapdConfig): string => {
+export const slapdConfig = (options: SlapdConfig): string => {
+  const { folder, baseDn, admin, schema, readable, withoutEntryUuid, tls } = options
   const modules = MODULE_FOLDERS.find(
     path => existsSync(join(path, 'ppolicy.so')) || existsSync(join(path, 'ppolicy.la'))
   )
@@ -65,6 +67,7 @@ export const slapdConfig = ({ folder, baseDn, admin, schema, readable, tls }: Sl
     'dbnosync',
     'index objectClass,uid,mail,member,entryUUID eq',
     'access to attrs=userPassword by self write by anonymous auth by * none',
+    ...(withoutEntryUuid ? ['access to attrs=entryUUID by * none'] : []),
     ...(readable === 'everybody' ? [] : [`access to dn.base="${baseDn}" by users search by * none`]),
     `access to * by ${READERS[readable]} read${readable === 'everybody' ? '' : ' by * none'}`,
     'overlay memberof',

@@ -16,6 +16,7 @@ export interface DirectoryEntrySpec {
 
 export const BASE_DN = 'dc=corp,dc=example'
 export const ADMIN = { dn: `cn=admin,${BASE_DN}`, password: 'directory-admin-password' }
+export const READER = { dn: `cn=reader,${BASE_DN}`, password: 'directory-reader-password' }
 export const SAMPLE_PASSWORD = 'Senha-de-teste-9'
 
 /** People every server starts with; all have the password SAMPLE_PASSWORD. */
@@ -74,6 +75,11 @@ export const sampleLdif = (lockoutThreshold: number): string => {
       ldifEntry(`ou=${ou},${BASE_DN}`, { objectClass: 'organizationalUnit', ou })
     ),
     ldifEntry(`cn=default,ou=policies,${BASE_DN}`, policy),
+    ldifEntry(READER.dn, {
+      objectClass: ['applicationProcess', 'simpleSecurityObject'],
+      cn: 'reader',
+      userPassword: hashPassword(READER.password)
+    }),
     ...SAMPLE_PEOPLE.map(person => {
       const locked = person.uid === 'locked' ? { pwdAccountLockedTime: '000001010000Z' } : {}
       return ldifEntry(dnOf(person), { ...attributesOf({ ...person, password: SAMPLE_PASSWORD }), ...locked })

@@ -17,6 +17,7 @@ import {
   BASE_DN,
   type DirectoryEntrySpec,
   dnOf,
+  READER,
   SAMPLE_PASSWORD,
   sampleLdif
 } from './openldap-people.ts'
@@ -30,6 +31,8 @@ export interface OpenLdapOptions {
   certificate?: 'valid' | 'expired' | 'wrong-host' | 'self-signed'
   /** Who may read entries: anybody, as in a fresh OpenLDAP; people once bound; or bound people, and their own only. */
   readable?: 'everybody' | 'all' | 'self'
+  /** Shows no entry's entryUUID, except to the administrator. */
+  withoutEntryUuid?: boolean
   /** Answers plain LDAP only; STARTTLS is refused. */
   withoutTls?: boolean
   /** Further entries, as LDIF. */
@@ -51,6 +54,8 @@ export interface OpenLdap {
   settings(overrides?: Partial<LdapSettings>): LdapSettings
   /** The same with the administrator as service account. */
   serviceSettings(overrides?: Partial<LdapSettings>): LdapSettings
+  /** An account for that without further rights. */
+  readonly reader: { readonly bindDn: string; readonly bindPassword: string }
   /** The same as an operator would set it, people of `corp.example` being `uid=…` below it. */
   readonly env: Readonly<Record<string, string>>
   addPerson(person: DirectoryEntrySpec): Promise<string>
@@ -89,6 +94,7 @@ export const startOpenLdap = async (t: Pick<Test, 'teardown'>, options: OpenLdap
       admin: ADMIN,
       schema: findSchema(),
       readable: options.readable ?? 'everybody',
+      withoutEntryUuid: options.withoutEntryUuid ?? false,
       tls: options.withoutTls === true ? undefined : { ca: authority.caFile, ...certificateFor(authority, options) }
     })
   )
@@ -120,6 +126,7 @@ export const startOpenLdap = async (t: Pick<Test, 'teardown'>, options: OpenLdap
         searchFilter: '(|(uid={{username}})(mail={{username}}))',
         ...overrides
       }),
+    reader: { bindDn: READER.dn, bindPassword: READER.password },
     env: {
       LDAP_ENABLED: 'true',
       LDAP_URL: url,

@@ -1,5 +1,6 @@
 // A directory in this process answers as OpenLDAP or Active Directory would, and knows what really happened.
 import { AndFilter, EqualityFilter, NotFilter, OrFilter, PresenceFilter } from 'ldapts'
+import type { Deadline } from '../../../gateway/directory/deadline.ts'
 import { bindRefusal, DirectoryFailure } from '../../../gateway/directory/failure.ts'
 import { type DirectorySession, type Filter, type FoundEntry, parseFilter } from '../../../gateway/directory/session.ts'
 
@@ -24,7 +25,7 @@ export interface ModelEntry {
 
 export const BASE = 'dc=corp,dc=example'
 export const DOMAIN = 'corp.example'
-export const SERVICE_DN = `cn=service,${BASE}`
+export const SERVICE = { dn: `cn=reader,${BASE}`, password: 'directory-reader-password' }
 const WINDOW_MS = 1_800_000
 
 export const dnOf = (kind: Kind, { login, ou, uuid }: Pick<ModelEntry, 'login' | 'ou' | 'uuid'>): string =>
@@ -32,18 +33,26 @@ export const dnOf = (kind: Kind, { login, ou, uuid }: Pick<ModelEntry, 'login' |
 
 export interface ModelDirectory {
   readonly kind: Kind
+  /** The service account cannot read entryUUID: people are their logins. */
+  readonly hidesUuid: boolean
+  /** LDAP_URL. */
+  readonly url: string
   readonly entries: ModelEntry[]
   /** Whom the last bind as a person was for, once; undefined: nobody. */
   takeBound(): ModelEntry | undefined
   /** Accounts that were locked because of the gateway. */
   readonly locked: string[]
-  open(): Promise<DirectorySession>
+  open(deadline: Deadline): Promise<DirectorySession>
+  /** What has changed in `entries` takes effect. */
+  publish(): Promise<void>
+  /** What the directory has changed by itself is in `entries`. */
+  observe(): Promise<void>
   /** Some other client fails. */
   failElsewhere(entry: ModelEntry): boolean
   age(ms: number): void
 }
 
-export const createModelDirectory = (kind: Kind, threshold: number): ModelDirectory => {
+export const createModelDirectory = (kind: Kind, threshold: number, hidesUuid: boolean): ModelDirectory => {
   const entries: ModelEntry[] = []
   const locked: string[] = []
   let lastBound: ModelEntry | undefined
@@ -100,7 +109,7 @@ export const createModelDirectory = (kind: Kind, threshold: number): ModelDirect
         bound = entry
       },
       bindOther: async name => {
-        if (name !== SERVICE_DN) throw bindRefusal(49, '', undefined)
+        if (name !== SERVICE.dn) throw bindRefusal(49, '', undefined)
       },
       search: async (base, { scope = 'sub', filter, most = 2 }) => {
         const found = base === '' ? [rootOf(kind)] : entriesBelow(base, scope)
@@ -124,11 +133,15 @@ export const createModelDirectory = (kind: Kind, threshold: number): ModelDirect
     return entries
       .map(entry => ({ dn: dnOf(kind, entry).toLowerCase(), entry }))
       .filter(({ dn }) => (scope === 'base' ? dn === wanted : dn.endsWith(wanted)))
-      .map(({ entry }) => shown(kind, entry))
+      .map(({ entry }) => shown(kind, entry, hidesUuid))
   }
 
-  const model: ModelDirectory = {
+  return {
     kind,
+    hidesUuid,
+    url: 'ldap://127.0.0.1:1',
+    publish: async () => {},
+    observe: async () => {},
     entries,
     takeBound: () => {
       const bound = lastBound
@@ -138,25 +151,27 @@ export const createModelDirectory = (kind: Kind, threshold: number): ModelDirect
     locked,
     open: async () => openSession(),
     failElsewhere: fail,
-    age: ms => {
-      for (const entry of entries) {
-        entry.createdAt -= ms
-        entry.failedAt = entry.failedAt.map(at => at - ms)
-        if (entry.lockedAt !== undefined) entry.lockedAt -= ms
-      }
-    }
+    age: ms => ageEntries(entries, ms)
   }
-  return model
+}
+
+/** Everything that happened to them happened so much earlier. */
+export const ageEntries = (entries: readonly ModelEntry[], ms: number): void => {
+  for (const entry of entries) {
+    entry.createdAt -= ms
+    entry.failedAt = entry.failedAt.map(at => at - ms)
+    if (entry.lockedAt !== undefined) entry.lockedAt -= ms
+  }
 }
 
 const rootOf = (kind: Kind): FoundEntry =>
   kind === 'ad' ? { dn: '', defaultNamingContext: [BASE] } : { dn: '', namingContexts: [BASE] }
 
-const generalized = (at: number): string => `${new Date(at).toISOString().replace(/[-:T]|\.\d+Z/g, '')}Z`
+export const generalized = (at: number): string => `${new Date(at).toISOString().replace(/[-:T]|\.\d+Z/g, '')}Z`
 const fileTime = (at: number): string => String((BigInt(at) + 11_644_473_600_000n) * 10_000n)
 
 /** The attributes of an entry, as a library returns them. */
-const shown = (kind: Kind, entry: ModelEntry): FoundEntry => {
+const shown = (kind: Kind, entry: ModelEntry, hidesUuid: boolean): FoundEntry => {
   const common = { dn: dnOf(kind, entry), mail: [entry.mail], employeeNumber: [entry.alias], cn: [entry.login] }
   const names = Object.fromEntries(Object.entries(common).filter(([, value]) => value[0] !== ''))
   if (kind === 'openldap')
@@ -164,7 +179,7 @@ const shown = (kind: Kind, entry: ModelEntry): FoundEntry => {
       ...names,
       dn: common.dn,
       uid: [entry.login],
-      entryUUID: [entry.uuid],
+      ...(hidesUuid ? {} : { entryUUID: [entry.uuid] }),
       createTimestamp: [generalized(entry.createdAt)],
       ...(entry.failedAt.length === 0 ? {} : { pwdFailureTime: entry.failedAt.map(generalized) }),
       ...(entry.lockedAt === undefined ? {} : { pwdAccountLockedTime: [generalized(entry.lockedAt)] }),

@@ -46,6 +46,7 @@ export const createPostgresStore = (store: Awaited<ReturnType<typeof openStore>>
 /** Finer than a millisecond, as Postgres is. */
 const now = (): number => performance.timeOrigin + performance.now()
 
+const HOUR_MS = 3_600_000
 const STABLE = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 interface StoredAttempt extends BegunAttempt {
@@ -75,7 +76,15 @@ export const createMemoryStore = (): PeopleStore => {
       )
     })
 
+  /** The login has been given to somebody else since this person's last login. */
+  const isFormer = (subject: string, createdAt: Date | undefined): boolean => {
+    const lastLoginAt = people.get(links.get(subject) ?? 0)?.lastLoginAt
+    const isKnown = lastLoginAt !== undefined && createdAt !== undefined && !STABLE.test(subject)
+    return isKnown && lastLoginAt < createdAt.getTime() - HOUR_MS
+  }
+
   const personOf = (clue: AccountClue): number | undefined => {
+    if (!('bound' in clue) && isFormer(clue.subject, clue.createdAt)) return undefined
     if (!('bound' in clue)) return links.get(clue.subject) ?? links.get(formerOf(clue.names, clue.createdAt) ?? '')
     const subjects = [clue.bound, names.get(clue.bound)?.subject ?? clue.bound]
     const found = new Set(subjects.flatMap(subject => links.get(subject) ?? []))
@@ -123,6 +132,10 @@ export const createMemoryStore = (): PeopleStore => {
 
   return {
     sync: async ({ subject, username, names: formers = [], entryCreatedAt }) => {
+      if (isFormer(subject, entryCreatedAt)) {
+        links.set(`${subject} until ${entryCreatedAt?.toISOString()}`, links.get(subject) ?? 0)
+        links.delete(subject)
+      }
       const former = links.has(subject)
         ? undefined
         : formerOf(

@@ -1,7 +1,7 @@
 // The ways in which a directory may be configured, and which entry a typed name leads to by PRODUCT's rules alone.
 import { FilterParser } from 'ldapts'
 import type { LdapSettings } from '../../../gateway/settings/settings.ts'
-import { BASE, DOMAIN, dnOf, type Kind, type ModelDirectory, type ModelEntry, SERVICE_DN } from './model-directory.ts'
+import { BASE, DOMAIN, dnOf, type Kind, type ModelDirectory, type ModelEntry, SERVICE } from './model-directory.ts'
 
 type NameAttribute = 'login' | 'mail' | 'principal' | 'alias'
 
@@ -27,7 +27,7 @@ const SEARCHES: readonly (readonly NameAttribute[])[] = [
   ['login', 'principal', 'mail', 'alias']
 ]
 
-export const modesOf = (kind: Kind): readonly Mode[] => {
+export const modesOf = ({ kind, hidesUuid }: Pick<ModelDirectory, 'kind' | 'hidesUuid'>): readonly Mode[] => {
   const searches = SEARCHES.filter(searched => kind === 'ad' || !searched.includes('principal'))
   const service = searches.flatMap(searched =>
     [undefined, DOMAIN].flatMap(domain =>
@@ -54,7 +54,8 @@ export const modesOf = (kind: Kind): readonly Mode[] => {
     searched,
     hasPiece: false
   }))
-  return [...service, ...first]
+  // Where no entry is read either, nothing at all tells people apart who share a login.
+  return [...service, ...first.filter(({ isBlind }) => !(isBlind && hidesUuid))]
 }
 
 const ATTRIBUTES: Readonly<Record<Kind, Readonly<Record<NameAttribute, string>>>> = {
@@ -68,16 +69,21 @@ const filterOf = ({ kind, searched, hasPiece }: Mode): string => {
   return `(|${parts.join('')})`
 }
 
-export const settingsOf = (mode: Mode, lockoutThreshold: number, lockoutWindowMs: number): LdapSettings => {
+export const settingsOf = (
+  mode: Mode,
+  url: string,
+  lockoutThreshold: number,
+  lockoutWindowMs: number
+): LdapSettings => {
   const filter = mode.searched.length === 0 ? undefined : filterOf(mode)
   if (filter !== undefined) FilterParser.parseString(filter.replaceAll('{{username}}', 'x'))
   return {
     active: true,
-    url: 'ldap://127.0.0.1:1',
+    url,
     domain: mode.domain,
     userDnTemplate: mode.template,
-    bindDn: mode.bindsFirst ? undefined : SERVICE_DN,
-    bindPassword: mode.bindsFirst ? undefined : 'service',
+    bindDn: mode.bindsFirst ? undefined : SERVICE.dn,
+    bindPassword: mode.bindsFirst ? undefined : SERVICE.password,
     searchBase: filter === undefined ? undefined : BASE,
     searchFilter: filter,
     groupBase: undefined,

@@ -13,7 +13,7 @@ import { createModelDirectory, DOMAIN, type Kind, type ModelDirectory, type Mode
 import { addressOf, type PeopleStore } from './people-store.ts'
 import { type Mode, modesOf, resolve, settingsOf } from './settings-modes.ts'
 
-const THRESHOLD = 5
+export const THRESHOLD = 5
 export const WINDOW_MS = 1_800_000
 
 /** A failed login, as long as it may hold somebody back. */
@@ -38,15 +38,22 @@ interface WorldOptions {
   readonly random: () => number
   readonly onFault: (fault: string) => void
   readonly kind?: Kind
+  readonly hidesUuid?: boolean
+  /** By default one in this process. */
+  readonly directory?: ModelDirectory
+  /** The largest number of people. */
+  readonly most?: number
 }
 
 export const createPeopleWorld = ({
   store,
   random,
   onFault,
-  kind = random() < 0.5 ? 'openldap' : 'ad'
+  kind = random() < 0.5 ? 'openldap' : 'ad',
+  hidesUuid = kind === 'openldap' && random() < 0.4,
+  directory: model = createModelDirectory(kind, THRESHOLD, hidesUuid),
+  most = 50
 }: WorldOptions): PeopleWorld => {
-  const model = createModelDirectory(kind, THRESHOLD)
   const trace: string[] = []
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
   const chance = (share: number): boolean => random() < share
@@ -54,7 +61,7 @@ export const createPeopleWorld = ({
     0,
     3 + Math.floor(random() * 8)
   )
-  const size = 2 + Math.floor(random() ** 3 * 49)
+  const size = 2 + Math.floor(random() ** 3 * (most - 1))
   /** Names that somebody has or had. */
   const names = new Set<string>()
   /** The person who served an entry that was read, and the entry that a person served. */
@@ -73,7 +80,7 @@ export const createPeopleWorld = ({
   const tainted = new Set<string>()
   let harms: Harm[] = []
   let logins = 0
-  let mode = pick(modesOf(kind))
+  let mode = pick(modesOf(model))
   let gate = openGate(mode, model, store)
 
   const fault = (text: string): void => onFault(`${text}\n${trace.slice(-40).join('\n')}`)
@@ -116,10 +123,11 @@ export const createPeopleWorld = ({
     principal === '' || (principals.get(principal) ?? login) === login
 
   const hire = async (given: Partial<ModelEntry> = {}): Promise<void> => {
-    const ou = kind === 'openldap' && chance(0.15) ? 'contractors' : 'people'
+    const ou = kind === 'openldap' && chance(model.hidesUuid ? 0.4 : 0.15) ? 'contractors' : 'people'
     const fresh = { ...anyNames(), ou, ...given } as const
     if (!isFree(fresh) || !mayHavePrincipal(fresh)) return
-    await age(3000)
+    // A login known by nothing else is another person's if it is given away an hour later.
+    await age(model.hidesUuid ? 3_700_000 : 3000)
     const entry: ModelEntry = {
       ...fresh,
       uuid: randomUUID(),
@@ -146,7 +154,10 @@ export const createPeopleWorld = ({
   /** Failures under a former name are unknown where the directory's count cannot be read: its window passes first. */
   const rename = async (entry: ModelEntry): Promise<void> => {
     const next = anyNames()
-    const part = pick(['login', 'mail', 'principal', 'alias'] as const)
+    // Where people are their logins, another login is another person.
+    const part = pick(
+      model.hidesUuid ? (['mail', 'alias'] as const) : (['login', 'mail', 'principal', 'alias'] as const)
+    )
     const renamed = { login: entry.login, principal: entry.principal, [part]: next[part] }
     if (!isFree({ [part]: next[part], ou: entry.ou }, entry) || !mayHavePrincipal(renamed)) return
     await age(WINDOW_MS + 10_000)
@@ -159,7 +170,7 @@ export const createPeopleWorld = ({
   }
 
   const swap = async (one: ModelEntry, other: ModelEntry): Promise<void> => {
-    if (one === other || one.ou !== other.ou || kind === 'ad') return
+    if (one === other || one.ou !== other.ou || kind === 'ad' || model.hidesUuid) return
     await age(WINDOW_MS + 10_000)
     trace.push(`swap ${describe(one)} and ${describe(other)}`)
     const kept = one.login
@@ -170,7 +181,7 @@ export const createPeopleWorld = ({
   const change = async (): Promise<void> => {
     // Names that lead to a principal's account are joined when it logs in; the window of unknown ones passes first.
     await age(WINDOW_MS + 10_000)
-    mode = pick(modesOf(kind))
+    mode = pick(modesOf(model))
     gate = openGate(mode, model, store)
     trace.push(`settings ${mode.name}`)
   }
@@ -199,7 +210,9 @@ export const createPeopleWorld = ({
     const from = chance(0.3) ? '2001:db8:a::' : addressOf(logins++)
     model.takeBound()
     const before = [...model.entries].map(one => [one, one.isDisabled || isLockedNow(one)] as const)
+    await model.publish()
     const result = await gate.login(username, password, from)
+    await model.observe()
     const bound = model.takeBound()
     trace.push(`login ${username} as ${found === undefined ? 'nobody' : describe(found.entry)}: ${result.what}`)
     if (bound !== undefined && isStale(result.guard, bound)) tainted.add(bound.uuid)
@@ -208,6 +221,9 @@ export const createPeopleWorld = ({
       await checkRefusal({ username, password, found: found?.entry, bound, result, before })
     else await checkSuccess(result.person, result.id, bound, result.guard)
   }
+
+  const hasTwin = (entry: ModelEntry): boolean =>
+    model.entries.some(other => other !== entry && other.login === entry.login)
 
   const checkSuccess = async (
     person: DirectoryPerson,
@@ -229,8 +245,7 @@ export const createPeopleWorld = ({
         lastUnder.set(name, id)
         joined.set(name, entry.login)
       }
-    const isTwin = model.entries.some(other => other !== entry && other.login === entry.login)
-    if (isTwin && person.login !== entry.login && person.names?.includes(entry.login) === true)
+    if (hasTwin(entry) && person.login !== entry.login && person.names?.includes(entry.login) === true)
       fault(`${describe(entry)} proves a login that another entry has too`)
     const own = new Set([entry.login, entry.mail, entry.principal, entry.alias])
     for (const name of person.names ?? [])
@@ -252,6 +267,9 @@ export const createPeopleWorld = ({
     if (found === undefined || found.password !== password) return
     const isShut = before.some(([entry, shut]) => entry === found && shut)
     if (isShut) return
+    // Nothing tells them apart, so that they are refused as a name that nobody has would be.
+    const isRefused = isThrottled || result.what === 'shared-username'
+    if (isRefused && model.hidesUuid && hasTwin(found)) return
     if (isStale(result.guard, found)) return
     if (!isThrottled) return fault(`the right password of ${describe(found)} as ${username}: ${result.what}`)
     if (!harms.some(harm => mayHoldBack(harm, found))) fault(`${describe(found)} is held back for nothing of theirs`)
@@ -333,8 +351,8 @@ const describe = ({ uuid, ou, login, mail, principal, alias }: ModelEntry): stri
 
 /** The gateway's part of a login, as its endpoint puts it together. */
 const openGate = (mode: Mode, model: ModelDirectory, store: PeopleStore) => {
-  const ldap: LdapSettings = settingsOf(mode, THRESHOLD, WINDOW_MS)
-  const directory: Directory = createDirectory(ldap, { failureFloorMs: 0, open: () => model.open() })
+  const ldap: LdapSettings = settingsOf(mode, model.url, THRESHOLD, WINDOW_MS)
+  const directory: Directory = createDirectory(ldap, { failureFloorMs: 0, open: model.open })
   const throttle: LoginThrottle = createLoginThrottle({
     ldap,
     loginFailures: { perIp: 1_000_000, windowMs: 300_000 },

@@ -1,0 +1,107 @@
+// Two people of a directory without entryUUID who share a uid are never taken for one person. LD-12, LD-14
+import t from 'tap'
+import { createDirectory } from '../../gateway/directory/directory.ts'
+import { DirectoryFailure } from '../../gateway/directory/failure.ts'
+import type { LdapSettings } from '../../gateway/settings/settings.ts'
+import { startOpenLdap } from '../support/openldap.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { openStore } from '../support/store.ts'
+
+const ldap = await startOpenLdap(t, { withoutEntryUuid: true })
+const base = ldap.baseDn
+const service = (overrides: Partial<LdapSettings> = {}) =>
+  createDirectory(ldap.serviceSettings({ ...ldap.reader, ...overrides }), { failureFloorMs: 0 })
+const login = (directory: ReturnType<typeof createDirectory>, name: string) =>
+  directory.authenticate(name, ldap.password).then(
+    ({ subject }) => subject,
+    (error: unknown) => (error instanceof DirectoryFailure ? error.reason : String(error))
+  )
+const hire = (uid: string, mail: string, ou = 'people') => ldap.addPerson({ uid, mail, ou, password: ldap.password })
+
+t.test('who has a uid of their own is known by it, whatever was typed', async t => {
+  await hire('only', 'one@corp.example')
+  t.equal(await login(service(), 'only'), 'only')
+  t.equal(await login(service(), 'one@corp.example'), 'only')
+})
+
+t.test('people who share a uid are refused, with the reason in the log, and not taken for each other', async t => {
+  await hire('both', 'first@corp.example')
+  await hire('both', 'second@corp.example', 'contractors')
+  for (const name of ['first@corp.example', 'second@corp.example'])
+    t.equal(await login(service(), name), 'shared-username', name)
+  t.equal(await login(service(), 'both'), 'ambiguous-entry')
+})
+
+t.test('a filter that only one of them passes tells them apart', async t => {
+  await hire('half', 'third@corp.example')
+  await hire('half', 'fourth@corp.example', 'contractors')
+  const ofPeople = service({ searchFilter: '(|(&(uid={{username}})(ou:dn:=people))(mail={{username}}))' })
+  t.equal(await login(ofPeople, 'half'), 'half')
+  t.equal(await login(ofPeople, 'third@corp.example'), 'half')
+  t.equal(await login(ofPeople, 'fourth@corp.example'), 'shared-username')
+})
+
+t.test('the same holds for a template by mail, without a service account', async t => {
+  const dn = (mail: string, ou: string) => `mail=${mail},ou=${ou},${base}`
+  const add = (mail: string, ou: string) =>
+    ldap.add(dn(mail, ou), {
+      objectClass: 'inetOrgPerson',
+      cn: mail,
+      sn: mail,
+      uid: 'pair',
+      mail,
+      userPassword: ldap.password
+    })
+  await add('fifth@corp.example', 'people')
+  const own = createDirectory(
+    ldap.settings({ userDnTemplate: dn('{{username}}', 'people'), searchFilter: '(mail={{username}})' }),
+    { failureFloorMs: 0 }
+  )
+  t.equal(await login(own, 'fifth@corp.example'), 'pair')
+  await add('sixth@corp.example', 'contractors')
+  t.equal(await login(own, 'fifth@corp.example'), 'shared-username')
+})
+
+t.test('a text that is the uid of somebody else identifies no entry without a uid', async t => {
+  const add = (cn: string, more: object) =>
+    ldap.add(`cn=${cn},ou=people,${base}`, {
+      objectClass: 'inetOrgPerson',
+      cn,
+      sn: cn,
+      userPassword: ldap.password,
+      ...more
+    })
+  const byMail = service({ searchFilter: '(mail={{username}})' })
+  await add('nameless', { mail: 'seventh@corp.example' })
+  t.equal(await login(byMail, 'seventh@corp.example'), 'seventh@corp.example')
+  await add('named', { mail: 'eighth@corp.example', uid: 'seventh@corp.example' })
+  t.equal(await login(byMail, 'seventh@corp.example'), 'shared-username')
+})
+
+t.test('a recheck does not take the new owner of an address for the former one', async t => {
+  const [one, other] = [await hire('former', 'moving@corp.example'), await hire('latter', '')]
+  const known = { subject: 'former', login: 'moving@corp.example' }
+  t.match(await service().lookUp(known), { state: 'open' })
+  await ldap.replace(one, 'mail', [])
+  await ldap.replace(other, 'mail', ['moving@corp.example'])
+  t.match(await service().lookUp(known), { state: 'gone' })
+})
+
+t.test('a login that was given to somebody new leads to a new person', async t => {
+  const { users, audit, database } = await openStore(t, await startPostgres(t))
+  const directory = service()
+  const sync = async () =>
+    users.syncPerson({ provider: 'ldap', ...(await directory.authenticate('reused', ldap.password)) })
+  const dn = await hire('reused', 'reused@corp.example')
+  const former = await sync()
+  t.equal((await sync()).user.id, former.user.id)
+  // The last login of the one who left was yesterday.
+  await database.write(manager => manager.query("UPDATE users SET last_login_at = now() - interval '1 day'"))
+  await ldap.remove(dn)
+  await hire('reused', 'reused@corp.example')
+  const hired = await sync()
+  t.not(hired.user.id, former.user.id)
+  t.equal((await sync()).user.id, hired.user.id)
+  const { items } = await audit.list({ action: 'person.link' })
+  t.match(items, [{ target: `user:${former.user.id}`, before: { subject: 'reused' } }])
+})
