@@ -3,8 +3,7 @@
 import { BodyTooLarge, GatewayError, UpstreamTimeout } from '../errors.ts'
 import type { Exchange, Underway } from '../http/exchange.ts'
 import { hasBody, ignoresBody } from '../http/head.ts'
-import type { HttpRequest } from '../http/server/request.ts'
-import type { AnswerTaker, HttpResponse } from '../http/server/response.ts'
+import type { AnswerTaker } from '../http/server/response.ts'
 import { headerLines } from '../http/server/response-head.ts'
 import type { Route } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
@@ -20,7 +19,7 @@ import type { Requester } from '../upstream/requester.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import { contain } from '../values/contain.ts'
 import type { RegisterEventStream } from './event-streams.ts'
-import { Upload, type UploadOwner } from './upload.ts'
+import { Upload, type UploadLimits, type UploadOwner } from './upload.ts'
 
 const NO_MORE: readonly string[] = []
 
@@ -39,125 +38,106 @@ interface HttpForwarding {
   readonly maxBodyBytes: number | undefined
 }
 
+/** Which connection carries the request, and what to leave when it is over; all of one shape, for speed. */
+type State =
+  /** No connection yet; a body may be buffered. */
+  | { readonly name: 'begun'; readonly connection: undefined; readonly leave: undefined }
+  | { readonly name: 'queued'; readonly connection: undefined; readonly leave: () => void }
+  | { readonly name: 'connected'; readonly connection: UpstreamConnection; readonly leave: undefined }
+  /** The response is an event stream. */
+  | { readonly name: 'streaming'; readonly connection: UpstreamConnection; readonly leave: () => void }
+  | { readonly name: 'over'; readonly connection: undefined; readonly leave: undefined }
+
+const BEGUN: State = { name: 'begun', connection: undefined, leave: undefined }
+const OVER: State = { name: 'over', connection: undefined, leave: undefined }
+
 /** One request in progress to one upstream. */
 class HttpForward implements Requester, Underway, UploadOwner, AnswerTaker, Waiter {
   readonly #exchange: Exchange
   readonly #forwarding: HttpForwarding
   readonly #upstream: Upstream
   readonly #route: Route
-  readonly #request: HttpRequest
-  readonly #response: HttpResponse
   /** undefined: the request has no body. */
   readonly #upload: Upload | undefined
-  #connection: UpstreamConnection | undefined
+  #state = BEGUN
   #attempts = 0
   /** Targets that could not be reached; usually none. */
   #unreached: Target[] | undefined
-  #over = false
-  #streamOver: (() => void) | undefined
-  /** It waits for a connection. */
-  #stopWaiting: (() => void) | undefined
 
   constructor(exchange: Exchange, route: Route, upstream: Upstream, forwarding: HttpForwarding) {
     this.#exchange = exchange
     this.#forwarding = forwarding
     this.#upstream = upstream
     this.#route = route
-    this.#request = exchange.request
-    this.#response = exchange.response
-    const limits = {
-      bufferBytes: route.streaming ? 0 : upstream.requestBufferBytes,
-      maxBytes: maxBodyOf(route, forwarding),
-      idleTimeoutMs: upstream.idleTimeoutMs
-    }
-    this.#upload = hasBody(exchange.head) ? new Upload(exchange, this, limits) : undefined
+    this.#upload = hasBody(exchange.head)
+      ? new Upload(exchange, this, uploadLimits(route, upstream, forwarding))
+      : undefined
     exchange.underway = this
   }
 
   begin() {
-    if (this.#upload === undefined) this.#acquire()
+    if (this.#upload === undefined) this.onUploadReady()
     else this.#upload.begin()
   }
 
   onUploadReady() {
-    this.#acquire()
-  }
-
-  #acquire() {
     const pool = this.#forwarding.upstreams.poolOf(this.#upstream)
-    const asked = { client: this.#request.connection, not: this.#unreached }
+    const asked = { client: this.#exchange.request.connection, not: this.#unreached }
     const connection = pool.acquire(asked)
     if (connection !== undefined) return this.onConnection(connection)
-    const waiting = pool.wait(this, asked)
-    if (waiting instanceof GatewayError) this.#fail(waiting)
-    else this.#stopWaiting = waiting
+    const leave = pool.wait(this, asked)
+    if (leave instanceof GatewayError) this.onRefused(leave)
+    else this.#state = { name: 'queued', connection: undefined, leave }
   }
 
   onConnection(connection: UpstreamConnection) {
-    this.#stopWaiting = undefined
-    this.#connection = connection
+    this.#state = { name: 'connected', connection, leave: undefined }
     this.#attempts++
     if (!mustBeRead(connection, this.#upload !== undefined)) this.#send(connection)
     else setImmediate(() => contain(this, forward => forward.#sendOrReplace(connection)))
   }
 
-  onRefused(error: GatewayError) {
-    this.#stopWaiting = undefined
-    this.#fail(error)
-  }
-
   #sendOrReplace(connection: UpstreamConnection) {
-    if (this.#over) return connection.destroy()
-    if (connection.destroyed) this.#acquire()
+    if (this.#state.name === 'over') return connection.destroy()
+    if (connection.destroyed) this.onUploadReady()
     else this.#send(connection)
   }
 
   #send(connection: UpstreamConnection) {
+    const { request, head } = this.#exchange
     const upload = this.#upload
-    const isLast = upload !== undefined && (ignoresBody(this.#request.method) || connection.mayLeaveBodies)
-    const head = this.#forwarding.headFor(this.#exchange, this.#route, connection.target.authority, isLast)
-    if (bindsConnection(this.#exchange.head.authorization)) connection.isBound = true
-    connection.send(this.#request.method, head, this, this.#route.timeoutMs ?? this.#upstream.timeoutMs, isLast)
+    const isLast = upload !== undefined && (ignoresBody(request.method) || connection.mayLeaveBodies)
+    const text = this.#forwarding.headFor(this.#exchange, this.#route, connection.target.authority, isLast)
+    if (bindsConnection(head.authorization)) connection.isBound = true
+    connection.send(request.method, text, this, this.#route.timeoutMs ?? this.#upstream.timeoutMs, isLast)
     if (upload === undefined) connection.finish()
     else if (connection.isConnected) upload.sendOn(connection)
   }
 
   /** A target that cannot be reached gets nothing of the body, which another one may need. */
   onConnected() {
-    if (this.#connection !== undefined) this.#upload?.sendOn(this.#connection)
-  }
-
-  onUploadRefused(error: GatewayError) {
-    this.#cut(error)
+    const { connection } = this.#state
+    if (connection !== undefined) this.#upload?.sendOn(connection)
   }
 
   /** Ends the request from our side, before or after the response began. */
-  #cut(error: GatewayError) {
-    const connection = this.#connection
-    this.#finish()
-    connection?.destroy()
+  onRefused(error: GatewayError) {
+    this.abort()
     this.#forwarding.refuse(this.#exchange, error)
-  }
-
-  #fail(error: GatewayError) {
-    this.#finish()
-    this.#forwarding.refuse(this.#exchange, error)
-  }
-
-  #finish() {
-    this.#over = true
-    this.#connection = undefined
-    this.#exchange.underway = undefined
-    this.#upload?.stop()
-    this.#stopWaiting?.()
-    this.#streamOver?.()
-    this.#streamOver = undefined
   }
 
   abort() {
-    const connection = this.#connection
-    this.#finish()
-    connection?.destroy()
+    this.#finish()?.destroy()
+  }
+
+  /** Returns the connection that carried it. */
+  #finish(): UpstreamConnection | undefined {
+    const { connection, leave } = this.#state
+    this.#state = OVER
+    this.#exchange.underway = undefined
+    this.#upload?.stop()
+    leave?.()
+    return connection
   }
 
   onThrown(error: unknown) {
@@ -170,85 +150,96 @@ class HttpForward implements Requester, Underway, UploadOwner, AnswerTaker, Wait
 
   onInterim(status: number, headers: readonly string[]) {
     // 100 was sent by the gateway; other interim responses are not known to be useful to clients.
-    if (status === 102) this.#response.interim(102, 'Processing', '')
+    const { response } = this.#exchange
+    if (status === 102) response.interim(102, 'Processing', '')
     if (status !== 103) return
     const links: string[] = []
     for (let i = 0; i < headers.length; i += 2)
       if (headers[i]?.toLowerCase() === 'link') links.push('link', headers[i + 1] ?? '')
     if (links.length === 0 || responseRulesOf(this.#upstream)?.removes('link')) return
-    this.#response.interim(103, 'Early Hints', headerLines(links))
+    response.interim(103, 'Early Hints', headerLines(links))
   }
 
   onHead(head: ResponseHead, whole: string | undefined) {
-    const connection = this.#connection
+    const { connection } = this.#state
     if (connection === undefined) return
+    const exchange = this.#exchange
     this.#upload?.noteResponse()
-    this.#exchange.upstreamMs = connection.waitedMs
-    this.#exchange.headMs = performance.now() - this.#exchange.startedAt
-    const context = this.#forwarding.responseContext(this.#route, this.#upstream, this.#exchange.host)
+    exchange.upstreamMs = connection.waitedMs
+    exchange.headMs = performance.now() - exchange.startedAt
+    const context = this.#forwarding.responseContext(this.#route, this.#upstream, exchange.host)
     const { lines: passed, hasDate, eventStream } = clientHead(head, context, privateAnswersOf(this.#route))
     if (eventStream && whole === undefined) {
-      const refusal = this.#streamEvents(connection)
-      if (refusal !== undefined) return this.#cut(refusal)
+      const refusal = this.#becomeStream(connection)
+      if (refusal !== undefined) return this.onRefused(refusal)
     }
-    const lines = this.#forwarding.linesFor(this.#exchange, passed)
+    const lines = this.#forwarding.linesFor(exchange, passed)
     const answer = { status: head.status, reason: head.reason, lines, hasDate, headers: NO_MORE }
     if (whole !== undefined) {
-      this.#response.whole(answer, whole)
-      return this.#finish()
+      exchange.response.whole(answer, whole)
+      this.#finish()
+      return
     }
-    this.#response.taker = this
-    this.#response.begin(answer, head.contentLength)
+    exchange.response.taker = this
+    exchange.response.begin(answer, head.contentLength)
   }
 
-  #streamEvents(connection: UpstreamConnection): GatewayError | undefined {
-    const over = this.#forwarding.onEventStream(this.#exchange, this.#upstream, () => {
-      this.#finish()
-      connection.destroy()
-      this.#response.end()
+  /** Returns why the stream may not begin, if so. */
+  #becomeStream(connection: UpstreamConnection): GatewayError | undefined {
+    const leave = this.#forwarding.onEventStream(this.#exchange, this.#upstream, () => {
+      this.abort()
+      this.#exchange.response.end()
     })
-    if (over instanceof GatewayError) return over
-    this.#streamOver = over
+    if (leave instanceof GatewayError) return leave
+    this.#state = { name: 'streaming', connection, leave }
     connection.waitForever()
     return undefined
   }
 
   onBody(chunk: Buffer) {
-    if (this.#over) return
+    const { connection } = this.#state
+    if (connection === undefined) return
     this.#upload?.noteProgress()
-    if (!this.#response.write(chunk)) this.#connection?.pause()
+    if (!this.#exchange.response.write(chunk)) connection.pause()
   }
 
   /** The client has taken everything so far. */
   onTaken() {
-    this.#connection?.resume()
+    this.#state.connection?.resume()
   }
 
   onEnd(trailers: readonly string[]) {
-    if (this.#over) return
+    if (this.#state.name === 'over') return
     this.#finish()
     const passed = trailers.length === 0 ? [] : clientTrailers(trailers, responseRulesOf(this.#upstream)?.removes)
-    this.#response.end(headerLines(passed))
+    this.#exchange.response.end(headerLines(passed))
   }
 
   onFault(fault: UpstreamFault, cause: unknown, nothingSent: boolean) {
-    if (this.#over) return
-    const pool = this.#forwarding.upstreams.poolOf(this.#upstream)
-    const target = this.#connection?.target
-    this.#connection = undefined
-    if (fault !== 'reset' && target !== undefined) this.#unreached = [...(this.#unreached ?? []), target]
+    const { connection } = this.#state
+    if (connection === undefined) return
+    const count = this.#forwarding.upstreams.poolOf(this.#upstream).targetCount()
+    if (fault !== 'reset') this.#unreached = [...(this.#unreached ?? []), connection.target]
     // Nothing has been sent, so another connection may be tried. A warm connection that was closed in the meantime says nothing
     // against its target; an unreachable target is not tried twice.
-    const tries = fault === 'reset' ? pool.targetCount() + 1 : fault === EXHAUSTED ? 0 : pool.targetCount()
+    const tries = fault === 'reset' ? count + 1 : fault === EXHAUSTED ? 0 : count
     const isUnsent = nothingSent && this.#upload?.isUnsent !== false
-    if (isUnsent && this.#attempts < tries) return this.#acquire()
-    const isStalled = fault === 'timeout' && this.#response.hasBegun
-    this.#fail(isStalled ? new UpstreamTimeout({ cause, reason: 'upstream-stalled' }) : upstreamRefusal(fault, cause))
+    if (isUnsent && this.#attempts < tries) return this.onUploadReady()
+    const isStalled = fault === 'timeout' && this.#exchange.response.hasBegun
+    this.onRefused(
+      isStalled ? new UpstreamTimeout({ cause, reason: 'upstream-stalled' }) : upstreamRefusal(fault, cause)
+    )
   }
 }
 
 const maxBodyOf = (route: Route, { maxBodyBytes }: HttpForwarding): number | undefined =>
   route.maxBodyBytes ?? maxBodyBytes
+
+const uploadLimits = (route: Route, upstream: Upstream, forwarding: HttpForwarding): UploadLimits => ({
+  bufferBytes: route.streaming ? 0 : upstream.requestBufferBytes,
+  maxBytes: maxBodyOf(route, forwarding),
+  idleTimeoutMs: upstream.idleTimeoutMs
+})
 
 export const createForwardHttp =
   (forwarding: HttpForwarding) =>

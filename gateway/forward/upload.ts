@@ -13,10 +13,10 @@ const RATE_PERIOD_BYTES = 3000
 export interface UploadOwner extends Contained {
   /** The body is complete, or enough of it has arrived for a connection to be asked for; called once. */
   onUploadReady(): void
-  onUploadRefused(error: GatewayError): void
+  onRefused(error: GatewayError): void
 }
 
-interface UploadLimits {
+export interface UploadLimits {
   /** What is buffered before a connection is asked for; 0: nothing. */
   readonly bufferBytes: number
   /** undefined: no limit. */
@@ -74,7 +74,7 @@ export class Upload implements BodyConsumer {
     this.#buffer.release()
     if (this.#isComplete) this.#finish(connection)
     else if (this.#limits.bufferBytes === 0) this.#read()
-    else if (flows) this.#exchange.request.resume()
+    else this.#flow(flows)
   }
 
   /** The backend has begun to respond: from now on only silence is limited. */
@@ -90,7 +90,7 @@ export class Upload implements BodyConsumer {
 
   /** The backend takes bytes again. */
   onDrain(): void {
-    if (this.#state === 'passing') this.#exchange.request.resume()
+    if (this.#state === 'passing') this.#flow(true)
   }
 
   onUpload(chunk: Buffer): void {
@@ -98,17 +98,15 @@ export class Upload implements BodyConsumer {
     this.#size += chunk.length
     this.noteProgress()
     if (this.#size > (this.#limits.maxBytes ?? Number.POSITIVE_INFINITY)) {
-      this.#owner.onUploadRefused(new BodyTooLarge({ reason: 'body-too-large' }))
+      this.#owner.onRefused(new BodyTooLarge({ reason: 'body-too-large' }))
     } else if (this.#connection !== undefined) {
-      if (!this.#send(this.#connection, chunk)) this.#exchange.request.pause()
-    } else this.#keep(chunk)
-  }
-
-  #keep(chunk: Buffer) {
-    this.#buffer.add(chunk)
-    if (this.#state !== 'buffering' || !this.#buffer.isFull) return
-    this.#exchange.request.pause()
-    this.#becomeReady()
+      if (!this.#send(this.#connection, chunk)) this.#flow(false)
+    } else {
+      this.#buffer.add(chunk)
+      if (this.#state !== 'buffering' || !this.#buffer.isFull) return
+      this.#flow(false)
+      this.#becomeReady()
+    }
   }
 
   onUploadEnd(): void {
@@ -141,6 +139,12 @@ export class Upload implements BodyConsumer {
     if (this.#state === 'over' || this.#isComplete) return
     if (this.#limits.bufferBytes === 0) this.#watchIdle()
     else this.#watchRate()
+  }
+
+  /** The only place that decides whether the client is read. */
+  #flow(isOpen: boolean) {
+    if (isOpen) this.#exchange.request.resume()
+    else this.#exchange.request.pause()
   }
 
   #send(connection: UpstreamConnection, bytes: Buffer): boolean {
@@ -185,6 +189,6 @@ export class Upload implements BodyConsumer {
   }
 
   #refuseSlow() {
-    this.#owner.onUploadRefused(new RequestTimeout({ reason: 'upload-too-slow' }))
+    this.#owner.onRefused(new RequestTimeout({ reason: 'upload-too-slow' }))
   }
 }
