@@ -1,53 +1,24 @@
-// Takes a target out of service and back in, by the results of requests, checks and probes.
+// Takes a target out of service and, slowly, back in, by the results of requests, checks and probes.
 import { noteFault, task } from '../values/contain.ts'
 import { EXHAUSTED, type TargetFault, type UpstreamFault } from './faults.ts'
-import {
-  beginStanding,
-  enterUse,
-  errsTooOften,
-  failsCheck,
-  leaveUse,
-  passesCheck,
-  stateOf,
-  stayOut,
-  takesTurn
-} from './target-standing.ts'
 
 /** Checks the target once; `done` receives what was wrong, or undefined. Returns a function that aborts it. */
 export type HealthProbe = (done: (failure: string | undefined) => void) => () => void
 
-/** Of the route table in use. */
-interface HealthSettings {
-  /** undefined: the target is probed only while it is out of service. */
-  readonly checks: { readonly intervalMs: number; readonly rise: number; readonly fall: number } | undefined
-  /** So many errors in a row take the target out of service for so long; 0 errors: never. */
-  readonly outlier: { readonly errors: number; readonly restMs: number }
-}
-
 interface TargetHealthOptions {
   readonly probe: HealthProbe
-  readonly settings: () => HealthSettings
+  /** Of the route table in use. */
+  readonly settings: () => {
+    /** undefined: the target is probed only while it is out of service. */
+    readonly checks: { readonly intervalMs: number; readonly rise: number; readonly fall: number } | undefined
+    /** So many errors in a row take the target out of service for so long; 0 errors: never. */
+    readonly outlier: { readonly errors: number; readonly restMs: number }
+  }
   /** Whether requests have another target that is in service. */
   readonly hasOther: () => boolean
   /** Monotonic ms. */
   readonly now: () => number
   readonly onChange: (state: 'down' | 'returning', reason: string) => void
-}
-
-export interface TargetHealth {
-  /** Requests use other targets as long as there are any. */
-  readonly isOut: boolean
-  /** It is out because of its errors, and may still be reached: better than one that cannot. */
-  readonly isResting: boolean
-  /** Whether a returning target takes this turn; always true for one that is up. */
-  takesTurn(): boolean
-  /** A response head arrived on a connection opened at `openedAt`. */
-  answered(status: number, openedAt: number): void
-  failed(fault: UpstreamFault, nothingSent: boolean): void
-  /** The settings may have changed: checks of a target in service begin, end, or go on at another interval. */
-  resettle(): void
-  status(): TargetHealthStatus
-  close(): void
 }
 
 export interface TargetHealthStatus {
@@ -60,6 +31,17 @@ export interface TargetHealthStatus {
   readonly faults: Readonly<Record<TargetFault, number>>
 }
 
+export type TargetHealth = ReturnType<typeof watchTarget>
+
+/** Errors in a row after which a target that has just returned goes out again. */
+const ERRORS_WHILE_RETURNING = 2
+const FIRST_BACK_OFF_MS = 500
+const LAST_BACK_OFF_MS = 5000
+/** After its return, a target takes a growing share of its turns. */
+const SLOW_START_MS = 10_000
+const LEAST_SHARE = 0.1
+/** After this much time in service, the next outage counts as a new one and is probed quickly again. */
+const STABLE_MS = 30_000
 /** Delay before the next check after one that failed. */
 const RECHECK_MS = 1000
 
@@ -68,22 +50,32 @@ const isError = (status: number): boolean => status === 502 || status === 503 ||
 
 // Not all instances and targets at the same moment.
 const jittered = (ms: number): number => ms * (0.8 + Math.random() * 0.4)
+const longer = (backOffMs: number): number => Math.min(backOffMs * 2, LAST_BACK_OFF_MS)
 
-export const watchTarget = (options: TargetHealthOptions): TargetHealth => {
-  const { probe, settings, hasOther, now, onChange } = options
-  const standing = beginStanding(Date.now())
+export const watchTarget = ({ probe, settings, hasOther, now, onChange }: TargetHealthOptions) => {
+  const faults: Record<TargetFault, number> = { unreachable: 0, reset: 0, 'bad-response': 0, timeout: 0 }
+  let since = Date.now()
+  let reason: string | undefined
+  let isOutByChecks = false
+  let outAt = 0
+  let returnedAt = Number.NEGATIVE_INFINITY
+  let isReturning = false
+  /** Turns that it has accumulated while returning. */
+  let credit = 0
+  let backOffMs = FIRST_BACK_OFF_MS
+  let [errorsInRow, passedInRow, failedInRow] = [0, 0, 0]
   let timer: NodeJS.Timeout | undefined
   let abort: (() => void) | undefined
   let isClosed = false
 
+  const probeIn = (ms: number) => {
+    stopProbing()
+    if (!isClosed) timer = setTimeout(task(ask), ms).unref()
+  }
   const stopProbing = () => {
     clearTimeout(timer)
     abort?.()
     abort = undefined
-  }
-  const probeIn = (ms: number) => {
-    stopProbing()
-    if (!isClosed) timer = setTimeout(task(ask), ms).unref()
   }
   const ask = () => {
     try {
@@ -100,16 +92,21 @@ export const watchTarget = (options: TargetHealthOptions): TargetHealth => {
   }
   const recheckMs = () => Math.min(settings().checks?.intervalMs ?? RECHECK_MS, RECHECK_MS)
   const passed = () => {
-    if (passesCheck(standing, settings().checks?.rise ?? 1)) return comeBack()
-    if (health.isOut) probeIn(recheckMs())
-    else resettle()
+    failedInRow = 0
+    passedInRow++
+    if (!health.isOut) resettle()
+    else if (passedInRow >= (settings().checks?.rise ?? 1)) comeBack()
+    else probeIn(recheckMs())
   }
   const missed = (failure: string) => {
-    const isOver = failsCheck(standing, settings().checks?.fall ?? 1)
+    passedInRow = 0
+    failedInRow++
     if (health.isOut) {
       health.isResting = false
-      probeIn(jittered(stayOut(standing, failure)))
-    } else if (isOver) goOut({ by: 'check', reason: failure })
+      reason = failure
+      backOffMs = longer(backOffMs)
+      probeIn(jittered(backOffMs))
+    } else if (failedInRow >= (settings().checks?.fall ?? 1)) goOut('check', failure)
     else probeIn(recheckMs())
   }
   const resettle = () => {
@@ -119,53 +116,77 @@ export const watchTarget = (options: TargetHealthOptions): TargetHealth => {
     else probeIn(jittered(checks.intervalMs))
   }
 
-  const goOut = (out: Parameters<typeof leaveUse>[1]) => {
+  const goOut = (by: 'connect' | 'check' | 'errors', why: string, restMs?: number) => {
     if (isClosed) return
-    const aloneMs = leaveUse(standing, out, now(), Date.now())
+    outAt = now()
+    backOffMs = outAt - returnedAt < STABLE_MS ? longer(backOffMs) : FIRST_BACK_OFF_MS
     health.isOut = true
-    health.isResting = out.by === 'errors'
-    probeIn(out.restMs === undefined ? jittered(aloneMs) : aloneMs)
-    onChange('down', out.reason)
+    health.isResting = by === 'errors'
+    isOutByChecks = by === 'check'
+    isReturning = false
+    reason = why
+    since = Date.now()
+    passedInRow = 0
+    probeIn(restMs ?? jittered(backOffMs))
+    onChange('down', why)
   }
   const comeBack = () => {
     if (isClosed) return
     health.isOut = false
     health.isResting = false
-    enterUse(standing, now(), Date.now())
+    isReturning = true
+    returnedAt = now()
+    since = Date.now()
+    errorsInRow = failedInRow = credit = 0
     resettle()
-    onChange('returning', standing.reason ?? '')
+    onChange('returning', reason ?? '')
   }
-  const erred = (reason: string) => {
+  const erred = (why: string) => {
+    errorsInRow++
     const { errors, restMs } = settings().outlier
-    if (errsTooOften(standing, errors, now()) && !health.isOut && hasOther()) goOut({ by: 'errors', reason, restMs })
+    const most = state() === 'returning' ? Math.min(ERRORS_WHILE_RETURNING, errors) : errors
+    if (errors > 0 && errorsInRow >= most && !health.isOut && hasOther()) goOut('errors', why, restMs)
+  }
+  const state = (): TargetHealthStatus['state'] => {
+    if (isReturning && now() - returnedAt >= SLOW_START_MS) isReturning = false
+    return health.isOut ? 'down' : isReturning ? 'returning' : 'up'
   }
 
   // Plain properties, because requests read them.
-  const health: TargetHealth & { isOut: boolean; isResting: boolean } = {
+  const health = {
+    /** Requests use other targets as long as there are any. */
     isOut: false,
+    /** It is out because of its errors, and may still be reached: better than one that cannot. */
     isResting: false,
-    takesTurn: () => standing.state === 'up' || takesTurn(standing, now()),
-    answered(status, openedAt) {
-      if (isError(status)) return erred(`status-${status}`)
-      standing.errorsInRow = 0
-      // It was used because there was no other target. Responses on older connections of a closing server prove nothing.
-      if (health.isOut && standing.outBy !== 'check' && openedAt > standing.outAt) comeBack()
+    /** Whether a returning target takes this turn; always true for one that is up. */
+    takesTurn(): boolean {
+      if (!isReturning || state() !== 'returning') return true
+      credit += Math.max(LEAST_SHARE, (now() - returnedAt) / SLOW_START_MS)
+      if (credit < 1) return false
+      credit -= 1
+      return true
     },
-    failed(fault, nothingSent) {
+    /** A response head arrived on a connection opened at `openedAt`. */
+    answered(status: number, openedAt: number): void {
+      if (isError(status)) {
+        erred(`status-${status}`)
+        return
+      }
+      errorsInRow = 0
+      // It was used because there was no other target. Responses on older connections of a closing server prove nothing.
+      if (health.isOut && !isOutByChecks && openedAt > outAt) comeBack()
+    },
+    failed(fault: UpstreamFault, nothingSent: boolean): void {
       // No fault of the target. A warm connection that was closed in the meantime is normal in HTTP/1.1 (RFC 9112 §9.5).
       if (fault === EXHAUSTED || (fault === 'reset' && nothingSent)) return
-      standing.faults[fault]++
+      faults[fault]++
       if (!nothingSent) erred(fault)
-      else if (!health.isOut) goOut({ by: 'connect', reason: 'unreachable' })
+      else if (!health.isOut) goOut('connect', 'unreachable')
     },
+    /** The settings may have changed: checks of a target in service begin, end, or go on at another interval. */
     resettle,
-    status: () => ({
-      state: stateOf(standing, now()),
-      since: standing.since,
-      reason: standing.reason,
-      faults: { ...standing.faults }
-    }),
-    close() {
+    status: (): TargetHealthStatus => ({ state: state(), since, reason, faults: { ...faults } }),
+    close(): void {
       isClosed = true
       stopProbing()
     }

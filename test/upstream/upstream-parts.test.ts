@@ -10,10 +10,10 @@ import { keepAliveHint } from '../../gateway/upstream/headers/keep-alive-hint.ts
 import { privateCacheControl } from '../../gateway/upstream/headers/private-answers.ts'
 import { publicAddress, publicCookie, publicRefresh } from '../../gateway/upstream/headers/public-addresses.ts'
 import { createToldHost } from '../../gateway/upstream/headers/told-host.ts'
+import { watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup } from '../../gateway/upstream/lookup.ts'
 import { ResponseParser } from '../../gateway/upstream/parser.ts'
 import { mustBeRead } from '../../gateway/upstream/pool.ts'
-import { beginStanding, stateOf, takesTurn } from '../../gateway/upstream/target-standing.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
@@ -103,13 +103,27 @@ t.test('what is wrong with a backend has a reason; a frame of HTTP/2 is known by
 })
 
 t.test('a target that returns takes more and more turns, and all of them after ten seconds', async t => {
-  const standing = { ...beginStanding(0), state: 'returning' as const, returnedAt: 0 }
+  let clock = 0
+  const health = watchTarget({
+    probe: () => () => undefined,
+    settings: () => ({ checks: undefined, outlier: { errors: 5, restMs: 1 } }),
+    hasOther: () => true,
+    now: () => clock,
+    onChange: () => undefined
+  })
+  t.teardown(health.close)
+  health.failed('unreachable', true)
+  t.equal(health.status().state, 'down')
+  health.answered(200, 1)
+  clock = 2500
   t.same(
-    Array.from({ length: 8 }, () => takesTurn(standing, 2500)).flatMap((takes, n) => (takes ? [n] : [])),
+    Array.from({ length: 8 }, () => health.takesTurn()).flatMap((takes, n) => (takes ? [n] : [])),
     [3, 7]
   )
-  t.equal(stateOf(standing, 9999), 'returning')
-  t.equal(stateOf(standing, 10_000), 'up')
+  clock = 9999
+  t.equal(health.status().state, 'returning')
+  clock = 10_000
+  t.equal(health.status().state, 'up')
 })
 
 t.test('a header that an upstream sets has the person’s values, and those without one are left out', async t => {
