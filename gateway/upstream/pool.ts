@@ -45,7 +45,7 @@ export interface Membership {
   readonly upstream: Upstream
   readonly target: Target
   /** Whether the upstream has another target in service. */
-  readonly hasOther: (pool: TargetPool) => boolean
+  readonly hasOther: (health: TargetHealth) => boolean
   /** A connection has become free, or the target has come back into service. */
   readonly onRoom: () => void
 }
@@ -65,30 +65,6 @@ export interface TargetStatus extends TargetHealthStatus {
   readonly connections: number
 }
 
-export interface TargetPool {
-  readonly target: Target
-  readonly health: TargetHealth
-  /** A later route table has the same target: its connections and its standing stay. */
-  join(next: Membership): void
-  /** Connections with a request in progress. */
-  busy(): number
-  connections(): number
-  hasRoom(isStream?: boolean): boolean
-  acquire(wanted: Wanted): UpstreamConnection | undefined
-  /** Whether a connection is bound to this client, and waits for its next request. */
-  hasBound(client: Client): boolean
-  /** Counts a socket that is dialled elsewhere; undefined if the target is full. */
-  enterSocket(): SocketPlace | undefined
-  /** Closes what is past its deadline. */
-  sweep(at: number): void
-  /** Gives requests in progress more time. */
-  postpone(ms: number): void
-  /** Stops the checks, and closes idle connections now, busy ones when they become free. */
-  drain(): void
-  destroy(): void
-  status(): TargetStatus
-}
-
 /** How connections are opened, and targets checked. */
 export interface Dialling {
   connect(...parts: ConstructorParameters<typeof UpstreamConnection>): UpstreamConnection
@@ -100,12 +76,12 @@ export const DIALLING: Dialling = { connect: (...parts) => new UpstreamConnectio
 export interface PoolParts extends ProbeContext {
   readonly dialling: Dialling
   readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void } | undefined
-  /** A drained pool has connections that must still be swept. */
-  readonly onLeaving: (pool: TargetPool) => void
 }
 
-export const createTargetPool = (first: Membership, parts: PoolParts, limits = LIMITS): TargetPool => {
-  const { now, log, dialling, onLeaving } = parts
+export type TargetPool = ReturnType<typeof createTargetPool>
+
+export const createTargetPool = (first: Membership, parts: PoolParts, limits = LIMITS) => {
+  const { now, log, dialling } = parts
   let member = first
   /** Busy and idle. */
   const open = new Set<UpstreamConnection>()
@@ -125,10 +101,10 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
       log?.warn(fields(), message)
     }
   }
-  const health = watchTarget({
+  const health: TargetHealth = watchTarget({
     probe: done => dialling.probe(member.upstream, member.target, parts)(done),
     settings: () => ({ checks: member.upstream.healthCheck, outlier: member.upstream.outlier }),
-    hasOther: () => member.hasOther(pool),
+    hasOther: () => member.hasOther(health),
     now,
     onChange(state, reason) {
       if (state === 'down') log?.warn({ ...fields(), reason }, 'an upstream target is down')
@@ -163,6 +139,7 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
     }
   }
 
+  /** Connections with a request in progress. */
   const busy = () => open.size - idle.count()
   const most = () => member.upstream.maxConnections ?? Number.POSITIVE_INFINITY
   /** Closes connections that carry nothing until at most so many are open. */
@@ -182,7 +159,6 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
   const close = () => {
     isClosing = true
     health.close()
-    if (open.size > 0) onLeaving(pool)
   }
 
   const socketPlace: SocketPlace = {
@@ -194,58 +170,69 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
     }
   }
 
-  const pool: TargetPool = {
+  const hasRoom = (isStream = false): boolean => {
+    const { maxConnections } = member.upstream
+    if (maxConnections !== undefined) return busy() + sockets < maxConnections
+    return isStream ? streams.size < limits.streams : busy() - streams.size < limits.connections
+  }
+
+  return {
     get target() {
       return member.target
     },
     health,
-    join(next) {
+    busy,
+    hasRoom,
+    hasBound: idle.hasBound,
+    connections: () => open.size,
+    /** A later route table has the same target: its connections and its standing stay. */
+    join(next: Membership): void {
       const before = member.upstream.healthCheck
       member = next
       closeIdleDownTo(most())
       if (JSON.stringify(before) !== JSON.stringify(next.upstream.healthCheck)) health.resettle()
     },
-    busy,
-    connections: () => open.size,
-    hasRoom(isStream = false) {
-      const { maxConnections } = member.upstream
-      if (maxConnections !== undefined) return busy() + sockets < maxConnections
-      return isStream ? streams.size < limits.streams : busy() - streams.size < limits.connections
-    },
-    acquire({ client, isStream }) {
-      if (!pool.hasRoom(isStream)) return undefined
+    /** undefined: there is no room. */
+    acquire({ client, isStream }: Wanted): UpstreamConnection | undefined {
+      if (!hasRoom(isStream)) return undefined
       const connection = idle.take(client) ?? dialled()
       connection.client = client
       connection.upstream = member.upstream
       if (isStream) streams.add(connection)
-      if (isClosing) onLeaving(pool)
       return connection
     },
-    hasBound: idle.hasBound,
-    enterSocket() {
+    /** Counts a socket that is dialled elsewhere; undefined if the target is full. */
+    enterSocket(): SocketPlace | undefined {
       if (busy() + sockets >= most()) return undefined
       closeIdleDownTo(most() - 1)
       sockets++
       return socketPlace
     },
-    sweep(at) {
+    /** Closes what is past its deadline. */
+    sweep(at: number): void {
       for (const connection of open) if (connection.deadline <= at) contain(connection, expire)
       for (const connection of idle.orphans()) connection.destroy()
     },
-    postpone(ms) {
+    /** Gives requests in progress more time. */
+    postpone(ms: number): void {
       // An idle connection keeps its deadline: the other side closes it by its own clock.
       const kept = new Set(idle.all())
       for (const connection of open) if (!kept.has(connection)) connection.deadline += ms
     },
-    drain() {
+    /** Stops the checks, and closes idle connections now, busy ones when they become free. */
+    drain(): void {
       close()
       for (const connection of idle.all()) connection.destroy()
     },
-    destroy() {
+    destroy(): void {
       close()
       for (const connection of [...open]) connection.destroy()
     },
-    status: () => ({ url: member.target.url, ...health.status(), busy: busy(), connections: open.size })
+    status: (): TargetStatus => ({
+      url: member.target.url,
+      ...health.status(),
+      busy: busy(),
+      connections: open.size
+    })
   }
-  return pool
 }

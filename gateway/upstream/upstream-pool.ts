@@ -1,38 +1,17 @@
 // Selects the best target of an upstream for each request, and lets requests wait while all of them are full.
-import type { GatewayError } from '../errors.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { task } from '../values/contain.ts'
 import type { UpstreamConnection } from './connection.ts'
+import type { TargetHealth } from './health.ts'
 import type { Membership, SocketPlace, TargetPool, TargetStatus } from './pool.ts'
-import { type Asked, createQueue, type Waiter } from './queue.ts'
+import { type Asked, createQueue } from './queue.ts'
 
 export interface UpstreamStatus {
   readonly name: string
   readonly targets: readonly TargetStatus[]
 }
 
-export interface UpstreamPool {
-  /**
-   * A connection to the healthiest target, to none of those tried while there are others, or to the given `only` one; undefined
-   * if it has reached its limit of connections.
-   */
-  acquire(asked?: Asked, only?: Target): UpstreamConnection | undefined
-  /** Waits for a connection after `acquire` had none. Returns a function that stops waiting, or the reason for refusing. */
-  wait(waiter: Waiter, asked: Asked): (() => void) | GatewayError
-  /** The targets in the order in which to try them: each is first in its turn, those out of service are last. */
-  inTurn(): readonly Target[]
-  targetAt(url: string | undefined): Target | undefined
-  /** Counts a socket; undefined if the target is full. */
-  enterSocket(target: Target): SocketPlace | undefined
-  targetCount(): number
-  status(): UpstreamStatus
-  isDown(): boolean
-  members(): readonly TargetPool[]
-  /** Puts other targets in the place of those so far. */
-  assemble(): void
-  /** Serves requests that wait; returns whether some still do. */
-  serve(): boolean
-}
+export type UpstreamPool = ReturnType<typeof createUpstreamPool>
 
 const NONE: readonly Target[] = []
 
@@ -89,7 +68,7 @@ const createChoice = () => {
 export const createUpstreamPool = (
   upstream: Upstream,
   join: (membership: Omit<Membership, 'target'>) => readonly TargetPool[]
-): UpstreamPool => {
+) => {
   const choose = createChoice()
   const queue = createQueue(upstream.queue)
   let members: readonly TargetPool[] = []
@@ -102,7 +81,8 @@ export const createUpstreamPool = (
     const [first] = members
     return (members.length === 1 ? first : poolFor(asked))?.acquire(asked)
   }
-  const serve = () => {
+  /** Serves requests that wait; returns whether some still do. */
+  const serve = (): boolean => {
     isServing = false
     queue.serve(connectionFor)
     return queue.length() > 0
@@ -117,33 +97,40 @@ export const createUpstreamPool = (
   const membership = {
     upstream,
     onRoom,
-    hasOther: (pool: TargetPool) => members.some(other => other !== pool && !other.health.isOut)
+    hasOther: (health: TargetHealth) => members.some(other => other.health !== health && !other.health.isOut)
   }
+  /** Puts other targets in the place of those so far. */
   const assemble = () => {
     members = join(membership)
   }
   assemble()
 
   return {
-    acquire(asked = {}, only = undefined) {
+    /**
+     * A connection to the healthiest target, to none of those tried while there are others, or to the given `only` one; undefined
+     * if it has reached its limit of connections.
+     */
+    acquire(asked: Asked = {}, only: Target | undefined = undefined): UpstreamConnection | undefined {
       if (only !== undefined) return memberAt(only.url)?.acquire(asked)
       // First come, first served.
       return queue.length() > 0 ? undefined : connectionFor(asked)
     },
+    /** Waits for a connection after `acquire` had none. */
     wait: queue.enter,
-    inTurn() {
+    /** The targets in the order in which to try them: each is first in its turn, those out of service are last. */
+    inTurn(): readonly Target[] {
       socketTurn = (socketTurn + 1) % members.length
       const rank = ({ health, target }: TargetPool) => (health.isOut ? 2 : target.backup === true ? 1 : 0)
       return [...members.slice(socketTurn), ...members.slice(0, socketTurn)]
         .toSorted((a, b) => rank(a) - rank(b))
         .map(({ target }) => target)
     },
-    targetAt: url => memberAt(url)?.target,
-    enterSocket: target => memberAt(target.url)?.enterSocket(),
+    targetAt: (url: string | undefined): Target | undefined => memberAt(url)?.target,
+    enterSocket: (target: Target): SocketPlace | undefined => memberAt(target.url)?.enterSocket(),
     targetCount: () => members.length,
     members: () => members,
     isDown: () => members.every(({ health }) => health.isOut),
-    status: () => ({ name: upstream.name, targets: members.map(member => member.status()) }),
+    status: (): UpstreamStatus => ({ name: upstream.name, targets: members.map(member => member.status()) }),
     assemble,
     serve
   }

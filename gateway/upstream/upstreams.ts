@@ -6,28 +6,13 @@ import { task } from '../values/contain.ts'
 import { createAddresses } from './addresses.ts'
 import { sharedLookup } from './lookup.ts'
 import { createTargetPool, DIALLING, type Dialling, type Membership, type PoolParts, type TargetPool } from './pool.ts'
-import { createUpstreamPool, type UpstreamPool, type UpstreamStatus } from './upstream-pool.ts'
+import { createUpstreamPool, type UpstreamPool } from './upstream-pool.ts'
 
 const SWEEP_MS = 100
 /** By which a sweep must be late to count as one after a standstill. */
 const STANDSTILL_MS = 100
 
-export interface Upstreams {
-  /** An upstream that is not in the table is neither watched nor listed, and keeps no connection for later. */
-  poolOf(upstream: Upstream): UpstreamPool
-  /**
-   * Takes over the targets of a table. Those at the same address, with the same TLS settings, keep their connections and
-   * their standing; those that are in the table no longer are drained.
-   */
-  retain(table: Pick<RouteTable, 'upstreams'>): void
-  /** Open upstream connections, busy and idle. */
-  connections(): number
-  /** For the upstreams in use. */
-  status(): UpstreamStatus[]
-  /** Whether some upstream has no target in service. */
-  hasDown(): boolean
-  close(): void
-}
+export type Upstreams = ReturnType<typeof createUpstreams>
 
 interface UpstreamsOptions {
   /** Monotonic ms. */
@@ -46,7 +31,7 @@ const keyOf = (upstream: Upstream, target: Target): string => {
   return JSON.stringify([upstream.name, endpointOf(target), target.tls && { ca, clientCertificate, serverName }])
 }
 
-export const createUpstreams = (options: UpstreamsOptions = {}): Upstreams => {
+export const createUpstreams = (options: UpstreamsOptions = {}) => {
   const {
     now = () => performance.now(),
     log,
@@ -59,11 +44,11 @@ export const createUpstreams = (options: UpstreamsOptions = {}): Upstreams => {
   const members = new Map<string, TargetPool>()
   /** Of earlier tables, as long as a request refers to them. */
   const retired = new WeakMap<Upstream, UpstreamPool>()
-  /** The part of them in which requests may be waiting. */
+  /** The part of them that requests have referred to since the last sweep, or in which some wait. */
   const waiting = new Set<UpstreamPool>()
   /** Drained, with connections that are still open. */
   const leaving = new Set<TargetPool>()
-  const parts: PoolParts = { now, log, publicHost, dialling, onLeaving: pool => void leaving.add(pool) }
+  const parts: PoolParts = { now, log, publicHost, dialling }
 
   /** A name with several addresses is as many targets. */
   const addressed = (target: Target): readonly Target[] => {
@@ -92,51 +77,62 @@ export const createUpstreams = (options: UpstreamsOptions = {}): Upstreams => {
       if (used.has(member)) continue
       members.delete(key)
       member.drain()
+      leaving.add(member)
     }
   }
   const addresses = createAddresses(lookup, () => {
     for (const pool of current.values()) pool.assemble()
     drainUnused()
   })
+  const all = () => new Set([...members.values(), ...leaving, ...[...waiting].flatMap(pool => pool.members())])
 
-  const sweeper = createSweeper(() => new Set([...members.values(), ...leaving]))
+  const sweeper = createSweeper(all)
   const sweep = () => {
     sweeper(now())
+    for (const pool of waiting) {
+      for (const member of pool.members()) leaving.add(member)
+      if (!pool.serve()) waiting.delete(pool)
+    }
     for (const member of leaving) if (member.connections() === 0) leaving.delete(member)
-    for (const pool of waiting) if (!pool.serve()) waiting.delete(pool)
   }
   const timer = setInterval(task(sweep), SWEEP_MS)
   timer.unref()
 
-  const retire = (upstream: Upstream, pool: UpstreamPool) => {
-    current.delete(upstream)
+  const retire = (upstream: Upstream, pool: UpstreamPool): UpstreamPool => {
     retired.set(upstream, pool)
     waiting.add(pool)
+    return pool
   }
 
   return {
-    poolOf(upstream) {
-      const known = current.get(upstream)
-      if (known !== undefined) return known
-      const pool = retired.get(upstream) ?? createUpstreamPool(upstream, joinNothing)
-      retired.set(upstream, pool)
-      waiting.add(pool)
-      return pool
-    },
-    retain(table) {
+    /** An upstream that is not in the table is neither watched nor listed, and keeps no connection for later. */
+    poolOf: (upstream: Upstream): UpstreamPool =>
+      current.get(upstream) ?? retire(upstream, retired.get(upstream) ?? createUpstreamPool(upstream, joinNothing)),
+    /**
+     * Takes over the targets of a table. Those at the same address, with the same TLS settings, keep their connections and
+     * their standing; those that are in the table no longer are drained.
+     */
+    retain(table: Pick<RouteTable, 'upstreams'>): void {
       const kept = new Set(table.upstreams.values())
-      for (const [upstream, pool] of [...current]) if (!kept.has(upstream)) retire(upstream, pool)
+      for (const [upstream, pool] of current) {
+        if (kept.has(upstream)) continue
+        current.delete(upstream)
+        retire(upstream, pool)
+      }
       for (const upstream of kept) if (!current.has(upstream)) current.set(upstream, createUpstreamPool(upstream, join))
       drainUnused()
       addresses.watch(new Set([...kept].flatMap(({ targets }) => targets.filter(hasName).map(({ host }) => host))))
     },
-    connections: () => [...new Set([...members.values(), ...leaving])].reduce((sum, one) => sum + one.connections(), 0),
+    /** Open upstream connections, busy and idle. */
+    connections: () => [...all()].reduce((sum, one) => sum + one.connections(), 0),
+    /** For the upstreams in use. */
     status: () => [...current.values()].map(pool => pool.status()),
+    /** Whether some upstream has no target in service. */
     hasDown: () => [...current.values()].some(pool => pool.isDown()),
-    close() {
+    close(): void {
       clearInterval(timer)
       addresses.close()
-      for (const member of [...members.values(), ...leaving]) member.destroy()
+      for (const member of all()) member.destroy()
     }
   }
 }

@@ -272,7 +272,7 @@ t.test('a target has so many connections for requests, and so many for streams b
   const [target] = upstream.targets
   if (target === undefined) return t.fail('no target')
   const membership = { upstream, target, hasOther: () => false, onRoom: () => undefined }
-  const parts = { now: () => 0, publicHost: 'x', log: undefined, dialling: DIALLING, onLeaving: () => undefined }
+  const parts = { now: () => 0, publicHost: 'x', log: undefined, dialling: DIALLING }
   const pool = createTargetPool(membership, parts, { connections: 2, streams: 1 })
   t.teardown(pool.destroy)
   const acquired = [true, true, false, false, false].map(isStream => pool.acquire({ isStream }) !== undefined)
