@@ -6,6 +6,7 @@ import type { Directory } from '../directory/directory.ts'
 import type { DirectoryAccounts, DueAccount } from '../store/directory-accounts.ts'
 import { task } from '../values/contain.ts'
 import { createReports } from './reports.ts'
+import { createTurns } from './throttle/turns.ts'
 
 interface RecheckParts {
   readonly directory: Pick<Directory, 'lookUp'>
@@ -26,7 +27,9 @@ interface Recheck {
 /** Everyone's turn comes a little before the interval is over. */
 const SHARE_OF_INTERVAL = 0.9
 const LEASE_MS = 10_000
-const MOST_AT_ONCE = 50
+/** Look-ups in one turn, and at the same time: enough for 500,000 people in a quarter of an hour. */
+const MOST_IN_A_TURN = 1000
+const MOST_AT_ONCE = 8
 /** This many people at once may really be gone; more probably mean a mistake in the directory. */
 const MOST_GONE = 5
 const MOST_GONE_SHARE = 0.1
@@ -38,7 +41,8 @@ export const startRecheck = (parts: RecheckParts): Recheck => {
   const tickMs = Math.min(1000, Math.max(25, parts.intervalMs / 40))
   const holder = randomUUID()
   const isNews = createReports(() => performance.now())
-  let leads = { until: Number.NEGATIVE_INFINITY, askAt: Number.NEGATIVE_INFINITY }
+  const inTurn = createTurns(MOST_AT_ONCE, Number.POSITIVE_INFINITY, () => new Error('too many look-ups'))
+  let leads = { until: Number.NEGATIVE_INFINITY, askAt: Number.NEGATIVE_INFINITY, since: 0 }
   let live = { count: 0, countAt: Number.NEGATIVE_INFINITY }
   let budget = { left: 0, at: performance.now() }
   let running: Promise<void> | undefined
@@ -46,7 +50,8 @@ export const startRecheck = (parts: RecheckParts): Recheck => {
   const isLeader = async (now: number): Promise<boolean> => {
     if (now < leads.askAt) return now < leads.until
     const isHeld = await accounts.lead(holder, LEASE_MS)
-    leads = { until: isHeld ? now + LEASE_MS * 0.8 : Number.NEGATIVE_INFINITY, askAt: now + LEASE_MS / 3 }
+    const since = now < leads.until ? leads.since : now
+    leads = { until: isHeld ? now + LEASE_MS * 0.8 : Number.NEGATIVE_INFINITY, askAt: now + LEASE_MS / 3, since }
     return isHeld
   }
 
@@ -54,7 +59,7 @@ export const startRecheck = (parts: RecheckParts): Recheck => {
   const allowance = async (now: number): Promise<number> => {
     if (now >= live.countAt)
       live = { count: (await accounts.count()).live, countAt: now + Math.min(10_000, turnMs / 10) }
-    const left = Math.min(MOST_AT_ONCE, budget.left + (live.count * (now - budget.at)) / turnMs)
+    const left = Math.min(MOST_IN_A_TURN, budget.left + (live.count * (now - budget.at)) / turnMs)
     budget = { left: left - Math.floor(left), at: now }
     return Math.floor(left)
   }
@@ -65,7 +70,13 @@ export const startRecheck = (parts: RecheckParts): Recheck => {
     const regular = await allowance(now)
     // Overdue people (because this instance has just taken over, or a session is new) do not wait any longer.
     const due = regular > 0 ? await accounts.due(0, regular) : await accounts.due(turnMs, 1)
-    for (const account of due) await recheck(parts, account, isNews)
+    await Promise.all(due.map(account => inTurn('', () => recheck(parts, account, isNews))))
+    const lateMs = Math.max(0, ...due.map(({ ageMs }) => ageMs)) - parts.intervalMs
+    if (now - leads.since > 2 * parts.intervalMs && lateMs > parts.intervalMs && isNews('behind'))
+      log.warn(
+        { lateMs: Math.round(lateMs), people: live.count, reason: 'recheck-behind' },
+        'people are looked up in the directory later than LDAP_RECHECK says: it does not answer fast enough for so many. Set a longer LDAP_RECHECK, or add servers'
+      )
   }
 
   const tick = () => {

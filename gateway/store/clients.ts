@@ -104,6 +104,8 @@ const update = async (manager: EntityManager, actor: Actor, id: number, change: 
 }
 
 const rotate = async (manager: EntityManager, actor: Actor, id: number): Promise<ClientWithSecret> => {
+  // A service account that is being removed gets no secret that never works.
+  await lockAccess(manager)
   const item = await getClient(manager, id)
   const clientSecret = newSecret()
   await query(manager, ROTATE, [id, sha256(clientSecret)])

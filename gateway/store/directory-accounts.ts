@@ -12,6 +12,8 @@ export interface DueAccount {
   readonly login: string
   /** An earlier lookup found nothing. */
   readonly wasMissing: boolean
+  /** Since it was last looked up. */
+  readonly ageMs: number
 }
 
 export type DirectoryAccounts = ReturnType<typeof createDirectoryAccounts>
@@ -127,6 +129,6 @@ const COUNT = `
     count(DISTINCT a.user_id) FILTER (WHERE a.missing_since IS NOT NULL)::int AS missing FROM ${LIVE}`
 const DUE = `
   SELECT DISTINCT ON (a.checked_at, a.user_id) a.user_id AS "userId", l.subject, a.login,
-    a.missing_since IS NOT NULL AS "wasMissing"
+    a.missing_since IS NOT NULL AS "wasMissing", extract(epoch FROM now() - a.checked_at)::float8 * 1000 AS "ageMs"
   FROM ${LIVE} AND a.checked_at <= now() - $1::float8 * interval '1 millisecond'
   ORDER BY a.checked_at, a.user_id, l.created_at DESC LIMIT $2`

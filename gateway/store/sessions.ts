@@ -103,9 +103,9 @@ const begin = async (
   login: SessionLogin,
   { ip, userAgent }: { ip: string; userAgent: string }
 ) => {
-  const { tokenId, userId, provider, createdAt, expiresAt } = login
+  const { tokenId, userId, provider, createdAt, expiresAt, version } = login
   const place = [storableText(ip, 64), storableText(userAgent)]
-  await query(manager, BEGIN, [storableKey(tokenId) ?? '', userId, provider, createdAt, expiresAt, ...place])
+  await query(manager, BEGIN, [storableKey(tokenId) ?? '', userId, provider, createdAt, expiresAt, ...place, version])
 }
 
 /** A refreshed token and the previous one belong to one session, and a statement may touch its row only once. */
@@ -152,7 +152,7 @@ const LIVE = `
 const BEGIN = `
   INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at, ip, user_agent)
   SELECT $1, id, $3, to_timestamp($4::float8), now(), to_timestamp($5::float8), $6, $7 FROM users
-  WHERE id = $2 AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = $1)
+  WHERE id = $2 AND lowest_accepted_version <= $8 AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = $1)
   ON CONFLICT (jti) DO UPDATE SET ip = excluded.ip, user_agent = excluded.user_agent`
 
 // A session that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person.

@@ -2,14 +2,19 @@
 // RV-62, LD-17, AD-07, DF-05
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
+import { startRecheck } from '../../gateway/login/recheck.ts'
+import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
+import { createSessions } from '../../gateway/store/sessions.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { dnOf } from '../support/openldap-people.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const RECHECK_MS = 600
@@ -176,3 +181,37 @@ t.test('a person who is moved between groups has the new rights without logging 
   await until(async () => (await profiles()).length === 0)
   t.same(await profiles(), [], 'a group that is gone takes its part with it')
 })
+
+t.test(
+  'many people are looked up side by side, and the log says so when the directory is too slow for all of them',
+  async t => {
+    const { database, users } = await openStore(t, await startPostgres(t))
+    const people = Array.from({ length: 30 }, (_, n) => person(`p${n}`, { login: `p${n}` }))
+    const sessions = createSessions(database)
+    for (const one of people) {
+      const { user, version } = await users.syncPerson(one)
+      const login = { tokenId: one.subject, userId: user.id, provider: 'ldap', version, createdAt: 1 } as const
+      await sessions.begin({ ...login, expiresAt: Date.now() }, { ip: '', userAgent: '' })
+    }
+    const seen = { now: 0, most: 0, reasons: new Set<unknown>() }
+    const recheck = startRecheck({
+      directory: {
+        lookUp: async () => {
+          seen.now += 1
+          seen.most = Math.max(seen.most, seen.now)
+          await delay(50)
+          seen.now -= 1
+          return { state: 'open', groups: [] }
+        }
+      },
+      accounts: createDirectoryAccounts(database),
+      applyGroups: async () => {},
+      catchUp: async () => {},
+      intervalMs: 40,
+      log: { warn: ({ reason }: { reason?: unknown }) => void seen.reasons.add(reason), info: () => {} } as never
+    })
+    t.teardown(recheck.close)
+    await until(async () => seen.reasons.has('recheck-behind'))
+    t.equal(seen.most, 8)
+  }
+)
