@@ -32,6 +32,8 @@ interface OpenStreamsOptions {
   mayPass: (route: Route, user: User) => boolean
   /** The route that now governs a stream and still allows it; undefined: none does. */
   rejudge: (stream: OpenStream) => Route | undefined
+  /** When each of these logins ends now, in seconds since the epoch, by `jti`; absent: no login is renewed (SESSION_MAX). */
+  renewedUntil?: ((tokenIds: readonly string[]) => Promise<ReadonlyMap<string, number>>) | undefined
   /** Absent: a tenth each. */
   shares?: StreamShares | undefined
   /** Milliseconds since the epoch. */
@@ -52,6 +54,8 @@ interface Entry {
 const TICK_MS = 250
 /** If the current access is not known within this time, the stream ends, because the promise is one second. */
 const FRESH_ACCESS_MS = 800
+/** What is left of that second after the tick that has noticed. */
+const RENEWED_MS = 600
 /** Thousands of people, as after the renaming of an area, cannot be asked about one by one in this time. */
 const PORTION = 500
 const DEFAULT_SHARES: StreamShares = { perUser: 0.1, perIp: 0.1 }
@@ -118,8 +122,27 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     entry.control.onChange?.(stream)
   }
 
+  /** A stream goes on with its login: at the end of its token, the end of a renewed one counts. */
+  const endUnlessRenewed = async (logins: readonly Entry[]) => {
+    const ids = new Set(logins.flatMap(({ stream: { identity } }) => identity?.tokenId ?? []))
+    const found = await withinTime(options.renewedUntil?.([...ids]) ?? Promise.reject(), RENEWED_MS)
+    await forEach(logins, entry => {
+      const { stream } = entry
+      const expiresAt = found === 'unknown' ? 0 : (found.get(stream.identity?.tokenId ?? '') ?? 0)
+      if (stream.identity === undefined || expiresAt * 1000 <= now()) return finish(entry, 4401)
+      change(entry, { ...stream, identity: { ...stream.identity, expiresAt } })
+      expiring.add(entry)
+    })
+  }
+
+  const mayBeRenewed = ({ stream: { identity } }: Entry): boolean =>
+    options.renewedUntil !== undefined && identity?.kind === 'login'
+
   const tick = () => {
-    forEach(expiring.takePassed(now()), entry => finish(entry, 4401))
+    const passed = expiring.takePassed(now())
+    const logins = passed.filter(mayBeRenewed)
+    if (logins.length > 0) task(endUnlessRenewed)(logins)
+    forEach(logins.length === 0 ? passed : passed.filter(entry => !mayBeRenewed(entry)), entry => finish(entry, 4401))
     forEach(aging.takePassed(monotonicNow()), entry => finish(entry, 1001))
   }
   const timer = setInterval(task(tick), TICK_MS)

@@ -62,8 +62,12 @@ export const createSessions = (database: Database) => ({
       return (await query(manager, RENEW, [storableKey(login.tokenId) ?? '', expiresAt])).length > 0
     }),
   /** When each of these logins ends, in seconds since the epoch; those that have been ended are missing. */
-  liveUntil: (tokenIds: readonly string[]): Promise<{ jti: string; expiresAt: number }[]> =>
-    database.read(manager => query(manager, LIVE_UNTIL, [tokenIds.map(id => storableKey(id) ?? '')])),
+  liveUntil: (tokenIds: readonly string[]): Promise<ReadonlyMap<string, number>> =>
+    database.read(async manager => {
+      const ids = tokenIds.map(id => storableKey(id) ?? '')
+      const rows = await query<{ jti: string; expiresAt: number }>(manager, LIVE_UNTIL, [ids])
+      return new Map(rows.map(({ jti, expiresAt }) => [jti, expiresAt]))
+    }),
   /** Live sessions of a person, the most recently used first; `tokenId` is that of the session that sent the request. */
   list: (userId: number, options: Bounds & { tokenId?: string }) =>
     database.read(manager => list(manager, userId, options)),

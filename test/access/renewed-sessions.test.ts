@@ -1,4 +1,5 @@
 // A session is renewed while it is used, never beyond SESSION_MAX; a cookie whose access has changed goes on without a click.
+import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { postLogin } from '../support/login.ts'
@@ -112,6 +113,31 @@ t.test('a session ended from the list ends its renewed tokens too', async t => {
   t.equal((await world.fetch('/auth/me', { token })).status, 401)
   const left = await revocationLeft(world, token)
   t.ok(left > 3500, `${left}`)
+})
+
+t.test('an open stream goes on with the session that has been renewed, and ends with it', async t => {
+  const world = await start(t)
+  const { aged } = await logIn(world)
+  // Logins of their own: the sessions of these two end with their tokens.
+  const soon = () => aged({ jti: randomUUID(), iat: nowS() - HOUR + 3, exp: nowS() + 3 })
+  const [old, left] = [await soon(), await soon()]
+  const open = async (token: string) => {
+    world.upstream.respond(() => 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n')
+    const response = await world.fetch('/app/events', { token })
+    const state = { isOpen: true }
+    void response.text().then(
+      () => (state.isOpen = false),
+      () => (state.isOpen = false)
+    )
+    return state
+  }
+  const [kept, dropped] = [await open(old), await open(left)]
+  const { token } = (await (await refresh(world, old)).json()) as { token: string }
+  await until(() => !dropped.isOpen, 'the stream that was not renewed has ended')
+  t.equal((await world.fetch('/auth/me', { token: old })).status, 401, 'its token has expired')
+  t.ok(kept.isOpen)
+  t.equal((await world.fetch('/auth/logout', { method: 'POST', token })).status, 204)
+  await until(() => !kept.isOpen, 'logged out')
 })
 
 t.test('a cookie is renewed at half of its life by whatever uses it', async t => {

@@ -12,11 +12,12 @@ const START = 1_800_000_000_000
 
 type Access = { user: User; version: number } | undefined
 
-const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () => undefined) => {
+const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () => undefined, mayRenew = false) => {
   const clock = { now: START, set: 0 }
   const table = { isSwapped: false, looks: 0 }
   const asked: (readonly number[])[] = []
   const revocations = createRevocations(() => clock.now)
+  const renewals = { asked: [] as (readonly string[])[], until: new Map<string, number>() }
   const streams = createOpenStreams({
     revocations,
     async freshAccess(ids) {
@@ -28,6 +29,12 @@ const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () 
       }
       return found
     },
+    ...(mayRenew && {
+      async renewedUntil(ids) {
+        renewals.asked.push(ids)
+        return renewals.until
+      }
+    }),
     mayPass: (route, user) =>
       route.roles === undefined || user.profiles.some(profile => route.roles?.includes(profile)),
     rejudge({ route }) {
@@ -61,7 +68,7 @@ const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () 
     )
     return { ends, handle }
   }
-  return { clock, table, asked, revocations, streams, identity, open, route }
+  return { clock, table, asked, renewals, revocations, streams, identity, open, route }
 }
 
 // WS-05, JW-17
@@ -85,6 +92,26 @@ t.test('a stream ends in the second in which its token expires, or its lifetime,
   t.same(long.ends, [4401])
   t.same(anonymous.ends, [], 'nothing of a public route expires')
   t.equal(streams.list(1, 10).total, 1)
+})
+
+t.test('a stream outlives its token if its login has been renewed, and asks once', async t => {
+  const { clock, streams, identity, open, renewals } = world(t, undefined, true)
+  const [kept, other, machine] = [open(identity(1)), open(identity(2)), open(identity(3, { kind: 'client' }))]
+  renewals.until.set('token-1', START / 1000 + 120).set('token-3', START / 1000 + 120)
+  clock.now += 60_000
+  streams.tick()
+  await until(() => other.ends.length > 0)
+  t.same([kept.ends, other.ends, machine.ends], [[], [4401], [4401]])
+  streams.tick()
+  t.same(renewals.asked, [['token-1', 'token-2']])
+  clock.now += 59_000
+  streams.tick()
+  t.same(kept.ends, [])
+  clock.now += 1000
+  streams.tick()
+  await until(() => kept.ends.length > 0)
+  t.same(kept.ends, [4401])
+  t.equal(renewals.asked.length, 2)
 })
 
 // RV-50
