@@ -61,6 +61,7 @@ export const createForwarding = (parts: ForwardingParts) => {
   const rights = createStreamRights(routes.current, { cloudUnassignedMayPass })
   const streams = createOpenStreams({
     ...rights,
+    instance: stores.instances.id,
     shares: settings.streamShares,
     revocations: tokenParts.revocations,
     ...(settings.jwt.sessionMaxMs > settings.jwt.expiresInMs && { renewedUntil: stores.sessions.liveUntil }),

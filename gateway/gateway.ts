@@ -24,12 +24,12 @@ import { groupSources } from './settings/group-sources.ts'
 import type { Settings } from './settings/settings.ts'
 import { createClientPlaces } from './siblings/client-places.ts'
 import { alone, type Siblings } from './siblings/siblings.ts'
-import { createViews } from './siblings/views.ts'
 import type { DatabaseDeadlines } from './store/database.ts'
 import { openStores } from './stores.ts'
 import { startTokens } from './token-parts.ts'
 import { createUpstreams } from './upstream/upstreams.ts'
 import { logFaultsTo } from './values/contain.ts'
+import { createViews } from './views.ts'
 
 export interface Gateway {
   readonly port: number

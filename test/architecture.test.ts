@@ -9,6 +9,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['main'],
   ['workers', 'cli'],
   ['gateway'],
+  ['views'],
   ['siblings'],
   ['forwarding'],
   ['app', 'endpoints'],

@@ -8,6 +8,16 @@ export const boolean = { type: 'boolean' } as const
 
 export const array = (items: object) => ({ type: 'array', items }) as const
 
+export const instanceSchema = {
+  ...string,
+  description: 'Host name and process id of the instance; a worker counts as one'
+} as const
+
+export const missingSchema = {
+  ...array(string),
+  description: 'Instances that did not reply within a second; * if Redis is unavailable, because there may be others'
+} as const
+
 type Properties = Readonly<Record<string, object>>
 
 /** All properties are required, except these. */

@@ -2,15 +2,18 @@
 import type { FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
 import type { StreamItem } from '../forward/stream.ts'
-import { actorOf, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
+import { actorOf, nothing, type PagingQuery, pageOf, paging, pagingQuery } from '../http/own-requests.ts'
 import type { AuditEntry } from '../store/audit-entry.ts'
-import { integer, object, string } from './admin-schemas.ts'
+import { instanceSchema, integer, missingSchema, object, string } from './admin-schemas.ts'
 
 export interface SocketRoutesParts {
   sockets: {
-    list(page: number, pageSize: number): Promise<{ items: StreamItem[]; total: number }>
+    list(
+      page: number,
+      pageSize: number
+    ): Promise<{ items: (StreamItem & { instance: string })[]; total: number; missing: string[] }>
     has(id: string): Promise<boolean>
-    end(id: string): Promise<void>
+    end(id: string): Promise<unknown>
   }
   appendAudit: (entry: AuditEntry) => Promise<void>
 }
@@ -28,7 +31,8 @@ const socketItemSchema = object(
     namespace: { ...string, description: "'' except for Socket.IO" },
     since: { ...string, description: 'ISO 8601, UTC' },
     ip: string,
-    bytes: { ...integer, description: 'Bytes carried in both directions, if known' }
+    bytes: { ...integer, description: 'Bytes carried in both directions, if known' },
+    instance: instanceSchema
   },
   ['namespace', 'bytes']
 )
@@ -38,12 +42,18 @@ const idParams = object({ id: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$'
 export const socketRoutes = (app: FastifyInstance, { sockets, appendAudit }: SocketRoutesParts): void => {
   app.get<{ Querystring: PagingQuery }>(
     '/auth/admin/sockets',
-    { schema: listSchema('Lists the open streams of this instance, oldest first', socketItemSchema) },
+    {
+      schema: {
+        summary: 'Lists the open streams of all instances, one instance after the other, oldest first',
+        querystring: pagingQuery,
+        response: { 200: pageOf(socketItemSchema, { missing: missingSchema }) }
+      }
+    },
     async ({ query }) => {
       const { page, pageSize } = paging(query)
-      const { items: found, total } = await sockets.list(page, pageSize)
+      const { items: found, ...rest } = await sockets.list(page, pageSize)
       const items = found.map(item => ({ ...item, user: item.user ?? null, namespace: item.namespace ?? '' }))
-      return { items, page, pageSize, total }
+      return { items, page, pageSize, ...rest }
     }
   )
 

@@ -1,59 +1,34 @@
 // Shows Admins the state of the gateway, its upstreams and its stores, and the traffic of the last hour.
 import type { FastifyInstance } from 'fastify'
-import { isUnwell, type Known } from '../observe/health.ts'
 import type { TrafficPoint } from '../observe/traffic.ts'
-import { array, boolean, integer, object, optional, string } from './admin-schemas.ts'
+import { array, boolean, instanceSchema, integer, missingSchema, object, optional, string } from './admin-schemas.ts'
+import type { mergeStatus } from './merged-status.ts'
 import { readTime, timeProperty } from './query-times.ts'
-
-/** Each is read on demand, so none may be expensive. Times given as numbers are ms since the epoch. */
-interface StatusParts extends Pick<Known, 'upstreams' | 'limiter' | 'routes' | 'audit' | 'revocations' | 'streams'> {
-  checks: () => Promise<Readonly<Record<string, string>>>
-  startedAt: Date
-  /** Names of settings. */
-  insecure: readonly string[]
-}
 
 export interface StatusRoutesParts {
   status: {
     ask: () => Promise<Status>
-    /** @param since ms since the epoch */
-    traffic: { stepMs: number; since: (since: number) => Promise<readonly TrafficPoint[]> }
+    traffic: { stepMs: number; since: (since: number) => Promise<TrafficSince> }
   }
 }
 
-export type Status = Awaited<ReturnType<typeof statusOf>>
+type Status = ReturnType<typeof mergeStatus>
+
+interface TrafficSince {
+  readonly points: readonly TrafficPoint[]
+  /** Names of the instances whose traffic is included. */
+  readonly instances: readonly string[]
+  readonly missing: readonly string[]
+}
 
 const iso = (ms: number): string => new Date(ms).toISOString()
-
-/** Of this process, in a form that JSON can represent. */
-export const statusOf = async (parts: StatusParts) => {
-  const checks = await parts.checks()
-  const limiter = parts.limiter()
-  const { ok, loadedAt, checksum, count, lastError = [] } = parts.routes()
-  const audit = parts.audit()
-  return {
-    status: Object.values(checks).some(isUnwell) ? 'degraded' : 'ok',
-    checks,
-    startedAt: parts.startedAt.toISOString(),
-    upstreams: parts.upstreams().map(({ name, targets }) => ({
-      name,
-      targets: targets.map(({ since, reason = '', ...target }) => ({ ...target, since: iso(since), reason }))
-    })),
-    limiter: { ...limiter, since: iso(limiter.since), reason: limiter.reason ?? '' },
-    reload: { ok, loadedAt: loadedAt.toISOString(), checksum, routes: count, complaints: lastError },
-    audit: { ...audit, firstBroken: audit.firstBroken ?? null, checkedAt: audit.checkedAt?.toISOString() ?? '' },
-    revocations: { ...parts.revocations(), stalenessMs: Math.round(parts.revocations().stalenessMs) },
-    streams: parts.streams(),
-    insecure: [...parts.insecure]
-  }
-}
 
 export const statusRoutes = (app: FastifyInstance, { status }: StatusRoutesParts): void => {
   app.get(
     '/auth/admin/status',
     {
       schema: {
-        summary: 'Returns the state of upstreams, limiter, route files and audit log',
+        summary: 'Returns the state of all instances: upstreams, limiter, route files and audit log',
         response: { 200: statusSchema }
       }
     },
@@ -64,19 +39,21 @@ export const statusRoutes = (app: FastifyInstance, { status }: StatusRoutesParts
     '/auth/admin/traffic',
     {
       schema: {
-        summary: 'Returns the traffic of the last hour through all workers of this instance, in steps',
+        summary: 'Returns the traffic of the last hour through all instances together, in steps',
         querystring: trafficQuery,
         response: { 200: trafficSchema }
       }
     },
-    async ({ query }) => ({
-      now: new Date().toISOString(),
-      stepMs: status.traffic.stepMs,
-      points: (await status.traffic.since(readTime('since', query.since)?.getTime() ?? 0)).map(point => ({
-        ...point,
-        at: iso(point.at)
-      }))
-    })
+    async ({ query }) => {
+      const { points, ...rest } = await status.traffic.since(readTime('since', query.since)?.getTime() ?? 0)
+      const { stepMs } = status.traffic
+      return {
+        ...rest,
+        now: new Date().toISOString(),
+        stepMs,
+        points: points.map(point => ({ ...point, at: iso(point.at) }))
+      }
+    }
   )
 }
 
@@ -95,16 +72,21 @@ const targetSchema = object({
   reason: { type: 'string', description: "Why it is down or was down last; '' if it never was" },
   busy: { ...integer, description: 'Connections with a request in progress' },
   connections: integer,
-  faults: countsBy('Requests that failed, by what went wrong')
+  faults: countsBy('Requests that failed, by what went wrong'),
+  instances: { ...array(string), description: 'Those that see it in this state' }
 })
+
+const limiterMode = { type: 'string', enum: ['memory', 'redis', 'degraded'] } as const
+const checks = { type: 'object', additionalProperties: string, description: 'As in /health' } as const
+const streams = countsBy('Open streams by kind')
 
 const statusSchema = object({
   status: { type: 'string', enum: ['ok', 'degraded'] },
-  checks: { type: 'object', additionalProperties: string, description: 'As in /health' },
+  checks,
   startedAt: time,
   upstreams: array(object({ name: string, targets: array(targetSchema) })),
   limiter: object({
-    mode: { type: 'string', enum: ['memory', 'redis', 'degraded'] },
+    mode: limiterMode,
     since: time,
     reason: string,
     commands: { ...integer, description: 'Commands sent to Redis so far' },
@@ -125,8 +107,20 @@ const statusSchema = object({
     checkedAt: { type: 'string', description: "ISO 8601, UTC; '' before the first check" }
   }),
   revocations: object({ known: integer, stalenessMs: integer }),
-  streams: countsBy('Open streams by kind'),
-  insecure: { ...array(string), description: 'Settings that switch a protection off' }
+  streams,
+  insecure: { ...array(string), description: 'Settings that switch a protection off' },
+  instances: array(
+    object({
+      instance: instanceSchema,
+      status: string,
+      checks,
+      startedAt: time,
+      limiter: limiterMode,
+      checksum: { ...string, description: 'Of the route files in use' },
+      streams
+    })
+  ),
+  missing: missingSchema
 })
 
 const trafficQuery = optional({
@@ -149,5 +143,7 @@ const trafficSchema = object({
       logins: integer,
       loginsRefused: integer
     })
-  )
+  ),
+  instances: array(instanceSchema),
+  missing: missingSchema
 })

@@ -1,5 +1,4 @@
 // Registers every open stream by its person and token, and ends it within a second after the access to it ends.
-import { randomBytes } from 'node:crypto'
 import { Forbidden, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
 import { type Identity, narrowedTo, type User } from '../identity.ts'
 import { inParts, inTurns } from '../routes/in-parts.ts'
@@ -34,6 +33,8 @@ interface OpenStreamsOptions {
   rejudge: (stream: OpenStream) => Route | undefined
   /** When each of these logins ends now, in seconds since the epoch, by `jti`; absent: no login is renewed (SESSION_MAX). */
   renewedUntil?: ((tokenIds: readonly string[]) => Promise<ReadonlyMap<string, number>>) | undefined
+  /** Begins the id of each stream. */
+  instance: string
   /** Absent: a tenth each. */
   shares?: StreamShares | undefined
   /** Milliseconds since the epoch. */
@@ -64,7 +65,6 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
   const { revocations, mayPass } = options
   const now = options.now ?? Date.now
   const monotonicNow = options.monotonicNow ?? (() => performance.now())
-  const instance = randomBytes(4).toString('hex')
   const entries = new Map<string, Entry>()
   /** The same by person and by token. */
   const affected = new Map<Changed[number], Set<Entry>>()
@@ -188,7 +188,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       const standing = identity === undefined ? 'valid' : revocations.standing(identity)
       refuseEnded(identity, standing, at)
       if (draining) throw new Unavailable({ reason: 'draining' })
-      const stream: OpenStream = { ...info, id: `${instance}-${++serial}`, since: at }
+      const stream: OpenStream = { ...info, id: `${options.instance}-${++serial}`, since: at }
       const route = options.rejudge(stream)
       if (route === undefined) throw new Forbidden({ reason: 'route-changed' })
       const { maxLifetimeMs = 0 } = info
@@ -211,11 +211,9 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
         else change(entry, { ...entry.stream, route })
       })
     },
-    list(page: number, pageSize: number) {
-      const from = (page - 1) * pageSize
-      const items = [...entries.values()].slice(from, from + pageSize).map(itemOf)
-      return { items, page, pageSize, total: entries.size }
-    },
+    /** Oldest first. */
+    list: (from: number, count: number) => [...entries.values()].slice(from, from + count).map(itemOf),
+    count: () => entries.size,
     has: (id: string): boolean => entries.has(id),
     /** Whether there was such a stream. */
     end(id: string): boolean {

@@ -35,15 +35,16 @@ export const paging = ({ page = '1', pageSize = '50' }: PagingQuery) => ({
   pageSize: Number(pageSize)
 })
 
-export const pageOf = (items: object) =>
+export const pageOf = (items: object, more: Readonly<Record<string, object>> = {}) =>
   ({
     type: 'object',
-    required: ['items', 'page', 'pageSize', 'total'],
+    required: ['items', 'page', 'pageSize', 'total', ...Object.keys(more)],
     properties: {
       items: { type: 'array', items },
       page: { type: 'integer' },
       pageSize: { type: 'integer' },
-      total: { type: 'integer' }
+      total: { type: 'integer' },
+      ...more
     }
   }) as const
 

@@ -30,8 +30,8 @@ const LIST_MS = 250
 const OWN_MS = 60_000
 const JOIN_MS = 1000
 const WATCH_MS = 1000
-/** After Redis was away, all instances have subscribed again within this time. */
-const SETTLE_MS = 3000
+/** After Redis was away, all instances are known to it again within this time. */
+const SETTLE_MS = 5000
 
 /** For administrators only, because it names the host. */
 const ownName = (): string => `${hostname().replace(/[^\w.-]/g, '-')}:${process.pid}`
@@ -105,11 +105,13 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
       if (!isConnected) return calls.fail(away('Redis is away'))
       const now = performance.now()
       if (now - startedAt > JOIN_MS) settledAt = now + SETTLE_MS
-      presence.report(JOIN_MS).then(resolve, () => undefined)
+      presence.keep(true).then(resolve, () => undefined)
     }
   )
-  // So that a reply that may take long is not awaited from a process that has ended.
   const watch = async () => {
+    if (!isSubscribed) return
+    await presence.keep()
+    // So that a reply that may take long is not awaited from a process that has ended.
     for (const id of calls.awaited()) if (id !== own.id && !(await isListening(id))) calls.fail(noListener(), id)
   }
   const timer = setInterval(

@@ -1,6 +1,5 @@
 // Records in Redis which processes of the installation are running, and returns the others.
 import type { RedisStore } from '../redis/redis.ts'
-import { task } from '../values/contain.ts'
 
 export interface Instance {
   /** Random, new at each start; contains no secret. */
@@ -11,6 +10,7 @@ export interface Instance {
 
 const KEY = 'portaria:instances'
 const BEAT_MS = 10_000
+const REPORT_MS = 1000
 /** One that ended without leaving, or lost Redis, is listed for this long. */
 const LISTED_MS = 60_000
 
@@ -32,25 +32,25 @@ const read = (member: unknown): Instance => {
 export const createPresence = (redis: RedisStore, own: Instance) => {
   const member = `${own.id} ${own.name}`
   let others: readonly Instance[] = []
+  let reportedAt = Number.NEGATIVE_INFINITY
 
   /** Records that this process is running. @returns all others; rejects if Redis does not reply in time */
   const report = async (timeoutMs: number): Promise<readonly Instance[]> => {
     const members = await redis.evalScript(PRESENT, [KEY], [member, LISTED_MS], timeoutMs)
+    reportedAt = performance.now()
     others = (Array.isArray(members) ? members.map(read) : []).filter(({ id }) => id !== own.id)
     return others
   }
-  const timer = setInterval(
-    task(() => report(BEAT_MS).catch(() => undefined)),
-    BEAT_MS
-  ).unref()
 
   return {
     report,
+    /** Reports if it is time for it, or Redis may have forgotten what was reported. */
+    async keep(isForgotten = false) {
+      if (isForgotten) reportedAt = Number.NEGATIVE_INFINITY
+      if (performance.now() - reportedAt > BEAT_MS) await report(REPORT_MS)
+    },
     /** The others, as last reported. */
     known: () => others,
-    async leave() {
-      clearInterval(timer)
-      await redis.evalScript(LEAVE, [KEY], [member], BEAT_MS).catch(() => undefined)
-    }
+    leave: () => redis.evalScript(LEAVE, [KEY], [member], REPORT_MS).catch(() => undefined)
   }
 }

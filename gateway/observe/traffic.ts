@@ -36,11 +36,11 @@ interface Step {
   fail: number
   logins: number
   loginsRefused: number
-  readonly codes: Map<string, number>
-  readonly buckets: Uint32Array
+  readonly codes: Record<string, number>
+  readonly buckets: number[]
 }
 
-/** The counts of a step, which can be sent to another process (structured clone) and added up there. */
+/** The counts of a step, which can be sent to another process as JSON and added up there. */
 export type StepCounts = Readonly<Step>
 
 const bucketOf = (ms: number): number =>
@@ -63,7 +63,7 @@ const pointOf = (step: Step): TrafficPoint => {
     allowed: step.allow,
     refused: step.refuse,
     failed: step.fail,
-    codes: Object.fromEntries(step.codes),
+    codes: step.codes,
     p50Ms: quantile(step, requests, 0.5),
     p95Ms: quantile(step, requests, 0.95),
     logins: step.logins,
@@ -78,13 +78,13 @@ const emptyStep = (number: number): Step => ({
   fail: 0,
   logins: 0,
   loginsRefused: 0,
-  codes: new Map(),
-  buckets: new Uint32Array(BUCKETS)
+  codes: {},
+  buckets: Array<number>(BUCKETS).fill(0)
 })
 
 const addTo = (step: Step, counts: StepCounts): void => {
   for (const name of ['allow', 'refuse', 'fail', 'logins', 'loginsRefused'] as const) step[name] += counts[name]
-  for (const [code, count] of counts.codes) step.codes.set(code, (step.codes.get(code) ?? 0) + count)
+  for (const [code, count] of Object.entries(counts.codes)) step.codes[code] = (step.codes[code] ?? 0) + count
   counts.buckets.forEach((count, i) => {
     step.buckets[i] = (step.buckets[i] ?? 0) + count
   })
@@ -124,7 +124,7 @@ export const createTraffic = (now: () => number = Date.now) => {
       step[outcomeOf(exchange)]++
       const bucket = bucketOf(answeredAfterMs(exchange, at))
       step.buckets[bucket] = (step.buckets[bucket] ?? 0) + 1
-      if (error !== undefined) step.codes.set(error.code, (step.codes.get(error.code) ?? 0) + 1)
+      if (error !== undefined) step.codes[error.code] = (step.codes[error.code] ?? 0) + 1
     },
     recordLogin(ok: boolean): void {
       if (ok) current().logins++

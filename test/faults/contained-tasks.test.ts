@@ -62,6 +62,7 @@ t.test('a batch of writes goes on with the others', async t => {
 t.test('open streams: the one that cannot be ended is dropped, the others end as they should', async t => {
   const clock = { now: 1_800_000_000_000 }
   const streams = createOpenStreams({
+    instance: '0a1b2c3d',
     revocations: createRevocations(() => clock.now),
     freshAccess: async () => new Map(),
     mayPass: () => true,
@@ -89,6 +90,7 @@ t.test('open streams: the one that cannot be ended is dropped, the others end as
   const handle = open('r3', () => undefined)
   before = faultCounts().stream
   const swapped = createOpenStreams({
+    instance: '0a1b2c3d',
     revocations: createRevocations(() => clock.now),
     freshAccess: async () => new Map(),
     mayPass: () => true,

@@ -45,6 +45,7 @@ export const holdSessions = (t: Pick<Test, 'teardown'>, shared?: SharedSids) => 
   const now = () => clock.now
   const revocations = createRevocations(now)
   const streams = createOpenStreams({
+    instance: '0a1b2c3d',
     revocations,
     freshAccess: async () => new Map(),
     mayPass: () => true,

@@ -3,10 +3,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { Status } from '../../gateway/admin/status-routes.ts'
-import { createCalls } from '../../gateway/instances/calls.ts'
 import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
-import { mergeStatus } from '../../gateway/siblings/merged-status.ts'
 import { createRestarts } from '../../gateway/workers/restarts.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import {
@@ -436,70 +433,4 @@ t.test('when every worker is gone and none can be started again the gateway exit
   for (const pid of gateway.workers()) process.kill(pid, 'SIGKILL')
   t.equal(await gateway.ended, 1)
   t.match(gateway.stderr(), /^No worker can be started$/m)
-})
-
-t.test('the state of several workers is the sum of what is counted and the worst of what can be wrong', async t => {
-  const faults = { reset: 1, 'bad-response': 0, timeout: 0, unreachable: 0 }
-  const target = { url: 'http://a', state: 'up' as const, since: 's', reason: '', busy: 1, connections: 2, faults }
-  const well: Status = {
-    status: 'ok',
-    checks: { database: 'ok', directory: 'insecure', audit: 'unknown' },
-    startedAt: '2026-01-02T00:00:00.000Z',
-    upstreams: [{ name: 'up', targets: [target] }],
-    limiter: { mode: 'redis', since: 's', reason: '', commands: 3, entries: 4, leases: 5 },
-    reload: { ok: true, loadedAt: 'l', checksum: 'c', routes: 9, complaints: [] },
-    audit: { state: 'unknown', entries: 0, firstBroken: null, checkedAt: '' },
-    revocations: { known: 2, stalenessMs: 10 },
-    streams: { websocket: 1, sse: 2 },
-    insecure: ['LDAP_INSECURE']
-  }
-  const unwell: Status = {
-    ...well,
-    status: 'degraded',
-    checks: { database: 'degraded', directory: 'ok', audit: 'broken' },
-    startedAt: '2026-01-01T00:00:00.000Z',
-    upstreams: [{ name: 'up', targets: [{ ...target, state: 'down', reason: 'refused' }] }],
-    limiter: { ...well.limiter, mode: 'degraded', reason: 'timeout' },
-    reload: { ...well.reload, ok: false },
-    audit: { state: 'ok', entries: 7, firstBroken: null, checkedAt: '2026-01-02T00:00:00.000Z' },
-    revocations: { known: 3, stalenessMs: 5 }
-  }
-  const merged = {
-    status: 'degraded',
-    checks: { database: 'degraded', directory: 'insecure', audit: 'broken' },
-    startedAt: '2026-01-01T00:00:00.000Z',
-    upstreams: [
-      {
-        targets: [{ url: 'http://a', state: 'down', reason: 'refused', busy: 2, connections: 4, faults: { reset: 2 } }]
-      }
-    ],
-    limiter: { mode: 'degraded', reason: 'timeout', commands: 6, entries: 8, leases: 10 },
-    reload: { ok: false },
-    audit: { state: 'ok', entries: 7 },
-    revocations: { known: 3, stalenessMs: 10 },
-    streams: { websocket: 2, sse: 4 }
-  }
-  t.match(mergeStatus(well, [unwell]), merged)
-  t.match(mergeStatus(unwell, [well]), merged)
-  t.same(mergeStatus(well, []), well)
-})
-
-t.test('a question to another process always ends: with an answer, an error, the time, or the process', async t => {
-  const near = createCalls(message => far.receive(message))
-  const far = createCalls(message => near.receive(message))
-  far.answer('double', (n: number) => n * 2)
-  far.answer('fails', () => {
-    throw new Error('no')
-  })
-  far.answer('sleeps', () => new Promise(() => undefined))
-  near.receive('nothing of ours')
-  near.receive({ kind: 'reply', id: 99 })
-  t.equal(await near.call('double', 21), 42)
-  await t.rejects(near.call('fails'), { message: 'no' })
-  await t.rejects(near.call('unknown'), { message: 'no handler for unknown' })
-  await t.rejects(near.call('sleeps', undefined, { timeoutMs: 20 }), { message: 'sleeps: no reply' })
-  const open = near.call('sleeps')
-  near.close()
-  await t.rejects(open, { message: 'the other process is gone' })
-  await t.rejects(near.call('double', 1), { message: 'the other process is gone' })
 })

@@ -1,21 +1,21 @@
-// Provides /health, /metrics and the admin API with the state of all processes behind the listener.
+// Provides /health, /metrics and the admin API with the state of this process and, where asked, of all instances.
 import type { Logger } from 'pino'
-import { statusOf } from '../admin/status-routes.ts'
-import type { CloudParts } from '../cloud/start-cloud.ts'
-import type { Forwarding } from '../forwarding.ts'
-import type { Certificates } from '../listener/certificates.ts'
-import type { Violations } from '../listener/violations.ts'
-import type { DirectoryParts } from '../login/start-directory.ts'
-import { createAuditWatch } from '../observe/audit-watch.ts'
-import { createChecks, rememberPing } from '../observe/health.ts'
-import type { Observation } from '../observe/observation.ts'
-import type { LiveRoutes } from '../route-files/live.ts'
-import type { Settings } from '../settings/settings.ts'
-import type { Stores } from '../stores.ts'
-import type { TokenParts } from '../token-parts.ts'
-import type { Upstreams } from '../upstream/upstreams.ts'
-import { createWorkerViews } from './merged-views.ts'
-import type { Siblings } from './siblings.ts'
+import { createInstallation } from './admin/installation.ts'
+import { statusOf } from './admin/own-status.ts'
+import type { CloudParts } from './cloud/start-cloud.ts'
+import type { Forwarding } from './forwarding.ts'
+import type { Certificates } from './listener/certificates.ts'
+import type { Violations } from './listener/violations.ts'
+import type { DirectoryParts } from './login/start-directory.ts'
+import { createAuditWatch } from './observe/audit-watch.ts'
+import { createChecks, rememberPing } from './observe/health.ts'
+import type { Observation } from './observe/observation.ts'
+import type { LiveRoutes } from './route-files/live.ts'
+import type { Settings } from './settings/settings.ts'
+import type { Siblings } from './siblings/siblings.ts'
+import type { Stores } from './stores.ts'
+import type { TokenParts } from './token-parts.ts'
+import type { Upstreams } from './upstream/upstreams.ts'
 
 interface ViewParts {
   readonly settings: Settings
@@ -70,6 +70,11 @@ export const createViews = (parts: ViewParts) => {
     checks,
     auditCheckedAt: () => auditWatch.last().checkedAt,
     close: auditWatch.close,
-    ...createWorkerViews({ siblings, streams: () => forwarding.streams, status, traffic: observation.traffic })
+    ...createInstallation({
+      instances: stores.instances,
+      streams: () => forwarding.streams,
+      status,
+      traffic: observation.traffic
+    })
   }
 }

@@ -1,0 +1,96 @@
+// Shows what all instances have, whichever is asked: their open streams, which it can also end, their state and their traffic.
+import { Unavailable } from '../errors.ts'
+import type { OpenStreams } from '../forward/open-streams.ts'
+import type { StreamItem } from '../forward/stream.ts'
+import { CallFailure } from '../instances/calls.ts'
+import type { Instances } from '../instances/instances.ts'
+import { addTraffic, type StepCounts } from '../observe/traffic.ts'
+import { mergeStatus } from './merged-status.ts'
+import type { OwnStatus } from './own-status.ts'
+
+interface InstallationParts {
+  instances: Instances
+  /** The views of this process. */
+  streams: () => Pick<OpenStreams, 'list' | 'count' | 'has' | 'end'>
+  status: () => Promise<OwnStatus>
+  traffic: { stepMs: number; counts: (since: number) => StepCounts[] }
+}
+
+interface Share {
+  readonly id: string
+  readonly name: string
+  readonly from: number
+  readonly count: number
+}
+
+const byName = (a: { name: string; id: string }, b: { name: string; id: string }): number =>
+  a.name === b.name ? (a.id < b.id ? -1 : 1) : a.name < b.name ? -1 : 1
+
+/** Which streams of each instance are on a page, if all are listed one instance after the other. */
+const sharesOf = (counts: readonly { id: string; name: string; body: number }[], page: number, pageSize: number) => {
+  const shares: Share[] = []
+  let [from, left] = [(page - 1) * pageSize, pageSize]
+  for (const { id, name, body: total } of counts.toSorted(byName)) {
+    const count = Math.min(total - from, left)
+    if (count > 0) shares.push({ id, name, from, count })
+    from = Math.max(0, from - total)
+    left -= Math.max(0, count)
+  }
+  return shares
+}
+
+/** Replies of other instances have the types declared here, because all run the same program. */
+export const createInstallation = ({ instances, streams, status, traffic }: InstallationParts) => {
+  instances.answer('streams.count', () => streams().count())
+  instances.answer('streams.list', ({ from, count }: Share) => streams().list(from, count))
+  instances.answer('streams.has', (id: string) => streams().has(id))
+  instances.answer('streams.end', (id: string) => streams().end(id))
+  instances.answer('status', status)
+  instances.answer('traffic', traffic.counts)
+
+  /** An id begins with that of the instance that has the stream. */
+  const askOwner = async (name: string, id: string): Promise<boolean> => {
+    try {
+      return (await instances.ask(id.split('-', 1)[0] ?? '', name, id)) === true
+    } catch (error) {
+      if (error instanceof CallFailure && error.reason === 'gone') return false
+      throw new Unavailable({ cause: error, reason: 'instance-away' })
+    }
+  }
+
+  return {
+    sockets: {
+      async list(page: number, pageSize: number) {
+        const { replies, missing } = await instances.askAll('streams.count')
+        const counts = replies as { id: string; name: string; body: number }[]
+        const listed = sharesOf(counts, page, pageSize).map(async ({ id, name, ...share }) => {
+          try {
+            const items = (await instances.ask(id, 'streams.list', share)) as StreamItem[]
+            return items.map(item => ({ ...item, instance: name }))
+          } catch {
+            missing.push(name)
+            return []
+          }
+        })
+        const items = (await Promise.all(listed)).flat()
+        return { items, total: counts.reduce((sum, { body }) => sum + body, 0), missing }
+      },
+      has: (id: string) => askOwner('streams.has', id),
+      end: (id: string) => askOwner('streams.end', id)
+    },
+    status: {
+      async ask() {
+        const [own, { replies, missing }] = await Promise.all([status(), instances.askAll('status')])
+        return mergeStatus(own, replies as { name: string; body: OwnStatus }[], missing)
+      },
+      traffic: {
+        stepMs: traffic.stepMs,
+        async since(since: number) {
+          const { replies, missing } = await instances.askAll('traffic', since)
+          const points = addTraffic(replies.map(({ body }) => body as StepCounts[]))
+          return { points, instances: replies.map(({ name }) => name), missing }
+        }
+      }
+    }
+  }
+}

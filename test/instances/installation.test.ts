@@ -1,0 +1,176 @@
+// Administrators see and end what all instances and workers have, whichever they ask, and are told which did not reply.
+// Timed by the clock of the machine.
+import t, { type Test } from 'tap'
+import { signToken, TEST_SECRET } from '../support/gateway.ts'
+import { baseEnv, type GatewayProcess, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
+import { freePort } from '../support/ports.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { type RawWebSocket, rawWebSocket } from '../support/raw-websocket.ts'
+import { startRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+
+interface Sockets {
+  readonly items: readonly { readonly id: string; readonly instance: string }[]
+  readonly total: number
+  readonly missing: readonly string[]
+}
+
+interface Status {
+  readonly streams: { readonly websocket: number }
+  readonly instances: readonly { readonly instance: string; readonly checksum: string }[]
+  readonly missing: readonly string[]
+}
+
+interface Traffic {
+  readonly points: readonly { readonly allowed: number }[]
+  readonly instances: readonly string[]
+  readonly missing: readonly string[]
+}
+
+interface Started {
+  readonly port: number
+  readonly gateway: GatewayProcess
+}
+
+/** Two instances of two workers each. */
+const startWorld = async (t: Test) => {
+  const [postgres, redis, backend] = await Promise.all([startPostgres(t), startRedis(t), startBackend(t)])
+  const files = routeFile(t, {
+    upstreams: { back: { url: backend.url } },
+    routes: [
+      { path: '/open/*', upstream: 'back', public: true },
+      { path: '/ws', upstream: 'back', websocket: {} }
+    ]
+  })
+  const start = async (): Promise<Started> => {
+    const port = await freePort()
+    const env = { ...baseEnv(files.folder), DATABASE_URL: postgres.url, REDIS_URL: redis.url, PORT: String(port) }
+    const gateway = spawnGateway(t, { ...env, WORKERS: '2' })
+    await gateway.logged('listening')
+    return { port, gateway }
+  }
+  const [token, root] = await Promise.all([
+    signToken(TEST_SECRET),
+    signToken(TEST_SECRET, { id: 1, username: 'root', profiles: ['Admin'] })
+  ])
+  // A connection each, so that either worker may take it.
+  const ask = (port: number, path: string, method = 'GET') =>
+    fetch(`http://127.0.0.1:${port}${path}`, {
+      method,
+      headers: { connection: 'close', authorization: `Bearer ${root}` }
+    })
+  const admin = async <T>(port: number, path: string) => (await (await ask(port, `/auth/admin/${path}`)).json()) as T
+  const open = (port: number) => rawWebSocket(port, { headers: { authorization: `Bearer ${token}` } })
+  const [one, two] = [await start(), await start()]
+  return { postgres, redis, one, two, ask, admin, open, sockets: (port: number) => admin<Sockets>(port, 'sockets') }
+}
+
+/** Does something while only one worker takes connections, for each in turn. */
+const eachAlone = async (gateway: GatewayProcess, act: () => Promise<unknown>) => {
+  for (const stopped of gateway.workers()) {
+    process.kill(stopped, 'SIGSTOP')
+    try {
+      await act()
+    } finally {
+      process.kill(stopped, 'SIGCONT')
+    }
+  }
+}
+
+const pidOf = (instance: string) => Number(instance.split(':')[1])
+const instancesOf = ({ items }: Sockets) => items.map(({ instance }) => instance)
+
+// RV-103
+t.test('every view and every ending is that of all instances and workers', async t => {
+  const { postgres, one, two, ask, admin, open, sockets } = await startWorld(t)
+  const workers = [...one.gateway.workers(), ...two.gateway.workers()].sort((a, b) => a - b)
+  const held: RawWebSocket[] = []
+  for (const { port, gateway } of [one, two]) await eachAlone(gateway, async () => void held.push(await open(port)))
+  for (const socket of held) t.match(socket.head(), /^HTTP\/1.1 101/)
+
+  const all = await sockets(one.port)
+  t.match(all, { total: 4, missing: [] })
+  t.same(
+    instancesOf(all)
+      .map(pidOf)
+      .sort((a, b) => a - b),
+    workers,
+    'each names its instance, as the log does'
+  )
+  for (const { port } of [one, two]) {
+    t.same(await sockets(port), all, 'whichever is asked')
+    const pages = [1, 2, 3].map(page => admin<Sockets>(port, `sockets?page=${page}&pageSize=2`))
+    t.same(
+      (await Promise.all(pages)).flatMap(({ items }) => items),
+      all.items
+    )
+  }
+
+  const status = await admin<Status>(one.port, 'status')
+  t.match(status, { streams: { websocket: 4 }, missing: [] })
+  t.same(
+    status.instances.map(({ instance }) => pidOf(instance)).sort((a, b) => a - b),
+    workers
+  )
+  t.equal(new Set(status.instances.map(({ checksum }) => checksum)).size, 1)
+
+  for (const { port } of [one, two]) for (let i = 0; i < 10; i++) await ask(port, '/open/x')
+  await until(async () => {
+    const { points, instances, missing } = await admin<Traffic>(two.port, 'traffic')
+    t.same([instances.length, missing], [4, []])
+    return points.reduce((sum, { allowed }) => sum + allowed, 0) >= 20
+  }, 'the traffic of both')
+
+  for (const { id } of all.items) t.equal((await ask(one.port, `/auth/admin/sockets/${id}`, 'DELETE')).status, 204)
+  for (const socket of held) {
+    await until(() => socket.closeCode() !== undefined)
+    t.equal(socket.closeCode(), 4403)
+    socket.close(4403)
+  }
+  await until(async () => (await sockets(two.port)).total === 0)
+  const ended = "SELECT target FROM audit_events WHERE action = 'stream.end' ORDER BY id"
+  t.same(
+    (await postgres.query(ended)).map(({ target }) => target),
+    all.items.map(({ id }) => `stream:${id}`)
+  )
+  t.equal((await ask(one.port, `/auth/admin/sockets/${all.items.at(-1)?.id}`, 'DELETE')).status, 404)
+})
+
+t.test('an instance that does not reply, or was killed, is missing; without Redis others may be', async t => {
+  const { redis, one, two, ask, open, sockets } = await startWorld(t)
+  for (const { port, gateway } of [one, two]) await eachAlone(gateway, () => open(port))
+  const all = await sockets(one.port)
+  t.equal(all.total, 4)
+  const end = async (id = '') => (await ask(one.port, `/auth/admin/sockets/${id}`, 'DELETE')).status
+
+  const [frozen = 0] = two.gateway.workers()
+  const ofFrozen = all.items.find(({ instance }) => pidOf(instance) === frozen)
+  process.kill(frozen, 'SIGSTOP')
+  const without = await sockets(one.port)
+  t.same(without.missing, [ofFrozen?.instance])
+  t.equal(without.total, 3)
+  t.equal(await end(ofFrozen?.id), 503, 'whether it still exists is not known')
+  process.kill(frozen, 'SIGCONT')
+  await until(async () => (await sockets(one.port)).total === 4)
+
+  await redis.kill()
+  await until(async () => (await sockets(one.port)).missing.includes('*'))
+  const own = await sockets(one.port)
+  t.equal(own.total, 1)
+  const others = all.items.filter(({ instance }) => instance !== own.items[0]?.instance)
+  t.same(own.missing, ['*', ...others.map(({ instance }) => instance)].sort())
+  t.equal(await end(others.find(({ instance }) => two.gateway.workers().includes(pidOf(instance)))?.id), 503)
+  await redis.restart()
+  const seen = () => Promise.all(Array.from({ length: 12 }, () => sockets(one.port)))
+  await until(async () => (await seen()).every(({ missing }) => missing.length === 0), 'from each worker')
+  t.same(await sockets(one.port), all, 'complete again')
+
+  const killed = all.items.filter(({ instance }) => two.gateway.workers().includes(pidOf(instance)))
+  two.gateway.signal('SIGKILL')
+  await two.gateway.ended
+  await until(async () => (await sockets(one.port)).missing.length === 2)
+  const left = await sockets(one.port)
+  t.equal(left.total, 2)
+  t.same(left.missing, killed.map(({ instance }) => instance).sort())
+  for (const { id } of killed) t.equal(await end(id), 404)
+})
