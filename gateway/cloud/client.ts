@@ -6,7 +6,6 @@ import type { CloudIdpSettings } from '../settings/settings.ts'
 import type { ProviderLogout } from '../store/provider-sessions.ts'
 import type { Attempt } from './attempts.ts'
 import { claimedSurroundings, linkWithoutIssuer } from './claimed-groups.ts'
-import { type ClientAuthentication, createClientAuthentication, type Ways } from './client-authentication.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
 import { checkDirectIdToken, checkIdToken } from './id-token.ts'
 import { checkLogoutToken } from './logout-token.ts'
@@ -58,7 +57,7 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
   const { settings, log, now = Date.now, deadlineMs = DEADLINE_MS } = options
   const limits = { insecure: settings.insecure, timeoutMs: deadlineMs / 2 }
   const metadataOf = createProviderMetadata({ settings, log, now, fetch: createProviderFetch(limits) })
-  const authentication = createClientAuthentication(settings.clientSecret !== '', waysOf(settings.clientSecret))
+  const authentication = createAuthentication(settings.clientSecret)
   const verify = createTokenVerifier({ clientId: settings.clientId, fetch: createProviderFetch(limits), now })
 
   const identify = async (answer: AuthorizationAnswer, attempt: Attempt, signal: AbortSignal) => {
@@ -142,16 +141,29 @@ const configure = (
   return config
 }
 
-const waysOf = (secret: string): Ways<oidc.ClientAuth> => {
-  const none = oidc.None()
-  if (secret === '') return { none, basic: none, post: none }
-  return { none, basic: oidc.ClientSecretBasic(secret), post: oidc.ClientSecretPost(secret) }
+/** Sends the client secret as this provider accepts it (RFC 6749 §2.3.1): a registration often allows only one way. */
+const createAuthentication = (secret: string) => {
+  let proven = secret === '' ? oidc.None() : undefined
+  return {
+    /** Both ways, the likelier one first; once one has worked, only that one. */
+    candidates: ({
+      token_endpoint_auth_methods_supported: methods = ['client_secret_basic']
+    }: ProviderMetadata): readonly [oidc.ClientAuth, oidc.ClientAuth?] => {
+      if (proven !== undefined) return [proven]
+      const [basic, post] = [oidc.ClientSecretBasic(secret), oidc.ClientSecretPost(secret)]
+      const first = methods.find(method => method === 'client_secret_basic' || method === 'client_secret_post')
+      return first === 'client_secret_post' ? [post, basic] : [basic, post]
+    },
+    worked: (way: oidc.ClientAuth): void => {
+      proven = way
+    }
+  }
 }
 
 interface CodeExchange {
   readonly metadata: ProviderMetadata
   readonly settings: CloudIdpSettings
-  readonly authentication: ClientAuthentication<oidc.ClientAuth>
+  readonly authentication: ReturnType<typeof createAuthentication>
   readonly fetch: ProviderFetch
 }
 

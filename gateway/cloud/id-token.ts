@@ -1,6 +1,6 @@
 // Checks what ID tokens say: issued for this client, in answer to this login, and valid now (OpenID Connect Core §3.1.3.7).
-
-import { isRecord } from '../values/records.ts'
+import { decodeProtectedHeader } from 'jose/decode/protected_header'
+import { decodeJwt } from 'jose/jwt/decode'
 import { OAuthFailure } from './failure.ts'
 import type { Claims } from './person.ts'
 import { TENANT_PLACEHOLDER } from './provider-metadata.ts'
@@ -13,12 +13,8 @@ const CLOCK_TOLERANCE_S = 30
  * and missing names, never the subject. `now` in milliseconds since the epoch. Throws OAuthFailure.
  */
 export const checkDirectIdToken = (idToken: string, clientId: string, now: number): Claims => {
-  const [header, payload, signature, ...more] = idToken.split('.')
-  const claims = decode(payload)
-  const algorithm = decode(header)?.alg
-  if (claims === undefined || more.length > 0 || signature === undefined || signature === '')
-    throw invalid('is no signed JWT')
-  if (typeof algorithm !== 'string' || algorithm.toLowerCase() === 'none') throw invalid('is not signed')
+  const { alg, claims } = decoded(idToken)
+  if (typeof alg !== 'string' || alg.toLowerCase() === 'none' || idToken.endsWith('.')) throw invalid('is not signed')
   checkParty(claims, clientId)
   const nowS = Math.floor(now / 1000)
   if (typeof claims.exp !== 'number' || claims.exp <= nowS - CLOCK_TOLERANCE_S) throw invalid('has expired')
@@ -56,11 +52,10 @@ export const tenantIssuer = (idToken: string, clientId: string, template: string
 
 const invalid = (what: string) => new OAuthFailure('id-token-invalid', `the ID token ${what}`)
 
-const decode = (part: string | undefined): Record<string, unknown> | undefined => {
+const decoded = (idToken: string) => {
   try {
-    const value: unknown = JSON.parse(Buffer.from(part ?? '', 'base64url').toString('utf8'))
-    return isRecord(value) ? value : undefined
+    return { claims: decodeJwt(idToken), alg: decodeProtectedHeader(idToken).alg }
   } catch {
-    return undefined
+    throw invalid('is no JWT')
   }
 }

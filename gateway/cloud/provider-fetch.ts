@@ -40,17 +40,8 @@ export const createProviderFetch =
     if (!isAllowedAddress(address, insecure)) {
       throw new OAuthFailure('provider-metadata', 'the provider uses an address without https')
     }
-    const deadline = new AbortController()
-    const giveUp = () => deadline.abort(new OAuthFailure('provider-timeout', 'the provider took too long'))
-    const timer = setTimeout(giveUp, timeoutMs)
-    signal?.addEventListener('abort', giveUp, { once: true })
-    try {
-      if (signal?.aborted === true) giveUp()
-      return await answerTo(address, request, deadline.signal)
-    } finally {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', giveUp)
-    }
+    const ends = signal === undefined ? [] : [signal]
+    return answerTo(address, request, AbortSignal.any([AbortSignal.timeout(timeoutMs), ...ends]))
   }
 
 const answerTo = async (address: string, request: ProviderRequest, signal: AbortSignal): Promise<Response> => {
@@ -94,16 +85,11 @@ const plainHeaders = (headers: Headers): Headers => {
 }
 
 /** Settles with the work, or after `ms` at the latest. */
-export const withDeadline = async <T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
-  const controller = new AbortController()
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => {
-    reject(new OAuthFailure('provider-timeout', 'the provider took too long'))
-    controller.abort()
-  }, ms)
-  try {
-    return await Promise.race([work(controller.signal), late])
-  } finally {
-    clearTimeout(timer)
-  }
+export const withDeadline = <T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+  const signal = AbortSignal.timeout(ms)
+  const late = new Promise<never>((_, reject) => {
+    const giveUp = () => reject(new OAuthFailure('provider-timeout', 'the provider took too long'))
+    signal.addEventListener('abort', giveUp, { once: true })
+  })
+  return Promise.race([work(signal), late])
 }

@@ -1,6 +1,5 @@
 // The cloud login works with a real OpenID Connect provider, discovered or configured address by address.
 import t, { type Test } from 'tap'
-import { createClientAuthentication } from '../../gateway/cloud/client-authentication.ts'
 import { createCloudBrowser, logInAtProvider, readFragment } from '../support/cloud-browser.ts'
 import { startOAuthApp } from '../support/oauth-app.ts'
 import { maria, startOidcProvider } from '../support/oidc-provider.ts'
@@ -86,15 +85,6 @@ t.test('the client secret is sent where the provider takes it, and only there fr
       }
     }
   }
-  const authentication = createClientAuthentication(true, { none: 'none', basic: 'basic', post: 'post' })
-  const metadata = { issuer: 'x', authorization_endpoint: 'x', token_endpoint: 'x', jwks_uri: 'x' } as never
-  t.same(authentication.candidates(metadata), ['basic', 'post'])
-  const taking = (...methods: string[]) =>
-    authentication.candidates({ ...(metadata as object), token_endpoint_auth_methods_supported: methods } as never)
-  t.same(taking('private_key_jwt', 'client_secret_post', 'client_secret_basic'), ['post', 'basic'])
-  t.same(taking('client_secret_basic', 'client_secret_post'), ['basic', 'post'])
-  authentication.worked('post')
-  t.same(authentication.candidates(metadata), ['post'])
 })
 
 // OA-12
