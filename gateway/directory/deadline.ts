@@ -1,18 +1,9 @@
 // Limits the time of an exchange with the directory; time spent waiting for anything else does not count.
 import { DirectoryFailure } from './failure.ts'
 
-export interface Deadline {
-  /** Aborts when the time is up, or at the end. */
-  readonly signal: AbortSignal
-  /** The result of `work`, unless the time is up first. */
-  within<T>(work: Promise<T>): Promise<T>
-  /** Pauses the clock until `resume`. */
-  pause(): void
-  resume(): void
-  end(): void
-}
+export type Deadline = ReturnType<typeof startDeadline>
 
-export const startDeadline = (timeoutMs: number): Deadline => {
+export const startDeadline = (timeoutMs: number) => {
   const controller = new AbortController()
   const { signal } = controller
   const ended = Promise.withResolvers<never>()
@@ -22,25 +13,33 @@ export const startDeadline = (timeoutMs: number): Deadline => {
   let runningSince = performance.now()
   let timer: NodeJS.Timeout | undefined
 
-  const resume = () => {
+  const stop = () => {
     clearTimeout(timer)
+    timer = undefined
+  }
+  const giveUp = () =>
+    controller.abort(new DirectoryFailure('directory-timeout', `not completed within ${timeoutMs} ms`))
+  const resume = () => {
+    stop()
     runningSince = performance.now()
-    timer = setTimeout(
-      () => controller.abort(new DirectoryFailure('directory-timeout', `not completed within ${timeoutMs} ms`)),
-      leftMs
-    )
+    // After a stall, the response may already be waiting to be read.
+    const mine = setTimeout(() => setImmediate(() => timer === mine && giveUp()), leftMs)
+    timer = mine
   }
   resume()
   return {
+    /** Aborts when the time is up, or at the end. */
     signal,
-    within: work => Promise.race([work, ended.promise]),
+    /** The result of `work`, unless the time is up first. */
+    within: <T>(work: Promise<T>): Promise<T> => Promise.race([work, ended.promise]),
+    /** Stops the clock until `resume`. */
     pause: () => {
-      clearTimeout(timer)
+      stop()
       leftMs = Math.max(0, leftMs - (performance.now() - runningSince))
     },
     resume,
     end: () => {
-      clearTimeout(timer)
+      stop()
       controller.abort()
     }
   }

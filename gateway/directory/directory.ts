@@ -7,13 +7,13 @@ import { type Deadline, startDeadline } from './deadline.ts'
 import { DirectoryFailure } from './failure.ts'
 import { type GroupsRead, groupsNamed, readGroups } from './groups.ts'
 import { bindThenRead, type Login, searchThenBind } from './log-in.ts'
-import { findOne, subjectFilter } from './lookup.ts'
 import { foldLogin, isPlainLogin, readLogin } from './names.ts'
 import { type DirectoryPerson, usernameOf } from './person.ts'
 import { type DirectoryPlan, planOf } from './plan.ts'
 import { type BaseSetting, missingBases, neverForgets } from './preconditions.ts'
 import { createRefusalPace } from './refusal-pace.ts'
-import { createServers, type Servers } from './servers.ts'
+import { findOne, subjectFilter } from './search-person.ts'
+import { createServers } from './servers.ts'
 import { createServiceAccount } from './service-account.ts'
 import { allOf, type DirectorySession, isMechanism, openSession, parseFilter } from './session.ts'
 
@@ -145,7 +145,7 @@ const SAYS_NO: ReadonlySet<string> = new Set(['no-entry', 'directory-refused', '
 
 interface DirectoryParts {
   readonly plan: DirectoryPlan
-  readonly servers: Pick<Servers, 'count'>
+  readonly servers: { readonly count: number }
   readonly connect: (deadline: Deadline) => Promise<DirectorySession>
 }
 

@@ -1,8 +1,7 @@
 // Reads the groups of an account, including nested groups if the directory supports it.
 import { DirectoryFailure } from './failure.ts'
-import { namingContextOf } from './lookup.ts'
 import { escapeFilterValue } from './names.ts'
-import { allTexts, isActiveDirectory } from './person.ts'
+import { allTexts, firstText, isActiveDirectory } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
 import { type DirectorySession, type FoundEntry, memberInChain, parseFilter } from './session.ts'
 
@@ -69,4 +68,12 @@ const searchGroups = async (
   const { entries, isCut } = await session.search(base, { filter, attributes: ['1.1'], most: MOST_GROUPS, paged })
   if (isCut) throw new DirectoryFailure('too-many-groups', `more than ${MOST_GROUPS} groups`)
   return entries.map(({ dn }) => dn)
+}
+
+/** Where Active Directory keeps its accounts (MS-ADTS §3.1.1.3.2.5); undefined for other servers. */
+export const namingContextOf = async (session: DirectorySession): Promise<string | undefined> => {
+  const { entries } = await session.search('', { scope: 'base', attributes: ['defaultNamingContext'], binary: true })
+  const [root] = entries
+  const context = root === undefined ? '' : firstText(root, 'defaultNamingContext')
+  return context === '' ? undefined : context
 }

@@ -13,11 +13,19 @@ import {
 import { guardOfNobody } from './account-names.ts'
 import type { Deadline } from './deadline.ts'
 import { DirectoryFailure } from './failure.ts'
-import { type GroupsRead, readGroups } from './groups.ts'
-import { findOne, namingContextOf, principalFilters, showsNoFailure } from './lookup.ts'
+import { type GroupsRead, namingContextOf, readGroups } from './groups.ts'
+import { escapeFilterValue } from './names.ts'
 import { type DirectoryPerson, isActiveDirectory, isSameAccount, personOf } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
-import { boundNames, findTyped, hasUsernameAlone, isToldApart, sharedUsername } from './search-person.ts'
+import {
+  boundNames,
+  findOne,
+  findTyped,
+  hasUsernameAlone,
+  isToldApart,
+  sharedUsername,
+  showsNoFailure
+} from './search-person.ts'
 import type { ServiceAccount } from './service-account.ts'
 import type { DirectorySession, FoundEntry } from './session.ts'
 
@@ -183,7 +191,9 @@ const findOwnEntry = async (
   if (!plan.mayHaveTwoNames) return undefined
   const base = await namingContextOf(session).catch(() => undefined)
   if (base === undefined) return undefined
-  for (const filter of principalFilters(login, plan.bindName(login))) {
+  // An explicit principal name takes precedence.
+  const principal = escapeFilterValue(plan.bindName(login))
+  for (const filter of [`(userPrincipalName=${principal})`, `(sAMAccountName=${escapeFilterValue(login)})`]) {
     const entry = await findOne(session, base, filter)
     if (entry !== undefined) return { entry, base }
   }

@@ -1,10 +1,32 @@
 // Finds the entry of a name that was typed, and whether that name, or the entry's own, leads to it alone.
+import { ACCOUNT_ATTRIBUTES } from './account.ts'
 import { type BindOutcome, DirectoryFailure } from './failure.ts'
-import { findOne } from './lookup.ts'
 import { escapeFilterValue, foldLogin } from './names.ts'
-import { firstText, hasStableSubject, isActiveDirectory, usernameOf } from './person.ts'
+import { firstText, guidBytes, hasStableSubject, isActiveDirectory, PERSON_ATTRIBUTES, usernameOf } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
-import type { DirectorySession, FoundEntry } from './session.ts'
+import { anyValue, type DirectorySession, type Filter, type FoundEntry, parseFilter, type Search } from './session.ts'
+
+const ENTRY_ATTRIBUTES = [...PERSON_ATTRIBUTES, ...ACCOUNT_ATTRIBUTES]
+
+/** undefined if nothing matches. @throws DirectoryFailure `ambiguous-entry` if more than one entry matches. */
+export const findOne = async (
+  session: DirectorySession,
+  base: string,
+  filter: NonNullable<Search['filter']>
+): Promise<FoundEntry | undefined> => {
+  const { entries, isCut } = await session.search(base, { filter, attributes: ENTRY_ATTRIBUTES, binary: true })
+  const [entry, another] = entries
+  if (another !== undefined || isCut)
+    throw session.failureOf(new DirectoryFailure('ambiguous-entry', 'more than one entry matches the filter'))
+  // A bind under an empty name proves nothing (RFC 4513 §5.1.1).
+  return entry?.dn.trim() === '' ? undefined : entry
+}
+
+/** Entries with this stable subject, an objectGUID or entryUUID; undefined if it is neither. */
+export const subjectFilter = (subject: string): Filter | undefined => {
+  const objectGUID = guidBytes(subject)
+  return objectGUID === undefined ? undefined : anyValue({ objectGUID, entryUUID: subject })
+}
 
 type PersonSearch = NonNullable<DirectoryPlan['search']>
 
@@ -130,3 +152,10 @@ const isAnothersName = async (
 
 const entriesWith = (session: DirectorySession, base: string, filter: string) =>
   session.search(base, { filter, attributes: ['1.1'] })
+
+/** Whether the entry shows that there are no failures, rather than hiding their number (RFC 4511 §4.5.1.7). */
+export const showsNoFailure = async (session: DirectorySession, dn: string): Promise<boolean> => {
+  const filter = parseFilter('(!(pwdFailureTime=*))')
+  const { entries } = await session.search(dn, { scope: 'base', filter, attributes: ['1.1'] })
+  return entries.length === 1
+}

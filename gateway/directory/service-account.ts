@@ -2,10 +2,7 @@
 import { DirectoryFailure, serviceRefusal } from './failure.ts'
 import type { DirectorySession } from './session.ts'
 
-export interface ServiceAccount {
-  /** @throws DirectoryFailure `service-account-refused`, without contacting the directory again so soon. */
-  bind(session: DirectorySession): Promise<void>
-}
+export type ServiceAccount = ReturnType<typeof createServiceAccount>
 
 const FIRST_PAUSE_MS = 60_000
 const LAST_PAUSE_MS = 600_000
@@ -14,12 +11,13 @@ const LAST_PAUSE_MS = 600_000
 export const createServiceAccount = (
   { dn, password }: { readonly dn: string; readonly password: string },
   clock = () => performance.now()
-): ServiceAccount => {
+) => {
   let refusal: { readonly failure: DirectoryFailure; readonly until: number; readonly pauseMs: number } | undefined
   let isTrying = false
 
   return {
-    bind: async session => {
+    /** @throws DirectoryFailure `service-account-refused`, without contacting the directory again so soon. */
+    bind: async (session: DirectorySession): Promise<void> => {
       if (refusal !== undefined && (isTrying || clock() < refusal.until)) throw refusal.failure
       isTrying = true
       try {

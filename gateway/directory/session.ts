@@ -48,22 +48,7 @@ export interface Search {
   readonly paged?: boolean
 }
 
-export interface DirectorySession {
-  /** Simple bind (RFC 4513 §5.1.3) as the person who is logging in. @throws DirectoryFailure */
-  bindPerson(name: string, password: string): Promise<void>
-  /** The same for an account whose failures are not a person's. @throws DirectoryFailure with `bind` unchanged */
-  bindOther(name: string, password: string): Promise<void>
-  /** @throws DirectoryFailure; `no-entry` if the base does not exist. */
-  search(base: string, search: Search): Promise<Found>
-  /** RFC 4532 §2.1; undefined if the server does not support the operation. */
-  whoAmI(): Promise<string | undefined>
-  /** The matchedDN of the last search that found nothing (RFC 4511 §4.1.9). */
-  lastMatchedDn(): string
-  /** Turns any error into a failure of this exchange. */
-  failureOf(error: unknown): DirectoryFailure
-  /** Sends an unbind, which matters only to the directory's log. */
-  unbind(): Promise<void>
-}
+export type DirectorySession = ReturnType<typeof openSession>
 
 /** ldapts turns a bind with such a name into a SASL bind. */
 export const isMechanism = (bindName: string): boolean =>
@@ -114,8 +99,8 @@ const WHO_AM_I = '1.3.6.1.4.1.4203.1.11.3'
 /** protocolError, unwillingToPerform, unavailableCriticalExtension, other: how servers refuse unsupported operations. */
 const NOT_KNOWN: ReadonlySet<number> = new Set([2, 12, 53, 80])
 
-export const openSession = (connection: ServerConnection, deadline: Deadline, timeoutMs: number): DirectorySession => {
-  const client = clientOn(connection, timeoutMs)
+export const openSession = (connection: ServerConnection, deadline: Deadline, timeoutMs: number) => {
+  const client = clientOn(connection)
   let bind: BindOutcome = 'unsent'
 
   const failureOf = (error: unknown): DirectoryFailure => {
@@ -132,20 +117,24 @@ export const openSession = (connection: ServerConnection, deadline: Deadline, ti
   }
 
   return {
+    /** Turns any error into a failure of this exchange. */
     failureOf,
-    bindPerson: async (name, password) => {
+    /** Simple bind (RFC 4513 §5.1.3) as the person who is logging in. @throws DirectoryFailure */
+    bindPerson: async (name: string, password: string): Promise<void> => {
       bind = 'unanswered'
       await run(bindAs(client, name, password))
       bind = 'accepted'
     },
-    bindOther: async (name, password) => {
+    /** The same for an account whose failures are not a person's. @throws DirectoryFailure with `bind` unchanged */
+    bindOther: async (name: string, password: string): Promise<void> => {
       await run(
         bindAs(client, name, password).catch((error: unknown) => {
           throw error instanceof DirectoryFailure ? error.after(bind) : error
         })
       )
     },
-    search: async (base, search) => {
+    /** @throws DirectoryFailure; `no-entry` if the base does not exist. */
+    search: async (base: string, search: Search): Promise<Found> => {
       connection.allow(search.most ?? MAX_PEOPLE)
       const options = optionsOf(search, timeoutMs)
       const { searchEntries } = await run(
@@ -159,7 +148,8 @@ export const openSession = (connection: ServerConnection, deadline: Deadline, ti
       // (`searchReferences`) are not followed, because no password may be sent to an address from a response.
       return { entries: searchEntries as FoundEntry[], isCut: connection.lastResultCode() === 4 }
     },
-    whoAmI: async () => {
+    /** RFC 4532 §2.1; undefined if the server does not support the operation. */
+    whoAmI: async (): Promise<string | undefined> => {
       try {
         return (await deadline.within(client.exop(WHO_AM_I))).value ?? ''
       } catch (error) {
@@ -169,8 +159,10 @@ export const openSession = (connection: ServerConnection, deadline: Deadline, ti
         )
       }
     },
+    /** The matchedDN of the last search that found nothing (RFC 4511 §4.1.9). */
     lastMatchedDn: connection.lastMatchedDn,
-    unbind: () => deadline.within(client.unbind()).catch(() => {})
+    /** Sends an unbind, which matters only to the directory's log. */
+    unbind: (): Promise<void> => deadline.within(client.unbind()).catch(() => {})
   }
 }
 
@@ -185,12 +177,11 @@ const optionsOf = ({ scope = 'sub', filter, attributes, binary, most, paged }: S
   return paged === true ? { ...options, paged: { pageSize: 500 } } : { ...options, sizeLimit: most ?? MAX_PEOPLE }
 }
 
-const clientOn = ({ stream }: ServerConnection, timeoutMs: number): Client => {
+const clientOn = ({ stream }: ServerConnection): Client => {
   let isTaken = false
   return new Client({
-    // The connection is already established and secured; `ldap:` keeps the library from doing so again.
+    // The connection is already established and secured; `ldap:` keeps the library from doing so again. The deadline is ours.
     url: 'ldap://directory',
-    timeout: timeoutMs,
     createConnection: () => {
       if (isTaken) throw new Error('the connection to the directory was lost')
       isTaken = true
