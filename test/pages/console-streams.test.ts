@@ -7,6 +7,7 @@ import { axeFindings, fillLogin, launchBrowser, openContext } from '../support/b
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { startRedis } from '../support/redis.ts'
 
 const postgres = await startPostgres(t)
 const ldap = await startOpenLdap(t)
@@ -20,18 +21,15 @@ t.teardown(() => {
   backend.close()
 })
 
-const world = await startPagesWorld(t, {
-  ldap,
-  postgres,
-  config: {
-    upstreams: { live: { url: `http://127.0.0.1:${(backend.address() as AddressInfo).port}` } },
-    routes: [{ path: '/live', upstream: 'live', roles: ['Agente'], websocket: {} }]
-  }
-})
+const config = {
+  upstreams: { live: { url: `http://127.0.0.1:${(backend.address() as AddressInfo).port}` } },
+  routes: [{ path: '/live', upstream: 'live', roles: ['Agente'], websocket: {} }]
+}
+const world = await startPagesWorld(t, { ldap, postgres, config })
 
-const connect = async (username: string, id: number) => {
-  const token = await world.tokenFor({ id, username })
-  const socket = new WebSocket(`ws://127.0.0.1:${world.port}/live`, { headers: { authorization: `Bearer ${token}` } })
+const connect = async (username: string, id: number, to = world) => {
+  const token = await to.tokenFor({ id, username })
+  const socket = new WebSocket(`ws://127.0.0.1:${to.port}/live`, { headers: { authorization: `Bearer ${token}` } })
   t.teardown(() => socket.terminate())
   const closed = once(socket, 'close') as Promise<[code: number]>
   await once(socket, 'message')
@@ -64,6 +62,43 @@ t.test('an Admin sees an open WebSocket in the console and ends it, and no other
   t.equal(ana.socket.readyState, WebSocket.OPEN, 'somebody else stays connected')
   await page.goto(`${world.origin}/auth/console#/audit`)
   await page.getByText('stream.end').first().waitFor()
+  t.same(faults, [])
+  await context.close()
+})
+
+// RV-103
+t.test('an Admin sees and ends the connections of all instances, and reads which did not reply', async t => {
+  const redis = await startRedis(t)
+  const shared = { postgres, config, env: { REDIS_URL: redis.url } }
+  const [here, there] = [await startPagesWorld(t, { ...shared, ldap }), await startPagesWorld(t, shared)]
+  const { closed } = await connect('rui', 44, there)
+  const { context, faults, newPage } = await openContext(browser, [here.origin])
+  const page = await newPage()
+  await page.goto(`${here.origin}/auth/console#/status`)
+  await fillLogin(page, 'maria')
+  const instances = page.getByRole('region', { name: 'Instances' })
+  await instances.waitFor()
+  t.equal(await instances.locator('tbody tr').count(), 2)
+  t.match(await instances.locator('tbody tr').first().textContent(), new RegExp(`:${process.pid}.*in Redis`))
+  t.same(await axeFindings(page), [])
+
+  await page.goto(`${here.origin}/auth/console#/streams`)
+  const row = page.locator('tbody tr', { hasText: 'rui' })
+  await row.waitFor()
+  t.match(await row.textContent(), new RegExp(`:${process.pid}`), 'whose connection it is')
+  await row.getByRole('button', { name: 'End the connection of rui to /live' }).click()
+  await page.locator('dialog[open] .danger').click()
+  t.equal((await closed)[0], 4403)
+  await row.waitFor({ state: 'detached' })
+
+  await redis.kill()
+  for (const view of ['status', 'traffic', 'streams']) {
+    await page.goto(`${here.origin}/auth/console#/${view}`)
+    await page.reload()
+    await page.getByText('Redis is unavailable: there may be other instances.').waitFor()
+    t.match(await page.textContent('main'), /did not reply: .*:\d+\./, view)
+    t.same(await axeFindings(page), [])
+  }
   t.same(faults, [])
   await context.close()
 })

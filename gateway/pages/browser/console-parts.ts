@@ -20,6 +20,14 @@ export const Waiting = ({ loaded }: { loaded: Loaded<unknown> }): VNode | null =
   return loaded.data === undefined ? html`<p class="quiet" role="status">${text('loading')}</p>` : null
 }
 
+/** Says which instances are not part of what is shown; `*` stands for those that cannot be known. */
+export const Missing = ({ from = [] }: { from: readonly string[] | undefined }): VNode | null => {
+  const names = from.filter(name => name !== '*')
+  if (from.length === 0) return null
+  return html`<div class="notice" data-error="true" role="status">
+    ${from.includes('*') && text('othersUnknown')} ${names.length > 0 && text('notReplied', { names: names.join(', ') })}</div>`
+}
+
 interface TableProps {
   readonly label: string
   readonly heads: readonly ComponentChildren[]

@@ -1,6 +1,6 @@
 // Shows the state of the gateway at a glance: checks, upstreams, limiter, route files, audit chain.
 import { useLoad } from './console-data.ts'
-import { State, Table, Waiting } from './console-parts.ts'
+import { Missing, State, Table, Waiting } from './console-parts.ts'
 import { dateTime, number } from './language.ts'
 import { type ComponentChildren, html, type VNode } from './render.ts'
 import { type StateKey, text } from './words-state.ts'
@@ -11,6 +11,18 @@ interface Target {
   readonly since: string
   readonly reason: string
   readonly busy: number
+  /** Those that see it in this state. */
+  readonly instances: readonly string[]
+}
+
+interface Instance {
+  readonly instance: string
+  readonly status: string
+  readonly checks: Readonly<Record<string, string>>
+  readonly startedAt: string
+  readonly limiter: string
+  readonly checksum: string
+  readonly streams: Readonly<Record<string, number>>
 }
 
 interface Status {
@@ -40,6 +52,8 @@ interface Status {
   readonly revocations: { readonly known: number; readonly stalenessMs: number }
   readonly streams: Readonly<Record<string, number>>
   readonly insecure: readonly string[]
+  readonly instances: readonly Instance[]
+  readonly missing: readonly string[]
 }
 
 const EVERY_MS = 10_000
@@ -97,16 +111,38 @@ const Upstreams = ({
     targets.map(
       target => html`<tr key=${`${name} ${target.url}`}><th scope="row" data-label=${text('name')}>${name}</th>
       <td data-label=${text('target')}><code>${target.url}</code></td>
-      <td data-label=${text('health')}><${Word} of=${target.state} /> ${target.reason !== '' && html`<small class="quiet">${target.reason}</small>`}</td>
+      <td data-label=${text('health')}><${Word} of=${target.state} /> ${target.reason !== '' && html`<small class="quiet">${target.reason}</small>`} ${target.instances.length < status.instances.length && html`<small class="quiet">${target.instances.join(', ')}</small>`}</td>
       <td data-label=${text('since')}>${dateTime(target.since)}</td><td data-label=${text('busy')}>${number(target.busy)}</td></tr>`
     )
+  )}<//></section>`
+
+const streamCount = (streams: Readonly<Record<string, number>>): string =>
+  number(Object.values(streams).reduce((sum, one) => sum + one, 0))
+
+const Instances = ({
+  of
+}: {
+  of: readonly Instance[]
+}): VNode => html`<section class="wide-panel"><h2>${text('instances')}</h2>
+  <${Table} label=${text('instances')} heads=${[text('instance'), text('health'), text('startedAt'), text('limiter'), text('reload'), text('openStreams')]}>
+  ${of.map(
+    ({ instance, status, checks, startedAt, limiter, checksum, streams }) =>
+      html`<tr key=${instance}><th scope="row" data-label=${text('instance')}><code>${instance}</code></th>
+      <td data-label=${text('health')}><${Word} of=${status} /> ${Object.entries(checks)
+        .filter(([, state]) => state !== 'ok')
+        .map(
+          ([name, state]) => html`<small key=${name} class="quiet">${checkName(name)}: <${Word} of=${state} /></small> `
+        )}</td>
+      <td data-label=${text('startedAt')}>${dateTime(startedAt)}</td><td data-label=${text('limiter')}><${Word} of=${limiter} /></td>
+      <td data-label=${text('reload')}><code>${checksum.slice(0, 16)}…</code></td>
+      <td data-label=${text('openStreams')}>${streamCount(streams)}</td></tr>`
   )}<//></section>`
 
 const Panels = ({ status }: { status: Status }): VNode => html`<div class="panels">
   <section class="panel"><h2>${text('overall')}</h2><p><${Word} of=${status.status} /></p><dl class="facts">
     ${Object.entries(status.checks).map(([name, state]) => html`<${Fact} key=${name} label=${checkName(name)}><${Word} of=${state} /><//>`)}
     <${Fact} label=${text('startedAt')}>${dateTime(status.startedAt)}<//>
-    <${Fact} label=${text('openStreams')}>${number(Object.values(status.streams).reduce((sum, one) => sum + one, 0))}<//>
+    <${Fact} label=${text('openStreams')}>${streamCount(status.streams)}<//>
     <${Fact} label=${text('revocations')}>${number(status.revocations.known)}<//>
     ${status.insecure.length > 0 && html`<${Fact} label=${text('insecureSettings')}>${status.insecure.join(', ')}<//>`}</dl></section>
   <section class="panel"><h2>${text('reload')}</h2><p><${Word} of=${status.reload.ok ? 'ok' : 'degraded'} /></p><dl class="facts">
@@ -128,10 +164,11 @@ const Panels = ({ status }: { status: Status }): VNode => html`<div class="panel
     <${Fact} label=${text('chainEntries')}>${number(status.audit.entries)}<//>
     <${Fact} label=${text('checkedAt')}>${dateTime(status.audit.checkedAt)}<//>
     ${status.audit.firstBroken !== null && html`<${Fact} label=${text('firstBroken')}>${status.audit.firstBroken}<//>`}</dl></section>
+  ${status.instances.length > 1 && html`<${Instances} of=${status.instances} />`}
   ${status.upstreams.length > 0 && html`<${Upstreams} status=${status} />`}</div>`
 
 export const StatusView = (): VNode => {
   const loaded = useLoad<Status>('status', EVERY_MS)
   return html`<h1>${text('status')}</h1><${Waiting} loaded=${loaded} />
-    ${loaded.data !== undefined && html`<${Panels} status=${loaded.data} />`}`
+    <${Missing} from=${loaded.data?.missing} />${loaded.data !== undefined && html`<${Panels} status=${loaded.data} />`}`
 }

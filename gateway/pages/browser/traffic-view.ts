@@ -1,7 +1,7 @@
 // Shows the last minutes of traffic live: decisions, latency, logins, and reasons for refusals.
 import { Chart } from './chart.ts'
 import { admin, problemOf } from './console-data.ts'
-import { Table } from './console-parts.ts'
+import { Missing, Table } from './console-parts.ts'
 import { countedEvery } from './counted.ts'
 import { number } from './language.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
@@ -24,6 +24,7 @@ interface Traffic {
   readonly now: string
   readonly stepMs: number
   readonly points: readonly Point[]
+  readonly missing: readonly string[]
 }
 
 const EVERY_MS = 5000
@@ -124,7 +125,7 @@ export const TrafficView = (): VNode => {
     html`<button type="button" aria-pressed=${period === name} onClick=${() => setPeriod(name)}>${text(name)}</button>`
   return html`<div class="headline"><h1>${text('traffic')}</h1>
     <div class="switch" role="group" aria-label=${text('period')}>${button('last10')}${button('lastHour')}</div></div>
-    ${problem !== '' && html`<div class="notice" role="status">${problem}</div>`}
+    ${problem !== '' && html`<div class="notice" role="status">${problem}</div>`}<${Missing} from=${traffic?.missing} />
     ${traffic === undefined && problem === '' && html`<p class="quiet" role="status">${text('loading')}</p>`}
     ${traffic !== undefined && html`<${Charts} key=${period} points=${points} stepMs=${traffic.stepMs} period=${period} /><${Sums} points=${points} />`}`
 }

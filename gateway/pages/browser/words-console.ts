@@ -62,6 +62,12 @@ export const words = {
   what: ['O quê', 'What'],
   since: ['Desde', 'Since'],
   address: ['Endereço', 'Address'],
+  instance: ['Instância', 'Instance'],
+  notReplied: ['Não incluídas, porque não responderam: {names}.', 'Not included, because they did not reply: {names}.'],
+  othersUnknown: [
+    'O Redis está fora do ar: pode haver outras instâncias.',
+    'Redis is unavailable: there may be other instances.'
+  ],
   grants: ['Grupos', 'Groups'],
   held: ['Bloqueios', 'Held back'],
   leaveTitle: ['Sair sem salvar?', 'Leave without saving?'],

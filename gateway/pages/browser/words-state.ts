@@ -33,6 +33,7 @@ export const text = createText({
   limiter: ['Limite de solicitações', 'Rate limit'],
   mode: ['Modo', 'Mode'],
   entries: ['Endereços contados', 'Addresses counted'],
+  instances: ['Instâncias', 'Instances'],
   reload: ['Arquivos de rotas', 'Route files'],
   loadedAt: ['Carregados em', 'Loaded at'],
   routesCount: ['Rotas', 'Routes'],
