@@ -5,11 +5,13 @@ import { createLimiter } from './limits/limiter.ts'
 import { openRedis } from './redis/redis.ts'
 import type { RouteTable } from './routes/route.ts'
 import type { Settings } from './settings/settings.ts'
+import { startAuditKey } from './store/audit-key-upkeep.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { type Clients, createClients } from './store/clients.ts'
 import { DATABASE_DEADLINES, openDatabase } from './store/database.ts'
 import { shareOf } from './store/database-share.ts'
 import { createLoginNames } from './store/login-names.ts'
+import { startOnlineSteps } from './store/online-steps.ts'
 import { createPersonalTokenStore, type PersonalTokenStore } from './store/personal-tokens.ts'
 import { createProviderSessions } from './store/provider-sessions.ts'
 import { createRegranting } from './store/regranting.ts'
@@ -36,6 +38,8 @@ export const openStores = async (
 ) => {
   const { databaseUrl, dataDir } = settings
   const database = await openDatabase({ databaseUrl, dataDir, deadlines, log })
+  const auditKey = await startAuditKey(database, [settings.jwt.secret, ...settings.jwt.previousSecrets])
+  const steps = startOnlineSteps(database, log)
   const redis = settings.redis === undefined ? undefined : openRedis(settings.redis, log)
   // Otherwise the first requests would find it unavailable.
   await redis?.ready(REDIS_WAIT_MS)
@@ -67,6 +71,8 @@ export const openStores = async (
     instances,
     limiter,
     async close() {
+      auditKey.close()
+      steps.close()
       await regranting.close()
       await limiter.close()
       await instances.close()

@@ -14,6 +14,7 @@ import { R2ProvenNames } from './0012-proven-names.ts'
 import { R2GrantsInForce } from './0013-grants-in-force.ts'
 import { R2LoginAttempts } from './0014-login-attempts.ts'
 import { R2EndedProviderSessions } from './0015-ended-provider-sessions.ts'
+import { R2KeyedAudit } from './0017-keyed-audit.ts'
 
 /**
  * Incremented with the first migration of each release that has any. From 2 on, the names of migrations begin with it, as
@@ -37,5 +38,6 @@ export const migrations = [
   R2ProvenNames,
   R2GrantsInForce,
   R2LoginAttempts,
-  R2EndedProviderSessions
+  R2EndedProviderSessions,
+  R2KeyedAudit
 ]

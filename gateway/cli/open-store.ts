@@ -6,7 +6,7 @@ import type { Environment } from '../settings/reader.ts'
 import type { Database } from '../store/database.ts'
 import { databaseFault } from '../store/database-fault.ts'
 import { CannotRun } from './command.ts'
-import { storeSettings } from './command-settings.ts'
+import { storeSettings, verifyingSecrets } from './command-settings.ts'
 
 export type { Database }
 
@@ -44,14 +44,28 @@ export const withDatabase = async <T>(
   }
   const database = await openOrFail({ databaseUrl, dataDir, role: 'command', migrates }, 'The database cannot be used')
   try {
+    if (migrates) await openAuditKeys(environment, database)
     return await work(database)
   } catch (error) {
+    if (error instanceof Error && error.name === 'AuditKeyMissing') throw new CannotRun(NEEDS_SECRET)
     throw error instanceof GatewayError && error.reason === 'database-unavailable'
       ? unusable('The database no longer responds', { databaseUrl, dataDir }, error)
       : error
   } finally {
     await database.close()
   }
+}
+
+const NEEDS_SECRET =
+  'The audit log is chained with a key that JWT_SECRET opens: set JWT_SECRET as for the gateways; nothing was changed'
+
+/** So that what a command changes is written to the audit log, and the log can be verified. */
+const openAuditKeys = async (environment: Environment, database: Database): Promise<void> => {
+  const secrets = verifyingSecrets(environment)
+  if (secrets.length === 0) return
+  const { keyAuditLog } = await import('../store/audit-keys.ts')
+  const { sealingSecret } = await import('../tokens/sealed-keys.ts')
+  await keyAuditLog(database, { secrets: secrets.map(sealingSecret), creates: false })
 }
 
 interface Opening {

@@ -154,7 +154,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   ],
   audit_checked_timestamp_seconds: [
     'gauge',
-    'When the whole audit log was last checked; absent before the first check',
+    'When the audit log was last checked; absent before the first check',
     sources => {
       const { checkedAt } = sources.audit()
       return checkedAt === undefined ? [] : one(checkedAt.getTime() / 1000)

@@ -1,6 +1,10 @@
-// Writes an event as one hashed row of the audit log; the database links it to the previous row.
+// Writes events as rows of the audit log, each linked to the one before it.
 import type { EntityManager } from 'typeorm'
-import { canonicalJson, type Json, sha256, storableJson, storableText } from './storable.ts'
+import { type AuditKey, contentHash, linkHash } from './audit-chain.ts'
+import { linkingKey } from './audit-keys.ts'
+import { type AuditContent, readAuditHead } from './audit-rows.ts'
+import { query } from './query.ts'
+import { storableJson, storableText } from './storable.ts'
 
 /** Who acts, and through which request; `id` is null for the gateway itself or its command line. */
 export interface Actor {
@@ -23,40 +27,32 @@ export interface AuditEntry {
   at?: Date
 }
 
-/** What the hash of an entry covers. */
-export interface AuditContent {
-  at: Date
-  actorId: number | null
-  actorUsername: string
-  action: string
-  target: string
-  before: Json
-  after: Json
-  requestId: string
-  ip: string
-  details: Json
-}
-
-/** SHA-256 over the canonical JSON of an entry. */
-export const contentHash = (content: AuditContent): string =>
-  sha256(canonicalJson({ ...content, at: content.at.toISOString() }))
-
-/** SHA-256 over the previous link and an entry's content, as the trigger `audit_link` computes it (migration 0001). */
-export const linkHash = (previousHash: string, content: string): string => sha256(previousHash + content)
-
-export const GENESIS_HASH = '0'.repeat(64)
-
 /**
- * Appends an entry with one INSERT. Entries of all instances queue until their transactions end, so within a
- * longer transaction this comes last.
+ * Appends an entry within a transaction. Entries of all instances queue until their transactions end, so in a longer one
+ * this comes last.
  */
 export const appendAudit = (manager: EntityManager, entry: AuditEntry): Promise<void> => appendAudits(manager, [entry])
 
-/** The same for several, linked in this order. */
+/** The same for several, linked in this order. Throws AuditKeyMissing. */
 export const appendAudits = async (manager: EntityManager, entries: readonly AuditEntry[]): Promise<void> => {
   if (entries.length === 0) return
-  const rows = entries.map(contentOf).map(content => ({ ...content, contentHash: contentHash(content) }))
-  await manager.query(INSERT, [JSON.stringify(rows)])
+  const contents = entries.map(contentOf)
+  const key = await linkingKey(manager)
+  const rows =
+    key === undefined
+      ? contents.map(content => ({ ...content, contentHash: contentHash(content) }))
+      : linked(contents, key, (await readAuditHead(manager, true)).lastHash)
+  await query(manager, INSERT, [JSON.stringify(rows)])
+}
+
+/** The database checks that the first of them follows the last entry there is. */
+const linked = (contents: readonly AuditContent[], key: AuditKey, lastHash: string) => {
+  let previousHash = lastHash
+  return contents.map(content => {
+    const row = { ...content, keyId: key.id, contentHash: contentHash(content, key), previousHash }
+    previousHash = linkHash(previousHash, row.contentHash, key)
+    return { ...row, hash: previousHash }
+  })
 }
 
 const contentOf = (entry: AuditEntry): AuditContent => ({
@@ -73,11 +69,12 @@ const contentOf = (entry: AuditEntry): AuditContent => ({
 })
 
 const INSERT = `
-  INSERT INTO audit_events
-    (at, actor_id, actor_username, action, target, before, after, request_id, ip, details, content_hash)
-  SELECT at, "actorId", "actorUsername", action, target, before, after, "requestId", ip, details, "contentHash"
+  INSERT INTO audit_events (at, actor_id, actor_username, action, target, before, after, request_id, ip, details,
+    content_hash, key_id, previous_hash, hash)
+  SELECT at, "actorId", "actorUsername", action, target, before, after, "requestId", ip, details,
+    "contentHash", "keyId", "previousHash", hash
   FROM ROWS FROM (jsonb_to_recordset($1::jsonb) AS (
     at timestamptz, "actorId" int, "actorUsername" text, action text, target text, before jsonb, after jsonb,
-    "requestId" text, ip text, details jsonb, "contentHash" text
+    "requestId" text, ip text, details jsonb, "contentHash" text, "keyId" text, "previousHash" text, hash text
   )) WITH ORDINALITY AS entry
   ORDER BY ordinality`

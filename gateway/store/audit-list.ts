@@ -1,7 +1,7 @@
 // Lists entries of the audit log, newest first, with the names of the people concerned.
-import type { EntityManager, SelectQueryBuilder } from 'typeorm'
+import type { EntityManager } from 'typeorm'
+import { type AuditRow, readAuditHead, selectRows } from './audit-rows.ts'
 import type { Database } from './database.ts'
-import { AuditEvent, type AuditEventRow } from './entities.ts'
 import { type Bounds, type Page, pageBounds, query } from './query.ts'
 import { storableText } from './storable.ts'
 
@@ -19,12 +19,18 @@ export interface AuditFilter {
 
 export type AuditQuery = AuditFilter & Bounds
 
+/** With a filter, `total` is exact up to this number; beyond it, there are at least as many. */
+const MOST_COUNTED = 10_000
+
 /** Newest first. */
 export const listAudit = async (database: Database, filter: AuditQuery = {}): Promise<Page<AuditItem>> => {
   const { page, pageSize, offset } = pageBounds(filter)
   return database.read(async manager => {
-    const [rows, total] = await entriesOf(manager, filter).skip(offset).take(pageSize).getManyAndCount()
-    return { items: await toItems(manager, rows), page, pageSize, total }
+    const search = await searchOf(manager, filter)
+    const found = await (search === undefined
+      ? pageOfAll(manager, offset, pageSize)
+      : pageOfSome(manager, search, offset, pageSize))
+    return { items: await toItems(manager, found.rows), page, pageSize, total: found.total }
   })
 }
 
@@ -37,13 +43,12 @@ export const collectAudit = async (
   most: number
 ): Promise<AuditItem[] | undefined> => {
   const items: AuditItem[] = []
-  let before: string | undefined
+  let before: number | undefined
   for (;;) {
     const last = before
     const rows = await database.read(async manager => {
-      const entries = entriesOf(manager, filter).limit(PORTION)
-      if (last !== undefined) entries.andWhere('entry.id < :last', { last })
-      const found = await entries.getMany()
+      const search = (await searchOf(manager, filter)) ?? { arms: ['true'], values: [] }
+      const found = await rowsOf(manager, search, last === undefined ? '' : `AND e.id < ${last}`, PORTION, 0)
       items.push(...(await toItems(manager, found)))
       return found
     })
@@ -53,31 +58,90 @@ export const collectAudit = async (
   }
 }
 
-const entriesOf = (manager: EntityManager, filter: AuditFilter): SelectQueryBuilder<AuditEventRow> => {
-  const { user, action, since, until } = filter
-  const entries = manager.createQueryBuilder(AuditEvent, 'entry').orderBy('entry.id', 'DESC')
-  if (action !== undefined && action !== '') {
-    entries.andWhere('entry.action = :action', { action: storableText(action) })
-  }
-  if (since !== undefined) entries.andWhere('entry.at >= :since', { since })
-  if (until !== undefined) entries.andWhere('entry.at < :until', { until })
-  if (user !== undefined && user !== '') entries.andWhere(...ofUser(user))
-  return entries
+/** Numbers have no gaps, so a page is a range of them. */
+const pageOfAll = async (manager: EntityManager, offset: number, size: number) => {
+  const { entries, archived } = await readAuditHead(manager)
+  const last = entries - offset
+  const range = 'WHERE e.id > $1 AND e.id > $2 AND e.id <= $3 ORDER BY e.id DESC'
+  const rows = last <= archived ? [] : await selectRows(manager, range, [last - size, archived, last])
+  return { rows, total: entries - archived }
 }
 
-const ofUser = (user: number | string): [string, Record<string, unknown>] => {
+const pageOfSome = async (manager: EntityManager, search: Search, offset: number, size: number) => {
+  const rows = await rowsOf(manager, search, '', size, offset)
+  const [counted] = await query<{ total: number }>(
+    manager,
+    `SELECT count(*)::int AS total FROM (${idsOf(search, '', MOST_COUNTED, 0)}) AS found`,
+    search.values
+  )
+  const total = counted?.total ?? 0
+  // Whoever reads page after page is led on as long as there is more.
+  const isFull = rows.length === size && total === MOST_COUNTED
+  return { rows, total: Math.max(total, isFull ? offset + size + 1 : offset + rows.length * Number(rows.length > 0)) }
+}
+
+/** Entries that meet one of several conditions, each of which has an index that ends in the number of the entry. */
+interface Search {
+  readonly arms: readonly string[]
+  readonly values: readonly unknown[]
+}
+
+const rowsOf = (manager: EntityManager, search: Search, also: string, most: number, offset: number) =>
+  selectRows(manager, `WHERE e.id IN (${idsOf(search, also, most, offset)}) ORDER BY e.id DESC`, search.values)
+
+const idsOf = ({ arms }: Search, also: string, most: number, offset: number): string => {
+  const each = arms.map(
+    arm => `(SELECT e.id FROM audit_events e WHERE ${arm} ${also} ORDER BY e.id DESC LIMIT ${offset + most})`
+  )
+  return `SELECT id FROM (${each.join(' UNION ')}) AS any_arm ORDER BY id DESC LIMIT ${most} OFFSET ${offset}`
+}
+
+/** Undefined: everything. */
+const searchOf = async (manager: EntityManager, filter: AuditFilter): Promise<Search | undefined> => {
+  const { user, action, since, until } = filter
+  const values: unknown[] = []
+  const value = (one: unknown) => `$${values.push(one)}`
+  const everywhere: string[] = []
+  if (action !== undefined && action !== '') everywhere.push(`e.action = ${value(storableText(action))}`)
+  if (since !== undefined) everywhere.push(sinceTime(value(since)))
+  if (until !== undefined) everywhere.push(beforeTime(value(until)))
+  const byUser = user === undefined || user === '' ? [] : await ofUser(manager, user, value)
+  if (everywhere.length + byUser.length === 0) return undefined
+  const arms = byUser.length === 0 ? [everywhere] : byUser.map(one => [one, ...everywhere])
+  return { arms: arms.map(conditions => conditions.join(' AND ')), values }
+}
+
+// Entries are numbered in the order in which they were committed, which differs from that of their times by seconds. So a
+// period is a range of numbers, with some to spare, and every index leads to its newest entries.
+const SPARE = "interval '1 hour'"
+const sinceTime = (time: string) => `e.at >= ${time} AND e.id > coalesce((
+  SELECT id FROM audit_events WHERE at < ${time}::timestamptz - ${SPARE} ORDER BY at DESC, id DESC LIMIT 1), 0)`
+const beforeTime = (time: string) => `e.at < ${time} AND e.id < coalesce((
+  SELECT id FROM audit_events WHERE at >= ${time}::timestamptz + ${SPARE} ORDER BY at, id LIMIT 1), 9223372036854775807)`
+
+const ofUser = async (
+  manager: EntityManager,
+  user: number | string,
+  value: (one: unknown) => string
+): Promise<string[]> => {
+  const target = (id: number) => `e.target = ${value(`user:${id}`)}`
   if (typeof user === 'number' || /^[1-9][0-9]{0,9}$/.test(user)) {
     const id = Number(user)
-    return ['(entry.actorId = :actor OR entry.target = :target)', { actor: clampId(id), target: `user:${id}` }]
+    return [`e.actor_id = ${value(clampId(id))}`, target(id)]
   }
-  const known = "SELECT 'user:' || id FROM users WHERE lower(username) = lower(:user)"
-  return [`(lower(entry.actorUsername) = lower(:user) OR entry.target IN (${known}))`, { user: storableText(user) }]
+  const name = storableText(user)
+  const known = await query<{ id: number }>(
+    manager,
+    'SELECT id FROM users WHERE lower(username) = lower($1) LIMIT 20',
+    [name]
+  )
+  return [`lower(e.actor_username) = lower(${value(name)})`, ...known.map(({ id }) => target(id))]
 }
 
 /** No person has id 0, so it stands for ids beyond int4. */
 const clampId = (id: number) => (Number.isInteger(id) && id <= 2_147_483_647 ? id : 0)
 
-const toItems = async (manager: EntityManager, rows: readonly AuditEventRow[]): Promise<AuditItem[]> => {
+const toItems = async (manager: EntityManager, rows: readonly AuditRow[]): Promise<AuditItem[]> => {
   const targets = [...new Set(rows.map(({ target }) => target))].filter(target => NAMED.test(target))
   const found = targets.length === 0 ? [] : await query<{ target: string; name: string }>(manager, NAMES, [targets])
   const names = new Map(found.map(({ target, name }) => [target, name]))
@@ -92,7 +156,7 @@ const NAMES = `
   UNION ALL SELECT 'area:' || id, name FROM areas
     WHERE id IN (SELECT substr(t, 6)::int FROM unnest($1::text[]) t WHERE t LIKE 'area:%')`
 
-const toItem = (row: AuditEventRow, targetName: string) => ({
+const toItem = (row: AuditRow, targetName: string) => ({
   /** ISO 8601, UTC. */
   at: row.at.toISOString(),
   actor: { id: row.actorId, username: row.actorUsername },

@@ -1,6 +1,6 @@
 // Opens Postgres with its schema up to date, and ends every use of it within a deadline.
 import type pg from 'pg'
-import { DataSource, type DataSourceOptions, type EntityManager, MigrationExecutor } from 'typeorm'
+import { DataSource, type DataSourceOptions, type EntityManager, MigrationExecutor, type QueryRunner } from 'typeorm'
 import { migrations } from '../../migrations/index.ts'
 import type { Log } from '../values/log.ts'
 import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from './database-errors.ts'
@@ -188,24 +188,32 @@ const connect = async (
   }
 }
 
-/** Runs all pending migrations in one transaction; the lock ends with it, even if this process is killed. */
+/** Runs all pending migrations, each in a transaction of its own, so that none holds the locks of those before it. */
 const migrate = async (dataSource: DataSource) => {
   const runner = dataSource.createQueryRunner()
   try {
-    await runner.startTransaction()
+    while (await migrateOnce(dataSource, runner));
+  } finally {
+    await runner.release()
+  }
+}
+
+/** False: none is pending. The lock ends with the transaction, even if this process is killed. */
+const migrateOnce = async (dataSource: DataSource, runner: QueryRunner): Promise<boolean> => {
+  await runner.startTransaction()
+  try {
     await runner.query(`SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}`)
     await runner.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
     await runner.query(`SET LOCAL lock_timeout = ${MIGRATION_LOCK_TIMEOUT_MS}`)
     await refuseNewerSchema(runner.manager)
     const executor = new MigrationExecutor(dataSource, runner)
-    executor.transaction = 'all'
-    await executor.executePendingMigrations()
+    const [next] = await executor.getPendingMigrations()
+    if (next !== undefined) await executor.executeMigration(next)
     await runner.commitTransaction()
+    return next !== undefined
   } catch (error) {
     await runner.rollbackTransaction().catch(() => undefined)
     throw error
-  } finally {
-    await runner.release()
   }
 }
 

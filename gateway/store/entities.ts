@@ -1,7 +1,6 @@
 // Describes the tables of migrations/ to TypeORM.
 import { EntitySchema } from 'typeorm'
 import type { Provider } from '../identity.ts'
-import type { AuditContent } from './audit-entry.ts'
 
 export interface AreaRow {
   id: number
@@ -90,33 +89,4 @@ const Revocation = new EntitySchema<{ jti: string; expiresAt: Date }>({
   }
 })
 
-/** A row of the audit log; the database sets the hashes and the id. */
-export interface AuditEventRow extends AuditContent {
-  id: string
-  contentHash: string
-  previousHash: string
-  hash: string
-}
-
-export const AuditEvent = new EntitySchema<AuditEventRow>({
-  name: 'AuditEvent',
-  tableName: 'audit_events',
-  columns: {
-    id: { type: 'bigint', primary: true },
-    at: { type: 'timestamptz' },
-    actorId: { type: Number, name: 'actor_id', nullable: true },
-    actorUsername: { type: 'text', name: 'actor_username' },
-    action: { type: 'text' },
-    target: { type: 'text' },
-    before: { type: 'jsonb', nullable: true },
-    after: { type: 'jsonb', nullable: true },
-    requestId: { type: 'text', name: 'request_id' },
-    ip: { type: 'text' },
-    details: { type: 'jsonb', nullable: true },
-    contentHash: { type: 'text', name: 'content_hash' },
-    previousHash: { type: 'text', name: 'previous_hash' },
-    hash: { type: 'text' }
-  }
-})
-
-export const entities = [Area, ProfileTable, Person, ProviderLink, PersonProfile, PersonArea, Revocation, AuditEvent]
+export const entities = [Area, ProfileTable, Person, ProviderLink, PersonProfile, PersonArea, Revocation]

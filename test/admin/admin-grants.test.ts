@@ -1,11 +1,10 @@
 // Admins see what groups give to whom, change many people at once, and do not overwrite each other.
 import t from 'tap'
-import { openDatabase } from '../../gateway/store/database.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { startGateway } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
-import { quiet } from '../support/quiet.ts'
-import { PATIENT, person } from '../support/store.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { openStore, PATIENT, person } from '../support/store.ts'
 
 const SUPORTE = 'CN=Suporte,OU=Grupos,DC=corp,DC=example'
 const GRANTS = [{ group: SUPORTE, profiles: ['Agente', 'Financeiro'], areas: ['Suporte'] }]
@@ -17,9 +16,9 @@ const LDAP = {
   LDAP_SEARCH_FILTER: '(uid={{username}})'
 }
 
-const world = await startGateway(t, { env: LDAP, limits: { databaseDeadlines: PATIENT } })
-const database = await openDatabase({ databaseUrl: world.postgres.url, dataDir: '/nonexistent', log: quiet })
-t.teardown(() => database.close())
+const postgres = await startPostgres(t)
+const world = await startGateway(t, { postgres, env: LDAP, limits: { databaseDeadlines: PATIENT } })
+const { database } = await openStore(t, postgres, postgres.url)
 const users = createUsers(database)
 const adminToken = await world.tokenFor({ id: 900_002, username: 'root', profiles: ['Admin'] })
 

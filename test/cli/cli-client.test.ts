@@ -1,12 +1,12 @@
 // Service accounts are made, rotated and removed from the command line, and scripts get their tokens there.
 import t from 'tap'
 import { portariaHere as portaria } from '../support/cli-here.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 
 const postgres = await startPostgres(t)
 const world = await startGateway(t, { postgres })
-const env = { DATABASE_URL: postgres.url }
+const env = { DATABASE_URL: postgres.url, JWT_SECRET: TEST_SECRET }
 
 interface Made {
   clientId: string

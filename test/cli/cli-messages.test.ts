@@ -8,6 +8,7 @@ import { examine } from '../support/doctor.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { routeFolder } from '../support/route-files.ts'
 import { openStore, person } from '../support/store.ts'
+import { TEST_SECRET } from '../support/test-secret.ts'
 
 const ROUTES = `upstreams: { up: { url: http://h } }
 routes:
@@ -115,7 +116,7 @@ t.test('what cannot be meant is refused, and says what and where', async t => {
 t.test('with a database', async t => {
   const postgres = await startPostgres(t)
   const { url: DATABASE_URL, users } = await openStore(t, postgres)
-  const env = { DATABASE_URL, JWT_SECRET }
+  const env = { DATABASE_URL, JWT_SECRET: TEST_SECRET }
 
   await t.test('one that goes away halfway is reported as such', async t => {
     const lost = withDatabase({ DATABASE_URL }, () => {

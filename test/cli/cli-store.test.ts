@@ -16,6 +16,7 @@ import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, openStore, person } from '../support/store.ts'
+import { TEST_SECRET } from '../support/test-secret.ts'
 
 const dataFolder = async (t: Test): Promise<string> => {
   const folder = await mkdtemp(join(tmpdir(), 'portaria-cli-'))
@@ -64,7 +65,7 @@ t.test('without a running gateway migrate makes the embedded database, and a wro
 t.test('on Postgres', async t => {
   const postgres = await startPostgres(t)
   const { url: DATABASE_URL, users } = await openStore(t, postgres)
-  const env = { DATABASE_URL }
+  const env = { DATABASE_URL, JWT_SECRET: TEST_SECRET }
   const grant = (...args: string[]) => portariaHere(['grant', ...args, '--json'], { env })
 
   await t.test('grant adds to what somebody has, and spells areas as they are spelled', async t => {
@@ -80,6 +81,18 @@ t.test('on Postgres', async t => {
   })
 
   // RV-95
+  await t.test('without the secret of the gateways nothing that belongs in the audit log is changed', async t => {
+    const { user } = await users.syncPerson(person('lia'))
+    const args = ['lia', '--profile', 'Agente', '--area', 'Norte']
+    for (const foreign of [{}, { JWT_SECRET: 'another secret that is long enough for this' }]) {
+      const { code, stderr } = await portariaHere(['grant', ...args], { env: { DATABASE_URL, ...foreign } })
+      t.equal(code, 2)
+      t.match(stderr.replaceAll('\n', ' '), /set JWT_SECRET as for the gateways; nothing was changed/)
+      t.equal((await portariaHere(['audit', 'verify'], { env: { DATABASE_URL, ...foreign } })).code, 2)
+    }
+    t.match(await users.loadPerson(user.id), { user: { profiles: only(), areas: only() } })
+  })
+
   await t.test('grant to somebody who is disabled is carried out, and says so', async t => {
     const { user } = await users.syncPerson(person('rita'))
     await users.disablePerson(actor, user.id)

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { startGateway } from '../support/gateway.ts'
+import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { findPostgresBin } from '../support/provision.ts'
 import { actor, openStore, person } from '../support/store.ts'
@@ -39,7 +39,10 @@ t.test('the commands of docs/operate.md: dump, restore into a new server, verify
   const after = await startOwnPostgres(t)
   const restored = await after.newDatabase()
   await run(restore, { NEW_DATABASE_URL: restored })
-  t.match((await run(verify, { NEW_DATABASE_URL: restored })).stdout, /The audit log is whole: \d+ entries/)
+  t.match(
+    (await run(verify, { NEW_DATABASE_URL: restored, JWT_SECRET: TEST_SECRET })).stdout,
+    /The audit log is whole: \d+ entries/
+  )
 
   const world = await startGateway(t, { postgres: { url: restored } })
   const me = async (id: number, claims: Record<string, unknown>) => {
@@ -54,5 +57,5 @@ t.test('the commands of docs/operate.md: dump, restore into a new server, verify
   const answer = await world.fetch(`/auth/admin/users/${ana.id}/disable`, { method: 'POST', token: admin })
   t.equal(answer.status, 204)
   t.equal(await me(ana.id, { ver: 1 }), 401, 'changes are felt as ever')
-  t.match((await run(verify, { NEW_DATABASE_URL: restored })).stdout, /The audit log is whole/)
+  t.match((await run(verify, { NEW_DATABASE_URL: restored, JWT_SECRET: TEST_SECRET })).stdout, /The audit log is whole/)
 })

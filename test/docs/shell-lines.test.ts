@@ -8,7 +8,7 @@ import t from 'tap'
 import { parseAllDocuments, parse as parseYaml } from 'yaml'
 import { VARIABLES } from '../../gateway/settings/table.ts'
 import { portariaHere } from '../support/cli-here.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { ROOT } from '../support/running-demo.ts'
 import { openStore, person } from '../support/store.ts'
@@ -131,7 +131,7 @@ t.test('the lines for curl and the command line do what the pages say', async t 
     postgres,
     config: { upstreams: { orders: { url } }, routes: [{ path: '/api/*', upstream: 'orders' }] }
   })
-  const env = { DATABASE_URL: postgres.url, UPSTREAM_CONFIG: world.folder }
+  const env = { DATABASE_URL: postgres.url, JWT_SECRET: TEST_SECRET, UPSTREAM_CONFIG: world.folder }
 
   const made = runHere
     .filter(line => line.startsWith('npm run portaria'))

@@ -3,7 +3,7 @@
 import t, { type Test } from 'tap'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { entry, identity, REQUEST, result, startFaultyDirectory } from '../support/faulty-directory.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -233,7 +233,7 @@ t.test(
     for (const [n, name] of names.entries()) guesses.push(await login(name, `errada ${n}`, stranger(n)))
     t.same(guesses, [401, 401, 429, 429])
     t.equal(await login('a@corp.example', 'um-erro', HOME), 401, 'the address is known under every name')
-    const cli = { env: { DATABASE_URL: own.url } }
+    const cli = { env: { DATABASE_URL: own.url, JWT_SECRET: TEST_SECRET } }
     t.match((await portaria(['unlock', '--json'], cli)).json(), { accounts: [{ username: 'semuid', failures: 3 }] })
     t.match((await portaria(['unlock', 'semuid', '--json'], cli)).json(), { freed: 3, logins: ['semuid'] })
     await until(async () => (await login('b@corp.example', unlocking.password, stranger(9))) === 200, 'within a second')

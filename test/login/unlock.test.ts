@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { portariaHere as portaria } from '../support/cli-here.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { postLogin } from '../support/login.ts'
 import { only } from '../support/only.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
@@ -48,7 +48,9 @@ t.test('unlock frees an account under all its names, and is on record', async t 
   t.equal((await login('maria@corp.example', SAMPLE_PASSWORD, '203.0.113.9')).status, 200, 'at once')
 
   t.same(await exhaust('198.51.100'), [401, 401, 429, 429])
-  const unlocked = await portaria(['unlock', 'ldap:maria', '--json'], { env: { DATABASE_URL: postgres.url } })
+  const unlocked = await portaria(['unlock', 'ldap:maria', '--json'], {
+    env: { DATABASE_URL: postgres.url, JWT_SECRET: TEST_SECRET }
+  })
   t.equal(unlocked.code, 0, unlocked.stderr)
   t.match(unlocked.json(), {
     id,
@@ -65,14 +67,17 @@ t.test('unlock frees an account under all its names, and is on record', async t 
     { actor_username: 'ana', target: `user:${id}` },
     { actor_username: 'cli', target: `user:${id}` }
   ])
-  t.equal((await portaria(['unlock', 'ninguem'], { env: { DATABASE_URL: postgres.url } })).code, 2)
+  t.equal(
+    (await portaria(['unlock', 'ninguem'], { env: { DATABASE_URL: postgres.url, JWT_SECRET: TEST_SECRET } })).code,
+    2
+  )
 })
 
 // RV-65, RV-67
 t.test('unlock says when the address is what is held back, lists it, and frees it', async t => {
   const own = await startPostgres(t)
   const world = await startGateway(t, { postgres: own, env })
-  const cli = { env: { DATABASE_URL: own.url, LOGIN_FAILURES_PER_IP: '6' } }
+  const cli = { env: { DATABASE_URL: own.url, JWT_SECRET: TEST_SECRET, LOGIN_FAILURES_PER_IP: '6' } }
   const office = { 'x-forwarded-for': '2001:db8:1:2::7' }
   const login = async (username: string, password?: string) =>
     (await postLogin(world, username, { headers: office, ...(password === undefined ? {} : { password }) })).status
@@ -175,7 +180,7 @@ t.test('a password that is typed before it is set works as soon as the account i
   t.equal((await postLogin(world, 'novo', { password: 'antiga' })).status, 200)
   t.equal((await postLogin(world, 'novo', { password: 'nova' })).status, 401)
   await ldap.replace(dn, 'userPassword', ['nova'])
-  await portaria(['unlock', 'novo'], { env: { DATABASE_URL: own.url } })
+  await portaria(['unlock', 'novo'], { env: { DATABASE_URL: own.url, JWT_SECRET: TEST_SECRET } })
   t.equal((await postLogin(world, 'novo', { password: 'nova' })).status, 200)
 })
 
@@ -196,7 +201,7 @@ t.test('a changed search base makes no one new; relink repairs by hand what a lo
   const back = await logIn(byDn, 'maria')
   t.not(back.id, before.id, 'without a search the directory does not say who this is')
   t.match(back.log, /"people":1.*linked/s, 'and the start says how many people that concerns')
-  const options = { env: { DATABASE_URL: own.url } }
+  const options = { env: { DATABASE_URL: own.url, JWT_SECRET: TEST_SECRET } }
   t.equal((await portaria(['relink', String(back.id), String(before.id)], options)).code, 2, 'it has access')
   const relinked = await portaria(['relink', String(before.id), String(back.id), '--json'], options)
   t.match(relinked.json(), { old: before.id, new: back.id, links: 1 })

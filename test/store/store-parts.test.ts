@@ -212,11 +212,9 @@ t.test('the audit log is collected whole, over its portions, up to a bound', asy
   t.ok(ofFirst > 0)
   t.equal((await audit.list({ user: '1' })).total, ofFirst)
   t.equal((await audit.list({ until: new Date(0) })).total, 0)
-  let added = 0
-  const verdict = await audit.verify(async () => {
-    if (added++ === 0) await audit.append({ actor, action: 'test.late', target })
-  })
-  t.match(verdict, { ok: true }, 'an entry that is written meanwhile is left for the next time')
+  const late = Array.from({ length: 20 }, () => audit.append({ actor, action: 'test.late', target }))
+  t.match(await audit.verify(), { ok: true }, 'an entry that is written meanwhile is left for the next time')
+  await Promise.all(late)
 })
 
 t.test('people to look up again are counted, also when there are none', async t => {

@@ -14,8 +14,9 @@ import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { answerFault } from './openapi.ts'
 import { startPostgres, type TestPostgres } from './postgres.ts'
 import { connectRaw, type RawConnection, type RawResponse, rawExchange } from './raw-client.ts'
+import { TEST_SECRET } from './test-secret.ts'
 
-export const TEST_SECRET = 'a secret for tests, long enough and used nowhere else'
+export { TEST_SECRET }
 
 const LOG_DEADLINE_MS = 60_000
 

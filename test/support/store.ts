@@ -1,21 +1,33 @@
 // A test has the whole store on a database of its own, and people to put into it.
 import type { Test } from 'tap'
+import { keyAuditLog } from '../../gateway/store/audit-keys.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { type DatabaseDeadlines, openDatabase } from '../../gateway/store/database.ts'
 import { createLoginMemory } from '../../gateway/store/login-memory.ts'
 import { createTokenState } from '../../gateway/store/token-state.ts'
 import { type ConfirmedPerson, createUsers } from '../../gateway/store/users.ts'
+import { sealingSecret } from '../../gateway/tokens/sealed-keys.ts'
 import type { TestPostgres } from './postgres.ts'
 import { quiet } from './quiet.ts'
+import { TEST_SECRET } from './test-secret.ts'
 
 /** However busy the machine is, what waits for its turn gets it. */
 export const PATIENT: DatabaseDeadlines = { acquireMs: 60_000, statementMs: 60_000, workMs: 90_000 }
 
-/** Everything of the store; a new empty database unless `databaseUrl` names one that another instance uses too. */
-export const openStore = async (t: Pick<Test, 'teardown'>, postgres: TestPostgres, databaseUrl?: string) => {
+/**
+ * Everything of the store; a new empty database unless `databaseUrl` names one that another instance uses too.
+ * @param isKeyed whether its audit log has a key, as a gateway's has
+ */
+export const openStore = async (
+  t: Pick<Test, 'teardown'>,
+  postgres: Pick<TestPostgres, 'url' | 'newDatabase'>,
+  databaseUrl?: string,
+  isKeyed = true
+) => {
   const url = databaseUrl ?? (await postgres.newDatabase())
   const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet, deadlines: PATIENT })
   t.teardown(() => database.close())
+  if (isKeyed) await keyAuditLog(database, { secrets: [sealingSecret(TEST_SECRET)], creates: true })
   return {
     url,
     database,

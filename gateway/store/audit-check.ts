@@ -1,0 +1,195 @@
+// Checks the audit log bit by bit, for all instances, from a stored checkpoint that only somebody with the key can write.
+import { setImmediate as breath } from 'node:timers/promises'
+import type { EntityManager } from 'typeorm'
+import { type ChainWalk, isBeginning, macOf, walkFrom, walkOver } from './audit-chain.ts'
+import { AuditKeyMissing, keysOf } from './audit-keys.ts'
+import { type AuditHead, isBeyondHead, nextRows, readAuditHead } from './audit-rows.ts'
+import type { Database } from './database.ts'
+import { query } from './query.ts'
+
+/** How far the log has been checked; stored with a MAC. */
+export interface AuditCheckpoint {
+  /** Every entry up to this number followed from the one before it when it was checked. */
+  readonly verified: number
+  readonly hash: string
+  /** How far the pass has come that reads everything again, a bit in each round. */
+  readonly swept: number
+  readonly sweptHash: string
+  readonly firstBroken: number | null
+  /** When the last such pass ended, and when the last round did; ISO 8601, UTC. */
+  readonly fullAt: string | null
+  readonly checkedAt: string | null
+}
+
+/** Held while entries are checked or archived. An arbitrary constant; the same for all versions of the gateway. */
+const CHECK_LOCK = 7_263_544_005
+/** Checking this many takes a few milliseconds, during which nothing else runs. */
+const PAGE = 200
+/** A transaction of some tens of milliseconds. */
+const PAGES = 10
+
+export interface CheckStep {
+  readonly checkpoint: AuditCheckpoint
+  /** Whether everything new has been checked, and as much again as was asked for. */
+  readonly isDone: boolean
+  /** Entries of the pass over everything that were read in this step. */
+  readonly swept: number
+  /** New entries without a key, although one has taken over. */
+  readonly unkeyed: number
+}
+
+/**
+ * Checks the next entries and stores how far it came. Undefined: another process is at it, or has done it.
+ * @param sweep how many entries of the pass over everything to read, after what is new
+ * @param leastAgeMs nothing is done if the last round ended since then
+ */
+export const checkSome = (database: Database, sweep: number, leastAgeMs = 0): Promise<CheckStep | undefined> =>
+  database.write(async manager => {
+    const [lock] = await query<{ isOurs: boolean }>(manager, 'SELECT pg_try_advisory_xact_lock($1) AS "isOurs"', [
+      CHECK_LOCK
+    ])
+    if (lock?.isOurs !== true) return undefined
+    const head = await readAuditHead(manager)
+    const before = (await readCheckpoint(manager)) ?? freshCheckpoint(head)
+    if ((await ageOf(manager, before)) < leastAgeMs) return undefined
+    const step = await stepFrom(manager, aheadOf(before, head), head, sweep)
+    await writeCheckpoint(manager, step.checkpoint)
+    return step
+  })
+
+/** What was archived meanwhile was checked for it. */
+const aheadOf = (checkpoint: AuditCheckpoint, { archived, archivedHash }: AuditHead): AuditCheckpoint => ({
+  ...checkpoint,
+  ...(checkpoint.verified < archived ? { verified: archived, hash: archivedHash } : {}),
+  ...(checkpoint.swept < archived ? { swept: archived, sweptHash: archivedHash } : {})
+})
+
+const freshCheckpoint = ({ archived, archivedHash }: AuditHead): AuditCheckpoint => ({
+  verified: archived,
+  hash: archivedHash,
+  swept: archived,
+  sweptHash: archivedHash,
+  firstBroken: null,
+  fullAt: null,
+  checkedAt: null
+})
+
+const stepFrom = async (
+  manager: EntityManager,
+  before: AuditCheckpoint,
+  head: AuditHead,
+  sweep: number
+): Promise<CheckStep> => {
+  const tail = walkFrom(before.verified, before.hash)
+  const again = walkFrom(before.swept, before.sweptHash)
+  const pages = { left: PAGES }
+  let broken = await lostBefore(manager, before, head)
+  if (broken === undefined) broken = await walkTo(manager, tail, head.entries, pages)
+  const isTailDone = tail.number === head.entries
+  if (broken === undefined && isTailDone) broken = await brokenEnd(manager, tail, head)
+  const goal = Math.min(again.number + sweep, tail.number)
+  // The first pass over what is new is one over everything.
+  if (broken === undefined && isTailDone && before.fullAt !== null) {
+    broken = await walkTo(manager, again, goal, pages)
+    if (broken === undefined && again.number === tail.number && again.hash !== tail.hash) broken = tail.number
+  }
+  const isDone = broken !== undefined || (isTailDone && (before.fullAt === null || again.number >= goal))
+  const now = await timeOf(manager)
+  const isFull = broken === undefined && isTailDone && (before.fullAt === null || again.number === tail.number)
+  const next = isFull ? walkFrom(head.archived, head.archivedHash) : again
+  const checkpoint: AuditCheckpoint = {
+    verified: tail.number,
+    hash: tail.hash,
+    swept: next.number,
+    sweptHash: next.hash,
+    firstBroken: broken ?? (isDone ? null : before.firstBroken),
+    fullAt: isFull ? now : before.fullAt,
+    checkedAt: isDone ? now : before.checkedAt
+  }
+  return { checkpoint, isDone, swept: again.number - before.swept, unkeyed: tail.unkeyed }
+}
+
+/** Entries that were checked before and are gone, or are others now; undefined: none. */
+const lostBefore = async (
+  manager: EntityManager,
+  { verified, hash }: Pick<AuditCheckpoint, 'verified' | 'hash'>,
+  head: AuditHead
+): Promise<number | undefined> => {
+  if (!isBeginning(head, keysOf(manager))) return head.archived
+  if (head.entries < verified) return head.entries + 1
+  if (verified <= head.archived) return verified < head.archived || hash === head.archivedHash ? undefined : verified
+  const [row] = await query<{ hash: string }>(manager, 'SELECT hash FROM audit_events WHERE id = $1', [verified])
+  return row?.hash === hash ? undefined : verified
+}
+
+/** Number of the first entry that does not follow; undefined if all do, or there is no time for more. */
+const walkTo = async (
+  manager: EntityManager,
+  walk: ChainWalk,
+  goal: number,
+  pages: { left: number }
+): Promise<number | undefined> => {
+  while (walk.number < goal && pages.left-- > 0) {
+    const rows = await nextRows(manager, walk.number, Math.min(PAGE, goal - walk.number))
+    if (rows.length === 0 || !walkOver(walk, rows, keysOf(manager))) return walk.number + 1
+    await breath()
+  }
+  return undefined
+}
+
+const brokenEnd = async (manager: EntityManager, tail: ChainWalk, head: AuditHead): Promise<number | undefined> => {
+  if (tail.hash !== head.lastHash) return tail.number
+  return (await isBeyondHead(manager, head.entries)) ? head.entries + 1 : undefined
+}
+
+const timeOf = async (manager: EntityManager): Promise<string> => {
+  const [row] = await query<{ at: Date }>(manager, 'SELECT clock_timestamp() AS at')
+  return (row?.at ?? new Date()).toISOString()
+}
+
+interface CheckSeen {
+  /** Undefined: nobody has checked anything yet, or what is stored was not written by us. */
+  readonly checkpoint: AuditCheckpoint | undefined
+  /** Number of the first entry that this process has seen checked, and that is gone or is another one now. */
+  readonly lost: number | undefined
+  readonly entries: number
+  /** Milliseconds since the last round. */
+  readonly ageMs: number
+}
+
+/** What has been checked, by whichever process; and whether it still holds what this process remembers. */
+export const readChecked = (
+  database: Database,
+  remembered: Pick<AuditCheckpoint, 'verified' | 'hash'> | undefined
+): Promise<CheckSeen> =>
+  database.read(async manager => {
+    const [head, checkpoint] = [await readAuditHead(manager), await readCheckpoint(manager)]
+    const lost = remembered && (await lostBefore(manager, remembered, head))
+    return { checkpoint, lost, entries: head.entries, ageMs: await ageOf(manager, checkpoint) }
+  })
+
+/** By the clock of the database. */
+const ageOf = async (manager: EntityManager, { checkedAt = null }: Partial<AuditCheckpoint> = {}): Promise<number> =>
+  checkedAt === null ? Number.POSITIVE_INFINITY : Date.parse(await timeOf(manager)) - Date.parse(checkedAt)
+
+/** Undefined if there is none, or none that one of our keys vouches for. */
+export const readCheckpoint = async (manager: EntityManager): Promise<AuditCheckpoint | undefined> => {
+  const [row] = await query<{ body: string; id: string; mac: string }>(
+    manager,
+    'SELECT body, key_id AS id, mac FROM audit_check'
+  )
+  const key = keysOf(manager).find(({ id }) => id === row?.id)
+  if (row === undefined || key === undefined || macOf(key, `checkpoint ${row.body}`) !== row.mac) return undefined
+  return JSON.parse(row.body) as AuditCheckpoint
+}
+
+const writeCheckpoint = async (manager: EntityManager, checkpoint: AuditCheckpoint): Promise<void> => {
+  const key = keysOf(manager).at(-1)
+  if (key === undefined) throw new AuditKeyMissing()
+  const body = JSON.stringify(checkpoint)
+  await query(manager, WRITE, [body, key.id, macOf(key, `checkpoint ${body}`)])
+}
+
+const WRITE = `
+  INSERT INTO audit_check (body, key_id, mac) VALUES ($1, $2, $3)
+  ON CONFLICT (one) DO UPDATE SET body = excluded.body, key_id = excluded.key_id, mac = excluded.mac`

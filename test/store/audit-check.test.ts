@@ -1,0 +1,117 @@
+// The audit log is checked by one process for all, from where the last one stopped, a part of it again in each round.
+import t from 'tap'
+import { createAuditWatch } from '../../gateway/observe/audit-watch.ts'
+import { appendAudits } from '../../gateway/store/audit-entry.ts'
+import { type AuditLog, createAuditLog } from '../../gateway/store/audit-log.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { openStore } from '../support/store.ts'
+import { until } from '../support/until.ts'
+
+const postgres = await startPostgres(t)
+const actor = { id: 1, username: 'maria' }
+const ENTRIES = 7_000
+
+const startFull = async (entries = ENTRIES) => {
+  const { url, database, audit } = await openStore(t, postgres)
+  for (let written = 0; written < entries; written += 500)
+    await database.write(manager =>
+      appendAudits(
+        manager,
+        Array.from({ length: 500 }, (_, n) => ({ actor, action: 'x', details: { n } }))
+      )
+    )
+  return { url, database, audit }
+}
+
+/** Counts the entries that are read. */
+const counting = (audit: AuditLog) => {
+  const read = { fresh: 0, again: 0, steps: 0 }
+  let verified = 0
+  const check: AuditLog['check'] = async (...asked) => {
+    const step = await audit.check(...asked)
+    if (step === undefined) return step
+    read.steps++
+    read.again += step.swept
+    read.fresh += step.checkpoint.verified - verified
+    verified = step.checkpoint.verified
+    return step
+  }
+  return { read, audit: { check, checked: audit.checked } }
+}
+
+// RV-73
+t.test('one process of many reads the log, and a process that starts knows the result without reading it', async t => {
+  const { database, audit } = await startFull()
+  const { read, audit: counted } = counting(audit)
+  const watches = Array.from({ length: 4 }, () => createAuditWatch(counted, quiet, { lookMs: 20, pauseMs: 1 }))
+  for (const watch of watches) t.teardown(watch.close)
+  await until(() => watches.every(watch => watch.last().state === 'ok'))
+  t.same(read, { ...read, fresh: ENTRIES, again: 0 }, 'once, although four processes started together')
+  t.match(watches[0]?.last(), { entries: ENTRIES, firstBroken: undefined, checkedAt: Date })
+
+  const before = { ...read }
+  const late = createAuditWatch(counting(createAuditLog(database)).audit, quiet, { lookMs: 20 })
+  t.teardown(late.close)
+  await until(() => late.last().state === 'ok')
+  t.same(read, before)
+})
+
+// RV-73
+t.test('a round reads what is new and a share of the rest; the rounds of a day read everything', async t => {
+  const { url, audit } = await startFull()
+  const round = async (sweep: number) => {
+    let swept = 0
+    for (;;) {
+      const step = await audit.check(sweep - swept)
+      if (step === undefined) continue
+      swept += step.swept
+      if (step.isDone) return { ...step.checkpoint, sweptNow: swept }
+    }
+  }
+  const first = await round(0)
+  t.match(first, { verified: ENTRIES, swept: 0, fullAt: String })
+  await audit.append({ actor, action: 'new' })
+  const share = Math.ceil(ENTRIES / 12)
+  t.match(await round(share), { verified: ENTRIES + 1, swept: share, sweptNow: share, fullAt: first.fullAt })
+  let last = first
+  let rounds = 1
+  for (; last.fullAt === first.fullAt; rounds++) last = await round(share)
+  t.equal(rounds, 12)
+  t.match(last, { swept: 0, firstBroken: null })
+
+  await postgres.query(
+    "SET session_replication_role = replica; UPDATE audit_events SET target = 'user:2' WHERE id = 3000",
+    [],
+    url
+  )
+  const states: (number | null)[] = []
+  for (let n = 0; n < 12; n++) states.push((await round(share)).firstBroken)
+  t.same(
+    states,
+    [null, null, null, null, null, ...Array.from({ length: 7 }, () => 3000)],
+    'it stays where it is broken'
+  )
+})
+
+// RV-73
+t.test('a step is short: it reads two thousand entries at most, however many there are', async t => {
+  const { audit } = await startFull()
+  const seen: number[] = []
+  for (;;) {
+    const step = await audit.check(0)
+    seen.push(step?.checkpoint.verified ?? 0)
+    if (step?.isDone === true) break
+  }
+  t.same(seen, [2000, 4000, 6000, 7000])
+})
+
+t.test('a checkpoint that was not written with the key counts for nothing', async t => {
+  const { url, audit } = await startFull(500)
+  t.match(await audit.check(0), { isDone: true, checkpoint: { verified: 500 } })
+  await postgres.query(`UPDATE audit_check SET body = replace(body, '"verified":500', '"verified":499')`, [], url)
+  t.match(await audit.checked(), { checkpoint: undefined, lost: undefined })
+  t.match(await audit.check(0), { checkpoint: { verified: 500 } })
+  t.match(await audit.checked({ verified: 500, hash: 'another' }), { lost: 500 })
+  t.match(await audit.checked({ verified: 501, hash: 'another' }), { lost: 501 })
+})

@@ -1,0 +1,96 @@
+// Pages of the audit log are found by index, however long the log is.
+import t, { type Test } from 'tap'
+import { createAuditLog } from '../../gateway/store/audit-log.ts'
+import { openDatabase } from '../../gateway/store/database.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { openStore, PATIENT, person } from '../support/store.ts'
+import { until } from '../support/until.ts'
+
+const postgres = await startPostgres(t)
+const ENTRIES = 60_000
+const START = Date.parse('2024-01-01T00:00:00Z')
+
+// An entry a minute, each hundredth by ana; their hashes are of no interest here.
+const FILL = `
+  SET session_replication_role = replica;
+  INSERT INTO audit_events (id, at, actor_id, actor_username, action, target, request_id, ip, content_hash, previous_hash, hash)
+  SELECT n, timestamptz '2024-01-01T00:00:00Z' + n * interval '1 minute', CASE WHEN n % 100 = 0 THEN 2 ELSE 1 END,
+    CASE WHEN n % 100 = 0 THEN 'Ana' ELSE 'maria' END, CASE WHEN n = 17 THEN 'rare' ELSE 'login' END, 'user:1', '', '', '', '',
+    n::text
+  FROM generate_series(1, ${ENTRIES}) n;
+  UPDATE audit_head SET entries = ${ENTRIES};
+  ANALYZE audit_events`
+
+const startLong = async (t: Test) => {
+  const { url, users, database } = await openStore(t, postgres)
+  await users.syncPerson(person('maria'))
+  await database.close()
+  await postgres.query(FILL, [], url)
+  return url
+}
+
+const READ = `
+  SELECT (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'audit_events') AS scanned,
+    (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'audit_events') AS found`
+
+/** What a store of its own does, and how many rows it reads for that; a connection reports them when it ends. */
+const reading = async (url: string, work: (audit: ReturnType<typeof createAuditLog>) => Promise<unknown>) => {
+  const total = async () => {
+    const [row] = await postgres.query(READ, [], url)
+    return Number(row?.scanned) + Number(row?.found ?? 0)
+  }
+  const before = await total()
+  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet, deadlines: PATIENT })
+  await work(createAuditLog(database))
+  await database.close()
+  const gone =
+    "SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'portaria' AND datname = current_database()"
+  await until(async () => (await postgres.query(gone, [], url))[0]?.n === 0)
+  return (await total()) - before
+}
+
+const minute = (n: number) => new Date(START + n * 60_000)
+
+// RV-82
+t.test('no page of the audit log reads more than a small part of it, whatever is looked for', async t => {
+  const url = await startLong(t)
+  const cases: [string, Parameters<ReturnType<typeof createAuditLog>['list']>[0], number, number][] = [
+    ['a name without entries', { user: 'ninguem' }, 0, 0],
+    ['a name with few', { user: 'ANA' }, 600, 50],
+    ['a name with most of them', { user: 'maria' }, 10_000, 50],
+    ['an id', { user: 2 }, 600, 50],
+    ['from late on', { since: minute(59_991) }, 10, 10],
+    ['until early', { until: minute(11) }, 10, 10],
+    ['a short period long ago', { since: minute(1_000), until: minute(1_020) }, 20, 20],
+    ['half of the time', { since: minute(30_000) }, 10_000, 50],
+    ['a rare action', { action: 'rare' }, 1, 1],
+    ['a common action, early', { action: 'login', until: minute(101) }, 99, 50],
+    ['everything', {}, ENTRIES, 50],
+    ['the last page', { page: 1_200 }, ENTRIES, 50]
+  ]
+  for (const [title, filter, total, items] of cases) {
+    const read = await reading(url, async audit => {
+      const page = await audit.list(filter)
+      t.match({ total: page.total, items: page.items.length }, { total, items }, title)
+    })
+    t.ok(read < 25_000, `${title}: ${read} of ${ENTRIES} entries`)
+  }
+})
+
+t.test('entries are newest first through all pages, and the total grows while there is more', async t => {
+  const url = await startLong(t)
+  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet, deadlines: PATIENT })
+  t.teardown(() => database.close())
+  const audit = createAuditLog(database)
+  const ats = async (filter: Parameters<typeof audit.list>[0]) => (await audit.list(filter)).items.map(({ at }) => at)
+  const iso = (n: number) => minute(n).toISOString()
+  t.same(await ats({ pageSize: 2 }), [iso(ENTRIES), iso(ENTRIES - 1)])
+  t.same(await ats({ pageSize: 2, page: 30_000 }), [iso(2), iso(1)])
+  t.same(await ats({ pageSize: 2, page: 30_001 }), [])
+  t.same(await ats({ user: 'ana', pageSize: 2, page: 300 }), [iso(200), iso(100)])
+  t.same(await ats({ user: 'ana', pageSize: 2, page: 301 }), [])
+  t.match(await audit.list({ action: 'login', page: 250, pageSize: 200 }), { total: 50_001 })
+  t.match(await audit.list({ action: 'login', page: 300, pageSize: 200 }), { total: 59_999 })
+  t.equal((await audit.collect({ user: 'ana', since: minute(30_000) }, 1_000))?.length, 301)
+})

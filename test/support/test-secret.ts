@@ -1,0 +1,2 @@
+// The JWT_SECRET of the gateways and stores of tests.
+export const TEST_SECRET = 'a secret for tests, long enough and used nowhere else'
