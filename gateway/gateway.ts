@@ -9,7 +9,9 @@ import { startCloud } from './cloud/start-cloud.ts'
 import { registerEndpoints } from './endpoints.ts'
 import { createForwarding, type Forwarding } from './forwarding.ts'
 import { createOwnEndpoints } from './http/own-endpoints.ts'
-import { createCertificates } from './listener/certificates.ts'
+import { type Certificates, createCertificates } from './listener/certificates.ts'
+import { createClientPlaces } from './listener/client-places.ts'
+import type { PlacesOptions } from './listener/connection-places.ts'
 import { openListener } from './listener/listener.ts'
 import { createViolations } from './listener/violations.ts'
 import { createLoginAudit } from './login/audit.ts'
@@ -22,8 +24,6 @@ import { ownRoutes } from './routes/own-routes.ts'
 import { unassignedMayPass } from './settings/cloud.ts'
 import { groupSources } from './settings/group-sources.ts'
 import type { Settings } from './settings/settings.ts'
-import { createClientPlaces } from './siblings/client-places.ts'
-import { alone, type Siblings } from './siblings/siblings.ts'
 import type { DatabaseDeadlines } from './store/database.ts'
 import { openStores } from './stores.ts'
 import { startTokens } from './token-parts.ts'
@@ -42,12 +42,30 @@ export interface Gateway {
    * @param isAsked someone requested it, so the log also says when nothing has changed
    */
   reload(isAsked?: boolean): Promise<boolean>
-  /** The OpenAPI document of the own endpoints; the primary of several workers has none. */
-  openapi?(): unknown
-  /** Makes every response close its connection from now on; the primary of several workers tells them when it closes. */
-  announceEnd?(): void
   /** Stops accepting, lets requests finish for up to DRAIN_TIMEOUT, then closes everything. */
   close(): Promise<void>
+}
+
+/** A gateway of one process, such as a worker. */
+export interface SingleGateway extends Gateway {
+  /** The OpenAPI document of the own endpoints. */
+  openapi(): unknown
+  /** Makes every response close its connection from now on. */
+  announceEnd(): void
+  /** As prom-client's JSON, for a process that combines those of several. */
+  metrics(): Promise<unknown>
+  /** How many connections of some client addresses are open here; see {@link SharedListener}. */
+  connections(claims: unknown): number[]
+}
+
+/** What processes that share a listener have in common. */
+export interface SharedListener {
+  /** As tracked by the primary process; undefined: no TLS. */
+  readonly certificates: Certificates | undefined
+  /** Asks the others how many connections of some client addresses they have. */
+  readonly askConnections: NonNullable<PlacesOptions['ask']>
+  /** Reads the route files in all of them at once. */
+  reload(): Promise<unknown>
 }
 
 /** What no setting changes, but a program that embeds the gateway may. */
@@ -59,13 +77,13 @@ export interface Embedding {
   beforeListening?(): Promise<void>
 }
 
-/** @param siblings other processes that share the listener; empty if this one is alone. */
+/** @param shared undefined: no other process shares the listener */
 export const startGateway = async (
   settings: Settings,
   log: Logger,
   embedding: Embedding = {},
-  siblings: Siblings = alone
-): Promise<Gateway> => {
+  shared?: SharedListener
+): Promise<SingleGateway> => {
   logFaultsTo(log)
   const observation = await startObservation(settings, log)
   const routes = await createLiveRoutes({
@@ -76,7 +94,7 @@ export const startGateway = async (
     publicUrlGiven: settings.publicUrlGiven,
     log,
     onReload: observation.onReload,
-    onChange: siblings.reload
+    onChange: shared?.reload
   })
   const stores = await openStores(settings, log, routes.current, embedding.databaseDeadlines)
   const tokenParts = await startTokens(settings, stores, log)
@@ -91,9 +109,9 @@ export const startGateway = async (
   const followers = [upstreams.retain, observation.onTable, forwarding.onTable, () => void stores.regranting.load()]
   for (const follower of followers) routes.follow(follower)
 
-  const certificates = siblings.certificates ?? (settings.tls && createCertificates({ tls: settings.tls, log }))
+  const certificates = shared?.certificates ?? (settings.tls && createCertificates({ tls: settings.tls, log }))
   const violations = createViolations(log)
-  const views = createViews({ ...common, directory, cloud, forwarding, certificates, violations, siblings })
+  const views = createViews({ ...common, directory, cloud, forwarding, certificates, violations })
 
   const loginAudit = createLoginAudit({ ...stores.logins, secret: settings.jwt.secret, log })
   const { answers, refuse, sessionCookies, renewCookie, tokenOf } = credentials
@@ -104,7 +122,7 @@ export const startGateway = async (
   const judgeAgain = createAuthenticate(authentication)
   const own = await createOwnEndpoints({ ...answers, log, refuse, judgeAgain, register, frequent })
 
-  const { clientAddress, places } = createClientPlaces(settings, siblings, log)
+  const { clientAddress, places } = createClientPlaces(settings, shared?.askConnections, log)
   const server = buildApp({
     clientStallMs: embedding.clientStallMs,
     clientAddress,
@@ -126,15 +144,15 @@ export const startGateway = async (
   const listener = await openListener({ server, settings, certificates, places, ...judges })
   observation.nowReady()
 
-  const reload = async (isAsked?: boolean) =>
-    !(await Promise.all([routes.reload(isAsked), certificates?.reload()])).includes(false)
   return {
     port: listener.port,
     redirectPort: listener.redirectPort,
     opsPort: observation.opsPort,
-    reload: siblings.reload ?? reload,
+    reload: async isAsked => !(await Promise.all([routes.reload(isAsked), certificates?.reload()])).includes(false),
     openapi: () => own.app.swagger(),
     announceEnd: listener.announceEnd,
+    metrics: observation.metrics,
+    connections: places.answer,
     async close() {
       await drain(settings, observation, listener, forwarding)
       const audit = { close: loginAudit.flush }

@@ -12,7 +12,6 @@ import { createChecks, rememberPing } from './observe/health.ts'
 import type { Observation } from './observe/observation.ts'
 import type { LiveRoutes } from './route-files/live.ts'
 import type { Settings } from './settings/settings.ts'
-import type { Siblings } from './siblings/siblings.ts'
 import type { Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
@@ -29,12 +28,11 @@ interface ViewParts {
   readonly certificates: Certificates | undefined
   readonly violations: Violations
   readonly observation: Observation
-  readonly siblings: Siblings
   readonly log: Logger
 }
 
 export const createViews = (parts: ViewParts) => {
-  const { stores, tokenParts, routes, upstreams, forwarding, observation, siblings } = parts
+  const { stores, tokenParts, routes, upstreams, forwarding, observation } = parts
   const { limiter } = stores
   const { revocations, feed } = tokenParts
   const startedAt = new Date()
@@ -61,11 +59,6 @@ export const createViews = (parts: ViewParts) => {
   const insecure = { directoryInsecure: ldap.insecure, addressesInsecure: plainAddresses.length > 0 }
   const checks = createChecks({ ...known, hasUpstreamDown: upstreams.hasDown, ...insecure })
   const status = () => statusOf({ ...known, checks, startedAt, insecure: observation.insecure })
-  siblings.answer('metrics', observation.metrics)
-  siblings.answer('routes.prepare', routes.prepare)
-  siblings.answer('routes.settle', (isAgreed: unknown, isAsked: unknown) =>
-    routes.settle(isAgreed === true, isAsked === true)
-  )
   return {
     checks,
     auditCheckedAt: () => auditWatch.last().checkedAt,

@@ -10,7 +10,6 @@ const ROWS: readonly (readonly string[])[] = [
   ['workers', 'cli'],
   ['gateway'],
   ['views'],
-  ['siblings'],
   ['forwarding'],
   ['app', 'endpoints'],
   ['token-parts'],

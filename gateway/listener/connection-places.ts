@@ -14,7 +14,7 @@ export interface ConnectionPlaces {
   answer(claims: unknown): number[]
 }
 
-interface PlacesOptions {
+export interface PlacesOptions {
   readonly most: number
   /** Trusted proxies are exempt, because the client behind them is not known yet. */
   readonly clientAddress: ClientAddressOf

@@ -19,13 +19,6 @@ export interface LiveRoutes {
    * @param isAsked someone requested it, so the log also says when nothing has changed
    */
   reload(isAsked?: boolean): Promise<boolean>
-  /**
-   * Reads the files and holds the result back, for several processes that swap together.
-   * Returns their checksum; undefined if they have errors.
-   */
-  prepare(): Promise<string | undefined>
-  /** Puts the prepared table into use, or drops it. True if the files have no errors. */
-  settle(isAgreed: boolean, isAsked?: boolean): boolean
   status(): TableStatus
   /** Stops watching and waits for a reload in progress, whose result is dropped. */
   close(): Promise<void>
@@ -38,7 +31,7 @@ export interface LiveRoutesOptions extends Omit<LoadOptions, 'upstreamsInUse' | 
   /** Called after each reload, whatever its result. */
   readonly onReload?: (ok: boolean) => void
   /** Called instead of `reload` when the files have changed. */
-  readonly onChange?: (() => Promise<boolean>) | undefined
+  readonly onChange?: (() => Promise<unknown>) | undefined
   readonly debounceMs?: number
   readonly pollMs?: number
   readonly now?: () => Date
@@ -77,44 +70,29 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
   }
   const onFilesChanged = () =>
     void (options.onChange ?? reload)().catch(error => log.error({ err: error }, 'a reload failed'))
-  let prepared: ((isAsked: boolean) => boolean) | undefined
-  let preparing = 0
-  const prepare = async (): Promise<string | undefined> => {
-    const mine = ++preparing
-    // A primary that has stopped waiting for one may have requested another: the latest request is the one to settle.
-    const keep = (apply: (isAsked: boolean) => boolean) => {
-      if (mine === preparing) prepared = apply
-    }
-    prepared = undefined
+  /** Reads the files; the result puts them into use, and says whether they have no errors. */
+  const prepare = async (): Promise<(isAsked: boolean) => boolean> => {
     try {
       const upstreamsInUse = inUse.current().upstreams
       const loaded = await loadRoutes(folder, ownRoutes, { ...options, upstreamsInUse, read })
-      keep(isAsked => inUse.accept(loaded, isAsked))
-      return loaded.table.checksum
+      return isAsked => inUse.accept(loaded, isAsked)
     } catch (error) {
       if (noteOutOfDescriptors(error)) {
-        keep(() => false)
         readAgain()
-        return undefined
+        return () => false
       }
       if (!(error instanceof RouteFileError) && !isClosed)
         log.error({ err: error }, 'the route files could not be reloaded')
-      keep(() => inUse.refuse(complaintsOf(error, folder)))
-      return undefined
+      return () => inUse.refuse(complaintsOf(error, folder))
     }
-  }
-  const settle = (isAgreed: boolean, isAsked = false): boolean => {
-    const apply = prepared
-    prepared = undefined
-    if (isClosed || !isAgreed || apply === undefined) return false
-    const ok = apply(isAsked)
-    onReload?.(ok)
-    return ok
   }
   const reload = coalesce(async (isAsked): Promise<boolean> => {
     if (isClosed) return false
-    await prepare()
-    return settle(true, isAsked)
+    const apply = await prepare()
+    if (isClosed) return false
+    const ok = apply(isAsked)
+    onReload?.(ok)
+    return ok
   })
 
   const watch = watchFolder({
@@ -129,8 +107,6 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     current: inUse.current,
     follow: inUse.follow,
     reload,
-    prepare,
-    settle,
     status: inUse.status,
     async close() {
       isClosed = true

@@ -1,5 +1,4 @@
 // Runs a task at most once at a time and at most once more after that, however often it is requested.
-import { setTimeout as delay } from 'node:timers/promises'
 
 interface Coalesced<T> {
   /**
@@ -11,14 +10,12 @@ interface Coalesced<T> {
   idle(): Promise<void>
 }
 
-/** @param togetherMs how long a run waits for further calls before it begins */
-export const coalesce = <T>(run: (isAsked: boolean) => Promise<T>, togetherMs = 0): Coalesced<T> => {
+export const coalesce = <T>(run: (isAsked: boolean) => Promise<T>): Coalesced<T> => {
   let last: Promise<unknown> = Promise.resolve()
   let waiting: Promise<T> | undefined
   let isAskedFor = false
 
   const next = async (): Promise<T> => {
-    if (togetherMs > 0) await delay(togetherMs)
     waiting = undefined
     const isAsked = isAskedFor
     isAskedFor = false

@@ -1,4 +1,4 @@
-// Forks the workers that share the listener, handles their calls to this process and to each other, and detects when they end.
+// Forks the workers that share the listener, handles their calls, and detects when they end.
 import cluster, { type Worker } from 'node:cluster'
 import { join } from 'node:path'
 import { type Calls, createCalls } from '../instances/calls.ts'
@@ -20,12 +20,12 @@ interface MembersParts {
   readonly settings: Settings
   /** undefined: no TLS. */
   readonly certificates: Certificates | undefined
-  readonly reload: (isAsked?: boolean) => Promise<boolean>
+  readonly reload: () => Promise<boolean>
   readonly onEnded: (member: Member, code: number, signal: string) => void
 }
 
-/** How long to wait for siblings; less than the process that called them waits. */
-const ASK_TIMEOUT_MS = 500
+/** Less than the worker that asks waits. */
+const CONNECTIONS_MS = 500
 
 export const createMembers = (parts: MembersParts) => {
   const { settings, certificates } = parts
@@ -39,10 +39,12 @@ export const createMembers = (parts: MembersParts) => {
 
   const ready = () => [...members.values()].filter(({ port }) => port > 0)
 
-  const askAll = async (name: string, args: readonly unknown[], except: Member, timeoutMs: number) => {
+  /** The counts of all other workers that reply in time. */
+  const connections = async (claims: unknown, except: Member) => {
     const others = ready().filter(member => member !== except)
-    const answers = await Promise.allSettled(others.map(({ calls }) => calls.call(name, args, { timeoutMs })))
-    return answers.flatMap(answer => (answer.status === 'fulfilled' ? [answer.value] : []))
+    const options = { timeoutMs: CONNECTIONS_MS }
+    const counts = await Promise.allSettled(others.map(({ calls }) => calls.call('connections', claims, options)))
+    return counts.flatMap(count => (count.status === 'fulfilled' ? [count.value] : []))
   }
 
   /** Resolves when it listens; rejects if it ends before that. */
@@ -63,10 +65,8 @@ export const createMembers = (parts: MembersParts) => {
       })
       calls.answer('settings', () => settings)
       calls.answer('certificate', () => certificates?.state())
-      calls.answer('ask', ({ name, args }: { name: string; args: unknown[] }) =>
-        askAll(name, args, member, ASK_TIMEOUT_MS)
-      )
-      calls.answer('reload', parts.reload)
+      calls.answer('reload', () => parts.reload())
+      calls.answer('connections', claims => connections(claims, member))
       worker.on('message', message => calls.receive(message))
       // The channel breaks when a worker is killed; its exit reports that.
       worker.on('error', () => undefined)

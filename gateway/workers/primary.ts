@@ -8,10 +8,10 @@ import type { Settings } from '../settings/settings.ts'
 import { logFaultsTo } from '../values/contain.ts'
 import { createMembers, type Member } from './members.ts'
 import { createWorkerMetrics } from './merged-metrics.ts'
-import { createReload } from './reload.ts'
 import { createRestarts } from './restarts.ts'
 
 const METRICS_TIMEOUT_MS = 2000
+const RELOAD_TIMEOUT_MS = 60_000
 /** Time after the drain for closing stores; then the worker is killed. */
 const CLOSE_GRACE_MS = 10_000
 
@@ -39,14 +39,17 @@ export const startWorkers = async (
   const pauses = new Set<NodeJS.Timeout>()
   let state: State = 'starting'
 
-  const reloadRoutes = createReload(() => members.ready().map(({ calls }) => calls), log)
   const certificates = settings.tls && createCertificates({ tls: settings.tls, log })
   certificates?.onChange(next => {
     for (const { calls } of members.ready()) calls.call('certificate.changed', next).catch(() => undefined)
   })
+  /** Each worker reads the files by itself; the first that sees a change has all of them do so. */
   const reload = async (isAsked = false): Promise<boolean> => {
-    const read = await Promise.all([reloadRoutes(isAsked), certificates?.reload() ?? true])
-    return !read.includes(false)
+    const read = await Promise.allSettled([
+      certificates?.reload() ?? true,
+      ...members.ready().map(({ calls }) => calls.call('reload', isAsked, { timeoutMs: RELOAD_TIMEOUT_MS }))
+    ])
+    return read.length > 1 && read.every(one => one.status === 'fulfilled' && one.value === true)
   }
 
   const replace = ({ worker, startedAt, port, failure }: Member, code: number, signal: string) => {
@@ -56,12 +59,9 @@ export const startWorkers = async (
     if (delayMs === undefined) return onGiveUp()
     const pause = setTimeout(() => {
       pauses.delete(pause)
-      // `onEnded` handles its end. The route files it has read may be newer than those the others use.
+      // `onEnded` handles its end.
       members.fork().then(
-        () => {
-          log.info({ workers: members.ready().length }, 'a worker has been replaced')
-          return reload()
-        },
+        () => log.info({ workers: members.ready().length }, 'a worker has been replaced'),
         () => undefined
       )
     }, delayMs)

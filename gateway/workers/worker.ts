@@ -1,4 +1,5 @@
 // Runs one worker: a whole gateway that shares its listener with its siblings and obeys only the primary process.
+import type { SharedListener } from '../gateway.ts'
 import type { CertificateState } from '../listener/certificates.ts'
 import type { Settings } from '../settings/settings.ts'
 import { useCompiledCode } from './compiled-code.ts'
@@ -10,7 +11,6 @@ const { followCertificates } = await import('../listener/certificates.ts')
 const { failureText, isPlainFailure } = await import('./start-failure.ts')
 const { createCalls } = await import('../instances/calls.ts')
 const { drainAfterFault } = await import('./unplaced-faults.ts')
-const { siblingsThrough } = await import('../siblings/siblings.ts')
 
 // A terminal or a service manager signals all processes at once; only the primary decides what follows.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined)
@@ -25,20 +25,34 @@ process.on('message', message => primary.receive(message))
 const settings = (await primary.call('settings')) as Settings
 const log = createLog({ level: settings.logLevel }, createLogSink({ maxWrite: SHARED_PIPE_WRITE, lostLine }))
 
+/** The primary in between waits less. */
+const CONNECTIONS_MS = 1000
+const RELOAD_MS = 60_000
+
+const reload = () => primary.call('reload', undefined, { timeoutMs: RELOAD_MS })
+
+const askConnections: SharedListener['askConnections'] = async claims => {
+  const counts = await primary.call('connections', claims, { timeoutMs: CONNECTIONS_MS }).catch(() => [])
+  return Array.isArray(counts) ? counts : []
+}
+
 try {
   // The ops listener and the delay before the drain belong to the primary.
   const withoutOps = { ...settings, drainDelayMs: 0, ops: { ...settings.ops, port: undefined } }
   const certificate = (await primary.call('certificate')) as CertificateState | undefined
   const certificates =
     certificate && followCertificates(certificate, take => primary.answer('certificate.changed', take))
-  const gateway = await startGateway(withoutOps, log, {}, siblingsThrough(primary, certificates))
+  const gateway = await startGateway(withoutOps, log, {}, { certificates, askConnections, reload })
   let closing: Promise<void> | undefined
   const close = () => {
     closing ??= gateway.close()
     return closing
   }
   drainAfterFault(log, close, settings.drainTimeoutMs)
-  primary.answer('end.announce', () => gateway.announceEnd?.())
+  primary.answer('metrics', gateway.metrics)
+  primary.answer('connections', gateway.connections)
+  primary.answer('reload', gateway.reload)
+  primary.answer('end.announce', gateway.announceEnd)
   primary.answer('close', () => {
     close().then(
       () => process.exit(0),

@@ -1,7 +1,6 @@
 // The route table follows the files: whole or not at all.
-import { execFileSync } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
-import { mkdir, mkdtemp, open, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -248,26 +247,4 @@ t.test('a reload in the middle of a reload, or the end of all, leaves nothing ha
   await live.close()
   t.equal(await last, false)
   t.ok(has('/c4999/x'), 'what was closed serves what it served')
-})
-
-t.test('what is settled is what was prepared last, however late an earlier answer comes', async t => {
-  const folder = await routeFolder(t, { 'a.yaml': UP + routes('/a') })
-  const { live, has } = await start(t, folder, { pollMs: 60_000, debounceMs: 60_000 })
-  // Pipes: whoever opens one to read it waits until somebody opens it to write.
-  const pipes = ['one', 'two'].map(name => join(folder, name))
-  execFileSync('mkfifo', pipes)
-  const upstreams = ['one', 'two'].map(name => `${name}: { url: https://up, caFile: ${name} }`)
-  await writeFile(
-    join(folder, 'a.yaml'),
-    `upstreams: { ${upstreams.join(', ')} }\nroutes: [{ path: /old, upstream: one }]\n`
-  )
-  const early = live.prepare()
-  await (await open(pipes[0] ?? '', 'w')).close()
-  await writeFile(join(folder, 'a.yaml'), UP + routes('/new'))
-  t.ok(await live.prepare())
-  await (await open(pipes[1] ?? '', 'w')).close()
-  t.equal(await early, undefined, 'a pipe is no certificate')
-  t.ok(live.settle(true))
-  t.ok(has('/new'), 'the files of the round that all agreed on')
-  t.ok(live.status().ok)
 })

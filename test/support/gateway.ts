@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import type { Test } from 'tap'
 import { stringify } from 'yaml'
-import { type Embedding, type Gateway, startGateway as start } from '../../gateway/gateway.ts'
+import { type Embedding, type SingleGateway, startGateway as start } from '../../gateway/gateway.ts'
 import type { User } from '../../gateway/identity.ts'
 import { createLog } from '../../gateway/observe/logging.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
@@ -47,7 +47,7 @@ export interface LogLine {
 export interface World {
   readonly port: number
   readonly url: string
-  readonly gateway: Gateway
+  readonly gateway: SingleGateway
   readonly postgres: Pick<TestPostgres, 'url'>
   /** All lines logged so far. */
   readonly log: LogLine[]
@@ -177,7 +177,7 @@ export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOpti
       })
       const ownPath = path.split('?', 1)[0] ?? ''
       if (!/^\/(?:health$|auth\/)/.test(ownPath)) return answer
-      const fault = await answerFault(gateway.openapi?.(), rest.method ?? 'GET', ownPath, answer)
+      const fault = await answerFault(gateway.openapi(), rest.method ?? 'GET', ownPath, answer)
       if (fault !== undefined) throw new Error(fault)
       return answer
     },

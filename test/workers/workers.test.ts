@@ -175,8 +175,7 @@ t.test('a reload reaches all workers at once, a broken file none; then DRAIN_DEL
   t.same(await statuses('/new/x'), new Set([200]))
   // No signal: the watchers see it.
   files.write(config(backend.url))
-  await until(async () => (await statuses('/new/x')).has(401))
-  t.same(await statuses('/new/x'), new Set([401]))
+  await until(async () => [...(await statuses('/new/x'))].join() === '401')
 
   // DF-15. As a service manager does it: to all processes.
   const workers = gateway.workers()

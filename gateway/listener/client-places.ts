@@ -1,11 +1,11 @@
 // Finds the address of each client, and counts its connections across all processes behind the listener.
 import type { Logger } from 'pino'
 import { createClientAddress } from '../http/client-address.ts'
-import { createConnectionPlaces } from '../listener/connection-places.ts'
 import type { Settings } from '../settings/settings.ts'
-import type { Siblings } from './siblings.ts'
+import { createConnectionPlaces, type PlacesOptions } from './connection-places.ts'
 
-export const createClientPlaces = (settings: Settings, siblings: Siblings, log: Logger) => {
+/** @param ask asks the other processes; undefined: there are none */
+export const createClientPlaces = (settings: Settings, ask: PlacesOptions['ask'], log: Logger) => {
   const clientAddress = createClientAddress(settings.trustProxy, element =>
     log.warn(
       { element },
@@ -15,10 +15,9 @@ export const createClientPlaces = (settings: Settings, siblings: Siblings, log: 
   const places = createConnectionPlaces({
     most: settings.connectionsPerIp,
     clientAddress,
-    ask: siblings.reload && (claims => siblings.ask('connections', claims)),
+    ask,
     onRefused: (address, count) =>
       log.warn({ address, count }, 'closed connections of a client address that has reached CONNECTIONS_PER_IP')
   })
-  siblings.answer('connections', places.answer)
   return { clientAddress, places }
 }
