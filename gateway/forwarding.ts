@@ -17,9 +17,8 @@ import type { Upstream } from './routes/upstream.ts'
 import type { Settings } from './settings/settings.ts'
 import { createForwardSocketIo } from './socketio/forward.ts'
 import { createRefusedEvents } from './socketio/gate/refused-events.ts'
+import { createMemoryRecoveryIds, createRedisRecoveryIds } from './socketio/recovery-ids.ts'
 import type { SessionParts } from './socketio/session.ts'
-import { createMemorySidStore } from './socketio/sid-store.ts'
-import { createRedisSidStore } from './socketio/sid-store-redis.ts'
 import type { Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
 import { holdsOwnToken } from './tokens/own-tokens.ts'
@@ -124,7 +123,7 @@ export const createForwarding = (parts: ForwardingParts) => {
 
 const startSocketIo = (
   sockets: SocketForwarding,
-  { stores: { redis }, tokenParts: { revocationsTrusted, verifiedTokens }, credentials }: ForwardingParts,
+  { stores: { redis, instances }, tokenParts: { revocationsTrusted, verifiedTokens }, credentials }: ForwardingParts,
   judging: Pick<SessionParts, 'judge' | 'countRefusedEvent' | 'countRefusal'>
 ) =>
   createForwardSocketIo({
@@ -134,14 +133,16 @@ const startSocketIo = (
       ...addedHeaders(exchange),
       ...crossOriginFields(exchange, headerLines(passed), credentials.answers.origins)
     ],
-    sidStore: redis === undefined ? createMemorySidStore() : createRedisSidStore(redis),
+    recoveryIds: redis === undefined ? createMemoryRecoveryIds() : createRedisRecoveryIds(redis),
+    instances: redis === undefined ? undefined : instances,
+    isFromElsewhere,
     identify(token, ip): Identity {
       if (!revocationsTrusted()) throw new Unavailable({ reason: 'revocations-too-old' })
       const identity = verifiedTokens.identify(token)
       if (isFromElsewhere(identity, ip)) throw new Unauthenticated({ reason: 'foreign-address' })
       return identity
     },
-    now: Date.now
+    now: () => performance.now()
   })
 
 const createForwardUpgrade = (

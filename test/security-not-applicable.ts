@@ -16,5 +16,7 @@ export const NOT_APPLICABLE: Readonly<Record<string, string>> = {
   'CF-17': 'route files carry no schema version; unknown keys are errors',
   'AD-10':
     'no step-up: a live session of an Admin administers for its whole lifetime; JWT_EXPIRES_IN, revocation and the recheck of the directory bound it',
-  'AD-20': 'no import or export'
+  'AD-20': 'no import or export',
+  'RW-71': 'no packet of a Socket.IO session is left at another process: its owner has them all',
+  'RW-76': 'no Socket.IO session is stored anywhere'
 }

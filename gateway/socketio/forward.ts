@@ -4,8 +4,10 @@ import type { Exchange } from '../http/exchange.ts'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import { contain, task } from '../values/contain.ts'
+import { createOwners } from './polling/owners.ts'
 import type { SocketIoForwarding } from './polling/polling-parts.ts'
 import { createPollingRequests } from './polling/polling-requests.ts'
+import { createProbes } from './polling/probes.ts'
 import { createSocketIoSessions } from './sessions.ts'
 import { createSocketIoUpgrades } from './upgrades.ts'
 
@@ -14,8 +16,10 @@ const SWEEP_MS = 1000
 
 export const createForwardSocketIo = (forwarding: SocketIoForwarding) => {
   const sessions = createSocketIoSessions(forwarding)
-  const request = createPollingRequests(forwarding, sessions)
-  const upgrade = createSocketIoUpgrades(forwarding, sessions)
+  const probes = createProbes()
+  const owners = createOwners(forwarding.instances, sessions, probes)
+  const request = createPollingRequests(forwarding, sessions, owners)
+  const upgrade = createSocketIoUpgrades(forwarding, { sessions, owners, probes })
   const timer = setInterval(task(sessions.sweep), SWEEP_MS).unref()
 
   const fail = (exchange: Exchange, error: unknown) => {

@@ -1,14 +1,13 @@
 // Registers each namespace of a Socket.IO session as an open stream, so that it ends with the access that opened it.
-import { GatewayError } from '../errors.ts'
+import { Forbidden, GatewayError } from '../errors.ts'
 import type { OpenStreams } from '../forward/open-streams.ts'
 import type { StreamEnd, StreamHandle } from '../forward/stream.ts'
 import type { Identity, User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import { namespaceName, namespaceRoute } from '../routes/socketio-rules.ts'
 import type { Log } from '../values/log.ts'
-import type { Right } from './gate/gate-state.ts'
+import type { NamespaceState, Right } from './gate/gate-state.ts'
 import type { SessionSource } from './session-source.ts'
-import type { NamespaceState, SidRecord } from './sid-store.ts'
 
 export interface SessionRightsParts {
   readonly streams: OpenStreams
@@ -68,14 +67,12 @@ export const createSessionRights = (parts: SessionRightsParts, source: SessionSo
   return {
     /** Throws if the access has ended in the meantime, or no place is left. */
     register,
-    /** Adopts the namespaces that another instance has opened; throws as `register` does. */
-    adopt(namespaces: Map<string, NamespaceState>, written: SidRecord['namespaces']) {
-      for (const [name, namespace] of Object.entries(written)) {
-        const judgedBy = namespaceRoute(route, name)
-        if (judgedBy === undefined) continue
-        namespaces.set(name, namespace)
-        if (!handles.has(name)) register(name, judgedBy, namespace.identity)
-      }
+    /** Registers a namespace that another process has judged; throws as `register` does, or if the route no longer has it. */
+    adopt(name: string, { phase, identity }: NamespaceState) {
+      if (phase === 'ended') return
+      const judgedBy = namespaceRoute(route, name)
+      if (judgedBy === undefined) throw new Forbidden({ reason: 'no-namespace' })
+      register(name, judgedBy, identity)
     },
     of: (namespace: string): Right | undefined => rights.get(namespace),
     /** The namespace was left; false: it was the last one. */

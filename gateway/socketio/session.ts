@@ -1,20 +1,38 @@
 // Holds the state of one Socket.IO session, on any transport, and ends each namespace when the access to it ends.
-import { GatewayError, RequestTimeout } from '../errors.ts'
+import { Forbidden, GatewayError, RequestTimeout, TokenRevoked } from '../errors.ts'
 import type { StreamEnd } from '../forward/stream.ts'
 import type { Identity, User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import { type Contained, noteFault } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
-import { type GateState, NOTHING_DUE, owesClient, owesUpstream } from './gate/gate-state.ts'
+import {
+  type AttachmentsDue,
+  type GateState,
+  type NamespaceState,
+  NOTHING_DUE,
+  owesClient,
+  owesUpstream
+} from './gate/gate-state.ts'
 import { createPacketGate, type PacketGate } from './gate/packet-gate.ts'
-import { advance, begin, bytesLeft, joined, type Life, type Phase, provableFrom, proved, tookBytes } from './life.ts'
-import { disconnectPacket } from './protocol/packets.ts'
+import {
+  advance,
+  begin,
+  bytesLeft,
+  continued,
+  type HandedLife,
+  handed,
+  type Life,
+  provableFrom,
+  proved,
+  tookBytes
+} from './life.ts'
+import { connectErrorPacket, disconnectPacket } from './protocol/packets.ts'
+import type { RecoveryIds } from './recovery-ids.ts'
 import { createSessionRights, type SessionRightsParts } from './session-rights.ts'
 import type { SessionSource } from './session-source.ts'
-import type { SidRecord, SidStore } from './sid-store.ts'
 
 /** The transport to both sides; packets are Engine.IO text packets. */
-export interface Carrier {
+interface Carrier {
   toClient(packets: readonly string[]): void
   toUpstream(packets: readonly string[]): void
   /** The session is over; `code` is a WebSocket close code. Packets passed earlier are still sent. */
@@ -23,19 +41,19 @@ export interface Carrier {
 }
 
 export interface SessionParts extends SessionRightsParts {
-  readonly sidStore: SidStore
+  readonly recoveryIds: RecoveryIds
   /** The identity behind a token that came from this address; throws 401. */
   readonly identify: (token: string, ip: string) => Identity
   readonly judge: (route: Route, user: User) => GatewayError | undefined
-  /** Milliseconds since the epoch. */
+  /** Milliseconds of the monotonic clock. */
   readonly now: () => number
 }
 
-/** How a session ended. */
-export interface SessionEnd {
-  readonly from: Phase
-  /** Its access ended, or it broke a rule; otherwise the client is to connect again. */
-  readonly isFinal: boolean
+/** What the session that continues another must know; plain data, because that may be in another process. */
+export interface HandedSession {
+  readonly life: HandedLife
+  readonly due: AttachmentsDue
+  readonly namespaces: readonly (readonly [string, NamespaceState])[]
 }
 
 export interface Session extends Contained {
@@ -45,15 +63,15 @@ export interface Session extends Contained {
   /** The current phase, changed only here by the steps below. */
   readonly life: Life
   readonly isOver: boolean
-  /** Polling carries it. @param createdAt as recorded by the instance that opened it */
-  poll(carrier: Carrier, createdAt: number): void
-  /** A WebSocket carries it from the start. */
+  /** Polling carries it. */
+  poll(carrier: Carrier): void
+  /** A WebSocket carries it from now on. */
   openSocket(carrier: Carrier): void
   /** A WebSocket is tried while requests carry it; false: not possible now. */
   probe(): boolean
   abandonProbe(): void
-  /** The WebSocket that was tried carries it from now on; false: it was no longer being tried. */
-  upgrade(carrier: Carrier): boolean
+  /** The client's next packets come from this address. */
+  comesFrom(ip: string): void
   /** Counts what the client sent; false: too much before anything was proven. */
   takeBytes(bytes: number): boolean
   /** Ends everything: the upstream receives a DISCONNECT, so that nothing can be recovered. */
@@ -62,24 +80,23 @@ export interface Session extends Contained {
   violate(reason: string): void
   /** The transport is gone, so nothing more can be sent. */
   leave(): void
-  /** If instances share sessions: whether this one must tell the upstream about an ended namespace; undefined: always. */
-  claimBy(claim: Claim | undefined): void
-  /** Adopts what another instance has written; throws if one of its accesses has ended. */
-  adopt(record: SidRecord): void
+  /** It is over here, and another session continues it. */
+  handOver(): HandedSession
+  /** Continues another session; ends if one of its accesses has ended meanwhile. */
+  adopt(other: HandedSession): void
 }
-
-type Claim = (namespace: string) => Promise<boolean>
 
 /** The same, in a form that its owner can change. */
 type OwnSession = Omit<Session, 'life' | 'isOver'> & { life: Life; isOver: boolean }
 
+/** @param onOver `isFinal`: its access ended, or it broke a rule; otherwise the client is to connect again */
 export const createSession = (
   parts: SessionParts,
   source: SessionSource,
-  onOver: (session: Session, end: SessionEnd) => void
+  onOver: (session: Session, isFinal: boolean) => void
 ): Session => {
   let carrier: Carrier | undefined
-  let claim: Claim | undefined
+  let { ip } = source
   const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
 
   /** Adopts the next state; undefined: the current phase has no such transition. Returns whether it was adopted. */
@@ -95,20 +112,17 @@ export const createSession = (
   }
 
   const endNamespace = (namespace: string, code: StreamEnd) => {
-    if (session.isOver || !gate.end(namespace)) return
-    if (claim === undefined) return tellEnd(namespace, code)
-    // Several instances may notice; a second DISCONNECT would cost the session its other namespaces.
-    claim(namespace)
-      .catch(() => true)
-      .then(isOurs => isOurs && tellEnd(namespace, code))
-  }
-
-  const tellEnd = (namespace: string, code: StreamEnd) => {
-    if (session.isOver) return
+    const phase = session.isOver ? undefined : gate.end(namespace)
+    if (phase === undefined) return
+    const isLast = [...state.namespaces.values()].every(other => other.phase === 'ended')
     // Neither side may mistake our packet for an attachment that it expects, so the whole session ends.
-    const endsAlone = isFinal(code) && state.namespaces.size > 0 && !owesUpstream(state) && !owesClient(state)
-    if (endsAlone) disconnect(carrier, state, [namespace], code)
-    else close([namespace, ...state.namespaces.keys()], code)
+    if (!isFinal(code) || isLast || owesUpstream(state) || owesClient(state)) {
+      close([...(phase === 'open' ? [namespace] : []), ...namespaceNames(state)], code)
+    } else if (phase === 'open') disconnect(carrier, state, [namespace], code)
+    else {
+      const refusal = code === 4401 ? new TokenRevoked({ reason: 'revoked' }) : new Forbidden({ reason: 'no-longer' })
+      carrier?.toClient([connectErrorPacket(namespace, refusal)])
+    }
   }
 
   const close = (namespaces: readonly string[], code: number) => {
@@ -119,19 +133,11 @@ export const createSession = (
   }
 
   const leaveWith = (isFinal: boolean) => {
-    const from = session.life.phase
     if (!become(advance(session.life, 'end'))) return
     state.namespaces.clear()
     rights.close()
     carrier = undefined
-    onOver(session, { from, isFinal })
-  }
-
-  /** Whether the transition could be performed; `by` carries the session from then on. */
-  const carryBy = (step: 'poll' | 'open-socket' | 'upgrade', by: Carrier): boolean => {
-    if (!become(advance(session.life, step))) return false
-    carrier = by
-    return true
+    onOver(session, isFinal)
   }
 
   const rights = createSessionRights(parts, source, {
@@ -144,14 +150,17 @@ export const createSession = (
     ...parts,
     ...source,
     state,
-    identify: token => parts.identify(token, source.ip),
-    pids: parts.sidStore,
+    identify: token => parts.identify(token, ip),
     onAsked: rights.register,
     rightOf: rights.of,
     onRefusedConnect: rights.noteRefusedConnect,
     onRefusedEvent: rights.noteRefusedEvent,
     onOpen: () => void become(proved(session.life)),
-    onLeft: release
+    onLeft: release,
+    onLateConfirm(namespace) {
+      if (owesUpstream(state)) session.end(4403)
+      else carrier?.toUpstream([disconnectPacket(namespace)])
+    }
   })
 
   // Plain properties, read for every message: accessors would cost more (docs/internals.md).
@@ -161,22 +170,23 @@ export const createSession = (
     state,
     life: begin(parts.now()),
     isOver: false,
-    poll(by, createdAt) {
-      if (carryBy('poll', by)) become(provableFrom(session.life, createdAt))
+    poll(by) {
+      if (become(advance(session.life, 'poll'))) carrier = by
     },
-    openSocket: by => void carryBy('open-socket', by),
+    openSocket(by) {
+      if (become(advance(session.life, 'open-socket'))) carrier = by
+    },
     probe: () => become(advance(session.life, 'probe')),
     abandonProbe: () => void become(advance(session.life, 'abandon-probe')),
-    upgrade: by => carryBy('upgrade', by),
+    comesFrom(address) {
+      ip = address
+    },
     takeBytes(bytes) {
       become(tookBytes(session.life, bytes))
       return bytesLeft(session.life) >= 0
     },
-    claimBy(by) {
-      claim = by
-    },
     end(code) {
-      if (!session.isOver) close([...state.namespaces.keys()], code)
+      if (!session.isOver) close(namespaceNames(state), code)
     },
     violate(reason) {
       if (!session.isOver) logViolation(parts.log, source, reason)
@@ -194,16 +204,30 @@ export const createSession = (
         last?.close(1001)
       }
     },
-    adopt(record) {
-      become(joined(session.life, record))
-      state.due = { ...record.due }
-      for (const name of [...state.namespaces.keys()]) {
-        if (record.namespaces[name] === undefined && state.namespaces.delete(name)) release(name)
+    handOver() {
+      const other = { life: handed(session.life, parts.now()), due: state.due, namespaces: [...state.namespaces] }
+      leaveWith(false)
+      return other
+    },
+    adopt({ life, due, namespaces }) {
+      become(continued(session.life, life, parts.now()))
+      state.due = due
+      for (const [name, namespace] of namespaces) state.namespaces.set(name, namespace)
+      try {
+        for (const [name, namespace] of namespaces) rights.adopt(name, namespace)
+      } catch (error) {
+        session.end(endingAfter(error, 4401))
       }
-      rights.adopt(state.namespaces, record.namespaces)
     }
   }
   return session
+}
+
+/** Those that the upstream has confirmed come first: at one that it does not know, the stock server closes everything. */
+const namespaceNames = ({ namespaces }: GateState): string[] => {
+  const names = (isOpen: boolean) =>
+    [...namespaces].filter(([, { phase }]) => (phase === 'open') === isOpen).map(([name]) => name)
+  return [...names(true), ...names(false)]
 }
 
 const logViolation = (log: Log, { requestId, route, upstream }: SessionSource, reason: string) => {
@@ -226,9 +250,9 @@ const disconnect = (carrier: Carrier | undefined, state: GateState, namespaces: 
   if (isFinal(code) && !owesClient(state)) carrier?.toClient(packets)
 }
 
-/** Ends a session whose request failed, with `code` if its client caused that; a slow or broken connection is no fault of its own. */
-export const endAfter = (session: Session, error: unknown, code: 1008 | 4401): void => {
+/** How to end a session whose request failed: with `code` if its client caused that; a slow or broken connection is no fault of its own. */
+export const endingAfter = (error: unknown, code: 1008 | 4401): number => {
   const isRefusal = error instanceof GatewayError && error.statusCode < 500
   const isLost = isRefusal && (error.statusCode === RequestTimeout.statusCode || error.reason === 'client-gone')
-  session.end(isRefusal && !isLost ? code : 1001)
+  return isRefusal && !isLost ? code : 1001
 }

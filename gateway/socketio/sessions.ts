@@ -1,40 +1,47 @@
-// Keeps the Socket.IO sessions of this instance: limited until a CONNECT is accepted, found by their sid, and swept.
-import { BadRequest } from '../errors.ts'
-import type { Exchange } from '../http/exchange.ts'
-import type { Route } from '../routes/route.ts'
-import type { Upstream } from '../routes/upstream.ts'
-import { contain, task } from '../values/contain.ts'
+// Keeps the Socket.IO sessions of this process: limited until a CONNECT is accepted, found by their sid, and swept.
+import { BadRequest, GatewayError, Unauthenticated } from '../errors.ts'
+import { contain } from '../values/contain.ts'
 import type { Phase } from './life.ts'
-import type { SocketIoForwarding } from './polling/polling-parts.ts'
-import { openPollingSession, type PollingSession, upgradedAlready } from './polling/polling-session.ts'
-import { createSession, endAfter, type Session, type SessionEnd } from './session.ts'
-import { type SessionSource, sourceOf } from './session-source.ts'
-import { type PollingShare, storeAway } from './share.ts'
-import { hashId, type SidSource } from './sid-store.ts'
+import type { PollingSource, SocketIoForwarding } from './polling/polling-parts.ts'
+import { createPollingTransport, type PollingTransport } from './polling/polling-transport.ts'
+import { createSession, type Session } from './session.ts'
+import type { SessionSource } from './session-source.ts'
 import { createUnproven, isProving } from './unproven.ts'
 
 const FAREWELL_MS = 5000
-const PORTION = 100
 /** Carried by requests. */
 const POLLED: ReadonlySet<Phase> = new Set(['polling', 'probing'])
 
 export const unknownSid = () => new BadRequest({ reason: 'unknown-sid' })
 
+/** Names the session that a request belongs to. */
+export interface SessionRequest {
+  readonly sid: string
+  readonly routeId: string
+  /** The address of its client. */
+  readonly ip: string
+}
+
+interface PollingSession {
+  readonly session: Session
+  readonly polling: PollingTransport
+  readonly sessionMs: number
+  lastSeen: number
+  /** While a WebSocket is being tried: called if the session ends. */
+  onOver: ((isFinal: boolean) => void) | undefined
+}
+
 export type SocketIoSessions = ReturnType<typeof createSocketIoSessions>
 
 export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
   const { now } = forwarding
-  const { shared } = forwarding.sidStore
   const polled = new Map<string, PollingSession>()
-  /** Hashes of the sids in `polled`, for mail from other instances. */
-  const hashed = new Map<string, string>()
-  /** With the share of those that began by polling, if instances share them. */
-  const sessions = new Map<Session, PollingShare | undefined>()
+  const sessions = new Set<Session>()
   /** The same by address, so that a flood of handshakes from one address does not search all sessions. */
   const byAddress = new Map<string, Set<Session>>()
 
   const enter = (session: Session) => {
-    sessions.set(session, undefined)
+    sessions.add(session)
     const { ipKey } = session.source
     byAddress.set(ipKey, (byAddress.get(ipKey) ?? new Set()).add(session))
   }
@@ -47,111 +54,74 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
     if (ofAddress?.size === 0) byAddress.delete(ipKey)
   }
 
-  const start = (source: SessionSource, onOver: (end: SessionEnd) => void): Session => {
-    const session = createSession(forwarding, source, (over, end) => {
+  /** A session that is not limited or swept until it is entered. */
+  const create = (source: SessionSource, onOver: (isFinal: boolean) => void = () => undefined): Session =>
+    createSession(forwarding, source, (over, isFinal) => {
       leave(over)
-      onOver(end)
+      onOver(isFinal)
     })
-    enter(session)
-    return session
-  }
 
-  /** Makes a polling session known on this instance. */
-  const hold = (sid: string, source: SessionSource, record: SidSource): PollingSession => {
-    const entry = openPollingSession(forwarding, sid, source, record, start)
-    polled.set(sid, entry)
-    sessions.set(entry.session, entry.share)
-    if (shared !== undefined) hashed.set(hashId(sid), sid)
+  /** Begins a session that is carried by polling. */
+  const hold = (source: SessionSource, record: PollingSource): PollingSession => {
+    const release = forwarding.streams.admit({ upstream: source.upstream, userId: undefined, ip: source.ipKey })
+    if (release instanceof GatewayError) throw release
+    const session = create(source, isFinal => {
+      release()
+      // Kept until the sweep, because its last packet may still wait for a poll.
+      entry.lastSeen = now()
+      entry.onOver?.(isFinal)
+    })
+    const polling = createPollingTransport({ forwarding, session, record })
+    const entry: PollingSession = {
+      session,
+      polling,
+      sessionMs: record.sessionMs,
+      lastSeen: now(),
+      onOver: undefined
+    }
+    session.poll(polling.carrier)
+    enter(session)
+    polled.set(record.sid, entry)
     return entry
   }
 
-  const forget = (sid: string) => {
-    polled.delete(sid)
-    hashed.delete(hashId(sid))
+  /** The session that a request belongs to; throws if there is none, or its token may not be used from there. */
+  const find = ({ sid, routeId, ip }: SessionRequest): PollingSession => {
+    const entry = polled.get(sid)
+    if (entry === undefined || entry.session.source.route.id !== routeId) throw unknownSid()
+    for (const { identity } of entry.session.state.namespaces.values()) {
+      if (forwarding.isFromElsewhere(identity, ip)) throw new Unauthenticated({ reason: 'foreign-address' })
+    }
+    entry.session.comesFrom(ip)
+    entry.lastSeen = now()
+    return entry
   }
 
-  /** The session of a sid, as its last request left it, on whichever instance that was. */
-  const known = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string): Promise<PollingSession> => {
-    const local = polled.get(sid)
-    if (local !== undefined) {
-      if (local.session.source.route.id !== route.id) throw unknownSid()
-      if (local.session.life.phase === 'websocket') throw upgradedAlready()
-      local.lastSeen = now()
-      if (!local.session.isOver) await local.share?.reload()
-      return local
-    }
-    const record = await shared?.load(sid).catch(storeAway)
-    const target = forwarding.upstreams.poolOf(upstream).targetAt(record?.target)
-    if (record === undefined || target === undefined || record.routeId !== route.id) throw unknownSid()
-    if (record.upgraded) throw upgradedAlready()
-    const taken = polled.get(sid) ?? hold(sid, sourceOf(exchange, route, upstream, target), record)
-    try {
-      await taken.share?.reload()
-    } catch (error) {
-      // An access of the session may have ended while this instance did not know about it.
-      endAfter(taken.session, error, 4401)
-      throw error
-    }
-    return taken
-  }
-
-  let mayHaveMissedMail = false
-
-  /** Ends sessions that did not prove themselves, drops those that are no longer polled, and fetches mail that nothing announced. */
+  /** Ends sessions that did not prove themselves, and drops those that are no longer polled. */
   const sweep = () => {
     const at = now()
-    // Announcements may arrive again before commands can be sent.
-    if (mayHaveMissedMail && shared?.isReady() === true) {
-      mayHaveMissedMail = false
-      task(lookForMail)([...polled.values()])
+    for (const session of [...sessions]) {
+      if (at >= session.life.proveUntil && isProving(session)) contain(session, one => one.end(1008))
     }
-    for (const [session, share] of [...sessions]) {
-      if (at >= session.life.proveUntil && isProving(session)) task(endUnproven)(session, share)
-    }
-    for (const [sid, entry] of polled) {
-      const { session, sessionMs, lastSeen } = entry
-      if (session.isOver && at - lastSeen > FAREWELL_MS) forget(sid)
-      else if (POLLED.has(session.life.phase) && at - lastSeen > sessionMs) {
-        // Another instance may now receive its requests.
-        entry.isElsewhere = shared !== undefined
-        contain(session, one => one.leave())
-      }
+    for (const [sid, { session, sessionMs, lastSeen }] of polled) {
+      if (session.isOver && at - lastSeen > FAREWELL_MS) polled.delete(sid)
+      else if (POLLED.has(session.life.phase) && at - lastSeen > sessionMs) contain(session, one => one.leave())
     }
   }
-
-  shared?.onMail(
-    hash => polled.get(hashed.get(hash) ?? '')?.polling.onMail(),
-    () => {
-      mayHaveMissedMail = true
-    }
-  )
-
-  shared?.onUpgraded(hash => polled.get(hashed.get(hash) ?? '')?.share?.onUpgraded())
 
   return {
     /** Counts a handshake of this address; throws if it has too many unproven sessions. Returns a function that stops counting it. */
     enterUnproven: createUnproven(byAddress),
-    start,
+    create,
+    enter,
     hold,
-    isHeld: (sid: string) => polled.has(sid),
-    known,
+    find,
+    held: (sid: string): PollingSession | undefined => polled.get(sid),
+    /** Another session continues this one. */
+    drop: (sid: string) => void polled.delete(sid),
     sweep,
     close() {
-      for (const session of [...sessions.keys()]) contain(session, one => one.end(1001))
+      for (const session of [...sessions]) contain(session, one => one.end(1001))
     }
-  }
-}
-
-/** If instances share sessions, another one may have proved this session. */
-const endUnproven = async (session: Session, share: PollingShare | undefined) => {
-  await share?.reload().catch(() => undefined)
-  if (isProving(session)) contain(session, one => one.end(1008))
-}
-
-/** In portions, so that thousands of sessions delay neither other commands nor other requests. */
-const lookForMail = async (entries: readonly PollingSession[]) => {
-  for (let at = 0; at < entries.length; at += PORTION) {
-    const portion = entries.slice(at, at + PORTION).filter(({ session }) => !session.isOver)
-    await Promise.all(portion.map(({ polling }) => polling.onMailMissed()))
   }
 }

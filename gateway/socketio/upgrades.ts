@@ -1,36 +1,67 @@
-// Handles WebSocket upgrades of a Socket.IO route: a new session, or one that moves over from polling.
-import { BadRequest, GatewayError } from '../errors.ts'
+// Handles WebSocket upgrades of a Socket.IO route: a new session, or one that moves over from polling, here or in another process.
+import { BadRequest, GatewayError, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route } from '../routes/route.ts'
-import type { Upstream } from '../routes/upstream.ts'
+import type { Target, Upstream } from '../routes/upstream.ts'
 import type { OpenUpstream } from '../websocket/dial.ts'
 import { judgeClientHandshake } from '../websocket/handshake.ts'
 import type { Relay } from '../websocket/relay.ts'
 import { faultLog, openUpstream, passBytes, switchClient, type UpgradeRequest } from '../websocket/upgrade.ts'
+import type { Owner } from './polling/owner.ts'
+import type { Owners } from './polling/owners.ts'
 import type { SocketIoForwarding } from './polling/polling-parts.ts'
-import type { PollingSession } from './polling/polling-session.ts'
-import { isEnginePath, readEngineQuery } from './protocol/engineio-handshake.ts'
-import type { Carrier, Session } from './session.ts'
+import type { Probes, Trial } from './polling/probes.ts'
+import { isEnginePath, queryWithSid, readEngineQuery } from './protocol/engineio-handshake.ts'
+import type { Session } from './session.ts'
 import { sourceOf } from './session-source.ts'
 import { type SocketIoSessions, unknownSid } from './sessions.ts'
 import { createWebSocketTransport } from './websocket.ts'
 
+/** A session carried by polling, for which a WebSocket is tried. */
+interface Polled {
+  readonly sid: string
+  readonly owner: Owner
+  readonly trial: Trial
+}
+
+interface Sockets {
+  readonly request: UpgradeRequest
+  readonly open: OpenUpstream
+  /** Gives back what was reserved. */
+  readonly leave: () => void
+}
+
+interface UpgradeParts {
+  readonly sessions: SocketIoSessions
+  readonly owners: Owners
+  readonly probes: Probes
+}
+
 /** Throws a refusal, or rejects with one. */
-export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions: SocketIoSessions) => {
-  const join = (
-    session: Session,
-    sockets: { request: UpgradeRequest; open: OpenUpstream; leave: () => void },
-    taken: PollingSession | undefined
-  ) => {
-    const { request, open, leave } = sockets
+export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, { sessions, owners, probes }: UpgradeParts) => {
+  const join = (session: Session, { request, open, leave }: Sockets, polled: Polled | undefined) => {
     let relay: Relay | undefined
+    let isClosed = false
     const transport = createWebSocketTransport({
       session,
       relay: () => relay,
-      beforeUpgrade: taken?.polling.beforeUpgrade,
-      onUpgraded: taken && (() => takeOver(session, taken, transport.carrier))
+      onUpgrade: polled && (() => takeOver(polled))
     })
-    if (taken === undefined) session.openSocket(transport.carrier)
+    const takeOver = async ({ sid, owner, trial }: Polled) => {
+      const { packets, ...other } = await owner.takeOver({ sid })
+      return () => {
+        trial.settle('taken')
+        if (isClosed) return
+        sessions.enter(session)
+        session.openSocket(transport.carrier)
+        session.adopt(other)
+        if (!session.isOver) transport.carrier.toClient(packets)
+      }
+    }
+    if (polled === undefined) {
+      sessions.enter(session)
+      session.openSocket(transport.carrier)
+    }
     const client = switchClient(forwarding, request, open)
     relay = forwarding.relays.join({
       client: client.socket,
@@ -42,65 +73,83 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
       onMessage: transport.onMessage,
       onFault: faultLog(forwarding, session.source),
       onBreak() {
-        if (!transport.isConfirmed || session.life.phase !== 'probing') return false
-        breakOff(session, taken)
+        if (polled === undefined || !transport.isConfirmed || session.life.phase !== 'opening') return false
+        polled.trial.settle('broken')
         return transport.isExpected
       },
       onClosed() {
+        isClosed = true
         leave()
-        if (session.life.phase === 'websocket') session.leave()
-        else session.abandonProbe()
+        session.leave()
       }
     })
-    if (taken !== undefined) taken.endProbe = isFinal => endProbe(relay, !isFinal && transport.isExpected)
+    // If the client is about to complete the upgrade, it must find its side of the WebSocket open.
+    if (polled !== undefined) {
+      polled.trial.onOver = isFinal => {
+        if (!isFinal && transport.isExpected) relay.retire()
+        else relay.end({ code: 1008, reason: '' })
+      }
+    }
     passBytes(relay, client, open)
   }
 
-  const takeOver = (session: Session, taken: PollingSession, carrier: Carrier) => {
-    if (!session.upgrade(carrier)) return taken.endProbe(true)
-    taken.polling.divertTo(packets => carrier.toClient(packets))
-  }
-
-  const upgradeKnown = async (request: UpgradeRequest, sid: string) => {
-    const taken = await sessions.known(request.exchange, request.route, request.upstream, sid)
-    if (request.exchange.response.isGone) return
-    const { session } = taken
-    if (session.isOver) throw unknownSid()
-    if (!session.probe()) throw new BadRequest({ reason: 'upgrading-already' })
-    const sticky = { ...request, targets: [session.source.target] }
-    openUpstream(
-      forwarding,
-      sticky,
-      open => {
-        if (session.isOver) throw unknownSid()
-        join(session, { request: sticky, open, leave: () => undefined }, taken)
-      },
-      session.abandonProbe
-    )
-  }
-
-  const upgradeNew = (request: UpgradeRequest) => {
-    const { exchange, route, upstream } = request
-    const leaveUnproven = sessions.enterUnproven(exchange.client.key)
+  const takePlace = ({ exchange, upstream }: UpgradeRequest): (() => void) => {
     const place = forwarding.streams.admit({ upstream, userId: undefined, ip: exchange.client.key })
-    if (place instanceof GatewayError) {
-      leaveUnproven()
-      throw place
-    }
-    const leave = () => {
-      leaveUnproven()
-      place()
-    }
+    if (place instanceof GatewayError) throw place
+    return place
+  }
+
+  const begin = (request: UpgradeRequest, leave: () => void, polled: Polled | undefined, onJoined = () => {}) => {
+    const { exchange, route, upstream } = request
     openUpstream(
       forwarding,
       request,
       (open, target) => {
-        const session = sessions.start(sourceOf(exchange, route, upstream, target), () => undefined)
-        leaveUnproven()
-        join(session, { request, open, leave }, undefined)
+        if (polled?.trial.isOver) throw unknownSid()
+        join(sessions.create(sourceOf(exchange, route, upstream, target)), { request, open, leave }, polled)
+        onJoined()
       },
       leave
     )
+  }
+
+  const upgradeKnown = async (request: UpgradeRequest, given: string) => {
+    const { exchange, route, upstream } = request
+    const { sid, owner } = owners.read(given)
+    exchange.query = queryWithSid(exchange.query, sid)
+    const place = takePlace(request)
+    const leave = () => {
+      place()
+      trial?.settle('given-up')
+    }
+    let trial: Trial | undefined
+    try {
+      trial = probes.begin(sid)
+      const asked = await owner.probe({ sid, routeId: route.id, ip: exchange.client.address, prober: owners.id })
+      const target = forwarding.upstreams.poolOf(upstream).targetAt(asked.target)
+      if (target === undefined) throw new Unavailable({ reason: 'no-target' })
+      if (exchange.response.isGone) leave()
+      else begin({ ...request, targets: [target] }, leave, { sid, owner, trial })
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  const upgradeNew = (request: UpgradeRequest) => {
+    const leaveUnproven = sessions.enterUnproven(request.exchange.client.key)
+    let place: (() => void) | undefined
+    const leave = () => {
+      leaveUnproven()
+      place?.()
+    }
+    try {
+      place = takePlace(request)
+      begin(request, leave, undefined, leaveUnproven)
+    } catch (error) {
+      leave()
+      throw error
+    }
   }
 
   return (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
@@ -110,24 +159,8 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     const asked = readEngineQuery(exchange.query)
     if (asked?.transport !== 'websocket') throw new BadRequest({ reason: 'engineio-query' })
     const offer = { subprotocols: [], bearerOffered: false }
-    const targets = asked.sid === undefined ? forwarding.upstreams.poolOf(upstream).inTurn() : []
+    const targets: readonly Target[] = asked.sid === undefined ? forwarding.upstreams.poolOf(upstream).inTurn() : []
     const request: UpgradeRequest = { exchange, route, upstream, offer, targets }
     return asked.sid === undefined ? upgradeNew(request) : upgradeKnown(request, asked.sid)
   }
-}
-
-/**
- * The WebSocket broke after the client had begun to move to it. Once its requests have succeeded, a stock client neither
- * polls nor sends any more until its ping times out; if one fails, it connects again at once. If all have been answered, it is
- * about to complete the upgrade, and must find its side of the WebSocket open.
- */
-const breakOff = (session: Session, taken: PollingSession | undefined): void => {
-  taken?.polling.failPosts()
-  session.end(1001)
-}
-
-/** The session ended while a WebSocket was being tried. */
-const endProbe = (relay: Relay | undefined, mayComplete: boolean): void => {
-  if (mayComplete) relay?.retire()
-  else relay?.end({ code: 1008, reason: '' })
 }

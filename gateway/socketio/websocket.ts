@@ -2,7 +2,6 @@
 
 import { GatewayError } from '../errors.ts'
 import { END_REASONS } from '../forward/stream.ts'
-import { contain } from '../values/contain.ts'
 import { BINARY, TEXT } from '../websocket/frames.ts'
 import type { Side } from '../websocket/leg.ts'
 import type { Relay } from '../websocket/relay.ts'
@@ -14,10 +13,11 @@ interface TransportOptions {
   readonly session: Session
   /** Known only once the sockets are joined. */
   readonly relay: () => Relay | undefined
-  /** A session begun by polling: until packet `5`, only the probe passes. */
-  readonly onUpgraded?: (() => void) | undefined
-  /** Runs before the upgrade is forwarded, e.g. to learn what another instance has accepted in the meantime. */
-  readonly beforeUpgrade?: (() => Promise<void>) | undefined
+  /**
+   * For a session carried by polling: until packet `5`, only the probe passes. Called before that is forwarded; the function that it
+   * resolves to is called after.
+   */
+  readonly onUpgrade: (() => Promise<() => void>) | undefined
 }
 
 interface Queued {
@@ -36,14 +36,14 @@ export const createWebSocketTransport = (options: TransportOptions) => {
   const { session, relay } = options
   const queue: Queued[] = []
   let waiting = false
-  let probing = options.onUpgraded !== undefined
+  let { onUpgrade } = options
   let isConfirmed = false
   let hasMoved = false
 
   const end = (reason: string) => {
     queue.length = 0
     // Before the upgrade is complete, only the new transport is affected.
-    if (session.life.phase === 'probing') relay()?.end({ code: 1008, reason: '' })
+    if (session.life.phase === 'opening') relay()?.end({ code: 1008, reason: '' })
     else session.violate(reason)
   }
 
@@ -105,18 +105,18 @@ export const createWebSocketTransport = (options: TransportOptions) => {
 
   const judge = (packet: EnginePacket): PacketVerdict | Promise<PacketVerdict> => {
     if (session.isOver) return { verdict: 'drop' }
-    if (!probing) return session.gate.fromClient(packet)
+    if (onUpgrade === undefined) return session.gate.fromClient(packet)
     if (packet.text === '2probe') return { verdict: 'pass' }
     if (packet.text !== '5') return { verdict: 'violation', reason: 'packet-before-upgrade' }
     hasMoved = true
-    return options.beforeUpgrade === undefined ? upgrade() : options.beforeUpgrade().then(upgrade)
+    return onUpgrade().then(upgrade)
   }
 
-  const upgrade = (): PacketVerdict => {
-    probing = false
-    // Whatever the polling side still holds for the client goes first on the new transport.
-    queueMicrotask(() => contain(session, () => options.onUpgraded?.()))
-    return { verdict: 'pass' }
+  const upgrade = (take: () => void): PacketVerdict => {
+    onUpgrade = undefined
+    sendText('upstream', '5')
+    take()
+    return { verdict: 'drop' }
   }
 
   const fromClient = (queued: Queued) => {

@@ -11,7 +11,7 @@ import {
   textOf
 } from '../../gateway/socketio/protocol/engineio.ts'
 import { disconnectPacket } from '../../gateway/socketio/protocol/packets.ts'
-import { createMemorySidStore } from '../../gateway/socketio/sid-store.ts'
+import { createMemoryRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { routeAt, upstreamAt } from '../support/routes.ts'
 
 const person = (id: number, username: string, profiles: string[]): User => ({
@@ -61,7 +61,7 @@ const SOCKETIO = {
   ]
 }
 const ROUTE = routeAt('/socket.io/*', upstreamAt(1), { socketio: SOCKETIO })
-const PIDS = createMemorySidStore()
+const RECOVERY_IDS = createMemoryRecoveryIds()
 
 export interface GateWorld {
   /** What passes of a text frame. */
@@ -92,7 +92,7 @@ export const createGateWorld = (): GateWorld => {
     state,
     identify,
     judge,
-    pids: PIDS,
+    recoveryIds: RECOVERY_IDS,
     onAsked: (namespace, route, { user }) => rights.set(namespace, { route, user }),
     rightOf: namespace => rights.get(namespace),
     onRefusedConnect: () => undefined,
@@ -100,6 +100,7 @@ export const createGateWorld = (): GateWorld => {
     requestId: 'fuzz',
     onOpen: () => undefined,
     onLeft: namespace => rights.delete(namespace),
+    onLateConfirm: () => undefined,
     now: () => 0
   })
   const pass = (packets: readonly EnginePacket[] | undefined): string[] => {
@@ -125,7 +126,7 @@ export const createGateWorld = (): GateWorld => {
     payload: text => pass(readEnginePayload(text)),
     confirm: namespace => void gate.fromUpstream({ type: '4', text: `40${namespace},{"sid":"a"}` }),
     endOne(choice) {
-      const names = [...state.namespaces.keys()]
+      const names = [...state.namespaces].flatMap(([name, { phase }]) => (phase === 'open' ? [name] : []))
       const namespace = names[Math.floor(choice * names.length)]
       if (namespace === undefined) return undefined
       gate.end(namespace)

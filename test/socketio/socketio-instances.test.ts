@@ -4,11 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import { io, type Socket } from 'socket.io-client'
 import t, { type Test } from 'tap'
-import { hashId } from '../../gateway/socketio/sid-store.ts'
-import { createRedisSidStore } from '../../gateway/socketio/sid-store-redis.ts'
 import { closeSoon } from '../support/engine-closing.ts'
 import { startGateway, type World } from '../support/gateway.ts'
-import { openStore } from '../support/limiters.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { startRedis } from '../support/redis.ts'
@@ -58,7 +55,7 @@ const startBalancer = async (t: Test, ports: number[]) => {
   return `http://127.0.0.1:${(balancer.address() as AddressInfo).port}`
 }
 
-const world = async (t: Test) => {
+const world = async (t: Test, redisUrl = redis.url, env: Record<string, string> = {}) => {
   const server = http.createServer()
   const sockets = new Server(server, { connectionStateRecovery: {}, pingInterval: 1000 })
   closeSoon(sockets.engine)
@@ -75,7 +72,8 @@ const world = async (t: Test) => {
     routes: [{ path: '/socket.io/*', upstream: 'chat', socketio: { namespaces: NAMESPACES } }]
   }
   const gateways: World[] = []
-  for (let i = 0; i < 2; i++) gateways.push(await startGateway(t, { postgres, config, env: { REDIS_URL: redis.url } }))
+  for (let i = 0; i < 2; i++)
+    gateways.push(await startGateway(t, { postgres, config, env: { REDIS_URL: redisUrl, ...env } }))
   const [first, second] = gateways
   if (first === undefined || second === undefined) throw new Error('no gateways')
   const url = await startBalancer(
@@ -198,37 +196,90 @@ t.test('a recovery id is known to both instances', async t => {
   t.ok(client.recovered)
 })
 
-t.test('no session id is kept in Redis as it is', async t => {
-  const { gateways, connect } = await world(t)
-  const client = connect('/messaging', ['polling'], await gateways[0].tokenFor())
+const PATH = '/socket.io/?EIO=4&transport=polling'
+const TEXT = { 'content-type': 'text/plain' }
+
+/** A session that began at the first gateway, with an open namespace; its requests go where the test says. */
+const openAt = async ([first, second]: readonly [World, World], claims: Record<string, unknown> = {}) => {
+  const { sid } = JSON.parse((await (await first.fetch(PATH)).text()).slice(1)) as { sid: string }
+  const path = `${PATH}&sid=${sid}`
+  const body = `40/open,${JSON.stringify({ token: await first.tokenFor({}, claims) })}`
+  const post = (at: World, text: string) => at.fetch(path, { method: 'POST', headers: TEXT, body: text })
+  t.equal((await post(second, body)).status, 200)
+  t.match(await (await second.fetch(path)).text(), /^40\/open,/)
+  return { path, post, poll: (at: World) => at.fetch(path) }
+}
+
+// RW-68, RW-70
+t.test('without Redis only what must go to another process fails, and sockets stay open', async t => {
+  const own = await startRedis(t)
+  const { gateways, connect } = await world(t, own.url)
+  const [first, second] = gateways
+  const client = connect('/messaging', ['polling', 'websocket'], await first.tokenFor())
   await once(client, 'hello')
-  const keys = await redis.command('--scan')
-  t.match(keys, /portaria:\{/)
-  t.notMatch(keys, client.io.engine.id)
+  await until(() => client.io.engine.transport.name === 'websocket', 'upgraded')
+  await client.emitWithAck('echo', 'upgraded')
+  const { poll } = await openAt(gateways)
+  const waiting = poll(second)
+  await own.kill()
+  t.match(await (await waiting).json(), { statusCode: 503, code: 'GW_UNAVAILABLE' })
+  t.match(await (await poll(second)).json(), { statusCode: 503, code: 'GW_UNAVAILABLE' })
+  await second.logged(({ reason }) => reason === 'session-owner')
+  t.same(await client.emitWithAck('echo', 'here'), 'here')
+  await own.restart()
+  t.same(await client.emitWithAck('echo', 'still here'), 'still here')
 })
 
-t.test('what one instance leaves for a client is announced to all, and read once with all its fields', async t => {
-  const [one, two] = [
-    createRedisSidStore(await openStore(t, redis.url)),
-    createRedisSidStore(await openStore(t, redis.url))
-  ]
-  const heard: string[] = []
-  let misses = 0
-  two.shared?.onMail(
-    hash => heard.push(hash),
-    () => misses++
-  )
-  await until(async () => {
-    await one.shared?.mail('sid-1', ['4a'], false)
-    return heard.length > 0
-  })
-  t.equal(heard[0], hashId('sid-1'))
-  t.equal(misses, 1, 'whatever was announced before it listened')
-  t.ok((await two.shared?.collect('sid-1'))?.includes('4a'))
-  t.same(await two.shared?.collect('sid-1'), [])
-  t.same([await one.shared?.mail('sid-1', ['4a', '4b'], false), await two.shared?.mail('sid-1', ['4c'], false)], [2, 3])
-  const source = { routeId: 'r', target: 'http://x', createdAt: 1, sessionMs: 60_000, pollMs: 1000, fields: ['a', 'b'] }
-  await one.shared?.create('sid-1', source)
-  await one.shared?.save('sid-1', { bytes: 7, proven: true, namespaces: {} })
-  t.match(await two.shared?.load('sid-1'), { ...source, bytes: 7, proven: true, upgraded: false })
+// RW-93
+t.test(
+  'a poll that waits at another instance than its owner is answered at once when its backend goes away',
+  async t => {
+    const { gateways, sockets } = await world(t)
+    const { poll, path } = await openAt(gateways)
+    await poll(gateways[1])
+    const waiting = poll(gateways[1])
+    await until(() => gateways[1].gateway !== undefined && sockets.engine.clientsCount === 1, 'polled')
+    sockets.engine.close()
+    t.ok(await within(waiting, 2000))
+    t.equal((await gateways[1].fetch(path)).status, 400)
+  }
+)
+
+t.test('a sid of an instance that is gone, or that never was, is unknown at once', async t => {
+  const { gateways } = await world(t)
+  const { path } = await openAt(gateways)
+  for (const sid of [path.replace(/[0-9a-f]{8}$/, '01234567'), path.replace(/\.[0-9a-f]{8}$/, ''), `${path}0`]) {
+    const beganMs = performance.now()
+    t.equal((await gateways[1].fetch(sid)).status, 400)
+    t.ok(performance.now() - beganMs < 2000)
+  }
+})
+
+t.test('polls and posts of a service account are refused outside its addresses, wherever they arrive', async t => {
+  const { gateways } = await world(t, redis.url, { TRUST_PROXY: '127.0.0.1' })
+  const [first, second] = gateways
+  const token = await first.tokenFor({ provider: 'client' }, { addresses: ['192.0.2.0/24'] })
+  const ask = (at: World, ip: string, query = '', body?: string) =>
+    at.fetch(PATH + query, {
+      headers: { ...TEXT, 'x-forwarded-for': ip },
+      ...(body === undefined ? {} : { method: 'POST', body })
+    })
+  const [inside, outside] = ['192.0.2.7', '203.0.113.9']
+  const begin = async () => {
+    const { sid } = JSON.parse((await (await ask(first, inside)).text()).slice(1)) as { sid: string }
+    return `&sid=${sid}`
+  }
+  const connect = `40/open,${JSON.stringify({ token })}`
+  const stolen = await begin()
+  t.equal((await ask(second, outside, stolen, connect)).status, 200)
+  t.match(await (await ask(second, outside, stolen)).text(), /^44\/open,.*GW_UNAUTHENTICATED/)
+  const session = await begin()
+  t.equal((await ask(second, inside, session, connect)).status, 200)
+  t.match(await (await ask(first, inside, session)).text(), /^40\/open,/)
+  for (const at of gateways) {
+    t.equal((await ask(at, outside, session)).status, 401)
+    t.equal((await ask(at, outside, session, '42/open,["echo",1]')).status, 401)
+  }
+  await second.logged(({ reason }) => reason === 'foreign-address')
+  t.equal((await ask(second, inside, session)).status, 200, 'its own client is not disturbed')
 })

@@ -9,7 +9,7 @@ import { createPacketGate } from '../../gateway/socketio/gate/packet-gate.ts'
 import { type EnginePacket, readEnginePayload } from '../../gateway/socketio/protocol/engineio.ts'
 import { readEngineQuery, readHandshake } from '../../gateway/socketio/protocol/engineio-handshake.ts'
 import { eventName, readSocketIoPacket } from '../../gateway/socketio/protocol/packets.ts'
-import { createMemorySidStore } from '../../gateway/socketio/sid-store.ts'
+import { createMemoryRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { person, routeAt, upstreamAt } from '../support/routes.ts'
 
 const stock = (text: string): { type: number; nsp: string } | undefined => {
@@ -180,13 +180,14 @@ const gateWorld = (now = Date.now) => {
       return { user: person(), subject: '7', tokenId: 'x', version: 0, kind: 'login', ...life }
     },
     judge: () => undefined,
-    pids: createMemorySidStore(),
+    recoveryIds: createMemoryRecoveryIds(),
     onAsked: () => undefined,
     rightOf: () => undefined,
     onRefusedConnect: () => undefined,
     onRefusedEvent: () => undefined,
     requestId: 'x',
     onOpen: () => undefined,
+    onLateConfirm: () => undefined,
     onLeft: () => undefined,
     now
   })

@@ -1,15 +1,16 @@
 // Sessions end with their accesses, their clients and the process, and what they leave behind is bounded.
 import t from 'tap'
-import { createMailbox } from '../../gateway/socketio/polling/mailbox.ts'
+import { createOwners } from '../../gateway/socketio/polling/owners.ts'
 import { createPollingRequests } from '../../gateway/socketio/polling/polling-requests.ts'
-import { createMemorySidStore, type SharedSids } from '../../gateway/socketio/sid-store.ts'
+import { createProbes } from '../../gateway/socketio/polling/probes.ts'
+import { createMemoryRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { targetAt, upstreamAt } from '../support/routes.ts'
-import { holdSessions, storeWith } from '../support/socketio-sessions.ts'
+import { holdSessions } from '../support/socketio-sessions.ts'
 import { until } from '../support/until.ts'
 
 t.test('a namespace ends alone with its access, and the session with its last one', async t => {
@@ -21,7 +22,7 @@ t.test('a namespace ends alone with its access, and the session with its last on
   t.equal(session.isOver, false)
   revoke('/b')
   await until(() => session.isOver)
-  t.same(told.slice(2).toSorted(), ['41/b,', 'close 4401', 'over from websocket', 'up 41/b,'])
+  t.same(told.slice(2).toSorted(), ['41/b,', 'close 4401', 'over', 'up 41/b,'])
   t.equal(session.isOver, true)
 })
 
@@ -37,8 +38,8 @@ t.test('sessions end with the process, whichever of its parts ends first', async
   const [one, both] = [await open('/a'), await open('/a', '/b')]
   await streams.drain(0)
   // RW-75: a stock client that has received a DISCONNECT does not connect again.
-  t.same(one.told.toSorted(), ['close 1012', 'over from websocket', 'up 41/a,'])
-  t.same(both.told.toSorted(), ['close 1012', 'over from websocket', 'up 41/a,', 'up 41/b,'])
+  t.same(one.told.toSorted(), ['close 1012', 'over', 'up 41/a,'])
+  t.same(both.told.toSorted(), ['close 1012', 'over', 'up 41/a,', 'up 41/b,'])
 })
 
 t.test('a session that is no longer polled ends', async t => {
@@ -69,13 +70,9 @@ t.test('a flood of sessions that prove nothing ends without a search for each of
 })
 
 t.test('a poll that its upstream answers with what is no payload is refused, and the session is over', async t => {
-  const { forwarding, source, hold, refused } = holdSessions(t)
+  const { hold, refused } = holdSessions(t)
   const raw = await startRawUpstream(t)
   raw.respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx')
-  const upstreams = createUpstreams()
-  t.teardown(upstreams.close)
-  const responseContext = () => createResponseContext({ has: () => false })(source.route, source.upstream, 'x')
-  Object.assign(forwarding, { upstreams, responseContext })
   const { session, ask } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) })
   ask()
   await until(() => refused.length > 0)
@@ -91,44 +88,23 @@ t.test('a handshake goes to the next target while one cannot be reached, and tel
   const upstreams = createUpstreams()
   t.teardown(upstreams.close)
   const answers: string[] = []
-  const askWith = (store?: SharedSids) => {
-    const { forwarding, sessions, source } = holdSessions(t, store)
-    const headStart = () => 'GET /socket.io/?EIO=4&transport=polling HTTP/1.1\r\nhost: x\r\n'
-    const responseContext = () => createResponseContext({ has: () => false })(source.route, source.upstream, 'x')
-    const requests = createPollingRequests({ ...forwarding, upstreams, headStart, responseContext }, sessions)
-    return (...ports: number[]) => {
-      const exchange = exchangeOf({ target: '/socket.io/?EIO=4&transport=polling' })
-      Object.assign(exchange.response, { whole: (_: object, text: string) => answers.push(text) })
-      const upstream = upstreamAt(...ports)
-      return requests(exchange, { ...source.route, upstream }, upstream)
-    }
+  const { forwarding, sessions, source } = holdSessions(t)
+  const headStart = () => 'GET /socket.io/?EIO=4&transport=polling HTTP/1.1\r\nhost: x\r\n'
+  const responseContext = () => createResponseContext({ has: () => false })(source.route, source.upstream, 'x')
+  const owners = createOwners(undefined, sessions, createProbes())
+  const requests = createPollingRequests({ ...forwarding, upstreams, headStart, responseContext }, sessions, owners)
+  const ask = (...ports: number[]) => {
+    const exchange = exchangeOf({ target: '/socket.io/?EIO=4&transport=polling' })
+    Object.assign(exchange.response, { whole: (_: object, text: string) => answers.push(text) })
+    const upstream = upstreamAt(...ports)
+    return requests(exchange, { ...source.route, upstream }, upstream)
   }
-  const ask = askWith()
   await ask(1, raw.port)
   t.same(answers, [body])
   await t.rejects(Promise.resolve(ask(1)), { code: 'GW_UPSTREAM_UNREACHABLE' })
   await t.rejects(Promise.resolve(ask(1, 2)), { code: 'GW_UPSTREAM_UNREACHABLE' })
-  // RW-76: handshakes that came to nothing do not count towards the limit of an address.
-  let sids = 0
-  raw.respond(() => {
-    const text = body.replace('sid-1', `away-${sids++}`)
-    return `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`
-  })
-  const askAway = askWith(storeWith({ create: () => Promise.reject(new Error('Redis is away')) }))
-  for (let asked = 0; asked < 25; asked++)
-    await t.rejects(Promise.resolve(askAway(raw.port)), { code: 'GW_UNAVAILABLE', reason: 'sid-store' })
   raw.respond(() => 'HTTP/1.1 2x0 OK\r\n\r\n')
   await t.rejects(Promise.resolve(ask(raw.port, 1)), { code: 'GW_BAD_UPSTREAM_RESPONSE' })
-})
-
-t.test('a poll whose client has gone is waited with no longer', async t => {
-  const mailbox = createMailbox({ record: { fields: [] } } as never)
-  const exchange = exchangeOf()
-  let aborted = 0
-  mailbox.wait(exchange, () => aborted++)
-  t.ok(mailbox.isAwaited())
-  exchange.onClosed()
-  t.same([aborted, mailbox.isAwaited()], [1, false])
 })
 
 t.test('a WebSocket is closed with the reason of an ended access, and without one for a violation', async t => {
@@ -144,9 +120,8 @@ t.test('a WebSocket is closed with the reason of an ended access, and without on
 })
 
 t.test('recovery ids are kept to a bound, the oldest leaves first', async t => {
-  const store = createMemorySidStore(() => 0, 2)
+  const ids = createMemoryRecoveryIds(() => 0, 2)
   const owner = { userId: 7 } as never
-  for (const pid of ['one', 'two', 'one', 'three']) await store.bindPid(pid, owner, 1000)
-  const owners = await Promise.all(['one', 'two', 'three'].map(pid => store.pidOwner(pid)))
-  t.same(owners, [owner, undefined, owner])
+  for (const id of ['one', 'two', 'one', 'three']) await ids.bind(id, owner, 1000)
+  t.same(await Promise.all(['one', 'two', 'three'].map(ids.ownerOf)), [owner, undefined, owner])
 })

@@ -3,13 +3,13 @@ import type { Test } from 'tap'
 import { type GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import { createOpenStreams } from '../../gateway/forward/open-streams.ts'
 import type { SocketIoForwarding } from '../../gateway/socketio/polling/polling-parts.ts'
+import { createMemoryRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import type { Session } from '../../gateway/socketio/session.ts'
 import type { SessionSource } from '../../gateway/socketio/session-source.ts'
 import { createSocketIoSessions } from '../../gateway/socketio/sessions.ts'
-import { createMemorySidStore, type SharedSids } from '../../gateway/socketio/sid-store.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
+import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
-import { exchangeOf } from './exchanges.ts'
 import { quiet } from './quiet.ts'
 import { person, routeAt, targetAt, upstreamAt } from './routes.ts'
 
@@ -23,24 +23,7 @@ const NAMESPACES = ['/a', '/b'].map(name => ({
 }))
 const POLL = 'GET /socket.io/ HTTP/1.1\r\nhost: x\r\n\r\n'
 
-/** A store of which everything works but what is replaced. */
-export const storeWith = (replaced: Partial<SharedSids>): SharedSids => ({
-  create: async () => undefined,
-  load: async () => undefined,
-  save: async () => undefined,
-  dropNamespace: async () => true,
-  remove: async () => undefined,
-  mail: async () => 0,
-  collect: async () => [],
-  lease: async () => false,
-  release: async () => undefined,
-  isReady: () => true,
-  onMail: () => undefined,
-  onUpgraded: () => undefined,
-  ...replaced
-})
-
-export const holdSessions = (t: Pick<Test, 'teardown'>, shared?: SharedSids) => {
+export const holdSessions = (t: Pick<Test, 'teardown'>) => {
   const clock = { now: START }
   const now = () => clock.now
   const revocations = createRevocations(now)
@@ -61,13 +44,14 @@ export const holdSessions = (t: Pick<Test, 'teardown'>, shared?: SharedSids) => 
   const forwarding = {
     upstreams,
     streams,
-    sidStore: { ...createMemorySidStore(now), shared },
+    recoveryIds: createMemoryRecoveryIds(now),
+    isFromElsewhere: () => false,
+    responseContext: () => createResponseContext({ has: () => false })(source.route, source.upstream, 'x'),
     now,
     log: quiet,
     countRefusedEvent: () => undefined,
     countRefusal: () => undefined,
     judge: () => undefined,
-    refuse: (_: unknown, refusal: GatewayError) => void refused.push(refusal),
     pollHeaders: () => [],
     identify(token: string) {
       if (!token.startsWith('token-')) throw new Unauthenticated()
@@ -94,7 +78,8 @@ export const holdSessions = (t: Pick<Test, 'teardown'>, shared?: SharedSids) => 
   /** A session with an open namespace for each name, each by a token of its own. */
   const open = async (...names: string[]) => {
     const told: string[] = []
-    const session = sessions.start(source, ({ from }) => told.push(`over from ${from}`))
+    const session = sessions.create(source, () => told.push('over'))
+    sessions.enter(session)
     session.openSocket({
       toClient: packets => told.push(...packets),
       toUpstream: packets => told.push(...packets.map(packet => `up ${packet}`)),
@@ -106,22 +91,13 @@ export const holdSessions = (t: Pick<Test, 'teardown'>, shared?: SharedSids) => 
   }
   /** A session that is polled, for a second after each request. */
   const hold = (changes: Partial<SessionSource> = {}, sid = 'sid') => {
-    const { route, target } = source
-    const record = {
-      routeId: route.id,
-      target: target.url,
-      createdAt: START,
-      fields: [],
-      sessionMs: 1000,
-      pollMs: 1000
-    }
-    const held = sessions.hold(sid, { ...source, ...changes }, record)
+    const held = sessions.hold({ ...source, ...changes }, { sid, fields: [], sessionMs: 1000, pollMs: 1000 })
     const answers: string[] = []
     const ask = () => {
-      const exchange = exchangeOf()
-      Object.assign(exchange.response, { whole: (_: object, text: string) => answers.push(text) })
-      held.polling.get(exchange, POLL)
-      return exchange
+      held.polling.get(POLL).then(
+        ({ bytes }) => answers.push(bytes.toString()),
+        refusal => refused.push(refusal)
+      )
     }
     return { ...held, answers, ask }
   }

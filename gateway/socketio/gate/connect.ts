@@ -6,7 +6,7 @@ import type { Route } from '../../routes/route.ts'
 import { isPlainNamespace, namespaceRoute } from '../../routes/socketio-rules.ts'
 import { noteFault } from '../../values/contain.ts'
 import { connectErrorPacket, connectPacket, readAuth, type SocketIoPacket } from '../protocol/packets.ts'
-import type { PidOwner } from '../sid-store.ts'
+import type { RecoveryOwner } from '../recovery-ids.ts'
 import type { GateParts } from './gate-state.ts'
 import { DROPPED, type PacketVerdict } from './packet-verdict.ts'
 
@@ -42,7 +42,10 @@ export const judgeConnect = (
     if (typeof pid !== 'string') return plain()
     return mayRecover(parts, pid, namespace, identity).then(may => {
       // The access may have ended during the lookup.
-      if (!namespaces.has(namespace)) return DROPPED
+      if (namespaces.get(namespace)?.phase !== 'asked') {
+        namespaces.delete(namespace)
+        return DROPPED
+      }
       return may ? { verdict: 'pass', text: connectPacket(namespace, { ...trusted, pid, offset }) } : plain()
     })
   } catch (error) {
@@ -75,29 +78,38 @@ const prove = (
   return { identity, by }
 }
 
-/** Whether the recovery id in the auth payload may be used: same person, same access version, same namespace. */
+/** Whether the recovery id in the auth payload may be used: same person, same access version and profiles, same namespace. */
 const mayRecover = async (
-  { pids, route }: GateParts,
+  { recoveryIds, route }: GateParts,
   pid: string,
   namespace: string,
-  { user, version }: Identity
+  identity: Identity
 ): Promise<boolean> => {
-  const owner = pid.length > MAX_ID ? undefined : await pids.pidOwner(pid).catch(() => undefined)
+  const owner = pid.length > MAX_ID ? undefined : await recoveryIds.ownerOf(pid).catch(() => undefined)
+  const asking = ownerOf(identity, namespace, route)
   return (
     owner !== undefined &&
-    owner.userId === user.id &&
-    owner.version === version &&
-    owner.namespace === namespace &&
-    owner.routeId === route.id
+    owner.userId === asking.userId &&
+    owner.version === asking.version &&
+    owner.profilesAtMost === asking.profilesAtMost &&
+    owner.namespace === asking.namespace &&
+    owner.routeId === asking.routeId
   )
 }
 
+const ownerOf = ({ user, version, profilesAtMost }: Identity, namespace: string, { id }: Route): RecoveryOwner => ({
+  userId: user.id,
+  version,
+  profilesAtMost: profilesAtMost?.toSorted().join() ?? '',
+  namespace,
+  routeId: id
+})
+
 /** Remembers the owner of the recovery id in an accepted CONNECT. */
-export const bindRecovery = ({ pids, route, now }: GateParts, packet: SocketIoPacket, identity: Identity) => {
+export const bindRecovery = ({ recoveryIds, route }: GateParts, packet: SocketIoPacket, identity: Identity) => {
   const { pid } = readAuth(packet.rest) ?? {}
   if (typeof pid !== 'string' || pid.length > MAX_ID) return
-  const { user, version, expiresAt } = identity
-  const owner: PidOwner = { userId: user.id, version, namespace: packet.namespace, routeId: route.id }
   // Without the record the id is worthless, so a failure only costs a recovery.
-  pids.bindPid(pid, owner, expiresAt * 1000 - now() + PID_GRACE_MS).catch(() => undefined)
+  const lifetimeMs = identity.expiresAt * 1000 - Date.now() + PID_GRACE_MS
+  recoveryIds.bind(pid, ownerOf(identity, packet.namespace, route), lifetimeMs).catch(() => undefined)
 }

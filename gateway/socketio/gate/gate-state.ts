@@ -2,7 +2,29 @@
 import type { GatewayError } from '../../errors.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
-import type { AttachmentsDue, NamespaceState, SidStore } from '../sid-store.ts'
+import type { RecoveryIds } from '../recovery-ids.ts'
+
+export interface NamespaceState {
+  /**
+   * `asked`: forwarded to the upstream, which has not responded yet. `ended`: the same, but the access to it has ended since, and the
+   * upstream is told when it has confirmed.
+   */
+  readonly phase: 'asked' | 'open' | 'ended'
+  readonly identity: Identity
+  /** While asked: packets that the upstream has already sent, in order, in payload form. */
+  readonly held?: { readonly packets: string[]; bytes: number }
+}
+
+export interface AttachmentsDue {
+  client: number
+  /** The attachments expected from the client belong to a packet that was not forwarded. */
+  clientDropped: boolean
+  upstream: number
+  /** What happened to the packet to which the attachments expected from the upstream belong. */
+  upstreamFate: 'pass' | 'drop' | 'hold'
+  /** The namespace for whose confirmation it is held. */
+  heldFor?: string
+}
 
 export interface GateState {
   readonly namespaces: Map<string, NamespaceState>
@@ -17,7 +39,7 @@ export interface GateParts {
   readonly identify: (token: string) => Identity
   /** Why a person may not use a route; undefined: they may. */
   readonly judge: (route: Route, user: User) => GatewayError | undefined
-  readonly pids: Pick<SidStore, 'bindPid' | 'pidOwner'>
+  readonly recoveryIds: RecoveryIds
   readonly now: () => number
   /** Called before a CONNECT is forwarded; throws a refusal. */
   readonly onAsked: (namespace: string, judgedBy: Route, identity: Identity) => void
@@ -30,6 +52,8 @@ export interface GateParts {
   readonly requestId: string
   readonly onOpen: (namespace: string) => void
   readonly onLeft: (namespace: string) => void
+  /** The upstream has confirmed a namespace to which the access has ended. */
+  readonly onLateConfirm: (namespace: string) => void
 }
 
 export interface Right {

@@ -1,6 +1,6 @@
 // Checks each packet of a Socket.IO session, which passes only in a namespace whose CONNECT was accepted.
 import { createClientPackets } from './client-packets.ts'
-import { type GateParts, type GateState, owesClient } from './gate-state.ts'
+import { type GateParts, type GateState, type NamespaceState, owesClient } from './gate-state.ts'
 import { DROPPED, type PacketVerdict } from './packet-verdict.ts'
 import { createUpstreamPackets } from './upstream-packets.ts'
 
@@ -28,8 +28,14 @@ export const createPacketGate = (parts: GateParts) => {
   return {
     fromClient: createClientPackets(parts, answer),
     fromUpstream: createUpstreamPackets(parts, withWaiting),
-    /** The access to a namespace has ended; returns whether it was connected. */
-    end: (namespace: string): boolean => parts.state.namespaces.delete(namespace)
+    /** The access to a namespace has ended; returns in which phase it was. */
+    end(namespace: string): NamespaceState['phase'] | undefined {
+      const { namespaces } = parts.state
+      const known = namespaces.get(namespace)
+      if (known?.phase === 'asked') namespaces.set(namespace, { phase: 'ended', identity: known.identity })
+      else namespaces.delete(namespace)
+      return known?.phase
+    }
   }
 }
 

@@ -1,9 +1,8 @@
 // Checks the packets that the upstream of a Socket.IO session sends: which pass, and which wait until a CONNECT is confirmed.
 import { burstBytes, type EnginePacket, textOf } from '../protocol/engineio.ts'
 import { CONNECT, CONNECT_ERROR, DISCONNECT, readSocketIoPacket, type SocketIoPacket } from '../protocol/packets.ts'
-import type { NamespaceState } from '../sid-store.ts'
 import { bindRecovery } from './connect.ts'
-import { type GateParts, leaveNamespace } from './gate-state.ts'
+import { type GateParts, leaveNamespace, type NamespaceState } from './gate-state.ts'
 import { DROPPED, PASSED, type PacketVerdict, violation } from './packet-verdict.ts'
 
 /** @param withWaiting adds the gateway's own packets that had to wait for an attachment */
@@ -13,8 +12,13 @@ export const createUpstreamPackets = (parts: GateParts, withWaiting: (verdict: P
   const maxHeldBytes = burstBytes(parts.route.socketio?.maxMessageBytes ?? 1_000_000)
 
   const answerToConnect = (packet: SocketIoPacket, known: NamespaceState): PacketVerdict => {
-    if (known.phase !== 'asked') return violation('upstream-connected-twice')
-    const { identity, held = [] } = known
+    if (known.phase === 'open') return violation('upstream-connected-twice')
+    if (known.phase === 'ended') {
+      namespaces.delete(packet.namespace)
+      parts.onLateConfirm(packet.namespace)
+      return DROPPED
+    }
+    const { identity, held: { packets: held } = { packets: [] } } = known
     bindRecovery(parts, packet, identity)
     namespaces.set(packet.namespace, { identity, phase: 'open' })
     parts.onOpen(packet.namespace)
@@ -27,11 +31,13 @@ export const createUpstreamPackets = (parts: GateParts, withWaiting: (verdict: P
   /** python-socketio sends a connect handler's events before the confirmation, and clients would deliver them. */
   const hold = (namespace: string, packet: EnginePacket): PacketVerdict => {
     const known = namespaces.get(namespace)
-    if (known === undefined) return DROPPED
-    const held = [...(known.held ?? []), textOf(packet)]
-    const bytes = held.reduce((sum, { length }) => sum + length, 0)
-    if (bytes > maxHeldBytes) return violation('upstream-too-much-before-connect')
-    namespaces.set(namespace, { ...known, held })
+    if (known?.phase !== 'asked') return DROPPED
+    const { held = { packets: [], bytes: 0 } } = known
+    const text = textOf(packet)
+    held.packets.push(text)
+    held.bytes += text.length
+    if (held.bytes > maxHeldBytes) return violation('upstream-too-much-before-connect')
+    if (known.held === undefined) namespaces.set(namespace, { ...known, held })
     return DROPPED
   }
 
@@ -46,6 +52,11 @@ export const createUpstreamPackets = (parts: GateParts, withWaiting: (verdict: P
     due.upstreamFate = known === undefined ? 'drop' : 'pass'
     if (known === undefined) return DROPPED
     if (type === CONNECT) return answerToConnect(packet, known)
+    if (known.phase === 'ended') {
+      if (type === CONNECT_ERROR) namespaces.delete(namespace)
+      due.upstreamFate = 'drop'
+      return DROPPED
+    }
     if (type === CONNECT_ERROR) leaveNamespace(parts, namespace)
     else if (known.phase === 'asked') {
       due.upstreamFate = 'hold'

@@ -1,116 +1,82 @@
-// Holds packets for a polling client until its next poll: at this instance, at another, or on a WebSocket.
-import type { Exchange } from '../../http/exchange.ts'
-import type { ResponseHead } from '../../upstream/parser.ts'
-import { contain } from '../../values/contain.ts'
-import { ENGINE_CLOSE, SEPARATOR } from '../protocol/engineio.ts'
-import { MAIL_MS } from '../sid-store.ts'
-import { answerFailure, answerText, clientFields } from './answers.ts'
-import type { PollingParts } from './polling-parts.ts'
+// Holds packets for a polling client until its next poll.
+import { SEPARATOR } from '../protocol/engineio.ts'
+import type { PollingResponse } from './polling-parts.ts'
+import { textResponse } from './responses.ts'
 
 export const NOOP = '6'
+/** A response ends with the packet that exceeds this; what is left waits for the next poll. */
+const RESPONSE_LENGTH = 1_000_000
 
-export const createMailbox = ({ share, forwarding, session, record }: PollingParts) => {
-  // Those of the handshake at first.
-  let { fields } = record
-  let packets: string[] = []
-  let waiting: Exchange | undefined
-  /** Set once the WebSocket transport has taken over. A noop or a close is about the transport of polls, which is over. */
-  let diverted: { readonly to: (packets: readonly string[]) => void; readonly at: number } | undefined
-  let collected: Promise<void> = Promise.resolve()
+interface WaitingPoll {
+  readonly resolve: (response: PollingResponse) => void
+  readonly reject: (error: unknown) => void
+}
 
-  // What waits here belongs to its exchange, and its fault ends only that.
-  const answer = (exchange: Exchange, body: string) =>
-    contain(exchange, () => answerText(exchange, forwarding, fields, Buffer.from(body)))
+/** @param handshakeFields of responses, `[name, value, …]`, until the upstream sends others */
+export const createMailbox = (handshakeFields: readonly string[]) => {
+  let fields = handshakeFields
+  const packets: string[] = []
+  let waiting: WaitingPoll | undefined
+  /** Of the gateway's own packets since all were last fetched. */
+  let ownLength = 0
 
-  const canPassOn = () => waiting !== undefined || diverted !== undefined
-
-  const put = (more: readonly string[]) => void packets.push(...more)
-
-  const flush = () => {
-    if (packets.length === 0) return
-    if (diverted !== undefined) {
-      diverted.to(packets.filter(packet => packet !== NOOP && packet !== ENGINE_CLOSE))
-      packets = []
-    }
-    const exchange = waiting
-    if (exchange === undefined) return
-    waiting = undefined
-    const body = packets.length === 0 ? NOOP : packets.join(SEPARATOR)
-    packets = []
-    answer(exchange, body)
+  const put = (more: readonly string[]) => {
+    for (const packet of more) packets.push(packet)
   }
 
-  /** To the poll that waits here, or to wherever the next one will arrive; resolves to how many packets wait for that. */
-  const deliver = async (): Promise<number> => {
-    if (share === undefined || canPassOn()) {
-      flush()
-      return packets.length
-    }
-    const mail = packets
-    packets = []
-    return mail.length === 0 ? 0 : share.mail(mail)
+  const nextCount = (): number => {
+    let length = 0
+    const last = packets.findIndex(packet => {
+      length += packet.length
+      return length >= RESPONSE_LENGTH
+    })
+    return last === -1 ? packets.length : last + 1
+  }
+
+  /** Answers the poll that waits, if any. */
+  const respond = (response: PollingResponse) => {
+    const poll = waiting
+    waiting = undefined
+    poll?.resolve(response)
   }
 
   return {
-    answer,
-    answerFailure: (exchange: Exchange, head: ResponseHead) =>
-      contain(exchange, () => answerFailure(exchange, forwarding, session.source, head)),
-    /** Uses the fields of the upstream's latest response from now on. */
-    useFields(head: ResponseHead) {
-      fields = clientFields(head, forwarding, session.source)
-    },
     put,
+    /** Packets of the gateway itself, which a client may cause without fetching them. */
+    putOwn(more: readonly string[]) {
+      put(more)
+      for (const packet of more) ownLength += packet.length
+    },
+    ownLength: () => ownLength,
     isEmpty: () => packets.length === 0,
-    flush,
-    deliver,
-    /** Delivers what the upstream answered to a poll. The right to make the next one is given back before the client can ask. */
-    async deliverAnswer(answer: readonly string[]): Promise<void> {
-      const isAway = share !== undefined && !canPassOn()
-      if (!isAway) await share?.release()
-      // Not earlier: a poll that arrived in the meantime would take this for its answer.
-      put(answer)
-      if (packets.length === 0) put([NOOP])
-      if (isAway) await share.mail(packets.splice(0), true)
-      else await deliver()
+    /** Passes on what can be passed on. */
+    flush() {
+      if (waiting === undefined || packets.length === 0) return
+      const fetched = packets.splice(0, nextCount())
+      if (packets.length === 0) ownLength = 0
+      respond(textResponse(fields, fetched.join(SEPARATOR)))
     },
-    /**
-     * Fetches what other instances have left for this client, if it can be passed on: the next poll may arrive at another
-     * instance. One fetch ends before the next begins, because the first may answer the poll.
-     */
-    collect(): Promise<void> {
-      const fetched = collected.then(async () => {
-        if (share !== undefined && canPassOn()) put(await share.collect())
-      })
-      collected = fetched.catch(() => undefined)
-      return fetched
-    },
-    /** A poll waits for mail. @param onAbort its client has gone */
-    wait(exchange: Exchange, onAbort: () => void) {
-      waiting = exchange
-      exchange.underway = {
-        abort() {
-          waiting = undefined
-          onAbort()
-        }
-      }
-    },
+    respond,
+    /** A poll waits for mail. */
+    wait: () =>
+      new Promise<PollingResponse>((resolve, reject) => {
+        waiting = { resolve, reject }
+      }),
     isAwaited: () => waiting !== undefined,
-    /** The waiting poll must be answered in another way. */
-    letGo(): Exchange | undefined {
-      const exchange = waiting
+    /** The poll that waits, if any, is refused. */
+    refuse(error: unknown) {
+      const poll = waiting
       waiting = undefined
-      if (exchange !== undefined) exchange.underway = undefined
-      return exchange
+      poll?.reject(error)
     },
-    isDiverted: () => diverted !== undefined,
-    /** Whether something may be left that can be passed on now; after an upgrade only what was under way then. */
-    mayHaveMail: () => waiting !== undefined || (diverted !== undefined && forwarding.now() - diverted.at <= MAIL_MS),
-    /** From now on packets for the client go this way; a poll that is still waiting gets a noop. */
-    divertTo(next: (packets: readonly string[]) => void) {
-      diverted = { to: next, at: forwarding.now() }
-      if (waiting === undefined && packets.length === 0) return
-      packets.push(NOOP)
-      flush()
+    useFields(latest: readonly string[]) {
+      fields = latest
+    },
+    fields: () => fields,
+    /** Everything that waits, which now goes another way; a poll that waits too gets a noop. */
+    takeAll(): string[] {
+      respond(textResponse(fields, NOOP))
+      return packets.splice(0)
     }
   }
 }

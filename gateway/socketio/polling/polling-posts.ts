@@ -1,17 +1,18 @@
 // Sends a polling session's POSTs to the upstream one after the other; a client's only if each of its packets may pass.
 import { BadRequest, RateLimited } from '../../errors.ts'
-import type { Exchange } from '../../http/exchange.ts'
 import { callUpstream } from '../../upstream/call.ts'
 import { ENGINE_CLOSE, readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
 import { ownPostHead } from '../session-source.ts'
+import { fillHead } from './head-template.ts'
 import type { Mailbox } from './mailbox.ts'
-import type { PollingParts } from './polling-parts.ts'
+import type { PollingParts, PollingResponse } from './polling-parts.ts'
+import { clientFields, failureResponse, textResponse } from './responses.ts'
 
 const MAX_ANSWER_BYTES = 64 * 1024
-/** Packets, most of them refusals, that a client may leave for later polls; far more than one body can cause. */
-const MAX_UNREAD = 5000
+/** What a client may leave for later polls of the gateway's own packets, most of them refusals. */
+const UNREAD_LENGTH = 1_000_000
 
-export const createPollingPosts = ({ forwarding, sid, session, share }: PollingParts, mailbox: Mailbox) => {
+export const createPollingPosts = ({ forwarding, record: { sid }, session }: PollingParts, mailbox: Mailbox) => {
   const { upstream, target, route } = session.source
   const maxMessages = route.socketio?.messagesPerSecond ?? 1000
   let second = 0
@@ -46,38 +47,39 @@ export const createPollingPosts = ({ forwarding, sid, session, share }: PollingP
       if (session.isOver) throw new BadRequest({ reason: 'session-over' })
       if (verdict.verdict === 'violation') throw new BadRequest({ reason: verdict.reason })
       if (verdict.verdict === 'pass') passed.push(verdict.text ?? packet.text)
-      if (verdict.verdict === 'answer') mailbox.put([verdict.text])
+      if (verdict.verdict === 'answer') mailbox.putOwn([verdict.text])
     }
     return passed
   }
 
-  const forward = async (exchange: Exchange, headOf: (length: number) => string, packets: readonly string[]) => {
-    if (packets.length === 0) return mailbox.answer(exchange, 'ok')
-    const { head } = await send(packets, headOf, route.timeoutMs ?? upstream.timeoutMs)
+  const accepted = (): PollingResponse => textResponse(mailbox.fields(), 'ok')
+
+  const forward = async (head: string, packets: readonly string[]): Promise<PollingResponse> => {
+    if (packets.length === 0) return accepted()
+    const headOf = (length: number) => fillHead(head, target, length)
+    const answer = await send(packets, headOf, route.timeoutMs ?? upstream.timeoutMs)
     if (isFailing) throw new BadRequest({ reason: 'session-over' })
-    if (head.status === 200) {
-      mailbox.answer(exchange, 'ok')
-      // The client has closed the session, so its places are released at once rather than after a timeout.
-      if (packets.some(packet => packet.startsWith(ENGINE_CLOSE))) session.leave()
-      return
+    if (answer.head.status !== 200) {
+      session.leave()
+      return failureResponse(answer.head, clientFields(answer.head, forwarding, session.source))
     }
-    session.leave()
-    mailbox.answerFailure(exchange, head)
+    // The client has closed the session, so its places are released at once rather than after a timeout.
+    if (packets.some(packet => packet.startsWith(ENGINE_CLOSE))) session.leave()
+    return accepted()
   }
 
   return {
-    /** @param headOf returns the head for a body of this length; rejects with a refusal */
-    async post(exchange: Exchange, headOf: (length: number) => string, payload: Buffer): Promise<void> {
+    /** @param head for `fillHead`; rejects with a refusal */
+    async post(head: string, payload: Buffer): Promise<PollingResponse> {
       if (isClientPosting) throw new BadRequest({ reason: 'overlapping-posts' })
       isClientPosting = true
       try {
         const packets = await judge(payload.toString('utf8'))
-        // Before the upstream can respond, to any instance.
-        await share?.persist()
-        if ((await mailbox.deliver()) > MAX_UNREAD) throw new BadRequest({ reason: 'answers-unread' })
-        const work = last.then(() => forward(exchange, headOf, packets))
+        mailbox.flush()
+        if (mailbox.ownLength() > UNREAD_LENGTH) throw new BadRequest({ reason: 'answers-unread' })
+        const work = last.then(() => forward(head, packets))
         last = work.catch(() => undefined)
-        await work
+        return await work
       } finally {
         isClientPosting = false
       }

@@ -1,23 +1,27 @@
-// Passes handshakes, polls and posts of a Socket.IO route to the session that they name.
+// Passes handshakes, polls and posts of a Socket.IO route to the sessions that they name, in whichever process those are.
 import { BadRequest, GatewayError, MethodNotAllowed, Unavailable } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { hasBody } from '../../http/head.ts'
 import { readBody } from '../../http/read-body.ts'
 import { fieldValue, fieldValues } from '../../http/server/request.ts'
 import type { Route } from '../../routes/route.ts'
-import type { Target, Upstream } from '../../routes/upstream.ts'
+import type { Upstream } from '../../routes/upstream.ts'
 import { callUpstream, type UpstreamAnswer } from '../../upstream/call.ts'
 import { clientHeadFields, type ResponseContext } from '../../upstream/headers/client-head.ts'
-import { bytesLeft } from '../life.ts'
-import { isEnginePath, readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
-import { endAfter } from '../session.ts'
+import {
+  handshakeWithSid,
+  isEnginePath,
+  queryWithSid,
+  readEngineQuery,
+  readHandshake
+} from '../protocol/engineio-handshake.ts'
+import { endingAfter } from '../session.ts'
 import { type SessionSource, sourceOf } from '../session-source.ts'
-import { type SocketIoSessions, unknownSid } from '../sessions.ts'
-import { storeAway } from '../share.ts'
-import type { SidSource } from '../sid-store.ts'
-import { answerFailure, answerText, clientFields } from './answers.ts'
-import type { SocketIoForwarding } from './polling-parts.ts'
-import { upgradedAlready } from './polling-session.ts'
+import type { SocketIoSessions } from '../sessions.ts'
+import { fillHead, headTemplate } from './head-template.ts'
+import type { Owners } from './owners.ts'
+import type { PollingResponse, SocketIoForwarding } from './polling-parts.ts'
+import { clientFields, failureResponse, textResponse } from './responses.ts'
 
 const BODY_MS = 30_000
 const HANDSHAKE_BYTES = 64 * 1024
@@ -33,14 +37,23 @@ const judgeBodyFields = ({ request: { fields } }: Exchange) => {
   }
 }
 
-/** Throws a refusal, or rejects with one. */
-export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: SocketIoSessions) => {
-  const { now } = forwarding
-  const { shared } = forwarding.sidStore
+const readPost = async (exchange: Exchange, maxBytes: number): Promise<Buffer> => {
+  judgeBodyFields(exchange)
+  return readBody(exchange, { maxBytes, timeoutMs: BODY_MS })
+}
 
-  const headFor = (exchange: Exchange, route: Route, target: Target, length?: number): string => {
-    const framing = length === undefined ? '' : `content-length: ${length}\r\n`
-    return `${forwarding.headStart(exchange, route, target.authority, REWRITTEN, framing)}\r\n`
+/** Throws a refusal, or rejects with one. */
+export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: SocketIoSessions, owners: Owners) => {
+  const headFor = (exchange: Exchange, route: Route): string =>
+    headTemplate(exchange.request.method, (authority, framing) =>
+      forwarding.headStart(exchange, route, authority, REWRITTEN, framing)
+    )
+
+  const respond = (exchange: Exchange, { status, fields, bytes }: PollingResponse, cookies: readonly string[] = []) => {
+    exchange.underway = undefined
+    const added = forwarding.pollHeaders(exchange, fields)
+    const headers = [...fields, ...cookies, ...added, 'content-length', String(bytes.length)]
+    exchange.response.whole({ status, headers }, bytes.toString('latin1'))
   }
 
   const handshake = async (exchange: Exchange, route: Route, upstream: Upstream) => {
@@ -48,7 +61,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     try {
       const { answer, target } = await firstAnswer(exchange, route, upstream)
       if (exchange.response.isGone) return
-      await openPolling(exchange, sourceOf(exchange, route, upstream, target), answer)
+      openPolling(exchange, sourceOf(exchange, route, upstream, target), answer)
     } finally {
       leaveUnproven()
     }
@@ -61,7 +74,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
         upstream,
         target,
         method: 'GET',
-        head: headFor(exchange, route, target),
+        head: fillHead(headFor(exchange, route), target),
         body: undefined,
         timeoutMs: route.timeoutMs ?? upstream.timeoutMs,
         maxBytes: HANDSHAKE_BYTES
@@ -76,51 +89,40 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     throw new Unavailable({ reason: 'no-target' })
   }
 
-  const openPolling = async (exchange: Exchange, source: SessionSource, { head, body }: UpstreamAnswer) => {
-    const opened = head.status === 200 ? readHandshake(body.toString('utf8')) : undefined
-    const { route, target, upstream } = source
-    if (opened === undefined || sessions.isHeld(opened.sid)) return answerFailure(exchange, forwarding, source, head)
-    const { sid, sessionMs, pollMs } = opened
+  const openPolling = (exchange: Exchange, source: SessionSource, { head, body }: UpstreamAnswer) => {
+    const text = body.toString('utf8')
+    const opened = head.status === 200 ? readHandshake(text) : undefined
+    const { route, upstream } = source
     const fields = clientFields(head, forwarding, source)
-    const record: SidSource = { routeId: route.id, target: target.url, createdAt: now(), sessionMs, pollMs, fields }
-    const { session } = sessions.hold(sid, source, record)
-    const abandon = (cause: unknown): never => {
-      session.end(1001)
-      return storeAway(cause)
-    }
-    if (shared !== undefined) await shared.create(sid, record).catch(abandon)
+    if (opened === undefined || sessions.held(opened.sid)) return respond(exchange, failureResponse(head, fields))
+    sessions.hold(source, { ...opened, fields })
+    const given = owners.give(opened.sid)
     const cookies = cookiesOf(head, forwarding.responseContext(route, upstream, exchange.host))
-    answerText(exchange, forwarding, [...fields, ...cookies], body)
+    respond(exchange, textResponse(fields, given === opened.sid ? text : handshakeWithSid(text, given)), cookies)
   }
 
   /** An affinity cookie of the backend, set only in the handshake. */
   const cookiesOf = (head: UpstreamAnswer['head'], context: ResponseContext): string[] =>
     fieldValues(clientHeadFields(head, context), 'set-cookie').flatMap(cookie => ['set-cookie', cookie])
 
-  const poll = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {
-    const { polling, session } = await sessions.known(exchange, route, upstream, sid)
-    if (session.isOver && !polling.hasMail) throw unknownSid()
-    if (exchange.response.isGone) return
-    polling.get(exchange, headFor(exchange, route, session.source.target))
+  const poll = async (exchange: Exchange, route: Route, given: string) => {
+    const { sid, owner } = owners.read(given)
+    exchange.query = queryWithSid(exchange.query, sid)
+    exchange.underway = { abort: () => void owner.abandonPoll({ sid }).catch(() => undefined) }
+    const request = { sid, routeId: route.id, ip: exchange.client.address, head: headFor(exchange, route) }
+    respond(exchange, await owner.poll(request))
   }
 
-  const post = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {
-    const { polling, session } = await sessions.known(exchange, route, upstream, sid)
-    if (session.isOver) throw unknownSid()
-    const maxBytes = route.socketio?.maxMessageBytes ?? 1_000_000
-    const limit = Math.min(maxBytes, bytesLeft(session.life))
-    try {
-      judgeBodyFields(exchange)
-      const body = await readBody(exchange, { maxBytes: limit, timeoutMs: BODY_MS })
-      if (session.isOver) throw unknownSid()
-      if (session.life.phase === 'websocket') throw upgradedAlready()
-      session.takeBytes(body.length)
-      await polling.post(exchange, length => headFor(exchange, route, session.source.target, length), body)
-    } catch (error) {
-      // A body that cannot be checked ends the session, so that the upstream is not left with half of it.
-      if (session.life.phase !== 'websocket') endAfter(session, error, 1008)
+  const post = async (exchange: Exchange, route: Route, given: string) => {
+    const { sid, owner } = owners.read(given)
+    exchange.query = queryWithSid(exchange.query, sid)
+    const request = { sid, routeId: route.id, ip: exchange.client.address }
+    const { maxBytes } = await owner.postLimit(request)
+    const bytes = await readPost(exchange, maxBytes).catch(error => {
+      owner.failPost({ sid, code: endingAfter(error, 1008) }).catch(() => undefined)
       throw error
-    }
+    })
+    respond(exchange, await owner.post({ ...request, head: headFor(exchange, route), bytes }))
   }
 
   return (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
@@ -133,9 +135,9 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     if (asked?.transport !== 'polling') throw new BadRequest({ reason: 'engineio-query' })
     if (request.method === 'POST') {
       if (asked.sid === undefined) throw new BadRequest({ reason: 'engineio-handshake' })
-      return post(exchange, route, upstream, asked.sid)
+      return post(exchange, route, asked.sid)
     }
     if (hasBody(head)) throw new BadRequest({ reason: 'engineio-body' })
-    return asked.sid === undefined ? handshake(exchange, route, upstream) : poll(exchange, route, upstream, asked.sid)
+    return asked.sid === undefined ? handshake(exchange, route, upstream) : poll(exchange, route, asked.sid)
   }
 }

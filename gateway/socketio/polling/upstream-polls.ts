@@ -1,16 +1,17 @@
 // Makes a polling session's polls to the upstream, one at a time, and checks every packet that it answers.
 import { setTimeout as delay } from 'node:timers/promises'
 import { BadUpstreamResponse, GatewayError, Internal } from '../../errors.ts'
-import type { Exchange } from '../../http/exchange.ts'
 import { callUpstream, type PendingCall, type UpstreamAnswer } from '../../upstream/call.ts'
-import { contain } from '../../values/contain.ts'
-import { burstBytes, ENGINE_CLOSE, type EnginePacket, readEnginePayload } from '../protocol/engineio.ts'
+import { burstBytes, type EnginePacket, readEnginePayload } from '../protocol/engineio.ts'
 import type { Session } from '../session.ts'
-import { LAST_POLL_MS } from '../share.ts'
-import type { Mailbox } from './mailbox.ts'
+import { type Mailbox, NOOP } from './mailbox.ts'
 import type { PollingParts } from './polling-parts.ts'
+import { clientFields, failureResponse, textResponse } from './responses.ts'
 
-export const createUpstreamPolls = ({ forwarding, session, share, record }: PollingParts, mailbox: Mailbox) => {
+/** A server answers its last poll as soon as a WebSocket is tried: within 100 ms, the stock one. */
+const LAST_POLL_MS = 1000
+
+export const createUpstreamPolls = ({ forwarding, session, record }: PollingParts, mailbox: Mailbox) => {
   const { upstream, target, route } = session.source
   const maxBytes = burstBytes(route.socketio?.maxMessageBytes ?? 1_000_000)
   let poll: PendingCall | undefined
@@ -21,40 +22,32 @@ export const createUpstreamPolls = ({ forwarding, session, share, record }: Poll
   const fail = (error: unknown) => {
     poll?.abort()
     poll = undefined
-    const refusal = error instanceof GatewayError ? error : new Internal({ cause: error })
-    leaveWith(exchange => contain(exchange, () => forwarding.refuse(exchange, refusal)))
-  }
-
-  /** @param answer ends the poll that waits here */
-  const leaveWith = (answer: (exchange: Exchange) => void) => {
-    const exchange = mailbox.letGo()
-    const isNews = !session.isOver
     session.leave()
-    if (exchange !== undefined) answer(exchange)
-    // One that waits at another instance would wait for what no one asks for any more.
-    else if (isNews) share?.mail([ENGINE_CLOSE]).catch(() => undefined)
+    mailbox.refuse(error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'socketio' }))
   }
 
-  /** The upstream's response, as far as the client may see it. */
-  const takeAnswer = async ({ head, body }: UpstreamAnswer) => {
+  const takeAnswer = ({ head, body }: UpstreamAnswer) => {
     poll = undefined
-    // Another instance may have accepted a CONNECT in the meantime; a session that is over has no record any more.
-    if (!session.isOver) await share?.reload()
+    const fields = clientFields(head, forwarding, session.source)
     if (head.status !== 200) {
       // The session is unknown or broken there: the client gets the same status and starts a new one.
-      return leaveWith(exchange => mailbox.answerFailure(exchange, head))
+      session.leave()
+      return mailbox.respond(failureResponse(head, fields))
     }
-    mailbox.useFields(head)
+    mailbox.useFields(fields)
     bytes += body.length
-    // How python-engineio ends the poll of a client that has said goodbye.
-    if (body.length === 0) return leaveWith(exchange => mailbox.answer(exchange, ''))
+    if (body.length === 0) {
+      // How python-engineio ends the poll of a client that has said goodbye.
+      session.leave()
+      return mailbox.respond(textResponse(fields, ''))
+    }
     const packets = readEnginePayload(body.toString('utf8'))
     if (packets === undefined) return fail(new BadUpstreamResponse({ reason: 'upstream-malformed-payload' }))
     const { passed, violation } = judgeAll(session, packets)
-    if (violation === undefined && !session.isOver) await share?.persist()
-    if (violation === undefined) return mailbox.deliverAnswer(passed)
     mailbox.put(passed)
-    session.violate(violation)
+    if (violation !== undefined) return session.violate(violation)
+    if (mailbox.isEmpty()) mailbox.put([NOOP])
+    mailbox.flush()
   }
 
   const ask = (head: string) => {
@@ -66,8 +59,6 @@ export const createUpstreamPolls = ({ forwarding, session, share, record }: Poll
 
   return {
     ask,
-    /** The session has failed: the poll that waits here is refused. */
-    fail,
     isAsking: () => poll !== undefined,
     /** The upstream sees its poll aborted. */
     abort() {
@@ -88,7 +79,9 @@ const judgeAll = (session: Session, packets: readonly EnginePacket[]) => {
   for (const packet of packets) {
     const judged = session.gate.fromUpstream(packet)
     if (judged.verdict === 'violation') return { passed, violation: judged.reason }
-    if (judged.verdict === 'pass') passed.push(judged.text ?? packet.text, ...(judged.released ?? []))
+    if (judged.verdict !== 'pass') continue
+    passed.push(judged.text ?? packet.text)
+    for (const text of judged.released ?? []) passed.push(text)
   }
   return { passed, violation: undefined }
 }

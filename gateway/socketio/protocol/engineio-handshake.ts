@@ -1,6 +1,6 @@
 // Reads both halves of an Engine.IO 4 handshake: the query of a request, and the session that the response opens.
 import type { Route } from '../../routes/route.ts'
-import { readEnginePayload } from './engineio.ts'
+import { readEnginePayload, SEPARATOR } from './engineio.ts'
 
 interface EngineRequest {
   readonly transport: 'polling' | 'websocket'
@@ -9,7 +9,7 @@ interface EngineRequest {
 }
 
 const MAX_PARAMETERS = 32
-const SID = /^[A-Za-z0-9._~-]{1,128}$/
+const SID = /^[A-Za-z0-9._~-]{1,160}$/
 // JSONP: a response that any page could run as a script.
 const JSONP = 'j'
 const OURS = new Set(['EIO', 'transport', 'sid', 't', 'b64'])
@@ -56,6 +56,10 @@ export const readEngineQuery = (query: string): EngineRequest | undefined => {
   return sid === undefined || SID.test(sid) ? { transport, sid } : undefined
 }
 
+/** The same query with another session id. */
+export const queryWithSid = (query: string, sid: string): string =>
+  query.replace(/(^\?|&)sid=[^&]*/, (_, before: string) => `${before}sid=${sid}`)
+
 const isSid = (text: unknown): text is string => typeof text === 'string' && SID.test(text)
 
 interface Handshake {
@@ -80,6 +84,13 @@ export const readHandshake = (body: string): Handshake | undefined => {
   } catch {
     return undefined
   }
+}
+
+/** The same response to a handshake with another session id. */
+export const handshakeWithSid = (body: string, sid: string): string => {
+  const [open = '', ...further] = body.split(SEPARATOR)
+  const values = JSON.parse(open.slice(1)) as object
+  return [`0${JSON.stringify({ ...values, sid })}`, ...further].join(SEPARATOR)
 }
 
 const isDuration = (value: unknown): value is number => typeof value === 'number' && value > 0 && value < 3_600_000

@@ -1,0 +1,25 @@
+// `npm run conversations`: stock Socket.IO clients before two instances with two workers each, without a sticky balancer.
+import { parseArgs, styleText } from 'node:util'
+import { startPostgres } from '../support/postgres.ts'
+import { provision } from '../support/provision.ts'
+import { startRedis } from '../support/redis.ts'
+import { holdConversations, killInTheMiddle, startSpreadChats } from '../support/spread-chats.ts'
+
+const { values } = parseArgs({
+  options: { count: { type: 'string', default: '5000' }, clients: { type: 'string', default: '20' } }
+})
+
+provision(console.log)
+const undo: (() => unknown)[] = []
+const t = { teardown: (action: () => unknown) => undo.push(action) }
+const [redis, postgres] = await Promise.all([startRedis(t), startPostgres(t)])
+const world = await startSpreadChats(t, redis, postgres.url)
+const count = Number(values.count)
+const failures = await holdConversations(world, count, 12)
+for (const failure of failures) console.log(styleText('red', failure))
+console.log(`${count - failures.length} of ${count} conversations in order and complete`)
+const backMs = await killInTheMiddle(world, Number(values.clients))
+console.log(backMs.map(Math.round).join(' '))
+console.log(`an instance was killed: the last client was back after ${Math.max(...backMs).toFixed(0)} ms`)
+for (const action of undo.reverse()) await action()
+process.exit(failures.length === 0 && Math.max(...backMs) <= 3000 ? 0 : 1)
