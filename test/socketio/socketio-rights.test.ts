@@ -1,0 +1,100 @@
+// Rights that end or shrink while a namespace is being opened or recovered: nothing wider comes back, nothing else ends.
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Server } from 'socket.io'
+import { io, Manager, type Socket } from 'socket.io-client'
+import t, { type Test } from 'tap'
+import { closeSoon } from '../support/engine-closing.ts'
+import { startGateway, type WorldOptions } from '../support/gateway.ts'
+import { jsonRequest, logIn } from '../support/login.ts'
+import { startOpenLdap } from '../support/openldap.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { once } from '../support/socketio-event.ts'
+import { until } from '../support/until.ts'
+import { within } from '../support/within.ts'
+
+const postgres = await startPostgres(t)
+
+const startWorld = async (t: Test, options: WorldOptions = {}) => {
+  const server = http.createServer()
+  const sockets = new Server(server, { connectionStateRecovery: {} })
+  closeSoon(sockets.engine)
+  sockets.of('/open').on('connection', socket => {
+    socket.emit('hello')
+    socket.on('echo', (x: unknown, ack: (x: unknown) => void) => ack(x))
+  })
+  const slow = { isAsked: false, confirm: () => {}, ends: [] as string[] }
+  sockets.of('/slow').use((_, next) => {
+    slow.isAsked = true
+    slow.confirm = next
+  })
+  sockets.of('/slow').on('connection', socket => void socket.on('disconnect', reason => slow.ends.push(reason)))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
+  const gateway = await startGateway(t, {
+    postgres,
+    config: {
+      upstreams: { chat: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } },
+      routes: [{ path: '/socket.io/*', upstream: 'chat', socketio: { namespaces: { '/open': {}, '/slow': {} } } }]
+    },
+    ...options
+  })
+  return { gateway, slow, sockets }
+}
+
+for (const transport of ['polling', 'websocket']) {
+  t.test(`by ${transport}: a right that ends before the backend has confirmed ends only its namespace`, async t => {
+    const { gateway, slow, sockets } = await startWorld(t)
+    const manager = new Manager(gateway.url, { transports: [transport], reconnection: false })
+    const tokens = [await gateway.tokenFor({ id: 7 }), await gateway.tokenFor({ id: 7 })]
+    const open = manager.socket('/open', { auth: { token: tokens[0] } })
+    t.teardown(() => open.disconnect())
+    await once(open, 'hello')
+    const pending = manager.socket('/slow', { auth: { token: tokens[1] } })
+    const refused = once(pending, 'connect_error')
+    await until(() => slow.isAsked, 'asked')
+    t.equal((await gateway.fetch('/auth/logout', { method: 'POST', token: tokens[1] })).status, 204)
+    t.ok(await within(refused, 1000))
+    t.match(await refused, [{ data: { code: 'GW_TOKEN_REVOKED', statusCode: 401 } }])
+    t.same(await open.timeout(5000).emitWithAck('echo', 1), 1, 'the other namespace is not disturbed')
+    slow.confirm()
+    await until(() => slow.ends.length > 0, 'the backend is told')
+    t.same(slow.ends, ['client namespace disconnect'])
+    t.equal(sockets.of('/slow').sockets.size, 0)
+    t.same(await open.timeout(5000).emitWithAck('echo', 2), 2)
+  })
+}
+
+t.test('an access token does not recover what a login of the same person has joined', async t => {
+  const ldap = await startOpenLdap(t)
+  const { gateway } = await startWorld(t, { env: { ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria' } })
+  const { token } = await logIn(gateway, 'maria')
+  const expiresAt = new Date(Date.now() + 86_400_000).toISOString()
+  const made = await gateway.fetch(
+    '/auth/tokens',
+    jsonRequest('POST', token, { name: 'x', profiles: ['Admin'], expiresAt })
+  )
+  t.equal(made.status, 201)
+  const narrower = ((await made.json()) as { token: string }).token
+  const client: Socket = io(`${gateway.url}/open`, { transports: ['websocket'], reconnection: false, auth: { token } })
+  t.teardown(() => client.disconnect())
+  let hellos = 0
+  client.on('hello', () => hellos++)
+  await until(() => hellos === 1, 'connected')
+  for (const [auth, recovered] of [
+    [token, true],
+    [narrower, false],
+    [narrower, true],
+    [token, false]
+  ] as const) {
+    const lost = once(client, 'disconnect')
+    client.io.engine.close()
+    await lost
+    client.auth = { token: auth }
+    client.connect()
+    const before = hellos
+    await once(client, 'connect')
+    t.equal(client.recovered, recovered)
+    if (!recovered) await until(() => hellos > before, 'connected anew')
+  }
+})
