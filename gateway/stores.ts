@@ -7,6 +7,7 @@ import type { RouteTable } from './routes/route.ts'
 import type { Settings } from './settings/settings.ts'
 import { startAuditKey } from './store/audit-key-upkeep.ts'
 import { createAuditLog } from './store/audit-log.ts'
+import { retainAudit } from './store/audit-retention.ts'
 import { type Clients, createClients } from './store/clients.ts'
 import { DATABASE_DEADLINES, openDatabase } from './store/database.ts'
 import { shareOf } from './store/database-share.ts'
@@ -18,6 +19,7 @@ import { createRegranting } from './store/regranting.ts'
 import { createSessions, type Sessions } from './store/sessions.ts'
 import { createTokenState } from './store/token-state.ts'
 import { createUsers, type Users } from './store/users.ts'
+import { sealingSecret } from './tokens/sealed-keys.ts'
 
 const REDIS_WAIT_MS = 1000
 /** Out of ten connections to Postgres, so that refreshing, logging out and revoking continue however many people log in. */
@@ -38,7 +40,8 @@ export const openStores = async (
 ) => {
   const { databaseUrl, dataDir } = settings
   const database = await openDatabase({ databaseUrl, dataDir, deadlines, log })
-  const auditKey = await startAuditKey(database, [settings.jwt.secret, ...settings.jwt.previousSecrets])
+  const secrets = [settings.jwt.secret, ...settings.jwt.previousSecrets].map(sealingSecret)
+  const auditKey = await startAuditKey(database, secrets)
   const steps = startOnlineSteps(database, log)
   const redis = settings.redis === undefined ? undefined : openRedis(settings.redis, log)
   // Otherwise the first requests would find it unavailable.
@@ -61,6 +64,11 @@ export const openStores = async (
     },
     users: createUsers(database, fromRouteFiles, forLists),
     audit: createAuditLog(database, forLists),
+    /** Archives what is older than AUDIT_RETENTION. */
+    async retainAudit() {
+      if (settings.auditRetention !== undefined)
+        await retainAudit({ ...settings.auditRetention, database, secrets, log })
+    },
     tokenState: createTokenState(database),
     sessions: createSessions(database),
     providerSessions: createProviderSessions(database),

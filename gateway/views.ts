@@ -36,7 +36,7 @@ export const createViews = (parts: ViewParts) => {
   const { limiter } = stores
   const { revocations, feed } = tokenParts
   const startedAt = new Date()
-  const auditWatch = createAuditWatch(stores.audit, parts.log)
+  const auditWatch = createAuditWatch(stores.audit, parts.log, { afterRound: stores.retainAudit })
   const known = {
     provider: () => parts.cloud.state?.(),
     streams: forwarding.streams.counts,

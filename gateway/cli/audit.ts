@@ -1,14 +1,29 @@
-// Verifies the hash chain of the audit log from the command line.
+// Verifies the audit log and its archives, and archives its oldest entries, from the command line.
+import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
+import type { ArchiveVerdict } from '../store/audit-archive-file.ts'
 import type { AuditLog } from '../store/audit-log.ts'
-import { addCommand, type Cli, type Report, run } from './command.ts'
-import { withDatabase } from './open-store.ts'
+import { parseTimestamp } from '../values/timestamps.ts'
+import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
+import { verifyingSecrets } from './command-settings.ts'
+import { ACTOR, withDatabase } from './open-store.ts'
 
 export const addAudit = (program: Command, cli: Cli): void => {
-  const audit = program.command('audit').description('verify the audit log')
-  addCommand(audit, 'verify', 'check the hash chain of the audit log', ['audit verify', 'audit verify --json']).action(
-    run(cli, verify)
-  )
+  const audit = program.command('audit').description('verify and archive the audit log')
+  addCommand(audit, 'verify', 'check the hash chain of the audit log, or of an archive', [
+    'audit verify',
+    'audit verify --json',
+    'audit verify audit-2026.jsonl'
+  ])
+    .argument('[file]', 'an archive, which is verified without the database')
+    .action(run(cli, (here, file?: string) => (file === undefined ? verify(here) : verifyFile(here, file))))
+  addCommand(audit, 'archive', 'move entries into a file, and remove them from the database', [
+    'audit archive --before 2026-01-31 --out audit-2026.jsonl'
+  ])
+    .requiredOption('--before <date>', 'entries from this date (or RFC 3339 time) on stay; UTC')
+    .requiredOption('--out <file>', 'the file to write; it must not exist')
+    .addHelpText('after', '\nKeep JWT_SECRET with the file: without it, the file cannot be verified.')
+    .action(run(cli, archive))
 }
 
 const verify = ({ environment }: Cli): Promise<Report> =>
@@ -17,6 +32,63 @@ const verify = ({ environment }: Cli): Promise<Report> =>
     const verdict = await createAuditLog(database).verify()
     return { found: !verdict.ok || verdict.unkeyed !== undefined, json: verdict, text: wordsOf(verdict) }
   })
+
+/** The sealing secrets, which the archive is written and verified with. */
+const secretsOf = async ({ environment }: Cli) => {
+  const secrets = verifyingSecrets(environment)
+  if (secrets.length === 0) throw new CannotRun('JWT_SECRET is required, because it opens the key of the audit log')
+  const { sealingSecret } = await import('../tokens/sealed-keys.ts')
+  return secrets.map(sealingSecret)
+}
+
+const verifyFile = async (cli: Cli, file: string): Promise<Report> => {
+  const secrets = await secretsOf(cli)
+  const { ArchiveUnreadable, verifyArchive } = await import('../store/audit-archive-file.ts')
+  const verdict = await verifyArchive(file, secrets).catch((error: unknown) => {
+    throw error instanceof ArchiveUnreadable
+      ? new CannotRun(
+          error.fault === 'format'
+            ? `${file} is not an archive of the audit log`
+            : 'This JWT_SECRET does not open the key of the archive: set JWT_SECRET or JWT_PREVIOUS_SECRETS to the one it was written with'
+        )
+      : error
+  })
+  return { found: !verdict.ok, json: verdict, text: wordsOfFile(verdict) }
+}
+
+const wordsOfFile =
+  ({ ok, first, last, firstBroken }: ArchiveVerdict): Report['text'] =>
+  ({ green, red }) =>
+    ok
+      ? green(`The archive is whole: entries ${first} to ${last}.`)
+      : red(
+          `The archive was changed or is incomplete: entry ${firstBroken} of ${first} to ${last} is missing or has been altered.`
+        )
+
+const archive = async (cli: Cli, { before: text, out }: { before: string; out: string }): Promise<Report> => {
+  const before = parseTimestamp(text)
+  if (before === undefined || before.getTime() > Date.now())
+    throw new CannotRun('--before must be a date in the past, such as 2026-01-31 or 2026-01-31T18:00:00Z')
+  if (existsSync(out)) throw new CannotRun(`${out} exists: name a new file`)
+  const secrets = await secretsOf(cli)
+  return withDatabase(cli.environment, async database => {
+    const { archiveAudit, AuditBroken } = await import('../store/audit-archive.ts')
+    try {
+      const archived = await archiveAudit(database, { actor: ACTOR, secrets, before, fileOf: () => out })
+      if (archived === undefined)
+        return { json: { entries: 0 }, text: ({ yellow }) => yellow(`There are no entries before ${text}.`) }
+      const { first, last } = archived
+      return {
+        json: { ...archived, entries: last - first + 1 },
+        text: ({ green }) => green(`Entries ${first} to ${last} are in ${out} and no longer in the database.`)
+      }
+    } catch (error) {
+      if (!(error instanceof AuditBroken)) throw error
+      const { firstBroken, message } = error
+      return { found: true, json: { ok: false, firstBroken }, text: ({ red }) => red(message) }
+    }
+  })
+}
 
 type Verdict = Awaited<ReturnType<AuditLog['verify']>>
 

@@ -2,10 +2,11 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
+import type { Environment } from '../settings/reader.ts'
 import type { CopiedTable } from '../store/copy-database.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { storeSettings } from './command-settings.ts'
-import { ACTOR, openOrFail } from './open-store.ts'
+import { ACTOR, openAuditKeys, openOrFail } from './open-store.ts'
 import { table } from './terminal.ts'
 
 export const addMove = (program: Command, cli: Cli): void => {
@@ -22,12 +23,16 @@ const move = async ({ environment }: Cli): Promise<Report> => {
     throw new CannotRun(
       `There is no embedded database in ${dataDir}: set DATA_DIR to the same value as for the gateway`
     )
+  const { linkingKey } = await import('../store/audit-keys.ts')
   // Opened as a gateway would open it, exclusively: nothing may be written during the copy.
   const from = await openOrFail({ dataDir, role: 'gateway' }, 'The embedded database cannot be used')
   try {
     const to = await openOrFail({ databaseUrl, dataDir, role: 'command' }, 'The database cannot be used')
     try {
-      return reportOf(await copyAll(from, to), dataDir)
+      await openAuditKeys(environment, from)
+      // Whoever cannot add an entry to the audit log does not move it.
+      await from.read(linkingKey)
+      return reportOf(await copyAll(from, to, environment), dataDir)
     } finally {
       await to.close()
     }
@@ -38,11 +43,12 @@ const move = async ({ environment }: Cli): Promise<Report> => {
 
 type Opened = Awaited<ReturnType<typeof openOrFail>>
 
-const copyAll = async (from: Opened, to: Opened): Promise<readonly CopiedTable[]> => {
+const copyAll = async (from: Opened, to: Opened, environment: Environment): Promise<readonly CopiedTable[]> => {
   const { copyDatabase, CopyRefused } = await import('../store/copy-database.ts')
   const { createAuditLog } = await import('../store/audit-log.ts')
   try {
     const copied = await copyDatabase(from, to)
+    await openAuditKeys(environment, to)
     await createAuditLog(to).append({ actor: ACTOR, action: 'database.move' })
     return copied
   } catch (error) {

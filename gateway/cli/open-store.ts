@@ -47,7 +47,6 @@ export const withDatabase = async <T>(
     if (migrates) await openAuditKeys(environment, database)
     return await work(database)
   } catch (error) {
-    if (error instanceof Error && error.name === 'AuditKeyMissing') throw new CannotRun(NEEDS_SECRET)
     throw error instanceof GatewayError && error.reason === 'database-unavailable'
       ? unusable('The database no longer responds', { databaseUrl, dataDir }, error)
       : error
@@ -56,11 +55,8 @@ export const withDatabase = async <T>(
   }
 }
 
-const NEEDS_SECRET =
-  'The audit log is chained with a key that JWT_SECRET opens: set JWT_SECRET as for the gateways; nothing was changed'
-
 /** So that what a command changes is written to the audit log, and the log can be verified. */
-const openAuditKeys = async (environment: Environment, database: Database): Promise<void> => {
+export const openAuditKeys = async (environment: Environment, database: Database): Promise<void> => {
   const secrets = verifyingSecrets(environment)
   if (secrets.length === 0) return
   const { keyAuditLog } = await import('../store/audit-keys.ts')

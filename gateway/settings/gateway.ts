@@ -31,6 +31,8 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
     accessTokenConfirmMs: reader.duration('ACCESS_TOKEN_CONFIRM', { min: 60_000, max: 3660 * DAY_MS }),
     assertionKeyRotationMs: reader.duration('ASSERTION_KEY_ROTATION', { min: 3_600_000, max: 3660 * DAY_MS }),
     bootstrapAdmins: readBootstrapAdmins(reader),
+    /** Undefined: entries of the audit log stay. */
+    auditRetention: readAuditRetention(reader),
     ...readLimits(reader),
     ldap,
     cloudidp,
@@ -193,6 +195,14 @@ const readTrustProxy = (reader: Reader): string[] => {
     reader.mistake('TRUST_PROXY', 'must not trust every address')
   }
   return entries
+}
+
+const readAuditRetention = (reader: Reader): { retentionMs: number; folder: string } | undefined => {
+  const retentionMs = reader.optionalDuration('AUDIT_RETENTION', { min: DAY_MS, max: 36_600 * DAY_MS })
+  const folder = reader.text('AUDIT_ARCHIVE')
+  if (retentionMs !== undefined && folder === undefined)
+    reader.mistake('AUDIT_ARCHIVE', 'is required with AUDIT_RETENTION: entries are removed only once they are archived')
+  return retentionMs === undefined || folder === undefined ? undefined : { retentionMs, folder }
 }
 
 /** `ldap:<login>` or `cloudidp:<stable subject>`. */

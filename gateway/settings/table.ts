@@ -91,6 +91,14 @@ const TABLE = {
     meaning:
       'People who become Admins at their next login, once per entry: `ldap:<login>` or `cloudidp:<stable subject>`, comma-separated'
   },
+  AUDIT_RETENTION: {
+    meaning:
+      'Age at which entries of the audit log are archived and removed, at least `1d`; needs AUDIT_ARCHIVE (`npm run portaria -- audit verify FILE` checks an archive)',
+    shown: 'never'
+  },
+  AUDIT_ARCHIVE: {
+    meaning: 'Directory that receives the archives; with several instances, one that all of them see'
+  },
   RATE_LIMIT_TTL_MS: { meaning: 'Length of the window of the global rate limit', fallback: '60000' },
   RATE_LIMIT_MAX: { meaning: 'Requests per IP address and window', fallback: '300' },
   MAX_BODY: {

@@ -54,7 +54,8 @@ export const linkHash = (previousHash: string, content: string, key?: AuditKey):
   key === undefined ? sha256(previousHash + content) : hmac(key.secret, previousHash + content)
 
 /** What vouches for the last archived entry. */
-const archivedMacOf = (key: AuditKey, number: number, hash: string): string => macOf(key, `archived ${number} ${hash}`)
+export const archivedMac = (key: AuditKey, number: number, hash: string): string =>
+  macOf(key, `archived ${number} ${hash}`)
 
 /** Whether the entries that are left begin where the log begins, or where an archive of ours ends. */
 export const isBeginning = (
@@ -63,7 +64,7 @@ export const isBeginning = (
 ): boolean => {
   if (archived === 0) return archivedHash === GENESIS_HASH
   const key = keys.find(({ id }) => id === archivedKey)
-  return key !== undefined && archivedMacOf(key, archived, archivedHash) === mac
+  return key !== undefined && archivedMac(key, archived, archivedHash) === mac
 }
 
 export interface ChainWalk {

@@ -22,7 +22,7 @@ export interface AuditCheckpoint {
 }
 
 /** Held while entries are checked or archived. An arbitrary constant; the same for all versions of the gateway. */
-const CHECK_LOCK = 7_263_544_005
+export const CHECK_LOCK = 7_263_544_005
 /** Checking this many takes a few milliseconds, during which nothing else runs. */
 const PAGE = 200
 /** A transaction of some tens of milliseconds. */

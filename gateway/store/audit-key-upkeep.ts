@@ -1,5 +1,5 @@
 // Opens the key of the audit log when a gateway starts, makes it if there is none, and keeps it sealed for its secrets.
-import { sealingSecret } from '../tokens/sealed-keys.ts'
+import type { SealingSecret } from '../tokens/sealed-keys.ts'
 import { task } from '../values/contain.ts'
 import { appendAudit } from './audit-entry.ts'
 import { keyAuditLog } from './audit-keys.ts'
@@ -9,9 +9,10 @@ import type { Database } from './database.ts'
 const SEAL_EVERY_MS = 10 * 60 * 1000
 const ACTOR = { id: null, username: 'gateway' }
 
-/** @param texts JWT_SECRET and the previous ones */
-export const startAuditKey = async (database: Database, texts: readonly string[]): Promise<{ close(): void }> => {
-  const secrets = texts.map(sealingSecret)
+export const startAuditKey = async (
+  database: Database,
+  secrets: readonly SealingSecret[]
+): Promise<{ close(): void }> => {
   const made = await keyAuditLog(database, { secrets, creates: true })
   if (made !== undefined) {
     const details = { entries: made.from, hash: made.hash }

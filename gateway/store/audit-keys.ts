@@ -13,7 +13,9 @@ const KEY_LOCK = 7_263_544_007
 /** An entry cannot be linked: the log is keyed, and this process has no secret that opens the key. */
 export class AuditKeyMissing extends Error {
   constructor() {
-    super('the audit log is chained with a key that JWT_SECRET opens; set JWT_SECRET as for the gateways')
+    super(
+      'the audit log is chained with a key that JWT_SECRET opens; set JWT_SECRET as for the gateways; nothing was changed'
+    )
     this.name = 'AuditKeyMissing'
   }
 }
@@ -71,8 +73,12 @@ const open = ({ id, sealed }: KeyRow, secrets: readonly SealingSecret[]): AuditK
   return text === undefined ? undefined : parse(id, text)
 }
 
+/** Opens a key that an archive holds. */
+export const openAuditKey = (id: string, sealed: Sealed, secrets: readonly SealingSecret[]): AuditKey | undefined =>
+  open({ id, sealed, nowS: 0 }, secrets)
+
 /** The key in the form in which it is stored, for an archive. */
-const sealedAuditKey = (key: AuditKey, secrets: readonly SealingSecret[], nowS: number): Sealed =>
+export const sealedAuditKey = (key: AuditKey, secrets: readonly SealingSecret[], nowS: number): Sealed =>
   seal(secrets, purpose(key.id), textOf(key), nowS)
 
 const purpose = (id: string) => `audit ${id}`

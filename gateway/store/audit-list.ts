@@ -114,7 +114,7 @@ const searchOf = async (manager: EntityManager, filter: AuditFilter): Promise<Se
 // Entries are numbered in the order in which they were committed, which differs from that of their times by seconds. So a
 // period is a range of numbers, with some to spare, and every index leads to its newest entries.
 const SPARE = "interval '1 hour'"
-const sinceTime = (time: string) => `e.at >= ${time} AND e.id > coalesce((
+export const sinceTime = (time: string) => `e.at >= ${time} AND e.id > coalesce((
   SELECT id FROM audit_events WHERE at < ${time}::timestamptz - ${SPARE} ORDER BY at DESC, id DESC LIMIT 1), 0)`
 const beforeTime = (time: string) => `e.at < ${time} AND e.id < coalesce((
   SELECT id FROM audit_events WHERE at >= ${time}::timestamptz + ${SPARE} ORDER BY at, id LIMIT 1), 9223372036854775807)`

@@ -28,12 +28,20 @@ const PAGE = 500
  * must still be there. Entries written meanwhile are left for the next time. Throws AuditKeyMissing.
  */
 export const verifyAuditLog = async (database: Database): Promise<AuditVerdict> => {
+  for (;;) {
+    const { verdict, archived } = await verifyOnce(database)
+    // What was archived meanwhile is not missing.
+    if (verdict.ok || (await database.read(manager => readAuditHead(manager))).archived === archived) return verdict
+  }
+}
+
+const verifyOnce = async (database: Database): Promise<{ verdict: AuditVerdict; archived: number }> => {
   const { head, keys, checkpoint } = await database.read(async manager => {
     await linkingKey(manager)
     return { head: await readAuditHead(manager), keys: keysOf(manager), checkpoint: await readCheckpoint(manager) }
   })
   const { entries, archived } = head
-  const broken = (firstBroken: number): AuditVerdict => ({ ok: false, entries, firstBroken })
+  const broken = (firstBroken: number) => ({ verdict: { ok: false, entries, firstBroken }, archived })
   if (!isBeginning(head, keys)) return broken(archived)
   const walk = walkFrom(archived, head.archivedHash)
   let unkeyedBefore = 0
@@ -52,11 +60,15 @@ export const verifyAuditLog = async (database: Database): Promise<AuditVerdict> 
   if ((checkpoint?.verified ?? 0) > entries) return broken(entries + 1)
   if (await database.read(manager => isBeyondHead(manager, entries))) return broken(entries + 1)
   const unkeyed = walk.unkeyed - unkeyedBefore
+  const { uncheckable } = walk
   return {
-    ok: true,
-    entries,
-    ...(archived > 0 ? { archived } : {}),
-    ...(unkeyed > 0 ? { unkeyed } : {}),
-    ...(walk.uncheckable > 0 ? { uncheckable: walk.uncheckable } : {})
+    verdict: {
+      ok: true,
+      entries,
+      ...(archived > 0 ? { archived } : {}),
+      ...(unkeyed > 0 ? { unkeyed } : {}),
+      ...(uncheckable > 0 ? { uncheckable } : {})
+    },
+    archived
   }
 }

@@ -38,6 +38,7 @@ export const copyDatabase = async (from: Database, to: Database): Promise<readon
     await refuseUsed(target)
     // Seeded by the migrations, possibly with other ids than those of the source.
     await target.query('DELETE FROM profiles')
+    await copyBeginning(source, target)
     const copied: CopiedTable[] = []
     for (const table of await tablesOf(target)) copied.push(await copyTable(table, source, target))
     await copySequences(source, target)
@@ -132,7 +133,19 @@ const copySequences = async (source: pg.Client, target: pg.Client): Promise<void
   }
 }
 
-/** The database links entries as they arrive: the same head means the same entries in the same order. */
+/** Where the audit log begins: after the last entry that was archived and removed. */
+const copyBeginning = async (source: pg.Client, target: pg.Client): Promise<void> => {
+  const { rows } = await source.query<Record<string, unknown>>(BEGINNING)
+  await target.query('ALTER TABLE audit_head DISABLE TRIGGER audit_head_moved_by_entries')
+  await target.query(BEGIN_THERE, Object.values(rows[0] ?? {}))
+  await target.query('ALTER TABLE audit_head ENABLE TRIGGER audit_head_moved_by_entries')
+}
+
+const BEGINNING = 'SELECT archived, archived_hash, archived_key, archived_mac FROM audit_head'
+const BEGIN_THERE = `
+  UPDATE audit_head SET entries = $1, last_hash = $2, archived = $1, archived_hash = $2, archived_key = $3, archived_mac = $4`
+
+/** The database links entries as they arrive, or checks that they follow: the same head means the same entries in the same order. */
 const compareChains = async (source: pg.Client, target: pg.Client): Promise<void> => {
   const headOf = async (client: pg.Client) => {
     const { rows } = await client.query<{ head: string }>("SELECT entries || ' ' || last_hash AS head FROM audit_head")

@@ -10,6 +10,7 @@ const actions = {
   'area.create': ['Área criada', 'Area created'],
   'area.delete': ['Área excluída', 'Area deleted'],
   'area.rename': ['Área renomeada', 'Area renamed'],
+  'audit.archive': ['Registros arquivados', 'Entries archived'],
   'audit.key': ['Chave da auditoria criada', 'Audit key created'],
   'client.create': ['Conta de serviço criada', 'Service account created'],
   'client.remove': ['Conta de serviço removida', 'Service account removed'],

@@ -1,0 +1,120 @@
+// Verifies an archive of the audit log with JWT_SECRET alone: a header that the key vouches for, then one entry a line.
+import { createReadStream } from 'node:fs'
+import type { Sealed, SealingSecret } from '../tokens/sealed-keys.ts'
+import { isRecord } from '../values/records.ts'
+import { type AuditKey, type AuditKeys, macOf, walkFrom, walkOver } from './audit-chain.ts'
+import { openAuditKey } from './audit-keys.ts'
+import type { AuditRow } from './audit-rows.ts'
+
+interface ArchiveFacts {
+  readonly first: number
+  readonly last: number
+  /** Hash of the entry before the first one. */
+  readonly previousHash: string
+  readonly lastHash: string
+  /** ISO 8601, UTC. */
+  readonly writtenAt: string
+  /** The keys that linked the entries, encrypted under the secrets of that time. */
+  readonly keys: readonly { readonly id: string; readonly sealed: Sealed }[]
+}
+
+/** The first line of an archive. */
+export interface ArchiveHeader extends ArchiveFacts {
+  readonly format: typeof FORMAT
+  readonly keyId: string
+  readonly mac: string
+}
+
+const FORMAT = 'portaria audit archive 1'
+
+const vouched = ({ first, last, previousHash, lastHash, writtenAt }: ArchiveFacts): string =>
+  `archive ${first} ${previousHash} ${last} ${lastHash} ${writtenAt}`
+
+export const archiveHeader = (key: AuditKey, facts: ArchiveFacts): ArchiveHeader => ({
+  format: FORMAT,
+  ...facts,
+  keyId: key.id,
+  mac: macOf(key, vouched(facts))
+})
+
+/** It is no archive, or no secret given opens its key. */
+export class ArchiveUnreadable extends Error {
+  readonly fault: 'format' | 'key'
+
+  constructor(fault: ArchiveUnreadable['fault']) {
+    super(`unreadable: ${fault}`)
+    this.name = 'ArchiveUnreadable'
+    this.fault = fault
+  }
+}
+
+export interface ArchiveVerdict {
+  ok: boolean
+  first: number
+  last: number
+  /** Number of the first entry that is missing or differs from what was written, or that follows the last. */
+  firstBroken?: number
+}
+
+/** Throws ArchiveUnreadable, and what the file system refuses. */
+export const verifyArchive = async (file: string, secrets: readonly SealingSecret[]): Promise<ArchiveVerdict> => {
+  const stream = createReadStream(file, 'utf8')
+  const lines = linesOf(stream)
+  try {
+    const header = headerOf(parse((await lines.next()).value))
+    if (header === undefined) throw new ArchiveUnreadable('format')
+    const keys = header.keys.flatMap(({ id, sealed }) => openAuditKey(id, sealed, secrets) ?? [])
+    const key = keys.find(({ id }) => id === header.keyId)
+    if (key === undefined) throw new ArchiveUnreadable('key')
+    const { first, last } = header
+    const firstBroken = macOf(key, vouched(header)) === header.mac ? await walkLines(lines, header, keys) : first
+    return { ok: firstBroken === undefined, first, last, ...(firstBroken === undefined ? {} : { firstBroken }) }
+  } finally {
+    stream.destroy()
+  }
+}
+
+const walkLines = async (
+  lines: AsyncIterator<string, undefined>,
+  { first, last, previousHash, lastHash }: ArchiveHeader,
+  keys: AuditKeys
+): Promise<number | undefined> => {
+  const walk = walkFrom(first - 1, previousHash)
+  for (;;) {
+    const next = await lines.next()
+    if (next.done === true) return walk.number === last && walk.hash === lastHash ? undefined : walk.number + 1
+    const row = rowOf(parse(next.value))
+    if (walk.number === last || row === undefined || !walkOver(walk, [row], keys)) return walk.number + 1
+  }
+}
+
+/** `node:readline` also ends lines at U+2028, which JSON may contain. */
+async function* linesOf(stream: AsyncIterable<string>): AsyncGenerator<string, undefined> {
+  let rest = ''
+  for await (const chunk of stream) {
+    const lines = (rest + chunk).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+  if (rest !== '') yield rest
+  return undefined
+}
+
+const parse = (line: unknown): unknown => {
+  try {
+    return JSON.parse(String(line))
+  } catch {
+    return undefined
+  }
+}
+
+const headerOf = (value: unknown): ArchiveHeader | undefined =>
+  isRecord(value) && value.format === FORMAT && Array.isArray(value.keys)
+    ? (value as unknown as ArchiveHeader)
+    : undefined
+
+/** Whatever else is wrong with a row, its hash does not fit. */
+const rowOf = (value: unknown): AuditRow | undefined => {
+  const at = new Date(isRecord(value) && typeof value.at === 'string' ? value.at : '')
+  return isRecord(value) && !Number.isNaN(at.getTime()) ? ({ ...value, at } as unknown as AuditRow) : undefined
+}

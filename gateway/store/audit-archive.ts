@@ -1,0 +1,154 @@
+// Moves the oldest entries of the audit log into a file that can be verified without the database; the chain goes on from there.
+import { type FileHandle, open, rename } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
+import type { EntityManager } from 'typeorm'
+import type { SealingSecret } from '../tokens/sealed-keys.ts'
+import { type ArchiveHeader, archiveHeader } from './audit-archive-file.ts'
+import { archivedMac, type ChainWalk, isBeginning, walkFrom, walkOver } from './audit-chain.ts'
+import { CHECK_LOCK } from './audit-check.ts'
+import { type Actor, appendAudit } from './audit-entry.ts'
+import { AuditKeyMissing, keysOf, linkingKey, sealedAuditKey } from './audit-keys.ts'
+import { sinceTime } from './audit-list.ts'
+import { nextRows, readAuditHead, selectRows } from './audit-rows.ts'
+import type { Database } from './database.ts'
+import { query } from './query.ts'
+
+export interface Archiving {
+  readonly actor: Actor
+  /** JWT_SECRET first, then the previous ones: any of them opens the archive. */
+  readonly secrets: readonly SealingSecret[]
+  /** Entries from this time on stay. */
+  readonly before: Date
+  readonly fileOf: (first: number, last: number) => string
+  /** Entries in one file at most. */
+  readonly most?: number
+}
+
+export interface Archived {
+  readonly file: string
+  readonly first: number
+  readonly last: number
+}
+
+/** An entry does not follow from the one before it: nothing was archived. */
+export class AuditBroken extends Error {
+  readonly firstBroken: number
+
+  constructor(firstBroken: number) {
+    super(`entry ${firstBroken} of the audit log is missing or has been altered; nothing was archived`)
+    this.name = 'AuditBroken'
+    this.firstBroken = firstBroken
+  }
+}
+
+const PAGE = 500
+const DELETED_AT_ONCE = 2_000
+
+/**
+ * Writes the entries before a time to a file, then removes them. Undefined: there are none. Whenever it stops, the entries
+ * are in the file, or in the database, or in both. Throws AuditBroken, AuditKeyMissing, and what the file system refuses.
+ */
+export const archiveAudit = async (database: Database, archiving: Archiving): Promise<Archived | undefined> => {
+  await removeArchived(database)
+  const planned = await database.read(manager => plan(manager, archiving))
+  if (planned === undefined) return undefined
+  const { header } = planned
+  const file = archiving.fileOf(header.first, header.last)
+  await writeFile(file, lines => writeEntries(database, header, planned.walk, lines))
+  await database.write(manager => settle(manager, header, archiving.actor, file))
+  await removeArchived(database)
+  return { file, first: header.first, last: header.last }
+}
+
+const plan = async (manager: EntityManager, { before, secrets, most }: Archiving) => {
+  const key = await linkingKey(manager)
+  if (key === undefined) throw new AuditKeyMissing()
+  const [head, keys] = [await readAuditHead(manager), keysOf(manager)]
+  if (!isBeginning(head, keys)) throw new AuditBroken(head.archived)
+  const [kept] = await query<{ id: number }>(manager, FIRST_KEPT, [before])
+  const last = Math.min(kept === undefined ? head.entries : kept.id - 1, head.archived + (most ?? head.entries))
+  if (last <= head.archived) return undefined
+  const [end] = await selectRows(manager, 'WHERE e.id = $1', [last])
+  if (end === undefined) throw new AuditBroken(last)
+  const [clock] = await query<{ nowS: number }>(manager, 'SELECT extract(epoch FROM now())::float8 AS "nowS"')
+  const nowS = clock?.nowS ?? 0
+  const header = archiveHeader(key, {
+    first: head.archived + 1,
+    last,
+    previousHash: head.archivedHash,
+    lastHash: end.hash,
+    writtenAt: new Date(nowS * 1000).toISOString(),
+    keys: keys.map(one => ({ id: one.id, sealed: sealedAuditKey(one, secrets, nowS) }))
+  })
+  return { header, walk: walkFrom(head.archived, head.archivedHash) }
+}
+
+const FIRST_KEPT = `SELECT e.id::float8 AS id FROM audit_events e WHERE ${sinceTime('$1')} ORDER BY e.id LIMIT 1`
+
+type Lines = (lines: readonly object[]) => Promise<void>
+
+const writeEntries = async (database: Database, header: ArchiveHeader, walk: ChainWalk, lines: Lines) => {
+  await lines([header])
+  while (walk.number < header.last) {
+    const most = Math.min(PAGE, header.last - walk.number)
+    const rows = await database.read(async manager => {
+      const next = await nextRows(manager, walk.number, most)
+      if (next.length === 0 || !walkOver(walk, next, keysOf(manager))) throw new AuditBroken(walk.number + 1)
+      return next
+    })
+    await lines(rows)
+  }
+  if (walk.hash !== header.lastHash) throw new AuditBroken(walk.number)
+}
+
+/** The file has its name only once all of it is on the disk. Only its owner may read it: it contains personal data. */
+const writeFile = async (file: string, write: (lines: Lines) => Promise<void>): Promise<void> => {
+  const unfinished = `${file}.unfinished`
+  const handle = await open(unfinished, 'w', 0o600)
+  try {
+    await write(
+      async lines => void (await handle.appendFile(`${lines.map(line => JSON.stringify(line)).join('\n')}\n`))
+    )
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+  await rename(unfinished, file)
+  await syncFolder(await open(dirname(file)))
+}
+
+const syncFolder = async (folder: FileHandle): Promise<void> => {
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+/** From here on the log begins after these entries, which may be removed. Nobody checks them meanwhile. */
+const settle = async (manager: EntityManager, header: ArchiveHeader, actor: Actor, file: string): Promise<void> => {
+  await query(manager, 'SELECT pg_advisory_xact_lock($1)', [CHECK_LOCK])
+  const key = await linkingKey(manager)
+  if (key === undefined) throw new AuditKeyMissing()
+  const head = await readAuditHead(manager, true)
+  if (head.archived !== header.first - 1) throw new Error('entries were archived by another process meanwhile')
+  const { first, last, lastHash } = header
+  await query(manager, BEGIN_AFTER, [last, lastHash, key.id, archivedMac(key, last, lastHash)])
+  const details = { first, last, hash: lastHash, file: basename(file) }
+  await appendAudit(manager, { actor, action: 'audit.archive', details })
+}
+
+const BEGIN_AFTER = 'UPDATE audit_head SET archived = $1, archived_hash = $2, archived_key = $3, archived_mac = $4'
+
+/** In short transactions; also what an earlier attempt left. */
+const removeArchived = async (database: Database): Promise<void> => {
+  for (;;) {
+    const gone = await database.write(manager => query(manager, REMOVE, [DELETED_AT_ONCE]))
+    if (gone.length < DELETED_AT_ONCE) return
+  }
+}
+
+const REMOVE = `
+  DELETE FROM audit_events WHERE id IN (
+    SELECT id FROM audit_events WHERE id <= (SELECT archived FROM audit_head) ORDER BY id LIMIT $1)
+  RETURNING id`

@@ -1,0 +1,146 @@
+// The oldest entries of the audit log leave as a file that can be verified without the database, and in no other way.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { verifyArchive } from '../../gateway/store/audit-archive-file.ts'
+import { appendAudits } from '../../gateway/store/audit-entry.ts'
+import { retainAudit } from '../../gateway/store/audit-retention.ts'
+import { sealingSecret } from '../../gateway/tokens/sealed-keys.ts'
+import { portariaHere } from '../support/cli-here.ts'
+import { startGateway } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { openStore } from '../support/store.ts'
+import { TEST_SECRET } from '../support/test-secret.ts'
+import { until } from '../support/until.ts'
+
+const postgres = await startPostgres(t)
+const actor = { id: 1, username: 'maria', ip: '192.0.2.7' }
+const DAY_MS = 86_400_000
+const START = Date.parse('2024-01-01T00:00:00Z')
+
+/** An entry a day from 2024 on, with all kinds of content. */
+const startOld = async (t: Test, days = 1_200) => {
+  const { url, database, audit } = await openStore(t, postgres)
+  await database.write(manager =>
+    appendAudits(
+      manager,
+      Array.from({ length: days }, (_, n) => ({
+        actor,
+        action: 'x',
+        before: { b: [1, 2.5, -0, 1e21, 1e-7], a: 'é\u2028"\\' },
+        details: { n },
+        at: new Date(START + n * DAY_MS)
+      }))
+    )
+  )
+  return { url, database, audit, env: { DATABASE_URL: url, JWT_SECRET: TEST_SECRET } }
+}
+
+// RV-74
+t.test('entries before a date leave as a file; what is left, and the file, can be verified', async t => {
+  const { url, audit, env } = await startOld(t)
+  const out = join(t.testdir({}), 'audit.jsonl')
+  const archive = (...more: string[]) => portariaHere(['audit', 'archive', '--out', out, '--json', ...more], { env })
+  const done = await archive('--before', '2026-01-31')
+  t.equal(done.code, 0, done.stderr)
+  t.same(done.json(), { file: out, first: 1, last: 761, entries: 761 })
+  t.same(await audit.verify(), { ok: true, entries: 1_201, archived: 761 })
+  t.match(await audit.list(), { total: 440, items: [{ action: 'audit.archive', details: undefined }] })
+  t.match(await audit.list({ until: new Date('2026-01-31') }), { total: 0 })
+  t.same(await postgres.query('SELECT min(id)::int AS first FROM audit_events', [], url), [{ first: 762 }])
+  t.match(await audit.check(1_000), { isDone: true, checkpoint: { verified: 1_201, firstBroken: null } })
+
+  const verified = await portariaHere(['audit', 'verify', out], { env: { JWT_SECRET: TEST_SECRET } })
+  t.equal(verified.code, 0, verified.stderr)
+  t.match(verified.stdout, /The archive is whole: entries 1 to 761/)
+  t.equal((await archive('--before', '2026-02-28')).code, 2, 'a file that exists is not replaced')
+  const next = join(t.testdir({}), 'next.jsonl')
+  const again = await portariaHere(['audit', 'archive', '--out', next, '--before', '2026-02-28'], { env })
+  t.equal(again.code, 0, again.stderr)
+  t.same(await verifyArchive(next, [sealingSecret(TEST_SECRET)]), { ok: true, first: 762, last: 789 })
+  t.match((await portariaHere(['audit', 'verify'], { env })).stdout, /The first 789 of them have been archived/)
+})
+
+// RV-74
+t.test('a changed, shortened, extended or foreign archive is found', async t => {
+  const { env } = await startOld(t, 100)
+  const folder = t.testdir({})
+  const out = join(folder, 'audit.jsonl')
+  t.equal((await portariaHere(['audit', 'archive', '--before', '2024-03-01', '--out', out], { env })).code, 0)
+  const lines = readFileSync(out, 'utf8').trimEnd().split('\n')
+  t.equal(lines.length, 61)
+  const [header = '', ...entries] = lines
+  const other = { ...JSON.parse(header), last: 59, lastHash: JSON.parse(entries[58] ?? '').hash }
+  const forgeries: [string, readonly string[], number][] = [
+    ['changed', lines.map((line, n) => (n === 7 ? line.replace('192.0.2.7', '192.0.2.8') : line)), 7],
+    ['shortened', lines.slice(0, -1), 60],
+    ['cut in a line', [...lines.slice(0, -1), entries[59]?.slice(0, 50) ?? ''], 60],
+    ['without an entry', lines.filter((_, n) => n !== 30), 30],
+    ['extended', [...lines, entries[59] ?? ''], 61],
+    ['shortened, and its header too', [JSON.stringify(other), ...entries.slice(0, -1)], 1]
+  ]
+  for (const [title, forged, firstBroken] of forgeries) {
+    const file = join(folder, 'forged.jsonl')
+    writeFileSync(file, `${forged.join('\n')}\n`)
+    const { code, json } = await portariaHere(['audit', 'verify', file, '--json'], { env })
+    t.equal(code, 1, title)
+    t.match(json(), { ok: false, firstBroken }, title)
+  }
+  const foreign = { JWT_SECRET: 'another secret that is long enough for this' }
+  t.equal((await portariaHere(['audit', 'verify', out], { env: foreign })).code, 2)
+  t.equal((await portariaHere(['audit', 'verify', out], { env: {} })).code, 2)
+  t.match(await verifyArchive(out, [sealingSecret('a new one'), sealingSecret(TEST_SECRET)]), { ok: true })
+  t.equal((await portariaHere(['audit', 'verify', import.meta.filename], { env })).code, 2)
+})
+
+// RV-74
+t.test('the database removes entries only once they are archived, and a forged beginning is found', async t => {
+  const { url, audit, env } = await startOld(t, 10)
+  await t.rejects(postgres.query('DELETE FROM audit_events WHERE id = 1', [], url), { code: '42501' })
+  await t.rejects(postgres.query("UPDATE audit_head SET archived = 5, archived_hash = 'x'", [], url), { code: '42501' })
+  // What somebody with the database role can say: the trigger takes it, the key does not vouch for it.
+  const move = 'UPDATE audit_head SET archived = 5, archived_hash = (SELECT hash FROM audit_events WHERE id = 5)'
+  await postgres.query(`${move}; DELETE FROM audit_events WHERE id <= 5`, [], url)
+  t.match(await audit.verify(), { ok: false, firstBroken: 5 })
+  const out = join(t.testdir({}), 'audit.jsonl')
+  t.equal((await portariaHere(['audit', 'archive', '--before', '2025-01-01', '--out', out], { env })).code, 1)
+})
+
+// RV-74
+t.test('a log that is broken is not archived, and nothing is removed', async t => {
+  const { url, env } = await startOld(t, 10)
+  await postgres.query(
+    "SET session_replication_role = replica; UPDATE audit_events SET target = 'y' WHERE id = 4",
+    [],
+    url
+  )
+  const out = join(t.testdir({}), 'audit.jsonl')
+  const { code, stdout } = await portariaHere(['audit', 'archive', '--before', '2025-01-01', '--out', out], { env })
+  t.equal(code, 1)
+  t.match(stdout.replaceAll('\n', ' '), /entry 4 of the audit log is missing or has been altered; nothing was archived/)
+  t.same(await postgres.query('SELECT count(*)::int AS n FROM audit_events', [], url), [{ n: 10 }])
+})
+
+// RV-74
+t.test('a gateway with AUDIT_RETENTION archives what is older, and the chain goes on', async t => {
+  const { url, audit } = await startOld(t, 60)
+  const folder = t.testdir({})
+  const env = { AUDIT_RETENTION: '90d', AUDIT_ARCHIVE: folder }
+  const world = await startGateway(t, { postgres: { url }, env })
+  await world.logged(({ msg }) => msg === 'archived entries of the audit log')
+  const file = join(folder, 'audit-1-60.jsonl')
+  t.same(await verifyArchive(file, [sealingSecret(TEST_SECRET)]), { ok: true, first: 1, last: 60 })
+  await until(async () => (await audit.verify()).archived === 60)
+  t.match(await audit.verify(), { ok: true })
+})
+
+t.test('what cannot be written is not removed', async t => {
+  const { database, audit } = await startOld(t, 10)
+  const errors: object[] = []
+  const log = { ...quiet, error: (fields: object) => void errors.push(fields) }
+  const secrets = [sealingSecret(TEST_SECRET)]
+  await retainAudit({ database, secrets, log, retentionMs: DAY_MS, folder: '/nonexistent/folder' })
+  t.match(errors, [{ reason: 'audit-unarchived', err: { code: 'ENOENT' } }])
+  t.same(await audit.verify(), { ok: true, entries: 10 })
+})
