@@ -34,20 +34,7 @@ interface Reply {
 
 export type CallMessage = Call | Reply
 
-export interface Calls {
-  /** Rejects with a {@link CallFailure}. `to` may be left out if there is only one other process. */
-  call(name: string, body?: unknown, options?: { to?: string; timeoutMs?: number }): Promise<unknown>
-  /** Registers the handler of the calls of this name that arrive here. */
-  answer(name: string, handler: Handler): void
-  /** Processes a message; ignores those that are not ours. */
-  receive(message: unknown, from?: string): void
-  /** The processes whose replies are awaited. */
-  awaited(): ReadonlySet<string>
-  /** Rejects the calls that await a reply, or those to one process. */
-  fail(failure: CallFailure, to?: string): void
-  /** The other side has ended: all calls are rejected, now and later. */
-  close(): void
-}
+export type Calls = ReturnType<typeof createCalls>
 
 const TIMEOUT_MS = 5000
 
@@ -59,15 +46,15 @@ const isOurs = (message: unknown): message is CallMessage =>
   (message.kind === 'call' || message.kind === 'reply')
 
 /** @param send what it rejects with, the call that is sent is rejected with */
-export const createCalls = (send: (message: CallMessage, to: string) => unknown): Calls => {
+export const createCalls = (send: (message: CallMessage, to: string) => unknown) => {
   const handlers = new Map<string, Handler>()
   const pending = new Map<number, { to: string; settle(result: unknown, failure?: unknown): void }>()
   let serial = 0
   let isClosed = false
 
   const reply = async ({ id, name, body }: Call, from: string) => {
-    const handler = handlers.get(name)
     const respond = async () => {
+      const handler = handlers.get(name)
       if (handler === undefined) throw new Error(`no handler for ${name}`)
       return handler(body as never)
     }
@@ -79,12 +66,14 @@ export const createCalls = (send: (message: CallMessage, to: string) => unknown)
     await Promise.resolve(send({ kind: 'reply', id, ...result }, from)).catch(() => undefined)
   }
 
-  const fail = (failure: CallFailure, to?: string) => {
+  /** Rejects the calls that await a reply, or those to one process. */
+  const fail = (failure: CallFailure, to?: string): void => {
     for (const call of [...pending.values()]) if (to === undefined || call.to === to) call.settle(undefined, failure)
   }
 
   return {
-    call(name, body, { to = '', timeoutMs = TIMEOUT_MS } = {}) {
+    /** Rejects with a {@link CallFailure}. `to` may be left out if there is only one other process. */
+    call(name: string, body?: unknown, { to = '', timeoutMs = TIMEOUT_MS } = {}): Promise<unknown> {
       if (isClosed) return Promise.reject(gone())
       const id = ++serial
       return new Promise((resolve, reject) => {
@@ -100,15 +89,21 @@ export const createCalls = (send: (message: CallMessage, to: string) => unknown)
         Promise.resolve(send({ kind: 'call', id, name, body }, to)).catch(error => settle(undefined, error))
       })
     },
-    answer: (name, handler) => void handlers.set(name, handler),
-    receive(message, from = '') {
+    /** Registers the handler of the calls of this name that arrive here. */
+    answer: (name: string, handler: Handler) => void handlers.set(name, handler),
+    /** Processes a message; ignores those that are not ours. */
+    receive(message: unknown, from = ''): void {
       if (!isOurs(message)) return
-      if (message.kind === 'call') return task(reply)(message, from)
-      const { id, body, failure } = message
-      pending.get(id)?.settle(body, failure === undefined ? undefined : new CallFailure('failed', failure))
+      if (message.kind === 'call') task(reply)(message, from)
+      else {
+        const { id, body, failure } = message
+        pending.get(id)?.settle(body, failure === undefined ? undefined : new CallFailure('failed', failure))
+      }
     },
-    awaited: () => new Set([...pending.values()].map(({ to }) => to)),
+    /** The processes whose replies are awaited. */
+    awaited: (): ReadonlySet<string> => new Set([...pending.values()].map(({ to }) => to)),
     fail,
+    /** The other side has ended: all calls are rejected, now and later. */
     close() {
       isClosed = true
       fail(gone())

@@ -4,25 +4,11 @@ import { hostname } from 'node:os'
 import type { RedisStore } from '../redis/redis.ts'
 import { redisFailure, within } from '../redis/redis-failure.ts'
 import { task } from '../values/contain.ts'
-import { CallFailure, type CallMessage, type Calls, createCalls, gone, type Handler } from './calls.ts'
+import { CallFailure, type CallMessage, type Calls, createCalls, gone } from './calls.ts'
 import { decodeFrame, encodeFrame } from './frame.ts'
 import { createPresence, type Instance } from './presence.ts'
 
-/** Bodies are JSON, except for one Buffer, of a few MB at most, in the property `bytes`. */
-export interface Instances extends Instance {
-  /**
-   * Calls one process; this one too, which needs no Redis. Rejects with a {@link CallFailure}: `gone` within a second of its
-   * end, `away` if Redis cannot be used, `timeout`, or `failed` with the message of what its handler threw.
-   */
-  ask(id: string, name: string, body?: unknown, timeoutMs?: number): Promise<unknown>
-  /**
-   * Calls all processes, including this one. `missing` has the names of those that did not reply within a second, and `*`
-   * if Redis is unavailable, because there may be others then.
-   */
-  askAll(name: string, body?: unknown): Promise<{ replies: (Instance & { body: unknown })[]; missing: string[] }>
-  answer(name: string, handler: Handler): void
-  close(): Promise<void>
-}
+export type Instances = Awaited<ReturnType<typeof startInstances>>
 
 const ASK_MS = 1000
 /** The list of instances and their replies together take no longer than {@link ASK_MS}. */
@@ -36,9 +22,12 @@ const SETTLE_MS = 5000
 /** For administrators only, because it names the host. */
 const ownName = (): string => `${hostname().replace(/[^\w.-]/g, '-')}:${process.pid}`
 
-/** Resolves when the others can reach this process, after a second at most. Without Redis it knows of no others. */
-export const startInstances = async (redis: RedisStore | undefined, name = ownName()): Promise<Instances> => {
-  const own = { id: randomBytes(4).toString('hex'), name }
+/**
+ * Bodies are JSON, except for one Buffer, of a few MB at most, in the property `bytes`. Resolves when the others can reach this
+ * process, after a second at most. Without Redis it knows of no others.
+ */
+export const startInstances = async (redis: RedisStore | undefined, name = ownName()) => {
+  const own: Instance = { id: randomBytes(4).toString('hex'), name }
   const calls: Calls = createCalls((message, to) => {
     if (to === own.id) return calls.receive(message, own.id)
     return link === undefined ? Promise.reject(gone()) : link.send(message, to)
@@ -46,31 +35,40 @@ export const startInstances = async (redis: RedisStore | undefined, name = ownNa
   const link = redis && createLink(own, redis, calls)
   await link?.joined(JOIN_MS)
 
-  const ask = (to: string, name: string, body?: unknown, timeoutMs = ASK_MS) =>
+  /**
+   * Calls one process; this one too, which needs no Redis. Rejects with a {@link CallFailure}: `gone` within a second or two
+   * of its end, `away` if Redis cannot be used, `timeout`, or `failed` with the message of what its handler threw.
+   */
+  const ask = (to: string, name: string, body?: unknown, timeoutMs = ASK_MS): Promise<unknown> =>
     calls.call(name, body, { to, timeoutMs })
 
   return {
     ...own,
     ask,
-    async askAll(name, body) {
+    /**
+     * Calls all processes, this one too. `missing` has the names of those that did not reply within a second, and `*` if
+     * Redis is unavailable, because there may be others then.
+     */
+    async askAll(
+      name: string,
+      body?: unknown
+    ): Promise<{ replies: (Instance & { body: unknown })[]; missing: string[] }> {
       const { others, isComplete } = (await link?.others(LIST_MS)) ?? { others: [], isComplete: true }
       const missing = isComplete ? [] : ['*']
-      const asked = others.map(async other => {
+      const asked = [own, ...others].map(async each => {
         try {
-          return [{ ...other, body: await ask(other.id, name, body, ASK_MS - LIST_MS) }]
-        } catch {
-          missing.push(other.name)
+          return [{ ...each, body: await ask(each.id, name, body, each === own ? OWN_MS : ASK_MS - LIST_MS) }]
+        } catch (error) {
+          if (each === own) throw error
+          missing.push(each.name)
           return []
         }
       })
-      const replies = await Promise.all([
-        ask(own.id, name, body, OWN_MS).then(found => [{ ...own, body: found }]),
-        ...asked
-      ])
-      return { replies: replies.flat(), missing: [...new Set(missing)].sort() }
+      const replies = (await Promise.all(asked)).flat()
+      return { replies, missing: [...new Set(missing)].sort() }
     },
     answer: calls.answer,
-    async close() {
+    async close(): Promise<void> {
       calls.close()
       await link?.close()
     }

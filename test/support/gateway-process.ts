@@ -64,6 +64,15 @@ const childrenOf = (pid: number): number[] => {
   }
 }
 
+/** A child that has not yet become a worker may not be stopped: its parent waits for it. */
+const isWorker = (pid: number): boolean => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('workers/worker.ts')
+  } catch {
+    return false
+  }
+}
+
 /** Nothing of the test's environment gets through but what a process needs; a .env only from `cwd`. */
 export const spawnGateway = (
   t: Pick<Test, 'teardown'>,
@@ -110,7 +119,7 @@ export const spawnGateway = (
     },
     signal: signal => void child.kill(signal),
     ended,
-    workers: () => childrenOf(child.pid ?? 0)
+    workers: () => childrenOf(child.pid ?? 0).filter(isWorker)
   }
 }
 

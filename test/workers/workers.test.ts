@@ -1,6 +1,7 @@
 // Several workers are one gateway: one exact limit, one reload, one drain, and nobody missed for long. DF-15, DF-17, DF-19, RX-24
 // Timed by the clock of the machine.
 import { rmSync, writeFileSync } from 'node:fs'
+import { createConnection, type Socket } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
@@ -144,6 +145,34 @@ t.test('two workers say once that they listen, share the connections and admit e
   t.equal(await world.ops('/live'), 'live\n')
   await stop(t, gateway)
   t.equal(gateway.stderr(), '')
+})
+
+// RX-17
+t.test('the connections of a client address are counted over all workers', async t => {
+  const { port, start } = await startWorld(t, { CONNECTIONS_PER_IP: '16' })
+  const gateway = await start()
+  /** Undefined: it is closed without an answer. */
+  const connect = () =>
+    new Promise<Socket | undefined>(resolve => {
+      const socket = createConnection(port, '127.0.0.1', () => socket.write(KEPT_ALIVE))
+      t.teardown(() => socket.destroy())
+      socket.once('data', () => resolve(socket))
+      socket.once('close', () => resolve(undefined))
+      socket.on('error', () => undefined)
+    })
+  const held: (Socket | undefined)[] = []
+  await eachAlone(gateway, async () => {
+    for (let i = 0; i < 8; i++) held.push(await connect())
+  })
+  t.notOk(held.includes(undefined))
+  const areRefused = async (): Promise<boolean> => {
+    const more = [await connect(), await connect(), await connect(), await connect()]
+    for (const socket of more) socket?.destroy()
+    return more.every(socket => socket === undefined)
+  }
+  await until(areRefused, 'each worker knows what the other holds')
+  for (const socket of held) socket?.destroy()
+  await until(async () => (await connect()) !== undefined)
 })
 
 t.test('a reload reaches all workers at once, a broken file none; then DRAIN_DELAY is waited for', async t => {
