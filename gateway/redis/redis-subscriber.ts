@@ -1,26 +1,16 @@
-// Passes messages of Redis channels to their listeners, and tells them when it is disconnected and reconnected.
-
+// Passes the messages of a Redis channel on, and tells when the subscription is lost and regained.
 import type { Redis } from 'ioredis'
 import { task } from '../values/contain.ts'
 
-export interface ChannelSubscriber {
-  /**
-   * Listens to a channel until the returned function is called. `onConnectionChange(true)` is called after Redis has
-   * confirmed the subscription, each time: earlier messages may have been missed. `false` follows when the connection ends.
-   */
-  subscribe(
-    channel: string,
-    onMessage: (message: Buffer) => void,
-    onConnectionChange?: (connected: boolean) => void
-  ): () => void
-}
-
-interface Listener {
-  readonly channel: string
-  readonly onMessage: (message: Buffer) => void
-  readonly onConnectionChange: (connected: boolean) => void
-  hears: boolean
-}
+/**
+ * Listens to a channel until the returned function is called. `onConnectionChange(true)` is called each time Redis has confirmed
+ * the subscription: earlier messages may have been missed. `false` follows when the connection ends.
+ */
+export type Subscribe = (
+  channel: string,
+  onMessage: (message: Buffer) => void,
+  onConnectionChange: (connected: boolean) => void
+) => () => void
 
 /** A silent connection is detected within two of these. */
 const PING_INTERVAL_MS = 1000
@@ -32,70 +22,46 @@ const PING_INTERVAL_MS = 1000
 export const createSubscriber = (
   connect: () => Redis,
   delayMs: (attempt: number) => number
-): ChannelSubscriber & { close(): void } => {
-  const listeners = new Set<Listener>()
-  let connection: Redis | undefined
-  let retry: NodeJS.Timeout | undefined
-  let attempt = 0
-  let closed = false
+): { subscribe: Subscribe; close(): void } => {
+  const subscriptions = new Set<() => void>()
+  const subscribe: Subscribe = (channel, onMessage, onConnectionChange) => {
+    let connection: Redis | undefined
+    let retry: NodeJS.Timeout | undefined
+    let attempt = 0
 
-  const tell = (listener: Listener, hears: boolean) => {
-    if (listener.hears === hears) return
-    listener.hears = hears
-    task(listener.onConnectionChange)(hears)
-  }
-
-  const join = (redis: Redis, channel: string) =>
-    redis.subscribe(channel).then(
-      () => {
-        if (redis !== connection) return
+    const open = () => {
+      const redis = connect()
+      connection = redis
+      const stopPinging = pingWhileOpen(redis)
+      let isSubscribed = false
+      const onSubscribed = () => {
         attempt = 0
-        for (const listener of listeners) if (listener.channel === channel) tell(listener, true)
-      },
-      () => redis.disconnect()
-    )
-
-  const open = () => {
-    retry = undefined
-    const redis = connect()
-    connection = redis
-    const stopPinging = pingWhileOpen(redis)
-    redis.on('error', () => {})
-    redis.on('ready', () => {
-      for (const channel of new Set([...listeners].map(listener => listener.channel))) join(redis, channel)
-    })
-    redis.on('messageBuffer', (name: Buffer, message: Buffer) => {
-      const channel = name.toString()
-      for (const listener of listeners) if (listener.channel === channel) task(listener.onMessage)(message)
-    })
-    redis.once('end', () => {
-      stopPinging()
-      if (redis !== connection) return
-      connection = undefined
-      for (const listener of listeners) tell(listener, false)
-      if (!closed && listeners.size > 0) retry = setTimeout(task(open), delayMs(attempt++)).unref()
-    })
-  }
-
-  const leave = (listener: Listener) => {
-    listeners.delete(listener)
-    if (connection?.status !== 'ready' || [...listeners].some(other => other.channel === listener.channel)) return
-    connection.unsubscribe(listener.channel).catch(() => {})
-  }
-
-  return {
-    subscribe(channel, onMessage, onConnectionChange = () => {}) {
-      const listener: Listener = { channel, onMessage, onConnectionChange, hears: false }
-      listeners.add(listener)
-      if (connection === undefined) {
-        if (retry === undefined && !closed) open()
-      } else if (connection.status === 'ready') join(connection, channel)
-      return () => leave(listener)
-    },
-    close() {
-      closed = true
+        isSubscribed = true
+        task(onConnectionChange)(true)
+      }
+      redis.on('error', () => {})
+      redis.on('ready', () => void redis.subscribe(channel).then(onSubscribed, () => redis.disconnect()))
+      redis.on('messageBuffer', (_channel, message: Buffer) => task(onMessage)(message))
+      redis.once('end', () => {
+        stopPinging()
+        if (!subscriptions.has(leave)) return
+        if (isSubscribed) task(onConnectionChange)(false)
+        retry = setTimeout(task(open), delayMs(attempt++)).unref()
+      })
+    }
+    const leave = () => {
+      subscriptions.delete(leave)
       clearTimeout(retry)
       connection?.disconnect()
+    }
+    subscriptions.add(leave)
+    open()
+    return leave
+  }
+  return {
+    subscribe,
+    close() {
+      for (const leave of subscriptions) leave()
     }
   }
 }

@@ -5,9 +5,9 @@ import type { Logger } from 'pino'
 import type { RedisSettings } from '../settings/redis-url.ts'
 import { boundedMap } from '../values/bounded-map.ts'
 import { RedisTimeout, within } from './redis-failure.ts'
-import { type ChannelSubscriber, createSubscriber } from './redis-subscriber.ts'
+import { createSubscriber, type Subscribe } from './redis-subscriber.ts'
 
-export interface RedisStore extends ChannelSubscriber {
+export interface RedisStore {
   /**
    * Runs a Lua script by its digest; sends its text once if the server does not know it (NOSCRIPT). All keys must be
    * in one slot. Rejects with {@link RedisTimeout} after `timeoutMs`, at once if there is no connection, and with
@@ -21,14 +21,11 @@ export interface RedisStore extends ChannelSubscriber {
   ): Promise<unknown>
   get(key: string): Promise<string | null>
   set(key: string, value: string, ttlMs: number): Promise<void>
-  /** SET NX PX: whether the key was absent and now is ours. */
-  setIfAbsent(key: string, value: string, ttlMs: number): Promise<boolean>
-  /** How many of the keys existed. */
-  del(key: string): Promise<number>
   /** Resolves to the number of receivers; in a Cluster only of those at one node. */
   publish(channel: string, message: string | Buffer): Promise<number>
   /** How many connections have subscribed to the channel. */
   receivers(channel: string): Promise<number>
+  readonly subscribe: Subscribe
   isReady(): boolean
   /** Resolves to true once commands can be sent, to false if that took longer than `timeoutMs`. */
   ready(timeoutMs: number): Promise<boolean>
@@ -79,8 +76,6 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>): 
     evalScript,
     get: key => command(() => client.get(key)),
     set: async (key, value, ttlMs) => void (await command(() => client.set(key, value, 'PX', ttlMs))),
-    setIfAbsent: async (key, value, ttlMs) => (await command(() => client.set(key, value, 'PX', ttlMs, 'NX'))) === 'OK',
-    del: key => command(() => client.del(key)),
     publish: (channel, message) => command(() => client.publish(channel, message)),
     receivers: channel => command(() => receiversOf(client, channel)),
     subscribe: subscriber.subscribe,

@@ -272,27 +272,26 @@ t.test('a watcher of route files calls again after a fault', async t => {
   await hasOne(t, 'task', before)
 })
 
-t.test('a message of Redis reaches the other listeners, and the next one all of them', async t => {
+t.test('the message of Redis after one that failed is heard', async t => {
   const redis = await startRedis(t)
   const store = await openStore(t, redis.url)
   const heard: string[] = []
   let isFirst = true
-  store.subscribe('news', () => {
-    if (isFirst) planted()
-    heard.push('first')
-  })
   store.subscribe(
     'news',
-    message => heard.push(`${message}`),
+    message => {
+      if (isFirst) planted()
+      heard.push(`${message}`)
+    },
     connected => connected && heard.push('connected')
   )
   await until(() => heard.includes('connected'))
   const before = faultCounts().task
   await store.publish('news', 'one')
-  await until(() => heard.includes('one'))
+  await until(() => faultCounts().task > before)
   isFirst = false
   await store.publish('news', 'two')
-  await until(() => heard.includes('two') && heard.includes('first'))
+  await until(() => heard.includes('two'))
   await hasOne(t, 'task', before)
 })
 
