@@ -45,11 +45,10 @@ export const startWorkers = async (
   })
   /** Each worker reads the files by itself; the first that sees a change has all of them do so. */
   const reload = async (isAsked = false): Promise<boolean> => {
-    const read = await Promise.allSettled([
-      certificates?.reload() ?? true,
-      ...members.ready().map(({ calls }) => calls.call('reload', isAsked, { timeoutMs: RELOAD_TIMEOUT_MS }))
-    ])
-    return read.length > 1 && read.every(one => one.status === 'fulfilled' && one.value === true)
+    await certificates?.reload()
+    const options = { timeoutMs: RELOAD_TIMEOUT_MS }
+    const read = await Promise.allSettled(members.ready().map(({ calls }) => calls.call('reload', isAsked, options)))
+    return read.length > 0 && read.every(one => one.status === 'fulfilled' && one.value === true)
   }
 
   const replace = ({ worker, startedAt, port, failure }: Member, code: number, signal: string) => {
