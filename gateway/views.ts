@@ -1,4 +1,5 @@
 // Provides /health, /metrics and the admin API with the state of this process and, where asked, of all instances.
+import { setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { createInstallation } from './admin/installation.ts'
 import { statusOf } from './admin/own-status.ts'
@@ -31,6 +32,9 @@ interface ViewParts {
   readonly log: Logger
 }
 
+/** An instance that replies later, because its database does not respond, would be missing from the status of all. */
+const DATABASE_MS = 400
+
 export const createViews = (parts: ViewParts) => {
   const { stores, tokenParts, routes, upstreams, forwarding, observation } = parts
   const { limiter } = stores
@@ -57,8 +61,11 @@ export const createViews = (parts: ViewParts) => {
   observation.attach(known)
   const { ldap, plainAddresses } = parts.settings
   const insecure = { directoryInsecure: ldap.insecure, addressesInsecure: plainAddresses.length > 0 }
-  const checks = createChecks({ ...known, hasUpstreamDown: upstreams.hasDown, ...insecure })
-  const status = () => statusOf({ ...known, checks, startedAt, insecure: observation.insecure })
+  const checked = { ...known, hasUpstreamDown: upstreams.hasDown, ...insecure }
+  const checks = createChecks(checked)
+  const databaseOk = () => Promise.race([known.databaseOk(), setTimeout(DATABASE_MS, false, { ref: false })])
+  const soonChecked = createChecks({ ...checked, databaseOk })
+  const status = () => statusOf({ ...known, checks: soonChecked, startedAt, insecure: observation.insecure })
   return {
     checks,
     auditCheckedAt: () => auditWatch.last().checkedAt,

@@ -1,10 +1,10 @@
 // Administrators see and end what all instances and workers have, whichever they ask, and are told which did not reply.
 // Timed by the clock of the machine.
 import t, { type Test } from 'tap'
-import { signToken, TEST_SECRET } from '../support/gateway.ts'
+import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { baseEnv, type GatewayProcess, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
 import { freePort } from '../support/ports.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { type RawWebSocket, rawWebSocket } from '../support/raw-websocket.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
@@ -16,8 +16,13 @@ interface Sockets {
 }
 
 interface Status {
+  readonly checks: { readonly database: string }
   readonly streams: { readonly websocket: number }
-  readonly instances: readonly { readonly instance: string; readonly checksum: string }[]
+  readonly instances: readonly {
+    readonly instance: string
+    readonly checks: { readonly database: string }
+    readonly checksum: string
+  }[]
   readonly missing: readonly string[]
 }
 
@@ -175,4 +180,18 @@ t.test('an instance that does not reply, or was killed, is missing; without Redi
   t.equal(left.total, 2)
   t.same(left.missing, killed.map(({ instance }) => instance).sort())
   for (const { id } of killed) t.equal(await end(id), 404)
+})
+
+t.test('instances whose database does not respond still reply, and say that it does not', async t => {
+  const [postgres, redis] = await Promise.all([startOwnPostgres(t), startRedis(t)])
+  const shared = { postgres, env: { REDIS_URL: redis.url } }
+  const [one, two] = [await startGateway(t, shared), await startGateway(t, shared)]
+  const token = await two.tokenFor({ profiles: ['Admin'] })
+  const status = async () => (await (await one.fetch('/auth/admin/status', { token })).json()) as Status
+  t.match(await status(), { checks: { database: 'ok' }, missing: [] })
+  postgres.freeze()
+  t.teardown(postgres.thaw)
+  await until(async () => (await status()).checks.database === 'degraded')
+  const { instances, missing } = await status()
+  t.same([instances.map(({ checks }) => checks.database), missing], [['degraded', 'degraded'], []])
 })
