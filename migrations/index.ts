@@ -15,6 +15,7 @@ import { R2GrantsInForce } from './0013-grants-in-force.ts'
 import { R2LoginAttempts } from './0014-login-attempts.ts'
 import { R2EndedProviderSessions } from './0015-ended-provider-sessions.ts'
 import { R2KeyedAudit } from './0017-keyed-audit.ts'
+import { R2ListedPeople } from './0018-listed-people.ts'
 
 /**
  * Incremented with the first migration of each release that has any. From 2 on, the names of migrations begin with it, as
@@ -39,5 +40,6 @@ export const migrations = [
   R2GrantsInForce,
   R2LoginAttempts,
   R2EndedProviderSessions,
-  R2KeyedAudit
+  R2KeyedAudit,
+  R2ListedPeople
 ]

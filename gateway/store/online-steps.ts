@@ -1,18 +1,44 @@
 // Builds what takes long on a large database while gateways use it: indexes, one after the other, in the background.
 import pg from 'pg'
+import { COUNTED, FOLLOW_BEFORE, LISTED } from '../../migrations/0018-listed-people.ts'
 import { task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import type { Database } from './database.ts'
+
+type Steps = Pick<Database, 'connection' | 'embedded'>
 
 interface OnlineIndex {
   readonly name: string
   /** What follows the name in CREATE INDEX. */
   readonly on: string
+  /** What comes first. */
+  readonly before?: (client: pg.Client) => Promise<unknown>
+  /** Worth an extension only with many people, and the embedded Postgres lacks it. */
+  readonly isForMany?: true
 }
 
-type Steps = Pick<Database, 'connection' | 'embedded'>
+const PORTION = 2_000
+/** Fewer people are searched without an index within milliseconds. */
+const MANY = 20_000
 
-const INDEXES: readonly OnlineIndex[] = [{ name: 'audit_events_at', on: 'ON audit_events (at, id)' }]
+/** In portions, so that nobody's login waits long for a row. */
+const followBefore = async (client: pg.Client): Promise<void> => {
+  const { rows } = await client.query<{ last: number }>('SELECT coalesce(max(id), 0) AS last FROM users')
+  for (let id = 0; id < (rows[0]?.last ?? 0); id += PORTION)
+    await client.query(`${FOLLOW_BEFORE} AND id > $1 AND id <= $2`, [id, id + PORTION])
+}
+
+const INDEXES: readonly OnlineIndex[] = [
+  { name: 'audit_events_at', on: 'ON audit_events (at, id)' },
+  { name: 'users_counted', on: COUNTED, before: followBefore },
+  { name: 'users_listed', on: LISTED },
+  {
+    name: 'users_searched',
+    on: 'ON users USING gin (searched gin_trgm_ops)',
+    before: client => client.query('CREATE EXTENSION IF NOT EXISTS pg_trgm'),
+    isForMany: true
+  }
+]
 
 /** An arbitrary constant; the same for all versions of the gateway. */
 const STEPS_LOCK = 7_263_544_006
@@ -28,30 +54,43 @@ const runOnlineSteps = async ({ connection, embedded }: Steps, signal?: AbortSig
   await client.connect()
   signal?.addEventListener('abort', close)
   try {
-    for (const index of INDEXES)
-      if (await isMissing(client, index)) await build(client, index, embedded ? '' : 'CONCURRENTLY')
+    const isLarge = !embedded && (await hasMany(client))
+    const wanted = INDEXES.filter(({ isForMany = false }) => isLarge || !isForMany)
+    const missing = await missingOf(client, wanted)
+    if (missing.length > 0) await buildAll(client, wanted, embedded ? '' : 'CONCURRENTLY')
   } finally {
     signal?.removeEventListener('abort', close)
     await client.end().catch(() => undefined)
   }
 }
 
-const isMissing = async (client: pg.Client, { name }: OnlineIndex): Promise<boolean> => {
-  const { rows } = await client.query<{ isValid: boolean | null }>(VALID, [name])
-  return rows[0]?.isValid !== true
+const hasMany = async (client: pg.Client): Promise<boolean> => {
+  const { rows } = await client.query(`SELECT FROM users OFFSET ${MANY} LIMIT 1`)
+  return rows.length > 0
 }
 
-const VALID = `SELECT (SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)) AS "isValid"`
+/** Those that are not there, or were left unfinished. */
+const missingOf = async (client: pg.Client, indexes: readonly OnlineIndex[]): Promise<OnlineIndex[]> => {
+  const { rows } = await client.query<{ name: string }>(VALID, [indexes.map(({ name }) => name)])
+  return indexes.filter(index => !rows.some(({ name }) => name === index.name))
+}
 
-const build = async (client: pg.Client, index: OnlineIndex, how: 'CONCURRENTLY' | ''): Promise<void> => {
+const VALID = `
+  SELECT name FROM unnest($1::text[]) AS name JOIN pg_index ON indexrelid = to_regclass(name) WHERE indisvalid`
+
+const buildAll = async (
+  client: pg.Client,
+  indexes: readonly OnlineIndex[],
+  how: 'CONCURRENTLY' | ''
+): Promise<void> => {
   await client.query('SET statement_timeout = 0; SET lock_timeout = 0')
   const { rows } = await client.query<{ isOurs: boolean }>('SELECT pg_try_advisory_lock($1) AS "isOurs"', [STEPS_LOCK])
   if (rows[0]?.isOurs !== true) return
   try {
-    // What a broken attempt left is of no use.
-    if (await isMissing(client, index)) {
-      await client.query(`DROP INDEX ${how} IF EXISTS ${index.name}`)
-      await client.query(`CREATE INDEX ${how} ${index.name} ${index.on}`)
+    for (const { name, on, before } of await missingOf(client, indexes)) {
+      await before?.(client)
+      await client.query(`DROP INDEX ${how} IF EXISTS ${name}`)
+      await client.query(`CREATE INDEX ${how} ${name} ${on}`)
     }
   } finally {
     await client.query('SELECT pg_advisory_unlock($1)', [STEPS_LOCK])

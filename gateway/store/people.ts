@@ -6,7 +6,7 @@ import type { AccessNames } from './access-state.ts'
 import type { Database } from './database.ts'
 import { searchWords } from './folded-text.ts'
 import { type GrantedParts, grantedTo } from './granted-items.ts'
-import { type Bounds, escapeLike, isRowId, type Page, query, readPage } from './query.ts'
+import { type Bounds, escapeLike, isRowId, type Page, pageBounds, query } from './query.ts'
 import { storableText } from './storable.ts'
 
 export interface StoredPerson {
@@ -43,13 +43,17 @@ export interface PeopleQuery extends Bounds {
 /** The person or service account with this id, or undefined. */
 export const findPerson = async (manager: EntityManager, id: number): Promise<StoredPerson | undefined> => {
   if (!isRowId(id)) return undefined
-  const [row] = await query<PersonRow>(manager, `${SELECT} WHERE u.id = $1`, [id])
+  const [row] = await query<PersonRow>(manager, `${SELECT} WHERE u.id = $1 AND u.erased_at IS NULL`, [id])
   return row === undefined ? undefined : toPerson(row)
 }
 
 /** The people and service accounts with these ids. */
 export const findPeople = async (manager: EntityManager, ids: readonly number[]): Promise<StoredPerson[]> =>
-  (await query<PersonRow>(manager, `${SELECT} WHERE u.id = ANY($1::int[])`, [ids.filter(isRowId)])).map(toPerson)
+  (
+    await query<PersonRow>(manager, `${SELECT} WHERE u.id = ANY($1::int[]) AND u.erased_at IS NULL`, [
+      ids.filter(isRowId)
+    ])
+  ).map(toPerson)
 
 /** The person with this id. Throws NotFound, for service accounts too. */
 export const getPerson = async (manager: EntityManager, id: number): Promise<StoredPerson> => {
@@ -62,20 +66,36 @@ export const getPerson = async (manager: EntityManager, id: number): Promise<Sto
 export const findByUsername = async (database: Database, username: string): Promise<StoredPerson[]> => {
   const name = storableText(username)
   if (name === '') return []
-  const where = "WHERE lower(u.username) = lower($1) AND u.provider <> 'client' ORDER BY u.id LIMIT 50"
+  const where =
+    "WHERE lower(u.username) = lower($1) AND u.provider <> 'client' AND u.erased_at IS NULL ORDER BY u.id LIMIT 50"
   return database.read(async manager => (await query<PersonRow>(manager, `${SELECT} ${where}`, [name])).map(toPerson))
 }
 
-/** Unassigned people first, then by name, then by id. */
+/** Unassigned people first, then by name, then by id. With `search`, the total is exact up to {@link MOST_COUNTED}. */
 export const listPeople = (database: Database, filter: PeopleQuery = {}): Promise<Page<PersonItem>> => {
   const { where, values } = conditions(filter)
-  // The people are selected first; the other columns are read for this page only.
-  const chosen = `SELECT u.id FROM users u ${where} ORDER BY ${ORDER}`
-  const select = (window: string) => `${SELECT} WHERE u.id IN (${chosen} ${window}) ORDER BY ${ORDER}`
+  const { page, pageSize, offset } = pageBounds(filter)
   return database.read(async manager => {
-    const page = await readPage<PersonRow>(manager, filter, `FROM users u ${where}`, select, values)
-    return { ...page, items: await toItems(manager, page.items.map(toPerson)) }
+    const most = filter.search === undefined ? '' : `LIMIT ${MOST_COUNTED}`
+    const counted = `SELECT count(*)::int AS total FROM (SELECT FROM users u ${where} ${most}) AS found`
+    const total = (await query<{ total: number }>(manager, counted, values))[0]?.total ?? 0
+    const isCounted = filter.search === undefined || total < MOST_COUNTED
+    const chosen = `SELECT u.id FROM users u ${where} ${windowOf(offset, pageSize, isCounted ? total : undefined)}`
+    const people = await query<PersonRow>(manager, `${SELECT} WHERE u.id IN (${chosen}) ORDER BY ${ORDER}`, values)
+    const items = await toItems(manager, people.map(toPerson))
+    const least = items.length === 0 ? 0 : offset + items.length + Number(!isCounted && items.length === pageSize)
+    return { items, page, pageSize, total: Math.max(total, least) }
   })
+}
+
+const MOST_COUNTED = 10_000
+
+/** A page is reached from the end that is nearer to it. */
+const windowOf = (offset: number, size: number, total: number | undefined): string => {
+  if (total === undefined || offset <= total / 2) return `ORDER BY ${ORDER} LIMIT ${size} OFFSET ${offset}`
+  const beyond = Math.max(total - offset - size, 0)
+  const left = Math.max(Math.min(size, total - offset), 0)
+  return `ORDER BY u.assigned DESC, lower(u.name) DESC, u.id DESC LIMIT ${left} OFFSET ${beyond}`
 }
 
 /** The person as shown in lists, with the corresponding access version. */
@@ -105,26 +125,16 @@ const toItems = async (manager: EntityManager, people: readonly StoredPerson[]):
 const NOTHING_GRANTED: GrantedParts = { granted: [], groupsCutOff: false }
 
 const conditions = ({ search, accessStatus, disabled }: PeopleQuery) => {
-  const parts = ["u.provider <> 'client'"]
-  const values: unknown[] = []
-  const words = searchWords(storableText(search))
-  if (words.length > 0) {
-    values.push(words.map(word => `%${escapeLike(word)}%`))
-    parts.push('u.searched LIKE ALL ($1::text[])')
-  }
+  const parts = ["u.provider <> 'client' AND u.erased_at IS NULL"]
+  // One condition a word, each of which the index of trigrams can find.
+  const values = searchWords(storableText(search)).map(word => `%${escapeLike(word)}%`)
+  parts.push(...values.map((_, n) => `u.searched LIKE $${n + 1}`))
   if (disabled !== undefined) parts.push(disabled ? 'u.disabled' : 'NOT u.disabled')
-  if (accessStatus !== undefined) parts.push(accessStatus === 'assigned' ? ASSIGNED : `NOT ${ASSIGNED}`)
+  if (accessStatus !== undefined) parts.push(accessStatus === 'assigned' ? 'u.assigned' : 'NOT u.assigned')
   return { where: `WHERE ${parts.join(' AND ')}`, values }
 }
 
-/** At least one profile and one area. */
-const ASSIGNED = `(
-  (EXISTS (SELECT FROM user_profiles up WHERE up.user_id = u.id)
-    OR EXISTS (SELECT FROM granted_profiles gp WHERE gp.user_id = u.id))
-  AND (EXISTS (SELECT FROM user_areas ua WHERE ua.user_id = u.id)
-    OR EXISTS (SELECT FROM granted_areas ga WHERE ga.user_id = u.id)))`
-
-const ORDER = `${ASSIGNED}, lower(u.name), u.id`
+const ORDER = 'u.assigned, lower(u.name), u.id'
 
 const SELECT = `
   SELECT u.id, u.name, u.email, u.username, u.provider, u.access_version AS version,

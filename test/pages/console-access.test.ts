@@ -1,21 +1,16 @@
 // In the console nothing is said to be saved that gives no access, and nothing is lost or overwritten unnoticed.
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
-import { openDatabase } from '../../gateway/store/database.ts'
-import { createUsers } from '../../gateway/store/users.ts'
 import { axeFindings, launchBrowser, openLoggedIn } from '../support/browser.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { quiet } from '../support/quiet.ts'
-import { person } from '../support/store.ts'
+import { openStore, person } from '../support/store.ts'
 
 const postgres = await startPostgres(t)
 const ldap = await startOpenLdap(t)
 const browser = await launchBrowser(t)
-const database = await openDatabase({ databaseUrl: postgres.url, dataDir: '/nonexistent', log: quiet })
-t.teardown(() => database.close())
-const users = createUsers(database)
+const { users } = await openStore(t, postgres, postgres.url)
 const SUPORTE = 'CN=Suporte,OU=Grupos,DC=corp,DC=example'
 const world = await startPagesWorld(t, {
   ldap,

@@ -1,0 +1,139 @@
+// Pages of people are read from an index, and who has access is stored with them, whatever changes it.
+
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { openDatabase } from '../../gateway/store/database.ts'
+import { createUsers, type PeopleQuery } from '../../gateway/store/users.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { actor, openStore, PATIENT, person } from '../support/store.ts'
+import { until } from '../support/until.ts'
+
+const postgres = await startPostgres(t)
+const PEOPLE = 15_000
+
+const FILL = `
+  INSERT INTO areas (name) SELECT 'Area ' || n FROM generate_series(1, 20) n;
+  INSERT INTO users (name, username, provider, disabled)
+  SELECT 'Person ' || lpad(n::text, 6, '0'), 'user' || n, 'ldap', n % 50 = 0 FROM generate_series(1, ${PEOPLE}) n;
+  INSERT INTO user_profiles SELECT id, (SELECT min(id) FROM profiles) FROM users WHERE id % 10 <> 0;
+  INSERT INTO user_areas SELECT id, 1 + id % 20 FROM users WHERE id % 10 <> 0`
+
+const startMany = async (t: Test) => {
+  const { url, database } = await openStore(t, postgres)
+  await database.close()
+  await postgres.query(FILL, [], url)
+  await postgres.query('VACUUM ANALYZE', [], url)
+  return url
+}
+
+const READ = `
+  SELECT sum(seq_tup_read)::int AS scanned, (SELECT sum(idx_tup_read)::int FROM pg_stat_user_indexes) AS found
+  FROM pg_stat_user_tables WHERE relname IN ('users', 'user_profiles', 'user_areas', 'granted_profiles', 'granted_areas')`
+
+const reading = async (url: string, filter: PeopleQuery) => {
+  const [before] = await postgres.query(READ, [], url)
+  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet, deadlines: PATIENT })
+  const page = await createUsers(database).listPeople(filter)
+  await database.close()
+  const gone =
+    "SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'portaria' AND datname = current_database()"
+  await until(async () => (await postgres.query(gone, [], url))[0]?.n === 0)
+  const [after] = await postgres.query(READ, [], url)
+  return {
+    names: page.items.map(({ name }) => Number(name.slice(7))),
+    total: page.total,
+    scanned: Number(after?.scanned) - Number(before?.scanned),
+    found: Number(after?.found) - Number(before?.found)
+  }
+}
+
+// RV-104
+t.test('no page of people reads the table, and a page far back is reached from the end', async t => {
+  const url = await startMany(t)
+  const cases: [string, PeopleQuery, number, number[], number][] = [
+    ['the first page', { pageSize: 3 }, PEOPLE, [10, 20, 30], 17_000],
+    ['one in the middle', { pageSize: 3, page: 2_000 }, PEOPLE, [4_997, 4_998, 4_999], 24_000],
+    ['the last page', { pageSize: 3, page: 5_000 }, PEOPLE, [14_997, 14_998, 14_999], 17_000],
+    ['beyond the last page', { pageSize: 3, page: 5_001 }, PEOPLE, [], 17_000],
+    ['those who wait', { pageSize: 2, accessStatus: 'unassigned', page: 750 }, 1_500, [14_990, 15_000], 4_000],
+    ['those with access', { pageSize: 2, accessStatus: 'assigned' }, 13_500, [1, 2], 16_000],
+    ['those who are disabled', { pageSize: 2, disabled: true }, 300, [50, 100], 17_000]
+  ]
+  for (const [title, filter, total, names, most] of cases) {
+    const read = await reading(url, filter)
+    t.equal(read.total, total, title)
+    t.same(read.names, names, title)
+    t.equal(read.scanned, 0, `${title}: no table is scanned`)
+    t.ok(read.found < most, `${title}: ${read.found} entries of indexes`)
+  }
+})
+
+t.test('page after page, everyone is listed once, in order', async t => {
+  const url = await startMany(t)
+  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet, deadlines: PATIENT })
+  t.teardown(() => database.close())
+  const users = createUsers(database)
+  for (const filter of [{}, { search: 'person 01' }, { accessStatus: 'assigned' as const }]) {
+    const seen: number[] = []
+    for (let page = 1; ; page++) {
+      const { items, total } = await users.listPeople({ ...filter, page, pageSize: 200 })
+      seen.push(...items.map(({ id }) => id))
+      if (items.length < 200) {
+        t.equal(total, seen.length)
+        break
+      }
+    }
+    t.equal(new Set(seen).size, seen.length)
+  }
+  const much = await users.listPeople({ search: 'user' })
+  t.equal(much.total, 10_000, 'a search that finds more counts no further')
+  t.equal((await users.listPeople({ search: 'user', page: 60, pageSize: 200 })).total, 12_001, 'but leads on')
+})
+
+type Step = readonly ['assign' | 'strip' | 'group' | 'ungroup' | 'removeArea', number]
+
+t.test('whatever gives or takes access, what is stored says who has it', async t => {
+  const { database, users, url } = await openStore(t, postgres)
+  const ids: number[] = []
+  for (const name of ['ana', 'rui', 'maria']) ids.push((await users.syncPerson(person(name))).user.id)
+  const grant = (id: number, gives: boolean) =>
+    database.write(async manager => {
+      for (const [table, column, of] of [
+        ['granted_profiles', 'profile_id', 'profiles'],
+        ['granted_areas', 'area_id', 'areas']
+      ]) {
+        await manager.query(
+          gives
+            ? `INSERT INTO ${table} (user_id, ${column}) SELECT $1, min(id) FROM ${of} HAVING min(id) IS NOT NULL ON CONFLICT DO NOTHING`
+            : `DELETE FROM ${table} WHERE user_id = $1`,
+          [id]
+        )
+      }
+    })
+  const run = async ([what, who]: Step) => {
+    const id = ids[who] ?? 0
+    const areas = await users.areasFor(actor, ['Norte'])
+    if (what === 'assign') await users.setAccess(actor, id, { profiles: ['Agente'], areas, areaPrincipal: 'Norte' })
+    if (what === 'strip') await users.setAccess(actor, id, { profiles: ['Agente'], areas: [], areaPrincipal: null })
+    if (what === 'group') await grant(id, true)
+    if (what === 'ungroup') await grant(id, false)
+    if (what === 'removeArea')
+      for (const area of (await users.listAreas()).items) await users.deleteArea(actor, area.id)
+  }
+  const step = fc.tuple(
+    fc.constantFrom('assign' as const, 'strip' as const, 'group' as const, 'ungroup' as const, 'removeArea' as const),
+    fc.nat(2)
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async steps => {
+      for (const one of steps) await run(one)
+      const stored = await postgres.query('SELECT id, assigned FROM users ORDER BY id', [], url)
+      for (const { id, assigned } of stored) {
+        const { user } = (await users.loadPerson(Number(id))) ?? {}
+        t.equal(assigned, user?.accessStatus === 'assigned', JSON.stringify(steps))
+      }
+    }),
+    { numRuns: 12 }
+  )
+})
