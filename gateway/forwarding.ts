@@ -113,6 +113,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     forwardPolling: socketio.onRequest,
     /** Closes everything with 1012, spread over the given time. */
     async drain(timeoutMs: number) {
+      socketio.drain()
       await streams.drain(timeoutMs)
       socketio.close()
       relays.close()

@@ -15,7 +15,7 @@ const ASK_MS = 1000
 const LIST_MS = 250
 const OWN_MS = 60_000
 const JOIN_MS = 1000
-const WATCH_MS = 1000
+const WATCH_MS = 500
 /** After Redis was away, all instances are known to it again within this time. */
 const SETTLE_MS = 5000
 
@@ -36,7 +36,7 @@ export const startInstances = async (redis: RedisStore | undefined, name = ownNa
   await link?.joined(JOIN_MS)
 
   /**
-   * Calls one process; this one too, which needs no Redis. Rejects with a {@link CallFailure}: `gone` within a second or two
+   * Calls one process; this one too, which needs no Redis. Rejects with a {@link CallFailure}: `gone` within a second
    * of its end, `away` if Redis cannot be used, `timeout`, or `failed` with the message of what its handler threw.
    */
   const ask = (to: string, name: string, body?: unknown, timeoutMs = ASK_MS): Promise<unknown> =>

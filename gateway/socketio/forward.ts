@@ -18,7 +18,7 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding) => {
   const sessions = createSocketIoSessions(forwarding)
   const probes = createProbes()
   const owners = createOwners(forwarding.instances, sessions, probes)
-  const request = createPollingRequests(forwarding, sessions, owners)
+  const polling = createPollingRequests(forwarding, sessions, owners)
   const upgrade = createSocketIoUpgrades(forwarding, { sessions, owners, probes })
   const timer = setInterval(task(sessions.sweep), SWEEP_MS).unref()
 
@@ -38,9 +38,10 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding) => {
 
   return {
     onRequest: (exchange: Exchange, route: Route, upstream: Upstream) =>
-      attempt(exchange, () => request(exchange, route, upstream)),
+      attempt(exchange, () => polling.onRequest(exchange, route, upstream)),
     onUpgrade: (exchange: Exchange, route: Route, upstream: Upstream) =>
       attempt(exchange, () => upgrade(exchange, route, upstream)),
+    drain: polling.drain,
     close() {
       clearInterval(timer)
       sessions.close()

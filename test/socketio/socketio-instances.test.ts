@@ -245,6 +245,16 @@ t.test(
   }
 )
 
+t.test('an instance that stops leaves a poll of another instance’s session to the others', async t => {
+  const { gateways } = await world(t)
+  const { poll } = await openAt(gateways)
+  await poll(gateways[1])
+  const waiting = poll(gateways[1])
+  await Promise.all([gateways[1].gateway.close(), waiting])
+  t.equal(await (await waiting).text(), '6')
+  t.equal((await poll(gateways[0])).status, 200, 'the session goes on')
+})
+
 t.test('a sid of an instance that is gone, or that never was, is unknown at once', async t => {
   const { gateways } = await world(t)
   const { path } = await openAt(gateways)

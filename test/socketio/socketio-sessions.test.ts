@@ -97,7 +97,7 @@ t.test('a handshake goes to the next target while one cannot be reached, and tel
     const exchange = exchangeOf({ target: '/socket.io/?EIO=4&transport=polling' })
     Object.assign(exchange.response, { whole: (_: object, text: string) => answers.push(text) })
     const upstream = upstreamAt(...ports)
-    return requests(exchange, { ...source.route, upstream }, upstream)
+    return requests.onRequest(exchange, { ...source.route, upstream }, upstream)
   }
   await ask(1, raw.port)
   t.same(answers, [body])

@@ -9,6 +9,7 @@ import { io, type Socket } from 'socket.io-client'
 import { closeSoon } from './engine-closing.ts'
 import { signToken, TEST_SECRET } from './gateway.ts'
 import { baseEnv, type GatewayProcess, routeFile, spawnGateway } from './gateway-process.ts'
+import { measureOwnTime } from './own-time.ts'
 import type { TestRedis } from './redis.ts'
 import { until } from './until.ts'
 
@@ -191,7 +192,9 @@ export const holdConversations = async (world: SpreadChats, count: number, atOnc
   return failures
 }
 
-/** An instance is killed while clients talk: how long it takes until each talks again, in milliseconds. */
+const WATCHED_MS = 5000
+
+/** An instance is killed while clients talk: how long it takes until each talks again, in milliseconds; 0: it lost nothing. */
 export const killInTheMiddle = async ({ connect, instances }: SpreadChats, count: number): Promise<number[]> => {
   const clients = await Promise.all(
     Array.from({ length: count }, (_, n) => connect(10_000 + n, TRANSPORTS[n % TRANSPORTS.length] ?? []))
@@ -208,20 +211,19 @@ export const killInTheMiddle = async ({ connect, instances }: SpreadChats, count
   const pids = killed?.workers() ?? []
   killed?.signal('SIGKILL')
   for (const pid of pids) process.kill(pid, 'SIGKILL')
-  const killedAt = performance.now()
+  const ownTimeMs = measureOwnTime()
   const backAfter = async (client: Socket): Promise<number> => {
-    // Whoever was not connected to it has lost nothing.
-    let lastLostAt = killedAt
-    for (const until = killedAt + 8000; performance.now() < until; await delay(20)) {
+    let lastLostMs = 0
+    for (; ownTimeMs() < WATCHED_MS; await delay(20)) {
       const asked = client.connected
         ? await client
             .timeout(500)
             .emitWithAck('ask', 1)
             .catch(() => 0)
         : 0
-      if (asked !== 1) lastLostAt = performance.now()
+      if (asked !== 1) lastLostMs = ownTimeMs()
     }
-    return lastLostAt - killedAt
+    return lastLostMs
   }
   return Promise.all(clients.map(backAfter))
 }

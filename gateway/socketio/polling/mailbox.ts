@@ -40,6 +40,8 @@ export const createMailbox = (handshakeFields: readonly string[]) => {
     poll?.resolve(response)
   }
 
+  const release = () => respond(textResponse(fields, NOOP))
+
   return {
     put,
     /** Packets of the gateway itself, which a client may cause without fetching them. */
@@ -73,9 +75,10 @@ export const createMailbox = (handshakeFields: readonly string[]) => {
       fields = latest
     },
     fields: () => fields,
+    release,
     /** Everything that waits, which now goes another way; a poll that waits too gets a noop. */
     takeAll(): string[] {
-      respond(textResponse(fields, NOOP))
+      release()
       return packets.splice(0)
     }
   }

@@ -17,6 +17,8 @@ export interface Owner {
   poll(request: ForwardedRequest): Promise<PollingResponse>
   /** The client of the poll that waits has gone. */
   abandonPoll(request: { sid: string }): Promise<void>
+  /** The process where the poll waits is ending: it gets a noop. */
+  releasePoll(request: { sid: string }): Promise<void>
   /** How long the body of a post may be. */
   postLimit(request: SessionRequest): Promise<{ maxBytes: number }>
   post(request: ForwardedRequest & { bytes: Buffer }): Promise<PollingResponse>
@@ -58,6 +60,7 @@ export const createOwner = (sessions: SocketIoSessions, probes: Probes, ownerAt:
       return polling.get(head)
     },
     abandonPoll: async ({ sid }) => sessions.held(sid)?.polling.abandonPoll(),
+    releasePoll: async ({ sid }) => sessions.held(sid)?.polling.releasePoll(),
     async postLimit(request) {
       const { session } = sessions.find(request)
       if (session.isOver) throw unknownSid()

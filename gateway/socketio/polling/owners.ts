@@ -11,7 +11,7 @@ type Method = keyof Owner
 type Call = (request: object) => Promise<unknown>
 
 const METHODS: readonly Method[] = [
-  ...(['poll', 'abandonPoll', 'postLimit', 'post', 'failPost', 'probe', 'takeOver'] as const),
+  ...(['poll', 'abandonPoll', 'releasePoll', 'postLimit', 'post', 'failPost', 'probe', 'takeOver'] as const),
   ...(['probed', 'probeOver'] as const)
 ]
 /** Longer than any poll; a process that ends is noticed earlier. */

@@ -44,6 +44,10 @@ const readPost = async (exchange: Exchange, maxBytes: number): Promise<Buffer> =
 
 /** Throws a refusal, or rejects with one. */
 export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: SocketIoSessions, owners: Owners) => {
+  /** Release the polls that wait here. */
+  const waiting = new Set<() => void>()
+  let isDraining = false
+
   const headFor = (exchange: Exchange, route: Route): string =>
     headTemplate(exchange.request.method, (authority, framing) =>
       forwarding.headStart(exchange, route, authority, REWRITTEN, framing)
@@ -108,9 +112,17 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
   const poll = async (exchange: Exchange, route: Route, given: string) => {
     const { sid, owner } = owners.read(given)
     exchange.query = queryWithSid(exchange.query, sid)
+    const release = () => void owner.releasePoll({ sid }).catch(() => undefined)
     exchange.underway = { abort: () => void owner.abandonPoll({ sid }).catch(() => undefined) }
-    const request = { sid, routeId: route.id, ip: exchange.client.address, head: headFor(exchange, route) }
-    respond(exchange, await owner.poll(request))
+    waiting.add(release)
+    try {
+      const request = { sid, routeId: route.id, ip: exchange.client.address, head: headFor(exchange, route) }
+      const response = owner.poll(request)
+      if (isDraining) release()
+      respond(exchange, await response)
+    } finally {
+      waiting.delete(release)
+    }
   }
 
   const post = async (exchange: Exchange, route: Route, given: string) => {
@@ -125,7 +137,13 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     respond(exchange, await owner.post({ ...request, head: headFor(exchange, route), bytes }))
   }
 
-  return (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
+  /** Polls that arrived here get a noop, so that clients whose sessions are elsewhere go on there. */
+  const drain = () => {
+    isDraining = true
+    for (const release of waiting) release()
+  }
+
+  const onRequest = (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
     const { request, head } = exchange
     if (!isEnginePath(route, exchange.path)) throw new BadRequest({ reason: 'engineio-path' })
     const asked = readEngineQuery(exchange.query)
@@ -140,4 +158,6 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     if (hasBody(head)) throw new BadRequest({ reason: 'engineio-body' })
     return asked.sid === undefined ? handshake(exchange, route, upstream) : poll(exchange, route, asked.sid)
   }
+
+  return { onRequest, drain }
 }

@@ -36,6 +36,8 @@ export const createPollingTransport = (parts: PollingParts) => {
       session.leave()
       mailbox.refuse(new BadRequest({ reason: 'client-gone' }))
     },
+    /** The poll that waits is answered, and the upstream's goes on. */
+    releasePoll: mailbox.release,
     post(head: string, payload: Buffer): Promise<PollingResponse> {
       posted += payload.length
       return posts.post(head, payload)

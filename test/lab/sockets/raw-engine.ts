@@ -90,6 +90,18 @@ export const strayPoll: SocketCase = {
   }
 }
 
+export const goodbye: SocketCase = {
+  name: 'the client posts a close while its poll waits',
+  async run({ url, auth }) {
+    const polling = await openPolling(url)
+    await polling.post(`40/chat,${await auth('Agente')}`)
+    await polling.until(packet => packet.startsWith('40/chat,'))
+    const poll = polling.get()
+    const posted = await polling.post('1')
+    return `${posted.status}; the poll gets ${(await poll).status}`
+  }
+}
+
 /** A name that some servers cut at its `?`. */
 export const questionMark = (contract?: SocketCase['contract']): SocketCase => ({
   name: 'CONNECT to `/admin-room?`',

@@ -3,7 +3,7 @@
 import { freePort } from '../../support/ports.ts'
 import { startProgram } from '../open-lab.ts'
 import { JAVA_CLIENT, javaPrograms, PROGRAMS, PYTHON_PACKAGES, python, socketIo } from './installed.ts'
-import { lineBreaks, questionMark, secondNamespace, strayPoll } from './raw-engine.ts'
+import { goodbye, lineBreaks, questionMark, secondNamespace, strayPoll } from './raw-engine.ts'
 import { lastLine, type Place, type SocketCase, type SocketSystem } from './socket-system.ts'
 
 const ROUTE = {
@@ -129,7 +129,7 @@ const engineIo: SocketSystem = {
         return lastLine(program, [`${PROGRAMS}/engineio_client.py`, place.url, auth, transports])
       }
     }))
-    return { port, cases }
+    return { port, cases: [...cases, goodbye] }
   }
 }
 
