@@ -66,9 +66,9 @@ export const createCalls = (send: (message: CallMessage, to: string) => unknown)
     await Promise.resolve(send({ kind: 'reply', id, ...result }, from)).catch(() => undefined)
   }
 
-  /** Rejects the calls that await a reply, or those to one process. */
-  const fail = (failure: CallFailure, to?: string): void => {
-    for (const call of [...pending.values()]) if (to === undefined || call.to === to) call.settle(undefined, failure)
+  /** Rejects the calls that await a reply of one process. */
+  const fail = (failure: CallFailure, to: string): void => {
+    for (const call of [...pending.values()]) if (call.to === to) call.settle(undefined, failure)
   }
 
   return {
@@ -106,7 +106,7 @@ export const createCalls = (send: (message: CallMessage, to: string) => unknown)
     /** The other side has ended: all calls are rejected, now and later. */
     close() {
       isClosed = true
-      fail(gone())
+      for (const call of [...pending.values()]) call.settle(undefined, gone())
     }
   }
 }

@@ -11,8 +11,7 @@ import { createPresence, type Instance } from './presence.ts'
 export type Instances = Awaited<ReturnType<typeof startInstances>>
 
 const ASK_MS = 1000
-/** The list of instances and their replies together take no longer than {@link ASK_MS}. */
-const LIST_MS = 250
+const LIST_MS = 500
 const OWN_MS = 60_000
 const JOIN_MS = 1000
 const WATCH_MS = 500
@@ -57,7 +56,7 @@ export const startInstances = async (redis: RedisStore | undefined, name = ownNa
       const missing = isComplete ? [] : ['*']
       const asked = [own, ...others].map(async each => {
         try {
-          return [{ ...each, body: await ask(each.id, name, body, each === own ? OWN_MS : ASK_MS - LIST_MS) }]
+          return [{ ...each, body: await ask(each.id, name, body, each === own ? OWN_MS : ASK_MS) }]
         } catch (error) {
           if (each === own) throw error
           missing.push(each.name)
@@ -90,7 +89,12 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
   const isSettled = () => isSubscribed && performance.now() >= settledAt
 
   const noListener = () => (isSettled() ? gone() : away('Redis was away a moment ago'))
-  const isListening = async (id: string) => (await redis.receivers(channelOf(id))) > 0
+  /** Those of these processes that do not listen. */
+  const notListening = async (ids: readonly string[]) => {
+    const counts = await redis.receivers(ids.map(channelOf))
+    return ids.filter((_, index) => counts[index] === 0)
+  }
+  const awaitedOthers = () => [...calls.awaited()].filter(id => id !== own.id)
 
   const leave = redis.subscribe(
     channelOf(own.id),
@@ -100,7 +104,10 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
     },
     isConnected => {
       isSubscribed = isConnected
-      if (!isConnected) return calls.fail(away('Redis is away'))
+      if (!isConnected) {
+        for (const id of awaitedOthers()) calls.fail(away('Redis is away'), id)
+        return
+      }
       const now = performance.now()
       if (now - startedAt > JOIN_MS) settledAt = now + SETTLE_MS
       presence.keep(true).then(resolve, () => undefined)
@@ -110,7 +117,8 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
     if (!isSubscribed) return
     await presence.keep()
     // So that a reply that may take long is not awaited from a process that has ended.
-    for (const id of calls.awaited()) if (id !== own.id && !(await isListening(id))) calls.fail(noListener(), id)
+    const awaited = awaitedOthers()
+    if (awaited.length > 0) for (const id of await notListening(awaited)) calls.fail(noListener(), id)
   }
   const timer = setInterval(
     task(() => watch().catch(() => undefined)),
@@ -123,11 +131,12 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
       if (!isSubscribed) throw away('Redis is away')
       const frame = encodeFrame({ ...message, from: own.id })
       // In a Cluster, the first count is that of one node.
-      const isReceived = async () => (await redis.publish(channelOf(to), frame)) > 0 || (await isListening(to))
-      const received = await isReceived().catch(error => {
+      const isLost = async () =>
+        (await redis.publish(channelOf(to), frame)) === 0 && (await notListening([to])).length > 0
+      const lost = await isLost().catch(error => {
         throw away(redisFailure(error))
       })
-      if (!received) throw noListener()
+      if (lost) throw noListener()
     },
     /** Those last known if Redis is away. */
     others: (timeoutMs: number) =>

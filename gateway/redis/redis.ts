@@ -23,8 +23,8 @@ export interface RedisStore {
   set(key: string, value: string, ttlMs: number): Promise<void>
   /** Resolves to the number of receivers; in a Cluster only of those at one node. */
   publish(channel: string, message: string | Buffer): Promise<number>
-  /** How many connections have subscribed to the channel. */
-  receivers(channel: string): Promise<number>
+  /** How many connections have subscribed to each of the channels. */
+  receivers(channels: readonly string[]): Promise<number[]>
   readonly subscribe: Subscribe
   isReady(): boolean
   /** Resolves to true once commands can be sent, to false if that took longer than `timeoutMs`. */
@@ -77,7 +77,7 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>): 
     get: key => command(() => client.get(key)),
     set: async (key, value, ttlMs) => void (await command(() => client.set(key, value, 'PX', ttlMs))),
     publish: (channel, message) => command(() => client.publish(channel, message)),
-    receivers: channel => command(() => receiversOf(client, channel)),
+    receivers: channels => command(() => receiversOf(client, channels)),
     subscribe: subscriber.subscribe,
     isReady,
     ready,
@@ -165,10 +165,11 @@ const connectSubscriber = (settings: RedisSettings, client: Redis | Cluster): Re
   })
 }
 
-const receiversOf = async (client: Redis | Cluster, channel: string): Promise<number> => {
+const receiversOf = async (client: Redis | Cluster, channels: readonly string[]): Promise<number[]> => {
   const nodes = client instanceof Cluster ? client.nodes('all') : [client]
-  const counts = await Promise.all(nodes.map(node => node.pubsub('NUMSUB', channel)))
-  return counts.reduce((sum, [, count]) => sum + Number(count), 0)
+  // Of each node: the channels, each followed by its count.
+  const counts = await Promise.all(nodes.map(node => node.pubsub('NUMSUB', ...channels)))
+  return channels.map((_, index) => counts.reduce((sum, ofNode) => sum + Number(ofNode[2 * index + 1]), 0))
 }
 
 const watchSilence = (client: Redis | Cluster) => {
