@@ -14,18 +14,6 @@ import {
   owesUpstream
 } from './gate/gate-state.ts'
 import { createPacketGate, type PacketGate } from './gate/packet-gate.ts'
-import {
-  advance,
-  begin,
-  bytesLeft,
-  continued,
-  type HandedLife,
-  handed,
-  type Life,
-  provableFrom,
-  proved,
-  tookBytes
-} from './life.ts'
 import { connectErrorPacket, disconnectPacket } from './protocol/packets.ts'
 import type { RecoveryIds } from './recovery-ids.ts'
 import { createSessionRights, type SessionRightsParts } from './session-rights.ts'
@@ -49,9 +37,24 @@ export interface SessionParts extends SessionRightsParts {
   readonly now: () => number
 }
 
+/**
+ * `opening`: no transport yet; a WebSocket that is tried for a polling session has a session in this phase. `polling`: carried by
+ * requests. `probing`: the same, while a WebSocket is being tried. `websocket`: carried by a WebSocket. `over`: nothing more can be
+ * sent here.
+ */
+type Phase = 'opening' | 'polling' | 'probing' | 'websocket' | 'over'
+
+/** A session without an open namespace ends after this time. */
+const PROVE_MS = 10_000
+/** What a client may send before its first namespace is open. */
+const UNPROVEN_BYTES = 100_000
+
 /** What the session that continues another must know; plain data, because that may be in another process. */
 export interface HandedSession {
-  readonly life: HandedLife
+  readonly isProven: boolean
+  readonly unprovenBytes: number
+  /** How long it still has for proving itself. */
+  readonly proveMs: number
   readonly due: AttachmentsDue
   readonly namespaces: readonly (readonly [string, NamespaceState])[]
 }
@@ -60,9 +63,10 @@ export interface Session extends Contained {
   readonly source: SessionSource
   readonly gate: PacketGate
   readonly state: GateState
-  /** The current phase, changed only here by the steps below. */
-  readonly life: Life
+  readonly phase: Phase
   readonly isOver: boolean
+  /** When it ends unless a namespace is open by then; milliseconds of the monotonic clock. */
+  readonly proveUntil: number
   /** Polling carries it. */
   poll(carrier: Carrier): void
   /** A WebSocket carries it from now on. */
@@ -72,6 +76,8 @@ export interface Session extends Contained {
   abandonProbe(): void
   /** The client's next packets come from this address. */
   comesFrom(ip: string): void
+  /** How many bytes the client may still send before a namespace is open. */
+  bytesLeft(): number
   /** Counts what the client sent; false: too much before anything was proven. */
   takeBytes(bytes: number): boolean
   /** Ends everything: the upstream receives a DISCONNECT, so that nothing can be recovered. */
@@ -87,7 +93,7 @@ export interface Session extends Contained {
 }
 
 /** The same, in a form that its owner can change. */
-type OwnSession = Omit<Session, 'life' | 'isOver'> & { life: Life; isOver: boolean }
+type OwnSession = { -readonly [K in keyof Session]: Session[K] }
 
 /** @param onOver `isFinal`: its access ended, or it broke a rule; otherwise the client is to connect again */
 export const createSession = (
@@ -97,18 +103,14 @@ export const createSession = (
 ): Session => {
   let carrier: Carrier | undefined
   let { ip } = source
+  /** Whether a namespace has been open since the session began. */
+  let isProven = false
+  let unprovenBytes = 0
   const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
 
-  /** Adopts the next state; undefined: the current phase has no such transition. Returns whether it was adopted. */
-  const become = (next: Life | undefined): boolean => {
-    if (next === undefined) return false
-    session.life = next
-    session.isOver = next.phase === 'over'
-    return true
-  }
-
   const release = (namespace: string) => {
-    if (!rights.release(namespace)) become(provableFrom(session.life, parts.now()))
+    // It was the last one: the time begins again.
+    if (!rights.release(namespace)) session.proveUntil = parts.now() + PROVE_MS
   }
 
   const endNamespace = (namespace: string, code: StreamEnd) => {
@@ -133,7 +135,9 @@ export const createSession = (
   }
 
   const leaveWith = (isFinal: boolean) => {
-    if (!become(advance(session.life, 'end'))) return
+    if (session.isOver) return
+    session.phase = 'over'
+    session.isOver = true
     state.namespaces.clear()
     rights.close()
     carrier = undefined
@@ -155,7 +159,9 @@ export const createSession = (
     rightOf: rights.of,
     onRefusedConnect: rights.noteRefusedConnect,
     onRefusedEvent: rights.noteRefusedEvent,
-    onOpen: () => void become(proved(session.life)),
+    onOpen() {
+      isProven = true
+    },
     onLeft: release,
     onLateConfirm(namespace) {
       if (owesUpstream(state)) session.end(4403)
@@ -168,22 +174,32 @@ export const createSession = (
     source,
     gate,
     state,
-    life: begin(parts.now()),
+    phase: 'opening',
     isOver: false,
+    proveUntil: parts.now() + PROVE_MS,
     poll(by) {
-      if (become(advance(session.life, 'poll'))) carrier = by
+      session.phase = 'polling'
+      carrier = by
     },
     openSocket(by) {
-      if (become(advance(session.life, 'open-socket'))) carrier = by
+      session.phase = 'websocket'
+      carrier = by
     },
-    probe: () => become(advance(session.life, 'probe')),
-    abandonProbe: () => void become(advance(session.life, 'abandon-probe')),
+    probe() {
+      if (session.phase !== 'polling') return false
+      session.phase = 'probing'
+      return true
+    },
+    abandonProbe() {
+      if (session.phase === 'probing') session.phase = 'polling'
+    },
     comesFrom(address) {
       ip = address
     },
+    bytesLeft: () => (isProven ? Number.POSITIVE_INFINITY : UNPROVEN_BYTES - unprovenBytes),
     takeBytes(bytes) {
-      become(tookBytes(session.life, bytes))
-      return bytesLeft(session.life) >= 0
+      unprovenBytes += bytes
+      return session.bytesLeft() >= 0
     },
     end(code) {
       if (!session.isOver) close(namespaceNames(state), code)
@@ -205,12 +221,15 @@ export const createSession = (
       }
     },
     handOver() {
-      const other = { life: handed(session.life, parts.now()), due: state.due, namespaces: [...state.namespaces] }
+      const proof = { isProven, unprovenBytes, proveMs: session.proveUntil - parts.now() }
+      const other = { ...proof, due: state.due, namespaces: [...state.namespaces] }
       leaveWith(false)
       return other
     },
-    adopt({ life, due, namespaces }) {
-      become(continued(session.life, life, parts.now()))
+    adopt({ due, namespaces, ...proof }) {
+      isProven = proof.isProven
+      unprovenBytes += proof.unprovenBytes
+      session.proveUntil = parts.now() + proof.proveMs
       state.due = due
       for (const [name, namespace] of namespaces) state.namespaces.set(name, namespace)
       try {

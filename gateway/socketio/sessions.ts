@@ -1,7 +1,6 @@
 // Keeps the Socket.IO sessions of this process: limited until a CONNECT is accepted, found by their sid, and swept.
 import { BadRequest, GatewayError, Unauthenticated } from '../errors.ts'
 import { contain } from '../values/contain.ts'
-import type { Phase } from './life.ts'
 import type { PollingSource, SocketIoForwarding } from './polling/polling-parts.ts'
 import { createPollingTransport, type PollingTransport } from './polling/polling-transport.ts'
 import { createSession, type Session } from './session.ts'
@@ -9,8 +8,6 @@ import type { SessionSource } from './session-source.ts'
 import { createUnproven, isProving } from './unproven.ts'
 
 const FAREWELL_MS = 5000
-/** Carried by requests. */
-const POLLED: ReadonlySet<Phase> = new Set(['polling', 'probing'])
 
 export const unknownSid = () => new BadRequest({ reason: 'unknown-sid' })
 
@@ -101,11 +98,11 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
   const sweep = () => {
     const at = now()
     for (const session of [...sessions]) {
-      if (at >= session.life.proveUntil && isProving(session)) contain(session, one => one.end(1008))
+      if (at >= session.proveUntil && isProving(session)) contain(session, one => one.end(1008))
     }
     for (const [sid, { session, sessionMs, lastSeen }] of polled) {
       if (session.isOver && at - lastSeen > FAREWELL_MS) polled.delete(sid)
-      else if (POLLED.has(session.life.phase) && at - lastSeen > sessionMs) contain(session, one => one.leave())
+      else if (at - lastSeen > sessionMs) contain(session, one => one.leave())
     }
   }
 

@@ -51,7 +51,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, { session
       const { packets, ...other } = await owner.takeOver({ sid })
       return () => {
         trial.settle('taken')
-        if (isClosed) return
+        if (isClosed || session.isOver) return
         sessions.enter(session)
         session.openSocket(transport.carrier)
         session.adopt(other)
@@ -73,7 +73,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, { session
       onMessage: transport.onMessage,
       onFault: faultLog(forwarding, session.source),
       onBreak() {
-        if (polled === undefined || !transport.isConfirmed || session.life.phase !== 'opening') return false
+        if (polled === undefined || !transport.isConfirmed || session.phase !== 'opening') return false
         polled.trial.settle('broken')
         return transport.isExpected
       },

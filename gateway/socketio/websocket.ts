@@ -43,7 +43,7 @@ export const createWebSocketTransport = (options: TransportOptions) => {
   const end = (reason: string) => {
     queue.length = 0
     // Before the upgrade is complete, only the new transport is affected.
-    if (session.life.phase === 'opening') relay()?.end({ code: 1008, reason: '' })
+    if (session.phase === 'opening') relay()?.end({ code: 1008, reason: '' })
     else session.violate(reason)
   }
 

@@ -1145,18 +1145,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'how many logins may be in progress is a matter of tuning'
   },
   {
-    module: 'gateway/socketio/life.ts',
-    line: 'export const proved = (life: Life): Life => (life.isProven ? life : { ...life, isProven: true })',
-    changes: ['life.isProven → false'],
-    reason: 'only saves an object'
-  },
-  {
-    module: 'gateway/socketio/polling/upstream-polls.ts',
-    line: 'const call = { upstream, target, method, head, body, isStream, timeoutMs, maxBytes: 2 * maxBytes + 1_000_000 }',
-    changes: ['2 → 3'],
-    reason: 'how much longer than a message an answer may be is a matter of tuning'
-  },
-  {
     module: 'gateway/limits/lease-flights.ts',
     line: 'const NOTHING = { generation: 0, spent: 0, keep: 0, waiting: 0, extra: 0, leftMs: 0 }',
     changes: ['0 → 1'],

@@ -1,59 +1,42 @@
-// A session's life has named phases with fixed steps between them, and its parts deliver and store what they hold.
-import fc from 'fast-check'
+// A session goes from transport to transport in fixed steps, and its parts deliver and store what they hold.
 import t from 'tap'
 import { NOTHING_DUE } from '../../gateway/socketio/gate/gate-state.ts'
 import { createUpstreamPackets } from '../../gateway/socketio/gate/upstream-packets.ts'
-import {
-  advance,
-  begin,
-  bytesLeft,
-  continued,
-  handed,
-  type Life,
-  provableFrom,
-  proved,
-  tookBytes
-} from '../../gateway/socketio/life.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { routeAt, upstreamAt } from '../support/routes.ts'
 import { holdSessions } from '../support/socketio-sessions.ts'
 
-const STEPS = ['poll', 'open-socket', 'probe', 'abandon-probe', 'end'] as const
-
-const after = (...steps: (typeof STEPS)[number][]): Life | undefined =>
-  steps.reduce<Life | undefined>((life, step) => life && advance(life, step), begin(0))
-
-t.test('a WebSocket is tried for polling once at a time', async t => {
-  t.equal(after('poll', 'probe', 'abandon-probe')?.phase, 'polling')
-  t.equal(after('open-socket')?.phase, 'websocket')
-  t.equal(after('poll', 'open-socket'), undefined)
-  t.equal(after('poll', 'probe', 'probe'), undefined)
-  t.equal(after('open-socket', 'probe'), undefined)
-})
-
-t.test('whatever happens, what is over stays over and a WebSocket never goes back to polling', async t => {
-  fc.assert(
-    fc.property(fc.array(fc.constantFrom(...STEPS), { maxLength: 12 }), steps => {
-      let life = begin(0)
-      for (const step of steps) {
-        const next = advance(life, step)
-        if (life.phase === 'over' && next !== undefined) throw new Error('rose again')
-        if (life.phase === 'websocket' && next !== undefined && next.phase !== 'over') throw new Error('went back')
-        life = next ?? life
-      }
-    })
-  )
-  t.pass()
+t.test('a WebSocket is tried for a session once at a time, and only while requests carry it', async t => {
+  const { hold, open } = holdSessions(t)
+  const { session } = hold()
+  t.same([session.probe(), session.probe()], [true, false])
+  session.abandonProbe()
+  t.equal(session.probe(), true)
+  session.end(1001)
+  session.abandonProbe()
+  t.same([session.phase, session.probe()], ['over', false])
+  t.equal((await open('/a')).session.probe(), false)
 })
 
 t.test('bytes count until a namespace is open, also in the session that continues another', async t => {
-  const told = tookBytes(begin(0), 60_000)
-  t.equal(bytesLeft(told), 40_000)
-  const next = continued(tookBytes(begin(50_000), 6), handed(told, 3000), 50_000)
-  t.same([bytesLeft(next), next.proveUntil], [39_994, 57_000])
-  t.equal(bytesLeft(continued(begin(0), handed(proved(told), 0), 0)), Number.POSITIVE_INFINITY)
-  t.equal(tookBytes(proved(told), 1e9).unprovenBytes, 60_000)
-  t.equal(provableFrom(told, 5000).proveUntil, 15_000)
+  const { clock, sessions, source, hold, enter } = holdSessions(t)
+  const { session } = hold()
+  t.equal(session.takeBytes(60_000), true)
+  t.equal(session.bytesLeft(), 40_000)
+  clock.now += 3000
+  const next = sessions.create(source)
+  next.takeBytes(6)
+  next.adopt(session.handOver())
+  t.equal(session.phase, 'over')
+  t.same([next.bytesLeft(), next.proveUntil - clock.now], [39_994, 7000])
+  t.equal(next.takeBytes(50_000), false)
+
+  const proved = hold({}, 'sid-2').session
+  await enter(proved, '/a')
+  const last = sessions.create(source)
+  last.adopt(proved.handOver())
+  t.equal(last.bytesLeft(), Number.POSITIVE_INFINITY)
+  t.same([...last.state.namespaces.keys()], ['/a'])
 })
 
 const settled = () => new Promise(resolve => setImmediate(resolve))

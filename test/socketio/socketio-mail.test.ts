@@ -39,7 +39,7 @@ t.test('a packet that cannot be read is the fault of the side that sent it', asy
     ['client', '0{}', 'malformed-packet']
   ] as const) {
     const violations: string[] = []
-    const session = { life: { phase: 'websocket' }, violate: (broken: string) => violations.push(broken) }
+    const session = { phase: 'websocket', violate: (broken: string) => violations.push(broken) }
     createWebSocketTransport({ session, relay: () => undefined } as never).onMessage(side, true, Buffer.from(text))
     t.same(violations, [reason], `${text} from the ${side}`)
   }
@@ -86,7 +86,7 @@ t.test('a client that does not read what its WebSocket answers is disconnected',
   const relay = { send: (side: string) => sent.push(side), unreadBy: () => unread }
   const session = {
     source,
-    life: { phase: 'websocket' },
+    phase: 'websocket',
     takeBytes: () => true,
     violate: (reason: string) => violations.push(reason),
     gate: { fromClient: () => ({ verdict: 'answer', text: '43/b,7[]' }) }

@@ -1,7 +1,6 @@
 // Answers for the polling sessions of this process, and for the WebSockets that are tried here, to whichever process asks.
 import { BadRequest } from '../../errors.ts'
 import { task } from '../../values/contain.ts'
-import { bytesLeft } from '../life.ts'
 import { endingAfter, type HandedSession, type Session } from '../session.ts'
 import { type SessionRequest, type SocketIoSessions, unknownSid } from '../sessions.ts'
 import type { PollingResponse } from './polling-parts.ts'
@@ -34,8 +33,8 @@ export interface Owner {
   probeOver(request: { sid: string; isFinal: boolean }): Promise<void>
 }
 
-const postLimit = ({ source: { route }, life }: Session): number =>
-  Math.min(route.socketio?.maxMessageBytes ?? 1_000_000, bytesLeft(life))
+const postLimit = (session: Session): number =>
+  Math.min(session.source.route.socketio?.maxMessageBytes ?? 1_000_000, session.bytesLeft())
 
 /** @param ownerAt another process, by its id */
 export const createOwner = (sessions: SocketIoSessions, probes: Probes, ownerAt: (id: string) => Owner): Owner => {
@@ -45,7 +44,7 @@ export const createOwner = (sessions: SocketIoSessions, probes: Probes, ownerAt:
       .probed({ sid })
       .catch(() => ({ outcome: 'broken' }))
     const entry = sessions.held(sid)
-    if (entry?.session.life.phase !== 'probing') return
+    if (entry?.session.phase !== 'probing') return
     entry.onOver = undefined
     if (outcome === 'given-up') return entry.session.abandonProbe()
     // Once its requests have succeeded, it would wait; if one fails, it connects again at once.
@@ -89,10 +88,10 @@ export const createOwner = (sessions: SocketIoSessions, probes: Probes, ownerAt:
     },
     async takeOver({ sid }) {
       const entry = sessions.held(sid)
-      if (entry?.session.life.phase !== 'probing') throw unknownSid()
+      if (entry?.session.phase !== 'probing') throw unknownSid()
       // The upstream must not learn of the upgrade earlier: what it answers to a poll comes before what it sends by WebSocket.
       await entry.polling.last()
-      if (entry.session.life.phase !== 'probing') throw unknownSid()
+      if (entry.session.phase !== 'probing') throw unknownSid()
       entry.onOver = undefined
       sessions.drop(sid)
       const packets = entry.polling.takeAll()
