@@ -8,7 +8,9 @@ import { closeSoon } from '../support/engine-closing.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
+import { targetAt, upstreamAt } from '../support/routes.ts'
 import { once } from '../support/socketio-event.ts'
+import { holdSessions } from '../support/socketio-sessions.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -81,6 +83,36 @@ t.test('a client may post as many packets at once as messagesPerSecond allows', 
     received,
     Array.from({ length: 1200 }, (_, i) => i)
   )
+})
+
+// RV-49
+t.test('however many packets a server sends in one answer, other work goes on meanwhile', async t => {
+  const raw = await startRawUpstream(t)
+  const body = Array.from({ length: 400_000 }, () => '42/a,["x"]').join('\x1e')
+  raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  const { enter, hold } = holdSessions(t)
+  const { session, polling, answers, ask } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) })
+  await enter(session, '/a')
+  let turns = 0
+  const count = () => {
+    turns++
+    if (answers.length === 0) setImmediate(count)
+  }
+  ask()
+  await raw.request()
+  count()
+  await polling.last()
+  await until(() => answers.length > 0, 'answered')
+  t.ok(turns > 20, `${turns} turns`)
+  t.equal(answers[0]?.split('\x1e')[0], '42/a,["x"]')
+})
+
+t.test('a post with more packets than a second may have is refused before they are read', async t => {
+  const { hold, enter } = holdSessions(t)
+  const { session, polling } = hold()
+  await enter(session, '/a')
+  const body = Buffer.from('x\x1e'.repeat(10_001))
+  await t.rejects(polling.post('', body), { code: 'GW_RATE_LIMITED', reason: 'too-many-messages' })
 })
 
 // RV-55

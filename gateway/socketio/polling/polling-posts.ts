@@ -38,9 +38,10 @@ export const createPollingPosts = ({ forwarding, record: { sid }, session }: Pol
 
   /** Checks a body packet by packet; a violation ends the session before any of the body is forwarded. */
   const judge = async (payload: string): Promise<string[]> => {
+    const count = payload.split(SEPARATOR, maxMessages + 1).length
+    if (isFlood(count)) throw new RateLimited({ reason: 'too-many-messages', headers: { 'retry-after': '1' } })
     const packets = readEnginePayload(payload)
     if (packets === undefined) throw new BadRequest({ reason: 'malformed-payload' })
-    if (isFlood(packets.length)) throw new RateLimited({ reason: 'too-many-messages', headers: { 'retry-after': '1' } })
     const passed: string[] = []
     for (const packet of packets) {
       const verdict = await session.gate.fromClient(packet)
@@ -84,6 +85,8 @@ export const createPollingPosts = ({ forwarding, record: { sid }, session }: Pol
         isClientPosting = false
       }
     },
+    /** Resolves when the upstream has answered what was sent. */
+    last: () => last,
     /** From now on a POST fails, also one that the upstream has accepted. */
     failAll() {
       isFailing = true

@@ -1,4 +1,5 @@
 // Carries a Socket.IO session by polling: every packet of every body is checked, and none is lost between polls.
+import { setTimeout as delay } from 'node:timers/promises'
 import { BadRequest } from '../../errors.ts'
 import { task } from '../../values/contain.ts'
 import { ENGINE_CLOSE } from '../protocol/engineio.ts'
@@ -7,6 +8,9 @@ import { createMailbox, NOOP } from './mailbox.ts'
 import type { PollingParts, PollingResponse } from './polling-parts.ts'
 import { createPollingPosts } from './polling-posts.ts'
 import { createUpstreamPolls } from './upstream-polls.ts'
+
+/** A server answers its last poll as soon as a WebSocket is tried: within 100 ms, the stock one. */
+const LAST_MS = 1000
 
 export const createPollingTransport = (parts: PollingParts) => {
   const { session, record } = parts
@@ -43,8 +47,8 @@ export const createPollingTransport = (parts: PollingParts) => {
       return posts.post(head, payload)
     },
     failPosts: posts.failAll,
-    /** Waits for the upstream's answer to its last poll. */
-    last: polls.last,
+    /** Waits for the upstream's answers to the last poll and POST. */
+    last: () => Promise.race([Promise.all([polls.last(), posts.last()]), delay(LAST_MS, undefined, { ref: false })]),
     /** A WebSocket carries the session from now on: what no poll has fetched. */
     takeAll(): string[] {
       // A noop or a close is about the transport of polls, which is over.

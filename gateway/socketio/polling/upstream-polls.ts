@@ -1,15 +1,14 @@
 // Makes a polling session's polls to the upstream, one at a time, and checks every packet that it answers.
-import { setTimeout as delay } from 'node:timers/promises'
 import { BadUpstreamResponse, GatewayError, Internal } from '../../errors.ts'
+import { inParts, inTurns, type Parts } from '../../routes/in-parts.ts'
 import { callUpstream, type PendingCall, type UpstreamAnswer } from '../../upstream/call.ts'
-import { burstBytes, type EnginePacket, readEnginePayload } from '../protocol/engineio.ts'
+import { burstBytes, readEnginePacket, SEPARATOR } from '../protocol/engineio.ts'
 import type { Session } from '../session.ts'
 import { type Mailbox, NOOP } from './mailbox.ts'
 import type { PollingParts } from './polling-parts.ts'
 import { clientFields, failureResponse, textResponse } from './responses.ts'
 
-/** A server answers its last poll as soon as a WebSocket is tried: within 100 ms, the stock one. */
-const LAST_POLL_MS = 1000
+const MALFORMED = 'upstream-malformed-payload'
 
 export const createUpstreamPolls = ({ forwarding, session, record }: PollingParts, mailbox: Mailbox) => {
   const { upstream, target, route } = session.source
@@ -26,11 +25,11 @@ export const createUpstreamPolls = ({ forwarding, session, record }: PollingPart
     mailbox.refuse(error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'socketio' }))
   }
 
-  const takeAnswer = ({ head, body }: UpstreamAnswer) => {
-    poll = undefined
+  const takeAnswer = async ({ head, body }: UpstreamAnswer) => {
     const fields = clientFields(head, forwarding, session.source)
     if (head.status !== 200) {
       // The session is unknown or broken there: the client gets the same status and starts a new one.
+      poll = undefined
       session.leave()
       return mailbox.respond(failureResponse(head, fields))
     }
@@ -38,13 +37,14 @@ export const createUpstreamPolls = ({ forwarding, session, record }: PollingPart
     bytes += body.length
     if (body.length === 0) {
       // How python-engineio ends the poll of a client that has said goodbye.
+      poll = undefined
       session.leave()
       return mailbox.respond(textResponse(fields, ''))
     }
-    const packets = readEnginePayload(body.toString('utf8'))
-    if (packets === undefined) return fail(new BadUpstreamResponse({ reason: 'upstream-malformed-payload' }))
-    const { passed, violation } = judgeAll(session, packets)
-    mailbox.put(passed)
+    const { passed, violation } = await inTurns(judgeAll(session, body.toString('utf8')))
+    poll = undefined
+    if (violation === MALFORMED) return fail(new BadUpstreamResponse({ reason: violation }))
+    if (!session.isOver) mailbox.put(passed)
     if (violation !== undefined) return session.violate(violation)
     if (mailbox.isEmpty()) mailbox.put([NOOP])
     mailbox.flush()
@@ -65,23 +65,28 @@ export const createUpstreamPolls = ({ forwarding, session, record }: PollingPart
       poll?.abort()
       poll = undefined
     },
-    /** Waits until the answer to the latest poll has been delivered, for a second at most. */
-    async last(): Promise<void> {
-      if (poll !== undefined) await Promise.race([answered, delay(LAST_POLL_MS, undefined, { ref: false })])
-    },
+    /** Resolves when the answer to the latest poll has been delivered. */
+    last: () => answered,
     bytes: () => bytes
   }
 }
 
-/** What may go on to the client, up to the first violation. */
-const judgeAll = (session: Session, packets: readonly EnginePacket[]) => {
+/** What may go on to the client, up to the first violation; in parts, because a server may send any number of packets at once. */
+function* judgeAll(session: Session, payload: string): Parts<{ passed: string[]; violation: string | undefined }> {
   const passed: string[] = []
-  for (const packet of packets) {
+  let violation: string | undefined
+  const judge = (text: string) => {
+    const packet = violation === undefined ? readEnginePacket(text) : undefined
+    if (packet === undefined) {
+      violation ??= MALFORMED
+      return
+    }
     const judged = session.gate.fromUpstream(packet)
-    if (judged.verdict === 'violation') return { passed, violation: judged.reason }
-    if (judged.verdict !== 'pass') continue
+    if (judged.verdict === 'violation') violation = judged.reason
+    if (judged.verdict !== 'pass') return
     passed.push(judged.text ?? packet.text)
-    for (const text of judged.released ?? []) passed.push(text)
+    for (const released of judged.released ?? []) passed.push(released)
   }
-  return { passed, violation: undefined }
+  yield* inParts(payload.split(SEPARATOR), judge)
+  return { passed, violation }
 }
