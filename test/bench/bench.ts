@@ -7,6 +7,7 @@ import { VoidRun } from './peers/peer.ts'
 import { LOAD_CORE } from './processes.ts'
 import { describeMachine, type Run, regressions, reportText, verdicts } from './report.ts'
 import { measureAccessTokens } from './rows/access-tokens.ts'
+import { measureAudit } from './rows/audit.ts'
 import { measureBodies } from './rows/bodies.ts'
 import { measureCrowds } from './rows/crowds.ts'
 import { measureDirectory } from './rows/directory.ts'
@@ -41,6 +42,7 @@ const groups: Readonly<Record<Group, (world: World) => Promise<GroupResult>>> = 
   crowds: measureCrowds,
   directory: measureDirectory,
   grants: measureGrants,
+  audit: measureAudit,
   soak: measureSoak,
   start: measureStart
 }

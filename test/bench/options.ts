@@ -17,6 +17,7 @@ export const GROUPS = [
   'crowds',
   'directory',
   'grants',
+  'audit',
   'soak',
   'start'
 ] as const

@@ -81,6 +81,10 @@ const table = {
   'grants-listening': most('grants', 'start with changed grants for 200,000 people, until it listens', 5000, 'ms'),
   'grants-done': most('grants', 'the same, until everyone has them', 120, 's'),
   'grants-linear': most('grants', 'time for all of them ÷ four times that for a quarter', 1.3),
+  'audit-migration': most('audit', 'longest wait of a login while two million entries are migrated', 1000, 'ms'),
+  'audit-check': most('audit', 'check of two million entries, ten minutes of 20 processes, CPU of all', 1, 's'),
+  'audit-pages': most('audit', 'slowest page of two million entries', 300, 'ms'),
+  'people-pages': most('audit', 'slowest page of 200,000 people', 50, 'ms'),
   million: most('soak', 'RSS after a million requests ÷ after half a million', 1.05),
   soak: most('soak', 'RSS at the end of a soak ÷ at half of it', 1.05),
   start: most('start', 'start with an external database, to listening', 600, 'ms')

@@ -1,0 +1,234 @@
+// What a long audit log and many people cost: the migration of a log of two million entries, its check, its pages, lists of people.
+import { readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import { DataSource } from 'typeorm'
+import { contentHash, linkHash } from '../../../gateway/store/audit-chain.ts'
+import { keyAuditLog } from '../../../gateway/store/audit-keys.ts'
+import { createAuditLog } from '../../../gateway/store/audit-log.ts'
+import { type Database, openDatabase } from '../../../gateway/store/database.ts'
+import { startOnlineSteps } from '../../../gateway/store/online-steps.ts'
+import { createUsers } from '../../../gateway/store/users.ts'
+import { sealingSecret } from '../../../gateway/tokens/sealed-keys.ts'
+import { migrations } from '../../../migrations/index.ts'
+import type { GroupResult } from '../group.ts'
+import { cpuMicros } from '../process-cost.ts'
+import { spread } from '../statistics.ts'
+import type { World } from '../world.ts'
+
+const ENTRIES = { whole: 2_000_000, quick: 30_000 }
+const PEOPLE = { whole: 200_000, quick: 25_000 }
+const AT_ONCE = 5_000
+/** Rounds of ten minutes in a day. */
+const ROUNDS_A_DAY = 144
+const quiet = { info() {}, warn() {}, error() {} }
+
+type Client = pg.Client
+
+const WRITE = `
+  INSERT INTO audit_events (id, at, actor_id, actor_username, action, target, request_id, ip, details, content_hash, previous_hash, hash)
+  SELECT r.id, r.at, r.actor, 'user' || r.actor, r.action, 'user:' || r.actor, r.request, r.ip, r.details, r.content, r.previous, r.hash
+  FROM jsonb_to_recordset($1::jsonb) AS r (id bigint, at timestamptz, actor int, action text, request text, ip text,
+    details jsonb, content text, previous text, hash text)`
+
+/** A log as the release before wrote it: logins of many people over a year, and something else now and then. */
+const fillLog = async (client: Client, entries: number): Promise<void> => {
+  await client.query('SET session_replication_role = replica')
+  const start = Date.now() - 365 * 86_400_000
+  let previous = '0'.repeat(64)
+  for (let from = 0; from < entries; from += AT_ONCE) {
+    const rows = Array.from({ length: Math.min(AT_ONCE, entries - from) }, (_, n) => {
+      const id = from + n + 1
+      const actor = 1 + ((id * 7919) % 50_000)
+      const at = new Date(start + Math.floor((id / entries) * 364 * 86_400_000))
+      const action = id % 1_000 === 0 ? 'access.set' : 'login'
+      const [request, ip] = [`request-${id}`, `192.0.2.${id % 250}`]
+      const details = { provider: 'ldap', reason: 'ok' }
+      const who = { actorId: actor, actorUsername: `user${actor}`, target: `user:${actor}` }
+      const content = contentHash({ at, ...who, action, before: null, after: null, requestId: request, ip, details })
+      const hash = linkHash(previous, content)
+      const row = { id, at, actor, action, request, ip, details, content, previous, hash }
+      previous = hash
+      return row
+    })
+    await client.query(WRITE, [JSON.stringify(rows)])
+  }
+  await client.query('UPDATE audit_head SET entries = $1, last_hash = $2', [entries, previous])
+  await client.query('SET session_replication_role = DEFAULT')
+}
+
+const FILL_PEOPLE = `
+  INSERT INTO areas (name) SELECT 'Area ' || n FROM generate_series(1, 50) n;
+  INSERT INTO users (name, email, username, provider, last_login_at)
+  SELECT (ARRAY['Maria', 'João', 'Ana', 'Rui', 'Conceição', 'Beatriz', 'Tomás'])[1 + n % 7] || ' ' || md5(n::text),
+    'p' || n || '@corp.example', 'user' || n, 'ldap', now() FROM generate_series(1, :people) n;
+  INSERT INTO user_profiles SELECT id, (SELECT min(id) FROM profiles) FROM users WHERE id % 10 <> 0;
+  INSERT INTO user_areas SELECT id, 1 + id % 50 FROM users WHERE id % 10 <> 0`
+
+/** Writes entries and logs people in as the release before does, until stopped; the longest wait, in milliseconds. */
+const meanwhile = (client: Client) => {
+  let isOver = false
+  let longest = 0
+  const run = async () => {
+    for (let n = 1; !isOver; n++) {
+      const startedAt = performance.now()
+      await client.query(`INSERT INTO audit_events (at, actor_username, action, target, request_id, ip, content_hash)
+        VALUES (now(), '', 'test', '', '', '', '')`)
+      await client.query('UPDATE users SET last_login_at = now() WHERE id = $1', [n])
+      longest = Math.max(longest, performance.now() - startedAt)
+      await delay(10)
+    }
+    return longest
+  }
+  const running = run()
+  return {
+    stop: () => {
+      isOver = true
+      return running
+    }
+  }
+}
+
+const INDEXES = `SELECT count(*)::int AS n FROM pg_index WHERE indisvalid AND indexrelid IN
+  (to_regclass('audit_events_at'), to_regclass('users_counted'), to_regclass('users_listed'), to_regclass('users_searched'))`
+
+/** From the schema of the release before, with everything in it, until all indexes are there. */
+const migrate = async (url: string, client: Client) => {
+  const writer = meanwhile(client)
+  const startedAt = performance.now()
+  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
+  const migratedMs = performance.now() - startedAt
+  const steps = startOnlineSteps(database, quiet)
+  const count = async () => (await database.read(manager => manager.query(INDEXES)))[0].n as number
+  while ((await count()) < 4) await delay(100)
+  steps.close()
+  const builtMs = performance.now() - startedAt
+  return { database, migratedMs, builtMs, longestMs: await writer.stop() }
+}
+
+const checkAll = async (database: Database, sweep: number) => {
+  const audit = createAuditLog(database)
+  let left = sweep
+  for (;;) {
+    const step = await audit.check(left)
+    if (step === undefined) continue
+    left -= step.swept
+    if (step.isDone) return step.checkpoint
+  }
+}
+
+/** CPU of this process and of the whole Postgres server, in milliseconds. */
+const cost = async (server: number, work: () => Promise<unknown>): Promise<number> => {
+  const total = () => (cpuMicros(server) + process.cpuUsage().user + process.cpuUsage().system) / 1_000
+  const before = total()
+  await work()
+  return total() - before
+}
+
+const slowest = async (calls: readonly (readonly [string, () => Promise<unknown>])[]) => {
+  const columns = new Map<string, number[]>()
+  for (let round = 0; round < 5; round++) {
+    for (const [name, call] of calls) {
+      const startedAt = performance.now()
+      await call()
+      columns.set(name, [...(columns.get(name) ?? []), performance.now() - startedAt])
+    }
+  }
+  return [...columns].map(([name, times]) => ({ name, columns: { ms: spread(times) } }))
+}
+
+const worst = (rows: readonly { columns: { ms: { median: number } } }[]): number =>
+  Math.max(...rows.map(({ columns }) => columns.ms.median))
+
+/** The parent of the process that serves this connection. */
+const serverOf = async (client: Client): Promise<number> => {
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+  return Number(/\) \S+ (\d+)/.exec(readFileSync(`/proc/${rows[0]?.pid}/stat`, 'utf8'))?.[1])
+}
+
+const auditLists = (database: Database, people: number) => {
+  const audit = createAuditLog(database)
+  const day = (n: number) => new Date(Date.now() - n * 86_400_000)
+  return slowest([
+    ['audit, first page', () => audit.list()],
+    ['audit, page 20,000', () => audit.list({ page: 20_000 })],
+    ['audit, a name without entries', () => audit.list({ user: 'ninguem' })],
+    ['audit, a name', () => audit.list({ user: 'user77' })],
+    ['audit, a common action', () => audit.list({ action: 'login', page: 100 })],
+    ['audit, since half a year', () => audit.list({ since: day(180) })],
+    ['audit, until half a year ago', () => audit.list({ until: day(180) })],
+    ['audit, a day long ago', () => audit.list({ since: day(300), until: day(299), action: 'access.set' })],
+    ['people, first page', () => createUsers(database).listPeople()],
+    ['people, the page in the middle', () => createUsers(database).listPeople({ page: people / 100 })],
+    ['people, the last page', () => createUsers(database).listPeople({ page: people / 50 })],
+    ['people, those who wait', () => createUsers(database).listPeople({ accessStatus: 'unassigned', disabled: false })],
+    ['people, a frequent word', () => createUsers(database).listPeople({ search: 'conceicao' })],
+    ['people, two words', () => createUsers(database).listPeople({ search: 'joao 1234' })],
+    ['people, a word of nobody', () => createUsers(database).listPeople({ search: 'zzqx' })]
+  ])
+}
+
+export const measureAudit = async (world: World): Promise<GroupResult> => {
+  const [entries, people] = world.options.quick ? [ENTRIES.quick, PEOPLE.quick] : [ENTRIES.whole, PEOPLE.whole]
+  const server = await world.databaseUrl()
+  const admin = new pg.Client({ connectionString: server })
+  await admin.connect()
+  await admin.query('CREATE DATABASE audit_bench')
+  await admin.end()
+  const url = server.replace(/[^/]+$/, 'audit_bench')
+  const earlier = migrations.slice(0, migrations.findIndex(({ name }) => name === 'R2KeyedAudit'))
+  const source = new DataSource({
+    type: 'postgres',
+    url,
+    installExtensions: false,
+    migrations: earlier,
+    migrationsTableName: 'schema_migrations'
+  })
+  await (await source.initialize()).runMigrations()
+  await source.destroy()
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query(FILL_PEOPLE.replace(':people', String(people)))
+  await fillLog(client, entries)
+  await client.query('VACUUM ANALYZE')
+  world.say(`${entries} entries and ${people} people are there`)
+  const { database, migratedMs, builtMs, longestMs } = await migrate(url, client)
+  // What was written meanwhile has no content.
+  await client.query('SET session_replication_role = replica')
+  await client.query('DELETE FROM audit_events WHERE id > $1', [entries])
+  await client.query(
+    'UPDATE audit_head SET entries = $1, last_hash = (SELECT hash FROM audit_events WHERE id = $1)',
+    [entries]
+  )
+  await keyAuditLog(database, { secrets: [sealingSecret('bench')], creates: true })
+  const pid = await serverOf(client)
+  const first = await cost(pid, () => checkAll(database, 0))
+  world.say(`first check of everything: ${Math.round(first)} ms of CPU`)
+  const rounds: number[] = []
+  for (let n = 0; n < 5; n++)
+    rounds.push(await cost(pid, () => checkAll(database, Math.ceil(entries / ROUNDS_A_DAY))))
+  const audit = createAuditLog(database)
+  const looks = await cost(pid, async () => {
+    for (let n = 0; n < 200; n++) await audit.checked()
+  })
+  const rows = await auditLists(database, people)
+  const { rows: sizes } = await client.query<{ bytes: number }>(
+    "SELECT pg_total_relation_size('audit_events')::float8 AS bytes"
+  )
+  await database.close()
+  await client.end()
+  const round = spread(rounds.map(ms => (ms + looks) / 1_000))
+  return {
+    rows,
+    findings: [
+      { target: 'audit-migration', value: longestMs },
+      { target: 'audit-check', value: round },
+      { target: 'audit-pages', value: worst(rows.filter(({ name }) => name.startsWith('audit'))) },
+      { target: 'people-pages', value: worst(rows.filter(({ name }) => name.startsWith('people'))) }
+    ],
+    notes: [
+      `${entries} entries (${Math.round((sizes[0]?.bytes ?? 0) / entries)} bytes each, indexes included), ${people} people; migrations took ${Math.round(migratedMs)} ms, all indexes were there after ${Math.round(builtMs)} ms`,
+      `the first check of everything took ${(first / 1_000).toFixed(1)} s of CPU, gateway and Postgres; a round includes what 20 processes ask in ten minutes`
+    ]
+  }
+}
