@@ -126,6 +126,7 @@ export const knownAtOnce = (users: Users, catchUp: () => Promise<void>): Users =
     setAccessOfMany: after(users.setAccessOfMany),
     revokePerson: after(users.revokePerson),
     disablePerson: after(users.disablePerson),
+    erasePerson: after(users.erasePerson),
     renameArea: after(users.renameArea),
     deleteArea: after(users.deleteArea)
   }

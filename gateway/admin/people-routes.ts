@@ -5,6 +5,7 @@ import {
   actorOf,
   idParams,
   listSchema,
+  nothing,
   type PagingQuery,
   pageOf,
   paging,
@@ -14,11 +15,14 @@ import type { AccessStatus } from '../identity.ts'
 import type { AuditItem, AuditQuery } from '../store/audit-list.ts'
 import type { Page } from '../store/query.ts'
 import type { AccessNames, Actor, PersonItem, Users } from '../store/users.ts'
-import { accessSchema, auditItemSchema, optional, personItemSchema } from './admin-schemas.ts'
+import { accessSchema, auditItemSchema, closed, optional, personItemSchema } from './admin-schemas.ts'
 import { changeById } from './change-by-id.ts'
 
 export interface PeopleRoutesParts {
-  users: Pick<Users, 'listPeople' | 'loadItem' | 'setAccess' | 'revokePerson' | 'disablePerson' | 'enablePerson'>
+  users: Pick<
+    Users,
+    'listPeople' | 'loadItem' | 'setAccess' | 'revokePerson' | 'disablePerson' | 'enablePerson' | 'erasePerson'
+  >
   /** Releases the person's account from the login throttle. */
   unlock: (actor: Actor, id: number) => Promise<void>
   listAudit: (filter: AuditQuery) => Promise<Page<AuditItem>>
@@ -46,6 +50,8 @@ const peopleQuery = optional({
   },
   ...pagingProperties
 })
+
+const eraseSchema = closed({ username: { type: 'string', maxLength: 256, description: 'That of the person, exactly' } })
 
 /** A change that names the ETag it is based on fails if someone else was faster (RFC 9110 §13.1.1). */
 const etagOf = (version: number): string => `"${version}"`
@@ -122,4 +128,20 @@ export const peopleRoutes = (app: FastifyInstance, { users, unlock, listAudit }:
   ends('disable', 'Ends every token and lets the person in no more', users.disablePerson)
   ends('unlock', 'Releases an account that the login throttle holds back', unlock)
   ends('enable', 'Lets the person log in again', users.enablePerson)
+
+  app.post<ById & { Body: { username: string } }>(
+    '/auth/admin/users/:id/erase',
+    {
+      schema: {
+        summary: 'Ends every token of the person and removes what identifies them; not for Admins',
+        params: idParams,
+        body: eraseSchema,
+        response: { 204: nothing }
+      }
+    },
+    async (request, reply) => {
+      await users.erasePerson(actorOf(request), Number(request.params.id), request.body.username)
+      return reply.code(204).send()
+    }
+  )
 }

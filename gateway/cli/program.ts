@@ -8,6 +8,7 @@ import type { Cli } from './command.ts'
 import { addDiff } from './diff.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addEnv } from './env.ts'
+import { addErase } from './erase.ts'
 import { addExplain } from './explain.ts'
 import { addGrant } from './grant.ts'
 import { addGrants } from './grants.ts'
@@ -31,6 +32,7 @@ const COMMANDS = [
   addGrant,
   addGrants,
   addUnlock,
+  addErase,
   addRelink,
   addClient,
   addKeys,

@@ -30,7 +30,7 @@ export const auditKey = (id: string, secret: Buffer, from: number, hash: string)
 const hmac = (secret: Buffer, text: string): string => createHmac('sha256', secret).update(text).digest('hex')
 
 /** Takes the place of a name or an address in what is hashed, so that it can be erased later. */
-const digestOf = ({ digestSecret }: AuditKey, text: string): string =>
+export const digestOf = ({ digestSecret }: AuditKey, text: string): string =>
   text === '' ? '' : hmac(digestSecret, text).slice(0, 32)
 
 /** Vouches for a text that only somebody with the key can have written. */

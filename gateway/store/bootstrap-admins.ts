@@ -80,7 +80,10 @@ const record = (manager: EntityManager, person: StoredPerson, after: AccessNames
     after
   })
 
-const APPLIED = 'SELECT 1 FROM bootstrap_applied WHERE provider = $1 AND subject = $2'
+// The hash is what is left of an entry when its person has been erased.
+const APPLIED = `
+  SELECT 1 FROM bootstrap_applied
+  WHERE provider = $1 AND subject IN ($2, encode(sha256(convert_to($2, 'UTF8')), 'hex'))`
 const CLAIM = `
   INSERT INTO bootstrap_applied (provider, subject, user_id) VALUES ($1, $2, $3)
   ON CONFLICT DO NOTHING RETURNING user_id`

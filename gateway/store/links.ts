@@ -50,7 +50,7 @@ export const setAsideFormer = async (
   if (new RegExp(STABLE.slice(1, -1)).test(subject)) return undefined
   const aside = `${subject.slice(0, 400)} until ${createdAt.toISOString()}`
   const [former] = await query<{ id: number }>(manager, SET_ASIDE, [provider, issuer, subject, createdAt, aside])
-  return former && linked(former.id, { subject }, { subject: aside })
+  return former && linked(former.id, { subject }, { subject, until: createdAt })
 }
 
 /** The form of a link under other settings. */
@@ -70,12 +70,24 @@ export const adoptLink = async (
   return linked(found.id, { issuer, subject }, { issuer: link[1], subject: link[2] })
 }
 
-const linked = (id: number, before: object, after: object): AuditEntry => ({
+interface ShownLink {
+  readonly issuer?: string
+  readonly subject: string
+  readonly until?: Date
+}
+
+const linked = (id: number, before: ShownLink, after: ShownLink): AuditEntry => ({
   actor: { id: null, username: 'links' },
   action: 'person.link',
   target: `user:${id}`,
-  before,
-  after
+  before: nameless(before),
+  after: nameless(after)
+})
+
+/** A login names a person, and could not be erased from the audit log. */
+const nameless = (link: ShownLink): ShownLink => ({
+  ...link,
+  subject: new RegExp(STABLE.slice(1, -1)).test(link.subject) ? link.subject : 'hidden'
 })
 
 /** Preserves the person's identity when the settings change; a link that already belongs to a person stays. */

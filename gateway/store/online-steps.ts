@@ -26,6 +26,8 @@ const followBefore = async (client: pg.Client): Promise<void> => {
   const { rows } = await client.query<{ last: number }>('SELECT coalesce(max(id), 0) AS last FROM users')
   for (let id = 0; id < (rows[0]?.last ?? 0); id += PORTION)
     await client.query(`${FOLLOW_BEFORE} AND id > $1 AND id <= $2`, [id, id + PORTION])
+  // An index is read without the table only where the table has been vacuumed since it was changed.
+  await client.query('VACUUM ANALYZE users')
 }
 
 const INDEXES: readonly OnlineIndex[] = [

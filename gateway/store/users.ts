@@ -5,6 +5,7 @@ import { areasFor, createArea, deleteArea, listAreas, listProfiles, renameArea }
 import type { Actor } from './audit-entry.ts'
 import { type BulkChange, changeAccessOfMany } from './bulk-access.ts'
 import type { Database } from './database.ts'
+import { erasePerson } from './erase-person.ts'
 import { applyGroupsOf, type ProviderGroups } from './granted-access.ts'
 import { listGrants } from './granted-items.ts'
 import { relinkPerson } from './links.ts'
@@ -60,6 +61,8 @@ export const createUsers = (database: Database, files?: FromRouteFiles, lists = 
   revokePerson: (actor: Actor, id: number) => revokePerson(database, actor, id),
   disablePerson: (actor: Actor, id: number) => setDisabled(database, actor, id, true),
   enablePerson: (actor: Actor, id: number) => setDisabled(database, actor, id, false),
+  /** `username`: as typed by whoever asks for it. */
+  erasePerson: (actor: Actor, id: number, username: string) => erasePerson(database, actor, id, username),
   listAreas: (bounds?: Bounds) => listAreas(database, bounds),
   createArea: (actor: Actor, name: string) => createArea(database, actor, name),
   /** The stored names of areas, ignoring case; those that do not exist are created. */

@@ -103,5 +103,5 @@ t.test('a login that was given to somebody new leads to a new person', async t =
   t.not(hired.user.id, former.user.id)
   t.equal((await sync()).user.id, hired.user.id)
   const { items } = await audit.list({ action: 'person.link' })
-  t.match(items, [{ target: `user:${former.user.id}`, before: { subject: 'reused' } }])
+  t.match(items, [{ target: `user:${former.user.id}`, before: { subject: 'hidden' }, after: { until: String } }])
 })

@@ -22,7 +22,7 @@ t.test('a link by login name becomes one by the stable subject, once, and access
   t.match(after, { firstLogin: false, user: { id: before.user.id, profiles: only('Admin'), username: 'maria' } })
   t.equal((await users.syncPerson(stable(['maria']))).user.id, before.user.id)
   const { items } = await audit.list({ action: 'person.link' })
-  t.match(items, [{ target: `user:${before.user.id}`, before: { subject: 'maria' }, after: { subject: GUID } }])
+  t.match(items, [{ target: `user:${before.user.id}`, before: { subject: 'hidden' }, after: { subject: GUID } }])
 })
 
 t.test('whatever name was typed before, the canonical one shows from the next login on', async t => {

@@ -4,6 +4,7 @@ import { queryInAddress } from './address.ts'
 import { AuditTable } from './audit-view.ts'
 import { admin, problemOf, useLoad } from './console-data.ts'
 import { Name, nameOf, useActs, Waiting } from './console-parts.ts'
+import { ErasePerson } from './erase-person.ts'
 import { dateTime } from './language.ts'
 import { type Person, PersonState } from './people-view.ts'
 import { PersonSessions } from './person-sessions.ts'
@@ -74,7 +75,8 @@ export const PersonView = ({ id }: { id: string }): VNode => {
           person.disabled
             ? html`<button type="button" onClick=${() => run('enable', 'enabledDone')}>${text('enable')}</button>`
             : html`<button type="button" class="danger" onClick=${asks('disable', 'disabledDone')}>${text('disable')}</button>`
-        }</div></section>
+        }
+        <${ErasePerson} person=${person} list=${list} onProblem=${(words: string) => say(words, true)} /></div></section>
       <${PersonSessions} key=${`sessions ${turn}`} id=${person.id} name=${name} />
       <section><h2>${text('history')}</h2><${AuditTable} key=${turn} path=${`users/${person.id}/audit`} /></section>`
     }`

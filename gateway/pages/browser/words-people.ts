@@ -83,6 +83,18 @@ export const text = createText({
   disabledDone: ['A conta foi desativada.', 'The account has been disabled.'],
   enable: ['Reativar a conta', 'Enable the account'],
   enabledDone: ['A conta foi reativada.', 'The account has been enabled.'],
+  erase: ['Apagar os dados da pessoa', 'Erase the person'],
+  eraseAsk: ['Apagar {name}?', 'Erase {name}?'],
+  eraseWill: [
+    'Nome, usuário, e-mail, vínculos, sessões, tokens e endereços são apagados para sempre, também da auditoria desde que ela tem chave. Quem entrar com a mesma conta será uma pessoa nova.',
+    'Name, username, e-mail, links, sessions, tokens and addresses are erased for good, also from the audit log since it has had a key. Whoever logs in with the same account will be a new person.'
+  ],
+  eraseType: ['Digite o usuário', 'Type the username'],
+  eraseAgain: ['Digite o usuário outra vez', 'Type the username again'],
+  eraseAdmin: [
+    'Um Admin não pode ser apagado: retire o perfil antes.',
+    'An Admin cannot be erased: take the profile away first.'
+  ],
   unlock: ['Liberar novas tentativas de senha', 'Allow further password attempts'],
   unlockedDone: ['A pessoa pode tentar entrar de novo.', 'The person may try to log in again.'],
   history: ['Histórico desta pessoa', 'History of this person'],

@@ -176,7 +176,10 @@ export const measureAudit = async (world: World): Promise<GroupResult> => {
   await admin.query('CREATE DATABASE audit_bench')
   await admin.end()
   const url = server.replace(/[^/]+$/, 'audit_bench')
-  const earlier = migrations.slice(0, migrations.findIndex(({ name }) => name === 'R2KeyedAudit'))
+  const earlier = migrations.slice(
+    0,
+    migrations.findIndex(({ name }) => name === 'R2KeyedAudit')
+  )
   const source = new DataSource({
     type: 'postgres',
     url,
@@ -196,17 +199,15 @@ export const measureAudit = async (world: World): Promise<GroupResult> => {
   // What was written meanwhile has no content.
   await client.query('SET session_replication_role = replica')
   await client.query('DELETE FROM audit_events WHERE id > $1', [entries])
-  await client.query(
-    'UPDATE audit_head SET entries = $1, last_hash = (SELECT hash FROM audit_events WHERE id = $1)',
-    [entries]
-  )
+  await client.query('UPDATE audit_head SET entries = $1, last_hash = (SELECT hash FROM audit_events WHERE id = $1)', [
+    entries
+  ])
   await keyAuditLog(database, { secrets: [sealingSecret('bench')], creates: true })
   const pid = await serverOf(client)
   const first = await cost(pid, () => checkAll(database, 0))
   world.say(`first check of everything: ${Math.round(first)} ms of CPU`)
   const rounds: number[] = []
-  for (let n = 0; n < 5; n++)
-    rounds.push(await cost(pid, () => checkAll(database, Math.ceil(entries / ROUNDS_A_DAY))))
+  for (let n = 0; n < 5; n++) rounds.push(await cost(pid, () => checkAll(database, Math.ceil(entries / ROUNDS_A_DAY))))
   const audit = createAuditLog(database)
   const looks = await cost(pid, async () => {
     for (let n = 0; n < 200; n++) await audit.checked()

@@ -1,0 +1,51 @@
+// Removes what identifies a person, once the username has been typed again.
+import type { Command } from 'commander'
+import { GatewayError } from '../errors.ts'
+import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
+import { personNamed } from './named-arguments.ts'
+import { ACTOR, withDatabase } from './open-store.ts'
+import { ask, readAll } from './read-input.ts'
+
+export const addErase = (program: Command, cli: Cli): void => {
+  addCommand(program, 'erase', 'remove the names, addresses, logins and sessions of a person for good', [
+    'erase maria',
+    'erase id:7 --yes'
+  ])
+    .argument('<user>', 'username, ldap:username, cloudidp:username or id:NUMBER of someone who has logged in')
+    .option('--yes', 'do not ask for the username')
+    .addHelpText(
+      'after',
+      '\nThe username is asked for on the terminal, or read from standard input. Exit code 1: the person is an Admin. Entries of\nthe audit log that were written before the log had a key keep their names until they are archived.'
+    )
+    .action(run(cli, erase))
+}
+
+const erase = (cli: Cli, name: string, { yes = false }: { yes?: boolean }): Promise<Report> =>
+  withDatabase(cli.environment, async database => {
+    const { createUsers } = await import('../store/users.ts')
+    const users = createUsers(database)
+    const { user } = await personNamed(users, name)
+    const person = `${user.username} (id ${user.id}, ${user.provider})`
+    if (!yes && (await typed(cli, person)) !== user.username)
+      throw new CannotRun('That is not the username; nothing was changed')
+    try {
+      await users.erasePerson(ACTOR, user.id, user.username)
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.reason !== 'erases-admin') throw error
+      return {
+        found: true,
+        json: { id: user.id, erased: false },
+        text: ({ red }) => red(`${person} is an Admin and was not erased: take the profile away first.`)
+      }
+    }
+    return {
+      json: { id: user.id, erased: true },
+      text: ({ green }) => green(`${person} has been erased. Whoever logs in with the same account is a new person.`)
+    }
+  })
+
+const typed = async (cli: Cli, person: string): Promise<string> => {
+  if ('isTTY' in cli.stdin && cli.stdin.isTTY === true)
+    return ask(cli, `Type the username to erase ${person} for good: `, false)
+  return (await readAll(cli)).trim()
+}

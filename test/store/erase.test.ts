@@ -1,0 +1,138 @@
+// A person can be erased: nothing in the database names them any more, and the audit log still verifies.
+import t, { type Test } from 'tap'
+import { createAuditLog } from '../../gateway/store/audit-log.ts'
+import { portariaHere } from '../support/cli-here.ts'
+import { startGateway } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { actor, openStore, person } from '../support/store.ts'
+import { TEST_SECRET } from '../support/test-secret.ts'
+
+const postgres = await startPostgres(t)
+const NAMES = { username: 'quitéria.unica', name: 'Quitéria Única', email: 'quiteria@unica.example' }
+const ADDRESS = '203.0.113.77'
+const MARKS = /quit[ée]ria|[úu]nica|203\.0\.113\.77/i
+
+/** Someone who has left traces everywhere, beside another person. */
+const startTraced = async (t: Test) => {
+  const url = await postgres.newDatabase()
+  const { users, database, memory } = await openStore(t, postgres, url)
+  const world = await startGateway(t, { postgres: { url } })
+  const { user } = await users.syncPerson(
+    person('quiteria.unica', { ...NAMES, groups: ['CN=Norte'], names: ['quiteria.unica'], entryCreatedAt: new Date(0) })
+  )
+  const { user: other } = await users.syncPerson(person('maria'))
+  await users.createArea(actor, 'Norte')
+  await users.setAccess(actor, user.id, { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' })
+  await memory.rememberAddress(NAMES.username, ADDRESS, user.id)
+  const audit = createAuditLog(database)
+  const self = { id: user.id, username: NAMES.username, ip: ADDRESS }
+  await audit.append({ actor: self, action: 'login', target: `user:${user.id}` })
+  const failed = { id: null, username: NAMES.username, ip: ADDRESS }
+  await audit.append({ actor: failed, action: 'login.failed', target: `user:${user.id}` })
+  await audit.append({ actor: { id: other.id, username: 'maria', ip: '192.0.2.1' }, action: 'login' })
+  const statements = [
+    "INSERT INTO login_names (login, account, subject) VALUES ($1, $1, 'quiteria.unica')",
+    `INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at, ip) SELECT 'jti ' || $1, id, 'ldap', now(), now(), now() + interval '1 day', '${ADDRESS}' FROM users WHERE username = $1`,
+    "INSERT INTO bootstrap_applied (provider, subject, user_id) SELECT 'ldap', $1, id FROM users WHERE username = $1",
+    "INSERT INTO personal_tokens (user_id, hash, name, profiles, version, expires_at) SELECT id, 'x', 'of ' || $1, '{}', 1, now() + interval '1 day' FROM users WHERE username = $1"
+  ]
+  for (const statement of statements) await postgres.query(statement, [NAMES.username], url)
+  const admin = await world.tokenFor({ id: 900_002, username: 'root', profiles: ['Admin'] })
+  const token = await world.tokenFor({ id: user.id, areas: ['Norte'], areaPrincipal: 'Norte' }, { ver: 1 })
+  const erase = (id: number, username: string) =>
+    world.fetch(`/auth/admin/users/${id}/erase`, {
+      method: 'POST',
+      token: admin,
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ username })
+    })
+  return { url, users, audit, world, user, other, admin, token, erase }
+}
+
+/** Every row of every table that mentions the person. */
+const traces = async (url: string): Promise<string[]> => {
+  const tables = await postgres.query("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'", [], url)
+  const found: string[] = []
+  for (const { name } of tables)
+    for (const { row } of await postgres.query(`SELECT t::text AS row FROM "${name}" t`, [], url))
+      if (MARKS.test(String(row))) found.push(`${name}: ${row}`)
+  return found
+}
+
+t.test(
+  'an Admin erases a person: no table names them, their tokens end, the audit log verifies and says who did it',
+  async t => {
+    const { url, users, audit, world, user, other, admin, token, erase } = await startTraced(t)
+    t.ok((await traces(url)).length > 8)
+    t.equal((await world.fetch('/auth/me', { token })).status, 200)
+    t.equal((await erase(user.id, 'quiteria.unica')).status, 400, 'the username is not typed exactly')
+    t.equal((await erase(user.id, NAMES.username)).status, 204)
+
+    t.same(await traces(url), [])
+    t.equal((await world.fetch('/auth/me', { token })).status, 401)
+    t.equal((await world.fetch(`/auth/admin/users/${user.id}`, { token: admin })).status, 404)
+    t.equal((await erase(user.id, '')).status, 404)
+    t.match(await users.listPeople(), { total: 1, items: [{ id: other.id }] })
+    t.match(await users.findByUsername(''), [])
+    t.match(await audit.verify(), { ok: true })
+    const { items } = await audit.list({ user: user.id })
+    t.match(items[0], {
+      action: 'person.erase',
+      actor: { username: 'root' },
+      targetName: '',
+      before: null,
+      after: null
+    })
+    const theirs = items.filter(({ action }) => action.startsWith('login'))
+    t.match(theirs, [
+      { action: 'login.failed', actor: { id: null, username: '' }, ip: '' },
+      { action: 'login', actor: { id: user.id, username: '' }, ip: '' }
+    ])
+    t.match((await audit.list({ user: other.id })).items[0], { actor: { username: 'maria' }, ip: '192.0.2.1' })
+    const again = await users.syncPerson(person('quiteria.unica', NAMES))
+    t.not(again.user.id, user.id, 'the account is a new person')
+    t.equal(again.user.accessStatus, 'unassigned')
+  }
+)
+
+t.test('what was erased from an entry can be neither put back nor replaced unnoticed', async t => {
+  const { url, audit, user, erase } = await startTraced(t)
+  const change = (set: string) => postgres.query(`UPDATE audit_events SET ${set} WHERE actor_id = $1`, [user.id], url)
+  await t.rejects(change("actor_username = 'maria'"), { code: '42501' })
+  await t.rejects(change("actor_username = ''"), { code: '42501' }, 'not without its digest')
+  await t.rejects(change("action = 'x'"), { code: '42501' })
+  t.equal((await erase(user.id, NAMES.username)).status, 204)
+  await t.rejects(change("actor_username = 'maria', actor_digest = NULL"), { code: '42501' })
+  const forge = "SET session_replication_role = replica; UPDATE audit_events SET actor_digest = 'x' WHERE actor_id ="
+  await postgres.query(`${forge} ${user.id}`, [], url)
+  t.match(await audit.verify(), { ok: false })
+})
+
+t.test('an Admin is not erased, whether assigned or by a group', async t => {
+  const { url, users, user, erase } = await startTraced(t)
+  await users.setAccess(actor, user.id, { profiles: ['Admin'], areas: ['Norte'], areaPrincipal: 'Norte' })
+  const answer = await erase(user.id, NAMES.username)
+  t.equal(answer.status, 409)
+  t.match(await answer.json(), { code: 'GW_CONFLICT' })
+  const env = { DATABASE_URL: url, JWT_SECRET: TEST_SECRET }
+  const { code, stdout } = await portariaHere(['erase', `id:${user.id}`, '--yes'], { env })
+  t.equal(code, 1)
+  t.match(stdout, /is an Admin and was not erased/)
+  t.match(await users.loadPerson(user.id), { user: { username: NAMES.username } })
+})
+
+t.test('the command erases once the username has been typed, or with --yes', async t => {
+  const { url, users, user } = await startTraced(t)
+  const env = { DATABASE_URL: url, JWT_SECRET: TEST_SECRET }
+  const wrong = await portariaHere(['erase', `id:${user.id}`], { env, input: 'quiteria\n' })
+  t.equal(wrong.code, 2)
+  t.match(wrong.stderr, /That is not the username; nothing was changed/)
+  t.equal((await portariaHere(['erase', 'ninguem', '--yes'], { env })).code, 2)
+  const right = await portariaHere(['erase', `id:${user.id}`, '--json'], { env, input: `${NAMES.username}\n` })
+  t.equal(right.code, 0, right.stderr)
+  t.same(right.json(), { id: user.id, erased: true })
+  t.same(await traces(url), [])
+  const { user: maria } = await users.syncPerson(person('maria'))
+  t.equal((await portariaHere(['erase', 'maria', '--yes'], { env })).code, 0)
+  t.equal(await users.loadPerson(maria.id), undefined)
+})
