@@ -2,19 +2,10 @@
 import { createHash } from 'node:crypto'
 import type { RedisStore } from '../redis/redis.ts'
 
-/** Whose state it is, and with which rights it came about. */
-export interface RecoveryOwner {
-  readonly userId: number
-  readonly version: number
-  /** The profiles that an access token was limited to; '': not limited. */
-  readonly profilesAtMost: string
-  readonly namespace: string
-  readonly routeId: string
-}
-
 export interface RecoveryIds {
-  bind(id: string, owner: RecoveryOwner, lifetimeMs: number): Promise<void>
-  ownerOf(id: string): Promise<RecoveryOwner | undefined>
+  /** @param owner whose state it is, as one text */
+  bind(id: string, owner: string, lifetimeMs: number): Promise<void>
+  ownerOf(id: string): Promise<string | undefined>
 }
 
 const MAX_IDS = 100_000
@@ -23,7 +14,7 @@ const MAX_IDS = 100_000
 const hashed = (id: string): string => createHash('sha256').update(id).digest('base64url')
 
 export const createMemoryRecoveryIds = (now: () => number = Date.now, maxIds = MAX_IDS): RecoveryIds => {
-  const owners = new Map<string, { owner: RecoveryOwner; until: number }>()
+  const owners = new Map<string, { owner: string; until: number }>()
   return {
     async bind(id, owner, lifetimeMs) {
       const key = hashed(id)
@@ -45,10 +36,7 @@ export const createMemoryRecoveryIds = (now: () => number = Date.now, maxIds = M
 export const createRedisRecoveryIds = (redis: Pick<RedisStore, 'get' | 'set'>): RecoveryIds => {
   const keyOf = (id: string) => `portaria:pid:${hashed(id)}`
   return {
-    bind: (id, owner, lifetimeMs) => redis.set(keyOf(id), JSON.stringify(owner), Math.max(1, Math.ceil(lifetimeMs))),
-    async ownerOf(id) {
-      const text = await redis.get(keyOf(id))
-      return text === null ? undefined : (JSON.parse(text) as RecoveryOwner)
-    }
+    bind: (id, owner, lifetimeMs) => redis.set(keyOf(id), owner, Math.max(1, Math.ceil(lifetimeMs))),
+    ownerOf: async id => (await redis.get(keyOf(id))) ?? undefined
   }
 }

@@ -121,7 +121,7 @@ t.test('a WebSocket is closed with the reason of an ended access, and without on
 
 t.test('recovery ids are kept to a bound, the oldest leaves first', async t => {
   const ids = createMemoryRecoveryIds(() => 0, 2)
-  const owner = { userId: 7 } as never
+  const owner = 'maria'
   for (const id of ['one', 'two', 'one', 'three']) await ids.bind(id, owner, 1000)
   t.same(await Promise.all(['one', 'two', 'three'].map(ids.ownerOf)), [owner, undefined, owner])
 })

@@ -6,7 +6,6 @@ import type { Route } from '../../routes/route.ts'
 import { isPlainNamespace, namespaceRoute } from '../../routes/socketio-rules.ts'
 import { noteFault } from '../../values/contain.ts'
 import { connectErrorPacket, connectPacket, readAuth, type SocketIoPacket } from '../protocol/packets.ts'
-import type { RecoveryOwner } from '../recovery-ids.ts'
 import type { GateParts } from './gate-state.ts'
 import { DROPPED, type PacketVerdict } from './packet-verdict.ts'
 
@@ -78,32 +77,16 @@ const prove = (
   return { identity, by }
 }
 
-/** Whether the recovery id in the auth payload may be used: same person, same access version and profiles, same namespace. */
-const mayRecover = async (
-  { recoveryIds, route }: GateParts,
-  pid: string,
-  namespace: string,
-  identity: Identity
-): Promise<boolean> => {
-  const owner = pid.length > MAX_ID ? undefined : await recoveryIds.ownerOf(pid).catch(() => undefined)
-  const asking = ownerOf(identity, namespace, route)
-  return (
-    owner !== undefined &&
-    owner.userId === asking.userId &&
-    owner.version === asking.version &&
-    owner.profilesAtMost === asking.profilesAtMost &&
-    owner.namespace === asking.namespace &&
-    owner.routeId === asking.routeId
-  )
+/** Whether the recovery id in the auth payload may be used. */
+const mayRecover = async (parts: GateParts, pid: string, namespace: string, identity: Identity): Promise<boolean> => {
+  if (pid.length > MAX_ID) return false
+  const owner = await parts.recoveryIds.ownerOf(pid).catch(() => undefined)
+  return owner === ownerOf(identity, namespace, parts.route)
 }
 
-const ownerOf = ({ user, version, profilesAtMost }: Identity, namespace: string, { id }: Route): RecoveryOwner => ({
-  userId: user.id,
-  version,
-  profilesAtMost: profilesAtMost?.toSorted().join() ?? '',
-  namespace,
-  routeId: id
-})
+/** The same person, access version, profiles of an access token, namespace and route. */
+const ownerOf = ({ user, version, profilesAtMost }: Identity, namespace: string, { id }: Route): string =>
+  JSON.stringify([user.id, version, profilesAtMost?.toSorted() ?? null, namespace, id])
 
 /** Remembers the owner of the recovery id in an accepted CONNECT. */
 export const bindRecovery = ({ recoveryIds, route }: GateParts, packet: SocketIoPacket, identity: Identity) => {
