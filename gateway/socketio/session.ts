@@ -164,7 +164,7 @@ export const createSession = (
     },
     onLeft: release,
     onLateConfirm(namespace) {
-      if (owesUpstream(state)) session.end(4403)
+      if (owesUpstream(state)) session.end(1001)
       else carrier?.toUpstream([disconnectPacket(namespace)])
     }
   })
