@@ -104,7 +104,7 @@ const wordsOf =
         ? []
         : [
             red(
-              `${unkeyed} of the last entries were written without the key: by a gateway of the previous release, or by somebody with access to the database.`
+              `${unkeyed} of the last entries were written without the key: by a gateway of the previous release or with another JWT_SECRET, or by somebody with access to the database.`
             )
           ]),
       ...(uncheckable === undefined

@@ -80,7 +80,7 @@ export const createAuditWatch = (
     if (unkeyed > 0)
       log.warn(
         { unkeyed, reason: 'audit-unkeyed' },
-        'audit entries were written without the key: by a gateway of the previous release, or by somebody with access to the database'
+        'audit entries were written without the key: by a gateway of the previous release or with another JWT_SECRET, or by somebody with access to the database'
       )
     await afterRound?.()
   }

@@ -71,7 +71,7 @@ export interface ChainWalk {
   /** The last entry that was checked, and its hash. */
   number: number
   hash: string
-  /** Entries without a key, after a key had taken over. */
+  /** Entries without a key that is known here, after one had taken over. */
   unkeyed: number
   /** Entries whose key no secret opens any more, from before the first key that one opens. */
   uncheckable: number
@@ -91,8 +91,9 @@ const passes = (walk: ChainWalk, row: AuditRow, keys: AuditKeys): boolean => {
   const key = keys.find(({ id }) => id === row.keyId)
   const isLost = row.keyId !== null && key === undefined
   if (isLost) {
-    if (row.id > first) return false
-    walk.uncheckable++
+    // Written by an instance that still had a secret that has been replaced, or by anybody: like one without a key.
+    if (row.id > first) walk.unkeyed++
+    else walk.uncheckable++
   } else {
     const content = contentHash(row, key, row)
     if (row.contentHash !== content || row.hash !== linkHash(walk.hash, content, key)) return false

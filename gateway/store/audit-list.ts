@@ -77,7 +77,8 @@ const pageOfSome = async (manager: EntityManager, search: Search, offset: number
   const total = counted?.total ?? 0
   // Whoever reads page after page is led on as long as there is more.
   const isFull = rows.length === size && total === MOST_COUNTED
-  return { rows, total: Math.max(total, isFull ? offset + size + 1 : offset + rows.length * Number(rows.length > 0)) }
+  const least = rows.length === 0 ? 0 : offset + rows.length + Number(isFull)
+  return { rows, total: Math.max(total, least) }
 }
 
 /** Entries that meet one of several conditions, each of which has an index that ends in the number of the entry. */

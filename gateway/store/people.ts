@@ -76,10 +76,11 @@ export const listPeople = (database: Database, filter: PeopleQuery = {}): Promis
   const { where, values } = conditions(filter)
   const { page, pageSize, offset } = pageBounds(filter)
   return database.read(async manager => {
-    const most = filter.search === undefined ? '' : `LIMIT ${MOST_COUNTED}`
+    // Each value is a word that is searched for.
+    const most = values.length === 0 ? '' : `LIMIT ${MOST_COUNTED}`
     const counted = `SELECT count(*)::int AS total FROM (SELECT FROM users u ${where} ${most}) AS found`
     const total = (await query<{ total: number }>(manager, counted, values))[0]?.total ?? 0
-    const isCounted = filter.search === undefined || total < MOST_COUNTED
+    const isCounted = values.length === 0 || total < MOST_COUNTED
     const chosen = `SELECT u.id FROM users u ${where} ${windowOf(offset, pageSize, isCounted ? total : undefined)}`
     const people = await query<PersonRow>(manager, `${SELECT} WHERE u.id IN (${chosen}) ORDER BY ${ORDER}`, values)
     const items = await toItems(manager, people.map(toPerson))

@@ -160,6 +160,11 @@ t.test(
     const { audit, database } = await openWith(t, url, ['a new secret'], true)
     await audit.append({ actor, action: 'new' })
     t.same(await audit.verify(), { ok: true, entries: 7, uncheckable: 3 })
+    const late = await openWith(t, url, [SECRET])
+    await late.audit.append({ actor, action: 'new' })
+    await audit.append({ actor, action: 'new' })
+    const verdict = { ok: true, entries: 9, uncheckable: 3, unkeyed: 1 }
+    t.same(await audit.verify(), verdict, 'an instance that still has the old secret goes on with its key')
     await relink({ url, database }, 7, true)
     t.match(await audit.verify(), { ok: false, firstBroken: 7 })
   }

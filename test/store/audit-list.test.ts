@@ -89,7 +89,7 @@ t.test('entries are newest first through all pages, and the total grows while th
   t.same(await ats({ pageSize: 2, page: 30_000 }), [iso(2), iso(1)])
   t.same(await ats({ pageSize: 2, page: 30_001 }), [])
   t.same(await ats({ user: 'ana', pageSize: 2, page: 300 }), [iso(200), iso(100)])
-  t.same(await ats({ user: 'ana', pageSize: 2, page: 301 }), [])
+  t.match(await audit.list({ user: 'ana', pageSize: 2, page: 301 }), { items: [], total: 600 })
   t.match(await audit.list({ action: 'login', page: 250, pageSize: 200 }), { total: 50_001 })
   t.match(await audit.list({ action: 'login', page: 300, pageSize: 200 }), { total: 59_999 })
   t.equal((await audit.collect({ user: 'ana', since: minute(30_000) }, 1_000))?.length, 301)
