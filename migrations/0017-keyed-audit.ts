@@ -1,8 +1,8 @@
 // Lets the audit log be chained with a key, checked from a stored checkpoint, archived, and freed of names and addresses.
 import type { MigrationInterface, QueryRunner } from 'typeorm'
 
-// Entries without a key come from the release before, or from before the switch: the database links those itself. Whoever
-// has the key has read the head under its lock, and gives both hashes.
+// Entries without a key come from the release before, or from before the switch: the database links those itself. A process
+// with the key has read the head under its lock, and gives both hashes.
 const LINK = `
   CREATE OR REPLACE FUNCTION audit_link() RETURNS trigger LANGUAGE plpgsql AS $$
   DECLARE

@@ -40,7 +40,7 @@ const erase = (cli: Cli, name: string, { yes = false }: { yes?: boolean }): Prom
     }
     return {
       json: { id: user.id, erased: true },
-      text: ({ green }) => green(`${person} has been erased. Whoever logs in with the same account is a new person.`)
+      text: ({ green }) => green(`${person} has been erased. The next login with the same account makes a new person.`)
     }
   })
 

@@ -30,7 +30,7 @@ const move = async ({ environment }: Cli): Promise<Report> => {
     const to = await openOrFail({ databaseUrl, dataDir, role: 'command' }, 'The database cannot be used')
     try {
       await openAuditKeys(environment, from)
-      // Whoever cannot add an entry to the audit log does not move it.
+      // The move itself is an entry of the audit log.
       await from.read(linkingKey)
       return reportOf(await copyAll(from, to, environment), dataDir)
     } finally {

@@ -125,7 +125,7 @@ const syncFolder = async (folder: FileHandle): Promise<void> => {
   }
 }
 
-/** From here on the log begins after these entries, which may be removed. Nobody checks them meanwhile. */
+/** From here on the log begins after these entries, which may be removed. No process checks them meanwhile. */
 const settle = async (manager: EntityManager, header: ArchiveHeader, actor: Actor, file: string): Promise<void> => {
   await query(manager, 'SELECT pg_advisory_xact_lock($1)', [CHECK_LOCK])
   const key = await linkingKey(manager)

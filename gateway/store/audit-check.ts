@@ -148,7 +148,7 @@ const timeOf = async (manager: EntityManager): Promise<string> => {
 }
 
 interface CheckSeen {
-  /** Undefined: nobody has checked anything yet, or what is stored was not written by us. */
+  /** Undefined: nothing has been checked yet, or none of our keys vouches for what is stored. */
   readonly checkpoint: AuditCheckpoint | undefined
   /** Number of the first entry that this process has seen checked, and that is gone or is another one now. */
   readonly lost: number | undefined

@@ -20,7 +20,7 @@ export class AuditKeyMissing extends Error {
   }
 }
 
-// One per database that this process has open: whoever appends an entry has a transaction of it, and nothing else.
+// One per database that this process has open, because an entry is appended with nothing but a transaction at hand.
 const known = new WeakMap<DataSource, AuditKeys>()
 
 /** The keys opened for this database; none before `keyAuditLog`. */

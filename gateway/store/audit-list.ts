@@ -75,7 +75,7 @@ const pageOfSome = async (manager: EntityManager, search: Search, offset: number
     search.values
   )
   const total = counted?.total ?? 0
-  // Whoever reads page after page is led on as long as there is more.
+  // A client that reads page after page goes on while there is more.
   const isFull = rows.length === size && total === MOST_COUNTED
   const least = rows.length === 0 ? 0 : offset + rows.length + Number(isFull)
   return { rows, total: Math.max(total, least) }

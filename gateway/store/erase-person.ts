@@ -15,7 +15,7 @@ import { query } from './query.ts'
  * Ends every token of the person, and removes names, e-mail, links, access, sessions and addresses, also from entries of
  * the audit log that were written with a key; those from before keep theirs until they are archived. Who logs in with the
  * same account afterwards is a new person. Throws NotFound, BadRequest if the username is another one, Conflict for an Admin.
- * @param username as typed by whoever asks for it
+ * @param username as it was typed to confirm this
  */
 export const erasePerson = (database: Database, actor: Actor, id: number, username: string): Promise<void> =>
   database.write(async manager => {
@@ -36,7 +36,7 @@ export const erasePerson = (database: Database, actor: Actor, id: number, userna
     await appendAudit(manager, { actor, action: 'person.erase', target: `user:${id}`, details: { entries } })
   })
 
-// Failed logins stay until their window ends: the directory counts them too, and they name nobody.
+// Failed logins stay until their window ends: the directory counts them too, and they contain no name.
 const FORGET_NAMES = `
   DELETE FROM login_names WHERE login = ANY ($2::text[]) OR account = ANY ($2::text[])
     OR subject IN (SELECT subject FROM provider_links WHERE user_id = $1)`
@@ -55,7 +55,7 @@ const TABLES = [
   'user_areas'
 ]
 
-// An entry of BOOTSTRAP_ADMINS is applied once, whoever has been erased since.
+// An entry of BOOTSTRAP_ADMINS is applied once, even if its person has been erased since.
 const FORGET_BOOTSTRAP = `
   UPDATE bootstrap_applied SET subject = encode(sha256(convert_to(subject, 'UTF8')), 'hex') WHERE user_id = $1`
 

@@ -21,7 +21,7 @@ const PORTION = 2_000
 /** Fewer people are searched without an index within milliseconds. */
 const MANY = 20_000
 
-/** In portions, so that nobody's login waits long for a row. */
+/** In portions, so that no login waits long for a row. */
 const followBefore = async (client: pg.Client): Promise<void> => {
   const { rows } = await client.query<{ last: number }>('SELECT coalesce(max(id), 0) AS last FROM users')
   for (let id = 0; id < (rows[0]?.last ?? 0); id += PORTION)

@@ -61,7 +61,7 @@ export const createUsers = (database: Database, files?: FromRouteFiles, lists = 
   revokePerson: (actor: Actor, id: number) => revokePerson(database, actor, id),
   disablePerson: (actor: Actor, id: number) => setDisabled(database, actor, id, true),
   enablePerson: (actor: Actor, id: number) => setDisabled(database, actor, id, false),
-  /** `username`: as typed by whoever asks for it. */
+  /** `username`: as it was typed to confirm this. */
   erasePerson: (actor: Actor, id: number, username: string) => erasePerson(database, actor, id, username),
   listAreas: (bounds?: Bounds) => listAreas(database, bounds),
   createArea: (actor: Actor, name: string) => createArea(database, actor, name),

@@ -86,8 +86,8 @@ export const text = createText({
   erase: ['Apagar os dados da pessoa', 'Erase the person'],
   eraseAsk: ['Apagar {name}?', 'Erase {name}?'],
   eraseWill: [
-    'Nome, usuário, e-mail, vínculos, sessões, tokens e endereços são apagados para sempre, também da auditoria desde que ela tem chave. Quem entrar com a mesma conta será uma pessoa nova.',
-    'Name, username, e-mail, links, sessions, tokens and addresses are erased for good, also from the audit log since it has had a key. Whoever logs in with the same account will be a new person.'
+    'Nome, usuário, e-mail, vínculos, sessões, tokens e endereços são apagados para sempre, também da auditoria desde que ela tem chave. Um login posterior com a mesma conta cria uma pessoa nova.',
+    'Name, username, e-mail, links, sessions, tokens and addresses are erased for good, also from the audit log since it has had a key. A later login with the same account makes a new person.'
   ],
   eraseType: ['Digite o usuário', 'Type the username'],
   eraseAgain: ['Digite o usuário outra vez', 'Type the username again'],
