@@ -1,5 +1,5 @@
 // Assembles a running gateway from its settings: stores, tokens, sockets, views, own endpoints, then the listener.
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { createAuthenticate } from './access/authenticate.ts'
@@ -155,12 +155,18 @@ export const startGateway = async (
     connections: places.answer,
     async close() {
       await drain(settings, observation, listener, forwarding)
+      // Whatever still waits for the database then fails at once.
+      const lastWrites = setTimeout(() => void stores.database.close(), LAST_WRITES_MS)
       const audit = { close: loginAudit.flush }
       for (const part of [upstreams, cloud, routes, own, directory, tokenParts]) await part.close()
       for (const part of [views, audit, stores, observation]) await part.close()
+      clearTimeout(lastWrites)
     }
   }
 }
+
+/** After the drain, the time for what has to be stored. */
+const LAST_WRITES_MS = 1_500
 
 /** Lets balancers take this instance out of service, then lets requests and streams finish. */
 const drain = async (
@@ -173,7 +179,7 @@ const drain = async (
   if (drainDelayMs > 0) {
     // Connections are not kept alive, because a request could arrive on one just as it ends.
     listener.announceEnd()
-    await setTimeout(drainDelayMs)
+    await delay(drainDelayMs)
   }
   await Promise.all([listener.drain(drainTimeoutMs), forwarding.drain(drainTimeoutMs)])
 }

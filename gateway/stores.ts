@@ -22,10 +22,10 @@ import { createUsers, type Users } from './store/users.ts'
 import { sealingSecret } from './tokens/sealed-keys.ts'
 
 const REDIS_WAIT_MS = 1000
-/** Out of ten connections to Postgres, so that refreshing, logging out and revoking continue however many people log in. */
-const LOGIN_SHARE = { connections: 4, mostWaiting: 256 }
+/** Of the connections to Postgres, so that refreshing, logging out and revoking continue however many people log in. */
+const LOGIN_SHARE = { part: 0.4, mostWaiting: 256 }
 /** Lists of people, grants and the audit log may take long, and never keep logins and changes from the rest of the connections. */
-const LIST_SHARE = { connections: 2, mostWaiting: 64 }
+const LIST_SHARE = { part: 0.2, mostWaiting: 64 }
 /** Entries of the audit log are written one after the other anyway, and none is given up because of those before it. */
 const AUDIT_SHARE = { connections: 1, mostWaiting: Number.POSITIVE_INFINITY, waitMs: 60_000 }
 
@@ -38,8 +38,8 @@ export const openStores = async (
   table: () => RouteTable,
   deadlines = DATABASE_DEADLINES
 ) => {
-  const { databaseUrl, dataDir } = settings
-  const database = await openDatabase({ databaseUrl, dataDir, deadlines, log })
+  const { databaseUrl, databaseListenUrl: listenUrl, databasePoolSize: poolSize, dataDir } = settings
+  const database = await openDatabase({ databaseUrl, listenUrl, poolSize, dataDir, deadlines, log })
   const secrets = [settings.jwt.secret, ...settings.jwt.previousSecrets].map(sealingSecret)
   const auditKey = await startAuditKey(database, secrets)
   const steps = startOnlineSteps(database, log)
@@ -47,8 +47,9 @@ export const openStores = async (
   // Otherwise the first requests would find it unavailable.
   await redis?.ready(REDIS_WAIT_MS)
   const instances = await startInstances(redis)
-  const forLogins = shareOf(database, { ...LOGIN_SHARE, waitMs: deadlines.acquireMs })
-  const forLists = shareOf(database, { ...LIST_SHARE, waitMs: deadlines.acquireMs })
+  const part = ({ part, mostWaiting }: typeof LOGIN_SHARE) =>
+    shareOf(database, { connections: Math.floor(poolSize * part) || 1, mostWaiting, waitMs: deadlines.acquireMs })
+  const [forLogins, forLists] = [part(LOGIN_SHARE), part(LIST_SHARE)]
   const regranting = createRegranting({ database, table, log })
   const fromRouteFiles = { profiles: () => table().profiles, grantsLoaded: regranting.loaded }
   const limiter = createLimiter(redis === undefined ? { log } : { redis, log })

@@ -91,7 +91,4 @@ const unusable = (failure: string, { databaseUrl, dataDir }: Where, error: unkno
 }
 
 // Without user name and password.
-const placeOf = (databaseUrl: string): string => {
-  const { host, pathname } = new URL(databaseUrl)
-  return `${host}${pathname}`
-}
+const placeOf = (databaseUrl: string): string => databaseUrl.replace(/^[^@]*@|^[a-z]+:\/\//, '').replace(/\?.*$/, '')

@@ -1,6 +1,7 @@
 // Reads the gateway's own settings, together with those of the providers.
 
 import { isLoopbackHost, parseNetwork } from '../values/addresses.ts'
+import { postgresUrls } from '../values/postgres-urls.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'
 import { type CloudIdpSettings, readCloudIdp } from './cloud.ts'
 import { readLdap } from './directory.ts'
@@ -24,7 +25,7 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
   return {
     ...listener,
     ...origins,
-    ...readStores(reader),
+    ...readStores(reader, warnings),
     upstreamConfig: reader.text('UPSTREAM_CONFIG') ?? '',
     trustProxy: readTrustProxy(reader),
     jwt: { ...readSecrets(reader, warnings), ...readLifetimes(reader) },
@@ -158,7 +159,7 @@ const readProviders = (reader: Reader) => {
   return (provider: 'ldap' | 'cloudidp') => listed.length === 0 || listed.includes(provider)
 }
 
-const readStores = (reader: Reader) => {
+const readStores = (reader: Reader, warnings: string[]) => {
   const redisUrl = reader.text('REDIS_URL')
   const redis = redisUrl === undefined ? undefined : parseRedisUrl(redisUrl)
   if (redis !== undefined && 'mistake' in redis) reader.mistake('REDIS_URL', redis.mistake)
@@ -166,20 +167,40 @@ const readStores = (reader: Reader) => {
   for (const name of ['DATABASE_URL', 'REDIS_URL'] as const) {
     if (workers > 1 && !reader.given(name)) reader.mistake(name, 'is required when WORKERS is more than 1')
   }
+  const databaseUrl = readDatabaseUrl(reader)
+  if (databaseUrl !== undefined && isPlainDatabase(databaseUrl))
+    warnings.push(
+      'DATABASE_URL names another host without TLS: add sslmode=verify-full, or use a network that you trust'
+    )
   return {
-    databaseUrl: readDatabaseUrl(reader),
+    databaseUrl,
+    databaseListenUrl: readDatabaseUrl(reader, 'DATABASE_LISTEN_URL'),
+    databasePoolSize: reader.integer('DATABASE_POOL_SIZE', { min: 4, max: 1000 }),
     dataDir: reader.text('DATA_DIR') ?? '',
     redis: redis === undefined || 'mistake' in redis ? undefined : redis,
     workers
   }
 }
 
-export const readDatabaseUrl = (reader: Reader): string | undefined => {
-  const databaseUrl = reader.text('DATABASE_URL')
-  if (databaseUrl !== undefined && !(/^postgres(?:ql)?:\/\/[^\s#]*$/.test(databaseUrl) && URL.canParse(databaseUrl))) {
-    reader.mistake('DATABASE_URL', 'must be postgres://user:password@host:5432/name, user and password percent-encoded')
+export const readDatabaseUrl = (
+  reader: Reader,
+  name: 'DATABASE_URL' | 'DATABASE_LISTEN_URL' = 'DATABASE_URL'
+): string | undefined => {
+  const url = reader.text(name)
+  if (url !== undefined && postgresUrls(url) === undefined) {
+    reader.mistake(name, 'must be postgres://user:password@host:5432/name, user and password percent-encoded')
   }
-  return databaseUrl
+  return url
+}
+
+/** A connection without TLS, except within this machine. */
+const isPlainDatabase = (url: string): boolean => {
+  const hosts = postgresUrls(url)?.map(each => new URL(each)) ?? []
+  return hosts.some(({ hostname, searchParams }) => {
+    if (hostname === '' || isLoopbackHost(hostname)) return false
+    const mode = searchParams.get('sslmode') ?? searchParams.get('ssl')
+    return mode === null || ['disable', 'false', '0'].includes(mode)
+  })
 }
 
 // IPs and CIDRs only: a hop count or "all" would let clients choose their own address; so would a block that contains every address.

@@ -32,7 +32,18 @@ const TABLE = {
     shown: '`*` if PUBLIC_URL is unset, otherwise none'
   },
   DATABASE_URL: {
-    meaning: 'Postgres server, `postgres://user:password@host:5432/name`; if unset, an embedded Postgres in DATA_DIR',
+    meaning:
+      'Postgres server, `postgres://user:password@host:5432/name`; of several, `host:5432,host:5432`, the first that accepts writes is used; if unset, an embedded Postgres in DATA_DIR',
+    secret: true,
+    file: true
+  },
+  DATABASE_POOL_SIZE: {
+    meaning: 'Connections to Postgres per process, in addition to the one that listens for changes',
+    fallback: '10'
+  },
+  DATABASE_LISTEN_URL: {
+    meaning: 'Where to send LISTEN, in the form of DATABASE_URL, if that is a pooler in transaction mode',
+    shown: 'DATABASE_URL',
     secret: true,
     file: true
   },

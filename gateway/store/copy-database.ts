@@ -17,7 +17,8 @@ interface Table {
 }
 
 const BATCH = 500
-const STATEMENT_TIMEOUT_MS = 60_000
+const CONNECT_TIMEOUT_MS = 10_000
+const STATEMENT_TIMEOUT = 'SET LOCAL statement_timeout = 60000'
 /** Filled by migrations, by triggers while copying, or by each gateway that starts. */
 const NOT_COPIED: ReadonlySet<string> = new Set(['schema_migrations', 'audit_head', 'grants_in_force', 'grant_rules'])
 /** A database in which these are empty has not been used. */
@@ -33,6 +34,7 @@ export const copyDatabase = async (from: Database, to: Database): Promise<readon
   try {
     await source.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
     await target.query('BEGIN')
+    for (const client of [source, target]) await client.query(STATEMENT_TIMEOUT)
     // A gateway that starts on it in the meantime has to wait with its first login.
     await target.query('LOCK TABLE users, areas, audit_events, profiles IN EXCLUSIVE MODE')
     await refuseUsed(target)
@@ -51,13 +53,7 @@ export const copyDatabase = async (from: Database, to: Database): Promise<readon
   }
 }
 
-const connect = async ({ connection }: Database): Promise<pg.Client> => {
-  const client = new pg.Client({ ...connection, statement_timeout: STATEMENT_TIMEOUT_MS, application_name: 'portaria' })
-  // A lost connection also fails the statement in progress.
-  client.on('error', () => undefined)
-  await client.connect()
-  return client
-}
+const connect = async (database: Database): Promise<pg.Client> => (await database.connect(CONNECT_TIMEOUT_MS)).client
 
 const refuseUsed = async (target: pg.Client): Promise<void> => {
   for (const table of PROOFS) {

@@ -1,14 +1,24 @@
 // Opens Postgres with its schema up to date, and ends every use of it within a deadline.
-import type pg from 'pg'
-import { DataSource, type DataSourceOptions, type EntityManager, MigrationExecutor, type QueryRunner } from 'typeorm'
+import { DataSource, type EntityManager, MigrationExecutor, type QueryRunner } from 'typeorm'
 import { migrations } from '../../migrations/index.ts'
 import type { Log } from '../values/log.ts'
+import { postgresUrls } from '../values/postgres-urls.ts'
+import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
 import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from './database-errors.ts'
 import type { NotificationSource } from './embedded-notifications.ts'
 import type { EmbeddedOptions, EmbeddedPostgres } from './embedded-postgres.ts'
 import { entities } from './entities.ts'
+import {
+  type Connect,
+  createConnector,
+  type DatabaseConnection,
+  READ_ONLY,
+  readOnly,
+  tooLate
+} from './postgres-connections.ts'
 import { refuseNewerSchema } from './schema-release.ts'
 
+/** DATABASE_POOL_SIZE */
 const POOL_SIZE = 10
 /** The embedded Postgres is never unavailable, only busy. */
 const EMBEDDED_ACQUIRE_TIMEOUT_MS = 5_000
@@ -21,9 +31,6 @@ const MIGRATION_LOCK_TIMEOUT_MS = 1_000
 const MIGRATION_LOCK = 7_263_544_001
 const ATTEMPTS = 3
 
-/** How a plain `pg` client can connect to the same database. */
-type PgConnection = { connectionString: string } | { host: string; port: number; user: string; database: string }
-
 export interface Database {
   /** Statements outside a transaction. Throws {@link DatabaseUnavailable} within seconds if Postgres is unavailable. */
   read<T>(work: (manager: EntityManager) => Promise<T>): Promise<T>
@@ -31,8 +38,10 @@ export interface Database {
   write<T>(work: (manager: EntityManager) => Promise<T>): Promise<T>
   /** Whether Postgres responds within 2 s and is writable. Never throws. */
   ping(): Promise<boolean>
-  /** For the dedicated LISTEN client. */
-  readonly connection: PgConnection
+  /** Opens a connection beside the pool. */
+  readonly connect: Connect
+  /** Opens the connection for LISTEN. */
+  readonly connectListener: Connect
   /** Set if this process runs the embedded Postgres; all notifications of the database arrive here. */
   readonly notifications: NotificationSource | undefined
   readonly embedded: boolean
@@ -52,6 +61,8 @@ export const DATABASE_DEADLINES: DatabaseDeadlines = { acquireMs: 2_000, stateme
 
 interface DatabaseOptions {
   databaseUrl?: string | undefined
+  /** Where LISTEN works, if `databaseUrl` is a pooler in transaction mode. */
+  listenUrl?: string | undefined
   /** Directory of the embedded Postgres, which is used without databaseUrl. */
   dataDir: string
   log: Log
@@ -59,7 +70,7 @@ interface DatabaseOptions {
   role?: 'gateway' | 'command'
   /** How long to wait at startup for a Postgres that is not available yet. */
   startTimeoutMs?: number
-  poolSize?: number
+  poolSize?: number | undefined
   deadlines?: DatabaseDeadlines
   /** False: the schema is used as it is. */
   migrates?: boolean
@@ -70,46 +81,68 @@ interface DatabaseOptions {
  * Throws {@link DatabaseUnavailable} if it does not come up, at once if credentials or database name are wrong.
  */
 export const openDatabase = async (options: DatabaseOptions): Promise<Database> => {
-  const {
-    databaseUrl,
-    dataDir,
-    log,
-    role = 'gateway',
-    startTimeoutMs = 30_000,
-    poolSize = POOL_SIZE,
-    deadlines = DATABASE_DEADLINES,
-    migrates = true
-  } = options
+  const { databaseUrl, dataDir, log, role = 'gateway', deadlines = DATABASE_DEADLINES } = options
   const embedded = databaseUrl === undefined ? await openEmbedded({ dataDir, log, role }) : undefined
-  const connection = embedded?.connection ?? { connectionString: databaseUrl ?? '' }
+  const addresses = embedded === undefined ? addressesOf(databaseUrl ?? '') : [embedded.connection]
   try {
-    const pool = dataSourceOptions(connection, poolSize, deadlines, log)
-    const dataSource = await connect(pool, log, startTimeoutMs, migrates)
-    return describe(dataSource, deadlines.workMs, connection, embedded)
+    const opened = await connect(options, {
+      connect: createConnector(addresses, 'portaria', sessionLimits(deadlines)),
+      acquireMs: embedded === undefined ? deadlines.acquireMs : EMBEDDED_ACQUIRE_TIMEOUT_MS
+    })
+    const listenAddresses = options.listenUrl === undefined ? addresses : addressesOf(options.listenUrl)
+    return describe(opened, deadlines, embedded, {
+      connect: createConnector(addresses, 'portaria'),
+      connectListener: createConnector(listenAddresses, 'portaria-listen')
+    })
   } catch (error) {
     await embedded?.close()
     throw isUnavailable(error) ? new DatabaseUnavailable(error) : error
   }
 }
 
+const addressesOf = (url: string) => (postgresUrls(url) ?? [url]).map(connectionString => ({ connectionString }))
+
+/** Loaded only if used, because a Postgres compiled to WebAssembly needs a lot of memory. */
+const openEmbedded = async (options: EmbeddedOptions) =>
+  (await import('./embedded-postgres.ts')).openEmbeddedPostgres(options)
+
+/**
+ * By statement, because poolers refuse most startup parameters. JIT compilation takes Postgres half a second if its statistics
+ * are outdated, and our statements are all short. A transaction whose gateway has vanished from the network must not keep its
+ * locks until TCP notices.
+ */
+const limits = ({ statementMs }: DatabaseDeadlines, set: 'SET' | 'SET LOCAL') =>
+  `${set} jit = off; ${set} idle_in_transaction_session_timeout = ${IDLE_TRANSACTION_MS}; ${set} statement_timeout = ${statementMs}`
+
+const sessionLimits = (deadlines: DatabaseDeadlines) => limits(deadlines, 'SET')
+
 const describe = (
-  dataSource: DataSource,
-  workMs: number,
-  connection: PgConnection,
-  embedded: EmbeddedPostgres | undefined
+  opened: Opened,
+  deadlines: DatabaseDeadlines,
+  embedded: EmbeddedPostgres | undefined,
+  connectors: Pick<Database, 'connect' | 'connectListener'>
 ): Database => {
   let pinging: Promise<boolean> | undefined
   let closing: Promise<void> | undefined
+  const { workMs } = deadlines
+  const plainly: Run = (manager, work) => work(manager)
+  const inTransaction: Run = (manager, work, isPooled) =>
+    manager.transaction(async inner => {
+      if (isPooled) await inner.query(limits(deadlines, 'SET LOCAL'))
+      return work(inner)
+    })
+  /** The next statement may reach another connection of the pooler, with another limit. */
+  const reading: Run = (manager, work, isPooled) => (isPooled ? inTransaction : plainly)(manager, work, isPooled)
   const ping = () =>
-    use(dataSource, PING_TIMEOUT_MS, async manager => {
+    use(opened, PING_TIMEOUT_MS, plainly, async manager => {
       const [row] = await manager.query(READ_ONLY)
       // Any write would fail too, so this connection is replaced, and the next may lead to the new primary.
-      if (row?.read_only !== 'off') throw Object.assign(new Error('the database is read-only'), { code: '25006' })
+      if (row?.read_only !== 'off') throw readOnly()
       return true
     })
   return {
-    read: work => use(dataSource, workMs, work),
-    write: work => writeAgain(dataSource, workMs, work),
+    read: work => use(opened, workMs, reading, work),
+    write: work => again(() => use(opened, workMs, inTransaction, work)),
     ping() {
       pinging ??= ping()
         .catch(() => false)
@@ -118,68 +151,70 @@ const describe = (
         })
       return pinging
     },
-    connection,
+    ...connectors,
     notifications: embedded?.notifications,
     embedded: embedded !== undefined,
     close() {
-      closing ??= dataSource.destroy().finally(() => embedded?.close())
+      closing ??= opened.dataSource.destroy().finally(() => embedded?.close())
       return closing
     }
   }
 }
 
-/** Loaded only if used, because a Postgres compiled to WebAssembly needs a lot of memory. */
-const openEmbedded = async (options: EmbeddedOptions) =>
-  (await import('./embedded-postgres.ts')).openEmbeddedPostgres(options)
+interface Opened {
+  readonly dataSource: DataSource
+  readonly pool: ConnectionPool
+}
 
-const READ_ONLY = "SELECT current_setting('transaction_read_only') AS read_only"
+/** TypeORM takes its connections from our pool, which is what limits the time until one arrives. */
+const open = ({ poolSize = POOL_SIZE, log }: DatabaseOptions, timing: { connect: Connect; acquireMs: number }) => {
+  const onIdleLoss = (err: Error) => log.warn({ err }, 'an idle database connection was lost')
+  const pool = createConnectionPool({ ...timing, size: poolSize, onIdleLoss })
+  const dataSource = new DataSource({
+    type: 'postgres',
+    driver: { Pool: poolFor(pool) },
+    entities,
+    migrations,
+    migrationsTableName: 'schema_migrations',
+    installExtensions: false,
+    logging: false
+  })
+  return { dataSource, pool }
+}
 
-const dataSourceOptions = (
-  connection: PgConnection,
-  poolSize: number,
-  { acquireMs, statementMs }: DatabaseDeadlines,
-  log: Log
-): DataSourceOptions => ({
-  type: 'postgres',
-  ...('connectionString' in connection
-    ? { url: connection.connectionString }
-    : { host: connection.host, port: connection.port, username: connection.user, database: connection.database }),
-  entities,
-  migrations,
-  migrationsTableName: 'schema_migrations',
-  installExtensions: false,
-  logging: false,
-  poolSize,
-  connectTimeoutMS: 'host' in connection ? EMBEDDED_ACQUIRE_TIMEOUT_MS : acquireMs,
-  applicationName: 'portaria',
-  poolErrorHandler: (error: unknown) => log.warn({ err: error }, 'an idle database connection was lost'),
-  extra: {
-    statement_timeout: statementMs,
-    keepAlive: true,
-    idleTimeoutMillis: 30_000,
-    // JIT compilation takes Postgres half a second if its statistics are outdated, and our statements are all short. A
-    // transaction whose gateway has vanished from the network must not keep its locks until TCP notices.
-    onConnect: (client: pg.Client) =>
-      client.query(`SET jit = off; SET idle_in_transaction_session_timeout = ${IDLE_TRANSACTION_MS}`)
+type Callback = (error: unknown, client?: DatabaseConnection['client'], release?: (error?: Error) => void) => void
+
+/** What TypeORM uses of pg's own pool. */
+const poolFor = (pool: ConnectionPool) =>
+  class {
+    on() {
+      return this
+    }
+    connect(callback: Callback) {
+      pool.acquire().then(connection => {
+        callback(undefined, connection.client, error => pool.release(connection, error))
+      }, callback)
+    }
+    end(callback: () => void) {
+      pool.close()
+      callback()
+    }
   }
-})
 
-const connect = async (
-  options: DataSourceOptions,
-  log: Log,
-  startTimeoutMs: number,
-  migrates: boolean
-): Promise<DataSource> => {
+const connect = async (options: DatabaseOptions, timing: { connect: Connect; acquireMs: number }): Promise<Opened> => {
+  const { log, startTimeoutMs = 30_000, migrates = true } = options
   const deadline = performance.now() + startTimeoutMs
   for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 2, 2_000)) {
-    const dataSource = new DataSource(options)
+    const opened = open(options, timing)
+    const { dataSource, pool } = opened
     try {
       await dataSource.initialize()
       if (migrates) await migrate(dataSource)
       else await refuseNewerSchema(dataSource.manager)
-      return dataSource
+      return opened
     } catch (error) {
       if (dataSource.isInitialized) await dataSource.destroy().catch(() => undefined)
+      pool.close()
       if (!isUnavailable(error) || isMisconfigured(error) || performance.now() > deadline) throw error
       log.warn({ err: error }, 'the database is not available yet; trying again')
     }
@@ -217,14 +252,10 @@ const migrateOnce = async (dataSource: DataSource, runner: QueryRunner): Promise
   }
 }
 
-const writeAgain = async <T>(
-  dataSource: DataSource,
-  workMs: number,
-  work: (manager: EntityManager) => Promise<T>
-): Promise<T> => {
+const again = async <T>(write: () => Promise<T>): Promise<T> => {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await use(dataSource, workMs, manager => manager.transaction(work))
+      return await write()
     } catch (error) {
       const cause = error instanceof DatabaseUnavailable ? error.cause : error
       if (!isRetryable(cause) || attempt >= ATTEMPTS) throw error
@@ -232,30 +263,29 @@ const writeAgain = async <T>(
   }
 }
 
-const use = async <T>(
-  dataSource: DataSource,
-  timeoutMs: number,
-  work: (manager: EntityManager) => Promise<T>
-): Promise<T> => {
+type Work<T> = (manager: EntityManager) => Promise<T>
+type Run = <T>(manager: EntityManager, work: Work<T>, isPooled: boolean) => Promise<T>
+
+/** Runs `work` with a connection of the pool, which returns there whatever happens; after the deadline it is ended first. */
+const use = async <T>({ dataSource, pool }: Opened, timeoutMs: number, run: Run, work: Work<T>): Promise<T> => {
   const runner = dataSource.createQueryRunner()
-  // Releasing with an error makes pg destroy the connection, so that a statement in progress fails at once.
-  const recycle = (error: Error) => releaseWith(runner, error)
-  const timer = setTimeout(() => recycle(new Error('the database took too long')), timeoutMs)
+  let connection: DatabaseConnection | undefined
+  let isLate = false
+  const end = (error: unknown) => connection?.destroy(error instanceof Error ? error : tooLate())
+  const timer = setTimeout(() => {
+    isLate = true
+    end(tooLate())
+  }, timeoutMs)
   try {
-    await runner.connect()
-    return await work(runner.manager)
+    connection = pool.connectionOf(await runner.connect())
+    if (isLate) throw tooLate()
+    return await run(runner.manager, work, connection?.isPooled === true)
   } catch (error) {
     if (!isUnavailable(error)) throw error
-    if (!isRetryable(error)) recycle(error instanceof Error ? error : new Error('the database is unavailable'))
+    if (!isRetryable(error)) end(error)
     throw new DatabaseUnavailable(error)
   } finally {
     clearTimeout(timer)
     await runner.release()
   }
-}
-
-/** TypeORM keeps this private; its public release() would return a broken connection to the pool. */
-const releaseWith = (runner: object, error: Error) => {
-  const release: unknown = Reflect.get(runner, 'releasePostgresConnection')
-  if (typeof release === 'function') Reflect.apply(release, runner, [error])
 }

@@ -1,11 +1,11 @@
 // Builds what takes long on a large database while gateways use it: indexes, one after the other, in the background.
-import pg from 'pg'
+import type pg from 'pg'
 import { COUNTED, FOLLOW_BEFORE, LISTED } from '../../migrations/0018-listed-people.ts'
 import { task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import type { Database } from './database.ts'
 
-type Steps = Pick<Database, 'connection' | 'embedded'>
+type Steps = Pick<Database, 'connectListener' | 'embedded'>
 
 interface OnlineIndex {
   readonly name: string
@@ -17,6 +17,7 @@ interface OnlineIndex {
   readonly isForMany?: true
 }
 
+const CONNECT_TIMEOUT_MS = 10_000
 const PORTION = 2_000
 /** Fewer people are searched without an index within milliseconds. */
 const MANY = 20_000
@@ -49,11 +50,11 @@ const STEPS_LOCK = 7_263_544_006
  * Does what is missing, unless another process is at it. Holds no lock that reading or writing waits for (PostgreSQL
  * documentation, CREATE INDEX, "Building Indexes Concurrently"). Throws what Postgres refuses.
  */
-const runOnlineSteps = async ({ connection, embedded }: Steps, signal?: AbortSignal): Promise<void> => {
-  const client = new pg.Client({ ...connection, application_name: 'portaria-steps' })
-  client.on('error', () => undefined)
+const runOnlineSteps = async ({ connectListener, embedded }: Steps, signal?: AbortSignal): Promise<void> => {
+  // A lock of the session and its settings do not go through a pooler.
+  const { client } = await connectListener(CONNECT_TIMEOUT_MS)
   const close = () => void client.end().catch(() => undefined)
-  await client.connect()
+  if (signal?.aborted === true) return close()
   signal?.addEventListener('abort', close)
   try {
     const isLarge = !embedded && (await hasMany(client))

@@ -35,8 +35,14 @@ const settingsOrExit = (): Settings => {
   }
 }
 
-/** Signals are handled from the first moment, because process 1 of a container has no default actions. */
-const obeySignals = (log: Logger) => {
+/** What follows the drain: the last entries of the log and the database. */
+const END_MS = 4_000
+
+/**
+ * Signals are handled from the first moment, because process 1 of a container has no default actions.
+ * @param mostMs after which SIGTERM ends the process, whatever it waits for
+ */
+const obeySignals = (log: Logger, mostMs: number) => {
   let gateway: Gateway | undefined
   let isStopping = false
   let closing: Promise<void> | undefined
@@ -49,6 +55,10 @@ const obeySignals = (log: Logger) => {
     if (isStopping) process.exit(signal === 'SIGINT' ? 130 : 143)
     isStopping = true
     log.info({ signal }, 'stopping')
+    setTimeout(() => {
+      log.error('the gateway did not stop in time; it ends now')
+      process.exit(1)
+    }, mostMs).unref()
     try {
       await close()
     } catch (error) {
@@ -104,8 +114,9 @@ readEnvFile()
 const settings = settingsOrExit()
 const { publicUrl, workers } = settings
 const log = createLog({ level: settings.logLevel })
-const signals = obeySignals(log)
-drainAfterFault(log, signals.close, settings.drainDelayMs + settings.drainTimeoutMs)
+const drainMs = settings.drainDelayMs + settings.drainTimeoutMs
+const signals = obeySignals(log, drainMs + END_MS)
+drainAfterFault(log, signals.close, drainMs)
 for (const warning of settings.warnings) log.warn(warning)
 if (settings.databaseUrl === undefined)
   log.info({ dataDir: settings.dataDir }, 'DATABASE_URL is not set: data is kept in an embedded Postgres')

@@ -491,8 +491,18 @@ t.test('first Admins are named by provider and subject, never by e-mail', async 
 t.test('several workers need stores that they can share', async t => {
   t.same(mistaken({ WORKERS: '2' }), ['DATABASE_URL', 'REDIS_URL'])
   t.equal(read({ WORKERS: '2', DATABASE_URL: 'postgres://u:p@db/portaria', REDIS_URL: 'redis://cache' }).workers, 2)
-  for (const url of ['mysql://db', 'db:5432', 'postgres://u:p#x@db', 'postgres://a:1,b:2/x'])
+  for (const url of ['mysql://db', 'db:5432', 'postgres://u:p#x@db', 'postgres://a:1,b:x/x'])
     t.same(mistaken({ DATABASE_URL: url }), ['DATABASE_URL'], url)
+  t.same(mistaken({ DATABASE_URL: 'postgres://u:p@a:5432,b:5432/portaria?sslmode=verify-full' }), [])
+  t.same(mistaken({ DATABASE_LISTEN_URL: 'http://a', DATABASE_POOL_SIZE: '3' }), [
+    'DATABASE_LISTEN_URL',
+    'DATABASE_POOL_SIZE'
+  ])
+  const warns = (url: string) => read({ DATABASE_URL: url }).warnings.some(text => text.includes('without TLS'))
+  t.ok(warns('postgres://u:p@db/x'))
+  t.ok(warns('postgres://u:p@127.0.0.1:1,db:2/x?sslmode=disable'))
+  t.notOk(warns('postgres://u:p@a,b/x?sslmode=verify-full'))
+  t.notOk(warns('postgres://u:p@localhost/x'))
   t.same(mistaken({ DATABASE_URL: 'postgresql:///portaria?host=/run/postgresql' }), [])
 })
 

@@ -112,7 +112,7 @@ interface Owner {
 }
 
 /** Postgres refuses to run as root; then the system's own user for it runs it. */
-const serverOwner = (): Owner | undefined => {
+export const serverOwner = (): Owner | undefined => {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync('/etc/passwd', 'utf8').split('\n')
   const line = users.find(user => user.startsWith('postgres:')) ?? users.find(user => user.startsWith('nobody:'))

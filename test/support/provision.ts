@@ -42,6 +42,7 @@ export const findPostgresBin = (): string | undefined => {
   return [...folders, ...(process.env.PATH ?? '').split(delimiter), '/opt/homebrew/opt/postgresql/bin'].find(complete)
 }
 
+export const findPgBouncer = () => findProgram('PORTARIA_TEST_PGBOUNCER', 'pgbouncer')
 export const findRedisServer = () => findProgram('PORTARIA_TEST_REDIS_SERVER', 'redis-server', 'valkey-server')
 export const findSlapd = () => findProgram('PORTARIA_TEST_SLAPD', 'slapd')
 export const findLdapAdd = () => findProgram('PORTARIA_TEST_LDAPADD', 'ldapadd')
@@ -53,6 +54,7 @@ export const findChromium = () => findProgram('PORTARIA_TEST_CHROMIUM', 'chromiu
 
 const SERVERS: readonly Server[] = [
   { name: 'PostgreSQL', variable: 'PORTARIA_TEST_POSTGRES_BIN', packages: ['postgresql'], find: findPostgresBin },
+  { name: 'PgBouncer', variable: 'PORTARIA_TEST_PGBOUNCER', packages: ['pgbouncer'], find: findPgBouncer },
   { name: 'Redis', variable: 'PORTARIA_TEST_REDIS_SERVER', packages: ['redis-server'], find: findRedisServer },
   { name: 'OpenLDAP (slapd)', variable: 'PORTARIA_TEST_SLAPD', packages: ['slapd'], find: findSlapd },
   { name: 'ldapadd', variable: 'PORTARIA_TEST_LDAPADD', packages: ['ldap-utils'], find: findLdapAdd },

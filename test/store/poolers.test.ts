@@ -1,0 +1,102 @@
+// Behind PgBouncer the store keeps its deadlines and its connections, and its listener says when it hears nothing.
+import { setTimeout as delay } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { openDatabase } from '../../gateway/store/database.ts'
+import { DatabaseUnavailable } from '../../gateway/store/database-errors.ts'
+import { signToken, TEST_SECRET } from '../support/gateway.ts'
+import { routeFile, spawnGateway } from '../support/gateway-process.ts'
+import { measureOwnTime } from '../support/own-time.ts'
+import { startPgBouncer } from '../support/pgbouncer.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { until } from '../support/until.ts'
+
+const postgres = await startPostgres(t)
+const FEW = ['pool_mode = transaction', 'default_pool_size = 5']
+/** Without it, an earlier version did not start here. */
+const IGNORED = 'ignore_startup_parameters = statement_timeout'
+const IMPATIENT = { acquireMs: 200, statementMs: 400, workMs: 500 }
+
+const open = async (test: Test, databaseUrl: string, deadlines = IMPATIENT) => {
+  const database = await openDatabase({ databaseUrl, dataDir: '/nonexistent', log: quiet, deadlines })
+  test.teardown(() => database.close())
+  return database
+}
+
+/** One after the other, so that each opens a connection of its own. */
+const staggered = async <T>(count: number, work: () => Promise<T>): Promise<Promise<PromiseSettledResult<T>[]>[]> => {
+  const started: Promise<PromiseSettledResult<T>[]>[] = []
+  for (let n = 0; n < count; n++) {
+    started.push(Promise.allSettled([work()]))
+    await delay(10)
+  }
+  return started
+}
+
+// RV-75
+t.test('a pooler that is saturated again and again costs no connection of the pool', async t => {
+  const url = await postgres.newDatabase()
+  const pooler = await startPgBouncer(t, url, [...FEW, IGNORED])
+  const database = await open(t, pooler.url)
+  const ask = () => database.read(manager => manager.query('SELECT pg_sleep(0.01)'))
+  for (const _ of [1, 2]) {
+    const release = await pooler.hold(5)
+    const asked = await staggered(40, ask)
+    await delay(2 * IMPATIENT.workMs)
+    await release()
+    for (const [outcome] of await Promise.all(asked))
+      if (outcome?.status === 'rejected') t.ok(outcome.reason instanceof DatabaseUnavailable)
+  }
+  for (let round = 0; round < 3; round++) await Promise.all(Array.from({ length: 10 }, ask))
+  const ownTimeMs = measureOwnTime()
+  await database.close()
+  t.ok(ownTimeMs() < 1_000, 'it closes at once')
+})
+
+// RV-75
+t.test('SIGTERM ends the process in time after and while a pooler was saturated', async t => {
+  const url = await postgres.newDatabase()
+  const pooler = await startPgBouncer(t, url, [...FEW, IGNORED])
+  const gateway = spawnGateway(t, {
+    JWT_SECRET: TEST_SECRET,
+    DATABASE_URL: pooler.url,
+    UPSTREAM_CONFIG: routeFile(t, { upstreams: {}, routes: [] }).folder,
+    HOST: '127.0.0.1',
+    PORT: '0',
+    DRAIN_TIMEOUT: '2s'
+  })
+  const { port } = await gateway.logged('listening')
+  const authorization = `Bearer ${await signToken(TEST_SECRET, { profiles: ['Admin'] })}`
+  const ask = () => fetch(`http://127.0.0.1:${port}/auth/admin/users`, { headers: { authorization } })
+  const release = await pooler.hold(5)
+  for (const [outcome] of await Promise.all(await staggered(20, ask)))
+    t.match(outcome, { status: 'fulfilled', value: { status: 503 } })
+  await release()
+  await until(async () => (await ask()).status === 200)
+  await pooler.hold(5)
+  const asked = await staggered(20, ask)
+  const ownTimeMs = measureOwnTime()
+  gateway.signal('SIGTERM')
+  t.equal(await gateway.ended, 0)
+  t.ok(ownTimeMs() < 5_000, `${ownTimeMs()}`)
+  await Promise.all(asked)
+})
+
+// RV-106
+t.test('a pooler with its default settings is used, and statements keep their deadline at the server', async t => {
+  const url = await postgres.newDatabase()
+  for (const mode of ['session', 'transaction']) {
+    const pooler = await startPgBouncer(t, url, [`pool_mode = ${mode}`, 'default_pool_size = 3'])
+    const database = await open(t, pooler.url, { acquireMs: 60_000, statementMs: 400, workMs: 60_000 })
+    const slow = 'SELECT pg_sleep(60)'
+    await t.rejects(
+      database.read(manager => manager.query(slow)),
+      { cause: { code: '57014' } }
+    )
+    await t.rejects(
+      database.write(manager => manager.query(slow)),
+      { cause: { code: '57014' } }
+    )
+    await database.close()
+  }
+})
