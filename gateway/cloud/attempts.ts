@@ -19,6 +19,8 @@ export interface Attempt {
   readonly codeVerifier: string
   /** OpenID Connect Core §3.1.2.1. */
   readonly oidcNonce: string
+  /** One of our own pages began it, and gets its result, wherever FRONTEND_URL is. */
+  readonly fromOwnPage: boolean
 }
 
 interface AttemptOptions extends StateOptions {
@@ -35,13 +37,15 @@ const CALLBACK_FOLDER = '/auth/oauth/cloudidp'
 // The bytes of a cookie: 30 of secret, then 6 of milliseconds since the epoch. 48 characters of base64url, in one spelling.
 const SECRET_BYTES = 30
 const TIMESTAMP_BYTES = 6
-const VALUE = /^[A-Za-z0-9_-]{48}$/
+const VALUE = /^[A-Za-z0-9_-]{48}(?:\.page)?$/
+const VALUE_LENGTH = 48
 const ID_LENGTH = 12
 
 interface AttemptCookie {
   readonly name: string
   readonly secret: Buffer | undefined
   readonly startedAt: number
+  readonly fromOwnPage: boolean
 }
 
 /**
@@ -50,6 +54,7 @@ interface AttemptCookie {
  */
 export const beginAttempt = (
   cookieHeader: string | undefined,
+  fromOwnPage: boolean,
   now: number,
   options: AttemptOptions
 ): { attempt: Attempt; setCookies: string[] } => {
@@ -60,10 +65,10 @@ export const beginAttempt = (
   const { nonce, attempt } = derive(bytes.subarray(0, SECRET_BYTES), signing)
   const maxAgeS = Math.ceil(options.maxAgeMs / 1000)
   return {
-    attempt: { state: signState(nonce, now, signing), ...attempt },
+    attempt: { state: signState(nonce, now, signing), ...attempt, fromOwnPage },
     setCookies: [
       ...outdated(cookieHeader, now, options).map(name => expire(name, options)),
-      `${nameOf(nonce, options)}=${bytes.toString('base64url')}; ${attributes(options)}; Max-Age=${maxAgeS}`
+      `${nameOf(nonce, options)}=${bytes.toString('base64url')}${fromOwnPage ? '.page' : ''}; ${attributes(options)}; Max-Age=${maxAgeS}`
     ]
   }
 }
@@ -79,7 +84,7 @@ export const findAttempt = (
   for (const cookie of attemptCookies(cookieHeader, options)) {
     if (cookie.name !== name || cookie.secret === undefined) continue
     const { nonce, attempt } = derive(cookie.secret, options.secrets[state.signedBy] ?? '')
-    if (timingSafeEqual(nonce, state.nonce)) return { state: stateText, ...attempt }
+    if (timingSafeEqual(nonce, state.nonce)) return { state: stateText, ...attempt, fromOwnPage: cookie.fromOwnPage }
   }
   return undefined
 }
@@ -128,11 +133,12 @@ const attemptCookies = (cookieHeader: string | undefined, { isSecure }: AttemptO
     const name = pair.slice(0, Math.max(equals, 0)).trim()
     if (!name.startsWith(prefix) || !/^[A-Za-z0-9_-]{1,40}$/.test(name)) continue
     const value = pair.slice(equals + 1).trim()
-    const bytes = VALUE.test(value) ? Buffer.from(value, 'base64url') : undefined
+    const bytes = VALUE.test(value) ? Buffer.from(value.slice(0, VALUE_LENGTH), 'base64url') : undefined
     found.push({
       name,
       secret: bytes?.subarray(0, SECRET_BYTES),
-      startedAt: bytes?.readUIntBE(SECRET_BYTES, TIMESTAMP_BYTES) ?? 0
+      startedAt: bytes?.readUIntBE(SECRET_BYTES, TIMESTAMP_BYTES) ?? 0,
+      fromOwnPage: value.endsWith('.page')
     })
     if (found.length === MAX_COOKIES_READ) break
   }

@@ -30,7 +30,8 @@ interface AuthorizationAnswer {
 
 export interface OAuthClient {
   /** The URL at which the browser logs in. Throws OAuthFailure if the provider cannot be discovered. */
-  authorizationUrl(attempt: Attempt): Promise<string>
+  /** @param again the provider asks the person to prove who they are, whatever session it has (OpenID Connect Core §3.1.2.1) */
+  authorizationUrl(attempt: Attempt, options?: { again?: boolean }): Promise<string>
   /** Exchanges the code, once, and reads the profile. Throws OAuthFailure. */
   identify(answer: AuthorizationAnswer, attempt: Attempt): Promise<ProvenPerson>
   /** The URL at which the browser ends its session at the provider; undefined if the provider publishes none. */
@@ -82,7 +83,7 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
   }
 
   return {
-    async authorizationUrl(attempt) {
+    async authorizationUrl(attempt, { again = false } = {}) {
       const metadata = await metadataOf()
       if (!isAllowedAddress(metadata.authorization_endpoint, settings.insecure)) {
         throw new OAuthFailure('provider-metadata', 'CLOUDIDP_AUTHORIZATION_URL is not https')
@@ -93,6 +94,7 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
         state: attempt.state,
         code_challenge: await oidc.calculatePKCECodeChallenge(attempt.codeVerifier),
         code_challenge_method: 'S256',
+        ...(again ? { prompt: 'login' } : {}),
         ...(settings.issuer === undefined ? {} : { nonce: attempt.oidcNonce })
       })
       return href

@@ -54,8 +54,9 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
   const start = async (request: FastifyRequest, reply: FastifyReply) => {
     refusePrefetch(request)
     if (!settings.cloudidp.active) throw failed(new OAuthFailure('cloudidp-not-active', 'CLOUDIDP is not active'))
-    const { attempt, setCookies } = beginAttempt(request.headers.cookie, now(), attempts)
-    const location = await client.authorizationUrl(attempt).catch(error => {
+    const query = new URLSearchParams((request.raw.url ?? '').split('?')[1])
+    const { attempt, setCookies } = beginAttempt(request.headers.cookie, query.get('page') === '1', now(), attempts)
+    const location = await client.authorizationUrl(attempt, { again: query.get('again') === '1' }).catch(error => {
       throw failed(asOAuthFailure(error, 'provider-metadata'))
     })
     return redirect(reply, location, setCookies)
@@ -82,7 +83,9 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     if (!isFirst) throw refused('state-replayed', returned.end)
     const signedIn = await logIn(returned, context, client, parts)
     const cookies = (await parts.sessionCookies?.begin(request.exchange, signedIn.token)) ?? []
-    return redirect(reply, successUrl(settings.cloudidp.successRedirectUrl, signedIn), [returned.end, ...cookies])
+    const { fromOwnPage } = returned.attempt
+    const address = fromOwnPage ? `${settings.publicUrl}/auth/login` : settings.cloudidp.successRedirectUrl
+    return redirect(reply, successUrl(address, signedIn), [returned.end, ...cookies])
   }
 
   // A link preview or scanner sends HEAD: it learns whether the address is still valid, and nothing is used up.

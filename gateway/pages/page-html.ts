@@ -30,7 +30,8 @@ ${page.styles.map(style => `<link rel="stylesheet" href="${style}">\n`).join('')
   .join('')}<script type="module" src="${page.script}"></script>
 </head>
 <body>
-<div id="app"></div>
+<div id="app"><main class="card late"><h1>${escapeHtml(brand)}</h1>
+<p>A página não carregou por completo. <a href="">Recarregar</a></p><p lang="en">The page did not load completely. <a href="">Reload</a></p></main></div>
 <noscript><main class="card"><h1>${escapeHtml(brand)}</h1><p>Esta página precisa de JavaScript.</p><p lang="en">This page needs JavaScript.</p></main></noscript>
 </body>
 </html>

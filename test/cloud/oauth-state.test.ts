@@ -81,7 +81,7 @@ t.test('no change of one character leaves a state valid', async t => {
 
 t.test('an attempt is found by its own cookie alone, and other cookies are left as they are', async t => {
   const attempts = { ...options, isSecure: false }
-  const { attempt, setCookies } = beginAttempt('other=1; =x; portaria oauth=1', NOW, attempts)
+  const { attempt, setCookies } = beginAttempt('other=1; =x; portaria oauth=1', false, NOW, attempts)
   t.equal(setCookies.length, 1, 'nothing is removed')
   const [cookie = ''] = (setCookies[0] ?? '').split(';')
   const [name = '', value = ''] = cookie.split('=')

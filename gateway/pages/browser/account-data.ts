@@ -4,8 +4,6 @@ import { useEffect } from './render.ts'
 import { type Answer, ask } from './session.ts'
 import { text } from './words-account.ts'
 
-export const toLogin = '/auth/login?returnTo=/auth/account'
-
 /** Why something failed, in the reader's language, because the gateway's own messages are in English. */
 export const problemOf = ({ status, requestId }: Answer<unknown>): string => {
   if (status === 0) return text('unreachable')
@@ -14,17 +12,9 @@ export const problemOf = ({ status, requestId }: Answer<unknown>): string => {
   return text(status < 500 ? 'invalid' : 'failed', { requestId })
 }
 
-/** Nothing follows if the session has ended: this page is being left. */
-const askOrLeave = async <T>(path: string): Promise<Answer<T>> => {
-  const answer = await ask<T>(path)
-  if (answer.status !== 401) return answer
-  location.replace(toLogin)
-  return new Promise(() => {})
-}
-
 /** Loads a part of the page. `onLoaded` is called when there is something to show. */
 export const useLoad = <T>(path: string, onLoaded: () => void): Loaded<T> => {
-  const loaded = useAnswer<T>(askOrLeave, problemOf, path)
+  const loaded = useAnswer<T>(ask, problemOf, path)
   const { data, problem } = loaded
   useEffect(() => (data !== undefined || problem !== '' ? onLoaded() : undefined), [data, problem])
   return loaded

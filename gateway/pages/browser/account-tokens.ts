@@ -1,8 +1,9 @@
 // Lets a person create access tokens for their programs, see their last use, and remove them.
-import { problemOf, toLogin, useLoad } from './account-data.ts'
+import { problemOf, useLoad } from './account-data.ts'
 import type { ListOf } from './console-data.ts'
 import { type Outcome, OutcomeLine, Table, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
+import { loginAddress } from './page-session.ts'
 import { html, useState, type VNode } from './render.ts'
 import { ask, type User } from './session.ts'
 import { text } from './words-account.ts'
@@ -56,7 +57,7 @@ const NewToken = ({ user, onMade }: FormProps): VNode => {
     <p><label for="token-expires">${text('expires')}</label>
       <input id="token-expires" name="expires" type="date" required min=${dayFromNow(0)} max=${dayFromNow(364)} value=${dayFromNow(30)} /></p>
     <${OutcomeLine} outcome=${outcome} />
-    ${needsLogin && html`<p><a class="button" href=${toLogin}>${text('logIn')}</a></p>`}
+    ${needsLogin && html`<p><a class="button" href=${loginAddress({ again: true })}>${text('logIn')}</a></p>`}
     <p><button class="main">${text('make')}</button></p></form>`
 }
 

@@ -10,19 +10,8 @@ export interface ListOf<T> {
   readonly total: number
 }
 
-const endListeners = new Set<() => void>()
-
-/** Called when the gateway no longer accepts this tab's token. */
-export const onSessionEnd = (listener: () => void): (() => void) => {
-  endListeners.add(listener)
-  return () => endListeners.delete(listener)
-}
-
-export const admin = async <T>(path: string, question: Question = {}): Promise<Answer<T>> => {
-  const answer = await ask<T>(`/auth/admin/${path}`, question)
-  if (answer.status === 401) for (const listener of endListeners) listener()
-  return answer
-}
+export const admin = <T>(path: string, question: Question = {}): Promise<Answer<T>> =>
+  ask<T>(`/auth/admin/${path}`, question)
 
 export const queryOf = (values: Readonly<Record<string, string | number>>): string => {
   const query = new URLSearchParams()

@@ -1,15 +1,15 @@
 // Runs the console: one section at a time, chosen by the URL, while the session lasts.
 import { AreasView } from './areas-view.ts'
 import { AuditView } from './audit-view.ts'
-import { onSessionEnd } from './console-data.ts'
-import { Confirm, Dialog } from './console-parts.ts'
+import { Confirm } from './console-parts.ts'
 import { currentLanguage } from './language.ts'
 import { MatrixView } from './matrix-view.ts'
 import { startPage, Top } from './page.ts'
+import { leaveSession } from './page-session.ts'
 import { PeopleView } from './people-view.ts'
 import { PersonView } from './person-view.ts'
 import { html, useEffect, useRef, useState, type VNode } from './render.ts'
-import { ask, brand, logOut, onNews, type User } from './session.ts'
+import { brand, type User } from './session.ts'
 import { StatusView } from './status-view.ts'
 import { StreamsView } from './streams-view.ts'
 import { giveUpUnsaved, hasUnsaved } from './unsaved.ts'
@@ -49,17 +49,6 @@ const placeOf = (hash: string): Place => {
   return { section, id: section === 'people' && /^[1-9]\d{0,9}$/.test(id) ? id : '' }
 }
 
-const goToLogin = () =>
-  location.replace(`/auth/login?returnTo=${encodeURIComponent(location.pathname + location.hash)}`)
-
-const EndedDialog = (): VNode => {
-  const open = () => {
-    if (window.open('/auth/login?popup=1', 'portaria-login', 'popup,width=480,height=720') === null) goToLogin()
-  }
-  return html`<${Dialog} title=${text('ended')} isFixed onClose=${() => undefined}><p>${text('endedNote')}</p>
-    <div class="buttons"><button type="button" class="main" id="log-in-again" onClick=${open}>${text('logIn')}</button></div><//>`
-}
-
 const Sections = ({ current }: { current: Section }): VNode => {
   const sections = useRef<HTMLElement>(null)
   // On a narrow screen the sections are a scrolling strip.
@@ -80,29 +69,6 @@ const focusContent = (event: Event) => {
 const Refused =
   (): VNode => html`<div class="stage"><main class="card"><h1>${text('onlyAdmins')}</h1><p>${text('onlyAdminsNote')}</p>
   <a class="button main" href="/auth/account">${text('toAccount')}</a></main></div>`
-
-const useSession = (user: User) => {
-  const [isEnded, setEnded] = useState(false)
-  const [turn, setTurn] = useState(0)
-  useEffect(() => {
-    const stopEnd = onSessionEnd(() => setEnded(true))
-    const stopNews = onNews(({ kind, userId }) => {
-      if (kind === 'logout' && userId === user.id) goToLogin()
-      if (kind !== 'login') return
-      // The pop-up has passed on its token; what is shown is loaded again, unless something on it is unsaved.
-      void ask<User>('/auth/me').then(answer => {
-        if (answer.status !== 200) return
-        setEnded(false)
-        if (!hasUnsaved()) setTurn(now => now + 1)
-      })
-    })
-    return () => {
-      stopEnd()
-      stopNews()
-    }
-  }, [])
-  return { isEnded, turn }
-}
 
 /** Follows the URL, and asks about unsaved changes first. `leave` runs what would lose them. */
 const usePlace = (content: { readonly current: HTMLElement | null }) => {
@@ -142,25 +108,23 @@ const usePlace = (content: { readonly current: HTMLElement | null }) => {
   return { place, moves, leave, question }
 }
 
-const App = ({ user }: { user: User }): VNode => {
+const App = ({ user, turn }: { user: User; turn: number }): VNode => {
   const [, setLanguage] = useState(currentLanguage())
-  const { isEnded, turn } = useSession(user)
   const content = useRef<HTMLElement>(null)
   const { place, moves, leave, question } = usePlace(content)
   useEffect(() => {
     document.title = `${text(place.section)} · ${text('console')} · ${brand()}`
   })
-  const out = () => leave(() => void logOut(user).then(url => location.assign(url ?? '/auth/login')))
+  const out = () => leave(() => void leaveSession(user))
   const view = place.id === '' ? html`<${VIEWS[place.section]} />` : html`<${PersonView} id=${place.id} />`
   return html`<a class="skip" href="#content" onClick=${focusContent}>${text('skip')}</a>
     <${Top} user=${user} home="#/people" onLanguage=${() => setLanguage(currentLanguage())} onLogout=${out}><${Sections} current=${place.section} /><//>
     <main id="content" ref=${content} tabindex="-1" key=${`${moves} ${turn}`}>${view}</main>
-    ${question}
-    ${isEnded && html`<${EndedDialog} />`}`
+    ${question}`
 }
 
 void startPage({
-  goToLogin,
-  page: user => (user.profiles.includes('Admin') ? html`<${App} user=${user} />` : html`<${Refused} />`),
+  view: (user, turn) =>
+    user.profiles.includes('Admin') ? html`<${App} user=${user} turn=${turn} />` : html`<${Refused} />`,
   problemOf: () => text('unreachable')
 })

@@ -1,6 +1,6 @@
 // Sends people where they wanted to go after a login, never in a loop.
 import { isPopup, returnTo } from './login-state.ts'
-import { keptToken, type User } from './session.ts'
+import { announce, keptToken, type User } from './session.ts'
 
 const SENT = 'portaria.sentTo'
 /** If someone is sent to the same place again this soon, that place does not accept the session. */
@@ -12,27 +12,43 @@ const isCircle = (path: string): boolean => {
   return before === path && Date.now() - Number(at) < CIRCLE_MS
 }
 
-/** The page that opened this pop-up keeps its own token: if it had one, it receives the new one. */
-const handBack = (): void => {
+type Handed =
+  | 'done'
+  /** The page that asked for the login belongs to this person. */
+  | { readonly owner: string }
+
+/** The page that opened this pop-up keeps its own token: if it had one, it receives the new one, unless that is somebody else's. */
+const handBack = (user: User, toAnyone: boolean): Handed => {
   try {
     const kept = window.opener?.sessionStorage as Storage | undefined
     const token = keptToken()
-    if (kept === undefined || token === undefined || kept.getItem('authToken') === null) return
+    if (kept === undefined || token === undefined || kept.getItem('authToken') === null) return 'done'
+    const owner = JSON.parse(kept.getItem('authUser') ?? '{}') as Partial<User>
+    if (owner.id !== user.id && !toAnyone) return { owner: owner.name || owner.username || '' }
     kept.setItem('authToken', token)
     kept.setItem('authUser', sessionStorage.getItem('authUser') ?? '')
+    // Pages compare whose token they keep when they hear of a login.
+    announce({ kind: 'login', userId: user.id })
   } catch {
     // A page of another origin receives nothing of this session.
   }
+  return 'done'
 }
 
-/** Whether this page is being left for good. A new login always leads on; an old one only if it has not just been sent there. */
-export const leave = (user: User): boolean => {
+/**
+ * Whether this page is being left for good, or who owns the page that asked. A new login always leads on; an old one only if it
+ * has not just been sent there.
+ */
+export const leave = (user: User, toAnyone = false): boolean | { readonly owner: string } => {
   if (isPopup) {
-    handBack()
+    const handed = handBack(user, toAnyone)
+    if (handed !== 'done') return handed
     window.close()
     return true
   }
-  if (returnTo === undefined || user.accessStatus !== 'assigned' || isCircle(returnTo)) return false
+  // Whoever waits for access does so here, where they are told of it; their own account is open to them.
+  const isOpen = user.accessStatus === 'assigned' || returnTo === '/auth/account'
+  if (returnTo === undefined || !isOpen || isCircle(returnTo)) return false
   location.replace(location.origin + returnTo)
   return true
 }

@@ -1,7 +1,8 @@
 // Determines the state of the login page step by step: who is logged in, which logins are possible, where to go next.
 import { arrived, markCloudLogin } from './fragment.ts'
+import { enter, findSession, type PageSession, takeNotice, takeToken } from './page-session.ts'
 import { safeReturnTo } from './return-to.ts'
-import { type Answer, announce, ask, fact, forget, keep, keptToken, refresh, type User } from './session.ts'
+import { type Answer, ask, forget, type User } from './session.ts'
 import type { LoginKey } from './words-login.ts'
 
 export interface Doors {
@@ -28,6 +29,10 @@ const query = new URLSearchParams(location.search)
 const begun = typeof arrived === 'object' ? arrived.login : undefined
 export const returnTo = safeReturnTo(begun?.returnTo ?? query.get('returnTo'), location.origin)
 export const isPopup = begun?.popup ?? query.get('popup') === '1'
+/** Whoever is logged in has to prove it anew. */
+const isAgain = query.get('again') === '1'
+/** These two show nothing without a token in their tab. */
+const needsToken = /^\/auth\/(?:account|console)(?:#|$)/.test(returnTo ?? '')
 
 const noticeOf = (key: LoginKey, isError = false): Notice => ({ key, isError })
 
@@ -52,49 +57,33 @@ export const findDoors = async (): Promise<Doors | Notice> => {
   return { ldap: ldap.enabled, cloudUrl: cloudidp.enabled ? cloudidp.startUrl : '', cloudName: cloudidp.name ?? '' }
 }
 
+/** `page`: the login comes back here, wherever FRONTEND_URL is; `again`: the provider asks for the password anew. */
 export const startCloudLogin = (cloudUrl: string): void => {
   markCloudLogin({ returnTo: returnTo ?? null, popup: isPopup })
-  location.assign(cloudUrl)
+  location.assign(`${cloudUrl}?page=1${isAgain ? '&again=1' : ''}`)
 }
 
-/** A browser session without anything stored in this tab. */
-const findCookieSession = async (): Promise<User | undefined> => {
-  if (fact('browser-session') !== 'true') return undefined
-  const answer = await refresh()
-  return answer.status === 200 ? answer.body.user : undefined
-}
+const NOTICES: readonly LoginKey[] = ['loggedOutElsewhere']
 
-const takeArrived = async (token: string): Promise<Start> => {
-  const answer = await ask<User>('/auth/me', { token })
-  if (answer.status !== 200) return { is: 'out', notice: noticeFor(answer) }
-  keep(token, answer.body)
-  announce({ kind: 'login', userId: answer.body.id })
-  return { is: 'in', user: answer.body, isFresh: true }
-}
-
-const resume = async (): Promise<Start> => {
-  const answer = await ask<User>('/auth/me')
-  if (answer.status === 200) {
-    const token = keptToken()
-    if (token !== undefined) keep(token, answer.body)
-    return { is: 'in', user: answer.body, isFresh: false }
-  }
-  if (answer.status !== 401) return { is: 'out', notice: noticeFor(answer) }
-  forget()
-  return { is: 'out', notice: noticeOf('ended') }
+const startOf = (session: PageSession): Start => {
+  if (session.is === 'unknown') return { is: 'out', notice: noticeFor(session.answer) }
+  if (session.is === 'in') return { is: 'in', user: session.user, isFresh: false }
+  if (session.is === 'cookie' && !needsToken) return { is: 'in', user: session.user, isFresh: true }
+  const kept = takeNotice()
+  const notice = NOTICES.find(key => key === kept) ?? (session.is === 'out' && session.hasEnded ? 'ended' : undefined)
+  return { is: 'out', notice: notice === undefined ? undefined : noticeOf(notice) }
 }
 
 export const findStart = async (): Promise<Start> => {
   if (arrived === 'foreign') return { is: 'out', notice: noticeOf('foreign', true) }
-  if (arrived !== undefined) return takeArrived(arrived.token)
-  // Opening a pop-up means wanting another login; the login it was opened with is a copy.
-  if (isPopup) {
-    forget()
-    return { is: 'out', notice: undefined }
+  if (arrived !== undefined) {
+    const start = startOf(await takeToken(arrived.token))
+    return start.is === 'in' ? { ...start, isFresh: true } : start
   }
-  if (keptToken() !== undefined) return resume()
-  const user = await findCookieSession()
-  return user === undefined ? { is: 'out', notice: undefined } : { is: 'in', user, isFresh: true }
+  // Opening a pop-up means wanting another login; the login it was opened with is a copy.
+  if (isPopup) forget()
+  if (isPopup || isAgain) return { is: 'out', notice: isAgain ? noticeOf('again') : undefined }
+  return startOf(await findSession())
 }
 
 export const logIn = async (username: string, password: string): Promise<User | Notice> => {
@@ -103,7 +92,6 @@ export const logIn = async (username: string, password: string): Promise<User | 
     body: { username, password }
   })
   if (answer.status !== 200) return noticeFor(answer)
-  keep(answer.body.token, answer.body.user)
-  announce({ kind: 'login', userId: answer.body.user.id })
+  enter(answer.body.token, answer.body.user)
   return answer.body.user
 }

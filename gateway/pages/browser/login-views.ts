@@ -3,7 +3,7 @@ import { LanguageSwitch } from './language-switch.ts'
 import { type Doors, logIn, type Notice, returnTo, startCloudLogin } from './login-state.ts'
 import { providerName } from './provider-name.ts'
 import { type ComponentChildren, html, useEffect, useRef, useState, type VNode } from './render.ts'
-import { brand, fact, type User } from './session.ts'
+import { brand, fact, keptToken, type User } from './session.ts'
 import { text } from './words-login.ts'
 
 const waitWords = (seconds: number): string =>
@@ -104,6 +104,25 @@ const Chips = ({ items, none, mark }: { items: readonly string[]; none: string; 
         item => html`<li key=${item}><bdi>${item}</bdi>${item === mark && html` <small>(${text('main')})</small>`}</li>`
       )}</ul>`
 
+interface OtherProps {
+  readonly user: User
+  readonly owner: string
+  readonly onOpen: () => void
+  readonly onOwner: () => void
+}
+
+/** In a pop-up: the page that asked for the login belongs to somebody else. */
+export const OtherView = ({ user, owner, onOpen, onOwner }: OtherProps): VNode => {
+  const names = { owner, name: user.name === '' ? user.username : user.name }
+  return html`<h1>${text('otherTitle')}</h1><p>${text('other', names)}</p>
+    <div class="actions"><button type="button" class="main" id="log-in-as-owner" onClick=${onOwner}>${text('logInAsOwner', names)}</button>
+      <button type="button" id="open-as-me" onClick=${onOpen}>${text('openAsMe', names)}</button></div>`
+}
+
+/** Our own pages need a token in this tab, which a session in a cookie does not give. */
+const ownPage = (path: string): string =>
+  keptToken() === undefined ? `/auth/login?again=1&returnTo=${encodeURIComponent(path)}` : path
+
 interface InProps {
   readonly user: User
   readonly notice: Notice | undefined
@@ -132,8 +151,8 @@ export const InView = ({ user, notice, onOut }: InProps): VNode => {
     </dl>
     <div class="actions">
       ${returnTo !== undefined && html`<a class="button main" href=${returnTo}>${text(isAssigned ? 'continue' : 'continueAnyway')}</a>`}
-      ${user.profiles.includes('Admin') && html`<a class="button" href="/auth/console">${text('console')}</a>`}
-      <a class="button" href="/auth/account">${text('account')}</a>
+      ${user.profiles.includes('Admin') && html`<a class="button" href=${ownPage('/auth/console')}>${text('console')}</a>`}
+      <a class="button" href=${ownPage('/auth/account')}>${text('account')}</a>
       <button type="button" id="logout" onClick=${onOut}>${text('logout')}</button>
     </div>`
 }

@@ -2,8 +2,9 @@
 import './fragment.ts'
 import { leave } from './login-leave.ts'
 import { type Doors, findDoors, findStart, isPopup, type Notice } from './login-state.ts'
-import { Card, InView, OutView } from './login-views.ts'
-import { html, render, useEffect, useState, type VNode } from './render.ts'
+import { Card, InView, OtherView, OutView } from './login-views.ts'
+import { endQuietly } from './page-session.ts'
+import { html, render, useEffect, useErrorBoundary, useState, type VNode } from './render.ts'
 import { brand, forget, keptToken, logOut, onNews, refresh, type User } from './session.ts'
 import { text } from './words-login.ts'
 
@@ -42,15 +43,26 @@ const App = (): VNode => {
   const [isReady, setReady] = useState(false)
   const [isLooked, setLooked] = useState(false)
   const [isDone, setDone] = useState(false)
+  /** Whose page asked for this login, if it is not the page of `user`. */
+  const [owner, setOwner] = useState<string | undefined>()
+  const [error] = useErrorBoundary()
 
   const out = (why?: Notice) => {
     setUser(undefined)
     setNotice(why)
   }
-  const enter = (who: User, isFresh: boolean) => {
+  const enter = (who: User, isFresh: boolean, toAnyone = false) => {
     setUser(who)
     setNotice(undefined)
-    if (isFresh || !isPopup) setDone(leave(who) && isPopup)
+    if (!isFresh && isPopup) return
+    const left = leave(who, toAnyone)
+    setOwner(typeof left === 'object' ? left.owner : undefined)
+    setDone(left === true && isPopup)
+  }
+  const logInAsOwner = async () => {
+    await endQuietly()
+    setOwner(undefined)
+    out()
   }
 
   useEffect(() => {
@@ -78,7 +90,7 @@ const App = (): VNode => {
     const stopHearing = onNews(({ kind, userId }) => {
       if (kind !== 'logout' || userId !== user.id) return
       // The other tab may have had a login of its own; this one ends too.
-      if (keptToken() !== undefined) void logOutQuietly()
+      if (keptToken() !== undefined) void endQuietly()
       out({ key: 'loggedOutElsewhere', isError: false })
     })
     if (user.accessStatus === 'assigned') return stopHearing
@@ -109,25 +121,22 @@ const App = (): VNode => {
     out({ key: 'loggedOut', isError: false })
   }
 
+  if (error !== undefined)
+    return html`<${Card} onLanguage=${() => location.reload()}><p role="alert">${text('broken')}</p><//>`
   // Nothing is painted that something else would move a moment later.
   if (user === undefined && !isDone && !isLooked) {
     return html`<div class="stage"><p class="quiet late" role="status">${text('loading')}</p></div>`
   }
   const view = isDone
     ? html`<p role="status">${text('close')}</p>`
-    : user !== undefined
-      ? html`<${InView} user=${user} notice=${notice} onOut=${leaveAccount} />`
-      : html`<${OutView} doors=${doors} notice=${notice} onNotice=${setNotice} onIn=${(who: User) => enter(who, true)} />`
+    : user !== undefined && owner !== undefined
+      ? html`<${OtherView} user=${user} owner=${owner} onOpen=${() => enter(user, true, true)} onOwner=${logInAsOwner} />`
+      : user !== undefined
+        ? html`<${InView} user=${user} notice=${notice} onOut=${leaveAccount} />`
+        : html`<${OutView} doors=${doors} notice=${notice} onNotice=${setNotice} onIn=${(who: User) => enter(who, true)} />`
   return html`<${Card} onLanguage=${() => setLanguageTurn(turn => turn + 1)}>${view}<//>`
 }
 
-/** Another tab has already notified everyone. */
-const logOutQuietly = async () => {
-  const token = keptToken()
-  forget()
-  if (token === undefined) return
-  await fetch('/auth/logout', { method: 'POST', headers: { authorization: `Bearer ${token}` } }).catch(() => undefined)
-}
-
 const root = document.getElementById('app')
+root?.replaceChildren()
 if (root !== null) render(html`<${App} />`, root)

@@ -1,8 +1,10 @@
-// Begins the console and the account page: who is logged in, and the header with brand, person and language.
-import { Name, nameOf } from './console-parts.ts'
+// Begins the console and the account page, follows their session, and shows the header with brand, person and language.
+import { Dialog, Name, nameOf } from './console-parts.ts'
 import { LanguageSwitch } from './language-switch.ts'
-import { type ComponentChildren, html, render, type VNode } from './render.ts'
-import { type Answer, ask, brand, keptToken, type User } from './session.ts'
+import { findSession, followSession, logInAgain, loginAddress } from './page-session.ts'
+import { type ComponentChildren, html, render, useEffect, useErrorBoundary, useState, type VNode } from './render.ts'
+import { type Answer, brand, type User } from './session.ts'
+import { giveUpUnsaved, hasUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
 
 interface TopProps {
@@ -20,22 +22,60 @@ export const Top = ({ user, home, onLanguage, onLogout, children }: TopProps): V
     <button type="button" id="logout" onClick=${onLogout}>${text('logout')}</button></div>${children}</header>`
 
 interface PageParts {
-  readonly goToLogin: () => void
-  readonly page: (user: User) => VNode
+  /** What the person sees; `turn` changes when it has to be loaded again. */
+  readonly view: (user: User, turn: number) => VNode
   readonly problemOf: (answer: Answer<unknown>) => string
 }
 
+const Problem = ({ words }: { words: string }): VNode => html`<div class="stage"><main class="card"><h1>${brand()}</h1>
+  <p role="alert">${words}</p><button type="button" onClick=${() => location.reload()}>${text('retry')}</button></main></div>`
+
+const EndedDialog = (): VNode => html`<${Dialog} title=${text('ended')} isFixed onClose=${() => undefined}>
+  <p>${text('endedNote')}</p>
+  <div class="buttons"><button type="button" class="main" id="log-in-again" onClick=${logInAgain}>${text('logIn')}</button></div><//>`
+
+interface PageProps {
+  readonly user: User
+  readonly view: PageParts['view']
+}
+
+const Page = ({ user, view }: PageProps): VNode => {
+  const [isEnded, setEnded] = useState(false)
+  const [turn, setTurn] = useState(0)
+  const [error] = useErrorBoundary()
+  useEffect(
+    () =>
+      followSession(user, {
+        onEnded: () => setEnded(true),
+        onRenewed() {
+          setEnded(false)
+          // What is shown is loaded again, unless something on it is unsaved.
+          if (!hasUnsaved()) setTurn(now => now + 1)
+        },
+        onOther() {
+          // Nothing that one person has begun is saved as another.
+          giveUpUnsaved()
+          location.reload()
+        }
+      }),
+    []
+  )
+  if (error !== undefined) return html`<${Problem} words=${text('pageFailed')} />`
+  return html`${view(user, turn)}${isEnded && html`<${EndedDialog} />`}`
+}
+
 /** Renders the page of the person who is logged in, or why it is not known who that is. */
-export const startPage = async ({ goToLogin, page, problemOf }: PageParts): Promise<void> => {
+export const startPage = async ({ view, problemOf }: PageParts): Promise<void> => {
   const root = document.getElementById('app')
   if (root === null) return
-  if (keptToken() === undefined) return goToLogin()
-  const answer = await ask<User>('/auth/me')
-  if (answer.status === 401) return goToLogin()
-  const shown =
-    answer.status === 200
-      ? page(answer.body)
-      : html`<div class="stage"><main class="card"><h1>${brand()}</h1><p role="alert">${problemOf(answer)}</p>
-        <button type="button" onClick=${() => location.reload()}>${text('retry')}</button></main></div>`
-  render(shown, root)
+  const session = await findSession()
+  if (session.is === 'out') return location.replace(loginAddress())
+  // A cookie opens applications; what these pages show needs a token, and so a login in this tab.
+  if (session.is === 'cookie') return location.replace(loginAddress({ again: true }))
+  root.replaceChildren()
+  const page =
+    session.is === 'in'
+      ? html`<${Page} user=${session.user} view=${view} />`
+      : html`<${Problem} words=${problemOf(session.answer)} />`
+  render(page, root)
 }

@@ -2,7 +2,7 @@
 import htm from 'htm'
 import { type ComponentChildren, h, render, type VNode } from 'preact'
 
-export { useEffect, useId, useRef, useState } from 'preact/hooks'
+export { useEffect, useErrorBoundary, useId, useRef, useState } from 'preact/hooks'
 export type { ComponentChildren, VNode }
 export { render }
 

@@ -1,4 +1,4 @@
-// Manages the session of this tab: kept in sessionStorage, sent with every request, its end announced to other tabs.
+// Keeps the token of this tab in sessionStorage, sends it with every request, and tells the other tabs of logins and logouts.
 
 export interface User {
   readonly id: number
@@ -37,6 +37,15 @@ export const keep = (token: string, user: User): void => {
 export const forget = (): void => {
   sessionStorage.removeItem(TOKEN)
   sessionStorage.removeItem(USER)
+}
+
+/** Whose token this tab keeps; undefined: it keeps none. */
+export const keptUserId = (): number | undefined => {
+  try {
+    return keptToken() === undefined ? undefined : (JSON.parse(sessionStorage.getItem(USER) ?? '') as User).id
+  } catch {
+    return undefined
+  }
 }
 
 export const fact = (name: string): string =>
@@ -90,11 +99,22 @@ export const refresh = async (): Promise<Answer<{ token: string; user: User }>> 
   return answer
 }
 
+/** Called when the gateway no longer accepts this tab's token. */
+const endListeners = new Set<() => void>()
+export const onSessionEnd = (listener: () => void): (() => void) => {
+  endListeners.add(listener)
+  return () => endListeners.delete(listener)
+}
+
 /** Sends a request to the gateway; with a stale token, once more with a fresh one. */
 export const ask = async <T>(path: string, question: Question = {}): Promise<Answer<T>> => {
-  const answer = await send<T>(path, question)
-  if (answer.code !== 'GW_TOKEN_STALE' || question.token !== undefined) return answer
-  return (await refresh()).status === 200 ? send<T>(path, question) : answer
+  let answer = await send<T>(path, question)
+  if (question.token !== undefined) return answer
+  if (answer.code === 'GW_TOKEN_STALE' && (await refresh()).status === 200) answer = await send<T>(path, question)
+  // A login that is too old for one thing is good for everything else.
+  if (answer.status === 401 && answer.code !== 'GW_LOGIN_REQUIRED' && answer.code !== 'GW_LOGIN_FAILED')
+    for (const listener of endListeners) listener()
+  return answer
 }
 
 interface News {

@@ -38,6 +38,10 @@ export const words = {
     'Solicitações demais em pouco tempo. Espere um momento.',
     'Too many requests in a short time. Wait a moment.'
   ],
+  pageFailed: [
+    'Algo deu errado nesta página. O que não foi salvo se perdeu.',
+    'Something went wrong on this page. What was not saved is lost.'
+  ],
   retry: ['Tentar de novo', 'Try again'],
   none: ['Nada encontrado.', 'Nothing found.'],
   page: ['Página {page} de {pages}', 'Page {page} of {pages}'],

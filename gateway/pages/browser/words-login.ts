@@ -42,6 +42,7 @@ export const text = createText({
     'Confira o usuário e a senha: um deles está vazio ou é longo demais.',
     'Check the username and password: one of them is empty or too long.'
   ],
+  broken: ['Algo deu errado nesta página. Recarregue-a.', 'Something went wrong on this page. Reload it.'],
   unexpected: [
     'Algo deu errado. Se o problema continuar, informe este código: {requestId}',
     'Something went wrong. If the problem persists, report this code: {requestId}'
@@ -51,6 +52,14 @@ export const text = createText({
     'That link tried to log you in with a session that was not started in this tab. It was ignored; log in here.'
   ],
   ended: ['A sua sessão terminou. Entre de novo para continuar.', 'Your session has ended. Log in again to continue.'],
+  again: ['Para o que você quer fazer, entre mais uma vez.', 'For what you are about to do, log in once more.'],
+  otherTitle: ['Esta página é de outra pessoa', 'This page belongs to somebody else'],
+  other: [
+    'Você entrou como {name}, mas a página que pediu o login foi aberta por {owner}. O que não foi salvo nela não será salvo em seu nome.',
+    'You are logged in as {name}, but the page that asked for the login was opened by {owner}. What is unsaved on it will not be saved as yours.'
+  ],
+  openAsMe: ['Abrir a página como {name}', 'Open the page as {name}'],
+  logInAsOwner: ['Entrar como {owner}', 'Log in as {owner}'],
   loggedOut: ['Você saiu.', 'You are logged out.'],
   loggedOutElsewhere: ['Você saiu em outra aba.', 'You logged out in another tab.'],
   hello: ['Olá', 'Hello'],

@@ -1,0 +1,126 @@
+// Decides who is logged in on any of our pages, follows what happens to that session elsewhere, and ends it.
+//
+//                   +--> out                                     no session, or it has ended
+//   findSession() --+--> cookie                                  the browser has a session, this tab has no token of it
+//                   +--> unknown                                 the gateway does not answer
+//                   +--> in --+--> onEnded                       expired, revoked, or the person was disabled
+//                             +--> onOther                       the token in this tab is now somebody else's
+//                             +--> onRenewed                     logged in again
+//                             +--> login page                    logged out in another tab
+//
+// A stale token is refreshed on the way and never seen. What a login is too old for is asked again with `loginAddress({ again: true })`.
+import {
+  type Answer,
+  announce,
+  ask,
+  fact,
+  forget,
+  keep,
+  keptToken,
+  keptUserId,
+  logOut,
+  onNews,
+  onSessionEnd,
+  refresh,
+  type User
+} from './session.ts'
+
+export type PageSession =
+  | { readonly is: 'in'; readonly user: User }
+  | { readonly is: 'cookie'; readonly user: User }
+  | { readonly is: 'out'; readonly hasEnded: boolean }
+  | { readonly is: 'unknown'; readonly answer: Answer<unknown> }
+
+/** A session that the browser keeps in a cookie is enough for applications, but our own pages show nothing with it. */
+const cookieSession = async (otherwise: PageSession): Promise<PageSession> => {
+  if (fact('browser-session') !== 'true') return otherwise
+  const answer = await refresh()
+  return answer.status === 200 ? { is: 'cookie', user: answer.body.user } : otherwise
+}
+
+export const findSession = async (): Promise<PageSession> => {
+  const token = keptToken()
+  if (token === undefined) return cookieSession({ is: 'out', hasEnded: false })
+  const answer = await ask<User>('/auth/me')
+  if (answer.status === 200) {
+    keep(keptToken() ?? token, answer.body)
+    return { is: 'in', user: answer.body }
+  }
+  if (answer.status !== 401) return { is: 'unknown', answer }
+  forget()
+  return cookieSession({ is: 'out', hasEnded: true })
+}
+
+/** A token that a login has brought becomes that of this tab. */
+export const takeToken = async (token: string): Promise<PageSession> => {
+  const answer = await ask<User>('/auth/me', { token })
+  if (answer.status !== 200) return { is: 'unknown', answer }
+  enter(token, answer.body)
+  return { is: 'in', user: answer.body }
+}
+
+export const enter = (token: string, user: User): void => {
+  keep(token, user)
+  announce({ kind: 'login', userId: user.id })
+}
+
+/** What the login page says once, after this page. */
+const NOTICE = 'portaria.notice'
+export const takeNotice = (): string | undefined => {
+  const notice = sessionStorage.getItem(NOTICE) ?? undefined
+  sessionStorage.removeItem(NOTICE)
+  return notice
+}
+
+/** @param again whoever is logged in has to prove it anew */
+export const loginAddress = ({ again = false } = {}): string => {
+  const back = encodeURIComponent(location.pathname + location.hash)
+  return `/auth/login?${again ? 'again=1&' : ''}returnTo=${back}`
+}
+
+/** In a window of its own, so that this page stays as it is. */
+export const logInAgain = (): void => {
+  const opened = window.open('/auth/login?popup=1', 'portaria-login', 'popup,width=480,height=720')
+  if (opened === null) location.replace(loginAddress())
+}
+
+/** Logs out here, in the other tabs and, if it can, at the provider. */
+export const leaveSession = async (user: User): Promise<void> => {
+  const elsewhere = await logOut(user)
+  location.assign(elsewhere ?? '/auth/login')
+}
+
+/** Another tab has told everyone already. */
+export const endQuietly = async (): Promise<void> => {
+  const token = keptToken()
+  forget()
+  if (token === undefined) return
+  await fetch('/auth/logout', { method: 'POST', headers: { authorization: `Bearer ${token}` } }).catch(() => undefined)
+}
+
+interface Followers {
+  onEnded(): void
+  onRenewed(): void
+  onOther(): void
+}
+
+/** Follows the session of a page; returns what stops that. */
+export const followSession = (user: User, { onEnded, onRenewed, onOther }: Followers): (() => void) => {
+  const look = () => {
+    const owner = keptUserId()
+    if (owner !== undefined && owner !== user.id) return onOther()
+    void ask<User>('/auth/me').then(({ status }) => status === 200 && onRenewed())
+  }
+  const stopEnd = onSessionEnd(onEnded)
+  const stopNews = onNews(({ kind, userId }) => {
+    if (kind === 'login') return look()
+    if (userId !== user.id) return
+    // The other tab may have had a login of its own; this one ends too.
+    sessionStorage.setItem(NOTICE, 'loggedOutElsewhere')
+    void endQuietly().then(() => location.replace(loginAddress()))
+  })
+  return () => {
+    stopEnd()
+    stopNews()
+  }
+}
