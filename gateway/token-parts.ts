@@ -45,6 +45,7 @@ export const startTokens = async (
   const feed = await startRevocationFeed({
     source: {
       purgeExpired: tokenState.purgeExpired,
+      restore: tokenState.restore,
       loadRevocations: tokenState.loadRevocations,
       changesSince: tokenState.changesSince,
       readLiveTokens: personalTokenStore.readLive,

@@ -83,6 +83,7 @@ const listenOnce = async (
   const over = new AbortController()
   const close = () => over.abort()
   signal.addEventListener('abort', close)
+  if (signal.aborted) close()
   const self = randomUUID()
   let onEcho = () => {}
   client.on('error', error => over.abort(error))

@@ -19,7 +19,8 @@ export const readLiveTokens = async (
   learn: (news: OwnerNews[]) => void,
   ageMs = 0
 ): Promise<void> => {
-  const [statement, values] = cursor === undefined ? [ALL_OWNERS, []] : [CHANGED_OWNERS, [cursor, ageMs]]
+  const [statement, values] =
+    cursor === undefined ? [ALL_OWNERS, []] : [CHANGED_OWNERS, [cursor.split(' ').at(-1), ageMs]]
   const owners = await database.read(manager => query<{ id: number }>(manager, statement, values))
   for (let from = 0; from < owners.length; from += AT_ONCE) {
     const ids = owners.slice(from, from + AT_ONCE).map(({ id }) => id)

@@ -1,24 +1,27 @@
 // Stores what ended early: revoked tokens, and the versions below which a person's tokens are stale.
 import type { EntityManager } from 'typeorm'
 import { BadRequest } from '../errors.ts'
-import type { PersonVersion, RevokedToken } from '../tokens/revocations.ts'
+import type { Lost, PersonVersion, RevokedToken } from '../tokens/revocations.ts'
 import { announce } from './access-changes.ts'
 import { type AuditEntry, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
+import { DatabaseUnavailable } from './database-errors.ts'
 import { query } from './query.ts'
 import { storableKey } from './storable.ts'
 
 export const createTokenState = (database: Database) => ({
   /** Everything needed to check tokens without another query. */
-  loadRevocations: () => database.read(manager => readSince(manager, undefined)),
+  loadRevocations: () => readState(database, undefined),
   /**
    * What was committed since `cursor`; some of it may be repeated, but nothing is missing: transactions that commit late are
    * found by their number. Complete again if the database was replaced by an older one.
    */
-  changesSince: (cursor: string) => database.read(manager => readSince(manager, cursor)),
+  changesSince: (cursor: string) => readState(database, cursor),
   /** Ends a token on every instance, with its audit entry in the same transaction. `expiresAt` in seconds. */
   revokeToken: (jti: string, expiresAt: number, entry?: AuditEntry): Promise<void> =>
     database.write(manager => revokeToken(manager, jti, expiresAt, entry)),
+  /** Writes back what a fail-over has lost; several instances may do so at once. */
+  restore: (lost: Lost): Promise<void> => database.write(manager => restore(manager, lost)),
   /** Removes what has expired: revocations, used OAuth states, login addresses unused for 180 days. */
   purgeExpired: (): Promise<void> =>
     database.read(async manager => {
@@ -26,17 +29,33 @@ export const createTokenState = (database: Database) => ({
     })
 })
 
-const readSince = async (manager: EntityManager, since: string | undefined) => {
+/** Databases that have no timelines to ask for, as services that only resemble Postgres. */
+const withoutTimeline = new WeakSet<Database>()
+
+const readState = async (database: Database, since: string | undefined) => {
+  const read = () => {
+    const statement = withoutTimeline.has(database) ? PLAIN_CURSOR : CURSOR
+    return database.read(manager => readSince(manager, statement, since))
+  }
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof DatabaseUnavailable || withoutTimeline.has(database)) throw error
+    withoutTimeline.add(database)
+    return read()
+  }
+}
+
+const readSince = async (manager: EntityManager, statement: string, since: string | undefined) => {
   /** By this process's clock, milliseconds since the epoch. */
   const at = Date.now()
   // Read before the rows, so that everything a transaction below this number changed is visible to the queries below.
-  const [now] = await query<{ cursor: string }>(
-    manager,
-    'SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS cursor'
-  )
-  const cursor = now?.cursor ?? '0'
-  const complete = since === undefined || !/^[0-9]{1,20}$/.test(since) || BigInt(since) > BigInt(cursor)
-  const from = complete ? '0' : since
+  const [now] = await query<{ timeline: string; xmin: string }>(manager, statement)
+  const { timeline = '', xmin = '0' } = now ?? {}
+  const [known, last] = since?.split(' ') ?? []
+  const complete =
+    known !== timeline || last === undefined || !/^[0-9]{1,20}$/.test(last) || BigInt(last) > BigInt(xmin)
+  const from = complete ? '0' : last
   const tokens = await query<RevokedToken>(manager, TOKENS, [from])
   const versions = await query<PersonVersion>(manager, VERSIONS, [from])
   return {
@@ -45,12 +64,21 @@ const readSince = async (manager: EntityManager, since: string | undefined) => {
     /** People whose version is above 0. */
     versions,
     /** Where the next `changesSince` continues. */
-    cursor,
+    cursor: `${timeline} ${xmin}`,
     at,
     /** Whether this is the complete state, rather than a set of changes. */
     complete
   }
 }
+
+// A number of a transaction means something on its own timeline of its own server only: a promoted standby uses the numbers of
+// lost transactions again.
+const CURSOR = `
+  SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS xmin, CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE
+    (SELECT system_identifier FROM pg_control_system()) || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+  END AS timeline`
+
+const PLAIN_CURSOR = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS xmin, '' AS timeline"
 
 // A minute of tolerance, because the gateway's clock may lag behind the database's.
 const TOKENS = `
@@ -84,6 +112,38 @@ export const revokeToken = async (manager: EntityManager, jti: string, expiresAt
   await query(manager, 'DELETE FROM sessions WHERE jti = $1', [key])
   if (entry !== undefined) await appendAudit(manager, entry)
 }
+
+const RESTORER = { id: null, username: 'gateway' }
+
+/** Logins that the person had when their tokens ended are ended one by one, so that later ones are not. */
+const restore = async (manager: EntityManager, { tokens, people }: Lost): Promise<void> => {
+  const values = [people.map(({ userId }) => userId), people.map(({ heardAt }) => heardAt)]
+  const lowest = people.map(({ lowestAccepted }) => lowestAccepted)
+  const sessions = await query<RevokedToken>(manager, ENDED_SESSIONS, [...values, lowest])
+  const personal = await query<RevokedToken>(manager, ENDED_TOKENS, [...values, lowest])
+  const restored: RevokedToken[] = []
+  for (const { jti, expiresAt } of [...tokens, ...sessions, ...personal]) {
+    const [row] = await query<RevokedToken>(manager, RESTORE, [jti, expiresAt])
+    if (row !== undefined) restored.push(row)
+  }
+  if (restored.length === 0) return
+  await announce(manager, [{ kind: 'many' }])
+  const details = { tokens: restored.length, people: people.length }
+  await appendAudit(manager, { actor: RESTORER, action: 'revocations.restored', details })
+}
+
+const PEOPLE =
+  'unnest($1::int[], $2::float8[], $3::int[]) AS lost (user_id, heard_at, lowest) JOIN users u ON u.id = lost.user_id'
+const WAS_ENDED = 'created_at < to_timestamp(floor(lost.heard_at)) AND lost.lowest > u.lowest_accepted_version'
+const ENDED_SESSIONS = `
+  SELECT s.jti, extract(epoch FROM s.expires_at)::float8 AS "expiresAt" FROM sessions s, ${PEOPLE}
+  WHERE s.user_id = lost.user_id AND s.${WAS_ENDED}`
+const ENDED_TOKENS = `
+  DELETE FROM personal_tokens t USING ${PEOPLE} WHERE t.user_id = lost.user_id AND t.${WAS_ENDED} AND t.version < lost.lowest
+  RETURNING 'pt_' || t.id AS jti, extract(epoch FROM t.expires_at)::float8 AS "expiresAt"`
+const RESTORE = `
+  INSERT INTO revocations (jti, expires_at) VALUES ($1, to_timestamp($2::float8)) ON CONFLICT (jti) DO NOTHING
+  RETURNING jti, extract(epoch FROM expires_at)::float8 AS "expiresAt"`
 
 // Refreshed copies share jti and exp; if they ever differ, the later expiry counts.
 const REVOKE = `

@@ -42,6 +42,8 @@ export interface PersonalTokens {
   judge(token: string): Identity | GatewayError
   /** Adds owners and tokens, and replaces what was known about an owner. */
   learn(news: readonly OwnerNews[]): void
+  /** Forgets tokens whose `hash` is not among these. */
+  retain(hashes: ReadonlySet<string>): void
   /** Whether a text is a token that was created here and has not been purged; does not check its owner. */
   isLive(token: string): boolean
   /** Whether this person has a live token; if so, a change of their access must be read again. */
@@ -129,6 +131,9 @@ export const createPersonalTokens = (options: PersonalTokensOptions): PersonalTo
         for (const row of rows)
           if (!tokens.has(row.hash)) tokens.set(row.hash, { row, userId: owner.user.id, usedMinute: 0 })
       }
+    },
+    retain(hashes) {
+      for (const hash of tokens.keys()) if (!hashes.has(hash)) tokens.delete(hash)
     },
     isLive: token => find(token) !== undefined,
     isOwner: userId => owners.has(userId),

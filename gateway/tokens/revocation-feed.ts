@@ -4,7 +4,7 @@ import { coalesce } from '../values/coalesce.ts'
 import { task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import type { OwnerNews, PersonalTokens } from './personal-tokens.ts'
-import type { AccessChange, PersonVersion, Revocations, RevokedToken } from './revocations.ts'
+import type { AccessChange, Lost, PersonVersion, Revocations, RevokedToken } from './revocations.ts'
 
 /** Changes as the store reads them; `cursor` is where the next read continues. */
 interface StateRead {
@@ -21,6 +21,8 @@ interface FeedSource {
   changesSince(cursor: string): Promise<StateRead>
   /** Owners of live access tokens, in parts: all of them, or those that changed since `cursor`, read `ageMs` ago. */
   readLiveTokens(cursor: string | undefined, learn: (news: OwnerNews[]) => void, ageMs: number): Promise<void>
+  /** Writes back what a fail-over of the database has lost. */
+  restore(lost: Lost): Promise<void>
   purgeExpired(): Promise<void>
   /** Subscribes to each change as it is committed. */
   listen(on: { onChange: (change: AccessChange) => void; onLost: () => void; onRestored: () => void }): {
@@ -47,6 +49,8 @@ interface FeedOptions {
 }
 
 const POLL_MS = 2000
+/** While no change is heard. */
+const DEAF_POLL_MS = 500
 const PURGE_EVERY_MS = 60 * 60 * 1000
 
 /** Resolves when everything in the database is known here; rejects if it cannot be read. */
@@ -57,10 +61,33 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
   let closed = false
   let failing = false
 
+  /** Another server answers, or the database was restored: what it does not know is written back before it is believed. */
+  const replaceAll = async (read: StateRead) => {
+    const lost = revocations.missingFrom(read)
+    if (lost.tokens.length + lost.people.length > 0) {
+      await source.restore(lost)
+      log.warn(
+        { tokens: lost.tokens.length, people: lost.people.length, reason: 'revocations-restored' },
+        'the database had lost revocations that this instance knew; they are written back'
+      )
+    }
+    const hashes = new Set<string>()
+    const learn = (news: OwnerNews[]) => {
+      for (const { tokens } of news) for (const { hash } of tokens) hashes.add(hash)
+      personalTokens.learn(news)
+    }
+    revocations.replace(read, lost)
+    await source.readLiveTokens(undefined, learn, 0)
+    personalTokens.retain(hashes)
+  }
+
   const readState = async () => {
     const read = await (cursor === undefined ? source.loadRevocations() : source.changesSince(cursor))
-    revocations.learn({ tokens: read.tokens, versions: read.versions })
-    await source.readLiveTokens(read.complete ? undefined : cursor, personalTokens.learn, read.at - completeAt)
+    if (read.complete && cursor !== undefined) await replaceAll(read)
+    else {
+      revocations.learn({ tokens: read.tokens, versions: read.versions })
+      await source.readLiveTokens(read.complete ? undefined : cursor, personalTokens.learn, read.at - completeAt)
+    }
     cursor = read.cursor
     completeAt = read.at
   }
@@ -91,8 +118,19 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
     if (change.kind === 'many' || (change.kind === 'person' && personalTokens.isOwner(change.userId))) task(read)()
   }
 
-  const listener = source.listen({ onChange, onLost: () => undefined, onRestored: task(read) })
-  const poll = setInterval(task(read), pollMs)
+  let poll = setInterval(task(read), pollMs)
+  const pollEvery = (ms: number) => {
+    clearInterval(poll)
+    if (!closed) poll = setInterval(task(read), ms).unref()
+  }
+  const listener = source.listen({
+    onChange,
+    onLost: () => pollEvery(Math.min(pollMs, DEAF_POLL_MS)),
+    onRestored() {
+      pollEvery(pollMs)
+      task(read)()
+    }
+  })
   const purgeAll = () => {
     revocations.purge()
     personalTokens.purge()

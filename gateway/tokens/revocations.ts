@@ -22,6 +22,20 @@ export type AccessChange = ({ kind: 'token' } & RevokedToken) | ({ kind: 'person
 /** The ids of the people and tokens that something new is known about. */
 export type Changed = readonly (PersonVersion['userId'] | RevokedToken['jti'])[]
 
+/** What was known and the database no longer has: it failed over to a server that had not received it. */
+export interface Lost {
+  readonly tokens: readonly RevokedToken[]
+  readonly people: readonly LostPerson[]
+}
+
+/** A person whose tokens had ended; those issued since, after the loss, are good. */
+interface LostPerson {
+  readonly userId: number
+  readonly lowestAccepted: number
+  /** When this instance had learned it, in seconds since the epoch. */
+  readonly heardAt: number
+}
+
 interface News {
   tokens?: readonly RevokedToken[]
   versions?: readonly PersonVersion[]
@@ -35,6 +49,10 @@ export interface Revocations {
   readonly epoch: number
   /** Merges changes; never lowers a version, so their order and repetition do not matter. */
   learn(news: News): void
+  /** What is known here and missing from a complete state. */
+  missingFrom(state: News): Lost
+  /** Knows only a complete state from now on; and that what is lost has ended tokens issued before. */
+  replace(state: News, lost: Lost): void
   /** Called after each `learn` that changed something. */
   onChange(listener: (changed: Changed) => void): void
   /** Removes tokens that have expired. */
@@ -44,7 +62,8 @@ export interface Revocations {
 
 export const createRevocations = (now: () => number = Date.now): Revocations => {
   const tokens = new Map<string, number>()
-  const versions = new Map<number, PersonVersion>()
+  const versions = new Map<number, PersonVersion & { readonly heardAt: number }>()
+  const lostPeople = new Map<number, LostPerson>()
   const listeners: ((changed: Changed) => void)[] = []
 
   const learnToken = ({ jti, expiresAt }: RevokedToken): boolean => {
@@ -60,9 +79,22 @@ export const createRevocations = (now: () => number = Date.now): Revocations => 
     versions.set(news.userId, {
       userId: news.userId,
       version: Math.max(news.version, known?.version ?? 0),
-      lowestAccepted: Math.max(news.lowestAccepted, known?.lowestAccepted ?? 0)
+      lowestAccepted: Math.max(news.lowestAccepted, known?.lowestAccepted ?? 0),
+      heardAt: now() / 1000
     })
     return true
+  }
+
+  /** A token that a lost change had ended, or made stale. */
+  const lostStanding = ({ user, version, issuedAt }: Identity): Standing => {
+    const lost = lostPeople.get(user.id)
+    if (lost === undefined || issuedAt >= Math.floor(lost.heardAt)) return 'valid'
+    return version < lost.lowestAccepted ? 'revoked' : 'stale'
+  }
+
+  const tell = (changed: Changed) => {
+    revocations.epoch++
+    for (const listener of listeners) listener(changed)
   }
 
   // The epoch is a plain property, not an accessor: V8 would keep the object as a dictionary, and every request reads it.
@@ -71,7 +103,8 @@ export const createRevocations = (now: () => number = Date.now): Revocations => 
     standing(identity) {
       if (tokens.has(identity.tokenId)) return 'revoked'
       const person = versions.get(identity.user.id)
-      if (person === undefined || identity.version >= person.version) return 'valid'
+      if (person === undefined || identity.version >= person.version)
+        return lostPeople.size === 0 ? 'valid' : lostStanding(identity)
       return identity.version < person.lowestAccepted ? 'revoked' : 'stale'
     },
     isRevoked: tokenId => tokens.has(tokenId),
@@ -80,9 +113,30 @@ export const createRevocations = (now: () => number = Date.now): Revocations => 
         ...(news.tokens ?? []).filter(learnToken).map(({ jti }) => jti),
         ...(news.versions ?? []).filter(learnVersion).map(({ userId }) => userId)
       ]
-      if (changed.length === 0) return
-      revocations.epoch++
-      for (const listener of listeners) listener(changed)
+      if (changed.length > 0) tell(changed)
+    },
+    missingFrom(state) {
+      const [found, people] = [new Set(state.tokens?.map(({ jti }) => jti)), new Map<number, PersonVersion>()]
+      for (const person of state.versions ?? []) people.set(person.userId, person)
+      const nowS = now() / 1000
+      return {
+        tokens: [...tokens]
+          .filter(([jti, expiresAt]) => expiresAt > nowS && !found.has(jti))
+          .map(([jti, expiresAt]) => ({ jti, expiresAt })),
+        people: [...versions.values()].filter(known => {
+          const person = people.get(known.userId)
+          return known.version > (person?.version ?? 0) || known.lowestAccepted > (person?.lowestAccepted ?? 0)
+        })
+      }
+    },
+    replace(state, lost) {
+      const before = [...versions.keys()]
+      tokens.clear()
+      versions.clear()
+      for (const token of [...(state.tokens ?? []), ...lost.tokens]) learnToken(token)
+      for (const person of state.versions ?? []) learnVersion(person)
+      for (const person of lost.people) lostPeople.set(person.userId, person)
+      tell([...before, ...tokens.keys(), ...versions.keys()])
     },
     onChange: listener => listeners.push(listener),
     purge() {

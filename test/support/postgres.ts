@@ -12,7 +12,8 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
-  rmSync
+  rmSync,
+  writeFileSync
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,6 +40,10 @@ export interface OwnPostgres extends TestPostgres {
   kill(): Promise<void>
   /** Listening again, on the same port and data. */
   start(): Promise<void>
+  /** What `failOver` goes back to. */
+  replicate(): Promise<void>
+  /** As when a standby that had received nothing since `replicate` is promoted: another timeline, on the same port. */
+  failOver(): Promise<void>
   /** Connections stay open and nothing answers, until `thaw`. */
   freeze(): void
   thaw(): void
@@ -178,13 +183,29 @@ const createServerProcess = ({ bin, home, port, owner, settings: more }: ServerO
     if (parent === undefined) return
     for (const pid of [parent, ...childrenOf(parent)]) tell(pid, signal)
   }
+  const start = async () => {
+    const [command = '', ...before] = dyingWithUs(join(bin, 'postgres'), owner)
+    const child = spawn(command, [...before, ...run], { stdio: ['ignore', 'ignore', 'pipe'], cwd: home })
+    server = child
+    await answering(child, port)
+  }
+  const [data, standby] = [join(home, 'data'), join(home, 'standby')]
   return {
     port,
-    async start() {
-      const [command = '', ...before] = dyingWithUs(join(bin, 'postgres'), owner)
-      const child = spawn(command, [...before, ...run], { stdio: ['ignore', 'ignore', 'pipe'], cwd: home })
-      server = child
-      await answering(child, port)
+    start,
+    async replicate() {
+      await end('SIGINT')
+      execFileSync('cp', ['-a', data, standby])
+      await start()
+    },
+    async failOver() {
+      await end('SIGQUIT')
+      rmSync(data, { recursive: true })
+      renameSync(standby, data)
+      writeFileSync(join(data, 'standby.signal'), '')
+      if (owner !== undefined) chownSync(join(data, 'standby.signal'), owner.uid, owner.gid)
+      await start()
+      await ask(urlOf(port, 'postgres'), 'SELECT pg_promote()')
     },
     stop: () => end('SIGINT'),
     kill: () => end('SIGQUIT'),

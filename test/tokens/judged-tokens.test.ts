@@ -553,9 +553,10 @@ t.test('a message that much has changed is read up on, and is itself nothing abo
       loadRevocations: async () => read,
       async changesSince(cursor) {
         resolve(cursor)
-        return read
+        return { ...read, complete: false }
       },
       readLiveTokens: async () => undefined,
+      restore: async () => undefined,
       purgeExpired: async () => undefined,
       listen({ onChange }) {
         tell = onChange

@@ -146,6 +146,7 @@ t.test('a login during an outage of the database here confirms its owner once th
       loadRevocations: async () => ({ ...(await loadRevocations()), at: Date.now() - 120_000 }),
       changesSince,
       readLiveTokens: store.readLive,
+      restore: async () => undefined,
       purgeExpired: async () => undefined,
       listen: () => ({ close: async () => undefined })
     },

@@ -30,6 +30,10 @@ const actions = {
   'person.link': ['Conta vinculada', 'Account linked'],
   'person.relink': ['Conta revinculada', 'Account relinked'],
   'person.revoke': ['Sessões e tokens encerrados', 'Sessions and tokens ended'],
+  'revocations.restored': [
+    'Revogações regravadas após troca de servidor',
+    'Revocations written back after a fail-over'
+  ],
   'person.unlock': ['Tentativas de senha liberadas', 'Password attempts allowed'],
   'session.end': ['Sessão encerrada', 'Session ended'],
   'session.end-all': ['Sessões encerradas', 'Sessions ended'],

@@ -1,0 +1,97 @@
+// A fail-over of Postgres that loses commits: what had ended stays ended everywhere, and new logins are good, without a restart.
+import t, { type Test } from 'tap'
+import type { Identity } from '../../gateway/identity.ts'
+import { listenAccessChanges } from '../../gateway/store/access-listener.ts'
+import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
+import { createSessions } from '../../gateway/store/sessions.ts'
+import { createPersonalTokens } from '../../gateway/tokens/personal-tokens.ts'
+import { startRevocationFeed } from '../../gateway/tokens/revocation-feed.ts'
+import { createRevocations } from '../../gateway/tokens/revocations.ts'
+import { startOwnPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { actor, openStore, person } from '../support/store.ts'
+import { until } from '../support/until.ts'
+
+const nowS = () => Math.floor(Date.now() / 1000)
+
+const startInstance = async (test: Test, postgres: Awaited<ReturnType<typeof startOwnPostgres>>) => {
+  const store = await openStore(test, postgres, postgres.url)
+  const revocations = createRevocations()
+  const personalTokens = createPersonalTokens({ revocations, confirmMs: 3_600_000 })
+  const isAway = { now: false }
+  const feed = await startRevocationFeed({
+    source: {
+      ...store.tokenState,
+      async changesSince(cursor) {
+        if (isAway.now) throw new Error('away')
+        return store.tokenState.changesSince(cursor)
+      },
+      readLiveTokens: createPersonalTokenStore(store.database).readLive,
+      listen: on =>
+        listenAccessChanges(store.database, {
+          ...on,
+          onChange: change => (isAway.now ? undefined : on.onChange(change)),
+          log: quiet
+        })
+    },
+    revocations,
+    personalTokens,
+    log: quiet,
+    pollMs: 100
+  })
+  test.teardown(() => feed.close())
+  return { ...store, revocations, isAway, feed }
+}
+
+const tokenOf = (userId: number, tokenId: string, version: number, issuedAt: number) =>
+  ({ user: { id: userId }, tokenId, version, issuedAt }) as Identity
+
+// RV-100 RV-101
+t.test('no revoked token passes on any instance after a fail-over that lost commits, and new logins do', async t => {
+  const postgres = await startOwnPostgres(t)
+  const instances = await Promise.all([1, 2, 3].map(() => startInstance(t, postgres)))
+  const [away, one, two] = instances as [(typeof instances)[0], (typeof instances)[0], (typeof instances)[0]]
+  const { user } = await one.users.syncPerson(person('maria'))
+  const session = { userId: user.id, provider: 'ldap', version: 0, expiresAt: nowS() + 3600 } as const
+  const sessions = createSessions(one.database)
+  await sessions.begin({ ...session, tokenId: 'old', createdAt: nowS() - 60 }, { ip: '', userAgent: '' })
+  await postgres.replicate()
+  await until(() => one.database.ping())
+
+  const ended = Array.from({ length: 20 }, (_, n) => `lost-${n}`)
+  for (const jti of ended) await one.tokenState.revokeToken(jti, nowS() + 3600)
+  await one.users.revokePerson(actor, user.id)
+  const old = tokenOf(user.id, 'old', 0, nowS() - 60)
+  await until(() => instances.every(({ revocations }) => revocations.standing(old) === 'revoked'))
+  await until(() => instances.every(({ revocations }) => ended.every(revocations.isRevoked)))
+  away.isAway.now = true
+  await postgres.failOver()
+  await until(() => two.database.ping())
+  const later = Array.from({ length: 20 }, (_, n) => `later-${n}`)
+  for (const jti of later)
+    await until(() =>
+      two.tokenState.revokeToken(jti, nowS() + 3600).then(
+        () => true,
+        () => false
+      )
+    )
+  away.isAway.now = false
+
+  const all = [...ended, ...later]
+  await until(() => instances.every(({ revocations }) => all.every(revocations.isRevoked)))
+  await until(
+    () => instances.every(({ revocations }) => revocations.isRevoked('old')),
+    'the session is ended by its id'
+  )
+  const again = await one.users.syncPerson(person('maria'))
+  const fresh = tokenOf(user.id, 'fresh', again.version, nowS())
+  for (const { revocations } of instances) {
+    t.equal(revocations.standing(old), 'revoked')
+    t.equal(revocations.standing(fresh), 'valid')
+  }
+  t.ok((await one.audit.list({ action: 'revocations.restored' })).total >= 1)
+  const restarted = await startInstance(t, postgres)
+  t.ok(all.every(restarted.revocations.isRevoked))
+  t.equal(restarted.revocations.standing(old), 'revoked')
+  t.equal(restarted.revocations.standing(fresh), 'valid')
+})
