@@ -34,7 +34,10 @@ export const openEmbeddedPostgres = async ({ dataDir, log, role }: EmbeddedOptio
   const home = realpathSync(dataDir)
   const folder = socketFolder(home)
   const lock = lockDataDir(home) ?? (role === 'command' ? await joinOrLock(home, folder) : undefined)
-  if (lock === undefined) {
+  // Its lock file may have been removed while it runs.
+  const isServed = lock !== undefined && (await answers(socketPath(folder)))
+  if (isServed) lock.release()
+  if (lock === undefined || isServed) {
     if (role === 'command') return { connection: connectionTo(folder), notifications: undefined, close: async () => {} }
     throw new Error(
       `another gateway already runs on the data directory ${home}; stop it, or set DATA_DIR or DATABASE_URL`

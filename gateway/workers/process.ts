@@ -119,7 +119,10 @@ const signals = obeySignals(log, drainMs + END_MS)
 drainAfterFault(log, signals.close, drainMs)
 for (const warning of settings.warnings) log.warn(warning)
 if (settings.databaseUrl === undefined)
-  log.info({ dataDir: settings.dataDir }, 'DATABASE_URL is not set: data is kept in an embedded Postgres')
+  log.info(
+    { dataDir: settings.dataDir },
+    'DATABASE_URL is not set: data is kept in an embedded Postgres, all of which a power cut may destroy'
+  )
 if (settings.redis === undefined) log.info('REDIS_URL is not set: requests are counted in memory')
 const gateway = await startOrExit(settings, log, signals.serving)
 signals.serving(gateway)

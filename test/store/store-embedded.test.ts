@@ -14,8 +14,10 @@ import { createTokenState } from '../../gateway/store/token-state.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
+import { routeFile, spawnGateway } from '../support/gateway-process.ts'
 import { only } from '../support/only.ts'
 import { quiet } from '../support/quiet.ts'
+import { TEST_SECRET } from '../support/test-secret.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'portaria-embedded-'))
 t.teardown(() => rmSync(home, { recursive: true, force: true }))
@@ -108,6 +110,32 @@ t.test('a second gateway on the folder is refused in words, in this process and 
   const second = another(t, 'gateway', 'hold')
   t.match(await second.line(), /^refused: another gateway already runs on the data directory/)
   t.same((await second.exited)[0], 1)
+})
+
+// RV-76
+t.test('the start says that a power cut may destroy the embedded database', async t => {
+  const gateway = spawnGateway(t, {
+    JWT_SECRET: TEST_SECRET,
+    DATA_DIR: join(home, 'warned'),
+    UPSTREAM_CONFIG: routeFile(t, { upstreams: {}, routes: [] }).folder,
+    HOST: '127.0.0.1',
+    PORT: '0'
+  })
+  await gateway.logged(
+    'DATABASE_URL is not set: data is kept in an embedded Postgres, all of which a power cut may destroy'
+  )
+})
+
+// RV-81
+t.test('a second gateway is refused although the lock file of the first has been removed', async t => {
+  const { database } = await open(t)
+  rmSync(join(dataDir, 'portaria.lock'))
+  await t.rejects(openDatabase({ dataDir, log: quiet }), {
+    message: /another gateway already runs on the data directory/
+  })
+  const second = another(t, 'gateway', 'hold')
+  t.match(await second.line(), /^refused: another gateway already runs on the data directory/)
+  t.ok(await database.ping())
 })
 
 t.test('closing leaves neither socket nor lock, and a command can then run alone', async t => {
