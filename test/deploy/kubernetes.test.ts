@@ -60,7 +60,7 @@ const settings = find('ConfigMap', 'portaria-settings').data ?? {}
 t.test('the settings of the ConfigMap are settings of the gateway, which accepts them', async t => {
   const folder = t.testdir({
     'jwt-secret': 'x'.repeat(24) + Math.PI,
-    'database-url': 'postgres://u@h/d',
+    'database-url': 'postgres://u@h/d?sslmode=verify-full',
     'redis-url': 'redis://h'
   })
   const mounted = Object.fromEntries(
