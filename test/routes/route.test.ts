@@ -22,6 +22,7 @@ t.test('a route without options lets everyone with a valid token use every metho
     tokenKinds: undefined,
     forwardToken: false,
     browser: false,
+    ownAuthorization: false,
     basic: false,
     external: false,
     stripPrefix: undefined,
@@ -40,7 +41,16 @@ t.test('a route without options lets everyone with a valid token use every metho
 })
 
 t.test('each flag of a route is described', async t => {
-  const flags = ['public', 'requireAssigned', 'forwardToken', 'external', 'basic', 'browser', 'streaming']
+  const flags = [
+    'public',
+    'requireAssigned',
+    'forwardToken',
+    'external',
+    'basic',
+    'browser',
+    'ownAuthorization',
+    'streaming'
+  ]
   t.same(Object.keys(ROUTE_FLAGS), flags)
   for (const text of Object.values(ROUTE_FLAGS)) t.match(text, /^\p{Lu}.*\.$/u)
 })
