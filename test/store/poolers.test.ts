@@ -1,6 +1,8 @@
 // Behind PgBouncer the store keeps its deadlines and its connections, and its listener says when it hears nothing.
+import { EventEmitter, once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { listenAccessChanges } from '../../gateway/store/access-listener.ts'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { DatabaseUnavailable } from '../../gateway/store/database-errors.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
@@ -47,7 +49,10 @@ t.test('a pooler that is saturated again and again costs no connection of the po
     for (const [outcome] of await Promise.all(asked))
       if (outcome?.status === 'rejected') t.ok(outcome.reason instanceof DatabaseUnavailable)
   }
-  for (let round = 0; round < 3; round++) await Promise.all(Array.from({ length: 10 }, ask))
+  await until(async () => {
+    const outcomes = await Promise.allSettled(Array.from({ length: 10 }, ask))
+    return outcomes.every(({ status }) => status === 'fulfilled')
+  }, 'all places are back')
   const ownTimeMs = measureOwnTime()
   await database.close()
   t.ok(ownTimeMs() < 1_000, 'it closes at once')
@@ -100,3 +105,30 @@ t.test('a pooler with its default settings is used, and statements keep their de
     await database.close()
   }
 })
+
+// RV-105
+t.test(
+  'a listener behind a pooler in transaction mode says that it hears nothing, and works at an address of its own',
+  async t => {
+    const url = await postgres.newDatabase()
+    const pooler = await startPgBouncer(t, url, FEW)
+    const patient = { acquireMs: 60_000, statementMs: 60_000, workMs: 60_000 }
+    const options = { databaseUrl: pooler.url, dataDir: '/nonexistent', log: quiet, deadlines: patient }
+    const heard = async (listenUrl?: string) => {
+      const database = await openDatabase({ ...options, listenUrl })
+      const events = new EventEmitter()
+      const listener = listenAccessChanges(database, {
+        onChange: () => undefined,
+        onLost: () => events.emit('state', 'lost'),
+        onRestored: () => events.emit('state', 'restored'),
+        log: quiet
+      })
+      const [state] = await once(events, 'state')
+      await listener.close()
+      await database.close()
+      return state
+    }
+    t.equal(await heard(), 'lost')
+    t.equal(await heard(url), 'restored')
+  }
+)
