@@ -51,7 +51,7 @@ export interface Revocations {
   learn(news: News): void
   /** What is known here and missing from a complete state. */
   missingFrom(state: News): Lost
-  /** Knows only a complete state from now on; and that what is lost has ended tokens issued before. */
+  /** Replaces what is lost by a complete state; what is lost goes on ending the tokens issued before it was. */
   replace(state: News, lost: Lost): void
   /** Called after each `learn` that changed something. */
   onChange(listener: (changed: Changed) => void): void
@@ -130,13 +130,12 @@ export const createRevocations = (now: () => number = Date.now): Revocations => 
       }
     },
     replace(state, lost) {
-      const before = [...versions.keys()]
-      tokens.clear()
-      versions.clear()
-      for (const token of [...(state.tokens ?? []), ...lost.tokens]) learnToken(token)
+      for (const token of state.tokens ?? []) learnToken(token)
+      // What was heard since the state was read stays.
+      for (const person of lost.people) if (versions.get(person.userId) === person) versions.delete(person.userId)
       for (const person of state.versions ?? []) learnVersion(person)
       for (const person of lost.people) lostPeople.set(person.userId, person)
-      tell([...before, ...tokens.keys(), ...versions.keys()])
+      tell([...tokens.keys(), ...versions.keys(), ...lostPeople.keys()])
     },
     onChange: listener => listeners.push(listener),
     purge() {
