@@ -69,6 +69,7 @@ export const createViews = (parts: ViewParts) => {
   return {
     checks,
     auditCheckedAt: () => auditWatch.last().checkedAt,
+    redisReason: () => known.limiter().reason,
     close: auditWatch.close,
     ...createInstallation({
       instances: stores.instances,

@@ -64,6 +64,7 @@ const mergeLimiter = (own: OwnStatus['limiter'], all: readonly OwnStatus['limite
   ...(worst(all, ({ mode }) => mode, ['degraded', 'redis', 'memory']) ?? own),
   commands: sum(all, one => one.commands),
   entries: sum(all, one => one.entries),
+  forgotten: sum(all, one => one.forgotten),
   leases: sum(all, one => one.leases)
 })
 

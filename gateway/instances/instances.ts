@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { RedisStore } from '../redis/redis.ts'
-import { redisFailure, within } from '../redis/redis-failure.ts'
+import { within } from '../redis/redis-failure.ts'
 import { task } from '../values/contain.ts'
 import { CallFailure, type CallMessage, type Calls, createCalls, gone } from './calls.ts'
 import { decodeFrame, encodeFrame } from './frame.ts'
@@ -74,7 +74,7 @@ export const startInstances = async (redis: RedisStore | undefined, name = ownNa
   }
 }
 
-const channelOf = (id: string): string => `portaria:instance:${id}`
+const channelOf = (id: string): string => `instance:${id}`
 
 const away = (why: string): CallFailure => new CallFailure('away', `other instances cannot be reached: ${why}`)
 
@@ -134,7 +134,7 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
       const isLost = async () =>
         (await redis.publish(channelOf(to), frame)) === 0 && (await notListening([to])).length > 0
       const lost = await isLost().catch(error => {
-        throw away(redisFailure(error))
+        throw away(redis.failure(error).reason)
       })
       if (lost) throw noListener()
     },

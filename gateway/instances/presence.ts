@@ -8,7 +8,7 @@ export interface Instance {
   readonly name: string
 }
 
-const KEY = 'portaria:instances'
+const KEY = 'instances'
 const BEAT_MS = 10_000
 const REPORT_MS = 1000
 /** One that ended without leaving, or lost Redis, is listed for this long. */

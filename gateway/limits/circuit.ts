@@ -1,4 +1,5 @@
 // Decides whether requests are counted in Redis or by each instance alone, and probes Redis until it is available again.
+import type { RedisFault } from '../redis/redis-failure.ts'
 import { task } from '../values/contain.ts'
 
 export interface LimiterLog {
@@ -10,7 +11,7 @@ export interface CircuitState {
   readonly up: boolean
   /** When this began, ms since the epoch. */
   readonly since: number
-  /** Why Redis is not used: one of the words of `redisFailure`. */
+  /** Why Redis is not used: a word of `RedisFault`. */
   readonly reason: string | undefined
 }
 
@@ -19,7 +20,7 @@ export interface Circuit {
   isUp(): boolean
   state(): CircuitState
   /** Redis failed for this key; from now on no request waits for it. */
-  fail(reason: string, key: string): void
+  fail(fault: RedisFault, key: string): void
   onChange(listener: (state: CircuitState) => void): void
   close(): void
 }
@@ -33,11 +34,11 @@ const STABLE_MS = 10_000
 
 /**
  * @param probe asks Redis whether the slot of the failed key is writable; rejects if not
- * @param judge maps the rejection of a probe to a word
+ * @param faultOf names the rejection of a probe
  */
 export const createCircuit = (
   probe: (key: string) => Promise<unknown>,
-  judge: (error: unknown) => string,
+  faultOf: (error: unknown) => RedisFault,
   log: LimiterLog
 ): Circuit => {
   const listeners = new Set<(state: CircuitState) => void>()
@@ -68,7 +69,7 @@ export const createCircuit = (
       },
       (error: unknown) => {
         // The current reason is shown; a reason that changes during an outage is not a change of state.
-        state = { ...state, reason: judge(error) }
+        state = { ...state, reason: faultOf(error).reason }
         probeLater(key)
       }
     )
@@ -77,11 +78,11 @@ export const createCircuit = (
   return {
     isUp: () => state.up && !closed,
     state: () => state,
-    fail(reason, key) {
+    fail(fault, key) {
       if (!state.up || closed) return
       if (performance.now() - upAt > STABLE_MS) delayMs = FIRST_PROBE_MS
-      log.warn({ reason }, REDIS_UNAVAILABLE)
-      change({ up: false, since: Date.now(), reason })
+      log.warn({ ...fault }, REDIS_UNAVAILABLE)
+      change({ up: false, since: Date.now(), reason: fault.reason })
       probeLater(key)
     },
     onChange: listener => void listeners.add(listener),

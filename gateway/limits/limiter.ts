@@ -4,14 +4,14 @@ import { randomBytes } from 'node:crypto'
 import type { RedisStore } from '../redis/redis.ts'
 import { task } from '../values/contain.ts'
 import type { CircuitState, LimiterLog } from './circuit.ts'
-import { isOver, type PermitWindow, renewWindow, touch } from './leases.ts'
+import { isOver, type PermitWindow, touch } from './leases.ts'
 import { createRedisLeases, type RedisLeases } from './redis-leases.ts'
-import { createLocalWindows, type LocalWindows, type WindowTable } from './windows.ts'
+import { createLocalWindows, type LocalWindows, type OpenWindow, type WindowTable } from './windows.ts'
 
 export interface Verdict {
   readonly allowed: boolean
   readonly limit: number
-  /** As far as this instance knows; never negative. */
+  /** As far as this instance knows; 0 if refused. */
   readonly remaining: number
   /** Time until the window ends; above 0. */
   readonly resetMs: number
@@ -27,6 +27,8 @@ export interface LimiterStatus {
   readonly commands: number
   /** Windows kept in memory. */
   readonly entries: number
+  /** Windows dropped before their end, because there were too many. */
+  readonly forgotten: number
   /** Keys that currently hold permits or wait for Redis. */
   readonly leases: number
 }
@@ -38,7 +40,7 @@ export interface LimiterParts {
   readonly log: LimiterLog
   /** Identifies this instance in Redis; made unique per process run. */
   readonly instance?: string
-  /** Maximum number of windows; beyond it the oldest are dropped. */
+  /** Maximum number of windows; beyond it those that began first are dropped. */
   readonly maxEntries?: number
   /** How long Redis may take to reply before it counts as unavailable. */
   readonly timeoutMs?: number
@@ -58,10 +60,15 @@ export interface Limiter {
   close(): Promise<void>
 }
 
-const MAX_ENTRIES = 2 ** 20
+/** 17 MB. */
+const MAX_ENTRIES = 2 ** 17
 /** A command without a reply for this long means that Redis is unavailable; requests then do not wait until it is back. */
 const REDIS_TIMEOUT_MS = 100
 const SWEEP_MS = 1000
+/** For permits that other instances hold: they return them sooner if they do not use them. */
+const MAX_STARVED_MS = 200
+/** For a window too short for a reply to arrive in it. */
+const MAX_WAIT_MS = 1000
 
 export const createLimiter = (parts: LimiterParts): Limiter => {
   const { redis, log, clock = () => performance.now() } = parts
@@ -80,8 +87,8 @@ export const createLimiter = (parts: LimiterParts): Limiter => {
   const status = (): LimiterStatus => {
     const { up, since, reason } = shared?.circuit.state() ?? started
     const mode = shared === undefined ? 'memory' : up ? 'redis' : 'degraded'
-    const counts = { commands: shared?.commands() ?? 0, entries: windows.size(), leases: shared?.leases() ?? 0 }
-    return { mode, since, ...(reason === undefined ? {} : { reason }), ...counts }
+    const kept = { entries: windows.size(), forgotten: windows.forgotten(), leases: shared?.leases() ?? 0 }
+    return { mode, since, ...(reason === undefined ? {} : { reason }), commands: shared?.commands() ?? 0, ...kept }
   }
 
   return {
@@ -100,12 +107,12 @@ const takeInMemory =
   (name: string, key: string, max: number, windowMs: number): Verdict => {
     const now = clock()
     const table = windows.tableOf(name, max, windowMs)
-    return takeLocally(table.young.get(key) ?? windows.recall(table, key), max, windowMs, now)
+    return takeLocally(windows.find(table, key, now), max, windowMs, now)
   }
 
 /** Also while Redis is unavailable: in addition to what the others are known to have used, this instance admits up to max. */
 const takeLocally = (window: PermitWindow, max: number, windowMs: number, now: number): Verdict => {
-  if (now >= window.end) renewWindow(window, Math.ceil(now + windowMs))
+  if (window.end === 0) window.end = Math.ceil(now + windowMs)
   const allowed = window.spent + window.others < max
   if (allowed) window.spent++
   return verdict(window, max, windowMs, allowed, now)
@@ -114,49 +121,52 @@ const takeLocally = (window: PermitWindow, max: number, windowMs: number, now: n
 const takeLeased = (windows: LocalWindows, shared: RedisLeases, clock: () => number) => {
   const { circuit } = shared
 
-  const refuses = (window: PermitWindow, max: number, now: number): boolean => {
+  const refuses = (window: PermitWindow, max: number): boolean => {
     if (isOver(window, max)) return true
     const { lease, generation, spent, others } = window
     // No more can be granted than is not known to be used, so requests beyond that number need not wait.
-    return (
-      lease !== undefined && (now < lease.retryAt || (generation !== 0 && lease.waiters.length >= max - spent - others))
-    )
+    return lease !== undefined && generation !== 0 && lease.waiters.length >= max - spent - others
   }
 
   /** Undefined: Redis must be asked. */
-  const decide = (window: PermitWindow, max: number, windowMs: number, now: number): Verdict | undefined => {
+  const decide = ({ max, windowMs }: WindowTable, window: PermitWindow, now: number): Verdict | undefined => {
     if (max <= 0 || !circuit.isUp()) return takeLocally(window, max, windowMs, now)
-    if (now >= window.end) renewWindow(window, 0)
     if (window.lent > window.spent) {
       window.spent++
       if (window.lease !== undefined) shared.spent(window.lease)
       return verdict(window, max, windowMs, true, now)
     }
-    return refuses(window, max, now) ? verdict(window, max, windowMs, false, now) : undefined
+    return refuses(window, max) ? verdict(window, max, windowMs, false, now) : undefined
   }
 
-  const ask = (table: WindowTable, window: PermitWindow, key: string, now: number): Promise<Verdict> =>
+  const ask = (table: WindowTable, key: string, since: number): Promise<Verdict> =>
     new Promise(resolve => {
-      shared.wait(window, table, key, now, () => {
-        const later = clock()
-        const { max, windowMs } = table
-        resolve(decide(window, max, windowMs, later) ?? verdict(window, max, windowMs, false, later))
-      })
+      const wait = (open: OpenWindow, now: number) =>
+        shared.wait(open, now, () => {
+          const later = clock()
+          const window = windows.find(table, key, later)
+          const decided = decide(table, window, later)
+          const mostMs = window.lease?.starved === true ? MAX_STARVED_MS : MAX_WAIT_MS
+          if (decided !== undefined) resolve(decided)
+          else if (later - since >= mostMs) resolve(verdict(window, table.max, table.windowMs, false, later))
+          else wait({ window, table, key }, later)
+        })
+      wait({ window: windows.find(table, key, since), table, key }, since)
     })
 
   return (name: string, key: string, max: number, windowMs: number): Verdict | Promise<Verdict> => {
     const now = clock()
     const table = windows.tableOf(name, max, windowMs)
-    const window = table.young.get(key) ?? windows.recall(table, key)
+    const window = windows.find(table, key, now)
     if (window.lease !== undefined) touch(window.lease, now)
-    return decide(window, max, windowMs, now) ?? ask(table, window, key, now)
+    return decide(table, window, now) ?? ask(table, key, now)
   }
 }
 
 const verdict = (window: PermitWindow, max: number, windowMs: number, allowed: boolean, now: number): Verdict => ({
   allowed,
   limit: max,
-  remaining: Math.max(0, max - window.spent - window.others),
+  remaining: allowed ? Math.max(0, max - window.spent - window.others) : 0,
   // The end is a whole millisecond, which may be later than the window is long.
   resetMs: Math.min(windowMs, Math.max(1, window.end - now))
 })

@@ -1,19 +1,32 @@
-// Fetches permits from Redis before they are needed and returns them soon after, with few commands per busy key.
+// Asks Redis for permits before they are needed and returns them soon after, with few commands per busy key.
 
-import { redisFailure } from '../redis/redis-failure.ts'
+import type { RedisStore } from '../redis/redis.ts'
+import { endsConnection, type RedisFault, RedisTimeout } from '../redis/redis-failure.ts'
 import { task } from '../values/contain.ts'
 import { type Circuit, createCircuit, type LimiterLog } from './circuit.ts'
-import { createLeaseFlights, type LeaseFlightParts } from './lease-flights.ts'
-import { leaseKey } from './lease-script.ts'
-import { beginAnew, servable, stepFor } from './lease-steps.ts'
-import { adaptBatch, createLease, type Lease, type PermitWindow, runsLow } from './leases.ts'
-import { createOwnPauses } from './own-pauses.ts'
-import type { OpenWindow, WindowTable } from './windows.ts'
+import {
+  adaptBatch,
+  applyReply,
+  beginAnew,
+  composeRequest,
+  createLease,
+  type Flight,
+  LEASE_SCRIPT,
+  type Lease,
+  type LeaseRequest,
+  leaseArguments,
+  leaseKey,
+  probeKey,
+  readLeaseReply,
+  runsLow,
+  stepFor
+} from './leases.ts'
+import type { OpenWindow } from './windows.ts'
 
 export interface RedisLeases {
   readonly circuit: Circuit
-  /** Calls back once the window can be decided: permits are held, or it is known to be full, or Redis is unavailable. */
-  wait(window: PermitWindow, table: WindowTable, key: string, now: number, decide: () => void): void
+  /** Calls back once the window can be decided, or should be looked at again because it still cannot. */
+  wait(open: OpenWindow, now: number, decide: () => void): void
   /** A permit of a leased window was used; fetches more in time. */
   spent(lease: Lease): void
   /** EVALSHA and EVAL sent so far. */
@@ -24,7 +37,13 @@ export interface RedisLeases {
   close(): Promise<void>
 }
 
-interface RedisLeaseParts extends Pick<LeaseFlightParts, 'redis' | 'clock' | 'instance' | 'timeoutMs'> {
+interface RedisLeaseParts {
+  readonly redis: RedisStore
+  readonly clock: () => number
+  /** Unique per process run. */
+  readonly instance: string
+  /** How long Redis may take to reply before it counts as unavailable; a connection that ended has the same time. */
+  readonly timeoutMs: number
   readonly log: LimiterLog
   /** Windows in which something was admitted. */
   readonly openWindows: (now: number) => readonly OpenWindow[]
@@ -33,41 +52,71 @@ interface RedisLeaseParts extends Pick<LeaseFlightParts, 'redis' | 'clock' | 'in
 /** How long the first connection may take before Redis counts as unavailable, unless a request finds out earlier. */
 const CONNECT_MS = 1000
 const TICK_MS = 20
-/** Time between two attempts on a connection that is being re-established. */
-const ASK_AGAIN_MS = 10
+/** A later reply is ignored; the next command reports all counts again. */
+const LOST_MS = 500
 /** Concurrent reports: enough to use the connection, few enough for requests to pass between them. */
 const REPORTS_AT_ONCE = 256
+const NOTHING = { unheard: 0, generation: 0, spent: 0, keep: 0, waiting: 0, extra: 0, leftMs: 0 }
 
 export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
-  const { redis, clock } = parts
+  const { redis, clock, instance, timeoutMs } = parts
   const busy = new Set<Lease>()
   let ticker: NodeJS.Timeout | undefined
-  const pauses = createOwnPauses(TICK_MS)
+  let sequence = 0
+  let commands = 0
 
-  const flights = createLeaseFlights({
-    ...parts,
-    pausedMs: () => pauses.total(clock()),
-    onLanded: (lease, counts) => (counts ? serve(lease) : lease.waiters.length > 0 && schedule(lease)),
-    onBroken: lease => {
-      lease.scheduled = true
-      setTimeout(() => enqueue(lease), ASK_AGAIN_MS)
-    },
-    onAway: (lease, error) => {
-      circuit.fail(error === undefined ? 'timeout' : redisFailure(error), lease.key)
-      for (const waiting of busy) drain(waiting)
+  const run = (key: string, max: number, windowMs: number, request: LeaseRequest, limitMs: number) => {
+    commands++
+    const args = leaseArguments(instance, max, windowMs, request)
+    return redis.evalScript(LEASE_SCRIPT, [key], args, limitMs).then(readLeaseReply)
+  }
+
+  const probe = (key: string) => run(probeKey(key), 1, 1000, { sequence: ++sequence, ...NOTHING }, timeoutMs)
+  const circuit = createCircuit(probe, redis.failure, parts.log)
+
+  const away = (lease: Lease, fault: RedisFault) => {
+    circuit.fail(fault, lease.key)
+    for (const waiting of busy) serve(waiting)
+  }
+
+  /** Settles when the request was answered, failed or was given up; never rejects. */
+  const send = async (lease: Lease, giveBack: boolean, extra: number): Promise<void> => {
+    const now = clock()
+    const flight = composeRequest(lease, now, ++sequence, giveBack, extra)
+    lease.flight = flight
+    lease.fetchedAt = now
+    const watcher = watch(lease, flight, Math.max(0, (lease.unansweredSince ?? now) + timeoutMs - now))
+    const reply = await run(lease.key, lease.max, lease.windowMs, flight, LOST_MS).catch(
+      error => void fail(lease, flight, error)
+    )
+    clearTimeout(watcher)
+    if (reply === undefined || lease.flight !== flight) return
+    lease.flight = undefined
+    applyReply(lease, flight, reply, clock())
+    serve(lease)
+  }
+
+  /** A connection that ended is made anew at once, so it has the time of a slow reply; the next tick asks again. */
+  const fail = (lease: Lease, flight: Flight, error: unknown) => {
+    if (lease.flight !== flight) return
+    lease.flight = undefined
+    lease.owes = true
+    const fault = redis.failure(error)
+    const isLate = clock() - (lease.unansweredSince ?? 0) >= timeoutMs
+    if (isLate || !endsConnection(fault.reason)) away(lease, fault)
+  }
+
+  /** Data waiting in the socket is read first: the poll phase comes before setImmediate. */
+  const watch = (lease: Lease, flight: Flight, ms: number): NodeJS.Timeout => {
+    const look = () => {
+      if (lease.flight === flight) away(lease, redis.failure(new RedisTimeout(timeoutMs)))
     }
-  })
-  const circuit = createCircuit(flights.probe, redisFailure, parts.log)
-  const anyKey = leaseKey('', parts.instance, 1, 1000)
-  redis
-    .ready(CONNECT_MS)
-    .then(() => flights.probe(anyKey))
-    .catch((error: unknown) => circuit.fail(redisFailure(error), anyKey))
+    return setTimeout(() => setImmediate(task(look)), ms)
+  }
 
+  /** Those that cannot be decided yet wait again. */
   const serve = (lease: Lease) => {
-    const { now, more } = servable(lease)
-    for (const decide of lease.waiters.splice(0, now)) task(decide)()
-    if (more) schedule(lease)
+    for (const decide of lease.waiters.splice(0)) task(decide)()
   }
 
   /** One command per key for all requests that arrive in the same turn of the event loop. */
@@ -79,10 +128,10 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
 
   const fetchMore = (lease: Lease) => {
     lease.scheduled = false
-    if (!circuit.isUp()) drain(lease)
+    if (!circuit.isUp()) serve(lease)
     else if (lease.flight === undefined) {
       adaptBatch(lease)
-      return flights.send(lease, false, lease.batch)
+      return send(lease, false, lease.batch)
     }
   }
 
@@ -94,16 +143,12 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
     const lease = createLease(window, leaseKey(name, key, max, windowMs), max, windowMs, now)
     window.lease = lease
     busy.add(lease)
-    if (ticker === undefined) {
-      ticker = setInterval(task(tick), TICK_MS).unref()
-      pauses.begin(clock())
-    }
+    ticker ??= setInterval(task(tick), TICK_MS).unref()
     return lease
   }
 
   const tick = () => {
     const now = clock()
-    pauses.tick(now)
     for (const lease of busy) if (lease.flight === undefined && !lease.scheduled) task(tend)(lease, now)
     if (busy.size > 0) return
     clearInterval(ticker)
@@ -112,8 +157,8 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
 
   const tend = (lease: Lease, now: number) => {
     const step = stepFor(lease, now, circuit.isUp())
-    if (step === 'give back') return flights.send(lease, true, 0)
-    if (step === 'confirm') return flights.send(lease, false, 0)
+    if (step === 'ask') return fetchMore(lease)
+    if (step === 'give back' || step === 'confirm') return send(lease, step === 'give back', 0)
     if (step === 'forget') {
       busy.delete(lease)
       lease.window.lease = undefined
@@ -124,7 +169,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
     const now = clock()
     const leases = open.filter(({ window }) => now < window.end).map(each => leaseOf(each, now))
     const unsaid = leases.filter(lease => circuit.isUp() && lease.flight === undefined)
-    await Promise.all(unsaid.map(lease => flights.send(lease, true, 0)))
+    await Promise.all(unsaid.map(lease => send(lease, true, 0)))
   }
 
   // After an outage, everything known to be used is reported, because Redis may have lost it or never received it.
@@ -134,17 +179,23 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
     task(inBatches)(parts.openWindows(clock()), REPORTS_AT_ONCE, report)
   })
 
+  const anyKey = leaseKey('', instance, 1, 1000)
+  redis
+    .ready(CONNECT_MS)
+    .then(() => probe(anyKey))
+    .catch((error: unknown) => circuit.fail(redis.failure(error), anyKey))
+
   return {
     circuit,
-    wait(window, table, key, now, decide) {
-      const lease = leaseOf({ window, table, key }, now)
+    wait(open, now, decide) {
+      const lease = leaseOf(open, now)
       lease.waiters.push(decide)
-      schedule(lease)
+      if (!lease.starved) schedule(lease)
     },
     spent(lease) {
       if (lease.flight === undefined && runsLow(lease)) schedule(lease)
     },
-    commands: flights.commands,
+    commands: () => commands,
     leases: () => busy.size,
     async close() {
       clearInterval(ticker)
@@ -152,14 +203,10 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
       const isUp = circuit.isUp()
       circuit.close()
       const holding = [...busy].filter(({ window }) => now < window.end && window.lent > window.spent)
-      if (isUp) await Promise.all(holding.map(lease => flights.send(lease, true, 0)))
-      for (const lease of busy) drain(lease)
+      if (isUp) await Promise.all(holding.map(lease => send(lease, true, 0)))
+      for (const lease of busy) serve(lease)
     }
   }
-}
-
-const drain = (lease: Lease) => {
-  for (const decide of lease.waiters.splice(0)) task(decide)()
 }
 
 /** Processes everything queued in one turn of the event loop, at its end. */

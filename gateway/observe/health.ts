@@ -45,6 +45,8 @@ export interface HealthParts {
   checks: () => Promise<Record<string, Check>>
   /** When the audit log was last read completely; undefined before the first time. */
   auditCheckedAt: () => Date | undefined
+  /** Why Redis is not used, while it is not. */
+  redisReason: () => string | undefined
 }
 
 const healthSchema = {
@@ -53,16 +55,18 @@ const healthSchema = {
   properties: {
     status: { type: 'string', enum: ['ok', 'degraded'] },
     checks: { type: 'object', additionalProperties: { type: 'string', enum: CHECKS } },
-    auditCheckedAt: { type: 'string', description: 'When the audit log was last checked; ISO 8601, UTC' }
+    auditCheckedAt: { type: 'string', description: 'When the audit log was last checked; ISO 8601, UTC' },
+    redisReason: { type: 'string', description: 'Why Redis is not used, while rateLimit is degraded' }
   }
 } as const
 
-export const findHealth = async ({ checks, auditCheckedAt }: HealthParts) => {
+export const findHealth = async ({ checks, auditCheckedAt, redisReason }: HealthParts) => {
   const found = await checks()
   return {
     status: Object.values(found).some(isUnwell) ? 'degraded' : 'ok',
     checks: found,
-    auditCheckedAt: auditCheckedAt()?.toISOString()
+    auditCheckedAt: auditCheckedAt()?.toISOString(),
+    redisReason: redisReason()
   }
 }
 

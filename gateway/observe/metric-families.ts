@@ -69,6 +69,11 @@ const ROWS: Readonly<Record<string, Row>> = {
   ],
   limiter_redis_commands_total: ['counter', 'Commands sent to Redis', sources => one(sources.limiter().commands)],
   limiter_windows: ['gauge', 'Windows held in memory', sources => one(sources.limiter().entries)],
+  limiter_windows_forgotten_total: [
+    'counter',
+    'Windows dropped before their end because there were too many: their counts began anew',
+    sources => one(sources.limiter().forgotten)
+  ],
   limiter_leases: ['gauge', 'Keys with permits leased from Redis', sources => one(sources.limiter().leases)],
   logins_total: [
     'counter',

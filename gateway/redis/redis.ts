@@ -1,16 +1,18 @@
 // Wraps Redis, in single, Sentinel or Cluster form, as a store whose commands either complete or fail in time.
+// Keys and channels begin with REDIS_PREFIX, which the callers leave out.
 import { createHash } from 'node:crypto'
 import { Cluster, Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import type { RedisSettings } from '../settings/redis-url.ts'
 import { boundedMap } from '../values/bounded-map.ts'
-import { RedisTimeout, within } from './redis-failure.ts'
+import { task } from '../values/contain.ts'
+import { endsConnection, type RedisFault, RedisTimeout, redisFault, within } from './redis-failure.ts'
 import { createSubscriber, type Subscribe } from './redis-subscriber.ts'
 
 export interface RedisStore {
   /**
    * Runs a Lua script by its digest; sends its text once if the server does not know it (NOSCRIPT). All keys must be
-   * in one slot. Rejects with {@link RedisTimeout} after `timeoutMs`, at once if there is no connection, and with
+   * in one slot. Rejects with `RedisTimeout` after `timeoutMs`, at once if there is no connection, and with
    * Redis's own error otherwise; a script that timed out may have run or may yet run.
    */
   evalScript(
@@ -26,6 +28,8 @@ export interface RedisStore {
   /** How many connections have subscribed to each of the channels. */
   receivers(channels: readonly string[]): Promise<number[]>
   readonly subscribe: Subscribe
+  /** Names a rejection; where there is no connection, by what ended it or keeps it from being made. */
+  failure(error: unknown): RedisFault
   isReady(): boolean
   /** Resolves to true once commands can be sent, to false if that took longer than `timeoutMs`. */
   ready(timeoutMs: number): Promise<boolean>
@@ -34,28 +38,40 @@ export interface RedisStore {
 
 const COMMAND_TIMEOUT_MS = 1000
 const CONNECT_TIMEOUT_MS = 1000
-/** A connection that is silent for this long despite pending commands is dead (a host that vanished sends no RST). */
+/** How long a server may take to close its side of a connection that we end. */
+const DISCONNECT_TIMEOUT_MS = 100
+/** A connection that leaves commands unanswered for this long is dead (a host that vanished sends no RST). */
 const SILENCE_MS = 5000
+/** A server that loads its data for longer than this may have been replaced by another one at the same address. */
+const LOADING_MS = 5000
+const LOADING_CHECK_MS = 1000
 
 /** Delay before the nth reconnection attempt: doubles up to one second, with jitter so that instances spread out. */
 const reconnectDelayMs = (attempt: number): number =>
-  Math.round(Math.min(1000, 25 * 2 ** Math.min(attempt, 6)) * (0.75 + Math.random() / 2))
+  Math.round(Math.min(1000, 5 * 2 ** Math.min(attempt, 8)) * (0.75 + Math.random() / 2))
 
 /** Connects in the background, without giving up; never throws and never emits an unhandled error. */
 export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>): RedisStore => {
-  const client = connect(settings)
+  const causes = createCauses()
+  const client = connect(settings, causes.endsConnection)
   const isReady = (): boolean => client.status === 'ready'
-  client.on('error', error => log.debug({ err: error }, 'redis connection error'))
-  if (client instanceof Cluster) client.on('node error', error => log.debug({ err: error }, 'redis node error'))
+  const onError = (err: Error) => {
+    causes.note(err)
+    log.debug({ err }, 'redis connection error')
+  }
+  client.on('error', onError).on('node error', onError)
+  endLongLoading(client)
   const subscriber = createSubscriber(() => connectSubscriber(settings, client), reconnectDelayMs)
-  const watched = watchSilence(client)
-  const command = <T>(run: () => Promise<T>, timeoutMs = COMMAND_TIMEOUT_MS): Promise<T> => watched(run(), timeoutMs)
+  const named = (name: string): string => settings.prefix + name
+  const watched = watchSilence(client, causes.clear)
+  const command = <T>(run: () => Promise<T>): Promise<T> => watched(run(), COMMAND_TIMEOUT_MS)
 
   const evalScript: RedisStore['evalScript'] = (script, keys, args, timeoutMs) => {
-    const byDigest = client.evalsha(digestOf(script), keys.length, ...keys, ...args)
+    const words = [...keys.map(named), ...args]
+    const byDigest = client.evalsha(digestOf(script), keys.length, ...words)
     const either = byDigest.catch((error: unknown) => {
       if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
-      return client.eval(script, keys.length, ...keys, ...args)
+      return client.eval(script, keys.length, ...words)
     })
     return watched(either, timeoutMs)
   }
@@ -74,11 +90,12 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>): 
 
   return {
     evalScript,
-    get: key => command(() => client.get(key)),
-    set: async (key, value, ttlMs) => void (await command(() => client.set(key, value, 'PX', ttlMs))),
-    publish: (channel, message) => command(() => client.publish(channel, message)),
-    receivers: channels => command(() => receiversOf(client, channels)),
-    subscribe: subscriber.subscribe,
+    get: key => command(() => client.get(named(key))),
+    set: async (key, value, ttlMs) => void (await command(() => client.set(named(key), value, 'PX', ttlMs))),
+    publish: (channel, message) => command(() => client.publish(named(channel), message)),
+    receivers: channels => command(() => receiversOf(client, channels.map(named))),
+    subscribe: (channel, ...listeners) => subscriber.subscribe(named(channel), ...listeners),
+    failure: causes.of,
     isReady,
     ready,
     close: async () => {
@@ -86,6 +103,57 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>): 
       client.disconnect()
     }
   }
+}
+
+/** Remembers why there is no connection until a command succeeds: commands that find none only say so. */
+const createCauses = () => {
+  let cause: RedisFault | undefined
+  const loading = { since: 0, at: Number.NEGATIVE_INFINITY }
+
+  const hasLoadedLong = (): boolean => {
+    const now = performance.now()
+    if (now - loading.at > 2 * LOADING_CHECK_MS) loading.since = now
+    loading.at = now
+    return now - loading.since >= LOADING_MS
+  }
+
+  return {
+    note(error: Error): void {
+      const fault = redisFault(error)
+      if (fault.reason !== 'connection' || 'code' in error) cause = fault
+    },
+    clear: (): void => {
+      cause = undefined
+    },
+    of: (error: unknown): RedisFault => {
+      const fault = redisFault(error)
+      return fault.reason === 'connection' || fault.reason === 'timeout' ? (cause ?? fault) : fault
+    },
+    /** For ioredis: whether the connection ends because of what a command was answered. */
+    endsConnection: (error: Error): boolean => {
+      const fault = redisFault(error)
+      const isEnding = fault.reason === 'loading' ? hasLoadedLong() : endsConnection(fault.reason)
+      if (isEnding) cause = fault
+      return isEnding
+    }
+  }
+}
+
+/** While a server loads its data, ioredis waits on the connection that it has. */
+const endLongLoading = (client: Redis | Cluster): void => {
+  const watch = (one: Redis) => {
+    let timer: NodeJS.Timeout | undefined
+    one.on('connect', () => {
+      clearTimeout(timer)
+      timer = setTimeout(
+        task(() => one.status === 'connect' && one.disconnect(true)),
+        LOADING_MS
+      ).unref()
+    })
+    one.on('close', () => clearTimeout(timer))
+  }
+  if (client instanceof Cluster) client.on('+node', watch)
+  else watch(client)
 }
 
 const digests = boundedMap<string, string>(64)
@@ -104,19 +172,24 @@ const common = {
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
   connectTimeout: CONNECT_TIMEOUT_MS,
+  disconnectTimeout: DISCONNECT_TIMEOUT_MS,
+  // Not socketTimeout: ioredis 5.11 does not clear its timer when a connection ends, and then destroys the next one.
+  maxLoadingRetryTime: LOADING_CHECK_MS,
   keepAlive: 5000,
   disableClientInfo: true,
   connectionName: 'portaria'
 } as const
 
-const access = ({ username, password, tls }: RedisSettings) => ({
+const access = ({ username, password, tls, certificates }: RedisSettings) => ({
   ...(username === undefined ? {} : { username }),
   ...(password === undefined ? {} : { password }),
-  ...(tls ? { tls: {} } : {})
+  ...(tls ? { tls: certificates } : {})
 })
 
-const connect = (settings: RedisSettings): Redis | Cluster => {
-  if (settings.kind !== 'cluster') return connectOne(settings, reconnectDelayMs)
+type EndsConnection = (error: Error) => boolean
+
+const connect = (settings: RedisSettings, reconnectOnError: EndsConnection): Redis | Cluster => {
+  if (settings.kind !== 'cluster') return connectOne(settings, reconnectDelayMs, reconnectOnError)
   return new Cluster([...settings.nodes], {
     enableOfflineQueue: false,
     clusterRetryStrategy: reconnectDelayMs,
@@ -127,32 +200,34 @@ const connect = (settings: RedisSettings): Redis | Cluster => {
     retryDelayOnTryAgain: 5,
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
     slotsRefreshInterval: 2000,
-    redisOptions: { ...common, ...access(settings) }
+    redisOptions: { ...common, ...access(settings), reconnectOnError }
   })
 }
 
 const connectOne = (
   settings: Exclude<RedisSettings, { kind: 'cluster' }>,
-  retryStrategy: ((attempt: number) => number) | null
+  retryStrategy: ((attempt: number) => number) | null,
+  reconnectOnError: EndsConnection | null
 ): Redis => {
   const { db } = settings
-  const options = { ...common, ...access(settings), db, retryStrategy }
+  const options = { ...common, ...access(settings), db, retryStrategy, reconnectOnError }
+  if (settings.kind === 'unix') return new Redis({ ...options, path: settings.path })
   if (settings.kind === 'single') return new Redis({ ...options, host: settings.host, port: settings.port })
-  const { sentinels, name, sentinelUsername, sentinelPassword, tls } = settings
+  const { sentinels, name, sentinelUsername, sentinelPassword, tls, certificates } = settings
   return new Redis({
     ...options,
     sentinels: [...sentinels],
     name,
     ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
-    ...(tls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
+    ...(tls ? { enableTLSForSentinelMode: true, sentinelTLS: certificates } : {}),
     sentinelRetryStrategy: reconnectDelayMs
   })
 }
 
 /** One connection that is not reopened when it breaks; in a cluster any node will do, because it relays to all others. */
 const connectSubscriber = (settings: RedisSettings, client: Redis | Cluster): Redis => {
-  if (settings.kind !== 'cluster') return connectOne(settings, null)
+  if (settings.kind !== 'cluster') return connectOne(settings, null, null)
   const known = client instanceof Cluster ? client.nodes('all').map(node => node.options) : []
   const nodes = known.length > 0 ? known : settings.nodes
   const { host, port } = nodes[Math.floor(Math.random() * nodes.length)] ?? {}
@@ -172,22 +247,22 @@ const receiversOf = async (client: Redis | Cluster, channels: readonly string[])
   return channels.map((_, index) => counts.reduce((sum, ofNode) => sum + Number(ofNode[2 * index + 1]), 0))
 }
 
-const watchSilence = (client: Redis | Cluster) => {
-  let heardAt = performance.now()
-  const heard = () => {
-    heardAt = performance.now()
-  }
-  client.on('ready', heard)
-  const renew = () => {
-    if (performance.now() - heardAt < SILENCE_MS) return
-    heard()
+/** Ends connections on which a command has gone unanswered for too long; without commands, a connection is not silent. */
+const watchSilence = (client: Redis | Cluster, onReply: () => void) => {
+  const unanswered = new Set<{ readonly since: number }>()
+  const endSilent = () => {
+    const [oldest] = unanswered
+    if (oldest === undefined || performance.now() - oldest.since < SILENCE_MS) return
     if (client instanceof Cluster) for (const node of client.nodes('all')) node.disconnect()
     else client.disconnect(true)
   }
   return <T>(reply: Promise<T>, timeoutMs: number): Promise<T> => {
-    reply.then(heard, () => {})
+    const command = { since: performance.now() }
+    unanswered.add(command)
+    const settle = () => unanswered.delete(command)
+    reply.then(onReply, () => {}).finally(settle)
     return within(reply, timeoutMs).catch((error: unknown) => {
-      if (error instanceof RedisTimeout) renew()
+      if (error instanceof RedisTimeout) endSilent()
       throw error
     })
   }

@@ -7,7 +7,7 @@ import { type CloudIdpSettings, readCloudIdp } from './cloud.ts'
 import { readLdap } from './directory.ts'
 import { listenerWarnings, readListeners } from './listeners.ts'
 import { baseUrl, type Environment, isPlainBeyondLoopback, judgeUrl, type Reader } from './reader.ts'
-import { parseRedisUrl } from './redis-url.ts'
+import { readRedis } from './redis.ts'
 import { readSecrets } from './secrets.ts'
 import type { VariableName } from './table.ts'
 import { isTracing, readSampler, tracingWarnings } from './tracing.ts'
@@ -160,9 +160,6 @@ const readProviders = (reader: Reader) => {
 }
 
 const readStores = (reader: Reader, warnings: string[]) => {
-  const redisUrl = reader.text('REDIS_URL')
-  const redis = redisUrl === undefined ? undefined : parseRedisUrl(redisUrl)
-  if (redis !== undefined && 'mistake' in redis) reader.mistake('REDIS_URL', redis.mistake)
   const workers = reader.integer('WORKERS', { min: 1, max: 256 })
   for (const name of ['DATABASE_URL', 'REDIS_URL'] as const) {
     if (workers > 1 && !reader.given(name)) reader.mistake(name, 'is required when WORKERS is more than 1')
@@ -177,7 +174,7 @@ const readStores = (reader: Reader, warnings: string[]) => {
     databaseListenUrl: readDatabaseUrl(reader, 'DATABASE_LISTEN_URL'),
     databasePoolSize: reader.integer('DATABASE_POOL_SIZE', { min: 4, max: 1000 }),
     dataDir: reader.text('DATA_DIR') ?? '',
-    redis: redis === undefined || 'mistake' in redis ? undefined : redis,
+    redis: readRedis(reader),
     workers
   }
 }

@@ -1,4 +1,4 @@
-// Parses REDIS_URL into a structure: one server, a Sentinel group or a Cluster.
+// Parses REDIS_URL into a structure: one server, also by its Unix socket, a Sentinel group or a Cluster.
 
 interface RedisNode {
   readonly host: string
@@ -11,8 +11,9 @@ interface RedisAccess {
   readonly tls: boolean
 }
 
-export type RedisSettings =
-  | ({ readonly kind: 'single'; readonly url: string; readonly db: number } & RedisNode & RedisAccess)
+type RedisAddress =
+  | ({ readonly kind: 'single'; readonly db: number } & RedisNode & RedisAccess)
+  | ({ readonly kind: 'unix'; readonly path: string; readonly db: number } & RedisAccess)
   | ({
       readonly kind: 'sentinel'
       readonly sentinels: readonly RedisNode[]
@@ -24,15 +25,24 @@ export type RedisSettings =
     } & RedisAccess)
   | ({ readonly kind: 'cluster'; readonly nodes: readonly RedisNode[] } & RedisAccess)
 
+export type RedisSettings = RedisAddress & {
+  /** Begins every key and channel. */
+  readonly prefix: string
+  /** PEM texts for TLS. */
+  readonly certificates: { readonly ca?: string; readonly cert?: string; readonly key?: string }
+}
+
 /**
- * Parses the three forms; `rediss…` means TLS, user and password are percent-encoded:
+ * Parses the four forms; `rediss…` means TLS, user and password are percent-encoded:
  * - `redis://[user:password@]host[:6379][/db]`
+ * - `unix:/path[?db=…&username=…&password=…]`
  * - `redis-sentinel://[user:password@]host[:26379],host[:26379]/master[/db][?sentinelUsername=…&sentinelPassword=…]`
  * - `redis-cluster://[user:password@]host[:6379],host[:6379]`
  *
  * @returns the structure, or the mistake in words that contain nothing of the URL.
  */
-export const parseRedisUrl = (url: string): RedisSettings | { readonly mistake: string } => {
+export const parseRedisUrl = (url: string): RedisAddress | { readonly mistake: string } => {
+  if (url.startsWith('unix:')) return unixSocket(url)
   const { scheme, userinfo, hosts, path, query } = FORM.exec(url)?.groups ?? {}
   if (scheme === undefined || hosts === undefined) return { mistake: FORMS }
   const access = accessOf(userinfo, scheme.startsWith('rediss'))
@@ -52,20 +62,34 @@ export const parseRedisUrl = (url: string): RedisSettings | { readonly mistake: 
   if (node === undefined || nodes.length > 1)
     return { mistake: `several hosts require the Sentinel or the Cluster form` }
   if (db === undefined || segments.length > 1) return { mistake: 'only a database number may follow the host' }
-  return { kind: 'single', url, ...node, db, ...access }
+  return { kind: 'single', ...node, db, ...access }
 }
 
 const FORM =
   /^(?<scheme>rediss?(?:-sentinel|-cluster)?):\/\/(?:(?<userinfo>[^@/?#\s]*)@)?(?<hosts>[^@/?#\s]+)(?:\/(?<path>[^?#\s]*))?(?:\?(?<query>[^#\s]*))?$/
 const FORMS =
-  'must be redis://host:6379/0, redis-sentinel://host:26379,host:26379/master or redis-cluster://host:6379,host:6379 (rediss… for TLS; user and password percent-encoded)'
+  'must be redis://host:6379/0, unix:/path?db=0, redis-sentinel://host:26379,host:26379/master or redis-cluster://host:6379,host:6379 (rediss… for TLS; user and password percent-encoded)'
+
+const unixSocket = (url: string): RedisAddress | { mistake: string } => {
+  const { path, query } = /^unix:(?<path>\/[^?#\s]+)(?:\?(?<query>[^#\s]*))?$/.exec(url)?.groups ?? {}
+  const parameters = new URLSearchParams(query ?? '')
+  const db = databaseOf(parameters.get('db') ?? undefined)
+  if (path === undefined) return { mistake: FORMS }
+  if (db === undefined) return { mistake: 'its db is not a database number' }
+  for (const key of parameters.keys()) {
+    if (!['db', 'username', 'password'].includes(key)) return { mistake: 'it contains an unknown parameter' }
+  }
+  const username = parameters.get('username') ?? undefined
+  const password = parameters.get('password') ?? undefined
+  return { kind: 'unix', path, db, username, password, tls: false }
+}
 
 const sentinel = (
   sentinels: readonly RedisNode[],
   [name, database, ...rest]: string[],
   query: URLSearchParams,
   access: RedisAccess
-): RedisSettings | { mistake: string } => {
+): RedisAddress | { mistake: string } => {
   const db = databaseOf(database)
   if (name === undefined || !/^[\w.-]{1,128}$/.test(name))
     return { mistake: 'the Sentinel form must end with the name of the master' }

@@ -50,9 +50,22 @@ const TABLE = {
   DATA_DIR: { meaning: 'Directory of the embedded database', fallback: './data' },
   REDIS_URL: {
     meaning:
-      'Redis: `redis://host:6379/0`, `redis-sentinel://host:26379,host:26379/master/0` or `redis-cluster://host:6379,host:6379`; `rediss…` for TLS; if unset, requests are counted in memory',
+      'Redis: `redis://host:6379/0`, `unix:/path?db=0`, `redis-sentinel://host:26379,host:26379/master/0` or `redis-cluster://host:6379,host:6379`; `rediss…` for TLS; if unset, requests are counted in memory',
     secret: true,
     file: true
+  },
+  REDIS_CA_FILE: {
+    meaning: 'File of the CA certificates (PEM) that the certificate of Redis is verified against',
+    shown: 'the CAs that Node.js trusts'
+  },
+  REDIS_CERT_FILE: {
+    meaning: 'File of the client certificate chain (PEM), for a Redis that requires one'
+  },
+  REDIS_KEY_FILE: { meaning: 'File of the private key of that certificate (PEM)' },
+  REDIS_PREFIX: {
+    meaning:
+      'Begins every key and channel in Redis: installations that share a Redis need different ones. The same on all instances',
+    fallback: 'portaria:'
   },
   UPSTREAM_CONFIG: { meaning: 'Directory that holds the route files', fallback: 'upstream-config' },
   TRUST_PROXY: {

@@ -34,7 +34,7 @@ export const createMemoryRecoveryIds = (now: () => number = Date.now, maxIds = M
 }
 
 export const createRedisRecoveryIds = (redis: Pick<RedisStore, 'get' | 'set'>): RecoveryIds => {
-  const keyOf = (id: string) => `portaria:pid:${hashed(id)}`
+  const keyOf = (id: string) => `pid:${hashed(id)}`
   return {
     bind: (id, owner, lifetimeMs) => redis.set(keyOf(id), owner, Math.max(1, Math.ceil(lifetimeMs))),
     ownerOf: async id => (await redis.get(keyOf(id))) ?? undefined

@@ -11,7 +11,7 @@ t.test('the state of several instances is the sum of what is counted and the wor
     checks: { database: 'ok', directory: 'insecure', audit: 'unknown' },
     startedAt: '2026-01-02T00:00:00.000Z',
     upstreams: [{ name: 'up', targets: [target] }],
-    limiter: { mode: 'redis', since: 's', reason: '', commands: 3, entries: 4, leases: 5 },
+    limiter: { mode: 'redis', since: 's', reason: '', commands: 3, entries: 4, forgotten: 1, leases: 5 },
     reload: { ok: true, loadedAt: 'l', checksum: 'c', routes: 9, complaints: [] },
     audit: { state: 'unknown', entries: 0, firstBroken: null, checkedAt: '' },
     revocations: { known: 2, stalenessMs: 10 },
@@ -37,7 +37,7 @@ t.test('the state of several instances is the sum of what is counted and the wor
         targets: [{ url: 'http://a', state: 'down', reason: 'refused', busy: 2, connections: 4, faults: { reset: 2 } }]
       }
     ],
-    limiter: { mode: 'degraded', reason: 'timeout', commands: 6, entries: 8, leases: 10 },
+    limiter: { mode: 'degraded', reason: 'timeout', commands: 6, entries: 8, forgotten: 2, leases: 10 },
     reload: { ok: false },
     revocations: { known: 3, stalenessMs: 10 },
     streams: { websocket: 2, sse: 4 }

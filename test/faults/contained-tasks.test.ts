@@ -298,7 +298,7 @@ t.test('the message of Redis after one that failed is heard', async t => {
 t.test('a change of the limiter’s circuit reaches all of its listeners', async t => {
   const circuit = createCircuit(
     () => new Promise(() => undefined),
-    () => 'error',
+    () => ({ reason: 'error' }),
     { info: () => undefined, warn: () => undefined }
   )
   t.teardown(() => circuit.close())
@@ -306,7 +306,7 @@ t.test('a change of the limiter’s circuit reaches all of its listeners', async
   circuit.onChange(planted)
   circuit.onChange(({ up }) => seen.push(up))
   const before = faultCounts().task
-  circuit.fail('timeout', 'key')
+  circuit.fail({ reason: 'timeout' }, 'key')
   t.same(seen, [false])
   await hasOne(t, 'task', before)
 })

@@ -4,21 +4,14 @@ import t, { type Test } from 'tap'
 import { CallFailure } from '../../gateway/instances/calls.ts'
 import { decodeFrame, encodeFrame } from '../../gateway/instances/frame.ts'
 import { type Instances, startInstances } from '../../gateway/instances/instances.ts'
-import { openRedis } from '../../gateway/redis/redis.ts'
-import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'
+import { openStore } from '../support/limiters.ts'
 import { startRedis, startRedisCluster } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
 const open = async (t: Test, url: string, name: string) => {
-  const settings = parseRedisUrl(url)
-  if ('mistake' in settings) throw new Error(settings.mistake)
-  const redis = openRedis(settings, { debug: () => undefined })
-  await redis.ready(10_000)
+  const redis = await openStore(t, url)
   const instances = await startInstances(redis, name)
-  t.teardown(async () => {
-    await instances.close()
-    await redis.close()
-  })
+  t.teardown(() => instances.close())
   instances.answer('name', () => ({ of: name }))
   return Object.assign(instances, { redis })
 }
@@ -160,7 +153,7 @@ t.test('a message on the channel that is no frame is ignored', async t => {
   const redis = await startRedis(t)
   const one = await open(t, redis.url, 'a:1')
   for (const text of ['', 'x', '{"kind":"call"}', '\0\0\0\u0009{"id":1}', '\u007f\u007f\u007f\u007f'])
-    await one.redis.publish(`portaria:instance:${one.id}`, text)
+    await one.redis.publish(`instance:${one.id}`, text)
   t.equal(await one.ask(one.id, 'name').then(() => 'ok'), 'ok')
 
   for (const frame of [

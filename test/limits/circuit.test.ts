@@ -45,7 +45,7 @@ const world = (t: Test) => {
       const error = answers.shift()
       if (error !== undefined) throw error
     },
-    error => `judged ${(error as Error).message}`,
+    error => ({ reason: `fault ${(error as Error).message}` }),
     {
       info: (fields, message) => void lines.push(['info', fields, message]),
       warn: (fields, message) => void lines.push(['warn', fields, message])
@@ -71,8 +71,8 @@ t.test('a circuit is up at first, goes down with the first failure alone, and sa
   t.ok(Math.abs(circuit.state().since - Date.now()) < 10_000)
   t.same(timers, [], 'nothing is probed')
   clocks.wallMs = 3_600_000
-  circuit.fail('timeout', 'a')
-  circuit.fail('refused', 'b')
+  circuit.fail({ reason: 'timeout' }, 'a')
+  circuit.fail({ reason: 'refused' }, 'b')
   t.notOk(circuit.isUp())
   t.match(circuit.state(), { up: false, reason: 'timeout' })
   t.ok(Math.abs(circuit.state().since - Date.now()) < 10_000, 'since then')
@@ -84,21 +84,21 @@ t.test('a circuit is up at first, goes down with the first failure alone, and sa
 
 t.test('a probe asks for the key that failed, each time twice as late, a second at most', async t => {
   const { circuit, timers, probed, changes, probe } = world(t)
-  circuit.fail('timeout', 'the key')
+  circuit.fail({ reason: 'timeout' }, 'the key')
   for (let n = 0; n < 5; n++) await probe(new Error(`no ${n}`))
   t.same(delaysOf(timers), [100, 200, 400, 800, 1000, 1000])
   t.same(
     probed,
     Array.from({ length: 5 }, () => 'the key')
   )
-  t.match(circuit.state(), { up: false, reason: 'judged no 4' }, 'the reason of now')
+  t.match(circuit.state(), { up: false, reason: 'fault no 4' }, 'the reason of now')
   t.equal(changes.length, 1, 'which is no change')
 })
 
 t.test('instances do not ask at the same moment: a quarter earlier or later', async t => {
   const { circuit, timers, probe } = world(t)
   Math.random = () => 0
-  circuit.fail('timeout', 'a')
+  circuit.fail({ reason: 'timeout' }, 'a')
   Math.random = () => 1
   await probe(new Error('no'))
   t.same(delaysOf(timers), [75, 250])
@@ -106,7 +106,7 @@ t.test('instances do not ask at the same moment: a quarter earlier or later', as
 
 t.test('the first answer brings Redis back, and says for how long it was away', async t => {
   const { circuit, clocks, timers, lines, changes, probe } = world(t)
-  circuit.fail('timeout', 'a')
+  circuit.fail({ reason: 'timeout' }, 'a')
   const failedAt = circuit.state().since
   clocks.wallMs = 5_000
   await probe()
@@ -128,7 +128,7 @@ t.test('the first answer brings Redis back, and says for how long it was away', 
 t.test('a failure soon after is the same one and probed as late; after ten seconds it is a new one', async t => {
   const { circuit, clocks, timers, probe } = world(t)
   const failAgain = async () => {
-    circuit.fail('timeout', 'a')
+    circuit.fail({ reason: 'timeout' }, 'a')
     await probe()
   }
   await failAgain()
@@ -143,7 +143,7 @@ t.test('a failure soon after is the same one and probed as late; after ten secon
 
 t.test('a closed circuit is not up, and neither asks nor changes any more', async t => {
   const { circuit, timers, lines, changes, probe } = world(t)
-  circuit.fail('timeout', 'a')
+  circuit.fail({ reason: 'timeout' }, 'a')
   circuit.close()
   t.notOk(circuit.isUp())
   t.ok(timers[0]?.isCleared)
@@ -156,7 +156,7 @@ t.test('a closed circuit is not up, and neither asks nor changes any more', asyn
   const other = world(t)
   other.circuit.close()
   t.notOk(other.circuit.isUp())
-  other.circuit.fail('timeout', 'a')
+  other.circuit.fail({ reason: 'timeout' }, 'a')
   t.match(other.circuit.state(), { up: true })
   t.same([other.timers, other.lines, other.changes], [[], [], []])
 })

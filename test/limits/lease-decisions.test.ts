@@ -1,19 +1,24 @@
 // What an instance tells Redis about a key, what it takes over from the answer, and when it speaks up again.
 import t from 'tap'
-import { LEASE_MS, leaseArguments, leaseKey, probeKey, readLeaseReply } from '../../gateway/limits/lease-script.ts'
-import { beginAnew, mayAskAgain, servable, stepFor } from '../../gateway/limits/lease-steps.ts'
 import {
   adaptBatch,
   applyReply,
+  beginAnew,
   composeRequest,
   createLease,
   createWindow,
   type Flight,
   isOver,
+  LEASE_MS,
   type Lease,
+  leaseArguments,
+  leaseKey,
   type PermitWindow,
+  probeKey,
+  readLeaseReply,
   renewWindow,
   runsLow,
+  stepFor,
   touch
 } from '../../gateway/limits/leases.ts'
 
@@ -35,22 +40,21 @@ t.test('a lease begins with nothing in hand and all permits thought free', async
     windowMs: 1000,
     waiters: [],
     flight: undefined,
+    unheard: 0,
     unansweredSince: undefined,
     scheduled: false,
     owes: false,
+    starved: false,
     batch: 0,
     lowWater: 0,
     gapMs: 160,
     free: 12,
     touchedAt: 77,
-    fetchedAt: 77,
-    retryAt: 0,
-    retryDelayMs: 15
+    fetchedAt: 77
   })
-  const lease = leaseOf({ end: 9, spent: 3, lent: 4, others: 2, generation: 9 }, { retryAt: 50 })
+  const lease = leaseOf({ end: 9, spent: 3, lent: 4, others: 2, generation: 9 })
   renewWindow(lease.window, 60)
   t.match(lease.window, { end: 60, spent: 0, lent: 0, others: 0, generation: 0 })
-  t.equal(lease.retryAt, 0)
   t.doesNotThrow(() => renewWindow(createWindow(), 0))
 })
 
@@ -102,7 +106,9 @@ t.test('the reserve follows the demand', async t => {
 
 t.test('a request says what was spent, what is kept, and who waits', async t => {
   const waiting = leaseOf({ end: 500, spent: 3, lent: 8, generation: 500 }, { waiters: wait(2) })
-  t.same(composeRequest(waiting, 100, false, 7), {
+  t.same(composeRequest(waiting, 100, 12, false, 7), {
+    sequence: 12,
+    unheard: 12,
     generation: 500,
     spent: 3,
     keep: 5,
@@ -111,25 +117,28 @@ t.test('a request says what was spent, what is kept, and who waits', async t => 
     leftMs: 0,
     sentAt: 100
   })
-  t.match(composeRequest(waiting, 100, true, 0), { spent: 3, keep: 0 })
+  t.match(composeRequest(waiting, 130, 13, true, 0), { sequence: 13, unheard: 12, spent: 3, keep: 0 })
+  t.match(waiting, { unheard: 12, unansweredSince: 100 }, 'no reply since then')
   t.equal(waiting.window.lent, 3, 'given back at once')
-  t.match(composeRequest(leaseOf({ end: 500, spent: 5, lent: 3, generation: 500 }), 100, true, 0), {
+  t.match(composeRequest(leaseOf({ end: 500, spent: 5, lent: 3, generation: 500 }), 100, 1, true, 0), {
     spent: 5,
     keep: 0
   })
   const debt = leaseOf({ end: 500, spent: 5, lent: 3, generation: 500 })
-  composeRequest(debt, 100, true, 0)
+  composeRequest(debt, 100, 1, true, 0)
   t.equal(debt.window.lent, 3, 'a debt stays one')
   const ended = leaseOf({ end: 500, spent: 5, lent: 9, generation: 500 })
-  t.match(composeRequest(ended, 500, false, 0), { generation: 0, spent: 0, keep: 0 })
+  t.match(composeRequest(ended, 500, 1, false, 0), { generation: 0, spent: 0, keep: 0 })
   t.equal(ended.window.end, 0, 'of no window yet')
   const local = (end: number, spent: number, now: number) =>
-    composeRequest(leaseOf({ end, spent, generation: 0 }), now, false, 0).leftMs
+    composeRequest(leaseOf({ end, spent, generation: 0 }), now, 1, false, 0).leftMs
   t.same([local(500, 1, 100.5), local(500, 0, 100), local(500, 1, 499.5), local(500, 1, 500)], [399, 0, 1, 0])
 })
 
 const REPLY = { generation: 900, nowMs: 100, remainingMs: 400, spent: 3, lent: 10, others: 20, free: 60, held: 0 }
 const flightOf = (parts: Partial<Flight> = {}): Flight => ({
+  sequence: 1,
+  unheard: 1,
   generation: 900,
   spent: 3,
   keep: 0,
@@ -141,10 +150,11 @@ const flightOf = (parts: Partial<Flight> = {}): Flight => ({
 })
 
 t.test('an answer is taken over from the moment its question was sent, with what was spent since', async t => {
-  const lease = leaseOf({ end: 450, spent: 5, lent: 8, generation: 900 }, { batch: 8 })
-  t.equal(applyReply(lease, flightOf({ sentAt: 100.7 }), REPLY, 120), true)
+  const asked = { unheard: 3, unansweredSince: 70, owes: true, starved: true }
+  const lease = leaseOf({ end: 450, spent: 5, lent: 8, generation: 900 }, { batch: 8, ...asked })
+  applyReply(lease, flightOf({ sentAt: 100.7 }), REPLY, 120)
   t.match(lease.window, { end: 499, spent: 5, lent: 10, others: 20, generation: 900 })
-  t.match(lease, { free: 60, lowWater: 2, retryAt: 0, retryDelayMs: 15 })
+  t.match(lease, { free: 60, lowWater: 2, unheard: 0, unansweredSince: undefined, owes: false, starved: false })
 
   const begun = leaseOf({ generation: 0 })
   applyReply(begun, flightOf({ generation: 0 }), REPLY, 120)
@@ -165,39 +175,36 @@ t.test('an answer is taken over from the moment its question was sent, with what
 
 t.test('an answer whose window has passed is void', async t => {
   const late = leaseOf({ end: 450, spent: 5, lent: 8, generation: 900 })
-  t.equal(applyReply(late, flightOf(), REPLY, 498), true)
-  t.equal(applyReply(late, flightOf(), REPLY, 499), false)
+  applyReply(late, flightOf(), REPLY, 498)
+  t.match(late.window, { end: 499, spent: 5 })
+  applyReply(late, flightOf(), REPLY, 499)
   t.match(late.window, { end: 0, spent: 0, lent: 0 })
   const other = leaseOf({ end: 450, spent: 5, lent: 8, generation: 901 })
-  t.equal(applyReply(other, flightOf(), REPLY, 499), false)
+  applyReply(other, flightOf(), REPLY, 499)
   t.match(other.window, { end: 450, spent: 5 }, 'another window is not touched')
 })
 
-t.test(
-  'an instance that finds all permits out, some unspent elsewhere, asks again soon and then less often',
-  async t => {
-    const apply = (reply: Partial<typeof REPLY>, parts: Partial<Lease> = {}) => {
-      const lease = leaseOf({ generation: 900, spent: 3 }, { retryDelayMs: 15, ...parts })
-      applyReply(lease, flightOf(), { ...REPLY, ...reply }, 120)
-      return [lease.retryAt, lease.retryDelayMs]
-    }
-    const out = { lent: 3, free: 0, held: 1 }
-    t.same(apply(out), [135, 30])
-    t.same(apply(out, { retryDelayMs: 30 }), [150, 30])
-    t.same(apply({ ...out, held: 0 }), [0, 15])
-    t.same(apply({ ...out, free: 1 }), [0, 15])
-    t.same(apply({ ...out, lent: 4 }), [0, 15])
-    t.same(apply({ ...out, lent: 4 }, { waiters: wait(1) }), [135, 30], 'those who wait need them')
-    t.same(apply({ ...out, lent: 4 }, { retryDelayMs: 30 }), [0, 15])
-
-    const lowWater = (lent: number, batch: number, waiting = 0) => {
-      const lease = leaseOf({ generation: 900, spent: 3 }, { batch, waiters: wait(waiting) })
-      applyReply(lease, flightOf(), { ...REPLY, lent }, 120)
-      return lease.lowWater
-    }
-    t.same([lowWater(13, 8), lowWater(7, 8), lowWater(13, 8, 6), lowWater(4, 8, 6)], [4, 2, 2, 0])
+t.test('an instance that finds all permits lent, some of them unused by others, is starved', async t => {
+  const isStarved = (reply: Partial<typeof REPLY>, waiting: number) => {
+    const lease = leaseOf({ generation: 900, spent: 3 }, { waiters: wait(waiting) })
+    applyReply(lease, flightOf(), { ...REPLY, ...reply }, 120)
+    return lease.starved
   }
-)
+  const out = { lent: 3, free: 0, held: 1 }
+  t.equal(isStarved(out, 1), true)
+  t.equal(isStarved(out, 0), false, 'no request waits')
+  t.equal(isStarved({ ...out, lent: 4 }, 1), false, 'there is a permit for each')
+  t.equal(isStarved({ ...out, lent: 4 }, 2), true)
+  t.equal(isStarved({ ...out, held: 0 }, 1), false, 'the others have used theirs')
+  t.equal(isStarved({ ...out, free: 1 }, 1), false, 'there are more')
+
+  const lowWater = (lent: number, batch: number, waiting = 0) => {
+    const lease = leaseOf({ generation: 900, spent: 3 }, { batch, waiters: wait(waiting) })
+    applyReply(lease, flightOf(), { ...REPLY, lent }, 120)
+    return lease.lowWater
+  }
+  t.same([lowWater(13, 8), lowWater(7, 8), lowWater(13, 8, 6), lowWater(4, 8, 6)], [4, 2, 2, 0])
+})
 
 t.test('permits in hand are confirmed, given back when idle, and the lease is forgotten at last', async t => {
   const step = (window: Partial<PermitWindow>, parts: Partial<Lease>, now: number, isUp = true) =>
@@ -208,48 +215,36 @@ t.test('permits in hand are confirmed, given back when idle, and the lease is fo
   t.equal(step(held, { touchedAt: 600, fetchedAt: 0 }, 599), 'nothing')
   t.equal(step(held, { touchedAt: 600, fetchedAt: 0 }, 600), 'confirm')
   t.equal(step(held, { touchedAt: 0, fetchedAt: 0 }, 130, false), 'nothing', 'Redis is away')
+  t.equal(step(held, { touchedAt: 0, waiters: wait(1) }, 5), 'ask', 'requests wait')
+  const scarce = (free: number, fetchedAt: number, others = 1) =>
+    step({ ...held, others }, { touchedAt: 100, fetchedAt, free }, 100)
+  t.equal(scarce(24, 50), 'give back', 'another instance may need the last quarter')
+  t.same([scarce(25, 50), scarce(24, 51), scarce(24, 50, 0)], ['nothing', 'nothing', 'nothing'])
   const spent = { end: 5000, spent: 4, lent: 4 }
   t.equal(step(spent, { touchedAt: 0 }, 130), 'forget')
   t.equal(step(spent, { touchedAt: 0 }, 129), 'nothing')
-  t.equal(step(spent, { touchedAt: 0, retryAt: 131 }, 130), 'nothing')
-  t.equal(step(spent, { touchedAt: 0, retryAt: 130 }, 130), 'forget')
   t.equal(step(spent, { touchedAt: 0, owes: true }, 130), 'give back')
+  t.equal(step({ ...spent, others: 1 }, { touchedAt: 99, owes: true, free: 1, fetchedAt: 0 }, 100), 'nothing')
   t.equal(step({ ...held, end: 130 }, { touchedAt: 0 }, 130), 'forget', 'its window is over')
   t.equal(step({ ...spent, end: 130 }, { touchedAt: 0, owes: true }, 130), 'forget')
+  t.equal(step({ ...held, end: 130 }, { touchedAt: 1 }, 130), 'nothing')
   t.equal(step(held, { touchedAt: 900, fetchedAt: 300 }, 899), 'nothing')
   t.equal(step(held, { touchedAt: 900, fetchedAt: 300 }, 900), 'confirm')
   t.equal(LEASE_MS, 1000)
 })
 
-t.test('those who wait are judged as far as permits reach, and all of them when Redis has no more', async t => {
-  const serve = (window: Partial<PermitWindow>, waiting: number, free: number) =>
-    servable(leaseOf({ generation: 9, ...window }, { waiters: wait(waiting), free }))
-  t.same(serve({ spent: 2, lent: 5 }, 5, 1), { now: 3, more: true })
-  t.same(serve({ spent: 2, lent: 5 }, 5, 0), { now: 5, more: false })
-  t.same(serve({ spent: 2, lent: 5 }, 3, 1), { now: 3, more: false })
-  t.same(serve({ spent: 5, lent: 2 }, 1, 1), { now: 0, more: true }, 'a debt is no permit')
-  t.same(serve({ spent: 60, lent: 60, others: 40 }, 1, 1), { now: 1, more: false }, 'the window is over')
-})
-
 t.test('after a break nothing in hand is granted, and nothing from before counts', async t => {
-  const lease = leaseOf({ end: 500, spent: 2, lent: 9 }, { flight: flightOf(), unansweredSince: 5 })
+  const lease = leaseOf({ end: 500, spent: 2, lent: 9 }, { flight: flightOf(), unheard: 3, unansweredSince: 5 })
   beginAnew(lease)
-  t.match(lease, { flight: undefined, unansweredSince: undefined, owes: true })
+  t.match(lease, { flight: undefined, unheard: 3, unansweredSince: undefined, owes: true })
   t.match(lease.window, { spent: 2, lent: 2 })
   const debt = leaseOf({ spent: 9, lent: 2 })
   beginAnew(debt)
   t.equal(debt.window.lent, 2)
-
-  const broken = new Error('Connection is closed.')
-  const ask = (unansweredSince: number | undefined, now: number, error: unknown = broken) =>
-    mayAskAgain(leaseOf({}, { unansweredSince }), error, now, 100)
-  t.same([ask(0, 99), ask(0, 100), ask(undefined, 5)], [true, false, false])
-  t.same([ask(50, 149), ask(50, 150)], [true, false])
-  t.equal(ask(0, 5, new Error('OOM command not allowed')), false, 'an error is an answer')
 })
 
 t.test('a window has a key of fixed length, and an answer that is none is not believed', async t => {
-  t.match(leaseKey('global', 'x', 1, 2), /^portaria:rate:\{[A-Za-z0-9_-]{22}\}$/)
+  t.match(leaseKey('global', 'x', 1, 2), /^rate:\{[A-Za-z0-9_-]{22}\}$/)
   const windows: readonly Parameters<typeof leaseKey>[] = [
     ['global', 'x', 1, 2],
     ['globalx', '', 1, 2],
@@ -260,8 +255,8 @@ t.test('a window has a key of fixed length, and an answer that is none is not be
   t.equal(new Set(windows.map(each => leaseKey(...each))).size, windows.length)
   t.equal(leaseKey('global', 'x', 1, 2), leaseKey('global', 'x', 1, 2))
   t.equal(probeKey('k'), 'k:probe')
-  const request = { generation: 3, spent: 4, keep: 5, waiting: 6, extra: 7, leftMs: 8 }
-  t.same(leaseArguments('me', 2, request, 100, 1000), ['me', 2, 3, 4, 5, 6, 7, 100, 1000, 8])
+  const request = { sequence: 1, unheard: 2, generation: 3, spent: 4, keep: 5, waiting: 6, extra: 7, leftMs: 8 }
+  t.same(leaseArguments('me', 100, 1000, request), ['me', 100, 1000, 1, 2, 3, 4, 5, 6, 7, 8])
   t.same(readLeaseReply([1, 2, 3, 4, 5, 6, 7, 8]), {
     generation: 1,
     nowMs: 2,

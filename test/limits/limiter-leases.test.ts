@@ -2,20 +2,18 @@
 import fc from 'fast-check'
 import t from 'tap'
 import {
-  LEASE_SCRIPT,
-  type LeaseReply,
-  leaseArguments,
-  leaseKey,
-  readLeaseReply
-} from '../../gateway/limits/lease-script.ts'
-import {
   applyReply,
   composeRequest,
   createLease,
   createWindow,
   type Flight,
   isOver,
+  LEASE_SCRIPT,
   type Lease,
+  type LeaseReply,
+  leaseArguments,
+  leaseKey,
+  readLeaseReply,
   renewWindow
 } from '../../gateway/limits/leases.ts'
 import { createLeaseModel } from '../support/lease-model.ts'
@@ -36,7 +34,6 @@ interface Instance {
 interface Message {
   readonly instance: Instance
   readonly flight: Flight
-  readonly sequence: number
   readonly reply?: LeaseReply
 }
 
@@ -69,21 +66,22 @@ const createWorld = (max: number, instances: number) => {
     if (lease.flight !== undefined) return
     lease.waiters.length = 0
     for (let index = 0; index < instance.wanted; index++) lease.waiters.push(() => {})
-    const flight = composeRequest(lease, now, giveBack, extra)
+    const flight = composeRequest(lease, now, ++sequence, giveBack, extra)
     lease.flight = flight
-    messages.push({ instance, flight, sequence: ++sequence })
+    messages.push({ instance, flight })
   }
 
   const deliver = (message: Message) => {
     const { instance, flight, reply } = message
     if (reply === undefined) {
-      const answer = model.run(now, instance.name, message.sequence, flight, max, WINDOW_MS)
+      const answer = model.run(now, instance.name, max, WINDOW_MS, flight)
       messages.push({ ...message, reply: answer })
       return
     }
     if (instance.lease.flight !== flight) return
     instance.lease.flight = undefined
-    if (applyReply(instance.lease, flight, reply, now)) spend(instance)
+    applyReply(instance.lease, flight, reply, now)
+    spend(instance)
   }
 
   const admittedIn = () => model.opened.map(({ from, end }) => admittedAt.filter(at => from <= at && at < end).length)
@@ -174,10 +172,34 @@ t.test('while every instance has demand, every permit of the window is spent', a
   t.pass('500 histories')
 })
 
+// RV-43
+t.test('whatever is lost on the way, every permit of the window is spent in the end, and none twice', async t => {
+  const lossy = step.filter(({ kind }) => kind !== 'pass')
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 20 }), fc.array(lossy, { maxLength: 80, size: 'max' }), (max, steps) => {
+      const world = createWorld(max, 3)
+      world.request(world.all[0] as Instance, 1)
+      for (const action of steps) perform(world, action)
+      while (world.messages.length > 0) world.arrive(0, true)
+      for (let round = 0; round < 4 * max + 20; round++) {
+        for (const each of world.all) {
+          world.giveUp(each)
+          world.request(each, 1)
+          world.send(each, 0, false)
+          while (world.messages.length > 0) world.arrive(0, false)
+        }
+      }
+      return world.admittedIn()[0] === max
+    }),
+    { numRuns: 500 }
+  )
+  t.pass('500 histories')
+})
+
 t.test('the Lua script and its model answer alike, whatever they are asked', async t => {
   const redis = await startRedis(t)
   const store = await openStore(t, redis.url)
-  const script = LEASE_SCRIPT.replace("redis.call('TIME')", '{ARGV[11], ARGV[12]}')
+  const script = LEASE_SCRIPT.replace("redis.call('TIME')", '{ARGV[12], ARGV[13]}')
   t.not(script, LEASE_SCRIPT)
   const small = fc.nat(12)
   const call = fc.record({
@@ -185,6 +207,7 @@ t.test('the Lua script and its model answer alike, whatever they are asked', asy
     passMs: fc.oneof(fc.nat(10), fc.nat(WINDOW_MS)),
     generation: fc.constantFrom('none', 'current', 'current', 'current', 'previous', 'lost'),
     sequence: fc.oneof({ weight: 9, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: fc.constant(-3) }),
+    unheard: fc.nat(30),
     spent: small,
     keep: small,
     waiting: small,
@@ -212,11 +235,11 @@ t.test('the Lua script and its model answer alike, whatever they are asked', asy
             await store.evalScript(`return redis.call('DEL', KEYS[1])`, [key], [], 5000)
           }
           const generation = { none: 0, current, previous, lost: now + 77 }[told.generation] ?? 0
-          const request = { ...told, generation }
           const number = sequence + Math.min(0, told.sequence)
-          const expected = model.run(now, who, number, request, max, WINDOW_MS)
+          const request = { ...told, generation, sequence: number, unheard: Math.max(1, number - told.unheard) }
+          const expected = model.run(now, who, max, WINDOW_MS, request)
           const time = [Math.floor(now / 1000), (now % 1000) * 1000]
-          const args = [...leaseArguments(who, number, request, max, WINDOW_MS), ...time]
+          const args = [...leaseArguments(who, max, WINDOW_MS, request), ...time]
           const actual = readLeaseReply(await store.evalScript(script, [key], args, 60_000))
           if (JSON.stringify(actual) !== JSON.stringify(expected))
             throw new Error(`${JSON.stringify(request)}: ${JSON.stringify(actual)} is not ${JSON.stringify(expected)}`)
@@ -237,16 +260,21 @@ t.test('a key that lost its expiry, or is something else altogether, is put righ
   let sequence = 0
   const ask = async () =>
     readLeaseReply(
-      await store.evalScript(LEASE_SCRIPT, [key], leaseArguments('i-1', ++sequence, request, 10, 5000), 1000)
+      await store.evalScript(
+        LEASE_SCRIPT,
+        [key],
+        leaseArguments('i-1', 10, 5000, { ...request, sequence: ++sequence, unheard: sequence }),
+        1000
+      )
     )
   await ask()
-  await redis.command('persist', key)
+  await redis.command('persist', `portaria:${key}`)
   t.match(await ask(), { lent: 2 })
-  t.ok(Number(await redis.command('pttl', key)) > 0)
+  t.ok(Number(await redis.command('pttl', `portaria:${key}`)) > 0)
 
-  await redis.command('set', key, 'a string')
+  await redis.command('set', `portaria:${key}`, 'a string')
   t.match(await ask(), { lent: 1 })
-  await redis.command('hset', key, 't', 'nonsense')
+  await redis.command('hset', `portaria:${key}`, 't', 'nonsense')
   t.match(await ask(), { lent: 1 })
 })
 
@@ -254,7 +282,7 @@ t.test('keys are of fixed length, in one slot each, and never meet, whatever the
   fc.assert(
     fc.property(fc.string(), fc.string(), fc.string({ maxLength: 10_000 }), (name, key, other) => {
       const made = leaseKey(name, key, 5, 1000)
-      return /^portaria:rate:\{[\w-]{22}\}$/.test(made) && (made === leaseKey(name, other, 5, 1000)) === (key === other)
+      return /^rate:\{[\w-]{22}\}$/.test(made) && (made === leaseKey(name, other, 5, 1000)) === (key === other)
     })
   )
   t.not(leaseKey('a', 'b', 1, 1), leaseKey('a', 'b', 1, 2))

@@ -108,18 +108,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'a malformed name is not that of the token'
   },
   {
-    module: 'gateway/limits/lease-steps.ts',
-    line: 'const inHand = now < window.end && window.lent > window.spent',
-    changes: ['< → <='],
-    reason: 'asked only together with the same bound'
-  },
-  {
-    module: 'gateway/limits/lease-steps.ts',
-    line: 'if (window.lent > window.spent) window.lent = window.spent',
-    changes: ['> → >='],
-    reason: 'nothing changes where both are equal'
-  },
-  {
     module: 'gateway/limits/leases.ts',
     line: 'if (giveBack && window.lent > window.spent) window.lent = window.spent',
     changes: ['> → >='],
@@ -232,18 +220,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'a gap equal to the mean changes nothing'
   },
   {
-    module: 'gateway/limits/leases.ts',
-    line: 'lease.lowWater = Math.min(lease.batch, Math.max(0, window.lent - window.spent - lease.waiters.length)) >> 1',
-    changes: ['0 → 1'],
-    reason: 'half of one is none'
-  },
-  {
-    module: 'gateway/limits/leases.ts',
-    line: 'lease.retryDelayMs = starved ? Math.min(lease.retryDelayMs * 2, LAST_RETRY_MS) : FIRST_RETRY_MS',
-    changes: ['2 → 3'],
-    reason: 'twice the first delay is the last one already'
-  },
-  {
     module: 'gateway/tokens/access-token.ts',
     line: "const parts = key === -1 ? [] : token.split('.', 4)",
     changes: ['4 → 5'],
@@ -326,84 +302,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
       "'no-namespace' → ''"
     ],
     reason: 'asked of routes that list the namespace only'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'const SWEPT_AT_ONCE = 2 ** 16',
-    changes: ['2 → 3', '** → *', '16 → 17'],
-    reason: 'how many windows a sweep looks at is a matter of tuning'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'at.ends[(at.index[position] ?? 0) - 1] = 0',
-    changes: ['0 → 1'],
-    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'if (slots.ends[next] !== 0) forget(slots, find(slots, slots.low[next] ?? 0, slots.high[next] ?? 0))',
-    changes: ['0 → 1 (2)', '0 → 1 (3)'],
-    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'const slot = (slots.index[position] ?? 0) - 1',
-    changes: ['0 → 1'],
-    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'window.end = slots.ends[slot] ?? 0',
-    changes: ['0 → 1'],
-    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'window.generation = slots.generations[slot] ?? 0',
-    changes: ['0 → 1'],
-    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'window.spent = slots.spent[slot] ?? 0',
-    changes: ['0 → 1'],
-    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'window.lent = slots.lent[slot] ?? 0',
-    changes: ['0 → 1'],
-    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'window.others = slots.others[slot] ?? 0',
-    changes: ['0 → 1'],
-    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'if (slots === undefined || count === 0) return',
-    changes: ['|| → &&'],
-    reason: 'a shortcut: the long way comes to the same answer'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'const end = slots.ends[swept] ?? 0',
-    changes: ['0 → 1'],
-    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'if (end !== 0 && end <= now) forget(slots, find(slots, slots.low[swept] ?? 0, slots.high[swept] ?? 0))',
-    changes: ['0 → 1 (2)', '0 → 1 (3)'],
-    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'for (let slot = index[position] ?? 0; slot !== 0; slot = index[position] ?? 0) {',
-    changes: ['0 → 1', '0 → 1 (3)'],
-    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
   },
   {
     module: 'gateway/routes/canonical-path.ts',
@@ -817,18 +715,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'for the type alone: both are set together'
   },
   {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'const home = (low[(index[at] ?? 0) - 1] ?? 0) & mask',
-    changes: ['0 → 1', '0 → 1 (2)'],
-    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'index[hole] = index[at] ?? 0',
-    changes: ['0 → 1'],
-    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
-  },
-  {
     module: 'gateway/tokens/verified-tokens.ts',
     line: 'const GENERATION = 32_768',
     changes: ['32_768 → 32769'],
@@ -892,76 +778,10 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'a text without a named encoding is taken as UTF-8 too'
   },
   {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'const SEEDS = randomBytes(8)',
-    changes: ['8 → 9'],
-    reason: 'of these the first eight are taken'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'for (let step = Math.min(SWEPT_AT_ONCE, capacity); step > 0; step--) {',
-    changes: ['> → >='],
-    reason: 'how many windows a sweep looks at is a matter of tuning'
-  },
-  {
-    module: 'gateway/limits/packed-windows.ts',
-    line: 'const places = 2 ** Math.ceil(Math.log2(2 * capacity))',
-    changes: ['ceil → floor', '2 → 3 (2)'],
-    reason: 'how many places the index has beyond the capacity is a matter of tuning'
-  },
-  {
-    module: 'gateway/limits/key-hash.ts',
-    line: 'let high = highSeed ^ Math.imul(seed, 0x9e3779b1)',
-    changes: ['0x9e3779b1 → 2654435762'],
-    reason: 'as random as without the change: what the other steps mix is enough'
-  },
-  {
-    module: 'gateway/limits/key-hash.ts',
-    line: 'for (let index = 0; index < key.length; index++) {',
-    changes: ['< → <='],
-    reason: 'beyond the last character nothing is mixed in, once for every key'
-  },
-  {
-    module: 'gateway/limits/key-hash.ts',
-    line: 'high = Math.imul(high ^ code, 0xc2b2ae35)',
-    changes: ['0xc2b2ae35 → 3266489910'],
-    reason: 'as random as without the change: what the other steps mix is enough'
-  },
-  {
-    module: 'gateway/limits/key-hash.ts',
-    line: 'low ^= high >>> 15',
-    changes: ['15 → 16'],
-    reason: 'as random as without the change: what the other steps mix is enough'
-  },
-  {
-    module: 'gateway/limits/key-hash.ts',
-    line: 'low = Math.imul(low ^ (low >>> 16), 0x85ebca6b) ^ Math.imul(high ^ (high >>> 13), 0xc2b2ae35)',
-    changes: ['16 → 17', '^ → & (3)', '>>> → << (2)', '13 → 14', '0xc2b2ae35 → 3266489910'],
-    reason: 'as random as without the change: what the other steps mix is enough'
-  },
-  {
-    module: 'gateway/limits/key-hash.ts',
-    line: 'high = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ Math.imul(low ^ (low >>> 13), 0xc2b2ae35)',
-    changes: ['^ → &', '>>> → <<', '16 → 17', '0x85ebca6b → 2246822508', '^ → & (3)', '>>> → << (2)', '13 → 14'],
-    reason: 'as random as without the change: what the other steps mix is enough'
-  },
-  {
     module: 'gateway/tokens/claims.ts',
     line: 'const MOST_PEOPLE = 65_536',
     changes: ['65_536 → 65537'],
     reason: 'how many people share their descriptions is a matter of tuning'
-  },
-  {
-    module: 'gateway/limits/own-pauses.ts',
-    line: 'let tickedAt = 0',
-    changes: ['0 → 1'],
-    reason: 'begin sets it before anything reads it'
-  },
-  {
-    module: 'gateway/limits/limiter.ts',
-    line: 'const MAX_ENTRIES = 2 ** 20',
-    changes: ['2 → 3', '20 → 21'],
-    reason: 'how many windows are kept is a matter of tuning'
   },
   {
     module: 'gateway/limits/limiter.ts',
@@ -995,51 +815,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     module: 'gateway/limits/limiter.ts',
-    line: 'if (now >= window.end) renewWindow(window, 0)',
-    changes: ['0 → 1'],
-    reason: 'an end that has passed is the same as none; the next reply sets it'
-  },
-  {
-    module: 'gateway/limits/limiter.ts',
     line: 'if (window.lease !== undefined) shared.spent(window.lease)',
     changes: ['window.lease !== undefined → true'],
     reason: 'for the type alone: where permits are in hand, there is a lease'
-  },
-  {
-    module: 'gateway/limits/windows.ts',
-    line: 'const maxRecent = Math.ceil(maxEntries / 16)',
-    changes: ['ceil → floor', '16 → 17'],
-    reason: 'how many of the windows are kept as objects is a matter of tuning'
-  },
-  {
-    module: 'gateway/limits/windows.ts',
-    line: 'let seeds = 0',
-    changes: ['0 → 1'],
-    reason: 'seeds need only differ'
-  },
-  {
-    module: 'gateway/limits/windows.ts',
-    line: 'table = createTable(name, max, windowMs, ++seeds)',
-    changes: ['++ → --'],
-    reason: 'seeds need only differ'
-  },
-  {
-    module: 'gateway/limits/windows.ts',
-    line: 'if (latest !== undefined && latest.name === name && latest.max === max && latest.windowMs === windowMs)',
-    changes: ['latest !== undefined && latest.name === name && latest.max === max && latest.windowMs === … → false'],
-    reason: 'a shortcut: the long way comes to the same answer'
-  },
-  {
-    module: 'gateway/limits/windows.ts',
-    line: 'latest = table',
-    changes: ['latest = table → ;'],
-    reason: 'a shortcut: the long way comes to the same answer'
-  },
-  {
-    module: 'gateway/limits/windows.ts',
-    line: 'for (const candidate of named) if (sizeOf(candidate) > sizeOf(largest)) largest = candidate',
-    changes: ['> → >='],
-    reason: 'of two that are equally large, either may make room'
   },
   {
     module: 'gateway/tokens/access-token.ts',
@@ -1143,12 +921,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'const { failureFloorMs = FAILURE_FLOOR_MS, explanationMs = EXPLANATION_MS, maxConcurrent = 1000, clock } = options',
     changes: ['1000 → 1001'],
     reason: 'how many logins may be in progress is a matter of tuning'
-  },
-  {
-    module: 'gateway/limits/lease-flights.ts',
-    line: 'const NOTHING = { generation: 0, spent: 0, keep: 0, waiting: 0, extra: 0, leftMs: 0 }',
-    changes: ['0 → 1'],
-    reason: 'a probe counts nothing, under a key of its own: any reply will do'
   },
   {
     module: 'gateway/store/database.ts',

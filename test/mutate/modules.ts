@@ -11,7 +11,6 @@ export const SAMPLED = ['http', 'upstream', 'websocket', 'socketio', 'login', 'd
 
 /** What moves bytes, rows and timers among the deciders: these are sampled. */
 const EFFECTS = [
-  'gateway/limits/lease-flights.ts',
   'gateway/limits/redis-leases.ts',
   'gateway/tokens/assertion-feed.ts',
   'gateway/tokens/revocation-feed.ts',

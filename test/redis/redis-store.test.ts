@@ -4,14 +4,18 @@ import { rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { RedisTimeout, redisFailure } from '../../gateway/redis/redis-failure.ts'
+import { RedisTimeout, redisFault } from '../../gateway/redis/redis-failure.ts'
 import { openStore } from '../support/limiters.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { freePort } from '../support/ports.ts'
 import { startRedis, startRedisCluster } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
-const failure = (promise: Promise<unknown>) => promise.then(() => 'none', redisFailure)
+const failure = (promise: Promise<unknown>) =>
+  promise.then(
+    () => 'none',
+    error => redisFault(error).reason
+  )
 
 t.test('values are kept for their time', async t => {
   const redis = await startRedis(t)
@@ -20,7 +24,7 @@ t.test('values are kept for their time', async t => {
   t.equal(await store.get('a'), null)
   await store.set('a', '3', 5000)
   t.equal(await store.get('a'), '3')
-  t.ok(Number(await redis.command('pttl', 'a')) <= 5000)
+  t.ok(Number(await redis.command('pttl', 'portaria:a')) <= 5000)
 })
 
 t.test('a script is sent by its digest, and whole where Redis does not know it', async t => {
@@ -28,9 +32,9 @@ t.test('a script is sent by its digest, and whole where Redis does not know it',
   const store = await openStore(t, redis.url)
   const run = () => store.evalScript('return {KEYS[1], ARGV[1]}', ['k'], [7], 1000)
 
-  t.same(await run(), ['k', '7'])
+  t.same(await run(), ['portaria:k', '7'])
   await redis.command('script', 'flush')
-  t.same(await run(), ['k', '7'])
+  t.same(await run(), ['portaria:k', '7'])
   t.match(await redis.command('info', 'commandstats'), /cmdstat_evalsha:calls=2/)
   t.equal(await failure(store.evalScript('return redis.error_reply("READONLY x")', ['k'], [], 1000)), 'readonly')
 })
@@ -127,7 +131,7 @@ t.test('with Sentinel the store follows a fail-over', async t => {
   await until(() => store.isReady())
   await store.set('a', '1', 60_000)
   // Sentinel learns of the replica from the master, which it asks every ten seconds at most.
-  await until(async () => (await replica.command('get', 'a')) === '1')
+  await until(async () => (await replica.command('get', 'portaria:a')) === '1')
   const connected: boolean[] = []
   store.subscribe(
     'news',
@@ -139,7 +143,7 @@ t.test('with Sentinel the store follows a fail-over', async t => {
   await until(async () => (await failure(store.set('a', '2', 60_000))) === 'none')
   await until(() => connected.length === 3)
 
-  t.equal(await replica.command('get', 'a'), '2')
+  t.equal(await replica.command('get', 'portaria:a'), '2')
 })
 
 t.test('in a Cluster keys may be on any node, messages arrive, and a replica takes over', async t => {
@@ -171,22 +175,37 @@ t.test('in a Cluster keys may be on any node, messages arrive, and a replica tak
 })
 
 t.test('every way to fail has one word', async t => {
-  const words = [
-    'OOM command not allowed',
-    "READONLY You can't write",
-    'LOADING Redis is loading',
-    'CLUSTERDOWN The cluster is down'
-  ]
+  const reasonOf = (text: string, parts: object = {}) => redisFault(Object.assign(new Error(text), parts)).reason
+  for (const [text, reason] of [
+    ['OOM command not allowed', 'oom'],
+    ["READONLY You can't write", 'readonly'],
+    // As Redis 6 says it of a command in a script.
+    ['ERR Error running script (call to f_x): @user_script:9: -READONLY You cannot write', 'readonly'],
+    ['LOADING Redis is loading', 'loading'],
+    ['CLUSTERDOWN The cluster is down', 'clusterdown'],
+    ['Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN Hash slot', 'clusterdown'],
+    ['Ready check failed: NOAUTH Authentication required.', 'noauth'],
+    ['Connection is closed.', 'connection'],
+    ['Reached the max retries per request limit (which is 0). Refer to "maxRetriesPerRequest" option', 'connection'],
+    ['Socket timeout. Expecting data, but didn’t receive any in 5000ms.', 'connection'],
+    ['nonsense', 'error']
+  ] as const)
+    t.equal(reasonOf(text), reason, text)
   t.same(
-    words.map(text => redisFailure(new Error(text))),
-    ['oom', 'readonly', 'loading', 'clusterdown']
+    [
+      'CERT_HAS_EXPIRED',
+      'DEPTH_ZERO_SELF_SIGNED_CERT',
+      'ERR_TLS_CERT_ALTNAME_INVALID',
+      'ERR_SSL_WRONG_VERSION_NUMBER'
+    ].map(code => redisFault(Object.assign(new Error('x'), { code }))),
+    [
+      { reason: 'tls-expired', code: 'CERT_HAS_EXPIRED' },
+      { reason: 'tls-unknown-ca', code: 'DEPTH_ZERO_SELF_SIGNED_CERT' },
+      { reason: 'tls-wrong-name', code: 'ERR_TLS_CERT_ALTNAME_INVALID' },
+      { reason: 'tls', code: 'ERR_SSL_WRONG_VERSION_NUMBER' }
+    ]
   )
-  t.equal(
-    redisFailure(new Error('Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN Hash slot')),
-    'clusterdown'
-  )
-  t.equal(redisFailure(new RedisTimeout(5)), 'timeout')
-  t.equal(redisFailure(new Error('Connection is closed.')), 'connection')
-  t.equal(redisFailure(new TypeError('nonsense')), 'error')
-  t.equal(redisFailure('no error at all'), 'error')
+  t.equal(reasonOf('connect', { code: 'ENOENT' }), 'connection')
+  t.same(redisFault(new RedisTimeout(5)), { reason: 'timeout' })
+  t.same(redisFault('no error at all'), { reason: 'error' })
 })

@@ -510,7 +510,6 @@ t.test('REDIS_URL has a single, a Sentinel and a Cluster form', async t => {
   const redis = (url: string) => read({ REDIS_URL: url }).redis
   t.match(redis('redis://cache'), {
     kind: 'single',
-    url: 'redis://cache',
     host: 'cache',
     port: 6379,
     db: 0,

@@ -113,6 +113,25 @@ for (const transports of [['polling'], ['polling', 'websocket']]) {
   })
 }
 
+// RV-47
+t.test('every key and channel of two instances begins with REDIS_PREFIX', async t => {
+  const own = await startRedis(t)
+  const { gateways, connect } = await world(t, own.url, { REDIS_PREFIX: 'x:' })
+  const client = connect('/messaging', ['polling'], await gateways[0].tokenFor())
+  t.equal((await once(client, 'hello'))[0], '/messaging')
+  for (let i = 0; i < 4; i++) t.equal(await client.emitWithAck('echo', i), i)
+  const listed = async (...command: string[]) => (await own.command(...command)).split('\n')
+  const keys = await listed('keys', '*')
+  for (const kind of ['instances', 'pid:', 'rate:'])
+    t.ok(
+      keys.some(key => key.startsWith(`x:${kind}`)),
+      kind
+    )
+  const channels = await listed('pubsub', 'channels')
+  t.equal(channels.length, 2, 'one of each instance')
+  for (const name of [...keys, ...channels]) t.match(name, /^x:/)
+})
+
 t.test('by polling, refusals reach the client over two instances', async t => {
   const { connect, gateways } = await world(t)
   for (const token of [undefined, 'nonsense', await gateways[0].tokenFor({ profiles: ['Admin'] })]) {

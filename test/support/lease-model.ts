@@ -1,8 +1,9 @@
 // What the lease script does, said again in TypeScript, so that it can be run under any interleaving and compared with it.
-import { LEASE_MS, type LeaseReply, type LeaseRequest } from '../../gateway/limits/lease-script.ts'
+import { LEASE_MS, type LeaseReply, type LeaseRequest } from '../../gateway/limits/leases.ts'
 
 interface Share {
   sequence: number
+  first: number
   lent: number
   spent: number
 }
@@ -30,25 +31,19 @@ export const createLeaseModel = () => {
     return { generation, end, taken: 0, unspent: 0, aliveUntil: 0, shares: new Map() }
   }
 
-  const run = (
-    now: number,
-    instance: string,
-    sequence: number,
-    request: LeaseRequest,
-    max: number,
-    windowMs: number
-  ): LeaseReply => {
+  const run = (now: number, instance: string, max: number, windowMs: number, request: LeaseRequest): LeaseReply => {
+    const { sequence } = request
     const isPast = request.generation !== 0 && request.generation <= now
     const generation = isPast ? 0 : request.generation
     let { spent, keep } = isPast ? { spent: 0, keep: 0 } : request
     if (state === undefined || state.end <= now) state = openWindow(request, generation !== 0, windowMs, now)
     const window = state
     window.end = Math.min(window.end, now + windowMs)
-    const share = window.shares.get(instance) ?? { sequence: -1, lent: 0, spent: 0 }
+    const share = window.shares.get(instance) ?? { sequence: -1, first: sequence, lent: 0, spent: 0 }
     let granted = 0
     if (sequence > share.sequence) {
       if (generation !== window.generation) {
-        spent += share.lent
+        if (share.first < request.unheard) spent += share.lent
         keep = 0
       }
       window.taken += spent + keep - share.lent

@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { createLimiter, type Limiter, type LimiterParts, type LimiterStatus } from '../../gateway/limits/limiter.ts'
 import { openRedis, type RedisStore } from '../../gateway/redis/redis.ts'
-import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'
+import { parseRedisUrl, type RedisSettings } from '../../gateway/settings/redis-url.ts'
 import { undisturbed } from './undisturbed.ts'
 import { until } from './until.ts'
 
@@ -20,11 +20,18 @@ export const recordingLog = () => {
 /** Long enough for a machine that does ten other things. */
 const READY_MS = 30_000
 
+type StoreParts = Partial<Pick<RedisSettings, 'prefix' | 'certificates'>>
+
 /** Connected, or not when nothing answers in time; closed when the test ends. */
-export const openStore = async (t: Pick<Test, 'teardown'>, url: string, readyMs = READY_MS): Promise<RedisStore> => {
+export const openStore = async (
+  t: Pick<Test, 'teardown'>,
+  url: string,
+  readyMs = READY_MS,
+  more: StoreParts = {}
+): Promise<RedisStore> => {
   const settings = parseRedisUrl(url)
   if ('mistake' in settings) throw new Error(settings.mistake)
-  const store = openRedis(settings, silent)
+  const store = openRedis({ ...settings, prefix: 'portaria:', certificates: {}, ...more }, silent)
   t.teardown(() => store.close())
   await store.ready(readyMs)
   return store
@@ -34,9 +41,10 @@ export const startLimiter = async (
   t: Pick<Test, 'teardown'>,
   url: string,
   parts: Partial<LimiterParts> = {},
-  readyMs = READY_MS
+  readyMs = READY_MS,
+  more: StoreParts = {}
 ): Promise<Limiter> => {
-  const limiter = createLimiter({ redis: await openStore(t, url, readyMs), log: silent, ...parts })
+  const limiter = createLimiter({ redis: await openStore(t, url, readyMs, more), log: silent, ...parts })
   t.teardown(() => limiter.close())
   return limiter
 }

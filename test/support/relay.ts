@@ -10,6 +10,8 @@ export type LineState = 'open' | 'cut' | 'to-store' | 'from-store' | 'slow' | 'l
 export interface Relay {
   readonly port: number
   set(state: LineState): void
+  /** Connections made from now on lead elsewhere; those that are open stay. */
+  redirect(port: number): void
 }
 
 const SLOW_MS = 30
@@ -18,9 +20,10 @@ const RETRANSMIT_MS = 200
 const LOSS = 0.05
 const DEATH = 0.005
 
-export const startRelay = async (t: Pick<Test, 'teardown'>, targetPort: number): Promise<Relay> => {
+export const startRelay = async (t: Pick<Test, 'teardown'>, firstPort: number): Promise<Relay> => {
   const sockets = new Set<Socket>()
   let state: LineState = 'open'
+  let targetPort = firstPort
 
   /** Bytes keep their order; those that a silent line swallows are lost for good, as behind a firewall that forgot. */
   const pass = (from: Socket, to: Socket, silentIn: LineState) => {
@@ -66,6 +69,9 @@ export const startRelay = async (t: Pick<Test, 'teardown'>, targetPort: number):
   const address = server.address()
   return {
     port: typeof address === 'object' && address !== null ? address.port : 0,
+    redirect(port) {
+      targetPort = port
+    },
     set(next) {
       // A line that comes back has lost bytes: connections of before would be garbled.
       const isGarbled = state === 'to-store' || state === 'from-store'

@@ -1,0 +1,47 @@
+// Reads the settings of Redis: its address, the prefix of its keys, and the certificates of its connections.
+import { readCertificateBundle } from '../values/certificates.ts'
+import { judgePair } from './certificate-pair.ts'
+import { type Reader, readText } from './reader.ts'
+import { parseRedisUrl, type RedisSettings } from './redis-url.ts'
+
+/** Undefined: requests are counted in memory. */
+export const readRedis = (reader: Reader): RedisSettings | undefined => {
+  const url = reader.text('REDIS_URL')
+  const address = url === undefined ? undefined : parseRedisUrl(url)
+  const prefix = reader.matching('REDIS_PREFIX', PREFIX, 'must be 1 to 64 letters, digits and ._:/-') ?? ''
+  const usesTls = address !== undefined && 'tls' in address && address.tls
+  for (const name of FILES) {
+    if (reader.given(name) && !usesTls) reader.mistake(name, 'has no effect without a REDIS_URL of the form rediss…')
+  }
+  const certificates = { ...readAuthorities(reader), ...readClientPair(reader) }
+  if (address === undefined || !('mistake' in address)) return address && { ...address, prefix, certificates }
+  reader.mistake('REDIS_URL', address.mistake)
+  return undefined
+}
+
+/** A brace would move the hash tag by which a Cluster finds the keys of one window in one slot. */
+const PREFIX = /^[\w.:/-]{1,64}$/
+const FILES = ['REDIS_CA_FILE', 'REDIS_CERT_FILE', 'REDIS_KEY_FILE'] as const
+
+const readAuthorities = (reader: Reader): { readonly ca?: string } => {
+  const file = reader.text('REDIS_CA_FILE')
+  if (file === undefined) return {}
+  const { text, fault } = readText(file)
+  if (text === undefined) reader.mistake('REDIS_CA_FILE', `cannot be read: ${fault}`)
+  else if (readCertificateBundle(text) === undefined || /PRIVATE KEY-----/.test(text))
+    reader.mistake('REDIS_CA_FILE', 'must contain certificates in PEM format, and no private key')
+  return text === undefined ? {} : { ca: text }
+}
+
+const readClientPair = (reader: Reader): { readonly cert?: string; readonly key?: string } => {
+  const [certFile, keyFile] = [reader.text('REDIS_CERT_FILE'), reader.text('REDIS_KEY_FILE')]
+  if (certFile === undefined && keyFile === undefined) return {}
+  if (certFile === undefined) reader.mistake('REDIS_CERT_FILE', 'is required with REDIS_KEY_FILE')
+  if (keyFile === undefined) reader.mistake('REDIS_KEY_FILE', 'is required with REDIS_CERT_FILE')
+  if (certFile === undefined || keyFile === undefined) return {}
+  const pair = judgePair(readText(certFile).text, readText(keyFile).text)
+  if (!('message' in pair)) return { cert: pair.cert, key: pair.key }
+  const isKey = pair.variable === 'TLS_KEY_FILE'
+  reader.mistake(isKey ? 'REDIS_KEY_FILE' : 'REDIS_CERT_FILE', pair.message.replace('TLS_CERT', 'REDIS_CERT'))
+  return {}
+}
