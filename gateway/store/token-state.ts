@@ -146,8 +146,10 @@ const RESTORE = `
   RETURNING jti, extract(epoch FROM expires_at)::float8 AS "expiresAt"`
 
 // Refreshed copies share jti and exp; if they ever differ, the later expiry counts.
+// An instance whose SESSION_MAX is shorter does not know how long the renewed tokens of another one live; their session does.
 const REVOKE = `
-  INSERT INTO revocations (jti, expires_at) VALUES ($1, to_timestamp($2::float8))
+  INSERT INTO revocations (jti, expires_at)
+  SELECT $1, greatest(to_timestamp($2::float8), (SELECT expires_at FROM sessions WHERE jti = $1))
   ON CONFLICT (jti) DO UPDATE SET
     expires_at = greatest(revocations.expires_at, excluded.expires_at), revoked_in = excluded.revoked_in
   RETURNING jti, extract(epoch FROM expires_at)::float8 AS "expiresAt"`

@@ -67,9 +67,10 @@ export const createRevocations = (now: () => number = Date.now): Revocations => 
   const listeners: ((changed: Changed) => void)[] = []
 
   const learnToken = ({ jti, expiresAt }: RevokedToken): boolean => {
-    if (tokens.has(jti) || expiresAt <= now() / 1000) return false
+    const known = tokens.get(jti)
+    if (expiresAt <= Math.max(known ?? 0, now() / 1000)) return false
     tokens.set(jti, expiresAt)
-    return true
+    return known === undefined
   }
 
   const learnVersion = (news: PersonVersion): boolean => {

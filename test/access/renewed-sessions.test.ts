@@ -115,6 +115,19 @@ t.test('a session ended from the list ends its renewed tokens too', async t => {
   t.ok(left > 3500, `${left}`)
 })
 
+t.test('a logout at an instance without SESSION_MAX ends what another one has renewed', async t => {
+  const [renewing, other] = [await start(t), await start(t, { SESSION_MAX: '' })]
+  const { aged } = await logIn(renewing)
+  const old = await aged({ iat: nowS() - 3000, exp: nowS() + 600 })
+  const { token } = (await (await refresh(renewing, old)).json()) as { token: string }
+  t.equal((await other.fetch('/auth/logout', { method: 'POST', token: old })).status, 204)
+  for (const world of [renewing, other]) {
+    await until(async () => (await world.fetch('/auth/me', { token })).status === 401, 'refused everywhere')
+  }
+  const left = await revocationLeft(other, token)
+  t.ok(left > 3500, `${left}: as long as the renewed token could live`)
+})
+
 t.test('an open stream goes on with the session that has been renewed, and ends with it', async t => {
   const world = await start(t)
   const { aged } = await logIn(world)
