@@ -12,7 +12,7 @@ export interface AuditCheckpoint {
   /** Every entry up to this number followed from the one before it when it was checked. */
   readonly verified: number
   readonly hash: string
-  /** How far the pass has come that reads everything again, a bit in each round. */
+  /** Number of the last entry that the pass over the whole log has read; each round reads a part of it. */
   readonly swept: number
   readonly sweptHash: string
   readonly firstBroken: number | null

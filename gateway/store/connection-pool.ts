@@ -38,7 +38,7 @@ export const createConnectionPool = ({ connect, size, acquireMs, onIdleLoss }: P
   let opening = 0
   let isClosed = false
 
-  /** @param error without one, the server is told that the connection ends */
+  /** @param error why the connection is unusable; without one, it is ended as the protocol says */
   const drop = (connection: DatabaseConnection, error?: Error) => {
     open.delete(connection.client)
     if (error === undefined) connection.client.end().catch(() => undefined)

@@ -2,7 +2,14 @@
 // Timed by the clock of the machine.
 import t, { type Test } from 'tap'
 import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
-import { baseEnv, type GatewayProcess, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
+import {
+  baseEnv,
+  eachAlone,
+  type GatewayProcess,
+  routeFile,
+  spawnGateway,
+  startBackend
+} from '../support/gateway-process.ts'
 import { freePort } from '../support/ports.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { type RawWebSocket, rawWebSocket } from '../support/raw-websocket.ts'
@@ -68,18 +75,6 @@ const startWorld = async (t: Test) => {
   const open = (port: number) => rawWebSocket(port, { headers: { authorization: `Bearer ${token}` } })
   const [one, two] = [await start(), await start()]
   return { postgres, redis, one, two, ask, admin, open, sockets: (port: number) => admin<Sockets>(port, 'sockets') }
-}
-
-/** Does something while only one worker takes connections, for each in turn. */
-const eachAlone = async (gateway: GatewayProcess, act: () => Promise<unknown>) => {
-  for (const stopped of gateway.workers()) {
-    process.kill(stopped, 'SIGSTOP')
-    try {
-      await act()
-    } finally {
-      process.kill(stopped, 'SIGCONT')
-    }
-  }
 }
 
 const pidOf = (instance: string) => Number(instance.split(':')[1])

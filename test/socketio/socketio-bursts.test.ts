@@ -1,6 +1,5 @@
 // Bursts pass as the stock server and client send them: bytes are bounded, not packets. An orderly goodbye is no fault.
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Server, type Socket as ServerSocket } from 'socket.io'
 import { io, type Socket } from 'socket.io-client'
 import t, { type Test } from 'tap'
@@ -11,6 +10,7 @@ import { startRawUpstream } from '../support/raw-upstream.ts'
 import { targetAt, upstreamAt } from '../support/routes.ts'
 import { once } from '../support/socketio-event.ts'
 import { holdSessions } from '../support/socketio-sessions.ts'
+import { startBehindGateway } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -20,15 +20,7 @@ const world = async (t: Test, onConnection: (socket: ServerSocket) => void, more
   const sockets = new Server(server)
   closeSoon(sockets.engine)
   sockets.on('connection', onConnection)
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
-  const gateway = await startGateway(t, {
-    postgres,
-    config: {
-      upstreams: { chat: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } },
-      routes: [{ path: '/socket.io/*', upstream: 'chat', socketio: { namespaces: { '/': {} }, ...more } }]
-    }
-  })
+  const gateway = await startBehindGateway(t, { server, sockets }, { namespaces: { '/': {} }, ...more }, { postgres })
   const clients: Socket[] = []
   t.teardown(() => {
     for (const client of clients) client.disconnect()

@@ -1,14 +1,13 @@
 // Without a proven right not one byte of a namespace reaches a client, by either transport.
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import t, { type Test } from 'tap'
 import { shiftClocks } from '../support/clocks.ts'
 import { closeSoon } from '../support/engine-closing.ts'
-import { startGateway } from '../support/gateway.ts'
 import { openStreams } from '../support/open-streams.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
+import { startBehindGateway } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -34,15 +33,7 @@ const world = async (t: Test) => {
       socket.onAny((event: string) => reached.push(`${name} ${event}`))
     })
   }
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
-  const gateway = await startGateway(t, {
-    postgres,
-    config: {
-      upstreams: { chat: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } },
-      routes: [{ path: '/socket.io/*', upstream: 'chat', socketio: SOCKETIO }]
-    }
-  })
+  const gateway = await startBehindGateway(t, { server, sockets }, SOCKETIO, { postgres })
   const token = await gateway.tokenFor()
   const ask = (query: string, options: RequestInit = {}) => fetch(`${gateway.url}/socket.io/?${query}`, options)
   /** A polling session; everything that it ever received is in `text`. */

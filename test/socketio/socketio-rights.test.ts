@@ -1,15 +1,15 @@
 // Rights that end or shrink while a namespace is being opened or recovered: nothing wider comes back, nothing else ends.
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import { io, Manager, type Socket } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { closeSoon } from '../support/engine-closing.ts'
-import { startGateway, type WorldOptions } from '../support/gateway.ts'
+import type { WorldOptions } from '../support/gateway.ts'
 import { jsonRequest, logIn } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { once } from '../support/socketio-event.ts'
+import { startBehindGateway } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
 import { within } from '../support/within.ts'
 
@@ -29,16 +29,12 @@ const startWorld = async (t: Test, options: WorldOptions = {}) => {
     slow.confirm = next
   })
   sockets.of('/slow').on('connection', socket => void socket.on('disconnect', reason => slow.ends.push(reason)))
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
-  const gateway = await startGateway(t, {
-    postgres,
-    config: {
-      upstreams: { chat: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } },
-      routes: [{ path: '/socket.io/*', upstream: 'chat', socketio: { namespaces: { '/open': {}, '/slow': {} } } }]
-    },
-    ...options
-  })
+  const gateway = await startBehindGateway(
+    t,
+    { server, sockets },
+    { namespaces: { '/open': {}, '/slow': {} } },
+    { postgres, ...options }
+  )
   return { gateway, slow, sockets }
 }
 

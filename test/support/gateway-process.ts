@@ -170,3 +170,15 @@ export const startBackend = async (t: Pick<Test, 'teardown'>) => {
     }
   }
 }
+
+/** Does something while only one worker takes connections, for each in turn. */
+export const eachAlone = async (gateway: GatewayProcess, act: () => Promise<unknown>) => {
+  for (const stopped of gateway.workers()) {
+    process.kill(stopped, 'SIGSTOP')
+    try {
+      await act()
+    } finally {
+      process.kill(stopped, 'SIGCONT')
+    }
+  }
+}

@@ -1,9 +1,10 @@
 // An Engine.IO server whose messages a model of some Socket.IO server reads, and which says what the test wants.
-import { createServer } from 'node:http'
+import { createServer, type Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Server, type Socket } from 'engine.io'
 import type { Test } from 'tap'
 import { closeSoon } from './engine-closing.ts'
+import { startGateway, type World, type WorldOptions } from './gateway.ts'
 import type { Delivery, ServerModel } from './socketio-models.ts'
 
 export interface ModelledUpstream {
@@ -54,4 +55,20 @@ export const startModelledUpstream = async (
 
 export const confirm = (socket: Socket, { kind, namespace }: Delivery) => {
   if (kind === 'connect') socket.send(`0${namespace === '/' ? '' : `${namespace},`}{"sid":"a"}`)
+}
+
+/** A gateway in front of a Socket.IO server, at `/socket.io/*`. @param options of the route, then of the gateway */
+export const startBehindGateway = async (
+  t: Test,
+  { server, sockets }: { server: HttpServer; sockets: { close(done: () => void): unknown } },
+  socketio: object,
+  options: WorldOptions = {}
+): Promise<World> => {
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return startGateway(t, {
+    config: { upstreams: { chat: { url } }, routes: [{ path: '/socket.io/*', upstream: 'chat', socketio }] },
+    ...options
+  })
 }

@@ -9,6 +9,7 @@ import { createRestarts } from '../../gateway/workers/restarts.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import {
   baseEnv,
+  eachAlone,
   type GatewayProcess,
   isAlive,
   routeFile,
@@ -69,18 +70,6 @@ const startWorld = async (t: Test, env: Record<string, string> = {}) => {
 const admin = () => signToken(TEST_SECRET, { id: 1, username: 'root', profiles: ['Admin'] })
 
 const KEPT_ALIVE = 'GET /open/x HTTP/1.1\r\nHost: gw\r\n\r\n'
-
-/** Does something while only one worker takes connections, for each in turn. */
-const eachAlone = async (gateway: GatewayProcess, act: () => Promise<unknown>) => {
-  for (const stopped of gateway.workers()) {
-    process.kill(stopped, 'SIGSTOP')
-    try {
-      await act()
-    } finally {
-      process.kill(stopped, 'SIGCONT')
-    }
-  }
-}
 
 const stop = async (t: Test, gateway: GatewayProcess) => {
   const workers = gateway.workers()

@@ -46,7 +46,7 @@ export const leave = (user: User, toAnyone = false): boolean | { readonly owner:
     window.close()
     return true
   }
-  // Whoever waits for access does so here, where they are told of it; their own account is open to them.
+  // People without access wait on this page, which shows them when they get it; their own account is open to them.
   const isOpen = user.accessStatus === 'assigned' || returnTo === '/auth/account'
   if (returnTo === undefined || !isOpen || isCircle(returnTo)) return false
   location.replace(location.origin + returnTo)

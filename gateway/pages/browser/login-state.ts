@@ -29,7 +29,7 @@ const query = new URLSearchParams(location.search)
 const begun = typeof arrived === 'object' ? arrived.login : undefined
 export const returnTo = safeReturnTo(begun?.returnTo ?? query.get('returnTo'), location.origin)
 export const isPopup = begun?.popup ?? query.get('popup') === '1'
-/** Whoever is logged in has to prove it anew. */
+/** The login form is shown even to people who are logged in. */
 const isAgain = query.get('again') === '1'
 /** These two show nothing without a token in their tab. */
 const needsToken = /^\/auth\/(?:account|console)(?:#|$)/.test(returnTo ?? '')

@@ -72,7 +72,7 @@ export const takeNotice = (): string | undefined => {
   return notice
 }
 
-/** @param again whoever is logged in has to prove it anew */
+/** @param again the login form is shown even to people who are logged in */
 export const loginAddress = ({ again = false } = {}): string => {
   const back = encodeURIComponent(location.pathname + location.hash)
   return `/auth/login?${again ? 'again=1&' : ''}returnTo=${back}`

@@ -6,8 +6,8 @@ import type { RecoveryIds } from '../recovery-ids.ts'
 
 export interface NamespaceState {
   /**
-   * `asked`: forwarded to the upstream, which has not responded yet. `ended`: the same, but the access to it has ended since, and the
-   * upstream is told when it has confirmed.
+   * `asked`: forwarded to the upstream, which has not responded yet. `ended`: the same, but the access to it has ended since;
+   * once the upstream has confirmed, it gets a DISCONNECT.
    */
   readonly phase: 'asked' | 'open' | 'ended'
   readonly identity: Identity
