@@ -1,7 +1,7 @@
 import t from 'tap'
-import { fuzzClientBytes } from '../fuzz/client-bytes.ts'
-import { fuzzUpstreamBytes } from '../fuzz/upstream-bytes.ts'
-import { startClientFuzz, startUpstreamFuzz } from '../fuzz/worlds.ts'
+import { fuzzClientBytes } from '../../tools/fuzz/client-bytes.ts'
+import { fuzzUpstreamBytes } from '../../tools/fuzz/upstream-bytes.ts'
+import { startClientFuzz, startUpstreamFuzz } from '../../tools/fuzz/worlds.ts'
 
 const SEED = 20_261
 const faults: string[] = []

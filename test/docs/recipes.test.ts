@@ -6,7 +6,7 @@ import { ROOT } from '../support/running-demo.ts'
 
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
 const runners = [
-  ...readdirSync(join(ROOT, 'test/lab')).flatMap(file => (file.endsWith('.ts') ? [`test/lab/${file}`] : [])),
+  ...readdirSync(join(ROOT, 'tools/lab')).flatMap(file => (file.endsWith('.ts') ? [`tools/lab/${file}`] : [])),
   'test/forward/forward-auth-nginx.test.ts'
 ].map(read)
 

@@ -55,7 +55,7 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'pg_restore --no-owner --exit-on-error --single-transaction --dbname="$NEW_DATABASE_URL" portaria.dump',
     'DATABASE_URL="$NEW_DATABASE_URL" npm run portaria -- audit verify'
   ],
-  'test/lab/lab.ts': [
+  'tools/lab/lab.ts': [
     'git clone https://anything:$TOKEN@gateway.example/git/project.git',
     'git clone https://me:$TOKEN@gateway.example/git/project.git',
     `npm config set "//gateway.example/npm/:_auth" "$(printf 'me:%s' "$TOKEN" | base64 -w0)"`,

@@ -1,6 +1,6 @@
 // Backends are restarted in turn, as in a deployment, and no client notices.
 import t from 'tap'
-import { createRollingBackends, rollBackends } from '../soak/rolling.ts'
+import { createRollingBackends, rollBackends } from '../../tools/soak/rolling.ts'
 import { startGateway } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'

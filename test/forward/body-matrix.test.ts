@@ -1,7 +1,7 @@
 // Every byte of a body arrives, framed as it was sent, whatever the client, the backend, its size, its direction and its reader.
 import t from 'tap'
-import { type Cell, SIZES } from '../matrix/cells.ts'
-import { runMatrix } from '../matrix/run.ts'
+import { type Cell, SIZES } from '../../tools/matrix/cells.ts'
+import { runMatrix } from '../../tools/matrix/run.ts'
 
 const MEGABYTE = SIZES['1 MB']
 /** Of what a process holds while bodies of 100 MB pass through it. */

@@ -1,6 +1,6 @@
 // `diff` and `explain` say what the gateway decides, for random tables, requests and people.
 import t from 'tap'
-import { fuzzDecisions } from './decisions.ts'
+import { fuzzDecisions } from '../../tools/fuzz/decisions.ts'
 
 const PAIRS = 150
 

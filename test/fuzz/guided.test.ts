@@ -1,8 +1,8 @@
 // SM-01, SM-02, SM-03, SM-04, SM-05, SM-06, SM-07, SM-08, SM-09, SM-10, SM-12, SM-33
 import t from 'tap'
-import { readGuided } from './guided/corpus.ts'
-import { fuzzTarget } from './guided/engine.ts'
-import { TARGETS } from './guided/targets.ts'
+import { readGuided } from '../../tools/fuzz/guided/corpus.ts'
+import { fuzzTarget } from '../../tools/fuzz/guided/engine.ts'
+import { TARGETS } from '../../tools/fuzz/guided/targets.ts'
 
 /** `npm run fuzz -- --target all` goes on for as long as it may. */
 const SECONDS_EACH = 0.4

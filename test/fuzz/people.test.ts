@@ -1,12 +1,12 @@
 // No name leads to somebody else, however names overlap and change; a million steps go through `npm run fuzz -- --target people`.
 // RV-58, RV-59, RV-70, LD-07, LD-08, LD-14, LD-18
 import t from 'tap'
+import { createMemoryStore, createPostgresStore, type PeopleStore } from '../../tools/fuzz/people/people-store.ts'
+import { fuzzPeople, startSlapdDirectories } from '../../tools/fuzz/people/run.ts'
+import { createPeopleWorld } from '../../tools/fuzz/people/world.ts'
+import { randomFrom } from '../../tools/fuzz/random.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { openStore } from '../support/store.ts'
-import { createMemoryStore, createPostgresStore, type PeopleStore } from './people/people-store.ts'
-import { fuzzPeople, startSlapdDirectories } from './people/run.ts'
-import { createPeopleWorld } from './people/world.ts'
-import { randomFrom } from './random.ts'
 
 const STEPS = 8000
 const STORED_STEPS = 150

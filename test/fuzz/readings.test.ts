@@ -3,8 +3,8 @@ import t from 'tap'
 import { socketToken } from '../../gateway/access/socket-token.ts'
 import { BadRequest } from '../../gateway/errors.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
+import { readByGateway } from '../../tools/fuzz/readers/gateway-requests.ts'
 import { parseHead } from '../support/response-heads.ts'
-import { readByGateway } from './readers/gateway-requests.ts'
 
 t.test('a Host with a percent sign that encodes nothing is refused', async t => {
   for (const host of ['%', 'a%', 'a%4', 'a%zz']) {

@@ -1,10 +1,10 @@
 // What changes of meaning are made of a piece of code.
 import { once } from 'node:events'
 import t from 'tap'
-import { EQUIVALENT } from './equivalent.ts'
-import { mutantsOf } from './mutants.ts'
-import { groupEnded, spawnGroup } from './process-group.ts'
-import { regexMutants } from './regex-mutants.ts'
+import { EQUIVALENT } from '../../tools/mutate/equivalent.ts'
+import { mutantsOf } from '../../tools/mutate/mutants.ts'
+import { groupEnded, spawnGroup } from '../../tools/mutate/process-group.ts'
+import { regexMutants } from '../../tools/mutate/regex-mutants.ts'
 
 const changes = (source: string): string[] =>
   mutantsOf(source).map(({ start, end, replacement }) => source.slice(0, start) + replacement + source.slice(end))

@@ -1,6 +1,6 @@
 // What counts as flat.
 import t from 'tap'
-import { growthOf } from './verdict.ts'
+import { growthOf } from '../../tools/soak/verdict.ts'
 
 t.test('what is as it was is flat, and whatever grew is named', async t => {
   const before = { rssMb: 200, heapMb: 40, handles: 11, fds: 29 }

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
-import { connect } from '../bench/load/http-client.ts'
+import { connect } from '../../tools/bench/load/http-client.ts'
 import { baseEnv, type GatewayProcess, routeFile, spawnGateway } from './gateway-process.ts'
 import type { TestRedis } from './redis.ts'
 

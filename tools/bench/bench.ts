@@ -1,0 +1,106 @@
+// Answers what a request, socket, login or reload costs, and what it costs beside other gateways: `npm run bench -- http tokens`.
+import { execFileSync } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import { type GroupResult, inShort } from './group.ts'
+import { type Group, type Options, readOptions, USAGE, UsageError } from './options.ts'
+import { VoidRun } from './peers/peer.ts'
+import { LOAD_CORE } from './processes.ts'
+import { describeMachine, type Run, regressions, reportText, verdicts } from './report.ts'
+import { measureAccessTokens } from './rows/access-tokens.ts'
+import { measureAudit } from './rows/audit.ts'
+import { measureBodies } from './rows/bodies.ts'
+import { measureCrowds } from './rows/crowds.ts'
+import { measureDirectory } from './rows/directory.ts'
+import { measureFloods } from './rows/floods.ts'
+import { measureFloor } from './rows/floor.ts'
+import { measureGrants } from './rows/grants.ts'
+import { measureHeaderKeys } from './rows/header-keys.ts'
+import { measureHttp } from './rows/http.ts'
+import { measureLimits } from './rows/limits.ts'
+import { measureLogging } from './rows/logging.ts'
+import { measureRoutes } from './rows/routes.ts'
+import { measureSoak } from './rows/soak.ts'
+import { measureStart } from './rows/start.ts'
+import { measureTls } from './rows/tls.ts'
+import { measureTokens } from './rows/tokens.ts'
+import { measureWebSocket } from './rows/websocket.ts'
+import { type World, withWorld } from './world.ts'
+
+const groups: Readonly<Record<Group, (world: World) => Promise<GroupResult>>> = {
+  http: measureHttp,
+  floor: measureFloor,
+  tokens: measureTokens,
+  'access-tokens': measureAccessTokens,
+  'header-keys': measureHeaderKeys,
+  limits: measureLimits,
+  logging: measureLogging,
+  routes: measureRoutes,
+  bodies: measureBodies,
+  websocket: measureWebSocket,
+  floods: measureFloods,
+  tls: measureTls,
+  crowds: measureCrowds,
+  directory: measureDirectory,
+  grants: measureGrants,
+  audit: measureAudit,
+  soak: measureSoak,
+  start: measureStart
+}
+
+/** Each group has a world of its own, so that no process of one idles beside the next; a void group leaves no figures. */
+const measureGroup = async (options: Options, group: Group): Promise<GroupResult> => {
+  console.log(`measuring ${group} …`)
+  try {
+    return await withWorld(options, world => groups[group](world))
+  } catch (error) {
+    const why = error instanceof VoidRun ? error.message.trim() : inShort(error)
+    return { rows: [], findings: [], notes: [`VOID: ${why}`], isVoid: true }
+  }
+}
+
+const measureAll = async (options: Options): Promise<Run> => {
+  const { quick, rounds, seconds, warmUpSeconds, connections } = options
+  const results: Partial<Record<Group, GroupResult>> = {}
+  for (const group of options.groups) results[group] = await measureGroup(options, group)
+  return {
+    at: new Date().toISOString(),
+    machine: describeMachine(),
+    node: process.version,
+    options: { quick, rounds, seconds, warmUpSeconds, connections },
+    groups: results
+  }
+}
+
+/** Exit code 0: all measured targets are met; 1: some is missed, or worse than before; 2: some group is void. */
+const main = async (): Promise<number> => {
+  const options = readOptions(process.argv.slice(2))
+  // Our own saved file: its shape is the one written below.
+  const earlier =
+    options.againstFile === undefined ? undefined : (JSON.parse(await readFile(options.againstFile, 'utf8')) as Run)
+
+  // This process watches from the load core, so that it takes nothing from the process under test.
+  execFileSync('taskset', ['-a', '-c', '-p', `${LOAD_CORE}`, `${process.pid}`])
+  const run = await measureAll(options)
+  console.log(`\n${reportText(run)}`)
+  if (options.saveFile !== undefined) await writeFile(options.saveFile, `${JSON.stringify(run, null, 2)}\n`)
+
+  const worse = earlier === undefined ? [] : regressions(run, earlier)
+  if (earlier !== undefined) {
+    console.log(
+      `\n## More than 10 % worse than ${earlier.at}\n${worse.map(line => `- ${line}`).join('\n') || 'nothing'}`
+    )
+  }
+  if (Object.values(run.groups).some(group => group.isVoid)) return 2
+  return worse.length > 0 || verdicts(run).includes('FAIL') ? 1 : 0
+}
+
+main().then(
+  code => {
+    process.exitCode = code
+  },
+  error => {
+    if (error instanceof UsageError) console.error(`${error.message}\n\n${USAGE}`)
+    else console.error(error)
+    process.exitCode = 2
+  }
+)

@@ -1,0 +1,87 @@
+// Portaria itself, as `npm start` runs it, listens on the gateway's core with the settings of one row.
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { freePort } from '../../../test/support/ports.ts'
+import { GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
+import type { World } from '../world.ts'
+import { ask, type Peer } from './peer.ts'
+
+const main = fileURLToPath(new URL('../../../gateway/main.ts', import.meta.url))
+
+export interface GatewayStart {
+  readonly name: string
+  /** Text of the one route file. */
+  readonly routes: string
+  readonly counting: 'redis' | 'memory'
+  readonly env?: Readonly<Record<string, string>>
+  /** Takes stdout, e.g. an access log. */
+  readonly stdout?: number
+}
+
+export interface Gateway extends Peer {
+  readonly routeFile: string
+}
+
+/** One upstream, one prefix for Admins: what every other peer is given too. */
+export const oneRoute = (upstreamPort: number, options = '', url = `http://127.0.0.1:${upstreamPort}`): string => `
+upstreams:
+  app:
+    url: ${url}
+routes:
+  - path: /api/*
+    upstream: app
+    roles: [Admin]
+${options}`
+
+/** A start that is not waited for; `ready` says when GET /health answers 200. */
+export const launchGateway = async (world: World, start: GatewayStart) => {
+  const folder = await world.folder('gateway')
+  const upstreamConfig = join(folder, 'upstream-config')
+  await mkdir(upstreamConfig)
+  const routeFile = join(upstreamConfig, 'routes.yaml')
+  await writeFile(routeFile, start.routes)
+
+  const port = await freePort()
+  const stores = {
+    DATABASE_URL: await world.databaseUrl(),
+    ...(start.counting === 'redis' ? { REDIS_URL: await world.redisUrl() } : {})
+  }
+  const spawnedAt = performance.now()
+  const running = startPinned({
+    name: start.name,
+    core: GATEWAY_CORE,
+    command: process.execPath,
+    args: ['--max-semi-space-size=8', main],
+    cwd: folder,
+    env: {
+      PORT: `${port}`,
+      HOST: '127.0.0.1',
+      // All clients of the bench come from one address.
+      CONNECTIONS_PER_IP: '1000000',
+      PUBLIC_URL: `http://127.0.0.1:${port}`,
+      JWT_SECRET: world.secret,
+      ...stores,
+      UPSTREAM_CONFIG: upstreamConfig,
+      RATE_LIMIT_MAX: '1000000000',
+      RATE_LIMIT_TTL_MS: '60000',
+      LOG_LEVEL: 'silent',
+      ...start.env
+    },
+    ...(start.stdout === undefined ? {} : { stdout: start.stdout })
+  })
+  world.defer(running.stop)
+  const gateway: Gateway = { name: start.name, port, running, judges: true, routeFile }
+  const isHealthy = () =>
+    ask(port, '/health').then(
+      answer => answer.status === 200,
+      () => false
+    )
+  return { gateway, spawnedAt, ready: () => waitUntil(running, isHealthy, 30_000) }
+}
+
+export const startGateway = async (world: World, start: GatewayStart): Promise<Gateway> => {
+  const { gateway, ready } = await launchGateway(world, start)
+  await ready()
+  return gateway
+}

@@ -1,0 +1,125 @@
+// nginx judges tokens in a subrequest (auth_request, njs, HS256), counts (limit_req) and forwards, on the gateway's core.
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { freePort } from '../../../test/support/ports.ts'
+import { accepts, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
+import { SUBJECT } from '../tokens.ts'
+import { nginxHttpPreamble, nginxPreamble } from '../upstream.ts'
+import type { World } from '../world.ts'
+import type { Peer } from './peer.ts'
+
+const judgeScript = (secret: string): string => `
+import crypto from 'crypto'
+
+const secret = '${secret}'
+
+function refuse(r, status) {
+  r.return(status)
+}
+
+function judge(r) {
+  const bearer = r.headersIn['Authorization']
+  if (!bearer || bearer.slice(0, 7) !== 'Bearer ') return refuse(r, 401)
+  const parts = bearer.slice(7).split('.')
+  if (parts.length !== 3) return refuse(r, 401)
+  const signature = crypto.createHmac('sha256', secret).update(parts[0] + '.' + parts[1]).digest('base64url')
+  if (signature !== parts[2]) return refuse(r, 401)
+  const header = JSON.parse(Buffer.from(parts[0], 'base64url').toString())
+  const claims = JSON.parse(Buffer.from(parts[1], 'base64url').toString())
+  if (header.alg !== 'HS256' || !(claims.exp > Date.now() / 1000)) return refuse(r, 401)
+  if (claims.profiles.indexOf('Admin') < 0) return refuse(r, 403)
+  r.headersOut['X-User-Id'] = claims.sub
+  r.return(204)
+}
+
+export default { judge }
+`
+
+const config = (folder: string, port: number, upstreamPort: number): string => `
+${nginxPreamble(folder, ['/usr/lib/nginx/modules/ngx_http_js_module.so'])}
+http {
+  ${nginxHttpPreamble(folder)}
+  js_path ${folder};
+  js_import judge from judge.js;
+  limit_req_zone $binary_remote_addr zone=addresses:10m rate=500000r/s;
+  map $http_upgrade $connection_header { default upgrade; '' ''; }
+  upstream app {
+    server 127.0.0.1:${upstreamPort};
+    keepalive 128;
+    keepalive_requests 100000000;
+  }
+  server {
+    listen 127.0.0.1:${port} backlog=4096;
+    client_max_body_size 0;
+    location = /judge { internal; js_content judge.judge; }
+    location / {
+      limit_req zone=addresses burst=500000 nodelay;
+      auth_request /judge;
+      auth_request_set $user_id $sent_http_x_user_id;
+      proxy_set_header X-User-Id $user_id;
+      proxy_set_header Authorization '';
+      proxy_set_header Host $host;
+      proxy_set_header Upgrade $http_upgrade;
+      proxy_set_header Connection $connection_header;
+      proxy_set_header X-Forwarded-For $remote_addr;
+      proxy_http_version 1.1;
+      proxy_request_buffering off;
+      proxy_max_temp_file_size 0;
+      proxy_read_timeout 3600s;
+      proxy_pass http://app;
+    }
+  }
+}
+`
+
+const socketConfig = (folder: string, port: number, upstreamPort: number, token: string): string => `
+${nginxPreamble(folder, [])}
+http {
+  ${nginxHttpPreamble(folder)}
+  server {
+    listen 127.0.0.1:${port} backlog=4096;
+    location / {
+      if ($http_authorization != 'Bearer ${token}') { return 401; }
+      proxy_set_header X-User-Id ${SUBJECT};
+      proxy_set_header Authorization '';
+      proxy_set_header Host $host;
+      proxy_set_header Upgrade $http_upgrade;
+      proxy_set_header Connection upgrade;
+      proxy_http_version 1.1;
+      proxy_read_timeout 3600s;
+      proxy_pass http://127.0.0.1:${upstreamPort};
+    }
+  }
+}
+`
+
+/** For open sockets: the one token is compared as text, since what a message costs does not depend on who judged the upgrade. */
+export const startNginxForSockets = async (world: World, upstreamPort: number): Promise<Peer> => {
+  const folder = await world.folder('nginx')
+  const port = await freePort()
+  const file = join(folder, 'nginx.conf')
+  await writeFile(file, socketConfig(folder, port, upstreamPort, world.token))
+  const start = { name: 'nginx', core: GATEWAY_CORE, command: 'nginx', args: ['-p', folder, '-c', file] }
+  const running = startPinned(start)
+  world.defer(running.stop)
+  await waitUntil(running, () => accepts(port))
+  return { name: 'nginx', port, running, judges: true }
+}
+
+/** `upstreamPort`: where it forwards to, the checked upstream unless given. */
+export const startNginx = async (world: World, upstreamPort = world.upstream.checkedPort): Promise<Peer> => {
+  const folder = await world.folder('nginx')
+  const port = await freePort()
+  const file = join(folder, 'nginx.conf')
+  await writeFile(join(folder, 'judge.js'), judgeScript(world.secret))
+  await writeFile(file, config(folder, port, upstreamPort))
+  const running = startPinned({
+    name: 'nginx',
+    core: GATEWAY_CORE,
+    command: 'nginx',
+    args: ['-p', folder, '-c', file]
+  })
+  world.defer(running.stop)
+  await waitUntil(running, () => accepts(port))
+  return { name: 'nginx auth_request + njs + limit_req', port, running, judges: true }
+}

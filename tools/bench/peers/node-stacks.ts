@@ -1,0 +1,56 @@
+// Stacks in Node listen on the gateway's core: @fastify/http-proxy bare, the one most would write, and the least there is.
+import { fileURLToPath } from 'node:url'
+import { freePort } from '../../../test/support/ports.ts'
+import { accepts, GATEWAY_CORE, type Running, startPinned, waitUntil } from '../processes.ts'
+import type { World } from '../world.ts'
+import type { Peer } from './peer.ts'
+
+const startServer = async (
+  world: World,
+  name: string,
+  file: string,
+  env: Readonly<Record<string, string>>
+): Promise<{ port: number; running: Running }> => {
+  const port = await freePort()
+  const running = startPinned({
+    name,
+    core: GATEWAY_CORE,
+    command: process.execPath,
+    args: [fileURLToPath(new URL(file, import.meta.url))],
+    env: { ...env, PORT: `${port}` }
+  })
+  world.defer(running.stop)
+  await waitUntil(running, () => accepts(port))
+  return { port, running }
+}
+
+export const startHttpProxy = async (world: World): Promise<Peer> => {
+  const name = '@fastify/http-proxy, no auth'
+  const env = { UPSTREAM: `http://127.0.0.1:${world.upstream.openPort}` }
+  return { name, judges: false, ...(await startServer(world, name, './http-proxy-server.ts', env)) }
+}
+
+export const startNaive = async (world: World): Promise<Peer> => {
+  const name = 'naive: http-proxy + jose + rate-limit in Redis'
+  const env = {
+    UPSTREAM: `http://127.0.0.1:${world.upstream.checkedPort}`,
+    JWT_SECRET: world.secret,
+    REDIS_URL: await world.redisUrl()
+  }
+  return { name, judges: true, ...(await startServer(world, name, './naive-server.ts', env)) }
+}
+
+const FLOORS = {
+  relay: 'Node, bytes passed between two sockets',
+  answer: 'Node, node:http answers 1 KB by itself',
+  forward: 'Node, node:http and a bare upstream socket'
+}
+
+/** What checks nothing and forwards next to nothing. */
+export const startFloors = (world: World): Promise<Peer[]> =>
+  Promise.all(
+    Object.entries(FLOORS).map(async ([MODE, name]) => {
+      const env = { MODE, UPSTREAM_PORT: `${world.upstream.openPort}` }
+      return { name, judges: false, ...(await startServer(world, name, './floor-server.ts', env)) }
+    })
+  )

@@ -1,0 +1,24 @@
+// Answers whether stock Socket.IO clients need a sticky balancer before two instances with two workers each: `npm run conversations`.
+import { parseArgs, styleText } from 'node:util'
+import { startPostgres } from '../../test/support/postgres.ts'
+import { provision } from '../../test/support/provision.ts'
+import { startRedis } from '../../test/support/redis.ts'
+import { holdConversations, killInTheMiddle, startSpreadChats } from '../../test/support/spread-chats.ts'
+
+const { values } = parseArgs({
+  options: { count: { type: 'string', default: '5000' }, clients: { type: 'string', default: '20' } }
+})
+
+provision(console.log)
+const undo: (() => unknown)[] = []
+const t = { teardown: (action: () => unknown) => undo.push(action) }
+const [redis, postgres] = await Promise.all([startRedis(t), startPostgres(t)])
+const world = await startSpreadChats(t, redis, postgres.url)
+const count = Number(values.count)
+const failures = await holdConversations(world, count, 12)
+for (const failure of failures) console.log(styleText('red', failure))
+console.log(`${count - failures.length} of ${count} conversations in order and complete`)
+const backMs = await killInTheMiddle(world, Number(values.clients))
+console.log(`an instance was killed: the last client was back after ${Math.max(...backMs).toFixed(0)} ms`)
+for (const action of undo.reverse()) await action()
+process.exit(failures.length === 0 && Math.max(...backMs) <= 3000 ? 0 : 1)

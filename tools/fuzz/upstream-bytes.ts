@@ -1,0 +1,120 @@
+// An upstream has answered with mutated bytes, and every answer that a client got was its own, whole or visibly broken.
+
+import net from 'node:net'
+import type { Test } from 'tap'
+import type { World } from '../../test/support/gateway.ts'
+import { connectRaw, type RawResponse } from '../../test/support/raw-client.ts'
+import { type FuzzOptions, LIBRARY_WORDS } from './client-bytes.ts'
+import { createRandom, mutate, pieces, type Random, readCorpus } from './mutate.ts'
+
+export interface MutatingUpstream {
+  readonly url: string
+  open(): number
+  /** The bytes that were answered to the request with this tag. */
+  answered(tag: string): string
+}
+
+/** Answers each request with a mutated response that carries the request's own tag (`/open/<tag>`). */
+export const startMutatingUpstream = async (t: Pick<Test, 'teardown'>, seed: number): Promise<MutatingUpstream> => {
+  const random = createRandom(seed)
+  const corpus = readCorpus('response')
+  const answers = new Map<string, string>()
+  const sockets = new Set<net.Socket>()
+  const answer = async (socket: net.Socket, tag: string) => {
+    const text = mutate(corpus, random).replaceAll('{{TAG}}', tag)
+    const end = random.below(6)
+    answers.set(tag, text)
+    for (const part of pieces(text, random)) {
+      socket.write(Buffer.from(part, 'latin1'))
+      if (random.below(2) === 0) await new Promise(done => setImmediate(done))
+    }
+    if (end === 0) socket.end()
+    if (end === 1) socket.resetAndDestroy()
+  }
+  const server = net.createServer(socket => {
+    sockets.add(socket)
+    let pending = ''
+    socket.on('data', chunk => {
+      pending += chunk.toString('latin1')
+      const tags = [...pending.matchAll(/^[A-Z]+ \/open\/(T\d+T) /gm)].map(([, tag]) => tag ?? '')
+      if (!/\r\n\r\n/.test(pending)) return
+      pending = ''
+      for (const tag of tags) void answer(socket, tag)
+    })
+    socket.on('error', () => socket.destroy())
+    socket.on('close', () => sockets.delete(socket))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(async () => {
+    for (const socket of sockets) socket.destroy()
+    await new Promise(resolve => server.close(resolve))
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`,
+    open: () => sockets.size,
+    answered: tag => answers.get(tag) ?? ''
+  }
+}
+
+const METHODS = ['GET', 'GET', 'GET', 'HEAD', 'POST'] as const
+
+const judge = (response: RawResponse, tag: string): string | undefined => {
+  const text = response.head + response.body
+  for (const [found] of text.matchAll(/T\d+T/g)) if (found !== tag) return `the answer of ${found} went to ${tag}`
+  if (response.status < 100 || response.status > 599 || Number.isNaN(response.status))
+    return `status ${response.status}`
+  if (response.headers['content-length'] !== undefined && response.headers['transfer-encoding'] !== undefined)
+    return 'framed in two ways'
+  if (!/"code":"GW_/.test(response.body)) return undefined
+  if (/GW_INTERNAL/.test(response.body)) return 'an internal error'
+  return LIBRARY_WORDS.test(response.body) ? `library words in ${response.body}` : undefined
+}
+
+const ask = (method: string, tag: string, random: Random) => {
+  const body = 'x'.repeat(random.below(3) === 0 ? 100_000 : 10)
+  const framing = method === 'POST' ? `Content-Length: ${body.length}\r\n\r\n${body}` : '\r\n'
+  return `${method} /open/${tag} HTTP/1.1\r\nHost: gw\r\n${framing}`
+}
+
+/** Runs until `goesOn` says no; returns how many requests were sent. */
+export const fuzzUpstreamBytes = async (
+  world: World,
+  upstream: MutatingUpstream,
+  options: FuzzOptions
+): Promise<number> => {
+  const random = createRandom(options.seed)
+  let done = 0
+  /** A connection with up to six requests, pipelined or one by one; ends at the first that is broken off. */
+  const one = async () => {
+    const connection = await connectRaw(world.port)
+    const isPipelined = random.below(3) === 0
+    const requests = Array.from({ length: 1 + random.below(6) }, () => ({
+      method: random.pick(METHODS),
+      tag: `T${done++}T`
+    }))
+    if (isPipelined) connection.send(requests.map(({ method, tag }) => ask(method, tag, random)).join(''))
+    for (const { method, tag } of requests) {
+      if (!isPipelined) connection.send(ask(method, tag, random))
+      try {
+        let response: RawResponse
+        do response = await connection.response({ head: method === 'HEAD', timeoutMs: 6000 })
+        while (response.status < 200)
+        const fault = judge(response, tag)
+        if (fault !== undefined) options.onFault(fault, upstream.answered(tag))
+        if (!response.complete || response.headers.connection === 'close') break
+        if (random.below(20) === 0) break
+      } catch (error) {
+        // A stream of events may be silent for as long as it likes.
+        if (/waited too long/.test(String(error)) && !/event-stream/i.test(upstream.answered(tag)))
+          options.onFault(`${tag}: ${error}`, upstream.answered(tag))
+        break
+      }
+    }
+    connection.destroy()
+  }
+  const lane = async () => {
+    while (options.goesOn(done)) await one()
+  }
+  await Promise.all(Array.from({ length: 8 }, lane))
+  return done
+}

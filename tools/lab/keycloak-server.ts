@@ -1,0 +1,161 @@
+// Runs Keycloak in a folder of its own with a realm of people, groups and one client, as its page in the docs describes.
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { freePort } from '../../test/support/ports.ts'
+import { recipeBlock } from '../../test/support/recipe.ts'
+import { ensurePrograms } from './packages.ts'
+
+export const KEYCLOAK_VERSION = '26.7.3'
+export const PASSWORD = 'Pessoa-Senha-9'
+const ADMIN = { username: 'admin', password: 'Admin-Senha-9' }
+const PAGE = '../login/keycloak'
+const START_MS = 900_000
+
+interface AdminCall {
+  readonly method?: string
+  readonly body?: unknown
+}
+
+export interface KeycloakServer {
+  readonly url: string
+  readonly issuer: string
+  /** Settings of the page for a gateway at `publicUrl`. */
+  readonly env: Readonly<Record<string, string>>
+  /** One call of the Admin REST API, below the realm. */
+  admin(path: string, call?: AdminCall): Promise<Response>
+  /** The id of a person, by username. */
+  idOf(username: string): Promise<string>
+}
+
+/** @param publicUrl where the gateway will listen, which the realm's client names. */
+export const startKeycloak = async (
+  t: Pick<Test, 'teardown'>,
+  publicUrl: string,
+  say: (line: string) => void
+): Promise<KeycloakServer> => {
+  const folder = mkdtempSync(join(tmpdir(), 'keycloak-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
+  const home = unpack(folder, say)
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  mkdirSync(join(home, 'data', 'import'), { recursive: true })
+  writeFileSync(join(home, 'data', 'import', 'corp-realm.json'), JSON.stringify(realmOf(publicUrl)))
+  say('starting Keycloak (a minute or two)')
+  await launch(t, home, port, `${url}/realms/corp/.well-known/openid-configuration`)
+  const admin = createAdmin(url)
+  return {
+    url,
+    issuer: `${url}/realms/corp`,
+    env: environmentOf(publicUrl, url),
+    admin,
+    idOf: async username => {
+      const [found] = (await (await admin(`/users?exact=true&username=${username}`)).json()) as { id: string }[]
+      return found?.id ?? ''
+    }
+  }
+}
+
+/** From Maven's local repository, into which it is downloaded if it is not there yet. */
+const unpack = (folder: string, say: (line: string) => void): string => {
+  ensurePrograms(['java', 'mvn', 'python3'], { java: ['default-jre-headless'], mvn: ['maven'] }, say)
+  const name = `keycloak-quarkus-dist/${KEYCLOAK_VERSION}/keycloak-quarkus-dist-${KEYCLOAK_VERSION}.zip`
+  const zip = join(homedir(), '.m2/repository/org/keycloak', name)
+  if (!existsSync(zip)) {
+    say('fetching Keycloak with Maven')
+    const artifact = `org.keycloak:keycloak-quarkus-dist:${KEYCLOAK_VERSION}:zip`
+    const get = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get'
+    execFileSync('mvn', ['-q', '-B', get, `-Dartifact=${artifact}`, '-Dtransitive=false'], { stdio: 'pipe' })
+  }
+  execFileSync('python3', ['-m', 'zipfile', '-e', zip, folder], { stdio: 'pipe' })
+  return join(folder, readdirSync(folder).find(entry => entry.startsWith('keycloak-')) ?? '')
+}
+
+const launch = async (t: Pick<Test, 'teardown'>, home: string, port: number, ready: string): Promise<void> => {
+  const words = ['start-dev', '--import-realm', '--http-host=127.0.0.1', `--http-port=${port}`]
+  const log = join(home, 'output.log')
+  // The script's Java process is its child: both are in one group, and end together.
+  const child = spawn('sh', ['-c', `exec bash bin/kc.sh ${words.join(' ')} > output.log 2>&1`], {
+    cwd: home,
+    detached: true,
+    stdio: 'ignore',
+    env: {
+      ...process.env,
+      KC_BOOTSTRAP_ADMIN_USERNAME: ADMIN.username,
+      KC_BOOTSTRAP_ADMIN_PASSWORD: ADMIN.password,
+      JAVA_OPTS_KC_HEAP: '-Xms64m -Xmx512m'
+    }
+  })
+  t.teardown(async () => {
+    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
+    process.kill(-child.pid, 'SIGKILL')
+    await exited
+  })
+  const deadline = performance.now() + START_MS
+  while (!(await isOk(ready))) {
+    const hasEnded = child.exitCode !== null || child.signalCode !== null
+    if (hasEnded || performance.now() > deadline)
+      throw new Error(`Keycloak did not start: ${readFileSync(log, 'utf8').slice(-2000)}`)
+    await new Promise(resolve => setTimeout(resolve, 250))
+  }
+}
+
+const isOk = (url: string): Promise<boolean> =>
+  fetch(url).then(
+    ({ ok }) => ok,
+    () => false
+  )
+
+const createAdmin = (url: string): KeycloakServer['admin'] => {
+  const form = { grant_type: 'password', client_id: 'admin-cli', ...ADMIN }
+  return async (path, { method = 'GET', body } = {}) => {
+    const answer = await fetch(`${url}/realms/master/protocol/openid-connect/token`, {
+      method: 'POST',
+      body: new URLSearchParams(form)
+    })
+    const { access_token: token } = (await answer.json()) as { access_token: string }
+    const called = await fetch(`${url}/admin/realms/corp${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) })
+    })
+    if (!called.ok) throw new Error(`Keycloak answers ${called.status} to ${method} ${path}: ${await called.text()}`)
+    return called
+  }
+}
+
+const realmOf = (publicUrl: string) => ({
+  realm: 'corp',
+  enabled: true,
+  sslRequired: 'none',
+  roles: { realm: [{ name: 'supervisao' }] },
+  groups: [{ name: 'suporte' }, { name: 'vendas', subGroups: [{ name: 'norte' }] }],
+  clients: [JSON.parse(recipeBlock(PAGE, 'json', { 'https://portaria.example': publicUrl }))],
+  users: [person('maria', ['/suporte', '/vendas/norte'], ['supervisao']), person('rui', [], [])]
+})
+
+const person = (username: string, groups: readonly string[], realmRoles: readonly string[]) => ({
+  username,
+  enabled: true,
+  email: `${username}@corp.example`,
+  emailVerified: true,
+  firstName: username,
+  lastName: 'da Silva',
+  credentials: [{ type: 'password', value: PASSWORD, temporary: false }],
+  groups,
+  realmRoles
+})
+
+const environmentOf = (publicUrl: string, url: string): Record<string, string> => {
+  const text = recipeBlock(PAGE, 'sh', { 'https://portaria.example': publicUrl, 'https://keycloak.example': url })
+  return Object.fromEntries(
+    text.split('\n').flatMap(line => {
+      const equals = line.indexOf('=')
+      return equals === -1 ? [] : [[line.slice(0, equals), line.slice(equals + 1)]]
+    })
+  )
+}

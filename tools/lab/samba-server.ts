@@ -1,0 +1,181 @@
+// Runs a Samba Active Directory domain controller in a folder of its own, on a loopback address of its own.
+
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Attribute, Change, Client } from 'ldapts'
+import type { Test } from 'tap'
+import { createCertificateAuthority } from '../../test/support/certificates.ts'
+import { ensurePrograms } from './packages.ts'
+
+/** Samba's LDAP ports are fixed; the address is not. */
+export const ADDRESS = '127.0.0.77'
+export const BASE = 'DC=corp,DC=example'
+export const USERS = `CN=Users,${BASE}`
+export const ADMIN = { dn: `CN=Administrator,${USERS}`, password: 'Admin-Senha-9' }
+export const SERVICE = { dn: `CN=portaria,${USERS}`, password: 'Servico-Senha-9' }
+export const PASSWORD = 'Pessoa-Senha-9'
+export const LOCKOUT_THRESHOLD = 5
+
+const PACKAGES = ['samba', 'samba-dsdb-modules', 'samba-vfs-modules', 'samba-ad-provision']
+
+export interface SambaServer {
+  readonly ca: string
+  readonly caFile: string
+  readonly client: <T>(work: (client: Client) => Promise<T>, who?: { dn: string; password: string }) => Promise<T>
+  addPerson(name: string, more?: { principal?: string; password?: string }): Promise<string>
+  set(dn: string, type: string, values: string[]): Promise<void>
+  badPwdCount(name: string): Promise<number>
+  isLockedOut(name: string): Promise<boolean>
+  restart(): Promise<void>
+  freeze(): void
+  thaw(): void
+}
+
+export const startSamba = async (t: Pick<Test, 'teardown'>, say: (line: string) => void): Promise<SambaServer> => {
+  const folder = mkdtempSync(join(tmpdir(), 'samba-'))
+  // Its last processes may still write there for a moment.
+  t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
+  ensurePrograms(['samba', 'samba-tool'], { samba: PACKAGES, 'samba-tool': PACKAGES }, say)
+  say('provisioning a domain (half a minute)')
+  execFileSync(
+    'samba-tool',
+    [
+      ...['domain', 'provision', `--targetdir=${folder}`, '--realm=CORP.EXAMPLE', '--domain=CORP', '--server-role=dc'],
+      ...['--dns-backend=NONE', `--adminpass=${ADMIN.password}`, '--host-name=dc1', `--host-ip=${ADDRESS}`]
+    ],
+    { stdio: 'pipe' }
+  )
+  const authority = createCertificateAuthority(folder)
+  const certificate = authority.issue('samba', { names: [`IP:${ADDRESS}`] })
+  const config = join(folder, 'smb.conf')
+  for (const name of ['run', 'cache']) mkdirSync(join(folder, name), { recursive: true })
+  writeFileSync(config, configOf(folder, authority.caFile, certificate))
+  const tool = (...args: string[]) => execFileSync('samba-tool', [...args, '-s', config], { stdio: 'pipe' })
+  tool('domain', 'passwordsettings', 'set', `--account-lockout-threshold=${LOCKOUT_THRESHOLD}`, '--min-pwd-age=0')
+  const server = createServerProcess(config)
+  t.teardown(server.stop)
+  await server.start()
+  const samba = administration(authority)
+  await samba.addPerson('portaria', { password: SERVICE.password })
+  return {
+    ...samba,
+    restart: server.restart,
+    freeze: () => server.signal('SIGSTOP'),
+    thaw: () => server.signal('SIGCONT')
+  }
+}
+
+const configOf = (folder: string, ca: string, { keyFile, certFile }: { keyFile: string; certFile: string }): string =>
+  [
+    '[global]',
+    ...[
+      ['cache directory', 'cache'],
+      ['lock directory', '.'],
+      ['state directory', 'state'],
+      ['private dir', 'private'],
+      ['pid directory', 'run'],
+      ['ncalrpc dir', 'ncalrpc'],
+      ['binddns dir', 'bind-dns'],
+      ['log file', 'log']
+    ].map(([name, path = '']) => `${name} = ${join(folder, path)}`),
+    'bind interfaces only = Yes',
+    `interfaces = ${ADDRESS}/8`,
+    'netbios name = DC1',
+    'realm = CORP.EXAMPLE',
+    'workgroup = CORP',
+    'server role = active directory domain controller',
+    'server services = ldap',
+    'ldap server require strong auth = no',
+    'tls enabled = yes',
+    `tls keyfile = ${keyFile}`,
+    `tls certfile = ${certFile}`,
+    `tls cafile = ${ca}`,
+    '[sysvol]',
+    `path = ${join(folder, 'state', 'sysvol')}`,
+    ''
+  ].join('\n')
+
+const createServerProcess = (config: string) => {
+  let child: ChildProcess | undefined
+  // The server's processes are one group of their own.
+  const signal = (name: NodeJS.Signals) => {
+    if (child?.pid !== undefined) process.kill(-child.pid, name)
+  }
+  const start = async () => {
+    child = spawn('samba', ['-F', '-s', config], { detached: true, stdio: 'ignore' })
+    while (!(await answers())) if (child.exitCode !== null) throw new Error('samba did not start')
+  }
+  const stop = async () => {
+    if (child === undefined || child.exitCode !== null) return
+    const exited = once(child, 'exit')
+    signal('SIGCONT')
+    signal('SIGTERM')
+    await exited
+  }
+  const restart = async () => {
+    await stop()
+    await start()
+  }
+  return { start, stop, signal, restart }
+}
+
+const answers = (): Promise<boolean> =>
+  new Promise(resolve => {
+    const socket = connect(389, ADDRESS)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => setTimeout(resolve, 50, false))
+  })
+
+const administration = ({ ca, caFile }: { ca: string; caFile: string }) => {
+  const client: SambaServer['client'] = async (work, who = ADMIN) => {
+    const connection = new Client({ url: `ldaps://${ADDRESS}`, tlsOptions: { ca: [ca] }, timeout: 10_000 })
+    try {
+      await connection.bind(who.dn, who.password)
+      return await work(connection)
+    } finally {
+      await connection.unbind()
+    }
+  }
+  const set: SambaServer['set'] = (dn, type, values) =>
+    client(connection =>
+      connection.modify(dn, new Change({ operation: 'replace', modification: new Attribute({ type, values }) }))
+    )
+  const read = async (name: string, attribute: string): Promise<string> => {
+    const { searchEntries } = await client(connection =>
+      connection.search(`CN=${name},${USERS}`, { scope: 'base', attributes: [attribute] })
+    )
+    return String([searchEntries[0]?.[attribute] ?? []].flat()[0] ?? '')
+  }
+  return {
+    ca,
+    caFile,
+    client,
+    set,
+    addPerson: async (name: string, { principal = `${name}@corp.example`, password = PASSWORD } = {}) => {
+      const dn = `CN=${name},${USERS}`
+      const unicodePwd = Buffer.from(`"${password}"`, 'utf16le')
+      await client(connection =>
+        connection.add(dn, [
+          new Attribute({ type: 'objectClass', values: ['user'] }),
+          new Attribute({ type: 'sAMAccountName', values: [name] }),
+          new Attribute({ type: 'userPrincipalName', values: [principal] }),
+          new Attribute({ type: 'displayName', values: [`${name} da Silva`] }),
+          new Attribute({ type: 'unicodePwd', values: [unicodePwd] }),
+          new Attribute({ type: 'userAccountControl', values: ['512'] })
+        ])
+      )
+      return dn
+    },
+    badPwdCount: async (name: string) => Number(await read(name, 'badPwdCount')),
+    isLockedOut: async (name: string) => (Number(await read(name, 'msDS-User-Account-Control-Computed')) & 0x10) !== 0
+  }
+}
+
+export const sambaVersion = (): string => execFileSync('samba', ['--version'], { encoding: 'utf8' }).trim()

@@ -1,0 +1,328 @@
+// Tries cases of Active Directory on a Samba domain controller, directly and through Portaria.
+import type { Test } from 'tap'
+import { createDirectory } from '../../gateway/directory/directory.ts'
+import { DirectoryFailure } from '../../gateway/directory/failure.ts'
+import { readSettings } from '../../gateway/settings/read-settings.ts'
+import type { LdapSettings } from '../../gateway/settings/settings.ts'
+import { startGateway, type World } from '../../test/support/gateway.ts'
+import { postLogin } from '../../test/support/login.ts'
+import { startPostgres } from '../../test/support/postgres.ts'
+import { startThrottles, tally } from '../../test/support/throttles.ts'
+import type { Case, Compared } from './compared.ts'
+import {
+  ADDRESS,
+  BASE,
+  LOCKOUT_THRESHOLD,
+  PASSWORD,
+  type SambaServer,
+  SERVICE,
+  sambaVersion,
+  startSamba,
+  USERS
+} from './samba-server.ts'
+
+const FILTER = '(|(sAMAccountName={{username}})(userPrincipalName={{username}}))'
+const GUESSES = 10_000
+
+export const samba: Compared = {
+  name: 'samba',
+  title: 'Samba AD DC',
+  version: async () => `${sambaVersion()}, Debian; domain controller with LDAP, STARTTLS and ldaps, with its own CA.`,
+  start: async (t, say) => {
+    const server = await startSamba(t, say)
+    const environments = environmentsOf(server)
+    return [
+      ...(await nameCases(t, server, environments)),
+      ...(await guessCases(t, server, environments)),
+      ...(await stateCases(server, environments)),
+      ...(await groupCases(server, environments)),
+      ...(await recheckCases(t, server, environments)),
+      ...transportCases(server, environments)
+    ]
+  }
+}
+
+type Environments = ReturnType<typeof environmentsOf>
+type Mode = keyof Environments
+
+/** The three ways to configure Portaria for Active Directory. */
+const environmentsOf = ({ caFile }: SambaServer) => {
+  const common = {
+    JWT_SECRET: 'a secret for the lab, long enough and used nowhere else',
+    LDAP_ENABLED: 'true',
+    LDAP_URL: `ldaps://${ADDRESS}`,
+    LDAP_CA_FILE: caFile,
+    LDAP_DOMAIN: 'corp.example',
+    LDAP_LOCKOUT_THRESHOLD: String(LOCKOUT_THRESHOLD)
+  }
+  const search = { LDAP_SEARCH_BASE: BASE }
+  return {
+    'service account': {
+      ...common,
+      ...search,
+      LDAP_SEARCH_FILTER: FILTER,
+      LDAP_BIND_DN: SERVICE.dn,
+      LDAP_BIND_PASSWORD: SERVICE.password
+    },
+    'search base': {
+      ...common,
+      ...search,
+      LDAP_SEARCH_FILTER: '(|(sAMAccountName={{username}})(userPrincipalName={{username}}@corp.example))'
+    },
+    'domain only': common
+  } as Record<'service account' | 'search base' | 'domain only', Record<string, string>>
+}
+
+const MODES: readonly Mode[] = ['service account', 'search base', 'domain only']
+
+const ldapOf = (environment: Record<string, string>): LdapSettings => readSettings(environment, []).ldap
+
+const expect = (what: boolean, text: string): void => {
+  if (!what) throw new Error(text)
+}
+
+const bindAs = (server: SambaServer, dn: string, password: string): Promise<string> =>
+  server
+    .client(async () => 'accepted', { dn, password })
+    .catch((error: Error) => `refused (${/data ([0-9a-f]+)/.exec(error.message)?.[1] ?? error.name})`)
+
+const reasonOf = (login: Promise<{ username: string }>): Promise<string> =>
+  login.then(
+    ({ username }) => `logged in as ${username}`,
+    (error: unknown) => (error instanceof DirectoryFailure ? error.reason : String(error))
+  )
+
+const httpLogin = async (world: World, username: string, password = PASSWORD) => {
+  const answer = await postLogin(world, username, { password })
+  const body = (await answer.json()) as { token?: string; user?: { id: number; username: string } }
+  return { status: answer.status, token: body.token ?? '', user: body.user }
+}
+
+const nameCases = async (
+  t: Pick<Test, 'teardown'>,
+  server: SambaServer,
+  environments: Environments
+): Promise<Case[]> => {
+  await server.addPerson('msilva', { principal: 'maria.silva@corp.example' })
+  await server.addPerson('filial', { principal: 'joão@filial.example' })
+  const both = MODES.map(mode => ({
+    name: `Two names of one account are one person, and disabling the account disables both (${mode})`,
+    directly: async () =>
+      `sAMAccountName@domain: ${await bindAs(server, 'msilva@corp.example', PASSWORD)}, userPrincipalName: ${await bindAs(server, 'maria.silva@corp.example', PASSWORD)}`,
+    through: async () => {
+      const postgres = await startPostgres(t)
+      const world = await startGateway(t, {
+        postgres,
+        env: { ...environments[mode], BOOTSTRAP_ADMINS: 'ldap:portaria' }
+      })
+      const ids = []
+      for (const name of ['msilva', 'maria.silva@corp.example', 'CORP\\msilva', 'MSILVA@corp.example'])
+        ids.push(`${(await httpLogin(world, name)).user?.id} ${(await httpLogin(world, name)).user?.username}`)
+      expect(new Set(ids).size === 1 && ids[0]?.endsWith(' msilva') === true, `people: ${ids.join(', ')}`)
+      const admin = await httpLogin(world, 'portaria', SERVICE.password)
+      const id = ids[0]?.split(' ')[0]
+      await world.fetch(`/auth/admin/users/${id}/disable`, { method: 'POST', token: admin.token })
+      const after = [await httpLogin(world, 'msilva'), await httpLogin(world, 'maria.silva@corp.example')]
+      expect(
+        after.every(({ status }) => status === 401),
+        'back under another name'
+      )
+      await world.gateway.close()
+      return 'one person, `msilva`; refused under both names once disabled'
+    }
+  }))
+  const suffix = {
+    name: 'A different UPN suffix, with accents (service account)',
+    directly: () => bindAs(server, 'joão@filial.example', PASSWORD),
+    through: async () => {
+      const directory = createDirectory(ldapOf(environments['service account']))
+      const said = await reasonOf(directory.authenticate('joão@filial.example', PASSWORD))
+      expect(said === 'logged in as filial', said)
+      return said
+    }
+  }
+  return [...both, suffix]
+}
+
+const guessCases = async (
+  t: Pick<Test, 'teardown'>,
+  server: SambaServer,
+  environments: Environments
+): Promise<Case[]> => {
+  const postgres = await startPostgres(t)
+  const cases = []
+  for (const [index, mode] of MODES.entries()) {
+    const [name, direct] = [`vitima${index}`, `direta${index}`]
+    await server.addPerson(name, { principal: `outro.nome${index}@corp.example` })
+    await server.addPerson(direct, { principal: `outro.direto${index}@corp.example` })
+    cases.push({
+      name: `${GUESSES} wrong passwords under every name, through three instances (${mode})`,
+      directly: async () => {
+        for (const bound of [`${direct}@corp.example`, `outro.direto${index}@corp.example`])
+          for (let n = 0; n < 3; n++) await bindAs(server, bound, `errada ${n}`)
+        return `three per name: badPwdCount ${await server.badPwdCount(direct)}, ${(await server.isLockedOut(direct)) ? 'locked' : 'open'}`
+      },
+      through: async () => {
+        const settings = ldapOf(environments[mode])
+        const ldap = { settings: () => settings, serviceSettings: () => settings }
+        const world = await startThrottles(t, { ldap, postgres, perIp: 1_000_000 })
+        const names = [
+          name,
+          `outro.nome${index}`,
+          `${name}@corp.example`,
+          `outro.nome${index}@corp.example`,
+          `CORP\\${name}`
+        ]
+        const answers = []
+        for (let first = 0; first < GUESSES; first += 100) {
+          const crowd = Array.from({ length: 100 }, (_, offset) => {
+            const n = first + offset
+            return world.login({
+              username: names[n % names.length] ?? name,
+              password: `errada ${n}`,
+              from: `203.0.${n >> 8}.${n & 255}`,
+              at: n
+            })
+          })
+          answers.push(...(await Promise.all(crowd)))
+        }
+        const [count, isLocked] = [await server.badPwdCount(name), await server.isLockedOut(name)]
+        expect(!isLocked && count < LOCKOUT_THRESHOLD, `badPwdCount ${count}, ${isLocked ? 'locked' : 'open'}`)
+        const throttled = tally(answers)['login-throttled-account'] ?? 0
+        return `badPwdCount ${count}, not locked; ${throttled} refused with 429, without a bind`
+      }
+    })
+  }
+  return cases
+}
+
+const stateCases = async (server: SambaServer, environments: Environments): Promise<Case[]> => {
+  const states: readonly (readonly [name: string, attribute: string, value: string, reason: string])[] = [
+    ['desativada', 'userAccountControl', '514', 'account-disabled'],
+    ['expirada', 'accountExpires', '116444736000000000', 'account-expired'],
+    ['trocar', 'pwdLastSet', '0', 'password-must-change']
+  ]
+  const cases = []
+  for (const [name, attribute, value, reason] of states) {
+    const dn = await server.addPerson(name)
+    await server.set(dn, attribute, [value])
+    cases.push(refusalCase(server, environments, name, reason))
+  }
+  await server.addPerson('bloqueada')
+  for (let n = 0; n <= LOCKOUT_THRESHOLD; n++) await bindAs(server, 'bloqueada@corp.example', `errada ${n}`)
+  return [...cases, refusalCase(server, environments, 'bloqueada', 'account-locked')]
+}
+
+const refusalCase = (server: SambaServer, environments: Environments, name: string, reason: string): Case => ({
+  name: `A refused account: ${reason}`,
+  directly: () => bindAs(server, `${name}@corp.example`, PASSWORD),
+  through: async () => {
+    const said = []
+    for (const mode of MODES)
+      said.push(await reasonOf(createDirectory(ldapOf(environments[mode])).authenticate(name, PASSWORD)))
+    expect(
+      said.every(one => one === reason),
+      said.join(', ')
+    )
+    return `401; the log says \`${reason}\``
+  }
+})
+
+const groupCases = async (server: SambaServer, environments: Environments): Promise<Case[]> => {
+  const member = await server.addPerson('membro')
+  const group = (name: string) => `CN=${name},${USERS}`
+  await server.client(async client => {
+    await client.add(group('Interno'), { objectClass: 'group', sAMAccountName: 'Interno', member })
+    await client.add(group('Externo'), { objectClass: 'group', sAMAccountName: 'Externo', member: group('Interno') })
+  })
+  return MODES.map(mode => ({
+    name: `Groups, including nested ones (${mode})`,
+    directly: async () => {
+      const { searchEntries } = await server.client(client =>
+        client.search(member, { scope: 'base', attributes: ['memberOf'] })
+      )
+      return `memberOf: ${[searchEntries[0]?.memberOf ?? []].flat().join('; ')}`
+    },
+    through: async () => {
+      const { groups } = await createDirectory(ldapOf(environments[mode])).authenticate('membro', PASSWORD)
+      const found = [...(groups ?? [])].sort()
+      expect(found.join() === [group('Externo'), group('Interno')].join(), `groups: ${found.join('; ')}`)
+      return found.join('; ')
+    }
+  }))
+}
+
+const recheckCases = async (
+  t: Pick<Test, 'teardown'>,
+  server: SambaServer,
+  environments: Environments
+): Promise<Case[]> => {
+  const dn = await server.addPerson('presente')
+  return [
+    {
+      name: 'A logged-in person is disabled in the directory',
+      directly: async () => {
+        await server.set(dn, 'userAccountControl', ['514'])
+        const said = await bindAs(server, 'presente@corp.example', PASSWORD)
+        await server.set(dn, 'userAccountControl', ['512'])
+        return `new binds: ${said}`
+      },
+      through: async () => {
+        const env = { ...environments['service account'], LDAP_RECHECK: '1s' }
+        const world = await startGateway(t, { env })
+        const { token } = await httpLogin(world, 'presente')
+        await server.set(dn, 'userAccountControl', ['514'])
+        const startedAt = performance.now()
+        while ((await world.fetch('/auth/me', { token })).status === 200)
+          expect(performance.now() - startedAt < 2000, 'the token still works after LDAP_RECHECK + 1 s')
+        const ms = Math.round(performance.now() - startedAt)
+        await world.gateway.close()
+        return `the token ended ${ms} ms later, with LDAP_RECHECK=1s`
+      }
+    }
+  ]
+}
+
+const transportCases = (server: SambaServer, environments: Environments): Case[] => {
+  const base = environments['service account']
+  const login = (more: Record<string, string>) =>
+    reasonOf(createDirectory(ldapOf({ ...base, ...more })).authenticate('msilva', PASSWORD))
+  const told = async (wanted: string, more: Record<string, string>) => {
+    const said = await login(more)
+    expect(said === wanted, said)
+    return said
+  }
+  return [
+    {
+      name: 'ldaps and STARTTLS with a private CA',
+      directly: async () => 'both offered',
+      through: async () => {
+        await told('logged in as msilva', {})
+        return told('logged in as msilva', { LDAP_URL: `ldap://${ADDRESS}`, LDAP_STARTTLS: 'true' })
+      }
+    },
+    {
+      name: 'An untrusted certificate',
+      directly: async () => 'offered',
+      through: async () => `refused; the log says \`${await told('directory-tls', { LDAP_CA_FILE: '' })}\``
+    },
+    {
+      name: 'The server restarts',
+      directly: async () => {
+        await server.restart()
+        return 'responds again'
+      },
+      through: () => told('logged in as msilva', {})
+    },
+    {
+      name: 'The server freezes and resumes',
+      directly: async () => 'accepts connections but does not respond',
+      through: async () => {
+        server.freeze()
+        const frozen = await login({ LDAP_TIMEOUT_MS: '900' }).finally(server.thaw)
+        expect(/^directory-(timeout|tls|unreachable)$/.test(frozen), frozen)
+        return `refused with \`${frozen}\` within LDAP_TIMEOUT_MS, then ${await told('logged in as msilva', {})}`
+      }
+    }
+  ]
+}

@@ -1,0 +1,221 @@
+// WebSocket servers of Python and Java, and the kernel socket of JupyterLab.
+import { on, once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { WebSocket } from 'ws'
+import { freePort } from '../../../test/support/ports.ts'
+import { startProgram } from '../open-lab.ts'
+import { javaPrograms, PROGRAMS, PYTHON_PACKAGES, python, TOMCAT } from './installed.ts'
+import type { Place, SocketCase, SocketSystem } from './socket-system.ts'
+
+const ECHO_ROUTE = { path: '/live/*', websocket: {} }
+const MESSAGE_MS = 15_000
+
+const open = async (place: Place, path: string, protocols: string[] = [], compressed = false): Promise<WebSocket> => {
+  const url = place.url.replace('http', 'ws') + path
+  const socket = new WebSocket(url, protocols, { headers: await place.bearer('Agente'), perMessageDeflate: compressed })
+  await once(socket, 'open')
+  return socket
+}
+
+const message = async (socket: WebSocket): Promise<Buffer> => {
+  const [data] = (await once(socket, 'message', { signal: AbortSignal.timeout(MESSAGE_MS) })) as [Buffer]
+  return data
+}
+
+const closing = async (socket: WebSocket): Promise<string> => {
+  const [code, reason] = (await once(socket, 'close', { signal: AbortSignal.timeout(MESSAGE_MS) })) as [number, Buffer]
+  return `${code} ${reason}`.trim()
+}
+
+const SIZES = [0, 125, 126, 65_535, 65_536, 900_000]
+
+const echoes: SocketCase = {
+  name: `text and binary of ${SIZES.join(', ')} bytes`,
+  async run(place) {
+    const socket = await open(place, '/live')
+    let same = 0
+    for (const size of SIZES) {
+      for (const sent of ['é'.repeat(Math.floor(size / 2)), Buffer.alloc(size, 7)]) {
+        socket.send(sent)
+        if ((await message(socket)).equals(Buffer.from(sent))) same++
+      }
+    }
+    socket.terminate()
+    return `${same} of ${2 * SIZES.length} as sent`
+  }
+}
+
+const fragments: SocketCase = {
+  name: 'a message in 300 fragments, a ping between them',
+  async run(place) {
+    const socket = await open(place, '/live')
+    // Both may come in one read.
+    const pong = once(socket, 'pong') as Promise<[Buffer]>
+    const back = message(socket)
+    for (let i = 0; i < 300; i++) {
+      socket.send('ab', { fin: i === 299 })
+      if (i === 150) socket.ping('between')
+    }
+    const [[payload], whole] = await Promise.all([pong, back])
+    const text = whole.toString()
+    socket.terminate()
+    return `${text === 'ab'.repeat(300) ? 'as sent' : 'CHANGED'}, pong ${payload}`
+  }
+}
+
+const clientCloses: SocketCase = {
+  name: 'the client closes with 4001 and a reason',
+  async run(place) {
+    const socket = await open(place, '/live')
+    socket.close(4001, 'bye')
+    return closing(socket)
+  }
+}
+
+const serverCloses: SocketCase = {
+  name: 'the server closes with 4002 and a reason',
+  async run(place) {
+    const socket = await open(place, '/live')
+    socket.send('close')
+    return closing(socket)
+  }
+}
+
+const subprotocol: SocketCase = {
+  name: 'subprotocols `other, chat` offered',
+  async run(place) {
+    const socket = await open(place, '/live', ['other', 'chat'])
+    const chosen = socket.protocol
+    socket.terminate()
+    return `chosen: ${chosen}`
+  }
+}
+
+const compression: SocketCase = {
+  name: 'compression offered',
+  async run(place) {
+    const socket = await open(place, '/live', [], true)
+    const chosen = socket.extensions
+    socket.terminate()
+    return chosen === '' ? 'not negotiated' : 'negotiated'
+  },
+  contract: { through: 'not negotiated', because: 'the size of a compressed message is not known in advance' }
+}
+
+const tooBig: SocketCase = {
+  name: 'a message of 2 MB',
+  async run(place) {
+    const socket = await open(place, '/live')
+    socket.on('error', () => undefined)
+    socket.send(Buffer.alloc(2_000_000, 1))
+    const outcome = await Promise.race([message(socket).then(({ length }) => `${length} bytes back`), closing(socket)])
+    socket.terminate()
+    return outcome
+  },
+  contract: { through: '1009 message too big', because: '`maxMessage` is 1 MB by default' }
+}
+
+const refusal = (path: string): SocketCase => ({
+  name: 'an upgrade that the server refuses',
+  async run(place) {
+    const url = place.url.replace('http', 'ws') + path
+    const socket = new WebSocket(url, { headers: await place.bearer('Agente') })
+    socket.on('error', () => undefined)
+    const [, answer] = (await once(socket, 'unexpected-response')) as [unknown, { statusCode: number }]
+    return String(answer.statusCode)
+  }
+})
+
+const ECHO = [echoes, fragments, clientCloses, serverCloses, subprotocol, compression, tooBig]
+
+const uvicorn = (implementation: 'websockets' | 'wsproto'): SocketSystem => ({
+  name: `uvicorn-${implementation}`,
+  title: `uvicorn, ${implementation}`,
+  version: `${PYTHON_PACKAGES.uvicorn}, ${PYTHON_PACKAGES[implementation]}`,
+  route: ECHO_ROUTE,
+  async start(t) {
+    const port = await freePort()
+    const words = ['-m', 'uvicorn', 'websocket_echo:app', '--ws', implementation, '--port', String(port)]
+    t.teardown(await startProgram(await python(), [...words, '--log-level', 'error'], port, { cwd: PROGRAMS }))
+    return { port, cases: [...ECHO, refusal('/live/refused')] }
+  }
+})
+
+const tomcat: SocketSystem = {
+  name: 'tomcat',
+  title: 'Tomcat',
+  version: TOMCAT,
+  route: ECHO_ROUTE,
+  async start(t) {
+    const port = await freePort()
+    const words = ['-cp', await javaPrograms(), 'EchoServer', String(port)]
+    t.teardown(await startProgram('java', words, port, { cwd: PROGRAMS }))
+    return { port, cases: [...ECHO, refusal('/live/unknown')] }
+  }
+}
+
+const execute = (socket: WebSocket, protocol: string) => {
+  const header = { msg_id: 'one', username: '', session: 's', msg_type: 'execute_request', version: '5.3', date: '' }
+  const content = { code: '6 * 7', silent: false, store_history: true, user_expressions: {}, allow_stdin: false }
+  const parts = [header, {}, {}, content]
+  if (protocol === '')
+    return socket.send(JSON.stringify({ header, parent_header: {}, metadata: {}, content, channel: 'shell' }))
+  // v1.kernel.websocket.jupyter.org: number of offsets, offsets, then channel and parts.
+  const bodies = [Buffer.from('shell'), ...parts.map(part => Buffer.from(JSON.stringify(part)))]
+  const head = Buffer.alloc(8 * (bodies.length + 2))
+  head.writeBigUInt64LE(BigInt(bodies.length + 1), 0)
+  let at = head.length
+  for (const [i, body] of [...bodies, Buffer.alloc(0)].entries()) {
+    head.writeBigUInt64LE(BigInt(at), 8 * (i + 1))
+    at += body.length
+  }
+  socket.send(Buffer.concat([head, ...bodies]))
+}
+
+/** Starts a kernel with a browser's cookies, and runs a line in it. */
+const kernel = (protocol: string): SocketCase => ({
+  name: `a kernel's socket, ${protocol === '' ? 'no subprotocol' : `\`${protocol}\``}`,
+  async run({ url, cookie: cookieOf }) {
+    const session = await cookieOf('Agente')
+    const page = await fetch(`${url}/jupyter/lab`, { headers: { cookie: session } })
+    const xsrf = /_xsrf=([^;]+)/.exec(page.headers.get('set-cookie') ?? '')?.[1] ?? ''
+    const cookie = `${session}${session === '' ? '' : '; '}_xsrf=${xsrf}`
+    const headers = { cookie, origin: url, 'x-xsrftoken': xsrf, 'content-type': 'application/json' }
+    const started = await fetch(`${url}/jupyter/api/kernels`, { method: 'POST', headers, body: '{}' })
+    const { id } = (await started.json()) as { id: string }
+    const channels = `${url.replace('http', 'ws')}/jupyter/api/kernels/${id}/channels`
+    const socket = new WebSocket(channels, protocol === '' ? [] : [protocol], { headers: { cookie, origin: url } })
+    await once(socket, 'open')
+    // Several messages may arrive in one read.
+    const messages = on(socket, 'message', { signal: AbortSignal.timeout(MESSAGE_MS) })
+    execute(socket, protocol)
+    for await (const [data] of messages) if (/"text\/plain": ?"42"/.test(String(data))) break
+    socket.terminate()
+    return `6 * 7 is 42, subprotocol: ${socket.protocol}`
+  }
+})
+
+const jupyter: SocketSystem = {
+  name: 'jupyter-kernel',
+  title: "JupyterLab's kernel socket",
+  version: PYTHON_PACKAGES.jupyterlab,
+  route: { path: '/jupyter/*', browser: true, websocket: { maxMessage: '64MB' } },
+  upstream: { preserveHost: true },
+  async start(t) {
+    const port = await freePort()
+    const home = mkdtempSync(join(tmpdir(), 'portaria-lab-'))
+    t.teardown(() => rmSync(home, { recursive: true, force: true }))
+    const words = ['-m', 'jupyterlab', '--allow-root', '--no-browser', `--port=${port}`, '--ip=127.0.0.1']
+    const options = [
+      '--ServerApp.base_url=/jupyter/',
+      '--IdentityProvider.token=',
+      '--ServerApp.allow_remote_access=True'
+    ]
+    t.teardown(await startProgram(await python(), [...words, ...options], port, { cwd: home, env: { HOME: home } }))
+    return { port, cases: [kernel(''), kernel('v1.kernel.websocket.jupyter.org')] }
+  }
+}
+
+export const WEBSOCKET: readonly SocketSystem[] = [uvicorn('websockets'), uvicorn('wsproto'), tomcat, jupyter]

@@ -1,0 +1,131 @@
+// Restarts two graceful backends in turn, behind a gateway that forwards mixed requests to them, and counts what clients see.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import http from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Test } from 'tap'
+import { createCertificateAuthority } from '../../test/support/certificates.ts'
+import { freePort } from '../../test/support/ports.ts'
+
+const ENTRY = join(import.meta.dirname, 'rolling-backend.ts')
+
+type Teardown = Pick<Test, 'teardown'>
+
+interface RollingBackend {
+  readonly url: string
+  start(): Promise<void>
+  /** Resolves when it has finished its requests and is gone. */
+  stop(): Promise<void>
+}
+
+const createBackend = async (t: Teardown, env: Record<string, string>): Promise<RollingBackend> => {
+  const port = await freePort()
+  let child: ChildProcess | undefined
+  t.teardown(() => child?.kill('SIGKILL'))
+  return {
+    url: `${env.KEY_FILE === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
+    async start() {
+      child = spawn(process.execPath, [ENTRY], {
+        env: { ...env, PORT: String(port) },
+        stdio: ['ignore', 'ignore', 'inherit', 'ipc']
+      })
+      await once(child, 'message')
+    },
+    async stop() {
+      if (child === undefined) return
+      const gone = once(child, 'exit')
+      child.kill('SIGTERM')
+      await gone
+    }
+  }
+}
+
+/** Method, body and whether it is sent in chunks. */
+const REQUESTS: readonly (readonly [method: string, body: Buffer, isChunked: boolean])[] = [
+  ['GET', Buffer.alloc(0), false],
+  ['POST', Buffer.from('hello'), false],
+  ['PUT', Buffer.alloc(5000, 'x'), false],
+  ['POST', Buffer.alloc(0), false],
+  ['GET', Buffer.alloc(0), false],
+  ['POST', Buffer.alloc(3000, 'y'), true],
+  ['PUT', Buffer.from('hello'), true],
+  ['DELETE', Buffer.alloc(0), false]
+]
+
+const ask = (url: string, agent: http.Agent, [method, body, isChunked]: (typeof REQUESTS)[number]) =>
+  new Promise<string>(resolve => {
+    const name = `${method} ${body.length}${isChunked ? ' in chunks' : ''}`
+    const request = http.request(url, { agent, method }, async response => {
+      const text = (await response.setEncoding('utf8').toArray()).join('')
+      const isRight = response.statusCode === 200 && text === `${method} ${body.length}`
+      resolve(isRight ? 'right' : `${name}: ${response.statusCode}`)
+    })
+    request.on('error', error => resolve(`${name}: ${error.message}`))
+    if (!isChunked && body.length > 0) request.setHeader('content-length', body.length)
+    if (isChunked) request.write(body.subarray(0, 2))
+    request.end(isChunked ? body.subarray(2) : body)
+  })
+
+/** @param folder for the certificate of backends with TLS; undefined: without */
+export const createRollingBackends = async (t: Teardown, folder?: string) => {
+  const authority = folder === undefined ? undefined : createCertificateAuthority(folder)
+  const issued = authority?.issue('backend')
+  const env = issued === undefined ? {} : { KEY_FILE: issued.keyFile, CERT_FILE: issued.certFile }
+  const backends = [await createBackend(t, env), await createBackend(t, env)]
+  await Promise.all(backends.map(backend => backend.start()))
+  return {
+    backends,
+    /** As in a route file. */
+    upstream: {
+      targets: backends.map(({ url }) => url),
+      ...(authority === undefined ? {} : { caFile: authority.caFile })
+    }
+  }
+}
+
+interface Rolling {
+  readonly backends: readonly RollingBackend[]
+  /** Where the gateway forwards to them. */
+  readonly url: string
+  readonly requests: number
+  readonly perSecond: number
+  readonly betweenMs: number
+}
+
+/** Restarts the backends in turn until all requests have been answered; how many restarts there were, and what was wrong how often. */
+export const rollBackends = async ({ backends, url, requests, perSecond, betweenMs }: Rolling) => {
+  const agent = new http.Agent({ keepAlive: true })
+  const wrong = new Map<string, number>()
+  let restarts = 0
+  let isOver = false
+  const restart = async () => {
+    for (let at = 0; !isOver; at++) {
+      await delay(betweenMs)
+      if (isOver) return
+      const backend = backends[at % backends.length]
+      await backend?.stop()
+      await backend?.start()
+      restarts++
+    }
+  }
+  const restarting = restart()
+  const answers: Promise<void>[] = []
+  const startedAt = performance.now()
+  for (let sent = 0; sent < requests; sent++) {
+    const request = REQUESTS[sent % REQUESTS.length]
+    if (request === undefined) continue
+    answers.push(
+      ask(url, agent, request).then(outcome => {
+        if (outcome !== 'right') wrong.set(outcome, (wrong.get(outcome) ?? 0) + 1)
+      })
+    )
+    const dueMs = startedAt + (sent * 1000) / perSecond - performance.now()
+    if (dueMs > 0) await delay(dueMs)
+  }
+  await Promise.all(answers)
+  isOver = true
+  await restarting
+  agent.destroy()
+  return { restarts, wrong: Object.fromEntries(wrong) }
+}

@@ -1,0 +1,162 @@
+// What clients of the soak do, over and over: each kind of exchange once, judged by the statuses that are right for it.
+
+import { randomUUID } from 'node:crypto'
+import http from 'node:http'
+import https from 'node:https'
+import { io } from 'socket.io-client'
+import { WebSocket } from 'ws'
+import { signToken, TEST_SECRET } from '../../test/support/gateway.ts'
+import { moveBody } from './bodies.ts'
+
+export interface Place {
+  readonly name: string
+  readonly port: number
+  readonly isTls: boolean
+}
+
+/** What became of an exchange: a status, `right` for a body, `aborted`, or `unanswered` or `wrong` and why. */
+export type Outcome = number | 'right' | 'aborted' | `unanswered: ${string}` | `wrong: ${string}`
+
+export interface Exchange {
+  readonly name: string
+  run(place: Place): Promise<Outcome | { readonly outcome: Outcome; readonly detail: string }>
+  readonly right: readonly Outcome[]
+  /** Right as well while something is broken, and shortly after. */
+  readonly excused: readonly Outcome[]
+  /** Until the next; undefined: as for the others. */
+  readonly pauseMs?: number
+}
+
+/** Nothing is without an answer for longer, whatever is broken. */
+const ANSWERED_S = 20
+const LARGE = Buffer.alloc(700_000, 'y')
+/** While a backend or a store is away. */
+const AWAY: readonly Outcome[] = [502, 503, 504]
+const BROKEN: readonly Outcome[] = [...AWAY, 'aborted']
+
+interface Asked {
+  readonly path: string
+  readonly method?: string
+  readonly token?: string
+  readonly body?: Buffer
+  /** The client leaves after so many milliseconds. */
+  readonly leavesAfterMs?: number
+}
+
+/**
+ * Settles what has no answer after so many of this process's own seconds: those in which it was held up itself do not count.
+ * @param reached how far the exchange has come
+ */
+const watch = (settle: (outcome: Outcome) => void, reached = () => ''): NodeJS.Timeout => {
+  let seconds = 0
+  return setInterval(() => {
+    if (++seconds === ANSWERED_S) settle(`unanswered: nothing for ${ANSWERED_S} s${reached()}`)
+  }, 1000)
+}
+
+const ask = ({ port, isTls }: Place, { path, method = 'GET', token, body, leavesAfterMs }: Asked): Promise<Outcome> =>
+  new Promise(resolve => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const options = { host: '127.0.0.1', port, path, method, headers, rejectUnauthorized: false, agent: false }
+    const request = (isTls ? https : http).request(options)
+    const settle = (outcome: Outcome) => {
+      clearInterval(deadline)
+      clearTimeout(leaving)
+      resolve(outcome)
+      request.destroy()
+    }
+    const deadline = watch(settle)
+    const leaving = leavesAfterMs === undefined ? undefined : setTimeout(() => settle('aborted'), leavesAfterMs)
+    request.on('response', answer => {
+      answer.resume()
+      answer.on('end', () => settle(answer.statusCode ?? 0))
+      answer.on('error', () => settle('aborted'))
+    })
+    // The connection broke before an answer: that is none.
+    request.on('error', (error: NodeJS.ErrnoException) => settle(`unanswered: ${error.code ?? error.message}`))
+    request.end(body)
+  })
+
+/** 101 and an echo, a refusal's status, or nothing. */
+const echo = ({ port, isTls }: Place, token: string): Promise<Outcome> =>
+  new Promise(resolve => {
+    const socket = new WebSocket(`${isTls ? 'wss' : 'ws'}://127.0.0.1:${port}/ws`, {
+      headers: { authorization: `Bearer ${token}` },
+      rejectUnauthorized: false
+    })
+    const settle = (outcome: Outcome) => {
+      clearInterval(deadline)
+      resolve(outcome)
+      socket.terminate()
+    }
+    const deadline = watch(settle)
+    socket.on('unexpected-response', (_request, answer) => settle(answer.statusCode ?? 0))
+    socket.on('open', () => socket.send('hello'))
+    socket.on('message', () => settle(101))
+    socket.on('close', () => settle('aborted'))
+    socket.on('error', () => settle('aborted'))
+  })
+
+const converse = ({ port, isTls }: Place, token: string): Promise<Outcome> =>
+  new Promise(resolve => {
+    const client = io(`${isTls ? 'https' : 'http'}://127.0.0.1:${port}/chat`, {
+      auth: { token },
+      extraHeaders: { authorization: `Bearer ${token}` },
+      forceNew: true,
+      reconnection: false,
+      timeout: 2000 * ANSWERED_S,
+      rejectUnauthorized: false
+    } as Parameters<typeof io>[1])
+    const settle = (outcome: Outcome) => {
+      clearInterval(deadline)
+      resolve(outcome)
+      client.disconnect()
+    }
+    const reached: string[] = []
+    const deadline = watch(settle, () => `, last ${reached.slice(-12).join(', ')}`)
+    client.io.engine.on('packet', ({ type, data }) => reached.push(`got ${type} ${data ?? ''}`.slice(0, 40)))
+    client.io.engine.on('packetCreate', ({ type, data }) => reached.push(`gave ${type} ${data ?? ''}`.slice(0, 40)))
+    client.io.engine.on('upgrade', () => reached.push('upgraded'))
+    client.on('connect', () => client.emit('say', 'hello', () => settle(200)))
+    client.on('connect_error', () => settle('aborted'))
+    client.on('disconnect', () => settle('aborted'))
+  })
+
+/** A token that is used, ended by logout, and then refused. */
+const revoke = async (place: Place): Promise<Outcome> => {
+  const token = await signToken(TEST_SECRET, {}, { jti: randomUUID() })
+  const before = await ask(place, { path: '/app/x', token })
+  const ended = await ask(place, { path: '/auth/logout', method: 'POST', token })
+  if (before !== 200 || typeof ended !== 'number' || ended >= 300) return before === 200 ? ended : before
+  return ask(place, { path: '/app/x', token })
+}
+
+export const createExchanges = async (): Promise<Exchange[]> => {
+  const token = await signToken(TEST_SECRET, {}, { exp: Math.floor(Date.now() / 1000) + 80_000 })
+  return [
+    { name: 'open', right: [200], excused: AWAY, run: place => ask(place, { path: '/open/x' }) },
+    { name: 'known', right: [200], excused: AWAY, run: place => ask(place, { path: '/app/x', token }) },
+    { name: 'anonymous', right: [401], excused: [], run: place => ask(place, { path: '/app/x' }) },
+    { name: 'no role', right: [403], excused: [], run: place => ask(place, { path: '/admins/x', token }) },
+    {
+      name: 'upload',
+      right: [200],
+      excused: AWAY,
+      run: place => ask(place, { path: '/app/x', method: 'POST', token, body: LARGE })
+    },
+    { name: 'download', right: [200], excused: BROKEN, run: place => ask(place, { path: '/app/large', token }) },
+    {
+      name: 'leaves',
+      right: [200, 'aborted'],
+      excused: AWAY,
+      run: place => ask(place, { path: '/open/large', leavesAfterMs: 4 })
+    },
+    { name: 'body', right: ['right'], excused: BROKEN, run: moveBody },
+    { name: 'body', right: ['right'], excused: BROKEN, run: moveBody },
+    { name: 'websocket', right: [101], excused: BROKEN, run: place => echo(place, token) },
+    { name: 'socket.io', right: [200], excused: BROKEN, run: place => converse(place, token) },
+    // A store that is away may keep a logout from being written: it is then refused, and the token lives.
+    // Each brings a token of its own, which is remembered within bounds: more of them would look like a leak.
+    { name: 'revocation', right: [401], excused: AWAY, run: revoke, pauseMs: 3000 }
+  ]
+}
