@@ -1,7 +1,7 @@
 // Verifies ID tokens and logout tokens with the provider's published keys (OpenID Connect Core §10.1).
-import type { JWTPayload, JWTVerifyOptions } from 'jose'
+import type { JWK, JWTPayload, JWTVerifyOptions } from 'jose'
 import { JWKSMultipleMatchingKeys, JWKSNoMatchingKey, JWSSignatureVerificationFailed } from 'jose/errors'
-import { createRemoteJWKSet, customFetch, type FetchImplementation } from 'jose/jwks/remote'
+import { createLocalJWKSet } from 'jose/jwks/local'
 import { jwtVerify } from 'jose/jwt/verify'
 import { isRecord } from '../values/records.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
@@ -28,7 +28,7 @@ interface ProviderToken {
 /** Throws OAuthFailure if the keys cannot be read, otherwise jose's error about the token. */
 export type VerifyProviderToken = (token: string, metadata: ProviderMetadata) => Promise<ProviderToken>
 
-type Keys = ReturnType<typeof createRemoteJWKSet>
+type Keys = ReturnType<typeof createLocalJWKSet>
 
 interface VerifierOptions {
   readonly clientId: string
@@ -38,13 +38,13 @@ interface VerifierOptions {
 }
 
 export const createTokenVerifier = ({ clientId, fetch, now }: VerifierOptions): VerifyProviderToken => {
-  let known: { readonly uri: string; readonly keys: Keys } | undefined
+  let known: { readonly uri: string; readonly published: PublishedKeys } | undefined
 
   return async (token, metadata) => {
     const uri = metadata.jwks_uri
     if (uri === undefined) throw new OAuthFailure('provider-metadata', 'the provider publishes no keys')
-    if (known?.uri !== uri) known = { uri, keys: remoteKeys(uri, fetch) }
-    const { keys } = known
+    if (known?.uri !== uri) known = { uri, published: publishedKeys(uri, fetch) }
+    const { published } = known
     const issuer = isTemplate(metadata) ? tenantIssuer(token, clientId, metadata.issuer) : metadata.issuer
     const announced = metadata.id_token_signing_alg_values_supported ?? ['RS256']
     const options: JWTVerifyOptions = {
@@ -55,42 +55,63 @@ export const createTokenVerifier = ({ clientId, fetch, now }: VerifierOptions): 
       currentDate: new Date(now()),
       requiredClaims: ['iat', 'exp']
     }
+    const keys = await published.current()
     try {
       return { ...(await verify(token, keys, options)), issuer }
     } catch (error) {
-      if (!(error instanceof JWSSignatureVerificationFailed)) throw error
-      // A provider whose tokens name no key may have replaced it. Within the pause, `reload` throws as for an unknown key.
-      await keys.reload()
-      return { ...(await verify(token, keys, options)), issuer }
+      // A provider may have replaced its keys; its tokens need not name one.
+      if (!(error instanceof JWKSNoMatchingKey || error instanceof JWSSignatureVerificationFailed)) throw error
+      const newer = await published.newerThan(keys)
+      if (newer === undefined) throw error
+      return { ...(await verify(token, newer, options)), issuer }
     }
   }
 }
 
-/** The set is read when it is first needed, every five minutes, and for unknown keys at most every ten seconds. */
-const remoteKeys = (uri: string, fetch: ProviderFetch): Keys => {
+interface PublishedKeys {
+  /** At most five minutes old. */
+  current(): Promise<Keys>
+  /** What was read after these: by another token, or now, but at most every ten seconds; otherwise undefined. */
+  newerThan(used: Keys): Promise<Keys | undefined>
+}
+
+const publishedKeys = (uri: string, fetch: ProviderFetch): PublishedKeys => {
   const url = URL.parse(uri)
   if (url === null) throw new OAuthFailure('provider-metadata', 'jwks_uri is not a URL')
+  let known: { readonly keys: Keys; readonly readAt: number } | undefined
+  let reading: Promise<Keys> | undefined
   let askedAgainAt = Number.NEGATIVE_INFINITY
-  const read: FetchImplementation = async address => {
-    if (keys.fresh) {
-      if (performance.now() - askedAgainAt < PAUSE_MS) throw new JWKSNoMatchingKey()
-      askedAgainAt = performance.now()
-    }
-    return readKeys(address, fetch)
+  const read = async () => {
+    const keys = await readKeys(url.href, fetch)
+    known = { keys, readAt: performance.now() }
+    return keys
   }
-  // The pause is ours, because jose's would begin with each reading, and a key may be new right after one.
-  const keys = createRemoteJWKSet(url, { cacheMaxAge: KEEP_MS, cooldownDuration: 0, [customFetch]: read })
-  return keys
+  const readOnce = () => {
+    reading ??= read().finally(() => {
+      reading = undefined
+    })
+    return reading
+  }
+  return {
+    current: async () => (known !== undefined && performance.now() - known.readAt < KEEP_MS ? known.keys : readOnce()),
+    async newerThan(used) {
+      if (reading !== undefined) return reading
+      if (known?.keys !== used) return known?.keys
+      if (performance.now() - askedAgainAt < PAUSE_MS) return undefined
+      askedAgainAt = performance.now()
+      return readOnce()
+    }
+  }
 }
 
-const readKeys = async (address: string, fetch: ProviderFetch): Promise<Response> => {
+const readKeys = async (address: string, fetch: ProviderFetch): Promise<Keys> => {
   try {
     const headers = { accept: 'application/json, application/jwk-set+json' }
     const response = await fetch(address, { method: 'GET', headers })
     if (response.status !== 200) throw new OAuthFailure('provider-error', `jwks_uri responded with ${response.status}`)
     const { keys } = await readJson(response)
     if (!Array.isArray(keys) || keys.length > MAX_KEYS) throw new OAuthFailure('provider-nonsense', 'no usable key set')
-    return Response.json({ keys: keys.filter(isRecord) })
+    return createLocalJWKSet({ keys: keys.filter(isRecord) as unknown as JWK[] })
   } catch (error) {
     throw asOAuthFailure(error, 'provider-nonsense')
   }
