@@ -156,7 +156,10 @@ t.test('the provider ends one session by sid, or all of a person by sub, on ever
 // RV-68
 t.test('a logout that arrives while its login is under way ends it, and nothing else', async t => {
   t.teardown(() => delete provider.faults.userinfo)
-  const [me, later] = ['the one who logs in', nowS() + 5]
+  const me = 'the one who logs in'
+  // Both tokens say when they were issued, so it does not matter how long a row takes.
+  const at = nowS()
+  const later = at + 5
   const table: [login: Record<string, unknown>, logout: Record<string, unknown>, status: number][] = [
     [{ sid: 'i-1' }, { sid: 'i-1' }, 401],
     [{ sid: 'i-2' }, { sub: me }, 401],
@@ -173,10 +176,10 @@ t.test('a logout that arrives while its login is under way ends it, and nothing 
     const sub = `ivo-${n}`
     const ended = { ...logout, ...(logout.sub === me ? { sub } : {}) }
     provider.faults.userinfo = async res => {
-      t.equal((await post(await logoutToken(ended), second.url)).status, 200)
+      t.equal((await post(await logoutToken({ iat: at, ...ended }), second.url)).status, 200)
       answerJson(res, { sub })
     }
-    t.equal((await callBack({ sub, ...login })).status, status, JSON.stringify({ login, logout }))
+    t.equal((await callBack({ sub, iat: at, ...login })).status, status, JSON.stringify({ login, logout }))
     delete provider.faults.userinfo
     provider.profile = { sub }
     const { token } = await logIn({ sub, sid: `anew-${n}`, iat: later })
