@@ -6,7 +6,6 @@ import { type Group, type Options, readOptions, USAGE, UsageError } from './opti
 import { VoidRun } from './peers/peer.ts'
 import { LOAD_CORE } from './processes.ts'
 import { describeMachine, type Run, regressions, reportText, verdicts } from './report.ts'
-import { measureAccessTokens } from './rows/access-tokens.ts'
 import { measureAudit } from './rows/audit.ts'
 import { measureBodies } from './rows/bodies.ts'
 import { measureCrowds } from './rows/crowds.ts'
@@ -14,12 +13,9 @@ import { measureDirectory } from './rows/directory.ts'
 import { measureFloods } from './rows/floods.ts'
 import { measureFloor } from './rows/floor.ts'
 import { measureGrants } from './rows/grants.ts'
-import { measureHeaderKeys } from './rows/header-keys.ts'
 import { measureHttp } from './rows/http.ts'
 import { measureLimits } from './rows/limits.ts'
-import { measureLogging } from './rows/logging.ts'
 import { measureRoutes } from './rows/routes.ts'
-import { measureSoak } from './rows/soak.ts'
 import { measureStart } from './rows/start.ts'
 import { measureTls } from './rows/tls.ts'
 import { measureTokens } from './rows/tokens.ts'
@@ -30,10 +26,7 @@ const groups: Readonly<Record<Group, (world: World) => Promise<GroupResult>>> = 
   http: measureHttp,
   floor: measureFloor,
   tokens: measureTokens,
-  'access-tokens': measureAccessTokens,
-  'header-keys': measureHeaderKeys,
   limits: measureLimits,
-  logging: measureLogging,
   routes: measureRoutes,
   bodies: measureBodies,
   websocket: measureWebSocket,
@@ -43,7 +36,6 @@ const groups: Readonly<Record<Group, (world: World) => Promise<GroupResult>>> = 
   directory: measureDirectory,
   grants: measureGrants,
   audit: measureAudit,
-  soak: measureSoak,
   start: measureStart
 }
 

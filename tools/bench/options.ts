@@ -5,10 +5,7 @@ export const GROUPS = [
   'http',
   'floor',
   'tokens',
-  'access-tokens',
-  'header-keys',
   'limits',
-  'logging',
   'routes',
   'bodies',
   'websocket',
@@ -18,7 +15,6 @@ export const GROUPS = [
   'directory',
   'grants',
   'audit',
-  'soak',
   'start'
 ] as const
 export type Group = (typeof GROUPS)[number]
@@ -31,8 +27,6 @@ export interface Options {
   readonly seconds: number
   readonly warmUpSeconds: number
   readonly connections: number
-  /** Length of the soak; 0: only until a million requests are answered. */
-  readonly soakMinutes: number
   readonly saveFile: string | undefined
   readonly againstFile: string | undefined
 }
@@ -43,7 +37,6 @@ export const USAGE = `npm run bench -- [${GROUPS.join('|')}]… [options]
   --seconds N        length of a round (5)
   --warm-up N        seconds of warm-up for each subject (5)
   --quick            2 rounds of 1 s after 1 s, small bodies and counts: tries the harness, measures nothing
-  --soak-minutes N   go on with the soak for so long (0: until a million requests)
   --save FILE        write the run as JSON
   --against FILE     mark what became more than 10 % worse than in that run
 `
@@ -69,7 +62,6 @@ const parse = (args: readonly string[]) => {
         seconds: { type: 'string' },
         'warm-up': { type: 'string' },
         quick: { type: 'boolean', default: false },
-        'soak-minutes': { type: 'string' },
         save: { type: 'string' },
         against: { type: 'string' }
       }
@@ -94,7 +86,6 @@ export const readOptions = (args: readonly string[]): Options => {
     seconds: Math.trunc(positive('seconds', values.seconds, quick ? 1 : 5)),
     warmUpSeconds: Math.trunc(positive('warm-up', values['warm-up'], quick ? 1 : 5)),
     connections: 64,
-    soakMinutes: positive('soak-minutes', values['soak-minutes'], 0, 0),
     saveFile: values.save,
     againstFile: values.against
   }

@@ -43,11 +43,6 @@ const table = {
   'tokens-in-turn': most('tokens', '20,000 tokens in turn ÷ one token, CPU', 1.1),
   'tokens-memory': most('tokens', '20,000 tokens in turn − one token, RSS', 30, 'MB'),
   forged: most('tokens', 'forged token ÷ a relay in C, CPU', 1.3),
-  'token-start': most('access-tokens', 'start with 100,000 live access tokens − with 1,000', 1000, 'ms'),
-  'token-request': most('access-tokens', 'request by access token, of 100,000 live − of 1,000, CPU', 1, 'µs'),
-  'token-memory': most('access-tokens', 'RSS with 100,000 live access tokens − with 1,000', 60, 'MB'),
-  'token-guesses': most('access-tokens', 'database transactions per guessed access token, polling included', 0.01, ''),
-  'header-keys': most('header-keys', 'preserveHost, two set headers and CORS − a route without, CPU', 2, 'µs'),
   'over-limit': most('limits', 'over-limit request ÷ a relay in C, CPU', 0.9),
   'redis-commands': most('limits', 'Redis commands per request, addresses at ten times the limit', 0.1, ''),
   admitted: most('limits', 'admitted over two instances ÷ max, worst address', 1.0),
@@ -85,8 +80,6 @@ const table = {
   'audit-check': most('audit', 'check of two million entries, ten minutes of 20 processes, CPU of all', 1, 's'),
   'audit-pages': most('audit', 'slowest page of two million entries', 300, 'ms'),
   'people-pages': most('audit', 'slowest page of 200,000 people', 50, 'ms'),
-  million: most('soak', 'RSS after a million requests ÷ after half a million', 1.05),
-  soak: most('soak', 'RSS at the end of a soak ÷ at half of it', 1.05),
   start: most('start', 'start with an external database, to listening', 600, 'ms')
 } as const satisfies Record<string, Omit<Target, 'id'>>
 
