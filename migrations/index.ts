@@ -14,6 +14,7 @@ import { R2ProvenNames } from './0012-proven-names.ts'
 import { R2GrantsInForce } from './0013-grants-in-force.ts'
 import { R2LoginAttempts } from './0014-login-attempts.ts'
 import { R2EndedProviderSessions } from './0015-ended-provider-sessions.ts'
+import { R2UncheckedGrants } from './0016-unchecked-grants.ts'
 import { R2KeyedAudit } from './0017-keyed-audit.ts'
 import { R2ListedPeople } from './0018-listed-people.ts'
 
@@ -40,6 +41,7 @@ export const migrations = [
   R2GrantsInForce,
   R2LoginAttempts,
   R2EndedProviderSessions,
+  R2UncheckedGrants,
   R2KeyedAudit,
   R2ListedPeople
 ]

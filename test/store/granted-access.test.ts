@@ -178,10 +178,11 @@ t.test('people of a release without grants keep the access they had', async t =>
     url
   )
   await postgres.query(
-    "DELETE FROM schema_migrations WHERE name LIKE 'GrantedAccess%' OR name LIKE 'R2GrantsInForce%'",
+    "DELETE FROM schema_migrations WHERE name LIKE 'GrantedAccess%' OR name ~ '^R2(GrantsInForce|UncheckedGrants)'",
     [],
     url
   )
+  await postgres.query('DROP FUNCTION areas_take_granted CASCADE', [], url)
   await database.close()
   const upgraded = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
   t.teardown(() => upgraded.close())
@@ -231,4 +232,14 @@ t.test('whom the release before granted something else, or an area was taken fro
   t.match(await enforce(database, LIST), { generation: 3, isDone: false })
   t.equal(await regrantBatch(database, files.grants.checksum), 1)
   t.match(await users.loadPerson(user.id), { version: 3, user: { areas: only('Vendas'), areaPrincipal: 'Vendas' } })
+})
+
+t.test('an area that the release before deletes is gone for everyone who was granted it', async t => {
+  const { users, database, url } = await openWorld()
+  const { user } = await users.syncPerson(person('lia', { groups: [VENDAS] }))
+  await enforce(database, [])
+  await postgres.query("DELETE FROM areas WHERE name = 'Vendas'", [], url)
+  t.same(await postgres.query('SELECT FROM granted_areas', [], url), [])
+  t.match(await users.loadPerson(user.id), { user: { areas: only(), areaPrincipal: '', accessStatus: 'unassigned' } })
+  t.equal((await users.listPeople({ accessStatus: 'assigned' })).total, 0)
 })
