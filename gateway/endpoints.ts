@@ -11,7 +11,7 @@ import type { OAuthClient } from './cloud/client.ts'
 import { providerLogoutRoutes } from './cloud/logout-routes.ts'
 import { oauthRoutes } from './cloud/routes.ts'
 import type { Directory } from './directory/directory.ts'
-import type { LoginAudit } from './login/audit.ts'
+import { type LoginAudit, loginEntry } from './login/audit.ts'
 import { clientTokenRoutes } from './login/client-token-routes.ts'
 import { loginRoutes } from './login/routes.ts'
 import { createSignIn, type LoginOutcome } from './login/sign-in.ts'
@@ -126,6 +126,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     tokens,
     failures: createSecretFailures(logins.database),
     loginFailures: settings.loginFailures,
+    store: accepted => audit.append(loginEntry(accepted)),
     onOutcome
   })
   adminRoutes(app, {

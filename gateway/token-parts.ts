@@ -1,7 +1,8 @@
 // Issues, verifies, caches and ends tokens, and follows what other instances end.
 import type { Logger } from 'pino'
 import type { Identity, ProvenPerson } from './identity.ts'
-import type { LoginContext } from './login/sign-in.ts'
+import { loginEntry } from './login/audit.ts'
+import type { LoginOutcome } from './login/sign-in.ts'
 import type { Settings } from './settings/settings.ts'
 import { listenAccessChanges } from './store/access-listener.ts'
 import { clientUse } from './store/client-secrets.ts'
@@ -27,16 +28,7 @@ export type TokenParts = Awaited<ReturnType<typeof startTokens>>
 /** Resolves when this instance knows everything that has been ended so far. */
 export const startTokens = async (
   settings: Settings,
-  {
-    database,
-    users,
-    tokenState,
-    sessions,
-    logins,
-    providerSessions,
-    clients,
-    personalTokens: personalTokenStore
-  }: Stores,
+  { database, users, tokenState, sessions, logins, clients, personalTokens: personalTokenStore }: Stores,
   log: Logger
 ) => {
   const tokens = createAccessTokens(settings.jwt)
@@ -86,25 +78,17 @@ export const startTokens = async (
     isOurs: (token: string) => tokens.isOurs(token) || personalTokens.isLive(token),
     renewLogin: createRenewLogin({ tokens, loadPerson: users.loadPerson, renewSession: sessions.renew }),
     revocationsTrusted: () => mostStalenessMs === undefined || feed.staleness() <= mostStalenessMs,
-    /** False if the provider has ended the session meanwhile. One that cannot be stored now is stored once its token is used. */
-    async beginSession(token: string, { ip, userAgent = '' }: LoginContext, person: ProvenPerson): Promise<boolean> {
-      try {
-        const identity = tokens.verify(token)
-        for (const login of sessionUse({ identity, usedAt: Date.now() })) {
-          const { issuer, subject, providerSession: sid, idTokenIssuedAt: issuedAt = 0 } = person
-          const isCloud = person.provider === 'cloudidp'
-          const expiresAt = tokens.endsAt(identity)
-          if (isCloud && !(await providerSessions.begin({ ...login, expiresAt, issuer, subject, sid, issuedAt })))
-            return false
-          await logins.sessions.begin(login, { ip, userAgent })
-        }
-      } catch (error) {
-        log.warn(
-          { err: error, reason: 'session-unwritten' },
-          'a session could not be stored; it will be listed once it is used'
-        )
-      }
-      return true
+    /** Stores an accepted login. False if the provider has ended it meanwhile. Throws DatabaseUnavailable. */
+    async beginSession(token: string, person: ProvenPerson, outcome: LoginOutcome): Promise<boolean> {
+      const identity = tokens.verify(token)
+      const expiresAt = tokens.endsAt(identity)
+      const { issuer, subject, providerSession: sid, idTokenIssuedAt: issuedAt = 0 } = person
+      const atProvider = person.provider === 'cloudidp' ? { issuer, subject, sid, issuedAt } : undefined
+      const { ip, userAgent = '' } = outcome
+      const [login] = sessionUse({ identity: { ...identity, expiresAt }, usedAt: Date.now() })
+      return (
+        login !== undefined && logins.sessions.begin({ login, ip, userAgent, atProvider, entry: loginEntry(outcome) })
+      )
     },
     async endLogin(login: Identity, context: { requestId: string; ip: string }) {
       const { user, tokenId } = login

@@ -1,6 +1,8 @@
-// Records every login. Refused ones name a person only if there is one, and a flood of them is summarised.
+// Records every login. Accepted ones are stored together with their entry; refused ones name a person only if there is one, and a
+// flood of them is summarised.
 
 import type { Logger } from 'pino'
+import type { AuditEntry } from '../store/audit-entry.ts'
 import type { AuditLog } from '../store/audit-log.ts'
 import type { LoginNames } from '../store/login-names.ts'
 import { task } from '../values/contain.ts'
@@ -8,6 +10,7 @@ import { keyedHash } from './keyed-hash.ts'
 import type { LoginOutcome } from './sign-in.ts'
 
 export interface LoginAudit {
+  /** Logs every login, and stores the entry of a refused one. */
   record(outcome: LoginOutcome): void
   /** Resolves when everything recorded is stored, or could not be. */
   flush(): Promise<void>
@@ -35,12 +38,15 @@ export const createLoginAudit = (parts: LoginAuditParts): LoginAudit => {
   const sums = createSums(entry => keep(append(entry)), clock)
   let bucket = { left: BURST, at: clock() }
 
-  const append = async (entry: Parameters<AuditLog['append']>[0]): Promise<void> => {
+  const append = async (entry: AuditEntry): Promise<void> => {
     try {
       await audit.append(entry)
     } catch (error) {
       const { requestId } = entry.actor
-      log.error({ err: error, requestId, reason: 'audit-unwritten' }, 'a login could not be written to the audit log')
+      log.error(
+        { err: error, requestId, reason: 'audit-unwritten' },
+        'a refused login could not be written to the audit log'
+      )
     }
   }
   const keep = (work: Promise<void>): void => {
@@ -67,13 +73,9 @@ export const createLoginAudit = (parts: LoginAuditParts): LoginAudit => {
 
   return {
     record(outcome) {
-      const { ok, provider, reason, username, userId, requestId, ip } = outcome
-      if (ok) {
-        log.info({ requestId, provider, reason, user: userId, ip, ok }, 'login')
-        const actor = { id: userId ?? null, username, requestId, ip }
-        const target = userId === undefined ? '' : `user:${userId}`
-        keep(append({ actor, action: 'login', target, details: { provider, reason } }))
-      } else if (reason === 'ldap-not-active') {
+      const { ok, provider, reason, userId, requestId, ip } = outcome
+      if (ok) log.info({ requestId, provider, reason, user: userId, ip, ok }, 'login')
+      else if (reason === 'ldap-not-active') {
         // Anyone can request what is switched off, as often as they like.
         log.debug({ requestId, provider, reason, ip, ok }, 'login refused')
       } else if (isAffordable()) keep(refuse(outcome))
@@ -85,6 +87,14 @@ export const createLoginAudit = (parts: LoginAuditParts): LoginAudit => {
     }
   }
 }
+
+/** The entry of an accepted login, which must not exist without it. */
+export const loginEntry = ({ provider, reason, username, userId, requestId, ip }: LoginOutcome): AuditEntry => ({
+  actor: { id: userId ?? null, username, requestId, ip },
+  action: 'login',
+  target: userId === undefined ? '' : `user:${userId}`,
+  details: { provider, reason }
+})
 
 /** How a refused login is named: a password typed as a user name must not be written anywhere. */
 const createNames = ({ names, secret }: LoginAuditParts) => {
@@ -106,7 +116,7 @@ const createNames = ({ names, secret }: LoginAuditParts) => {
 }
 
 /** Summarises refusals without an entry of their own: one entry a minute per reason. */
-const createSums = (append: (entry: Parameters<AuditLog['append']>[0]) => void, clock: () => number) => {
+const createSums = (append: (entry: AuditEntry) => void, clock: () => number) => {
   const counts = new Map<string, { provider: string; reason: string; count: number }>()
   let since = clock()
   let timer: NodeJS.Timeout | undefined

@@ -19,6 +19,8 @@ interface ClientTokenParts {
   /** Failed secrets per address, counted across all instances. */
   failures: ReturnType<typeof createSecretFailures>
   loginFailures: { readonly perIp: number; readonly windowMs: number }
+  /** Writes an accepted login to the audit log. Throws `GW_UNAVAILABLE`. */
+  store: (accepted: LoginOutcome) => Promise<void>
   /** Called with every outcome, for the audit log and the metrics; the reason is a stable word. */
   onOutcome: (outcome: LoginOutcome) => void
 }
@@ -93,7 +95,17 @@ const issue = async (parts: ClientTokenParts, client: ProvenClient, { requestId,
   const token = await parts.tokens.issue(person.user, person.version, { addresses, expiresAt })
   const identity = parts.tokens.verify(token)
   const { id: userId, username } = person.user
-  parts.onOutcome({ ok: true, reason: 'ok', provider: 'client', username, userId, requestId, ip: from.address })
+  const accepted = {
+    ok: true,
+    reason: 'ok',
+    provider: 'client',
+    username,
+    userId,
+    requestId,
+    ip: from.address
+  } as const
+  await parts.store(accepted)
+  parts.onOutcome(accepted)
   return { access_token: token, token_type: 'Bearer', expires_in: identity.expiresAt - identity.issuedAt }
 }
 

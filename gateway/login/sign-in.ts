@@ -28,8 +28,11 @@ interface SignInParts {
     person: ProvenPerson,
     context: LoginContext
   ) => Promise<Pick<StoredPerson, 'user' | 'version' | 'disabled'>>
-  /** Lists the login among the person's sessions. False if the provider has ended it meanwhile; never throws. */
-  beginSession: (token: string, context: LoginContext, person: ProvenPerson) => Promise<boolean>
+  /**
+   * Lists the login among the person's sessions and in the audit log. False if the provider has ended it meanwhile. Throws
+   * `GW_UNAVAILABLE` if that cannot be stored.
+   */
+  beginSession: (token: string, person: ProvenPerson, accepted: LoginOutcome) => Promise<boolean>
   onOutcome: (outcome: LoginOutcome) => void
 }
 
@@ -52,7 +55,8 @@ export const createSignIn =
     if (disabled) refuse('person-disabled')
     if (!fitsToken(user)) refuse('token-too-long')
     const token = await tokens.issue(user, version)
-    if (!(await beginSession(token, context, person))) refuse('ended-at-provider')
-    onOutcome({ ...outcome, ok: true, reason: 'ok' })
+    const accepted = { ...outcome, ok: true, reason: 'ok' }
+    if (!(await beginSession(token, person, accepted))) refuse('ended-at-provider')
+    onOutcome(accepted)
     return { token, user }
   }

@@ -8,14 +8,7 @@ import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from
 import type { NotificationSource } from './embedded-notifications.ts'
 import type { EmbeddedOptions, EmbeddedPostgres } from './embedded-postgres.ts'
 import { entities } from './entities.ts'
-import {
-  type Connect,
-  createConnector,
-  type DatabaseConnection,
-  READ_ONLY,
-  readOnly,
-  tooLate
-} from './postgres-connections.ts'
+import { type Connect, createConnector, type DatabaseConnection, tooLate } from './postgres-connections.ts'
 import { refuseNewerSchema } from './schema-release.ts'
 
 /** DATABASE_POOL_SIZE */
@@ -133,13 +126,8 @@ const describe = (
     })
   /** The next statement may reach another connection of the pooler, with another limit. */
   const reading: Run = (manager, work, isPooled) => (isPooled ? inTransaction : plainly)(manager, work, isPooled)
-  const ping = () =>
-    use(opened, PING_TIMEOUT_MS, plainly, async manager => {
-      const [row] = await manager.query(READ_ONLY)
-      // Any write would fail too, so this connection is replaced, and the next may lead to the new primary.
-      if (row?.read_only !== 'off') throw readOnly()
-      return true
-    })
+  // On a server that is read-only this fails, so the connection is replaced, and the next may lead to the new primary.
+  const ping = () => use(opened, PING_TIMEOUT_MS, plainly, manager => manager.query(WRITE).then(() => true))
   return {
     read: work => use(opened, workMs, reading, work),
     write: work => again(() => use(opened, workMs, inTransaction, work)),
@@ -160,6 +148,13 @@ const describe = (
     }
   }
 }
+
+// One message, hence one transaction, whose locks no vanished gateway can keep. Fails where Postgres cannot write: the rows are
+// more than work_mem, so about a megabyte goes to a temporary file; the lock is a change that is committed, flushed and
+// replicated as any other. Neither leaves anything behind, in a table or for VACUUM.
+const WRITE = `
+  SET LOCAL work_mem = '64kB'; SELECT count(*) FROM generate_series(1, 40000);
+  SELECT FROM profiles LIMIT 1 FOR KEY SHARE`
 
 interface Opened {
   readonly dataSource: DataSource

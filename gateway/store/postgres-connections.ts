@@ -92,9 +92,7 @@ const open = async (
 
 const WHO_ANSWERS = "SELECT pg_backend_pid() AS pid, current_setting('transaction_read_only') AS read_only"
 
-export const READ_ONLY = "SELECT current_setting('transaction_read_only') AS read_only"
-
 /** As Postgres refuses a write there (SQLSTATE 25006). */
-export const readOnly = () => Object.assign(new Error('the database is read-only'), { code: '25006' })
+const readOnly = () => Object.assign(new Error('the database is read-only'), { code: '25006' })
 
 export const tooLate = () => Object.assign(new Error('the database took too long'), { code: 'ETIMEDOUT' })

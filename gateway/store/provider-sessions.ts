@@ -6,18 +6,14 @@ import { query } from './query.ts'
 import { sha256, storableKey } from './storable.ts'
 import { revokeToken } from './token-state.ts'
 
-interface ProviderSession {
-  /** `jti` of our token. */
-  readonly tokenId: string
-  readonly userId: number
+/** What the provider knows a login by. */
+export interface ProviderSession {
   readonly issuer: string
   readonly subject: string
   /** `sid` of the ID token; undefined if the provider sends none. */
   readonly sid: string | undefined
   /** When the provider issued the ID token; seconds since the epoch. */
   readonly issuedAt: number
-  /** Seconds since the epoch. */
-  readonly expiresAt: number
 }
 
 /** A verified logout token with at least one of subject and sid (OpenID Connect Back-Channel Logout 1.0 §2.4). */
@@ -34,17 +30,25 @@ export interface ProviderLogout {
 export type ProviderSessions = ReturnType<typeof createProviderSessions>
 
 export const createProviderSessions = (database: Database) => ({
-  /** False if the provider has ended this session since it issued the ID token: the login must not succeed. */
-  begin: ({ tokenId, userId, issuer, subject, sid, issuedAt, expiresAt }: ProviderSession): Promise<boolean> =>
-    database.read(async manager => {
-      const names = [storableKey(issuer), storableKey(subject), sidOf(sid)]
-      const values = [storableKey(tokenId), userId, ...names, issuedAt, expiresAt]
-      return values.includes(undefined) || (await query(manager, BEGIN, values)).length > 0
-    }),
   /** Ends what the token names, on every instance, and returns the number of logins; undefined: the token was already used. */
   end: (logout: ProviderLogout, from: { requestId: string; ip: string }): Promise<number | undefined> =>
     database.write(manager => end(manager, logout, from))
 })
+
+/**
+ * Stores where a login came from.
+ * @param login `tokenId` is the `jti` of our token, `expiresAt` in seconds since the epoch
+ * @returns false if the provider has ended this session since it issued the ID token: the login must not succeed
+ */
+export const beginAtProvider = async (
+  manager: EntityManager,
+  { tokenId, userId, expiresAt }: { readonly tokenId: string; readonly userId: number; readonly expiresAt: number },
+  { issuer, subject, sid, issuedAt }: ProviderSession
+): Promise<boolean> => {
+  const names = [storableKey(issuer), storableKey(subject), sidOf(sid)]
+  const values = [storableKey(tokenId), userId, ...names, issuedAt, expiresAt]
+  return values.includes(undefined) || (await query(manager, BEGIN, values)).length > 0
+}
 
 const sidOf = (sid: string | undefined): string => storableKey(sid) ?? ''
 

@@ -2,8 +2,9 @@
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
 import type { Identity, Provider } from '../identity.ts'
-import { type Actor, appendAudit } from './audit-entry.ts'
+import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
+import { beginAtProvider, type ProviderSession } from './provider-sessions.ts'
 import { type Bounds, isRowId, query, readPage } from './query.ts'
 import { storableKey, storableText } from './storable.ts'
 import { revokeToken } from './token-state.ts'
@@ -16,6 +17,15 @@ interface SessionLogin {
   readonly version: number
   readonly createdAt: number
   readonly expiresAt: number
+}
+
+interface BegunLogin {
+  readonly login: SessionLogin
+  readonly ip: string
+  readonly userAgent: string
+  /** undefined: no provider can end it. */
+  readonly atProvider: ProviderSession | undefined
+  readonly entry: AuditEntry
 }
 
 interface SessionUse extends SessionLogin {
@@ -50,9 +60,20 @@ export const sessionItemSchema = {
 export type Sessions = ReturnType<typeof createSessions>
 
 export const createSessions = (database: Database) => ({
-  /** Called after a successful login. */
-  begin: (login: SessionLogin, from: { ip: string; userAgent: string }): Promise<void> =>
-    database.read(manager => begin(manager, login, from)),
+  /**
+   * Stores a successful login and its audit entry: there is neither without the other. False if the provider has ended the
+   * login in the meantime.
+   */
+  begin: ({ login, ip, userAgent, atProvider, entry }: BegunLogin): Promise<boolean> =>
+    database.write(async manager => {
+      if (atProvider !== undefined && !(await beginAtProvider(manager, login, atProvider))) return false
+      const { tokenId, userId, provider, createdAt, expiresAt, version } = login
+      const place = [storableText(ip, 64), storableText(userAgent)]
+      const key = storableKey(tokenId) ?? ''
+      await query(manager, BEGIN, [key, userId, provider, createdAt, expiresAt, ...place, version])
+      await appendAudit(manager, entry)
+      return true
+    }),
   /** Records when logins were last used; unknown ones are stored from now on, ended ones are not. */
   recordUse: (uses: readonly SessionUse[]): Promise<void> => database.read(manager => recordUse(manager, uses)),
   /** Stores that a login goes on until `expiresAt` (seconds since the epoch). False if it has been ended in the meantime. */
@@ -100,16 +121,6 @@ interface Row {
   expires_s: number
   ip: string
   user_agent: string
-}
-
-const begin = async (
-  manager: EntityManager,
-  login: SessionLogin,
-  { ip, userAgent }: { ip: string; userAgent: string }
-) => {
-  const { tokenId, userId, provider, createdAt, expiresAt, version } = login
-  const place = [storableText(ip, 64), storableText(userAgent)]
-  await query(manager, BEGIN, [storableKey(tokenId) ?? '', userId, provider, createdAt, expiresAt, ...place, version])
 }
 
 /** A refreshed token and the previous one belong to one session, and a statement may touch its row only once. */

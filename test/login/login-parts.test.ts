@@ -95,6 +95,7 @@ const tokenApp = (onOutcome: (outcome: LoginOutcome) => void) => {
         }
       },
       loginFailures: { perIp: 1, windowMs: 100_000 },
+      store: async () => undefined,
       onOutcome
     })
   )

@@ -13,7 +13,7 @@ import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { dnOf } from '../support/openldap-people.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { openStore, person } from '../support/store.ts'
+import { begunLogin, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const RECHECK_MS = 600
@@ -190,8 +190,8 @@ t.test(
     const sessions = createSessions(database)
     for (const one of people) {
       const { user, version } = await users.syncPerson(one)
-      const login = { tokenId: one.subject, userId: user.id, provider: 'ldap', version, createdAt: 1 } as const
-      await sessions.begin({ ...login, expiresAt: Date.now() }, { ip: '', userAgent: '' })
+      const login = { tokenId: one.subject, userId: user.id, version, createdAt: 1, expiresAt: Date.now() }
+      await sessions.begin(begunLogin(login))
     }
     const seen = { now: 0, most: 0, reasons: new Set<unknown>() }
     const recheck = startRecheck({

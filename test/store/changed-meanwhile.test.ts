@@ -5,7 +5,7 @@ import { lockAccess } from '../../gateway/store/access-state.ts'
 import { createClients } from '../../gateway/store/clients.ts'
 import { createSessions } from '../../gateway/store/sessions.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { actor, openStore, person } from '../support/store.ts'
+import { actor, begunLogin, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -32,18 +32,11 @@ t.test('a person who is disabled between the login and its session has no sessio
   const sessions = createSessions(database)
   const { user, version } = await users.syncPerson(person('maria'))
   await users.disablePerson(actor, user.id)
-  const login = {
-    tokenId: 'a',
-    userId: user.id,
-    provider: 'ldap',
-    version,
-    createdAt: 1,
-    expiresAt: Date.now()
-  } as const
-  await sessions.begin(login, { ip: '127.0.0.1', userAgent: '' })
+  const login = { tokenId: 'a', userId: user.id, version, createdAt: 1, expiresAt: Date.now() }
+  await sessions.begin(begunLogin(login))
   t.same((await sessions.list(user.id, {})).items, [])
   await users.enablePerson(actor, user.id)
   const again = await users.syncPerson(person('maria'))
-  await sessions.begin({ ...login, version: again.version }, { ip: '127.0.0.1', userAgent: '' })
+  await sessions.begin(begunLogin({ ...login, version: again.version }))
   t.equal((await sessions.list(user.id, {})).items.length, 1)
 })

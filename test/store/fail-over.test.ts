@@ -9,7 +9,7 @@ import { startRevocationFeed } from '../../gateway/tokens/revocation-feed.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { actor, openStore, person } from '../support/store.ts'
+import { actor, begunLogin, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const nowS = () => Math.floor(Date.now() / 1000)
@@ -52,9 +52,8 @@ t.test('no revoked token passes on any instance after a fail-over that lost comm
   const instances = await Promise.all([1, 2, 3].map(() => startInstance(t, postgres)))
   const [away, one, two] = instances as [(typeof instances)[0], (typeof instances)[0], (typeof instances)[0]]
   const { user } = await one.users.syncPerson(person('maria'))
-  const session = { userId: user.id, provider: 'ldap', version: 0, expiresAt: nowS() + 3600 } as const
-  const sessions = createSessions(one.database)
-  await sessions.begin({ ...session, tokenId: 'old', createdAt: nowS() - 60 }, { ip: '', userAgent: '' })
+  const login = { userId: user.id, version: 0, tokenId: 'old', createdAt: nowS() - 60, expiresAt: nowS() + 3600 }
+  await createSessions(one.database).begin(begunLogin(login))
   await postgres.replicate()
   await until(() => one.database.ping())
 

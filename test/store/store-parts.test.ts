@@ -26,7 +26,7 @@ import type { OwnerNews } from '../../gateway/tokens/personal-tokens.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { actor, openStore, person } from '../support/store.ts'
+import { actor, begunLogin, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 import { within } from '../support/within.ts'
 
@@ -340,18 +340,14 @@ t.test('changes count as heard again only once the connection that hears them is
 
 // RV-68
 t.test('a logout at the provider and a login of the same session never miss each other', async t => {
-  const sessions = createProviderSessions(database)
+  const [sessions, logins] = [createProviderSessions(database), createSessions(database)]
   const { id: userId } = await newPerson('interleaved')
   const issuer = 'https://id.example'
-  const loginOf = (sid: string) => ({
-    tokenId: `jti-${sid}`,
-    userId,
-    issuer,
-    subject: 'sub',
-    sid,
-    issuedAt: nowS(),
-    expiresAt: nowS() + 600
-  })
+  const begin = (sid: string) => {
+    const times = { createdAt: nowS(), expiresAt: nowS() + 600 }
+    const login = begunLogin({ tokenId: `jti-${sid}`, userId, version: 0, ...times })
+    return logins.begin({ ...login, atProvider: { issuer, subject: 'sub', sid, issuedAt: nowS() } })
+  }
   const logoutOf = (sid: string) => {
     const times = { issuedAt: nowS(), expiresAt: nowS() + 60 }
     return sessions.end(
@@ -387,7 +383,7 @@ t.test('a logout at the provider and a login of the same session never miss each
 
   await client.query('BEGIN')
   await client.query('LOCK TABLE provider_sessions IN SHARE MODE')
-  const begun = sessions.begin(loginOf('second'))
+  const begun = begin('second')
   await waiting()
   await client.query(
     `INSERT INTO used_logout_tokens (key, issuer, sid, expires_at) VALUES ('x', $1, 'second', now() + interval '1 hour')`,
@@ -395,7 +391,7 @@ t.test('a logout at the provider and a login of the same session never miss each
   )
   await client.query('COMMIT')
   t.equal(await begun, false, 'a login that was waiting for the logout does not begin')
-  t.equal(await sessions.begin(loginOf('first')), false)
-  t.equal(await sessions.begin(loginOf('third')), true)
+  t.equal(await begin('first'), false)
+  t.equal(await begin('third'), true)
   t.equal(await logoutOf('third'), 1)
 })

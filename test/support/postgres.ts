@@ -80,10 +80,14 @@ export const SHARED_POSTGRES = 'PORTARIA_TEST_POSTGRES'
 /** In the run's Postgres: the schema, and no rows. */
 export const TEMPLATE_DATABASE = 'portaria_schema'
 
-/** @param settings of the server beyond those that every test wants, `name=value` */
+/**
+ * @param settings of the server beyond those that every test wants, `name=value`
+ * @param volumeMb size of a volume of its own for the tables; pg_wal lies beside it. Needs root
+ */
 export const startOwnPostgres = async (
   t: Pick<Test, 'teardown'>,
-  settings: readonly string[] = []
+  settings: readonly string[] = [],
+  volumeMb?: number
 ): Promise<OwnPostgres> => {
   const bin = findPostgresBin()
   if (bin === undefined) throw new Error('no PostgreSQL server found; set PORTARIA_TEST_POSTGRES_BIN')
@@ -93,7 +97,7 @@ export const startOwnPostgres = async (
   cpSync(template(bin, owner), join(home, 'data'), { recursive: true, mode: 0 })
   chmodSync(join(home, 'data'), 0o700)
   if (owner !== undefined) chownAll(join(home, 'data'), owner)
-  const server = createServerProcess({ bin, home, port: await freePort(), owner, settings })
+  const server = createServerProcess({ bin, home, port: await freePort(), owner, settings, volumeMb })
   t.teardown(async () => {
     server.thaw()
     await server.kill()
@@ -158,9 +162,26 @@ interface ServerOptions {
   readonly port: number
   readonly owner: Owner | undefined
   readonly settings: readonly string[]
+  readonly volumeMb: number | undefined
 }
 
-const createServerProcess = ({ bin, home, port, owner, settings: more }: ServerOptions) => {
+/** Moves the tables to a volume that no other process sees, so that it goes with the server. */
+const onVolume = (home: string, sizeMb: number): string[] => {
+  const [data, copy] = [join(home, 'data'), join(home, 'whole')]
+  const steps = [
+    `mv ${data} ${copy}`,
+    `mkdir ${data}`,
+    `mount -t tmpfs -o size=${sizeMb}m,mode=700 tmpfs ${data}`,
+    `cp -a ${copy}/. ${data}`,
+    `rm -r ${data}/pg_wal`,
+    `ln -s ${copy}/pg_wal ${data}/pg_wal`,
+    `chown --reference=${copy} ${data}`,
+    'exec "$@"'
+  ]
+  return ['unshare', '--mount', 'sh', '-c', steps.join(' && '), 'sh']
+}
+
+const createServerProcess = ({ bin, home, port, owner, settings: more, volumeMb }: ServerOptions) => {
   let server: ChildProcess | undefined
   const settings = [
     ...SETTINGS,
@@ -184,7 +205,8 @@ const createServerProcess = ({ bin, home, port, owner, settings: more }: ServerO
     for (const pid of [parent, ...childrenOf(parent)]) tell(pid, signal)
   }
   const start = async () => {
-    const [command = '', ...before] = dyingWithUs(join(bin, 'postgres'), owner)
+    const volume = volumeMb === undefined ? [] : onVolume(home, volumeMb)
+    const [command = '', ...before] = [...volume, ...dyingWithUs(join(bin, 'postgres'), owner)]
     const child = spawn(command, [...before, ...run], { stdio: ['ignore', 'ignore', 'pipe'], cwd: home })
     server = child
     await answering(child, port)

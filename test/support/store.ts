@@ -50,3 +50,18 @@ export const person = (subject: string, more: Partial<ConfirmedPerson> = {}): Co
   username: subject,
   ...more
 })
+
+/** A login that has succeeded, as `sessions.begin` stores it. */
+export const begunLogin = (login: {
+  tokenId: string
+  userId: number
+  version: number
+  createdAt: number
+  expiresAt: number
+}) => ({
+  login: { ...login, provider: 'ldap' as const },
+  ip: '',
+  userAgent: '',
+  atProvider: undefined,
+  entry: { actor, action: 'login' }
+})
