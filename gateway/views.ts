@@ -9,6 +9,7 @@ import type { Certificates } from './listener/certificates.ts'
 import type { Violations } from './listener/violations.ts'
 import type { DirectoryParts } from './login/start-directory.ts'
 import { createAuditWatch } from './observe/audit-watch.ts'
+import { watchClocks } from './observe/clock-watch.ts'
 import { createChecks, rememberPing } from './observe/health.ts'
 import type { Observation } from './observe/observation.ts'
 import type { LiveRoutes } from './route-files/live.ts'
@@ -41,7 +42,9 @@ export const createViews = (parts: ViewParts) => {
   const { revocations, feed } = tokenParts
   const startedAt = new Date()
   const auditWatch = createAuditWatch(stores.audit, parts.log, { afterRound: stores.retainAudit })
+  const clock = createClock(parts)
   const known = {
+    clock: () => clock?.state(),
     provider: () => parts.cloud.state?.(),
     streams: forwarding.streams.counts,
     refusedEvents: forwarding.refusedEvents,
@@ -50,6 +53,7 @@ export const createViews = (parts: ViewParts) => {
     tokenCache: tokenParts.verifiedTokens.counts,
     tokensByKey: () => tokenParts.tokens.verified,
     revocations: () => ({ known: revocations.size(), stalenessMs: feed.staleness() }),
+    isListening: feed.isListening,
     upstreams: upstreams.status,
     audit: auditWatch.last,
     grants: { state: stores.regranting.state, people: stores.regranting.people },
@@ -70,7 +74,10 @@ export const createViews = (parts: ViewParts) => {
     checks,
     auditCheckedAt: () => auditWatch.last().checkedAt,
     redisReason: () => known.limiter().reason,
-    close: auditWatch.close,
+    close() {
+      auditWatch.close()
+      clock?.close()
+    },
     ...createInstallation({
       instances: stores.instances,
       streams: () => forwarding.streams,
@@ -78,4 +85,13 @@ export const createViews = (parts: ViewParts) => {
       traffic: observation.traffic
     })
   }
+}
+
+/** The embedded database has the clock of this machine. */
+const createClock = ({ stores: { database, redis }, log }: ViewParts) => {
+  const clocks = {
+    ...(database.embedded ? {} : { database: database.clock }),
+    ...(redis === undefined ? {} : { redis: redis.clock })
+  }
+  return Object.keys(clocks).length === 0 ? undefined : watchClocks({ clocks, log })
 }

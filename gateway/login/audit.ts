@@ -1,5 +1,4 @@
-// Records every login. Accepted ones are stored together with their entry; refused ones name a person only if there is one, and a
-// flood of them is summarised.
+// Records every login. Refused ones name a person only if there is one, and a flood of them is summarised.
 
 import type { Logger } from 'pino'
 import type { AuditEntry } from '../store/audit-entry.ts'

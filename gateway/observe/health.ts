@@ -7,12 +7,13 @@ import type { GrantsState } from '../store/regranting.ts'
 import type { TokenCacheCounts } from '../tokens/verified-tokens.ts'
 import type { UpstreamStatus } from '../upstream/upstream-pool.ts'
 import type { AuditState } from './audit-watch.ts'
+import type { ClockState } from './clock-watch.ts'
 import type { Reachability } from './reachability.ts'
 
 /**
  * `broken`: the audit log does not match its hash chain. `insecure`: it works, but a setting has switched a protection off.
  * `away`, `refused`, `unknown` and `groups-unreadable` are states of other systems, as found by the last background check.
- * `regranting` and `older` are states of the grants.
+ * `regranting` and `older` are states of the grants. `polling`: changes of access are not heard, but asked for twice a second.
  */
 type Check = (typeof CHECKS)[number]
 
@@ -26,7 +27,8 @@ const CHECKS = [
   'unknown',
   'groups-unreadable',
   'regranting',
-  'older'
+  'older',
+  'polling'
 ] as const
 const UNWELL: ReadonlySet<string> = new Set<Check>([
   'degraded',
@@ -90,6 +92,8 @@ export interface Known {
   /** Verified tokens by the secret that signed them, the current one first. */
   readonly tokensByKey: () => readonly number[]
   readonly revocations: () => { known: number; stalenessMs: number }
+  /** Whether changes of access are heard as they are committed. */
+  readonly isListening: () => boolean
   readonly upstreams: () => readonly UpstreamStatus[]
   /** The listener's certificate; undefined: no TLS. */
   readonly certificate: () => ServedCertificate | undefined
@@ -100,7 +104,9 @@ export interface Known {
   readonly audit: () => AuditState
   /** What groups grant, and the people whose access was worked out again. */
   readonly grants: { readonly state: () => GrantsState; readonly people: () => number }
-  /** Whether the database responds; checked at most once a second. */
+  /** undefined: there is no clock to compare with. */
+  readonly clock: () => ClockState | undefined
+  /** Whether the database responds and can be written; checked at most once a second. */
   readonly databaseOk: () => Promise<boolean>
   /** undefined: directory login is not active. */
   readonly directory: () => 'ok' | 'away' | 'refused' | 'unknown' | 'groups-unreadable' | undefined
@@ -127,21 +133,27 @@ export const rememberPing = (ping: () => Promise<boolean>): (() => Promise<boole
 export const createChecks = (known: Checked): HealthParts['checks'] => {
   const word = (isFine: boolean): Check => (isFine ? 'ok' : 'degraded')
   return async () => {
-    const [provider, certificate] = [known.provider(), known.certificate()]
+    const [provider, certificate, clock] = [known.provider(), known.certificate(), known.clock()]
     return {
       database: word(await known.databaseOk()),
       rateLimit: word(known.limiter().mode !== 'degraded'),
       routes: word(known.routes().ok),
       upstreams: word(!known.hasUpstreamDown()),
-      revocations: word(known.revocations().stalenessMs <= REVOCATIONS_OLD_MS),
+      revocations: revocationsOf(known),
       grants: known.grants.state(),
       audit: known.audit().state,
+      ...(clock === undefined ? {} : { clock: clock.state }),
       ...(provider === undefined ? {} : { provider }),
       ...(certificate === undefined ? {} : { tls: word(isWell(certificate)) }),
       ...directoryOf(known),
       ...(known.addressesInsecure ? { addresses: 'insecure' } : {})
     }
   }
+}
+
+const revocationsOf = ({ revocations, isListening }: Checked): Check => {
+  if (revocations().stalenessMs > REVOCATIONS_OLD_MS) return 'degraded'
+  return isListening() ? 'ok' : 'polling'
 }
 
 const directoryOf = ({ directory, directoryInsecure }: Checked): Record<string, Check> => {

@@ -149,8 +149,13 @@ const ROWS: Readonly<Record<string, Row>> = {
   ],
   database_up: [
     'gauge',
-    'Whether the database responds and is writable',
+    'Whether the database responds and can be written',
     async sources => one(Number(await sources.databaseOk()))
+  ],
+  clock_ahead_seconds: [
+    'gauge',
+    "How far the clock of the database, and of Redis, is ahead of this machine's; 0 within the accuracy of the measurement",
+    sources => [...(sources.clock()?.aheadS ?? [])].map(([of, value]) => ({ value, labels: { of } }))
   ],
   audit_chain_ok: [
     'gauge',

@@ -25,6 +25,7 @@ const AGGREGATORS: Readonly<Record<string, Aggregator>> = {
   portaria_audit_chain_ok: 'min',
   portaria_audit_checked_timestamp_seconds: 'min',
   portaria_build_info: 'max',
+  portaria_clock_ahead_seconds: 'average',
   portaria_database_up: 'min',
   portaria_directory_state: 'max',
   portaria_grants_state: 'max',

@@ -23,6 +23,8 @@ export interface RedisStore {
   ): Promise<unknown>
   get(key: string): Promise<string | null>
   set(key: string, value: string, ttlMs: number): Promise<void>
+  /** Redis's own clock, in milliseconds since the epoch. */
+  clock(): Promise<number>
   /** Resolves to the number of receivers; in a Cluster only of those at one node. */
   publish(channel: string, message: string | Buffer): Promise<number>
   /** How many connections have subscribed to each of the channels. */
@@ -92,6 +94,10 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>): 
     evalScript,
     get: key => command(() => client.get(named(key))),
     set: async (key, value, ttlMs) => void (await command(() => client.set(named(key), value, 'PX', ttlMs))),
+    clock: async () => {
+      const [seconds, microseconds] = await command(() => client.time())
+      return Number(seconds) * 1000 + Number(microseconds) / 1000
+    },
     publish: (channel, message) => command(() => client.publish(named(channel), message)),
     receivers: channels => command(() => receiversOf(client, channels.map(named))),
     subscribe: (channel, ...listeners) => subscriber.subscribe(named(channel), ...listeners),

@@ -31,6 +31,8 @@ export interface Database {
   write<T>(work: (manager: EntityManager) => Promise<T>): Promise<T>
   /** Whether Postgres responds within 2 s and is writable. Never throws. */
   ping(): Promise<boolean>
+  /** The clock of the database, in milliseconds since the epoch. */
+  clock(): Promise<number>
   /** Opens a connection beside the pool. */
   readonly connect: Connect
   /** Opens the connection for LISTEN. */
@@ -139,6 +141,10 @@ const describe = (
         })
       return pinging
     },
+    async clock() {
+      const [row] = await use(opened, workMs, plainly, manager => manager.query(CLOCK))
+      return row.ms
+    },
     ...connectors,
     notifications: embedded?.notifications,
     embedded: embedded !== undefined,
@@ -155,6 +161,8 @@ const describe = (
 const WRITE = `
   SET LOCAL work_mem = '64kB'; SELECT count(*) FROM generate_series(1, 40000);
   SELECT FROM profiles LIMIT 1 FOR KEY SHARE`
+
+const CLOCK = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms'
 
 interface Opened {
   readonly dataSource: DataSource

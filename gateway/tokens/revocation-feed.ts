@@ -33,6 +33,8 @@ interface FeedSource {
 export interface RevocationFeed {
   /** Milliseconds since revocations were last known to be complete. */
   staleness(): number
+  /** Whether changes are heard as they are committed. */
+  isListening(): boolean
   /** Something has changed: resolves when this instance knows it too, or could not read it. */
   catchUp(): Promise<void>
   close(): Promise<void>
@@ -60,6 +62,7 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
   let completeAt = 0
   let closed = false
   let failing = false
+  let isListening = true
 
   /** Another server answers, or the database was restored: what it does not know is written back before it is believed. */
   const replaceAll = async (read: StateRead) => {
@@ -125,8 +128,12 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
   }
   const listener = source.listen({
     onChange,
-    onLost: () => pollEvery(Math.min(pollMs, DEAF_POLL_MS)),
+    onLost() {
+      isListening = false
+      pollEvery(Math.min(pollMs, DEAF_POLL_MS))
+    },
     onRestored() {
+      isListening = true
       pollEvery(pollMs)
       task(read)()
     }
@@ -142,6 +149,7 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
 
   return {
     staleness: () => now() - completeAt,
+    isListening: () => isListening,
     catchUp: read,
     async close() {
       closed = true

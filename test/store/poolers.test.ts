@@ -5,12 +5,13 @@ import t, { type Test } from 'tap'
 import { listenAccessChanges } from '../../gateway/store/access-listener.ts'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { DatabaseUnavailable } from '../../gateway/store/database-errors.ts'
-import { signToken, TEST_SECRET } from '../support/gateway.ts'
+import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { routeFile, spawnGateway } from '../support/gateway-process.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { startPgBouncer } from '../support/pgbouncer.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
+import { PATIENT } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -132,3 +133,18 @@ t.test(
     t.equal(await heard(url), 'restored')
   }
 )
+
+// RV-105
+t.test('/health says that a gateway behind such a pooler polls, until LISTEN has an address of its own', async t => {
+  const url = await postgres.newDatabase()
+  const pooler = await startPgBouncer(t, url, FEW)
+  for (const [env, word] of [
+    [{}, 'polling'],
+    [{ DATABASE_LISTEN_URL: url }, 'ok']
+  ] as const) {
+    const world = await startGateway(t, { postgres: pooler, env, limits: { databaseDeadlines: PATIENT } })
+    if (word === 'polling') await world.logged(({ reason }) => reason === 'listen-lost')
+    t.match(await (await world.fetch('/health')).json(), { status: 'ok', checks: { revocations: word } })
+    await world.gateway.close()
+  }
+})

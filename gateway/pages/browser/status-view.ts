@@ -69,6 +69,7 @@ const STATES: Readonly<Record<string, readonly ['ok' | 'warn' | 'bad', StateKey]
   unknown: ['warn', 'unknown'],
   regranting: ['warn', 'regranting'],
   older: ['warn', 'older'],
+  polling: ['warn', 'polling'],
   away: ['warn', 'away'],
   refused: ['warn', 'refusedState'],
   returning: ['warn', 'returning'],
@@ -91,7 +92,8 @@ const CHECKS: Readonly<Record<string, StateKey>> = {
   provider: 'provider',
   tls: 'tls',
   grants: 'grants',
-  audit: 'chain'
+  audit: 'chain',
+  clock: 'clock'
 }
 const checkName = (name: string): string => {
   const key = CHECKS[name]

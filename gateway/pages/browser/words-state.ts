@@ -42,6 +42,8 @@ export const text = createText({
     'The files on disk have errors; the last valid version stays in use.'
   ],
   chain: ['Cadeia da auditoria', 'Audit chain'],
+  clock: ['Relógio', 'Clock'],
+  polling: ['consultando', 'polling'],
   chainEntries: ['Registros', 'Entries'],
   checkedAt: ['Verificada em', 'Checked at'],
   firstBroken: ['Primeiro registro violado', 'First broken entry'],
