@@ -26,7 +26,7 @@ const logIn = async (app: OAuthApp, provider: FaultyProvider, more = '') => {
     return location !== ''
   }
   // On a busy machine a short deadline may end before the discovery, which is then repeated.
-  await until(start, 'the login starts', 20_000)
+  await until(start, 'the login starts')
   return browser.get(provider.authorize(location) + more)
 }
 

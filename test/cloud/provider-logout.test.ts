@@ -47,7 +47,7 @@ const callBack = async (claims: Record<string, unknown>): Promise<Response> => {
     return location !== ''
   }
   // A discovery that took too long on a busy machine is repeated.
-  await until(start, 'the login starts', 20_000)
+  await until(start, 'the login starts')
   // The callback is registered at PUBLIC_URL, which is not where this test listens.
   const callback = new URL(provider.authorize(location))
   const jar = browser.cookies.get(world.url)

@@ -7,7 +7,7 @@ import { freePort } from '../support/ports.ts'
 import { occupy, printed, run, spawnDemo, startDemo, temporaryFolder } from '../support/running-demo.ts'
 
 const READY_WITHIN_MS = 60_000
-const GONE_WITHIN_MS = 2_000
+const GONE_WITHIN_MS = 20_000
 
 /** Head and body of what `curl -i` printed. */
 const answerOf = (stdout: string) => {

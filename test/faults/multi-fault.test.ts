@@ -16,9 +16,8 @@ const SEED = Number(process.env.FAULT_SEED ?? 24)
 const STEPS = 20
 /** A state of things lasts for so many answers of the backend. */
 const STEP_ANSWERS = 60
-/** Nothing is without an answer for longer, whatever is broken. */
-const ANSWERED_MS = 15_000
-const HEALED_MS = 10_000
+/** Whatever is broken, each request is answered: every deadline of the gateway is far shorter. */
+const ANSWERED_MS = 60_000
 
 interface Fault {
   strike(): unknown
@@ -137,6 +136,8 @@ t.test(`answers stay right while things fail in the order of seed ${SEED}, and a
       if (fault !== undefined) broken.set(name, fault)
       await fault?.strike()
     }
+    // One that is silent for longer than the gateway waits for a pong is ended, as it should be.
+    socket.send(1, name)
     const enough = (answered.open ?? 0) + STEP_ANSWERS
     await until(() => (answered.open ?? 0) >= enough)
   }
@@ -146,7 +147,7 @@ t.test(`answers stay right while things fail in the order of seed ${SEED}, and a
   const isWell = async () =>
     (await ask({ path: '/auth/login', login: right, right: [] })) === 200 &&
     ((await (await fetch(`http://127.0.0.1:${port}/health`)).json()) as { status: string }).status === 'ok'
-  await until(isWell, 'all is well', HEALED_MS)
+  await until(isWell, 'all is well')
   t.comment(`well again after ${Math.round(performance.now() - healedAt)} ms; ${JSON.stringify(answered)}`)
   isOver = true
   await Promise.all(clients)

@@ -71,8 +71,11 @@ const startWorld = async (t: Test) => {
 /** An upstream that reads nothing until it is told to. */
 const startDeafUpstream = async (t: Test) => {
   const sockets: net.Socket[] = []
+  let isReading = false
   const server = net.createServer({ pauseOnConnect: true }, socket => {
     sockets.push(socket.on('error', () => undefined))
+    // The gateway may have filled the buffers before the connection is accepted here.
+    if (isReading) socket.resume()
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => {
@@ -82,6 +85,7 @@ const startDeafUpstream = async (t: Test) => {
   return {
     url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`,
     read() {
+      isReading = true
       for (const socket of sockets) socket.resume()
     }
   }

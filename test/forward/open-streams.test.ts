@@ -4,7 +4,7 @@ import { createOpenStreams } from '../../gateway/forward/open-streams.ts'
 import type { StreamControl, StreamEnd } from '../../gateway/forward/stream.ts'
 import type { Identity, User } from '../../gateway/identity.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
-import { measureOwnTime } from '../support/own-time.ts'
+import { measureOwnTime, measureWork } from '../support/own-time.ts'
 import { person, routeAt, upstreamAt } from '../support/routes.ts'
 import { until } from '../support/until.ts'
 
@@ -147,9 +147,9 @@ t.test('a stream ends with its token and its lifetime whichever way the clock wa
   const begun = early.open(early.identity(1))
   early.streams.tick()
   setClock(early.clock, START)
-  const beganMs = performance.now()
+  const workMs = measureWork()
   early.streams.tick()
-  t.ok(performance.now() - beganMs < 100, 'no turn is long for it')
+  t.ok(workMs() < 500, 'no turn is long for it')
   t.same(begun.ends, [])
   early.clock.now += 60_000
   early.streams.tick()
@@ -161,9 +161,9 @@ t.test('fifty thousand streams delay nothing when the table is swapped, they exp
   const { streams, table, revocations, identity, open, clock } = world(t, () => new Promise(() => undefined))
   const opened = Array.from({ length: 50_000 }, (_, i) => open(identity(i + 1)))
   const endedCount = () => opened.filter(({ ends }) => ends.length > 0).length
+  const threadMs = () => process.threadCpuUsage().user / 1000
   /** The time of this thread in the longest turn until it is done. */
   const longestTurnMs = async (work: () => void, isDone: () => boolean) => {
-    const threadMs = () => process.threadCpuUsage().user / 1000
     let [longestMs, lastMs] = [0, threadMs()]
     work()
     for (let isLast = false; !isLast; ) {
@@ -177,10 +177,10 @@ t.test('fifty thousand streams delay nothing when the table is swapped, they exp
   }
   const logoutMs: number[] = []
   for (let i = 0; i < 20; i++) {
-    const beganMs = performance.now()
+    const beganMs = threadMs()
     revocations.learn({ tokens: [{ jti: `token-${i + 1}`, expiresAt: START / 1000 + 60 }] })
     await new Promise(setImmediate)
-    logoutMs.push(performance.now() - beganMs)
+    logoutMs.push(threadMs() - beganMs)
   }
   t.equal(endedCount(), 20)
   t.ok((logoutMs.sort((a, b) => a - b)[10] ?? 0) < 2, 'a logout looks at the streams of its login alone')

@@ -124,16 +124,13 @@ t.test('a body that a backend never saw is forgotten when its client leaves', as
   t.equal(upstream.accepted(), 0)
 })
 
-/** Before the timers of the test itself are hurried. */
-const SOON = { timeoutMs: 19_000 }
-
 t.test('an upload that hardly moves is refused before a backend is asked', async t => {
   const { upstream, world } = await startWorld(t)
   hurryTimers(t)
   const client = await world.connect()
   t.teardown(() => client.destroy())
   client.send(`${head('/x', 'Content-Length: 10')}a`)
-  t.match(await client.response(SOON), { status: 408, body: /GW_BAD_REQUEST/ })
+  t.match(await client.response(), { status: 408, body: /GW_BAD_REQUEST/ })
   t.equal(upstream.accepted(), 0)
 })
 
@@ -161,7 +158,7 @@ t.test('once a response has begun, an upload may pause', async t => {
   t.teardown(() => client.destroy())
   const piece = `10000\r\n${'a'.repeat(65_536)}\r\n`
   client.send(head('/x', 'Transfer-Encoding: chunked') + piece)
-  t.match(await client.response(SOON), { status: 200, complete: true, body: 'd'.repeat(40) })
+  t.match(await client.response(), { status: 200, complete: true, body: 'd'.repeat(40) })
 })
 
 t.test('a streaming upload may be silent for idleTimeout', async t => {

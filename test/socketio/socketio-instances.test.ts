@@ -202,7 +202,7 @@ t.test('an instance that opened sessions stops counting them when they upgrade a
     await until(() => socket.frames().includes('3probe'), 'probed')
     socket.send(1, '5')
   }
-  await until(async () => (await handshake()).status === 200, 'places for other clients', 5000)
+  await until(async () => (await handshake()).status === 200, 'places for other clients')
 })
 
 t.test('a recovery id is known to both instances', async t => {
@@ -259,7 +259,7 @@ t.test(
     const waiting = poll(gateways[1])
     await until(() => gateways[1].gateway !== undefined && sockets.engine.clientsCount === 1, 'polled')
     sockets.engine.close()
-    t.ok(await within(waiting, 2000))
+    t.ok(await within(waiting, 15_000), 'not after the time that a poll may be held')
     t.equal((await gateways[1].fetch(path)).status, 400)
   }
 )
@@ -280,7 +280,7 @@ t.test('a sid of an instance that is gone, or that never was, is unknown at once
   for (const sid of [path.replace(/[0-9a-f]{8}$/, '01234567'), path.replace(/\.[0-9a-f]{8}$/, ''), `${path}0`]) {
     const beganMs = performance.now()
     t.equal((await gateways[1].fetch(sid)).status, 400)
-    t.ok(performance.now() - beganMs < 2000)
+    t.ok(performance.now() - beganMs < 20_000, 'not after the time that a poll may be held')
   }
 })
 

@@ -17,6 +17,9 @@ const FLAGS = [
   '--disable-sync'
 ]
 
+/** Long enough for a machine that does ten other things. */
+const PATIENCE_MS = 120_000
+
 export interface Watched {
   readonly context: BrowserContext
   /** Policy violations, dialogs, uncaught errors and requests to other origins than those allowed, in words. */
@@ -49,6 +52,7 @@ export const openContext = async (
   options: BrowserContextOptions = {}
 ): Promise<Watched> => {
   const context = await browser.newContext({ locale: 'en-GB', viewport: { width: 1280, height: 860 }, ...options })
+  context.setDefaultTimeout(PATIENCE_MS)
   const faults: string[] = []
   await context.exposeFunction('reportViolation', (text: string) => faults.push(`violates the policy: ${text}`))
   await context.addInitScript(REPORT_VIOLATIONS)

@@ -18,7 +18,7 @@ import { TEST_SECRET } from './test-secret.ts'
 
 export { TEST_SECRET }
 
-const LOG_DEADLINE_MS = 60_000
+const LOG_DEADLINE_MS = 120_000
 
 export interface WorldOptions {
   /** Route file content; `routes` and `upstreams` as in YAML. */

@@ -177,7 +177,7 @@ const settingsFor = (url: string, overrides: Partial<LdapSettings> = {}): LdapSe
 
 const administration = (url: string) => {
   const asAdmin = async <T>(work: (client: Client) => Promise<T>): Promise<T> => {
-    const client = new Client({ url, timeout: 10_000, connectTimeout: 10_000 })
+    const client = new Client({ url, timeout: 60_000, connectTimeout: 60_000 })
     try {
       await client.bind(ADMIN.dn, ADMIN.password)
       return await work(client)

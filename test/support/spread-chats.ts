@@ -138,14 +138,13 @@ const converse = async (client: Socket, from: number): Promise<string | undefine
   }
   await until(
     () => heard.length >= SAID,
-    () => `heard ${heard}`,
-    60_000
+    () => `heard ${heard}`
   )
   client.off('heard', listen)
   return heard.join() === expected.join() ? undefined : `heard ${heard}`
 }
 
-const connected = (client: Socket, what: string) => until(() => client.connected, what, 60_000)
+const connected = (client: Socket, what: string) => until(() => client.connected, what)
 
 /** Connects, talks while the transport is upgraded, loses the connection, recovers it and goes on. */
 const talk = async ({ connect, lost }: SpreadChats, n: number): Promise<string | undefined> => {
@@ -158,14 +157,14 @@ const talk = async ({ connect, lost }: SpreadChats, n: number): Promise<string |
     const first = await converse(client, 0)
     if (first !== undefined) return first
     if (transports.length === 2) {
-      await until(() => client.io.engine.transport.name === 'websocket', 'upgraded', 60_000)
+      await until(() => client.io.engine.transport.name === 'websocket', 'upgraded')
     }
     const second = await converse(client, SAID)
     if (second !== undefined) return second
     if (disconnects > 0) return 'disconnected without a reason'
     client.io.engine.close()
     // The backend recovers what it knows to be lost.
-    await until(() => disconnects === 1 && lost.has(n + 1), 'lost the connection', 60_000)
+    await until(() => disconnects === 1 && lost.has(n + 1), 'lost the connection')
     client.connect()
     await connected(client, 'connected again')
     if (!client.recovered) return 'not recovered'
