@@ -10,7 +10,7 @@ const FOREIGN = 'https://foreign.invalid'
 export const ANSWER_CHECKS: Checks = {
   cors: {
     severity: 'high',
-    title: 'Scripts of any origin may read responses (HD-30)',
+    title: 'Scripts of any origin may read responses',
     fix: 'Set Access-Control-Allow-Origin to exactly the origin of the frontend; never reflect the Origin of the request.',
     look: foreignOrigins
   },
@@ -27,13 +27,13 @@ export const ANSWER_CHECKS: Checks = {
   },
   'rate-limit-address': {
     severity: 'high',
-    title: 'Clients can evade the rate limit by changing X-Forwarded-For (HD-09)',
+    title: 'Clients can evade the rate limit by changing X-Forwarded-For',
     fix: 'Trust X-Forwarded-For only from listed proxies (TRUST_PROXY), and read it from the right.',
     look: spoofedAddress
   },
   'cache-shared': {
     severity: 'medium',
-    title: 'Shared caches may store a response for one person (RW-07)',
+    title: 'Shared caches may store a response for one person',
     fix: 'Add Cache-Control: private and Vary: Authorization to the responses of private routes.',
     look: ({ client, closed, token }) =>
       collect(token === undefined ? [] : closed, async ({ path }) => {
@@ -56,7 +56,7 @@ export const ANSWER_CHECKS: Checks = {
   },
   leak: {
     severity: 'medium',
-    title: 'Refusals contain stack traces, internal addresses or request data (RT-19, HD-24)',
+    title: 'Refusals contain stack traces, internal addresses or request data',
     fix: 'Use a table of fixed texts for refusals, and write causes only to the log.',
     look: leaks
   },
@@ -202,7 +202,7 @@ const judgeCookie = (cookie: string, protocol: string): string[] => {
   const names = new Set(attributes.map(attribute => attribute.split('=')[0]?.toLowerCase()))
   const wanted = ['HttpOnly', 'SameSite', ...(protocol === 'https:' ? ['Secure'] : [])]
   // Browsers return the value of a nameless cookie as it is, and so as another cookie (RFC 6265bis §5.7).
-  if (pair.startsWith('=')) return [`a nameless cookie becomes the cookie ${pair.split('=')[1]} (RW-24)`]
+  if (pair.startsWith('=')) return [`a nameless cookie becomes the cookie ${pair.split('=')[1]}`]
   const missing = wanted.filter(name => !names.has(name.toLowerCase()))
   return missing.length === 0 ? [] : [`the cookie ${pair.split('=')[0]} lacks ${missing.join(', ')}`]
 }

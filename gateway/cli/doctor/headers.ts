@@ -19,7 +19,7 @@ const each = (names: readonly string[], value: string): (readonly Header[])[] =>
 export const HEADER_CHECKS: Checks = {
   'header-original-url': {
     severity: 'high',
-    title: 'A header with another URL opens a private path (RT-34)',
+    title: 'A header with another URL opens a private path',
     fix: 'Remove X-Original-URL, X-Rewrite-URL and similar headers before forwarding.',
     look: async world => {
       const path = world.closed[0]?.path ?? '/'
@@ -34,7 +34,7 @@ export const HEADER_CHECKS: Checks = {
   },
   'header-method-override': {
     severity: 'high',
-    title: 'A method-override header opens a private path (RT-16)',
+    title: 'A method-override header opens a private path',
     fix: 'Remove X-HTTP-Method-Override and similar headers, and decide on the method in the request line.',
     look: world =>
       believed(world, [
@@ -44,7 +44,7 @@ export const HEADER_CHECKS: Checks = {
   },
   'method-unguarded': {
     severity: 'high',
-    title: 'A method that no rule names is allowed (RT-17)',
+    title: 'A method that no rule names is allowed',
     fix: 'Apply rules to all methods unless they name some; treat HEAD like GET, and make no exception for OPTIONS.',
     look: world =>
       collect(['HEAD', 'OPTIONS'] as const, method =>
@@ -53,7 +53,7 @@ export const HEADER_CHECKS: Checks = {
   },
   'identity-believed': {
     severity: 'high',
-    title: 'Identity headers sent by a client open a private path (HD-01, HD-33)',
+    title: 'Identity headers sent by a client open a private path',
     fix: 'Remove every identity header of the client, in every spelling, before adding your own.',
     look: world =>
       believed(world, [
@@ -68,7 +68,7 @@ export const HEADER_CHECKS: Checks = {
   },
   'address-believed': {
     severity: 'high',
-    title: 'A forged address or host opens a private path (HD-08, HD-09, HD-10)',
+    title: 'A forged address or host opens a private path',
     fix: 'Trust X-Forwarded-* only from listed proxies (TRUST_PROXY), and never base access on it.',
     look: world =>
       believed(world, [
@@ -79,25 +79,25 @@ export const HEADER_CHECKS: Checks = {
   },
   'identity-forged': {
     severity: 'high',
-    title: 'Identity headers sent by a client reach a backend (HD-01 to HD-05, HD-33)',
+    title: 'Identity headers sent by a client reach a backend',
     fix: 'Remove X-User-* in every spelling (also X_User_Id, and names listed in Connection), on public routes too.',
     look: world => forged(world, IDENTITY_NAMES)
   },
   'foreign-identity-forged': {
     severity: 'medium',
-    title: 'Identity headers of other gateways reach a backend when a client sends them (RW-27)',
+    title: 'Identity headers of other gateways reach a backend when a client sends them',
     fix: 'Remove Remote-User, X-WEBAUTH-*, X-Auth-Request-*, client certificates, Client-IP and similar headers, in every spelling.',
     look: world => forged(world, FOREIGN_NAMES)
   },
   'token-on-public': {
     severity: 'medium',
-    title: "The gateway's own token reaches a backend behind a public path (RW-23)",
+    title: "The gateway's own token reaches a backend behind a public path",
     fix: 'On public routes, remove every header and cookie that contains a token of the gateway.',
     look: tokenOnPublic
   },
   'two-hosts': {
     severity: 'medium',
-    title: 'A request with two Host headers is accepted (HD-12)',
+    title: 'A request with two Host headers is accepted',
     fix: 'Answer 400 (RFC 9112 §3.2).',
     look: async ({ client, open, closed }) => {
       const probe: Probe = {

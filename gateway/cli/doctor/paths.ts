@@ -124,24 +124,24 @@ export const PATH_CHECKS: Checks = {
     `${path}::$DATA`,
     `${first(path)}::$INDEX_ALLOCATION${rest(path)}`
   ]),
-  'path-format': family('An extension at the end opens a private path (RW-11)', path => [
+  'path-format': family('An extension at the end opens a private path', path => [
     `${path}.json`,
     `${path}.xml`,
     `${path.toUpperCase()}.JSON`,
     `${path}.json/`,
     `${path}.tar.gz`
   ]),
-  'path-script': family('A script in front, or a path below a script, opens a private path (RW-41, RW-52)', path => [
+  'path-script': family('A script in front, or a path below a script, opens a private path', path => [
     `/index.php${path}`,
     `${first(path)}/index.php${rest(path)}`,
     mayBeScript(path) ? `${path}/x` : path
   ]),
-  'path-plus': family('A plus sign, read as a space, opens a private path (RW-40)', path => [
+  'path-plus': family('A plus sign, read as a space, opens a private path', path => [
     `${path}+`,
     `${path}%2B`,
     `${path}+/`
   ]),
-  'path-folding': family('Letters that fold to i, s or k open a private path (RW-10, RW-53)', path => [
+  'path-folding': family('Letters that fold to i, s or k open a private path', path => [
     path.replace(/i(?=[^i]*$)/, '%C4%B0'),
     path.replace(/i(?=[^i]*$)/, '%C4%B1'),
     path.replace(/s(?=[^s]*$)/, '%C5%BF'),

@@ -30,7 +30,7 @@ const opens = ({ client }: DoctorWorld, probes: readonly { probe: Probe; how: st
 export const SOCKET_CHECKS: Checks = {
   'websocket-no-token': {
     severity: 'high',
-    title: 'A WebSocket opens without a valid token (WS-02)',
+    title: 'A WebSocket opens without a valid token',
     fix: 'Decide before the 101, with the same rules as for HTTP, and refuse with a plain HTTP response.',
     look: world => {
       const forged = unsignedToken()
@@ -50,7 +50,7 @@ export const SOCKET_CHECKS: Checks = {
   },
   'websocket-origin': {
     severity: 'high',
-    title: 'A WebSocket opens for a page of another origin (WS-01)',
+    title: 'A WebSocket opens for a page of another origin',
     fix: 'Compare Origin with a list before the 101 (RFC 6455 §10.2); do not allow null.',
     look: world => {
       const { token, sockets } = world
@@ -68,7 +68,7 @@ export const SOCKET_CHECKS: Checks = {
   },
   'upgrade-bypass': {
     severity: 'high',
-    title: 'An Upgrade header opens a private path (RT-30, WS-19)',
+    title: 'An Upgrade header opens a private path',
     fix: 'Apply the same rules whatever protocol a request wants to upgrade to, and never forward h2c upgrades.',
     look: world =>
       collect(world.closed.slice(0, 1), async ({ path }) => {

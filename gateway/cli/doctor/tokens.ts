@@ -82,7 +82,7 @@ const withSecret = (world: DoctorWorld, tokens: (secret: string) => readonly Nam
 export const TOKEN_CHECKS: Checks = {
   'jwt-none': {
     severity: 'high',
-    title: 'Tokens without a signature are accepted (JW-01)',
+    title: 'Tokens without a signature are accepted',
     fix: 'Accept exactly one algorithm, chosen by the server, never by the token (RFC 8725 §3.1).',
     look: world =>
       accepted(
@@ -92,13 +92,13 @@ export const TOKEN_CHECKS: Checks = {
   },
   'jwt-signature': {
     severity: 'high',
-    title: 'The signature of tokens is not verified (JW-13)',
+    title: 'The signature of tokens is not verified',
     fix: 'Verify the signature before trusting anything in the payload.',
     look: world => accepted(world, badlySigned(world.token))
   },
   'jwt-weak-secret': {
     severity: 'high',
-    title: 'Tokens are signed with a secret that can be guessed (JW-19)',
+    title: 'Tokens are signed with a secret that can be guessed',
     fix: 'Use at least 32 random bytes (openssl rand -hex 32), and log everyone out.',
     look: async world => {
       const guesses = ['', ...WEAK, ...MADE].map(secret => ({ name: `secret "${secret}"`, token: sign(secret) }))
@@ -110,26 +110,26 @@ export const TOKEN_CHECKS: Checks = {
   },
   'jwt-key-by-token': {
     severity: 'high',
-    title: 'A token may choose the key that verifies it (JW-03, JW-16)',
+    title: 'A token may choose the key that verifies it',
     fix: 'Never take a key, or its location, from a token: ignore paths in kid, and jwk, jku and x5u.',
     look: world => accepted(world, keysOfTheirOwn())
   },
   'jwt-algorithm': {
     severity: 'medium',
-    title: 'Another algorithm is accepted with the right secret (JW-02)',
+    title: 'Another algorithm is accepted with the right secret',
     fix: 'Accept HS256 only, whatever the token says.',
     look: world =>
       withSecret(world, secret => ['HS384', 'HS512'].map(alg => ({ name: alg, token: sign(secret, { alg }) })))
   },
   'jwt-lifetime': {
     severity: 'high',
-    title: 'Tokens that have expired, or never do, are accepted (JW-04, JW-05)',
+    title: 'Tokens that have expired, or never do, are accepted',
     fix: 'Require exp, and refuse tokens that have expired, are not yet valid, or live longer than any token you issue.',
     look: world => withSecret(world, outOfTime)
   },
   'jwt-place': {
     severity: 'medium',
-    title: 'A token is accepted where it may be logged or sent automatically (JW-23)',
+    title: 'A token is accepted where it may be logged or sent automatically',
     fix: 'Accept tokens only in the Authorization header: queries are logged, and browsers send cookies for any page.',
     look: misplaced
   }
