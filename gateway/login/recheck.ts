@@ -68,9 +68,16 @@ export const startRecheck = (parts: RecheckParts): Recheck => {
     const now = performance.now()
     if (!(await isLeader(now))) return
     const regular = await allowance(now)
+    // After a pause, looks are not made up for at once: someone who is gone is given half an interval before the second.
     // Overdue people (because this instance has just taken over, or a session is new) do not wait any longer.
-    const due = regular > 0 ? await accounts.due(0, regular) : await accounts.due(turnMs, 1)
-    await Promise.all(due.map(account => inTurn('', () => recheck(parts, account, isNews))))
+    const due = regular > 0 ? await accounts.due(turnMs / 2, regular) : await accounts.due(turnMs, 1)
+    const lookUp = (wasMissing: boolean) =>
+      Promise.all(
+        due.flatMap(one => (one.wasMissing === wasMissing ? [inTurn('', () => recheck(parts, one, isNews))] : []))
+      )
+    // Whether a second look may end someone depends on how many others were missed at their first.
+    await lookUp(false)
+    await lookUp(true)
     const lateMs = Math.max(0, ...due.map(({ ageMs }) => ageMs)) - parts.intervalMs
     if (now - leads.since > 2 * parts.intervalMs && lateMs > parts.intervalMs && isNews('behind'))
       log.warn(
