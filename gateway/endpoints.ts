@@ -1,6 +1,7 @@
 // Registers the gateway's own endpoints, in the order of the contract, with what each needs.
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import type { Identify } from './access/authenticate.ts'
 import type { BrowserSession } from './access/browser-session.ts'
 import { accessRoutes } from './account/access-routes.ts'
 import { jwksRoutes } from './account/jwks-routes.ts'
@@ -11,6 +12,7 @@ import type { OAuthClient } from './cloud/client.ts'
 import { providerLogoutRoutes } from './cloud/logout-routes.ts'
 import { oauthRoutes } from './cloud/routes.ts'
 import type { Directory } from './directory/directory.ts'
+import { identityOf } from './http/exchange.ts'
 import { type LoginAudit, loginEntry } from './login/audit.ts'
 import { clientTokenRoutes } from './login/client-token-routes.ts'
 import { loginRoutes } from './login/routes.ts'
@@ -22,6 +24,7 @@ import { type HealthParts, healthRoutes } from './observe/health.ts'
 import type { Observation } from './observe/observation.ts'
 import { pageRoutes } from './pages/page-routes.ts'
 import type { LiveRoutes } from './route-files/live.ts'
+import { appsFor, hasApps } from './routes/apps.ts'
 import type { Settings } from './settings/settings.ts'
 import { createLoginAttempts, createSecretFailures } from './store/login-attempts.ts'
 import { createLoginMemory } from './store/login-memory.ts'
@@ -40,6 +43,8 @@ interface EndpointParts extends HealthParts, Pick<AdminParts, 'cloudUnassignedMa
   /** undefined: BROWSER_SESSION is off. */
   sessionCookies: BrowserSession | undefined
   loginAudit: LoginAudit
+  /** Finds the sender of a request at an endpoint that is public. */
+  identify: Identify
   observation: Observation
   log: Logger
 }
@@ -115,7 +120,15 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     revokeLogin: endLogin,
     sessionCookies
   })
-  pageRoutes(app, settings)
+  pageRoutes(app, {
+    ...settings,
+    hasApps: () => hasApps(parts.routes.current()),
+    appsOf(exchange) {
+      const refusal = parts.identify(exchange)
+      if (refusal !== undefined) throw refusal
+      return appsFor(parts.routes.current(), identityOf(exchange), parts)
+    }
+  })
   const personalTokens = tokensKnownAtOnce(stores.personalTokens, feed.catchUp)
   accessRoutes(app, { users })
   sessionRoutes(app, { sessions })

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import { createAuthenticate } from './access/authenticate.ts'
+import { createAuthenticate, createIdentify } from './access/authenticate.ts'
 import { createCredentials } from './access/credentials.ts'
 import { buildApp } from './app.ts'
 import { startCloud } from './cloud/start-cloud.ts'
@@ -115,11 +115,12 @@ export const startGateway = async (
 
   const loginAudit = createLoginAudit({ ...stores.logins, secret: settings.jwt.secret, log })
   const { answers, refuse, sessionCookies, renewCookie, tokenOf } = credentials
-  const people = { directory: directory.directory, cloud: cloud.client, sessionCookies, loginAudit }
-  const register = (app: FastifyInstance) => registerEndpoints(app, { ...common, ...views, ...people })
-  const frequent = { '/health': () => findHealth(views) }
   const authentication = { ...tokenParts, tokenOf }
   const judgeAgain = createAuthenticate(authentication)
+  const identify = createIdentify(authentication)
+  const people = { directory: directory.directory, cloud: cloud.client, sessionCookies, loginAudit, identify }
+  const register = (app: FastifyInstance) => registerEndpoints(app, { ...common, ...views, ...people })
+  const frequent = { '/health': () => findHealth(views) }
   const own = await createOwnEndpoints({ ...answers, log, refuse, judgeAgain, register, frequent })
 
   const { clientAddress, places } = createClientPlaces(settings, shared?.askConnections, log)

@@ -40,19 +40,27 @@ export interface Authentication {
   isOurs: (token: string) => boolean
 }
 
-export const createAuthenticate =
-  ({ verifiedTokens, revocationsTrusted, tokenOf, isOurs }: Authentication) =>
-  (exchange: Exchange): GatewayError | undefined => {
+export type Identify = (exchange: Exchange) => GatewayError | undefined
+
+export const createAuthenticate = (parts: Authentication): Identify => {
+  const identify = createIdentify(parts)
+  return exchange => {
+    if (!isPublic(exchange)) return identify(exchange)
     // Tokens are neither checked nor shown to the backend there. Fields are removed later; these can only be refused.
-    if (isPublic(exchange)) {
-      const { path, destination, head } = exchange
-      const isHeld =
-        pathHoldsOwnToken(path, isOurs) ||
-        pathHoldsOwnToken(destination, isOurs) ||
-        pathHoldsOwnToken(head.host ?? '', isOurs) ||
-        pathHoldsOwnToken(head.forwardedHost ?? '', isOurs)
-      return isHeld ? TOKEN_IN_PATH : undefined
-    }
+    const { path, destination, head } = exchange
+    const isHeld =
+      pathHoldsOwnToken(path, parts.isOurs) ||
+      pathHoldsOwnToken(destination, parts.isOurs) ||
+      pathHoldsOwnToken(head.host ?? '', parts.isOurs) ||
+      pathHoldsOwnToken(head.forwardedHost ?? '', parts.isOurs)
+    return isHeld ? TOKEN_IN_PATH : undefined
+  }
+}
+
+/** The same for a request that needs a valid token, whatever its route says. */
+export const createIdentify =
+  ({ verifiedTokens, revocationsTrusted, tokenOf, isOurs }: Authentication): Identify =>
+  exchange => {
     const { route } = exchange
     if (route?.ownAuthorization === true && bringsOwnToken(exchange, isOurs)) return TOKEN_FOR_APPLICATION
     const token = tokenOf(exchange)

@@ -45,8 +45,8 @@ const SECURE_NAME = `__Host-${NAME}`
 /** Browsers store at most 4096 bytes of name, value and attributes (RFC 6265bis §5.6). */
 const PART_LENGTH = 3800
 const PARTS = 3
-/** Endpoints about the session itself. The admin API never accepts a cookie. */
-const ABOUT_SESSION: ReadonlySet<string> = new Set(['/auth/me', '/auth/refresh', '/auth/logout'])
+/** Endpoints about the session itself, and what it opens. The admin API never accepts a cookie. */
+const ABOUT_SESSION: ReadonlySet<string> = new Set(['/auth/me', '/auth/refresh', '/auth/logout', '/auth/apps'])
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 const RETURN_LENGTH = 2048
 

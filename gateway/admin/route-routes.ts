@@ -24,6 +24,7 @@ const routeItemSchema = object({
   roles: { ...array(string), description: 'Empty: any valid token' },
   requireAssigned: boolean,
   kind: { type: 'string', enum: ['http', 'websocket', 'socketio'] },
+  app: { ...string, description: "Name of the application on /auth/apps; '' if it is not listed" },
   place: { ...string, description: 'file:line:column' },
   allowed: {
     type: 'object',
@@ -45,6 +46,7 @@ const itemsOf = (table: RouteTable, options: DecideOptions) =>
     roles: [...(roles ?? [])],
     requireAssigned: route.requireAssigned,
     kind: kindOf(route),
+    app: route.app?.name ?? '',
     place: formatPlace(route.place),
     allowed
   }))

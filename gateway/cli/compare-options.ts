@@ -83,6 +83,7 @@ const OPTIONS: readonly Option<Route>[] = [
     read: ({ rateLimit }) => rateLimit && `${rateLimit.max} in ${rateLimit.windowMs} ms by ${rateLimit.by}`,
     isLooser: admitsMore
   },
+  { name: 'app', read: ({ app }) => app && Object.values(app).filter(Boolean).join(', ') },
   ...FLAGS.map(name => ({ name, read: (route: Route) => route[name], isLooser: turnedOn })),
   {
     name: 'allowInPath',

@@ -21,6 +21,8 @@ export interface Attempt {
   readonly oidcNonce: string
   /** One of our own pages began it, and gets its result, wherever FRONTEND_URL is. */
   readonly fromOwnPage: boolean
+  /** Milliseconds since the epoch, if the provider has to ask the person anew, whatever session it has. */
+  readonly againSince: number | undefined
 }
 
 interface AttemptOptions extends StateOptions {
@@ -37,7 +39,7 @@ const CALLBACK_FOLDER = '/auth/oauth/cloudidp'
 // The bytes of a cookie: 30 of secret, then 6 of milliseconds since the epoch. 48 characters of base64url, in one spelling.
 const SECRET_BYTES = 30
 const TIMESTAMP_BYTES = 6
-const VALUE = /^[A-Za-z0-9_-]{48}(?:\.page)?$/
+const VALUE = /^[A-Za-z0-9_-]{48}(?:\.page)?(?:\.again)?$/
 const VALUE_LENGTH = 48
 const ID_LENGTH = 12
 
@@ -46,6 +48,13 @@ interface AttemptCookie {
   readonly secret: Buffer | undefined
   readonly startedAt: number
   readonly fromOwnPage: boolean
+  readonly again: boolean
+}
+
+/** What a login is begun with. */
+interface Beginning {
+  readonly fromOwnPage: boolean
+  readonly again: boolean
 }
 
 /**
@@ -54,7 +63,7 @@ interface AttemptCookie {
  */
 export const beginAttempt = (
   cookieHeader: string | undefined,
-  fromOwnPage: boolean,
+  { fromOwnPage, again }: Beginning,
   now: number,
   options: AttemptOptions
 ): { attempt: Attempt; setCookies: string[] } => {
@@ -64,11 +73,12 @@ export const beginAttempt = (
   const signing = options.secrets[0] ?? ''
   const { nonce, attempt } = derive(bytes.subarray(0, SECRET_BYTES), signing)
   const maxAgeS = Math.ceil(options.maxAgeMs / 1000)
+  const value = `${bytes.toString('base64url')}${fromOwnPage ? '.page' : ''}${again ? '.again' : ''}`
   return {
-    attempt: { state: signState(nonce, now, signing), ...attempt, fromOwnPage },
+    attempt: { state: signState(nonce, now, signing), ...attempt, fromOwnPage, againSince: again ? now : undefined },
     setCookies: [
       ...outdated(cookieHeader, now, options).map(name => expire(name, options)),
-      `${nameOf(nonce, options)}=${bytes.toString('base64url')}${fromOwnPage ? '.page' : ''}; ${attributes(options)}; Max-Age=${maxAgeS}`
+      `${nameOf(nonce, options)}=${value}; ${attributes(options)}; Max-Age=${maxAgeS}`
     ]
   }
 }
@@ -84,7 +94,9 @@ export const findAttempt = (
   for (const cookie of attemptCookies(cookieHeader, options)) {
     if (cookie.name !== name || cookie.secret === undefined) continue
     const { nonce, attempt } = derive(cookie.secret, options.secrets[state.signedBy] ?? '')
-    if (timingSafeEqual(nonce, state.nonce)) return { state: stateText, ...attempt, fromOwnPage: cookie.fromOwnPage }
+    if (!timingSafeEqual(nonce, state.nonce)) continue
+    const { fromOwnPage, again, startedAt } = cookie
+    return { state: stateText, ...attempt, fromOwnPage, againSince: again ? startedAt : undefined }
   }
   return undefined
 }
@@ -138,7 +150,8 @@ const attemptCookies = (cookieHeader: string | undefined, { isSecure }: AttemptO
       name,
       secret: bytes?.subarray(0, SECRET_BYTES),
       startedAt: bytes?.readUIntBE(SECRET_BYTES, TIMESTAMP_BYTES) ?? 0,
-      fromOwnPage: value.endsWith('.page')
+      fromOwnPage: value.includes('.page'),
+      again: value.endsWith('.again')
     })
     if (found.length === MAX_COOKIES_READ) break
   }

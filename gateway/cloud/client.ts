@@ -7,7 +7,7 @@ import type { ProviderLogout } from '../store/provider-sessions.ts'
 import type { Attempt } from './attempts.ts'
 import { claimedSurroundings, linkWithoutIssuer } from './claimed-groups.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
-import { checkDirectIdToken, checkIdToken } from './id-token.ts'
+import { checkDirectIdToken, checkIdToken, checkLoggedInAgain } from './id-token.ts'
 import { checkLogoutToken } from './logout-token.ts'
 import { type Claims, provePerson } from './person.ts'
 import { createProviderFetch, isAllowedAddress, type ProviderFetch, withDeadline } from './provider-fetch.ts'
@@ -30,8 +30,7 @@ interface AuthorizationAnswer {
 
 export interface OAuthClient {
   /** The URL at which the browser logs in. Throws OAuthFailure if the provider cannot be discovered. */
-  /** @param again the provider asks the person to prove who they are, whatever session it has (OpenID Connect Core §3.1.2.1) */
-  authorizationUrl(attempt: Attempt, options?: { again?: boolean }): Promise<string>
+  authorizationUrl(attempt: Attempt): Promise<string>
   /** Exchanges the code, once, and reads the profile. Throws OAuthFailure. */
   identify(answer: AuthorizationAnswer, attempt: Attempt): Promise<ProvenPerson>
   /** The URL at which the browser ends its session at the provider; undefined if the provider publishes none. */
@@ -71,6 +70,7 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
       : idToken === undefined
         ? undefined
         : checkDirectIdToken(idToken, settings.clientId, now())
+    if (claims !== undefined) checkLoggedInAgain(claims, attempt.againSince)
     if (isTemplate(metadata)) judgeAnswerIssuer(answer.iss, { ...metadata, issuer: String(claims?.iss) })
     const profile = await readProfile(config, accessToken, isOpenId ? claims : undefined, { metadata, settings })
     const person = provePerson({ idToken: claims, profile, isOpenId, profileSource: profileSource(settings) }, settings)
@@ -83,7 +83,7 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
   }
 
   return {
-    async authorizationUrl(attempt, { again = false } = {}) {
+    async authorizationUrl(attempt) {
       const metadata = await metadataOf()
       if (!isAllowedAddress(metadata.authorization_endpoint, settings.insecure)) {
         throw new OAuthFailure('provider-metadata', 'CLOUDIDP_AUTHORIZATION_URL is not https')
@@ -94,7 +94,8 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
         state: attempt.state,
         code_challenge: await oidc.calculatePKCECodeChallenge(attempt.codeVerifier),
         code_challenge_method: 'S256',
-        ...(again ? { prompt: 'login' } : {}),
+        // `max_age` makes the provider say in the ID token when the person logged in (OpenID Connect Core §2, §3.1.2.1).
+        ...(attempt.againSince === undefined ? {} : { prompt: 'login', max_age: '0' }),
         ...(settings.issuer === undefined ? {} : { nonce: attempt.oidcNonce })
       })
       return href

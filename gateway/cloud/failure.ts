@@ -18,6 +18,8 @@ type OAuthReason =
   | 'issuer-mismatch'
   | 'id-token-missing'
   | 'id-token-invalid'
+  /** Asked to let the person log in again, the provider went on with its session. */
+  | 'login-not-repeated'
   | 'profile-refused'
   | 'subject-missing'
   | 'subject-mismatch'

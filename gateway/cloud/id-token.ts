@@ -32,6 +32,16 @@ export const checkIdToken = (claims: Claims, clientId: string, nonce: string): C
   return claims
 }
 
+/**
+ * That the person has proven who they are since then, where the provider says when they last did (OpenID Connect Core
+ * §3.1.2.1, `max_age`): one that ignores `prompt=login` answers from its old session. Throws OAuthFailure.
+ */
+export const checkLoggedInAgain = ({ auth_time: at }: Claims, since: number | undefined): void => {
+  if (since === undefined || at === undefined) return
+  if (typeof at !== 'number' || at < Math.floor(since / 1000) - CLOCK_TOLERANCE_S)
+    throw new OAuthFailure('login-not-repeated', 'the provider went on with an earlier login')
+}
+
 const checkParty = ({ aud, azp }: Claims, clientId: string): void => {
   const audience = Array.isArray(aud) ? aud : [aud]
   if (!audience.includes(clientId)) throw invalid('is for another client')

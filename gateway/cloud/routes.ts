@@ -55,8 +55,9 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     refusePrefetch(request)
     if (!settings.cloudidp.active) throw failed(new OAuthFailure('cloudidp-not-active', 'CLOUDIDP is not active'))
     const query = new URLSearchParams((request.raw.url ?? '').split('?')[1])
-    const { attempt, setCookies } = beginAttempt(request.headers.cookie, query.get('page') === '1', now(), attempts)
-    const location = await client.authorizationUrl(attempt, { again: query.get('again') === '1' }).catch(error => {
+    const beginning = { fromOwnPage: query.get('page') === '1', again: query.get('again') === '1' }
+    const { attempt, setCookies } = beginAttempt(request.headers.cookie, beginning, now(), attempts)
+    const location = await client.authorizationUrl(attempt).catch(error => {
       throw failed(asOAuthFailure(error, 'provider-metadata'))
     })
     return redirect(reply, location, setCookies)

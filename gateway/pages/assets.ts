@@ -28,6 +28,7 @@ interface Assets {
   readonly login: PageAssets
   readonly console: PageAssets
   readonly account: PageAssets
+  readonly apps: PageAssets
   readonly icon: string
   /** For pages of backends, so its name contains no fingerprint. */
   readonly sessionScript: Asset
@@ -72,6 +73,7 @@ export const createAssets = (): Assets => {
     login: { ...modules.entry('login.ts'), styles: [pages] },
     console: { ...modules.entry('console.ts'), styles: consoleStyles },
     account: { ...modules.entry('account.ts'), styles: consoleStyles.slice(0, 2) },
+    apps: { ...modules.entry('apps.ts'), styles: consoleStyles.slice(0, 2) },
     icon: add('icon', '.svg', read(join(FOLDER, 'icon.svg'))),
     sessionScript: createAsset('session.js', Buffer.from(stripTypes(read(join(FOLDER, 'session-script.ts')))))
   }

@@ -1,6 +1,8 @@
-// Serves the login, account and console pages, and the session script for pages of backends; nothing loads from other sites.
+// Serves the login, apps, account and console pages, and the session script for pages of backends; nothing loads from other sites.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { NotFound } from '../errors.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { AppItem } from '../routes/apps.ts'
 import { ASSETS, type Asset, createAssets, type PageAssets } from './assets.ts'
 import { pageHtml } from './page-html.ts'
 
@@ -15,6 +17,10 @@ interface PageRoutesParts {
     /** CLOUDIDP_NAME. */
     readonly name: string | undefined
   }
+  /** Whether any route is listed on /auth/apps. */
+  hasApps: () => boolean
+  /** What the sender of a request may open. Throws what the sender is refused with. */
+  appsOf: (exchange: Exchange) => AppItem[]
 }
 
 // CSP Level 3 and Trusted Types: scripts and styles only from files here, no markup from text, no framing.
@@ -42,30 +48,54 @@ const PAGE_HEADERS = {
 const A_YEAR = 'public, max-age=31536000, immutable'
 const FIVE_MINUTES = 'public, max-age=300'
 
+const string = { type: 'string' } as const
+
+const APPS_SCHEMA = {
+  summary: 'The applications that you may open: a page, or a list with Accept: application/json',
+  produces: ['text/html', 'application/json'],
+  response: {
+    200: {
+      type: 'object',
+      required: ['items'],
+      properties: {
+        items: {
+          type: 'array',
+          items: {
+            type: 'object',
+            required: ['name', 'description', 'icon', 'url'],
+            properties: { name: string, description: string, icon: string, url: string }
+          }
+        }
+      }
+    }
+  }
+} as const
+
 export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void => {
   const assets = createAssets()
 
   const document = (page: PageAssets) => {
     const { browserSession, contact = '', brandName: brand } = parts
     const facts = { 'browser-session': String(browserSession), contact, brand, 'cloud-name': parts.cloudidp.name ?? '' }
-    const html = pageHtml({ brand, page, icon: assets.icon, facts })
-    return async (_request: FastifyRequest, reply: FastifyReply) => {
-      return reply.headers(PAGE_HEADERS).send(html)
-    }
+    const html = (apps: boolean) =>
+      pageHtml({ brand, page, icon: assets.icon, facts: { ...facts, apps: String(apps) } })
+    const [without, withApps] = [html(false), html(true)]
+    return async (_request: FastifyRequest, reply: FastifyReply) =>
+      reply.headers(PAGE_HEADERS).send(parts.hasApps() ? withApps : without)
   }
+  const page = (path: string, summary: string, handler: ReturnType<typeof document>) =>
+    app.get(path, { schema: { summary, produces: ['text/html'] } }, handler)
 
-  app.get('/auth/login', { schema: { summary: 'The login page', produces: ['text/html'] } }, document(assets.login))
-  app.get(
-    '/auth/console',
-    { schema: { summary: 'The admin console', produces: ['text/html'] } },
-    document(assets.console)
-  )
+  page('/auth/login', 'The login page', document(assets.login))
+  page('/auth/console', 'The admin console', document(assets.console))
+  page('/auth/account', 'The account page: access, sessions, access tokens', document(assets.account))
 
-  app.get(
-    '/auth/account',
-    { schema: { summary: 'The account page: access, sessions, access tokens', produces: ['text/html'] } },
-    document(assets.account)
-  )
+  const appsPage = document(assets.apps)
+  app.get('/auth/apps', { schema: APPS_SCHEMA }, async (request, reply) => {
+    reply.header('vary', 'Origin, Accept')
+    const wantsList = /\bapplication\/json\b/i.test(request.headers.accept ?? '')
+    return wantsList ? { items: parts.appsOf(request.exchange) } : appsPage(request, reply)
+  })
 
   app.get(
     '/auth/session.js',

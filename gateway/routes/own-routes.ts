@@ -25,6 +25,7 @@ const OWN: readonly (readonly [method: string | undefined, path: string, access:
   ['GET', '/auth/console', 'public'],
   ['GET', '/auth/account', 'public'],
   ['GET', '/auth/account/access', 'login'],
+  ['GET', '/auth/apps', 'public'],
   ['GET', '/auth/me', 'any-token'],
   ['POST', '/auth/refresh', 'login'],
   ['POST', '/auth/logout', 'login-or-client'],

@@ -48,6 +48,16 @@ export interface SocketIoOptions {
   readonly messagesPerSecond: number
 }
 
+/** How /auth/apps shows the application behind a route; '' for what is not given. */
+export interface App {
+  readonly name: string
+  readonly description: string
+  /** A path on this origin. */
+  readonly icon: string
+  /** A path on this origin, or an address elsewhere; '': the path of the route. */
+  readonly url: string
+}
+
 /** `wider-methods`, `wider-paths`: a less strict route serves the methods, or the paths below, that this one leaves. */
 export type AcceptedWarning = 'wider-methods' | 'wider-paths'
 
@@ -100,6 +110,8 @@ export interface Route extends RouteFlags {
   readonly accept: readonly AcceptedWarning[]
   readonly websocket: WebSocketOptions | undefined
   readonly socketio: SocketIoOptions | undefined
+  /** undefined: not listed. */
+  readonly app: App | undefined
   readonly place: Place
 }
 
@@ -127,6 +139,7 @@ export const ROUTE_DEFAULTS: Route = {
   streaming: false,
   websocket: undefined,
   socketio: undefined,
+  app: undefined,
   id: '',
   path: '/',
   methods: undefined,

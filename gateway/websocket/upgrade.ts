@@ -41,7 +41,8 @@ export interface SocketForwarding {
 export const faultLog =
   ({ log }: SocketForwarding, { requestId, route }: Pick<StreamInfo, 'requestId' | 'route'>) =>
   (from: Side, { code, reason }: Ending) => {
-    const fields = { requestId, route: route.id, upstream: route.upstream?.name, side: from, code, reason }
+    const maxMessage = code === 1009 ? (route.websocket ?? route.socketio)?.maxMessageBytes : undefined
+    const fields = { requestId, route: route.id, upstream: route.upstream?.name, side: from, code, reason, maxMessage }
     if (from === 'upstream') log.warn(fields, 'closed a socket because of what its upstream sent')
     else log.info(fields, 'closed a socket because of what its client sent')
   }

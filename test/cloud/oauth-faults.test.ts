@@ -17,11 +17,11 @@ const SHORT_MS = 600
 const OTHER_KEY = (await generateKeyPair('RS256')).privateKey
 const nowS = () => Math.floor(Date.now() / 1000)
 
-const logIn = async (app: OAuthApp, provider: FaultyProvider, more = '') => {
+const logIn = async (app: OAuthApp, provider: FaultyProvider, more = '', query = '') => {
   const browser = createCloudBrowser()
   let location = ''
   const start = async () => {
-    const { headers } = await browser.get(`${app.url}${START}`)
+    const { headers } = await browser.get(`${app.url}${START}${query}`)
     location = headers.get('location') ?? ''
     return location !== ''
   }
@@ -33,7 +33,12 @@ const logIn = async (app: OAuthApp, provider: FaultyProvider, more = '') => {
 type Break = (provider: FaultyProvider) => void
 
 /** Each fault against a gateway of its own: 401, one text for all, the reason in the log, no secret anywhere. */
-const fails = (what: string, reason: string, breaks: Break, { discovered = true, more = '', tenants = '' } = {}) =>
+const fails = (
+  what: string,
+  reason: string,
+  breaks: Break,
+  { discovered = true, more = '', tenants = '', query = '' } = {}
+) =>
   t.test(`nobody is logged in by ${what}`, async t => {
     const provider = await startFaultyProvider(t)
     const { issuer } = provider
@@ -50,7 +55,7 @@ const fails = (what: string, reason: string, breaks: Break, { discovered = true,
       deadlineMs: reason === 'provider-timeout' ? SHORT_MS : 10_000
     })
     breaks(provider)
-    const answer = await logIn(app, provider, more)
+    const answer = await logIn(app, provider, more, query)
     t.equal(answer.status, 401)
     t.match(await answer.json(), { code: 'GW_OAUTH_FAILED', message: 'Autenticacao falhou' })
     t.match(app.outcomes, [{ ok: false, provider: 'cloudidp', reason }])
@@ -122,6 +127,30 @@ fails('an access token that the profile endpoint refuses', 'profile-refused', ({
 })
 
 // OA-11
+fails(
+  'a provider that was asked to let the person log in again, and went on with its session',
+  'login-not-repeated',
+  provider => {
+    provider.claims = { auth_time: nowS() - 600 }
+  },
+  { query: '?page=1&again=1' }
+)
+t.test(
+  'a login that was asked for again counts if the provider says that it is new, or does not say when it was',
+  async t => {
+    const provider = await startFaultyProvider(t)
+    const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
+    for (const [claims, query] of [
+      [{ auth_time: nowS() }, '?again=1'],
+      [{}, '?again=1'],
+      [{ auth_time: nowS() - 600 }, '']
+    ] as const) {
+      provider.claims = claims
+      t.equal((await logIn(app, provider, '', query)).status, 302, `${JSON.stringify(claims)} ${query}`)
+    }
+    t.equal(app.people.length, 3)
+  }
+)
 fails('an ID token of another issuer', 'id-token-invalid', provider => {
   provider.claims = { iss: 'https://evil.example' }
 })

@@ -79,20 +79,28 @@ t.test('no change of one character leaves a state valid', async t => {
   t.pass()
 })
 
-t.test('an attempt is found by its own cookie alone, and other cookies are left as they are', async t => {
-  const attempts = { ...options, isSecure: false }
-  const { attempt, setCookies } = beginAttempt('other=1; =x; portaria oauth=1', false, NOW, attempts)
-  t.equal(setCookies.length, 1, 'nothing is removed')
-  const [cookie = ''] = (setCookies[0] ?? '').split(';')
-  const [name = '', value = ''] = cookie.split('=')
-  const state = verifyState(attempt.state, NOW, options)
-  if (typeof state === 'string') return t.fail(state)
-  const find = (header: string) => findAttempt(header, attempt.state, state, attempts)
-  t.same(find(`a=b; ${cookie}`), attempt)
-  t.equal(find(`${name}=short`), undefined)
-  t.equal(find(`${name.slice(0, -1)}${name.endsWith('x') ? 'y' : 'x'}=${value}`), undefined, 'under another name')
-  t.equal(find(''), undefined)
-})
+for (const [fromOwnPage, again] of [
+  [false, false],
+  [true, false],
+  [false, true],
+  [true, true]
+] as const)
+  t.test(`an attempt (page ${fromOwnPage}, again ${again}) is found by its own cookie alone`, async t => {
+    const beginning = { fromOwnPage, again }
+    const attempts = { ...options, isSecure: false }
+    const { attempt, setCookies } = beginAttempt('other=1; =x; portaria oauth=1', beginning, NOW, attempts)
+    t.equal(setCookies.length, 1, 'nothing is removed')
+    const [cookie = ''] = (setCookies[0] ?? '').split(';')
+    const [name = '', value = ''] = cookie.split('=')
+    const state = verifyState(attempt.state, NOW, options)
+    if (typeof state === 'string') return t.fail(state)
+    const find = (header: string) => findAttempt(header, attempt.state, state, attempts)
+    t.same(find(`a=b; ${cookie}`), attempt)
+    t.match(attempt, { fromOwnPage, againSince: again ? NOW : undefined })
+    t.equal(find(`${name}=short`), undefined)
+    t.equal(find(`${name.slice(0, -1)}${name.endsWith('x') ? 'y' : 'x'}=${value}`), undefined, 'under another name')
+    t.equal(find(''), undefined)
+  })
 
 t.test('an account is linked by its id in a tenant that the settings name, and in no other', async t => {
   const settings = { tenantId: 'T-1', allowedTenants: ['t-2'] }

@@ -33,3 +33,11 @@ t.test(
     t.match(text, /host of a request chooses no route/)
   }
 )
+
+// RV-113
+t.test('the page says what applications with messages of more than 1 MB need', async t => {
+  const text = page.replaceAll(/\s+/g, ' ')
+  t.match(text, /data to the browser in one message.*Streamlit, NiceGUI.*`websocket: \{ maxMessage: 64MB \}`/)
+  const table = await tableOf(t, '/app/* {websocket: {maxMessage: 64MB}}')
+  t.equal(table.match('GET', '/app').route?.websocket?.maxMessageBytes, 64 * 1024 * 1024)
+})

@@ -10,7 +10,7 @@ const partsOf = (html: string): string[] =>
 // AD-16, OA-22, CF-14
 // OA-22
 t.test('pages have a strict policy, no script or style of their own, and are not kept', async t => {
-  for (const path of ['/auth/login', '/auth/console', '/auth/account']) {
+  for (const path of ['/auth/login', '/auth/apps', '/auth/console', '/auth/account']) {
     const answer = await world.fetch(path)
     const policy = answer.headers.get('content-security-policy') ?? ''
     t.match(policy, /default-src 'none'.*frame-ancestors 'none'.*require-trusted-types-for 'script'/)
@@ -25,7 +25,7 @@ t.test('pages have a strict policy, no script or style of their own, and are not
   }
 })
 
-const BUDGETS = { '/auth/login': 25_000, '/auth/console': 60_000, '/auth/account': 30_000 }
+const BUDGETS = { '/auth/login': 25_000, '/auth/apps': 30_000, '/auth/console': 60_000, '/auth/account': 30_000 }
 
 t.test('the first load keeps to its budget, compressed, and its parts may be cached for good', async t => {
   for (const [path, most] of Object.entries(BUDGETS)) {

@@ -113,6 +113,7 @@ t.test('nothing but a path of this origin is a place to return to', async t => {
     '/a%20b',
     '/auth/console',
     '/auth/account',
+    '/auth/apps',
     '/auth/console#/people/7',
     '/app?next=https://evil.example',
     '/authors',

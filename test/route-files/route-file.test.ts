@@ -78,7 +78,7 @@ const UPSTREAM_KEYS =
   'allowed here: url, targets, timeout, idleTimeout, connectTimeout, requestBuffer, caFile, clientCertFile, clientKeyFile, serverName, assertion, preserveHost, requestHeaders, responseHeaders, identityHeaders, sharedCache, identityHeadersShared, healthCheck, outlier, maxConnections, queue'
 
 const ROUTE_KEYS =
-  'allowed here: path, upstream, methods, roles, public, requireAssigned, forwardToken, external, basic, browser, ownAuthorization, streaming, stripPrefix, rateLimit, timeout, maxBody, allowInPath, accept, websocket, socketio'
+  'allowed here: path, upstream, methods, roles, public, requireAssigned, forwardToken, external, basic, browser, ownAuthorization, streaming, stripPrefix, rateLimit, timeout, maxBody, allowInPath, accept, websocket, socketio, app'
 
 // CF-01, CF-03, CF-04, CF-06, CF-07, CF-10, RT-27
 const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[], ...complaints: string[]]>> = {
@@ -208,6 +208,20 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
     '6:23: "ownAuthorization" leaves Authorization to the application, so "tokenInQuery" cannot be used with it',
     '6:23: "ownAuthorization" needs "browser: true": only the session cookie tells who asks',
     '7:12: "basic" and "websocket" cannot be used together'
+  ],
+  'an application at no address': [
+    [...OK, 'app: { name: A, icon: //a, url: "javascript:x" }'],
+    '6:27: "icon" must be a path that begins with /, not "//a"',
+    '6:37: "url" must be a path that begins with /, or an address such as https://app.example.org/, not "javascript:x"'
+  ],
+  'an application that no click opens': [
+    ['path: /a/:id', 'upstream: up', 'methods: [POST]', 'app: { name: A }'],
+    '7:10: "app" needs "url" here, because the path has :name in it',
+    '7:10: "app" requires the method GET'
+  ],
+  'an application on a Socket.IO route': [
+    [...OK, 'socketio: { namespaces: { /a: {} } }', 'app: { name: A }'],
+    '7:10: "app" needs a page to open, which a socketio route does not have'
   ],
   'a slow pattern': [[...OK, "socketio: { namespaces: { '/(a+)+/': {} } }"], '6:42: a pattern must not repeat a group'],
   'a broken pattern': [

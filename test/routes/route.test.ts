@@ -31,6 +31,7 @@ t.test('a route without options lets everyone with a valid token use every metho
     maxBodyBytes: undefined,
     websocket: undefined,
     socketio: undefined,
+    app: undefined,
     streaming: false,
     allowInPath: [],
     accept: []

@@ -72,7 +72,7 @@ t.test('a message in front of a malformed frame is delivered, from either side',
   await until(() => behind.client.closeCode() === 1002, 'closed')
 })
 
-// RW-34
+// RW-34, RV-113
 t.test("a backend's message over maxMessage is named to both sides and logged", async t => {
   const { open, gateway, received } = await world(t, { maxMessage: 1000 })
   const { client, upstream } = await open()
@@ -80,7 +80,14 @@ t.test("a backend's message over maxMessage is named to both sides and logged", 
   await until(() => client.closeCode() === 1011, 'closed')
   t.match(client.frames().toString('latin1'), 'upstream message too big')
   const line = await gateway.logged(({ side }) => side === 'upstream')
-  t.match(line, { level: 40, code: 1009, reason: 'message too big', upstream: 'backend', route: '/live' })
+  t.match(line, {
+    level: 40,
+    code: 1009,
+    reason: 'message too big',
+    upstream: 'backend',
+    route: '/live',
+    maxMessage: 1000
+  })
   await until(() => received().length >= 8, 'told')
   const [mask, code] = [received().subarray(2, 6), received().subarray(6, 8)]
   t.equal(Buffer.from(code.map((byte, i) => byte ^ (mask[i] ?? 0))).readUInt16BE(), 1009)

@@ -1,6 +1,6 @@
 // Shows people their current access, and where each part of it comes from.
 import { type AccessSources, groupsOf, includesName } from './access-sources.ts'
-import { useLoad } from './account-data.ts'
+import { usePart } from './account-data.ts'
 import { html, type VNode } from './render.ts'
 import { text } from './words-account.ts'
 
@@ -26,7 +26,7 @@ const Part = ({ access, kind, names }: { access: Access; kind: 'profiles' | 'are
       )
 
 export const AccessPart = ({ onLoaded }: { onLoaded: () => void }): VNode => {
-  const { data: access, problem } = useLoad<Access>('/auth/account/access', onLoaded)
+  const { data: access, problem } = usePart<Access>('/auth/account/access', onLoaded)
   return html`<section id="access-part"><h2 id="access">${text('access')}</h2>
     ${problem !== '' && html`<p role="alert">${problem}</p>`}
     ${access === undefined && problem === '' && html`<p class="quiet" role="status">${text('loading')}</p>`}

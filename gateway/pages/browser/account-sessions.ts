@@ -1,5 +1,5 @@
 // Shows a person's open sessions, and ends one of them or all others.
-import { problemOf, useLoad } from './account-data.ts'
+import { usePart } from './account-data.ts'
 import type { ListOf } from './console-data.ts'
 import { State, Table, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
@@ -17,8 +17,8 @@ export interface Session {
 }
 
 export const SessionsPart = ({ onLoaded }: { onLoaded: () => void }): VNode => {
-  const { data, problem, reload } = useLoad<ListOf<Session>>('/auth/sessions?pageSize=200', onLoaded)
-  const { ask: confirm, settle, notices } = useActs(problemOf, problem)
+  const { data, problem, reload } = usePart<ListOf<Session>>('/auth/sessions?pageSize=200', onLoaded)
+  const { ask: confirm, settle, notices } = useActs(problem)
   const items = data?.items
   const end = async (path: string) => {
     settle(await ask(path, { method: 'DELETE' }), text('ended'))

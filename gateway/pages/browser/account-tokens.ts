@@ -1,6 +1,6 @@
 // Lets a person create access tokens for their programs, see their last use, and remove them.
-import { problemOf, useLoad } from './account-data.ts'
-import type { ListOf } from './console-data.ts'
+import { usePart } from './account-data.ts'
+import { type ListOf, problemOf } from './console-data.ts'
 import { type Outcome, OutcomeLine, Table, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { loginAddress } from './page-session.ts'
@@ -72,8 +72,8 @@ const Made = ({ token }: { token: string }): VNode => {
 }
 
 export const TokensPart = ({ user, onLoaded }: { user: User; onLoaded: () => void }): VNode => {
-  const { data, problem, reload } = useLoad<ListOf<Token>>('/auth/tokens?pageSize=200', onLoaded)
-  const { ask: confirm, settle, notices } = useActs(problemOf, problem)
+  const { data, problem, reload } = usePart<ListOf<Token>>('/auth/tokens?pageSize=200', onLoaded)
+  const { ask: confirm, settle, notices } = useActs(problem)
   const [made, setMade] = useState('')
   const items = data?.items ?? []
   const remove = async (id: number) => {

@@ -1,6 +1,6 @@
 // Lets Admins manage areas.
 import type { Named } from './area-choice.ts'
-import { admin, problemOf, useList } from './console-data.ts'
+import { admin, useList } from './console-data.ts'
 import { Dialog, Listing, Name, useActs } from './console-parts.ts'
 import { html, useRef, useState, type VNode } from './render.ts'
 import { text } from './words-places.ts'
@@ -28,7 +28,7 @@ const RenameDialog = ({
 
 export const AreasView = (): VNode => {
   const list = useList<Named>('areas')
-  const { ask, settle, notices } = useActs(problemOf)
+  const { ask, settle, notices } = useActs()
   const [renamed, setRenamed] = useState<Named | undefined>()
   const [name, setName] = useState('')
 

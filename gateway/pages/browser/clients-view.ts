@@ -1,6 +1,6 @@
 // Lets Admins list, create, rotate and remove service accounts.
 import { type Client, ClientForm, type MadeSecret } from './client-form.ts'
-import { admin, problemOf, useList } from './console-data.ts'
+import { admin, useList } from './console-data.ts'
 import { Dialog, Listing, Name, State, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { html, useEffect, useRef, useState, type VNode } from './render.ts'
@@ -66,7 +66,7 @@ const heads = () => [
 export const ClientsView = (): VNode => {
   const list = useList<Client>('clients')
   const [made, setMade] = useState<MadeSecret | undefined>()
-  const { ask, say, settle, notices } = useActs(problemOf)
+  const { ask, say, settle, notices } = useActs()
   const [edited, setEdited] = useState<Client | undefined>()
 
   const show = (secret: MadeSecret) => {

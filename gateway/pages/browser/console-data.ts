@@ -1,4 +1,4 @@
-// Loads data of the console and of the account page from the gateway: the result, an error in words, or a session that has ended.
+// Loads data of our pages from the gateway: the result, or an error in words.
 import { useEffect, useRef, useState } from './render.ts'
 import { type Answer, ask, type Question } from './session.ts'
 import { type ConsoleKey, text } from './words-console.ts'
@@ -51,16 +51,11 @@ export interface Loaded<T> {
   readonly reload: () => void
 }
 
-/** Loads when `path` changes, and every `everyMs` while the page is visible. Late responses to earlier requests are dropped. */
-export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => useAnswer<T>(admin, problemOf, path, everyMs)
-
-/** The same with any way of asking, and of wording what went wrong. */
-export const useAnswer = <T>(
-  ask: <B>(path: string) => Promise<Answer<B>>,
-  wordsOf: (answer: Answer<unknown>) => string,
-  path: string,
-  everyMs = 0
-): Loaded<T> => {
+/**
+ * Loads when `path`, which is absolute or one of the admin API, changes, and every `everyMs` while the page is visible. Late
+ * responses to earlier requests are dropped.
+ */
+export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => {
   const [turn, setTurn] = useState(0)
   const [state, setState] = useState<Omit<Loaded<T>, 'reload'>>({
     data: undefined,
@@ -72,10 +67,10 @@ export const useAnswer = <T>(
   useEffect(() => {
     const load = async () => {
       const mine = ++asked.current
-      const answer = await ask<T>(path)
+      const answer = await (path.startsWith('/') ? ask<T>(path) : admin<T>(path))
       if (mine !== asked.current) return
       if (answer.status === 200) setState({ data: answer.body, etag: answer.etag, problem: '', isMissing: false })
-      else setState(now => ({ ...now, problem: wordsOf(answer), isMissing: answer.status === 404 }))
+      else setState(now => ({ ...now, problem: problemOf(answer), isMissing: answer.status === 404 }))
     }
     void load()
     const timer = everyMs === 0 ? 0 : window.setInterval(() => document.hidden || load(), everyMs)

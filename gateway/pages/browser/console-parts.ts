@@ -1,5 +1,5 @@
 // Provides the parts that all views of the console use: tables, pagination, confirmations and messages.
-import type { List, Loaded } from './console-data.ts'
+import { type List, type Loaded, problemOf } from './console-data.ts'
 import { number } from './language.ts'
 import { type ComponentChildren, html, useEffect, useId, useRef, useState, type VNode } from './render.ts'
 import type { Answer } from './session.ts'
@@ -146,7 +146,7 @@ export const OutcomeLine = ({ outcome }: { outcome: Outcome | undefined }): VNod
  * What a view asks before a change, and what it says after it; `notices` is the place for both.
  * A `problem`, such as that of the view's list, is said in place of the outcome.
  */
-export const useActs = (problemOf: (answer: Answer<unknown>) => string, problem = '') => {
+export const useActs = (problem = '') => {
   const [outcome, setOutcome] = useState<Outcome | undefined>()
   const [act, setAct] = useState<Act | undefined>()
   const say = (words: string, isError = false) => setOutcome(words === '' ? undefined : { words, isError })

@@ -125,6 +125,5 @@ const App = ({ user, turn }: { user: User; turn: number }): VNode => {
 
 void startPage({
   view: (user, turn) =>
-    user.profiles.includes('Admin') ? html`<${App} user=${user} turn=${turn} />` : html`<${Refused} />`,
-  problemOf: () => text('unreachable')
+    user.profiles.includes('Admin') ? html`<${App} user=${user} turn=${turn} />` : html`<${Refused} />`
 })

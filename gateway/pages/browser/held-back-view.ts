@@ -1,5 +1,5 @@
 // Shows Admins which accounts and client addresses failed logins hold back, and frees them.
-import { admin, problemOf, useList } from './console-data.ts'
+import { admin, useList } from './console-data.ts'
 import { Listing, Name, useActs } from './console-parts.ts'
 import { dateTime, number } from './language.ts'
 import { html, type VNode } from './render.ts'
@@ -21,7 +21,7 @@ const kindOf = ({ kind, provider }: Held): string =>
 
 export const HeldBackView = (): VNode => {
   const list = useList<Held>('held-back', 50, EVERY_MS)
-  const { settle, notices } = useActs(problemOf)
+  const { settle, notices } = useActs()
 
   const free = async ({ name, userId }: Held) => {
     const answer =

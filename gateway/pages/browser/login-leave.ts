@@ -1,6 +1,6 @@
-// Sends people where they wanted to go after a login, never in a loop.
+// Sends people where they wanted to go after a login, never in a loop; or to their applications.
 import { isPopup, returnTo } from './login-state.ts'
-import { announce, keptToken, type User } from './session.ts'
+import { announce, ask, fact, keptToken, type User } from './session.ts'
 
 const SENT = 'portaria.sentTo'
 /** If someone is sent to the same place again this soon, that place does not accept the session. */
@@ -50,5 +50,14 @@ export const leave = (user: User, toAnyone = false): boolean | { readonly owner:
   const isOpen = user.accessStatus === 'assigned' || returnTo === '/auth/account'
   if (returnTo === undefined || !isOpen || isCircle(returnTo)) return false
   location.replace(location.origin + returnTo)
+  return true
+}
+
+/** After a login that nothing asked for: the applications, if there are any for this person. */
+export const leaveForApps = async (user: User): Promise<boolean> => {
+  if (isPopup || returnTo !== undefined || fact('apps') !== 'true' || user.accessStatus !== 'assigned') return false
+  const { status, body } = await ask<{ readonly items: readonly unknown[] }>('/auth/apps')
+  if (status !== 200 || body.items.length === 0) return false
+  location.replace('/auth/apps')
   return true
 }

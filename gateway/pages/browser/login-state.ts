@@ -68,7 +68,7 @@ const NOTICES: readonly LoginKey[] = ['loggedOutElsewhere']
 const startOf = (session: PageSession): Start => {
   if (session.is === 'unknown') return { is: 'out', notice: noticeFor(session.answer) }
   if (session.is === 'in') return { is: 'in', user: session.user, isFresh: false }
-  if (session.is === 'cookie' && !needsToken) return { is: 'in', user: session.user, isFresh: true }
+  if (session.is === 'cookie' && !needsToken) return { is: 'in', user: session.user, isFresh: false }
   const kept = takeNotice()
   const notice = NOTICES.find(key => key === kept) ?? (session.is === 'out' && session.hasEnded ? 'ended' : undefined)
   return { is: 'out', notice: notice === undefined ? undefined : noticeOf(notice) }

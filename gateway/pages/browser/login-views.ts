@@ -3,7 +3,7 @@ import { LanguageSwitch } from './language-switch.ts'
 import { type Doors, logIn, type Notice, returnTo, startCloudLogin } from './login-state.ts'
 import { providerName } from './provider-name.ts'
 import { type ComponentChildren, html, useEffect, useRef, useState, type VNode } from './render.ts'
-import { brand, fact, keptToken, type User } from './session.ts'
+import { brand, fact, type User } from './session.ts'
 import { text } from './words-login.ts'
 
 const waitWords = (seconds: number): string =>
@@ -119,10 +119,6 @@ export const OtherView = ({ user, owner, onOpen, onOwner }: OtherProps): VNode =
       <button type="button" id="open-as-me" onClick=${onOpen}>${text('openAsMe', names)}</button></div>`
 }
 
-/** Our own pages need a token in this tab, which a session in a cookie does not give. */
-const ownPage = (path: string): string =>
-  keptToken() === undefined ? `/auth/login?again=1&returnTo=${encodeURIComponent(path)}` : path
-
 interface InProps {
   readonly user: User
   readonly notice: Notice | undefined
@@ -151,8 +147,9 @@ export const InView = ({ user, notice, onOut }: InProps): VNode => {
     </dl>
     <div class="actions">
       ${returnTo !== undefined && html`<a class="button main" href=${returnTo}>${text(isAssigned ? 'continue' : 'continueAnyway')}</a>`}
-      ${user.profiles.includes('Admin') && html`<a class="button" href=${ownPage('/auth/console')}>${text('console')}</a>`}
-      <a class="button" href=${ownPage('/auth/account')}>${text('account')}</a>
+      ${fact('apps') === 'true' && html`<a class="button" href="/auth/apps">${text('apps')}</a>`}
+      ${user.profiles.includes('Admin') && html`<a class="button" href="/auth/console">${text('console')}</a>`}
+      <a class="button" href="/auth/account">${text('account')}</a>
       <button type="button" id="logout" onClick=${onOut}>${text('logout')}</button>
     </div>`
 }

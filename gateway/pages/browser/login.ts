@@ -1,6 +1,6 @@
 // Runs the login page: shows the form or the person, waits with unassigned people, and follows other tabs.
 import './fragment.ts'
-import { leave } from './login-leave.ts'
+import { leave, leaveForApps } from './login-leave.ts'
 import { type Doors, findDoors, findStart, isPopup, type Notice } from './login-state.ts'
 import { Card, InView, OtherView, OutView } from './login-views.ts'
 import { endQuietly } from './page-session.ts'
@@ -51,7 +51,8 @@ const App = (): VNode => {
     setUser(undefined)
     setNotice(why)
   }
-  const enter = (who: User, isFresh: boolean, toAnyone = false) => {
+  const enter = async (who: User, isFresh: boolean, toAnyone = false) => {
+    if (isFresh && (await leaveForApps(who))) return
     setUser(who)
     setNotice(undefined)
     if (!isFresh && isPopup) return
@@ -68,7 +69,7 @@ const App = (): VNode => {
   useEffect(() => {
     const begin = async () => {
       const start = await findStart()
-      if (start.is === 'in') enter(start.user, start.isFresh)
+      if (start.is === 'in') await enter(start.user, start.isFresh)
       else out(start.notice)
       setReady(true)
     }

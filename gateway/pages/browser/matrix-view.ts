@@ -13,6 +13,8 @@ interface RouteRow {
   readonly upstream: string
   readonly public: boolean
   readonly kind: string
+  /** '' if the route is not listed on /auth/apps. */
+  readonly app: string
   readonly place: string
   readonly allowed: Readonly<Record<string, boolean>>
 }
@@ -54,7 +56,7 @@ interface RowsProps {
 
 const Row = ({ row, roles, onAsk }: Omit<RowsProps, 'rows'> & { row: RouteRow }): VNode => html`<tr>
   <th scope="row"><code>${row.path}${row.id.slice(row.id.indexOf(row.path) + row.path.length)}</code>
-    <small class="quiet">${row.methods.length === 0 ? text('allMethods') : row.methods.join(' ')} · ${row.upstream || text(isOwn(row) ? 'own' : 'external')}${row.kind === 'http' ? '' : ` · ${row.kind}`}</small></th>
+    <small class="quiet">${row.methods.length === 0 ? text('allMethods') : row.methods.join(' ')} · ${row.upstream || text(isOwn(row) ? 'own' : 'external')}${row.kind === 'http' ? '' : ` · ${row.kind}`}${row.app === '' ? '' : ` · ${text('app', { name: row.app })}`}</small></th>
   ${roles.map(role => html`<${Cell} key=${role} row=${row} role=${role} onAsk=${onAsk} />`)}</tr>`
 
 const Group = ({ rows, roles, onAsk, label }: RowsProps & { label: string }): VNode | null =>

@@ -109,7 +109,9 @@ export const followSession = (user: User, { onEnded, onRenewed, onOther }: Follo
   const look = () => {
     const owner = keptUserId()
     if (owner !== undefined && owner !== user.id) return onOther()
-    void ask<User>('/auth/me').then(({ status }) => status === 200 && onRenewed())
+    void ask<User>('/auth/me').then(({ status, body }) => {
+      if (status === 200) body.id === user.id ? onRenewed() : onOther()
+    })
   }
   const stopEnd = onSessionEnd(onEnded)
   const stopNews = onNews(({ kind, userId }) => {

@@ -1,9 +1,10 @@
-// Begins the console and the account page, follows their session, and shows the header with brand, person and language.
+// Begins the pages of people who are logged in, follows their session, and shows the header with brand, person and language.
+import { problemOf } from './console-data.ts'
 import { Dialog, Name, nameOf } from './console-parts.ts'
 import { LanguageSwitch } from './language-switch.ts'
 import { findSession, followSession, logInAgain, loginAddress } from './page-session.ts'
 import { type ComponentChildren, html, render, useEffect, useErrorBoundary, useState, type VNode } from './render.ts'
-import { type Answer, brand, type User } from './session.ts'
+import { brand, fact, type User } from './session.ts'
 import { giveUpUnsaved, hasUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
 
@@ -18,13 +19,32 @@ interface TopProps {
 
 export const Top = ({ user, home, onLanguage, onLogout, children }: TopProps): VNode => html`
   <header class="top"><${home === undefined ? 'span' : 'a'} class="brand" href=${home}><span class="mark" aria-hidden="true"></span><bdi>${brand()}</bdi><//>
-    <div class="me"><${Name} of=${nameOf(user)} /><${LanguageSwitch} short label=${text('language')} onChange=${onLanguage} />
+    <div class="me"><a href="/auth/account" title=${text('account')}><${Name} of=${nameOf(user)} /></a><${LanguageSwitch} short label=${text('language')} onChange=${onLanguage} />
     <button type="button" id="logout" onClick=${onLogout}>${text('logout')}</button></div>${children}</header>`
+
+interface PagesProps {
+  readonly user: User
+  readonly current: 'apps' | 'account'
+}
+
+const PAGES = ['apps', 'account', 'console'] as const
+
+/** The way to the other pages. */
+export const Pages = ({ user, current }: PagesProps): VNode => {
+  const hasApps = current === 'apps' || fact('apps') === 'true'
+  const isAdmin = user.profiles.includes('Admin')
+  const pages = PAGES.filter(page => (page !== 'apps' || hasApps) && (page !== 'console' || isAdmin))
+  return html`<nav aria-label=${text('pages')}>${pages.map(
+    page =>
+      html`<a key=${page} href=${`/auth/${page}`} aria-current=${page === current ? 'page' : undefined}>${text(page)}</a>`
+  )}</nav>`
+}
 
 interface PageParts {
   /** What the person sees; `turn` changes when it has to be loaded again. */
   readonly view: (user: User, turn: number) => VNode
-  readonly problemOf: (answer: Answer<unknown>) => string
+  /** Whether a session that the browser keeps in a cookie is enough for what the page shows. */
+  readonly takesCookie?: boolean
 }
 
 const Problem = ({ words }: { words: string }): VNode => html`<div class="stage"><main class="card"><h1>${brand()}</h1>
@@ -65,17 +85,17 @@ const Page = ({ user, view }: PageProps): VNode => {
 }
 
 /** Renders the page of the person who is logged in, or why it is not known who that is. */
-export const startPage = async ({ view, problemOf }: PageParts): Promise<void> => {
+export const startPage = async ({ view, takesCookie = false }: PageParts): Promise<void> => {
   const root = document.getElementById('app')
   if (root === null) return
   const session = await findSession()
   if (session.is === 'out') return location.replace(loginAddress())
-  // A cookie opens applications; what these pages show needs a token, and so a login in this tab.
-  if (session.is === 'cookie') return location.replace(loginAddress({ again: true }))
+  // A cookie opens applications; what the other pages show needs a token, and so a login in this tab.
+  if (session.is === 'cookie' && !takesCookie) return location.replace(loginAddress({ again: true }))
   root.replaceChildren()
   const page =
-    session.is === 'in'
-      ? html`<${Page} user=${session.user} view=${view} />`
-      : html`<${Problem} words=${problemOf(session.answer)} />`
+    session.is === 'unknown'
+      ? html`<${Problem} words=${problemOf(session.answer)} />`
+      : html`<${Page} user=${session.user} view=${view} />`
   render(page, root)
 }

@@ -2,7 +2,7 @@
 import type { AccessSources } from './access-sources.ts'
 import { pageOf, queryInAddress, useAddressed } from './address.ts'
 import { BulkAccess, idsOf } from './bulk-access.ts'
-import { type ListOf, problemOf, queryOf, useLoad, useRested } from './console-data.ts'
+import { type ListOf, queryOf, useLoad, useRested } from './console-data.ts'
 import { Listing, Name, nameOf, State, useActs } from './console-parts.ts'
 import { dateTime, number } from './language.ts'
 import { providerName } from './provider-name.ts'
@@ -60,7 +60,7 @@ export const PeopleView = (): VNode => {
   const loaded = useLoad<ListOf<Person>>(`users?${query}`)
   const [selected, setSelected] = useState<ReadonlySet<number>>(new Set())
   const [isOpen, setOpen] = useState(false)
-  const { say, notices } = useActs(problemOf)
+  const { say, notices } = useActs()
   const shown = loaded.data?.items ?? []
   const toggle = (id: number) => {
     const next = new Set(selected)

@@ -1,6 +1,6 @@
 // Shows Admins where a person is logged in, and ends all of these sessions.
 import type { Session } from './account-sessions.ts'
-import { admin, problemOf, useList } from './console-data.ts'
+import { admin, useList } from './console-data.ts'
 import { Listing, State, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { html, type VNode } from './render.ts'
@@ -15,7 +15,7 @@ const sessionRow = ({ id, current, createdAt, lastUsedAt, ip, userAgent }: Sessi
 export const PersonSessions = ({ id, name }: { id: number; name: string }): VNode => {
   const path = `users/${id}/sessions`
   const list = useList<Session>(path, 20)
-  const { ask, settle, notices } = useActs(problemOf)
+  const { ask, settle, notices } = useActs()
   const endAll = async () => {
     settle(await admin(path, { method: 'DELETE' }), text('revoked'))
     list.onPage(1)

@@ -2,7 +2,7 @@
 import { AccessForm } from './access-form.ts'
 import { queryInAddress } from './address.ts'
 import { AuditTable } from './audit-view.ts'
-import { admin, problemOf, useLoad } from './console-data.ts'
+import { admin, useLoad } from './console-data.ts'
 import { Name, nameOf, useActs, Waiting } from './console-parts.ts'
 import { ErasePerson } from './erase-person.ts'
 import { dateTime } from './language.ts'
@@ -22,7 +22,7 @@ const Facts = ({ person }: { person: Person }): VNode => html`<dl class="facts">
 
 export const PersonView = ({ id }: { id: string }): VNode => {
   const loaded = useLoad<Person>(`users/${id}`)
-  const { ask, say, settle, notices } = useActs(problemOf)
+  const { ask, say, settle, notices } = useActs()
   const [turn, setTurn] = useState(0)
   const person = loaded.data
   // The list as it was left.

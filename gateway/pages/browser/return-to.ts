@@ -18,7 +18,7 @@ export const safeReturnTo = (text: string | null | undefined, origin: string): s
   }
   if (url.origin !== origin || url.pathname + url.search + url.hash !== text) return undefined
   if (/\/\/|%(?:0|1|7f|5c)/i.test(url.pathname)) return undefined
-  // Only two pages of the gateway itself are valid destinations; a login never leads to another login.
+  // Of the gateway itself, only these pages are valid destinations; a login never leads to another login.
   const isOwn = /^\/(?:auth|health)(?:\/|$)/i.test(url.pathname)
-  return isOwn && url.pathname !== '/auth/console' && url.pathname !== '/auth/account' ? undefined : text
+  return isOwn && !/^\/auth\/(?:apps|console|account)$/.test(url.pathname) ? undefined : text
 }

@@ -1,5 +1,5 @@
 // Shows Admins who is connected to what and since when, and ends a connection.
-import { admin, problemOf, useList } from './console-data.ts'
+import { admin, useList } from './console-data.ts'
 import { Listing, Missing, Name, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { html, type VNode } from './render.ts'
@@ -23,7 +23,7 @@ const whoOf = ({ user }: Stream): string =>
 
 export const StreamsView = (): VNode => {
   const list = useList<Stream, { readonly missing: readonly string[] }>('sockets', 50, EVERY_MS)
-  const { ask, settle, notices } = useActs(problemOf)
+  const { ask, settle, notices } = useActs()
 
   const end = async (stream: Stream) => {
     settle(await admin(`sockets/${encodeURIComponent(stream.id)}`, { method: 'DELETE' }), text('endedDone'))

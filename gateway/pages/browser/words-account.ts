@@ -4,7 +4,6 @@ import { words } from './words-console.ts'
 
 export const text = createText({
   ...words,
-  account: ['Minha conta', 'My account'],
   access: ['Meu acesso', 'My access'],
   none: ['nenhum', 'none'],
   byAdmin: ['dado por um administrador', 'given by an administrator'],
@@ -12,10 +11,6 @@ export const text = createText({
   cutOff: [
     'O provedor enviou uma lista incompleta dos seus grupos; por isso nenhum grupo lhe dá acesso.',
     'The provider sent an incomplete list of your groups, so no group gives you access.'
-  ],
-  waiting: [
-    'Um administrador ainda precisa dar acesso a esta conta.',
-    'An administrator still has to give this account access.'
   ],
   sessions: ['Sessões abertas', 'Open sessions'],
   began: ['Início', 'Began'],
@@ -53,10 +48,5 @@ export const text = createText({
   loginAgain: [
     'Para criar um token, entre de novo: o último login tem mais de 15 minutos.',
     'To create a token, log in again: your last login is more than 15 minutes old.'
-  ],
-  failed: ['Algo deu errado. Código da solicitação: {requestId}', 'Something went wrong. Request id: {requestId}'],
-  invalid: [
-    'O servidor não aceitou os dados informados. Código da solicitação: {requestId}',
-    'The server did not accept these values. Request id: {requestId}'
   ]
 })

@@ -3,6 +3,14 @@ import { createText } from './language.ts'
 
 export const words = {
   console: ['Console de administração', 'Admin console'],
+  apps: ['Aplicativos', 'Applications'],
+  noApps: ['Nenhum aplicativo está disponível para esta conta.', 'No applications are available to this account.'],
+  account: ['Minha conta', 'My account'],
+  pages: ['Páginas', 'Pages'],
+  waiting: [
+    'Um administrador ainda precisa dar acesso a esta conta.',
+    'An administrator still has to give this account access.'
+  ],
   skip: ['Ir para o conteúdo', 'Skip to content'],
   sections: ['Seções', 'Sections'],
   language: ['Idioma', 'Language'],

@@ -75,6 +75,7 @@ export const text = createText({
   continue: ['Continuar', 'Continue'],
   continueAnyway: ['Continuar mesmo assim', 'Continue anyway'],
   console: ['Abrir o console de administração', 'Open the admin console'],
+  apps: ['Aplicativos', 'Applications'],
   account: ['Minha conta', 'My account'],
   logout: ['Sair', 'Log out'],
   waitingTitle: ['Falta só a liberação', 'Almost there'],

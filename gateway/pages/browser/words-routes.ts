@@ -17,6 +17,7 @@ export const text = createText({
   allMethods: ['todos os métodos', 'all methods'],
   own: ['do próprio gateway', "the gateway's own"],
   external: ['verificada para outro proxy', 'checked for another proxy'],
+  app: ['aplicativo {name}', 'application {name}'],
   explain: ['Por quê?', 'Why?'],
   method: ['Método', 'Method'],
   path: ['Caminho', 'Path'],

@@ -46,6 +46,7 @@ export const defineRoute = (
   const hasPath = path !== undefined && complaints.length === before
   judgeCombinations(data, say)
   judgeMethods(data.methods, say, warn)
+  judgeApp(data, say, warn)
   judgeRoles(data, common.profiles, say)
   const route = assemble(data, path ?? '/', common, placeOf, say)
   return hasPath
@@ -177,6 +178,22 @@ const judgeCombinations = (data: Partial<RouteData>, say: Complain): void => {
   if (data.websocket !== undefined && !isUpgradable) say('"websocket" requires the method GET', 'methods')
   const polls = data.methods === undefined || ['GET', 'POST'].every(method => data.methods?.includes(method))
   if (data.socketio !== undefined && !polls) say('"socketio" requires the methods GET and POST', 'methods')
+}
+
+/** What /auth/apps lists must open by a click, which sends GET and no Authorization. */
+const judgeApp = (data: Partial<RouteData>, say: Complain, warn: Complain): void => {
+  const { app, path = '', methods, socketio } = data
+  if (app === undefined) return
+  if (socketio !== undefined) say('"app" needs a page to open, which a socketio route does not have', 'app')
+  if (methods?.includes('GET') === false) say('"app" requires the method GET', 'app')
+  if (path.includes('/:') && app.url === undefined)
+    say('"app" needs "url" here, because the path has :name in it', 'app')
+  const opensElsewhere = data.external === true || (app.url !== undefined && !app.url.startsWith('/'))
+  if (data.public !== true && data.browser !== true && !opensElsewhere)
+    warn(
+      'the application cannot be opened from /auth/apps: a link carries no token, so the route needs "browser: true"',
+      'app'
+    )
 }
 
 const judgeMethods = (methods: readonly string[] | undefined, say: Complain, warn: Complain): void => {

@@ -4,6 +4,7 @@ import { parseSize } from '../../values/quantities.ts'
 import type { Complain } from '../complaint.ts'
 import { duration, list, record, type Schema, size } from '../schema/forms.ts'
 import { socketioSchema, websocketSchema } from '../schema/socket-schemas.ts'
+import { appSchema, defineApp } from './define-app.ts'
 import { defineSocketIo } from './define-socketio.ts'
 import { defineTimer } from './define-timer.ts'
 import { defineWebSocket } from './define-websocket.ts'
@@ -77,7 +78,8 @@ export const ROUTE_OPTIONS = {
   allowInPath: option('allowInPath', ALLOW_IN_PATH, (written: readonly PathException[]) => written),
   accept: option('accept', ACCEPT, (written: readonly AcceptedWarning[]) => written),
   websocket: option('websocket', websocketSchema, defineWebSocket),
-  socketio: option('socketio', socketioSchema, defineSocketIo)
+  socketio: option('socketio', socketioSchema, defineSocketIo),
+  app: option('app', appSchema, defineApp)
 }
 
 type Options = typeof ROUTE_OPTIONS

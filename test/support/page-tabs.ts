@@ -1,0 +1,50 @@
+// What tests of our pages ask of a browser tab: what it shows, which token it keeps, and as whom it is logged in.
+import type { Page } from 'playwright-core'
+import { fillLogin } from './browser.ts'
+import { until } from './until.ts'
+
+export const PAGES = ['/auth/login', '/auth/apps', '/auth/account', '/auth/console'] as const
+export type PagePath = (typeof PAGES)[number]
+
+/** A route by which the page of applications is recognised, and to which a login leads. */
+export const APP_CONFIG = {
+  upstreams: { app: { url: 'http://127.0.0.1:9' } },
+  routes: [{ path: '/orders/*', upstream: 'app', browser: true, app: { name: 'Orders' } }]
+}
+
+export const kept = (page: Page, key: string): Promise<string | null> =>
+  page.evaluate(`sessionStorage.getItem('${key}')`)
+export const claimsOf = (token: string): Record<string, unknown> & { jti: string } =>
+  JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+
+/** What a person sees, in one word. */
+export const seen = async (page: Page): Promise<string> => {
+  const looks: readonly (readonly [string, string])[] = [
+    ['dialog', 'dialog #log-in-again'],
+    ['form', '#username'],
+    ['person', '#who'],
+    ['apps', '.tiles a[href="/orders"]'],
+    ['account', '#access-part dl'],
+    ['console', 'nav a[href="#/people"]']
+  ]
+  let found = ''
+  await until(
+    async () => {
+      for (const [word, selector] of looks) {
+        if (found === '' && (await page.locator(selector).count()) > 0) found = word
+      }
+      return found !== ''
+    },
+    () => `something is shown at ${page.url()}`
+  )
+  return found
+}
+
+export const logIn = async (page: Page, origin: string, username = 'maria'): Promise<string> => {
+  await page.goto(`${origin}/auth/login?again=1`)
+  await fillLogin(page, username)
+  await page.locator('.tiles').waitFor()
+  return (await kept(page, 'authToken')) ?? ''
+}
+
+export const putToken = (page: Page, token: string) => page.evaluate(`sessionStorage.setItem('authToken', '${token}')`)
