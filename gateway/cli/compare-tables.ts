@@ -1,6 +1,6 @@
 // Lists what became more permissive and what became stricter between two route tables, most important first.
 import { askersWith, halfAssignedWith, type NamedAsker } from '../explain/askers.ts'
-import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
+import { type DecideOptions, decide } from '../routes/decide.ts'
 import { atOnce } from '../routes/in-parts.ts'
 import type { Place, Route, RouteMatch, RouteTable } from '../routes/route.ts'
 import { candidatesFor, createTrie, shapeOf } from '../routes/route-trie.ts'
@@ -50,6 +50,7 @@ interface CompareOptions extends DecideOptions {
 
 /** Requests that match the same two routes and are decided alike. */
 interface Group extends Change {
+  readonly key: string
   readonly was: RouteMatch
   readonly now: RouteMatch
   readonly methods: Map<string, MethodClass>
@@ -64,21 +65,29 @@ export const compareTables = (before: RouteTable, after: RouteTable, decideOptio
   const options = { ...decideOptions, askers: [...askersWith(profiles), ...halfAssignedWith(profiles)] }
   const routes = [...before.routes, ...after.routes].filter(isWritten)
   const { paths, methods, isComplete } = representativeRequests(routes)
-  const passers = { before: passersBy(options), after: passersBy(options) }
   const groups = new Map<string, Group>()
-  const changes = new Map<string, Change>()
+  /** By what both tables find, because most requests are alike. */
+  const alike = new Map<string, Group>()
+  /** By method and plain path. */
+  const plainly = new Map<string, Group>()
   for (const { path, of } of paths) {
     for (const method of methods) {
       const [was, now] = [before.match(method.method, path), after.match(method.method, path)]
       if (isOwn(was) && isOwn(now)) continue
-      const change = changeOf(passers.before(was), passers.after(now), changes.get(`${method.method} ${of}`))
-      changes.set(`${method.method} ${path}`, change)
-      const key = [was.route?.id, now.route?.id, ...Object.values(change)].join(' → ')
-      const example = { method: method.method, path }
-      const known = groups.get(key)
-      const group = known ?? { ...change, was, now, methods: new Map(), example, isSpelledOddly: of !== undefined }
+      const plain = of === undefined ? undefined : plainly.get(`${method.method} ${of}`)
+      const found = [keyOf(was), keyOf(now), plain?.key].join(' → ')
+      let group = alike.get(found)
+      if (group === undefined) {
+        const change = changeOf(passers(was, options), passers(now, options), plain)
+        const key = [was.route?.id, now.route?.id, ...Object.values(change)].join(' → ')
+        const example = { method: method.method, path }
+        const isSpelledOddly = of !== undefined
+        group = groups.get(key) ?? { ...change, key, was, now, methods: new Map(), example, isSpelledOddly }
+        groups.set(key, group)
+        alike.set(found, group)
+      }
       group.methods.set(method.method, method)
-      groups.set(key, group)
+      if (of === undefined) plainly.set(`${method.method} ${path}`, group)
     }
   }
   const found = [...groups.values()]
@@ -111,17 +120,14 @@ const changeOf = (before: readonly string[], after: readonly string[], plain?: C
   closed: before.filter(one => !after.includes(one) && plain?.closed.includes(one) !== true)
 })
 
-/** Who passes a match of one table; remembered, since most requests match alike. */
-const passersBy = (options: CompareOptions) => {
-  const known = new Map<string, readonly string[]>()
-  return (match: RouteMatch): readonly string[] => {
-    const key = keyOf(match)
-    const names =
-      known.get(key) ?? options.askers.filter(asker => isAllowed(decide(match, asker, options))).map(({ name }) => name)
-    known.set(key, names)
-    return names
-  }
-}
+/** Names of those who pass. Requests to a Socket.IO route only carry packets: its namespaces say who may send which. */
+const passers = (match: RouteMatch, options: CompareOptions): string[] =>
+  options.askers
+    .filter(asker => {
+      const { decision, reason } = decide(match, asker, options)
+      return decision === 'allow' && reason !== 'socketio'
+    })
+    .map(({ name }) => name)
 
 /** Everything that a decision depends on. */
 const keyOf = (match: RouteMatch): string =>
@@ -150,16 +156,16 @@ const unique = <T extends { readonly text: string }>(all: readonly T[]): T[] => 
 const differencesOf = (group: Group, all: readonly MethodClass[], options: CompareOptions): Difference[] => {
   const { was, now, example } = group
   const path = moreSpecific(was.route, now.route, example)
-  if (was.route?.socketio !== undefined || now.route?.socketio !== undefined) {
-    return compareNamespaces(was.route, now.route, options.cloudUnassignedMayPass, options.askers).flatMap(one =>
+  const name = group.isSpelledOddly ? `${path} (spelled as in ${example.path})` : path
+  const requests = asDifferences(name, methodWords(group.methods, all), group, group)
+  if (was.route?.socketio === undefined && now.route?.socketio === undefined) return requests
+  const namespaces = compareNamespaces(was.route, now.route, options.cloudUnassignedMayPass, options.askers)
+  return requests.concat(
+    namespaces.flatMap(one =>
       asDifferences(`${path} namespace ${one.name}`, [], changeOf(one.before, one.after), group)
     )
-  }
-  const name = group.isSpelledOddly ? `${path} (spelled as in ${example.path})` : path
-  return asDifferences(name, methodWords(group.methods, all), group, group)
+  )
 }
-
-const isAllowed = ({ decision }: Decision): boolean => decision === 'allow'
 
 const asDifferences = (
   name: string,

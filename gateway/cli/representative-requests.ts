@@ -46,11 +46,14 @@ export const representativeRequests = (routes: readonly Route[]): Representative
 const spellingsOf = (path: string, fresh: string): string[] => {
   const segments = path.split('/').slice(1)
   const inEach = segments.flatMap((segment, index) =>
-    [segment.toUpperCase(), `${segment}.php`].map(other => `/${segments.with(index, other).join('/')}`)
+    [inCapitals(segment), `${segment}.php`, `${segment}%23`].map(other => `/${segments.with(index, other).join('/')}`)
   )
   const ends = ['.json', '%20', '.', ';x', '/', `.php/${fresh}`, `/${fresh}.php/`, `%2F${fresh}`, '/index.html']
-  return [path.toUpperCase(), ...inEach, ...ends.map(end => path + end)]
+  return [`/${segments.map(inCapitals).join('/')}`, ...inEach, ...ends.map(end => path + end)]
 }
+
+const inCapitals = (segment: string): string =>
+  segment.includes('%') ? encodeURIComponent(decodeURIComponent(segment).toUpperCase()) : segment.toUpperCase()
 
 interface Node {
   readonly statics: Map<string, Node>

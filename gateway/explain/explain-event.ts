@@ -49,6 +49,7 @@ const wordsOf = (
   { reason }: Decision,
   asker: NamedAsker
 ): string => {
+  if (reason === 'namespace-name') return 'Implementations read this name differently, so no client may use it.'
   const namespace = route && findNamespace(route, what.namespace)
   if (route === undefined || namespace === undefined) return 'No route lists this namespace, so it is closed.'
   const where = `The route "${route.id}" (${lineOf(route.place)}) lists the namespace as ${namespace.name}`

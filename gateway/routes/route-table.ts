@@ -164,8 +164,10 @@ const judgeShorter = (
   const scripts = written.scripts ? [] : scriptsOnTheWay(path, depth)
   const formatless = written.last ? [] : [...readings, ...scriptless].flatMap(reading => formatReadings(reading, depth))
   for (const segments of [...scripts, ...scriptless, ...formatless]) {
-    for (const trie of folded === decoded ? [folded] : [decoded, folded]) {
-      const read = trie === folded ? segments.map(foldLetters) : segments
+    for (const [trie, read] of [
+      [decoded, segments],
+      [folded, segments.map(foldLetters)]
+    ] as const) {
       const found = findRoute(trie, method, read)
       if (found === undefined && candidatesFor(trie, method, read).length > 0) return laxReading(route)
       if (found !== undefined && found !== 'reserved' && found !== route) others.add(found)

@@ -88,24 +88,20 @@ export const eventRoute = (governing: Route, event: string): Route | EventFault 
 export const streamRoute = (route: Route, namespace: string | undefined): Route | undefined =>
   namespace === undefined ? route : namespaceRoute(route, namespace)
 
-/** Whether a person may send an event of this name in a namespace of a Socket.IO route. */
-const decideEvent = (
-  route: Route,
-  { namespace, event }: { namespace: string; event: string },
-  { user }: Asker,
-  { cloudUnassignedMayPass }: DecideOptions
-): Decision => {
-  if (user === undefined) return { decision: 401, code: Unauthenticated.code, reason: 'no-token' }
-  if (!isPlainNamespace(namespace)) return { decision: 400, code: BadRequest.code, reason: 'namespace-name' }
-  const governing = namespaceRoute(route, namespace)
-  if (governing === undefined) return { decision: 404, code: NoRoute.code, reason: 'no-namespace' }
-  const connect = judgePerson(user, governing, cloudUnassignedMayPass)
+/** Whether a person may send an event of this name in a namespace that a Socket.IO route lists. */
+const decideEvent = (governing: Route, event: string, user: Asker['user'], mayPass: boolean): Decision => {
+  if (user === undefined) return NO_TOKEN
+  const connect = judgePerson(user, governing, mayPass)
   if (connect.decision !== 'allow') return connect
   const by = eventRoute(governing, event)
   if (by === 'reserved-event') return { decision: 400, code: BadRequest.code, reason: by }
   if (by === 'event-not-listed') return { decision: 403, code: Forbidden.code, reason: by }
-  return by === governing ? connect : judgePerson(user, by, cloudUnassignedMayPass)
+  return by === governing ? connect : judgePerson(user, by, mayPass)
 }
+
+const NO_TOKEN: Decision = { decision: 401, code: Unauthenticated.code, reason: 'no-token' }
+const NO_NAMESPACE: Decision = { decision: 404, code: NoRoute.code, reason: 'no-namespace' }
+const BAD_NAME: Decision = { decision: 400, code: BadRequest.code, reason: 'namespace-name' }
 
 interface EventDecision {
   /** undefined: no route lists the namespace. */
@@ -113,18 +109,19 @@ interface EventDecision {
   readonly decision: Decision
 }
 
-/** The same for every route that lists the namespace, in the order of the table; at least one result. */
+/** The decisions of all routes that list the namespace, in the order of the table; at least one result. */
 export const decideEventOnRoutes = (
   { routes }: RouteTable,
-  what: { namespace: string; event: string },
-  asker: Asker,
-  options: DecideOptions
+  { namespace, event }: { namespace: string; event: string },
+  { user }: Asker,
+  { cloudUnassignedMayPass }: DecideOptions
 ): EventDecision[] => {
-  const listing = routes.filter(route => findNamespace(route, what.namespace) !== undefined)
-  if (listing.length > 0) return listing.map(route => ({ route, decision: decideEvent(route, what, asker, options) }))
-  const decision: Decision =
-    asker.user === undefined
-      ? { decision: 401, code: Unauthenticated.code, reason: 'no-token' }
-      : { decision: 404, code: NoRoute.code, reason: 'no-namespace' }
-  return [{ route: undefined, decision }]
+  if (!isPlainNamespace(namespace)) return [{ route: undefined, decision: BAD_NAME }]
+  const decisions = routes.flatMap(route => {
+    const governing = namespaceRoute(route, namespace)
+    if (governing === undefined) return []
+    return [{ route, decision: decideEvent(governing, event, user, cloudUnassignedMayPass) }]
+  })
+  if (decisions.length > 0) return decisions
+  return [{ route: undefined, decision: user === undefined ? NO_TOKEN : NO_NAMESPACE }]
 }

@@ -1,14 +1,10 @@
 // A change of the route files is compared by what it allows; mistakes that operators make are seen before they count.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { compareTables } from '../../gateway/cli/compare-tables.ts'
-import { ASKERS } from '../../gateway/explain/askers.ts'
-import { decide } from '../../gateway/routes/decide.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { only } from '../support/only.ts'
-import { routeFolder, tableOf } from '../support/route-files.ts'
+import { routeFolder } from '../support/route-files.ts'
 
 const HEAD = 'upstreams:\n  up: { url: http://127.0.0.1:4001 }\n  other: { url: http://127.0.0.1:4002 }\nroutes:\n'
 const TESTS = `tests:
@@ -170,6 +166,34 @@ t.test('mistake: a namespace is given to more people', async t => {
   t.equal(code, 1)
 })
 
+t.test('mistake: a Socket.IO route becomes one that forwards every request', async t => {
+  const socketio = '{ path: /app/*, upstream: up, socketio: { namespaces: { /m: { roles: [Admin] } } } }'
+  const open = '{ path: /app/*, upstream: up, public: true }'
+  const { opened, closed, code } = await compare(t, [open], [socketio])
+  t.match(opened, [{ path: '/app/*', who: ['anonymous'] }])
+  t.match(closed, [{ path: '/app/* namespace /m', who: ['Admin'] }])
+  t.equal(code, 1)
+  const back = await compare(t, [socketio], [open])
+  t.match(back.closed, [{ path: '/app/*', who: ['anonymous'] }])
+  t.match(back.opened, [{ path: '/app/* namespace /m', who: ['Admin'] }])
+})
+
+t.test('letters beyond ASCII have capitals too', async t => {
+  const routes = ['{ path: /*, upstream: up }', '{ path: /ção, upstream: up, roles: [Admin] }']
+  const { opened, code } = await compare(t, routes.slice(0, 1), routes)
+  t.ok(opened.some(({ path }) => path === '/* (spelled as in /%C3%87%C3%83O)'))
+  t.equal(code, 1)
+})
+
+t.test('a backend may cut a path at an encoded # before its end', async t => {
+  const { closed } = await compare(
+    t,
+    ['{ path: /:a/:b, upstream: up }', '{ path: /*, upstream: up }'],
+    ['{ path: /:a/:b, upstream: up }']
+  )
+  t.ok(closed.some(({ path }) => path === '/:a/:b (spelled as in /x%23/x)'))
+})
+
 t.test('what requests may carry and where they go is noted', async t => {
   const wider = await compare(
     t,
@@ -220,57 +244,6 @@ t.test('people read the loudest first, with an example and both places', async t
   t.ok(stdout.indexOf('/new is now') < stdout.indexOf('/api/admin/* is now'), 'what is open to everyone comes first')
   t.match(stdout, /\/new is now open to everyone, even without a token \(until now: no one\)/)
   t.notOk(stdout.includes('\u001b'), 'no colour where nobody looks')
-})
-
-// CF-16
-t.test('whatever request is decided differently, the difference is reported', async t => {
-  const pools = [
-    [
-      '/* {public: true}',
-      '/a/* {roles: [Agente]}',
-      '/a/:x/b {roles: [Admin]}',
-      '/:y/b/* {methods: [GET, PUT]}',
-      '/a/b {}'
-    ],
-    [
-      '/a/* {roles: [Supervisor]}',
-      '/a/c/* {public: true}',
-      '/:y/b {roles: [Agente]}',
-      '/a/:x {methods: [DELETE], roles: [Admin]}'
-    ],
-    [
-      '/:p/:q/* {roles: [Admin]}',
-      '/b/:q/c {public: true}',
-      '/a {methods: [GET]}',
-      '/a/* {methods: [POST], requireAssigned: true}'
-    ],
-    ['/b/* {}', '/b/b/b {roles: [Agente], methods: [HEAD]}', '/a/b/c {public: true}'],
-    []
-  ]
-  const tables = await Promise.all(pools.map(pool => tableOf(t, ...pool)))
-  const options = { cloudUnassignedMayPass: false }
-  const comparisons = new Map<string, ReturnType<typeof compareTables>>()
-  const number = fc.nat({ max: tables.length - 1 })
-  const path = fc.array(fc.constantFrom('a', 'b', 'c', 'other'), { maxLength: 5 }).map(parts => `/${parts.join('/')}`)
-  const method = fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'LOCK')
-  fc.assert(
-    fc.property(number, number, path, method, fc.constantFrom(...ASKERS), (one, other, path, method, asker) => {
-      const [before, after] = [tables[one], tables[other]]
-      if (before === undefined || after === undefined) return
-      const was = decide(before.match(method, path), asker, options).decision === 'allow'
-      const now = decide(after.match(method, path), asker, options).decision === 'allow'
-      const key = `${one} ${other}`
-      const comparison = comparisons.get(key) ?? compareTables(before, after, options)
-      comparisons.set(key, comparison)
-      const routes = [before.match(method, path).route?.id, after.match(method, path).route?.id]
-      const reports = was === now ? [] : now ? comparison.opened : comparison.closed
-      const isReported = reports.some(
-        ({ who, was, now }) => who.includes(asker.name) && was.route === routes[0] && now.route === routes[1]
-      )
-      return was === now || isReported
-    }),
-    { numRuns: 3000 }
-  )
 })
 
 t.test('what a backend learns under another name is looser, and no value of a header is shown', async t => {

@@ -82,6 +82,13 @@ t.test('without a script on the way, a path is the route of what follows it', as
   for (const [path, answer] of Object.entries(expected)) t.equal(ask(table, path), answer, path)
 })
 
+t.test('a script is read with and without its case, whatever the case of other routes', async t => {
+  const table = await tableOf(t, '/:a/:b/*', '/* {roles: [Admin]}', '/app/index.php {roles: [Agente]}')
+  t.equal(ask(table, '/APP/index.php/x'), '/:a/:b/* + /app/index.php')
+  const deeper = await tableOf(t, '/:a/:b/x/*', '/* {roles: [Admin]}', '/app/index.php {roles: [Agente]}')
+  t.equal(ask(deeper, '/APP/index.php/x/y'), '/:a/:b/x/* + /* + /app/index.php')
+})
+
 t.test('routes that differ in case only are both what a path without its format may mean', async t => {
   const table = await tableOf(t, '/api/*', '/api/Admin', '/api/admin')
   t.equal(ask(table, '/api/Admin.json'), '/api/* + /api/Admin + /api/admin')

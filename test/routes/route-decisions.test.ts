@@ -143,6 +143,17 @@ t.test(
   }
 )
 
+t.test(
+  'on a public route a token is not checked, so another route that must admit the request knows no person',
+  async t => {
+    const table = await tableOf(t, '/* {public: true}', '/index.html')
+    const options = { cloudUnassignedMayPass: false }
+    const asAdmin: Asker = { user: { profiles: ['Admin'], accessStatus: 'assigned', provider: 'ldap' } }
+    t.match(decide(table.match('GET', '/'), asAdmin, options), { decision: 400, reason: 'lax-reading' })
+    t.match(decide(table.match('GET', '/x'), asAdmin, options), { decision: 'allow', reason: 'public' })
+  }
+)
+
 // RW-45
 t.test('what a request writes to besides its own path must admit the asker too', async t => {
   const table = await tableOf(t, '/a', '/b {roles: [Admin]}', '/c {methods: [GET]}', '/d {public: true}')

@@ -75,6 +75,8 @@ t.test('who may send an event is asked on every route that lists the namespace',
   t.same(decide('/room/7', 'shout', {}), [[sockets, 401, 'GW_UNAUTHENTICATED', 'no-token']])
   t.same(decide('/none', 'say', {}), [[undefined, 401, 'GW_UNAUTHENTICATED', 'no-token']])
   t.same(decide('/none', 'say', person('Admin')), [[undefined, 404, 'GW_NO_ROUTE', 'no-namespace']])
+  for (const asker of [{}, person('Admin')])
+    t.same(decide('/free?x', 'say', asker), [[undefined, 400, 'GW_BAD_REQUEST', 'namespace-name']], 'as at CONNECT')
   const both = [allowed(sockets, 'any-valid-token'), allowed(staff, 'any-valid-token')]
   t.same(decide('/free', 'x', person()), both)
   t.same(decide('/quiet', 'ping', person('Supervisor')), [allowed(sockets), both[1]])

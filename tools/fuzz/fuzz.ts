@@ -65,6 +65,12 @@ if (values.target === 'people') {
   for (const end of ends) await end()
   process.exit(found === 0 ? 0 : 1)
 }
+if (values.target === 'decisions' || values.target === 'test-lines') {
+  const { runDecisions } = await import('./decisions/run.ts')
+  const runs = values.runs === undefined ? undefined : Number(values.runs)
+  const found = await runDecisions({ target: values.target, seed, seconds: Number(values.seconds), runs })
+  process.exit(found === 0 ? 0 : 1)
+}
 if (values.target !== undefined) {
   const { target, save, coverage, first } = values
   const runs = values.runs === undefined ? undefined : Number(values.runs)

@@ -1,0 +1,301 @@
+// Compares `diff`, `explain` and `replay` with the oracle on one pair of tables.
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
+import { type Comparison, compareTables } from '../../../gateway/cli/compare-tables.ts'
+import { readTable } from '../../../gateway/cli/read-routes.ts'
+import { explain } from '../../../gateway/explain/explain.ts'
+import { readWho } from '../../../gateway/route-files/who.ts'
+import type { RouteTable } from '../../../gateway/routes/route.ts'
+import { portariaHere } from '../../../test/support/cli-here.ts'
+import type { Random } from '../mutate.ts'
+import { decideEvent, decideFound, findRoute, idOf, type Person, type RouteSpec, type Verdict } from './model.ts'
+import {
+  type AskedEvent,
+  type AskedRequest,
+  EVERYBODY,
+  eventOf,
+  PEOPLE,
+  PROFILES,
+  pairOf,
+  requestFor,
+  requestOf,
+  type Table
+} from './tables.ts'
+
+const OPTIONS = { cloudUnassignedMayPass: false }
+/** Anybody may have an account there, so `cloud-unassigned` passes nothing, as in test lines. */
+export const SETTINGS = { CLOUDIDP_TENANT_ID: 'common' }
+const REQUESTS = 24
+const EVENTS = 8
+
+export const fileOf = (routes: Table, url = 'http://127.0.0.1:4001', tests: readonly string[] = []) =>
+  stringify({ upstreams: { up: { url } }, profiles: PROFILES, routes, tests }, { aliasDuplicateObjects: false })
+
+export const askerOf = ({ who }: Person, { profiles, grants }: RouteTable) => {
+  const { asker, complaint } = readWho(who, { profiles, grants })
+  if (asker === undefined) throw new Error(complaint)
+  return { name: who, ...asker }
+}
+
+/** One table as files, as the gateway reads them, and the requests and events that are asked. */
+interface Side {
+  readonly routes: Table
+  readonly folder: string
+  readonly table: RouteTable
+}
+
+const sideOf = async (folder: string, routes: Table): Promise<Side> => {
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'routes.yaml'), fileOf(routes))
+  return { routes, folder, table: await readTable(folder) }
+}
+
+/** Plain paths are read in one way by everybody, so what `diff` says about them must name their own routes. */
+const isPlain = ({ path }: AskedRequest): boolean => /^(?:\/[a-z0-9]+)*\/?$/.test(path) && path !== '/'
+
+const passers = (routes: Table, { method, path }: AskedRequest) => {
+  const search = findRoute(routes, method, path)
+  const route = search.found.kind === 'route' ? search.found.route : undefined
+  // Requests to a Socket.IO route say nothing about access: its namespaces are compared instead.
+  const isHttp = route?.socketio === undefined
+  const who = PEOPLE.filter(person => isHttp && decideFound(search, person).verdict === 'allow').map(({ who }) => who)
+  return { who, route, concerned: search.concerned }
+}
+
+const WORDS = { opened: 'open', closed: 'closed' } as const
+
+const diffFaults = (comparison: Comparison, before: Side, after: Side, requests: readonly AskedRequest[]): string[] => {
+  const httpOnly = (change: 'opened' | 'closed') =>
+    comparison[change].filter(({ path }) => !path.includes(' namespace '))
+  const missed = requests.flatMap(request => {
+    const [was, now] = [passers(before.routes, request), passers(after.routes, request)]
+    const [wasId, nowId] = [was.route && idOf(was.route), now.route && idOf(now.route)]
+    const isAbout = (report: (typeof comparison)['opened'][number]): boolean => {
+      const [from, to] = [report.was.route, report.now.route]
+      if (isPlain(request) && from === wasId && to === nowId) return true
+      return [from, to].some(id => id !== undefined && (was.concerned.has(id) || now.concerned.has(id)))
+    }
+    const unreported = (change: 'opened' | 'closed', names: readonly string[]) =>
+      names
+        .filter(name => !httpOnly(change).some(report => report.who.includes(name) && isAbout(report)))
+        .map(name => `${request.method} ${request.path} is not reported as ${WORDS[change]}: ${name}`)
+    return [
+      ...unreported(
+        'opened',
+        now.who.filter(name => !was.who.includes(name))
+      ),
+      ...unreported(
+        'closed',
+        was.who.filter(name => !now.who.includes(name))
+      ),
+      ...looserFaults(was, now, comparison.notes)
+    ]
+  })
+  const wrong = (['opened', 'closed'] as const).flatMap(change =>
+    httpOnly(change).flatMap(({ who, example, text }) => {
+      const [was, now] = [passers(before.routes, example).who, passers(after.routes, example).who]
+      const [without, having] = change === 'opened' ? [was, now] : [now, was]
+      const isTrue = who.every(name => !without.includes(name) && having.includes(name))
+      return isTrue ? [] : [`${text}: the example ${example.method} ${example.path} shows something else`]
+    })
+  )
+  return [...missed, ...wrong]
+}
+
+const HOUR_S = 3600
+const seconds = (text: unknown, fallback: number): number =>
+  text === undefined ? fallback : Number.parseInt(String(text), 10) * (String(text).endsWith('h') ? HOUR_S : 60)
+
+/** What one may do on a route, each by its own measure: more is looser. */
+const freedoms = ({ maxBody, rateLimit, websocket, allowInPath }: RouteSpec): Readonly<Record<string, number>> => {
+  const windowS = Number.parseInt(rateLimit?.window ?? '1', 10)
+  return {
+    maxBody: maxBody ?? Number.POSITIVE_INFINITY,
+    rateLimit: rateLimit?.max ?? Number.POSITIVE_INFINITY,
+    'rateLimit ': rateLimit === undefined ? Number.POSITIVE_INFINITY : (HOUR_S / windowS) * rateLimit.max,
+    websocket: websocket === undefined ? 0 : 1,
+    ...(websocket !== undefined && {
+      'websocket.tokenInQuery': websocket.tokenInQuery === true ? 1 : 0,
+      'websocket.maxMessage': Number(websocket.maxMessage ?? 1024 * 1024),
+      'websocket.messagesPerSecond': Number(websocket.messagesPerSecond ?? 20_000),
+      'websocket.maxLifetime': seconds(websocket.maxLifetime, Number.POSITIVE_INFINITY),
+      'websocket.idleTimeout': seconds(websocket.idleTimeout, HOUR_S)
+    }),
+    ...Object.fromEntries((allowInPath ?? []).map(name => [`allowInPath ${name}`, 1]))
+  }
+}
+
+type Passing = ReturnType<typeof passers>
+
+const looserFaults = (was: Passing, now: Passing, notes: readonly { text: string; looser: boolean }[]): string[] => {
+  if (was.route === undefined || now.route === undefined || was.route.upstream === undefined) return []
+  if (now.route.upstream === undefined || was.route.socketio !== undefined || now.route.socketio !== undefined)
+    return []
+  const [old, next] = [freedoms(was.route), freedoms(now.route)]
+  const id = idOf(now.route)
+  return Object.entries(next).flatMap(([freedom, value]) => {
+    const [name = ''] = freedom.split(' ')
+    const isNew = old[freedom] === undefined && !name.startsWith('websocket.')
+    const isLooser = isNew || (old[freedom] !== undefined && value > old[freedom])
+    const isSaid = notes.some(({ text, looser }) => looser && text.startsWith(`${id}: ${name} `))
+    return isLooser && !isSaid ? [`${id} is not reported as looser: ${name}`] : []
+  })
+}
+
+const eventFaults = (comparison: Comparison, before: Side, after: Side, events: readonly AskedEvent[]): string[] => {
+  const allowed = (routes: Table, path: string, { namespace, event }: AskedEvent) => {
+    const route = routes.find(each => each.path === path && each.socketio !== undefined)
+    if (route === undefined) return []
+    return PEOPLE.filter(person => decideEvent(route, namespace, event, person) === 'allow').map(({ who }) => who)
+  }
+  const paths = new Set([...before.routes, ...after.routes].flatMap(route => (route.socketio ? [route.path] : [])))
+  return [...paths].flatMap(path =>
+    events.flatMap(asked => {
+      const [was, now] = [allowed(before.routes, path, asked), allowed(after.routes, path, asked)]
+      const unreported = (change: 'opened' | 'closed', names: readonly string[]) =>
+        names
+          .filter(
+            name =>
+              !comparison[change].some(
+                report => report.path.startsWith(`${path} namespace `) && report.who.includes(name)
+              )
+          )
+          .map(
+            name => `EVENT ${asked.namespace} ${asked.event} on ${path} is not reported as ${WORDS[change]}: ${name}`
+          )
+      return [
+        ...unreported(
+          'opened',
+          now.filter(name => !was.includes(name))
+        ),
+        ...unreported(
+          'closed',
+          was.filter(name => !now.includes(name))
+        )
+      ]
+    })
+  )
+}
+
+const explainFaults = ({ routes, table }: Side, { method, path }: AskedRequest): string[] => {
+  const search = findRoute(routes, method, path)
+  const faults = new Set<string>()
+  for (const person of EVERYBODY) {
+    const outcome = decideFound(search, person)
+    const { decision, candidates } = explain(table, { method, target: path, asker: askerOf(person, table) }, OPTIONS)
+    if (String(decision.decision) !== outcome.verdict)
+      faults.add(`${person.who} gets ${outcome.verdict}, explained as ${decision.decision} (${decision.reason})`)
+    const chosen = candidates.filter(candidate => candidate.chosen).map(({ route }) => route.id)
+    const wanted = outcome.route === undefined ? '' : idOf(outcome.route)
+    if (chosen.join() !== wanted) faults.add(`the route is "${wanted}", explained as "${chosen.join()}"`)
+  }
+  return [...faults].map(fault => `${method} ${path}: ${fault}`)
+}
+
+const CODES: Readonly<Record<Exclude<Verdict, 'allow'>, string>> = {
+  400: 'GW_BAD_PATH',
+  401: 'GW_UNAUTHENTICATED',
+  403: 'GW_FORBIDDEN',
+  404: 'GW_NO_ROUTE',
+  405: 'GW_METHOD_NOT_ALLOWED'
+}
+
+const NOBODY = PEOPLE[0] as Person
+
+/** Asked directly, external routes do not exist. */
+const direct = (routes: Table, { method, path }: AskedRequest, person: Person): Verdict => {
+  const search = findRoute(routes, method, path)
+  const isExternal = search.found.kind === 'route' && search.found.route.external === true
+  return decideFound(isExternal ? { ...search, found: { kind: 'none' } } : search, person).verdict
+}
+
+/** The line that the gateway logs, and who asks as far as the line says it. */
+const logged = (routes: Table, request: AskedRequest, person: Person) => {
+  const verdict = direct(routes, request, person)
+  const { found } = findRoute(routes, request.method, request.path)
+  const isJudged = found.kind !== 'none' && (found.kind === 'route' ? found.route.public : found.isPublic) !== true
+  const known = isJudged || found.kind === 'none' ? person : NOBODY
+  const identity =
+    known.profiles === undefined
+      ? {}
+      : {
+          user: 7,
+          profiles: known.profiles,
+          accessStatus: known.isAssigned ? 'assigned' : 'unassigned',
+          provider: known.kind
+        }
+  const decision = verdict === 'allow' ? { decision: 'allow' } : { decision: 'refuse', code: CODES[verdict] }
+  const line = JSON.stringify({ msg: 'request', ...request, ...decision, ...identity })
+  return { line, known, verdict }
+}
+
+const replayFaults = async (from: Side, to: Side, requests: readonly AskedRequest[]): Promise<string[]> => {
+  const lines = requests
+    // The log of a preflight does not say what it asked for.
+    .filter(({ method }) => method !== 'OPTIONS')
+    .flatMap(request => EVERYBODY.map(person => ({ request, ...logged(from.routes, request, person) })))
+  const expected = new Map<string, number>()
+  for (const { request, known, verdict } of lines) {
+    const now = direct(to.routes, request, known)
+    if (now !== verdict) expected.set(`${verdict} → ${now}`, (expected.get(`${verdict} → ${now}`) ?? 0) + 1)
+  }
+  const { stdout, stderr } = await portariaHere(['replay', '-', '--config', to.folder, '--json'], {
+    env: SETTINGS,
+    input: lines.map(({ line }) => line).join('\n')
+  })
+  if (stdout === '') return [`replay could not run: ${stderr}`]
+  const result = JSON.parse(stdout) as {
+    decisions: number
+    changes: readonly { was: string; now: string; count: number; example: string }[]
+  }
+  const found = new Map<string, number>()
+  for (const { was, now, count } of result.changes)
+    found.set(`${was} → ${now}`, (found.get(`${was} → ${now}`) ?? 0) + count)
+  const faults = result.decisions === lines.length ? [] : [`replay read ${result.decisions} of ${lines.length} lines`]
+  for (const change of new Set([...expected.keys(), ...found.keys()])) {
+    const [wanted, counted] = [expected.get(change) ?? 0, found.get(change) ?? 0]
+    const examples = result.changes.filter(({ was, now }) => `${was} → ${now}` === change).map(({ example }) => example)
+    if (wanted !== counted) faults.push(`replay counts ${counted} instead of ${wanted} of ${change}, e.g. ${examples}`)
+  }
+  return faults
+}
+
+/** The order in which test lines look at routes: that of the files. */
+export const describe = (routes: Table): string => routes.map(route => JSON.stringify(route)).join('\n    ')
+
+interface DecisionFuzz {
+  readonly random: Random
+  readonly goesOn: (done: number) => boolean
+  readonly onFault: (fault: string, tables: string) => void
+}
+
+/** Returns the number of pairs compared. */
+export const fuzzDecisions = async ({ random, goesOn, onFault }: DecisionFuzz): Promise<number> => {
+  const folder = join(tmpdir(), `portaria-decisions-${randomUUID()}`)
+  let done = 0
+  try {
+    for (; goesOn(done); done++) {
+      const [old, next] = pairOf(random)
+      const [before, after] = [await sideOf(join(folder, 'old'), old), await sideOf(join(folder, 'new'), next)]
+      const requests = Array.from({ length: REQUESTS }, (_, index) =>
+        index % 2 === 0 || old.length === 0 ? requestOf(random) : requestFor(random, old)
+      )
+      const events = Array.from({ length: EVENTS }, () => eventOf(random))
+      const comparison = compareTables(before.table, after.table, OPTIONS)
+      const faults = [
+        ...diffFaults(comparison, before, after, requests),
+        ...eventFaults(comparison, before, after, events),
+        ...requests.flatMap(request => explainFaults(before, request)),
+        ...(await replayFaults(before, before, requests.slice(0, 6))).map(fault => `same files: ${fault}`),
+        ...(await replayFaults(before, after, requests.slice(0, 6)))
+      ]
+      for (const fault of faults) onFault(fault, `    ${describe(old)}\n  →\n    ${describe(next)}`)
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return done
+}

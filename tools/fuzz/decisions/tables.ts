@@ -1,0 +1,239 @@
+// Makes random route tables, pairs of them, and requests that lax backends could read in several ways.
+import type { Random } from '../mutate.ts'
+import type { NamespaceSpec, Person, RouteSpec } from './model.ts'
+
+export const PROFILES = ['Medico']
+
+const person = (who: string, profiles: readonly string[] | undefined, isAssigned: boolean, kind: Person['kind']) => ({
+  who,
+  profiles,
+  isAssigned,
+  kind
+})
+
+const NAMED = ['Agente', 'Supervisor', 'Admin', 'Medico']
+
+/** The kinds of people whom `diff` names. */
+export const PEOPLE: readonly Person[] = [
+  person('anonymous', undefined, false, 'ldap'),
+  person('cloud-unassigned', [], false, 'cloudidp'),
+  person('unassigned', [], false, 'ldap'),
+  ...NAMED.map(profile => person(profile, [profile], true, 'ldap')),
+  ...NAMED.map(profile => person(`${profile} without area`, [profile], false, 'ldap'))
+]
+
+/** All that test lines know. */
+export const EVERYBODY: readonly Person[] = [
+  ...PEOPLE,
+  person('Agente+Supervisor', ['Agente', 'Supervisor'], true, 'ldap'),
+  person('client Agente', ['Agente'], true, 'client'),
+  person('client Admin', ['Admin'], true, 'client')
+]
+
+const METHODS = ['GET', 'HEAD', 'POST', 'DELETE', 'TRACE']
+const SEGMENTS = [
+  ...['a', 'b', 'admin', 'Admin', 'a.json', 'admin.json', 'index.php', 'index.html', 'x.php', 'x', 'a%20b', 'kiss'],
+  ...['%C3%A3', 'a:b', ':id', ':id', ':id']
+]
+const NAMESPACES = ['/', '/chat', '/room1', '/\\/room.*/', '/\\/[a-z]+/']
+const EVENTS = ['send', 'move', '/se.*/', '/.*/']
+
+const some = <T>(random: Random, items: readonly T[]): T[] => items.filter(() => random.below(3) === 0)
+
+const pathOf = (random: Random): string => {
+  const segments = Array.from({ length: random.below(4) }, () => random.pick(SEGMENTS))
+  const named = segments.map((segment, index) => (segment === ':id' ? `:id${index}` : segment))
+  return `/${[...named, ...(random.below(2) === 0 ? ['*'] : [])].join('/')}`
+}
+
+const rolesOf = (random: Random): { roles?: string[] } => {
+  const roles = some(random, NAMED)
+  return roles.length === 0 ? {} : { roles }
+}
+
+const accessOf = (random: Random): Partial<RouteSpec> => {
+  const kind = random.below(6)
+  if (kind === 0) return { public: true }
+  return { ...(kind < 4 ? rolesOf(random) : {}), ...(kind === 3 || kind === 4 ? { requireAssigned: true } : {}) }
+}
+
+const optionsOf = (random: Random): Partial<RouteSpec> => {
+  const kind = random.below(10)
+  const allowed = some(random, ['extension', 'semicolon', 'encodedSlash', 'doubleSlash'])
+  return {
+    ...(kind === 0 && { maxBody: random.pick([10, 1000]) }),
+    ...(kind === 1 && {
+      rateLimit: { max: random.pick([1, 10]), window: random.pick(['1s', '60s']), by: 'ip' }
+    }),
+    ...(kind === 2 && {
+      websocket: {
+        ...(random.below(2) === 0 && { maxMessage: random.pick([10, 100]) }),
+        ...(random.below(2) === 0 && { messagesPerSecond: random.pick([1, 5]) }),
+        ...(random.below(2) === 0 && { maxLifetime: random.pick(['1h', '2h']) }),
+        ...(random.below(2) === 0 && { idleTimeout: random.pick(['1m', '2h']) }),
+        ...(random.below(2) === 0 && { tokenInQuery: true })
+      }
+    }),
+    ...(random.below(4) === 0 && allowed.length > 0 && { allowInPath: allowed })
+  }
+}
+
+const namespaceOf = (random: Random): NamespaceSpec => ({
+  ...rolesOf(random),
+  ...(random.below(2) === 0 && {
+    events: Object.fromEntries(some(random, EVENTS).map(event => [event, rolesOf(random)]))
+  })
+})
+
+const socketRouteOf = (random: Random): RouteSpec => {
+  const names = some(random, NAMESPACES)
+  const listed = names.length === 0 ? [random.pick(NAMESPACES)] : names
+  return {
+    path: random.pick(['/socket.io/*', '/a/socket.io/*']),
+    upstream: 'up',
+    ...(random.below(3) === 0 && { requireAssigned: true }),
+    socketio: { namespaces: Object.fromEntries(listed.map(name => [name, namespaceOf(random)])) }
+  }
+}
+
+const routeOf = (random: Random): RouteSpec => {
+  if (random.below(8) === 0) return socketRouteOf(random)
+  const methods = random.below(3) === 0 ? some(random, METHODS) : []
+  const isExternal = random.below(10) === 0
+  const access = accessOf(random)
+  const options = isExternal ? {} : optionsOf(random)
+  const { websocket, ...others } = options
+  const isUpgradable = websocket !== undefined && (methods.length === 0 || methods.includes('GET'))
+  return {
+    path: pathOf(random),
+    ...(isExternal ? { external: true } : { upstream: 'up' }),
+    ...(methods.length > 0 && { methods }),
+    ...access,
+    ...(isUpgradable ? options : others)
+  }
+}
+
+const shapeOf = (path: string): string => path.replace(/:[^/]+/g, ':').replace(/^\/$/, '')
+
+/** Without routes that only the order of writing could tell apart, which is an error in files. */
+const withoutTies = (routes: readonly RouteSpec[]): RouteSpec[] => {
+  const taken = new Set<string>()
+  return routes.filter(({ path, methods }) => {
+    const keys = [...(methods ?? ['*'])].map(method => `${method} ${shapeOf(path)}`)
+    if (keys.some(key => taken.has(key))) return false
+    for (const key of keys) taken.add(key)
+    return true
+  })
+}
+
+export type Table = readonly RouteSpec[]
+
+export const tableOf = (random: Random): Table =>
+  withoutTies(Array.from({ length: 1 + random.below(4) }, () => routeOf(random)))
+
+/** A table, and what somebody might make of it. */
+export const pairOf = (random: Random): [Table, Table] => {
+  const before = tableOf(random)
+  const after = before.flatMap((route): RouteSpec[] => {
+    const change = random.below(6)
+    if (change === 0) return []
+    if (change > 2) return [route]
+    const other = routeOf(random)
+    if (route.socketio !== undefined || route.external || other.socketio !== undefined || other.external)
+      return [other, route]
+    const { path, methods } = route
+    return [{ ...(change === 1 || methods === undefined ? other : { ...other, methods }), path, upstream: 'up' }]
+  })
+  if (random.below(2) === 0) after.push(routeOf(random))
+  return [before, withoutTies(after.map(usable))]
+}
+
+/** WebSocket upgrades are requests with GET. */
+const usable = (route: RouteSpec): RouteSpec => {
+  if (route.methods === undefined) return route
+  const { websocket, ...rest } = route
+  return websocket === undefined || route.methods.includes('GET') ? route : rest
+}
+
+export interface AskedRequest {
+  readonly method: string
+  readonly path: string
+}
+
+const ASKED = [
+  ...['a', 'b', 'admin', 'Admin', 'ADMIN', 'A', 'c', 'x', 'X', 'a.json', 'admin.json', 'a.tar.gz', '.json', 'a.'],
+  ...[
+    'index.php',
+    'INDEX.php',
+    'index.html',
+    'x.php',
+    'x.PHP5',
+    'a.php',
+    'x.php;v',
+    'x.php%20',
+    'a%20b',
+    'a+b',
+    'a%20'
+  ],
+  ...[
+    'a%C2%A0',
+    '%E2%80%8Ba',
+    'b.',
+    'b..',
+    'b%20.',
+    'a;v=1',
+    'a%3bv',
+    'a%2Fb',
+    'a%2fx',
+    '%61',
+    '%41dmin',
+    'a%3F',
+    'a%23x'
+  ],
+  ...['K%C4%B1ss', '%E2%84%AAiss', 'ki%C3%9F', 'ki%C5%BF%C5%BF', '%C3%83', 'A%CC%83', 'a%CC%83', '(S(x))', '%28S(x))'],
+  ...[
+    'a::$DATA',
+    'admin:x:$I30',
+    'a:b',
+    'A:B',
+    '',
+    '',
+    '.',
+    '..',
+    '%2e%2e',
+    '..;x',
+    '%5C',
+    'a%00',
+    '%ff',
+    '%2561',
+    '%4',
+    '~'
+  ],
+  ...['auth', 'health', 'AUTH', 'health.', 'me', 'login', 'socket.io', 'SOCKET.IO']
+]
+
+export const requestOf = (random: Random): AskedRequest => ({
+  method: random.pick([...METHODS, 'PUT', 'GET', 'GET']),
+  path: `/${Array.from({ length: random.below(5) }, () => random.pick(ASKED)).join('/')}`
+})
+
+/** A request for one of the routes, perhaps with one segment spelled otherwise. */
+export const requestFor = (random: Random, table: Table): AskedRequest => {
+  const { path, methods } = random.pick(table)
+  const segments = path.split('/').slice(1)
+  const own = segments.flatMap(segment => {
+    if (segment === '*') return Array.from({ length: random.below(3) }, () => random.pick(ASKED))
+    return [segment.startsWith(':') || random.below(8) === 0 ? random.pick(ASKED) : segment]
+  })
+  return { method: random.pick([...(methods ?? METHODS), random.pick(METHODS)]), path: `/${own.join('/')}` }
+}
+
+export interface AskedEvent {
+  readonly namespace: string
+  readonly event: string
+}
+
+export const eventOf = (random: Random): AskedEvent => ({
+  namespace: random.pick(['/', '/chat', '/room1', '/room2', '/Chat', '/other', '/room?x']),
+  event: random.pick(['send', 'sent', 'move', 'Move', 'connect', 'disconnect', '*', 'x'])
+})

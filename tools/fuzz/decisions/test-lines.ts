@@ -1,0 +1,200 @@
+// Compares test lines that pass with what a running gateway answers to the same requests and Socket.IO events.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Server, type Socket } from 'engine.io'
+import type { Test } from 'tap'
+import WebSocket from 'ws'
+import { readTable } from '../../../gateway/cli/read-routes.ts'
+import { runRouteTests } from '../../../gateway/route-files/test-lines.ts'
+import type { RouteTable } from '../../../gateway/routes/route.ts'
+import { closeSoon } from '../../../test/support/engine-closing.ts'
+import { startGateway, type World } from '../../../test/support/gateway.ts'
+import { connectRaw, type RawConnection } from '../../../test/support/raw-client.ts'
+import type { Random } from '../mutate.ts'
+import { describe, SETTINGS } from './compare.ts'
+import { findRoute, type Person, type RouteSpec } from './model.ts'
+import {
+  type AskedRequest,
+  EVERYBODY,
+  eventOf,
+  PROFILES,
+  requestFor,
+  requestOf,
+  type Table,
+  tableOf
+} from './tables.ts'
+
+const OUTCOMES = ['allow', '400', '401', '403', '404', '405']
+/** Answered by the backend, and by nothing else. */
+const SERVED = 299
+const REQUESTS = 8
+
+/** Answers every request, and every packet of Socket.IO as a server without rules does. */
+const startUpstream = async (t: Pick<Test, 'teardown'>): Promise<string> => {
+  const engine = new Server({ pingInterval: 60_000 })
+  closeSoon(engine)
+  engine.on('connection', (socket: Socket) =>
+    socket.on('message', (message: string) => {
+      const [, type, namespace = '', rest = ''] = /^(\d)(\/[^,]*,)?(.*)$/s.exec(String(message)) ?? []
+      if (type === '0') socket.send(`0${namespace}{"sid":"a"}`)
+      if (type === '2') socket.send(`3${namespace}${Number.parseInt(rest, 10)}["served"]`)
+    })
+  )
+  const server = createServer((request, response) => {
+    if (request.url?.includes('EIO=4')) engine.handleRequest(request as never, response)
+    else response.writeHead(SERVED).end()
+  })
+  server.on('upgrade', (request, socket, head) => engine.handleUpgrade(request as never, socket, head))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    engine.close()
+    server.closeAllConnections()
+    return new Promise(resolve => server.close(resolve))
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** The outcomes with which a line passes: exactly one, if `check` and the gateway agree at all. */
+const passing = (table: RouteTable, line: string): string[] =>
+  OUTCOMES.filter(outcome => {
+    const place = { file: 'routes.yaml', line: 1, column: 1 }
+    return runRouteTests(table, [{ line: `${line} -> ${outcome}`, place }]).length === 0
+  })
+
+/** Asks one request after the other, on a new connection whenever one was ended. */
+const createAsker = (world: World) => {
+  let connection: RawConnection | undefined
+  const ask = async (bytes: string, head: boolean): Promise<number> => {
+    connection ??= await connectRaw(world.port)
+    connection.send(bytes)
+    const { status, headers } = await connection.response({ head })
+    if (headers.connection === 'close' || status === 400) close()
+    return status
+  }
+  const close = () => {
+    connection?.destroy()
+    connection = undefined
+  }
+  return { ask, close }
+}
+
+const bearer = (token: string | undefined): string => (token === undefined ? '' : `Authorization: Bearer ${token}\r\n`)
+
+/** The answer to a request; external routes are asked as another proxy does. */
+const answerTo = async (
+  { ask }: ReturnType<typeof createAsker>,
+  { method, path }: AskedRequest,
+  token: string | undefined,
+  isExternal: boolean
+): Promise<string> => {
+  const asked = `X-Forwarded-Method: ${method}\r\nX-Forwarded-Uri: ${path}\r\n`
+  const [target, fields] = isExternal ? ['GET /auth/forward', asked] : [`${method} ${path}`, '']
+  const status = await ask(
+    `${target} HTTP/1.1\r\nHost: gateway.test\r\n${fields}${bearer(token)}\r\n`,
+    method === 'HEAD' && !isExternal
+  )
+  return status === SERVED || (isExternal && status === 200) ? 'allow' : String(status)
+}
+
+/** What comes of a CONNECT and an event that asks for an acknowledgement. */
+const answerToEvent = (
+  world: World,
+  route: RouteSpec,
+  { namespace, event }: { namespace: string; event: string },
+  token: string | undefined
+): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const path = route.path.replace(/\*$/, '')
+    const socket = new WebSocket(`ws://127.0.0.1:${world.port}${path}?EIO=4&transport=websocket`)
+    const at = namespace === '/' ? '' : `${namespace},`
+    const finish = (answer: string) => {
+      resolve(answer)
+      socket.terminate()
+    }
+    socket.on('error', reject)
+    // A packet that no client may send ends the session.
+    socket.on('close', code => finish(code === 1008 ? '400' : `closed with ${code}`))
+    socket.on('message', data => {
+      const text = String(data)
+      if (text.startsWith('0')) socket.send(`40${at}${JSON.stringify(token === undefined ? {} : { token })}`)
+      else if (text.startsWith('44')) finish(String(JSON.parse(text.slice(text.indexOf('{'))).data.statusCode))
+      else if (text.startsWith('40')) socket.send(`42${at}1${JSON.stringify([event])}`)
+      else if (text.startsWith('43')) {
+        const [answer] = JSON.parse(text.slice(text.indexOf('[')))
+        finish(answer === 'served' ? 'allow' : String(answer.statusCode))
+      }
+    })
+  })
+
+const tokensFor = async (world: World) => {
+  const tokens = new Map<Person, string>()
+  for (const [index, person] of EVERYBODY.entries()) {
+    const { who, profiles, isAssigned, kind } = person
+    if (profiles === undefined) continue
+    const areas = isAssigned ? ['Geral'] : []
+    const areaPrincipal = isAssigned ? 'Geral' : ''
+    const accessStatus = isAssigned ? 'assigned' : 'unassigned'
+    const user = { id: 900_100 + index, username: who.replaceAll(' ', '-'), profiles: [...profiles], areas }
+    const claims = { areaPrincipal, accessStatus, provider: kind }
+    tokens.set(person, await world.tokenFor(user, claims))
+  }
+  return tokens
+}
+
+/** Counts differ from decisions, and two routes with the same namespace from each other. */
+const asked = (table: Table): Table => {
+  const first = table.find(({ socketio }) => socketio !== undefined)
+  return table
+    .filter(route => route.socketio === undefined || route === first)
+    .map(({ rateLimit: _, ...route }) => route)
+}
+
+interface TestLineFuzz {
+  readonly random: Random
+  readonly goesOn: (done: number) => boolean
+  readonly onFault: (fault: string, table: string) => void
+}
+
+/** Returns the number of tables, and of lines. */
+export const fuzzTestLines = async (t: Pick<Test, 'teardown'>, { random, goesOn, onFault }: TestLineFuzz) => {
+  const url = await startUpstream(t)
+  const world = await startGateway(t, {
+    env: { ...SETTINGS, TRUST_PROXY: '127.0.0.1', LOG_LEVEL: 'error' }
+  })
+  const tokens = await tokensFor(world)
+  const asker = createAsker(world)
+  let done = 0
+  let lines = 0
+  for (; goesOn(done); done++) {
+    const routes = asked(tableOf(random))
+    world.writeRoutes({ upstreams: { up: { url } }, profiles: PROFILES, routes: [...routes] })
+    await world.gateway.reload()
+    const table = await readTable(world.folder)
+    const compare = async (line: string, answer: Promise<string>) => {
+      lines++
+      const [outcome, ...more] = passing(table, line)
+      const got = await answer
+      if (outcome !== got || more.length > 0)
+        onFault(`${line} -> ${[outcome, ...more].join(', ')}, but the gateway answers ${got}`, describe(routes))
+    }
+    for (let index = 0; index < REQUESTS; index++) {
+      const request = index % 2 === 0 ? requestOf(random) : requestFor(random, routes)
+      const { found } = findRoute(routes, request.method, request.path)
+      const route = found.kind === 'route' ? found.route : undefined
+      // What own endpoints answer, and Socket.IO's HTTP side to other requests than its own, is no decision.
+      const isDecided = route === undefined || (routes.includes(route) && route.socketio === undefined)
+      const person = random.pick(EVERYBODY)
+      if (!isDecided || request.method === 'CONNECT') continue
+      const answer = answerTo(asker, request, tokens.get(person), route?.external === true)
+      await compare(`${request.method} ${request.path} as ${person.who}`, answer)
+    }
+    const chat = routes.find(({ socketio }) => socketio !== undefined)
+    const event = eventOf(random)
+    const person = random.pick(EVERYBODY)
+    if (chat === undefined) continue
+    const answer = answerToEvent(world, chat, event, tokens.get(person))
+    await compare(`EVENT ${event.namespace} ${event.event} as ${person.who}`, answer)
+  }
+  asker.close()
+  return { done, lines }
+}
