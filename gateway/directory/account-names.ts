@@ -33,7 +33,9 @@ export const accountNames = (entry: EntryNames | undefined, reached: Reached): A
   const username = entry?.username ?? text
   const subject = entry?.stableSubject ?? loginSubject(username)
   if (entry === undefined) return { subject, username, names: [] }
-  const proven = [...(isUsernameOwn && entry.username !== undefined ? [username] : []), ...(isExact ? [text] : [])]
+  // An entry that is only known by its login could otherwise take over the person who had its alias as login.
+  const provesText = isExact && (entry.stableSubject !== undefined || entry.username === undefined)
+  const proven = [...(isUsernameOwn && entry.username !== undefined ? [username] : []), ...(provesText ? [text] : [])]
   return { subject, username, names: [...new Set(proven)] }
 }
 

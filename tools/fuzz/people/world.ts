@@ -139,6 +139,8 @@ export const createPeopleWorld = ({
     }
     model.entries.push(entry)
     if (entry.principal !== '') principals.set(entry.principal, entry.login)
+    // Until the first login, the login is counted as known from its former owner, and the principal name has permits of its own.
+    if (entry.principal !== '' && joined.get(`${entry.login}@${DOMAIN}`) === entry.login) tainted.add(entry.uuid)
     note(entry)
     await age(3000)
     trace.push(`hire ${describe(entry)}`)
