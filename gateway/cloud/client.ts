@@ -1,9 +1,7 @@
 // Performs a login with the cloud provider, and turns its response into a verified person or a failure with a reason.
 import type { FastifyBaseLogger } from 'fastify'
 import * as oidc from 'openid-client'
-import type { ProvenPerson } from '../identity.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
-import type { ProviderLogout } from '../store/provider-sessions.ts'
 import type { Attempt } from './attempts.ts'
 import { claimedSurroundings, linkWithoutIssuer } from './claimed-groups.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
@@ -28,19 +26,6 @@ interface AuthorizationAnswer {
   readonly iss: string | undefined
 }
 
-export interface OAuthClient {
-  /** The URL at which the browser logs in. Throws OAuthFailure if the provider cannot be discovered. */
-  authorizationUrl(attempt: Attempt): Promise<string>
-  /** Exchanges the code, once, and reads the profile. Throws OAuthFailure. */
-  identify(answer: AuthorizationAnswer, attempt: Attempt): Promise<ProvenPerson>
-  /** The URL at which the browser ends its session at the provider; undefined if the provider publishes none. */
-  logoutUrl(): Promise<string | undefined>
-  /** The sessions that a logout token ends. Throws LogoutTokenError, OAuthFailure. */
-  checkLogout(token: string): Promise<ProviderLogout>
-  /** Resolves when the provider responds. Throws OAuthFailure. */
-  reach(): Promise<void>
-}
-
 interface OAuthClientOptions {
   readonly settings: CloudIdpSettings
   readonly log: Pick<FastifyBaseLogger, 'warn'>
@@ -53,7 +38,9 @@ interface OAuthClientOptions {
 const DEADLINE_MS = 10_000
 const MAX_ACCESS_TOKEN_LENGTH = 16 * 1024
 
-export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
+export type OAuthClient = ReturnType<typeof createOAuthClient>
+
+export const createOAuthClient = (options: OAuthClientOptions) => {
   const { settings, log, now = Date.now, deadlineMs = DEADLINE_MS } = options
   const limits = { insecure: settings.insecure, timeoutMs: deadlineMs / 2 }
   const metadataOf = createProviderMetadata({ settings, log, now, fetch: createProviderFetch(limits) })
@@ -83,7 +70,8 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
   }
 
   return {
-    async authorizationUrl(attempt) {
+    /** The URL at which the browser logs in. Throws OAuthFailure if the provider cannot be discovered. */
+    async authorizationUrl(attempt: Attempt) {
       const metadata = await metadataOf()
       if (!isAllowedAddress(metadata.authorization_endpoint, settings.insecure)) {
         throw new OAuthFailure('provider-metadata', 'CLOUDIDP_AUTHORIZATION_URL is not https')
@@ -100,7 +88,10 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
       })
       return href
     },
-    identify: (answer, attempt) => withDeadline(deadlineMs, signal => identify(answer, attempt, signal)),
+    /** Exchanges the code, once, and reads the profile. Throws OAuthFailure. */
+    identify: (answer: AuthorizationAnswer, attempt: Attempt) =>
+      withDeadline(deadlineMs, signal => identify(answer, attempt, signal)),
+    /** The URL at which the browser ends its session at the provider; undefined if the provider publishes none. */
     async logoutUrl() {
       const { end_session_endpoint: address } = settings.issuer === undefined ? {} : await metadataOf()
       if (address === undefined || !isAllowedAddress(address, settings.insecure)) return undefined
@@ -109,11 +100,13 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
       url.searchParams.set('post_logout_redirect_uri', settings.successRedirectUrl.split('#', 1)[0] ?? '')
       return url.href
     },
-    checkLogout: token =>
+    /** The sessions that a logout token ends. Throws LogoutTokenError, OAuthFailure. */
+    checkLogout: (token: string) =>
       withDeadline(deadlineMs, async () => {
         const metadata = await metadataOf()
         return checkLogoutToken(token, { metadata, verify, now: now() })
       }),
+    /** Resolves when the provider responds. Throws OAuthFailure. */
     reach: () => withDeadline(deadlineMs, () => reachProvider(settings, createProviderFetch(limits)))
   }
 }

@@ -13,8 +13,6 @@ export interface DirectoryConnection {
   readonly fault: () => LdapFault | undefined
   /** Result code of the last response, which libraries sometimes discard. */
   readonly lastResultCode: () => number | undefined
-  /** The matchedDN of the directory's last search, which libraries do not expose. */
-  readonly lastMatchedDn: () => string
   /** Limits the number of entries from now on; earlier ones do not count. No operation may be in progress. */
   readonly allow: (entries: number) => void
 }
@@ -179,7 +177,6 @@ const guard = (socket: Socket, signal: AbortSignal): DirectoryConnection => {
     stream: Object.assign(stream, { connecting: false, readyState: 'open' }) as unknown as Socket,
     fault: () => fault,
     lastResultCode: () => last?.resultCode,
-    lastMatchedDn: () => last?.matchedDn ?? '',
     allow: allowed => {
       maxEntries = allowed
       entries = 0

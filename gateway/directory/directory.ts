@@ -8,9 +8,9 @@ import { DirectoryFailure } from './failure.ts'
 import { type GroupsRead, groupsNamed, readGroups } from './groups.ts'
 import { bindThenRead, type Login, searchThenBind } from './log-in.ts'
 import { foldLogin, isPlainLogin, readLogin } from './names.ts'
-import { type DirectoryPerson, usernameOf } from './person.ts'
+import { usernameOf } from './person.ts'
 import { type DirectoryPlan, planOf } from './plan.ts'
-import { type BaseSetting, missingBases, neverForgets } from './preconditions.ts'
+import { missingBases, neverForgets } from './preconditions.ts'
 import { createRefusalPace } from './refusal-pace.ts'
 import { findOne, subjectFilter } from './search-person.ts'
 import { createServers } from './servers.ts'
@@ -27,37 +27,12 @@ interface KnownAccount {
 /** `gone`: a successful search found nothing, or nothing that matches LDAP_SEARCH_FILTER. */
 type LookedUp = ({ readonly state: 'open' } & GroupsRead) | { readonly state: Exclude<AccountState, 'open'> | 'gone' }
 
-export interface Directory {
-  /**
-   * Binds as this person on a connection of its own and reads their entry (RFC 4513 §5.1.3, RFC 4511 §4.5).
-   *
-   * @param username as typed; `DOMAIN\login` and `login@domain` included.
-   * @param guard is consulted before each bind that the directory may count.
-   * @throws DirectoryFailure within LDAP_TIMEOUT_MS, whatever the directory does, and anything the guard throws.
-   */
-  authenticate(username: string, password: string, guard?: BindGuard): Promise<DirectoryPerson>
-  /** The login to which every accepted spelling of a name is normalised; undefined if no bind would be tried. */
-  normaliseLogin(username: string): string | undefined
-  /** Requires a service account. @throws DirectoryFailure if the directory gave no result. */
-  lookUp(account: KnownAccount): Promise<LookedUp>
-  /** DNs of the groups with this cn, at most 100. Requires a service account. @throws DirectoryFailure */
-  findGroups(cn: string): Promise<readonly string[]>
-  /** Whether the directory responds and accepts the service account. @throws DirectoryFailure */
-  check(): Promise<void>
-  /** The settings whose base the service account does not find. @throws DirectoryFailure */
-  missingBases(): Promise<readonly BaseSetting[]>
-  /** Whether a password policy that can be read says that failures are never forgotten. @throws DirectoryFailure */
-  neverForgets(): Promise<boolean>
-}
-
 interface DirectoryOptions {
   /**
    * Earliest response to a login that the directory refused, in ms after its start. Directories hash a password only for
    * accounts that exist and are open, so a faster response would reveal which ones do.
    */
   readonly failureFloorMs?: number
-  /** How long the cause of a refusal is looked for, for the log only. */
-  readonly explanationMs?: number
   /** Logins in progress at the same time. */
   readonly maxConcurrent?: number
   /** Monotonic ms. */
@@ -69,12 +44,12 @@ interface DirectoryOptions {
 const MAX_PASSWORD_LENGTH = 1024
 /** The response to a failure is delayed by at least this long anyway. */
 export const FAILURE_FLOOR_MS = 250
-/** Below that, so that the response is not later for it. */
-const EXPLANATION_MS = 200
+
+export type Directory = ReturnType<typeof createDirectory>
 
 /** @throws Error if template, domain or filter cannot work for any login. */
-export const createDirectory = (settings: LdapSettings, options: DirectoryOptions = {}): Directory => {
-  const { failureFloorMs = FAILURE_FLOOR_MS, explanationMs = EXPLANATION_MS, maxConcurrent = 1000, clock } = options
+export const createDirectory = (settings: LdapSettings, options: DirectoryOptions = {}) => {
+  const { failureFloorMs = FAILURE_FLOOR_MS, maxConcurrent = 1000, clock } = options
   const plan = planOf(settings)
   if (plan.search !== undefined) parseFilter(plan.search.filter('x'))
   if (plan.groups !== undefined) parseFilter(plan.groups.filter('cn=x', 'x'))
@@ -93,11 +68,19 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
     })
 
   return {
-    normaliseLogin: username => {
+    /** The login to which every accepted spelling of a name is normalised; undefined if no bind would be tried. */
+    normaliseLogin: (username: string) => {
       const read = readLogin(username, settings.domain, service !== undefined)
       return read.login !== undefined && isBindable(plan, read.login) ? read.login : undefined
     },
-    authenticate: async (username, password, guard = unguarded) => {
+    /**
+     * Binds as this person on a connection of its own and reads their entry (RFC 4513 §5.1.3, RFC 4511 §4.5).
+     *
+     * @param username as typed; `DOMAIN\login` and `login@domain` included.
+     * @param guard is consulted before each bind that the directory may count.
+     * @throws DirectoryFailure within LDAP_TIMEOUT_MS, whatever the directory does, and anything the guard throws.
+     */
+    authenticate: async (username: string, password: string, guard: BindGuard = unguarded) => {
       const startedAt = performance.now()
       let refusedMs = 0
       const onRefused = (tookMs: number) => {
@@ -110,7 +93,7 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
       underWay += 1
       try {
         return await overServers(parts, (open, deadline) => {
-          const logIn = { plan, deadline, guard, explanationMs, onRefused, open }
+          const logIn = { plan, deadline, guard, onRefused, open }
           return service === undefined ? bindThenRead(logIn, login) : searchThenBind(logIn, service, login)
         })
       } catch (error) {
@@ -125,11 +108,16 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
         underWay -= 1
       }
     },
-    lookUp: account => asService(session => lookUp(plan, session, account)),
-    findGroups: cn => asService(session => groupsNamed(plan, session, cn)),
+    /** Requires a service account. @throws DirectoryFailure if the directory gave no result. */
+    lookUp: (account: KnownAccount) => asService(session => lookUp(plan, session, account)),
+    /** DNs of the groups with this cn, at most 100. Requires a service account. @throws DirectoryFailure */
+    findGroups: (cn: string) => asService(session => groupsNamed(plan, session, cn)),
+    /** The settings whose base the service account does not find. @throws DirectoryFailure */
     missingBases: () =>
       service === undefined ? Promise.resolve([]) : asService(session => missingBases(plan, session)),
+    /** Whether a password policy that can be read says that failures are never forgotten. @throws DirectoryFailure */
     neverForgets: () => asService(neverForgets),
+    /** Whether the directory responds and accepts the service account. @throws DirectoryFailure */
     check: () =>
       onConnection(parts, async session => {
         if (service !== undefined) return service.bind(session)

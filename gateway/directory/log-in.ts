@@ -1,7 +1,6 @@
 // Logs one person in on one connection, either through the service account or by binding directly.
 import { randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
-import { isParentDn, isSameDn } from '../values/distinguished-names.ts'
+import { isSameDn } from '../values/distinguished-names.ts'
 import {
   type BindGuard,
   type DirectoryCount,
@@ -41,8 +40,6 @@ interface LoginExchange {
   readonly plan: DirectoryPlan
   readonly deadline: Deadline
   readonly guard: BindGuard
-  /** How long the log waits for the cause of a refusal. */
-  readonly explanationMs: number
   /** How long the directory took to refuse a bind of an account that may exist. */
   readonly onRefused: (tookMs: number) => void
   open(): Promise<DirectorySession>
@@ -141,7 +138,7 @@ const countOf = async (
 
 /** Binds as the person, then reads their entry as themselves. */
 export const bindThenRead = async (exchange: LoginExchange, { login, password }: Login): Promise<DirectoryPerson> => {
-  const { plan, deadline } = exchange
+  const { plan } = exchange
   const bindName = plan.bindName(login)
   const bound = plan.mayHaveTwoNames ? bindName : login
   const account = { name: bound, mayHaveTwoNames: plan.mayHaveTwoNames, whose: { bound } }
@@ -149,11 +146,7 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   await guarded(exchange, account, async () => {
     const session = await exchange.open()
     opened = session
-    await timed(exchange, session.bindPerson(bindName, password)).catch(async (error: unknown) => {
-      if (!isPlainRefusal(error)) throw error
-      const why = await deadline.within(explainRefusal(exchange, session, login)).catch(() => undefined)
-      throw why === undefined ? error : error.because(why)
-    })
+    await timed(exchange, session.bindPerson(bindName, password))
   })
   const session = opened
   if (session === undefined) throw new Error('the guard skipped the bind')
@@ -247,28 +240,3 @@ const guarded = async <T>(
 /** A result 49 without further detail. */
 const isPlainRefusal = (error: unknown): error is DirectoryFailure =>
   error instanceof DirectoryFailure && error.reason === 'invalid-credentials' && error.bind === 'refused'
-
-/**
- * Why a bind was refused, as far as this can be known: after a refused bind the connection is anonymous (RFC 4513 §4).
- * For the log only. A hidden entry gets the same response as an absent one, except that the entry above it is not named
- * (matchedDN), so `unknown-user` is reported only if the directory names that one.
- */
-const explainRefusal = async (
-  { plan, deadline, explanationMs }: LoginExchange,
-  session: DirectorySession,
-  login: string
-): Promise<'wrong-password' | 'unknown-user' | undefined> => {
-  const bindName = plan.bindName(login)
-  const where = plan.bindsByDn ? { base: bindName } : plan.search && { ...plan.search }
-  if (where === undefined) return undefined
-  const filter = 'filter' in where ? { filter: where.filter(login) } : { scope: 'base' as const }
-  const search = session.search(where.base, { ...filter, attributes: ['1.1'] })
-  const patience = delay(explanationMs, undefined, { signal: deadline.signal, ref: false })
-  try {
-    const found = await Promise.race([search, patience])
-    return found?.entries.length === 1 ? 'wrong-password' : undefined
-  } catch (error) {
-    const isAbsent = error instanceof DirectoryFailure && error.reason === 'no-entry' && plan.bindsByDn
-    return isAbsent && isParentDn(session.lastMatchedDn(), bindName) ? 'unknown-user' : undefined
-  }
-}

@@ -15,8 +15,6 @@ export interface LdapResponse {
   readonly operation: number
   /** undefined for entries and references. */
   readonly resultCode: number | undefined
-  /** The last entry on the path to the one that was not found (RFC 4511 §4.1.9); `''` if the directory does not say. */
-  readonly matchedDn: string
 }
 
 interface MessageLimits {
@@ -105,20 +103,18 @@ export const readResponse = (message: Buffer): LdapResponse => {
   if (controls !== undefined) checkControls(controls)
   // Message id 0 is reserved for notices, and the only one means that the server disconnects (RFC 4511 §4.4.1).
   if (id.content.every(byte => byte === 0)) throw new LdapFault('the directory gave notice of disconnection')
-  return { operation: operation.tag, ...checkOperation(operation) }
+  return { operation: operation.tag, resultCode: checkOperation(operation) }
 }
 
-const NO_RESULT = { resultCode: undefined, matchedDn: '' }
-
-const checkOperation = ({ tag, content }: BerElement): Pick<LdapResponse, 'resultCode' | 'matchedDn'> => {
+const checkOperation = ({ tag, content }: BerElement): number | undefined => {
   const parts = readElements(content)
   if (tag === OPERATION.entry) {
     checkEntry(parts)
-    return NO_RESULT
+    return undefined
   }
   if (tag === OPERATION.reference) {
     expectAll(parts, TAG.octets)
-    return NO_RESULT
+    return undefined
   }
   if (tag !== OPERATION.bind && tag !== OPERATION.searchDone && tag !== OPERATION.extended) {
     throw new LdapFault(`an unsolicited operation 0x${tag.toString(16)}`)
@@ -126,7 +122,7 @@ const checkOperation = ({ tag, content }: BerElement): Pick<LdapResponse, 'resul
   const [code, matchedDn, diagnostic] = parts
   const isResult = code?.tag === TAG.enumerated && matchedDn?.tag === TAG.octets && diagnostic?.tag === TAG.octets
   if (!isResult || code.content.length < 1 || code.content.length > 3) throw new LdapFault('no result in a response')
-  return { resultCode: code.content.readIntBE(0, code.content.length), matchedDn: matchedDn.content.toString('utf8') }
+  return code.content.readIntBE(0, code.content.length)
 }
 
 const checkEntry = ([name, attributes, ...surplus]: BerElement[]): void => {

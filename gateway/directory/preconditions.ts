@@ -4,7 +4,7 @@ import { allTexts, type DirectoryEntry, firstText } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
 import type { DirectorySession } from './session.ts'
 
-export type BaseSetting = 'LDAP_SEARCH_BASE' | 'LDAP_GROUP_BASE'
+type BaseSetting = 'LDAP_SEARCH_BASE' | 'LDAP_GROUP_BASE'
 
 export const missingBases = async (
   { search, groups }: DirectoryPlan,

@@ -159,8 +159,6 @@ export const openSession = (connection: ServerConnection, deadline: Deadline, ti
         )
       }
     },
-    /** The matchedDN of the last search that found nothing (RFC 4511 §4.1.9). */
-    lastMatchedDn: connection.lastMatchedDn,
     /** Sends an unbind, which matters only to the directory's log. */
     unbind: (): Promise<void> => deadline.within(client.unbind()).catch(() => {})
   }

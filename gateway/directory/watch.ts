@@ -6,15 +6,6 @@ import { DirectoryFailure } from './failure.ts'
 /** `refused`: it responds, but no longer accepts the service account. */
 export type DirectoryState = 'ok' | 'away' | 'refused' | 'unknown' | 'groups-unreadable'
 
-interface DirectoryWatch {
-  state(): DirectoryState
-  /** Reports the outcome of a login or lookup, because the state may have changed. */
-  notice(error: unknown): void
-  /** Reports that somebody's groups were read; or why they could not be. */
-  noticeGroups(failure: unknown): void
-  close(): Promise<void>
-}
-
 const WELL_EVERY_MS = 10_000
 const ILL_EVERY_MS = 2_000
 
@@ -22,7 +13,7 @@ const ILL_EVERY_MS = 2_000
 export const startDirectoryWatch = (
   directory: Pick<Directory, 'check' | 'missingBases'>,
   log: Pick<Logger, 'warn'>
-): DirectoryWatch => {
+) => {
   let state: DirectoryState = 'unknown'
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> | undefined
@@ -58,11 +49,13 @@ export const startDirectoryWatch = (
   run()
   return {
     state: () => (state === 'ok' && groups.areUnreadable() ? 'groups-unreadable' : state),
-    notice: error => {
+    /** Reports the outcome of a login or lookup, because the state may have changed. */
+    notice: (error: unknown) => {
       const isNews = error instanceof DirectoryFailure && state === 'ok' && MAY_BE_AWAY.has(error.reason)
       if (isNews && !isClosed) run()
     },
-    noticeGroups: failure => groups.enter(failure === undefined ? 'readable' : 'unreadable', failure),
+    /** Reports that somebody's groups were read; or why they could not be. */
+    noticeGroups: (failure: unknown) => groups.enter(failure === undefined ? 'readable' : 'unreadable', failure),
     close: async () => {
       isClosed = true
       clearTimeout(timer)

@@ -8,13 +8,6 @@ import { task } from '../values/contain.ts'
 import { keyedHash } from './keyed-hash.ts'
 import type { LoginOutcome } from './sign-in.ts'
 
-export interface LoginAudit {
-  /** Logs every login, and stores the entry of a refused one. */
-  record(outcome: LoginOutcome): void
-  /** Resolves when everything recorded is stored, or could not be. */
-  flush(): Promise<void>
-}
-
 interface LoginAuditParts {
   readonly audit: Pick<AuditLog, 'append'>
   readonly names: Pick<LoginNames, 'personOf'>
@@ -30,7 +23,9 @@ const BURST = 60
 const REFILL_MS = 5_000
 const SUM_EVERY_MS = 60_000
 
-export const createLoginAudit = (parts: LoginAuditParts): LoginAudit => {
+export type LoginAudit = ReturnType<typeof createLoginAudit>
+
+export const createLoginAudit = (parts: LoginAuditParts) => {
   const { audit, log, clock = () => performance.now() } = parts
   const nameOf = createNames(parts)
   const pending = new Set<Promise<void>>()
@@ -71,7 +66,8 @@ export const createLoginAudit = (parts: LoginAuditParts): LoginAudit => {
   }
 
   return {
-    record(outcome) {
+    /** Logs every login, and stores the entry of a refused one. */
+    record(outcome: LoginOutcome) {
       const { ok, provider, reason, userId, requestId, ip } = outcome
       if (ok) log.info({ requestId, provider, reason, user: userId, ip, ok }, 'login')
       else if (reason === 'ldap-not-active') {
@@ -80,6 +76,7 @@ export const createLoginAudit = (parts: LoginAuditParts): LoginAudit => {
       } else if (isAffordable()) keep(refuse(outcome))
       else sums.add(provider, reason)
     },
+    /** Resolves when everything recorded is stored, or could not be. */
     flush: async () => {
       sums.write()
       await Promise.all(pending)

@@ -20,10 +20,6 @@ interface RecheckParts {
   readonly log: Pick<Logger, 'warn' | 'info'>
 }
 
-interface Recheck {
-  close(): Promise<void>
-}
-
 /** Everyone's turn comes a little before the interval is over. */
 const SHARE_OF_INTERVAL = 0.9
 const LEASE_MS = 10_000
@@ -35,7 +31,7 @@ const MOST_GONE = 5
 const MOST_GONE_SHARE = 0.1
 const ACTOR = { id: null, username: 'directory' }
 
-export const startRecheck = (parts: RecheckParts): Recheck => {
+export const startRecheck = (parts: RecheckParts) => {
   const { accounts, log } = parts
   const turnMs = parts.intervalMs * SHARE_OF_INTERVAL
   const tickMs = Math.min(1000, Math.max(25, parts.intervalMs / 40))

@@ -16,30 +16,6 @@ const SIGNATURE_LENGTH = 43
 // Shared, because a flood of forged tokens needs many of them.
 const BAD_SIGNATURE = new Unauthenticated({ reason: 'bad-signature' })
 
-export interface AccessTokens {
-  /** A new login: new `jti`, and `exp` after the configured lifetime, or earlier if `conditions` say so. */
-  issue(user: User, version: number, conditions?: Conditions): Promise<string>
-  /**
-   * Current access under an earlier login: same `jti`. With SESSION_MAX above the lifetime, `exp` is that of a new token, but
-   * never beyond the end of the session; otherwise it stays. Rejects with `GW_TOKEN_EXPIRED` after the end of the session.
-   */
-  reissue(user: User, version: number, login: Identity): Promise<string>
-  /** When a token that is used should be renewed, at half of its life; Infinity: its session cannot go on. Seconds since the epoch. */
-  renewsAt(login: Identity): number
-  /** The latest `exp` of any token with this login's `jti`. Seconds since the epoch. */
-  endsAt(login: Identity): number
-  /** Throws `GW_UNAUTHENTICATED` or `GW_TOKEN_EXPIRED`; does not check revocation. Synchronous: HMAC is cheap, a thread hop is not. */
-  verify(token: string): Identity
-  /** The same, but the refusal is returned. */
-  judge(token: string): Identity | GatewayError
-  /** Whether the text is signed by this gateway, whatever it contains and however old it is. */
-  isOurs(token: string): boolean
-  /** Index of the secret that signed it: 0 is the current one; -1: none. */
-  signedBy(token: string): number
-  /** Number of tokens that passed `verify`, by the secret that signed them: the current one, then the previous ones. */
-  readonly verified: readonly number[]
-}
-
 /** Restrictions of a service account's token. */
 interface Conditions {
   /** Seconds since the epoch; the latest possible `exp`. */
@@ -102,7 +78,9 @@ const decodePart = (part: string): unknown => {
   }
 }
 
-export const createAccessTokens = (options: AccessTokenOptions): AccessTokens => {
+export type AccessTokens = ReturnType<typeof createAccessTokens>
+
+export const createAccessTokens = (options: AccessTokenOptions) => {
   const now = options.now ?? Date.now
   const lifeS = Math.floor(options.expiresInMs / 1000)
   const sessionS = Math.floor((options.sessionMaxMs ?? options.expiresInMs) / 1000)
@@ -160,7 +138,8 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
   }
 
   return {
-    issue(user, version, { expiresAt = Number.POSITIVE_INFINITY, addresses = [] } = {}) {
+    /** A new login: new `jti`, and `exp` after the configured lifetime, or earlier if `conditions` say so. */
+    issue(user: User, version: number, { expiresAt = Number.POSITIVE_INFINITY, addresses = [] }: Conditions = {}) {
       const issuedAt = Math.floor(now() / 1000)
       const life = {
         id: randomUUID(),
@@ -171,7 +150,11 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
       }
       return sign(user, version, life)
     },
-    async reissue(user, version, login) {
+    /**
+     * Current access under an earlier login: same `jti`. With SESSION_MAX above the lifetime, `exp` is that of a new token, but
+     * never beyond the end of the session; otherwise it stays. Rejects with `GW_TOKEN_EXPIRED` after the end of the session.
+     */
+    async reissue(user: User, version: number, login: Identity) {
       const issuedAt = Math.floor(now() / 1000)
       const { tokenId: id, authenticatedAt } = login
       if (!mayRenew(login)) return sign(user, version, { id, issuedAt, expiresAt: login.expiresAt, authenticatedAt })
@@ -179,19 +162,26 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
       if (expiresAt <= issuedAt) throw new TokenExpired({ reason: 'session-max' })
       return sign(user, version, { id, issuedAt, expiresAt, authenticatedAt: loggedInAt(login) })
     },
-    renewsAt: login =>
+    /** When a token that is used should be renewed, at half of its life; Infinity: its session cannot go on. Seconds since the epoch. */
+    renewsAt: (login: Identity) =>
       login.expiresAt < endOf(login)
         ? login.issuedAt + (login.expiresAt - login.issuedAt) / 2
         : Number.POSITIVE_INFINITY,
-    endsAt: login => Math.max(login.expiresAt, endOf(login)),
+    /** The latest `exp` of any token with this login's `jti`. Seconds since the epoch. */
+    endsAt: (login: Identity) => Math.max(login.expiresAt, endOf(login)),
+    /** The same, but the refusal is returned. */
     judge,
-    verify(token) {
+    /** Throws `GW_UNAUTHENTICATED` or `GW_TOKEN_EXPIRED`; does not check revocation. Synchronous: HMAC is cheap, a thread hop is not. */
+    verify(token: string) {
       const identity = judge(token)
       if (identity instanceof GatewayError) throw identity
       return identity
     },
+    /** Number of tokens that passed `verify`, by the secret that signed them: the current one, then the previous ones. */
     verified,
+    /** Index of the secret that signed it: 0 is the current one; -1: none. */
     signedBy,
-    isOurs: token => signedBy(token) !== -1
+    /** Whether the text is signed by this gateway, whatever it contains and however old it is. */
+    isOurs: (token: string) => signedBy(token) !== -1
   }
 }

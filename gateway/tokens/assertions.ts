@@ -5,15 +5,6 @@ import { personClaims } from './claims.ts'
 import type { SealingSecret } from './sealed-keys.ts'
 import { type PublicJwk, type SigningKeyRow, signerAmong } from './signing-keys.ts'
 
-export interface Assertions {
-  /** `x-user-assertion: …` with its line break, cached per token and upstream; '' while no key can sign. */
-  lineFor(identity: Identity, audience: string): string
-  /** The content of /auth/jwks.json. */
-  publicKeys(): readonly PublicJwk[]
-  /** The current keys; `nowS` by the database's clock. */
-  learn(rows: readonly SigningKeyRow[], nowS: number): void
-}
-
 interface AssertionOptions {
   /** `iss`. */
   issuer: string
@@ -43,7 +34,9 @@ const BACKDATED_S = 5
 
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-export const createAssertions = (options: AssertionOptions): Assertions => {
+export type Assertions = ReturnType<typeof createAssertions>
+
+export const createAssertions = (options: AssertionOptions) => {
   const { issuer, secrets, clock = () => performance.now() } = options
   const signed = new WeakMap<Identity, Map<string, Signed>>()
   let rows: readonly SigningKeyRow[] = []
@@ -75,7 +68,8 @@ export const createAssertions = (options: AssertionOptions): Assertions => {
   }
 
   return {
-    lineFor(identity, audience) {
+    /** `x-user-assertion: …` with its line break, cached per token and upstream; '' while no key can sign. */
+    lineFor(identity: Identity, audience: string) {
       if (signer === undefined) return ''
       let byAudience = signed.get(identity)
       const known = byAudience?.get(audience)
@@ -88,8 +82,10 @@ export const createAssertions = (options: AssertionOptions): Assertions => {
       byAudience.set(audience, made)
       return made.line
     },
-    publicKeys: () => rows.map(({ publicJwk }) => publicJwk),
-    learn(read, databaseNowS) {
+    /** The content of /auth/jwks.json. */
+    publicKeys: (): readonly PublicJwk[] => rows.map(({ publicJwk }) => publicJwk),
+    /** The current keys; `nowS` by the database's clock. */
+    learn(read: readonly SigningKeyRow[], databaseNowS: number) {
       zeroS = databaseNowS - clock() / 1000
       rows = read
       choose()

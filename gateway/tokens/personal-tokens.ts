@@ -38,23 +38,6 @@ export interface PersonalTokenUse {
   readonly usedAt: number
 }
 
-export interface PersonalTokens {
-  judge(token: string): Identity | GatewayError
-  /** Adds owners and tokens, and replaces what was known about an owner. */
-  learn(news: readonly OwnerNews[]): void
-  /** Forgets tokens whose `hash` is not among these. */
-  retain(hashes: ReadonlySet<string>): void
-  /** Whether a text is a token that was created here and has not been purged; does not check its owner. */
-  isLive(token: string): boolean
-  /** Whether this person has a live token; if so, a change of their access must be read again. */
-  isOwner(userId: number): boolean
-  /** Tokens used in this minute (minutes since the epoch) or later. */
-  usedSince(minute: number): PersonalTokenUse[]
-  /** Removes tokens that are over, and owners without any. */
-  purge(): void
-  size(): number
-}
-
 interface PersonalTokensOptions {
   revocations: Revocations
   /** Milliseconds without a login or recheck of the owner after which a token is refused. */
@@ -103,7 +86,9 @@ const identityFor = (known: KnownToken, owner: TokenOwner): Identity => {
   return identity
 }
 
-export const createPersonalTokens = (options: PersonalTokensOptions): PersonalTokens => {
+export type PersonalTokens = ReturnType<typeof createPersonalTokens>
+
+export const createPersonalTokens = (options: PersonalTokensOptions) => {
   const { revocations, confirmMs, now = Date.now } = options
   /** By `hash`. */
   const tokens = new Map<string, KnownToken>()
@@ -112,7 +97,7 @@ export const createPersonalTokens = (options: PersonalTokensOptions): PersonalTo
   const find = (token: string) => (SHAPE.test(token) ? tokens.get(hashPersonalToken(token)) : undefined)
 
   return {
-    judge(token) {
+    judge(token: string): Identity | GatewayError {
       const known = find(token)
       const owner = known && owners.get(known.userId)
       if (known === undefined || owner === undefined) return UNKNOWN
@@ -125,24 +110,30 @@ export const createPersonalTokens = (options: PersonalTokensOptions): PersonalTo
       known.usedMinute = Math.floor(nowMs / 60_000)
       return identity
     },
-    learn(news) {
+    /** Adds owners and tokens, and replaces what was known about an owner. */
+    learn(news: readonly OwnerNews[]) {
       for (const { owner, tokens: rows } of news) {
         owners.set(owner.user.id, owner)
         for (const row of rows)
           if (!tokens.has(row.hash)) tokens.set(row.hash, { row, userId: owner.user.id, usedMinute: 0 })
       }
     },
-    retain(hashes) {
+    /** Forgets tokens whose `hash` is not among these. */
+    retain(hashes: ReadonlySet<string>) {
       for (const hash of tokens.keys()) if (!hashes.has(hash)) tokens.delete(hash)
     },
-    isLive: token => find(token) !== undefined,
-    isOwner: userId => owners.has(userId),
-    usedSince(minute) {
+    /** Whether a text is a token that was created here and has not been purged; does not check its owner. */
+    isLive: (token: string) => find(token) !== undefined,
+    /** Whether this person has a live token; if so, a change of their access must be read again. */
+    isOwner: (userId: number) => owners.has(userId),
+    /** Tokens used in this minute (minutes since the epoch) or later. */
+    usedSince(minute: number) {
       const uses: PersonalTokenUse[] = []
       for (const { row, usedMinute } of tokens.values())
         if (usedMinute !== 0 && usedMinute >= minute) uses.push({ personalToken: row.id, usedAt: usedMinute * 60_000 })
       return uses
     },
+    /** Removes tokens that are over, and owners without any. */
     purge() {
       const owning = new Set<number>()
       for (const [key, { row, userId }] of tokens) {

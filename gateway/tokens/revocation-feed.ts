@@ -30,16 +30,6 @@ interface FeedSource {
   }
 }
 
-export interface RevocationFeed {
-  /** Milliseconds since revocations were last known to be complete. */
-  staleness(): number
-  /** Whether changes are heard as they are committed. */
-  isListening(): boolean
-  /** Something has changed: resolves when this instance knows it too, or could not read it. */
-  catchUp(): Promise<void>
-  close(): Promise<void>
-}
-
 interface FeedOptions {
   source: FeedSource
   revocations: Revocations
@@ -55,8 +45,10 @@ const POLL_MS = 2000
 const DEAF_POLL_MS = 500
 const PURGE_EVERY_MS = 60 * 60 * 1000
 
+export type RevocationFeed = Awaited<ReturnType<typeof startRevocationFeed>>
+
 /** Resolves when everything in the database is known here; rejects if it cannot be read. */
-export const startRevocationFeed = async (options: FeedOptions): Promise<RevocationFeed> => {
+export const startRevocationFeed = async (options: FeedOptions) => {
   const { source, revocations, personalTokens, log, now = Date.now, pollMs = POLL_MS } = options
   let cursor: string | undefined
   let completeAt = 0
@@ -148,9 +140,12 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
   purge.unref()
 
   return {
+    /** Milliseconds since revocations were last known to be complete. */
     staleness: () => now() - completeAt,
+    /** Whether changes are heard as they are committed. */
     isListening: () => isListening,
-    catchUp: read,
+    /** Something has changed: resolves when this instance knows it too, or could not read it. */
+    catchUp: (): Promise<void> => read(),
     async close() {
       closed = true
       clearInterval(poll)

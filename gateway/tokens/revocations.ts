@@ -41,26 +41,9 @@ interface News {
   versions?: readonly PersonVersion[]
 }
 
-export interface Revocations {
-  standing(identity: Identity): Standing
-  /** Whether the token with this `jti` has been ended individually. */
-  isRevoked(tokenId: string): boolean
-  /** Raised by every change; equal epochs mean equal results. */
-  readonly epoch: number
-  /** Merges changes; never lowers a version, so their order and repetition do not matter. */
-  learn(news: News): void
-  /** What is known here and missing from a complete state. */
-  missingFrom(state: News): Lost
-  /** Replaces what is lost by a complete state; what is lost goes on ending the tokens issued before it was. */
-  replace(state: News, lost: Lost): void
-  /** Called after each `learn` that changed something. */
-  onChange(listener: (changed: Changed) => void): void
-  /** Removes tokens that have expired. */
-  purge(): void
-  size(): number
-}
+export type Revocations = ReturnType<typeof createRevocations>
 
-export const createRevocations = (now: () => number = Date.now): Revocations => {
+export const createRevocations = (now: () => number = Date.now) => {
   const tokens = new Map<string, number>()
   const versions = new Map<number, PersonVersion & { readonly heardAt: number }>()
   const lostPeople = new Map<number, LostPerson>()
@@ -99,24 +82,28 @@ export const createRevocations = (now: () => number = Date.now): Revocations => 
   }
 
   // The epoch is a plain property, not an accessor: V8 would keep the object as a dictionary, and every request reads it.
-  const revocations: Revocations & { epoch: number } = {
+  const revocations = {
+    /** Raised by every change; equal epochs mean equal results. */
     epoch: 0,
-    standing(identity) {
+    standing(identity: Identity): Standing {
       if (tokens.has(identity.tokenId)) return 'revoked'
       const person = versions.get(identity.user.id)
       if (person === undefined || identity.version >= person.version)
         return lostPeople.size === 0 ? 'valid' : lostStanding(identity)
       return identity.version < person.lowestAccepted ? 'revoked' : 'stale'
     },
-    isRevoked: tokenId => tokens.has(tokenId),
-    learn(news) {
+    /** Whether the token with this `jti` has been ended individually. */
+    isRevoked: (tokenId: string) => tokens.has(tokenId),
+    /** Merges changes; never lowers a version, so their order and repetition do not matter. */
+    learn(news: News): void {
       const changed = [
         ...(news.tokens ?? []).filter(learnToken).map(({ jti }) => jti),
         ...(news.versions ?? []).filter(learnVersion).map(({ userId }) => userId)
       ]
       if (changed.length > 0) tell(changed)
     },
-    missingFrom(state) {
+    /** What is known here and missing from a complete state. */
+    missingFrom(state: News): Lost {
       const [found, people] = [new Set(state.tokens?.map(({ jti }) => jti)), new Map<number, PersonVersion>()]
       for (const person of state.versions ?? []) people.set(person.userId, person)
       const nowS = now() / 1000
@@ -130,7 +117,8 @@ export const createRevocations = (now: () => number = Date.now): Revocations => 
         })
       }
     },
-    replace(state, lost) {
+    /** Replaces what is lost by a complete state; what is lost goes on ending the tokens issued before it was. */
+    replace(state: News, lost: Lost): void {
       for (const token of state.tokens ?? []) learnToken(token)
       // What was heard since the state was read stays.
       for (const person of lost.people) if (versions.get(person.userId) === person) versions.delete(person.userId)
@@ -138,8 +126,10 @@ export const createRevocations = (now: () => number = Date.now): Revocations => 
       for (const person of lost.people) lostPeople.set(person.userId, person)
       tell([...tokens.keys(), ...versions.keys(), ...lostPeople.keys()])
     },
-    onChange: listener => listeners.push(listener),
-    purge() {
+    /** Called after each `learn` that changed something. */
+    onChange: (listener: (changed: Changed) => void) => void listeners.push(listener),
+    /** Removes tokens that have expired. */
+    purge(): void {
       const nowS = now() / 1000
       for (const [tokenId, expiresAt] of tokens) if (expiresAt <= nowS) tokens.delete(tokenId)
     },

@@ -13,12 +13,6 @@ interface IdentityUse {
 
 export type TokenUse = IdentityUse | PersonalTokenUse
 
-interface TokenUses {
-  /** Writes what has not been written yet; never throws. */
-  flush(): Promise<void>
-  close(): Promise<void>
-}
-
 interface TokenUsesOptions {
   usedSince: (minute: number) => readonly TokenUse[]
   /** Called with some of them at a time. */
@@ -30,7 +24,7 @@ interface TokenUsesOptions {
 const EVERY_MS = 60_000
 const AT_ONCE = 1000
 
-export const createTokenUses = ({ usedSince, record, log, now = Date.now }: TokenUsesOptions): TokenUses => {
+export const createTokenUses = ({ usedSince, record, log, now = Date.now }: TokenUsesOptions) => {
   let since = 0
   let writing: Promise<void> = Promise.resolve()
 
@@ -56,6 +50,7 @@ export const createTokenUses = ({ usedSince, record, log, now = Date.now }: Toke
   const timer = setInterval(task(flush), EVERY_MS)
   timer.unref()
   return {
+    /** Writes what has not been written yet; never throws. */
     flush,
     close() {
       clearInterval(timer)

@@ -24,16 +24,6 @@ interface Remembered {
   usedMinute: number
 }
 
-export interface VerifiedTokens {
-  /** The identity behind the token. Throws 401: unauthenticated, expired, revoked, or (unless allowed) stale. */
-  identify(token: string, options?: { allowStale?: boolean }): Identity
-  /** The same, but the refusal is returned. */
-  judge(token: string, options?: { allowStale?: boolean }): Identity | GatewayError
-  counts(): TokenCacheCounts
-  /** Tokens that passed in this minute (minutes since the epoch) or later, as far as they are remembered. */
-  usedSince(minute: number): TokenUse[]
-}
-
 export interface TokenCacheCounts {
   /** How often a token was already known. */
   readonly hits: number
@@ -51,7 +41,9 @@ interface VerifiedTokensOptions {
   generation?: number
 }
 
-export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTokens => {
+export type VerifiedTokens = ReturnType<typeof createVerifiedTokens>
+
+export const createVerifiedTokens = (options: VerifiedTokensOptions) => {
   const { tokens, revocations, personalTokens } = options
   const now = options.now ?? Date.now
   // Found by the signature, a tenth of the text to hash, and then compared completely: only exactly the same bytes are ever
@@ -83,7 +75,7 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
     return entry
   }
 
-  const judge: VerifiedTokens['judge'] = (token, { allowStale = false } = {}) => {
+  const judge = (token: string, { allowStale = false }: { allowStale?: boolean } = {}): Identity | GatewayError => {
     if (isPersonalToken(token)) return personalTokens.judge(token)
     const entry = recall(token)
     if (entry instanceof GatewayError) return entry
@@ -100,14 +92,17 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
   }
 
   return {
+    /** The same, but the refusal is returned. */
     judge,
-    identify(token, options) {
+    /** The identity behind the token. Throws 401: unauthenticated, expired, revoked, or (unless allowed) stale. */
+    identify(token: string, options?: { allowStale?: boolean }) {
       const identity = judge(token, options)
       if (identity instanceof GatewayError) throw identity
       return identity
     },
     counts: () => ({ hits, misses, size: remembered.size() }),
-    usedSince(minute) {
+    /** Tokens that passed in this minute (minutes since the epoch) or later, as far as they are remembered. */
+    usedSince(minute: number) {
       const uses: TokenUse[] = personalTokens.usedSince(minute)
       for (const { identity, usedMinute } of remembered.values())
         if (usedMinute >= minute) uses.push({ identity, usedAt: usedMinute * 60_000 })

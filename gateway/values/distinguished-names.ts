@@ -39,13 +39,6 @@ export const dnKey = (text: string): string | undefined => {
   return rdns === undefined ? undefined : JSON.stringify(rdns)
 }
 
-/** Whether `parent` names the entry directly above `child`. */
-export const isParentDn = (parent: string, child: string): boolean => {
-  const [above, name] = [parseDn(parent), parseDn(child)]
-  if (above === undefined || name === undefined || above.length === 0) return false
-  return JSON.stringify(above) === JSON.stringify(name.slice(1))
-}
-
 /** The RDNs of a name in normal form (RFC 4514 §3), or undefined if it is not a name. The empty name has no RDN. */
 export const parseDn = (text: string): readonly Rdn[] | undefined => {
   if (text.trim() === '') return []

@@ -22,17 +22,6 @@ const failureOf = async (login: Promise<unknown>): Promise<DirectoryFailure> => 
   throw error
 }
 
-/** The refusal with its cause. The product looks the cause up with limited patience, so under load it may take several attempts. */
-const explained = async (login: string): Promise<DirectoryFailure> => {
-  let failure = await failureOf(directory.authenticate(login, WRONG))
-  await until(async () => {
-    if (failure.reason !== 'invalid-credentials') return true
-    failure = await failureOf(directory.authenticate(login, WRONG))
-    return false
-  })
-  return failure
-}
-
 /** Resolves when the server itself counts no connection of ours. */
 const noConnectionLeft = async () => {
   await until(async () => (await ldap.connectionCount()) === 0)
@@ -94,7 +83,7 @@ t.test('names full of DN and filter syntax belong to exactly their owner', async
     '\\2a'
   ]
   for (const login of injections) {
-    t.match(await failureOf(directory.authenticate(login, ldap.password)), { reason: 'unknown-user' }, login)
+    t.match(await failureOf(directory.authenticate(login, ldap.password)), { reason: 'invalid-credentials' }, login)
   }
 })
 
@@ -146,7 +135,7 @@ t.test('a login that was given to somebody else is somebody else', async t => {
   const dn = await ldap.addPerson({ uid: 'novo', password: 'Primeira-1', displayName: 'Primeira Pessoa' })
   const first = await directory.authenticate('novo', 'Primeira-1')
   await ldap.remove(dn)
-  t.match(await failureOf(directory.authenticate('novo', 'Primeira-1')), { reason: 'unknown-user' })
+  t.match(await failureOf(directory.authenticate('novo', 'Primeira-1')), { reason: 'invalid-credentials' })
   await ldap.addPerson({ uid: 'novo', password: 'Segunda-2', displayName: 'Segunda Pessoa' })
   const second = await directory.authenticate('novo', 'Segunda-2')
   t.equal(second.username, first.username)
@@ -282,19 +271,7 @@ t.test('a directory that is stopped or frozen fails in time, and works again aft
 })
 
 // LD-12
-t.test('the log tells a wrong password from an unknown user where anybody may read entries', async t => {
-  t.match(await explained('maria'), { reason: 'wrong-password', bind: 'refused', countsAsBind: true })
-  t.match(await explained('nobody'), { reason: 'unknown-user', bind: 'refused', countsAsBind: true })
-  const elsewhere = createDirectory(ldap.settings({ userDnTemplate: `uid={{username}},ou=nowhere,${ldap.baseDn}` }))
-  t.match(
-    await failureOf(elsewhere.authenticate('maria', WRONG)),
-    { reason: 'invalid-credentials' },
-    'the place for people is missing: a mistake in the template, of which nothing follows for the person'
-  )
-})
-
-// LD-12
-t.test('where entries are hidden, no reason says whether a person is known', async t => {
+t.test('no reason says whether a person is known, whoever may read entries', async t => {
   for (const readable of ['all', 'self'] as const) {
     const closed = await startOpenLdap(t, { readable })
     const hidden = createDirectory(closed.settings())

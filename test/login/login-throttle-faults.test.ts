@@ -102,7 +102,7 @@ t.test('an instance that dies in the middle of a login leaves its permit used up
   )
   const guess = (n: number) => world.login({ username: 'twin', password: `guess ${n}`, from: stranger(n), at: n })
   const told = tally(await Promise.all([1, 2, 3, 4].map(guess)))
-  t.same(told, { 'wrong-password': STRANGERS - 1, 'login-throttled-account': 3 })
+  t.same(told, { 'invalid-credentials': STRANGERS - 1, 'login-throttled-account': 3 })
 })
 
 t.test('a database that goes away during a bind costs a right password nothing once it is back', async t => {

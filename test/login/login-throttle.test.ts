@@ -40,7 +40,7 @@ t.test('ten thousand wrong guesses through three instances lock no account, and 
     answers.push(...(await Promise.all(crowd)))
   }
   t.ok(ownTimeMs() < 120_000, `${ownTimeMs()} ms`)
-  t.same(tally(answers), { 'wrong-password': STRANGERS, 'login-throttled-account': 10_000 - STRANGERS })
+  t.same(tally(answers), { 'invalid-credentials': STRANGERS, 'login-throttled-account': 10_000 - STRANGERS })
   t.equal(await ldap.failureCount(maria), STRANGERS)
   t.match(await world.login({ username: maria, password: ldap.password, from: stranger(1) }), {
     what: 'login-throttled-account'
@@ -55,7 +55,7 @@ t.test('the last permit of an account is used by its known addresses alone, and 
   await world.remember(person, HOME)
   const guess = (n: number, from: string) => world.login({ username: person, password: `guess ${n}`, from, at: n })
   const guesses = Array.from({ length: 60 }, (_, n) => guess(n, n % 2 ? HOME : stranger(n)))
-  t.match(tally(await Promise.all(guesses)), { 'wrong-password': THRESHOLD - 1 })
+  t.match(tally(await Promise.all(guesses)), { 'invalid-credentials': THRESHOLD - 1 })
   t.equal(await ldap.failureCount(person), THRESHOLD - 1)
   const refused = await world.login({ username: person, password: ldap.password, from: HOME })
   t.equal(refused.what, 'login-throttled-account')
@@ -86,7 +86,7 @@ t.test(
     const old = await newPerson()
     const repeats = []
     for (let at = 0; at < 20; at++) repeats.push(await world.login({ username: old, password: 'yesterdays', from, at }))
-    t.same(tally(repeats), { 'wrong-password': STRANGERS, 'login-throttled-account': 20 - STRANGERS })
+    t.same(tally(repeats), { 'invalid-credentials': STRANGERS, 'login-throttled-account': 20 - STRANGERS })
     for (const [at, username] of people.entries())
       t.match(await world.login({ username, password: ldap.password, from, at }), { what: 'in' })
     for (let n = 0; n < 4; n++) await world.login({ username: `other${n}`, password: 'yesterdays', from, at: n })
@@ -103,12 +103,12 @@ t.test('after strangers have failed, a known address still has two tries', async
   await world.remember(person, HOME)
   const guess = (n: number) => world.login({ username: person, password: `guess ${n}`, from: '192.0.2.66', at: n })
   t.same(tally([await guess(0), await guess(1), await guess(2)]), {
-    'wrong-password': STRANGERS,
+    'invalid-credentials': STRANGERS,
     'login-throttled-account': 1
   })
   const away = { username: person, password: ldap.password, from: '192.0.2.99' }
   t.match(await world.login(away), { what: 'login-throttled-account' }, 'what a stranger can still cause')
-  t.match(await world.login({ username: person, password: 'slip', from: HOME, at: 1 }), { what: 'wrong-password' })
+  t.match(await world.login({ username: person, password: 'slip', from: HOME, at: 1 }), { what: 'invalid-credentials' })
   t.match(await world.login({ username: person, password: ldap.password, from: HOME, at: 2 }), { what: 'in' })
   t.match(await world.login(away), { what: 'in' })
 })
@@ -120,7 +120,7 @@ t.test(
     const from = '192.0.2.55'
     const spray = (n: number) => world.login({ username: `name${n}`, password: 'Verao2026', from, at: n })
     const answers = await Promise.all(Array.from({ length: 200 }, (_, n) => spray(n)))
-    t.same(tally(answers), { 'unknown-user': 20, 'login-throttled-client': 180 })
+    t.same(tally(answers), { 'invalid-credentials': 20, 'login-throttled-client': 180 })
     const refused = await spray(300)
     t.match(refused, { what: 'login-throttled-client' })
     t.ok((refused.retryAfterS ?? 0) > 250 && (refused.retryAfterS ?? 0) <= 300, `${refused.retryAfterS}`)
@@ -144,7 +144,7 @@ t.test('a person who mistypes and then gets in starts anew', async t => {
   await world.remember(person, '192.0.2.6')
   const type = (password: string, at: number) => world.login({ username: person, password, from: '192.0.2.6', at })
   for (let day = 0; day < 4; day++) {
-    for (let n = 0; n < STRANGERS; n++) t.match(await type(`slip ${day} ${n}`, n), { what: 'wrong-password' })
+    for (let n = 0; n < STRANGERS; n++) t.match(await type(`slip ${day} ${n}`, n), { what: 'invalid-credentials' })
     t.match(await type(ldap.password, day), { what: 'in' })
   }
 })

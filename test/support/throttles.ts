@@ -15,9 +15,6 @@ import type { TestPostgres } from './postgres.ts'
 import { quiet } from './quiet.ts'
 import { openStore } from './store.ts'
 
-/** A busy machine gives no other answer than an idle one. */
-const PATIENCE_MS = 30_000
-
 export interface ThrottleOptions {
   ldap: Pick<OpenLdap, 'settings' | 'serviceSettings'>
   postgres: TestPostgres
@@ -62,7 +59,7 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
     const store = await openStore(t, postgres, databaseUrl)
     databaseUrl = store.url
     const { database, statements } = countedDatabase(store.database)
-    const directory = createDirectory(settings, { failureFloorMs, explanationMs: PATIENCE_MS })
+    const directory = createDirectory(settings, { failureFloorMs })
     const throttle = createLoginThrottle({
       ldap: settings,
       loginFailures: { perIp, windowMs: 300_000 },

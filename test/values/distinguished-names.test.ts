@@ -1,6 +1,6 @@
 // Which texts are distinguished names, and which of them are the same name (RFC 4514, RFC 4517 §4.2.15).
 import t from 'tap'
-import { dnKey, isParentDn, isSameDn, parseDn } from '../../gateway/values/distinguished-names.ts'
+import { dnKey, isSameDn, parseDn } from '../../gateway/values/distinguished-names.ts'
 
 t.test('an attribute type has one meaning, as a short name, a long one or a number', async t => {
   const spellings: Readonly<Record<string, readonly string[]>> = {
@@ -72,14 +72,4 @@ t.test('bytes that are no text are compared as bytes, and are never the text tha
   t.notOk(isSameDn('cn=\\ff', 'cn=\\fe'))
   t.notOk(isSameDn('cn=\\ff', 'cn=\\#ff'))
   t.notOk(isSameDn('cn=\\ff', 'cn=\ufffd'))
-})
-
-t.test('a parent is the name without its first part', async t => {
-  const child = 'uid=maria,ou=People,dc=corp'
-  t.equal(isParentDn('OU=people, DC=corp', child), true)
-  const others = ['dc=corp', child, 'ou=People', 'ou=Other,dc=corp', `uid=x,${child}`, 'nonsense', '', '  ']
-  for (const other of others) t.equal(isParentDn(other, child), false, JSON.stringify(other))
-  t.equal(isParentDn('', 'dc=corp'), false, 'the root is the parent of none')
-  for (const one of ['nonsense', '']) t.equal(isParentDn('dc=corp', one), false)
-  t.equal(isParentDn('nonsense', 'nonsense'), false)
 })

@@ -8,24 +8,18 @@ interface Refusal {
   readonly strangersTo?: { readonly name: string; readonly isTyped: boolean } | undefined
 }
 
-interface Refusals {
-  /** @param forMs after which another attempt would not be refused; at most a second is remembered */
-  add(key: string, refusal: Refusal, forMs: number): void
-  get(key: string): Refusal | undefined
-  delete(key: string): void
-  clear(): void
-}
-
 /** Another instance may have freed the account or the address by then. */
 const REMEMBERED_MS = 1000
 const MAX_REMEMBERED = 10_000
 
 /** @param clock monotonic ms */
-export const createRefusals = (clock: () => number): Refusals => {
+export const createRefusals = (clock: () => number) => {
   const refusals = boundedMap<string, { readonly refusal: Refusal; readonly until: number }>(MAX_REMEMBERED)
   return {
-    add: (key, refusal, forMs) => refusals.set(key, { refusal, until: clock() + Math.min(REMEMBERED_MS, forMs) }),
-    get: key => {
+    /** @param forMs after which another attempt would not be refused; at most a second is remembered */
+    add: (key: string, refusal: Refusal, forMs: number) =>
+      refusals.set(key, { refusal, until: clock() + Math.min(REMEMBERED_MS, forMs) }),
+    get: (key: string) => {
       const found = refusals.get(key)
       return found !== undefined && clock() < found.until ? found.refusal : undefined
     },

@@ -18,17 +18,6 @@ interface LoginAttempt {
   readonly ipKey: string
 }
 
-export interface LoginThrottle {
-  /**
-   * Runs `authenticate` as soon as this client may try, and lets each of its binds begin as soon as that account may,
-   * after LDAP_TIMEOUT_MS at the latest. Throws whatever `authenticate` throws, or `GW_LOGIN_THROTTLED` with Retry-After
-   * and one of the reasons `login-throttled-client`, `login-throttled-account`, `login-throttled-busy`.
-   */
-  attempt(attempt: LoginAttempt, authenticate: (guard: BindGuard) => Promise<DirectoryPerson>): Promise<DirectoryPerson>
-  /** Accounts or addresses were freed; other instances notice within a second. */
-  forgetRefusals(): void
-}
-
 interface LoginThrottleParts extends AdmissionParts {
   readonly names: Pick<LoginNames, 'join'>
   /** JWT_SECRET; the key for hashing pairs of name and password is derived from it. */
@@ -41,7 +30,9 @@ const MAX_WAITING = 250
 const RETRY_MS = 1000
 const DAY_MS = 24 * 60 * 60_000
 
-export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle => {
+export type LoginThrottle = ReturnType<typeof createLoginThrottle>
+
+export const createLoginThrottle = (parts: LoginThrottleParts) => {
   const { ldap, loginFailures, names, log } = parts
   const admission = createAdmission(parts)
   const hash = keyedHash(parts.secret, 'portaria login pairs')
@@ -86,8 +77,14 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
   }
 
   return {
+    /** Accounts or addresses were freed; other instances notice within a second. */
     forgetRefusals: admission.forgetRefusals,
-    attempt: async (attempt, authenticate) => {
+    /**
+     * Runs `authenticate` as soon as this client may try, and lets each of its binds begin as soon as that account may,
+     * after LDAP_TIMEOUT_MS at the latest. Throws whatever `authenticate` throws, or `GW_LOGIN_THROTTLED` with Retry-After
+     * and one of the reasons `login-throttled-client`, `login-throttled-account`, `login-throttled-busy`.
+     */
+    attempt: async (attempt: LoginAttempt, authenticate: (guard: BindGuard) => Promise<DirectoryPerson>) => {
       if (underWay >= MAX_UNDER_WAY) throw busy()
       underWay += 1
       try {

@@ -121,7 +121,6 @@ export const createModelDirectory = (kind: Kind, threshold: number, hidesUuid: b
         if (bound === undefined) return ''
         return kind === 'ad' ? `u:CORP\\${bound.login}` : `dn:${dnOf(kind, bound)}`
       },
-      lastMatchedDn: () => '',
       failureOf: error =>
         error instanceof DirectoryFailure ? error : new DirectoryFailure('directory-protocol', String(error)),
       unbind: async () => {}
