@@ -44,7 +44,7 @@ t.test(
   async t => {
     const [postgres, stuck, quick] = await Promise.all([startPostgres(t), startStuckBackend(), startBackend(t)])
     const { folder } = routeFile(t, {
-      upstreams: { stuck: { url: stuck.url, timeout: '60s' }, quick: { url: quick.url } },
+      upstreams: { stuck: { url: stuck.url, timeout: '60s' }, quick: { url: quick.url, connectTimeout: '60s' } },
       routes: [
         { path: '/stuck', upstream: 'stuck', public: true },
         { path: '/quick', upstream: 'quick', public: true }
@@ -79,10 +79,10 @@ t.test(
       for (const client of clients) client.destroy()
     })
     // Every way is full when nothing moves any more: what the gateway holds then is all that it will ever hold.
-    await until(() => stuck.open() >= STUCK, 'all are stuck', 60_000)
+    await until(() => stuck.open() >= STUCK, 'all are stuck')
     const statuses = new Set<number>()
     for (let round = 0; round < 40; round++) {
-      const answer = await fetch(`http://127.0.0.1:${port}/quick`, { signal: AbortSignal.timeout(20_000) })
+      const answer = await fetch(`http://127.0.0.1:${port}/quick`, { signal: AbortSignal.timeout(60_000) })
       await answer.text()
       statuses.add(answer.status)
     }

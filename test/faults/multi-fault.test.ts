@@ -15,7 +15,7 @@ import { until } from '../support/until.ts'
 const SEED = Number(process.env.FAULT_SEED ?? 24)
 const STEPS = 20
 /** A state of things lasts for so many answers of the backend. */
-const STEP_ANSWERS = 60
+const STEP_ANSWERS = 30
 /** Whatever is broken, each request is answered: every deadline of the gateway is far shorter. */
 const ANSWERED_MS = 60_000
 
