@@ -39,8 +39,9 @@ export const startRedis = async (t: Pick<Test, 'teardown'>, options: readonly st
     const words = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder]
     const started = spawn('redis-server', [...words, ...options], { stdio: 'ignore' })
     server = started
-    await until(async () => started.exitCode !== null || (await isAnswering(port)))
-    if (started.exitCode !== null) throw new Error(`redis-server ended with ${started.exitCode} on port ${port}`)
+    const isOver = () => started.exitCode !== null || started.signalCode !== null
+    await until(async () => isOver() || (await isAnswering(port)))
+    if (isOver()) throw new Error(`redis-server ended with ${started.exitCode ?? started.signalCode} on port ${port}`)
   }
   const kill = async () => {
     const dying = server
