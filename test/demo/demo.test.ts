@@ -1,4 +1,3 @@
-// Timed by the clock of the machine.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import t from 'tap'

@@ -1,5 +1,4 @@
 // Administrators see and end what all instances and workers have, whichever they ask, and are told which did not reply.
-// Timed by the clock of the machine.
 import t, { type Test } from 'tap'
 import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
 import {
@@ -77,6 +76,14 @@ const startWorld = async (t: Test) => {
   return { postgres, redis, one, two, ask, admin, open, sockets: (port: number) => admin<Sockets>(port, 'sockets') }
 }
 
+/** The first reply in which nothing is missing: a process that a busy machine keeps from replying for a second is. */
+const whole = async <T extends { readonly missing: readonly string[] }>(read: () => Promise<T>): Promise<T> => {
+  for (const start = performance.now(); ; ) {
+    const reply = await read()
+    if (reply.missing.length === 0 || performance.now() - start > 60_000) return reply
+  }
+}
+
 const pidOf = (instance: string) => Number(instance.split(':')[1])
 const instancesOf = ({ items }: Sockets) => items.map(({ instance }) => instance)
 
@@ -88,7 +95,7 @@ t.test('every view and every ending is that of all instances and workers', async
   for (const { port, gateway } of [one, two]) await eachAlone(gateway, async () => void held.push(await open(port)))
   for (const socket of held) t.match(socket.head(), /^HTTP\/1.1 101/)
 
-  const all = await sockets(one.port)
+  const all = await whole(() => sockets(one.port))
   t.match(all, { total: 4, missing: [] })
   t.same(
     instancesOf(all)
@@ -98,15 +105,15 @@ t.test('every view and every ending is that of all instances and workers', async
     'each names its instance, as the log does'
   )
   for (const { port } of [one, two]) {
-    t.same(await sockets(port), all, 'whichever is asked')
-    const pages = [1, 2, 3].map(page => admin<Sockets>(port, `sockets?page=${page}&pageSize=2`))
+    t.same(await whole(() => sockets(port)), all, 'whichever is asked')
+    const pages = [1, 2, 3].map(page => whole(() => admin<Sockets>(port, `sockets?page=${page}&pageSize=2`)))
     t.same(
       (await Promise.all(pages)).flatMap(({ items }) => items),
       all.items
     )
   }
 
-  const status = await admin<Status>(one.port, 'status')
+  const status = await whole(() => admin<Status>(one.port, 'status'))
   t.match(status, { streams: { websocket: 4 }, missing: [] })
   t.same(
     status.instances.map(({ instance }) => pidOf(instance)).sort((a, b) => a - b),
@@ -116,8 +123,8 @@ t.test('every view and every ending is that of all instances and workers', async
 
   for (const { port } of [one, two]) for (let i = 0; i < 10; i++) await ask(port, '/open/x')
   await until(async () => {
-    const { points, instances, missing } = await admin<Traffic>(two.port, 'traffic')
-    t.same([instances.length, missing], [4, []])
+    const { points, instances } = await whole(() => admin<Traffic>(two.port, 'traffic'))
+    t.equal(instances.length, 4)
     return points.reduce((sum, { allowed }) => sum + allowed, 0) >= 20
   }, 'the traffic of both')
 
@@ -127,7 +134,7 @@ t.test('every view and every ending is that of all instances and workers', async
     t.equal(socket.closeCode(), 4403)
     socket.close(4403)
   }
-  await until(async () => (await sockets(two.port)).total === 0)
+  await until(async () => (await whole(() => sockets(two.port))).total === 0)
   const ended = "SELECT target FROM audit_events WHERE action = 'stream.end' ORDER BY id"
   t.same(
     (await postgres.query(ended)).map(({ target }) => target),
@@ -139,16 +146,17 @@ t.test('every view and every ending is that of all instances and workers', async
 t.test('an instance that does not reply, or was killed, is missing; without Redis others may be', async t => {
   const { redis, one, two, ask, open, sockets } = await startWorld(t)
   for (const { port, gateway } of [one, two]) await eachAlone(gateway, () => open(port))
-  const all = await sockets(one.port)
+  const all = await whole(() => sockets(one.port))
   t.equal(all.total, 4)
   const end = async (id = '') => (await ask(one.port, `/auth/admin/sockets/${id}`, 'DELETE')).status
 
   const [frozen = 0] = two.gateway.workers()
   const ofFrozen = all.items.find(({ instance }) => pidOf(instance) === frozen)
   process.kill(frozen, 'SIGSTOP')
-  const without = await sockets(one.port)
-  t.same(without.missing, [ofFrozen?.instance])
-  t.equal(without.total, 3)
+  await until(async () => {
+    const { missing, total } = await sockets(one.port)
+    return missing.join() === ofFrozen?.instance && total === 3
+  }, 'only the frozen one is missing')
   t.equal(await end(ofFrozen?.id), 503, 'whether it still exists is not known')
   process.kill(frozen, 'SIGCONT')
   await until(async () => (await sockets(one.port)).total === 4)

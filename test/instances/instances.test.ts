@@ -1,5 +1,4 @@
 // All processes of an installation can ask each other, and each question ends: with a reply, or with the reason for none.
-// Timed by the clock of the machine.
 import t, { type Test } from 'tap'
 import { CallFailure } from '../../gateway/instances/calls.ts'
 import { decodeFrame, encodeFrame } from '../../gateway/instances/frame.ts'
