@@ -185,8 +185,14 @@ t.test('a body that a response must not have is no response to the next client',
     await world.raw(`${method} /api/x HTTP/1.1\r\nHost: gw\r\n${auth}\r\n`, { head: method === 'HEAD' })
     return raw.requests[before]?.socket
   }
-  for (const head of heads) t.notOk((await ask('HEAD', head)) === (await ask('GET', OK)), head)
-  t.notOk((await ask('GET', `HTTP/1.1 304 Not Modified\r\n${announced}`)) === (await ask('GET', OK)))
+  const isShared = async (method: string, answer: string): Promise<boolean> => {
+    const begun = performance.now()
+    const [first, next] = [await ask(method, answer), await ask('GET', OK)]
+    // Another client may use a connection that has been quiet for 50 ms: on a busy machine, once more.
+    return performance.now() - begun < 50 ? first === next : isShared(method, answer)
+  }
+  for (const head of heads) t.notOk(await isShared('HEAD', head), head)
+  t.notOk(await isShared('GET', `HTTP/1.1 304 Not Modified\r\n${announced}`))
   const late = await ask('HEAD', heads[0] ?? '')
   late?.write('hello')
   if (late !== undefined) await once(late, 'close')

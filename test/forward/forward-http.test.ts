@@ -3,7 +3,6 @@ import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
-import { undisturbed } from '../support/undisturbed.ts'
 
 const postgres = await startPostgres(t)
 
@@ -94,21 +93,6 @@ t.test('HEAD, 204 and 304 have no body, and the connection stays in step', async
   t.match(await connection.response(), { status: 200, body: 'ok' })
   connection.destroy()
 })
-
-t.test(
-  'a connection on which a body was announced that must not come is not used at once for another client',
-  async t => {
-    const { raw, world, auth } = await startWorld(t)
-    raw.respond(({ method }) => (method === 'HEAD' ? 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n' : OK))
-    const isShared = await undisturbed(30, async attempt => {
-      await world.raw(`HEAD /api/x HTTP/1.1\r\nHost: gw\r\n${auth}\r\n`, { head: true })
-      await world.raw(get('/api/x', auth))
-      const [announced, next] = raw.requests.slice(2 * attempt).map(({ socket }) => socket)
-      return announced === next
-    })
-    t.equal(isShared, false)
-  }
-)
 
 t.test('an upload with Expect is authorised before it is asked for', async t => {
   // SM-16, SM-17

@@ -82,10 +82,10 @@ t.test('a folder of links, as of a mounted ConfigMap, is loaded when its link is
 })
 
 t.test('several files saved together are one reload', async t => {
-  const { has, logged } = await undisturbed(50, async () => {
+  const { has, logged } = await undisturbed(500, async () => {
     const folder = await routeFolder(t, { 'up.yaml': UP, 'a.yaml': routes('/a'), 'b.yaml': routes('/b') })
     // Without a poll, so that nothing but the saves can cause a reload.
-    const started = await start(t, folder, { pollMs: 60_000, debounceMs: 200 })
+    const started = await start(t, folder, { pollMs: 60_000, debounceMs: 1000 })
     const swap = started.swapped()
     await writeFile(join(folder, 'a.yaml'), routes('/a2'))
     await writeFile(join(folder, 'b.yaml'), routes('/b2'))
