@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { parseAllDocuments, parse as parseYaml } from 'yaml'
 import { VARIABLES } from '../../gateway/settings/table.ts'
+import { APPS } from '../../tools/lab/apps/apps.ts'
 import { portariaHere } from '../support/cli-here.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -24,14 +25,19 @@ const blocksOf = (page: string, languages: string) =>
     ([, text = '']) => text
   )
 
-const lines = pages.flatMap(page =>
-  blocksOf(page, 'sh|bash|shell|console')
-    .join('\n')
-    .replace(/\\\n\s*/g, '')
-    .split('\n')
-    .map(line => line.replace(/\s+#\s.*$/, '').trim())
-    .filter(line => line !== '' && !line.startsWith('#'))
-)
+/** Applications of the lab are started with the lines of their recipes. */
+const startsAnApp = new Set(APPS.map(({ recipe }) => `docs/recipes/${recipe.split('#')[0]}.md`))
+
+const lines = pages
+  .filter(page => !startsAnApp.has(page))
+  .flatMap(page =>
+    blocksOf(page, 'sh|bash|shell|console')
+      .join('\n')
+      .replace(/\\\n\s*/g, '')
+      .split('\n')
+      .map(line => line.replace(/\s+#\s.*$/, '').trim())
+      .filter(line => line !== '' && !line.startsWith('#'))
+  )
 
 /** Commands in the samples for CI systems: whole scripts. */
 const scripts = pages

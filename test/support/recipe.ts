@@ -3,9 +3,19 @@ import { readFileSync } from 'node:fs'
 
 const RECIPES = new URL('../../docs/recipes/', import.meta.url)
 
+/** The text of a recipe, or of one of its sections: `data-apps#Streamlit`. */
+const textOf = (name: string): string => {
+  const [page = '', section] = name.split('#')
+  const text = readFileSync(new URL(`${page}.md`, RECIPES), 'utf8')
+  if (section === undefined) return text
+  const found = text.split(/^## /m).find(part => part.startsWith(`${section}\n`))
+  if (found === undefined) throw new Error(`${page}.md has no section ${section}`)
+  return found
+}
+
 /** The settings that a recipe names, in its first block of shell. */
 export const recipeSettings = (name: string): Record<string, string> => {
-  const text = readFileSync(new URL(`${name}.md`, RECIPES), 'utf8')
+  const text = textOf(name)
   const block = /^```sh\n(.*?)^```/ms.exec(text)?.[1] ?? ''
   return Object.fromEntries([...block.matchAll(/^([A-Z_]+)=(\S+)$/gm)].map(([, key = '', value = '']) => [key, value]))
 }
@@ -16,7 +26,7 @@ export const recipeBlock = (
   language: string,
   addresses: Readonly<Record<string, string>> = {}
 ): string => {
-  const text = readFileSync(new URL(`${name}.md`, RECIPES), 'utf8')
+  const text = textOf(name)
   const block = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'ms').exec(text)?.[1]
   if (block === undefined) throw new Error(`${name}.md has no block of ${language}`)
   return Object.entries(addresses).reduce((written, [from, to]) => {

@@ -1,10 +1,12 @@
 // Systems that Apache serves: PHP, WebDAV, and git over HTTP as a CGI program.
 import { equal, match } from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { freePort } from '../../test/support/ports.ts'
+import { logIn } from './person.ts'
 import { firstLine, type Lab, NO_BROWSER, type System } from './system.ts'
 import { askThreeWays, textOf } from './three-ways.ts'
 
@@ -170,7 +172,22 @@ const webdav: System = {
     equal(written.status, 201)
     const listed = await world.fetch('/files/mine/', { method: 'PROPFIND', token: agent, headers: { depth: '1' } })
     match(await listed.text(), /\/files\/mine\/[bc]<[\s\S]*\/files\/mine\/[bc]</)
-    return ['PUT, PROPFIND, COPY (bearer)', 'a Destination of a route for fewer people', NO_BROWSER]
+    const { token } = await logIn(lab, world)
+    writeFileSync(join(lab.folder, '.netrc'), `machine 127.0.0.1 login me password ${token}\n`)
+    const script = `ls\nput ${join(lab.folder, 'files/mine/a')} from-cadaver\ncd /files/mine/\nls\n`
+    writeFileSync(join(lab.folder, 'script'), script)
+    const cadaver = promisify(execFile)('sh', ['-c', `cadaver ${world.url}/files/mine/ < script`], {
+      cwd: lab.folder,
+      env: { ...process.env, HOME: lab.folder }
+    })
+    match((await cadaver).stdout, /from-cadaver/)
+    equal(readFileSync(join(lab.folder, 'files/mine/from-cadaver'), 'utf8'), 'mine')
+    return [
+      'PUT, PROPFIND, COPY (bearer)',
+      'a Destination of a route for fewer people',
+      'cadaver: list, write (access token as password)',
+      NO_BROWSER
+    ]
   }
 }
 

@@ -1,32 +1,14 @@
 // Tools that support only user names and passwords, with an access token as the password: git and npm.
-import { equal, match, ok } from 'node:assert/strict'
+import { equal, match } from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { World } from '../../test/support/gateway.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../../test/support/openldap.ts'
 import { freePort } from '../../test/support/ports.ts'
-import { startPostgres } from '../../test/support/postgres.ts'
 import { startGit } from './behind-apache.ts'
+import { logIn } from './person.ts'
 import { firstLine, type Lab, NO_BROWSER, type System } from './system.ts'
-
-/** A gateway with its recipe, and an access token that a person created there. */
-export const startWithToken = async (lab: Lab, recipe: string, addresses: Record<string, string>) => {
-  const [{ env }, { url }] = await Promise.all([startOpenLdap(lab), startPostgres(lab)])
-  // A database of its own, so that BOOTSTRAP_ADMINS takes effect.
-  const world = await lab.gateway(recipe, addresses, { ...env, DATABASE_URL: url, BOOTSTRAP_ADMINS: 'ldap:maria' })
-  const post = async (path: string, body: unknown, token?: string) => {
-    const headers = { 'content-type': 'application/json' }
-    const answer = await world.fetch(path, { method: 'POST', token, headers, body: JSON.stringify(body) })
-    const text = await answer.text()
-    ok(answer.ok, `${path}: ${answer.status} ${text}`)
-    return (JSON.parse(text) as { token: string }).token
-  }
-  const login = await post('/auth/login', { username: 'maria', password: SAMPLE_PASSWORD })
-  const expiresAt = new Date(Date.now() + 86_400_000).toISOString()
-  return { world, token: await post('/auth/tokens', { name: 'lab', profiles: ['Admin'], expiresAt }, login) }
-}
 
 /** Runs a program beside the gateway of this process. */
 const start = async (lab: Lab, program: string, words: readonly string[]): Promise<string> =>
@@ -55,7 +37,8 @@ const gitByPassword: System = {
     }
     await git('clone', '-q', `http://127.0.0.1:${port}/git/one.git`, 'direct')
     await commit('direct')
-    const { world, token } = await startWithToken(lab, 'git-http', { '127.0.0.1:8080': `127.0.0.1:${port}` })
+    const world = await lab.gateway('git-http', { '127.0.0.1:8080': `127.0.0.1:${port}` })
+    const { token } = await logIn(lab, world)
     await git('clone', '-q', '-b', 'main', `${withPassword(world, token)}/git/one.git`, 'through')
     await commit('through')
     await git('clone', '-q', '-b', 'main', `http://127.0.0.1:${port}/git/one.git`, 'after')
@@ -124,7 +107,8 @@ const npm: System = {
     await direct.use('publish', './thing')
     // Its tarballs carry the public prefix, so that only the metadata can be asked for directly.
     equal((await direct.use('view', '@corp/thing', 'version')).trim(), '1.0.0')
-    const { world, token } = await startWithToken(lab, 'registries', { '127.0.0.1:4873': `127.0.0.1:${port}` })
+    const world = await lab.gateway('registries', { '127.0.0.1:4873': `127.0.0.1:${port}` })
+    const { token } = await logIn(lab, world)
     const through = npmWith(lab, 'through', `${world.url}/npm/`, token)
     describe('1.1.0')
     await through.use('publish', './thing')

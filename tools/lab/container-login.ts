@@ -7,7 +7,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { freePort } from '../../test/support/ports.ts'
-import { startWithToken } from './by-password.ts'
+import { logIn } from './person.ts'
 import { firstLine, type Lab, NO_BROWSER, type System } from './system.ts'
 
 const REGISTRY = process.env.PORTARIA_LAB_REGISTRY ?? 'docker-registry'
@@ -69,7 +69,8 @@ export const containers: System = {
     const plain = ['--insecure-policy', 'copy', '--dest-tls-verify=false', '--src-tls-verify=false']
     const direct = await run(lab, SKOPEO, [...plain, image, `docker://127.0.0.1:${port}/team/direct:1`])
     equal(direct.code, 0, direct.said)
-    const { world, token } = await startWithToken(lab, 'registries', { '127.0.0.1:5000': `127.0.0.1:${port}` })
+    const world = await lab.gateway('registries', { '127.0.0.1:5000': `127.0.0.1:${port}` })
+    const { token } = await logIn(lab, world)
     const through = `127.0.0.1:${world.port}`
     const login = ['login', '--username', 'me', '--password-stdin']
     const docker = await run(lab, 'docker', [...login, through], token)

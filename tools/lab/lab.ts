@@ -1,6 +1,8 @@
 // Answers which real systems work behind the gateway and in front of it, and writes docs/compatibility.md: `npm run lab -- nginx`.
 import { basename, join, posix } from 'node:path'
 import { startPostgres } from '../../test/support/postgres.ts'
+import { APPS } from './apps/apps.ts'
+import { appName, runApps } from './apps/run.ts'
 import { BEHIND } from './behind.ts'
 import { PROVIDERS, runProvider } from './directory-run.ts'
 import { IN_FRONT } from './in-front.ts'
@@ -40,8 +42,15 @@ if (import.meta.main) {
   const isWanted = (name: string) => wanted.length === 0 || wanted.includes(name)
   const recipes = [...BEHIND, ...IN_FRONT].filter(({ recipe }) => isWanted(basename(recipe)))
   const sockets = SOCKET_SYSTEMS.filter(({ name }) => isWanted(name) || wanted.includes('sockets'))
-  const known = [...BEHIND, ...IN_FRONT].map(({ recipe }) => basename(recipe))
-  const unknown = wanted.filter(name => ![...known, ...SOCKET_SYSTEMS.map(each => each.name), 'sockets'].includes(name))
+  const apps = APPS.filter(app => isWanted(appName(app)) || wanted.includes('apps'))
+  const known = [
+    ...[...BEHIND, ...IN_FRONT].map(({ recipe }) => basename(recipe)),
+    ...SOCKET_SYSTEMS.map(({ name }) => name),
+    ...APPS.map(appName),
+    'apps',
+    'sockets'
+  ]
+  const unknown = wanted.filter(name => !known.includes(name))
   for (const name of unknown) process.stdout.write(`unknown system: ${name}\n`)
   let failed = unknown.length
   if (recipes.length > 0) process.stdout.write('| system | version | works | recipe |\n|---|---|---|---|\n')
@@ -50,6 +59,7 @@ if (import.meta.main) {
     process.stdout.write('| system | version | what was tried | directly | through Portaria |\n|---|---|---|---|---|\n')
     failed += await runSocketSystems(sockets, postgres, PAGE)
   }
+  failed += await runApps(apps, postgres, PAGE)
   for (const end of endings.reverse()) await end()
   process.exit(failed === 0 ? 0 : 1)
 }

@@ -11,7 +11,7 @@ import { recipeBlock, recipeSettings } from '../../test/support/recipe.ts'
 import { until } from '../../test/support/until.ts'
 import type { Lab } from './system.ts'
 
-const accepts = (port: number): Promise<boolean> =>
+export const accepts = (port: number): Promise<boolean> =>
   new Promise(resolve => {
     const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false))
     socket.on('connect', () => socket.destroy())

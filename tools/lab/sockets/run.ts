@@ -2,8 +2,9 @@
 import { startGateway, type World } from '../../../test/support/gateway.ts'
 import { freePort } from '../../../test/support/ports.ts'
 import type { TestPostgres } from '../../../test/support/postgres.ts'
+import { compare } from '../cases.ts'
 import { replaceRows } from '../table.ts'
-import type { Place, SocketCase, SocketSystem } from './socket-system.ts'
+import type { Place, SocketSystem } from './socket-system.ts'
 import { SOCKET_IO } from './socketio-systems.ts'
 import { WEBSOCKET } from './websocket-systems.ts'
 
@@ -11,11 +12,6 @@ export const SOCKET_SYSTEMS: readonly SocketSystem[] = [...SOCKET_IO, ...WEBSOCK
 
 const HEADING = '## WebSocket and Socket.IO'
 const COLUMNS = ['system', 'version', 'what was tried', 'directly', 'through Portaria']
-
-interface Tried {
-  readonly isAsItShouldBe: boolean
-  readonly row: readonly string[]
-}
 
 const directPlace = (port: number): Place => ({
   url: `http://127.0.0.1:${port}`,
@@ -31,20 +27,10 @@ const throughPlace = (world: World): Place => ({
   cookie: async (...profiles) => `portaria_session=${await world.tokenFor({ profiles })}`
 })
 
-const outcomeOf = (run: Promise<string>): Promise<string> =>
-  run.catch(error => `fails: ${error instanceof Error ? error.message.trim().split('\n').at(-1) : String(error)}`)
-
-const tryCase = async (system: SocketSystem, tried: SocketCase, places: readonly [Place, Place]): Promise<Tried> => {
-  const [direct, through] = [await outcomeOf(tried.run(places[0])), await outcomeOf(tried.run(places[1]))]
-  const wanted = tried.contract?.through ?? direct
-  // What fails without the gateway too was not tried.
-  const isAsItShouldBe = through === wanted && !direct.startsWith('fails')
-  const same = through === direct ? 'the same' : `${through}: ${tried.contract?.because ?? 'DIFFERS'}`
-  const told = isAsItShouldBe ? same : `DIFFERS: ${through}`
-  return { isAsItShouldBe, row: [system.title, system.version, tried.name, direct, told] }
-}
-
-const trySystem = async (system: SocketSystem, postgres: TestPostgres): Promise<Tried[]> => {
+const trySystem = async (
+  system: SocketSystem,
+  postgres: TestPostgres
+): Promise<{ isRight: boolean; row: readonly string[] }[]> => {
   const endings: (() => unknown)[] = []
   const t = { teardown: (action: () => unknown) => void endings.push(action) }
   try {
@@ -59,11 +45,12 @@ const trySystem = async (system: SocketSystem, postgres: TestPostgres): Promise<
       },
       env: { PUBLIC_URL: `http://127.0.0.1:${own}`, BROWSER_SESSION: 'true' }
     })
-    const results: Tried[] = []
+    const results = []
     for (const each of cases) {
-      const result = await tryCase(system, each, [directPlace(port), throughPlace(world)])
-      process.stdout.write(`| ${result.row.join(' | ')} |\n`)
-      results.push(result)
+      const { isRight, cells } = await compare(each, [directPlace(port), throughPlace(world)])
+      const row = [system.title, system.version, each.name, ...cells]
+      process.stdout.write(`| ${row.join(' | ')} |\n`)
+      results.push({ isRight, row })
     }
     return results
   } finally {
@@ -77,7 +64,7 @@ export const runSocketSystems = async (systems: readonly SocketSystem[], postgre
   for (const system of systems) {
     try {
       const results = await trySystem(system, postgres)
-      wrong += results.filter(({ isAsItShouldBe }) => !isAsItShouldBe).length
+      wrong += results.filter(({ isRight }) => !isRight).length
       const isOwn = ([title, version]: readonly string[]) => title === system.title && version === system.version
       replaceRows(
         page,

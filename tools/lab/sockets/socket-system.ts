@@ -1,6 +1,7 @@
 // Describes a backend or client that speaks through sockets, and what is tried with it directly and through the gateway.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import type { Compared } from '../cases.ts'
 
 /** Where a case is tried. */
 export interface Place {
@@ -14,13 +15,7 @@ export interface Place {
   cookie(...profiles: string[]): Promise<string>
 }
 
-export interface SocketCase {
-  readonly name: string
-  /** What happened, in one line. */
-  run(place: Place): Promise<string>
-  /** Where the gateway's contract wants something else than the backend does by itself: what, and why. */
-  readonly contract?: { readonly through: string; readonly because: string }
-}
+export type SocketCase = Compared<Place>
 
 export interface SocketSystem {
   /** As on the command line. */

@@ -1,0 +1,138 @@
+// Runs applications as their recipes say, lets a person use each directly and through the gateway, and tells where the two differ.
+import { execFile } from 'node:child_process'
+import { basename } from 'node:path'
+import { promisify } from 'node:util'
+import type { Browser, Page } from 'playwright-core'
+import { launchBrowser } from '../../../test/support/browser.ts'
+import { startGateway } from '../../../test/support/gateway.ts'
+import { freePort } from '../../../test/support/ports.ts'
+import type { TestPostgres } from '../../../test/support/postgres.ts'
+import { compare } from '../cases.ts'
+import { openLab } from '../open-lab.ts'
+import { logIn } from '../person.ts'
+import type { Lab } from '../system.ts'
+import { replaceRows } from '../table.ts'
+import type { App, AppCase, Visit } from './app.ts'
+import { type Started, startApp } from './start-app.ts'
+
+const TABLE = {
+  heading: '## Applications',
+  columns: ['application', 'version', 'what was tried', 'directly', 'through Portaria', 'recipe']
+}
+const CASE_MS = 120_000
+
+/** Errors that a page meets: statuses, uncaught exceptions, and connections that failed, without the addresses. */
+const watchPage = (page: Page, url: string): (() => string) => {
+  const seen = new Set<string>()
+  const short = (text: string) => text.replaceAll(url, '').replaceAll(url.replace('http', 'ws'), '').split('?')[0]
+  page.on('response', response => {
+    // Without the gateway, what it serves itself is missing.
+    const isOwn = new URL(response.url()).pathname.startsWith('/auth/')
+    if (response.status() >= 400 && !isOwn) seen.add(`${response.status()} ${short(response.url())}`)
+  })
+  page.on('pageerror', error => seen.add(error.message))
+  page.on('websocket', socket => socket.on('socketerror', text => seen.add(`${short(socket.url())}: ${text}`)))
+  return () => (seen.size === 0 ? '' : ` (errors: ${[...seen].sort().join(', ')})`)
+}
+
+interface Ways {
+  readonly browser: Browser
+  readonly started: Started
+  readonly lab: Lab
+  /** The gateway's. */
+  readonly port: number
+}
+
+/** Chromium finds such names by itself, and takes their pages for secure ones. */
+const publicUrlOf = (port: number) => `http://portal.localhost:${port}`
+
+type Place = Omit<Visit, 'page'> & { readonly cookie: string; readonly headers: Readonly<Record<string, string>> }
+
+/** Opens a browser profile for one case, and adds the errors of its page to the result. */
+const visiting = (each: AppCase, { browser }: Ways) => ({
+  ...each,
+  async run(place: Place): Promise<string> {
+    const context = await browser.newContext({ extraHTTPHeaders: place.headers })
+    context.setDefaultTimeout(CASE_MS)
+    if (place.cookie !== '')
+      await context.addCookies([{ name: 'portaria_session', value: place.cookie, url: place.url, httpOnly: true }])
+    const page = await context.newPage()
+    const errors = watchPage(page, place.url)
+    try {
+      return (await each.run({ ...place, page })) + errors()
+    } finally {
+      await context.close()
+    }
+  }
+})
+
+const openPlaces = async (app: App, postgres: TestPostgres, ways: Ways): Promise<[Place, Place]> => {
+  const { lab, started } = ways
+  const publicUrl = publicUrlOf(ways.port)
+  const world = await startGateway(lab, {
+    postgres,
+    port: ways.port,
+    config: started.config,
+    env: { PUBLIC_URL: publicUrl, BROWSER_SESSION: 'true' }
+  })
+  const run: Visit['run'] = async (program, words, env = {}) => {
+    const options = { cwd: lab.folder, env: { ...started.env, ...env }, timeout: CASE_MS }
+    const { stdout } = await promisify(execFile)(program, words, options)
+    return stdout.trim().split('\n').at(-1) ?? ''
+  }
+  const host = app.ownHost ?? '127.0.0.1'
+  const backend = (port: number) => `http://${host}:${started.ports.get(String(port))}`
+  const [first] = started.ports.keys()
+  const direct = backend(Number(first)) + (app.ownPath ?? app.path)
+  const { session, token } = await logIn(lab, world)
+  const both = { folder: lab.folder, run }
+  return [
+    { ...both, backend, url: direct, programUrl: direct, token: '', cookie: '', headers: app.directHeaders ?? {} },
+    { ...both, url: publicUrl + app.path, programUrl: world.url + app.path, token, cookie: session, headers: {} }
+  ]
+}
+
+/** Rows of its cases, and how many of them went wrong. */
+const runApp = async (app: App, postgres: TestPostgres) => {
+  const { lab, close } = openLab(postgres)
+  try {
+    const port = await freePort()
+    const ways = { lab, port, started: await startApp(app, lab, publicUrlOf(port)), browser: await launchBrowser(lab) }
+    const places = await openPlaces(app, postgres, ways)
+    const rows: string[][] = []
+    let wrong = 0
+    for (const each of app.cases) {
+      const { isRight, cells } = await compare(visiting(each, ways), places)
+      if (!isRight) wrong++
+      const [page = ''] = app.recipe.split('#')
+      rows.push([app.title, app.version(), each.name, ...cells, `[${basename(page)}](recipes/${page}.md)`])
+      process.stdout.write(`| ${rows.at(-1)?.join(' | ')} |\n`)
+    }
+    return { rows, wrong }
+  } finally {
+    await close()
+  }
+}
+
+/** The names of applications on the command line. */
+export const appName = (app: App): string =>
+  app.title
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replace(/-$/, '')
+
+/** Prints the rows of the applications and puts them into the page; returns the number of failures. */
+export const runApps = async (wanted: readonly App[], postgres: TestPostgres, page: string) => {
+  let wrong = 0
+  for (const app of wanted) {
+    try {
+      const result = await runApp(app, postgres)
+      wrong += result.wrong
+      replaceRows(page, TABLE, result.rows, ([title]) => title === app.title)
+    } catch (error) {
+      wrong++
+      process.stdout.write(`| ${app.title} | | not run: ${error instanceof Error ? error.message : error} | | |\n`)
+    }
+  }
+  return wrong
+}

@@ -1,0 +1,69 @@
+// Installs what the lab runs into the lab's own folder, once, with pip, npm and Maven.
+import { execFile } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+/** Kept from run to run. */
+const LAB_FOLDER = process.env.PORTARIA_LAB_FOLDER ?? join(tmpdir(), 'portaria-lab')
+const INSTALL_MS = 1_200_000
+
+/** Packages and their exact versions. */
+export type Wanted = Readonly<Record<string, string>>
+
+/** Throws with the last lines of the installer's output. */
+export const install = async (what: string, cwd: string, program: string, words: readonly string[]): Promise<void> => {
+  try {
+    await promisify(execFile)(program, words, { cwd, timeout: INSTALL_MS, maxBuffer: 64 * 1024 * 1024 })
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.trim().split('\n').slice(-3).join(' ') : String(error)
+    throw new Error(`could not install ${what}: ${reason}`)
+  }
+}
+
+/** A folder that `fill` has filled for these packages, now or in an earlier run. */
+const folderOf = async (name: string, wanted: unknown, fill: (folder: string) => Promise<void>): Promise<string> => {
+  const folder = join(LAB_FOLDER, name)
+  const done = join(folder, '.installed')
+  const key = JSON.stringify(wanted)
+  if (existsSync(done) && readFileSync(done, 'utf8') === key) return folder
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  await fill(folder)
+  writeFileSync(done, key)
+  return folder
+}
+
+const exact = (wanted: Wanted, sign: string) => Object.entries(wanted).map(([name, version]) => name + sign + version)
+
+/** The folder of a Python environment's programs, `python` among them. */
+export const pip = async (name: string, wanted: Wanted): Promise<string> => {
+  const folder = await folderOf(name, wanted, async at => {
+    await install('a Python environment', at, 'python3', ['-m', 'venv', '.'])
+    await install(name, at, join(at, 'bin/pip'), ['install', '--quiet', ...exact(wanted, '==')])
+  })
+  return join(folder, 'bin')
+}
+
+/** A folder whose `node_modules` has these packages. `overrides` are those of package.json. */
+export const npm = (name: string, wanted: Wanted, overrides: Wanted = {}): Promise<string> =>
+  folderOf(name, { wanted, overrides }, async at => {
+    writeFileSync(join(at, 'package.json'), JSON.stringify({ private: true, overrides }))
+    await install(name, at, 'npm', ['install', '--no-audit', '--no-fund', ...exact(wanted, '@')])
+  })
+
+/** A folder whose `lib` has these packages (`group:artifact`) and what they need. */
+export const maven = (name: string, wanted: Wanted): Promise<string> =>
+  folderOf(name, wanted, async at => {
+    const dependencies = Object.entries(wanted).map(([each, version]) => {
+      const [group, artifact] = each.split(':')
+      return `<dependency><groupId>${group}</groupId><artifactId>${artifact}</artifactId><version>${version}</version></dependency>`
+    })
+    const pom = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>lab</groupId><artifactId>lab</artifactId><version>1</version><dependencies>
+${dependencies.join('\n')}
+</dependencies></project>`
+    writeFileSync(join(at, 'pom.xml'), pom)
+    await install(name, at, 'mvn', ['-B', '-q', 'dependency:copy-dependencies', '-DoutputDirectory=lib'])
+  })

@@ -1,0 +1,26 @@
+// Gives a person of the lab a session and an access token for programs that know passwords only.
+import type { World } from '../../test/support/gateway.ts'
+import { jsonRequest } from '../../test/support/login.ts'
+import { actor, openStore, person } from '../../test/support/store.ts'
+import type { Lab } from './system.ts'
+
+export interface Credentials {
+  /** Of a login, for the session cookie. */
+  readonly session: string
+  /** pt_… */
+  readonly token: string
+}
+
+/** Of an Admin, in the gateway's database. */
+export const logIn = async (lab: Pick<Lab, 'teardown'>, world: World): Promise<Credentials> => {
+  const { url } = world.postgres
+  const { users } = await openStore(lab, { url, newDatabase: async () => url }, url)
+  const { user } = await users.syncPerson(person('maria'))
+  const { version } = await users.setAccess(actor, user.id, { profiles: ['Admin'], areas: [], areaPrincipal: null })
+  const claims = { auth_time: Math.floor(Date.now() / 1000), ver: version }
+  const session = await world.tokenFor({ ...user, profiles: ['Admin'], areas: [], areaPrincipal: '' }, claims)
+  const body = { name: 'lab', profiles: ['Admin'], expiresAt: new Date(Date.now() + 86_400_000).toISOString() }
+  const answer = await world.fetch('/auth/tokens', jsonRequest('POST', session, body))
+  if (answer.status !== 201) throw new Error(`/auth/tokens: ${answer.status} ${await answer.text()}`)
+  return { session, token: ((await answer.json()) as { token: string }).token }
+}
