@@ -51,7 +51,7 @@ const logInToRabbit = async (page: Page, url: string): Promise<void> => {
 export const rabbitMq: App = {
   title: 'RabbitMQ',
   recipe: 'rabbitmq',
-  version: () => firstLine('dpkg-query', '-W', "-f='${Version}'", 'rabbitmq-server'),
+  version: () => firstLine('dpkg-query', '-W', 'rabbitmq-server').split('\t').at(-1) ?? '',
   async install() {
     ensurePrograms(['rabbitmq-server'], {}, line => process.stdout.write(`${line}\n`))
     // Debian's own command is for its service only.
