@@ -68,14 +68,9 @@ export const createTokenVerifier = ({ clientId, fetch, now }: VerifierOptions): 
   }
 }
 
-interface PublishedKeys {
-  /** At most five minutes old. */
-  current(): Promise<Keys>
-  /** What was read after these: by another token, or now, but at most every ten seconds; otherwise undefined. */
-  newerThan(used: Keys): Promise<Keys | undefined>
-}
+type PublishedKeys = ReturnType<typeof publishedKeys>
 
-const publishedKeys = (uri: string, fetch: ProviderFetch): PublishedKeys => {
+const publishedKeys = (uri: string, fetch: ProviderFetch) => {
   const url = URL.parse(uri)
   if (url === null) throw new OAuthFailure('provider-metadata', 'jwks_uri is not a URL')
   let known: { readonly keys: Keys; readonly readAt: number } | undefined
@@ -93,8 +88,10 @@ const publishedKeys = (uri: string, fetch: ProviderFetch): PublishedKeys => {
     return reading
   }
   return {
+    /** At most five minutes old. */
     current: async () => (known !== undefined && performance.now() - known.readAt < KEEP_MS ? known.keys : readOnce()),
-    async newerThan(used) {
+    /** What was read after these: by another token, or now, but at most every ten seconds; otherwise undefined. */
+    async newerThan(used: Keys): Promise<Keys | undefined> {
       if (reading !== undefined) return reading
       if (known?.keys !== used) return known?.keys
       if (performance.now() - askedAgainAt < PAUSE_MS) return undefined

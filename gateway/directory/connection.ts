@@ -6,17 +6,6 @@ import type { LdapSettings } from '../settings/settings.ts'
 import { DirectoryFailure } from './failure.ts'
 import { createMessageReader, LdapFault, type LdapResponse, OPERATION, readResponse } from './messages.ts'
 
-export interface DirectoryConnection {
-  /** Looks like an open socket to an LDAP library; each chunk is one validated message. */
-  readonly stream: Socket
-  /** Why the connection ended early, if what arrived was not LDAP. */
-  readonly fault: () => LdapFault | undefined
-  /** Result code of the last response, which libraries sometimes discard. */
-  readonly lastResultCode: () => number | undefined
-  /** Limits the number of entries from now on; earlier ones do not count. No operation may be in progress. */
-  readonly allow: (entries: number) => void
-}
-
 /** Far more than small entries and their envelopes need. */
 const MAX_BYTES = 1_048_576
 const OTHER_MESSAGES = 62
@@ -132,8 +121,10 @@ const requestStartTls = (socket: Socket): Promise<void> =>
     socket.write(START_TLS_REQUEST)
   })
 
+export type DirectoryConnection = ReturnType<typeof guard>
+
 /** Sits between the socket and the library, which trusts its input and grows without limit. */
-const guard = (socket: Socket, signal: AbortSignal): DirectoryConnection => {
+const guard = (socket: Socket, signal: AbortSignal) => {
   let maxEntries = MAX_PEOPLE
   let read = createMessageReader({ maxBytes: MAX_BYTES, maxMessages: maxEntries + OTHER_MESSAGES })
   let fault: LdapFault | undefined
@@ -173,11 +164,17 @@ const guard = (socket: Socket, signal: AbortSignal): DirectoryConnection => {
   })
   socket.once('close', () => stream.destroy())
   return {
-    // ldapts uses a socket only as a stream, and reads these two properties.
+    /**
+     * Looks like an open socket to an LDAP library; each chunk is one validated message. ldapts uses a socket only as a stream,
+     * and reads these two properties.
+     */
     stream: Object.assign(stream, { connecting: false, readyState: 'open' }) as unknown as Socket,
+    /** Why the connection ended early, if what arrived was not LDAP. */
     fault: () => fault,
+    /** Result code of the last response, which libraries sometimes discard. */
     lastResultCode: () => last?.resultCode,
-    allow: allowed => {
+    /** Limits the number of entries from now on; earlier ones do not count. No operation may be in progress. */
+    allow: (allowed: number) => {
       maxEntries = allowed
       entries = 0
       read = createMessageReader({ maxBytes: MAX_BYTES, maxMessages: maxEntries + OTHER_MESSAGES })

@@ -14,14 +14,35 @@ export const startDirectoryWatch = (
   directory: Pick<Directory, 'check' | 'missingBases'>,
   log: Pick<Logger, 'warn'>
 ) => {
-  let state: DirectoryState = 'unknown'
+  let state: Exclude<DirectoryState, 'groups-unreadable'> = 'unknown'
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> | undefined
   let isClosed = false
-  const bases = createBaseWatch(log)
-  const groups = createGroupsWatch(log)
+  let missing: readonly string[] = []
+  let areGroupsReadable = true
 
-  const enter = (next: Exclude<DirectoryState, 'groups-unreadable'>, error: unknown): void => {
+  /** Names a base that does not exist, once. */
+  const enterBases = (now: readonly string[]): void => {
+    for (const setting of now.filter(name => !missing.includes(name)))
+      log.warn(
+        { setting, reason: 'base-missing' },
+        `the service account finds no entry at ${setting}: nothing is found below it. Correct the setting, or the permissions of LDAP_BIND_DN`
+      )
+    missing = now
+    if (now.includes('LDAP_GROUP_BASE')) enterGroups(new Error('LDAP_GROUP_BASE does not exist'))
+  }
+  const enterGroups = (failure: unknown): void => {
+    const isReadable = failure === undefined
+    if (isReadable === areGroupsReadable) return
+    areGroupsReadable = isReadable
+    if (isReadable) log.warn({ reason: 'groups-readable' }, 'the groups of people can be read from the directory again')
+    else
+      log.warn(
+        { err: failure, reason: 'groups-unreadable' },
+        'the groups of people cannot be read from the directory: what they grant stays for two rechecks, or for 24 hours without a recheck, then it lapses. Check LDAP_GROUP_BASE, LDAP_GROUP_FILTER and the permissions of the account that reads them'
+      )
+  }
+  const enter = (next: 'ok' | 'away' | 'refused', error: unknown): void => {
     const before = state
     state = next
     if (next === before || (before === 'unknown' && next === 'ok')) return
@@ -31,8 +52,7 @@ export const startDirectoryWatch = (
   const look = async (): Promise<void> => {
     try {
       await directory.check()
-      bases.enter(await directory.missingBases())
-      if (bases.isGroupBaseMissing()) groups.enter('unreadable', new Error('LDAP_GROUP_BASE does not exist'))
+      enterBases(await directory.missingBases())
       enter('ok', undefined)
     } catch (error) {
       const isRefused = error instanceof DirectoryFailure && error.reason === 'service-account-refused'
@@ -48,52 +68,18 @@ export const startDirectoryWatch = (
   }
   run()
   return {
-    state: () => (state === 'ok' && groups.areUnreadable() ? 'groups-unreadable' : state),
+    state: (): DirectoryState => (state === 'ok' && !areGroupsReadable ? 'groups-unreadable' : state),
     /** Reports the outcome of a login or lookup, because the state may have changed. */
     notice: (error: unknown) => {
       const isNews = error instanceof DirectoryFailure && state === 'ok' && MAY_BE_AWAY.has(error.reason)
       if (isNews && !isClosed) run()
     },
     /** Reports that somebody's groups were read; or why they could not be. */
-    noticeGroups: (failure: unknown) => groups.enter(failure === undefined ? 'readable' : 'unreadable', failure),
+    noticeGroups: enterGroups,
     close: async () => {
       isClosed = true
       clearTimeout(timer)
       await running
-    }
-  }
-}
-
-/** Names a base that does not exist, once. */
-const createBaseWatch = (log: Pick<Logger, 'warn'>) => {
-  let known: readonly string[] = []
-  return {
-    isGroupBaseMissing: () => known.includes('LDAP_GROUP_BASE'),
-    enter: (missing: readonly string[]) => {
-      for (const setting of missing.filter(name => !known.includes(name)))
-        log.warn(
-          { setting, reason: 'base-missing' },
-          `the service account finds no entry at ${setting}: nothing is found below it. Correct the setting, or the permissions of LDAP_BIND_DN`
-        )
-      known = missing
-    }
-  }
-}
-
-const createGroupsWatch = (log: Pick<Logger, 'warn'>) => {
-  let state: 'readable' | 'unreadable' = 'readable'
-  return {
-    areUnreadable: () => state === 'unreadable',
-    enter: (next: typeof state, error: unknown) => {
-      if (next === state) return
-      state = next
-      if (next === 'readable')
-        log.warn({ reason: 'groups-readable' }, 'the groups of people can be read from the directory again')
-      else
-        log.warn(
-          { err: error, reason: 'groups-unreadable' },
-          'the groups of people cannot be read from the directory: what they grant stays for two rechecks, or for 24 hours without a recheck, then it lapses. Check LDAP_GROUP_BASE, LDAP_GROUP_FILTER and the permissions of the account that reads them'
-        )
     }
   }
 }
@@ -106,9 +92,7 @@ const MAY_BE_AWAY: ReadonlySet<string> = new Set([
   'directory-unavailable'
 ])
 
-const MESSAGES: Readonly<Record<'away' | 'refused' | 'unknown', string>> = {
+const MESSAGES = {
   away: 'the directory does not respond: directory logins fail. Check LDAP_URL, the certificate of the directory and the network',
-  refused:
-    'the directory refuses the service account: directory logins fail. Check LDAP_BIND_DN and LDAP_BIND_PASSWORD',
-  unknown: 'the directory has not been checked yet'
+  refused: 'the directory refuses the service account: directory logins fail. Check LDAP_BIND_DN and LDAP_BIND_PASSWORD'
 }
