@@ -18,6 +18,7 @@ const answer: http.RequestListener = (request, response) => {
   request.on('end', () => {
     if (isEnding) response.setHeader('connection', 'close')
     response.end(`${request.method} ${bytes}`)
+    if (process.connected) process.send?.('served')
   })
 }
 const server =

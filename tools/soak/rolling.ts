@@ -7,7 +7,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { createCertificateAuthority } from '../../test/support/certificates.ts'
 import { freePort } from '../../test/support/ports.ts'
+import { until } from '../../test/support/until.ts'
 
+/** So many requests show that the gateway has taken a backend back. */
+const IN_USE = 5
 const ENTRY = join(import.meta.dirname, 'rolling-backend.ts')
 
 type Teardown = Pick<Test, 'teardown'>
@@ -15,6 +18,8 @@ type Teardown = Pick<Test, 'teardown'>
 interface RollingBackend {
   readonly url: string
   start(): Promise<void>
+  /** Requests since its last start. */
+  served(): number
   /** Resolves when it has finished its requests and is gone. */
   stop(): Promise<void>
 }
@@ -22,6 +27,7 @@ interface RollingBackend {
 const createBackend = async (t: Teardown, env: Record<string, string>): Promise<RollingBackend> => {
   const port = await freePort()
   let child: ChildProcess | undefined
+  let served = 0
   t.teardown(() => child?.kill('SIGKILL'))
   return {
     url: `${env.KEY_FILE === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
@@ -31,7 +37,10 @@ const createBackend = async (t: Teardown, env: Record<string, string>): Promise<
         stdio: ['ignore', 'ignore', 'inherit', 'ipc']
       })
       await once(child, 'message')
+      served = 0
+      child.on('message', () => served++)
     },
+    served: () => served,
     async stop() {
       if (child === undefined) return
       const gone = once(child, 'exit')
@@ -107,6 +116,8 @@ export const rollBackends = async ({ backends, url, requests, perSecond, between
       await backend?.stop()
       await backend?.start()
       restarts++
+      // As a deployment waits for readiness: the other must not go before this one is in use again.
+      await until(() => isOver || (backend?.served() ?? 0) >= IN_USE)
     }
   }
   const restarting = restart()
