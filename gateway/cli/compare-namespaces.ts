@@ -1,8 +1,12 @@
-// Compares who may connect to which Socket.IO namespace under two route tables.
+// Compares who may connect to which Socket.IO namespace, and send which events there, under two route tables.
 import type { NamedAsker } from '../explain/askers.ts'
-import { judgePerson } from '../routes/decide.ts'
+import type { DecideOptions } from '../routes/decide.ts'
 import type { Route } from '../routes/route.ts'
-import { findEvent, findNamespace } from '../routes/socketio-rules.ts'
+import { findEvent, findNamespace, passesRules } from '../routes/socketio-rules.ts'
+
+interface CompareOptions extends DecideOptions {
+  readonly askers: readonly NamedAsker[]
+}
 
 interface NamespaceAccess {
   readonly name: string
@@ -14,19 +18,18 @@ interface NamespaceAccess {
 export const compareNamespaces = (
   was: Route | undefined,
   now: Route | undefined,
-  mayPass: boolean,
-  askers: readonly NamedAsker[]
+  options: CompareOptions
 ): NamespaceAccess[] => {
   const compare = (label: string, name: string, event?: string): NamespaceAccess => ({
     name: label,
-    before: allowedIn(askers, was, name, mayPass, event),
-    after: allowedIn(askers, now, name, mayPass, event)
+    before: allowedIn(was, name, event, options),
+    after: allowedIn(now, name, event, options)
   })
   const names = new Set([was, now].flatMap(route => route?.socketio?.namespaces.map(({ name }) => name) ?? []))
   return [...names].flatMap(name => {
     const connect = compare(name, name)
     const events = eventsOf(was, now, name).map(event =>
-      compare(`${name} event ${event ?? '(any other)'}`, name, event ?? ANY_OTHER)
+      compare(`${name} event ${event === ANY_OTHER ? '(any other)' : event}`, name, event)
     )
     // Anyone who may not connect may not send either, so only further differences are reported.
     const isNews = (one: NamespaceAccess) =>
@@ -38,40 +41,29 @@ export const compareNamespaces = (
 /** A name that no rule can list. */
 const ANY_OTHER = '\n'
 
-/** The events that either route names in a namespace, and `undefined` for all others; empty if neither route names any. */
-const eventsOf = (was: Route | undefined, now: Route | undefined, name: string): (string | undefined)[] => {
-  const listed = [was, now].map(route => route && findListed(route, name)?.events)
-  if (listed.every(events => events === undefined)) return []
-  const names = new Set(listed.flatMap(events => events?.map(event => event.name) ?? []))
-  return [...names, undefined]
+/** The events that either route names in a namespace, and one for all others; empty if neither route names any. */
+const eventsOf = (was: Route | undefined, now: Route | undefined, name: string): string[] => {
+  const listed = [was, now].flatMap(route => listedIn(route, name)?.events ?? [])
+  const isOpen = [was, now].every(route => listedIn(route, name)?.events === undefined)
+  return isOpen ? [] : [...new Set(listed.map(event => event.name)), ANY_OTHER]
 }
 
+/** Names of those who may connect or, if there is an event, send it. */
 const allowedIn = (
-  askers: readonly NamedAsker[],
   route: Route | undefined,
   name: string,
-  mayPass: boolean,
-  event?: string
+  event: string | undefined,
+  options: CompareOptions
 ): string[] => {
-  const namespace = route && findListed(route, name)
+  const namespace = listedIn(route, name)
   if (route === undefined || namespace === undefined) return []
-  const rules = [namespace.roles]
-  if (event !== undefined && namespace.events !== undefined) {
-    const rule = namespace.events.find(one => one.name === event) ?? findEvent(namespace.events, event)
-    if (rule === undefined) return []
-    rules.push(rule.roles)
-  }
-  return askers
-    .filter(({ user }) =>
-      rules.every(
-        roles =>
-          user !== undefined &&
-          judgePerson(user, { roles, requireAssigned: route.requireAssigned }, mayPass).decision === 'allow'
-      )
-    )
-    .map(asker => asker.name)
+  const { events } = namespace
+  const isFree = event === undefined || events === undefined
+  const rule = isFree ? namespace : (events.find(one => one.name === event) ?? findEvent(events, event))
+  if (rule === undefined) return []
+  return options.askers.filter(asker => passesRules(route, [namespace, rule], asker, options)).map(asker => asker.name)
 }
 
 // Patterns are compared as text.
-const findListed = (route: Route, name: string) =>
-  route.socketio?.namespaces.find(namespace => namespace.name === name) ?? findNamespace(route, name)
+const listedIn = (route: Route | undefined, name: string) =>
+  route && (route.socketio?.namespaces.find(namespace => namespace.name === name) ?? findNamespace(route, name))

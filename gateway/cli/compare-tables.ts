@@ -159,7 +159,7 @@ const differencesOf = (group: Group, all: readonly MethodClass[], options: Compa
   const name = group.isSpelledOddly ? `${path} (spelled as in ${example.path})` : path
   const requests = asDifferences(name, methodWords(group.methods, all), group, group)
   if (was.route?.socketio === undefined && now.route?.socketio === undefined) return requests
-  const namespaces = compareNamespaces(was.route, now.route, options.cloudUnassignedMayPass, options.askers)
+  const namespaces = compareNamespaces(was.route, now.route, options)
   return requests.concat(
     namespaces.flatMap(one =>
       asDifferences(`${path} namespace ${one.name}`, [], changeOf(one.before, one.after), group)

@@ -1,7 +1,7 @@
 // Reads a line of the access log as a past decision on access, or says why it is not one.
 
 import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned } from '../errors.ts'
-import { askerNamed, type NamedAsker } from '../explain/askers.ts'
+import type { NamedAsker } from '../explain/askers.ts'
 import type { Decision } from '../routes/decide.ts'
 import { isRecord } from '../values/records.ts'
 
@@ -100,5 +100,5 @@ const askerOf = ({ profiles, accessStatus, provider, tokenKind }: Entry): NamedA
     accessStatus: isAssigned ? 'assigned' : 'unassigned',
     provider: isCloud ? 'cloudidp' : isClient ? 'client' : 'ldap'
   } as const
-  return { ...askerNamed(isClient ? `client ${name}` : name, user), kind }
+  return { name: isClient ? `client ${name}` : name, user, kind }
 }

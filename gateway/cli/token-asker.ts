@@ -1,7 +1,7 @@
 // Finds whom a token on the command line identifies, and whether the gateway would accept it.
 
 import { GatewayError } from '../errors.ts'
-import { askerNamed, type NamedAsker } from '../explain/askers.ts'
+import type { NamedAsker } from '../explain/askers.ts'
 import { createPersonalTokens, isPersonalToken } from '../tokens/personal-tokens.ts'
 import { createRevocations } from '../tokens/revocations.ts'
 import { isRecord } from '../values/records.ts'
@@ -31,7 +31,7 @@ export const askerOfToken = async (cli: Cli, given: string): Promise<TokenAsker>
   const tokens = createAccessTokens({ secret, previousSecrets, expiresInMs: 365 * 86_400_000 })
   try {
     const { user } = tokens.verify(token)
-    return { asker: askerNamed(nameOf(user.username, user.profiles), user), fault: undefined, note: NOT_KNOWN }
+    return { asker: { name: nameOf(user.username, user.profiles), user }, fault: undefined, note: NOT_KNOWN }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const fault = { code: error.code, reason: error.reason ?? '' }
@@ -59,7 +59,7 @@ const askerOfPersonalToken = async ({ environment }: Cli, token: string): Promis
   }
   const { user, kind } = identity
   return {
-    asker: { ...askerNamed(nameOf(user.username, user.profiles), user), kind },
+    asker: { name: nameOf(user.username, user.profiles), user, kind },
     fault: undefined,
     note: undefined
   }
@@ -73,10 +73,11 @@ const takenAtItsWord = (token: string): TokenAsker => {
   const profiles = claims.profiles
   const isClaims = Array.isArray(profiles) && profiles.every(profile => typeof profile === 'string')
   if (!isClaims) throw new CannotRun('This is not a token of a gateway')
-  const provider = claims.provider === 'cloudidp' ? 'cloudidp' : 'ldap'
+  const provider = claims.provider === 'cloudidp' || claims.provider === 'client' ? claims.provider : 'ldap'
   const accessStatus = claims.accessStatus === 'assigned' ? 'assigned' : 'unassigned'
   const username = typeof claims.username === 'string' ? claims.username : ''
-  const asker = askerNamed(nameOf(username, profiles), { profiles, accessStatus, provider })
+  const kind = provider === 'client' ? 'client' : 'login'
+  const asker: NamedAsker = { name: nameOf(username, profiles), user: { profiles, accessStatus, provider }, kind }
   const isExpired = typeof claims.exp !== 'number' || claims.exp * 1000 <= Date.now()
   const fault = isExpired ? { code: 'GW_TOKEN_EXPIRED', reason: 'expired' } : undefined
   return { asker: fault === undefined ? asker : { name: asker.name }, fault, note: NOT_VERIFIED }

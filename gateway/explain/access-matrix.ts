@@ -1,7 +1,8 @@
 // Lists who may pass each route, who may connect to each Socket.IO namespace, and who may send which event there.
-import { type DecideOptions, decide, judgePerson } from '../routes/decide.ts'
+import { type DecideOptions, decide } from '../routes/decide.ts'
 import type { Route } from '../routes/route.ts'
-import { ASKERS, type NamedAsker } from './askers.ts'
+import { passesRules } from '../routes/socketio-rules.ts'
+import { askersWith, type NamedAsker } from './askers.ts'
 
 interface MatrixRow {
   readonly route: Route
@@ -17,31 +18,27 @@ interface MatrixRow {
 export const accessMatrix = (
   routes: readonly Route[],
   options: DecideOptions,
-  askers: readonly NamedAsker[] = ASKERS
+  askers: readonly NamedAsker[] = askersWith()
 ): MatrixRow[] => routes.flatMap(route => rowsOf(route, options, askers))
 
 const rowsOf = (route: Route, options: DecideOptions, askers: readonly NamedAsker[]): MatrixRow[] => {
   const allowedBy = (mayPass: (asker: NamedAsker) => boolean): Record<string, boolean> =>
     Object.fromEntries(askers.map(asker => [asker.name, mayPass(asker)]))
-  const { id, path, roles, socketio, requireAssigned } = route
+  const { id, path, roles, socketio } = route
   if (socketio === undefined) {
     const allowed = allowedBy(asker => decide({ route, path }, asker, options).decision === 'allow')
     return [{ route, id, roles, allowed }]
   }
   // The HTTP side of Socket.IO admits everyone: clients are checked at CONNECT, namespace by namespace.
-  const passes = (needed: Route['roles'], { user }: NamedAsker): boolean => {
-    const rule = { roles: needed, requireAssigned }
-    return user !== undefined && judgePerson(user, rule, options.cloudUnassignedMayPass).decision === 'allow'
-  }
   return socketio.namespaces.flatMap(namespace => {
     const namespaceId = `${id} namespace ${namespace.name}`
     const events = (namespace.events ?? []).map(event => ({
       route,
       id: `${namespaceId} event ${event.name}`,
       roles: event.roles ?? namespace.roles,
-      allowed: allowedBy(asker => passes(namespace.roles, asker) && passes(event.roles, asker))
+      allowed: allowedBy(asker => passesRules(route, [namespace, event], asker, options))
     }))
-    const allowed = allowedBy(asker => passes(namespace.roles, asker))
+    const allowed = allowedBy(asker => passesRules(route, [namespace], asker, options))
     return [{ route, id: namespaceId, roles: namespace.roles, allowed }, ...events]
   })
 }

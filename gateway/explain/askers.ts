@@ -15,32 +15,23 @@ const person = (name: string, profiles: string[], assigned: boolean, provider: '
   user: { profiles, accessStatus: assigned ? 'assigned' : 'unassigned', provider }
 })
 
-const withoutArea = (profile: string) => person(`${profile} without area`, [profile], false, 'ldap')
+/** The built-in profiles, from the least trusted, then those that route files name. */
+const inOrder = (profiles: readonly string[]): string[] => [
+  ...PROFILES.toReversed(),
+  ...profiles.filter(profile => !(PROFILES as readonly string[]).includes(profile))
+]
 
 /** From the least to the most trusted: anonymous, people of either provider without access, and each profile alone. */
-export const ASKERS: readonly NamedAsker[] = [
+export const askersWith = (profiles: readonly string[] = PROFILES): NamedAsker[] => [
   { name: 'anonymous' },
   person('cloud-unassigned', [], false, 'cloudidp'),
   person('unassigned', [], false, 'ldap'),
-  ...PROFILES.toReversed().map(profile => person(profile, [profile], true, 'ldap'))
-]
-
-/** The same, including the profiles that route files name. */
-export const askersWith = (profiles: readonly string[]): readonly NamedAsker[] => [
-  ...ASKERS,
-  ...furtherOf(profiles).map(profile => person(profile, [profile], true, 'ldap'))
+  ...inOrder(profiles).map(profile => person(profile, [profile], true, 'ldap'))
 ]
 
 /** People with a profile but no area: not assigned, but they have a role. */
-export const HALF_ASSIGNED: readonly NamedAsker[] = PROFILES.toReversed().map(profile => withoutArea(profile))
-
-export const halfAssignedWith = (profiles: readonly string[]): readonly NamedAsker[] => [
-  ...HALF_ASSIGNED,
-  ...furtherOf(profiles).map(withoutArea)
-]
-
-const furtherOf = (profiles: readonly string[]): string[] =>
-  profiles.filter(profile => !(PROFILES as readonly string[]).includes(profile))
+export const halfAssignedWith = (profiles: readonly string[] = PROFILES): NamedAsker[] =>
+  inOrder(profiles).map(profile => person(`${profile} without area`, [profile], false, 'ldap'))
 
 /**
  * Reads WHO as test lines have it ({@link readWho}); on a command line, roles may also be joined by blanks or commas, and groups
@@ -63,6 +54,3 @@ const inOneForm = (words: string): string => {
   const names = new Set(roles.split(/[\s,+]+/).filter(name => name !== ''))
   return `${client === '' ? '' : 'client '}${[...names].join('+').slice(0, 200)}${area === '' ? '' : ' without area'}`
 }
-
-/** A particular person, as described by a token. */
-export const askerNamed = (name: string, user: NonNullable<Asker['user']>): NamedAsker => ({ name, user })

@@ -80,7 +80,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
   }
 
   /** Settles when the request was answered, failed or was given up; never rejects. */
-  const send = async (lease: Lease, giveBack: boolean, extra: number): Promise<void> => {
+  const send = async (lease: Lease, giveBack = false, extra = 0): Promise<void> => {
     const now = clock()
     const flight = composeRequest(lease, now, ++sequence, giveBack, extra)
     lease.flight = flight
@@ -123,7 +123,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
   const schedule = (lease: Lease) => {
     if (lease.scheduled || lease.flight !== undefined) return
     lease.scheduled = true
-    enqueue(lease)
+    setImmediate(task(fetchMore), lease)
   }
 
   const fetchMore = (lease: Lease) => {
@@ -134,8 +134,6 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
       return send(lease, false, lease.batch)
     }
   }
-
-  const enqueue = afterTurn(fetchMore)
 
   const leaseOf = ({ window, table, key }: OpenWindow, now: number): Lease => {
     if (window.lease !== undefined) return window.lease
@@ -158,7 +156,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
   const tend = (lease: Lease, now: number) => {
     const step = stepFor(lease, now, circuit.isUp())
     if (step === 'ask') return fetchMore(lease)
-    if (step === 'give back' || step === 'confirm') return send(lease, step === 'give back', 0)
+    if (step === 'give back' || step === 'confirm') return send(lease, step === 'give back')
     if (step === 'forget') {
       busy.delete(lease)
       lease.window.lease = undefined
@@ -169,7 +167,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
     const now = clock()
     const leases = open.filter(({ window }) => now < window.end).map(each => leaseOf(each, now))
     const unsaid = leases.filter(lease => circuit.isUp() && lease.flight === undefined)
-    await Promise.all(unsaid.map(lease => send(lease, true, 0)))
+    await Promise.all(unsaid.map(lease => send(lease, true)))
   }
 
   // After an outage, everything known to be used is reported, because Redis may have lost it or never received it.
@@ -203,22 +201,9 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
       const isUp = circuit.isUp()
       circuit.close()
       const holding = [...busy].filter(({ window }) => now < window.end && window.lent > window.spent)
-      if (isUp) await Promise.all(holding.map(lease => send(lease, true, 0)))
+      if (isUp) await Promise.all(holding.map(lease => send(lease, true)))
       for (const lease of busy) serve(lease)
     }
-  }
-}
-
-/** Processes everything queued in one turn of the event loop, at its end. */
-const afterTurn = <T>(act: (item: T) => void): ((item: T) => void) => {
-  let waiting: T[] = []
-  const flush = () => {
-    const items = waiting
-    waiting = []
-    for (const item of items) task(act)(item)
-  }
-  return item => {
-    if (waiting.push(item) === 1) setImmediate(flush)
   }
 }
 

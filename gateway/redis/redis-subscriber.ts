@@ -19,15 +19,13 @@ const PING_INTERVAL_MS = 1000
  * @param connect opens one connection that does not reconnect by itself
  * @param delayMs how long to wait before the nth further attempt
  */
-export const createSubscriber = (
-  connect: () => Redis,
-  delayMs: (attempt: number) => number
-): { subscribe: Subscribe; close(): void } => {
-  const subscriptions = new Set<() => void>()
-  const subscribe: Subscribe = (channel, onMessage, onConnectionChange) => {
+export const createSubscribe =
+  (connect: () => Redis, delayMs: (attempt: number) => number): Subscribe =>
+  (channel, onMessage, onConnectionChange) => {
     let connection: Redis | undefined
     let retry: NodeJS.Timeout | undefined
     let attempt = 0
+    let hasLeft = false
 
     const open = () => {
       const redis = connect()
@@ -44,27 +42,18 @@ export const createSubscriber = (
       redis.on('messageBuffer', (_channel, message: Buffer) => task(onMessage)(message))
       redis.once('end', () => {
         stopPinging()
-        if (!subscriptions.has(leave)) return
+        if (hasLeft) return
         if (isSubscribed) task(onConnectionChange)(false)
         retry = setTimeout(task(open), delayMs(attempt++)).unref()
       })
     }
-    const leave = () => {
-      subscriptions.delete(leave)
+    open()
+    return () => {
+      hasLeft = true
       clearTimeout(retry)
       connection?.disconnect()
     }
-    subscriptions.add(leave)
-    open()
-    return leave
   }
-  return {
-    subscribe,
-    close() {
-      for (const leave of subscriptions) leave()
-    }
-  }
-}
 
 const pingWhileOpen = (redis: Redis): (() => void) => {
   let answered = true

@@ -7,7 +7,7 @@ import type { RedisSettings } from '../settings/redis-url.ts'
 import { boundedMap } from '../values/bounded-map.ts'
 import { task } from '../values/contain.ts'
 import { endsConnection, type RedisFault, RedisTimeout, redisFault, within } from './redis-failure.ts'
-import { createSubscriber, type Subscribe } from './redis-subscriber.ts'
+import { createSubscribe, type Subscribe } from './redis-subscriber.ts'
 
 export interface RedisStore {
   /**
@@ -63,7 +63,8 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>): 
   }
   client.on('error', onError).on('node error', onError)
   endLongLoading(client)
-  const subscriber = createSubscriber(() => connectSubscriber(settings, client), reconnectDelayMs)
+  const leaves: (() => void)[] = []
+  const subscribe = createSubscribe(() => connectSubscriber(settings, client), reconnectDelayMs)
   const named = (name: string): string => settings.prefix + name
   const watched = watchSilence(client, causes.clear)
   const command = <T>(run: () => Promise<T>): Promise<T> => watched(run(), COMMAND_TIMEOUT_MS)
@@ -100,12 +101,16 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>): 
     },
     publish: (channel, message) => command(() => client.publish(named(channel), message)),
     receivers: channels => command(() => receiversOf(client, channels.map(named))),
-    subscribe: (channel, ...listeners) => subscriber.subscribe(named(channel), ...listeners),
+    subscribe(channel, ...listeners) {
+      const leave = subscribe(named(channel), ...listeners)
+      leaves.push(leave)
+      return leave
+    },
     failure: causes.of,
     isReady,
     ready,
     close: async () => {
-      subscriber.close()
+      for (const leave of leaves) leave()
       client.disconnect()
     }
   }
@@ -165,9 +170,7 @@ const endLongLoading = (client: Redis | Cluster): void => {
 const digests = boundedMap<string, string>(64)
 
 const digestOf = (script: string): string => {
-  const known = digests.get(script)
-  if (known !== undefined) return known
-  const digest = createHash('sha1').update(script).digest('hex')
+  const digest = digests.get(script) ?? createHash('sha1').update(script).digest('hex')
   digests.set(script, digest)
   return digest
 }

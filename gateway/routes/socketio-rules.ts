@@ -71,6 +71,16 @@ export const namespaceRoute = (route: Route, name: string): Route | undefined =>
 /** The name, as in the route file, of the namespace that a route represents. */
 export const namespaceName = (governing: Route): string => rules.get(governing)?.name ?? ''
 
+/** Whether a person passes all of these rules of a route: that of a namespace and, for an event, its own. */
+export const passesRules = (
+  { requireAssigned }: Route,
+  rules: readonly Pick<SocketIoNamespace, 'roles'>[],
+  { user }: Asker,
+  { cloudUnassignedMayPass }: DecideOptions
+): boolean =>
+  user !== undefined &&
+  rules.every(({ roles }) => judgePerson(user, { roles, requireAssigned }, cloudUnassignedMayPass).decision === 'allow')
+
 /** Why no client may send an event of this name. */
 type EventFault = 'reserved-event' | 'event-not-listed'
 

@@ -1,13 +1,13 @@
 // Keeps the Socket.IO sessions of this process: limited until a CONNECT is accepted, found by their sid, and swept.
-import { BadRequest, GatewayError, Unauthenticated } from '../errors.ts'
+import { BadRequest, GatewayError, RateLimited, Unauthenticated } from '../errors.ts'
 import { contain } from '../values/contain.ts'
 import type { PollingSource, SocketIoForwarding } from './polling/polling-parts.ts'
 import { createPollingTransport, type PollingTransport } from './polling/polling-transport.ts'
 import { createSession, type Session } from './session.ts'
 import type { SessionSource } from './session-source.ts'
-import { createUnproven, isProving } from './unproven.ts'
 
 const FAREWELL_MS = 5000
+const MAX_UNPROVEN_PER_IP = 20
 
 export const unknownSid = () => new BadRequest({ reason: 'unknown-sid' })
 
@@ -28,27 +28,50 @@ interface PollingSession {
   onOver: ((isFinal: boolean) => void) | undefined
 }
 
+interface Handshake {
+  readonly isHandshake: true
+}
+
 export type SocketIoSessions = ReturnType<typeof createSocketIoSessions>
 
 export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
   const { now } = forwarding
   const polled = new Map<string, PollingSession>()
   const sessions = new Set<Session>()
-  /** The same by address, so that a flood of handshakes from one address does not search all sessions. */
-  const byAddress = new Map<string, Set<Session>>()
+  /** The same by address, with the handshakes in progress: a flood of them from one address does not search all sessions. */
+  const byAddress = new Map<string, Set<Session | Handshake>>()
+
+  const add = (ipKey: string, one: Session | Handshake) =>
+    byAddress.set(ipKey, (byAddress.get(ipKey) ?? new Set()).add(one))
+
+  const remove = (ipKey: string, one: Session | Handshake) => {
+    const ofAddress = byAddress.get(ipKey)
+    ofAddress?.delete(one)
+    if (ofAddress?.size === 0) byAddress.delete(ipKey)
+  }
 
   const enter = (session: Session) => {
     sessions.add(session)
-    const { ipKey } = session.source
-    byAddress.set(ipKey, (byAddress.get(ipKey) ?? new Set()).add(session))
+    add(session.source.ipKey, session)
   }
 
   const leave = (session: Session) => {
     sessions.delete(session)
-    const { ipKey } = session.source
-    const ofAddress = byAddress.get(ipKey)
-    ofAddress?.delete(session)
-    if (ofAddress?.size === 0) byAddress.delete(ipKey)
+    remove(session.source.ipKey, session)
+  }
+
+  /**
+   * Counts a handshake from before it begins, so that a burst cannot pass all at once; throws if the address has too many sessions
+   * without an open namespace. Returns a function that stops counting it.
+   */
+  const enterUnproven = (ipKey: string): (() => void) => {
+    let unproven = 0
+    for (const one of byAddress.get(ipKey) ?? []) if ('isHandshake' in one || isProving(one)) unproven++
+    if (unproven >= MAX_UNPROVEN_PER_IP)
+      throw new RateLimited({ reason: 'unproven-sessions', headers: { 'retry-after': '10' } })
+    const handshake = { isHandshake: true } as const
+    add(ipKey, handshake)
+    return () => remove(ipKey, handshake)
   }
 
   /** A session that is not limited or swept until it is entered. */
@@ -107,8 +130,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
   }
 
   return {
-    /** Counts a handshake of this address; throws if it has too many unproven sessions. Returns a function that stops counting it. */
-    enterUnproven: createUnproven(byAddress),
+    enterUnproven,
     create,
     enter,
     hold,
@@ -122,3 +144,6 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
     }
   }
 }
+
+/** Whether no namespace is open. */
+const isProving = ({ state }: Session): boolean => [...state.namespaces.values()].every(({ phase }) => phase !== 'open')

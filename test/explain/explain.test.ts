@@ -1,7 +1,7 @@
 // What is explained is what is decided, for every request, route and person.
 import fc from 'fast-check'
 import t from 'tap'
-import { ASKERS, HALF_ASSIGNED, readAsker } from '../../gateway/explain/askers.ts'
+import { askersWith, halfAssignedWith, readAsker } from '../../gateway/explain/askers.ts'
 import { explain } from '../../gateway/explain/explain.ts'
 import { matchTarget } from '../../gateway/route-files/test-lines.ts'
 import { decide } from '../../gateway/routes/decide.ts'
@@ -40,7 +40,7 @@ const target = fc
 const request = fc.record({
   method: fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PROPFIND', 'TRACE'),
   target,
-  asker: fc.constantFrom(...ASKERS, ...HALF_ASSIGNED),
+  asker: fc.constantFrom(...askersWith(), ...halfAssignedWith()),
   mayPass: fc.boolean()
 })
 
@@ -73,7 +73,7 @@ t.test('an explanation always agrees with the live decision, and names the winne
         t.equal(mostSpecific(table, method, match.path), match.route, `${method} ${target}`)
       t.ok(explanation.candidates.every(({ why }) => why !== ''))
       for (const { name, decision } of explanation.others) {
-        const other = ASKERS.find(one => one.name === name) ?? {}
+        const other = askersWith().find(one => one.name === name) ?? {}
         t.same(decision, decide(match, other, options))
       }
     }),
@@ -184,7 +184,7 @@ t.test('a wider route that names TRACE decides beside a narrower one for the usu
   const table = await tableOf(t, '/a/* {methods: [TRACE], roles: [Admin]}', '/a/x {}', '/b {}')
   const { candidates, decision } = explain(
     table,
-    { method: 'TRACE', target: '/a/x', asker: ASKERS.find(({ name }) => name === 'Admin') ?? { name: '' } },
+    { method: 'TRACE', target: '/a/x', asker: askersWith().find(({ name }) => name === 'Admin') ?? { name: '' } },
     { cloudUnassignedMayPass: false }
   )
   t.equal(decision.decision, 'allow')

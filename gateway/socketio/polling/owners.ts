@@ -10,10 +10,6 @@ import type { Probes } from './probes.ts'
 type Method = keyof Owner
 type Call = (request: object) => Promise<unknown>
 
-const METHODS: readonly Method[] = [
-  ...(['poll', 'abandonPoll', 'releasePoll', 'postLimit', 'post', 'failPost', 'probe', 'takeOver'] as const),
-  ...(['probed', 'probeOver'] as const)
-]
 /** Longer than any poll; a process that ends is noticed earlier. */
 const ASK_MS = 2 * 60 * 60_000
 
@@ -43,12 +39,11 @@ export const createOwners = (
   probes: Probes
 ): Owners => {
   const ownerAt = (id: string): Owner =>
-    instances === undefined || id === instances.id ? own : remoteOwner(instances, id)
+    instances === undefined || id === instances.id ? own : remoteOwner(instances, id, Object.keys(own) as Method[])
   const own = createOwner(sessions, probes, ownerAt)
   if (instances === undefined) return { id: '', give: sid => sid, read: sid => ({ sid, owner: own }) }
-  for (const method of METHODS) {
-    instances.answer(nameOf(method), (request: never) => (own[method] as Call)(request).catch(plainRefusal))
-  }
+  for (const [name, method] of Object.entries(own) as [Method, Call][])
+    instances.answer(nameOf(name), (request: never) => method(request).catch(plainRefusal))
   return {
     id: instances.id,
     give: sid => `${sid}.${instances.id}`,
@@ -60,7 +55,7 @@ export const createOwners = (
   }
 }
 
-const remoteOwner = (instances: Pick<Instances, 'ask'>, id: string): Owner => {
+const remoteOwner = (instances: Pick<Instances, 'ask'>, id: string, methods: readonly Method[]): Owner => {
   const call =
     (method: Method): Call =>
     async request => {
@@ -69,7 +64,7 @@ const remoteOwner = (instances: Pick<Instances, 'ask'>, id: string): Owner => {
       const { code, message, statusCode, reason, headers } = reply.refusal
       throw new GatewayError(code, message, statusCode, { ...(reason === undefined ? {} : { reason }), headers })
     }
-  return Object.fromEntries(METHODS.map(method => [method, call(method)])) as unknown as Owner
+  return Object.fromEntries(methods.map(method => [method, call(method)])) as unknown as Owner
 }
 
 /** A process that has ended takes its sessions with it; nothing may be allowed on a guess about one that cannot be asked. */
