@@ -28,7 +28,8 @@ const stateIs = async (world: World, state: string): Promise<void> => {
 t.test('a directory that goes away and comes back is one warning each, at LOG_LEVEL=warn', async t => {
   const world = await startGateway(t, { postgres, env: service })
   await stateIs(world, 'ok')
-  t.match(await healthOf(world), { status: 'ok' })
+  // On a busy machine another check may not be well yet.
+  await until(async () => (await healthOf(world)).status === 'ok')
   await ldap.stop()
   const login = await postLogin(world, 'maria')
   t.equal(login.status, 401)
