@@ -17,6 +17,7 @@ import { R2EndedProviderSessions } from './0015-ended-provider-sessions.ts'
 import { R2UncheckedGrants } from './0016-unchecked-grants.ts'
 import { R2KeyedAudit } from './0017-keyed-audit.ts'
 import { R2ListedPeople } from './0018-listed-people.ts'
+import { R2LostPeople } from './0019-lost-people.ts'
 
 /**
  * Incremented with the first migration of each release that has any. From 2 on, the names of migrations begin with it, as
@@ -43,5 +44,6 @@ export const migrations = [
   R2EndedProviderSessions,
   R2UncheckedGrants,
   R2KeyedAudit,
-  R2ListedPeople
+  R2ListedPeople,
+  R2LostPeople
 ]

@@ -32,13 +32,16 @@ const DAY_MS = 24 * 60 * 60 * 1000
 /** A log of this length is read completely in every round. */
 const LEAST_SWEEP = 2_000
 
+const LOST =
+  'the database has failed over, or was restored, and audit entries that this process knew are gone; the log goes on without them. A synchronous standby loses none'
+
 export const createAuditWatch = (
   audit: Pick<AuditLog, 'check' | 'checked'>,
   log: Pick<Logger, 'error' | 'warn' | 'info'>,
   { everyMs = EVERY_MS, lookMs = LOOK_MS, pauseMs = PAUSE_MS, afterRound }: AuditWatchOptions = {}
 ) => {
   let state: AuditState = { state: 'unknown', entries: 0, firstBroken: undefined, checkedAt: undefined }
-  let remembered: { readonly verified: number; readonly hash: string } | undefined
+  let remembered: { readonly verified: number; readonly hash: string; readonly timeline: string } | undefined
   let hasChecked = false
   const closing = new AbortController()
   const { signal } = closing
@@ -46,9 +49,14 @@ export const createAuditWatch = (
 
   /** Takes over what some process has found, and whether it still holds. */
   const look = async () => {
-    const { checkpoint, lost, entries, ageMs } = await audit.checked(remembered)
+    const { checkpoint, timeline, entries, ageMs, ...seen } = await audit.checked(remembered)
+    const hasFailedOver = remembered !== undefined && remembered.timeline !== timeline
+    if (hasFailedOver && seen.lost !== undefined)
+      log.warn({ entries, firstLost: seen.lost, reason: 'audit-lost' }, LOST)
+    const lost = hasFailedOver ? undefined : seen.lost
+    if (hasFailedOver) remembered = undefined
     if (checkpoint !== undefined && lost === undefined)
-      remembered = { verified: checkpoint.verified, hash: checkpoint.hash }
+      remembered = { verified: checkpoint.verified, hash: checkpoint.hash, timeline }
     const firstBroken = lost ?? checkpoint?.firstBroken ?? undefined
     if (firstBroken !== undefined && firstBroken !== state.firstBroken)
       log.error(

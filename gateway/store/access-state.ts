@@ -1,10 +1,8 @@
 // Serialises changes of access, and refuses one that would leave the gateway without an Admin.
 import type { EntityManager } from 'typeorm'
 import { LastAdmin } from '../errors.ts'
+import { ACCESS_LOCK } from './advisory-locks.ts'
 import { query } from './query.ts'
-
-/** An arbitrary constant; the same for all versions of the gateway. */
-const ACCESS_LOCK = 7_263_544_002
 
 export interface AccessNames {
   profiles: string[]

@@ -3,9 +3,9 @@ import { type FileHandle, open, rename } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import type { EntityManager } from 'typeorm'
 import type { SealingSecret } from '../tokens/sealed-keys.ts'
+import { AUDIT_CHECK_LOCK } from './advisory-locks.ts'
 import { type ArchiveHeader, archiveHeader } from './audit-archive-file.ts'
 import { archivedMac, type ChainWalk, isBeginning, walkFrom, walkOver } from './audit-chain.ts'
-import { CHECK_LOCK } from './audit-check.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import { AuditKeyMissing, keysOf, linkingKey, sealedAuditKey } from './audit-keys.ts'
 import { sinceTime } from './audit-list.ts'
@@ -127,7 +127,7 @@ const syncFolder = async (folder: FileHandle): Promise<void> => {
 
 /** From here on the log begins after these entries, which may be removed. No process checks them meanwhile. */
 const settle = async (manager: EntityManager, header: ArchiveHeader, actor: Actor, file: string): Promise<void> => {
-  await query(manager, 'SELECT pg_advisory_xact_lock($1)', [CHECK_LOCK])
+  await query(manager, 'SELECT pg_advisory_xact_lock($1)', [AUDIT_CHECK_LOCK])
   const key = await linkingKey(manager)
   if (key === undefined) throw new AuditKeyMissing()
   const head = await readAuditHead(manager, true)

@@ -1,11 +1,13 @@
 // Checks the audit log bit by bit, for all instances, from a stored checkpoint that only somebody with the key can write.
 import { setImmediate as breath } from 'node:timers/promises'
 import type { EntityManager } from 'typeorm'
+import { AUDIT_CHECK_LOCK } from './advisory-locks.ts'
 import { type ChainWalk, isBeginning, macOf, walkFrom, walkOver } from './audit-chain.ts'
 import { AuditKeyMissing, keysOf } from './audit-keys.ts'
 import { type AuditHead, isBeyondHead, nextRows, readAuditHead } from './audit-rows.ts'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
+import { readTimeline } from './timeline.ts'
 
 /** How far the log has been checked; stored with a MAC. */
 export interface AuditCheckpoint {
@@ -21,8 +23,6 @@ export interface AuditCheckpoint {
   readonly checkedAt: string | null
 }
 
-/** Held while entries are checked or archived. An arbitrary constant; the same for all versions of the gateway. */
-export const CHECK_LOCK = 7_263_544_005
 /** Checking this many takes a few milliseconds, during which nothing else runs. */
 const PAGE = 200
 /** A transaction of some tens of milliseconds. */
@@ -46,7 +46,7 @@ export interface CheckStep {
 export const checkSome = (database: Database, sweep: number, leastAgeMs = 0): Promise<CheckStep | undefined> =>
   database.write(async manager => {
     const [lock] = await query<{ isOurs: boolean }>(manager, 'SELECT pg_try_advisory_xact_lock($1) AS "isOurs"', [
-      CHECK_LOCK
+      AUDIT_CHECK_LOCK
     ])
     if (lock?.isOurs !== true) return undefined
     const head = await readAuditHead(manager)
@@ -152,21 +152,25 @@ interface CheckSeen {
   readonly checkpoint: AuditCheckpoint | undefined
   /** Number of the first entry that this process has seen checked, and that is gone or is another one now. */
   readonly lost: number | undefined
+  /** See `readTimeline`. */
+  readonly timeline: string
   readonly entries: number
   /** Milliseconds since the last round. */
   readonly ageMs: number
 }
 
 /** What has been checked, by whichever process; and whether it still holds what this process remembers. */
-export const readChecked = (
+export const readChecked = async (
   database: Database,
   remembered: Pick<AuditCheckpoint, 'verified' | 'hash'> | undefined
-): Promise<CheckSeen> =>
-  database.read(async manager => {
+): Promise<CheckSeen> => {
+  const timeline = await readTimeline(database)
+  return database.write(async manager => {
     const [head, checkpoint] = [await readAuditHead(manager), await readCheckpoint(manager)]
     const lost = remembered && (await lostBefore(manager, remembered, head))
-    return { checkpoint, lost, entries: head.entries, ageMs: await ageOf(manager, checkpoint) }
+    return { checkpoint, lost, timeline, entries: head.entries, ageMs: await ageOf(manager, checkpoint) }
   })
+}
 
 /** By the clock of the database. */
 const ageOf = async (manager: EntityManager, { checkedAt = null }: Partial<AuditCheckpoint> = {}): Promise<number> =>

@@ -2,13 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import type { DataSource, EntityManager } from 'typeorm'
 import { reseal, type Sealed, type SealingSecret, seal, unseal } from '../tokens/sealed-keys.ts'
+import { AUDIT_KEY_LOCK } from './advisory-locks.ts'
 import { type AuditKey, type AuditKeys, auditKey } from './audit-chain.ts'
 import { readAuditHead } from './audit-rows.ts'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
-
-/** An arbitrary constant; the same for all versions of the gateway. */
-const KEY_LOCK = 7_263_544_007
 
 /** An entry cannot be linked: the log is keyed, and this process has no secret that opens the key. */
 export class AuditKeyMissing extends Error {
@@ -55,7 +53,7 @@ interface Keying {
 export const keyAuditLog = (database: Database, { secrets, creates }: Keying): Promise<AuditKey | undefined> =>
   database.write(async manager => {
     // Before the head is locked, as in every change.
-    await query(manager, 'SELECT pg_advisory_xact_lock($1)', [KEY_LOCK])
+    await query(manager, 'SELECT pg_advisory_xact_lock($1)', [AUDIT_KEY_LOCK])
     const rows = await query<KeyRow>(manager, READ)
     const opened = rows.flatMap(row => open(row, secrets) ?? []).sort((a, b) => a.from - b.from)
     await keepSealed(manager, rows, secrets)

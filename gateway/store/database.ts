@@ -3,6 +3,7 @@ import { DataSource, type EntityManager, MigrationExecutor, type QueryRunner } f
 import { migrations } from '../../migrations/index.ts'
 import type { Log } from '../values/log.ts'
 import { postgresUrls } from '../values/postgres-urls.ts'
+import { MIGRATION_LOCK } from './advisory-locks.ts'
 import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
 import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from './database-errors.ts'
 import type { NotificationSource } from './embedded-notifications.ts'
@@ -20,8 +21,6 @@ const MIGRATION_TIMEOUT_MS = 60_000
 const IDLE_TRANSACTION_MS = 10_000
 /** Other statements queue behind a migration that waits for a table; after this time it gives up, and the start tries again. */
 const MIGRATION_LOCK_TIMEOUT_MS = 1_000
-/** An arbitrary constant; the same for all versions of the gateway. */
-const MIGRATION_LOCK = 7_263_544_001
 const ATTEMPTS = 3
 
 export interface Database {

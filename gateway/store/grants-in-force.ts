@@ -2,6 +2,7 @@
 import type { EntityManager } from 'typeorm'
 import { type Grant, type Grants, groupKey, namesIn } from '../routes/grants.ts'
 import { lockAccess } from './access-state.ts'
+import { GRANTS_LOCK } from './advisory-locks.ts'
 import { type Actor, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
@@ -27,11 +28,6 @@ export interface GrantsStanding {
 /** The actor when route files change what people may do. */
 export const GRANTS_ACTOR: Actor = { id: null, username: 'grants' }
 
-/**
- * Held shared while a person's access is worked out, and alone while other grants come into force, so that nobody gets
- * what the grants before gave. An arbitrary constant; the same for all versions of the gateway.
- */
-export const GRANTS_LOCK = 7_263_544_003
 /** Instances with the grants in force report this often that they are there. */
 export const REPORT_MS = 10_000
 /** After this time without a report no instance has the newer files any more, and older ones come into force. */

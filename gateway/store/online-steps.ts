@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { COUNTED, FOLLOW_BEFORE, LISTED } from '../../migrations/0018-listed-people.ts'
 import { task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
+import { ONLINE_STEPS_LOCK } from './advisory-locks.ts'
 import type { Database } from './database.ts'
 
 type Steps = Pick<Database, 'connectListener' | 'embedded'>
@@ -42,9 +43,6 @@ const INDEXES: readonly OnlineIndex[] = [
     isForMany: true
   }
 ]
-
-/** An arbitrary constant; the same for all versions of the gateway. */
-const STEPS_LOCK = 7_263_544_006
 
 /**
  * Does what is missing, unless another process is at it. Holds no lock that reading or writing waits for (PostgreSQL
@@ -87,7 +85,9 @@ const buildAll = async (
   how: 'CONCURRENTLY' | ''
 ): Promise<void> => {
   await client.query('SET statement_timeout = 0; SET lock_timeout = 0')
-  const { rows } = await client.query<{ isOurs: boolean }>('SELECT pg_try_advisory_lock($1) AS "isOurs"', [STEPS_LOCK])
+  const { rows } = await client.query<{ isOurs: boolean }>('SELECT pg_try_advisory_lock($1) AS "isOurs"', [
+    ONLINE_STEPS_LOCK
+  ])
   if (rows[0]?.isOurs !== true) return
   try {
     for (const { name, on, before } of await missingOf(client, indexes)) {
@@ -96,7 +96,7 @@ const buildAll = async (
       await client.query(`CREATE INDEX ${how} ${name} ${on}`)
     }
   } finally {
-    await client.query('SELECT pg_advisory_unlock($1)', [STEPS_LOCK])
+    await client.query('SELECT pg_advisory_unlock($1)', [ONLINE_STEPS_LOCK])
   }
 }
 

@@ -1,12 +1,10 @@
 // Stores the keys that sign assertions, and changes them under a lock that all instances share.
 import type { EntityManager } from 'typeorm'
 import type { KeyPlan, SigningKeyRow } from '../tokens/signing-keys.ts'
+import { SIGNING_KEYS_LOCK } from './advisory-locks.ts'
 import { type Actor, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
-
-/** An arbitrary constant; the same for all versions of the gateway. */
-const KEY_LOCK = 7_263_544_004
 
 interface KeysRead {
   readonly rows: readonly SigningKeyRow[]
@@ -21,7 +19,7 @@ export const updateSigningKeys = async (database: Database, actor: Actor, plan: 
   const seen = await database.read(readKeys)
   if (isNothing(plan(seen.rows, seen.nowS))) return seen
   return database.write(async manager => {
-    await query(manager, 'SELECT pg_advisory_xact_lock($1)', [KEY_LOCK])
+    await query(manager, 'SELECT pg_advisory_xact_lock($1)', [SIGNING_KEYS_LOCK])
     const { rows, nowS } = await readKeys(manager)
     const planned = plan(rows, nowS)
     await apply(manager, planned)

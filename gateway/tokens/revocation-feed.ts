@@ -4,12 +4,13 @@ import { coalesce } from '../values/coalesce.ts'
 import { task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import type { OwnerNews, PersonalTokens } from './personal-tokens.ts'
-import type { AccessChange, Lost, PersonVersion, Revocations, RevokedToken } from './revocations.ts'
+import type { AccessChange, Lost, LostPerson, PersonVersion, Revocations, RevokedToken } from './revocations.ts'
 
 /** Changes as the store reads them; `cursor` is where the next read continues. */
 interface StateRead {
   readonly tokens: readonly RevokedToken[]
   readonly versions: readonly PersonVersion[]
+  readonly lost?: readonly LostPerson[]
   readonly cursor: string
   readonly at: number
   /** Whether this is the complete state, rather than a set of changes. */
@@ -80,7 +81,7 @@ export const startRevocationFeed = async (options: FeedOptions) => {
     const read = await (cursor === undefined ? source.loadRevocations() : source.changesSince(cursor))
     if (read.complete && cursor !== undefined) await replaceAll(read)
     else {
-      revocations.learn({ tokens: read.tokens, versions: read.versions })
+      revocations.learn(read)
       await source.readLiveTokens(read.complete ? undefined : cursor, personalTokens.learn, read.at - completeAt)
     }
     cursor = read.cursor

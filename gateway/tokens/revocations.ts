@@ -29,7 +29,7 @@ export interface Lost {
 }
 
 /** A person whose tokens had ended; those issued since, after the loss, are good. */
-interface LostPerson {
+export interface LostPerson {
   readonly userId: number
   readonly lowestAccepted: number
   /** When this instance had learned it, in seconds since the epoch. */
@@ -39,6 +39,7 @@ interface LostPerson {
 interface News {
   tokens?: readonly RevokedToken[]
   versions?: readonly PersonVersion[]
+  lost?: readonly LostPerson[]
 }
 
 export type Revocations = ReturnType<typeof createRevocations>
@@ -69,10 +70,21 @@ export const createRevocations = (now: () => number = Date.now) => {
     return true
   }
 
-  /** A token that a lost change had ended, or made stale. */
+  const learnLost = (person: LostPerson): boolean => {
+    const { heardAt = 0, lowestAccepted = 0 } = lostPeople.get(person.userId) ?? {}
+    if (heardAt >= person.heardAt && lowestAccepted >= person.lowestAccepted) return false
+    lostPeople.set(person.userId, {
+      userId: person.userId,
+      heardAt: Math.max(heardAt, person.heardAt),
+      lowestAccepted: Math.max(lowestAccepted, person.lowestAccepted)
+    })
+    return true
+  }
+
+  /** A token that a lost change had ended, or made stale; `iat` may be of the same second. */
   const lostStanding = ({ user, version, issuedAt }: Identity): Standing => {
     const lost = lostPeople.get(user.id)
-    if (lost === undefined || issuedAt >= Math.floor(lost.heardAt)) return 'valid'
+    if (lost === undefined || issuedAt > lost.heardAt) return 'valid'
     return version < lost.lowestAccepted ? 'revoked' : 'stale'
   }
 
@@ -98,7 +110,8 @@ export const createRevocations = (now: () => number = Date.now) => {
     learn(news: News): void {
       const changed = [
         ...(news.tokens ?? []).filter(learnToken).map(({ jti }) => jti),
-        ...(news.versions ?? []).filter(learnVersion).map(({ userId }) => userId)
+        ...(news.versions ?? []).filter(learnVersion).map(({ userId }) => userId),
+        ...(news.lost ?? []).filter(learnLost).map(({ userId }) => userId)
       ]
       if (changed.length > 0) tell(changed)
     },
@@ -123,7 +136,7 @@ export const createRevocations = (now: () => number = Date.now) => {
       // What was heard since the state was read stays.
       for (const person of lost.people) if (versions.get(person.userId) === person) versions.delete(person.userId)
       for (const person of state.versions ?? []) learnVersion(person)
-      for (const person of lost.people) lostPeople.set(person.userId, person)
+      for (const person of [...lost.people, ...(state.lost ?? [])]) learnLost(person)
       tell([...tokens.keys(), ...versions.keys(), ...lostPeople.keys()])
     },
     /** Called after each `learn` that changed something. */

@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 
 // RV-79
 t.test('a login that is accepted while the disk is full has its audit entry, and others are 503', async t => {
-  const postgres = await startOwnPostgres(t, ['autovacuum=off'], 64)
+  const postgres = await startOwnPostgres(t, ['autovacuum=off'], { volumeMb: 64 })
   const ldap = await startOpenLdap(t)
   const env = { ...ldap.env, LDAP_TIMEOUT_MS: '60000', LOGIN_FAILURES_PER_IP: '1000' }
   const world = await startGateway(t, { postgres, env, limits: { databaseDeadlines: PATIENT } })

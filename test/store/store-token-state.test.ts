@@ -280,3 +280,19 @@ t.test('a connection that stays open for weeks keeps nothing of what it has aske
   collectGarbage()
   t.equal(results.slice(0, 15).filter(result => result.deref() !== undefined).length, 0)
 })
+
+t.test('a backlog of expired rows is deleted in portions, around rows that somebody holds', async t => {
+  const { tokenState, url } = await openStore(t, postgres)
+  const add =
+    "INSERT INTO revocations (jti, expires_at) SELECT 'old-' || n, now() - interval '1 day' FROM generate_series(1, 11000) n"
+  await postgres.query(add, [], url)
+  const holder = new pg.Client({ connectionString: url })
+  await holder.connect()
+  t.teardown(() => holder.end())
+  await holder.query("BEGIN; SELECT FROM revocations WHERE jti = 'old-7' FOR UPDATE")
+  await tokenState.purgeExpired()
+  t.same(await postgres.query('SELECT jti FROM revocations', [], url), [{ jti: 'old-7' }])
+  await holder.query('COMMIT')
+  await tokenState.purgeExpired()
+  t.same(await postgres.query('SELECT jti FROM revocations', [], url), [])
+})

@@ -21,6 +21,7 @@ import pg from 'pg'
 import type { Test } from 'tap'
 import { freePort } from './ports.ts'
 import { findPostgresBin } from './provision.ts'
+import { until } from './until.ts'
 
 export interface TestPostgres {
   /** A database of this test's own, as superuser. */
@@ -47,6 +48,8 @@ export interface OwnPostgres extends TestPostgres {
   /** Connections stay open and nothing answers, until `thaw`. */
   freeze(): void
   thaw(): void
+  /** @param name as in `synchronous_standby_names` */
+  addStandby(name?: string): Promise<Standby>
 }
 
 /** Databases on the Postgres that `test/run.ts` started, which go with the test; without one, as {@link startOwnPostgres}. */
@@ -80,16 +83,27 @@ export const SHARED_POSTGRES = 'PORTARIA_TEST_POSTGRES'
 /** In the run's Postgres: the schema, and no rows. */
 export const TEMPLATE_DATABASE = 'portaria_schema'
 
-/**
- * @param settings of the server beyond those that every test wants, `name=value`
- * @param volumeMb size of a volume of its own for the tables; pg_wal lies beside it. Needs root
- */
+/** A server that follows another one until it is promoted; it is read-only until then. */
+export interface Standby extends Pick<OwnPostgres, 'port' | 'kill' | 'stop' | 'start'> {
+  /** Receives nothing from now on. */
+  cutOff(): Promise<void>
+  promote(): Promise<void>
+  query(statement: string): Promise<Record<string, unknown>[]>
+}
+
+interface OwnOptions {
+  /** Folder with another version of Postgres than the installed one. */
+  readonly bin?: string
+  /** Size of a volume of its own for the tables; pg_wal lies beside it. Needs root. */
+  readonly volumeMb?: number
+}
+
+/** @param settings of the server beyond those that every test wants, `name=value` */
 export const startOwnPostgres = async (
   t: Pick<Test, 'teardown'>,
   settings: readonly string[] = [],
-  volumeMb?: number
+  { bin = findPostgresBin(), volumeMb }: OwnOptions = {}
 ): Promise<OwnPostgres> => {
-  const bin = findPostgresBin()
   if (bin === undefined) throw new Error('no PostgreSQL server found; set PORTARIA_TEST_POSTGRES_BIN')
   const owner = serverOwner()
   const home = mkdtempSync(join(tmpdir(), 'portaria-postgres-'))
@@ -111,8 +125,51 @@ export const startOwnPostgres = async (
     url,
     newDatabase,
     emptyDatabase: newDatabase,
-    query: (statement, values, at = url) => ask(at, statement, values)
+    query: (statement, values, at = url) => ask(at, statement, values),
+    async addStandby(name = 'standby') {
+      await server.stop()
+      const standby = await copyToStandby(t, { bin, home, owner, settings, volumeMb: undefined }, server.port, name)
+      await server.start()
+      await standby.start()
+      await until(async () => (await ask(url, STREAMING, [name])).length > 0)
+      const cutOff = async () => {
+        standby.follow(1)
+        await standby.query('SELECT pg_reload_conf()')
+        await until(async () => (await ask(url, STREAMING, [name])).length === 0)
+      }
+      return { ...standby, cutOff, promote: async () => void (await standby.query('SELECT pg_promote()')) }
+    }
   }
+}
+
+const STREAMING = "SELECT FROM pg_stat_replication WHERE application_name = $1 AND state = 'streaming'"
+
+/** Of a server that is stopped. */
+const copyToStandby = async (
+  t: Pick<Test, 'teardown'>,
+  { home: from, ...options }: Omit<ServerOptions, 'port'>,
+  primaryPort: number,
+  name: string
+) => {
+  const home = mkdtempSync(join(tmpdir(), 'portaria-standby-'))
+  const data = join(home, 'data')
+  execFileSync('cp', ['-a', join(from, 'data'), data])
+  const { owner } = options
+  const follow = (port: number) => {
+    const line = `primary_conninfo = 'host=127.0.0.1 port=${port} user=postgres application_name=${name}'\n`
+    for (const [file, text] of Object.entries({ 'postgresql.auto.conf': line, 'standby.signal': '' })) {
+      writeFileSync(join(data, file), text)
+      if (owner !== undefined) chownSync(join(data, file), owner.uid, owner.gid)
+    }
+  }
+  follow(primaryPort)
+  if (owner !== undefined) chownSync(home, owner.uid, owner.gid)
+  const standby = createServerProcess({ ...options, home, port: await freePort() })
+  t.teardown(async () => {
+    await standby.kill()
+    rmSync(home, { recursive: true, force: true })
+  })
+  return { ...standby, follow, query: (statement: string) => ask(urlOf(standby.port, 'postgres'), statement) }
 }
 
 interface Owner {

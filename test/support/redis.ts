@@ -30,14 +30,18 @@ export interface TestRedis {
 
 const run = promisify(execFile)
 
-/** Starts redis-server on a free port, without persistence; `options` are further `--name value` words. */
-export const startRedis = async (t: Pick<Test, 'teardown'>, options: readonly string[] = []): Promise<TestRedis> => {
+/** Starts a Redis on a free port, without persistence; `options` are further `--name value` words. */
+export const startRedis = async (
+  t: Pick<Test, 'teardown'>,
+  options: readonly string[] = [],
+  program = 'redis-server'
+): Promise<TestRedis> => {
   const folder = await mkdtemp(join(tmpdir(), 'portaria-redis-'))
   let port = 0
   let server: ChildProcess | undefined
   const start = async () => {
     const words = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder]
-    const started = spawn('redis-server', [...words, ...options], { stdio: 'ignore' })
+    const started = spawn(program, [...words, ...options], { stdio: 'ignore' })
     server = started
     const isOver = () => started.exitCode !== null || started.signalCode !== null
     await until(async () => isOver() || (await isAnswering(port)))

@@ -8,6 +8,7 @@ import { PROVIDERS, runProvider } from './directory-run.ts'
 import { IN_FRONT } from './in-front.ts'
 import { openLab } from './open-lab.ts'
 import { runSocketSystems, SOCKET_SYSTEMS } from './sockets/run.ts'
+import { runStores } from './stores/run.ts'
 import type { System } from './system.ts'
 import { replaceRows } from './table.ts'
 
@@ -35,6 +36,8 @@ const runRecipe = async (system: System, postgres: Parameters<typeof openLab>[0]
 
 const provider = PROVIDERS.find(({ name }) => name === process.argv[2])
 if (import.meta.main && provider !== undefined) process.exit((await runProvider(provider)) ? 0 : 1)
+if (import.meta.main && process.argv[2] === 'stores')
+  process.exit((await runStores(process.argv.slice(3), PAGE)) === 0 ? 0 : 1)
 if (import.meta.main) {
   const endings: (() => unknown)[] = []
   const postgres = await startPostgres({ teardown: action => endings.push(action) })
