@@ -42,13 +42,16 @@ export interface Cli {
   setExitCode(code: 0 | 1 | 2): void
 }
 
+export const examplesText = (examples: readonly string[]): string =>
+  `\nExamples:\n${examples.map(line => `  portaria ${line}`).join('\n')}`
+
 /** Registers a command with what all commands share: `--json`, and examples in its help. */
 export const addCommand = (parent: Command, usage: string, summary: string, examples: readonly string[]): Command =>
   parent
     .command(usage)
     .description(summary)
     .option('--json', 'print JSON instead of text')
-    .addHelpText('after', `\nExamples:\n${examples.map(line => `  npm run portaria -- ${line}`).join('\n')}`)
+    .addHelpText('after', examplesText(examples))
 
 /** The action of a command: does its work and prints the report; anything it throws becomes one readable message. */
 export const run = <Given extends unknown[]>(cli: Cli, work: (cli: Cli, ...given: Given) => Promise<Report>) =>
@@ -63,12 +66,12 @@ export const run = <Given extends unknown[]>(cli: Cli, work: (cli: Cli, ...given
       cli.setExitCode(report.found === true ? 1 : 0)
     } catch (error) {
       const failure = error instanceof CannotRun ? error : new CannotRun(reasonOf(error))
-      tell(cli, json, failure)
-      cli.setExitCode(2)
+      reportFailure(cli, json, failure)
     }
   }
 
-const tell = (cli: Cli, json: boolean, { message, details }: CannotRun): void => {
+export const reportFailure = (cli: Cli, json: boolean, { message, details }: CannotRun): void => {
+  cli.setExitCode(2)
   if (json) {
     cli.stdout.write(`${JSON.stringify({ error: message, details }, null, 2)}\n`)
     return

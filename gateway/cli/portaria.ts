@@ -1,20 +1,28 @@
 // Starts the command line in a process of its own.
 import { DEFAULT_ENV_FILE } from '../settings/env-file.ts'
+import { useCompiledCode } from '../workers/compiled-code.ts'
 import type { Cli } from './command.ts'
-import { runProgram } from './program.ts'
 
 const cli: Cli = {
   environment: process.env,
   envFile: DEFAULT_ENV_FILE,
-  stdin: process.stdin,
-  stdout: process.stdout,
-  stderr: process.stderr,
+  // Opened by the first command that uses them, because the log of the gateway writes to the descriptors itself.
+  get stdin() {
+    return process.stdin
+  },
+  get stdout() {
+    // A reader that needs only the first lines (`| head`) closes the pipe, which is not an error.
+    if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => process.exit())
+    return process.stdout
+  },
+  get stderr() {
+    return process.stderr
+  },
   setExitCode(code) {
     process.exitCode = code
   }
 }
 
-// A reader that needs only the first lines (`| head`) closes the pipe, which is not an error.
-process.stdout.on('error', () => process.exit())
-
+useCompiledCode()
+const { runProgram } = await import('./program.ts')
 await runProgram(cli, process.argv.slice(2))

@@ -1,46 +1,53 @@
 // Defines the command line: one command per file, and an exit code for every outcome.
 import { Command, CommanderError, Help } from 'commander'
 import { VERSION } from '../values/version.ts'
-import { addAudit } from './audit.ts'
-import { addCheck } from './check.ts'
-import { addClient } from './client.ts'
 import type { Cli } from './command.ts'
-import { addDiff } from './diff.ts'
-import { addDoctor } from './doctor/doctor.ts'
-import { addEnv } from './env.ts'
-import { addErase } from './erase.ts'
-import { addExplain } from './explain.ts'
-import { addGrant } from './grant.ts'
-import { addGrants } from './grants.ts'
-import { addKeys } from './keys.ts'
-import { addMatrix } from './matrix.ts'
-import { addMigrate } from './migrate.ts'
-import { addMove } from './move.ts'
-import { addRelink } from './relink.ts'
-import { addReplay } from './replay.ts'
-import { addToken } from './token.ts'
-import { addUnlock } from './unlock.ts'
 
-const COMMANDS = [
-  addCheck,
-  addExplain,
-  addMatrix,
-  addDiff,
-  addReplay,
-  addMigrate,
-  addMove,
-  addGrant,
-  addGrants,
-  addUnlock,
-  addErase,
-  addRelink,
-  addClient,
-  addKeys,
-  addAudit,
-  addToken,
-  addDoctor,
-  addEnv
-]
+type Add = (program: Command, cli: Cli) => void
+
+/** Commands by what a person wants to do. Each is loaded only if it may have been called. */
+const GROUPS: Readonly<Record<string, Readonly<Record<string, () => Promise<Add>>>>> = {
+  'Run:': {
+    start: async () => (await import('./start.ts')).addStart,
+    demo: async () => (await import('./demo.ts')).addDemo
+  },
+  'Set up:': {
+    env: async () => (await import('./env.ts')).addEnv,
+    check: async () => (await import('./check.ts')).addCheck,
+    migrate: async () => (await import('./migrate.ts')).addMigrate,
+    move: async () => (await import('./move.ts')).addMove
+  },
+  'Understand and compare routes:': {
+    explain: async () => (await import('./explain.ts')).addExplain,
+    matrix: async () => (await import('./matrix.ts')).addMatrix,
+    diff: async () => (await import('./diff.ts')).addDiff,
+    replay: async () => (await import('./replay.ts')).addReplay,
+    doctor: async () => (await import('./doctor/doctor.ts')).addDoctor
+  },
+  'Manage people:': {
+    grant: async () => (await import('./grant.ts')).addGrant,
+    grants: async () => (await import('./grants.ts')).addGrants,
+    unlock: async () => (await import('./unlock.ts')).addUnlock,
+    relink: async () => (await import('./relink.ts')).addRelink,
+    erase: async () => (await import('./erase.ts')).addErase,
+    audit: async () => (await import('./audit.ts')).addAudit
+  },
+  'Manage programs and keys:': {
+    client: async () => (await import('./client.ts')).addClient,
+    keys: async () => (await import('./keys.ts')).addKeys,
+    token: async () => (await import('./token.ts')).addToken
+  }
+}
+
+const addCommands = async (program: Command, cli: Cli, args: readonly string[]): Promise<void> => {
+  const names = Object.values(GROUPS).flatMap(commands => Object.keys(commands))
+  const isCalled = names.some(name => args.includes(name))
+  for (const [group, commands] of Object.entries(GROUPS)) {
+    program.commandsGroup(group)
+    for (const [name, load] of Object.entries(commands))
+      if (!isCalled || args.includes(name)) (await load())(program, cli)
+  }
+}
 
 const EXIT_CODES = `
 Exit codes: 0 no problems, 1 problems found, 2 could not run.
@@ -55,7 +62,7 @@ export const runProgram = async (cli: Cli, args: readonly string[]): Promise<voi
   const program = new Command('portaria')
   program
     .description(
-      'Operate the gateway: validate, explain, compare and test its routes, and manage people, keys and data'
+      'Run and operate the gateway: validate, explain, compare and test its routes, and manage people, keys and data'
     )
     .version(VERSION, '--version', 'print the version of the gateway')
     .option('--env-file <file>', 'read settings from this file too (default: .env, if there is one)')
@@ -66,8 +73,8 @@ export const runProgram = async (cli: Cli, args: readonly string[]): Promise<voi
       optionDescription: option => `${option.mandatory ? 'required: ' : ''}${describe.optionDescription(option)}`
     })
     .addHelpText('after', EXIT_CODES)
-  for (const add of COMMANDS) add(program, cli)
   try {
+    await addCommands(program, cli, args)
     await program.parseAsync(args, { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error

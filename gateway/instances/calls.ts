@@ -16,7 +16,7 @@ export class CallFailure extends Error {
 
 export const gone = (): CallFailure => new CallFailure('gone', 'the other process is gone')
 
-export type Handler = (body: never) => unknown
+type Handler = (body: never) => unknown
 
 interface Call {
   readonly kind: 'call'

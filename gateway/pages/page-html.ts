@@ -1,5 +1,6 @@
 // Writes the small HTML documents of the pages, whose scripts render everything in the reader's language.
-import type { PageAssets } from './assets.ts'
+import { ASSETS } from './assets.ts'
+import type { FileReference, PageFiles } from './bundled-files.ts'
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
@@ -8,11 +9,14 @@ export const escapeHtml = (text: string): string =>
 
 interface PageDocument {
   readonly brand: string
-  readonly page: PageAssets
+  readonly page: PageFiles
   readonly icon: string
   /** What the script needs from the start: `<meta name="portaria:NAME" content="VALUE">`. */
   readonly facts: Readonly<Record<string, string>>
 }
+
+/** With the quotation mark that ends it, and what follows. */
+const address = ({ file, integrity }: FileReference): string => `${ASSETS}${file}" integrity="${integrity}"`
 
 export const pageHtml = ({ brand, page, icon, facts }: PageDocument): string => `<!doctype html>
 <html lang="pt-BR">
@@ -24,10 +28,8 @@ export const pageHtml = ({ brand, page, icon, facts }: PageDocument): string => 
 ${Object.entries(facts)
   .map(([name, value]) => `<meta name="portaria:${escapeHtml(name)}" content="${escapeHtml(value)}">\n`)
   .join('')}<title>${escapeHtml(brand)}</title>
-<link rel="icon" type="image/svg+xml" href="${icon}">
-${page.styles.map(style => `<link rel="stylesheet" href="${style}">\n`).join('')}${page.preloads
-  .map(module => `<link rel="modulepreload" href="${module}">\n`)
-  .join('')}<script type="module" src="${page.script}"></script>
+<link rel="icon" type="image/svg+xml" href="${ASSETS}${icon}">
+${page.styles.map(style => `<link rel="stylesheet" href="${address(style)}>\n`).join('')}<script type="module" src="${address(page.script)}></script>
 </head>
 <body>
 <div id="app"><main class="card late"><h1>${escapeHtml(brand)}</h1>

@@ -3,7 +3,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { NotFound } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { AppItem } from '../routes/apps.ts'
-import { ASSETS, type Asset, createAssets, type PageAssets } from './assets.ts'
+import { ASSETS, type Asset, pageAssets } from './assets.ts'
+import type { PageName } from './bundled-files.ts'
 import { pageHtml } from './page-html.ts'
 
 interface PageRoutesParts {
@@ -72,25 +73,22 @@ const APPS_SCHEMA = {
 } as const
 
 export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void => {
-  const assets = createAssets()
+  const { browserSession, contact = '', brandName: brand } = parts
+  const fixed = { 'browser-session': String(browserSession), contact, brand, 'cloud-name': parts.cloudidp.name ?? '' }
 
-  const document = (page: PageAssets) => {
-    const { browserSession, contact = '', brandName: brand } = parts
-    const facts = { 'browser-session': String(browserSession), contact, brand, 'cloud-name': parts.cloudidp.name ?? '' }
-    const html = (apps: boolean) =>
-      pageHtml({ brand, page, icon: assets.icon, facts: { ...facts, apps: String(apps) } })
-    const [without, withApps] = [html(false), html(true)]
-    return async (_request: FastifyRequest, reply: FastifyReply) =>
-      reply.headers(PAGE_HEADERS).send(parts.hasApps() ? withApps : without)
+  const document = (name: PageName) => async (_request: FastifyRequest, reply: FastifyReply) => {
+    const { pages, icon } = await pageAssets()
+    const facts = { ...fixed, apps: String(parts.hasApps()) }
+    return reply.headers(PAGE_HEADERS).send(pageHtml({ brand, page: pages[name], icon, facts }))
   }
-  const page = (path: string, summary: string, handler: ReturnType<typeof document>) =>
-    app.get(path, { schema: { summary, produces: ['text/html'] } }, handler)
+  const page = (name: PageName, summary: string) =>
+    app.get(`/auth/${name}`, { schema: { summary, produces: ['text/html'] } }, document(name))
 
-  page('/auth/login', 'The login page', document(assets.login))
-  page('/auth/console', 'The admin console', document(assets.console))
-  page('/auth/account', 'The account page: access, sessions, access tokens', document(assets.account))
+  page('login', 'The login page')
+  page('console', 'The admin console')
+  page('account', 'The account page: access, sessions, access tokens')
 
-  const appsPage = document(assets.apps)
+  const appsPage = document('apps')
   app.get('/auth/apps', { schema: APPS_SCHEMA }, async (request, reply) => {
     reply.header('vary', 'Origin, Accept')
     const wantsList = /\bapplication\/json\b/i.test(request.headers.accept ?? '')
@@ -100,18 +98,17 @@ export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void =
   app.get(
     '/auth/session.js',
     { schema: { summary: 'The script that keeps the session of a page alive' } },
-    async (request, reply) => sendAsset(request, reply, assets.sessionScript, FIVE_MINUTES)
+    async (request, reply) => sendAsset(request, reply, (await pageAssets()).get('session.js'), FIVE_MINUTES)
   )
 
-  app.get<{ Params: { '*': string } }>(`${ASSETS}*`, { schema: { hide: true } }, async (request, reply) => {
-    const asset = assets.get(request.params['*'])
-    if (asset === undefined) throw new NotFound({ reason: 'no-asset' })
-    return sendAsset(request, reply, asset, A_YEAR)
-  })
+  app.get<{ Params: { '*': string } }>(`${ASSETS}*`, { schema: { hide: true } }, async (request, reply) =>
+    sendAsset(request, reply, (await pageAssets()).get(request.params['*']), A_YEAR)
+  )
 }
 
-const sendAsset = async (request: FastifyRequest, reply: FastifyReply, asset: Asset, caching: string) => {
-  const { encoding, body } = await asset.encoded(request.headers['accept-encoding'])
+const sendAsset = async (request: FastifyRequest, reply: FastifyReply, asset: Asset | undefined, caching: string) => {
+  if (asset === undefined) throw new NotFound({ reason: 'no-asset' })
+  const { encoding, body } = asset.encoded(request.headers['accept-encoding'])
   reply.headers({
     'content-type': asset.type,
     'cache-control': caching,

@@ -1,8 +1,8 @@
 // Reads route files without delaying requests: small ones at once, large ones in a separate thread.
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { usePlainEnvironment } from '../settings/node-options.ts'
+import { Worker } from 'node:worker_threads'
+import { moduleUrl } from '../values/package-files.ts'
 import { listRouteFiles, type RouteDefinitions, readRouteFiles } from './read.ts'
 
 interface RouteFileReader {
@@ -13,7 +13,6 @@ interface RouteFileReader {
 
 /** Parsing this much takes a few milliseconds. */
 const INLINE_BYTES = 32 * 1024
-const WORKER_ROLE = 'read-route-files'
 
 export const createRouteFileReader = (): RouteFileReader => {
   let worker: Worker | undefined
@@ -22,7 +21,7 @@ export const createRouteFileReader = (): RouteFileReader => {
 
   const ask = async (folder: string): Promise<RouteDefinitions> => {
     if (isClosed) throw new Error('the reader of route files is closed')
-    worker ??= new Worker(new URL(import.meta.url), { workerData: WORKER_ROLE })
+    worker ??= new Worker(moduleUrl('gateway/route-files/reader-thread.ts'))
     const asked = worker
     try {
       return await answerOf(asked, folder)
@@ -67,14 +66,3 @@ const sizeOf = async (folder: string): Promise<number> => {
   const sizes = await Promise.all(names.map(name => stat(join(folder, name)).catch(() => ({ size: 0 }))))
   return sizes.reduce((sum, { size }) => sum + size, 0)
 }
-
-const answerQuestions = (): void => {
-  // The YAML parser looks a variable up for each of its tokens, which takes a fifth of the time.
-  usePlainEnvironment()
-  parentPort?.on('message', async (folder: unknown) => {
-    if (typeof folder !== 'string') return
-    parentPort?.postMessage(await readRouteFiles(folder))
-  })
-}
-
-if (!isMainThread && workerData === WORKER_ROLE) answerQuestions()

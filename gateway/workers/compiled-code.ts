@@ -1,16 +1,14 @@
 // Reuses code that an earlier start has compiled; compiling takes a quarter of a start.
 import { enableCompileCache, getCompileCacheDir } from 'node:module'
-import { dirname, join } from 'node:path'
-
-/** Beside the dependencies, and to be protected like them, because this code is executed. `main.cjs` names it too. */
-const FOLDER = join(import.meta.dirname, '../../node_modules/.cache/portaria')
+import { dirname } from 'node:path'
+import { CACHE_FOLDER } from '../values/package-files.ts'
 
 /**
  * Covers everything imported from now on; what this process compiles is stored when it exits. If nothing can be stored, as
  * in a read-only image, nothing is. `NODE_COMPILE_CACHE` and `NODE_DISABLE_COMPILE_CACHE` take precedence.
  */
 export const useCompiledCode = (): void => {
-  enableCompileCache(FOLDER)
+  enableCompileCache(CACHE_FOLDER)
 }
 
 /** Lets a new process use it from its first file on; does nothing if there is no cache. */

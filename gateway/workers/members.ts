@@ -1,9 +1,10 @@
 // Forks the workers that share the listener, handles their calls, and detects when they end.
 import cluster, { type Worker } from 'node:cluster'
-import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Calls, createCalls } from '../instances/calls.ts'
 import type { Certificates } from '../listener/certificates.ts'
 import type { Settings } from '../settings/settings.ts'
+import { moduleUrl } from '../values/package-files.ts'
 import { compiledCodeEnv } from './compiled-code.ts'
 import { StartFailure } from './start-failure.ts'
 
@@ -34,7 +35,11 @@ export const createMembers = (parts: MembersParts) => {
   cluster.schedulingPolicy = cluster.SCHED_NONE
   // Advanced serialisation, so that numbers that JSON cannot represent are preserved.
   // Without arguments: Node.js would read the file of --env-file again, which may be another one by then.
-  cluster.setupPrimary({ exec: join(import.meta.dirname, 'worker.ts'), args: [], serialization: 'advanced' })
+  cluster.setupPrimary({
+    exec: fileURLToPath(moduleUrl('gateway/workers/worker.ts')),
+    args: [],
+    serialization: 'advanced'
+  })
   const members = new Map<number, Member>()
 
   const ready = () => [...members.values()].filter(({ port }) => port > 0)

@@ -1,29 +1,15 @@
 // Runs the process: settings → gateway or workers → signals. SIGTERM and SIGINT drain (a second one exits), SIGHUP reloads.
-import { parseArgs } from 'node:util'
 import type { Logger } from 'pino'
 import type { Gateway } from '../gateway.ts'
+import { createLog } from '../observe/logging.ts'
+import { formatMistakes, readSettings, SettingsError } from '../settings/read-settings.ts'
+import type { Environment } from '../settings/reader.ts'
 import type { Settings } from '../settings/settings.ts'
-import { useCompiledCode } from './compiled-code.ts'
-
-useCompiledCode()
-const { createLog } = await import('../observe/logging.ts')
-const { formatMistakes, readSettings, SettingsError } = await import('../settings/read-settings.ts')
-const { DEFAULT_ENV_FILE, EnvFileError, withEnvFile } = await import('../settings/env-file.ts')
-const { drainAfterFault } = await import('./unplaced-faults.ts')
+import { drainAfterFault } from './unplaced-faults.ts'
 
 const fail = (text: string): never => {
   process.stderr.write(`${text}\n`)
   process.exit(1)
-}
-
-/** Workers inherit the result. Node.js itself obeys --env-file unless `--` precedes the script, and then ends with other words. */
-const readEnvFile = (): void => {
-  try {
-    const { values } = parseArgs({ options: { 'env-file': { type: 'string' } } })
-    Object.assign(process.env, withEnvFile(process.env, values['env-file'], DEFAULT_ENV_FILE))
-  } catch (error) {
-    fail(error instanceof EnvFileError ? error.message : `The gateway takes --env-file FILE only: ${String(error)}`)
-  }
 }
 
 const settingsOrExit = (): Settings => {
@@ -110,20 +96,24 @@ const startOrExit = async (
   }
 }
 
-readEnvFile()
-const settings = settingsOrExit()
-const { publicUrl, workers } = settings
-const log = createLog({ level: settings.logLevel })
-const drainMs = settings.drainDelayMs + settings.drainTimeoutMs
-const signals = obeySignals(log, drainMs + END_MS)
-drainAfterFault(log, signals.close, drainMs)
-for (const warning of settings.warnings) log.warn(warning)
-if (settings.databaseUrl === undefined)
-  log.info(
-    { dataDir: settings.dataDir },
-    'DATABASE_URL is not set: data is kept in an embedded Postgres, all of which a power cut may destroy'
-  )
-if (settings.redis === undefined) log.info('REDIS_URL is not set: requests are counted in memory')
-const gateway = await startOrExit(settings, log, signals.serving)
-signals.serving(gateway)
-if (!signals.isStopping()) log.info({ port: gateway.port, url: publicUrl, workers }, 'listening')
+/** Resolves when it serves; the process then ends by a signal or a fault. Ends the process if it cannot start. */
+export const runGateway = async (environment: Environment): Promise<void> => {
+  // Workers inherit it.
+  Object.assign(process.env, environment)
+  const settings = settingsOrExit()
+  const { publicUrl, workers } = settings
+  const log = createLog({ level: settings.logLevel })
+  const drainMs = settings.drainDelayMs + settings.drainTimeoutMs
+  const signals = obeySignals(log, drainMs + END_MS)
+  drainAfterFault(log, signals.close, drainMs)
+  for (const warning of settings.warnings) log.warn(warning)
+  if (settings.databaseUrl === undefined)
+    log.info(
+      { dataDir: settings.dataDir },
+      'DATABASE_URL is not set: data is kept in an embedded Postgres, all of which a power cut may destroy'
+    )
+  if (settings.redis === undefined) log.info('REDIS_URL is not set: requests are counted in memory')
+  const gateway = await startOrExit(settings, log, signals.serving)
+  signals.serving(gateway)
+  if (!signals.isStopping()) log.info({ port: gateway.port, url: publicUrl, workers }, 'listening')
+}

@@ -1,16 +1,11 @@
 // Runs one worker: a whole gateway that shares its listener with its siblings and obeys only the primary process.
-import type { SharedListener } from '../gateway.ts'
-import type { CertificateState } from '../listener/certificates.ts'
+import { type SharedListener, startGateway } from '../gateway.ts'
+import { createCalls } from '../instances/calls.ts'
+import { type CertificateState, followCertificates } from '../listener/certificates.ts'
+import { createLog, createLogSink, lostLine, SHARED_PIPE_WRITE } from '../observe/logging.ts'
 import type { Settings } from '../settings/settings.ts'
-import { useCompiledCode } from './compiled-code.ts'
-
-useCompiledCode()
-const { startGateway } = await import('../gateway.ts')
-const { createLog, createLogSink, lostLine, SHARED_PIPE_WRITE } = await import('../observe/logging.ts')
-const { followCertificates } = await import('../listener/certificates.ts')
-const { failureText, isPlainFailure } = await import('./start-failure.ts')
-const { createCalls } = await import('../instances/calls.ts')
-const { drainAfterFault } = await import('./unplaced-faults.ts')
+import { failureText, isPlainFailure } from './start-failure.ts'
+import { drainAfterFault } from './unplaced-faults.ts'
 
 // A terminal or a service manager signals all processes at once; only the primary decides what follows.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined)

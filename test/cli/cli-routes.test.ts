@@ -26,8 +26,8 @@ t.test('help says what there is, and every command has examples', async t => {
   const help = await portaria(['--help'])
   t.equal(help.code, 0)
   const namesIn = (text: string) =>
-    [...(/^Commands:\n([\s\S]*)/m.exec(text)?.[1] ?? '').matchAll(/^ {2}([a-z]+)\b/gm)]
-      .map(([, name = '']) => name)
+    [...text.matchAll(/^(?!Options|Arguments|Examples)[A-Z][\w ]*:\n((?: {2}.*\n)+)/gm)]
+      .flatMap(([, lines = '']) => [...lines.matchAll(/^ {2}([a-z]+)\b/gm)].map(([, name = '']) => name))
       .filter(name => name !== 'help')
   const judge = async (...words: string[]): Promise<void> => {
     const { code, stdout } = await portaria([...words, '--help'])
@@ -35,8 +35,8 @@ t.test('help says what there is, and every command has examples', async t => {
     const names = namesIn(stdout)
     for (const name of names) await judge(...words, name)
     if (names.length > 0) return
-    t.match(stdout, /Examples:\n {2}npm run portaria -- /, words.join(' '))
-    t.match(stdout, /--json/, words.join(' '))
+    t.match(stdout, /Examples:\n {2}portaria /, words.join(' '))
+    if (!['start', 'demo'].includes(words[0] ?? '')) t.match(stdout, /--json/, words.join(' '))
   }
   const commands = namesIn(help.stdout)
   t.ok(commands.length > 15)

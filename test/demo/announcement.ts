@@ -1,4 +1,5 @@
 // Writes what the terminal shows when the demo is ready: its address, the people, three lines to paste, and more to try.
+import { isBuilt } from '../../gateway/values/package-files.ts'
 import type { Admitted } from './admit-people.ts'
 import type { Demo } from './start-demo.ts'
 
@@ -55,11 +56,7 @@ A program: its service account gets a token with OAuth 2.0 client credentials.
 Forward-auth: another proxy (like nginx, Caddy or Traefik) asks the gateway at /auth/forward. ana may pass, joao may not yet.
   $ ${curl} ${proxyUrl}/elsewhere/report ${bearer('ana')}
   $ ${curl} ${proxyUrl}/elsewhere/report ${bearer('joao')}
-
-Socket.IO, to be run in this directory: with ana's token, then without one.
-  $ ${socketLine(url, `{auth:{token:'${of('ana').token}'}}`)}
-  $ ${socketLine(url, '{}')}
-`
+${isBuilt ? '' : socketLines(url, of('ana').token)}`
 }
 
 const table = (people: readonly Admitted[]): string =>
@@ -74,6 +71,13 @@ const table = (people: readonly Admitted[]): string =>
   ]
     .map(row => `  ${row.map(cell => cell.padEnd(14)).join('')}`.trimEnd())
     .join('\n')
+
+/** In a checkout, which has a client. */
+const socketLines = (url: string, token: string): string => `
+Socket.IO, to be run in this directory: with ana's token, then without one.
+  $ ${socketLine(url, `{auth:{token:'${token}'}}`)}
+  $ ${socketLine(url, '{}')}
+`
 
 /** For any Node that can load the packages; ends by itself. */
 const socketLine = (url: string, options: string): string =>

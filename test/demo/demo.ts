@@ -29,10 +29,11 @@ const stop = async () => {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
 // A signal to npm alone ends only npm and its shell.
 const parent = process.ppid
+const isOfNpm = ['demo', 'npx'].includes(process.env.npm_lifecycle_event ?? '')
 const followParent = () => {
   if (process.ppid !== parent && !isStopping) void stop()
 }
-if (process.env.npm_lifecycle_event === 'demo') setInterval(followParent, PARENT_CHECK_MS).unref()
+if (isOfNpm) setInterval(followParent, PARENT_CHECK_MS).unref()
 // The reader of the output has gone (`npm run demo | head`).
 process.stdout.on('error', stop)
 

@@ -2,9 +2,9 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { isBuilt, PACKAGE_FOLDER } from '../../gateway/values/package-files.ts'
 
 export interface DemoUpstream {
   readonly url: string
@@ -20,8 +20,10 @@ interface Order {
 const EVENT_INTERVAL_MS = 1000
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
-const SOCKET_IO = createRequire(import.meta.url).resolve('socket.io-client/dist/socket.io.js')
-const page = (name: string) => join(import.meta.dirname, 'pages', name)
+const page = (name: string) => join(PACKAGE_FOLDER, isBuilt ? 'dist/demo-pages' : 'test/demo/pages', name)
+const SOCKET_IO = isBuilt
+  ? page('socket.io.js')
+  : join(PACKAGE_FOLDER, 'node_modules/socket.io-client/dist/socket.io.js')
 
 /** Public files by path: content type, and where the file lies. */
 const FILES: Readonly<Record<string, readonly [type: string, file: string]>> = {

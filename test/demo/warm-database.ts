@@ -1,5 +1,6 @@
 // The first start of the embedded database, which takes seconds, takes them on a thread of its own.
 import { Worker } from 'node:worker_threads'
+import { moduleUrl } from '../../gateway/values/package-files.ts'
 
 export interface WarmDatabase {
   readonly dataDir: string
@@ -10,7 +11,7 @@ export interface WarmDatabase {
 }
 
 export const warmDatabase = (dataDir: string): WarmDatabase => {
-  const worker = new Worker(new URL('./warm-database-worker.ts', import.meta.url), { workerData: { dataDir } })
+  const worker = new Worker(moduleUrl('test/demo/warm-database-worker.ts'), { workerData: { dataDir } })
   const ready = new Promise<void>(resolve => {
     worker.once('error', () => resolve())
     worker.once('exit', () => resolve())

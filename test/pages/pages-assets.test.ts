@@ -21,7 +21,7 @@ t.test('pages have a strict policy, no script or style of their own, and are not
     t.equal(answer.headers.get('referrer-policy'), 'no-referrer')
     const html = await answer.text()
     t.notMatch(html, /<style|style=|<script(?![^>]*\ssrc=)|\son\w+=/)
-    for (const address of partsOf(html)) t.match(address, /^\/auth\/assets\/[a-zA-Z-]+\.[0-9a-f]{12}\.(?:js|css|svg)$/)
+    for (const address of partsOf(html)) t.match(address, /^\/auth\/assets\/[a-zA-Z.]+\.[0-9A-Z]{8}\.(?:js|css|svg)$/)
   }
 })
 
@@ -54,7 +54,7 @@ t.test('scripts are served as JavaScript, in whatever coding is asked for', asyn
     t.equal(coded.headers.get('content-encoding'), coding)
     t.equal(await coded.text(), text, coding)
   }
-  t.equal((await world.fetch(script.replace(/\.[0-9a-f]{12}\./, '.000000000000.'))).status, 404)
+  t.equal((await world.fetch(script.replace(/\.[0-9A-Z]{8}\./, '.00000000.'))).status, 404)
   t.equal((await world.fetch('/auth/assets/nothing')).status, 404)
   const session = await world.fetch('/auth/session.js')
   t.match(session.headers.get('content-type'), /javascript/)

@@ -1,0 +1,117 @@
+// Bundles what pages load with esbuild: for `npm run build`, and for a checkout when it needs them.
+import { createHash } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { basename, dirname, extname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { brotliCompress, gzip } from 'node:zlib'
+import { build, stop } from 'esbuild'
+import { CACHE_FOLDER, PACKAGE_FOLDER } from '../values/package-files.ts'
+import {
+  type BundledFiles,
+  type FileReference,
+  type Manifest,
+  PAGES,
+  type PageName,
+  readBundledFiles
+} from './bundled-files.ts'
+
+const FOLDER = join(PACKAGE_FOLDER, 'gateway/pages/browser')
+const CHART_STYLES = join(PACKAGE_FOLDER, 'node_modules/uplot/dist/uPlot.min.css')
+
+/** Those that an earlier process has kept, if their sources are the same. */
+export const keptPages = async (): Promise<BundledFiles> => {
+  const folder = join(CACHE_FOLDER, `pages-${fingerprint()}`)
+  try {
+    return readBundledFiles(folder)
+  } catch {
+    const files = await bundlePages()
+    keep(files, folder)
+    return files
+  }
+}
+
+/** Of everything that is bundled; package.json names the versions of packages. */
+const fingerprint = (): string => {
+  const hash = createHash('sha256')
+  const sources = readdirSync(FOLDER).map(name => join(FOLDER, name))
+  for (const file of [join(PACKAGE_FOLDER, 'package.json'), import.meta.filename, ...sources])
+    hash.update(file).update(readFileSync(file))
+  return hash.digest('hex').slice(0, 16)
+}
+
+/** Renamed when it is complete, because others may write or read it now. */
+const keep = (files: BundledFiles, folder: string): void => {
+  try {
+    mkdirSync(dirname(folder), { recursive: true })
+    const unfinished = mkdtempSync(`${folder}-`)
+    for (const [name, content] of files) writeFileSync(join(unfinished, name), content)
+    renameSync(unfinished, folder)
+  } catch {
+    // The folder is read-only, or another process was faster.
+  }
+}
+
+export const bundlePages = async (): Promise<BundledFiles> => {
+  const texts = new Map([...(await bundleModules()), ...(await bundleSessionScript())])
+  const manifest = describe(texts)
+  const compressed = [...texts].map(async ([name, content]) => [
+    [name, content] as const,
+    [`${name}.br`, await promisify(brotliCompress)(content)] as const,
+    [`${name}.gz`, await promisify(gzip)(content, { level: 9 })] as const
+  ])
+  return new Map([...(await Promise.all(compressed)).flat(), ['manifest.json', Buffer.from(JSON.stringify(manifest))]])
+}
+
+const OPTIONS = {
+  bundle: true,
+  minify: true,
+  write: false,
+  outdir: 'out',
+  target: 'es2022',
+  charset: 'utf8',
+  legalComments: 'none'
+} as const
+
+const bundleModules = async (): Promise<[string, Buffer][]> => {
+  const scripts = Object.keys(PAGES).map(name => join(FOLDER, `${name}.ts`))
+  const styles = ['pages.css', 'console.css'].map(name => join(FOLDER, name))
+  return run({
+    ...OPTIONS,
+    entryPoints: [...scripts, ...styles, CHART_STYLES, join(FOLDER, 'icon.svg')],
+    entryNames: '[name].[hash]',
+    format: 'esm',
+    loader: { '.svg': 'copy' }
+  })
+}
+
+/** Its name has no fingerprint, because pages of backends name it; and it is no module. */
+const bundleSessionScript = () =>
+  run({ ...OPTIONS, entryPoints: { session: join(FOLDER, 'session-script.ts') }, format: 'iife' })
+
+const run = async (options: Parameters<typeof build>[0] & { write: false }): Promise<[string, Buffer][]> => {
+  try {
+    const { outputFiles } = await build(options)
+    return outputFiles.map(({ path, contents }) => [basename(path), Buffer.from(contents)])
+  } finally {
+    await stop()
+  }
+}
+
+const describe = (files: BundledFiles): Manifest => {
+  const reference = (name: string, extension: string): FileReference => {
+    const [file, content] = [...files].find(([file]) => isOf(file, name, extension)) ?? []
+    if (file === undefined || content === undefined) throw new Error(`esbuild wrote no ${name}${extension}`)
+    return { file, integrity: `sha384-${createHash('sha384').update(content).digest('base64')}` }
+  }
+  const page = (name: PageName) => ({
+    script: reference(name, '.js'),
+    styles: PAGES[name].map(style => reference(style, '.css'))
+  })
+  return {
+    pages: { login: page('login'), console: page('console'), account: page('account'), apps: page('apps') },
+    icon: reference('icon', '.svg').file
+  }
+}
+
+const isOf = (file: string, name: string, extension: string): boolean =>
+  extname(file) === extension && file.slice(0, file.lastIndexOf('.', file.length - extension.length - 1)) === name
