@@ -5,7 +5,8 @@ import { OAuthFailure } from './failure.ts'
 import type { Claims } from './person.ts'
 import { TENANT_PLACEHOLDER } from './provider-metadata.ts'
 
-const CLOCK_TOLERANCE_S = 30
+/** Seconds by which the provider's clock may differ. */
+export const CLOCK_TOLERANCE_S = 30
 
 /**
  * The claims. Without CLOUDIDP_ISSUER no keys are known: the TLS connection to the configured token endpoint authenticates

@@ -3,12 +3,12 @@ import { JOSEError } from 'jose/errors'
 import type { ProviderLogout } from '../store/provider-sessions.ts'
 import { isRecord } from '../values/records.ts'
 import { OAuthFailure } from './failure.ts'
+import { CLOCK_TOLERANCE_S } from './id-token.ts'
 import type { ProviderMetadata } from './provider-metadata.ts'
 import type { VerifyProviderToken } from './provider-tokens.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const MAX_TOKEN_LENGTH = 16 * 1024
-const CLOCK_TOLERANCE_S = 30
 
 /** What is wrong with a logout token, worded for the provider's log. */
 export class LogoutTokenError extends Error {}

@@ -5,7 +5,7 @@ import { createLocalJWKSet } from 'jose/jwks/local'
 import { jwtVerify } from 'jose/jwt/verify'
 import { isRecord } from '../values/records.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
-import { tenantIssuer } from './id-token.ts'
+import { CLOCK_TOLERANCE_S, tenantIssuer } from './id-token.ts'
 import type { ProviderFetch } from './provider-fetch.ts'
 import { isTemplate, type ProviderMetadata, readJson } from './provider-metadata.ts'
 
@@ -13,7 +13,6 @@ const KEEP_MS = 5 * 60 * 1000
 /** Anyone can send tokens, and they can name any key. */
 const PAUSE_MS = 10_000
 const MAX_KEYS = 200
-const CLOCK_TOLERANCE_S = 30
 /** Unsigned, or signed with a secret: neither proves who issued the token. */
 const NOT_ASYMMETRIC = /^(?:none|HS\d+)$/
 

@@ -1,24 +1,19 @@
 // Starts cloud logins: warns if changed settings would turn people into new people, and watches whether the provider responds.
 
-import { type Reachability, watchReachability } from '../observe/reachability.ts'
+import { watchReachability } from '../observe/reachability.ts'
 import { isOpenTenant } from '../settings/cloud.ts'
 import type { CloudIdpSettings, Settings } from '../settings/settings.ts'
 import type { Database } from '../store/database.ts'
 import { countCloudLinks } from '../store/links.ts'
 import type { Log } from '../values/log.ts'
-import { createOAuthClient, type OAuthClient } from './client.ts'
+import { createOAuthClient } from './client.ts'
 import { profileSource } from './provider-metadata.ts'
 
-export interface CloudParts {
-  /** undefined: no cloud login. */
-  readonly client: OAuthClient | undefined
-  /** undefined: no cloud login. */
-  readonly state: (() => Reachability) | undefined
-  close(): void
-}
+export type CloudParts = Awaited<ReturnType<typeof startCloud>>
 
-export const startCloud = async ({ cloudidp }: Settings, database: Database, log: Log): Promise<CloudParts> => {
+export const startCloud = async ({ cloudidp }: Settings, database: Database, log: Log) => {
   await warnOfCloudLinks(cloudidp, database, log)
+  // No cloud login.
   if (!cloudidp.active) return { client: undefined, state: undefined, close: () => undefined }
   const client = createOAuthClient({ settings: cloudidp, log })
   const { state, close } = watchReachability({

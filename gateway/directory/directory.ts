@@ -33,8 +33,6 @@ interface DirectoryOptions {
    * accounts that exist and are open, so a faster response would reveal which ones do.
    */
   readonly failureFloorMs?: number
-  /** Logins in progress at the same time. */
-  readonly maxConcurrent?: number
   /** Monotonic ms. */
   readonly clock?: () => number
   /** Opens a connection; by default to the servers of LDAP_URL. */
@@ -49,7 +47,7 @@ export type Directory = ReturnType<typeof createDirectory>
 
 /** @throws Error if template, domain or filter cannot work for any login. */
 export const createDirectory = (settings: LdapSettings, options: DirectoryOptions = {}) => {
-  const { failureFloorMs = FAILURE_FLOOR_MS, maxConcurrent = 1000, clock } = options
+  const { failureFloorMs = FAILURE_FLOOR_MS, clock } = options
   const plan = planOf(settings)
   if (plan.search !== undefined) parseFilter(plan.search.filter('x'))
   if (plan.groups !== undefined) parseFilter(plan.groups.filter('cn=x', 'x'))
@@ -59,7 +57,6 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
   const connect = async (deadline: Deadline): Promise<DirectorySession> =>
     openSession(await servers.connect(deadline.signal), deadline, settings.timeoutMs)
   const parts = { plan, servers, connect: options.open ?? connect }
-  let underWay = 0
 
   const asService = <T>(work: (session: DirectorySession) => Promise<T>): Promise<T> =>
     onConnection(parts, async session => {
@@ -89,8 +86,6 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
       }
       const login = { ...loginOf(plan, username), password }
       checkPassword(password)
-      if (underWay >= maxConcurrent) throw new DirectoryFailure('too-many-logins', 'too many logins are in progress')
-      underWay += 1
       try {
         return await overServers(parts, (open, deadline) => {
           const logIn = { plan, deadline, guard, onRefused, open }
@@ -104,8 +99,6 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
           if (waitMs > 0) await delay(waitMs)
         }
         throw error
-      } finally {
-        underWay -= 1
       }
     },
     /** Requires a service account. @throws DirectoryFailure if the directory gave no result. */

@@ -6,7 +6,6 @@ export const DIRECTORY_REASONS = [
   'bad-login-name',
   'bad-password',
   'foreign-domain',
-  'too-many-logins',
   /** The directory's response to the bind. */
   'invalid-credentials',
   'unknown-user',

@@ -5,35 +5,13 @@ import { parseDn } from '../values/distinguished-names.ts'
 import { comparesWholeValues } from './account-names.ts'
 import { escapeDnValue, escapeFilterValue, fillPlaceholders } from './names.ts'
 
-/** How a login is bound and how its entry is found. */
-export interface DirectoryPlan {
-  readonly settings: LdapSettings
-  /** If set, people are searched for first, then bound by the DN that was found. */
-  readonly service: { readonly dn: string; readonly password: string } | undefined
-  /** If there is no service account. */
-  readonly bindName: (login: string) => string
-  /** A login may contain any character, because it is escaped. */
-  readonly takesAnyLogin: boolean
-  /** The bind name is a DN, so that it can be compared. */
-  readonly bindsByDn: boolean
-  /** Two names may be bound for one account, and only a login shows which ones. */
-  readonly mayHaveTwoNames: boolean
-  readonly search:
-    | {
-        readonly base: string
-        readonly filter: (login: string) => string
-        /** A login is inserted as whole values only, so that what finds an entry is a name of that entry. */
-        readonly comparesWholeValues: boolean
-      }
-    | undefined
-  /** Where and how to search for groups, for directories that do not list them in the person's entry. */
-  readonly groups: { readonly base: string; readonly filter: (dn: string, username: string) => string } | undefined
-}
-
 const GROUP_FILTER = '(|(member={{dn}})(uniqueMember={{dn}})(memberUid={{username}}))'
 
+/** How a login is bound and how its entry is found. */
+export type DirectoryPlan = ReturnType<typeof planOf>
+
 /** @throws Error if no one could be bound. */
-export const planOf = (settings: LdapSettings): DirectoryPlan => {
+export const planOf = (settings: LdapSettings) => {
   const {
     domain,
     userDnTemplate,
@@ -51,25 +29,34 @@ export const planOf = (settings: LdapSettings): DirectoryPlan => {
   const bindsByDn = (parseDn(fillPlaceholders(bindTemplate, { username: 'x' }, escapeDnValue)) ?? []).length > 0
   const quote = bindsByDn ? escapeDnValue : (value: string) => value
   const searchTemplate = searchFilter ?? (bindsByDn ? '(uid={{username}})' : '(sAMAccountName={{username}})')
-  const filter = filterOf(searchTemplate)
   const groups = filterOf(groupFilter ?? GROUP_FILTER)
   return {
     settings,
+    /** If set, people are searched for first, then bound by the DN that was found. */
     service: bindDn === undefined ? undefined : { dn: bindDn, password: bindPassword },
+    /** A login may contain any character, because it is escaped. */
     takesAnyLogin: bindsByDn || bindDn !== undefined,
+    /** The bind name is a DN, so that it can be compared. */
     bindsByDn: bindsByDn && bindDn === undefined,
+    /** Two names may be bound for one account, and only a login shows which ones. */
     mayHaveTwoNames: mayHaveTwoNames(settings),
-    bindName: username => fillPlaceholders(bindTemplate, { username }, quote),
-    search:
-      searchBase === undefined
-        ? undefined
-        : {
-            base: searchBase,
-            filter: username => filter({ username }),
-            comparesWholeValues: comparesWholeValues(searchTemplate)
-          },
+    /** If there is no service account. */
+    bindName: (username: string) => fillPlaceholders(bindTemplate, { username }, quote),
+    search: searchBase === undefined ? undefined : { base: searchBase, ...searchOf(searchTemplate) },
+    /** Where and how to search for groups, for directories that do not list them in the person's entry. */
     groups:
-      groupBase === undefined ? undefined : { base: groupBase, filter: (dn, username) => groups({ dn, username }) }
+      groupBase === undefined
+        ? undefined
+        : { base: groupBase, filter: (dn: string, username: string) => groups({ dn, username }) }
+  }
+}
+
+const searchOf = (template: string) => {
+  const filter = filterOf(template)
+  return {
+    filter: (username: string) => filter({ username }),
+    /** A login is inserted as whole values only, so that what finds an entry is a name of that entry. */
+    comparesWholeValues: comparesWholeValues(template)
   }
 }
 

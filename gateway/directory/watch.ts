@@ -4,7 +4,7 @@ import type { Directory } from './directory.ts'
 import { DirectoryFailure } from './failure.ts'
 
 /** `refused`: it responds, but no longer accepts the service account. */
-export type DirectoryState = 'ok' | 'away' | 'refused' | 'unknown' | 'groups-unreadable'
+type DirectoryState = 'ok' | 'away' | 'refused' | 'unknown' | 'groups-unreadable'
 
 const WELL_EVERY_MS = 10_000
 const ILL_EVERY_MS = 2_000

@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import { createDirectory, type Directory } from '../directory/directory.ts'
 import type { GroupsRead } from '../directory/groups.ts'
-import { type DirectoryState, startDirectoryWatch } from '../directory/watch.ts'
+import { startDirectoryWatch } from '../directory/watch.ts'
 import { mayHaveTwoNames } from '../settings/directory.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Database } from '../store/database.ts'
@@ -13,21 +13,16 @@ import type { Users } from '../store/users.ts'
 import type { RevocationFeed } from '../tokens/revocation-feed.ts'
 import { startRecheck } from './recheck.ts'
 
-export interface DirectoryParts {
-  /** undefined: directory login is not active. */
-  readonly directory: Directory | undefined
-  /** undefined: directory login is not active. */
-  state(): DirectoryState | undefined
-  close(): Promise<void>
-}
+export type DirectoryParts = Awaited<ReturnType<typeof startDirectory>>
 
 export const startDirectory = async (
   settings: Settings,
   { database, users }: { readonly database: Database; readonly users: Users },
   { feed }: { readonly feed: Pick<RevocationFeed, 'catchUp'> },
   log: Logger
-): Promise<DirectoryParts> => {
+) => {
   const { ldap } = settings
+  // Directory login is not active.
   if (!ldap.active) return { directory: undefined, state: () => undefined, close: async () => {} }
   const directory = createDirectory(ldap)
   const watch = startDirectoryWatch(directory, log)

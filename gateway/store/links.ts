@@ -102,17 +102,13 @@ const KEEP = `
   INSERT INTO provider_links (provider, issuer, subject, user_id) VALUES ('cloudidp', $1, $2, $3)
   ON CONFLICT DO NOTHING`
 
-interface CloudLinks {
-  /** People whose only link is the one without CLOUDIDP_ISSUER. */
-  readonly withoutIssuer: number
-  /** People whose only link is an issuer's subject. */
-  readonly withIssuer: number
-}
-
-/** @param source the issuer of links that are created without CLOUDIDP_ISSUER */
-export const countCloudLinks = (database: Database, source: string): Promise<CloudLinks> =>
+/**
+ * People whose only link is the one without CLOUDIDP_ISSUER, and those whose only link is an issuer's subject.
+ * @param source the issuer of links that are created without CLOUDIDP_ISSUER
+ */
+export const countCloudLinks = (database: Database, source: string) =>
   database.read(async manager => {
-    const [row] = await query<CloudLinks>(manager, COUNT_CLOUD, [source])
+    const [row] = await query<{ withoutIssuer: number; withIssuer: number }>(manager, COUNT_CLOUD, [source])
     return row ?? { withoutIssuer: 0, withIssuer: 0 }
   })
 
@@ -170,16 +166,10 @@ export const relinkPerson = (database: Database, actor: Actor, oldId: number, ne
     return moved.length
   })
 
-interface DirectoryLinks {
-  /** People whose link is their login. */
-  readonly byLogin: number
-  /** People whose link is a stable subject. */
-  readonly bySubject: number
-}
-
-export const countDirectoryLinks = (database: Database): Promise<DirectoryLinks> =>
+/** People whose link is their login, and those whose link is a stable subject. */
+export const countDirectoryLinks = (database: Database) =>
   database.read(async manager => {
-    const [row] = await query<DirectoryLinks>(manager, COUNT)
+    const [row] = await query<{ byLogin: number; bySubject: number }>(manager, COUNT)
     return row ?? { byLogin: 0, bySubject: 0 }
   })
 
