@@ -169,14 +169,14 @@ export const createAccessTokens = (options: AccessTokenOptions) => {
         : Number.POSITIVE_INFINITY,
     /** The latest `exp` of any token with this login's `jti`. Seconds since the epoch. */
     endsAt: (login: Identity) => Math.max(login.expiresAt, endOf(login)),
-    /** The same, but the refusal is returned. */
-    judge,
     /** Throws `GW_UNAUTHENTICATED` or `GW_TOKEN_EXPIRED`; does not check revocation. Synchronous: HMAC is cheap, a thread hop is not. */
     verify(token: string) {
       const identity = judge(token)
       if (identity instanceof GatewayError) throw identity
       return identity
     },
+    /** The same, but the refusal is returned. */
+    judge,
     /** Number of tokens that passed `verify`, by the secret that signed them: the current one, then the previous ones. */
     verified,
     /** Index of the secret that signed it: 0 is the current one; -1: none. */

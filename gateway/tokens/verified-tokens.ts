@@ -92,14 +92,14 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions) => {
   }
 
   return {
-    /** The same, but the refusal is returned. */
-    judge,
     /** The identity behind the token. Throws 401: unauthenticated, expired, revoked, or (unless allowed) stale. */
     identify(token: string, options?: { allowStale?: boolean }) {
       const identity = judge(token, options)
       if (identity instanceof GatewayError) throw identity
       return identity
     },
+    /** The same, but the refusal is returned. */
+    judge,
     counts: () => ({ hits, misses, size: remembered.size() }),
     /** Tokens that passed in this minute (minutes since the epoch) or later, as far as they are remembered. */
     usedSince(minute: number) {
