@@ -59,11 +59,14 @@ const FLAGS = (Object.keys(ROUTE_FLAGS) as (keyof RouteFlags)[]).filter(
   name => name !== 'public' && name !== 'requireAssigned' && name !== 'external'
 )
 
-/** Of an option within `websocket` or `socketio`: only where the route had, and has, that one. */
-const within =
-  (kind: 'websocket' | 'socketio', isLooser: IsLooser<Route>): IsLooser<Route> =>
-  (before, after, of) =>
-    of.was[kind] !== undefined && of.now[kind] !== undefined && isLooser(before, after, of)
+/** Limits of one kind of socket, where the route had, and has, that kind; 0 or absent: none. */
+const limitsOf = (kind: 'websocket' | 'socketio', limits: Readonly<Record<string, string>>): Option<Route>[] =>
+  Object.entries(limits).map(([name, field]) => ({
+    name: `${kind}.${name}`,
+    read: route => (route[kind] as Readonly<Record<string, number>> | undefined)?.[field] || undefined,
+    isLooser: (before, after, { was, now }) =>
+      was[kind] !== undefined && now[kind] !== undefined && raised(before, after)
+  }))
 
 const admitsMore: IsLooser<Route> = (_before, _after, { was: { rateLimit: was }, now: { rateLimit: now } }) =>
   was !== undefined &&
@@ -97,36 +100,13 @@ const OPTIONS: readonly Option<Route>[] = [
     isLooser: added
   },
   { name: 'websocket.tokenInQuery', read: ({ websocket }) => websocket?.tokenInQuery ?? false, isLooser: turnedOn },
-  {
-    name: 'websocket.idleTimeout',
-    read: ({ websocket }) => websocket?.idleTimeoutMs,
-    isLooser: within('websocket', raised)
-  },
-  {
-    name: 'websocket.maxLifetime',
-    read: ({ websocket }) => websocket?.maxLifetimeMs || undefined,
-    isLooser: within('websocket', raised)
-  },
-  {
-    name: 'websocket.maxMessage',
-    read: ({ websocket }) => websocket?.maxMessageBytes,
-    isLooser: within('websocket', raised)
-  },
-  {
-    name: 'websocket.messagesPerSecond',
-    read: ({ websocket }) => websocket?.messagesPerSecond || undefined,
-    isLooser: within('websocket', raised)
-  },
-  {
-    name: 'socketio.maxMessage',
-    read: ({ socketio }) => socketio?.maxMessageBytes,
-    isLooser: within('socketio', raised)
-  },
-  {
-    name: 'socketio.messagesPerSecond',
-    read: ({ socketio }) => socketio?.messagesPerSecond,
-    isLooser: within('socketio', raised)
-  },
+  ...limitsOf('websocket', {
+    idleTimeout: 'idleTimeoutMs',
+    maxLifetime: 'maxLifetimeMs',
+    maxMessage: 'maxMessageBytes',
+    messagesPerSecond: 'messagesPerSecond'
+  }),
+  ...limitsOf('socketio', { maxMessage: 'maxMessageBytes', messagesPerSecond: 'messagesPerSecond' }),
   { name: 'socketio', read: ({ socketio }) => socketio !== undefined, isLooser: () => false }
 ]
 

@@ -1,5 +1,6 @@
 // Explains the decision on a Socket.IO event: the namespace, the rule that applies to the event, and the result.
 import type { DecideOptions, Decision } from '../routes/decide.ts'
+import { reasonInWords } from '../routes/decision-words.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { decideEventOnRoutes, findEvent, findNamespace } from '../routes/socketio-rules.ts'
 import { askersWith, type NamedAsker } from './askers.ts'
@@ -46,26 +47,34 @@ export const explainEvent = (
 const wordsOf = (
   route: Route | undefined,
   what: { namespace: string; event: string },
-  { reason }: Decision,
+  decision: Decision,
   asker: NamedAsker
 ): string => {
+  const { reason } = decision
   if (reason === 'namespace-name') return 'Implementations read this name differently, so no client may use it.'
   const namespace = route && findNamespace(route, what.namespace)
   if (route === undefined || namespace === undefined) return 'No route lists this namespace, so it is closed.'
   const where = `The route "${route.id}" (${lineOf(route.place)}) lists the namespace as ${namespace.name}`
   if (reason === 'no-token') return `${where}, and connecting to it requires a valid token.`
+  if (reason === 'reserved-event') return `${where}, but to servers the name of the event has a meaning of its own.`
+  if (reason === 'event-not-listed') return `${where}, and none of its \`events\` names this one: it is refused.`
+  if (reason.endsWith('unassigned')) return `${where}. ${reasonInWords(decision, { route, path: route.path }, asker)}`
   const { events } = namespace
-  if (events === undefined)
-    return `${where} without \`events\`: everyone who may connect may send any event. ${roleWords(namespace.roles, asker, reason)}`
-  const rule = findEvent(events, what.event)
-  if (rule === undefined) return `${where}, and none of its \`events\` names this one: it is refused.`
-  const both = [...new Set([...(namespace.roles ?? []), ...(rule.roles ?? [])])]
-  return `${where} and the event as ${rule.name}. ${roleWords(rule.roles ?? (both.length > 0 ? both : undefined), asker, reason)}`
+  const rule = events && findEvent(events, what.event)
+  const every =
+    rule === undefined
+      ? ' without `events`: everyone who may connect may send any event'
+      : ` and the event as ${rule.name}`
+  const isConnecting = rule?.roles === undefined || !hasRole(asker, namespace.roles)
+  return `${where}${every}. ${roleWords(isConnecting ? namespace.roles : rule.roles, asker)}`
 }
 
-const roleWords = (roles: readonly string[] | undefined, { name }: NamedAsker, reason: string): string => {
+const hasRole = ({ user }: NamedAsker, roles: readonly string[] | undefined): boolean =>
+  roles === undefined || user?.profiles.some(profile => roles.includes(profile)) === true
+
+const roleWords = (roles: readonly string[] | undefined, asker: NamedAsker): string => {
   if (roles === undefined) return 'It requires no role.'
-  return `It requires ${roles.join(' or ')}, and ${name} ${reason === 'has-role' ? 'has it' : 'does not have it'}.`
+  return `It requires ${roles.join(' or ')}, and ${asker.name} ${hasRole(asker, roles) ? 'has it' : 'does not have it'}.`
 }
 
 /** As JSON, for `--json`. */

@@ -123,7 +123,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
   const schedule = (lease: Lease) => {
     if (lease.scheduled || lease.flight !== undefined) return
     lease.scheduled = true
-    setImmediate(task(fetchMore), lease)
+    enqueue(lease)
   }
 
   const fetchMore = (lease: Lease) => {
@@ -134,6 +134,8 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
       return send(lease, false, lease.batch)
     }
   }
+
+  const enqueue = afterTurn(fetchMore)
 
   const leaseOf = ({ window, table, key }: OpenWindow, now: number): Lease => {
     if (window.lease !== undefined) return window.lease
@@ -204,6 +206,19 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
       if (isUp) await Promise.all(holding.map(lease => send(lease, true)))
       for (const lease of busy) serve(lease)
     }
+  }
+}
+
+/** Processes everything queued in one turn of the event loop at its end, in one callback, so that commands share a write. */
+const afterTurn = <T>(act: (item: T) => void): ((item: T) => void) => {
+  let waiting: T[] = []
+  const flush = () => {
+    const items = waiting
+    waiting = []
+    for (const item of items) task(act)(item)
+  }
+  return item => {
+    if (waiting.push(item) === 1) setImmediate(flush)
   }
 }
 

@@ -207,6 +207,12 @@ t.test('what requests may carry and where they go is noted', async t => {
       ['/live: websocket.tokenInQuery false → true', true]
     ]
   )
+  const forever = await compare(
+    t,
+    changed('origins: [https://app.example]', 'origins: [https://app.example], idleTimeout: "0"')
+  )
+  t.equal(forever.code, 1)
+  t.same(forever.notes, [{ text: '/live: websocket.idleTimeout 3600000 → none', looser: true }])
   const moved = await compare(
     t,
     changed('path: /api/profile, upstream: up', 'path: /api/profile, maxBody: 1KB, stripPrefix: /api, upstream: other')

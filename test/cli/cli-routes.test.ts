@@ -374,6 +374,22 @@ tests:
   )
   t.match((await explain('/messaging', 'ban')).stdout, /\nAgente +403 +GW_FORBIDDEN/)
   t.match((await explain('/messaging', 'ban', '--as', 'Agente')).stdout, /none of its `events` names this one/)
+  t.match(
+    (await explain('/open', 'disconnect', '--as', 'Agente')).stdout,
+    /400.*\n.*to servers the name .* has a meaning/
+  )
+  t.match(
+    (await explain('/messaging', 'send', '--as', 'Admin')).stdout,
+    /requires Agente or Supervisor, and Admin does not/
+  )
+  t.match(
+    (await explain('/messaging', 'typing:x', '--as', 'Supervisor')).stdout,
+    /requires Agente or Supervisor, and .* has it/
+  )
+  t.match(
+    (await explain('/open', 'x', '--as', 'cloud-unassigned')).stdout,
+    /403 GW_UNASSIGNED.*\n.*Anyone can have an account/
+  )
   t.match((await explain('/open', 'x', '--as', 'Agente', '--json')).json(), {
     method: 'EVENT',
     namespace: '/open',

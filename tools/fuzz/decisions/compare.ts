@@ -106,8 +106,13 @@ const diffFaults = (comparison: Comparison, before: Side, after: Side, requests:
 }
 
 const HOUR_S = 3600
+/** 0: without end. */
 const seconds = (text: unknown, fallback: number): number =>
-  text === undefined ? fallback : Number.parseInt(String(text), 10) * (String(text).endsWith('h') ? HOUR_S : 60)
+  text === '0'
+    ? Number.POSITIVE_INFINITY
+    : text === undefined
+      ? fallback
+      : Number.parseInt(String(text), 10) * (String(text).endsWith('h') ? HOUR_S : 60)
 
 /** What one may do on a route, each by its own measure: more is looser. */
 const freedoms = ({ maxBody, rateLimit, websocket, allowInPath }: RouteSpec): Readonly<Record<string, number>> => {

@@ -70,7 +70,7 @@ const optionsOf = (random: Random): Partial<RouteSpec> => {
         ...(random.below(2) === 0 && { maxMessage: random.pick([10, 100]) }),
         ...(random.below(2) === 0 && { messagesPerSecond: random.pick([1, 5]) }),
         ...(random.below(2) === 0 && { maxLifetime: random.pick(['1h', '2h']) }),
-        ...(random.below(2) === 0 && { idleTimeout: random.pick(['1m', '2h']) }),
+        ...(random.below(2) === 0 && { idleTimeout: random.pick(['1m', '2h', '0']) }),
         ...(random.below(2) === 0 && { tokenInQuery: true })
       }
     }),
