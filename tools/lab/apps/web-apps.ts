@@ -140,7 +140,7 @@ const next: App = {
         const user = await page.locator('#user').innerText()
         await page.evaluate('window.stays = true')
         await page.getByRole('link', { name: 'About' }).click()
-        await page.getByText('About this').waitFor()
+        await page.getByRole('heading', { name: 'About this' }).waitFor()
         return `${user}; same document: ${await page.evaluate('window.stays === true')}`
       }
     },
