@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 const RECIPES = new URL('../../docs/recipes/', import.meta.url)
 
 /** The text of a recipe, or of one of its sections: `data-apps#Streamlit`. */
-const textOf = (name: string): string => {
+export const recipeText = (name: string): string => {
   const [page = '', section] = name.split('#')
   const text = readFileSync(new URL(`${page}.md`, RECIPES), 'utf8')
   if (section === undefined) return text
@@ -15,7 +15,7 @@ const textOf = (name: string): string => {
 
 /** The settings that a recipe names, in its first block of shell. */
 export const recipeSettings = (name: string): Record<string, string> => {
-  const text = textOf(name)
+  const text = recipeText(name)
   const block = /^```sh\n(.*?)^```/ms.exec(text)?.[1] ?? ''
   return Object.fromEntries([...block.matchAll(/^([A-Z_]+)=(\S+)$/gm)].map(([, key = '', value = '']) => [key, value]))
 }
@@ -26,7 +26,7 @@ export const recipeBlock = (
   language: string,
   addresses: Readonly<Record<string, string>> = {}
 ): string => {
-  const text = textOf(name)
+  const text = recipeText(name)
   const block = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'ms').exec(text)?.[1]
   if (block === undefined) throw new Error(`${name}.md has no block of ${language}`)
   return Object.entries(addresses).reduce((written, [from, to]) => {

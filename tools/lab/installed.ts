@@ -67,3 +67,12 @@ ${dependencies.join('\n')}
     writeFileSync(join(at, 'pom.xml'), pom)
     await install(name, at, 'mvn', ['-B', '-q', 'dependency:copy-dependencies', '-DoutputDirectory=lib'])
   })
+
+/** A program that Go builds from a module at this version. */
+export const goProgram = async (name: string, module: string, version: string): Promise<string> => {
+  const folder = await folderOf(name, { module, version }, async at => {
+    writeFileSync(join(at, 'go.mod'), `module lab\n\nrequire ${module} ${version}\n`)
+    await install(name, at, 'go', ['build', '-mod=mod', '-o', name, module])
+  })
+  return join(folder, name)
+}

@@ -6,12 +6,14 @@ import { appName, runApps } from './apps/run.ts'
 import { BEHIND } from './behind.ts'
 import { PROVIDERS, runProvider } from './directory-run.ts'
 import { IN_FRONT } from './in-front.ts'
+import { MIGRATIONS } from './migrations.ts'
 import { openLab } from './open-lab.ts'
 import { runSocketSystems, SOCKET_SYSTEMS } from './sockets/run.ts'
 import { runStores } from './stores/run.ts'
 import type { System } from './system.ts'
 import { replaceRows } from './table.ts'
 
+const SYSTEMS = [...BEHIND, ...IN_FRONT, ...MIGRATIONS]
 const PAGE = join(import.meta.dirname, '../../docs/compatibility.md')
 
 const RECIPES = { heading: '# Compatibility', columns: ['system', 'version', 'works', 'recipe'] }
@@ -43,11 +45,11 @@ if (import.meta.main) {
   const postgres = await startPostgres({ teardown: action => endings.push(action) })
   const wanted = process.argv.slice(2)
   const isWanted = (name: string) => wanted.length === 0 || wanted.includes(name)
-  const recipes = [...BEHIND, ...IN_FRONT].filter(({ recipe }) => isWanted(basename(recipe)))
+  const recipes = SYSTEMS.filter(({ recipe }) => isWanted(basename(recipe)))
   const sockets = SOCKET_SYSTEMS.filter(({ name }) => isWanted(name) || wanted.includes('sockets'))
   const apps = APPS.filter(app => isWanted(appName(app)) || wanted.includes('apps'))
   const known = [
-    ...[...BEHIND, ...IN_FRONT].map(({ recipe }) => basename(recipe)),
+    ...SYSTEMS.map(({ recipe }) => basename(recipe)),
     ...SOCKET_SYSTEMS.map(({ name }) => name),
     ...APPS.map(appName),
     'apps',

@@ -44,8 +44,8 @@ export const openLab = (postgres: NonNullable<WorldOptions['postgres']>) => {
     async run(program, words, port, env = {}) {
       endings.push(await startProgram(program, words, port, { cwd: folder, env }))
     },
-    async gateway(recipe, addresses, env = {}) {
-      const port = await freePort()
+    async gateway(recipe, addresses, env = {}, ownPort) {
+      const port = ownPort ?? (await freePort())
       const config = parse(recipeBlock(recipe, 'yaml', addresses)) as NonNullable<WorldOptions['config']>
       return startGateway(
         { teardown: action => endings.push(action) },

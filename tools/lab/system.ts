@@ -9,7 +9,12 @@ export interface Lab {
   /** Starts a program and waits until its port takes connections. */
   run(program: string, words: readonly string[], port: number, env?: Record<string, string>): Promise<void>
   /** A gateway with the recipe's settings and routes; `addresses` replaces those in its text. */
-  gateway(recipe: string, addresses: Record<string, string>, env?: Record<string, string>): Promise<World>
+  gateway(
+    recipe: string,
+    addresses: Record<string, string>,
+    env?: Record<string, string>,
+    port?: number
+  ): Promise<World>
 }
 
 export interface System {

@@ -80,7 +80,11 @@ const mlflow = (section: string, title: string, account: string): App => ({
   install: async () => ({ programs: await pip('mlflow', { 'mlflow[auth]': MLFLOW }) }),
   path: '/mlflow',
   files: { 'client.py': { program: 'mlflow_client.py' } },
-  env: { MLFLOW_FLASK_SERVER_SECRET_KEY: 'of the lab' },
+  env: {
+    MLFLOW_WORKERS: '1',
+    MLFLOW_FLASK_SERVER_SECRET_KEY: 'of the lab',
+    MLFLOW_AUTH_ADMIN_PASSWORD: 'a long password'
+  },
   ...(account === '' ? {} : { directHeaders: { authorization: `Basic ${account}` } }),
   cases: [
     {
@@ -145,5 +149,5 @@ export const DATA_APPS: readonly App[] = [
   }),
   radicale,
   mlflow('Without accounts of its own', 'MLflow', ''),
-  mlflow('One shared account', 'MLflow with basic-auth', 'YWRtaW46cGFzc3dvcmQxMjM0')
+  mlflow('One shared account', 'MLflow with basic-auth', 'YWRtaW46YSBsb25nIHBhc3N3b3Jk')
 ]

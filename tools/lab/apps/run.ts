@@ -21,7 +21,7 @@ const TABLE = {
 }
 const CASE_MS = 120_000
 
-/** Errors that a page meets: statuses, uncaught exceptions, and connections that failed, without the addresses. */
+/** Errors that a page meets: statuses, and sockets that failed, without the addresses. */
 const watchPage = (page: Page, url: string): (() => string) => {
   const seen = new Set<string>()
   const short = (text: string) => text.replaceAll(url, '').replaceAll(url.replace('http', 'ws'), '').split('?')[0]
@@ -30,7 +30,6 @@ const watchPage = (page: Page, url: string): (() => string) => {
     const isOwn = new URL(response.url()).pathname.startsWith('/auth/')
     if (response.status() >= 400 && !isOwn) seen.add(`${response.status()} ${short(response.url())}`)
   })
-  page.on('pageerror', error => seen.add(error.message))
   page.on('websocket', socket => socket.on('socketerror', text => seen.add(`${short(socket.url())}: ${text}`)))
   return () => (seen.size === 0 ? '' : ` (errors: ${[...seen].sort().join(', ')})`)
 }

@@ -12,7 +12,7 @@ import type { Lab } from '../system.ts'
 import type { App } from './app.ts'
 
 const PROGRAMS = join(import.meta.dirname, 'programs')
-const START_MS = 180_000
+const START_MS = 600_000
 
 /** Free ports by those that the route file of a recipe names. */
 const portsFor = async (routeFile: string): Promise<Map<string, number>> => {
