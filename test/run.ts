@@ -13,7 +13,7 @@ const CORES = availableParallelism()
 /** A file waits for a third of its time, for a server or a timer: one more keeps the cores busy. */
 const LANES = CORES + 1
 /** For a file, on a machine that is busy with other things too. TAP_TIMEOUT in seconds changes it. */
-const LIMIT_S = 300
+const LIMIT_S = 600
 /** A file that lives on for longer after its last assertion holds the run up: that is said. */
 const LINGERING_MS = 3000
 

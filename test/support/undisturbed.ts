@@ -28,7 +28,7 @@ export const watchLateness = () => {
 export const undisturbed = async <T>(
   lateMs: number,
   round: (attempt: number) => Promise<T | undefined>,
-  attempts = 8
+  attempts = 30
 ): Promise<T> => {
   for (let attempt = 0; attempt < attempts; attempt++) {
     const lateness = watchLateness()
