@@ -34,7 +34,8 @@ const assertBearable = (t: Test, { admitted, waitsMs }: FloodResult, most: numbe
   const counts = [...admitted.values()].flat()
   t.ok(Math.max(...counts) <= most, `at most ${Math.max(...counts)} admitted per address and window`)
   t.ok(median(waitsMs) < 5, `median wait ${median(waitsMs).toFixed(3)} ms`)
-  t.ok((waitsMs[Math.floor(waitsMs.length * 0.99)] ?? 0) < 50)
+  // Redis may be waited for for 200 ms, and this process may stand still for as long as is no disturbance.
+  t.ok((waitsMs[Math.floor(waitsMs.length * 0.99)] ?? 0) < 200 + LATE_MS)
 }
 
 t.test('Redis killed and restarted in the middle of a flood: limits go on locally, then exactly again', async t => {
@@ -52,11 +53,11 @@ t.test('Redis killed and restarted in the middle of a flood: limits go on locall
     return flooding
   })
   assertBearable(t, result, 3 * 30)
-  const { admitted } = await countedInRedis(limiters, attempt => {
+  const { flooded } = await countedInRedis(limiters, attempt => {
     const keys = addresses.map(address => `new ${attempt} ${address}`)
     return flood(limiters, { ...limit, keys, forMs: 1900 })
   })
-  for (const windows of admitted.values()) t.equal(windows[0], 30)
+  t.same(new Set(flooded), new Set([30]))
 })
 
 t.test('a frozen Redis is left within a second and used again when it thaws; one log line per change', async t => {
@@ -262,10 +263,10 @@ t.test('a Redis Cluster counts exactly, and losing a master stops no one', async
   const cluster = await startRedisCluster(t)
   const url = `redis-cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`
   const limiters = await three(t, url)
-  const { admitted } = await countedInRedis(limiters, attempt =>
+  const { flooded } = await countedInRedis(limiters, attempt =>
     flood(limiters, { ...limit, keys: addresses.map(address => `${attempt} ${address}`), forMs: 1900 })
   )
-  for (const windows of admitted.values()) t.equal(windows[0], 30)
+  t.same(new Set(flooded), new Set([30]))
 
   const flooding = flood(limiters, { ...limit, keys: addresses.map(address => `new ${address}`), forMs: 3500 })
   await until(() => limiters.every(limiter => limiter.status().mode === 'redis'))

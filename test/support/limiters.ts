@@ -64,6 +64,8 @@ export interface FloodResult {
   readonly commands: number
   /** Admitted per key, in the order of its windows as Redis opened them (told apart by the announced reset). */
   readonly admitted: ReadonlyMap<string, readonly number[]>
+  /** Those of the windows in which each key was asked for at least twice its limit, whatever else the machine did. */
+  readonly flooded: readonly number[]
   /** Milliseconds each request waited for the limiter, sorted. */
   readonly waitsMs: readonly number[]
 }
@@ -72,7 +74,7 @@ export interface FloodResult {
 export const flood = async (limiters: readonly Limiter[], options: Flood): Promise<FloodResult> => {
   const { max, windowMs, keys, clients, forMs, pauseMs } = options
   const before = limiters.reduce((sum, limiter) => sum + limiter.status().commands, 0)
-  const windows = new Map<string, { end: number; admitted: number }[]>()
+  const windows = new Map<string, Window[]>()
   const waitsMs: number[] = []
   const stopAt = performance.now() + forMs
   const client = async (index: number) => {
@@ -83,7 +85,9 @@ export const flood = async (limiters: readonly Limiter[], options: Flood): Promi
       const start = performance.now()
       const verdict = await limiter.take('global', key, max, windowMs)
       waitsMs.push(performance.now() - start)
-      if (verdict.allowed) count(windows, key, performance.now() + verdict.resetMs, windowMs)
+      const window = windowAt(windows, key, performance.now() + verdict.resetMs, windowMs)
+      window.asked++
+      if (verdict.allowed) window.admitted++
       if (pauseMs > 0) await new Promise(resolve => setTimeout(resolve, pauseMs))
       else await turn()
     }
@@ -91,20 +95,24 @@ export const flood = async (limiters: readonly Limiter[], options: Flood): Promi
   await Promise.all(Array.from({ length: clients }, (_, index) => client(index)))
   const commands = limiters.reduce((sum, limiter) => sum + limiter.status().commands, 0) - before
   const admitted = new Map([...windows].map(([key, list]) => [key, list.map(window => window.admitted)]))
-  return { requests: waitsMs.length, commands, admitted, waitsMs: waitsMs.sort((a, b) => a - b) }
+  const flooded = [...windows.values()].flat().flatMap(({ asked, admitted }) => (asked >= 2 * max ? [admitted] : []))
+  return { requests: waitsMs.length, commands, admitted, flooded, waitsMs: waitsMs.sort((a, b) => a - b) }
 }
 
-const count = (
-  windows: Map<string, { end: number; admitted: number }[]>,
-  key: string,
-  end: number,
-  windowMs: number
-) => {
+interface Window {
+  readonly end: number
+  asked: number
+  admitted: number
+}
+
+const windowAt = (windows: Map<string, Window[]>, key: string, end: number, windowMs: number): Window => {
   const list = windows.get(key) ?? []
   windows.set(key, list)
   const known = list.find(window => Math.abs(window.end - end) < windowMs / 3)
-  if (known === undefined) list.push({ end, admitted: 1 })
-  else known.admitted++
+  if (known !== undefined) return known
+  const window = { end, asked: 0, admitted: 0 }
+  list.push(window)
+  return window
 }
 
 export const median = (sorted: readonly number[]): number => sorted[sorted.length >> 1] ?? 0
