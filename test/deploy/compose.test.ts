@@ -32,7 +32,10 @@ t.test('the secrets service makes secrets once, and the gateway accepts them wit
   t.equal(readFileSync(join(folder, 'secrets/jwt-secret'), 'utf8'), jwtSecret, 'a second start keeps it')
   t.equal(statSync(join(folder, 'secrets/jwt-secret')).mode & 0o777, 0o600)
 
-  const command = inFolder(shellScript(gateway?.command)).replace('node --max-semi-space-size=8 dist/portaria.cjs start', 'env')
+  const command = inFolder(shellScript(gateway?.command)).replace(
+    'node --max-semi-space-size=8 dist/portaria.cjs start',
+    'env'
+  )
   const printed = execFileSync('sh', ['-euc', command], { encoding: 'utf8', env: { PATH: process.env.PATH } })
   const exported = Object.fromEntries(
     printed.split('\n').map(line => [line.split('=')[0], line.slice(line.indexOf('=') + 1)])
