@@ -1,7 +1,7 @@
 // What decides about backends does on its own: addresses made public, hosts, hints, faults, turns and limits.
 
 import t from 'tap'
-import { callUpstream } from '../../gateway/upstream/call.ts'
+import { callUpstream } from '../../gateway/socketio/polling/call-upstream.ts'
 import { probeOf } from '../../gateway/upstream/checks.ts'
 import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import { isHttp2Frame, upstreamRefusal } from '../../gateway/upstream/faults.ts'

@@ -1,8 +1,8 @@
 // Sends a polling session's POSTs to the upstream one after the other; a client's only if each of its packets may pass.
 import { BadRequest, RateLimited } from '../../errors.ts'
-import { callUpstream } from '../../upstream/call.ts'
 import { ENGINE_CLOSE, readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
 import { ownPostHead } from '../session-source.ts'
+import { callUpstream } from './call-upstream.ts'
 import { fillHead } from './head-template.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { PollingParts, PollingResponse } from './polling-parts.ts'

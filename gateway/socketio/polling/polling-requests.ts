@@ -6,7 +6,6 @@ import { readBody } from '../../http/read-body.ts'
 import { fieldValue, fieldValues } from '../../http/server/request.ts'
 import type { Route } from '../../routes/route.ts'
 import type { Upstream } from '../../routes/upstream.ts'
-import { callUpstream, type UpstreamAnswer } from '../../upstream/call.ts'
 import { clientHeadFields, type ResponseContext } from '../../upstream/headers/client-head.ts'
 import {
   handshakeWithSid,
@@ -18,6 +17,7 @@ import {
 import { endingAfter } from '../session.ts'
 import { type SessionSource, sourceOf } from '../session-source.ts'
 import type { SocketIoSessions } from '../sessions.ts'
+import { callUpstream, type UpstreamAnswer } from './call-upstream.ts'
 import { fillHead, headTemplate } from './head-template.ts'
 import type { Owners } from './owners.ts'
 import type { PollingResponse, SocketIoForwarding } from './polling-parts.ts'

@@ -1,9 +1,9 @@
 // Makes a polling session's polls to the upstream, one at a time, and checks every packet that it answers.
 import { BadUpstreamResponse, GatewayError, Internal } from '../../errors.ts'
 import { inParts, inTurns, type Parts } from '../../routes/in-parts.ts'
-import { callUpstream, type PendingCall, type UpstreamAnswer } from '../../upstream/call.ts'
 import { burstBytes, readEnginePacket, SEPARATOR } from '../protocol/engineio.ts'
 import type { Session } from '../session.ts'
+import { callUpstream, type PendingCall, type UpstreamAnswer } from './call-upstream.ts'
 import { type Mailbox, NOOP } from './mailbox.ts'
 import type { PollingParts } from './polling-parts.ts'
 import { clientFields, failureResponse, textResponse } from './responses.ts'

@@ -1,13 +1,13 @@
 // Sends one small request to an upstream and reads its whole response, within limits, or fails with a refusal.
-import { BadUpstreamResponse, Unavailable } from '../errors.ts'
-import type { Target, Upstream } from '../routes/upstream.ts'
-import { contain } from '../values/contain.ts'
-import type { UpstreamConnection } from './connection.ts'
-import { upstreamRefusal } from './faults.ts'
-import type { ResponseHead } from './parser.ts'
-import { mustBeRead } from './pool.ts'
-import type { Requester } from './requester.ts'
-import type { Upstreams } from './upstreams.ts'
+import { BadUpstreamResponse, Unavailable } from '../../errors.ts'
+import type { Target, Upstream } from '../../routes/upstream.ts'
+import type { UpstreamConnection } from '../../upstream/connection.ts'
+import { upstreamRefusal } from '../../upstream/faults.ts'
+import type { ResponseHead } from '../../upstream/parser.ts'
+import { mustBeRead } from '../../upstream/pool.ts'
+import type { Requester } from '../../upstream/requester.ts'
+import type { Upstreams } from '../../upstream/upstreams.ts'
+import { contain } from '../../values/contain.ts'
 
 interface Call {
   readonly upstream: Upstream
