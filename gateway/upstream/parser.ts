@@ -1,5 +1,5 @@
 // Parses bytes from an upstream into validated HTTP/1.1 responses (RFC 9112 §4, §6, §7).
-import { afterLineEnd, INVALID, markedFields, markFieldLines, PARTIAL } from './field-lines.ts'
+import { INVALID, PARTIAL, readFieldLines } from './field-lines.ts'
 import { BadResponse, type ResponseHead, readResponseHead } from './headers/response-head.ts'
 
 export { BadResponse, type ResponseHead, readResponseHead }
@@ -24,12 +24,20 @@ const MAX_TRAILER_BYTES = 8 * 1024
 const MAX_CHUNK_LINE_BYTES = 4096
 const MAX_INTERIM_RESPONSES = 32
 const LF = 10
+const CR = 13
 const EMPTY = Buffer.alloc(0)
 const NO_TRAILERS: readonly string[] = []
 
 const CHUNK_LINE = /^([0-9A-Fa-f]{1,12})(?:[\t ]*;[\t\x20-\x7e\x80-\xff]*)?\r?$/
 
 type State = 'idle' | 'head' | 'length' | 'close' | 'chunk-line' | 'chunk-data' | 'chunk-end' | 'trailers'
+
+/** The index after a line end at the start of bytes. */
+const afterLineEnd = (bytes: Buffer): number => {
+  const lf = bytes[0] === CR ? 1 : 0
+  if (lf >= bytes.length) return PARTIAL
+  return bytes[lf] === LF ? lf + 1 : INVALID
+}
 
 /** Reads the responses of one connection, one after the other. */
 export class ResponseParser {
@@ -142,7 +150,7 @@ export class ResponseParser {
   }
 
   #takeChunkEnd(bytes: Buffer): Buffer {
-    const end = afterLineEnd(bytes, 0)
+    const end = afterLineEnd(bytes)
     if (end === INVALID) throw new BadResponse('malformed chunk end')
     if (end === PARTIAL) return this.#keep(bytes)
     this.#state = 'chunk-line'
@@ -150,12 +158,12 @@ export class ResponseParser {
   }
 
   #takeTrailers(bytes: Buffer): Buffer {
-    const marks: number[] = []
-    const end = markFieldLines(bytes, 0, marks)
+    const fields: string[] = []
+    const end = readFieldLines(bytes.toString('latin1', 0, Math.min(bytes.length, MAX_TRAILER_BYTES)), 0, fields)
     if (end === INVALID) throw new BadResponse('malformed trailers')
-    if ((end === PARTIAL ? bytes.length : end) > MAX_TRAILER_BYTES) throw new BadResponse('trailers too long')
+    if (end === PARTIAL && bytes.length > MAX_TRAILER_BYTES) throw new BadResponse('trailers too long')
     if (end === PARTIAL) return this.#keep(bytes)
-    this.#end(marks.length === 0 ? NO_TRAILERS : markedFields(bytes.toString('latin1', 0, end), marks))
+    this.#end(fields)
     return bytes.subarray(end)
   }
 

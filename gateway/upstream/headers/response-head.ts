@@ -1,6 +1,5 @@
 // Reads the head of an upstream's response: status line, fields, and how the body ends (RFC 9112 §4–§6).
-import { standardReason } from '../../http/server/response-head.ts'
-import { afterLineEnd, INVALID, markedFields, markFieldLines, PARTIAL, skipText } from '../field-lines.ts'
+import { INVALID, PARTIAL, readFieldLines } from '../field-lines.ts'
 import { type ResponseFieldKind, responseFieldKind } from './response-fields.ts'
 
 /** How the body ends (RFC 9112 §6.3). */
@@ -31,35 +30,17 @@ export class BadResponse extends Error {}
 /** Only this much is decoded as text: the head must end within it, and a larger body is not a small one. */
 const MAX_TEXT_BYTES = 32 * 1024
 
-// `d` stands for a digit. HTTP/1.2 and later are read as HTTP/1.1 (RFC 9110 §2.5).
-const STATUS_LINE = 'HTTP/1.d ddd'
-const MINOR_AT = 7
-const STATUS_AT = 9
-const REASON_AT = 13
-const ZERO = 48
-const SPACE = 32
-const DIGIT = STATUS_LINE.charCodeAt(MINOR_AT)
+// HTTP/1.2 and later are read as HTTP/1.1 (RFC 9110 §2.5). The reason may be absent, with the blank before it.
+const STATUS_LINE = /HTTP\/1\.(\d) ([1-9]\d\d)(?: ([\t\x20-\x7e\x80-\xff]*))?\r?\n/y
+const SHORTEST = 'HTTP/1.1 200\n'
 
-const digitAt = (bytes: Uint8Array, at: number): number => (bytes[at] ?? 0) - ZERO
-
-/** The end of the status line, before its CRLF, or PARTIAL or INVALID. The reason may be absent, with the blank before it. */
-const statusLineEnd = (bytes: Uint8Array): number => {
-  for (let at = 0; at < STATUS_LINE.length; at++) {
-    if (at === bytes.length) return PARTIAL
-    const expected = STATUS_LINE.charCodeAt(at)
-    const digit = digitAt(bytes, at)
-    if (expected === DIGIT ? digit < 0 || digit > 9 : bytes[at] !== expected) return INVALID
-  }
-  if (digitAt(bytes, STATUS_AT) === 0) return INVALID
-  const at = STATUS_LINE.length
-  return bytes[at] === SPACE ? skipText(bytes, at) : at
+const statusLineOf = (text: string): RegExpExecArray | null => {
+  STATUS_LINE.lastIndex = 0
+  return STATUS_LINE.exec(text)
 }
 
-const reasonOf = (text: string, status: number, end: number): string => {
-  const standard = standardReason(status)
-  const isStandard = standard?.length === end - REASON_AT && text.startsWith(standard, REASON_AT)
-  return isStandard ? standard : text.slice(REASON_AT, Math.max(REASON_AT, end))
-}
+const mayBecomeStatusLine = (text: string): boolean =>
+  statusLineOf(text + (SHORTEST.slice(text.length) || '\n')) !== null
 
 interface Lengths {
   announcedLength: number
@@ -127,26 +108,24 @@ interface FoundHead {
  * when time runs out.
  */
 export const readResponseHead = (bytes: Buffer, method: string): FoundHead | undefined => {
-  const lineEnd = statusLineEnd(bytes)
-  const fieldsAt = lineEnd < 0 ? lineEnd : afterLineEnd(bytes, lineEnd)
-  if (fieldsAt === INVALID) throw new BadResponse('malformed status line')
-  const marks: number[] = []
-  const end = fieldsAt < 0 ? fieldsAt : markFieldLines(bytes, fieldsAt, marks)
-  if (end === INVALID) throw new BadResponse('malformed header line')
-  if ((end === PARTIAL ? bytes.length : end) > MAX_TEXT_BYTES) throw new BadResponse('head too long')
-  if (end === PARTIAL) return undefined
-
   const text = bytes.toString('latin1', 0, Math.min(bytes.length, MAX_TEXT_BYTES))
-  const status = digitAt(bytes, STATUS_AT) * 100 + digitAt(bytes, STATUS_AT + 1) * 10 + digitAt(bytes, STATUS_AT + 2)
-  const minor = digitAt(bytes, MINOR_AT)
-  const headers = markedFields(text, marks)
+  const line = statusLineOf(text)
+  if (line === null && !mayBecomeStatusLine(text)) throw new BadResponse('malformed status line')
+  const headers: string[] = []
+  const end = line === null ? PARTIAL : readFieldLines(text, line[0].length, headers)
+  if (end === INVALID) throw new BadResponse('malformed header line')
+  if (end === PARTIAL && bytes.length > MAX_TEXT_BYTES) throw new BadResponse('head too long')
+  if (line === null || end === PARTIAL) return undefined
+
+  const [, minorDigit, statusDigits, reason = ''] = line
+  const [minor, status] = [Number(minorDigit), Number(statusDigits)]
   const kinds: ResponseFieldKind[] = []
   for (let i = 0; i < headers.length; i += 2) kinds.push(responseFieldKind(headers[i] ?? ''))
   const lengths = readLengths(headers, kinds, minor)
   const framing = framingOf(status, method, lengths)
   const head: ResponseHead = {
     status,
-    reason: reasonOf(text, status, lineEnd),
+    reason,
     headers,
     kinds,
     framing,
