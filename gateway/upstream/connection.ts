@@ -7,7 +7,7 @@ import { contain, endThrown, noteFault } from '../values/contain.ts'
 import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import { dial, keepAfterFailedWrite, watchForAlert } from './dial.ts'
 import { EXHAUSTED, Http2Only, isHttp2Frame, isNoCommonProtocol, type UpstreamFault } from './faults.ts'
-import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './headers/keep-alive-hint.ts'
+import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './headers/response-head.ts'
 import { BadResponse, type ResponseHead, ResponseParser, type ResponseSink, UnaskedBytes } from './parser.ts'
 import type { Requester } from './requester.ts'
 

@@ -5,7 +5,7 @@ import type { Route } from '../../routes/route.ts'
 import type { Upstream } from '../../routes/upstream.ts'
 import { parseFieldLines } from '../field-lines.ts'
 import { type Removes, responseRulesOf } from './header-rules.ts'
-import { type PrivatePolicy, privateLines } from './private-answers.ts'
+import type { PrivatePolicy } from './private-answers.ts'
 import { type AddressContext, publicAddress, publicCookie, publicRefresh } from './public-addresses.ts'
 import type { ResponseFieldKind } from './response-fields.ts'
 import type { ResponseHead } from './response-head.ts'
@@ -98,7 +98,7 @@ export const clientHead = (head: ResponseHead, context: ResponseContext, privacy
     // biome-ignore lint/style/useTemplate: V8 converts what a template holds, and adds known strings as they are.
     lines += name + ': ' + passed + '\r\n'
   }
-  if (privacy !== undefined) lines += privateLines(cacheControl, vary, privacy)
+  if (privacy !== undefined) lines += privacy.cacheControlLine(cacheControl ?? '') + privacy.varyLine(vary ?? '')
   return { lines: lines + (rules?.lines ?? ''), hasDate, eventStream }
 }
 

@@ -3,6 +3,7 @@ import { collapse } from '../../http/fields.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { IdentityHeader, Upstream } from '../../routes/upstream.ts'
 import { ownText } from '../../values/own-text.ts'
+import { remembered } from '../../values/remembered.ts'
 import { encodeList, encodeValue } from './identity-headers.ts'
 
 /** Whether to remove a field with this name, as its sender spelled it. */
@@ -24,19 +25,10 @@ interface ResponseRules {
   readonly setsDate: boolean
 }
 
-const REMEMBERED = 1024
-
-/** Names are compared as by a backend that folds every separator; senders choose spellings, so few are kept. */
+/** Names are compared as by a backend that folds every separator. */
 const createRemoves = (names: readonly string[]): Removes => {
   const removed = new Set(names.map(collapse))
-  const remembered = new Map<string, boolean>()
-  return name => {
-    const known = remembered.get(name)
-    if (known !== undefined) return known
-    const isRemoved = removed.has(collapse(name))
-    if (remembered.size < REMEMBERED && name.length <= 64) remembered.set(ownText(name), isRemoved)
-    return isRemoved
-  }
+  return remembered(name => removed.has(collapse(name)))
 }
 
 const attributeOf = (user: User, attribute: IdentityHeader['attribute']): string => {

@@ -1,7 +1,7 @@
 // Keeps responses for one person out of shared caches (RFC 9111 §3, §5.2.2).
 import type { Route } from '../../routes/route.ts'
-import { type BoundedMap, boundedMap } from '../../values/bounded-map.ts'
 import { ownText } from '../../values/own-text.ts'
+import { remembered } from '../../values/remembered.ts'
 
 /** How the responses of a private route may be cached. */
 interface PrivateAnswers {
@@ -11,20 +11,15 @@ interface PrivateAnswers {
   readonly vary: readonly string[]
 }
 
-/** The same with the lines that were written for values of a backend before, because backends use few different ones. */
-export interface PrivatePolicy extends PrivateAnswers {
-  readonly cacheControlLines: BoundedMap<string, string>
-  readonly varyLines: BoundedMap<string, string>
+/** The same as field lines, for what a backend sent, or ''. Backends use few different values. */
+export interface PrivatePolicy {
+  readonly cacheControlLine: (sent: string) => string
+  readonly varyLine: (sent: string) => string
 }
 
-const REMEMBERED = 256
-const LONGEST_REMEMBERED = 256
-
 const policy = (shared: boolean, vary: readonly string[]): PrivatePolicy => ({
-  shared,
-  vary,
-  cacheControlLines: boundedMap(REMEMBERED),
-  varyLines: boundedMap(REMEMBERED)
+  cacheControlLine: remembered(sent => ownText(`cache-control: ${privateCacheControl(sent, { shared, vary })}\r\n`)),
+  varyLine: remembered(sent => ownText(`vary: ${privateVary(sent, { shared, vary })}\r\n`))
 })
 
 const byToken = { own: policy(false, ['Authorization']), shared: policy(true, ['Authorization']) }
@@ -68,24 +63,4 @@ export const privateVary = (sent: string | undefined, { vary }: PrivateAnswers):
   if (named.includes('*')) return '*'
   const known = new Set(named.map(name => name.toLowerCase()))
   return [...named, ...vary.filter(name => !known.has(name.toLowerCase()))].join(', ')
-}
-
-const remember = (known: BoundedMap<string, string>, sent: string | undefined, line: string): string => {
-  const own = ownText(line)
-  if (sent === undefined || sent.length <= LONGEST_REMEMBERED) known.set(ownText(sent ?? ''), own)
-  return own
-}
-
-/** The lines of both fields for the client. */
-export const privateLines = (
-  cacheControl: string | undefined,
-  vary: string | undefined,
-  policy: PrivatePolicy
-): string => {
-  const { cacheControlLines, varyLines } = policy
-  return (
-    (cacheControlLines.get(cacheControl ?? '') ??
-      remember(cacheControlLines, cacheControl, `cache-control: ${privateCacheControl(cacheControl, policy)}\r\n`)) +
-    (varyLines.get(vary ?? '') ?? remember(varyLines, vary, `vary: ${privateVary(vary, policy)}\r\n`))
-  )
 }

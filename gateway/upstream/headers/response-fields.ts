@@ -1,5 +1,6 @@
 // Classifies the fields of an upstream's response by name: what each means to the gateway.
 import { SHARED_CACHE_FIELDS, SHARED_CACHE_SUFFIX } from '../../values/cache-fields.ts'
+import { remembered } from '../../values/remembered.ts'
 
 /** `pass`: passed on as it is. `drop`: never, because it is hop-by-hop or written by the gateway itself. */
 export type ResponseFieldKind =
@@ -52,7 +53,7 @@ const KINDS = new Map<string, ResponseFieldKind>([
   ...DROPPED.map(name => [name, 'drop'] as const)
 ])
 
-export const responseFieldKind = (name: string): ResponseFieldKind => {
+export const responseFieldKind = remembered((name): ResponseFieldKind => {
   const lower = name.toLowerCase()
   return KINDS.get(lower) ?? (lower.endsWith(SHARED_CACHE_SUFFIX) ? 'shared-caches' : 'pass')
-}
+})
