@@ -24,8 +24,7 @@ import type { TokenParts } from './token-parts.ts'
 import { holdsOwnToken } from './tokens/own-tokens.ts'
 import { isFromElsewhere } from './tokens/token-addresses.ts'
 import { createResponseContext } from './upstream/headers/client-head.ts'
-import { upstreamHead, upstreamHeadStart } from './upstream/headers/upstream-head.ts'
-import { createToldHost, createUpstreamRequest } from './upstream/headers/upstream-request.ts'
+import { createToldHost, createUpstreamHeads } from './upstream/headers/upstream-head.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
 import type { Log } from './values/log.ts'
 import { createForwardWebSocket } from './websocket/forward.ts'
@@ -50,7 +49,7 @@ export const createForwarding = (parts: ForwardingParts) => {
   const { settings, stores, tokenParts, upstreams, routes, cloudUnassignedMayPass, log } = parts
   const { ownCookies, answers, refuse } = parts.credentials
   const responseContext = createResponseContext(ownCookies)
-  const upstreamRequest = createUpstreamRequest({
+  const heads = createUpstreamHeads({
     tokens: tokenParts.tokens,
     assertions: tokenParts.assertions,
     ownCookies,
@@ -74,8 +73,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     upstreams,
     relays,
     streams,
-    headStart: (exchange: Exchange, route: Route, authority: string, without: ReadonlySet<string>, framing = '') =>
-      upstreamHeadStart({ ...upstreamRequest(exchange, route, authority, exchange.query), without }, framing),
+    headStart: heads.start,
     responseContext,
     refuse,
     log,
@@ -100,8 +98,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     refusedEvents: refusedEvents.list,
     forwardHttp: createForwardHttp({
       upstreams,
-      headFor: (exchange, route, authority, closes) =>
-        upstreamHead(upstreamRequest(exchange, route, authority, exchange.query), closes),
+      headFor: heads.whole,
       linesFor: (exchange, passed) => forwardedLines(exchange, passed, answers),
       responseContext,
       refuse,

@@ -1,7 +1,7 @@
 // Keeps the most recently used entries, up to a limit, in constant time.
 
 /** Values must not be undefined. */
-export interface BoundedMap<K, V> {
+interface BoundedMap<K, V> {
   get(key: K): V | undefined
   set(key: K, value: V): void
   delete(key: K): void

@@ -8,9 +8,6 @@ const standardLines = new Map(
   Object.entries(STATUS_CODES).map(([code, reason]) => [Number(code), ownText(`HTTP/1.1 ${code} ${reason}\r\n`)])
 )
 
-/** The standard phrase of a status; undefined if there is none. */
-export const standardReason = (status: number): string | undefined => STATUS_CODES[status]
-
 /** @param reason the standard phrase if undefined */
 export const statusLine = (status: number, reason: string | undefined): string => {
   const standard = standardLines.get(status)

@@ -1,18 +1,61 @@
-// Writes the head of an upstream request from a client's: nothing forged, nothing hop-by-hop, identity added.
+// Writes the head of an upstream request from a client's: nothing forged, nothing hop-by-hop, none of our secrets; identity added.
 import { type Exchange, GATEWAY_NAME } from '../../http/exchange.ts'
-import { headerKind, LOOP_FIELD, PASS } from '../../http/fields.ts'
-import { connectionNames, forwardsLeft, type RequestHead } from '../../http/head.ts'
+import { headerKind, LOOP_FIELD, type OwnCookies, PASS } from '../../http/fields.ts'
+import { bearerToken, connectionNames, forwardsLeft, type RequestHead } from '../../http/head.ts'
 import { isReplaced } from '../../http/trace-context.ts'
+import { forwardedPath, type Route } from '../../routes/route.ts'
+import type { AccessTokens } from '../../tokens/access-token.ts'
+import type { Assertions } from '../../tokens/assertions.ts'
+import { holdsOwnToken, withoutOwnTokens } from '../../tokens/own-tokens.ts'
 import { ownText } from '../../values/own-text.ts'
-import type { RequestRules } from './header-rules.ts'
+import { type RequestRules, requestRulesOf } from './header-rules.ts'
 import { identityHeaderBlock } from './identity-headers.ts'
 
-export interface ForwardedValues {
-  for: string
-  proto: string
-  host: string
-  /** The prefix that was removed from the path; '' if there is none. */
-  prefix: string
+interface UpstreamHeadOptions {
+  readonly tokens: Pick<AccessTokens, 'isOurs'>
+  /** Names of cookies that only the gateway may read. */
+  readonly ownCookies: OwnCookies
+  readonly toldHost: ToldHost
+  readonly assertions: Pick<Assertions, 'lineFor'>
+}
+
+/** Whether a value contains something that the backend must not see; undefined: no value does. */
+type IsSecret = ((value: string) => boolean) | undefined
+
+/** What the client's own fields are chosen by. */
+interface Choice {
+  readonly exchange: Exchange
+  readonly route: Route
+  readonly authority: string
+  readonly ownCookies: OwnCookies
+  readonly isSecret: IsSecret
+  /** Of the upstream; undefined: none. */
+  readonly rules: RequestRules | undefined
+  /** Further fields (lower case) to remove. */
+  readonly without: ReadonlySet<string> | undefined
+}
+
+/** X-Forwarded-For: appended to what a trusted proxy sent, otherwise set anew. */
+const forwardedFor = ({ request, head, client, peerTrusted }: Exchange, isSecret: IsSecret): string => {
+  if (!peerTrusted) return client.address
+  const peer = (request.connection.peer ?? 'unknown').replace(/^::ffff:(?=\d+\.)/, '')
+  const before = head.forwardedFor ?? ''
+  return before === '' || isSecret?.(before) === true ? peer : `${before}, ${peer}`
+}
+
+/**
+ * Whether the Authorization field is the token that was judged. An upgrade may carry that one elsewhere, and then the field is
+ * not a bearer token, because two of them would have been refused. Access tokens are never forwarded.
+ */
+const holdsJudgedToken = ({ identity, head }: Exchange): boolean =>
+  identity?.kind !== 'personal' && bearerToken(head.authorization) !== undefined
+
+/** The Cookie field without ours, and without those that contain a token of ours; undefined if nothing is left. */
+const foreignCookies = (cookie: string | undefined, ownCookies: OwnCookies, isSecret: IsSecret): string | undefined => {
+  const kept = cookie
+    ?.split(';')
+    .filter(pair => !ownCookies.has((pair.split('=', 1)[0] ?? '').trim()) && isSecret?.(pair) !== true)
+  return kept === undefined || kept.length === 0 ? undefined : kept.join(';').trim()
 }
 
 /** `Field: value` lines for the body as the client framed it; the length is rewritten. */
@@ -22,16 +65,17 @@ const framingLines = (head: RequestHead): string => {
 }
 
 /** The same server that the backend is asked as: some accept no path alone, and none another server (RFC 4918 §10.3). */
-const destinationLine = ({ route, destination }: Exchange, authority: string): string =>
-  `destination: ${route?.upstream?.targets[0]?.tls ? 'https' : 'http'}://${authority}${destination}\r\n`
+const destinationLine = ({ upstream }: Route, destination: string, authority: string): string =>
+  `destination: ${upstream?.targets[0]?.tls ? 'https' : 'http'}://${authority}${destination}\r\n`
 
 /** Fields that pass as the client sent them, in the same order and spelling. */
-const passedLines = (parts: UpstreamHeadParts): string => {
-  const { exchange, authority, passAuthorization, cookie, isSecret, without, rules } = parts
+const passedLines = ({ exchange, route, authority, ownCookies, isSecret, rules, without }: Choice): string => {
+  const { identity, head, trace } = exchange
   const raw = exchange.request.fields
-  const { trace } = exchange
-  const named = connectionNames(exchange.head.connection)
-  const left = forwardsLeft(exchange.request.method, exchange.head)
+  const passesAuthorization =
+    identity === undefined || route.ownAuthorization || (route.forwardToken && holdsJudgedToken(exchange))
+  const named = connectionNames(head.connection)
+  const left = forwardsLeft(exchange.request.method, head)
   let lines = ''
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] ?? ''
@@ -43,7 +87,7 @@ const passedLines = (parts: UpstreamHeadParts): string => {
       kind === 'sec-fetch-site' ||
       kind === 'traceparent' ||
       (kind === 'destination' && exchange.destination === '') ||
-      (kind === 'authorization' && passAuthorization) ||
+      (kind === 'authorization' && passesAuthorization) ||
       (kind === 'max-forwards' && left === undefined)
     if (!passes || named?.has(name.toLowerCase()) || without?.has(name.toLowerCase())) continue
     if (rules?.removes(name)) continue
@@ -53,59 +97,22 @@ const passedLines = (parts: UpstreamHeadParts): string => {
     // biome-ignore lint/style/useTemplate: V8 converts what a template holds, and adds known strings as they are.
     lines += name + ': ' + value + '\r\n'
   }
-  if (exchange.destination !== '' && !rules?.removes('destination')) lines += destinationLine(exchange, authority)
+  if (exchange.destination !== '' && !rules?.removes('destination'))
+    lines += destinationLine(route, exchange.destination, authority)
   if (left !== undefined) lines += `max-forwards: ${left - 1}\r\n`
   if (trace !== undefined && !rules?.removes('traceparent')) lines += `traceparent: ${trace.traceparent}\r\n`
+  const cookie = foreignCookies(head.cookie, ownCookies, isSecret)
   if (cookie !== undefined && !named?.has('cookie') && !rules?.removes('cookie')) lines += `cookie: ${cookie}\r\n`
   return lines
-}
-
-export interface UpstreamHeadParts {
-  exchange: Exchange
-  /** The path without its stripped prefix, followed by the query. */
-  target: string
-  authority: string
-  forwarded: ForwardedValues
-  passAuthorization: boolean
-  /** The Cookie field without the gateway's own cookies; undefined: none. */
-  cookie: string | undefined
-  /** Whether a value contains something that the backend must not see; undefined: no value does. */
-  isSecret?: ((value: string) => boolean) | undefined
-  /** Rules of the upstream; undefined: none. */
-  rules: RequestRules | undefined
-  /** The line with the signed assertion; '': none. */
-  assertion: string
-  /** Further fields (lower case) to remove. */
-  without?: ReadonlySet<string>
 }
 
 const PASSED_HERE = ownText(`\r\n${LOOP_FIELD}: ${GATEWAY_NAME}\r\n`)
 
 /** The end of a line, and one that appends this gateway to those that the request has passed; long invented lists are not passed on. */
-const passedLine = ({ passed: before }: RequestHead, isSecret: UpstreamHeadParts['isSecret']): string =>
+const passedLine = ({ passed: before }: RequestHead, isSecret: IsSecret): string =>
   before === undefined || before.length > 200 || isSecret?.(before) === true
     ? PASSED_HERE
     : `\r\n${LOOP_FIELD}: ${before}, ${GATEWAY_NAME}\r\n`
-
-/**
- * An upstream request's head before its empty line, and before the fields of an upgrade; Latin-1. The client's fields come last,
- * because some backends drop those beyond a number (Node before 24: 1000), and a client can send as many.
- * @param framing field lines that frame the body
- */
-export const upstreamHeadStart = (parts: UpstreamHeadParts, framing = ''): string => {
-  const { exchange, target, authority, forwarded, rules } = parts
-  const identity = exchange.identity === undefined ? '' : identityHeaderBlock(exchange.identity)
-  const prefix = forwarded.prefix === '' ? '' : `\r\nx-forwarded-prefix: ${forwarded.prefix}`
-  const realIp = rules?.removes('x-real-ip') ? '' : `\r\nx-real-ip: ${exchange.client.address}`
-  // Few pieces, because V8 walks all of them when the text is written.
-  return (
-    `${exchange.request.method} ${target} HTTP/1.1\r\nhost: ${authority}\r\n${framing}x-forwarded-for: ${forwarded.for}` +
-    `\r\nx-forwarded-proto: ${forwarded.proto}\r\nx-forwarded-host: ${forwarded.host}${prefix}${realIp}` +
-    `\r\nx-request-id: ${exchange.requestId}${passedLine(exchange.head, parts.isSecret)}${identity}${parts.assertion}` +
-    (rules === undefined ? '' : rules.lines + rules.identityLines(exchange.identity)) +
-    passedLines(parts)
-  )
-}
 
 /** After `close` a backend reads no other request, not even from a body that it left unread (RFC 9112 §9.6). */
 const connectionLines = (head: RequestHead, closes: boolean): string => {
@@ -114,8 +121,76 @@ const connectionLines = (head: RequestHead, closes: boolean): string => {
   return `te: trailers\r\nconnection: te${closes ? ', close' : ''}\r\n`
 }
 
-/** The complete head of an HTTP request, with the body framed as the client framed it. @param closes no other request follows */
-export const upstreamHead = (parts: UpstreamHeadParts, closes: boolean): string => {
-  const { head } = parts.exchange
-  return `${upstreamHeadStart(parts, framingLines(head) + connectionLines(head, closes))}\r\n`
+export const createUpstreamHeads = ({ tokens, ownCookies, toldHost, assertions }: UpstreamHeadOptions) => {
+  // On public routes and the HTTP side of Socket.IO, a backend's own credentials pass; a Portaria token only if configured.
+  const holdsOurs = (value: string): boolean => holdsOwnToken(value, tokens.isOurs)
+
+  /**
+   * The head of an upgrade before its own fields and the empty line; Latin-1. The client's fields come last, because some backends
+   * drop those beyond a number (Node before 24: 1000), and a client can send as many.
+   * @param without further fields (lower case) to remove
+   * @param framing field lines that frame the body
+   */
+  const start = (
+    exchange: Exchange,
+    route: Route,
+    address: string,
+    without?: ReadonlySet<string>,
+    framing = ''
+  ): string => {
+    const { request, identity, scheme, client, head, query } = exchange
+    const { upstream, stripPrefix = '/' } = route
+    const isSecret = identity === undefined ? holdsOurs : undefined
+    const host = toldHost(exchange)
+    exchange.host = host
+    const path = forwardedPath(route, exchange.path) + (isSecret ? withoutOwnTokens(query, tokens.isOurs) : query)
+    const authority = upstream?.preserveHost ? host : address
+    const rules = upstream && requestRulesOf(upstream)
+    const prefix = stripPrefix === '/' ? '' : `\r\nx-forwarded-prefix: ${stripPrefix}`
+    const realIp = rules?.removes('x-real-ip') ? '' : `\r\nx-real-ip: ${client.address}`
+    const assertion = upstream?.assertion && identity !== undefined ? assertions.lineFor(identity, upstream.name) : ''
+    // Few pieces, because V8 walks all of them when the text is written.
+    return (
+      `${request.method} ${path} HTTP/1.1\r\nhost: ${authority}\r\n${framing}x-forwarded-for: ${forwardedFor(exchange, isSecret)}` +
+      `\r\nx-forwarded-proto: ${scheme}\r\nx-forwarded-host: ${host}${prefix}${realIp}` +
+      `\r\nx-request-id: ${exchange.requestId}${passedLine(head, isSecret)}` +
+      `${identity === undefined ? '' : identityHeaderBlock(identity)}${assertion}` +
+      (rules === undefined ? '' : rules.lines + rules.identityLines(identity)) +
+      passedLines({ exchange, route, authority, ownCookies, isSecret, rules, without })
+    )
+  }
+
+  return {
+    start,
+    /** The complete head of an HTTP request, with the body framed as the client framed it. @param closes no other request follows */
+    whole: (exchange: Exchange, route: Route, address: string, closes: boolean): string =>
+      `${start(exchange, route, address, undefined, framingLines(exchange.head) + connectionLines(exchange.head, closes))}\r\n`
+  }
+}
+
+interface HostSettings {
+  readonly publicUrl: string
+  /** In addition to PUBLIC_URL's, in lower case, with ports; `*`: any. */
+  readonly allowedHosts: readonly string[]
+}
+
+/**
+ * Selects the host name that backends receive, among those of this gateway. Any other host is replaced by PUBLIC_URL's, so that an
+ * invented host gets into no link that a backend writes.
+ */
+type ToldHost = (exchange: Exchange) => string
+
+// host [":" port] of RFC 3986 §3.2.2, as match-route requires of Host; a list of several is invalid.
+const ONE_HOST = /^(?:[A-Za-z0-9._~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
+
+export const createToldHost = ({ publicUrl, allowedHosts }: HostSettings): ToldHost => {
+  const publicHost = new URL(publicUrl).host
+  const allowed = new Set([publicHost, ...allowedHosts])
+  const isAny = allowed.has('*')
+  return ({ head, peerTrusted }) => {
+    const said = (peerTrusted ? head.forwardedHost : undefined) ?? head.host
+    if (said === undefined) return publicHost
+    if (said === publicHost || allowed.has(said.toLowerCase())) return said
+    return isAny && ONE_HOST.test(said) ? said : publicHost
+  }
 }

@@ -2,7 +2,7 @@
 import { createBrowserSession, isSessionCookie } from '../../../../gateway/access/browser-session.ts'
 import { GatewayError } from '../../../../gateway/errors.ts'
 import type { Exchange } from '../../../../gateway/http/exchange.ts'
-import { createUpstreamRequest } from '../../../../gateway/upstream/headers/upstream-request.ts'
+import { createUpstreamHeads } from '../../../../gateway/upstream/headers/upstream-head.ts'
 import { Fault, type Target } from '../engine.ts'
 
 const NAMES = ['__Host-portaria_session', '__Host-portaria_session_1', '__Host-portaria_session_2']
@@ -12,23 +12,25 @@ const session = createBrowserSession({
   verifiedTokens: { identify: () => undefined } as never,
   endReplaced: async () => undefined
 })
-const upstreamRequest = createUpstreamRequest({
+const heads = createUpstreamHeads({
   tokens: { isOurs: () => false },
   ownCookies: { has: isSessionCookie },
-  toldHost: () => ({}) as never,
+  toldHost: () => 'gw',
   assertions: { lineFor: () => '' }
 })
 const ROUTE = { browser: true, upstream: {}, path: '/x' }
 
 const exchangeWith = (cookie: string) => {
   const request = { method: 'GET', fields: ['Cookie', cookie], connection: { isTls: true } }
-  const head = { authorizations: 0, cookie }
+  const head = { authorizations: 0, cookie, connection: '' }
   return {
     request,
     method: 'GET',
     head,
     route: ROUTE,
     path: '/x',
+    query: '',
+    destination: '',
     client: { address: '::1' },
     peerTrusted: false
   } as unknown as Exchange
@@ -67,7 +69,7 @@ const run = (input: string): string => {
   const isBare = field.split(';').some(text => !text.includes('=') && NAMES.includes(text.trim()))
   if (!isPersonal && !isBare && token !== expected) throw new Fault('another session by the model')
 
-  const { cookie } = upstreamRequest(exchange, ROUTE as never, 'up', '')
+  const [, cookie] = /\r\ncookie: ([^\r]*)/.exec(heads.whole(exchange, ROUTE as never, 'up', false)) ?? []
   const left = cookie === undefined ? [] : pairsOf(cookie)
   if (left.some(([name]) => OWN.test(name))) throw new Fault('the session goes up')
   const others = pairsOf(field).filter(([name]) => !isSessionCookie(name))
