@@ -9,8 +9,7 @@ import {
   parseAddress,
   parseNetwork
 } from '../values/addresses.ts'
-import { boundedMap } from '../values/bounded-map.ts'
-import { ownText } from '../values/own-text.ts'
+import { remembered } from '../values/remembered.ts'
 import type { HttpRequest } from './server/request.ts'
 
 export interface ClientAddress {
@@ -33,11 +32,13 @@ interface Known extends ClientAddress {
   readonly trusted: boolean
 }
 
-/** Number of addresses remembered: a flood of new ones must not use up memory. */
-const REMEMBERED = 8192
+type Recall = (text: string) => Known | undefined
+
 const MAX_ELEMENT = 64
 /** No real chain of proxies is longer; a forged list must not cost CPU time. */
 const MAX_HOPS = 32
+const MAX_ADDRESS = 128
+const MAX_LIST = MAX_HOPS * (MAX_ADDRESS + 1)
 
 const UNKNOWN: Known = Object.freeze({ address: 'unknown', key: 'unknown', trusted: false })
 
@@ -51,7 +52,7 @@ export const createClientAddress = (
   onUnreadable?: (element: string) => void
 ): ClientAddressOf => {
   const networks = trustProxy.map(toNetwork)
-  const recall = createMemory(text => readAddress(text, networks))
+  const recall: Recall = remembered(text => readAddress(text, networks))
   let report = onUnreadable
   const onNonsense = (element: string) => {
     report?.(element.slice(0, MAX_ELEMENT))
@@ -77,29 +78,31 @@ export const createClientAddress = (
 const walk = (
   nearest: Known,
   list: string,
-  recall: (text: string) => Known | undefined,
+  recall: Recall,
   onNonsense: (element: string) => void
 ): { client: Known; hops: number } => {
   let client = nearest
-  let end = list.length
-  for (let hop = 0; hop < MAX_HOPS; hop++) {
-    const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1)
-    const known = attested(list, comma + 1, end, recall)
+  let hops = 0
+  for (const [index, element] of fromRight(list).entries()) {
+    const known = attested(element, recall)
     if (known === undefined) {
-      onNonsense(list.slice(comma + 1, end).trim())
-      return { client, hops: Math.max(0, hop - 1) }
+      onNonsense(element.trim())
+      break
     }
     client = known
-    if (!known.trusted || comma === -1) return { client, hops: hop }
-    end = comma
+    hops = index
+    if (!known.trusted) break
   }
-  return { client, hops: MAX_HOPS - 1 }
+  return { client, hops }
 }
 
+/** The elements of a list, the last one first. */
+const fromRight = (list: string): string[] => list.slice(-MAX_LIST).split(',').slice(-MAX_HOPS).reverse()
+
 // A zone id is meaningful on one machine only, so no proxy sends one; anything longer than an address is not parsed.
-const attested = (list: string, start: number, end: number, recall: (text: string) => Known | undefined) => {
-  if (end - start > 128) return undefined
-  const text = withoutPort(list.slice(start, end).trim())
+const attested = (element: string, recall: Recall) => {
+  if (element.length > MAX_ADDRESS) return undefined
+  const text = withoutPort(element.trim())
   return text === '' || text.includes('%') ? undefined : recall(text)
 }
 
@@ -117,18 +120,6 @@ const readAddress = (text: string, networks: readonly Network[]): Known | undefi
   const address = formatAddress(groups)
   const key = isMapped(groups) ? address : formatSlash64(groups)
   return Object.freeze({ address, key, trusted: networks.some(network => contains(network, groups)) })
-}
-
-const createMemory = (find: (text: string) => Known | undefined) => {
-  const memory = boundedMap<string, Known>(REMEMBERED)
-  return (text: string): Known | undefined => {
-    const known = memory.get(text)
-    if (known !== undefined) return known
-    const found = find(text)
-    if (found === undefined) return undefined
-    memory.set(ownText(text), found)
-    return found
-  }
 }
 
 export type Scheme = 'http' | 'https'
@@ -161,17 +152,8 @@ export const clientScheme = (
   if (!peerTrusted || reported === undefined) return own
   if (!reported.includes(',')) return schemeOf(reported) ?? own
   const hops = head.forwardedFor === undefined ? 0 : clientAddress.hopsBehind(head.forwardedFor)
-  return schemeOf(fromRight(reported, hops)) ?? own
-}
-
-/** The element with so many others to its right, or else the first. A forged list must not cost CPU time. */
-const fromRight = (list: string, others: number): string => {
-  let end = list.length
-  for (let left = others; ; left--) {
-    const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1)
-    if (left === 0 || comma === -1) return list.slice(comma + 1, end)
-    end = comma
-  }
+  const schemes = fromRight(reported)
+  return schemeOf(schemes[hops] ?? schemes.at(-1) ?? '') ?? own
 }
 
 const toNetwork = (text: string): Network => {

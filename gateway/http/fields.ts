@@ -1,6 +1,5 @@
 // Classifies each request field name once: what it means to the gateway, and whether a client may send it upstream.
-import { boundedMap } from '../values/bounded-map.ts'
-import { ownText } from '../values/own-text.ts'
+import { remembered } from '../values/remembered.ts'
 
 const words = (text: string): string[] => text.trim().split(/\s+/)
 
@@ -111,14 +110,4 @@ export const misleads = (name: string): boolean => {
   return MISLEADING_PREFIXES.some(prefix => read.startsWith(prefix)) && !KINDS.has(read)
 }
 
-const LONGEST_NAME = 64
-/** By name, as clients spell it. They choose the names, so a bounded number is remembered. */
-const remembered = boundedMap<string, FieldKind>(4096)
-
-export const headerKind = (name: string): FieldKind => {
-  const known = remembered.get(name)
-  if (known !== undefined) return known
-  const kind = classify(name)
-  if (name.length <= LONGEST_NAME) remembered.set(ownText(name), kind)
-  return kind
-}
+export const headerKind = remembered(classify)

@@ -5,6 +5,7 @@ import { parseTraceparent } from '../http/trace-context.ts'
 import type { Identity } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import { encodeRawBytes } from '../values/raw-bytes.ts'
+import { oncePer } from '../values/remembered.ts'
 import { lineWriter } from './logging.ts'
 import { redactText, redactUrl } from './redaction.ts'
 
@@ -30,23 +31,13 @@ const causes = (error: unknown): string[] => {
 }
 
 // The same for every request of a route or a token, so they are built once.
-const routeFields = new WeakMap<Route, string>()
-const identityFields = new WeakMap<Identity, string>()
+const routeField = oncePer(({ id }: Route) => `,"route":${JSON.stringify(id)}`)
 
-const remembered = <K extends WeakKey>(known: WeakMap<K, string>, key: K, write: (key: K) => string): string => {
-  let text = known.get(key)
-  if (text === undefined) {
-    text = write(key)
-    known.set(key, text)
-  }
-  return text
-}
-
-const routeField = ({ id }: Route): string => `,"route":${JSON.stringify(id)}`
-
-const identityField = ({ user, kind }: Identity): string =>
-  `,"user":${user.id},"profiles":${JSON.stringify(user.profiles)},"accessStatus":"${user.accessStatus}","provider":"${user.provider}"` +
-  (kind === 'personal' ? ',"tokenKind":"personal"' : '')
+const identityField = oncePer(
+  ({ user, kind }: Identity) =>
+    `,"user":${user.id},"profiles":${JSON.stringify(user.profiles)},"accessStatus":"${user.accessStatus}","provider":"${user.provider}"` +
+    (kind === 'personal' ? ',"tokenKind":"personal"' : '')
+)
 
 /** A path may be a link that contains a token. A path that could not be parsed is truncated, and logged as received except for bytes that no URL contains. */
 const pathOf = ({ path, request }: Exchange): string =>
@@ -82,11 +73,11 @@ const fieldsOf = (exchange: Exchange): string => {
   const requestId = exchange.peerTrusted ? redactText(exchange.requestId) : exchange.requestId
   return (
     `,"requestId":"${requestId}"${traceField(exchange)},"method":"${exchange.method}","path":${pathOf(exchange)}` +
-    (route === undefined ? '' : remembered(routeFields, route, routeField)) +
+    (route === undefined ? '' : routeField(route)) +
     (forwardAuth === undefined ? '' : ',"forwardAuth":true') +
     statusField(exchange) +
     `,"decision":"${outcomeOf(exchange)}"${whyFields(exchange)}` +
-    (identity === undefined ? '' : remembered(identityFields, identity, identityField)) +
+    (identity === undefined ? '' : identityField(identity)) +
     `,"ip":${JSON.stringify(client.address)},"ms":${rounded(performance.now() - exchange.startedAt)}` +
     (upstreamMs < 0 ? '' : `,"upstreamMs":${rounded(upstreamMs)}`) +
     (headMs < 0 ? '' : `,"gatewayMs":${rounded(Math.max(0, headMs - upstreamMs))}`)

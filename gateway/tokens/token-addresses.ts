@@ -2,16 +2,11 @@
 
 import type { Identity } from '../identity.ts'
 import { contains, type Network, parseAddress, parseNetwork } from '../values/addresses.ts'
+import { oncePer } from '../values/remembered.ts'
 
-const parsed = new WeakMap<readonly string[], readonly Network[]>()
-
-const networksOf = (texts: readonly string[]): readonly Network[] => {
-  const known = parsed.get(texts)
-  if (known !== undefined) return known
-  const networks = texts.flatMap(text => parseNetwork(text) ?? [])
-  parsed.set(texts, networks)
-  return networks
-}
+const networksOf = oncePer((texts: readonly string[]): readonly Network[] =>
+  texts.flatMap(text => parseNetwork(text) ?? [])
+)
 
 /** Whether one of the CIDR blocks contains the address; without blocks, every address passes. */
 export const mayComeFrom = (blocks: readonly string[] | undefined, address: string): boolean => {

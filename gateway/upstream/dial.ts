@@ -3,21 +3,13 @@ import net from 'node:net'
 import { constants } from 'node:os'
 import tls from 'node:tls'
 import type { Target, Upstream } from '../routes/upstream.ts'
+import { oncePer } from '../values/remembered.ts'
 import { sharedLookup } from './lookup.ts'
 
 /** Secure contexts are expensive to create, so there is one per upstream. */
-const secureContexts = new WeakMap<Upstream, tls.SecureContext>()
-
-const secureContextOf = (upstream: Upstream): tls.SecureContext => {
-  const known = secureContexts.get(upstream)
-  if (known !== undefined) return known
-  const context = tls.createSecureContext({
-    ...(upstream.ca === undefined ? {} : { ca: upstream.ca }),
-    ...upstream.clientCertificate
-  })
-  secureContexts.set(upstream, context)
-  return context
-}
+const secureContextOf = oncePer(({ ca, clientCertificate }: Upstream) =>
+  tls.createSecureContext({ ...(ca === undefined ? {} : { ca }), ...clientCertificate })
+)
 
 const withoutBrackets = (host: string): string => (host.startsWith('[') ? host.slice(1, -1) : host)
 

@@ -3,7 +3,7 @@ import { collapse } from '../../http/fields.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { IdentityHeader, Upstream } from '../../routes/upstream.ts'
 import { ownText } from '../../values/own-text.ts'
-import { remembered } from '../../values/remembered.ts'
+import { oncePer, remembered } from '../../values/remembered.ts'
 import { encodeList, encodeValue } from './identity-headers.ts'
 
 /** Whether to remove a field with this name, as its sender spelled it. */
@@ -60,48 +60,31 @@ const linesOf = (fields: readonly (readonly [name: string, value: string])[]): s
 
 const compileRequest = (upstream: Upstream): RequestRules => {
   const { requestHeaders, identityHeaders } = upstream
-  const blocks = new WeakMap<User, string>()
+  const blockOf = oncePer((user: User) => ownText(linesOf(identityFieldsOf(upstream, user))))
   const written = [...(requestHeaders?.set ?? []).map(([name]) => name), ...(identityHeaders ?? []).map(h => h.name)]
   return {
     removes: createRemoves([...written, ...(requestHeaders?.remove ?? [])]),
     lines: linesOf(requestHeaders?.set ?? []),
-    identityLines(identity) {
-      if (identity === undefined || identityHeaders === undefined) return ''
-      const known = blocks.get(identity.user)
-      if (known !== undefined) return known
-      const block = ownText(linesOf(identityFieldsOf(upstream, identity.user)))
-      blocks.set(identity.user, block)
-      return block
-    }
+    identityLines: identity => (identity === undefined || identityHeaders === undefined ? '' : blockOf(identity.user))
   }
 }
 
-const requestRules = new WeakMap<Upstream, RequestRules>()
-
-/** undefined, at the cost of two comparisons, for an upstream without such rules. */
-export const requestRulesOf = (upstream: Upstream): RequestRules | undefined => {
-  if (upstream.requestHeaders === undefined && upstream.identityHeaders === undefined) return undefined
-  const known = requestRules.get(upstream)
-  if (known !== undefined) return known
-  const compiled = compileRequest(upstream)
-  requestRules.set(upstream, compiled)
-  return compiled
-}
-
-const responseRules = new WeakMap<Upstream, ResponseRules>()
-
-/** undefined for an upstream whose responses pass unchanged. */
-export const responseRulesOf = (upstream: Upstream): ResponseRules | undefined => {
-  const rules = upstream.responseHeaders
-  if (rules === undefined) return undefined
-  const known = responseRules.get(upstream)
-  if (known !== undefined) return known
-  const names = rules.set.map(([name]) => name)
-  const compiled = {
-    removes: createRemoves([...names, ...rules.remove]),
-    lines: linesOf(rules.set),
+const compileResponse = ({ set, remove }: NonNullable<Upstream['responseHeaders']>): ResponseRules => {
+  const names = set.map(([name]) => name)
+  return {
+    removes: createRemoves([...names, ...remove]),
+    lines: linesOf(set),
     setsDate: names.some(name => name.toLowerCase() === 'date')
   }
-  responseRules.set(upstream, compiled)
-  return compiled
 }
+
+const requestRules = oncePer(compileRequest)
+const responseRules = oncePer(compileResponse)
+
+/** undefined, at the cost of two comparisons, for an upstream without such rules. */
+export const requestRulesOf = (upstream: Upstream): RequestRules | undefined =>
+  upstream.requestHeaders === undefined && upstream.identityHeaders === undefined ? undefined : requestRules(upstream)
+
+/** undefined for an upstream whose responses pass unchanged. */
+export const responseRulesOf = ({ responseHeaders }: Upstream): ResponseRules | undefined =>
+  responseHeaders && responseRules(responseHeaders)

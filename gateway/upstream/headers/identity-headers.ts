@@ -1,6 +1,7 @@
 // Writes a verified person as the trusted x-user-* header lines that every upstream receives.
-import type { Identity, User } from '../../identity.ts'
+import type { User } from '../../identity.ts'
 import { ownText } from '../../values/own-text.ts'
+import { oncePer } from '../../values/remembered.ts'
 
 // Printable ASCII except `%`; everything else is percent-encoded as UTF-8.
 const UNSAFE = /[^\x20-\x24\x26-\x7e]/gu
@@ -45,16 +46,10 @@ export const identityFields = (user: User | undefined): string[] => [
   user?.accessStatus ?? ''
 ]
 
-const blocks = new WeakMap<User, string>()
-
 /** The same as text for a request head, each line ending in CRLF; built once per person, as one flat string. */
-export const identityHeaderBlock = ({ user }: Identity): string => {
-  const known = blocks.get(user)
-  if (known !== undefined) return known
+export const identityHeaderBlock = oncePer((user: User): string => {
   const fields = identityFields(user)
   let lines = ''
   for (let i = 0; i < fields.length; i += 2) if (fields[i + 1] !== '') lines += `${fields[i]}: ${fields[i + 1]}\r\n`
-  const block = ownText(lines)
-  blocks.set(user, block)
-  return block
-}
+  return ownText(lines)
+})

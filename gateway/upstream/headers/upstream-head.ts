@@ -154,7 +154,7 @@ export const createUpstreamHeads = ({ tokens, ownCookies, toldHost, assertions }
       `${request.method} ${path} HTTP/1.1\r\nhost: ${authority}\r\n${framing}x-forwarded-for: ${forwardedFor(exchange, isSecret)}` +
       `\r\nx-forwarded-proto: ${scheme}\r\nx-forwarded-host: ${host}${prefix}${realIp}` +
       `\r\nx-request-id: ${exchange.requestId}${passedLine(head, isSecret)}` +
-      `${identity === undefined ? '' : identityHeaderBlock(identity)}${assertion}` +
+      `${identity === undefined ? '' : identityHeaderBlock(identity.user)}${assertion}` +
       (rules === undefined ? '' : rules.lines + rules.identityLines(identity)) +
       passedLines({ exchange, route, authority, ownCookies, isSecret, rules, without })
     )
