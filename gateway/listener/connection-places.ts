@@ -2,6 +2,7 @@
 
 import type { ClientAddressOf } from '../http/client-address.ts'
 import { task } from '../values/contain.ts'
+import { seldom } from '../values/seldom.ts'
 
 /** A client address and the number of its connections in all processes, as far as the reporting process knows. */
 type Claim = readonly [key: string, total: number]
@@ -31,14 +32,13 @@ const TOLD_PART = 16
 const ASK_EVERY_MS = 100
 /** What others hold is dropped unless they report it again. */
 const KNOWN_MS = 1000
-const TOLD_EVERY_MS = 60_000
 
 export const createConnectionPlaces = (options: PlacesOptions): ConnectionPlaces => {
   const { most, clientAddress, ask, now = () => performance.now() } = options
   const here = new Map<string, number>()
   const elsewhere = new Map<string, { count: number; at: number }>()
   const many = new Set<string>()
-  const tell = createTeller(now, options.onRefused)
+  const tell = seldom((count, key: string) => options.onRefused?.(key, count), now)
   const fewest = Math.max(1, Math.floor(most / TOLD_PART))
   let isAsking = false
 
@@ -99,16 +99,4 @@ export const createConnectionPlaces = (options: PlacesOptions): ConnectionPlaces
 const countAt = (answer: unknown, index: number): number => {
   const count: unknown = Array.isArray(answer) ? answer[index] : 0
   return typeof count === 'number' ? count : 0
-}
-
-const createTeller = (now: () => number, onRefused: PlacesOptions['onRefused']) => {
-  let toldAt = Number.NEGATIVE_INFINITY
-  let count = 0
-  return (key: string) => {
-    count++
-    if (now() - toldAt < TOLD_EVERY_MS) return
-    onRefused?.(key, count)
-    toldAt = now()
-    count = 0
-  }
 }

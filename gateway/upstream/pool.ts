@@ -2,6 +2,7 @@
 import net from 'node:net'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { contain } from '../values/contain.ts'
+import { seldom } from '../values/seldom.ts'
 import { type ProbeContext, probeOf } from './checks.ts'
 import { type Client, UpstreamConnection } from './connection.ts'
 import type { UpstreamFault } from './faults.ts'
@@ -13,7 +14,6 @@ const LIMITS = { connections: 8192, streams: 16_384 }
 /** Connections end after this time, because the name may have another address by now; new ones look it up again. */
 const MAX_AGE_MS = 20_000
 const DOUBTFUL_IDLE_MS = 1000
-const SAID_AGAIN_MS = 60_000
 
 const HTTP2_ONLY =
   'an upstream target speaks HTTP/2 only: its requests fail, since the gateway uses HTTP/1.1 towards backends'
@@ -93,14 +93,7 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
   const idle = createIdleConnections(now, isNamed ? MAX_AGE_MS : Number.POSITIVE_INFINITY)
 
   const fields = () => ({ upstream: member.upstream.name, target: member.target.url })
-  const warn = (message: string) => {
-    let saidAt = Number.NEGATIVE_INFINITY
-    return () => {
-      if (now() - saidAt < SAID_AGAIN_MS) return
-      saidAt = now()
-      log?.warn(fields(), message)
-    }
-  }
+  const warn = (message: string) => seldom(() => log?.warn(fields(), message), now)
   const health: TargetHealth = watchTarget({
     probe: done => dialling.probe(member.upstream, member.target, parts)(done),
     settings: () => ({ checks: member.upstream.healthCheck, outlier: member.upstream.outlier }),

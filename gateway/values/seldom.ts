@@ -1,0 +1,22 @@
+// Says something that happens often at most once a minute.
+
+const QUIET_MS = 60_000
+
+/**
+ * @param say gets the number of times since it was last said
+ * @param now milliseconds of a monotonic clock
+ */
+export const seldom = <Details extends unknown[]>(
+  say: (count: number, ...details: Details) => void,
+  now: () => number = () => performance.now()
+): ((...details: Details) => void) => {
+  let saidAt = Number.NEGATIVE_INFINITY
+  let count = 0
+  return (...details) => {
+    count++
+    if (now() - saidAt < QUIET_MS) return
+    saidAt = now()
+    say(count, ...details)
+    count = 0
+  }
+}
