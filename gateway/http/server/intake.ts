@@ -1,14 +1,7 @@
 // Holds what was read from a client connection and not consumed yet, and finds the next head or body in it (RFC 9112 §2.1, §6.3).
 import { ownBytes } from '../../values/own-text.ts'
 import type { RequestHead } from '../head.ts'
-import {
-  type ChunkedReader,
-  type HeadProbe,
-  INCOMPLETE,
-  type Llhttp,
-  MALFORMED,
-  MAX_REQUEST_HEAD_BYTES
-} from './llhttp.ts'
+import { type ChunkedReader, INCOMPLETE, type Llhttp, MALFORMED, MAX_REQUEST_HEAD_BYTES } from './llhttp.ts'
 import type { BodyConsumer } from './request.ts'
 
 const EMPTY: Buffer = Buffer.alloc(0)
@@ -26,9 +19,8 @@ export class Intake {
   readonly #llhttp: Llhttp
   /** An incomplete head, a body without a consumer, requests that follow. */
   #held = EMPTY
-  /** Of a head that arrives in pieces: faults are found at once, and each byte is checked once. */
-  #probe: HeadProbe | undefined
-  #probedBytes = 0
+  /** So much of it was no complete head when it was last read. */
+  #triedBytes = 0
   /** A body is arriving: with its reader, or what is missing of its length. */
   #hasBody = false
   #chunked: ChunkedReader | undefined
@@ -45,7 +37,7 @@ export class Intake {
 
   /** A head has begun to arrive, and was incomplete when it was last read. */
   get hasBegun(): boolean {
-    return this.#probe !== undefined
+    return this.#triedBytes > 0
   }
 
   /** `keep` must be called before the next read. */
@@ -60,21 +52,20 @@ export class Intake {
 
   /** Consumes the next head, which llhttp then holds. Returns its length, INCOMPLETE, MALFORMED or TOO_LARGE. */
   readHead(): number {
-    if (this.#probe !== undefined && this.#isUndecided(this.#probe)) return INCOMPLETE
+    if (this.#triedBytes > 0 && !this.#hasHeadEnd()) return INCOMPLETE
     this.#release()
     const length = this.#llhttp.readHead(this.#held)
-    if (length === INCOMPLETE) {
-      this.#probe = this.#llhttp.createHeadProbe()
-      this.#probedBytes = 0
-      this.#isUndecided(this.#probe)
-    } else if (length > 0) this.#consume(length)
+    if (length === INCOMPLETE) this.#triedBytes = this.#held.length
+    else if (length > 0) this.#consume(length)
     return length
   }
 
-  #isUndecided(probe: HeadProbe): boolean {
-    const isValid = probe.take(this.#held.subarray(this.#probedBytes)) === 'incomplete'
-    this.#probedBytes = this.#held.length
-    return isValid && this.#held.length < MAX_REQUEST_HEAD_BYTES
+  /** A head that arrives byte by byte is read only twice. */
+  #hasHeadEnd(): boolean {
+    // The empty line may have begun before.
+    const from = Math.max(0, this.#triedBytes - 3)
+    this.#triedBytes = this.#held.length
+    return this.#held.length >= MAX_REQUEST_HEAD_BYTES || this.#held.includes('\r\n\r\n', from)
   }
 
   /** What follows is a body. @param length as `bodyLengthOf` returns it */
@@ -122,8 +113,7 @@ export class Intake {
   }
 
   #release() {
-    this.#probe?.release()
-    this.#probe = undefined
+    this.#triedBytes = 0
     this.#hasBody = false
     this.#chunked?.release()
     this.#chunked = undefined

@@ -15,8 +15,6 @@ export const TOO_LARGE = -2
 const REQUEST = 1
 const OK = 0
 const PAUSED = 21
-// Most heads are shorter; the rest of a read, which may be other messages, is then not copied.
-const FIRST_COPY_BYTES = 2048
 const INPUT_BYTES = 64 * 1024
 const POSITIONS_PER_FIELD = 4
 // Shortest line: `a:` CR LF.
@@ -43,22 +41,16 @@ interface Exports {
 }
 
 /** A request head as sent; llhttp has validated each byte of it. */
-interface ParsedHead {
+export interface ParsedHead {
   readonly method: string
+  /** RFC 9112 §3.2. */
   readonly target: string
   readonly versionMajor: number
   readonly versionMinor: number
   /** Whether the client wants to keep the connection (RFC 9112 §9.3). */
   readonly keepAlive: boolean
   /** `[name, value, …]`, Latin-1, without blanks around the values. */
-  readonly fields: string[]
-}
-
-/** Detects early that a head which arrives in pieces is complete or invalid. */
-export interface HeadProbe {
-  /** Returns whether the head may still be valid: true until its end has arrived. */
-  take(bytes: Buffer): 'complete' | 'incomplete' | 'malformed'
-  release(): void
+  readonly fields: readonly string[]
 }
 
 export interface ChunkedReader {
@@ -97,7 +89,7 @@ export class Llhttp {
     this.#view = this.#viewInput()
   }
 
-  // A span that is cut by the end of a copied part continues with the next call, as in node:http's own parser.
+  // What a span brings in several calls is one piece, as in node:http's own parser.
   #callbacks(): Record<string, (...values: number[]) => number> {
     const goOn = () => OK
     return {
@@ -138,10 +130,10 @@ export class Llhttp {
   }
 
   /** Copies and parses bytes. Growing the memory for more parsers has detached older views of it. */
-  #execute(parser: number, bytes: Uint8Array, at: number): number {
+  #execute(parser: number, bytes: Uint8Array): number {
     if (this.#view.length === 0) this.#view = this.#viewInput()
-    this.#view.set(bytes, at)
-    return this.#exports.llhttp_execute(parser, this.#input + at, bytes.length)
+    this.#view.set(bytes)
+    return this.#exports.llhttp_execute(parser, this.#input, bytes.length)
   }
 
   /**
@@ -151,7 +143,7 @@ export class Llhttp {
   readHead(bytes: Buffer): number {
     const length = this.#parseHead(bytes)
     if (length !== MALFORMED) return length
-    const maskedLength = this.#parseHead(createTargetMask()(bytes))
+    const maskedLength = this.#parseHead(maskTarget(bytes))
     if (maskedLength > 0) this.#text = bytes.toString('latin1', 0, maskedLength)
     return maskedLength
   }
@@ -159,20 +151,12 @@ export class Llhttp {
   #parseHead(bytes: Buffer): number {
     this.#exports.llhttp_reset(this.#heads)
     this.#fieldCount = this.#valueCount = this.#targetEnd = 0
-    const most = Math.min(bytes.length, MAX_REQUEST_HEAD_BYTES)
-    for (let fed = 0; fed < most; ) {
-      const end = fed === 0 ? Math.min(most, FIRST_COPY_BYTES) : most
-      const isAll = fed === 0 && end === bytes.length
-      const code = this.#execute(this.#heads, isAll ? bytes : bytes.subarray(fed, end), fed)
-      if (code === PAUSED) {
-        const length = this.#exports.llhttp_get_error_pos(this.#heads) - this.#input
-        this.#text = bytes.toString('latin1', 0, length)
-        return this.#isStrict() ? length : MALFORMED
-      }
-      if (code !== OK) return MALFORMED
-      fed = end
-    }
-    return bytes.length >= MAX_REQUEST_HEAD_BYTES ? TOO_LARGE : INCOMPLETE
+    const code = this.#execute(this.#heads, bytes.subarray(0, MAX_REQUEST_HEAD_BYTES))
+    if (code === OK) return bytes.length >= MAX_REQUEST_HEAD_BYTES ? TOO_LARGE : INCOMPLETE
+    if (code !== PAUSED) return MALFORMED
+    const length = this.#exports.llhttp_get_error_pos(this.#heads) - this.#input
+    this.#text = bytes.toString('latin1', 0, length)
+    return this.#isStrict() ? length : MALFORMED
   }
 
   /**
@@ -214,30 +198,10 @@ export class Llhttp {
     }
   }
 
-  /** For an incomplete head: each byte is checked once, however small the pieces are. */
-  createHeadProbe(): HeadProbe {
-    const parser = this.#exports.llhttp_alloc(REQUEST)
-    const mask = createTargetMask()
-    return {
-      take: piece => {
-        const bytes = mask(piece)
-        // Only the position is known here; the contents are read from the complete head.
-        this.#fieldCount = this.#valueCount = 0
-        for (let at = 0; at < bytes.length; at += INPUT_BYTES) {
-          const code = this.#execute(parser, bytes.subarray(at, at + INPUT_BYTES), 0)
-          if (code === PAUSED) return 'complete'
-          if (code !== OK) return 'malformed'
-        }
-        return 'incomplete'
-      },
-      release: () => this.#exports.llhttp_free(parser)
-    }
-  }
-
   createChunkedReader(): ChunkedReader {
     const parser = this.#exports.llhttp_alloc(REQUEST)
     const free = () => this.#exports.llhttp_free(parser)
-    this.#execute(parser, CHUNKED_HEAD, 0)
+    this.#execute(parser, CHUNKED_HEAD)
     this.#exports.llhttp_resume(parser)
     let framingBytes = 0
     let isTaking = false
@@ -267,7 +231,7 @@ export class Llhttp {
       this.#fieldCount = this.#valueCount = 0
       this.#data = []
       const part = bytes.subarray(from, from + INPUT_BYTES)
-      const code = this.#execute(parser, part, 0)
+      const code = this.#execute(parser, part)
       const end = code === PAUSED ? this.#exports.llhttp_get_error_pos(parser) - this.#input : part.length
       if ((code !== PAUSED && code !== OK) || !deliver(bytes, from, end, onData)) return MALFORMED
       return code === PAUSED ? from + end : INCOMPLETE
@@ -293,22 +257,18 @@ export class Llhttp {
 }
 
 /**
- * Replaces bytes from 0x80 in the request target, which llhttp refuses and other servers accept, in the pieces of one head. What
- * replaces them occurs in no method and no version.
+ * Replaces bytes from 0x80 in the request target, which llhttp refuses and other servers accept. What replaces them occurs in no
+ * method and no version.
  */
-const createTargetMask = () => {
-  let isPastMethod = false
-  let isPastLine = false
-  return (piece: Buffer): Buffer => {
-    const start = isPastMethod ? 0 : piece.indexOf(SPACE)
-    if (isPastLine || start === -1) return piece
-    const end = piece.indexOf(LF, start)
-    isPastMethod = true
-    isPastLine = end !== -1
-    const masked = Buffer.from(piece)
-    for (let i = start; i < (isPastLine ? end : piece.length); i++) if ((masked[i] ?? 0) >= 0x80) masked[i] = TILDE
-    return masked
-  }
+const maskTarget = (bytes: Buffer): Buffer => {
+  const start = bytes.indexOf(SPACE)
+  if (start === -1) return bytes
+  const lineEnd = bytes.indexOf(LF, start)
+  const masked = Buffer.from(bytes)
+  masked.subarray(start, lineEnd === -1 ? bytes.length : lineEnd).forEach((byte, i, target) => {
+    if (byte >= 0x80) target[i] = TILDE
+  })
+  return masked
 }
 
 /** Where llhttp does not: with `keep-alive` beside it in HTTP/1.0 (RFC 9112 §9.3), and with a tab behind it. */

@@ -1,6 +1,7 @@
 // Holds a request as read from its connection: request line and fields at once, the body on demand.
 import type { Duplex } from 'node:stream'
 import type { RequestHead } from '../head.ts'
+import type { ParsedHead } from './llhttp.ts'
 import type { HttpResponse } from './response.ts'
 
 /** Consumes a request's body. */
@@ -43,18 +44,7 @@ export interface ClientConnection {
   takeOver(): Takeover
 }
 
-interface RequestParts {
-  readonly method: string
-  /** As sent (RFC 9112 §3.2). */
-  readonly target: string
-  readonly versionMajor: number
-  readonly versionMinor: number
-  readonly keepAlive: boolean
-  /** `[name, value, …]`, as sent. */
-  readonly fields: readonly string[]
-}
-
-export class HttpRequest implements RequestParts {
+export class HttpRequest implements ParsedHead {
   readonly method: string
   readonly target: string
   readonly versionMajor: number
@@ -71,7 +61,7 @@ export class HttpRequest implements RequestParts {
   isPaused = false
 
   constructor(
-    parts: RequestParts,
+    parts: ParsedHead,
     head: RequestHead,
     connection: ClientConnection,
     response: HttpResponse,
