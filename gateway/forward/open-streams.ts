@@ -5,7 +5,6 @@ import { inParts, inTurns } from '../routes/in-parts.ts'
 import type { Route } from '../routes/route.ts'
 import type { Changed, Revocations, Standing } from '../tokens/revocations.ts'
 import { noteFault, task } from '../values/contain.ts'
-import { createDeadlines } from './deadlines.ts'
 import { spreadOut } from './spread-out.ts'
 import {
   expiresAtOf,
@@ -68,8 +67,8 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
   const entries = new Map<string, Entry>()
   /** The same by person and by token. */
   const affected = new Map<Changed[number], Set<Entry>>()
-  const expiring = createDeadlines<Entry>(({ stream }) => expiresAtOf(stream))
-  const aging = createDeadlines<Entry>(({ livesUntil }) => livesUntil)
+  /** Whether their login was renewed is not known yet. */
+  const renewing = new Set<Entry>()
   let serial = 0
   let draining = false
   let changed: Entry[] = []
@@ -77,8 +76,6 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
   const enter = (entry: Entry) => {
     entries.set(entry.stream.id, entry)
     for (const id of idsOf(entry)) affected.set(id, (affected.get(id) ?? new Set()).add(entry))
-    expiring.add(entry)
-    aging.add(entry)
   }
 
   const forget = (entry: Entry) => {
@@ -88,8 +85,6 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       others?.delete(entry)
       if (others?.size === 0) affected.delete(id)
     }
-    expiring.remove(entry)
-    aging.remove(entry)
   }
 
   /** A fault ends only this stream, because whether it may go on is not known then. */
@@ -124,6 +119,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
 
   /** A stream goes on with its login: at the end of its token, the end of a renewed one counts. */
   const endUnlessRenewed = async (logins: readonly Entry[]) => {
+    for (const entry of logins) renewing.add(entry)
     const ids = new Set(logins.flatMap(({ stream: { identity } }) => identity?.tokenId ?? []))
     const found = await withinTime(options.renewedUntil?.([...ids]) ?? Promise.reject(), RENEWED_MS)
     await forEach(logins, entry => {
@@ -131,7 +127,8 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       const expiresAt = found === 'unknown' ? 0 : (found.get(stream.identity?.tokenId ?? '') ?? 0)
       if (stream.identity === undefined || expiresAt * 1000 <= now()) return finish(entry, 4401)
       change(entry, { ...stream, identity: { ...stream.identity, expiresAt } })
-      expiring.add(entry)
+    }).finally(() => {
+      for (const entry of logins) renewing.delete(entry)
     })
   }
 
@@ -139,11 +136,17 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     options.renewedUntil !== undefined && identity?.kind === 'login'
 
   const tick = () => {
-    const passed = expiring.takePassed(now())
-    const logins = passed.filter(mayBeRenewed)
+    const [at, monotonicAt] = [now(), monotonicNow()]
+    const over: Entry[] = []
+    const logins: Entry[] = []
+    for (const entry of entries.values()) {
+      const hasExpired = expiresAtOf(entry.stream) <= at
+      if (renewing.has(entry) || (!hasExpired && entry.livesUntil > monotonicAt)) continue
+      if (hasExpired && mayBeRenewed(entry)) logins.push(entry)
+      else over.push(entry)
+    }
     if (logins.length > 0) task(endUnlessRenewed)(logins)
-    forEach(logins.length === 0 ? passed : passed.filter(entry => !mayBeRenewed(entry)), entry => finish(entry, 4401))
-    forEach(aging.takePassed(monotonicNow()), entry => finish(entry, 1001))
+    if (over.length > 0) forEach(over, entry => finish(entry, expiresAtOf(entry.stream) <= at ? 4401 : 1001))
   }
   const timer = setInterval(task(tick), TICK_MS)
   timer.unref()
