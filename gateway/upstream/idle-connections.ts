@@ -37,16 +37,9 @@ export const createIdleConnections = (now: () => number, maxAgeMs: number) => {
     /** The connection that this client used last, or else the one that others used last. */
     take(client: Client | undefined): UpstreamConnection | undefined {
       const at = now()
-      let found = -1
-      for (let i = idle.length - 1; i >= 0; i--) {
-        const connection = idle[i]
-        if (connection === undefined || connection.deadline <= at) continue
-        if (client !== undefined && connection.client === client) {
-          found = i
-          break
-        }
-        if (found === -1 && isSharable(connection, at)) found = i
-      }
+      const isOwn = (one: UpstreamConnection) => client !== undefined && one.client === client && one.deadline > at
+      const own = idle.findLastIndex(isOwn)
+      const found = own === -1 ? idle.findLastIndex(one => one.deadline > at && isSharable(one, at)) : own
       return found === -1 ? undefined : idle.splice(found, 1)[0]
     },
     /** Whether a connection is bound to this client. */

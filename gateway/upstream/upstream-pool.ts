@@ -17,8 +17,9 @@ const NONE: readonly Target[] = []
 
 const isOneOf = (target: Target, targets: readonly Target[]): boolean => targets.some(({ url }) => url === target.url)
 
-/** In order of preference when no primary target in service takes its turn. */
-const LAST_RESORTS: readonly ((pool: TargetPool, not: readonly Target[]) => boolean)[] = [
+/** In order of preference. There is always one to try: a backup, one that is out, or the same one again. */
+const PREFERENCES: readonly ((pool: TargetPool, not: readonly Target[]) => boolean)[] = [
+  ({ target, health }, not) => !health.isOut && target.backup !== true && !isOneOf(target, not),
   ({ target, health }, not) => !health.isOut && !isOneOf(target, not),
   ({ target, health }, not) => health.isResting && !isOneOf(target, not),
   ({ target }, not) => target.backup !== true && !isOneOf(target, not),
@@ -26,41 +27,24 @@ const LAST_RESORTS: readonly ((pool: TargetPool, not: readonly Target[]) => bool
   () => true
 ]
 
+const leastBusy = ([first, ...others]: readonly TargetPool[]): TargetPool | undefined =>
+  others.reduce((best, pool) => (best !== undefined && best.busy() <= pool.busy() ? best : pool), first)
+
 /** The fewest requests in progress win, equals take turns; undefined while all that may be used are full. */
 const createChoice = () => {
   let turn = 0
 
-  const leastBusy = (pools: readonly TargetPool[], isStream: boolean): TargetPool | undefined => {
-    let best: TargetPool | undefined
-    for (const pool of pools)
-      if (pool.hasRoom(isStream) && (best === undefined || pool.busy() < best.busy())) best = pool
-    return best
-  }
-  // There is always one to try: a backup, one that is out, or the same one again.
-  const lastResort = (pools: readonly TargetPool[], not: readonly Target[], isStream: boolean) => {
-    const inTurn = [...pools.slice(turn), ...pools.slice(0, turn)]
-    for (const isAmong of LAST_RESORTS) {
-      const candidates = inTurn.filter(pool => isAmong(pool, not))
-      if (candidates.length > 0) return leastBusy(candidates, isStream)
-    }
-    return undefined
-  }
-
   return (pools: readonly TargetPool[], not: readonly Target[], isStream: boolean): TargetPool | undefined => {
     turn = (turn + 1) % pools.length
-    let best: TargetPool | undefined
-    /** Returning, and not in its turn. */
-    let spare: TargetPool | undefined
-    let isFull = false
-    for (let i = 0; i < pools.length; i++) {
-      const pool = pools[(turn + i) % pools.length]
-      if (pool === undefined || pool.health.isOut || pool.target.backup === true) continue
-      if (not.length > 0 && isOneOf(pool.target, not)) continue
-      if (!pool.hasRoom(isStream)) isFull = true
-      else if (!pool.health.takesTurn()) spare ??= pool
-      else if (best === undefined || pool.busy() < best.busy()) best = pool
+    const inTurn = [...pools.slice(turn), ...pools.slice(0, turn)]
+    for (const isAmong of PREFERENCES) {
+      const candidates = inTurn.filter(pool => isAmong(pool, not))
+      if (candidates.length === 0) continue
+      const free = candidates.filter(pool => pool.hasRoom(isStream))
+      // One that has just returned takes few turns while there are others.
+      return leastBusy(free.filter(({ health }) => health.takesTurn())) ?? leastBusy(free)
     }
-    return best ?? spare ?? (isFull ? undefined : lastResort(pools, not, isStream))
+    return undefined
   }
 }
 
