@@ -83,31 +83,24 @@ type ValidatorFactory = ReturnType<typeof buildValidators>
 type SerializerFactory = ReturnType<typeof buildSerializers>
 
 /** Compiling all schemas takes longer than the rest of the start, and most endpoints are used rarely, so it is done on first use. */
-const compileWhenAsked: ValidatorFactory = (schemas, options) => {
-  const compile = buildValidators()(schemas, options)
-  return definition => {
-    let compiled: ReturnType<typeof compile> | undefined
-    const validate = (data: unknown) => {
+const whenAsked =
+  <Definition, Compiled extends ((data: never) => unknown) & { errors?: unknown }>(
+    compile: (definition: Definition) => Compiled
+  ) =>
+  (definition: Definition): Compiled => {
+    let compiled: Compiled | undefined
+    const run = (data: never) => {
       compiled ??= compile(definition)
-      const result: unknown = compiled(data)
-      validate.errors = compiled.errors
+      const result = compiled(data)
+      run.errors = compiled.errors
       return result
     }
-    validate.errors = undefined as ReturnType<typeof compile>['errors']
-    return validate as unknown as ReturnType<typeof compile>
+    run.errors = undefined as unknown
+    return run as Compiled
   }
-}
 
-const serializeWhenAsked: SerializerFactory = (schemas, options) => {
-  const compile = buildSerializers()(schemas, options)
-  return definition => {
-    let compiled: ReturnType<typeof compile> | undefined
-    return document => {
-      compiled ??= compile(definition)
-      return compiled(document)
-    }
-  }
-}
+const compileWhenAsked: ValidatorFactory = (schemas, options) => whenAsked(buildValidators()(schemas, options))
+const serializeWhenAsked: SerializerFactory = (schemas, options) => whenAsked(buildSerializers()(schemas, options))
 
 export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
   // Fastify creates request objects of its own; this maps each to its exchange.
