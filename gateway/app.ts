@@ -19,7 +19,7 @@ import { type AnswerOptions, answerAsRecipient, answerPreflight, answerRefusal, 
 import type { ClientAddressOf } from './http/client-address.ts'
 import { preflightMethod } from './http/cross-origin.ts'
 import { Exchange, type SocketToken } from './http/exchange.ts'
-import { forwardsLeft } from './http/head.ts'
+import { connectionNames, forwardsLeft } from './http/head.ts'
 import { answerFault } from './http/parser-errors.ts'
 import { fieldValues, type HttpRequest } from './http/server/request.ts'
 import { createHttpServer, type HttpServer } from './http/server/server.ts'
@@ -79,7 +79,7 @@ const asksUpgrade = ({ method, head }: HttpRequest): boolean =>
   head.upgrade !== undefined &&
   method === 'GET' &&
   head.upgrade.toLowerCase() === 'websocket' &&
-  head.connection.split(',').some(option => option.trim() === 'upgrade')
+  connectionNames(head.connection)?.has('upgrade') === true
 
 /** Whether a request has an expectation other than 100-continue; HTTP/1.0 has none (RFC 9110 §10.1.1). */
 const expectsMore = ({ versionMinor, head }: HttpRequest): boolean =>

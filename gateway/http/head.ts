@@ -1,5 +1,5 @@
 // Reads a client's header fields once, for everything that the gateway needs from them.
-import { type FieldKind, headerKind, PASS } from './fields.ts'
+import { type FieldKind, headerKind } from './fields.ts'
 
 type Value = string | undefined
 
@@ -10,7 +10,7 @@ const emptyHead = () => ({
   authorizations: 0,
   authorization: undefined as Value,
   /** All Connection fields joined, lower case. */
-  connection: '',
+  connection: undefined as Value,
   transferEncodings: 0,
   transferEncoding: undefined as Value,
   contentLength: undefined as Value,
@@ -36,82 +36,47 @@ const emptyHead = () => ({
 
 export type RequestHead = ReturnType<typeof emptyHead>
 
-const joined = (before: Value, value: string, by: string): string =>
-  before === undefined ? value : before + by + value
+type Property = Exclude<keyof RequestHead, 'hosts' | 'authorizations' | 'transferEncodings'>
 
-const take = (head: RequestHead, kind: FieldKind, value: string) => {
-  switch (kind) {
-    case 'host':
-      head.hosts++
-      head.host = value
-      return
-    case 'authorization':
-      head.authorizations++
-      head.authorization = value
-      return
-    case 'connection':
-      head.connection = head.connection === '' ? value.toLowerCase() : `${head.connection},${value.toLowerCase()}`
-      return
-    case 'transfer-encoding':
-      head.transferEncodings++
-      head.transferEncoding = value
-      return
-    case 'content-length':
-      head.contentLength = value
-      return
-    case 'x-forwarded-for':
-      head.forwardedFor = joined(head.forwardedFor, value, ', ')
-      return
-    case 'x-forwarded-proto':
-      head.forwardedProto = joined(head.forwardedProto, value, ',')
-      return
-    case 'x-forwarded-host':
-      head.forwardedHost = value
-      return
-    case 'x-request-id':
-      head.requestId = value
-      return
-    case 'cookie':
-      head.cookie = joined(head.cookie, value, '; ')
-      return
-    case 'te':
-      head.te = joined(head.te, value, ', ')
-      return
-    case 'origin':
-      head.origin = value
-      return
-    case 'accept':
-      head.accept = joined(head.accept, value, ', ')
-      return
-    case 'sec-fetch-site':
-      head.fetchSite = value
-      return
-    case 'upgrade':
-      head.upgrade = value
-      return
-    case 'x-portaria-via':
-      head.passed = joined(head.passed, value, ', ')
-      return
-    case 'expect':
-      head.expect = joined(head.expect, value, ', ')
-      return
-    case 'max-forwards':
-      head.maxForwards = joined(head.maxForwards, value, ', ')
-      return
-    case 'traceparent':
-      head.traceparent = joined(head.traceparent, value, ', ')
-      return
-    case 'destination':
-      head.destination = joined(head.destination, value, ', ')
-  }
-}
+/** Where the value of a field is kept, and what joins several; without that, the last one counts. */
+const PLACES = new Map<FieldKind, readonly [property: Property, joinedBy?: string]>([
+  ['host', ['host']],
+  ['authorization', ['authorization']],
+  ['connection', ['connection', ',']],
+  ['transfer-encoding', ['transferEncoding']],
+  ['content-length', ['contentLength']],
+  ['x-forwarded-for', ['forwardedFor', ', ']],
+  ['x-forwarded-proto', ['forwardedProto', ',']],
+  ['x-forwarded-host', ['forwardedHost']],
+  ['x-request-id', ['requestId']],
+  ['cookie', ['cookie', '; ']],
+  ['te', ['te', ', ']],
+  ['origin', ['origin']],
+  ['accept', ['accept', ', ']],
+  ['sec-fetch-site', ['fetchSite']],
+  ['upgrade', ['upgrade']],
+  ['x-portaria-via', ['passed', ', ']],
+  ['expect', ['expect', ', ']],
+  ['max-forwards', ['maxForwards', ', ']],
+  ['traceparent', ['traceparent', ', ']],
+  ['destination', ['destination', ', ']]
+])
 
 export const readHead = (rawHeaders: readonly string[]): RequestHead => {
   const head = emptyHead()
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const kind = headerKind(rawHeaders[i] ?? '')
-    if (kind !== PASS) take(head, kind, rawHeaders[i + 1] ?? '')
+    const place = PLACES.get(kind)
+    if (place === undefined) continue
+    const [property, joinedBy] = place
+    const value = rawHeaders[i + 1] ?? ''
+    const before = head[property]
+    head[property] = before === undefined || joinedBy === undefined ? value : before + joinedBy + value
+    if (kind === 'host') head.hosts++
+    else if (kind === 'authorization') head.authorizations++
+    else if (kind === 'transfer-encoding') head.transferEncodings++
   }
+  head.connection = head.connection?.toLowerCase()
   return head
 }
 
@@ -148,7 +113,7 @@ export const forwardsLeft = (method: string, { maxForwards }: RequestHead): numb
 const PLAIN_CONNECTION = /^(?:|keep-alive|close)$/
 
 /** Names that the client declared hop-by-hop (RFC 9110 §7.6.1); undefined if there are none. */
-export const connectionNames = (connection: string): ReadonlySet<string> | undefined =>
+export const connectionNames = (connection = ''): ReadonlySet<string> | undefined =>
   PLAIN_CONNECTION.test(connection) ? undefined : new Set(connection.split(',').map(name => name.trim()))
 
 // b64token of RFC 6750 §2.1; the scheme in any case (RFC 9110 §11.1).
