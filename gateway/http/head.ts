@@ -44,7 +44,7 @@ const PLACES = new Map<FieldKind, readonly [property: Property, joinedBy?: strin
   ['authorization', ['authorization']],
   ['connection', ['connection', ',']],
   ['transfer-encoding', ['transferEncoding']],
-  ['content-length', ['contentLength']],
+  ['content-length', ['contentLength', ', ']],
   ['x-forwarded-for', ['forwardedFor', ', ']],
   ['x-forwarded-proto', ['forwardedProto', ',']],
   ['x-forwarded-host', ['forwardedHost']],
@@ -115,6 +115,16 @@ const PLAIN_CONNECTION = /^(?:|keep-alive|close)$/
 /** Names that the client declared hop-by-hop (RFC 9110 §7.6.1); undefined if there are none. */
 export const connectionNames = (connection = ''): ReadonlySet<string> | undefined =>
   PLAIN_CONNECTION.test(connection) ? undefined : new Set(connection.split(',').map(name => name.trim()))
+
+/**
+ * Whether a message leaves its connection open, by all its Connection fields in lower case. No other option can revoke `close`
+ * (RFC 9112 §9.3).
+ */
+export const keepsConnection = (minor: number, connection = ''): boolean => {
+  if (connection === '' || connection === 'keep-alive') return connection !== '' || minor > 0
+  if (/(?:^|,)[\t ]*close[\t ]*(?:,|$)/.test(connection)) return false
+  return minor > 0 || /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/.test(connection)
+}
 
 // b64token of RFC 6750 §2.1; the scheme in any case (RFC 9110 §11.1).
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i

@@ -1,5 +1,5 @@
 // Parses bytes from an upstream into validated HTTP/1.1 responses (RFC 9112 §4, §6, §7).
-import { INVALID, PARTIAL, readFieldLines } from './field-lines.ts'
+import { ChunkedBody, INCOMPLETE, MALFORMED } from '../http/chunked-body.ts'
 import { BadResponse, type ResponseHead, readResponseHead } from './headers/response-head.ts'
 
 export { BadResponse, type ResponseHead, readResponseHead }
@@ -20,24 +20,11 @@ export interface ResponseSink {
   onEnd(trailers: readonly string[]): void
 }
 
-const MAX_TRAILER_BYTES = 8 * 1024
-const MAX_CHUNK_LINE_BYTES = 4096
 const MAX_INTERIM_RESPONSES = 32
-const LF = 10
-const CR = 13
 const EMPTY = Buffer.alloc(0)
 const NO_TRAILERS: readonly string[] = []
 
-const CHUNK_LINE = /^([0-9A-Fa-f]{1,12})(?:[\t ]*;[\t\x20-\x7e\x80-\xff]*)?\r?$/
-
-type State = 'idle' | 'head' | 'length' | 'close' | 'chunk-line' | 'chunk-data' | 'chunk-end' | 'trailers'
-
-/** The index after a line end at the start of bytes. */
-const afterLineEnd = (bytes: Buffer): number => {
-  const lf = bytes[0] === CR ? 1 : 0
-  if (lf >= bytes.length) return PARTIAL
-  return bytes[lf] === LF ? lf + 1 : INVALID
-}
+type State = 'idle' | 'head' | 'length' | 'chunked' | 'close'
 
 /** Reads the responses of one connection, one after the other. */
 export class ResponseParser {
@@ -46,6 +33,7 @@ export class ResponseParser {
   #sink: ResponseSink | undefined
   #pending = EMPTY
   #remaining = 0
+  #chunked: ChunkedBody | undefined
   #begun = false
   #interims = 0
 
@@ -94,14 +82,12 @@ export class ResponseParser {
     ended?.onEnd(trailers)
   }
 
-  #keep(bytes: Buffer): Buffer {
-    this.#pending = Buffer.from(bytes)
-    return EMPTY
-  }
-
   #takeHead(bytes: Buffer): Buffer {
     const found = readResponseHead(bytes, this.#method)
-    if (found === undefined) return this.#keep(bytes)
+    if (found === undefined) {
+      this.#pending = Buffer.from(bytes)
+      return EMPTY
+    }
     const { head, end: bodyAt, text } = found
     if (head.status < 200) {
       if (head.status === 101) throw new BadResponse('unasked upgrade')
@@ -121,49 +107,26 @@ export class ResponseParser {
   }
 
   #startBody(head: ResponseHead, rest: Buffer): Buffer {
-    this.#state = head.framing === 'chunked' ? 'chunk-line' : head.framing === 'close' ? 'close' : 'length'
+    this.#state = head.framing === 'none' ? 'idle' : head.framing
     this.#remaining = head.contentLength
+    this.#chunked = head.framing === 'chunked' ? new ChunkedBody(false) : undefined
     this.#sink?.onHead(head, undefined)
     return rest
   }
 
-  #takeCounted(bytes: Buffer): Buffer {
+  #takeLength(bytes: Buffer): Buffer {
     const size = Math.min(this.#remaining, bytes.length)
     this.#remaining -= size
     this.#sink?.onBody(bytes.subarray(0, size))
-    if (this.#remaining === 0) {
-      if (this.#state === 'length') this.#end(NO_TRAILERS)
-      else this.#state = 'chunk-end'
-    }
+    if (this.#remaining === 0) this.#end(NO_TRAILERS)
     return bytes.subarray(size)
   }
 
-  #takeChunkLine(bytes: Buffer): Buffer {
-    const at = bytes.indexOf(LF)
-    if ((at === -1 ? bytes.length : at) > MAX_CHUNK_LINE_BYTES) throw new BadResponse('chunk line too long')
-    if (at === -1) return this.#keep(bytes)
-    const line = CHUNK_LINE.exec(bytes.toString('latin1', 0, at))
-    if (line === null) throw new BadResponse('malformed chunk')
-    this.#remaining = Number.parseInt(line[1] ?? '', 16)
-    this.#state = this.#remaining === 0 ? 'trailers' : 'chunk-data'
-    return bytes.subarray(at + 1)
-  }
-
-  #takeChunkEnd(bytes: Buffer): Buffer {
-    const end = afterLineEnd(bytes)
-    if (end === INVALID) throw new BadResponse('malformed chunk end')
-    if (end === PARTIAL) return this.#keep(bytes)
-    this.#state = 'chunk-line'
-    return bytes.subarray(end)
-  }
-
-  #takeTrailers(bytes: Buffer): Buffer {
-    const fields: string[] = []
-    const end = readFieldLines(bytes.toString('latin1', 0, Math.min(bytes.length, MAX_TRAILER_BYTES)), 0, fields)
-    if (end === INVALID) throw new BadResponse('malformed trailers')
-    if (end === PARTIAL && bytes.length > MAX_TRAILER_BYTES) throw new BadResponse('trailers too long')
-    if (end === PARTIAL) return this.#keep(bytes)
-    this.#end(fields)
+  #takeChunks(bytes: Buffer, body: ChunkedBody): Buffer {
+    const end = body.take(bytes, data => this.#sink?.onBody(data))
+    if (end === MALFORMED) throw new BadResponse('malformed chunked body')
+    if (end === INCOMPLETE) return EMPTY
+    this.#end(body.trailers)
     return bytes.subarray(end)
   }
 
@@ -172,14 +135,9 @@ export class ResponseParser {
       case 'head':
         return this.#takeHead(bytes)
       case 'length':
-      case 'chunk-data':
-        return this.#takeCounted(bytes)
-      case 'chunk-line':
-        return this.#takeChunkLine(bytes)
-      case 'chunk-end':
-        return this.#takeChunkEnd(bytes)
-      case 'trailers':
-        return this.#takeTrailers(bytes)
+        return this.#takeLength(bytes)
+      case 'chunked':
+        return this.#takeChunks(bytes, this.#chunked ?? new ChunkedBody(false))
       case 'close':
         this.#sink?.onBody(bytes)
         return EMPTY

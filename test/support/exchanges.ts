@@ -44,7 +44,7 @@ export const routeOf = (parts: Partial<Route> = {}): Route => ({ ...PROXIED, id:
 export const exchangeOf = (asked: Asked = {}): Exchange => {
   const { method = 'GET', target = '/x', fields = ['Host', 'gw.example'], version = [1, 1], peer } = asked
   const [versionMajor, versionMinor] = version
-  const parts = { method, target, versionMajor, versionMinor, keepAlive: true, fields }
+  const parts = { method, target, versionMajor, versionMinor, fields }
   // Nothing that judges writes an answer.
   const request = new HttpRequest(parts, readHead(fields), connectionOf(peer), {} as HttpResponse, true)
   const address = asked.trusted === true ? behindProxy : clientAddress

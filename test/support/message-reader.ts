@@ -2,7 +2,6 @@
 
 import { Connection } from '../../gateway/http/server/connection.ts'
 import type { ConnectionHost, MessageFault } from '../../gateway/http/server/connection-host.ts'
-import { Llhttp } from '../../gateway/http/server/llhttp.ts'
 import type { HttpRequest } from '../../gateway/http/server/request.ts'
 import { DEFAULT_LIMITS } from '../../gateway/http/server/server.ts'
 import type { Waiting } from '../../gateway/http/write-batch.ts'
@@ -33,7 +32,6 @@ export interface ReadMessages {
   readonly resumedAt: readonly number[]
 }
 
-const llhttp = new Llhttp()
 const DEAF = { status: 204, reason: 'No Content', headers: ['date', ''] }
 const REFUSED = { status: 400, reason: 'Bad Request', headers: ['date', ''] }
 
@@ -64,7 +62,6 @@ class DeafSocket {
 export const openConnection = (handler: ConnectionHost['handler'], onResume = (): void => undefined) => {
   const due: (() => void)[] = []
   const host: { now: number } & Omit<ConnectionHost, 'now'> = {
-    llhttp,
     limits: DEFAULT_LIMITS,
     isDraining: false,
     now: 0,

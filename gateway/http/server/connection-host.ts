@@ -1,7 +1,6 @@
 // Declares what all connections of a server share: request handlers, time limits, and their turns.
 import type { Contained } from '../../values/contain.ts'
 import type { Waiting } from '../write-batch.ts'
-import type { Llhttp } from './llhttp.ts'
 import type { ClientConnection, HttpRequest } from './request.ts'
 
 export type MessageFault = 'malformed' | 'too-large' | 'too-slow'
@@ -26,7 +25,6 @@ export interface ConnectionLimits {
 }
 
 export interface ConnectionHost {
-  readonly llhttp: Llhttp
   readonly handler: MessageHandler
   readonly limits: ConnectionLimits
   readonly isDraining: boolean

@@ -1,11 +1,12 @@
 // Reads one request at a time from a client connection; the next follows when the response is handed over (RFC 9112 §9).
 import type { Duplex } from 'node:stream'
 import { noteFault } from '../../values/contain.ts'
-import { readHead } from '../head.ts'
+import { INCOMPLETE, MALFORMED } from '../chunked-body.ts'
+import { keepsConnection, readHead } from '../head.ts'
 import type { Waiting } from '../write-batch.ts'
 import type { ConnectionHost, MessageFault } from './connection-host.ts'
+import { MAX_REQUEST_HEAD_BYTES } from './head-reader.ts'
 import { bodyLengthOf, Intake } from './intake.ts'
-import { INCOMPLETE, MALFORMED, MAX_REQUEST_HEAD_BYTES, TOO_LARGE } from './llhttp.ts'
 import { Outbox, type OutboxOwner } from './outbox.ts'
 import { type ClientConnection, HttpRequest, type Takeover } from './request.ts'
 import { type AnswerSink, HttpResponse } from './response.ts'
@@ -45,7 +46,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   deadline: number
   readonly #host: ConnectionHost
   readonly #socket: ClientSocket
-  readonly #intake: Intake
+  readonly #intake = new Intake()
   readonly #outbox: Outbox
   #phase: Phase = 'head'
   #isReading = true
@@ -59,7 +60,6 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   constructor(socket: ClientSocket, host: ConnectionHost, peer: string | undefined, isTls: boolean) {
     this.#socket = socket
     this.#host = host
-    this.#intake = new Intake(host.llhttp)
     this.#outbox = new Outbox(socket, this)
     this.peer = peer
     this.isTls = isTls
@@ -136,18 +136,20 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
 
   #readHead() {
     const { hasBegun } = this.#intake
-    const length = this.#intake.readHead()
-    if (length === INCOMPLETE) {
+    const parts = this.#intake.readHead()
+    if (parts === undefined) {
       if (!hasBegun) this.deadline = this.#host.now + this.#host.limits.headMs
       return
     }
-    if (length < 0) return this.#fail(length === TOO_LARGE ? 'too-large' : 'malformed')
-    const parts = this.#host.llhttp.takeHead()
+    if (typeof parts === 'string') return this.#fail(parts)
     const head = readHead(parts.fields)
     const bodyLength = bodyLengthOf(head)
     if (bodyLength === MALFORMED) return this.#fail('malformed')
     const isComplete = bodyLength === 0
-    const asked = { isHead: parts.method === 'HEAD', versionMinor: parts.versionMinor, keepAlive: parts.keepAlive }
+    const { method, versionMajor, versionMinor } = parts
+    // What follows a message of another protocol is not framed by our rules (RFC 9112 §2.3).
+    const keepAlive = versionMajor === 1 && keepsConnection(versionMinor, head.connection)
+    const asked = { isHead: method === 'HEAD', versionMinor, keepAlive }
     const request = new HttpRequest(parts, head, this, new HttpResponse(this, asked), isComplete)
     this.deadline = NEVER
     this.#request = request

@@ -1,34 +1,33 @@
 // Holds what was read from a client connection and not consumed yet, and finds the next head or body in it (RFC 9112 §2.1, §6.3).
 import { ownBytes } from '../../values/own-text.ts'
+import { ChunkedBody, INCOMPLETE, MALFORMED } from '../chunked-body.ts'
 import type { RequestHead } from '../head.ts'
-import { type ChunkedReader, INCOMPLETE, type Llhttp, MALFORMED, MAX_REQUEST_HEAD_BYTES } from './llhttp.ts'
+import { HeadReader } from './head-reader.ts'
 import type { BodyConsumer } from './request.ts'
 
 const EMPTY: Buffer = Buffer.alloc(0)
 const CHUNKED = -3
 
-/** 0: none; negative: unknown, or {@link MALFORMED}. A length that a number cannot represent exactly is refused. */
+/**
+ * 0: none; negative: unknown, or {@link MALFORMED}: more than one length, or one that a number cannot represent exactly, or a
+ * transfer coding that does not end with the body (RFC 9112 §6.1, §6.3).
+ */
 export const bodyLengthOf = ({ transferEncoding, contentLength }: RequestHead): number => {
-  if (transferEncoding !== undefined) return CHUNKED
+  if (transferEncoding !== undefined)
+    return contentLength === undefined && /(?:^|,)[\t ]*chunked$/i.test(transferEncoding) ? CHUNKED : MALFORMED
   if (contentLength === undefined) return 0
-  const length = Number(contentLength)
+  const length = /^\d+$/.test(contentLength) ? Number(contentLength) : Number.NaN
   return Number.isSafeInteger(length) ? length : MALFORMED
 }
 
 export class Intake {
-  readonly #llhttp: Llhttp
+  readonly #heads = new HeadReader()
   /** An incomplete head, a body without a consumer, requests that follow. */
   #held = EMPTY
-  /** So much of it was no complete head when it was last read. */
-  #triedBytes = 0
   /** A body is arriving: with its reader, or what is missing of its length. */
   #hasBody = false
-  #chunked: ChunkedReader | undefined
+  #chunked: ChunkedBody | undefined
   #missingBytes = 0
-
-  constructor(llhttp: Llhttp) {
-    this.#llhttp = llhttp
-  }
 
   /** Bytes that were not consumed. */
   get length(): number {
@@ -37,7 +36,7 @@ export class Intake {
 
   /** A head has begun to arrive, and was incomplete when it was last read. */
   get hasBegun(): boolean {
-    return this.#triedBytes > 0
+    return this.#heads.hasBegun
   }
 
   /** `keep` must be called before the next read. */
@@ -50,29 +49,19 @@ export class Intake {
     if (this.#held.length > 0) this.#held = ownBytes(this.#held)
   }
 
-  /** Consumes the next head, which llhttp then holds. Returns its length, INCOMPLETE, MALFORMED or TOO_LARGE. */
-  readHead(): number {
-    if (this.#triedBytes > 0 && !this.#hasHeadEnd()) return INCOMPLETE
+  /** Consumes the next head. Returns undefined while it is incomplete. */
+  readHead(): ReturnType<HeadReader['read']> {
     this.#release()
-    const length = this.#llhttp.readHead(this.#held)
-    if (length === INCOMPLETE) this.#triedBytes = this.#held.length
-    else if (length > 0) this.#consume(length)
-    return length
-  }
-
-  /** A head that arrives byte by byte is read only twice. */
-  #hasHeadEnd(): boolean {
-    // The empty line may have begun before.
-    const from = Math.max(0, this.#triedBytes - 3)
-    this.#triedBytes = this.#held.length
-    return this.#held.length >= MAX_REQUEST_HEAD_BYTES || this.#held.includes('\r\n\r\n', from)
+    const found = this.#heads.read(this.#held)
+    if (typeof found === 'object') this.#consume(found.end)
+    return found
   }
 
   /** What follows is a body. @param length as `bodyLengthOf` returns it */
   expectBody(length: number): void {
     this.#hasBody = true
     this.#missingBytes = length
-    this.#chunked = length === CHUNKED ? this.#llhttp.createChunkedReader() : undefined
+    this.#chunked = length === CHUNKED ? new ChunkedBody(true) : undefined
   }
 
   /** Passes on what has arrived of the body. Returns INCOMPLETE, MALFORMED, or where it ended; what follows is then held. */
@@ -109,13 +98,12 @@ export class Intake {
 
   discard(): void {
     this.#held = EMPTY
+    this.#heads.reset()
     this.#release()
   }
 
   #release() {
-    this.#triedBytes = 0
     this.#hasBody = false
-    this.#chunked?.release()
     this.#chunked = undefined
   }
 

@@ -1,7 +1,7 @@
 // Holds a request as read from its connection: request line and fields at once, the body on demand.
 import type { Duplex } from 'node:stream'
 import type { RequestHead } from '../head.ts'
-import type { ParsedHead } from './llhttp.ts'
+import type { ParsedHead } from './head-reader.ts'
 import type { HttpResponse } from './response.ts'
 
 /** Consumes a request's body. */
@@ -49,7 +49,6 @@ export class HttpRequest implements ParsedHead {
   readonly target: string
   readonly versionMajor: number
   readonly versionMinor: number
-  readonly keepAlive: boolean
   readonly fields: readonly string[]
   readonly head: RequestHead
   readonly connection: ClientConnection
@@ -71,7 +70,6 @@ export class HttpRequest implements ParsedHead {
     this.target = parts.target
     this.versionMajor = parts.versionMajor
     this.versionMinor = parts.versionMinor
-    this.keepAlive = parts.keepAlive
     this.fields = parts.fields
     this.head = head
     this.connection = connection

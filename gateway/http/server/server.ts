@@ -4,7 +4,6 @@ import { contain, endThrown } from '../../values/contain.ts'
 import { flushSoon } from '../write-batch.ts'
 import { Connection } from './connection.ts'
 import type { ConnectionHost, ConnectionLimits, MessageHandler } from './connection-host.ts'
-import { Llhttp } from './llhttp.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
 import { readEvents, readShared } from './shared-reading.ts'
 import { createReadTurns } from './turns.ts'
@@ -50,7 +49,6 @@ export const createHttpServer = (options: HttpServerOptions) => {
   const turns = createReadTurns()
   let onEmpty: (() => void) | undefined
   const host: ConnectionHost & { isDraining: boolean; now: number } = {
-    llhttp: new Llhttp(),
     handler: options.handler,
     limits,
     isDraining: false,

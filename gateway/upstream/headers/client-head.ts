@@ -1,9 +1,9 @@
 // Builds the client's response fields from the upstream's: nothing hop-by-hop, nothing internal, ours added.
+import { parseFieldLines } from '../../http/field-lines.ts'
 import type { OwnCookies } from '../../http/fields.ts'
 import { connectionNames } from '../../http/head.ts'
 import type { Route } from '../../routes/route.ts'
 import type { Upstream } from '../../routes/upstream.ts'
-import { parseFieldLines } from '../field-lines.ts'
 import { type Removes, responseRulesOf } from './header-rules.ts'
 import type { PrivatePolicy } from './private-answers.ts'
 import { type AddressContext, publicAddress, publicCookie, publicRefresh } from './public-addresses.ts'

@@ -1,5 +1,6 @@
 // Reads the head of an upstream's response: status line, fields, and how the body ends (RFC 9112 §4–§6).
-import { INVALID, PARTIAL, readFieldLines } from '../field-lines.ts'
+import { INVALID, PARTIAL, readFieldLines } from '../../http/field-lines.ts'
+import { keepsConnection } from '../../http/head.ts'
 import { type ResponseFieldKind, responseFieldKind } from './response-fields.ts'
 
 /** How the body ends (RFC 9112 §6.3). */
@@ -79,13 +80,6 @@ const readLength = (value: string): number => {
   const [, digits] = /^(\d{1,15})(?:[\t ]*,[\t ]*\1)*$/.exec(value) ?? []
   if (digits === undefined) throw new BadResponse('bad content-length')
   return Number(digits)
-}
-
-/** No other field can revoke `close` (RFC 9112 §9.3). */
-const keepsConnection = (minor: number, connection: string): boolean => {
-  if (connection === '' || connection === 'keep-alive') return connection !== '' || minor > 0
-  if (/(?:^|,)[\t ]*close[\t ]*(?:,|$)/.test(connection)) return false
-  return minor > 0 || /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/.test(connection)
 }
 
 const framingOf = (status: number, method: string, { chunked, announcedLength }: Lengths): Framing => {

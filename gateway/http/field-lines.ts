@@ -1,0 +1,50 @@
+// Reads field lines from Latin-1 text, and rejects them all for any invalid character (RFC 9110 §5.5, RFC 9112 §5).
+
+/** Results instead of an index. */
+export const PARTIAL = -1
+export const INVALID = -2
+
+// token ":" OWS field-value OWS and the end of the line: no folding, no blank before the colon, no control character.
+// No two parts can take the same characters, so a line that does not match costs no more than one that does.
+const fieldLine = (lineEnd: string): RegExp =>
+  new RegExp(
+    `([\\w!#$%&'*+.^\`|~-]+):[\\t ]*(?:([\\x21-\\x7e\\x80-\\xff]+(?:[\\t ]+[\\x21-\\x7e\\x80-\\xff]+)*)[\\t ]*)?${lineEnd}`,
+    'y'
+  )
+
+const STRICT_LINE = fieldLine('\\r\\n')
+const LAX_LINE = fieldLine('\\r?\\n')
+
+const matches = (line: RegExp, text: string): boolean => {
+  line.lastIndex = 0
+  return line.test(text)
+}
+
+/**
+ * Appends `name, value` of each line to `fields`. Returns the index after the empty line behind them; {@link PARTIAL} or
+ * {@link INVALID} if there is none, depending on whether more text could bring it.
+ * @param isStrict lines end in CRLF; otherwise LF alone will do (RFC 9112 §2.2)
+ */
+export const readFieldLines = (text: string, from: number, fields: string[], isStrict = false): number => {
+  const fieldLine = isStrict ? STRICT_LINE : LAX_LINE
+  let at = from
+  for (;;) {
+    fieldLine.lastIndex = at
+    const line = fieldLine.exec(text)
+    if (line === null) break
+    fields.push(line[1] ?? '', line[2] ?? '')
+    at = fieldLine.lastIndex
+  }
+  if (text.startsWith('\r\n', at)) return at + 2
+  if (!isStrict && text.startsWith('\n', at)) return at + 1
+  const rest = text.slice(at)
+  const isStart = rest === '' || rest === '\r' || ['\n', '\r\n', ':\r\n'].some(end => matches(fieldLine, rest + end))
+  return isStart ? PARTIAL : INVALID
+}
+
+/** `[name, value, …]` of lines. */
+export const parseFieldLines = (lines: string): string[] => {
+  const fields: string[] = []
+  readFieldLines(`${lines}\r\n`, 0, fields)
+  return fields
+}
