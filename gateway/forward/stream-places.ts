@@ -45,7 +45,8 @@ export const createPlaces = (shares: StreamShares) => {
       if (count(byIp) >= Math.max(1, Math.floor(budget * shares.perIp))) return refuse()
       if (total >= MAX_STREAMS || count(name) >= budget) return new Unavailable({ reason: 'too-many-streams' })
     }
-    const keys = keysOf(name, byIp, byUser)
+    // Those without an address are counted already.
+    const keys = [byIp === undefined ? undefined : name, byIp, byUser].filter(key => key !== undefined)
     for (const key of keys) add(key, 1)
     if (byIp !== undefined) total++
     let isTaken = true
@@ -56,10 +57,4 @@ export const createPlaces = (shares: StreamShares) => {
       if (byIp !== undefined) total--
     }
   }
-}
-
-/** Literals, which use no more memory than necessary: each open stream keeps one. */
-const keysOf = (name: string, byIp: string | undefined, byUser: string | undefined): readonly string[] => {
-  if (byIp === undefined) return byUser === undefined ? [] : [byUser]
-  return byUser === undefined ? [name, byIp] : [name, byIp, byUser]
 }

@@ -85,17 +85,7 @@ export const hasBody = (head: RequestHead): boolean =>
   head.transferEncoding !== undefined || (head.contentLength !== undefined && head.contentLength !== '0')
 
 // RFC 9110 §9.3, RFC 5789 (PATCH), RFC 4918 and its companions (WebDAV), QUERY.
-const WITH_BODY: ReadonlySet<string> = new Set([
-  'POST',
-  'PUT',
-  'PATCH',
-  'PROPFIND',
-  'PROPPATCH',
-  'LOCK',
-  'REPORT',
-  'SEARCH',
-  'QUERY'
-])
+const WITH_BODY: ReadonlySet<string> = new Set('POST PUT PATCH PROPFIND PROPPATCH LOCK REPORT SEARCH QUERY'.split(' '))
 
 /** Whether a method gives a body no meaning, so that some backends leave it unread. */
 export const ignoresBody = (method: string): boolean => !WITH_BODY.has(method)

@@ -199,23 +199,12 @@ const requestOf = ({ request, path, query }: Exchange, hasPayload: boolean): Inj
 const bareOf = (path: string): string => (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path)
 
 // Framing fields have been processed; and Fastify would wait for content if there were a type without any.
-const OF_THE_MESSAGE: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'expect',
-  'keep-alive',
-  'transfer-encoding',
-  'te',
-  'trailer',
-  'upgrade'
-])
-const OF_THE_ANSWER: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'date',
-  'keep-alive',
-  'transfer-encoding'
-])
+const OF_THE_MESSAGE: ReadonlySet<string> = new Set(
+  'connection content-length expect keep-alive transfer-encoding te trailer upgrade'.split(' ')
+)
+const OF_THE_ANSWER: ReadonlySet<string> = new Set(
+  'connection content-length date keep-alive transfer-encoding'.split(' ')
+)
 
 const pass = (exchange: Exchange, answer: LightMyRequestResponse) => {
   const headers: string[] = []

@@ -48,19 +48,17 @@ const newTicketKeys = (): string => randomBytes(48).toString('latin1')
 
 export const createCertificates = (parts: CertificatesParts): Certificates => {
   const { tls, log, pollMs = POLL_MS, retryMs = RETRY_MS } = parts
-  const listeners: ((state: CertificateState) => void)[] = []
-  let state = initialState(tls)
+  const held = holdState(initialState(tls))
   let known: string | undefined
   let retryAt = Number.POSITIVE_INFINITY
   let reading: Promise<boolean> | undefined
   let isClosed = false
 
   const settle = (next: CertificateState) => {
-    if (isClosed) return
-    state = next
-    for (const listener of listeners) listener(state)
+    if (!isClosed) held.set(next)
   }
   const take = (read: Awaited<ReturnType<typeof readPair>>): boolean => {
+    const state = held.state()
     retryAt = 'message' in read ? performance.now() + retryMs : Number.POSITIVE_INFINITY
     if ('message' in read) {
       if (!state.current) return false
@@ -97,12 +95,24 @@ export const createCertificates = (parts: CertificatesParts): Certificates => {
   const timer = setInterval(task(poll), pollMs)
   timer.unref()
   return {
-    state: () => state,
-    onChange: listener => void listeners.push(listener),
+    ...held,
     reload,
     close() {
       isClosed = true
       clearInterval(timer)
+    }
+  }
+}
+
+const holdState = (initial: CertificateState) => {
+  const listeners: ((state: CertificateState) => void)[] = []
+  let state = initial
+  return {
+    state: () => state,
+    onChange: (listener: (state: CertificateState) => void) => void listeners.push(listener),
+    set(next: CertificateState) {
+      state = next
+      for (const listener of listeners) listener(state)
     }
   }
 }
@@ -116,18 +126,9 @@ export const followCertificates = (
   initial: CertificateState,
   subscribe: (take: (state: CertificateState) => void) => void
 ): Certificates => {
-  const listeners: ((state: CertificateState) => void)[] = []
-  let state = initial
-  subscribe(next => {
-    state = next
-    for (const listener of listeners) listener(state)
-  })
-  return {
-    state: () => state,
-    onChange: listener => void listeners.push(listener),
-    reload: async () => state.current,
-    close: () => undefined
-  }
+  const held = holdState(initial)
+  subscribe(held.set)
+  return { ...held, reload: async () => held.state().current, close: () => undefined }
 }
 
 /** What health and metrics need to know of a certificate. */

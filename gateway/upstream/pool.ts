@@ -38,8 +38,6 @@ export interface Wanted {
 export const mustBeRead = ({ idleSince }: UpstreamConnection, hasBody: boolean): boolean =>
   idleSince > 0 && (hasBody || performance.now() - idleSince > DOUBTFUL_IDLE_MS)
 
-const expire = (connection: UpstreamConnection) => connection.expire()
-
 /** Where a target belongs, in the route table in use. */
 export interface Membership {
   readonly upstream: Upstream
@@ -203,7 +201,7 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
     },
     /** Closes what is past its deadline. */
     sweep(at: number): void {
-      for (const connection of open) if (connection.deadline <= at) contain(connection, expire)
+      for (const connection of open) if (connection.deadline <= at) contain(connection, late => late.expire())
       for (const connection of idle.orphans()) connection.destroy()
     },
     /** Gives requests in progress more time. */

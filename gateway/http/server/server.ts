@@ -59,7 +59,8 @@ export const createHttpServer = (options: HttpServerOptions) => {
   const tick = setInterval(
     () => {
       host.now = performance.now()
-      for (const connection of connections.keys()) if (connection.deadline <= host.now) contain(connection, expire)
+      for (const connection of connections.keys())
+        if (connection.deadline <= host.now) contain(connection, late => late.expire())
     },
     Math.min(TICK_MS, limits.lingerSilenceMs)
   ).unref()
@@ -68,20 +69,20 @@ export const createHttpServer = (options: HttpServerOptions) => {
   const onClose = (connection: Connection, onClosed: AcceptOptions['onClosed']) => {
     if (!connections.delete(connection)) return
     contain(connection, () => onClosed?.(connection.peer))
-    contain(connection, close)
+    contain(connection, closed => closed.onClose())
     if (connections.size === 0) onEmpty?.()
   }
 
   let isAnnounced = false
   const closeIdle = (sparesNew: boolean) => {
     for (const connection of [...connections.keys()])
-      if (connection.isIdle && !(sparesNew && connection.isNew)) contain(connection, destroy)
+      if (connection.isIdle && !(sparesNew && connection.isNew)) contain(connection, one => one.destroy())
       else connection.onDrain()
   }
 
   let isClosed = false
   const closeAll = () => {
-    for (const connection of [...connections.keys()]) contain(connection, destroy)
+    for (const connection of [...connections.keys()]) contain(connection, one => one.destroy())
   }
 
   /** Cuts all connections. */
@@ -113,7 +114,8 @@ export const createHttpServer = (options: HttpServerOptions) => {
       const connection = new Connection(socket, host, peer, isTls)
       turns.noteArrival()
       connections.set(connection, socket)
-      leadEvents(socket, connection)
+      socket.on('end', () => contain(connection, ended => ended.onPeerEnd()))
+      socket.on('error', () => socket.destroy())
       socket.on('close', () => onClose(connection, onClosed))
       if (socket.destroyed) onClose(connection, onClosed)
       else socket.resume()
@@ -146,30 +148,6 @@ export const createHttpServer = (options: HttpServerOptions) => {
   }
 }
 
-const expire = (connection: Connection) => connection.expire()
-const peerEnd = (connection: Connection) => connection.onPeerEnd()
-const close = (connection: Connection) => connection.onClose()
-const destroy = (connection: Connection) => connection.destroy()
-
-const CONNECTION = Symbol('connection')
-
-type Served = net.Socket & { [CONNECTION]?: Connection }
-
-/** Routes a socket's end and its errors, with functions that all sockets share. */
-const leadEvents = (socket: Served, connection: Connection) => {
-  socket[CONNECTION] = connection
-  socket.on('end', onEnd).on('error', onError)
-}
-
-function onEnd(this: Served) {
-  const connection = this[CONNECTION]
-  if (connection !== undefined) contain(connection, peerEnd)
-}
-
-function onError(this: Served) {
-  this.destroy()
-}
-
 /** How many of this socket's bytes the kernel has taken; undefined if nothing is waiting. */
 const taken = (socket: net.Socket): number | undefined =>
   socket.writableLength === 0 ? undefined : socket.bytesWritten - socket.writableLength
@@ -181,7 +159,7 @@ const watchStalls = (connections: ReadonlyMap<Connection, net.Socket>, stallMs: 
     for (const [connection, socket] of connections) {
       const now = taken(socket)
       if (now === undefined) lastTaken.delete(connection)
-      else if (now === lastTaken.get(connection)) contain(connection, destroy)
+      else if (now === lastTaken.get(connection)) contain(connection, one => one.destroy())
       else lastTaken.set(connection, now)
     }
   }, stallMs).unref()

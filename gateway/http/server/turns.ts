@@ -42,7 +42,7 @@ export const createReadTurns = (now = () => performance.now()) => {
     for (const work of due) {
       if (done > 0 && (isShort || now() >= stop)) break
       done++
-      contain(work, goOn)
+      contain(work, one => one.goOn())
     }
     if (done < due.length) waiting = [...due.slice(done), ...waiting]
     if (waiting.length > 0) begin()
@@ -65,5 +65,3 @@ export const createReadTurns = (now = () => performance.now()) => {
     }
   }
 }
-
-const goOn = (work: Waiting) => work.goOn()
