@@ -1,6 +1,6 @@
 // Authorises a request for another proxy: reads which one its headers describe, and returns the identity or the refusal.
 import { BadRequest, Forbidden, type GatewayError, MethodNotAllowed } from '../errors.ts'
-import { type AnswerOptions, answerRefusal, ownHeaders, setError } from '../http/answer.ts'
+import { type AnswerOptions, answerRefusal, documentHeaders, ownHeaders, setError } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { misleads } from '../http/fields.ts'
 import { fieldValues, type HttpRequest } from '../http/server/request.ts'
@@ -81,15 +81,7 @@ export const refuseForwardAuth = (exchange: Exchange, error: GatewayError, optio
   setError(exchange, error)
   const text = error.bodyText(exchange.requestId)
   const told = login === undefined ? ['x-auth-status', String(error.statusCode)] : ['x-auth-location', login]
-  const length = String(Buffer.byteLength(text))
-  const more = [
-    'content-type',
-    'application/json; charset=utf-8',
-    'cache-control',
-    'no-store',
-    'content-length',
-    length
-  ]
-  const headers = [...ownHeaders(exchange, options), ...Object.entries(error.headers).flat(), ...told, ...more]
+  const more = [...Object.entries(error.headers).flat(), ...told, ...documentHeaders(Buffer.byteLength(text))]
+  const headers = [...ownHeaders(exchange, options), ...more]
   exchange.response.whole({ status: login === undefined ? 403 : 401, headers }, Buffer.from(text).toString('latin1'))
 }

@@ -12,16 +12,13 @@ import { EXHAUSTED, type UpstreamFault, upstreamRefusal } from '../upstream/faul
 import { clientHead, clientTrailers, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { responseRulesOf } from '../upstream/headers/header-rules.ts'
 import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
-import type { ResponseHead } from '../upstream/parser.ts'
+import type { Requester, ResponseHead } from '../upstream/parser.ts'
 import { mustBeRead } from '../upstream/pool.ts'
 import type { Waiter } from '../upstream/queue.ts'
-import type { Requester } from '../upstream/requester.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import { contain } from '../values/contain.ts'
 import type { RegisterEventStream } from './event-streams.ts'
 import { Upload, type UploadLimits, type UploadOwner } from './upload.ts'
-
-const NO_MORE: readonly string[] = []
 
 interface HttpForwarding {
   readonly upstreams: Upstreams
@@ -174,7 +171,7 @@ class HttpForward implements Requester, Underway, UploadOwner, AnswerTaker, Wait
       if (refusal !== undefined) return this.onRefused(refusal)
     }
     const lines = this.#forwarding.linesFor(exchange, passed)
-    const answer = { status: head.status, reason: head.reason, lines, hasDate, headers: NO_MORE }
+    const answer = { status: head.status, reason: head.reason, lines, hasDate }
     if (whole !== undefined) {
       exchange.response.whole(answer, whole)
       this.#finish()

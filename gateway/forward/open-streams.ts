@@ -65,14 +65,27 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
   const now = options.now ?? Date.now
   const monotonicNow = options.monotonicNow ?? (() => performance.now())
   const entries = new Map<string, Entry>()
+  /** The same by person and by token. */
+  const affected = new Map<Changed[number], Set<Entry>>()
   /** Whether their login was renewed is not known yet. */
   const renewing = new Set<Entry>()
   let serial = 0
   let draining = false
-  /** People and tokens whose standing may be another one. */
-  const changed = new Set<Changed[number]>()
+  let changed: Entry[] = []
 
-  const forget = (entry: Entry) => void entries.delete(entry.stream.id)
+  const enter = (entry: Entry) => {
+    entries.set(entry.stream.id, entry)
+    for (const id of idsOf(entry)) affected.set(id, (affected.get(id) ?? new Set()).add(entry))
+  }
+
+  const forget = (entry: Entry) => {
+    entries.delete(entry.stream.id)
+    for (const id of idsOf(entry)) {
+      const others = affected.get(id)
+      others?.delete(entry)
+      if (others?.size === 0) affected.delete(id)
+    }
+  }
 
   /** A fault ends only this stream, because whether it may go on is not known then. */
   const contained = (entry: Entry, work: () => void) => {
@@ -158,10 +171,8 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
 
   const judgeChanged = async () => {
     const stale: Entry[] = []
-    const some = [...entries.values()].filter(
-      ({ stream: { identity: who } }) => who !== undefined && (changed.has(who.user.id) || changed.has(who.tokenId))
-    )
-    changed.clear()
+    const some = changed
+    changed = []
     await forEach(some, entry => {
       const { identity } = entry.stream
       const standing = identity === undefined ? 'valid' : revocations.standing(identity)
@@ -186,15 +197,15 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       const { maxLifetimeMs = 0 } = info
       const livesUntil = maxLifetimeMs > 0 ? monotonicNow() + maxLifetimeMs : Number.POSITIVE_INFINITY
       const entry: Entry = { stream, control, livesUntil }
-      entries.set(stream.id, entry)
+      enter(entry)
       if (route !== info.route) change(entry, { ...stream, route })
       if (standing === 'stale') task(judgeFresh)([entry])
       return { id: stream.id, close: () => forget(entry) }
     },
     onRevocationsChanged(ids: Changed) {
-      if (entries.size === 0 || ids.length === 0) return
-      if (changed.size === 0) setImmediate(task(judgeChanged))
-      for (const id of ids) changed.add(id)
+      const isFirst = changed.length === 0
+      for (const id of ids) for (const entry of affected.get(id) ?? []) changed.push(entry)
+      if (isFirst && changed.length > 0) setImmediate(task(judgeChanged))
     },
     onTableSwapped() {
       forEach([...entries.values()], entry => {
@@ -231,6 +242,9 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     }
   }
 }
+
+const idsOf = ({ stream: { identity } }: Entry): Changed =>
+  identity === undefined ? [] : [identity.user.id, identity.tokenId]
 
 const peopleOf = (entries: readonly Entry[]): number[] => [
   ...new Set(entries.flatMap(({ stream: { identity } }) => (identity === undefined ? [] : [identity.user.id])))

@@ -80,11 +80,16 @@ export const answerAsRecipient = (exchange: Exchange, options: AnswerOptions): v
 const JSON_TYPE = 'application/json; charset=utf-8'
 const HTML_TYPE = 'text/html; charset=utf-8'
 
+/** `[name, value, …]` of a document that must not be stored. */
+export const documentHeaders = (length: number, type = JSON_TYPE): string[] => {
+  return ['content-type', type, 'content-length', String(length), 'cache-control', 'no-store']
+}
+
 /** Answers 200 with a document that must not be stored. */
 export const answerJson = (exchange: Exchange, document: object, options: Pick<AnswerOptions, 'origins'>): void => {
   const body = Buffer.from(JSON.stringify(document)).toString('latin1')
-  const more = ['cache-control', 'no-store', 'content-type', JSON_TYPE, 'content-length', String(body.length)]
-  exchange.response.whole({ status: 200, headers: [...ownHeaders(exchange, options), ...more] }, body)
+  const headers = [...ownHeaders(exchange, options), ...documentHeaders(body.length)]
+  exchange.response.whole({ status: 200, headers }, body)
 }
 
 /**
@@ -106,8 +111,7 @@ const challengeOf = (exchange: Exchange): string[] => {
 
 /** `[name, value, …]` of each refusal. */
 const refusalHeaders = (type: string, length: number, error: GatewayError, { page }: AnswerOptions): string[] => {
-  const headers = ['content-type', type, 'content-length', String(length), 'cache-control', 'no-store']
-  headers.push('content-security-policy', page.policy)
+  const headers = [...documentHeaders(length, type), 'content-security-policy', page.policy]
   for (const name in error.headers) headers.push(name, error.headers[name] ?? '')
   return headers
 }

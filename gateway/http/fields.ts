@@ -6,23 +6,45 @@ const words = (text: string): string[] => text.trim().split(/\s+/)
 /** Not read by the gateway; forwarded. */
 export const PASS = 'pass'
 /** Never forwarded: identity, forwarding, method-override and hop-by-hop fields in any spelling. */
-const DROP = 'drop'
+export const DROP = 'drop'
 
 /** Names the gateways that a request has passed. Via (RFC 9110 §7.6.3) would serve, but makes some backends stop compressing. */
 export const LOOP_FIELD = 'x-portaria-via'
 
-// Read by the gateway, which decides whether each is forwarded. Expect is answered here (RFC 9110 §10.1.1).
-// biome-ignore format: short names
-const READ = [
-  'host', 'authorization', 'connection', 'transfer-encoding', 'content-length', 'x-forwarded-for', 'x-forwarded-proto',
-  'x-forwarded-host', 'x-request-id', 'cookie', 'te', 'origin', 'accept', 'upgrade', 'sec-fetch-site', 'expect',
-  'max-forwards', 'traceparent', 'destination', LOOP_FIELD
-] as const
+/**
+ * Fields that are read by the gateway, which decides whether each is forwarded: where the value is kept, and what joins several;
+ * without that, the last one counts. Expect is answered here (RFC 9110 §10.1.1).
+ */
+export const READ_FIELDS = {
+  host: ['host'],
+  authorization: ['authorization'],
+  connection: ['connection', ','],
+  'transfer-encoding': ['transferEncoding'],
+  'content-length': ['contentLength', ', '],
+  'x-forwarded-for': ['forwardedFor', ', '],
+  'x-forwarded-proto': ['forwardedProto', ','],
+  'x-forwarded-host': ['forwardedHost'],
+  'x-request-id': ['requestId'],
+  cookie: ['cookie', '; '],
+  te: ['te', ', '],
+  origin: ['origin'],
+  accept: ['accept', ', '],
+  // Sec-Fetch-Site (Fetch Metadata Request Headers §2.3).
+  'sec-fetch-site': ['fetchSite'],
+  upgrade: ['upgrade'],
+  // The gateways that this request has passed, by the names they give themselves.
+  [LOOP_FIELD]: ['passed', ', '],
+  expect: ['expect', ', '],
+  'max-forwards': ['maxForwards', ', '],
+  traceparent: ['traceparent', ', '],
+  // What a COPY or MOVE writes to (RFC 4918 §10.3).
+  destination: ['destination', ', ']
+} as const
 
 /** What a field name means to the gateway: its own name in lower case if it is read here. */
-export type FieldKind = typeof PASS | typeof DROP | (typeof READ)[number]
+export type FieldKind = typeof PASS | typeof DROP | keyof typeof READ_FIELDS
 
-const KINDS: Map<string, FieldKind> = new Map(READ.map(name => [name, name]))
+const KINDS = new Map((Object.keys(READ_FIELDS) as FieldKind[]).map((name): [string, FieldKind] => [name, name]))
 // A hint that the pages of Next.js send; the other `X-Middleware-*` are removed.
 KINDS.set('x-middleware-prefetch', PASS)
 

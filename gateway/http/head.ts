@@ -1,74 +1,23 @@
 // Reads a client's header fields once, for everything that the gateway needs from them.
-import { type FieldKind, headerKind } from './fields.ts'
+import { DROP, headerKind, PASS, READ_FIELDS } from './fields.ts'
 
-type Value = string | undefined
+type Property = (typeof READ_FIELDS)[keyof typeof READ_FIELDS][0]
 
-/** The fields of a request that the gateway itself needs; undefined: not sent. */
-const emptyHead = () => ({
-  hosts: 0,
-  host: undefined as Value,
-  authorizations: 0,
-  authorization: undefined as Value,
-  /** All Connection fields joined, lower case. */
-  connection: undefined as Value,
-  transferEncodings: 0,
-  transferEncoding: undefined as Value,
-  contentLength: undefined as Value,
-  forwardedFor: undefined as Value,
-  forwardedProto: undefined as Value,
-  forwardedHost: undefined as Value,
-  requestId: undefined as Value,
-  cookie: undefined as Value,
-  te: undefined as Value,
-  origin: undefined as Value,
-  accept: undefined as Value,
-  upgrade: undefined as Value,
-  /** Sec-Fetch-Site (Fetch Metadata Request Headers §2.3). */
-  fetchSite: undefined as Value,
-  expect: undefined as Value,
-  maxForwards: undefined as Value,
-  traceparent: undefined as Value,
-  /** What a COPY or MOVE writes to (RFC 4918 §10.3). */
-  destination: undefined as Value,
-  /** The gateways that this request has passed, by the names they give themselves. */
-  passed: undefined as Value
-})
+/** The fields of a request that the gateway itself needs; undefined: not sent. `connection` is in lower case. */
+export type RequestHead = Record<'hosts' | 'authorizations' | 'transferEncodings', number> &
+  Record<Property, string | undefined>
 
-export type RequestHead = ReturnType<typeof emptyHead>
-
-type Property = Exclude<keyof RequestHead, 'hosts' | 'authorizations' | 'transferEncodings'>
-
-/** Where the value of a field is kept, and what joins several; without that, the last one counts. */
-const PLACES = new Map<FieldKind, readonly [property: Property, joinedBy?: string]>([
-  ['host', ['host']],
-  ['authorization', ['authorization']],
-  ['connection', ['connection', ',']],
-  ['transfer-encoding', ['transferEncoding']],
-  ['content-length', ['contentLength', ', ']],
-  ['x-forwarded-for', ['forwardedFor', ', ']],
-  ['x-forwarded-proto', ['forwardedProto', ',']],
-  ['x-forwarded-host', ['forwardedHost']],
-  ['x-request-id', ['requestId']],
-  ['cookie', ['cookie', '; ']],
-  ['te', ['te', ', ']],
-  ['origin', ['origin']],
-  ['accept', ['accept', ', ']],
-  ['sec-fetch-site', ['fetchSite']],
-  ['upgrade', ['upgrade']],
-  ['x-portaria-via', ['passed', ', ']],
-  ['expect', ['expect', ', ']],
-  ['max-forwards', ['maxForwards', ', ']],
-  ['traceparent', ['traceparent', ', ']],
-  ['destination', ['destination', ', ']]
-])
+const NOTHING_SENT = {
+  ...{ hosts: 0, authorizations: 0, transferEncodings: 0 },
+  ...Object.fromEntries(Object.values(READ_FIELDS).map(([property]) => [property, undefined]))
+} as RequestHead
 
 export const readHead = (rawHeaders: readonly string[]): RequestHead => {
-  const head = emptyHead()
+  const head = { ...NOTHING_SENT }
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const kind = headerKind(rawHeaders[i] ?? '')
-    const place = PLACES.get(kind)
-    if (place === undefined) continue
-    const [property, joinedBy] = place
+    if (kind === PASS || kind === DROP) continue
+    const [property, joinedBy] = READ_FIELDS[kind]
     const value = rawHeaders[i + 1] ?? ''
     const before = head[property]
     head[property] = before === undefined || joinedBy === undefined ? value : before + joinedBy + value

@@ -173,9 +173,7 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
         )
         .catch(error => exchange.onThrown(error))
     },
-    close: async () => {
-      await app.close()
-    }
+    close: (): PromiseLike<void> => app.close()
   }
 }
 

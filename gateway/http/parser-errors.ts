@@ -5,7 +5,7 @@ import type { Limiter } from '../limits/limiter.ts'
 import type { RateLimit } from '../settings/settings.ts'
 import { type AnswerOptions, refusalText } from './answer.ts'
 import type { ClientAddressOf } from './client-address.ts'
-import type { MessageFault } from './server/connection-host.ts'
+import type { MessageFault } from './server/connection.ts'
 import type { ClientConnection } from './server/request.ts'
 
 const refusalFor = (fault: MessageFault): GatewayError => {

@@ -1,5 +1,5 @@
 // Batches socket writes until the end of the event-loop turn, so that their reader is woken once.
-import { type Contained, endThrown } from '../values/contain.ts'
+import { type Contained, contain } from '../values/contain.ts'
 
 export interface Waiting extends Contained {
   flush(): void
@@ -10,11 +10,7 @@ const waiting: Waiting[] = []
 const flushAll = () => {
   for (let i = 0; i < waiting.length; i++) {
     const one = waiting[i]
-    try {
-      one?.flush()
-    } catch (error) {
-      if (one !== undefined) endThrown(one, error)
-    }
+    if (one !== undefined) contain(one, due => due.flush())
   }
   waiting.length = 0
 }

@@ -1,6 +1,8 @@
 // Counts the connections of each client address across all processes, and refuses those over the limit.
 
-import type { ClientAddressOf } from '../http/client-address.ts'
+import type { Logger } from 'pino'
+import { type ClientAddressOf, createClientAddress } from '../http/client-address.ts'
+import type { Settings } from '../settings/settings.ts'
 import { task } from '../values/contain.ts'
 import { seldom } from '../values/seldom.ts'
 
@@ -99,4 +101,22 @@ export const createConnectionPlaces = (options: PlacesOptions): ConnectionPlaces
 const countAt = (answer: unknown, index: number): number => {
   const count: unknown = Array.isArray(answer) ? answer[index] : 0
   return typeof count === 'number' ? count : 0
+}
+
+/** Also finds the addresses of clients. @param ask asks the other processes; undefined: there are none */
+export const createClientPlaces = (settings: Settings, ask: PlacesOptions['ask'], log: Logger) => {
+  const clientAddress = createClientAddress(settings.trustProxy, element =>
+    log.warn(
+      { element },
+      'a trusted proxy sent an X-Forwarded-For element that is not an IP address; its requests are attributed to the proxy itself'
+    )
+  )
+  const places = createConnectionPlaces({
+    most: settings.connectionsPerIp,
+    clientAddress,
+    ask,
+    onRefused: (address, count) =>
+      log.warn({ address, count }, 'closed connections of a client address that has reached CONNECTIONS_PER_IP')
+  })
+  return { clientAddress, places }
 }

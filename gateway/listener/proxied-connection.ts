@@ -20,14 +20,13 @@ export const takeProxyHeader = (
     socket.off('end', end)
     socket.off('close', stop)
   }
-  const refuse = (reason: string) => {
-    stop()
-    socket.destroy()
-    onRefused(reason)
-  }
   const end = () => {
     stop()
     socket.destroy()
+  }
+  const refuse = (reason: string) => {
+    end()
+    onRefused(reason)
   }
   const owner = ending(socket)
   const look = () => contain(owner, read)

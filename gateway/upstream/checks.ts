@@ -7,7 +7,7 @@ import { dial } from './dial.ts'
 import { EXHAUSTED } from './faults.ts'
 import { requestRulesOf } from './headers/header-rules.ts'
 import type { HealthProbe } from './health.ts'
-import type { Requester } from './requester.ts'
+import type { Requester } from './parser.ts'
 
 export interface ProbeContext {
   /** Monotonic ms. */
@@ -19,18 +19,16 @@ export interface ProbeContext {
 /** One request, one result: whatever comes first counts, and everything else is dropped. */
 const once = (done: (failure: string | undefined) => void, timeoutMs: number, letGo: () => void) => {
   let isOver = false
-  const end = (): boolean => {
-    if (isOver) return false
+  const end = (then: () => void) => {
+    if (isOver) return
     isOver = true
     clearTimeout(timer)
     letGo()
-    return true
+    then()
   }
-  const settle = (failure: string | undefined) => {
-    if (end()) done(failure)
-  }
+  const settle = (failure: string | undefined) => end(() => done(failure))
   const timer = setTimeout(task(settle), timeoutMs, 'check-timeout').unref()
-  return { settle, abort: () => void end() }
+  return { settle, abort: () => end(() => undefined) }
 }
 
 const probeConnection =

@@ -8,8 +8,14 @@ import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import { dial, keepAfterFailedWrite, watchForAlert } from './dial.ts'
 import { EXHAUSTED, Http2Only, isHttp2Frame, isNoCommonProtocol, type UpstreamFault } from './faults.ts'
 import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './headers/response-head.ts'
-import { BadResponse, type ResponseHead, ResponseParser, type ResponseSink, UnaskedBytes } from './parser.ts'
-import type { Requester } from './requester.ts'
+import {
+  BadResponse,
+  type Requester,
+  type ResponseHead,
+  ResponseParser,
+  type ResponseSink,
+  UnaskedBytes
+} from './parser.ts'
 
 /** A client connection, as far as it matters which requests share an upstream connection. */
 export interface Client {

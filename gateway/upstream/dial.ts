@@ -11,14 +11,12 @@ const secureContextOf = oncePer(({ ca, clientCertificate }: Upstream) =>
   tls.createSecureContext({ ...(ca === undefined ? {} : { ca }), ...clientCertificate })
 )
 
-const withoutBrackets = (host: string): string => (host.startsWith('[') ? host.slice(1, -1) : host)
-
 /**
  * Opens a plain or TLS socket. Certificates are always verified, against `caFile` if the upstream has one, for
  * `serverName` or the target's host.
  */
 export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts): net.Socket => {
-  const name = withoutBrackets(target.host)
+  const name = target.host.replace(/^\[|\]$/g, '')
   const host = target.address ?? name
   // Otherwise a body would wait for the delayed acknowledgement of its head.
   const shared = { noDelay: true, ...(onread === undefined ? {} : { onread }) }

@@ -1,6 +1,6 @@
 // Names what can go wrong with an upstream, how a backend that supports only HTTP/2 shows it, and the refusal for the client.
 import { BadUpstreamResponse, type GatewayError, Unavailable, UpstreamTimeout, UpstreamUnreachable } from '../errors.ts'
-import { BadResponse } from './parser.ts'
+import { BadResponse } from './headers/response-head.ts'
 
 /** A fault of a target. */
 export type TargetFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'

@@ -14,6 +14,8 @@ interface SharedLookupOptions {
   readonly now?: () => number
 }
 
+type Told = (error: Error | null, answer: KnownAddresses | undefined) => void
+
 interface KnownAddresses {
   readonly addresses: readonly LookupAddress[]
   readonly at: number
@@ -35,9 +37,9 @@ const resolveBySystem: ResolveAll = (name, done) =>
 export const createSharedLookup = (options: SharedLookupOptions = {}): LookupFunction => {
   const { resolve = resolveBySystem, now = () => performance.now() } = options
   const answers = boundedMap<string, KnownAddresses>(MAX_NAMES)
-  const underWay = new Map<string, ((error: Error | null, answer: KnownAddresses | undefined) => void)[]>()
+  const underWay = new Map<string, Told[]>()
 
-  const ask = (name: string, done: (error: Error | null, answer: KnownAddresses | undefined) => void) => {
+  const ask = (name: string, done: Told) => {
     const waiting = underWay.get(name)
     if (waiting !== undefined) return void waiting.push(done)
     underWay.set(name, [done])

@@ -1,5 +1,7 @@
-// Parses bytes from an upstream into validated HTTP/1.1 responses (RFC 9112 §4, §6, §7).
+// Parses bytes from an upstream into validated HTTP/1.1 responses for who requested them (RFC 9112 §4, §6, §7).
 import { ChunkedBody, INCOMPLETE, MALFORMED } from '../http/chunked-body.ts'
+import type { Contained } from '../values/contain.ts'
+import type { UpstreamFault } from './faults.ts'
 import { BadResponse, type ResponseHead, readResponseHead } from './headers/response-head.ts'
 
 export { BadResponse, type ResponseHead, readResponseHead }
@@ -18,6 +20,19 @@ export interface ResponseSink {
   /** Valid until it returns. */
   onBody(chunk: Buffer): void
   onEnd(trailers: readonly string[]): void
+}
+
+/** Every request ends in exactly one of `onEnd`, `onFault` and `onThrown`. */
+export interface Requester extends ResponseSink, Contained {
+  /**
+   * `nothingSent`: no byte of the request reached the kernel, so it may be sent again on another connection
+   * (RFC 9110 §9.2.2 would allow more, but nothing else is retried).
+   */
+  onFault(fault: UpstreamFault, cause: unknown, nothingSent: boolean): void
+  /** The connection was not established when it got the request, and is now. */
+  onConnected?(): void
+  /** The socket accepts bytes again after `write` returned false. */
+  onDrain(): void
 }
 
 const MAX_INTERIM_RESPONSES = 32
@@ -98,11 +113,8 @@ export class ResponseParser {
     const bodyEnd = bodyAt + Math.max(0, head.contentLength)
     const isWhole = head.framing === 'none' || (head.framing === 'length' && bodyEnd <= text.length)
     if (!isWhole) return this.#startBody(head, bytes.subarray(bodyAt))
-    this.#state = 'idle'
-    const ended = this.#sink
-    this.#sink = undefined
-    ended?.onHead(head, text.slice(bodyAt, bodyEnd))
-    ended?.onEnd(NO_TRAILERS)
+    this.#sink?.onHead(head, text.slice(bodyAt, bodyEnd))
+    this.#end(NO_TRAILERS)
     return bodyEnd === bytes.length ? EMPTY : bytes.subarray(bodyEnd)
   }
 

@@ -1,7 +1,6 @@
 // Bytes go in and requests come out, by the gateway's own connection, without a socket, a timer or a turn of the event loop.
 
-import { Connection } from '../../gateway/http/server/connection.ts'
-import type { ConnectionHost, MessageFault } from '../../gateway/http/server/connection-host.ts'
+import { Connection, type ConnectionHost, type MessageFault } from '../../gateway/http/server/connection.ts'
 import type { HttpRequest } from '../../gateway/http/server/request.ts'
 import { DEFAULT_LIMITS } from '../../gateway/http/server/server.ts'
 import type { Waiting } from '../../gateway/http/write-batch.ts'

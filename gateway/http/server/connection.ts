@@ -1,15 +1,46 @@
 // Reads one request at a time from a client connection; the next follows when the response is handed over (RFC 9112 §9).
 import type { Duplex } from 'node:stream'
-import { noteFault } from '../../values/contain.ts'
+import { type Contained, noteFault } from '../../values/contain.ts'
 import { INCOMPLETE, MALFORMED } from '../chunked-body.ts'
 import { keepsConnection, readHead } from '../head.ts'
 import type { Waiting } from '../write-batch.ts'
-import type { ConnectionHost, MessageFault } from './connection-host.ts'
 import { MAX_REQUEST_HEAD_BYTES } from './head-reader.ts'
 import { bodyLengthOf, Intake } from './intake.ts'
 import { Outbox, type OutboxOwner } from './outbox.ts'
 import { type ClientConnection, HttpRequest, type Takeover } from './request.ts'
 import { type AnswerSink, HttpResponse } from './response.ts'
+
+export type MessageFault = 'malformed' | 'too-large' | 'too-slow'
+
+/** How requests are handled; shared by all connections. */
+export interface MessageHandler {
+  onRequest(request: HttpRequest): void
+  /** Received something that is not a request. The text is sent before the connection ends; '': nothing is sent. */
+  onFault(connection: ClientConnection, fault: MessageFault): string
+}
+
+export interface ConnectionLimits {
+  /** From the first byte of a head, or the start of a connection, to the end of the head. */
+  readonly headMs: number
+  /** Idle time between two requests. */
+  readonly idleMs: number
+  /** How long a connection is read after the response that ends it (RFC 9112 §9.6): until silence, altogether. */
+  readonly lingerSilenceMs: number
+  readonly lingerMs: number
+  /** The silence while the gateway is stopping. */
+  readonly drainSilenceMs: number
+}
+
+export interface ConnectionHost {
+  readonly handler: MessageHandler
+  readonly limits: ConnectionLimits
+  readonly isDraining: boolean
+  /** Milliseconds of a coarse monotonic clock. */
+  readonly now: number
+  flushSoon(waiting: Waiting): void
+  /** Lets a connection continue with what it has buffered, in the next turn of the event loop or later. */
+  goOnSoon(connection: Contained & { goOn(): void }): void
+}
 
 /** A net.Socket, plain or TLS. */
 type ClientSocket = Duplex & { resetAndDestroy(): unknown }

@@ -55,8 +55,8 @@ export class HttpRequest implements ParsedHead {
   readonly response: HttpResponse
   /** The whole body has been consumed; true at once if there is none. */
   isComplete: boolean
-  consumer: BodyConsumer | undefined
-  owner: ExchangeOwner | undefined
+  consumer: BodyConsumer | undefined = undefined
+  owner: ExchangeOwner | undefined = undefined
   isPaused = false
 
   constructor(
@@ -75,8 +75,6 @@ export class HttpRequest implements ParsedHead {
     this.connection = connection
     this.response = response
     this.isComplete = isComplete
-    this.consumer = undefined
-    this.owner = undefined
   }
 
   /** Passes the body to a consumer, beginning with what has already arrived; also its end. */
@@ -97,20 +95,15 @@ export class HttpRequest implements ParsedHead {
   }
 }
 
-/** All values of a field in `[name, value, …]`, joined (RFC 9110 §5.3); `name` in lower case. Undefined: not sent. */
-export const fieldValue = (fields: readonly string[], name: string): string | undefined => {
-  let found: string | undefined
-  for (let i = 0; i < fields.length; i += 2) {
-    const sent = fields[i] ?? ''
-    if (sent.length !== name.length || sent.toLowerCase() !== name) continue
-    found = found === undefined ? (fields[i + 1] ?? '') : `${found}, ${fields[i + 1] ?? ''}`
-  }
-  return found
-}
-
 /** Each value of a field in `[name, value, …]`; `name` in lower case. */
 export const fieldValues = (fields: readonly string[], name: string): string[] => {
   const values: string[] = []
   for (let i = 0; i < fields.length; i += 2) if (fields[i]?.toLowerCase() === name) values.push(fields[i + 1] ?? '')
   return values
+}
+
+/** The same, joined (RFC 9110 §5.3). Undefined: not sent. */
+export const fieldValue = (fields: readonly string[], name: string): string | undefined => {
+  const values = fieldValues(fields, name)
+  return values.length === 0 ? undefined : values.join(', ')
 }

@@ -12,10 +12,7 @@ const CHUNKED = 'transfer-encoding: chunked\r\n'
 const PLAIN_ENDS = { keeps: ownText(`${KEEPS}\r\n`), closes: ownText(`${CLOSES}\r\n`) }
 const CHUNKED_ENDS = { keeps: ownText(`${KEEPS}${CHUNKED}\r\n`), closes: ownText(`${CLOSES}${CHUNKED}\r\n`) }
 
-const WHOLE = 0
-const LENGTH = 1
-const CHUNKS = 2
-const UNTIL_CLOSE = 3
+type Framing = 'whole' | 'length' | 'chunks' | 'until-close'
 
 /** The destination of a response's bytes. */
 export interface AnswerSink {
@@ -51,7 +48,7 @@ interface AnswerHead {
   /** Date is one of them. */
   readonly hasDate?: boolean
   /** `[name, value, …]`, already validated; includes Content-Length if the length is known. */
-  readonly headers: readonly string[]
+  readonly headers?: readonly string[]
 }
 
 export class HttpResponse {
@@ -70,7 +67,7 @@ export class HttpResponse {
   readonly #sink: AnswerSink
   readonly #isHead: boolean
   readonly #versionMinor: number
-  #framing = WHOLE
+  #framing: Framing = 'whole'
 
   constructor(sink: AnswerSink, asked: Asked) {
     this.#sink = sink
@@ -96,17 +93,17 @@ export class HttpResponse {
   begin(head: AnswerHead, bodyLength: number): void {
     if (this.#isOver) return
     const hasBody = !this.#isHead && head.status !== 204 && head.status !== 304
-    if (!hasBody) this.#framing = WHOLE
-    else if (bodyLength >= 0) this.#framing = LENGTH
-    else this.#framing = this.#versionMinor >= 1 ? CHUNKS : UNTIL_CLOSE
-    if (this.#framing === UNTIL_CLOSE) this.keepAlive = false
-    this.#sink.send(this.#headText(head, this.#framing === CHUNKS ? CHUNKED_ENDS : PLAIN_ENDS))
+    if (!hasBody) this.#framing = 'whole'
+    else if (bodyLength >= 0) this.#framing = 'length'
+    else this.#framing = this.#versionMinor >= 1 ? 'chunks' : 'until-close'
+    if (this.#framing === 'until-close') this.keepAlive = false
+    this.#sink.send(this.#headText(head, this.#framing === 'chunks' ? CHUNKED_ENDS : PLAIN_ENDS))
   }
 
   /** Writes more of the body. Returns false if the client does not take it; the taker is notified once it has. */
   write(chunk: Buffer): boolean {
-    if (this.isEnded || this.isGone || chunk.length === 0 || this.#framing === WHOLE) return true
-    return this.#framing === CHUNKS
+    if (this.isEnded || this.isGone || chunk.length === 0 || this.#framing === 'whole') return true
+    return this.#framing === 'chunks'
       ? this.#sink.sendBytes(`${chunk.length.toString(16)}\r\n`, chunk, '\r\n')
       : this.#sink.sendBytes('', chunk, '')
   }
@@ -115,7 +112,7 @@ export class HttpResponse {
   end(trailers = ''): void {
     if (this.isEnded || this.isGone) return
     this.isEnded = true
-    this.#sink.send(this.#framing === CHUNKS ? `0\r\n${trailers}\r\n` : '')
+    this.#sink.send(this.#framing === 'chunks' ? `0\r\n${trailers}\r\n` : '')
     this.#sink.onEnded()
   }
 
@@ -128,7 +125,7 @@ export class HttpResponse {
   /** Aborts a response that has begun, so that it does not look complete. */
   abort(): void {
     if (this.isEnded || this.isGone) return
-    this.#sink.cut(this.#framing === UNTIL_CLOSE)
+    this.#sink.cut(this.#framing === 'until-close')
   }
 
   get #isOver(): boolean {
@@ -136,7 +133,7 @@ export class HttpResponse {
   }
 
   #headText(head: AnswerHead, ends: typeof PLAIN_ENDS): string {
-    const { status, lines = '', hasDate = false, headers } = head
+    const { status, lines = '', hasDate = false, headers = [] } = head
     this.status = status
     if (this.#sink.isDraining || this.#sink.isBodyDue) this.keepAlive = false
     const date = hasDate || isDated(headers) ? '' : dateLine()
