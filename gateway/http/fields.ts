@@ -42,7 +42,7 @@ export const READ_FIELDS = {
 } as const
 
 /** What a field name means to the gateway: its own name in lower case if it is read here. */
-export type FieldKind = typeof PASS | typeof DROP | keyof typeof READ_FIELDS
+type FieldKind = typeof PASS | typeof DROP | keyof typeof READ_FIELDS
 
 const KINDS = new Map((Object.keys(READ_FIELDS) as FieldKind[]).map((name): [string, FieldKind] => [name, name]))
 // A hint that the pages of Next.js send; the other `X-Middleware-*` are removed.
