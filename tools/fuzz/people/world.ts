@@ -236,7 +236,9 @@ export const createPeopleWorld = ({
     if (entry === undefined) return fault('somebody logged in without a bind')
     // What was counted under a name that is another account's principal by now stays with that name.
     const isLost = ({ guard }: Harm) => model.entries.some(other => other !== entry && other.principal === guard)
-    harms = harms.filter(harm => harm.entry !== entry || !guardsOf(entry).includes(harm.account) || isLost(harm))
+    // With a service account only the login's own guard is known, and freed.
+    const freed = mode.bindsFirst ? guardsOf(entry) : [entry.login]
+    harms = harms.filter(harm => harm.entry !== entry || !freed.includes(harm.account) || isLost(harm))
     if (mode.isBlind) return
     const [served, server] = [entryOfPerson.get(id), personOfEntry.get(entry.uuid)]
     if (served !== undefined && served !== entry.uuid) fault(`person ${id} serves two entries: ${describe(entry)}`)
