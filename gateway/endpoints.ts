@@ -26,9 +26,10 @@ import { pageRoutes } from './pages/page-routes.ts'
 import type { LiveRoutes } from './route-files/live.ts'
 import { appsFor, hasApps } from './routes/apps.ts'
 import type { Settings } from './settings/settings.ts'
+import { knownAtOnce } from './store/known-at-once.ts'
 import { createLoginAttempts, createSecretFailures } from './store/login-attempts.ts'
 import { createLoginMemory } from './store/login-memory.ts'
-import { clientsKnownAtOnce, endedAtOnce, knownAtOnce, type Stores, tokensKnownAtOnce } from './stores.ts'
+import type { Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
 
 interface EndpointParts extends HealthParts, Pick<AdminParts, 'cloudUnassignedMayPass' | 'sockets' | 'status'> {
@@ -52,6 +53,16 @@ interface EndpointParts extends HealthParts, Pick<AdminParts, 'cloudUnassignedMa
 const CUT_OFF =
   'the provider truncated the list of groups of a person, so none of them count: send group ids or app roles of this application only'
 
+const CHANGES_OF_PEOPLE = [
+  'setAccess',
+  'setAccessOfMany',
+  'revokePerson',
+  'disablePerson',
+  'erasePerson',
+  'renameArea',
+  'deleteArea'
+] as const
+
 export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): void => {
   const { settings, stores, tokenParts, cloud, sessionCookies, loginAudit, observation, log } = parts
   const onOutcome = (outcome: LoginOutcome) => {
@@ -61,7 +72,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   const { database, users, audit, logins } = stores
   const { tokens, feed, endLogin } = tokenParts
   const loginMemory = createLoginMemory(logins.database)
-  const sessions = endedAtOnce(stores.sessions, feed.catchUp)
+  const sessions = knownAtOnce(stores.sessions, ['end', 'endAll'], feed.catchUp)
   const signIn = createSignIn({
     tokens,
     onOutcome,
@@ -129,7 +140,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
       return appsFor(parts.routes.current(), identityOf(exchange), parts)
     }
   })
-  const personalTokens = tokensKnownAtOnce(stores.personalTokens, feed.catchUp)
+  const personalTokens = knownAtOnce(stores.personalTokens, ['create', 'end'], feed.catchUp)
   accessRoutes(app, { users })
   sessionRoutes(app, { sessions })
   personalTokenRoutes(app, { personalTokens })
@@ -144,9 +155,9 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   })
   adminRoutes(app, {
     personalTokens,
-    clients: clientsKnownAtOnce(stores.clients, feed.catchUp),
+    clients: knownAtOnce(stores.clients, ['update', 'remove'], feed.catchUp),
     sessions,
-    users: knownAtOnce(users, feed.catchUp),
+    users: knownAtOnce(users, CHANGES_OF_PEOPLE, feed.catchUp),
     heldBack: () => listHeldBack(database, settings),
     unlock: async (actor, id) => {
       await unlockPerson(database, settings, actor, id)

@@ -8,17 +8,17 @@ import type { Settings } from './settings/settings.ts'
 import { startAuditKey } from './store/audit-key-upkeep.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { retainAudit } from './store/audit-retention.ts'
-import { type Clients, createClients } from './store/clients.ts'
+import { createClients } from './store/clients.ts'
 import { DATABASE_DEADLINES, openDatabase } from './store/database.ts'
 import { shareOf } from './store/database-share.ts'
 import { createLoginNames } from './store/login-names.ts'
 import { startOnlineSteps } from './store/online-steps.ts'
-import { createPersonalTokenStore, type PersonalTokenStore } from './store/personal-tokens.ts'
+import { createPersonalTokenStore } from './store/personal-tokens.ts'
 import { createProviderSessions } from './store/provider-sessions.ts'
 import { createRegranting } from './store/regranting.ts'
-import { createSessions, type Sessions } from './store/sessions.ts'
+import { createSessions } from './store/sessions.ts'
 import { createTokenState } from './store/token-state.ts'
-import { createUsers, type Users } from './store/users.ts'
+import { createUsers } from './store/users.ts'
 import { sealingSecret } from './tokens/sealed-keys.ts'
 
 const REDIS_WAIT_MS = 1000
@@ -88,47 +88,5 @@ export const openStores = async (
       await redis?.close()
       await database.close()
     }
-  }
-}
-
-const afterwards =
-  (catchUp: () => Promise<void>) =>
-  <Args extends unknown[], Result>(change: (...args: Args) => Promise<Result>) =>
-  async (...args: Args): Promise<Result> => {
-    const result = await change(...args)
-    await catchUp()
-    return result
-  }
-
-/** Sessions ended through this instance are known to be ended before the response is sent. */
-export const endedAtOnce = (sessions: Sessions, catchUp: () => Promise<void>): Sessions => {
-  const after = afterwards(catchUp)
-  return { ...sessions, end: after(sessions.end), endAll: after(sessions.endAll) }
-}
-
-/** A new access token works on this instance as soon as the response is sent, and no longer once its end is confirmed. */
-export const tokensKnownAtOnce = (store: PersonalTokenStore, catchUp: () => Promise<void>): PersonalTokenStore => {
-  const after = afterwards(catchUp)
-  return { ...store, create: after(store.create), end: after(store.end) }
-}
-
-/** This instance knows about ended or stale tokens of service accounts before the response is sent. */
-export const clientsKnownAtOnce = (clients: Clients, catchUp: () => Promise<void>): Clients => {
-  const after = afterwards(catchUp)
-  return { ...clients, update: after(clients.update), remove: after(clients.remove) }
-}
-
-/** Access changed by an Admin through this instance takes effect here before the response is sent. */
-export const knownAtOnce = (users: Users, catchUp: () => Promise<void>): Users => {
-  const after = afterwards(catchUp)
-  return {
-    ...users,
-    setAccess: after(users.setAccess),
-    setAccessOfMany: after(users.setAccessOfMany),
-    revokePerson: after(users.revokePerson),
-    disablePerson: after(users.disablePerson),
-    erasePerson: after(users.erasePerson),
-    renameArea: after(users.renameArea),
-    deleteArea: after(users.deleteArea)
   }
 }

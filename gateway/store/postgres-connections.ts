@@ -36,7 +36,7 @@ export const createConnector = (
     for (const [n, index] of order.entries()) {
       const address = addresses[index]
       if (address === undefined) continue
-      const shareMs = (deadline - performance.now()) / (addresses.length - n)
+      const shareMs = Math.max(1, (deadline - performance.now()) / (addresses.length - n))
       const config = { ...address, application_name: applicationName }
       try {
         const connection = await open(config, shareMs, { prepare, mustWrite: addresses.length > 1 })

