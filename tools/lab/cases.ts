@@ -1,7 +1,7 @@
 // Tries a case at a system by itself and through the gateway, and reports where the two differ.
 import { stripVTControlCharacters } from 'node:util'
 
-export interface Compared<Place> {
+export interface ComparedCase<Place> {
   readonly name: string
   /** What happened, in one line. */
   run(place: Place): Promise<string>
@@ -22,7 +22,7 @@ const outcomeOf = (run: Promise<string>): Promise<string> =>
   })
 
 /** @param places the system by itself, and the same through the gateway */
-export const compare = async <Place>(tried: Compared<Place>, places: readonly [Place, Place]): Promise<Outcome> => {
+export const compare = async <Place>(tried: ComparedCase<Place>, places: readonly [Place, Place]): Promise<Outcome> => {
   const direct = await outcomeOf(tried.run(places[0]))
   const through = await outcomeOf(tried.run(places[1]))
   const wanted = tried.contract?.through ?? direct

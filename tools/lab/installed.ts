@@ -1,13 +1,16 @@
 // Installs what the lab runs into the lab's own folder, once, with pip, npm and Maven.
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { install as installPackages } from '../../test/support/provision.ts'
 
 /** Kept from run to run. */
 const LAB_FOLDER = process.env.PORTARIA_LAB_FOLDER ?? join(tmpdir(), 'portaria-lab')
 const INSTALL_MS = 1_200_000
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
 /** Packages and their exact versions. */
 export type Wanted = Readonly<Record<string, string>>
@@ -39,6 +42,8 @@ const exact = (wanted: Wanted, sign: string) => Object.entries(wanted).map(([nam
 
 /** The folder of a Python environment's programs, `python` among them. */
 export const pip = async (name: string, wanted: Wanted): Promise<string> => {
+  // Debian has the module that makes environments in a package of its own.
+  if (spawnSync('python3', ['-c', 'import ensurepip']).status !== 0) installPackages(['python3', 'python3-venv'], say)
   const folder = await folderOf(name, wanted, async at => {
     await install('a Python environment', at, 'python3', ['-m', 'venv', '.'])
     await install(name, at, join(at, 'bin/pip'), ['install', '--quiet', ...exact(wanted, '==')])

@@ -1,6 +1,7 @@
 // Answers which real systems work behind the gateway and in front of it, and writes docs/compatibility.md: `npm run lab -- nginx`.
 import { basename, join, posix } from 'node:path'
 import { startPostgres } from '../../test/support/postgres.ts'
+import { provision } from '../../test/support/provision.ts'
 import { APPS } from './apps/apps.ts'
 import { appName, runApps } from './apps/run.ts'
 import { BEHIND } from './behind.ts'
@@ -41,6 +42,7 @@ if (import.meta.main && provider !== undefined) process.exit((await runProvider(
 if (import.meta.main && process.argv[2] === 'stores')
   process.exit((await runStores(process.argv.slice(3), PAGE)) === 0 ? 0 : 1)
 if (import.meta.main) {
+  provision(line => process.stdout.write(`${line}\n`))
   const endings: (() => unknown)[] = []
   const postgres = await startPostgres({ teardown: action => endings.push(action) })
   const wanted = process.argv.slice(2)

@@ -1,6 +1,6 @@
 // Describes an application that the lab runs, and what a person or a program does with it, directly and through the gateway.
 import type { Page } from 'playwright-core'
-import type { Compared } from '../cases.ts'
+import type { ComparedCase } from '../cases.ts'
 
 /** Where a case is tried: the application by itself, or the gateway before it. */
 export interface Visit {
@@ -20,7 +20,7 @@ export interface Visit {
   run(program: string, words: readonly string[], env?: Record<string, string>): Promise<string>
 }
 
-export type AppCase = Compared<Visit>
+export type AppCase = ComparedCase<Visit>
 
 export interface Installed {
   /** The folder of its programs, for PATH. */

@@ -89,13 +89,10 @@ const mlflow = (section: string, title: string, account: string): App => ({
   cases: [
     {
       name: 'its client logs a run with an artifact of 3 MB and reads both (access token)',
-      run({ run, backend, programUrl, token }) {
-        const user = Buffer.from(account, 'base64').toString().split(':')
-        const direct = { MLFLOW_TRACKING_USERNAME: user[0] ?? '', MLFLOW_TRACKING_PASSWORD: user[1] ?? '' }
-        // Its API has no prefix.
-        return backend === undefined
-          ? run('python', ['client.py', programUrl], { MLFLOW_TRACKING_TOKEN: token })
-          : run('python', ['client.py', backend(5000)], direct)
+      run({ run, programUrl, token }) {
+        const [name = '', password = ''] = Buffer.from(account, 'base64').toString().split(':')
+        const direct = { MLFLOW_TRACKING_USERNAME: name, MLFLOW_TRACKING_PASSWORD: password }
+        return run('python', ['client.py', programUrl], token === '' ? direct : { MLFLOW_TRACKING_TOKEN: token })
       }
     },
     {

@@ -1,6 +1,5 @@
 // Runs applications as their recipes say, lets a person use each directly and through the gateway, and tells where the two differ.
 import { execFile } from 'node:child_process'
-import { basename } from 'node:path'
 import { promisify } from 'node:util'
 import type { Browser, Page } from 'playwright-core'
 import { launchBrowser } from '../../../test/support/browser.ts'
@@ -104,7 +103,7 @@ const runApp = async (app: App, postgres: TestPostgres) => {
       const { isRight, cells } = await compare(visiting(each, ways), places)
       if (!isRight) wrong++
       const [page = ''] = app.recipe.split('#')
-      rows.push([app.title, app.version(), each.name, ...cells, `[${basename(page)}](recipes/${page}.md)`])
+      rows.push([app.title, app.version(), each.name, ...cells, `[${page}](recipes/${page}.md)`])
       process.stdout.write(`| ${rows.at(-1)?.join(' | ')} |\n`)
     }
     return { rows, wrong }

@@ -1,7 +1,7 @@
 // Describes a backend or client that speaks through sockets, and what is tried with it directly and through the gateway.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import type { Compared } from '../cases.ts'
+import type { ComparedCase } from '../cases.ts'
 
 /** Where a case is tried. */
 export interface Place {
@@ -15,7 +15,7 @@ export interface Place {
   cookie(...profiles: string[]): Promise<string>
 }
 
-export type SocketCase = Compared<Place>
+export type SocketCase = ComparedCase<Place>
 
 export interface SocketSystem {
   /** As on the command line. */
