@@ -66,12 +66,19 @@ export const admitProgram = (url: string, token: string): Promise<ProgramAccount
     areaPrincipal: 'Vendas'
   })
 
-const createCall =
+export const createCall =
   (url: string) =>
-  async <T>(method: string, path: string, token?: string, body?: object): Promise<T> => {
+  async <T>(
+    method: string,
+    path: string,
+    token?: string,
+    body?: object,
+    more: Readonly<Record<string, string>> = {}
+  ): Promise<T> => {
     const response = await fetch(url + path, {
       method,
       headers: {
+        ...more,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` })
       },

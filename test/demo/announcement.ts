@@ -36,6 +36,7 @@ ${curl} -X DELETE ${url}/api/orders/1 ${bearer('ana')}
 In a browser:
   ${url}/auth/login       log in with the directory, or with the cloud provider, which has the same
   ${' '.repeat(url.length)}                  names and passwords but where everyone is new and unassigned
+  ${url}/auth/apps        the applications of the person who is logged in
   ${url}/messaging-demo/  Socket.IO: QR code, status and messages
   ${url}/auth/console     the admin console, for maria: people, access, traffic
   ${url}/panel            a server-rendered page: asks for a login first, then uses the session cookie

@@ -22,6 +22,7 @@ routes:
   - path: /messaging-demo/*
     upstream: sample
     public: true
+    app: { name: Messaging, description: "QR code, status and messages" }
   - path: /api/orders/*                 # everyone who works with orders
     upstream: sample
     roles: [Admin, Supervisor, Agente]
@@ -37,6 +38,27 @@ routes:
   - path: /panel                        # a page for browsers, with the session cookie; without one, the login page comes first
     upstream: sample
     browser: true
+    app: { name: Panel, description: Who the backend sees }
+  - path: /sales/*                      # applications on /auth/apps: each person sees those that they may open
+    upstream: sample
+    browser: true
+    roles: [Admin, Supervisor, Agente]
+    app: { name: Orders, description: Customers and deliveries, icon: /sales/icon.svg }
+  - path: /stock/*
+    upstream: sample
+    browser: true
+    roles: [Admin, Supervisor, Agente]
+    app: { name: Stock, description: What is on which shelf, icon: /stock/icon.svg }
+  - path: /reports/*
+    upstream: sample
+    browser: true
+    roles: [Admin, Supervisor]
+    app: { name: Reports, description: Sales by month, icon: /reports/icon.svg }
+  - path: /payroll/*
+    upstream: sample
+    browser: true
+    roles: [Admin]
+    app: { name: Payroll, description: Salaries and slips, icon: /payroll/icon.svg }
   - path: /elsewhere/*                  # another proxy asks at /auth/forward before it serves these
     external: true
     roles: [Admin, Supervisor, Agente]
@@ -60,4 +82,6 @@ tests:
   - GET /api/whoami as unassigned -> allow
   - GET /api/orders as group:"${DEMO_GROUP}" -> allow
   - GET /elsewhere/x as unassigned -> 403
+  - GET /reports as Agente -> 403
+  - GET /payroll as Supervisor -> 403
 `

@@ -117,6 +117,23 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
     }
   )
 
+  await t.test('each person finds the applications that they may open', async t => {
+    const apps = async (line: string) => {
+      const token = /Bearer ([\w.-]+)/.exec(line)?.[1]
+      const headers = { accept: 'application/json', authorization: `Bearer ${token}` }
+      const { items } = (await (await fetch(`${demo.url}/auth/apps`, { headers })).json()) as Record<string, object[]>
+      for (const { url, icon } of items as { url: string; icon: string }[]) {
+        t.equal((await fetch(demo.url + url, { headers })).status, 200, url)
+        if (icon !== '')
+          t.match((await fetch(demo.url + icon, { headers })).headers.get('content-type'), 'image/svg+xml')
+      }
+      return (items as { name: string }[]).map(({ name }) => name)
+    }
+    t.same(await apps(demo.curlLines[1] ?? ''), ['Messaging', 'Panel', 'Orders', 'Stock'], 'ana')
+    const maria = demo.moreLines.find(line => line.includes('/auth/admin/')) ?? ''
+    t.same(await apps(maria), ['Messaging', 'Panel', 'Orders', 'Stock', 'Reports', 'Payroll'], 'maria')
+  })
+
   await t.test('events come as they happen', async t => {
     const line = demo.moreLines.find(more => more.includes('/api/events')) ?? ''
     const reader = spawn('sh', ['-c', `exec ${line}`], { stdio: ['ignore', 'pipe', 'ignore'] })
@@ -134,7 +151,14 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
   })
 
   await t.test('the pages are public', async t => {
-    for (const path of ['/', '/messaging-demo/', '/messaging-demo/socket.io.js', '/auth/login', '/auth/console']) {
+    for (const path of [
+      '/',
+      '/messaging-demo/',
+      '/messaging-demo/socket.io.js',
+      '/auth/login',
+      '/auth/apps',
+      '/auth/console'
+    ]) {
       t.equal((await fetch(demo.url + path)).status, 200, path)
     }
   })

@@ -16,6 +16,8 @@ export interface DemoOptions {
   /** Whether another port may be taken when that one is not free. */
   readonly portMayDiffer: boolean
   readonly logLevel: string
+  /** Further people of the directory. */
+  readonly colleagues?: readonly DemoPerson[]
 }
 
 export interface Demo {
@@ -39,11 +41,15 @@ export const startDemo = async ({
   host,
   port,
   portMayDiffer,
-  logLevel
+  logLevel,
+  colleagues = []
 }: DemoOptions): Promise<Demo> => {
   const reserved = await reservePort(host, port, portMayDiffer)
   const publicUrl = `http://localhost:${reserved.port}`
-  const { directory, provider, sample, messaging, proxy, people, member } = await startSurroundings(publicUrl)
+  const { directory, provider, sample, messaging, proxy, people, member } = await startSurroundings(
+    publicUrl,
+    colleagues
+  )
   writeDemoRoutes(join(home, 'routes'), { sample: sample.url, messaging: messaging.url })
 
   const { startGateway } = await import('../../gateway/gateway.ts')
@@ -84,7 +90,7 @@ export const startDemo = async ({
   }
 }
 
-const startSurroundings = async (publicUrl: string) => {
+const startSurroundings = async (publicUrl: string, colleagues: readonly DemoPerson[]) => {
   const [
     { demoPeople, startDemoDirectory },
     { startDemoProvider },
@@ -108,7 +114,7 @@ const startSurroundings = async (publicUrl: string) => {
   }
   const redirectUris = [`${publicUrl}/auth/oauth/cloudidp/callback`]
   const [directory, provider, sample, messaging, proxy] = await Promise.all([
-    startDemoDirectory({ people: [...people, member] }),
+    startDemoDirectory({ people: [...people, member, ...colleagues] }),
     startDemoProvider({ people, redirectUris }),
     startDemoUpstream(),
     startDemoMessaging(),

@@ -1,10 +1,11 @@
-// The demo's backend answers without any login of its own: an orders API, a stream of events, and two public pages.
+// The demo's backend answers without any login of its own: an orders API, a stream of events, applications, and two public pages.
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { isBuilt, PACKAGE_FOLDER } from '../../gateway/values/package-files.ts'
+import { answerApp } from './sample-apps.ts'
 
 export interface DemoUpstream {
   readonly url: string
@@ -42,9 +43,8 @@ export const startDemoUpstream = async (): Promise<DemoUpstream> => {
     request.resume()
     const path = (request.url ?? '/').split('?')[0] ?? '/'
     if (path === '/api/events') sendEvents(response)
-    else if (path === '/panel') sendPanel(response, request)
     else if (path.startsWith('/api/')) sendJson(response, ...answerApi(orders, path, request))
-    else sendFile(response, FILES[path])
+    else sendPage(response, answerApp(path, request.headers) ?? readPage(path))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -100,34 +100,21 @@ const sendEvents = (response: ServerResponse): void => {
   response.once('close', () => clearInterval(timer))
 }
 
-const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-
-/** Rendered here, from the headers alone: this backend knows no passwords, tokens or cookies. */
-const sendPanel = (response: ServerResponse, { headers }: IncomingMessage): void => {
-  const field = (name: string): string =>
-    decodeURIComponent(String(headers[name] ?? '')).replace(/[&<>"]/g, character => ESCAPES[character] ?? '')
-  response.writeHead(200, {
-    'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': POLICY,
-    'x-content-type-options': 'nosniff'
-  })
-  response.end(
-    `<!doctype html><html lang="en"><title>Panel</title><link rel="stylesheet" href="/messaging-demo/demo.css">` +
-      `<main><h1>Hello, ${field('x-user-name')}</h1><p>Profiles: ${field('x-user-profiles') || 'none yet'}. ` +
-      `Rendered on the server, which received a header instead of your session.</p></main></html>\n`
-  )
+const readPage = (path: string): [type: string, text: string] | undefined => {
+  const [type, file] = FILES[path] ?? []
+  return type === undefined || file === undefined ? undefined : [type, readFileSync(file, 'utf8')]
 }
 
-const sendFile = (response: ServerResponse, found: readonly [type: string, file: string] | undefined): void => {
+const sendPage = (response: ServerResponse, found: readonly [type: string, text: string] | undefined): void => {
   if (found === undefined) {
     sendJson(response, 404, { error: 'no such page' })
     return
   }
-  const [type, file] = found
+  const [type, text] = found
   response.writeHead(200, {
     'content-type': `${type}; charset=utf-8`,
     'content-security-policy': POLICY,
     'x-content-type-options': 'nosniff'
   })
-  response.end(readFileSync(file))
+  response.end(text)
 }

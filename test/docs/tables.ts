@@ -1,4 +1,4 @@
-// Writes the generated tables of `docs/` into their pages: `npm run docs`.
+// Writes the generated tables of `docs/` into their pages: `npm run docs`; with `screenshots`, the pictures instead.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { families } from '../../gateway/observe/metric-families.ts'
@@ -73,7 +73,7 @@ const blockOf = (name: string): RegExp => new RegExp(`(<!-- ${name}:[^>]*-->\n)(
 export const writtenTable = (name: string, page: string): string | undefined =>
   blockOf(name).exec(readFileSync(join(DOCS, page), 'utf8'))?.[2]
 
-if (import.meta.main) {
+const writeTables = () => {
   for (const [name, { page, text }] of Object.entries(TABLES)) {
     const file = join(DOCS, page)
     writeFileSync(
@@ -81,4 +81,9 @@ if (import.meta.main) {
       readFileSync(file, 'utf8').replace(blockOf(name), (_, start: string, __, end: string) => start + text() + end)
     )
   }
+}
+
+if (import.meta.main) {
+  if (process.argv[2] === 'screenshots') await import('../../tools/screenshots/screenshots.ts')
+  else writeTables()
 }

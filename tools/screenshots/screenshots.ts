@@ -1,0 +1,99 @@
+// Takes the pictures in docs/screenshots from the demo, after some hours of work in it: `npm run docs -- screenshots`.
+import { mkdirSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { createHome } from '../../test/demo/home.ts'
+import { type Demo, startDemo } from '../../test/demo/start-demo.ts'
+import { warmDatabase } from '../../test/demo/warm-database.ts'
+import { type Clocks, shiftClocks } from '../../test/support/clocks.ts'
+import { findChromium } from '../../test/support/provision.ts'
+import { COLLEAGUES } from './colleagues.ts'
+import { HOURS_MS, liveThroughADay } from './working-day.ts'
+
+const FOLDER = resolve(import.meta.dirname, '../../docs/screenshots')
+const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking']
+const DESK: BrowserContextOptions = { viewport: { width: 1280, height: 760 }, locale: 'en-GB', colorScheme: 'light' }
+const PHONE: BrowserContextOptions = { viewport: { width: 390, height: 720 }, locale: 'pt-BR', colorScheme: 'dark' }
+
+const take = async (page: Page, name: string) => {
+  const path = join(FOLDER, `${name}.png`)
+  await page.screenshot({ path, animations: 'disabled' })
+  console.log(`${name}.png  ${Math.ceil(statSync(path).size / 1024)} KB`)
+}
+
+const logIn = async (page: Page, { person }: Demo['people'][number]) => {
+  await page.fill('#username', person.username)
+  await page.fill('#password', person.password)
+  await page.click('form .main')
+}
+
+const findPerson = ({ people }: Demo, username: string) => {
+  const found = people.find(({ person }) => person.username === username)
+  if (found === undefined) throw new Error(`nobody is called ${username}`)
+  return found
+}
+
+/** The console is opened before the day, so that the traffic shown is that of the people. */
+const pictureConsole = async (browser: Browser, demo: Demo, clocks: Clocks) => {
+  const page = await (await browser.newContext(DESK)).newPage()
+  await page.goto(`${demo.url}/auth/login?returnTo=%2Fauth%2Fconsole`)
+  await page.locator('#cloud').waitFor()
+  await take(page, 'login')
+  await logIn(page, findPerson(demo, 'maria'))
+  await page.locator('tbody tr').first().waitFor()
+  await liveThroughADay(demo, clocks)
+  await page.click('nav a[href="#/traffic"]')
+  await page.getByText('Last hour').click()
+  await page.locator('canvas').nth(2).waitFor()
+  await take(page, 'console-traffic')
+  await page.click('nav a[href="#/people"]')
+  await page.locator('tbody tr').first().waitFor()
+  await take(page, 'console-people')
+  await page.click('nav a[href="#/access"]')
+  await page.fill('#route-filter', '/')
+  await page.locator('.cell button').first().waitFor()
+  await take(page, 'console-access')
+}
+
+const pictureApps = async (browser: Browser, demo: Demo) => {
+  const page = await (await browser.newContext(DESK)).newPage()
+  await page.goto(`${demo.url}/auth/login`)
+  await logIn(page, findPerson(demo, 'carlos'))
+  await page.locator('.tiles img').first().waitFor()
+  await page.waitForLoadState('networkidle')
+  await take(page, 'apps')
+}
+
+const picturePhone = async (browser: Browser, demo: Demo) => {
+  const page = await (await browser.newContext(PHONE)).newPage()
+  await page.goto(`${demo.url}/auth/login`)
+  await page.locator('#username').waitFor()
+  await logIn(page, findPerson(demo, 'joao'))
+  await page.locator('#who').waitFor()
+  await take(page, 'phone')
+}
+
+mkdirSync(FOLDER, { recursive: true })
+const home = createHome()
+process.once('exit', home.remove)
+const clocks = shiftClocks({ teardown: () => undefined })
+clocks.wallMs = -HOURS_MS
+const demo = await startDemo({
+  colleagues: COLLEAGUES,
+  home: home.path,
+  database: warmDatabase(join(home.path, 'data')),
+  host: '127.0.0.1',
+  port: 3000,
+  portMayDiffer: true,
+  logLevel: 'fatal'
+})
+const browser = await chromium.launch({ executablePath: findChromium() ?? '/usr/bin/chromium', args: FLAGS })
+try {
+  await pictureConsole(browser, demo, clocks)
+  await pictureApps(browser, demo)
+  await picturePhone(browser, demo)
+} finally {
+  await browser.close()
+  await demo.close()
+}
+process.exit(0)

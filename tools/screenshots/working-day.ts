@@ -1,0 +1,78 @@
+// Lets the people of the demo work for some hours in its applications; the clock is advanced between their requests.
+import { createCall } from '../../test/demo/admit-people.ts'
+import type { Demo } from '../../test/demo/start-demo.ts'
+import type { Clocks } from '../../test/support/clocks.ts'
+import { AREAS, COLLEAGUES, type Colleague } from './colleagues.ts'
+
+const STEP_MS = 5000
+export const HOURS_MS = 2 * 3_600_000
+
+/** What the profiles ask for, the usual more often. */
+const USUAL = ['/sales', '/sales', '/api/orders', '/api/orders', '/api/orders/2', '/stock', '/stock', '/panel']
+const RARE = ['/reports', '/payroll', '/api/invoices', '/stock/icon.svg']
+
+/** The same pictures each time (a linear congruential generator; Numerical Recipes). */
+let seed = 7
+const random = (below: number): number => {
+  seed = (seed * 1_664_525 + 1_013_904_223) % 2 ** 32
+  return Math.floor((seed / 2 ** 32) * below)
+}
+const oneOf = <T>(list: readonly T[]): T | undefined => list[random(list.length)]
+
+/** From an address of the company's network, as the proxy in front says. */
+const from = (person: number) => ({ 'x-forwarded-for': `10.20.${random(8)}.${10 + person}` })
+
+interface Login {
+  readonly token: string
+  readonly user: { readonly id: number }
+}
+
+/** Logs everyone in, and gives them their access. Returns their tokens. */
+const admitColleagues = async (url: string, admin: string): Promise<string[]> => {
+  const call = createCall(url)
+  for (const name of AREAS.filter(area => area !== 'Vendas' && area !== 'Suporte'))
+    await call('POST', '/auth/admin/areas', admin, { name })
+  const admit = async ({ username, password, access }: Colleague, i: number): Promise<string> => {
+    const { token, user } = await call<Login>('POST', '/auth/login', undefined, { username, password }, from(i))
+    if (access === undefined) return token
+    const body = { profiles: [access.profile], areas: [access.area], areaPrincipal: access.area }
+    await call('PUT', `/auth/admin/users/${user.id}/access`, admin, body)
+    return (await call<Login>('POST', '/auth/refresh', token)).token
+  }
+  const tokens: string[] = []
+  for (const [i, colleague] of COLLEAGUES.entries()) tokens.push(await admit(colleague, i))
+  return tokens
+}
+
+const ask = async (url: string, path: string, headers: Record<string, string>, method = 'GET') =>
+  (await fetch(url + path, { method, headers, redirect: 'manual' })).arrayBuffer()
+
+/** One step of the traffic view: more work in the middle of the morning, and now and then something that is refused. */
+const step = async (url: string, tokens: readonly string[], share: number) => {
+  const count = 4 + Math.round(14 * Math.sin(share * Math.PI)) + random(6)
+  const requests = Array.from({ length: count }, async () => {
+    const person = random(tokens.length)
+    const headers = { ...from(person), authorization: `Bearer ${tokens[person]}` }
+    if (random(40) === 0) return ask(url, '/api/orders', from(person))
+    if (random(50) === 0) return ask(url, '/api/orders/2', headers, 'DELETE')
+    return ask(url, oneOf(random(12) === 0 ? RARE : USUAL) ?? '/', headers)
+  })
+  await Promise.all(requests)
+}
+
+/** Ends with the clock at the machine's time. */
+export const liveThroughADay = async ({ url, people }: Demo, clocks: Clocks): Promise<void> => {
+  const admin = people.find(({ access }) => access?.profile === 'Admin')?.token ?? ''
+  const tokens = await admitColleagues(url, admin)
+  while (clocks.wallMs < 0) {
+    await step(url, tokens, 1 + clocks.wallMs / HOURS_MS)
+    clocks.wallMs = Math.min(0, clocks.wallMs + STEP_MS)
+    if (random(60) === 0) {
+      const { username, password } = oneOf(COLLEAGUES) as Colleague
+      const body = { username, password: random(3) === 0 ? 'mistyped' : password }
+      await createCall(url)('POST', '/auth/login', undefined, body, from(random(COLLEAGUES.length))).catch(
+        () => undefined
+      )
+    }
+  }
+}
