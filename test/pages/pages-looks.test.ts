@@ -20,7 +20,10 @@ const world = await startPagesWorld(t, {
   config: {
     grants: [{ group: SUPORTE, profiles: ['Supervisor'], areas: ['Suporte'] }],
     upstreams: { app: { url: 'http://127.0.0.1:9' } },
-    routes: [{ path: '/orders/*', upstream: 'app', roles: ['Supervisor'] }]
+    routes: [
+      { path: '/orders/*', upstream: 'app', roles: ['Supervisor'] },
+      { path: '/wiki', upstream: 'app', browser: true, app: { name: 'Wiki', description: 'Who knows what' } }
+    ]
   }
 })
 
@@ -113,6 +116,8 @@ for (const locale of ['en-GB', 'pt-BR']) {
       [waiting, '/auth/login', '[data-state=unassigned]'],
       [waiting, '/auth/console', 'a[href="/auth/account"]'],
       [admin, '/auth/login', '[data-state=assigned]'],
+      [admin, '/auth/apps', '.tiles'],
+      [waiting, '/auth/apps', '.tiles'],
       [admin, '/auth/account', '#tokens'],
       ...SECTIONS.map((section): [string, string, string] => [admin, `/auth/console#/${section}`, 'main h1'])
     ]
@@ -169,6 +174,7 @@ t.test("no page asks for what is not there: the browser's console stays empty", 
     '/auth/login',
     '/auth/console',
     '/auth/account',
+    '/auth/apps',
     '/auth/oauth/cloudidp/callback?state=x&code=y'
   ]) {
     await page.goto(world.origin + path)

@@ -143,3 +143,17 @@ t.test('a page whose script does not load says so in its HTML', async t => {
     await context.close()
   }
 })
+
+t.test('a page that fails while it is drawn says so', async t => {
+  const { context, newPage } = await openContext(browser, [world.origin])
+  const page = await newPage()
+  await logIn(page, world.origin)
+  // What no gateway answers: profiles that are no list.
+  await page.route('**/auth/me', route => route.fulfill({ json: { id: 1, name: 'A', username: 'a', profiles: 7 } }))
+  for (const path of PAGES) {
+    await page.goto(`${world.origin}${path}`)
+    await page.locator('[role=alert]', { hasText: 'Something went wrong on this page' }).waitFor()
+    t.equal(await page.locator('main').count(), 1, path)
+  }
+  await context.close()
+})

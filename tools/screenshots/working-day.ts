@@ -67,7 +67,7 @@ export const liveThroughADay = async ({ url, people }: Demo, clocks: Clocks): Pr
   while (clocks.wallMs < 0) {
     await step(url, tokens, 1 + clocks.wallMs / HOURS_MS)
     clocks.wallMs = Math.min(0, clocks.wallMs + STEP_MS)
-    if (random(60) === 0) {
+    if (random(12) === 0) {
       const { username, password } = oneOf(COLLEAGUES) as Colleague
       const body = { username, password: random(3) === 0 ? 'mistyped' : password }
       await createCall(url)('POST', '/auth/login', undefined, body, from(random(COLLEAGUES.length))).catch(

@@ -63,11 +63,11 @@ export const Pager = ({ page, pageSize, total, onPage, label }: PagerProps): VNo
     }</nav>`
 }
 
-interface ListingProps {
-  readonly of: List<never>
+interface ListingProps<T> {
+  readonly of: List<T>
   readonly label: string
   readonly heads: readonly ComponentChildren[]
-  readonly row: (item: never) => VNode
+  readonly row: (item: T) => VNode
   /** Whether the heads are shown without rows too. */
   readonly keepsHeads?: boolean
   /** For views with several lists: their pages are named. */
@@ -75,7 +75,7 @@ interface ListingProps {
 }
 
 /** One page of a list, and the way to the others. */
-export const Listing = ({ of, label, heads, row, keepsHeads = false, isNamed = false }: ListingProps): VNode => {
+export const Listing = <T>({ of, label, heads, row, keepsHeads = false, isNamed = false }: ListingProps<T>): VNode => {
   const { data, onPage } = of
   const hasTable = data !== undefined && (keepsHeads || data.items.length > 0)
   return html`<${Waiting} loaded=${of} />

@@ -116,7 +116,8 @@ const App = ({ user, turn }: { user: User; turn: number }): VNode => {
     document.title = `${text(place.section)} · ${text('console')} · ${brand()}`
   })
   const out = () => leave(() => void leaveSession(user))
-  const view = place.id === '' ? html`<${VIEWS[place.section]} />` : html`<${PersonView} id=${place.id} />`
+  const View = VIEWS[place.section]
+  const view = place.id === '' ? html`<${View} />` : html`<${PersonView} id=${place.id} />`
   return html`<a class="skip" href="#content" onClick=${focusContent}>${text('skip')}</a>
     <${Top} user=${user} home="#/people" onLanguage=${() => setLanguage(currentLanguage())} onLogout=${out}><${Sections} current=${place.section} /><//>
     <main id="content" ref=${content} tabindex="-1" key=${`${moves} ${turn}`}>${view}</main>

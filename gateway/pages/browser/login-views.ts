@@ -52,6 +52,8 @@ const PasswordForm = ({
     password.current?.select()
   }
 
+  // The types of elements take either of the two, but not a choice between them.
+  const type = (isShown ? 'text' : 'password') as 'password'
   return html`
     <form method="post" action="/auth/login" onSubmit=${submit} aria-busy=${isBusy}>
       <label for="username">${text('username')}</label>
@@ -59,8 +61,8 @@ const PasswordForm = ({
         autocapitalize="none" autocorrect="off" spellcheck=${false} dir="auto" />
       <label for="password">${text('password')}</label>
       <div class="field">
-        <input ref=${password} id="password" name="password" type=${isShown ? 'text' : 'password'} required maxlength="1024"
-          autocomplete="current-password" autocapitalize="none" autocorrect="off" spellcheck=${false} />
+        <input ref=${password} id="password" name="password" type=${type} required maxlength="1024"
+          autocomplete="current-password" autocapitalize="none" spellcheck=${false} />
         <button type="button" class="peek" aria-pressed=${isShown} aria-label=${text(isShown ? 'hide' : 'show')}
           title=${text(isShown ? 'hide' : 'show')} onClick=${() => setShown(!isShown)}><span aria-hidden="true"></span></button>
       </div>

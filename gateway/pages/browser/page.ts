@@ -18,7 +18,7 @@ interface TopProps {
 }
 
 export const Top = ({ user, home, onLanguage, onLogout, children }: TopProps): VNode => html`
-  <header class="top"><${home === undefined ? 'span' : 'a'} class="brand" href=${home}><span class="mark" aria-hidden="true"></span><bdi>${brand()}</bdi><//>
+  <header class="top"><a class="brand" href=${home}><span class="mark" aria-hidden="true"></span><bdi>${brand()}</bdi></a>
     <div class="me"><a href="/auth/account" title=${text('account')}><${Name} of=${nameOf(user)} /></a><${LanguageSwitch} short label=${text('language')} onChange=${onLanguage} />
     <button type="button" id="logout" onClick=${onLogout}>${text('logout')}</button></div>${children}</header>`
 
