@@ -134,10 +134,10 @@ t.test('a page whose script does not load says so in its HTML', async t => {
   for (const path of PAGES) {
     const { context, newPage } = await openContext(browser, [world.origin])
     const page = await newPage()
-    await page.route(/\/auth\/assets\/render\./, route => route.abort())
+    await page.route(/\/auth\/assets\/\w+\.\w+\.js$/, route => route.abort())
     await page.goto(`${world.origin}${path}`)
     await page.getByText('did not load completely').waitFor()
-    await page.unroute(/\/auth\/assets\/render\./)
+    await page.unroute(/\/auth\/assets\/\w+\.\w+\.js$/)
     await page.getByText('Reload', { exact: true }).click()
     t.equal(await seen(page), 'form')
     await context.close()

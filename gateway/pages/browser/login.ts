@@ -1,10 +1,11 @@
 // Runs the login page: shows the form or the person, waits with unassigned people, and follows other tabs.
 import './fragment.ts'
+import { Boundary } from './boundary.ts'
 import { leave, leaveForApps } from './login-leave.ts'
 import { type Doors, findDoors, findStart, isPopup, type Notice } from './login-state.ts'
 import { Card, InView, OtherView, OutView } from './login-views.ts'
 import { endQuietly } from './page-session.ts'
-import { html, render, useEffect, useErrorBoundary, useState, type VNode } from './render.ts'
+import { html, render, useEffect, useState, type VNode } from './render.ts'
 import { brand, forget, keptToken, logOut, onNews, refresh, type User } from './session.ts'
 import { text } from './words-login.ts'
 
@@ -45,7 +46,6 @@ const App = (): VNode => {
   const [isDone, setDone] = useState(false)
   /** Whose page asked for this login, if it is not the page of `user`. */
   const [owner, setOwner] = useState<string | undefined>()
-  const [error] = useErrorBoundary()
 
   const out = (why?: Notice) => {
     setUser(undefined)
@@ -122,8 +122,6 @@ const App = (): VNode => {
     out({ key: 'loggedOut', isError: false })
   }
 
-  if (error !== undefined)
-    return html`<${Card} onLanguage=${() => location.reload()}><p role="alert">${text('broken')}</p><//>`
   // Nothing is painted that something else would move a moment later.
   if (user === undefined && !isDone && !isLooked) {
     return html`<div class="stage"><p class="quiet late" role="status">${text('loading')}</p></div>`
@@ -138,6 +136,8 @@ const App = (): VNode => {
   return html`<${Card} onLanguage=${() => setLanguageTurn(turn => turn + 1)}>${view}<//>`
 }
 
+const failed = () => html`<${Card} onLanguage=${() => location.reload()}><p role="alert">${text('broken')}</p><//>`
+
 const root = document.getElementById('app')
 root?.replaceChildren()
-if (root !== null) render(html`<${App} />`, root)
+if (root !== null) render(html`<${Boundary} failed=${failed}><${App} /><//>`, root)

@@ -1,9 +1,10 @@
 // Begins the pages of people who are logged in, follows their session, and shows the header with brand, person and language.
+import { Boundary } from './boundary.ts'
 import { problemOf } from './console-data.ts'
 import { Dialog, Name, nameOf } from './console-parts.ts'
 import { LanguageSwitch } from './language-switch.ts'
 import { findSession, followSession, logInAgain, loginAddress } from './page-session.ts'
-import { type ComponentChildren, html, render, useEffect, useErrorBoundary, useState, type VNode } from './render.ts'
+import { type ComponentChildren, html, render, useEffect, useState, type VNode } from './render.ts'
 import { brand, fact, type User } from './session.ts'
 import { giveUpUnsaved, hasUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
@@ -62,7 +63,6 @@ interface PageProps {
 const Page = ({ user, view }: PageProps): VNode => {
   const [isEnded, setEnded] = useState(false)
   const [turn, setTurn] = useState(0)
-  const [error] = useErrorBoundary()
   useEffect(
     () =>
       followSession(user, {
@@ -80,7 +80,6 @@ const Page = ({ user, view }: PageProps): VNode => {
       }),
     []
   )
-  if (error !== undefined) return html`<${Problem} words=${text('pageFailed')} />`
   return html`${view(user, turn)}${isEnded && html`<${EndedDialog} />`}`
 }
 
@@ -96,6 +95,6 @@ export const startPage = async ({ view, takesCookie = false }: PageParts): Promi
   const page =
     session.is === 'unknown'
       ? html`<${Problem} words=${problemOf(session.answer)} />`
-      : html`<${Page} user=${session.user} view=${view} />`
+      : html`<${Boundary} failed=${() => html`<${Problem} words=${text('pageFailed')} />`}><${Page} user=${session.user} view=${view} /><//>`
   render(page, root)
 }
