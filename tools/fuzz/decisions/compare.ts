@@ -268,7 +268,7 @@ const replayFaults = async (from: Side, to: Side, requests: readonly AskedReques
   return faults
 }
 
-/** The order in which test lines look at routes: that of the files. */
+/** One route a line. */
 export const describe = (routes: Table): string => routes.map(route => JSON.stringify(route)).join('\n    ')
 
 interface DecisionFuzz {

@@ -246,10 +246,7 @@ const passes = (route: RouteSpec, person: Person): Verdict => {
 
 const NOBODY: Person = { who: 'anonymous', profiles: undefined, isAssigned: false, kind: 'ldap' }
 
-/** What the gateway answers. External routes are taken as /auth/forward answers them. */
-export const decideRequest = (routes: readonly RouteSpec[], method: string, target: string, person: Person): Outcome =>
-  decideFound(findRoute(routes, method, target.split('?', 1)[0] ?? ''), person)
-
+/** What the gateway answers, given the route that it found. External routes are taken as /auth/forward answers them. */
 export const decideFound = ({ found, concerned }: Search, person: Person): Outcome => {
   const route = found.kind === 'route' ? found.route : undefined
   const outcome = (verdict: Verdict): Outcome => ({ verdict, route, concerned })
@@ -296,7 +293,3 @@ export const decideEvent = (route: RouteSpec, namespace: string, event: string, 
   const found = ruleFor(rule.events, event)
   return found === undefined ? '403' : may(found.roles)
 }
-
-/** The routes that list a namespace, in the order of the file. */
-export const listing = (routes: readonly RouteSpec[], namespace: string): RouteSpec[] =>
-  routes.filter(({ socketio }) => socketio !== undefined && ruleFor(socketio.namespaces, namespace) !== undefined)
