@@ -33,7 +33,7 @@ const isBack = (limiters: readonly Limiter[]) => modes(limiters).every(mode => m
 const assertBearable = (t: Test, { admitted, waitsMs }: FloodResult, most: number) => {
   const counts = [...admitted.values()].flat()
   t.ok(Math.max(...counts) <= most, `at most ${Math.max(...counts)} admitted per address and window`)
-  t.ok(median(waitsMs) < 5, `median wait ${median(waitsMs).toFixed(3)} ms`)
+  t.ok(median(waitsMs) < 50, `median wait ${median(waitsMs).toFixed(3)} ms`)
   // Redis may be waited for for 200 ms, and this process may stand still for as long as is no disturbance.
   t.ok((waitsMs[Math.floor(waitsMs.length * 0.99)] ?? 0) < 200 + LATE_MS)
 }

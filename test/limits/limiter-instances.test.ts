@@ -33,7 +33,7 @@ t.test(
       `${requests} requests, ${total} admitted, ${commands} commands, median wait ${median(waitsMs).toFixed(3)} ms`
     )
     t.ok(perPermit <= 1, `${perPermit.toFixed(3)} commands per request admitted`)
-    t.ok(median(waitsMs) < 5)
+    t.ok(median(waitsMs) < 50, 'no request waits for Redis in its turn')
   }
 )
 

@@ -288,6 +288,7 @@ t.test('every endpoint of the gateway has its access', async t => {
     'GET /auth/console public',
     'GET /auth/account public',
     'GET /auth/account/access token (login)',
+    'GET /auth/apps public',
     'GET /auth/me token',
     'POST /auth/refresh token (login)',
     'POST /auth/logout token (login or client)',
