@@ -1,6 +1,7 @@
 // Takes each request through the gateway: match → count → authenticate → count by route → authorize → respond or forward.
 import { type Authentication, createAuthenticate } from './access/authenticate.ts'
 import { createAuthorize, type RefusalText } from './access/authorize.ts'
+import { checkAddress } from './access/check-address.ts'
 import { createLimitRate, createLimitRoute } from './access/limit-rate.ts'
 import { createMatchDestination } from './access/match-destination.ts'
 import { createMatchRoute } from './access/match-route.ts'
@@ -177,6 +178,7 @@ const createSteps = (parts: AppParts) => {
     [limitRate,          YES,     YES,     YES,         YES],
     [matchUnusual,       YES,     YES,     YES,         YES],
     [matchDestination,   YES,     NO,      YES,         YES],
+    [checkAddress,       YES,     YES,     YES,         YES],
     [preflight,          YES,     NO,      YES,         YES],
     [readOffer,          NO,      YES,     NO,          NO ],
     [authenticate,       YES,     YES,     YES,         YES],

@@ -137,7 +137,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     appsOf(exchange) {
       const refusal = parts.identify(exchange)
       if (refusal !== undefined) throw refusal
-      return appsFor(parts.routes.current(), identityOf(exchange), parts)
+      return appsFor(parts.routes.current(), { ...identityOf(exchange), address: exchange.client.address }, parts)
     }
   })
   const personalTokens = knownAtOnce(stores.personalTokens, ['create', 'end'], feed.catchUp)

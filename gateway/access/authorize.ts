@@ -61,8 +61,8 @@ const refusalOf = (match: RouteMatch, decision: Decision, text: RefusalText): Ga
 export const createAuthorize =
   (options: DecideOptions & RefusalText) =>
   (exchange: Exchange): GatewayError | undefined => {
-    const { match, identity } = exchange
+    const { match, identity, client } = exchange
     if (match === undefined) return new NoRoute({ reason: 'no-route' })
-    const decision = decide(match, { user: identity?.user, kind: identity?.kind }, options)
+    const decision = decide(match, { user: identity?.user, kind: identity?.kind, address: client.address }, options)
     return decision.decision === 'allow' ? undefined : refusalOf(match, decision, options)
   }

@@ -8,6 +8,7 @@ import { listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import { formatPlace } from '../route-files/complaint.ts'
 import type { DecideOptions } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
+import { formatNetwork } from '../values/addresses.ts'
 import { array, boolean, closed, object, string } from './admin-schemas.ts'
 
 export interface RouteRoutesParts {
@@ -23,6 +24,7 @@ const routeItemSchema = object({
   public: boolean,
   roles: { ...array(string), description: 'Empty: any valid token' },
   requireAssigned: boolean,
+  from: { ...array(string), description: 'Networks from which clients may come. Empty: any' },
   kind: { type: 'string', enum: ['http', 'websocket', 'socketio'] },
   app: { ...string, description: "Name of the application on /auth/apps; '' if it is not listed" },
   place: { ...string, description: 'file:line:column' },
@@ -45,6 +47,7 @@ const itemsOf = (table: RouteTable, options: DecideOptions) =>
     public: route.public,
     roles: [...(roles ?? [])],
     requireAssigned: route.requireAssigned,
+    from: (route.from ?? []).map(formatNetwork),
     kind: kindOf(route),
     app: route.app?.name ?? '',
     place: formatPlace(route.place),
@@ -59,7 +62,8 @@ const explainQuerySchema = closed(
       type: 'string',
       maxLength: 200,
       default: 'anonymous',
-      description: 'Profiles of a person, joined by commas, or anonymous, unassigned or cloud-unassigned'
+      description:
+        'Profiles of a person, joined by commas, or anonymous, unassigned or cloud-unassigned; with ` from 10.1.2.3`, a client with this address'
     }
   },
   ['as']

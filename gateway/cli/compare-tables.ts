@@ -9,6 +9,7 @@ import { compareNamespaces } from './compare-namespaces.ts'
 import { compareOptions, type Note } from './compare-options.ts'
 import { compareUpstreams } from './compare-upstreams.ts'
 import { methodWords, sentence } from './difference-words.ts'
+import { representativeAddresses } from './representative-addresses.ts'
 import { type MethodClass, representativeRequests } from './representative-requests.ts'
 
 export interface Difference {
@@ -64,7 +65,36 @@ export const compareTables = (before: RouteTable, after: RouteTable, decideOptio
   const profiles = [...new Set([...before.profiles, ...after.profiles])]
   const options = { ...decideOptions, askers: [...askersWith(profiles), ...halfAssignedWith(profiles)] }
   const routes = [...before.routes, ...after.routes].filter(isWritten)
-  const { paths, methods, isComplete } = representativeRequests(routes)
+  const requests = representativeRequests(routes)
+  const byAddress = representativeAddresses(routes).map(address => {
+    const here = { ...options, askers: options.askers.map(asker => ({ ...asker, address })) }
+    const groups = groupsOf(before, after, requests, here)
+    return {
+      address,
+      groups,
+      differences: unique(groups.flatMap(group => differencesOf(group, requests.methods, here)))
+    }
+  })
+  const differences = sayAddresses(byAddress).sort(louder)
+  return {
+    opened: differences.filter(({ change }) => change === 'opened'),
+    closed: differences.filter(({ change }) => change === 'closed'),
+    notes: unique([
+      ...compareGrants(before.grants, after.grants),
+      ...compareUpstreams(before, after),
+      ...byAddress.flatMap(({ groups }) => groups.flatMap(notesOf))
+    ]).sort((a, b) => Number(b.looser) - Number(a.looser)),
+    isComplete: requests.isComplete
+  }
+}
+
+/** Requests of clients with one address. */
+const groupsOf = (
+  before: RouteTable,
+  after: RouteTable,
+  { paths, methods }: ReturnType<typeof representativeRequests>,
+  options: CompareOptions
+): Group[] => {
   const groups = new Map<string, Group>()
   /** By what both tables find, because most requests are alike. */
   const alike = new Map<string, Group>()
@@ -90,18 +120,22 @@ export const compareTables = (before: RouteTable, after: RouteTable, decideOptio
       if (of === undefined) plainly.set(`${method.method} ${path}`, group)
     }
   }
-  const found = [...groups.values()]
-  const differences = unique(found.flatMap(group => differencesOf(group, methods, options))).sort(louder)
-  return {
-    opened: differences.filter(({ change }) => change === 'opened'),
-    closed: differences.filter(({ change }) => change === 'closed'),
-    notes: unique([
-      ...compareGrants(before.grants, after.grants),
-      ...compareUpstreams(before, after),
-      ...found.flatMap(notesOf)
-    ]).sort((a, b) => Number(b.looser) - Number(a.looser)),
-    isComplete
-  }
+  return [...groups.values()]
+}
+
+/** What differs for clients of all addresses is said once; the rest, for each kind of address. */
+const sayAddresses = (
+  all: readonly { readonly address: string | undefined; readonly differences: readonly Difference[] }[]
+): Difference[] => {
+  const count = (text: string) => all.filter(({ differences }) => differences.some(one => one.text === text)).length
+  const said = all.flatMap(({ address, differences }) =>
+    differences.map(one => {
+      if (count(one.text) === all.length) return one
+      const path = `${one.path} from ${address ?? 'any other address'}`
+      return { ...one, path, text: sentence({ ...one, path, before: one.was.allowed, after: one.now.allowed }) }
+    })
+  )
+  return unique(said)
 }
 
 /** Names of those who pass, and of those for whom that has changed. */

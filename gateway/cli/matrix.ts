@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { accessMatrix } from '../explain/access-matrix.ts'
 import { askersWith } from '../explain/askers.ts'
 import { formatPlace } from '../route-files/complaint.ts'
+import { formatNetwork } from '../values/addresses.ts'
 import { addCommand, type Cli, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
 import { judgedFolder, readTable } from './read-routes.ts'
@@ -34,6 +35,7 @@ const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptio
     id,
     upstream: route.upstream?.name ?? "the gateway's own",
     place: formatPlace(route.place),
+    ...(route.from === undefined ? {} : { from: route.from.map(formatNetwork) }),
     allowed
   }))
   return {
@@ -41,8 +43,8 @@ const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptio
     text: terminal =>
       `${table(
         ['route', ...askers.map(({ name }) => name), 'upstream'],
-        rows.map(({ id, upstream, allowed }) => [
-          id,
+        rows.map(({ id, upstream, from, allowed }) => [
+          from === undefined ? id : `${id} (from ${from.join(', ')})`,
           ...askers.map(({ name }) =>
             allowed[name] === true ? { text: 'yes', paint: terminal.green } : { text: '–', paint: terminal.dim }
           ),

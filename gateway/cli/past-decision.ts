@@ -85,9 +85,10 @@ const isPreflight = ({ method, reason, status, user }: Entry): boolean =>
 // What the line does not contain decided: which proxy asked, or where a COPY or MOVE wrote to.
 const dependsOnMore = ({ path, reason }: Entry): boolean => path === '/auth/forward' || reason === 'destination'
 
-const askerOf = ({ profiles, accessStatus, provider, tokenKind }: Entry): NamedAsker => {
+const askerOf = ({ profiles, accessStatus, provider, tokenKind, ip }: Entry): NamedAsker => {
+  const address = typeof ip === 'string' ? ip : undefined
   const isPerson = Array.isArray(profiles) && profiles.every(profile => typeof profile === 'string')
-  if (!isPerson) return { name: 'anonymous' }
+  if (!isPerson) return { name: 'anonymous', address }
   const isCloud = provider === 'cloudidp'
   const isAssigned = accessStatus === 'assigned'
   const unassigned = isCloud ? 'cloud-unassigned' : 'unassigned'
@@ -100,5 +101,5 @@ const askerOf = ({ profiles, accessStatus, provider, tokenKind }: Entry): NamedA
     accessStatus: isAssigned ? 'assigned' : 'unassigned',
     provider: isCloud ? 'cloudidp' : isClient ? 'client' : 'ldap'
   } as const
-  return { name: isClient ? `client ${name}` : name, user, kind }
+  return { name: isClient ? `client ${name}` : name, user, kind, address }
 }

@@ -2,6 +2,7 @@
 
 import { type Complaint, complain, formatPlace } from '../route-files/complaint.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
+import { formatNetwork } from '../values/addresses.ts'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 /** How much harm a method may do. Those who may delete have more rights, so leaving lesser methods to others is usual. */
@@ -56,9 +57,15 @@ const sharesUpstream = (a: Route, b: Route): boolean => a.upstream?.name === b.u
 
 /** Whether someone may pass `route` who may not pass `stronger`. */
 const isWeaker = (route: Route, stronger: Route): boolean => {
+  if (stronger.from !== undefined && isWider(route.from, stronger.from)) return true
   if (stronger.public || stronger.socketio !== undefined) return false
   if (route.public) return true
   if (stronger.requireAssigned && !route.requireAssigned) return true
   if (stronger.roles === undefined) return false
   return route.roles === undefined || route.roles.some(role => !stronger.roles?.includes(role))
+}
+
+const isWider = (networks: Route['from'], others: NonNullable<Route['from']>): boolean => {
+  const known = others.map(formatNetwork)
+  return networks === undefined || networks.some(network => !known.includes(formatNetwork(network)))
 }

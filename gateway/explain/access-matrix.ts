@@ -2,6 +2,7 @@
 import { type DecideOptions, decide } from '../routes/decide.ts'
 import type { Route } from '../routes/route.ts'
 import { passesRules } from '../routes/socketio-rules.ts'
+import { formatAddress } from '../values/addresses.ts'
 import { askersWith, type NamedAsker } from './askers.ts'
 
 interface MatrixRow {
@@ -10,7 +11,7 @@ interface MatrixRow {
   readonly id: string
   /** undefined: any valid token. */
   readonly roles: readonly string[] | undefined
-  /** Whether each asker may pass, by name. */
+  /** Whether each asker may pass, by name, from one of the networks of `from` if the route has it. */
   readonly allowed: Readonly<Record<string, boolean>>
 }
 
@@ -22,9 +23,10 @@ export const accessMatrix = (
 ): MatrixRow[] => routes.flatMap(route => rowsOf(route, options, askers))
 
 const rowsOf = (route: Route, options: DecideOptions, askers: readonly NamedAsker[]): MatrixRow[] => {
+  const { id, path, roles, socketio, from } = route
+  const address = from?.[0] && formatAddress(from[0].groups)
   const allowedBy = (mayPass: (asker: NamedAsker) => boolean): Record<string, boolean> =>
-    Object.fromEntries(askers.map(asker => [asker.name, mayPass(asker)]))
-  const { id, path, roles, socketio } = route
+    Object.fromEntries(askers.map(asker => [asker.name, mayPass({ ...asker, address })]))
   if (socketio === undefined) {
     const allowed = allowedBy(asker => decide({ route, path }, asker, options).decision === 'allow')
     return [{ route, id, roles, allowed }]

@@ -43,14 +43,15 @@ export const readAsker = (
 ):
   | { readonly asker: NamedAsker; readonly complaint?: undefined }
   | { readonly asker?: undefined; readonly complaint: string } => {
-  const [, kind, group = ''] = /^\s*(group|claim):"?(.+?)"?\s*$/s.exec(words) ?? []
-  const name = kind === undefined ? inOneForm(words) : `${kind}:${group}`
-  const { asker, complaint } = readWho(kind === undefined ? name : `${kind}:"${group}"`, known)
+  const [, kind, group = '', from = ''] = /^\s*(group|claim):"?(.+?)"?(\s+from\s+[\da-f:.]+)?\s*$/is.exec(words) ?? []
+  const name = kind === undefined ? inOneForm(words) : `${kind}:${group}${from}`
+  const { asker, complaint } = readWho(kind === undefined ? name : `${kind}:"${group}"${from}`, known)
   return asker === undefined ? { complaint } : { asker: { name, ...asker } }
 }
 
 const inOneForm = (words: string): string => {
-  const [, client = '', roles = '', area = ''] = /^\s*(client\s)?(.*?)(\swithout\s+area)?\s*$/s.exec(words) ?? []
+  const [, client = '', roles = '', area = '', from] =
+    /^\s*(client\s)?(.*?)(\swithout\s+area)?(?:\s+from\s+(\S+))?\s*$/s.exec(words) ?? []
   const names = new Set(roles.split(/[\s,+]+/).filter(name => name !== ''))
-  return `${client === '' ? '' : 'client '}${[...names].join('+').slice(0, 200)}${area === '' ? '' : ' without area'}`
+  return `${client === '' ? '' : 'client '}${[...names].join('+').slice(0, 200)}${area === '' ? '' : ' without area'}${from === undefined ? '' : ` from ${from}`}`
 }

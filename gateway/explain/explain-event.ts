@@ -31,7 +31,7 @@ export const explainEvent = (
   const what = { namespace, event }
   const others = askersWith(table.profiles).map(other => ({
     name: other.name,
-    answers: decideEventOnRoutes(table, what, other, options)
+    answers: decideEventOnRoutes(table, what, { ...other, address: asker.address }, options)
   }))
   return decideEventOnRoutes(table, what, asker, options).map(({ route, decision }, index) => ({
     route,
@@ -58,7 +58,8 @@ const wordsOf = (
   if (reason === 'no-token') return `${where}, and connecting to it requires a valid token.`
   if (reason === 'reserved-event') return `${where}, but to servers the name of the event has a meaning of its own.`
   if (reason === 'event-not-listed') return `${where}, and none of its \`events\` names this one: it is refused.`
-  if (reason.endsWith('unassigned')) return `${where}. ${reasonInWords(decision, { route, path: route.path }, asker)}`
+  if (reason === 'address' || reason.endsWith('unassigned'))
+    return `${where}. ${reasonInWords(decision, { route, path: route.path }, asker)}`
   const { events } = namespace
   const rule = events && findEvent(events, what.event)
   const every =

@@ -57,7 +57,10 @@ export const explain = (table: RouteTable, question: Question, options: DecideOp
     decision,
     words: wordsOf(table, method, path, { match, decision, asker }),
     forwarded: decision.decision === 'allow' ? forwardedBy(match) : undefined,
-    others: askersWith(table.profiles).map(other => ({ name: other.name, decision: decide(match, other, options) }))
+    others: askersWith(table.profiles).map(other => ({
+      name: other.name,
+      decision: decide(match, { ...other, address: asker.address }, options)
+    }))
   }
 }
 

@@ -1,7 +1,7 @@
 // Decides who may keep an open stream, by the current access and by the route files in use.
 import { Forbidden, type GatewayError, Unassigned } from '../errors.ts'
 import type { User } from '../identity.ts'
-import { type DecideOptions, decide } from '../routes/decide.ts'
+import { type DecideOptions, decideRoute, isOutside } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { streamRoute } from '../routes/socketio-rules.ts'
 import type { OpenStream, StreamKind } from './stream.ts'
@@ -14,17 +14,17 @@ const carries = ({ upstream, websocket, socketio }: Route, kind: StreamKind): bo
 
 export const createStreamRights = (routes: () => RouteTable, options: DecideOptions) => {
   const judge = (route: Route, user: User): GatewayError | undefined => {
-    const { decision, code, reason } = decide({ route, path: route.path }, { user }, options)
+    const { decision, code, reason } = decideRoute(route, user, options.cloudUnassignedMayPass)
     if (decision === 'allow') return undefined
     return code === Unassigned.code ? new Unassigned({ reason }) : new Forbidden({ reason })
   }
   const mayPass = (route: Route, user: User): boolean => judge(route, user) === undefined
 
   /** The route of the current table that governs a stream; undefined: none allows it any more. */
-  const rejudge = ({ kind, method = 'GET', path, namespace, identity }: OpenStream): Route | undefined => {
+  const rejudge = ({ kind, method = 'GET', path, namespace, identity, ip }: OpenStream): Route | undefined => {
     const { route } = routes().match(method, path)
     const governing = route === undefined || !carries(route, kind) ? undefined : streamRoute(route, namespace)
-    if (governing === undefined) return undefined
+    if (governing === undefined || isOutside(governing, ip)) return undefined
     if (identity === undefined) return governing.public ? governing : undefined
     return mayPass(governing, identity.user) ? governing : undefined
   }

@@ -2,6 +2,7 @@
 import type { Provider } from '../identity.ts'
 import type { Asker } from '../routes/decide.ts'
 import { type Grants, groupKey, namesIn } from '../routes/grants.ts'
+import { formatAddress, parseAddress } from '../values/addresses.ts'
 import { dnKey } from '../values/distinguished-names.ts'
 import { profileName } from '../values/names.ts'
 import { whoComplaint } from './hints/test-lines.ts'
@@ -15,23 +16,35 @@ export const WHO = String.raw`(?:group|claim):"(?:[^"\\]|\\.)+"|\S(?:.*?\S)?`
 const GROUP = /^(group|claim):"((?:[^"\\]|\\.)+)"$/
 const WITHOUT_AREA = ' without area'
 const CLIENT = 'client '
+/** A name in quotes may contain the same words. */
+const FROM = /^(.*\S)\s+from\s+([^\s"]+)$/
 
 interface Known {
   readonly profiles: readonly string[]
   readonly grants: Grants
 }
 
+type Read =
+  | { readonly asker: Asker; readonly complaint?: undefined }
+  | { readonly asker?: undefined; readonly complaint: string }
+
 /**
  * `anonymous`, `unassigned` or `cloud-unassigned` (a user of the directory, or of the cloud provider, without profile and
  * area); one or several roles joined by `+` (an assigned directory user), with ` without area` one who has only these;
- * `client ROLE` (a service account); `group:"DN"` and `claim:"VALUE"` (a person in this group only, with what `grants:` give).
+ * `client ROLE` (a service account); `group:"DN"` and `claim:"VALUE"` (a person in this group only, with what `grants:` give). Each may be
+ * followed by ` from ADDRESS`; without it, the address is in no network of any route.
  */
-export const readWho = (
-  who: string,
-  { profiles, grants }: Known
-):
-  | { readonly asker: Asker; readonly complaint?: undefined }
-  | { readonly asker?: undefined; readonly complaint: string } => {
+export const readWho = (who: string, known: Known): Read => {
+  const [, person = who, from] = FROM.exec(who) ?? []
+  const read = readPerson(person, known)
+  if (from === undefined || read.asker === undefined) return read
+  const groups = parseAddress(from)
+  return groups === undefined
+    ? { complaint: `"${from}" is no IP address` }
+    : { asker: { ...read.asker, address: formatAddress(groups) } }
+}
+
+const readPerson = (who: string, { profiles, grants }: Known): Read => {
   if (who === 'anonymous') return { asker: {} }
   if (who === 'unassigned' || who === 'cloud-unassigned') {
     const provider = who === 'unassigned' ? 'ldap' : 'cloudidp'
@@ -53,7 +66,7 @@ export const readWho = (
 }
 
 /** A person in one group, to whom nothing is assigned. A claim belongs to the tenant that the grant is for. */
-const memberOf = (provider: Provider, group: string, grants: Grants): ReturnType<typeof readWho> => {
+const memberOf = (provider: Provider, group: string, grants: Grants): Read => {
   if (provider === 'ldap' && (dnKey(group) ?? '[]') === '[]')
     return { complaint: `"${group}" is no distinguished name` }
   const key = groupKey(provider, group) ?? ''

@@ -1,6 +1,7 @@
 // Decides whether a person may pass: one pure decision for live requests, route tests and `explain`.
 import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned, Unauthenticated } from '../errors.ts'
 import type { TokenKind, User } from '../identity.ts'
+import { contains, parseAddress } from '../values/addresses.ts'
 import type { Route, RouteMatch } from './route.ts'
 
 /** The sender of the request; no user: without a valid token. */
@@ -8,6 +9,8 @@ export interface Asker {
   readonly user?: Pick<User, 'profiles' | 'accessStatus' | 'provider'> | undefined
   /** Absent: a login token. */
   readonly kind?: TokenKind | undefined
+  /** Of the client; absent: one that is in no network of any route. */
+  readonly address?: string | undefined
 }
 
 export interface DecideOptions {
@@ -26,7 +29,7 @@ type RefusalStatus = 400 | 401 | 403 | 404 | 405
 /** The decision for a match and an asker. The code comes from the error contract; the reason is a stable word. */
 export const decide = (match: RouteMatch, sender: Asker, options: DecideOptions): Decision => {
   // Where no token is needed, none is checked: other routes that must admit the request too know nobody either.
-  const asker = match.route !== undefined && needsNoToken(match.route) ? {} : sender
+  const asker = match.route !== undefined && needsNoToken(match.route) ? { address: sender.address } : sender
   const decision = decidePath(match, asker, options)
   if (decision.decision !== 'allow' || match.route === undefined || match.alsoWrites === undefined) return decision
   for (const written of match.alsoWrites) {
@@ -39,7 +42,7 @@ export const decide = (match: RouteMatch, sender: Asker, options: DecideOptions)
 
 const decidePath = (
   match: RouteMatch,
-  { user, kind = 'login' }: Asker,
+  { user, kind = 'login', address }: Asker,
   { cloudUnassignedMayPass }: DecideOptions
 ): Decision => {
   if (match.refusal !== undefined) {
@@ -50,10 +53,12 @@ const decidePath = (
     if (match.refusal === 'method') return refuse(405, MethodNotAllowed.code, 'method')
     return refuse(404, NoRoute.code, 'no-route')
   }
-  const judge = (route: Route): Decision =>
-    user !== undefined && route.tokenKinds?.includes(kind) === false
+  const judge = (route: Route): Decision => {
+    if (isOutside(route, address)) return refuse(403, Forbidden.code, 'address')
+    return user !== undefined && route.tokenKinds?.includes(kind) === false
       ? refuse(403, Forbidden.code, 'token-kind')
       : decideRoute(route, user, cloudUnassignedMayPass)
+  }
   const decision = judge(match.route)
   if (decision.decision !== 'allow' || match.alsoReadAs === undefined) return decision
   const isAdmitted = match.alsoReadAs.every(route => judge(route).decision === 'allow')
@@ -62,7 +67,15 @@ const decidePath = (
 
 const needsNoToken = (route: Route): boolean => route.public || route.socketio !== undefined
 
-const decideRoute = (route: Route, user: Asker['user'], cloudUnassignedMayPass: boolean): Decision => {
+/** Whether the route's `from` refuses a client with this address, whoever it is. */
+export const isOutside = ({ from }: Pick<Route, 'from'>, address: string | undefined): boolean => {
+  if (from === undefined) return false
+  const groups = address === undefined ? undefined : parseAddress(address)
+  return groups === undefined || !from.some(network => contains(network, groups))
+}
+
+/** The decision on a person, or on a request without a token, whatever the address. */
+export const decideRoute = (route: Route, user: Asker['user'], cloudUnassignedMayPass: boolean): Decision => {
   if (route.public) return allow('public')
   if (route.socketio !== undefined) return allow('socketio')
   if (user === undefined) return refuse(401, Unauthenticated.code, 'no-token')

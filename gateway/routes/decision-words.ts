@@ -1,7 +1,8 @@
 // Describes a decision in a sentence that requires no knowledge of the code.
 
+import { formatNetwork } from '../values/addresses.ts'
 import type { Asker, Decision } from './decide.ts'
-import type { RouteMatch } from './route.ts'
+import type { Route, RouteMatch } from './route.ts'
 
 interface NamedAsker extends Asker {
   /** As people write it. */
@@ -56,6 +57,8 @@ export const reasonInWords = (decision: Decision, match: RouteMatch, asker: Name
       return 'Anyone can have an account at this cloud provider, and an Admin has not yet assigned a profile and an area to this one (alternatively, set CLOUDIDP_ALLOWED_TENANTS).'
     case 'unassigned':
       return 'The route only admits people with a profile and an area, and an Admin has not yet assigned both.'
+    case 'address':
+      return addressInWords(match.route, asker)
     case 'method':
       return `Routes with this path exist, but none for this method; allowed: ${match.refusal === 'method' ? match.allowed.join(', ') : ''}.`
     case 'no-route':
@@ -63,6 +66,13 @@ export const reasonInWords = (decision: Decision, match: RouteMatch, asker: Name
     default:
       return unusual(reason, match)
   }
+}
+
+/** Why a client is refused whose address the route's `from` does not contain. */
+const addressInWords = (route: Pick<Route, 'from'> | undefined, { address }: Asker): string => {
+  const networks = (route?.from ?? []).map(formatNetwork).join(', ')
+  const whose = address === undefined ? 'write "from 10.1.2.3" after who asks to name an address' : `not ${address}`
+  return `The route admits only clients from ${networks} (${whose}).`
 }
 
 const roleWords = ({ user }: NamedAsker): string =>

@@ -1,5 +1,6 @@
 // Describes a route table: the result of reading route files, and all that the rest of the gateway knows about them.
 import type { TokenKind } from '../identity.ts'
+import type { Network } from '../values/addresses.ts'
 import type { Place } from '../values/place.ts'
 import type { Grants } from './grants.ts'
 import type { Upstream } from './upstream.ts'
@@ -98,6 +99,8 @@ export interface Route extends RouteFlags {
   readonly roles: readonly string[] | undefined
   /** Kinds of token accepted by the gateway's own endpoint; undefined: any. */
   readonly tokenKinds: readonly TokenKind[] | undefined
+  /** The networks from which clients may come; undefined: any. */
+  readonly from: readonly Network[] | undefined
   /** Prefix removed from the path before it is forwarded; undefined: nothing is removed. */
   readonly stripPrefix: string | undefined
   readonly rateLimit: RouteRateLimit | undefined
@@ -127,6 +130,7 @@ export const ROUTE_DEFAULTS: Route = {
   roles: undefined,
   requireAssigned: false,
   tokenKinds: undefined,
+  from: undefined,
   forwardToken: false,
   browser: false,
   ownAuthorization: false,

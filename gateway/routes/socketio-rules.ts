@@ -1,6 +1,6 @@
 // Finds the rules of a Socket.IO route for a namespace and an event: one decision for the gateway, `explain` and test lines.
 import { BadRequest, Forbidden, NoRoute, Unauthenticated } from '../errors.ts'
-import { type Asker, type DecideOptions, type Decision, judgePerson } from './decide.ts'
+import { type Asker, type DecideOptions, type Decision, isOutside, judgePerson } from './decide.ts'
 import type { Route, RouteTable, SocketIoEvent, SocketIoNamespace } from './route.ts'
 
 /**
@@ -73,12 +73,13 @@ export const namespaceName = (governing: Route): string => rules.get(governing)?
 
 /** Whether a person passes all of these rules of a route: that of a namespace and, for an event, its own. */
 export const passesRules = (
-  { requireAssigned }: Route,
+  { requireAssigned, from }: Route,
   rules: readonly Pick<SocketIoNamespace, 'roles'>[],
-  { user }: Asker,
+  { user, address }: Asker,
   { cloudUnassignedMayPass }: DecideOptions
 ): boolean =>
   user !== undefined &&
+  !isOutside({ from }, address) &&
   rules.every(({ roles }) => judgePerson(user, { roles, requireAssigned }, cloudUnassignedMayPass).decision === 'allow')
 
 /** Why no client may send an event of this name. */
@@ -99,7 +100,8 @@ export const streamRoute = (route: Route, namespace: string | undefined): Route 
   namespace === undefined ? route : namespaceRoute(route, namespace)
 
 /** Whether a person may send an event of this name in a namespace that a Socket.IO route lists. */
-const decideEvent = (governing: Route, event: string, user: Asker['user'], mayPass: boolean): Decision => {
+const decideEvent = (governing: Route, event: string, { user, address }: Asker, mayPass: boolean): Decision => {
+  if (isOutside(governing, address)) return { decision: 403, code: Forbidden.code, reason: 'address' }
   if (user === undefined) return NO_TOKEN
   const connect = judgePerson(user, governing, mayPass)
   if (connect.decision !== 'allow') return connect
@@ -123,15 +125,15 @@ interface EventDecision {
 export const decideEventOnRoutes = (
   { routes }: RouteTable,
   { namespace, event }: { namespace: string; event: string },
-  { user }: Asker,
+  asker: Asker,
   { cloudUnassignedMayPass }: DecideOptions
 ): EventDecision[] => {
   if (!isPlainNamespace(namespace)) return [{ route: undefined, decision: BAD_NAME }]
   const decisions = routes.flatMap(route => {
     const governing = namespaceRoute(route, namespace)
     if (governing === undefined) return []
-    return [{ route, decision: decideEvent(governing, event, user, cloudUnassignedMayPass) }]
+    return [{ route, decision: decideEvent(governing, event, asker, cloudUnassignedMayPass) }]
   })
   if (decisions.length > 0) return decisions
-  return [{ route: undefined, decision: user === undefined ? NO_TOKEN : NO_NAMESPACE }]
+  return [{ route: undefined, decision: asker.user === undefined ? NO_TOKEN : NO_NAMESPACE }]
 }

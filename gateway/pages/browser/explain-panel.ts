@@ -8,6 +8,8 @@ export interface Question {
   readonly method: string
   readonly path: string
   readonly as: string
+  /** The client's address; '': one in no network of any route. */
+  readonly from: string
 }
 
 interface Explanation {
@@ -25,6 +27,8 @@ interface Explanation {
     readonly why: string
   }[]
 }
+
+const whoOf = ({ as, from }: Question): string => (from.trim() === '' ? as : `${as} from ${from.trim()}`)
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
@@ -53,7 +57,9 @@ export const ExplainPanel = ({ first, roles, onClose }: PanelProps): VNode => {
   const [asked, setAsked] = useState(first)
   const [found, setFound] = useState<Explanation | string | undefined>()
   const explain = async () => {
-    const answer = await admin<Explanation>(`explain?${queryOf({ ...asked })}`)
+    const answer = await admin<Explanation>(
+      `explain?${queryOf({ method: asked.method, path: asked.path, as: whoOf(asked) })}`
+    )
     setFound(answer.status === 200 ? answer.body : problemOf(answer))
   }
   useEffect(() => void explain(), [])
@@ -74,6 +80,8 @@ export const ExplainPanel = ({ first, roles, onClose }: PanelProps): VNode => {
       <p class="grow"><label for="explain-path">${text('path')}</label><input id="explain-path" required pattern="/.*" maxlength="2048" value=${asked.path} autocomplete="off" spellcheck=${false}
         onInput=${(event: InputEvent) => setAsked({ ...asked, path: (event.target as HTMLInputElement).value })} /></p>
       ${choice('as', text('as'), roles)}
+      <p><label for="explain-from">${text('address')}</label><input id="explain-from" maxlength="45" size="16" value=${asked.from} autocomplete="off" spellcheck=${false}
+        onInput=${(event: InputEvent) => setAsked({ ...asked, from: (event.target as HTMLInputElement).value })} /></p>
       <button type="submit" class="main">${text('ask')}</button>
     </form>
     <div id="explanation" aria-live="polite">${

@@ -13,6 +13,8 @@ interface RouteRow {
   readonly upstream: string
   readonly public: boolean
   readonly kind: string
+  /** Networks from which clients may come; empty: any. */
+  readonly from: readonly string[]
   /** '' if the route is not listed on /auth/apps. */
   readonly app: string
   readonly place: string
@@ -40,9 +42,13 @@ const loadAll = async (): Promise<readonly RouteRow[] | string> => {
 /** A path that the route matches. */
 const sampleOf = (path: string): string => path.replace(/:[^/]+/g, '1').replace(/\*$/, 'x')
 
+/** An address in one of the route's networks. */
+const sampleAddressOf = ({ from: [first = ''] }: RouteRow): string => first.split('/', 1)[0] ?? ''
+
 const Cell = ({ row, role, onAsk }: { row: RouteRow; role: string; onAsk: (question: Question) => void }): VNode => {
   const passes = row.allowed[role] === true
-  const ask = () => onAsk({ method: row.methods[0] ?? 'GET', path: sampleOf(row.path), as: role })
+  const ask = () =>
+    onAsk({ method: row.methods[0] ?? 'GET', path: sampleOf(row.path), as: role, from: sampleAddressOf(row) })
   const label = text('cell', { route: row.id, role: roleWords(role), answer: text(passes ? 'yes' : 'no') })
   return html`<td class="cell"><button type="button" data-passes=${passes} aria-label=${label} title=${label} onClick=${ask}>
     <span aria-hidden="true">${passes ? '✓' : '×'}</span></button></td>`
@@ -56,7 +62,7 @@ interface RowsProps {
 
 const Row = ({ row, roles, onAsk }: Omit<RowsProps, 'rows'> & { row: RouteRow }): VNode => html`<tr>
   <th scope="row"><code>${row.path}${row.id.slice(row.id.indexOf(row.path) + row.path.length)}</code>
-    <small class="quiet">${row.methods.length === 0 ? text('allMethods') : row.methods.join(' ')} · ${row.upstream || text(isOwn(row) ? 'own' : 'external')}${row.kind === 'http' ? '' : ` · ${row.kind}`}${row.app === '' ? '' : ` · ${text('app', { name: row.app })}`}</small></th>
+    <small class="quiet">${row.methods.length === 0 ? text('allMethods') : row.methods.join(' ')} · ${row.upstream || text(isOwn(row) ? 'own' : 'external')}${row.kind === 'http' ? '' : ` · ${row.kind}`}${row.from.length === 0 ? '' : ` · ${text('networks', { networks: row.from.join(', ') })}`}${row.app === '' ? '' : ` · ${text('app', { name: row.app })}`}</small></th>
   ${roles.map(role => html`<${Cell} key=${role} row=${row} role=${role} onAsk=${onAsk} />`)}</tr>`
 
 const Group = ({ rows, roles, onAsk, label }: RowsProps & { label: string }): VNode | null =>

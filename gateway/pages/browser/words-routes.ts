@@ -18,6 +18,8 @@ export const text = createText({
   own: ['do próprio gateway', "the gateway's own"],
   external: ['verificada para outro proxy', 'checked for another proxy'],
   app: ['aplicativo {name}', 'application {name}'],
+  networks: ['só de {networks}', 'only from {networks}'],
+  address: ['Endereço do cliente', 'Client address'],
   explain: ['Por quê?', 'Why?'],
   method: ['Método', 'Method'],
   path: ['Caminho', 'Path'],

@@ -1,8 +1,9 @@
 // Lists the options of a route that have a value: how each is written, how it is validated, and what the route stores.
 import type { AcceptedWarning, PathException, Route, RouteRateLimit, WrittenRoute } from '../../routes/route.ts'
+import { type Network, parseNetwork } from '../../values/addresses.ts'
 import { parseSize } from '../../values/quantities.ts'
 import type { Complain } from '../complaint.ts'
-import { duration, list, record, type Schema, size } from '../schema/forms.ts'
+import { duration, list, record, type Schema, size, text } from '../schema/forms.ts'
 import { socketioSchema, websocketSchema } from '../schema/socket-schemas.ts'
 import { appSchema, defineApp } from './define-app.ts'
 import { defineSocketIo } from './define-socketio.ts'
@@ -49,6 +50,13 @@ const ALLOW_IN_PATH = list(
   ['encodedSlash']
 )
 
+const FROM = list(
+  'a list of networks',
+  'Networks from which clients may come. Any other client is refused (403), whoever it is. It restricts a route, and replaces no login.',
+  text('an IP address or a CIDR block', 'Network of clients.', '10.0.0.0/8'),
+  ['10.0.0.0/8', '2001:db8::/32']
+)
+
 const ACCEPT = list(
   'a list of wider-methods, wider-paths',
   'Warnings of `portaria check` that are intended: a less strict route serves the methods, or the paths below, that this route leaves to it.',
@@ -62,6 +70,15 @@ const option = <Field extends keyof Route, Written>(
   define: (written: Written, say: Complain) => Route[Field]
 ) => ({ field, schema, define })
 
+function defineNetworks(written: readonly string[], say: Complain): readonly Network[] {
+  return written.flatMap((text, index) => {
+    const network = parseNetwork(text)
+    if (network === undefined)
+      say(`"${text}" is neither an IP address nor a CIDR block such as 10.0.0.0/8`, 'from', index)
+    return network ?? []
+  })
+}
+
 /** By their keys in the files. A new one needs an entry here, its field and default in `Route`, and the step that obeys it. */
 export const ROUTE_OPTIONS = {
   rateLimit: option('rateLimit', RATE_LIMIT, ({ max, window, by = 'ip' }: RateLimitData, say) => ({
@@ -69,6 +86,7 @@ export const ROUTE_OPTIONS = {
     windowMs: defineTimer(window, say, 'rateLimit', 'window'),
     by
   })),
+  from: option('from', FROM, defineNetworks),
   timeout: option(
     'timeoutMs',
     duration('Timeout of this route, instead of the one of its upstream.', '2m'),

@@ -11,7 +11,16 @@ import { readWho } from '../../../gateway/route-files/who.ts'
 import type { RouteTable } from '../../../gateway/routes/route.ts'
 import { portariaHere } from '../../../test/support/cli-here.ts'
 import type { Random } from '../mutate.ts'
-import { decideEvent, decideFound, findRoute, idOf, type Person, type RouteSpec, type Verdict } from './model.ts'
+import {
+  decideEvent,
+  decideFound,
+  findRoute,
+  idOf,
+  isOutside,
+  type Person,
+  type RouteSpec,
+  type Verdict
+} from './model.ts'
 import {
   type AskedEvent,
   type AskedRequest,
@@ -34,10 +43,13 @@ const EVENTS = 8
 export const fileOf = (routes: Table, url = 'http://127.0.0.1:4001', tests: readonly string[] = []) =>
   stringify({ upstreams: { up: { url } }, profiles: PROFILES, routes, tests }, { aliasDuplicateObjects: false })
 
-export const askerOf = ({ who }: Person, { profiles, grants }: RouteTable) => {
-  const { asker, complaint } = readWho(who, { profiles, grants })
+/** As in test lines. */
+export const wordsOf = ({ who, address }: Person): string => (address === undefined ? who : `${who} from ${address}`)
+
+export const askerOf = (person: Person, { profiles, grants }: RouteTable) => {
+  const { asker, complaint } = readWho(wordsOf(person), { profiles, grants })
   if (asker === undefined) throw new Error(complaint)
-  return { name: who, ...asker }
+  return { name: person.who, ...asker }
 }
 
 /** One table as files, as the gateway reads them, and the requests and events that are asked. */
@@ -56,12 +68,14 @@ const sideOf = async (folder: string, routes: Table): Promise<Side> => {
 /** Plain paths are read in one way by everybody, so what `diff` says about them must name their own routes. */
 const isPlain = ({ path }: AskedRequest): boolean => /^(?:\/[a-z0-9]+)*\/?$/.test(path) && path !== '/'
 
-const passers = (routes: Table, { method, path }: AskedRequest) => {
+const passers = (routes: Table, { method, path, address }: AskedRequest) => {
   const search = findRoute(routes, method, path)
   const route = search.found.kind === 'route' ? search.found.route : undefined
   // Requests to a Socket.IO route say nothing about access: its namespaces are compared instead.
   const isHttp = route?.socketio === undefined
-  const who = PEOPLE.filter(person => isHttp && decideFound(search, person).verdict === 'allow').map(({ who }) => who)
+  const who = PEOPLE.filter(person => isHttp && decideFound(search, { ...person, address }).verdict === 'allow').map(
+    ({ who }) => who
+  )
   return { who, route, concerned: search.concerned }
 }
 
@@ -95,7 +109,8 @@ const diffFaults = (comparison: Comparison, before: Side, after: Side, requests:
     ]
   })
   const wrong = (['opened', 'closed'] as const).flatMap(change =>
-    httpOnly(change).flatMap(({ who, example, text }) => {
+    httpOnly(change).flatMap(({ who, example: plain, path, text }) => {
+      const example = { ...plain, address: / from ([\d.:a-f]+)$/.exec(path)?.[1] }
       const [was, now] = [passers(before.routes, example).who, passers(after.routes, example).who]
       const [without, having] = change === 'opened' ? [was, now] : [now, was]
       const isTrue = who.every(name => !without.includes(name) && having.includes(name))
@@ -151,10 +166,12 @@ const looserFaults = (was: Passing, now: Passing, notes: readonly { text: string
 }
 
 const eventFaults = (comparison: Comparison, before: Side, after: Side, events: readonly AskedEvent[]): string[] => {
-  const allowed = (routes: Table, path: string, { namespace, event }: AskedEvent) => {
+  const allowed = (routes: Table, path: string, { namespace, event, address }: AskedEvent) => {
     const route = routes.find(each => each.path === path && each.socketio !== undefined)
     if (route === undefined) return []
-    return PEOPLE.filter(person => decideEvent(route, namespace, event, person) === 'allow').map(({ who }) => who)
+    return PEOPLE.filter(person => decideEvent(route, namespace, event, { ...person, address }) === 'allow').map(
+      ({ who }) => who
+    )
   }
   const paths = new Set([...before.routes, ...after.routes].flatMap(route => (route.socketio ? [route.path] : [])))
   return [...paths].flatMap(path =>
@@ -185,14 +202,14 @@ const eventFaults = (comparison: Comparison, before: Side, after: Side, events: 
   )
 }
 
-const explainFaults = ({ routes, table }: Side, { method, path }: AskedRequest): string[] => {
+const explainFaults = ({ routes, table }: Side, { method, path, address }: AskedRequest): string[] => {
   const search = findRoute(routes, method, path)
   const faults = new Set<string>()
-  for (const person of EVERYBODY) {
+  for (const person of EVERYBODY.map(each => ({ ...each, address }))) {
     const outcome = decideFound(search, person)
     const { decision, candidates } = explain(table, { method, target: path, asker: askerOf(person, table) }, OPTIONS)
     if (String(decision.decision) !== outcome.verdict)
-      faults.add(`${person.who} gets ${outcome.verdict}, explained as ${decision.decision} (${decision.reason})`)
+      faults.add(`${wordsOf(person)} gets ${outcome.verdict}, explained as ${decision.decision} (${decision.reason})`)
     const chosen = candidates.filter(candidate => candidate.chosen).map(({ route }) => route.id)
     const wanted = outcome.route === undefined ? '' : idOf(outcome.route)
     if (chosen.join() !== wanted) faults.add(`the route is "${wanted}", explained as "${chosen.join()}"`)
@@ -211,17 +228,19 @@ const CODES: Readonly<Record<Exclude<Verdict, 'allow'>, string>> = {
 const NOBODY = PEOPLE[0] as Person
 
 /** Asked directly, external routes do not exist. */
-const direct = (routes: Table, { method, path }: AskedRequest, person: Person): Verdict => {
+const direct = (routes: Table, { method, path, address }: AskedRequest, person: Person): Verdict => {
   const search = findRoute(routes, method, path)
   const isExternal = search.found.kind === 'route' && search.found.route.external === true
-  return decideFound(isExternal ? { ...search, found: { kind: 'none' } } : search, person).verdict
+  return decideFound(isExternal ? { ...search, found: { kind: 'none' } } : search, { ...person, address }).verdict
 }
 
 /** The line that the gateway logs, and who asks as far as the line says it. */
 const logged = (routes: Table, request: AskedRequest, person: Person) => {
   const verdict = direct(routes, request, person)
   const { found } = findRoute(routes, request.method, request.path)
-  const isJudged = found.kind !== 'none' && (found.kind === 'route' ? found.route.public : found.isPublic) !== true
+  const isRefusedBefore = found.kind === 'route' && isOutside(found.route, { ...person, address: request.address })
+  const isJudged =
+    !isRefusedBefore && found.kind !== 'none' && (found.kind === 'route' ? found.route.public : found.isPublic) !== true
   const known = isJudged || found.kind === 'none' ? person : NOBODY
   const identity =
     known.profiles === undefined
@@ -233,7 +252,13 @@ const logged = (routes: Table, request: AskedRequest, person: Person) => {
           provider: known.kind
         }
   const decision = verdict === 'allow' ? { decision: 'allow' } : { decision: 'refuse', code: CODES[verdict] }
-  const line = JSON.stringify({ msg: 'request', ...request, ...decision, ...identity })
+  const line = JSON.stringify({
+    msg: 'request',
+    ...request,
+    ip: request.address ?? '203.0.113.9',
+    ...decision,
+    ...identity
+  })
   return { line, known, verdict }
 }
 

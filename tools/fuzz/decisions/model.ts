@@ -1,4 +1,5 @@
 // Decides requests and events by brute force, from the contract alone: every route is compared with every reading of a path.
+import { BlockList } from 'node:net'
 import {
   decoded,
   folded,
@@ -19,6 +20,7 @@ export interface RouteSpec {
   readonly public?: boolean
   readonly requireAssigned?: boolean
   readonly external?: boolean
+  readonly from?: readonly string[]
   readonly allowInPath?: readonly string[]
   readonly maxBody?: number
   readonly rateLimit?: { readonly max: number; readonly window: string; readonly by: string }
@@ -38,6 +40,8 @@ export interface Person {
   readonly profiles: readonly string[] | undefined
   readonly isAssigned: boolean
   readonly kind: 'ldap' | 'cloudidp' | 'client'
+  /** Of the client; undefined: one in no network of any route. */
+  readonly address?: string | undefined
 }
 
 export type Verdict = 'allow' | '400' | '401' | '403' | '404' | '405'
@@ -234,7 +238,21 @@ const indexFiles = (routes: readonly RouteSpec[], method: string, path: string, 
   })
 }
 
+/** Whether the client's address is in none of the networks of `from`, by Node's own reading of them. */
+export const isOutside = ({ from }: RouteSpec, { address }: Person): boolean => {
+  if (from === undefined) return false
+  const networks = new BlockList()
+  for (const network of from) {
+    const [base = '', prefix] = network.split('/')
+    const family = base.includes(':') ? 'ipv6' : 'ipv4'
+    if (prefix === undefined) networks.addAddress(base, family)
+    else networks.addSubnet(base, Number(prefix), family)
+  }
+  return address === undefined || !networks.check(address, address.includes(':') ? 'ipv6' : 'ipv4')
+}
+
 const passes = (route: RouteSpec, person: Person): Verdict => {
+  if (isOutside(route, person)) return '403'
   if (route.public || route.socketio !== undefined) return 'allow'
   if (person.profiles === undefined) return '401'
   const isProxied = !OWN.includes(route)
@@ -258,7 +276,8 @@ export const decideFound = ({ found, concerned }: Search, person: Person): Outco
   const verdict = passes(found.route, person)
   if (verdict !== 'allow') return outcome(verdict)
   // On a public route the token is not judged, so the person is not known.
-  const known = found.route.public || found.route.socketio !== undefined ? NOBODY : person
+  const known =
+    found.route.public || found.route.socketio !== undefined ? { ...NOBODY, address: person.address } : person
   return outcome(found.alsoReadAs.every(other => passes(other, known) === 'allow') ? 'allow' : '400')
 }
 
@@ -282,6 +301,7 @@ const ruleFor = <T>(rules: Readonly<Record<string, T>>, name: string): T | undef
 /** What the gateway answers on a route to an event in a namespace, the CONNECT before it included. */
 export const decideEvent = (route: RouteSpec, namespace: string, event: string, person: Person): Verdict => {
   if (/[\s,?#\\"'[\]{}]/.test(namespace)) return '400'
+  if (isOutside(route, person)) return '403'
   if (person.profiles === undefined) return '401'
   const rule = ruleFor(route.socketio?.namespaces ?? {}, namespace)
   if (rule === undefined) return '404'

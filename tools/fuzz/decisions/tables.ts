@@ -38,6 +38,11 @@ const SEGMENTS = [
 const NAMESPACES = ['/', '/chat', '/room1', '/\\/room.*/', '/\\/[a-z]+/']
 const EVENTS = ['send', 'move', '/se.*/', '/.*/']
 
+const NETWORKS = ['10.0.0.0/8', '10.1.0.0/16', '192.0.2.7', '2001:db8::/32', '::ffff:192.0.2.0/121', '2001::/16']
+const ADDRESSES = ['10.1.2.3', '10.9.9.9', '192.0.2.7', '192.0.2.127', '192.0.2.128', '2001:db8::5', '2001:db9::']
+
+const addressOf = (random: Random): string | undefined => (random.below(4) === 0 ? undefined : random.pick(ADDRESSES))
+
 const some = <T>(random: Random, items: readonly T[]): T[] => items.filter(() => random.below(3) === 0)
 
 const pathOf = (random: Random): string => {
@@ -55,6 +60,12 @@ const accessOf = (random: Random): Partial<RouteSpec> => {
   const kind = random.below(6)
   if (kind === 0) return { public: true }
   return { ...(kind < 4 ? rolesOf(random) : {}), ...(kind === 3 || kind === 4 ? { requireAssigned: true } : {}) }
+}
+
+/** Few routes have it, as in life. */
+const fromOf = (random: Random): Partial<RouteSpec> => {
+  const networks = random.below(5) === 0 ? some(random, NETWORKS) : []
+  return networks.length === 0 ? {} : { from: networks }
 }
 
 const optionsOf = (random: Random): Partial<RouteSpec> => {
@@ -92,6 +103,7 @@ const socketRouteOf = (random: Random): RouteSpec => {
     path: random.pick(['/socket.io/*', '/a/socket.io/*']),
     upstream: 'up',
     ...(random.below(3) === 0 && { requireAssigned: true }),
+    ...fromOf(random),
     socketio: { namespaces: Object.fromEntries(listed.map(name => [name, namespaceOf(random)])) }
   }
 }
@@ -109,6 +121,7 @@ const routeOf = (random: Random): RouteSpec => {
     ...(isExternal ? { external: true } : { upstream: 'up' }),
     ...(methods.length > 0 && { methods }),
     ...access,
+    ...fromOf(random),
     ...(isUpgradable ? options : others)
   }
 }
@@ -158,6 +171,8 @@ const usable = (route: RouteSpec): RouteSpec => {
 export interface AskedRequest {
   readonly method: string
   readonly path: string
+  /** Of the client; undefined: one in no network. */
+  readonly address?: string | undefined
 }
 
 const ASKED = [
@@ -214,6 +229,7 @@ const ASKED = [
 
 export const requestOf = (random: Random): AskedRequest => ({
   method: random.pick([...METHODS, 'PUT', 'GET', 'GET']),
+  address: addressOf(random),
   path: `/${Array.from({ length: random.below(5) }, () => random.pick(ASKED)).join('/')}`
 })
 
@@ -225,15 +241,18 @@ export const requestFor = (random: Random, table: Table): AskedRequest => {
     if (segment === '*') return Array.from({ length: random.below(3) }, () => random.pick(ASKED))
     return [segment.startsWith(':') || random.below(8) === 0 ? random.pick(ASKED) : segment]
   })
-  return { method: random.pick([...(methods ?? METHODS), random.pick(METHODS)]), path: `/${own.join('/')}` }
+  const method = random.pick([...(methods ?? METHODS), random.pick(METHODS)])
+  return { method, path: `/${own.join('/')}`, address: addressOf(random) }
 }
 
 export interface AskedEvent {
   readonly namespace: string
   readonly event: string
+  readonly address?: string | undefined
 }
 
 export const eventOf = (random: Random): AskedEvent => ({
   namespace: random.pick(['/', '/chat', '/room1', '/room2', '/Chat', '/other', '/room?x']),
+  address: addressOf(random),
   event: random.pick(['send', 'sent', 'move', 'Move', 'connect', 'disconnect', '*', 'x'])
 })

@@ -11,9 +11,10 @@ import { closeSoon } from '../../../test/support/engine-closing.ts'
 import { startGateway, type World } from '../../../test/support/gateway.ts'
 import { connectRaw, type RawConnection } from '../../../test/support/raw-client.ts'
 import type { Random } from '../mutate.ts'
-import { describe, SETTINGS } from './compare.ts'
+import { describe, SETTINGS, wordsOf } from './compare.ts'
 import { findRoute, type Person, type RouteSpec } from './model.ts'
 import {
+  type AskedEvent,
   type AskedRequest,
   EVERYBODY,
   eventOf,
@@ -28,6 +29,8 @@ const OUTCOMES = ['allow', '400', '401', '403', '404', '405']
 /** Answered by the backend, and by nothing else. */
 const SERVED = 299
 const REQUESTS = 8
+/** In no network of any route. */
+const ELSEWHERE = '203.0.113.9'
 
 /** Answers every request, and every packet of Socket.IO as a server without rules does. */
 const startUpstream = async (t: Pick<Test, 'teardown'>): Promise<string> => {
@@ -83,14 +86,14 @@ const bearer = (token: string | undefined): string => (token === undefined ? '' 
 /** The answer to a request; external routes are asked as another proxy does. */
 const answerTo = async (
   { ask }: ReturnType<typeof createAsker>,
-  { method, path }: AskedRequest,
+  { method, path, address }: AskedRequest,
   token: string | undefined,
   isExternal: boolean
 ): Promise<string> => {
   const asked = `X-Forwarded-Method: ${method}\r\nX-Forwarded-Uri: ${path}\r\n`
   const [target, fields] = isExternal ? ['GET /auth/forward', asked] : [`${method} ${path}`, '']
   const status = await ask(
-    `${target} HTTP/1.1\r\nHost: gateway.test\r\n${fields}${bearer(token)}\r\n`,
+    `${target} HTTP/1.1\r\nHost: gateway.test\r\nX-Forwarded-For: ${address ?? ELSEWHERE}\r\n${fields}${bearer(token)}\r\n`,
     method === 'HEAD' && !isExternal
   )
   return status === SERVED || (isExternal && status === 200) ? 'allow' : String(status)
@@ -100,18 +103,22 @@ const answerTo = async (
 const answerToEvent = (
   world: World,
   route: RouteSpec,
-  { namespace, event }: { namespace: string; event: string },
+  { namespace, event, address }: AskedEvent,
   token: string | undefined
 ): Promise<string> =>
   new Promise((resolve, reject) => {
     const path = route.path.replace(/\*$/, '')
-    const socket = new WebSocket(`ws://127.0.0.1:${world.port}${path}?EIO=4&transport=websocket`)
+    const socket = new WebSocket(`ws://127.0.0.1:${world.port}${path}?EIO=4&transport=websocket`, {
+      headers: { 'x-forwarded-for': address ?? ELSEWHERE }
+    })
     const at = namespace === '/' ? '' : `${namespace},`
     const finish = (answer: string) => {
       resolve(answer)
       socket.terminate()
     }
     socket.on('error', reject)
+    // This address may not even begin a session.
+    socket.on('unexpected-response', (_, response) => finish(String(response.statusCode)))
     // A packet that no client may send ends the session.
     socket.on('close', code => finish(code === 1008 ? '400' : `closed with ${code}`))
     socket.on('message', data => {
@@ -186,14 +193,17 @@ export const fuzzTestLines = async (t: Pick<Test, 'teardown'>, { random, goesOn,
       const person = random.pick(EVERYBODY)
       if (!isDecided || request.method === 'CONNECT') continue
       const answer = answerTo(asker, request, tokens.get(person), route?.external === true)
-      await compare(`${request.method} ${request.path} as ${person.who}`, answer)
+      await compare(`${request.method} ${request.path} as ${wordsOf({ ...person, address: request.address })}`, answer)
     }
     const chat = routes.find(({ socketio }) => socketio !== undefined)
     const event = eventOf(random)
     const person = random.pick(EVERYBODY)
     if (chat === undefined) continue
     const answer = answerToEvent(world, chat, event, tokens.get(person))
-    await compare(`EVENT ${event.namespace} ${event.event} as ${person.who}`, answer)
+    await compare(
+      `EVENT ${event.namespace} ${event.event} as ${wordsOf({ ...person, address: event.address })}`,
+      answer
+    )
   }
   asker.close()
   return { done, lines }
