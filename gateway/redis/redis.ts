@@ -170,7 +170,9 @@ const endLongLoading = (client: Redis | Cluster): void => {
 const digests = boundedMap<string, string>(64)
 
 const digestOf = (script: string): string => {
-  const digest = digests.get(script) ?? createHash('sha1').update(script).digest('hex')
+  const known = digests.get(script)
+  if (known !== undefined) return known
+  const digest = createHash('sha1').update(script).digest('hex')
   digests.set(script, digest)
   return digest
 }
