@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, writeFil
 import { basename, dirname, extname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip } from 'node:zlib'
-import { build, stop } from 'esbuild'
+import { build, type PluginBuild, stop } from 'esbuild'
 import { CACHE_FOLDER, PACKAGE_FOLDER } from '../values/package-files.ts'
 import {
   type BundledFiles,
@@ -16,6 +16,7 @@ import {
 } from './bundled-files.ts'
 
 const FOLDER = join(PACKAGE_FOLDER, 'gateway/pages/browser')
+const CHARTS = join(PACKAGE_FOLDER, 'node_modules/uplot/dist/uPlot.esm.js')
 const CHART_STYLES = join(PACKAGE_FOLDER, 'node_modules/uplot/dist/uPlot.min.css')
 
 /** Those that an earlier process has kept, if their sources are the same. */
@@ -72,16 +73,25 @@ const OPTIONS = {
   legalComments: 'none'
 } as const
 
+const NAMED = { ...OPTIONS, entryNames: '[name].[hash]', format: 'esm' } as const
+
 const bundleModules = async (): Promise<[string, Buffer][]> => {
+  // Only one view draws charts: their library is a file of its own, which that view loads.
+  const charts = await run({ ...NAMED, entryPoints: { uPlot: CHARTS } })
+  const path = `./${charts[0]?.[0]}`
+  const separateCharts = {
+    name: 'separate-charts',
+    setup: ({ onResolve }: PluginBuild) => onResolve({ filter: /^uplot$/ }, () => ({ path, external: true }))
+  }
   const scripts = Object.keys(PAGES).map(name => join(FOLDER, `${name}.ts`))
   const styles = ['pages.css', 'console.css'].map(name => join(FOLDER, name))
-  return run({
-    ...OPTIONS,
+  const modules = await run({
+    ...NAMED,
     entryPoints: [...scripts, ...styles, CHART_STYLES, join(FOLDER, 'icon.svg')],
-    entryNames: '[name].[hash]',
-    format: 'esm',
+    plugins: [separateCharts],
     loader: { '.svg': 'copy' }
   })
+  return [...charts, ...modules]
 }
 
 /** Its name has no fingerprint, because pages of backends name it; and it is no module. */

@@ -119,7 +119,11 @@ for (const locale of ['en-GB', 'pt-BR']) {
       [admin, '/auth/apps', '.tiles'],
       [waiting, '/auth/apps', '.tiles'],
       [admin, '/auth/account', '#tokens'],
-      ...SECTIONS.map((section): [string, string, string] => [admin, `/auth/console#/${section}`, 'main h1'])
+      ...SECTIONS.map((section): [string, string, string] => [
+        admin,
+        `/auth/console#/${section}`,
+        section === 'traffic' ? 'canvas' : 'main h1'
+      ])
     ]
     // One context, so that its cache has what several pages load.
     const { context, faults } = await openContext(browser, [world.origin], { locale })

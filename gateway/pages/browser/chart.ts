@@ -1,7 +1,7 @@
 // Draws a time series in the colours of the page, at the width of its container.
-import uPlot from 'uplot'
+import type uPlot from 'uplot'
 import { number } from './language.ts'
-import { html, useEffect, useRef, type VNode } from './render.ts'
+import { html, useEffect, useRef, useState, type VNode } from './render.ts'
 
 interface Series {
   readonly label: string
@@ -49,17 +49,25 @@ const optionsOf = (series: readonly Series[], width: number): uPlot.Options => {
   }
 }
 
+/** Loaded when the first chart is shown. */
+const useLibrary = (): typeof uPlot | undefined => {
+  const [library, setLibrary] = useState<typeof uPlot | undefined>()
+  useEffect(() => void import('uplot').then(found => setLibrary(() => found.default)), [])
+  return library
+}
+
 export const Chart = ({ label, at, series }: ChartProps): VNode => {
+  const Library = useLibrary()
   const place = useRef<HTMLDivElement>(null)
   const chart = useRef<uPlot | undefined>(undefined)
   const data: uPlot.AlignedData = [[...at], ...series.map(({ values }) => [...values])]
 
   useEffect(() => {
     const element = place.current
-    if (element === null) return
+    if (element === null || Library === undefined) return
     const draw = () => {
       chart.current?.destroy()
-      chart.current = new uPlot(optionsOf(series, Math.max(200, element.clientWidth)), data, element)
+      chart.current = new Library(optionsOf(series, Math.max(200, element.clientWidth)), data, element)
     }
     draw()
     const theme = matchMedia('(prefers-color-scheme: dark)')
@@ -74,7 +82,7 @@ export const Chart = ({ label, at, series }: ChartProps): VNode => {
       chart.current?.destroy()
       chart.current = undefined
     }
-  }, [])
+  }, [Library])
   useEffect(() => chart.current?.setData(data))
 
   return html`<figure class="chart"><figcaption><strong>${label}</strong>
