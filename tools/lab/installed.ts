@@ -76,7 +76,7 @@ ${dependencies.join('\n')}
 /** A program that Go builds from a module at this version. */
 export const goProgram = async (name: string, module: string, version: string): Promise<string> => {
   const folder = await folderOf(name, { module, version }, async at => {
-    writeFileSync(join(at, 'go.mod'), `module lab\n\nrequire ${module} ${version}\n`)
+    writeFileSync(join(at, 'go.mod'), `module lab\n\ngo 1.22\n\nrequire ${module} ${version}\n`)
     await install(name, at, 'go', ['build', '-mod=mod', '-o', name, module])
   })
   return join(folder, name)

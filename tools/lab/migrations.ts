@@ -22,6 +22,8 @@ const SCRIPT = { accept: 'application/json' }
 
 interface Side {
   readonly url: string
+  /** The header in which its backend learns who asks. */
+  readonly identity: string
   /** Of the people of the table, by what it calls them. */
   readonly cookies: Readonly<Record<string, string>>
 }
@@ -36,19 +38,17 @@ const statusOf = (url: string, method: string, headers: Record<string, string>):
   })
 
 /** `forwarded`, or the status of the refusal. */
-const outcomeOf = async ({ url, cookies }: Side, row: RegExpMatchArray, app: RawUpstream): Promise<string> => {
+const outcomeOf = async (
+  { url, identity, cookies }: Side,
+  row: RegExpMatchArray,
+  app: RawUpstream
+): Promise<string> => {
   const [, method = '', path = '', who = ''] = row
   const person = Object.keys(cookies).find(name => who.endsWith(name))
   ok(person !== undefined || who.endsWith('nobody logged in'), who)
   const cookie = person === undefined ? '' : (cookies[person] ?? '')
   // With the origin that a page of its own has.
-  const headers = {
-    ...(who.startsWith('a page') ? PAGE : SCRIPT),
-    origin: url,
-    cookie,
-    'x-user': 'forged',
-    'x-user-id': '1'
-  }
+  const headers = { ...(who.startsWith('a page') ? PAGE : SCRIPT), origin: url, cookie, [identity]: 'forged' }
   const before = app.requests.length
   const status = await statusOf(url + path, method, headers)
   if (app.requests.length === before) return String(status)
@@ -103,9 +103,17 @@ const oauth2Proxy: System = {
     await lab.run(program, ['--config', 'oauth2-proxy.cfg'], port, { OAUTH2_PROXY_COOKIE_SECURE: 'false' })
     const env = { ...provider.environment, PUBLIC_URL: ourUrl }
     const world = await lab.gateway(this.recipe, { '127.0.0.1:8080': `127.0.0.1:${app.port}` }, env, own)
-    const theirs = { url: theirUrl, cookies: { 'logged in': await cookiesAfterLogin(theirUrl, '/app/x') } }
+    const theirs = {
+      url: theirUrl,
+      identity: 'x-forwarded-user',
+      cookies: { 'a person': await cookiesAfterLogin(theirUrl, '/app/x') }
+    }
     const start = '/auth/oauth/cloudidp/start?returnTo=/app/x'
-    const ours = { url: world.url, cookies: { 'logged in': await cookiesAfterLogin(world.url, start) } }
+    const ours = {
+      url: world.url,
+      identity: 'x-user-id',
+      cookies: { 'a person': await cookiesAfterLogin(world.url, start) }
+    }
     return [await compareSides(this.recipe, theirs, ours, app)]
   }
 }
@@ -138,8 +146,16 @@ const nginxAuthRequest: System = {
     await startNginx(lab, recipeBlock(this.recipe, 'nginx', more), port)
     const world = await lab.gateway(this.recipe, addresses)
     const cookie = async (...profiles: string[]) => `portaria_session=${await world.tokenFor({ profiles })}`
-    const theirs = { url: `http://127.0.0.1:${port}`, cookies: { 'an agent': 'as=agent', 'an admin': 'as=admin' } }
-    const ours = { url: world.url, cookies: { 'an agent': await cookie('Agente'), 'an admin': await cookie('Admin') } }
+    const theirs = {
+      url: `http://127.0.0.1:${port}`,
+      identity: 'x-user',
+      cookies: { 'an agent': 'as=agent', 'an admin': 'as=admin' }
+    }
+    const ours = {
+      url: world.url,
+      identity: 'x-user',
+      cookies: { 'an agent': await cookie('Agente'), 'an admin': await cookie('Admin') }
+    }
     return [await compareSides(this.recipe, theirs, ours, app)]
   }
 }
