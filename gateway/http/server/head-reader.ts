@@ -41,8 +41,8 @@ export class HeadReader {
   read(bytes: Buffer): FoundHead | Fault | undefined {
     this.hasBegun = true
     if (this.#line === null) this.#skipEmptyLines(bytes)
-    // The line before the empty one may have been read already.
-    const emptyLine = bytes.indexOf('\r\n\r\n', Math.max(0, this.#at - 2))
+    // Only a long read is searched for the empty line, whose beginning may have been read already: what follows is no text.
+    const emptyLine = bytes.length < 2048 ? -1 : bytes.indexOf('\r\n\r\n', Math.max(0, this.#at - 2))
     const most = emptyLine === -1 ? bytes.length : emptyLine + 4
     const text = bytes.toString('latin1', this.#at, Math.min(most, MAX_REQUEST_HEAD_BYTES))
     let from = 0
