@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Server, type Socket } from 'socket.io'
-import { qrSvg } from './qr-code.ts'
+import { renderSVG } from 'uqr'
 import type { DemoUpstream } from './upstreams.ts'
 
 const MAX_TEXT = 500
@@ -19,7 +19,7 @@ export const startDemoMessaging = async (): Promise<DemoUpstream> => {
     const code = `https://demo.example/pair/${randomBytes(9).toString('base64url')}`
     const say = (from: string, text: string) => ({ from, text, at: new Date().toISOString() })
     socket.emit('status', { state: 'waiting', user: name })
-    socket.emit('qr', { code, svg: qrSvg(code) })
+    socket.emit('qr', { code, svg: renderSVG(code) })
     socket.emit('message', say('Messaging', `Welcome, ${name}.`))
     socket.on('pair', () => socket.emit('status', { state: 'paired', user: name }))
     socket.on('message', (text: unknown) => {

@@ -15,7 +15,7 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
   routes: ['test/routes/*.test.ts', 'test/route-files/route-grants.test.ts', 'test/attacks/path-attacks.test.ts'],
   limits: ['test/limits/{circuit,lease-decisions,limiter-decisions,limiter-leases,limiter-memory}.test.ts'],
   tokens: ['test/tokens/*.test.ts', 'test/attacks/token-attacks.test.ts', 'test/account/access-tokens.test.ts'],
-  'directory/names': ['test/directory/{directory-names,account-names}.test.ts']
+  'directory/names': ['test/directory/{directory-names,account-names,directory-parts,shared-usernames}.test.ts']
 }
 
 const main = async (): Promise<number> => {
