@@ -42,12 +42,18 @@ export const representativeRequests = (routes: readonly Route[]): Representative
   return { paths: [...plain, ...others], methods: methodClasses(routes), isComplete }
 }
 
+/** A session in the path, which classic ASP.NET takes off. */
+const IGNORED = '(S(x))'
+
 /** A path as clients could write it for a backend that ignores case, extensions, scripts, parameters or escapes. */
 const spellingsOf = (path: string, fresh: string): string[] => {
   const segments = path.split('/').slice(1)
-  const inEach = segments.flatMap((segment, index) =>
-    [inCapitals(segment), `${segment}.php`, `${segment}%23`].map(other => `/${segments.with(index, other).join('/')}`)
-  )
+  const inEach = segments.flatMap((segment, index) => {
+    // What a backend leaves out entirely can only be the value of a parameter.
+    const leftOut = segment === fresh ? [IGNORED] : []
+    const others = [inCapitals(segment), `${segment}.php`, `${segment}%23`, ...leftOut]
+    return others.map(other => `/${segments.with(index, other).join('/')}`)
+  })
   const ends = ['.json', '%20', '.', ';x', '/', `.php/${fresh}`, `/${fresh}.php/`, `%2F${fresh}`, '/index.html']
   return [`/${segments.map(inCapitals).join('/')}`, ...inEach, ...ends.map(end => path + end)]
 }

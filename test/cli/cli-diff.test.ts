@@ -194,6 +194,12 @@ t.test('a backend may cut a path at an encoded # before its end', async t => {
   t.ok(closed.some(({ path }) => path === '/:a/:b (spelled as in /x%23/x)'))
 })
 
+t.test('a backend may leave a segment out', async t => {
+  const routes = ['{ path: /:a, upstream: up }', '{ path: /i/a/:c, upstream: up }']
+  const { closed } = await compare(t, [...routes, '{ path: /*, upstream: up }'], routes)
+  t.ok(closed.some(({ path }) => path === '/i/a/:c (spelled as in /i/a/(S(x)))'))
+})
+
 t.test('what requests may carry and where they go is noted', async t => {
   const wider = await compare(
     t,
