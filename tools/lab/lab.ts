@@ -43,6 +43,8 @@ if (import.meta.main && process.argv[2] === 'stores')
   process.exit((await runStores(process.argv.slice(3), PAGE)) === 0 ? 0 : 1)
 if (import.meta.main) {
   provision(line => process.stdout.write(`${line}\n`))
+  // What it has started ends with it.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
   const endings: (() => unknown)[] = []
   const postgres = await startPostgres({ teardown: action => endings.push(action) })
   const wanted = process.argv.slice(2)
