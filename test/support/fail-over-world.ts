@@ -55,9 +55,10 @@ const useOnce = async (world: World, uid: string, how: number): Promise<Login> =
   const admin = await world.tokenFor({ profiles: ['Admin'] })
   const [path, by] = how === 1 ? ['/auth/logout', token] : [`/auth/admin/users/${user.id}/revoke`, admin]
   if (how === 0) return { uid, token, isRevoked: false }
-  // 404: the person was lost before this; 401: the answer to the logout was.
+  // 404: the person was lost before this. 401: the answer to the logout was lost; or the person has the id of one who was lost and
+  // revoked, and the instance has not read the new primary yet.
   const { status } = await settled(() => world.fetch(path, { method: 'POST', token: by }))
-  return { uid, token, isRevoked: status === 204 || status === 401 }
+  return { uid, token, isRevoked: status === 204 }
 }
 
 const useAll = async (worlds: readonly World[], uids: readonly string[]): Promise<Login[]> => {
@@ -95,7 +96,7 @@ export const runFailOver = async (t: Test, postgres: OwnPostgres, people: number
   setAway(false)
 
   const revoked = logins.filter(({ isRevoked }) => isRevoked)
-  if (revoked.length < third) return [`only ${revoked.length} tokens were revoked`]
+  if (revoked.length < third / 2) return [`only ${revoked.length} tokens were revoked`]
   const faults: string[] = []
   for (const [n, world] of worlds.entries())
     for (const { uid, token } of revoked)
