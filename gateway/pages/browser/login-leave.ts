@@ -39,7 +39,7 @@ const handBack = (user: User, toAnyone: boolean): Handed => {
  * Whether this page is being left for good, or who owns the page that asked. A new login always leads on; an old one only if it
  * has not just been sent there.
  */
-export const leave = (user: User, toAnyone = false): boolean | { readonly owner: string } => {
+export const leave = (user: User, { isFresh = false, toAnyone = false } = {}): boolean | { readonly owner: string } => {
   if (isPopup) {
     const handed = handBack(user, toAnyone)
     if (handed !== 'done') return handed
@@ -48,7 +48,7 @@ export const leave = (user: User, toAnyone = false): boolean | { readonly owner:
   }
   // People without access wait on this page, which shows them when they get it; their own account is open to them.
   const isOpen = user.accessStatus === 'assigned' || returnTo === '/auth/account'
-  if (returnTo === undefined || !isOpen || isCircle(returnTo)) return false
+  if (returnTo === undefined || !isOpen || (isCircle(returnTo) && !isFresh)) return false
   location.replace(location.origin + returnTo)
   return true
 }

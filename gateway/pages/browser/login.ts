@@ -56,7 +56,7 @@ const App = (): VNode => {
     setUser(who)
     setNotice(undefined)
     if (!isFresh && isPopup) return
-    const left = leave(who, toAnyone)
+    const left = leave(who, { isFresh, toAnyone })
     setOwner(typeof left === 'object' ? left.owner : undefined)
     setDone(left === true && isPopup)
   }
