@@ -313,3 +313,6 @@ export const decideEvent = (route: RouteSpec, namespace: string, event: string, 
   const found = ruleFor(rule.events, event)
   return found === undefined ? '403' : may(found.roles)
 }
+
+export const listsNamespace = ({ socketio }: RouteSpec, namespace: string): boolean =>
+  !/[\s,?#\\"'[\]{}]/.test(namespace) && ruleFor(socketio?.namespaces ?? {}, namespace) !== undefined
