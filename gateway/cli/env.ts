@@ -8,28 +8,25 @@ const WIDTH = 98
 
 const HEAD = [
   '# Settings of Portaria, with their defaults. To change a setting, remove the # at the beginning of its line.',
-  '# As .env in the current directory it is read by `npm start`, by all commands and by Docker Compose.',
-  '# `npm run portaria -- check` validates the settings and the route files.'
+  '# As .env in the current directory it is read by the gateway, by all commands and by Docker Compose.',
+  '# `portaria check` validates the settings and the route files.',
+  "# Put values with blanks, #, $ or \\ between '…': Node.js, Compose and systemd all take what is there as it is."
 ]
 
 export const addEnv = (program: Command, cli: Cli): void => {
-  addCommand(program, 'env', 'print a commented .env with every variable', ['env', 'env --json'])
-    .addHelpText('after', WITHOUT_NPM)
-    .action(
-      run(cli, async () => ({
-        json: VARIABLES.map(({ name, meaning, fallback, file = false, secret = false }) => ({
-          name,
-          meaning,
-          default: fallback ?? null,
-          secret,
-          file
-        })),
-        text: () => [HEAD.join('\n'), ...VARIABLES.map(entryOf)].join('\n\n')
-      }))
-    )
+  addCommand(program, 'env', 'print a commented .env with every variable', ['env > .env', 'env --json']).action(
+    run(cli, async () => ({
+      json: VARIABLES.map(({ name, meaning, fallback, file = false, secret = false }) => ({
+        name,
+        meaning,
+        default: fallback ?? null,
+        secret,
+        file
+      })),
+      text: () => [HEAD.join('\n'), ...VARIABLES.map(entryOf)].join('\n\n')
+    }))
+  )
 }
-
-const WITHOUT_NPM = '  npm run --silent portaria -- env > .env   (--silent keeps the output of npm out of the file)'
 
 const REQUIRED = 'required'
 
@@ -41,5 +38,5 @@ const entryOf = ({ name, meaning, fallback, shown, file }: Variable): string => 
   return [...comment, `${shown === REQUIRED ? '' : '# '}${name}=${quoted(fallback ?? '')}`].join('\n')
 }
 
-/** Some readers of such files end a value at a blank or `#`. */
-const quoted = (value: string): string => (/[\s#'"]/.test(value) ? `"${value}"` : value)
+/** Node.js, Docker Compose and systemd read only single quotes alike: what is between them is the value. */
+const quoted = (value: string): string => (/[\s#"\\$]/.test(value) ? `'${value}'` : value)

@@ -29,7 +29,6 @@ export const addToken = (program: Command, cli: Cli): void => {
     .option('--client-id <id>', 'get the token of a service account instead of a person')
     .option('--secret-stdin', 'read its secret from standard input instead of asking')
     .option('--insecure', 'allow sending the password or secret over plain HTTP to another machine')
-    .addHelpText('after', '\nUse npm run --silent portaria -- token … to keep the output of npm out.')
     .action(
       run(cli, (_, options: TokenOptions) => (options.clientId === undefined ? logIn : askForClient)(cli, options))
     )

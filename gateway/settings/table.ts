@@ -117,7 +117,7 @@ const TABLE = {
   },
   AUDIT_RETENTION: {
     meaning:
-      'Age at which entries of the audit log are archived and removed, at least `1d`; needs AUDIT_ARCHIVE (`npm run portaria -- audit verify FILE` checks an archive)',
+      'Age at which entries of the audit log are archived and removed, at least `1d`; needs AUDIT_ARCHIVE (`portaria audit verify FILE` checks an archive)',
     shown: 'never'
   },
   AUDIT_ARCHIVE: {

@@ -1,9 +1,10 @@
 // Runs a Postgres inside this process (PGlite) on a Unix socket in the data directory.
 import { createHash } from 'node:crypto'
-import { chmodSync, lstatSync, mkdirSync, realpathSync, rmSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmdirSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
 import { PGlite } from '@electric-sql/pglite'
 import type { Log } from '../values/log.ts'
 import { type DataDirLock, lockDataDir } from './data-dir-lock.ts'
@@ -30,8 +31,7 @@ export interface EmbeddedOptions {
 
 /** Starts the embedded Postgres in `dataDir`. A second gateway is refused; a command connects to the one that is running. */
 export const openEmbeddedPostgres = async ({ dataDir, log, role }: EmbeddedOptions): Promise<EmbeddedPostgres> => {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-  const home = realpathSync(dataDir)
+  const home = writableFolder(dataDir)
   const folder = socketFolder(home)
   const lock = lockDataDir(home) ?? (role === 'command' ? await joinOrLock(home, folder) : undefined)
   // Its lock file may have been removed while it runs.
@@ -51,9 +51,30 @@ export const openEmbeddedPostgres = async ({ dataDir, log, role }: EmbeddedOptio
   }
 }
 
+/** Throws with the name of the setting, the path and the reason: SQLite would only say that it cannot open a file. */
+const writableFolder = (dataDir: string): string => {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    const home = realpathSync(dataDir)
+    rmdirSync(mkdtempSync(join(home, '.writable-')))
+    return home
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason'
+    const reason =
+      code === 'EROFS' ? 'its file system is read-only' : `user ${process.geteuid?.() ?? '?'} may not write there`
+    const why = code === 'EROFS' || code === 'EACCES' || code === 'EPERM' ? `${code}: ${reason}` : code
+    throw new Error(
+      `DATA_DIR ${resolve(dataDir)} cannot be used (${why}); name a directory that this user may write, or set DATABASE_URL`,
+      { cause: error }
+    )
+  }
+}
+
 const start = async (home: string, folder: string, lock: DataDirLock, log: Log): Promise<EmbeddedPostgres> => {
   chmodSync(home, 0o700)
   const path = socketPath(folder)
+  // Postgres is WebAssembly: optimizing it would take a third of the processor time and 400 MB of a first start.
+  setFlagsFromString('--liftoff-only')
   const database = await PGlite.create({ dataDir: join(home, 'postgres') })
   await database.exec(`LISTEN ${ACCESS_CHANNEL}`)
   const { postgres, notifications } = overhearNotifications(database)

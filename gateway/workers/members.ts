@@ -14,7 +14,7 @@ export interface Member {
   readonly startedAt: number
   /** 0 until it listens. */
   port: number
-  failure: string | undefined
+  failure: StartFailure | undefined
 }
 
 interface MembersParts {
@@ -65,8 +65,8 @@ export const createMembers = (parts: MembersParts) => {
         if (certificates !== undefined) calls.call('certificate.changed', certificates.state()).catch(() => undefined)
         resolve(port)
       })
-      calls.answer('failed', (text: string) => {
-        member.failure = text
+      calls.answer('failed', ({ text, status }: { text: string; status: number }) => {
+        member.failure = new StartFailure(text, status)
       })
       calls.answer('settings', () => settings)
       calls.answer('certificate', () => certificates?.state())
@@ -78,7 +78,7 @@ export const createMembers = (parts: MembersParts) => {
       worker.on('exit', (code, signal) => {
         members.delete(worker.id)
         calls.close()
-        reject(new StartFailure(member.failure ?? `The gateway cannot start: a worker ended (${signal ?? code})`))
+        reject(member.failure ?? new StartFailure(`The gateway cannot start: a worker ended (${signal ?? code})`))
         parts.onEnded(member, code, signal)
       })
     })

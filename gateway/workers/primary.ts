@@ -54,7 +54,7 @@ export const startWorkers = async (
   const replace = ({ worker, startedAt, port, failure }: Member, code: number, signal: string) => {
     const end = { wasReady: port > 0, livedMs: performance.now() - startedAt, othersReady: members.ready().length }
     const delayMs = restarts.next(end)
-    log.error({ worker: worker.process.pid, code, signal, failure, delayMs }, 'a worker has ended')
+    log.error({ worker: worker.process.pid, code, signal, failure: failure?.message, delayMs }, 'a worker has ended')
     if (delayMs === undefined) return onGiveUp()
     const pause = setTimeout(() => {
       pauses.delete(pause)

@@ -5,18 +5,19 @@ import { createLog } from '../observe/logging.ts'
 import { formatMistakes, readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment } from '../settings/reader.ts'
 import type { Settings } from '../settings/settings.ts'
+import { EXIT, exitStatusOf, failureText, isPlainFailure } from './start-failure.ts'
 import { drainAfterFault } from './unplaced-faults.ts'
 
-const fail = (text: string): never => {
+const fail = (text: string, status: number): never => {
   process.stderr.write(`${text}\n`)
-  process.exit(1)
+  process.exit(status)
 }
 
 const settingsOrExit = (): Settings => {
   try {
     return readSettings(process.env)
   } catch (error) {
-    if (error instanceof SettingsError) return fail(formatMistakes(error.mistakes))
+    if (error instanceof SettingsError) return fail(formatMistakes(error.mistakes), EXIT.mistake)
     throw error
   }
 }
@@ -43,16 +44,16 @@ const obeySignals = (log: Logger, mostMs: number) => {
     log.info({ signal }, 'stopping')
     setTimeout(() => {
       log.error('the gateway did not stop in time; it ends now')
-      process.exit(1)
+      process.exit(EXIT.fault)
     }, mostMs).unref()
     try {
       await close()
     } catch (error) {
       log.error({ err: error }, 'the gateway could not stop cleanly')
-      process.exit(1)
+      process.exit(EXIT.fault)
     }
     log.info('stopped')
-    // 1 after a fault.
+    // Not 0 after a fault.
     process.exit(process.exitCode ?? 0)
   }
   process.on('SIGTERM', stop)
@@ -77,7 +78,7 @@ const start = async (settings: Settings, log: Logger, onServing: (gateway: Gatew
     onServing,
     onGiveUp() {
       log.fatal('no worker can be started')
-      fail('No worker can be started')
+      fail('No worker can be started', EXIT.notNow)
     }
   })
 }
@@ -90,10 +91,25 @@ const startOrExit = async (
   try {
     return await start(settings, log, onServing)
   } catch (error) {
-    const { failureText, isPlainFailure } = await import('./start-failure.ts')
     if (!isPlainFailure(error)) log.fatal({ err: error }, 'the gateway cannot start')
-    return fail(failureText(error))
+    return fail(failureText(error), exitStatusOf(error))
   }
+}
+
+/** What the embedded Postgres needs at its first start, with the gateway. */
+const EMBEDDED_MB = 768
+
+const announceEmbedded = (dataDir: string, log: Logger): void => {
+  log.info(
+    { dataDir },
+    'DATABASE_URL is not set: data is kept in an embedded Postgres, all of which a power cut may destroy'
+  )
+  const limitMb = process.constrainedMemory() / 2 ** 20
+  if (limitMb > 0 && limitMb < EMBEDDED_MB)
+    log.warn(
+      { limitMb: Math.floor(limitMb), neededMb: EMBEDDED_MB },
+      'the memory limit of this process is too low for the embedded Postgres, so the system may kill it; raise the limit or set DATABASE_URL'
+    )
 }
 
 /** Resolves when it serves; the process then ends by a signal or a fault. Ends the process if it cannot start. */
@@ -107,11 +123,7 @@ export const runGateway = async (environment: Environment): Promise<void> => {
   const signals = obeySignals(log, drainMs + END_MS)
   drainAfterFault(log, signals.close, drainMs)
   for (const warning of settings.warnings) log.warn(warning)
-  if (settings.databaseUrl === undefined)
-    log.info(
-      { dataDir: settings.dataDir },
-      'DATABASE_URL is not set: data is kept in an embedded Postgres, all of which a power cut may destroy'
-    )
+  if (settings.databaseUrl === undefined) announceEmbedded(settings.dataDir, log)
   if (settings.redis === undefined) log.info('REDIS_URL is not set: requests are counted in memory')
   const gateway = await startOrExit(settings, log, signals.serving)
   signals.serving(gateway)

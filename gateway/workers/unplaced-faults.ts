@@ -1,6 +1,7 @@
-// Ends the process after a fault that belongs to no request, connection or task: one fatal line, then a drain, then exit code 1.
+// Ends the process after a fault that belongs to no request, connection or task: one fatal line, then a drain, then the exit status of a fault.
 import type { Logger } from 'pino'
 import { noteFault } from '../values/contain.ts'
+import { EXIT } from './start-failure.ts'
 
 /** Time for closing stores after the drain; then the process ends regardless. */
 const CLOSE_GRACE_MS = 10_000
@@ -19,11 +20,11 @@ export const drainAfterFault = (log: Logger, drain: () => Promise<unknown>, drai
       return
     }
     isEnding = true
-    process.exitCode = 1
+    process.exitCode = EXIT.fault
     log.fatal({ err: error, origin }, 'a fault that belongs to no request: the process drains and ends; report it')
-    setTimeout(process.exit, drainMs + CLOSE_GRACE_MS, 1)
+    setTimeout(process.exit, drainMs + CLOSE_GRACE_MS, EXIT.fault)
     drain()
       .catch((further: unknown) => log.error({ err: further }, 'the gateway could not stop cleanly'))
-      .finally(() => process.exit(1))
+      .finally(() => process.exit(EXIT.fault))
   })
 }

@@ -4,7 +4,7 @@ import { createCalls } from '../instances/calls.ts'
 import { type CertificateState, followCertificates } from '../listener/certificates.ts'
 import { createLog, createLogSink, lostLine, SHARED_PIPE_WRITE } from '../observe/logging.ts'
 import type { Settings } from '../settings/settings.ts'
-import { failureText, isPlainFailure } from './start-failure.ts'
+import { EXIT, exitStatusOf, failureText, isPlainFailure } from './start-failure.ts'
 import { drainAfterFault } from './unplaced-faults.ts'
 
 // A terminal or a service manager signals all processes at once; only the primary decides what follows.
@@ -53,13 +53,13 @@ try {
       () => process.exit(0),
       error => {
         log.error({ err: error }, 'a worker could not stop cleanly')
-        process.exit(1)
+        process.exit(EXIT.fault)
       }
     )
   })
   await primary.call('ready', gateway.port)
 } catch (error) {
   if (!isPlainFailure(error)) log.fatal({ err: error }, 'a worker cannot start')
-  await primary.call('failed', failureText(error)).catch(() => undefined)
-  process.exit(1)
+  await primary.call('failed', { text: failureText(error), status: exitStatusOf(error) }).catch(() => undefined)
+  process.exit(EXIT.notNow)
 }

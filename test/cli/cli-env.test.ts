@@ -24,6 +24,15 @@ t.test('env prints every variable once, commented, and only what is required is 
   t.ok(stdout.split('\n').every(line => line === '' || /^(?:# \S|JWT_SECRET=$)/.test(line)))
 })
 
+// RV-124
+t.test('values that readers of such files take differently stand between single quotes', async t => {
+  const { stdout } = await portaria(['env'])
+  t.match(stdout, /^# Put values with blanks, #, \$ or \\ between '…'/m)
+  for (const [, value = ''] of stdout.matchAll(/^(?:# )?[A-Z_]+=(.*)$/gm)) t.match(value, /^(?:'[^']*'|[^\s#$"\\]*)$/)
+  const secret = 'a\\b$c #d"e'
+  t.equal(parseEnv(`JWT_SECRET='${secret}'`).JWT_SECRET, secret)
+})
+
 t.test('with every line of env switched on the settings are those without any', async t => {
   const { stdout } = await portaria(['env'])
   const lines = stdout.replace(/^# (?=[A-Z_]+=)/gm, '')

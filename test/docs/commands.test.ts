@@ -20,7 +20,7 @@ t.test('every command that the docs name exists, and every command is in docs/op
     .filter(name => name !== 'help')
   t.ok(known.length > 15)
   for (const page of pages)
-    for (const [, name = ''] of read(page).matchAll(/(?:portaria -- |`portaria )([a-z][\w-]*)/g))
+    for (const [, name = ''] of read(page).matchAll(/(?:^|[`$] ?|npx |portaria -- )portaria ([a-z][\w-]*)/gm))
       t.ok(known.includes(name), `${page}: ${name}`)
   const [, table = ''] = /## Commands\n([\s\S]*?)\n## /.exec(read('docs/operate.md')) ?? []
   for (const name of known) t.match(table, new RegExp(`\`${name}\\b`), name)
@@ -34,7 +34,13 @@ t.test('the first start: a file with every setting, which `check` refuses until 
   const run = (line: string) =>
     promisify(execFile)(
       'sh',
-      ['-euc', line.replace(/(?<=[ =])\.env/, file).replace(/check$/, `$& --env-file ${file}`)],
+      [
+        '-euc',
+        line
+          .replace('npx portaria', 'npm run --silent portaria --')
+          .replace(/(?<=[ =])\.env/, file)
+          .replace(/check$/, `$& --env-file ${file}`)
+      ],
       {
         cwd: ROOT,
         env: { PATH: path, HOME: process.env.HOME }

@@ -54,12 +54,12 @@ const isSetting = (line: string) => /^[A-Z][A-Z0-9_]*=(?!\$\()\S*(?:'[^']*')?$/.
 /** By the test that runs them, or a part of them; the lab runs with real tools, outside of the gate. */
 const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   'test/docs/readme.test.ts': ['npm ci && npm run demo', 'npm ci && npm test'],
-  'test/docs/commands.test.ts': ['npm run --silent portaria -- env > .env'],
-  'test/deploy/start.test.ts': ['npm start'],
+  'test/docs/commands.test.ts': ['npx portaria env > .env', 'npx portaria check', 'npx portaria start'],
+  'test/deploy/package.test.ts': ['npm install ./portaria-1.0.0.tgz'],
   'test/deploy/backup.test.ts': [
     'pg_dump --format=custom --no-owner --file=portaria.dump "$DATABASE_URL"',
     'pg_restore --no-owner --exit-on-error --single-transaction --dbname="$NEW_DATABASE_URL" portaria.dump',
-    'DATABASE_URL="$NEW_DATABASE_URL" npm run portaria -- audit verify'
+    'DATABASE_URL="$NEW_DATABASE_URL" portaria audit verify'
   ],
   'tools/lab/lab.ts': [
     'git clone https://anything:$TOKEN@gateway.example/git/project.git',
@@ -74,7 +74,7 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
 const NOT_RUN = [
   'cd /opt/portaria && npm ci --omit=dev',
   'install -d -m 700 /etc/portaria/secrets',
-  'npm run --silent portaria -- env > /etc/portaria/portaria.env',
+  'portaria env > /etc/portaria/portaria.env',
   'openssl rand -hex 32 > /etc/portaria/secrets/jwt-secret',
   'printf %s "$DATABASE_URL" > /etc/portaria/secrets/database-url',
   'printf %s "$REDIS_URL" > /etc/portaria/secrets/redis-url',
@@ -85,7 +85,7 @@ const NOT_RUN = [
   'kubectl apply -f deploy/kubernetes/portaria.yaml'
 ]
 
-const runHere = lines.filter(line => /\bcurl /.test(line) || /^npm run portaria -- (?:client|explain)/.test(line))
+const runHere = lines.filter(line => /\bcurl /.test(line) || /^portaria (?:client|explain)/.test(line))
 
 t.test('every line is run here, run by another test, or known to be run by none', async t => {
   const known = new Set([...runHere, ...Object.values(ELSEWHERE).flat(), ...NOT_RUN])
@@ -140,9 +140,9 @@ t.test('the lines for curl and the command line do what the pages say', async t 
   const env = { DATABASE_URL: postgres.url, JWT_SECRET: TEST_SECRET, UPSTREAM_CONFIG: world.folder }
 
   const made = runHere
-    .filter(line => line.startsWith('npm run portaria'))
+    .filter(line => line.startsWith('portaria'))
     .map(async line => {
-      const args = line.replace('203.0.113.0/24', '127.0.0.0/8').split(' ').slice(4)
+      const args = line.replace('203.0.113.0/24', '127.0.0.0/8').split(' ').slice(1)
       return portariaHere([...args, '--json'], { env })
     })
   const results = await Promise.all(made)

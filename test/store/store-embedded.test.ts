@@ -1,7 +1,7 @@
 // Without DATABASE_URL the same store stands on a Postgres inside the process, in a folder that one gateway owns.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -14,7 +14,7 @@ import { createTokenState } from '../../gateway/store/token-state.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
-import { routeFile, spawnGateway } from '../support/gateway-process.ts'
+import { baseEnv, routeFile, spawnGateway } from '../support/gateway-process.ts'
 import { only } from '../support/only.ts'
 import { quiet } from '../support/quiet.ts'
 import { TEST_SECRET } from '../support/test-secret.ts'
@@ -191,4 +191,39 @@ t.test('the lock of a folder is held by one owner, and free as soon as it is rel
     t.same(readdirSync(folder), [])
   }
   t.end()
+})
+
+// RV-121
+t.test('a data directory that cannot be written is named, with its path, the reason and what to do', async t => {
+  const folder = t.testdir({ closed: {}, file: '' })
+  chmodSync(join(folder, 'closed'), 0o500)
+  const uid = process.geteuid?.()
+  // A superuser may write anywhere.
+  if (uid === 0) process.seteuid?.(65534)
+  const closed = openDatabase({ dataDir: join(folder, 'closed'), log: quiet }).catch((error: Error) => error.message)
+  const file = openDatabase({ dataDir: join(folder, 'file/data'), log: quiet }).catch((error: Error) => error.message)
+  const messages = await Promise.all([closed, file]).finally(() => uid === 0 && process.seteuid?.(0))
+  const advice = /; name a directory that this user may write, or set DATABASE_URL$/
+  for (const message of messages) t.match(message, advice)
+  t.match(messages[0], `DATA_DIR ${join(folder, 'closed')} cannot be used (EACCES: user `)
+  t.match(messages[1], `DATA_DIR ${join(folder, 'file/data')} cannot be used (`)
+})
+
+// RV-117
+t.test('a first start stays within the memory that the docs name, and warns if its limit is lower', async t => {
+  const { folder } = routeFile(t, { routes: [] })
+  const gateway = spawnGateway(t, {
+    ...baseEnv(folder),
+    PORT: '0',
+    DATA_DIR: join(mkdtempSync(join(home, 'fresh-')), 'data'),
+    NODE_OPTIONS: '--import=data:text/javascript,process.constrainedMemory=()=>2**28'
+  })
+  const warning = await gateway.logged(
+    'the memory limit of this process is too low for the embedded Postgres, so the system may kill it; raise the limit or set DATABASE_URL'
+  )
+  t.match(warning, { limitMb: 256, neededMb: 768 })
+  await gateway.logged('listening')
+  const [, peak] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${gateway.pid}/status`, 'utf8')) ?? []
+  t.comment(`peak ${Math.round(Number(peak) / 1024)} MB`)
+  t.ok(Number(peak) / 1024 < 768)
 })

@@ -60,21 +60,23 @@ t.test('a broken route file is reported with its file, line and column, and the 
   }
 })
 
-t.test('a port in use is reported in one line, and the process exits with 1', async t => {
+// RV-127
+t.test('a port in use is reported in one line, and the process exits with 75', async t => {
   const { port, start } = await startWorld(t)
   const other = createServer().listen(port, '127.0.0.1')
   await once(other, 'listening')
   t.teardown(() => other.close())
   const gateway = start()
-  t.equal(await gateway.ended, 1)
+  t.equal(await gateway.ended, 75)
   t.match(gateway.stderr(), /^The gateway cannot start: .*EADDRINUSE.*\n$/)
   t.ok(gateway.lines().some(({ level }) => level === 60))
 })
 
-t.test('a database that is away is reported in one line, and the process exits with 1', async t => {
+// RV-127
+t.test('a database that is away is reported in one line, and the process exits with 75', async t => {
   const { start } = await startWorld(t, { DATABASE_URL: `postgres://nobody:hidden@127.0.0.1:${await freePort()}/x` })
   const gateway = start()
-  t.equal(await gateway.ended, 1)
+  t.equal(await gateway.ended, 75)
   t.match(gateway.stderr(), /^The gateway cannot start: the database cannot be used: connect ECONNREFUSED .*\n$/)
   t.notMatch(gateway.stderr() + gateway.stdout(), /hidden/)
 })
@@ -206,7 +208,7 @@ t.test('the embedded database is free for the next start as soon as the process 
   const first = spawnGateway(t, env)
   await first.logged('listening')
   const second = spawnGateway(t, { ...env, PORT: '0' })
-  t.equal(await second.ended, 1, 'one process at a time')
+  t.equal(await second.ended, 75, 'one process at a time')
   t.match(second.stderr(), /^The gateway cannot start: /)
   first.signal('SIGTERM')
   t.equal(await first.ended, 0)

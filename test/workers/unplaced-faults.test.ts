@@ -66,7 +66,7 @@ for (const fault of ['exception', 'rejection'] as const)
     t.ok(isAlive(gateway.pid), 'a request is still in progress')
     backend.release()
     t.equal(await (await slow).text(), 'late')
-    t.equal(await gateway.ended, 1)
+    t.equal(await gateway.ended, 70)
     t.match(fatalLines(gateway), [{ msg: FATAL, err: { message: 'planted', stack: /fault\.mjs/ } }])
     t.equal(fatalLines(gateway).length, 1)
     t.equal(gateway.stderr(), '')
@@ -82,7 +82,7 @@ t.test('a SIGTERM during that drain does not cut it short', async t => {
   await gateway.logged('stopping')
   backend.release()
   t.equal(await (await slow).text(), 'late')
-  t.equal(await gateway.ended, 1)
+  t.equal(await gateway.ended, 70)
 })
 
 t.test('a worker with such a fault finishes its requests and is replaced, and the other serves meanwhile', async t => {
@@ -101,7 +101,7 @@ t.test('a worker with such a fault finishes its requests and is replaced, and th
   await gateway.logged('a worker has been replaced')
   t.match(
     gateway.lines().find(({ msg }) => msg === 'a worker has ended'),
-    { worker: before[0], code: 1 }
+    { worker: before[0], code: 70 }
   )
   t.equal(gateway.workers().length, 2)
   t.equal((await get('/open/x')).status, 200)

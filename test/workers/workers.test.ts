@@ -318,7 +318,7 @@ t.test('what keeps workers from starting is said once; a second SIGTERM ends all
     ['ops port', { PORT: String(await freePort()), OPS_PORT: String(opsPort) }]
   ] as const) {
     const second = spawnGateway(t, { ...env, ...ports })
-    t.equal(await second.ended, 1, taken)
+    t.equal(await second.ended, 75, taken)
     t.match(second.stderr(), /^The gateway cannot start: .*EADDRINUSE.*\n$/)
   }
 
@@ -431,13 +431,13 @@ t.test(
   }
 )
 
-t.test('when every worker is gone and none can be started again the gateway exits with 1', async t => {
+t.test('when every worker is gone and none can be started again the gateway exits with 75', async t => {
   // RX-24
   const { files, start } = await startWorld(t)
   const gateway = await start()
   files.write('routes: [')
   await gateway.logged('route files not reloaded; the previous table stays in use')
   for (const pid of gateway.workers()) process.kill(pid, 'SIGKILL')
-  t.equal(await gateway.ended, 1)
+  t.equal(await gateway.ended, 75)
   t.match(gateway.stderr(), /^No worker can be started$/m)
 })

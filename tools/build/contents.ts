@@ -22,7 +22,9 @@ export const bundledPackages = ({ outputs }: Metafile): BundledPackage[] => {
   )
   const folders = inputs.flatMap(file => /^(.*\bnode_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1] ?? [])
   const all = new Set([...folders, ...FURTHER.map(name => `node_modules/${name}`)])
-  return [...all].sort().map(folder => describe(join(PACKAGE_FOLDER, folder)))
+  const packages = [...all].sort().map(folder => describe(join(PACKAGE_FOLDER, folder)))
+  // The same version may be installed in several folders.
+  return [...new Map(packages.map(one => [`${one.name}@${one.version}`, one])).values()]
 }
 
 const describe = (folder: string): BundledPackage => {

@@ -1,0 +1,93 @@
+// The package that `npm pack` makes works in an empty directory, without the repository.
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { baseEnv, routeFile } from '../support/gateway-process.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const PATH = `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`
+const run = (folder: string, command: string, args: readonly string[]) =>
+  promisify(execFile)(command, args, { cwd: folder, env: { PATH, HOME: process.env.HOME } })
+
+const home = mkdtempSync(join(tmpdir(), 'portaria-package-'))
+t.teardown(() => rmSync(home, { recursive: true, force: true }))
+await run(ROOT, 'npm', ['pack', '--silent', '--pack-destination', home])
+const [file = ''] = readdirSync(home)
+await run(home, 'npm', ['install', '--offline', '--no-audit', '--no-fund', `./${file}`])
+const installed = join(home, 'node_modules/portaria')
+const command = join(home, 'node_modules/.bin/portaria')
+
+t.test('it is one package, which says what is inside', async t => {
+  t.same(
+    readdirSync(join(home, 'node_modules')).filter(name => !name.startsWith('.')),
+    ['portaria']
+  )
+  const list = JSON.parse(readFileSync(join(installed, 'dist/sbom.cdx.json'), 'utf8'))
+  const licences = readFileSync(join(installed, 'dist/LICENCES.txt'), 'utf8')
+  t.ok(list.components.length > 50)
+  const refs = list.components.map((one: { purl: string }) => one.purl)
+  t.equal(new Set(refs).size, refs.length)
+  for (const { name, version } of list.components) t.ok(licences.includes(`${name} ${version} (`), name)
+  for (const name of ['fastify', 'typeorm', 'preact', '@electric-sql/pglite'])
+    t.ok(
+      list.components.some((one: { name: string }) => one.name === name),
+      name
+    )
+  t.ok(!readdirSync(join(installed, 'dist')).some(name => name.endsWith('.ts')))
+})
+
+t.test('its commands work, and the gateway serves pages from the build with several workers', async t => {
+  const version = (await run(home, command, ['--version'])).stdout.trim()
+  t.equal(version, JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version)
+  const [postgres, redis] = await Promise.all([startPostgres(t), startRedis(t)])
+  const { folder } = routeFile(t, { routes: [] })
+  const settings = { ...baseEnv(folder), PORT: '0', DATABASE_URL: postgres.url, REDIS_URL: redis.url, WORKERS: '2' }
+  writeFileSync(
+    join(home, '.env'),
+    Object.entries(settings)
+      .map(([name, value]) => `${name}='${value}'\n`)
+      .join('')
+  )
+  t.match((await run(home, command, ['check'])).stdout, /settings: fine/)
+  const gateway = spawn(command, ['start'], { cwd: home, env: { PATH }, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => gateway.kill('SIGKILL'))
+  let log = ''
+  gateway.stdout.on('data', chunk => {
+    log += chunk
+  })
+  await until(() => log.includes('"listening"'))
+  const url = `http://127.0.0.1:${/"port":(\d+)[^\n]*"listening"/.exec(log)?.[1]}`
+  const html = await (await fetch(`${url}/auth/console`)).text()
+  const [, script = '', integrity = ''] = /<script type="module" src="([^"]+)" integrity="([^"]+)"/.exec(html) ?? []
+  t.match(integrity, /^sha384-/)
+  const answer = await fetch(url + script, { headers: { 'accept-encoding': 'br' } })
+  t.equal(answer.headers.get('content-encoding'), 'br')
+  const ended = once(gateway, 'exit')
+  gateway.kill('SIGTERM')
+  t.same(await ended, [0, null])
+})
+
+t.test('its demo starts with the embedded database and ends with Ctrl-C', async t => {
+  const env = { PATH, PORT: '', TMPDIR: home, HOME: process.env.HOME }
+  const demo = spawn(command, ['demo'], { cwd: home, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => demo.kill('SIGKILL'))
+  let text = ''
+  demo.stdout.on('data', chunk => {
+    text += chunk
+  })
+  await until(() => text.includes('Portaria demo ready'))
+  const url = /ready: (\S+)/.exec(text)?.[1] ?? ''
+  for (const path of ['/auth/login', '/messaging-demo/', '/messaging-demo/socket.io.js'])
+    t.equal((await fetch(url + path)).status, 200, path)
+  const ended = once(demo, 'exit')
+  demo.kill('SIGINT')
+  await ended
+  t.notOk(existsSync(join(home, 'data')))
+})
