@@ -16,6 +16,12 @@ const JOIN_TIMEOUT_MS = 20_000
 /** sun_path holds 104 (macOS) to 108 bytes (Linux unix(7)). */
 const MAX_SOCKET_PATH_BYTES = 100
 
+/**
+ * For Postgres, which is WebAssembly: optimizing it takes a third of the processor time and 400 MB of a first start. As an option of
+ * Node.js the first would imply the others.
+ */
+const UNOPTIMIZED = ['--liftoff-only', '--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--wasm-lazy-compilation']
+
 export interface EmbeddedPostgres {
   readonly connection: { host: string; port: number; user: string; database: string }
   /** Undefined if another process runs the database and this one only connected to it. */
@@ -73,8 +79,7 @@ const writableFolder = (dataDir: string): string => {
 const start = async (home: string, folder: string, lock: DataDirLock, log: Log): Promise<EmbeddedPostgres> => {
   chmodSync(home, 0o700)
   const path = socketPath(folder)
-  // Postgres is WebAssembly: optimizing it would take a third of the processor time and 400 MB of a first start.
-  setFlagsFromString('--liftoff-only')
+  for (const flag of UNOPTIMIZED) setFlagsFromString(flag)
   const database = await PGlite.create({ dataDir: join(home, 'postgres') })
   await database.exec(`LISTEN ${ACCESS_CHANNEL}`)
   const { postgres, notifications } = overhearNotifications(database)

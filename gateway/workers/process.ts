@@ -97,7 +97,7 @@ const startOrExit = async (
 }
 
 /** What the embedded Postgres needs at its first start, with the gateway. */
-const EMBEDDED_MB = 768
+const EMBEDDED_MB = 1024
 
 const announceEmbedded = (dataDir: string, log: Logger): void => {
   log.info(
