@@ -41,6 +41,7 @@ t.test('it is one package, which says what is inside', async t => {
       name
     )
   t.ok(!readdirSync(join(installed, 'dist')).some(name => name.endsWith('.ts')))
+  for (const part of ['demo.js', 'demo-pages/socket.io.js']) t.ok(existsSync(join(installed, 'dist', part)), part)
 })
 
 t.test('its commands work, and the gateway serves pages from the build with several workers', async t => {
@@ -72,22 +73,4 @@ t.test('its commands work, and the gateway serves pages from the build with seve
   const ended = once(gateway, 'exit')
   gateway.kill('SIGTERM')
   t.same(await ended, [0, null])
-})
-
-t.test('its demo starts with the embedded database and ends with Ctrl-C', async t => {
-  const env = { PATH, PORT: '', TMPDIR: home, HOME: process.env.HOME }
-  const demo = spawn(command, ['demo'], { cwd: home, env, stdio: ['ignore', 'pipe', 'inherit'] })
-  t.teardown(() => demo.kill('SIGKILL'))
-  let text = ''
-  demo.stdout.on('data', chunk => {
-    text += chunk
-  })
-  await until(() => text.includes('Portaria demo ready'))
-  const url = /ready: (\S+)/.exec(text)?.[1] ?? ''
-  for (const path of ['/auth/login', '/messaging-demo/', '/messaging-demo/socket.io.js'])
-    t.equal((await fetch(url + path)).status, 200, path)
-  const ended = once(demo, 'exit')
-  demo.kill('SIGINT')
-  await ended
-  t.notOk(existsSync(join(home, 'data')))
 })
