@@ -85,7 +85,7 @@ export const createForwarding = (parts: ForwardingParts) => {
   }
   const refusedEvents = createRefusedEvents()
   const socketio = startSocketIo(sockets, parts, {
-    judge: rights.judge,
+    check: rights.check,
     countRefusedEvent: refusedEvents.count,
     countRefusal: parts.observation.onRefusal
   })
@@ -121,11 +121,11 @@ export const createForwarding = (parts: ForwardingParts) => {
 const startSocketIo = (
   sockets: SocketForwarding,
   { stores: { redis, instances }, tokenParts: { revocationsTrusted, verifiedTokens }, credentials }: ForwardingParts,
-  judging: Pick<SessionParts, 'judge' | 'countRefusedEvent' | 'countRefusal'>
+  checking: Pick<SessionParts, 'check' | 'countRefusedEvent' | 'countRefusal'>
 ) =>
   createForwardSocketIo({
     ...sockets,
-    ...judging,
+    ...checking,
     pollHeaders: (exchange, passed) => [
       ...addedHeaders(exchange),
       ...crossOriginFields(exchange, headerLines(passed), credentials.answers.origins)

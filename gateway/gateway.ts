@@ -116,12 +116,12 @@ export const startGateway = async (
   const loginAudit = createLoginAudit({ ...stores.logins, secret: settings.jwt.secret, log })
   const { answers, refuse, sessionCookies, renewCookie, tokenOf } = credentials
   const authentication = { ...tokenParts, tokenOf }
-  const judgeAgain = createAuthenticate(authentication)
+  const checkAgain = createAuthenticate(authentication)
   const identify = createIdentify(authentication)
   const people = { directory: directory.directory, cloud: cloud.client, sessionCookies, loginAudit, identify }
   const register = (app: FastifyInstance) => registerEndpoints(app, { ...common, ...views, ...people })
   const frequent = { '/health': () => findHealth(views) }
-  const own = await createOwnEndpoints({ ...answers, log, refuse, judgeAgain, register, frequent })
+  const own = await createOwnEndpoints({ ...answers, log, refuse, checkAgain, register, frequent })
 
   const { clientAddress, places } = createClientPlaces(settings, shared?.askConnections, log)
   const server = buildApp({
@@ -140,9 +140,9 @@ export const startGateway = async (
     onOpen: observation.onOpen,
     observe: observation.onClose
   })
-  const judges = { isTrusted: clientAddress.trusted, onRefused: violations.note }
+  const checks = { isTrusted: clientAddress.trusted, onRefused: violations.note }
   await embedding.beforeListening?.()
-  const listener = await openListener({ server, settings, certificates, places, ...judges })
+  const listener = await openListener({ server, settings, certificates, places, ...checks })
   observation.nowReady()
 
   return {

@@ -111,7 +111,7 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
     return token === undefined ? undefined : identify(token)
   }
 
-  const judgeOrigin = (exchange: Exchange): void => {
+  const checkOrigin = (exchange: Exchange): void => {
     const { method, request, route } = exchange
     const site = fieldValue(request.fields, 'sec-fetch-site')
     const changes = opensSocket(exchange) || !SAFE_METHODS.has(method)
@@ -133,12 +133,12 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
     tokenOf(exchange) {
       const { route, head } = exchange
       const heard = route?.browser === true || (route?.upstream === undefined && ABOUT_SESSION.has(route?.path ?? ''))
-      // A request with an Authorization of ours is judged by it alone.
+      // A request with an Authorization of ours is checked by it alone.
       if (!heard || (head.authorizations > 0 && route?.ownAuthorization !== true)) return undefined
       const { token, twice } = read(head.cookie)
       if (twice) throw new BadRequest({ reason: 'two-session-cookies' })
       if (token === undefined || isPersonalToken(token)) return undefined
-      judgeOrigin(exchange)
+      checkOrigin(exchange)
       exchange.sessionToken = token
       return token
     },

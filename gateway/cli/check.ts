@@ -7,7 +7,7 @@ import { readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment, Mistake } from '../settings/reader.ts'
 import { addCommand, type Cli, type Report, run } from './command.ts'
 import { hasGatewaySettings, routeFolder } from './command-settings.ts'
-import { type JudgedRoutes, judgeRoutes } from './read-routes.ts'
+import { type CheckedRoutes, checkRoutes } from './read-routes.ts'
 
 interface CheckOptions {
   readonly strict?: boolean
@@ -40,10 +40,10 @@ const check = async (
   { settings: withSettings = hasGatewaySettings(environment), files: withFiles = true, strict = false }: CheckOptions
 ): Promise<Report> => {
   const folder = routeFolder(environment, given)
-  const settings = withSettings ? judgeSettings(environment) : UNKNOWN
+  const settings = withSettings ? checkSettings(environment) : UNKNOWN
   const publicUrlGiven = !withSettings || Boolean(environment.PUBLIC_URL)
   const { groupSources, browserSession } = settings
-  const routes = await judgeRoutes(folder, { publicUrlGiven, groupSources, browserSession }, withFiles)
+  const routes = await checkRoutes(folder, { publicUrlGiven, groupSources, browserSession }, withFiles)
   const unchecked = withSettings ? [] : await neededSettings(folder, routes, withFiles)
   const skipped = withFiles ? [] : routes.certificateFiles
   const proxied = routes.table?.routes.filter(route => route.upstream !== undefined || route.external).length ?? 0
@@ -82,13 +82,13 @@ const check = async (
 }
 
 /** What the files need from the settings: what would be said of them if none were set. */
-const neededSettings = async (folder: string, routes: JudgedRoutes, withFiles: boolean): Promise<Complaint[]> => {
+const neededSettings = async (folder: string, routes: CheckedRoutes, withFiles: boolean): Promise<Complaint[]> => {
   const unset = {
     publicUrlGiven: false,
     groupSources: { directory: false, claims: 'none' as const },
     browserSession: false
   }
-  const { complaints, warnings } = await judgeRoutes(folder, unset, withFiles)
+  const { complaints, warnings } = await checkRoutes(folder, unset, withFiles)
   const known = new Set([...routes.complaints, ...routes.warnings].map(formatComplaint))
   return [...complaints, ...warnings].filter(complaint => !known.has(formatComplaint(complaint)))
 }
@@ -102,7 +102,7 @@ const hiddenPaths = (table: RouteTable | undefined): string[] => {
   return [`"${wide.id}": /health and everything below /auth/ stay with the gateway; its backend never receives them.`]
 }
 
-interface JudgedSettings {
+interface CheckedSettings {
   readonly mistakes: readonly Mistake[]
   readonly warnings: readonly string[]
   /** undefined: unknown. */
@@ -111,9 +111,9 @@ interface JudgedSettings {
   readonly browserSession: boolean
 }
 
-const UNKNOWN: JudgedSettings = { mistakes: [], warnings: [], groupSources: undefined, browserSession: true }
+const UNKNOWN: CheckedSettings = { mistakes: [], warnings: [], groupSources: undefined, browserSession: true }
 
-const judgeSettings = (environment: Environment): JudgedSettings => {
+const checkSettings = (environment: Environment): CheckedSettings => {
   try {
     const settings = readSettings(environment)
     const { warnings, browserSession } = settings
@@ -130,8 +130,8 @@ const testWords = (tests: number): string => (tests === 0 ? 'no tests' : `${coun
 
 type Paints = Record<'red' | 'green' | 'dim', (text: string) => string>
 
-const settingsWords = (judged: boolean, mistakes: number, { red, green, dim }: Paints): string => {
-  if (!judged)
+const settingsWords = (checked: boolean, mistakes: number, { red, green, dim }: Paints): string => {
+  if (!checked)
     return dim('settings: not checked (the environment contains no gateway settings; use --settings to check anyway)')
   return mistakes === 0 ? green('settings: fine') : red(`settings: ${count(mistakes, 'mistake')}`)
 }

@@ -8,7 +8,7 @@ import type { Decision } from '../routes/decide.ts'
 import type { RouteTable } from '../routes/route.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
-import { judgedFolder, readTable } from './read-routes.ts'
+import { checkedFolder, readTable } from './read-routes.ts'
 import { type ReceivedHeaders, receivedHeaders } from './received-headers.ts'
 import { plain, type Terminal, table } from './terminal.ts'
 import { askerOfToken, type TokenAsker } from './token-asker.ts'
@@ -84,7 +84,7 @@ const answerEvent = async (
           if (note !== undefined) lines.push(terminal.dim(note))
           return [...lines, ...(isForEverybody ? ['', everybodyTable(others, terminal)] : [])].join('\n')
         })
-        .join('\n\n')}\n\n${judgedFolder(folder, terminal)}`
+        .join('\n\n')}\n\n${checkedFolder(folder, terminal)}`
   }
 }
 
@@ -129,7 +129,7 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
     text: terminal =>
       [
         textOf(explanation, who, isForEverybody, terminal) + headersText(received, terminal),
-        judgedFolder(folder, terminal)
+        checkedFolder(folder, terminal)
       ].join('\n\n')
   }
 }

@@ -8,7 +8,7 @@ import type { Environment } from '../settings/reader.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { routeFolder, settingsRefusal } from './command-settings.ts'
 import { withDatabase } from './open-store.ts'
-import { judgedFolder, readTable } from './read-routes.ts'
+import { checkedFolder, readTable } from './read-routes.ts'
 import { plain, type Terminal, table, wrap } from './terminal.ts'
 
 interface GrantsOptions {
@@ -64,7 +64,7 @@ const list = async (environment: Environment, config: string | undefined): Promi
     text: terminal =>
       rows.length === 0
         ? `The route files in ${resolve(folder)} grant nothing to groups.`
-        : [table(heading, cells, terminal), '', ...dimmed(note, terminal), judgedFolder(folder, terminal)].join('\n')
+        : [table(heading, cells, terminal), '', ...dimmed(note, terminal), checkedFolder(folder, terminal)].join('\n')
   }
 }
 

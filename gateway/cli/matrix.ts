@@ -6,7 +6,7 @@ import { formatPlace } from '../route-files/complaint.ts'
 import { formatNetwork } from '../values/addresses.ts'
 import { addCommand, type Cli, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
-import { judgedFolder, readTable } from './read-routes.ts'
+import { checkedFolder, readTable } from './read-routes.ts'
 import { table } from './terminal.ts'
 
 interface MatrixOptions {
@@ -51,6 +51,6 @@ const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptio
           upstream
         ]),
         terminal
-      )}\n\n${judgedFolder(folder, terminal)}`
+      )}\n\n${checkedFolder(folder, terminal)}`
   }
 }

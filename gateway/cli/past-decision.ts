@@ -78,7 +78,7 @@ const decisionOf = ({ decision, code }: Entry): Decision['decision'] | undefined
   return decision === 'refuse' ? STATUS_OF_CODE[code] : undefined
 }
 
-// A preflight is judged by the method that it requests, which the line does not contain.
+// A preflight is checked by the method that it requests, which the line does not contain.
 const isPreflight = ({ method, reason, status, user }: Entry): boolean =>
   reason === 'preflight' || (method === 'OPTIONS' && status === 204 && user === undefined)
 

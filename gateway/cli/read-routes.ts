@@ -10,7 +10,7 @@ import { CannotRun } from './command.ts'
 import { plain, type Terminal, wrap } from './terminal.ts'
 import { weakerNeighbours } from './weaker-neighbours.ts'
 
-export interface JudgedRoutes {
+export interface CheckedRoutes {
   /** undefined if anything is wrong. */
   readonly table: RouteTable | undefined
   readonly complaints: readonly Complaint[]
@@ -23,11 +23,11 @@ export interface JudgedRoutes {
 }
 
 /** Reads, validates and tests a directory of route files. Throws {@link CannotRun} if there is no such directory. */
-export const judgeRoutes = async (
+export const checkRoutes = async (
   folder: string,
   surroundings: Pick<LoadOptions, 'publicUrlGiven' | 'groupSources' | 'browserSession'> = {},
   readsCertificates = true
-): Promise<JudgedRoutes> => {
+): Promise<CheckedRoutes> => {
   const files = (await namesIn(folder)).length
   let tests = 0
   let certificateFiles: readonly string[] = []
@@ -50,13 +50,13 @@ export const judgeRoutes = async (
 
 /** The table of a directory. Throws {@link CannotRun} with all complaints if the files have errors. */
 export const readTable = async (folder: string): Promise<RouteTable> => {
-  const { table, complaints } = await judgeRoutes(folder)
+  const { table, complaints } = await checkRoutes(folder)
   if (table !== undefined) return table
   throw new CannotRun(`The route files in ${folder} have errors:`, complaints.map(formatComplaint))
 }
 
 /** Names the files that a result is about, because a running gateway may use a different directory. */
-export const judgedFolder = (folder: string, { dim, width }: Terminal): string =>
+export const checkedFolder = (folder: string, { dim, width }: Terminal): string =>
   wrap(plain(`Route files: ${resolve(folder)}; a running gateway may use others (UPSTREAM_CONFIG).`), width)
     .map(dim)
     .join('\n')

@@ -52,7 +52,7 @@ const askerOfPersonalToken = async ({ environment }: Cli, token: string): Promis
   await withDatabase(environment, database => readLiveTokens(database, undefined, news => tokens.learn(news)), {
     migrates: false
   })
-  const identity = tokens.judge(token)
+  const identity = tokens.check(token)
   if (identity instanceof GatewayError) {
     const fault = { code: identity.code, reason: identity.reason ?? '' }
     return { asker: { name: 'the sender of this token' }, fault, note: undefined }

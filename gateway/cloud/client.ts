@@ -10,9 +10,9 @@ import { checkLogoutToken } from './logout-token.ts'
 import { type Claims, provePerson } from './person.ts'
 import { createProviderFetch, isAllowedAddress, type ProviderFetch, withDeadline } from './provider-fetch.ts'
 import {
+  checkAnswerIssuer,
   createProviderMetadata,
   isTemplate,
-  judgeAnswerIssuer,
   type ProviderMetadata,
   profileSource,
   reachProvider,
@@ -58,7 +58,7 @@ export const createOAuthClient = (options: OAuthClientOptions) => {
         ? undefined
         : checkDirectIdToken(idToken, settings.clientId, now())
     if (claims !== undefined) checkLoggedInAgain(claims, attempt.againSince)
-    if (isTemplate(metadata)) judgeAnswerIssuer(answer.iss, { ...metadata, issuer: String(claims?.iss) })
+    if (isTemplate(metadata)) checkAnswerIssuer(answer.iss, { ...metadata, issuer: String(claims?.iss) })
     const profile = await readProfile(config, accessToken, isOpenId ? claims : undefined, { metadata, settings })
     const person = provePerson({ idToken: claims, profile, isOpenId, profileSource: profileSource(settings) }, settings)
     if (!isOpenId || claims === undefined) return person
@@ -171,7 +171,7 @@ interface Tokens {
 
 const exchangeCode = async (answer: AuthorizationAnswer, attempt: Attempt, ways: CodeExchange): Promise<Tokens> => {
   const { metadata, authentication } = ways
-  if (ways.settings.issuer !== undefined && !isTemplate(metadata)) judgeAnswerIssuer(answer.iss, metadata)
+  if (ways.settings.issuer !== undefined && !isTemplate(metadata)) checkAnswerIssuer(answer.iss, metadata)
   const [first, second] = authentication.candidates(metadata)
   try {
     return await requestTokens(first, answer, attempt, ways)

@@ -54,7 +54,7 @@ export const asOAuthFailure = (thrown: unknown, fallback: OAuthReason): OAuthFai
   const chain = causes(thrown)
   const ours = chain.find(error => error instanceof OAuthFailure)
   if (ours !== undefined) return ours
-  return new OAuthFailure(judge(chain) ?? fallback, chain.map(describe).join(' ← '))
+  return new OAuthFailure(check(chain) ?? fallback, chain.map(describe).join(' ← '))
 }
 
 const causes = (thrown: unknown): Error[] => {
@@ -103,7 +103,7 @@ const REASONS: Readonly<Record<string, OAuthReason>> = {
   UND_ERR_BODY_TIMEOUT: 'provider-timeout'
 }
 
-const judge = (chain: readonly Error[]): OAuthReason | undefined => {
+const check = (chain: readonly Error[]): OAuthReason | undefined => {
   for (const error of chain) {
     for (const word of [property(error, 'error'), property(error, 'code'), error.name]) {
       const reason = typeof word === 'string' && Object.hasOwn(REASONS, word) ? REASONS[word] : undefined

@@ -31,7 +31,7 @@ export const provePerson = (
 ): ProvenPerson => {
   const { idToken, profile, isOpenId, profileSource } = findings
   const names = namesOf(profile, idToken ?? {})
-  judgeTenant(idToken, settings, names.username)
+  checkTenant(idToken, settings, names.username)
   const subject = subjectOf(findings, names.username)
   const issuer = isOpenId ? String(idToken?.iss ?? '') : profileSource
   return { provider: 'cloudidp', issuer, subject, ...names }
@@ -83,7 +83,7 @@ const subjectOf = ({ idToken, profile, isOpenId }: Findings, username: string): 
 
 const present = (value: unknown): unknown => (value === null || value === '' ? undefined : value)
 
-const judgeTenant = (
+const checkTenant = (
   idToken: Claims | undefined,
   { tenantId, allowedTenants }: Pick<CloudIdpSettings, 'tenantId' | 'allowedTenants'>,
   username: string

@@ -158,7 +158,7 @@ const isOf = (found: unknown, asked: string): found is string => {
 export const isTemplate = ({ issuer }: ProviderMetadata): boolean => issuer.includes(TENANT_PLACEHOLDER)
 
 /** RFC 9207 §2.4: the `iss` of an authorization response names the provider we asked, and is present if announced. */
-export const judgeAnswerIssuer = (iss: string | undefined, metadata: ProviderMetadata): void => {
+export const checkAnswerIssuer = (iss: string | undefined, metadata: ProviderMetadata): void => {
   const isAnnounced = metadata.authorization_response_iss_parameter_supported === true
   if (iss === undefined ? isAnnounced : iss !== metadata.issuer) {
     throw new OAuthFailure('issuer-mismatch', 'the response came from another issuer (RFC 9207)')

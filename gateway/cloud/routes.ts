@@ -64,7 +64,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
   }
 
   /** The state is verified before anything else, even before the kind of response. */
-  const judgeState = (request: FastifyRequest): Returned => {
+  const checkState = (request: FastifyRequest): Returned => {
     const answer = readCallback(request.raw.url ?? '')
     const state = verifyState(answer.state, now(), attempts)
     if (typeof state === 'string') throw refused(state)
@@ -76,7 +76,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
 
   const callback = async (request: FastifyRequest, reply: FastifyReply) => {
     refusePrefetch(request)
-    const returned = judgeState(request)
+    const returned = checkState(request)
     const { requestId, client: from } = request.exchange
     const context = { requestId, ip: from.address, userAgent: request.headers['user-agent'] }
     const { nonce, expiresAt } = returned.state
@@ -91,7 +91,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
 
   // A link preview or scanner sends HEAD: it learns whether the address is still valid, and nothing is used up.
   const peek = async (request: FastifyRequest, reply: FastifyReply) => {
-    judgeState(request)
+    checkState(request)
     return reply.code(204).headers(PRIVATE).send()
   }
 

@@ -43,7 +43,7 @@ type DirectoryReason = (typeof DIRECTORY_REASONS)[number]
  * How far the bind got: not sent; sent without a response; answered without a decision (busy, referral); refused;
  * refused although the password was right (it has to be changed first); accepted.
  */
-export type BindOutcome = 'unsent' | 'unanswered' | 'unjudged' | 'refused' | 'right' | 'accepted'
+export type BindOutcome = 'unsent' | 'unanswered' | 'unchecked' | 'refused' | 'right' | 'accepted'
 
 /** A failed directory login. None of it is disclosed to the client. It never contains a password. */
 export class DirectoryFailure extends Error {
@@ -126,7 +126,7 @@ const RESULT_REASONS: Readonly<Record<number, DirectoryReason>> = {
 }
 
 /** Codes that concern this person; all others only mean that the directory made no decision. */
-const JUDGEMENTS: ReadonlySet<number> = new Set([19, 32, 34, 48, 49, 50, 53])
+const VERDICTS: ReadonlySet<number> = new Set([19, 32, 34, 48, 49, 50, 53])
 
 const MAX_EXPLANATION_LENGTH = 200
 
@@ -137,15 +137,15 @@ export const bindRefusal = (
   policyError: number | undefined,
   cause?: unknown
 ): DirectoryFailure => {
-  const isJudged = JUDGEMENTS.has(code)
+  const isChecked = VERDICTS.has(code)
   const data = code === 49 ? (/\bdata ([0-9a-f]{2,8})\b/i.exec(diagnostic)?.[1] ?? '').toLowerCase() : ''
   const reason =
     ACTIVE_DIRECTORY_REASONS[data] ??
-    (isJudged ? policyReason(policyError) : undefined) ??
+    (isChecked ? policyReason(policyError) : undefined) ??
     (code === 53 && /inactivat|disabled/i.test(diagnostic) ? 'account-disabled' : undefined) ??
     RESULT_REASONS[code] ??
     'directory-protocol'
-  const bind = isJudged ? (RIGHT_PASSWORD.has(reason) ? 'right' : 'refused') : 'unjudged'
+  const bind = isChecked ? (RIGHT_PASSWORD.has(reason) ? 'right' : 'refused') : 'unchecked'
   return new DirectoryFailure(reason, explain('bind', code, diagnostic), { bind, cause })
 }
 

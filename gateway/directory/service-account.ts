@@ -24,7 +24,7 @@ export const createServiceAccount = (
         await session.bindOther(dn, password)
         refusal = undefined
       } catch (error) {
-        if (!(error instanceof DirectoryFailure) || !isJudgement(error)) throw error
+        if (!(error instanceof DirectoryFailure) || !isVerdict(error)) throw error
         const pauseMs = Math.min((refusal?.pauseMs ?? FIRST_PAUSE_MS / 2) * 2, LAST_PAUSE_MS)
         refusal = { failure: serviceRefusal(error.message), until: clock() + pauseMs, pauseMs }
         throw refusal.failure
@@ -36,5 +36,5 @@ export const createServiceAccount = (
 }
 
 /** The directory responded and refused this account; a busy server or a broken connection proves nothing about it. */
-const isJudgement = ({ reason }: DirectoryFailure): boolean =>
+const isVerdict = ({ reason }: DirectoryFailure): boolean =>
   !reason.startsWith('directory-') || reason === 'directory-refused'

@@ -29,7 +29,7 @@ interface OpenStreamsOptions {
   /** Whether a person with the current access may have a stream of this route. */
   mayPass: (route: Route, user: User) => boolean
   /** The route that now governs a stream and still allows it; undefined: none does. */
-  rejudge: (stream: OpenStream) => Route | undefined
+  checkAgain: (stream: OpenStream) => Route | undefined
   /** When each of these logins ends now, in seconds since the epoch, by `jti`; absent: no login is renewed (SESSION_MAX). */
   renewedUntil?: ((tokenIds: readonly string[]) => Promise<ReadonlyMap<string, number>>) | undefined
   /** Begins the id of each stream. */
@@ -151,12 +151,12 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
   const timer = setInterval(task(tick), TICK_MS)
   timer.unref()
 
-  const judgeFresh = async (stale: readonly Entry[]) => {
+  const checkFresh = async (stale: readonly Entry[]) => {
     const found = await withinTime(options.freshAccess(peopleOf(stale)), FRESH_ACCESS_MS)
-    for (const entry of stale) contained(entry, () => judgeOne(entry, found))
+    for (const entry of stale) contained(entry, () => checkOne(entry, found))
   }
 
-  const judgeOne = (entry: Entry, found: Awaited<ReturnType<FreshAccess>> | 'unknown') => {
+  const checkOne = (entry: Entry, found: Awaited<ReturnType<FreshAccess>> | 'unknown') => {
     const { stream } = entry
     const { identity } = stream
     if (entries.get(stream.id) !== entry || identity === undefined) return
@@ -169,7 +169,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     else change(entry, { ...stream, identity: { ...identity, ...access, user } })
   }
 
-  const judgeChanged = async () => {
+  const checkChanged = async () => {
     const stale: Entry[] = []
     const some = changed
     changed = []
@@ -179,7 +179,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       if (standing === 'revoked') finish(entry, 4401)
       if (standing === 'stale') stale.push(entry)
     })
-    for (let at = 0; at < stale.length; at += PORTION) task(judgeFresh)(stale.slice(at, at + PORTION))
+    for (let at = 0; at < stale.length; at += PORTION) task(checkFresh)(stale.slice(at, at + PORTION))
   }
 
   return {
@@ -192,24 +192,24 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       refuseEnded(identity, standing, at)
       if (draining) throw new Unavailable({ reason: 'draining' })
       const stream: OpenStream = { ...info, id: `${options.instance}-${++serial}`, since: at }
-      const route = options.rejudge(stream)
+      const route = options.checkAgain(stream)
       if (route === undefined) throw new Forbidden({ reason: 'route-changed' })
       const { maxLifetimeMs = 0 } = info
       const livesUntil = maxLifetimeMs > 0 ? monotonicNow() + maxLifetimeMs : Number.POSITIVE_INFINITY
       const entry: Entry = { stream, control, livesUntil }
       enter(entry)
       if (route !== info.route) change(entry, { ...stream, route })
-      if (standing === 'stale') task(judgeFresh)([entry])
+      if (standing === 'stale') task(checkFresh)([entry])
       return { id: stream.id, close: () => forget(entry) }
     },
     onRevocationsChanged(ids: Changed) {
       const isFirst = changed.length === 0
       for (const id of ids) for (const entry of affected.get(id) ?? []) changed.push(entry)
-      if (isFirst && changed.length > 0) setImmediate(task(judgeChanged))
+      if (isFirst && changed.length > 0) setImmediate(task(checkChanged))
     },
     onTableSwapped() {
       forEach([...entries.values()], entry => {
-        const route = options.rejudge(entry.stream)
+        const route = options.checkAgain(entry.stream)
         if (route === undefined) finish(entry, 4403)
         else change(entry, { ...entry.stream, route })
       })

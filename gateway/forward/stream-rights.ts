@@ -13,15 +13,15 @@ const carries = ({ upstream, websocket, socketio }: Route, kind: StreamKind): bo
   (kind !== 'socketio' || socketio !== undefined)
 
 export const createStreamRights = (routes: () => RouteTable, options: DecideOptions) => {
-  const judge = (route: Route, user: User): GatewayError | undefined => {
+  const check = (route: Route, user: User): GatewayError | undefined => {
     const { decision, code, reason } = decideRoute(route, user, options.cloudUnassignedMayPass)
     if (decision === 'allow') return undefined
     return code === Unassigned.code ? new Unassigned({ reason }) : new Forbidden({ reason })
   }
-  const mayPass = (route: Route, user: User): boolean => judge(route, user) === undefined
+  const mayPass = (route: Route, user: User): boolean => check(route, user) === undefined
 
   /** The route of the current table that governs a stream; undefined: none allows it any more. */
-  const rejudge = ({ kind, method = 'GET', path, namespace, identity, ip }: OpenStream): Route | undefined => {
+  const checkAgain = ({ kind, method = 'GET', path, namespace, identity, ip }: OpenStream): Route | undefined => {
     const { route } = routes().match(method, path)
     const governing = route === undefined || !carries(route, kind) ? undefined : streamRoute(route, namespace)
     if (governing === undefined || isOutside(governing, ip)) return undefined
@@ -29,5 +29,5 @@ export const createStreamRights = (routes: () => RouteTable, options: DecideOpti
     return mayPass(governing, identity.user) ? governing : undefined
   }
 
-  return { judge, mayPass, rejudge }
+  return { check, mayPass, checkAgain }
 }

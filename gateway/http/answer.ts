@@ -4,9 +4,9 @@ import type { Verdict } from '../limits/limiter.ts'
 import { noteFault } from '../values/contain.ts'
 import {
   type CrossOrigins,
+  checkCredentials,
   crossOriginFields,
   EXPOSED,
-  judgeCredentials,
   PREFLIGHT_METHODS,
   preflightFields,
   readableBy
@@ -45,7 +45,7 @@ export const addedHeaders = ({ limit, requestId, setCookies }: Exchange): string
 /** All lines of a forwarded response; `passed` are the backend's, of which those that are not allowed are removed. */
 export const forwardedLines = (exchange: Exchange, passed: string, { origins }: AnswerOptions): string => {
   const crossOrigin = crossOriginFields(exchange, passed, origins)
-  const lines = headerLines(addedHeaders(exchange)) + judgeCredentials(exchange, passed, origins)
+  const lines = headerLines(addedHeaders(exchange)) + checkCredentials(exchange, passed, origins)
   return crossOrigin.length === 0 ? lines : lines + headerLines(crossOrigin)
 }
 

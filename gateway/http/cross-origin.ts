@@ -69,7 +69,7 @@ export const crossOriginFields = (
 }
 
 /** A session cookie makes a response credentialed, so the backend's own CORS permissions to unlisted origins are removed. */
-export const judgeCredentials = ({ head, route }: Exchange, passed: string, { listed }: CrossOrigins): string => {
+export const checkCredentials = ({ head, route }: Exchange, passed: string, { listed }: CrossOrigins): string => {
   if (route?.browser !== true || head.origin === undefined || listed.has(head.origin)) return passed
   return passed.replace(/^access-control-allow-credentials:[^\r]*\r\n/gim, '')
 }

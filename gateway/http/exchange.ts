@@ -59,7 +59,7 @@ export class Exchange implements ExchangeOwner {
   /** What an upgrade offers: its token, and the rest of the request. */
   offer: SocketToken | undefined = undefined
   identity: Identity | undefined = undefined
-  /** The token of the session cookie, if the request is judged by it. */
+  /** The token of the session cookie, if the request is checked by it. */
   sessionToken: string | undefined = undefined
   /** Set-Cookie fields of the gateway itself on the response; undefined: none. */
   setCookies: readonly string[] | undefined = undefined

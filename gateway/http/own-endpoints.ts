@@ -33,8 +33,8 @@ const BODY_TIMEOUT_MS = 30_000
 interface OwnEndpointsOptions extends Pick<AnswerOptions, 'origins'> {
   log: FastifyBaseLogger
   refuse: (exchange: Exchange, error: GatewayError) => void
-  /** Judges the sender again when a body has arrived: that takes up to half a minute, and access may have ended by then. */
-  judgeAgain?: (exchange: Exchange) => GatewayError | undefined
+  /** Checks the sender again when a body has arrived: that takes up to half a minute, and access may have ended by then. */
+  checkAgain?: (exchange: Exchange) => GatewayError | undefined
   /** How long a body may take to arrive. */
   bodyTimeoutMs?: number
   /** What GET returns at endpoints that are asked so often that Fastify only describes them, by path. */
@@ -165,7 +165,7 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
       readBody(exchange, { maxBytes: BODY_LIMIT_BYTES, timeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS })
         .then(
           body => {
-            const refusal = options.judgeAgain?.(exchange)
+            const refusal = options.checkAgain?.(exchange)
             if (refusal === undefined) ask(exchange, body)
             else options.refuse(exchange, refusal)
           },

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { type CertificatePair, judgePair } from '../settings/certificate-pair.ts'
+import { type CertificatePair, checkPair } from '../settings/certificate-pair.ts'
 import type { TlsSettings } from '../settings/settings.ts'
 import { task } from '../values/contain.ts'
 import { stampOf } from '../values/file-stamp.ts'
@@ -143,7 +143,7 @@ export const isWell = ({ current, pair }: ServedCertificate): boolean => current
 
 const readPair = async ({ certFile, keyFile }: TlsSettings) => {
   const [cert, key] = await Promise.all([certFile, keyFile].map(textOf))
-  const read = judgePair(cert, key)
+  const read = checkPair(cert, key)
   if ('message' in read || read.expiresAt > Date.now()) return read
   return { variable: 'TLS_CERT_FILE', message: 'has expired' } as const
 }

@@ -32,7 +32,7 @@ const refused = (reason: string): ProxyHeader => ({ state: 'refused', reason })
 /** @param bytes everything received on this connection so far; called again with more while `incomplete`. */
 export const readProxyHeader = (bytes: Buffer): ProxyHeader => {
   if (startsAs(bytes, V1_START)) return bytes.length < V1_START.length ? INCOMPLETE : readV1(bytes)
-  if (startsAs(bytes, V2_SIGNATURE)) return bytes.length < V2_FIXED_BYTES ? judgeV2Start(bytes) : readV2(bytes)
+  if (startsAs(bytes, V2_SIGNATURE)) return bytes.length < V2_FIXED_BYTES ? checkV2Start(bytes) : readV2(bytes)
   return refused('no PROXY header')
 }
 
@@ -70,7 +70,7 @@ const LOCAL = 0x20
 const PROXY = 0x21
 
 /** Detects an error in the fixed part as soon as it has arrived. */
-const judgeV2Start = (bytes: Buffer): ProxyHeader => {
+const checkV2Start = (bytes: Buffer): ProxyHeader => {
   const [command, family] = [bytes[12], bytes[13]]
   if (command !== undefined && command !== LOCAL && command !== PROXY)
     return refused('another version or command of the PROXY protocol')
@@ -80,7 +80,7 @@ const judgeV2Start = (bytes: Buffer): ProxyHeader => {
 }
 
 const readV2 = (bytes: Buffer): ProxyHeader => {
-  const early = judgeV2Start(bytes)
+  const early = checkV2Start(bytes)
   if (early.state === 'refused') return early
   const following = bytes.readUInt16BE(14)
   const length = V2_FIXED_BYTES + following

@@ -66,15 +66,15 @@ export const loadRoutes = async (
   })
   const table = await inTurns(building)
   // A test is run despite other mistakes if the route that it matches is known and valid.
-  const isJudged = (match: RouteMatch) => match.route === undefined || !definitions.unsound.has(match.route.place)
-  if (definitions.isComplete) complaints.push(...runRouteTests(table, definitions.tests, isJudged))
-  const usable = judgeGroupSources(definitions.grants, groupSources, complaints, warnings)
+  const isChecked = (match: RouteMatch) => match.route === undefined || !definitions.unsound.has(match.route.place)
+  if (definitions.isComplete) complaints.push(...runRouteTests(table, definitions.tests, isChecked))
+  const usable = checkGroupSources(definitions.grants, groupSources, complaints, warnings)
   if (complaints.length > 0) throw new RouteFileError(sortComplaints(complaints), sortComplaints(warnings))
   return { table: { ...table, grants: createGrants(usable) }, warnings: sortComplaints(warnings) }
 }
 
 /** The grants that can have an effect. Groups that are no longer read must not continue to count. */
-const judgeGroupSources = (
+const checkGroupSources = (
   grants: readonly Grant[],
   sources: GroupSources | undefined,
   complaints: Complaint[],

@@ -6,16 +6,16 @@ import type { Grant } from '../routes/grants.ts'
 import type { Place, WrittenRoute } from '../routes/route.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import { unlessExhausted } from '../values/descriptors.ts'
+import { checkSchema, listOf, type RouteFile } from './check-form.ts'
 import { type Complaint, complain, formatPlace } from './complaint.ts'
 import { certificateFiles } from './define/certificates.ts'
 import { collectGrants, collectProfiles } from './define/define-grants.ts'
 import { type Common, type DefinedRoute, defineRoute } from './define/define-route.ts'
 import { defineUpstream } from './define/define-upstream.ts'
-import { judgeSchema, listOf, type RouteFile } from './judge.ts'
 import { readYaml } from './parse.ts'
 import type { RouteFileData } from './schema/route-file-schema.ts'
 import type { RouteData } from './schema/route-schema.ts'
-import { judgeTestLine, type RouteTest } from './test-lines.ts'
+import { checkTestLine, type RouteTest } from './test-lines.ts'
 
 /** The contents of the files, as data that `structuredClone` can copy. */
 export interface RouteDefinitions {
@@ -52,7 +52,7 @@ export const readRouteFiles = async (
 ): Promise<RouteDefinitions> => {
   const complaints: Complaint[] = []
   const texts = await readTexts(folder, complaints)
-  const files = texts.flatMap(({ name, text }) => judgeFile(name, text, complaints))
+  const files = texts.flatMap(({ name, text }) => checkFile(name, text, complaints))
   const upstreams = await collectUpstreams(files, readsCertificates, complaints)
   const profiles = collectProfiles(files, complaints)
   const common: Common = { ...upstreams, profiles, roles: new Map(), warnings: [] }
@@ -115,7 +115,7 @@ const readTexts = async (folder: string, complaints: Complaint[]): Promise<ReadF
   return texts
 }
 
-const judgeFile = (name: string, bytes: Buffer, complaints: Complaint[]): RouteFile[] => {
+const checkFile = (name: string, bytes: Buffer, complaints: Complaint[]): RouteFile[] => {
   const start = { file: name, ...START }
   const text = decodeText(bytes)
   if (text === undefined) {
@@ -129,12 +129,12 @@ const judgeFile = (name: string, bytes: Buffer, complaints: Complaint[]): RouteF
     complaints.push(complain(start, 'this file is empty; a file without routes says "routes: []"'))
     return []
   }
-  const judgement = judgeSchema(document)
+  const verdict = checkSchema(document)
   // What could not be read, and was left out, is not reported twice.
   const places = new Set(document.complaints.map(formatPlace))
-  complaints.push(...judgement.complaints.filter(complaint => !places.has(formatPlace(complaint))))
+  complaints.push(...verdict.complaints.filter(complaint => !places.has(formatPlace(complaint))))
   const isMap = typeof document.value === 'object' && !Array.isArray(document.value)
-  return isMap ? [{ name, document, data: document.value as RouteFileData, judgement }] : []
+  return isMap ? [{ name, document, data: document.value as RouteFileData, verdict }] : []
 }
 
 const decodeText = (bytes: Buffer): string | undefined => {
@@ -148,7 +148,7 @@ const decodeText = (bytes: Buffer): string | undefined => {
 const collectUpstreams = async (files: readonly RouteFile[], readsCertificates: boolean, complaints: Complaint[]) => {
   const names = new Map<string, Place>()
   const sound = new Map<string, Upstream>()
-  for (const { name: file, document, data, judgement } of files) {
+  for (const { name: file, document, data, verdict } of files) {
     for (const [name, upstream] of entriesOf(data.upstreams)) {
       const place = document.placeOf(['upstreams', name], 'key')
       const earlier = names.get(name)
@@ -157,7 +157,7 @@ const collectUpstreams = async (files: readonly RouteFile[], readsCertificates: 
         continue
       }
       names.set(name, place)
-      const part = judgement.soundPart(upstream, 'upstreams', name)
+      const part = verdict.soundPart(upstream, 'upstreams', name)
       if (part === undefined) continue
       if ('url' in upstream === 'targets' in upstream) {
         const why = 'url' in upstream ? ', not both' : ', such as url: http://127.0.0.1:4001'
@@ -166,7 +166,7 @@ const collectUpstreams = async (files: readonly RouteFile[], readsCertificates: 
       const placeOf = (...path: (string | number)[]) =>
         document.placeOf(['upstreams', name, ...path], path.length === 0 ? 'key' : 'value')
       const defined = await defineUpstream(name, part, file, placeOf, complaints, readsCertificates)
-      if (defined !== undefined && judgement.isSound('upstreams', name)) sound.set(name, defined)
+      if (defined !== undefined && verdict.isSound('upstreams', name)) sound.set(name, defined)
     }
   }
   return { names: new Set(names.keys()), sound }
@@ -176,28 +176,28 @@ const entriesOf = <T>(record: Readonly<Record<string, T>> | undefined): [string,
   typeof record === 'object' && record !== null ? Object.entries(record) : []
 
 const collectRoutes = (
-  { document, data, judgement }: RouteFile,
+  { document, data, verdict }: RouteFile,
   common: Common,
   complaints: Complaint[]
 ): (DefinedRoute | undefined)[] =>
   listOf<RouteData>(data.routes).map((route, index) => {
-    const part = judgement.soundPart(route, 'routes', index)
+    const part = verdict.soundPart(route, 'routes', index)
     if (part === undefined) return undefined
     const placeOf = (...path: (string | number)[]) => document.placeOf(['routes', index, ...path])
     const defined = defineRoute(part, common, placeOf, complaints)
-    if (defined === undefined || !judgement.isSound('routes', index, 'methods')) return undefined
-    return { ...defined, isSound: defined.isSound && judgement.isSound('routes', index) }
+    if (defined === undefined || !verdict.isSound('routes', index, 'methods')) return undefined
+    return { ...defined, isSound: defined.isSound && verdict.isSound('routes', index) }
   })
 
 const collectTests = (
-  { document, data, judgement }: RouteFile,
+  { document, data, verdict }: RouteFile,
   profiles: readonly string[],
   complaints: Complaint[]
 ): RouteTest[] =>
   listOf<string>(data.tests).flatMap((line, index) => {
-    if (!judgement.isSound('tests', index)) return []
+    if (!verdict.isSound('tests', index)) return []
     const place = document.placeOf(['tests', index])
-    const complaint = judgeTestLine(line, profiles)
+    const complaint = checkTestLine(line, profiles)
     if (complaint === undefined) return [{ line, place }]
     complaints.push(complain(place, complaint))
     return []

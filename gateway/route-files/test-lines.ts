@@ -24,20 +24,20 @@ const OPTIONS = { cloudUnassignedMayPass: false }
 /**
  * Runs every line `METHOD PATH as WHO -> OUTCOME`, or `EVENT NAMESPACE NAME as WHO -> OUTCOME` on each route that lists
  * the namespace. WHO is what `readWho` reads; OUTCOME is `allow` or the status of the refusal. A query is allowed but
- * ignored. A line whose match `isJudged` rejects has no result.
+ * ignored. A line whose match `isChecked` rejects has no result.
  */
 export const runRouteTests = (
   table: RouteTable,
   tests: readonly RouteTest[],
-  isJudged: (match: RouteMatch) => boolean = () => true
+  isChecked: (match: RouteMatch) => boolean = () => true
 ): Complaint[] =>
   tests.flatMap(({ line, place }) => {
-    const message = runLine(table, line.trim(), isJudged)
+    const message = runLine(table, line.trim(), isChecked)
     return message === undefined ? [] : [complain(place, message)]
   })
 
 /** Whether a line can be parsed; reports what is wrong with it. */
-export const judgeTestLine = (
+export const checkTestLine = (
   line: string,
   profiles: readonly string[] = PROFILES,
   grants = NO_GRANTS
@@ -61,15 +61,15 @@ const eventParts = (line: string): (string | undefined)[] | undefined => {
   return all === undefined ? undefined : [all, event, namespace, who, outcome]
 }
 
-const runLine = (table: RouteTable, line: string, isJudged: (match: RouteMatch) => boolean): string | undefined => {
+const runLine = (table: RouteTable, line: string, isChecked: (match: RouteMatch) => boolean): string | undefined => {
   const [, event, namespace, asker, outcome] = eventParts(line) ?? []
   if (event !== undefined && namespace !== undefined && asker !== undefined) {
-    return runEventLine(table, { line, namespace, event, asker, outcome }, isJudged)
+    return runEventLine(table, { line, namespace, event, asker, outcome }, isChecked)
   }
   const [, method, target, who, expected] = LINE.exec(line) ?? []
-  if (method === undefined || target === undefined || who === undefined) return judgeTestLine(line, table.profiles)
+  if (method === undefined || target === undefined || who === undefined) return checkTestLine(line, table.profiles)
   const match = matchTarget(table, method, target)
-  if (!isJudged(match)) return undefined
+  if (!isChecked(match)) return undefined
   const { asker: person, complaint } = readWho(who, table)
   if (person === undefined) return complaint
   const decision = decide(match, person, OPTIONS)
@@ -102,12 +102,12 @@ interface EventTest {
 const runEventLine = (
   table: RouteTable,
   { line, namespace, event, asker, outcome }: EventTest,
-  isJudged: (match: RouteMatch) => boolean
+  isChecked: (match: RouteMatch) => boolean
 ): string | undefined => {
   const { asker: person, complaint } = readWho(asker, table)
   if (person === undefined) return complaint
   for (const { route, decision } of decideEventOnRoutes(table, { namespace, event }, person, OPTIONS)) {
-    if (route !== undefined && !isJudged({ route, path: route.path })) continue
+    if (route !== undefined && !isChecked({ route, path: route.path })) continue
     if (String(decision.decision) === outcome) continue
     const words = `"portaria explain EVENT ${namespace} ${event} --as '${asker}'" says why.`
     return failure({ line, expected: outcome, decision, route, words })

@@ -28,10 +28,10 @@ export const isDottedPath = (rawPath: string): boolean => DOTTED.test(rawPath) &
 export const canonicalPath = (rawPath: string, allow: readonly PathException[] = NO_EXCEPTIONS): CanonicalPath => {
   if (!rawPath.startsWith('/')) return { refusal: 'not-absolute' }
   if (CLEAN.test(rawPath)) return { path: rawPath }
-  const rawRefusal = judgeRaw(rawPath)
+  const rawRefusal = checkRaw(rawPath)
   if (rawRefusal !== undefined) return { refusal: rawRefusal }
   const path = rawPath.includes('%') ? rawPath.replace(/%[0-9A-Fa-f]{2}/g, decodeUnreserved) : rawPath
-  const refusal = judgeEscapes(path) ?? judgeStructure(path, allow) ?? judgeDots(path)
+  const refusal = checkEscapes(path) ?? checkStructure(path, allow) ?? checkDots(path)
   return refusal === undefined ? { path } : { refusal }
 }
 
@@ -49,7 +49,7 @@ export const splitTarget = (
   return mark === -1 ? { path: target, query: '' } : { path: target.slice(0, mark), query: target.slice(mark) }
 }
 
-const judgeRaw = (path: string): BadPathReason | undefined => {
+const checkRaw = (path: string): BadPathReason | undefined => {
   if (path.includes('#')) return 'fragment'
   if (path.includes('\\')) return 'backslash'
   if (/[\x00-\x1f\x7f]/.test(path)) return 'control-character'
@@ -63,7 +63,7 @@ const decodeUnreserved = (encoded: string): string => {
 }
 
 // Checked after decoding, so that `%25%34%31`, which would become `%2541`, is recognised.
-const judgeEscapes = (path: string): BadPathReason | undefined => {
+const checkEscapes = (path: string): BadPathReason | undefined => {
   if (!path.includes('%')) return undefined
   if (/%25[0-9A-Fa-f]{2}/.test(path)) return 'double-encoding'
   if (path.includes('%5C')) return 'backslash'
@@ -72,7 +72,7 @@ const judgeEscapes = (path: string): BadPathReason | undefined => {
   return /\p{Cc}/u.test(decoded) ? 'control-character' : undefined
 }
 
-const judgeStructure = (path: string, allow: readonly PathException[]): BadPathReason | undefined => {
+const checkStructure = (path: string, allow: readonly PathException[]): BadPathReason | undefined => {
   if (path.includes('%2F') && !allow.includes('encodedSlash')) return 'encoded-slash'
   if (/;|%3B/.test(path) && !allow.includes('semicolon')) return 'semicolon'
   const slashes = path.replaceAll('%2F', '/')
@@ -82,7 +82,7 @@ const judgeStructure = (path: string, allow: readonly PathException[]): BadPathR
 }
 
 // `..;x`, `..%20` and `a%2F..` become dot segments in backends that cut parameters, trim, or decode twice.
-const judgeDots = (path: string): BadPathReason | undefined => {
+const checkDots = (path: string): BadPathReason | undefined => {
   if (!path.includes('.')) return undefined
   for (const segment of (decode(path) ?? path).split('/')) {
     if (!segment.includes('.')) continue

@@ -53,15 +53,15 @@ const decidePath = (
     if (match.refusal === 'method') return refuse(405, MethodNotAllowed.code, 'method')
     return refuse(404, NoRoute.code, 'no-route')
   }
-  const judge = (route: Route): Decision => {
+  const check = (route: Route): Decision => {
     if (isOutside(route, address)) return refuse(403, Forbidden.code, 'address')
     return user !== undefined && route.tokenKinds?.includes(kind) === false
       ? refuse(403, Forbidden.code, 'token-kind')
       : decideRoute(route, user, cloudUnassignedMayPass)
   }
-  const decision = judge(match.route)
+  const decision = check(match.route)
   if (decision.decision !== 'allow' || match.alsoReadAs === undefined) return decision
-  const isAdmitted = match.alsoReadAs.every(route => judge(route).decision === 'allow')
+  const isAdmitted = match.alsoReadAs.every(route => check(route).decision === 'allow')
   return isAdmitted ? decision : refuse(400, BadPath.code, 'lax-reading')
 }
 
@@ -81,11 +81,11 @@ export const decideRoute = (route: Route, user: Asker['user'], cloudUnassignedMa
   if (user === undefined) return refuse(401, Unauthenticated.code, 'no-token')
   // The gateway's own endpoints (`/auth/me`, logout) stay open to people who have just logged in.
   const isProxied = route.upstream !== undefined || route.external
-  return judgePerson(user, route, cloudUnassignedMayPass || !isProxied)
+  return checkPerson(user, route, cloudUnassignedMayPass || !isProxied)
 }
 
 /** Whether a person with a valid token passes: by a route's rule, or that of one of its Socket.IO namespaces. */
-export const judgePerson = (
+export const checkPerson = (
   user: NonNullable<Asker['user']>,
   rule: Pick<Route, 'roles' | 'requireAssigned'>,
   cloudUnassignedMayPass: boolean

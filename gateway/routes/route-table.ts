@@ -127,7 +127,7 @@ const matchDotted = (spellings: Spellings, method: string, path: string): RouteM
   const shorter = [segments, ...scriptless].flatMap(reading => formatReadings(reading, spellings.depth))
   shorter.push(...scriptless, ...scriptsOnTheWay(path, spellings.depth))
   const leadsHere = shorter.every(reading => findRoute(spellings.folded, method, reading) === route)
-  return leadsHere ? match : judgeShorter(spellings, method, route, path, [segments])
+  return leadsHere ? match : checkShorter(spellings, method, route, path, [segments])
 }
 
 const matchUnusual = (spellings: Spellings, method: string, rawPath: string): RouteMatch => {
@@ -143,7 +143,7 @@ const matchUnusual = (spellings: Spellings, method: string, rawPath: string): Ro
   if (!isReadOneWay(spellings, method, path, route)) return laxReading(route)
   if (forwardedPath(route, path).startsWith('//')) return badPath('double-slash')
   if (!/\.|%2E/.test(path)) return { route, path }
-  return judgeShorter(spellings, method, route, path, laxReadings(path, spellings.depth))
+  return checkShorter(spellings, method, route, path, laxReadings(path, spellings.depth))
 }
 
 /**
@@ -151,7 +151,7 @@ const matchUnusual = (spellings: Spellings, method: string, rawPath: string): Ro
  * (`/admin.php/x`), which may route by the rest (`/index.php/api/admin`). If that leads to another route, that route must admit
  * the request as well, unless the chosen route spells that segment out.
  */
-const judgeShorter = (
+const checkShorter = (
   { decoded, folded, depth, exact }: Spellings,
   method: string,
   route: Route,

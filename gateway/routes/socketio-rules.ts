@@ -1,6 +1,6 @@
 // Finds the rules of a Socket.IO route for a namespace and an event: one decision for the gateway, `explain` and test lines.
 import { BadRequest, Forbidden, NoRoute, Unauthenticated } from '../errors.ts'
-import { type Asker, type DecideOptions, type Decision, isOutside, judgePerson } from './decide.ts'
+import { type Asker, checkPerson, type DecideOptions, type Decision, isOutside } from './decide.ts'
 import type { Route, RouteTable, SocketIoEvent, SocketIoNamespace } from './route.ts'
 
 /**
@@ -51,21 +51,21 @@ export const findEvent = (events: readonly SocketIoEvent[], name: string): Socke
 const routes = new WeakMap<SocketIoNamespace | SocketIoEvent, Route>()
 const rules = new WeakMap<Route, SocketIoNamespace>()
 
-const judgedBy = (route: Route, rule: SocketIoNamespace | SocketIoEvent): Route => {
+const checkedBy = (route: Route, rule: SocketIoNamespace | SocketIoEvent): Route => {
   const known = routes.get(rule)
   if (known !== undefined) return known
-  const judged: Route = { ...route, socketio: undefined, roles: rule.roles }
-  routes.set(rule, judged)
-  return judged
+  const checked: Route = { ...route, socketio: undefined, roles: rule.roles }
+  routes.set(rule, checked)
+  return checked
 }
 
 /** The route by which a connection to this namespace is decided; undefined: the namespace is not listed. */
 export const namespaceRoute = (route: Route, name: string): Route | undefined => {
   const namespace = findNamespace(route, name)
   if (namespace === undefined) return undefined
-  const judged = judgedBy(route, namespace)
-  rules.set(judged, namespace)
-  return judged
+  const checked = checkedBy(route, namespace)
+  rules.set(checked, namespace)
+  return checked
 }
 
 /** The name, as in the route file, of the namespace that a route represents. */
@@ -80,7 +80,7 @@ export const passesRules = (
 ): boolean =>
   user !== undefined &&
   !isOutside({ from }, address) &&
-  rules.every(({ roles }) => judgePerson(user, { roles, requireAssigned }, cloudUnassignedMayPass).decision === 'allow')
+  rules.every(({ roles }) => checkPerson(user, { roles, requireAssigned }, cloudUnassignedMayPass).decision === 'allow')
 
 /** Why no client may send an event of this name. */
 type EventFault = 'reserved-event' | 'event-not-listed'
@@ -92,7 +92,7 @@ export const eventRoute = (governing: Route, event: string): Route | EventFault 
   if (events === undefined) return governing
   const rule = findEvent(events, event)
   if (rule === undefined) return 'event-not-listed'
-  return rule.roles === undefined ? governing : judgedBy(governing, rule)
+  return rule.roles === undefined ? governing : checkedBy(governing, rule)
 }
 
 /** The same for an open stream: the route itself unless the stream is a Socket.IO connection. */
@@ -103,12 +103,12 @@ export const streamRoute = (route: Route, namespace: string | undefined): Route 
 const decideEvent = (governing: Route, event: string, { user, address }: Asker, mayPass: boolean): Decision => {
   if (isOutside(governing, address)) return { decision: 403, code: Forbidden.code, reason: 'address' }
   if (user === undefined) return NO_TOKEN
-  const connect = judgePerson(user, governing, mayPass)
+  const connect = checkPerson(user, governing, mayPass)
   if (connect.decision !== 'allow') return connect
   const by = eventRoute(governing, event)
   if (by === 'reserved-event') return { decision: 400, code: BadRequest.code, reason: by }
   if (by === 'event-not-listed') return { decision: 403, code: Forbidden.code, reason: by }
-  return by === governing ? connect : judgePerson(user, by, mayPass)
+  return by === governing ? connect : checkPerson(user, by, mayPass)
 }
 
 const NO_TOKEN: Decision = { decision: 401, code: Unauthenticated.code, reason: 'no-token' }

@@ -19,7 +19,7 @@ interface PairMistake {
 }
 
 /** `undefined` for a text: its file cannot be read. */
-export const judgePair = (cert: string | undefined, key: string | undefined): CertificatePair | PairMistake => {
+export const checkPair = (cert: string | undefined, key: string | undefined): CertificatePair | PairMistake => {
   if (cert === undefined) return { variable: 'TLS_CERT_FILE', message: 'cannot be read' }
   if (key === undefined) return { variable: 'TLS_KEY_FILE', message: 'cannot be read' }
   const [leaf, ...issuers] = readCertificateBundle(cert) ?? []

@@ -1,7 +1,7 @@
 // Reads the cloud provider's settings: complete if enabled, tenant filled in, nothing sent in clear text.
 
 import { MAX_TIMER_MS } from '../values/quantities.ts'
-import { isPlainBeyondLoopback, judgeUrl, type Reader } from './reader.ts'
+import { checkUrl, isPlainBeyondLoopback, type Reader } from './reader.ts'
 
 const CALLBACK = '/auth/oauth/cloudidp/callback'
 const OPEN_TENANTS: readonly string[] = ['common', 'organizations', 'consumers']
@@ -54,14 +54,14 @@ export const readCloudIdp = (reader: Reader, isListed: boolean, origins: Origins
     /** Name of the provider, for the login button. */
     name: reader.matching('CLOUDIDP_NAME', PROVIDER_NAME, 'must be one line of at most 64 characters')
   }
-  if (active) judgeActive(reader, cloudidp, warnings)
+  if (active) checkActive(reader, cloudidp, warnings)
   return cloudidp
 }
 
 const CLAIM = /^[^\s\p{Cc}]{1,256}$/u
 const PROVIDER_NAME = /^[^\p{Cc}\p{Bidi_Control}]{1,64}$/u
 
-const judgeActive = (reader: Reader, cloudidp: CloudIdpSettings, warnings: string[]): void => {
+const checkActive = (reader: Reader, cloudidp: CloudIdpSettings, warnings: string[]): void => {
   for (const name of ['CLOUDIDP_CLIENT_ID', 'CLOUDIDP_CLIENT_SECRET'] as const) {
     if (reader.text(name) === undefined) reader.mistake(name, 'is required when CLOUDIDP_ENABLED is true')
   }
@@ -72,7 +72,7 @@ const judgeActive = (reader: Reader, cloudidp: CloudIdpSettings, warnings: strin
     const missing = reader.given('CLOUDIDP_TOKEN_URL') ? 'CLOUDIDP_AUTHORIZATION_URL' : 'CLOUDIDP_TOKEN_URL'
     reader.mistake(missing, 'is required too: the authorization and token endpoints must belong to the same provider')
   }
-  judgeTenantOfAddress(reader, cloudidp)
+  checkTenantOfAddress(reader, cloudidp)
   if (cloudidp.allowedTenants?.includes('*'))
     warnings.push('People from any tenant may log in (CLOUDIDP_ALLOWED_TENANTS=*)')
   else if (cloudidp.allowedTenants === undefined && isOpenTenant(cloudidp.tenantId)) {
@@ -88,7 +88,7 @@ const MICROSOFT = /(?:^|\.)(?:microsoftonline\.(?:com|us|cn)|windows\.net)$/
  * The tenant is compared with that of an ID token, which contains an id and never a domain, and which is required only with an
  * issuer. Otherwise the addresses alone limit the login to the tenant, and these do not.
  */
-const judgeTenantOfAddress = (
+const checkTenantOfAddress = (
   reader: Reader,
   { tenantId, allowedTenants, issuer, authorizationUrl }: CloudIdpSettings
 ): void => {
@@ -113,7 +113,7 @@ const readEndpoint = (
     reader.mistake(name, 'must not contain placeholders other than {{tenant}}')
     return undefined
   }
-  const url = judgeUrl(reader, name, text, { query: name !== 'CLOUDIDP_ISSUER' })
+  const url = checkUrl(reader, name, text, { query: name !== 'CLOUDIDP_ISSUER' })
   if (url === undefined || !isPlainBeyondLoopback(url)) return text
   if (!insecure)
     reader.mistake(name, 'must be https:// except for loopback; set CLOUDIDP_INSECURE=true to allow http://')
@@ -127,7 +127,7 @@ const readRedirect = (
   name: 'CLOUDIDP_REDIRECT_URI' | 'CLOUDIDP_SUCCESS_REDIRECT_URL'
 ): string | undefined => {
   const text = reader.text(name)
-  if (text !== undefined) judgeUrl(reader, name, text, { query: true })
+  if (text !== undefined) checkUrl(reader, name, text, { query: true })
   return text
 }
 

@@ -4,7 +4,7 @@ import { readCertificateBundle } from '../values/certificates.ts'
 import { parseDn } from '../values/distinguished-names.ts'
 import { parseLdapFilter } from '../values/ldap-filter.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'
-import { judgeUrl, type Reader, readText } from './reader.ts'
+import { checkUrl, type Reader, readText } from './reader.ts'
 
 export type LdapSettings = Readonly<ReturnType<typeof readLdap>>
 
@@ -37,18 +37,18 @@ export const readLdap = (reader: Reader, isListed: boolean, warnings: string[]) 
     /** 0: the directory never forgets failures. */
     lockoutWindowMs: reader.duration('LDAP_LOCKOUT_WINDOW', { min: 0, max: MAX_TIMER_MS })
   }
-  judgeAddress(reader, ldap, warnings)
-  judgeNames(reader, ldap)
-  judgeServiceAccount(reader, ldap, warnings)
-  judgeSearch(reader, ldap)
-  judgeGroups(reader, ldap)
-  judgeLockout(reader, ldap)
+  checkAddress(reader, ldap, warnings)
+  checkNames(reader, ldap)
+  checkServiceAccount(reader, ldap, warnings)
+  checkSearch(reader, ldap)
+  checkGroups(reader, ldap)
+  checkLockout(reader, ldap)
   return ldap
 }
 
 const DOMAIN = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,253}[A-Za-z0-9])?$/
 
-const judgeAddress = (reader: Reader, ldap: LdapSettings, warnings: string[]): void => {
+const checkAddress = (reader: Reader, ldap: LdapSettings, warnings: string[]): void => {
   if (ldap.url === '') {
     if (ldap.active)
       reader.mistake('LDAP_URL', 'is required when LDAP_ENABLED is true, for example ldaps://dc1.corp.example:636')
@@ -56,7 +56,7 @@ const judgeAddress = (reader: Reader, ldap: LdapSettings, warnings: string[]): v
   }
   const urls = ldap.url
     .split(',')
-    .map(text => judgeUrl(reader, 'LDAP_URL', text.trim(), { schemes: ['ldaps:', 'ldap:'], path: false }))
+    .map(text => checkUrl(reader, 'LDAP_URL', text.trim(), { schemes: ['ldaps:', 'ldap:'], path: false }))
     .filter(url => url !== undefined)
   if (ldap.startTls && urls.some(url => url.protocol === 'ldaps:')) {
     reader.mistake('LDAP_STARTTLS', 'can be used only with ldap://; ldaps:// is encrypted from the start')
@@ -73,12 +73,12 @@ const judgeAddress = (reader: Reader, ldap: LdapSettings, warnings: string[]): v
     )
 }
 
-const judgeNames = (reader: Reader, ldap: LdapSettings): void => {
+const checkNames = (reader: Reader, ldap: LdapSettings): void => {
   const isNamed = ldap.domain !== undefined || ldap.userDnTemplate !== undefined || ldap.bindDn !== undefined
   if (ldap.active && !isNamed) {
     reader.mistake('LDAP_DOMAIN', 'or LDAP_USER_DN_TEMPLATE or LDAP_BIND_DN is required when LDAP_ENABLED is true')
   }
-  judgeTemplate(reader, 'LDAP_USER_DN_TEMPLATE', ldap.userDnTemplate, ['username'])
+  checkTemplate(reader, 'LDAP_USER_DN_TEMPLATE', ldap.userDnTemplate, ['username'])
   const template = ldap.userDnTemplate?.replaceAll('{{username}}', 'x') ?? ''
   if (BEGINS_AS_DN.test(template) && parseDn(template) === undefined)
     reader.mistake('LDAP_USER_DN_TEMPLATE', 'begins like a DN but is none (RFC 4514)')
@@ -86,7 +86,7 @@ const judgeNames = (reader: Reader, ldap: LdapSettings): void => {
 
 const BEGINS_AS_DN = /^\s*[A-Za-z0-9.-]+\s*=/
 
-const judgeServiceAccount = (reader: Reader, ldap: LdapSettings, warnings: string[]): void => {
+const checkServiceAccount = (reader: Reader, ldap: LdapSettings, warnings: string[]): void => {
   const { bindDn, bindPassword, searchBase, userDnTemplate } = ldap
   if (bindDn === undefined) {
     if (bindPassword !== undefined) reader.mistake('LDAP_BIND_DN', 'is required with LDAP_BIND_PASSWORD')
@@ -100,19 +100,19 @@ const judgeServiceAccount = (reader: Reader, ldap: LdapSettings, warnings: strin
   if (userDnTemplate !== undefined) warnings.push('LDAP_USER_DN_TEMPLATE is ignored because LDAP_BIND_DN is set')
 }
 
-const judgeGroups = (reader: Reader, { groupBase, groupFilter }: LdapSettings): void => {
-  judgeBase(reader, 'LDAP_GROUP_BASE', groupBase)
+const checkGroups = (reader: Reader, { groupBase, groupFilter }: LdapSettings): void => {
+  checkBase(reader, 'LDAP_GROUP_BASE', groupBase)
   if (groupFilter === undefined) return
   if (groupBase === undefined) reader.mistake('LDAP_GROUP_BASE', 'is required with LDAP_GROUP_FILTER')
-  judgeTemplate(reader, 'LDAP_GROUP_FILTER', groupFilter, ['dn', 'username'])
-  judgeFilter(reader, 'LDAP_GROUP_FILTER', groupFilter, '(member={{dn}})')
+  checkTemplate(reader, 'LDAP_GROUP_FILTER', groupFilter, ['dn', 'username'])
+  checkFilter(reader, 'LDAP_GROUP_FILTER', groupFilter, '(member={{dn}})')
 }
 
 /**
  * Active Directory knows an account by two names. Before its first login the gateway cannot know that they belong together,
  * so each gets half of the failures that are safe, which must be at least one.
  */
-const judgeLockout = (reader: Reader, ldap: LdapSettings): void => {
+const checkLockout = (reader: Reader, ldap: LdapSettings): void => {
   if (ldap.lockoutWindowMs > 0 && ldap.lockoutWindowMs < 1000)
     reader.mistake('LDAP_LOCKOUT_WINDOW', 'must be at least 1s, or 0 if the directory never forgets failures')
   if (!ldap.active || ldap.lockoutThreshold >= 3 || !mayHaveTwoNames(ldap)) return
@@ -131,21 +131,21 @@ export const mayHaveTwoNames = ({ bindDn, userDnTemplate }: LdapSettings): boole
   return !isDn && !isDownLevelName
 }
 
-const judgeSearch = (reader: Reader, { searchBase, searchFilter }: LdapSettings): void => {
-  judgeBase(reader, 'LDAP_SEARCH_BASE', searchBase)
+const checkSearch = (reader: Reader, { searchBase, searchFilter }: LdapSettings): void => {
+  checkBase(reader, 'LDAP_SEARCH_BASE', searchBase)
   if (searchBase !== undefined && searchFilter === undefined)
     reader.mistake('LDAP_SEARCH_FILTER', 'is required with LDAP_SEARCH_BASE')
   if (searchBase === undefined && searchFilter !== undefined)
     reader.mistake('LDAP_SEARCH_BASE', 'is required with LDAP_SEARCH_FILTER')
   if (searchFilter === undefined) return
-  judgeTemplate(reader, 'LDAP_SEARCH_FILTER', searchFilter, ['username'])
-  judgeFilter(reader, 'LDAP_SEARCH_FILTER', searchFilter, '(uid={{username}})')
+  checkTemplate(reader, 'LDAP_SEARCH_FILTER', searchFilter, ['username'])
+  checkFilter(reader, 'LDAP_SEARCH_FILTER', searchFilter, '(uid={{username}})')
 }
 
 type TemplateName = 'LDAP_USER_DN_TEMPLATE' | 'LDAP_SEARCH_FILTER' | 'LDAP_GROUP_FILTER'
 
 /** At least one of `names` must be in it, and no other name. */
-const judgeTemplate = (
+const checkTemplate = (
   reader: Reader,
   name: TemplateName,
   text: string | undefined,
@@ -159,12 +159,12 @@ const judgeTemplate = (
     reader.mistake(name, `must not contain placeholders other than ${wanted}`)
 }
 
-const judgeFilter = (reader: Reader, name: TemplateName, filter: string, example: string): void => {
+const checkFilter = (reader: Reader, name: TemplateName, filter: string, example: string): void => {
   if (parseLdapFilter(filter) === undefined)
     reader.mistake(name, `must be one filter in parentheses (RFC 4515), e.g. ${example}; \\ is written \\5c`)
 }
 
-const judgeBase = (reader: Reader, name: 'LDAP_SEARCH_BASE' | 'LDAP_GROUP_BASE', base: string | undefined): void => {
+const checkBase = (reader: Reader, name: 'LDAP_SEARCH_BASE' | 'LDAP_GROUP_BASE', base: string | undefined): void => {
   if (base !== undefined && parseDn(base) === undefined)
     reader.mistake(name, 'must be a DN (RFC 4514), e.g. ou=people,dc=corp,dc=example')
 }

@@ -6,7 +6,7 @@ import { MAX_TIMER_MS } from '../values/quantities.ts'
 import { type CloudIdpSettings, readCloudIdp } from './cloud.ts'
 import { readLdap } from './directory.ts'
 import { listenerWarnings, readListeners } from './listeners.ts'
-import { baseUrl, type Environment, isPlainBeyondLoopback, judgeUrl, type Reader } from './reader.ts'
+import { baseUrl, checkUrl, type Environment, isPlainBeyondLoopback, type Reader } from './reader.ts'
 import { readRedis } from './redis.ts'
 import { readSecrets } from './secrets.ts'
 import type { VariableName } from './table.ts'
@@ -103,7 +103,7 @@ const readAllowedHosts = (reader: Reader): string[] => {
 // `*` would let any page use a token pasted into it; `null` is the origin of every sandboxed page.
 const readCorsOrigins = (reader: Reader): string[] =>
   reader.list('CORS_ORIGINS').flatMap(text => {
-    if (text !== '*') return judgeUrl(reader, 'CORS_ORIGINS', text, { path: false })?.origin ?? []
+    if (text !== '*') return checkUrl(reader, 'CORS_ORIGINS', text, { path: false })?.origin ?? []
     reader.mistake('CORS_ORIGINS', 'must list each origin; * would let every page call the gateway')
     return []
   })

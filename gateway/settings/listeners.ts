@@ -1,5 +1,5 @@
 // Reads the listeners' settings: where they listen, whether they use TLS, and whether peers send PROXY headers.
-import { judgePair } from './certificate-pair.ts'
+import { checkPair } from './certificate-pair.ts'
 import { type Reader, readText } from './reader.ts'
 
 const PORTS = { min: 0, max: 65_535 }
@@ -50,7 +50,7 @@ const readTls = (reader: Reader) => {
   if (certFile === undefined) reader.mistake('TLS_CERT_FILE', 'is required with TLS_KEY_FILE')
   if (keyFile === undefined) reader.mistake('TLS_KEY_FILE', 'is required with TLS_CERT_FILE')
   if (certFile === undefined || keyFile === undefined) return undefined
-  const pair = judgePair(readText(certFile).text, readText(keyFile).text)
+  const pair = checkPair(readText(certFile).text, readText(keyFile).text)
   // The pair holds the contents of the files at startup.
   if (!('message' in pair)) return { certFile, keyFile, pair }
   reader.mistake(pair.variable, pair.message)

@@ -2,7 +2,7 @@
 import { readGateway } from './gateway.ts'
 import { createReader, type Environment, type Mistake } from './reader.ts'
 import type { Settings } from './settings.ts'
-import { judgeNames, judgeNode } from './surroundings.ts'
+import { checkNames, checkNode } from './surroundings.ts'
 
 /** All mistakes in the environment, sorted by variable. None contains a value. */
 export class SettingsError extends Error {
@@ -35,8 +35,8 @@ export const readSettings = (
 ): Settings => {
   const reader = createReader(environment)
   const warnings: string[] = []
-  judgeNames(reader, environment, warnings)
-  judgeNode(reader, environment, execArgv)
+  checkNames(reader, environment, warnings)
+  checkNode(reader, environment, execArgv)
   const settings = readGateway(reader, environment, warnings)
   if (reader.mistakes.length === 0) return freeze(settings)
   throw new SettingsError(

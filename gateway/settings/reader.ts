@@ -195,7 +195,7 @@ const isPlaceholder = (name: VariableName, value: string): boolean => {
 const PLACEHOLDER = /^(?:\$\{[A-Za-z_]\w*\}|\$\([A-Za-z_]\w*\)|\$[A-Z_][A-Z0-9_]*|<[^<>]+>)$/
 
 /** A URL from a setting, or undefined after recording the mistake. Never with userinfo or a fragment. */
-export const judgeUrl = (
+export const checkUrl = (
   reader: Reader,
   name: VariableName,
   text: string,
@@ -223,7 +223,7 @@ const EXAMPLE_HOSTS: Readonly<Record<string, string>> = { 'ldaps:': 'dc1.corp.ex
 
 /** An origin, or an origin with a path, without a trailing slash. */
 export const baseUrl = (reader: Reader, name: VariableName, text: string, path: boolean): string => {
-  const url = judgeUrl(reader, name, text, { path })
+  const url = checkUrl(reader, name, text, { path })
   return url === undefined ? 'http://localhost' : `${url.origin}${url.pathname.replace(/\/+$/, '')}`
 }
 

@@ -1,6 +1,6 @@
 // Reads the settings of Redis: its address, the prefix of its keys, and the certificates of its connections.
 import { readCertificateBundle } from '../values/certificates.ts'
-import { judgePair } from './certificate-pair.ts'
+import { checkPair } from './certificate-pair.ts'
 import { type Reader, readText } from './reader.ts'
 import { parseRedisUrl, type RedisSettings } from './redis-url.ts'
 
@@ -39,7 +39,7 @@ const readClientPair = (reader: Reader): { readonly cert?: string; readonly key?
   if (certFile === undefined) reader.mistake('REDIS_CERT_FILE', 'is required with REDIS_KEY_FILE')
   if (keyFile === undefined) reader.mistake('REDIS_KEY_FILE', 'is required with REDIS_CERT_FILE')
   if (certFile === undefined || keyFile === undefined) return {}
-  const pair = judgePair(readText(certFile).text, readText(keyFile).text)
+  const pair = checkPair(readText(certFile).text, readText(keyFile).text)
   if (!('message' in pair)) return { cert: pair.cert, key: pair.key }
   const isKey = pair.variable === 'TLS_KEY_FILE'
   reader.mistake(isKey ? 'REDIS_KEY_FILE' : 'REDIS_CERT_FILE', pair.message.replace('TLS_CERT', 'REDIS_CERT'))

@@ -15,7 +15,7 @@ const SHORT_LENGTH = 8
  * An unknown name with one of our prefixes is a mistake, reported with the closest known name; any other that could be a
  * typing mistake causes a warning.
  */
-export const judgeNames = (reader: Reader, environment: Environment, warnings: string[]): void => {
+export const checkNames = (reader: Reader, environment: Environment, warnings: string[]): void => {
   const known: ReadonlySet<string> = new Set(
     VARIABLES.flatMap(({ name, file }) => (file === true ? [name, `${name}_FILE`] : [name]))
   )
@@ -36,15 +36,15 @@ export const judgeNames = (reader: Reader, environment: Environment, warnings: s
 }
 
 /** Parser and TLS options of Node that disable what the gateway relies on. */
-export const judgeNode = (reader: Reader, environment: Environment, execArgv: readonly string[]): void => {
+export const checkNode = (reader: Reader, environment: Environment, execArgv: readonly string[]): void => {
   if (environment.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
     reader.mistake('NODE_TLS_REJECT_UNAUTHORIZED', 'must not disable the verification of certificates')
   }
-  judgeOptions(reader, 'NODE_OPTIONS', (environment.NODE_OPTIONS ?? '').match(/"(?:\\.|[^"])*"|\S+/g) ?? [])
-  judgeOptions(reader, 'command line of node', execArgv)
+  checkOptions(reader, 'NODE_OPTIONS', (environment.NODE_OPTIONS ?? '').match(/"(?:\\.|[^"])*"|\S+/g) ?? [])
+  checkOptions(reader, 'command line of node', execArgv)
 }
 
-const judgeOptions = (reader: Reader, place: string, options: readonly string[]): void => {
+const checkOptions = (reader: Reader, place: string, options: readonly string[]): void => {
   // Node treats `_` like `-` in the names of its options.
   const flags = options.map(option => option.replaceAll('"', '').replaceAll('_', '-'))
   if (flags.some(flag => flag === '--insecure-http-parser')) {

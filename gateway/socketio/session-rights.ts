@@ -45,11 +45,11 @@ export const createSessionRights = (parts: SessionRightsParts, source: SessionSo
     rights.delete(namespace)
   }
 
-  const register = (namespace: string, judgedBy: Route, identity: Identity) => {
+  const register = (namespace: string, checkedBy: Route, identity: Identity) => {
     if (leavePlace === undefined) takePlace(identity.user.id)
-    rights.set(namespace, { route: judgedBy, user: identity.user })
+    rights.set(namespace, { route: checkedBy, user: identity.user })
     const handle = parts.streams.register(
-      { kind: 'socketio', identity, route: judgedBy, path, namespace, requestId, ip },
+      { kind: 'socketio', identity, route: checkedBy, path, namespace, requestId, ip },
       {
         end(code) {
           drop(namespace)
@@ -67,12 +67,12 @@ export const createSessionRights = (parts: SessionRightsParts, source: SessionSo
   return {
     /** Throws if the access has ended in the meantime, or no place is left. */
     register,
-    /** Registers a namespace that another process has judged; throws as `register` does, or if the route no longer has it. */
+    /** Registers a namespace that another process has checked; throws as `register` does, or if the route no longer has it. */
     adopt(name: string, { phase, identity }: NamespaceState) {
       if (phase === 'ended') return
-      const judgedBy = namespaceRoute(route, name)
-      if (judgedBy === undefined) throw new Forbidden({ reason: 'no-namespace' })
-      register(name, judgedBy, identity)
+      const checkedBy = namespaceRoute(route, name)
+      if (checkedBy === undefined) throw new Forbidden({ reason: 'no-namespace' })
+      register(name, checkedBy, identity)
     },
     of: (namespace: string): Right | undefined => rights.get(namespace),
     /** The namespace was left; false: it was the last one. */

@@ -32,7 +32,7 @@ export interface SessionParts extends SessionRightsParts {
   readonly recoveryIds: RecoveryIds
   /** The identity behind a token that came from this address; throws 401. */
   readonly identify: (token: string, ip: string) => Identity
-  readonly judge: (route: Route, user: User) => GatewayError | undefined
+  readonly check: (route: Route, user: User) => GatewayError | undefined
   /** Milliseconds of the monotonic clock. */
   readonly now: () => number
 }

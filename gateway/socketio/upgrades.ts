@@ -4,7 +4,7 @@ import type { Exchange } from '../http/exchange.ts'
 import type { Route } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import type { OpenUpstream } from '../websocket/dial.ts'
-import { judgeClientHandshake } from '../websocket/handshake.ts'
+import { checkClientHandshake } from '../websocket/handshake.ts'
 import type { Relay } from '../websocket/relay.ts'
 import { faultLog, openUpstream, passBytes, switchClient, type UpgradeRequest } from '../websocket/upgrade.ts'
 import type { Owner } from './polling/owner.ts'
@@ -153,7 +153,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, { session
   }
 
   return (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
-    const wrong = judgeClientHandshake(exchange)
+    const wrong = checkClientHandshake(exchange)
     if (wrong !== undefined) throw wrong
     if (!isEnginePath(route, exchange.path)) throw new BadRequest({ reason: 'engineio-path' })
     const asked = readEngineQuery(exchange.query)

@@ -73,26 +73,26 @@ export const createWebSocketTransport = (options: TransportOptions) => {
   /** Order is kept: while one packet waits for its verdict, those behind it wait too. */
   const work = () => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const verdict = judge(next.packet)
+      const verdict = check(next.packet)
       if (!(verdict instanceof Promise)) {
         apply(verdict, next, 'client')
         continue
       }
-      const judged = next
+      const checked = next
       waiting = true
       relay()?.hold('client', true)
       verdict
         .then(
-          late => resume(() => apply(late, judged, 'client')),
-          error => resume(() => failJudging(error))
+          late => resume(() => apply(late, checked, 'client')),
+          error => resume(() => failChecking(error))
         )
         .catch(session.onThrown)
       return
     }
   }
 
-  const failJudging = (error: unknown) => {
-    if (error instanceof GatewayError) end('judging-failed')
+  const failChecking = (error: unknown) => {
+    if (error instanceof GatewayError) end('checking-failed')
     else session.onThrown(error)
   }
 
@@ -103,7 +103,7 @@ export const createWebSocketTransport = (options: TransportOptions) => {
     work()
   }
 
-  const judge = (packet: EnginePacket): PacketVerdict | Promise<PacketVerdict> => {
+  const check = (packet: EnginePacket): PacketVerdict | Promise<PacketVerdict> => {
     if (session.isOver) return { verdict: 'drop' }
     if (onUpgrade === undefined) return session.gate.fromClient(packet)
     if (packet.text === '2probe') return { verdict: 'pass' }

@@ -35,7 +35,7 @@ const PORTION = 50
 /**
  * Adds and removes profiles and areas, by name. What is wrong for everyone (unknown or repeated names, the same name on
  * both sides) throws BadRequest; what is wrong for one person is reported with their id and changes nothing for them. Once people
- * have been judged, it does not throw because the database is away: those who were not reached are reported as failed.
+ * have been checked, it does not throw because the database is away: those who were not reached are reported as failed.
  */
 export const changeAccessOfMany = async (
   database: Database,
@@ -43,7 +43,7 @@ export const changeAccessOfMany = async (
   change: BulkChange,
   profiles?: readonly string[]
 ): Promise<BulkOutcome> => {
-  await database.read(manager => judgeNames(manager, change, profiles))
+  await database.read(manager => checkNames(manager, change, profiles))
   const outcome: BulkOutcome = { changed: 0, failed: [] }
   for (let at = 0; at < change.ids.length; at += PORTION) {
     const ids = change.ids.slice(at, at + PORTION)
@@ -109,17 +109,17 @@ const apply = (names: readonly string[], { add = [], remove = [] }: Names = {}):
   ...new Set([...names.filter(name => !remove.includes(name)), ...add])
 ]
 
-const judgeNames = async (
+const checkNames = async (
   manager: EntityManager,
   { profiles = {}, areas = {} }: BulkChange,
   known: readonly string[] | undefined
 ): Promise<void> => {
   const [profileRows, areaRows] = [await namesOf(manager, 'profiles'), await namesOf(manager, 'areas')]
   const given = (name: string) => profileRows.has(name) && (known?.includes(name) ?? true)
-  judgeList('profiles/add', profiles.add, given)
-  judgeList('profiles/remove', profiles.remove, name => profileRows.has(name))
-  judgeList('areas/add', areas.add, name => areaRows.has(name))
-  judgeList('areas/remove', areas.remove, name => areaRows.has(name))
+  checkList('profiles/add', profiles.add, given)
+  checkList('profiles/remove', profiles.remove, name => profileRows.has(name))
+  checkList('areas/add', areas.add, name => areaRows.has(name))
+  checkList('areas/remove', areas.remove, name => areaRows.has(name))
   for (const [list, { add = [], remove = [] }] of Object.entries({ profiles, areas })) {
     if (add.some(name => remove.includes(name))) {
       throw new BadRequest({ reason: 'add-and-remove', message: `body/${list} adds and removes the same name` })
@@ -130,7 +130,7 @@ const judgeNames = async (
 const namesOf = async (manager: EntityManager, table: 'profiles' | 'areas'): Promise<Set<string>> =>
   new Set((await query<{ name: string }>(manager, `SELECT name FROM ${table}`)).map(({ name }) => name))
 
-const judgeList = (where: string, names: readonly string[] = [], isKnown: (name: string) => boolean): void => {
+const checkList = (where: string, names: readonly string[] = [], isKnown: (name: string) => boolean): void => {
   const at = names.findIndex(name => !isKnown(name))
   if (at !== -1) throw new BadRequest({ reason: 'unknown-name', message: `body/${where}/${at} is not known` })
 }

@@ -47,7 +47,7 @@ export const loadGrants = (
     await lockAccess(manager)
     await query(manager, CREATE_PROFILES, [profiles])
     const areas = await query<{ id: number; name: string }>(manager, CREATE_AREAS, [namesIn(grants.list, 'areas')])
-    const [known] = await query<Judged>(manager, `${JUDGE} FOR UPDATE`, [grants.checksum, changedAt])
+    const [known] = await query<Checked>(manager, `${COMPARED} FOR UPDATE`, [grants.checksum, changedAt])
     const isOlder =
       known !== undefined && !known.isInForce && !known.isNewer && !(known.isAbandoned && replacesAbandoned)
     const standing = isOlder ? known : await enforce(manager, grants, changedAt, known?.isInForce !== true)
@@ -88,13 +88,13 @@ export const checkGrants = (
   { grants, changedAt }: LoadedGrants
 ): Promise<GrantsStanding & { readonly isDue: boolean }> =>
   database.read(async manager => {
-    const [known] = await query<Judged>(manager, JUDGE, [grants.checksum, changedAt])
+    const [known] = await query<Checked>(manager, COMPARED, [grants.checksum, changedAt])
     if (known === undefined) return { generation: 0, isInForce: false, isDone: false, isDue: true }
     if (known.isInForce) await query(manager, REPORT, [grants.checksum, REPORT_MS])
     return { ...known, isDue: !known.isInForce && (known.isNewer || known.isAbandoned) }
   })
 
-interface Judged extends GrantsStanding {
+interface Checked extends GrantsStanding {
   /** Newer than those in force. */
   readonly isNewer: boolean
   /** No instance has reported those in force for a while. */
@@ -113,7 +113,7 @@ const ruleOf = ({ provider, group, tenant = '', profiles, areas, place }: Grant,
 })
 
 // Files of the same age are ordered by their contents, so that all instances come to the same result.
-const JUDGE = `
+const COMPARED = `
   SELECT generation, checksum = $1 AS "isInForce", regranted_to IS NULL AS "isDone",
     (changed_at, checksum) < ($2::timestamptz, $1) AS "isNewer",
     seen_at < now() - interval '${ABANDONED_S} seconds' AS "isAbandoned"

@@ -3,7 +3,7 @@ import type { Database } from './database.ts'
 import { query } from './query.ts'
 import { storableKey } from './storable.ts'
 
-/** `accepted`: the password was right. `returned`: it was not judged. `lost`: it may have been judged, or may yet be. */
+/** `accepted`: the password was right. `returned`: it was not checked. `lost`: it may have been checked, or may yet be. */
 export type AttemptOutcome = 'accepted' | 'returned' | 'failed' | 'lost'
 
 export interface BegunAttempt {
@@ -172,7 +172,7 @@ const IS_KNOWN = `
   ) AS known`
 
 // A directory forgets earlier failures when it accepts a password. Those that ended after this attempt began may have been
-// judged after it, and stay. Freed ones still count for their address. Rows are locked in one order, so that two of these
+// checked after it, and stay. Freed ones still count for their address. Rows are locked in one order, so that two of these
 // statements cannot wait for each other.
 const ACCEPT = `
   WITH mine AS (DELETE FROM login_attempts WHERE id = $1 RETURNING at),

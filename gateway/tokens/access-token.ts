@@ -116,7 +116,7 @@ export const createAccessTokens = (options: AccessTokenOptions) => {
     return -1
   }
 
-  const judge = (token: string): Identity | GatewayError => {
+  const check = (token: string): Identity | GatewayError => {
     const key = signedBy(token)
     const parts = key === -1 ? [] : token.split('.', 4)
     const [headerPart, payloadPart] = parts
@@ -171,12 +171,12 @@ export const createAccessTokens = (options: AccessTokenOptions) => {
     endsAt: (login: Identity) => Math.max(login.expiresAt, endOf(login)),
     /** Throws `GW_UNAUTHENTICATED` or `GW_TOKEN_EXPIRED`; does not check revocation. Synchronous: HMAC is cheap, a thread hop is not. */
     verify(token: string) {
-      const identity = judge(token)
+      const identity = check(token)
       if (identity instanceof GatewayError) throw identity
       return identity
     },
     /** The same, but the refusal is returned. */
-    judge,
+    check,
     /** Number of tokens that passed `verify`, by the secret that signed them: the current one, then the previous ones. */
     verified,
     /** Index of the secret that signed it: 0 is the current one; -1: none. */

@@ -97,7 +97,7 @@ export const createPersonalTokens = (options: PersonalTokensOptions) => {
   const find = (token: string) => (SHAPE.test(token) ? tokens.get(hashPersonalToken(token)) : undefined)
 
   return {
-    judge(token: string): Identity | GatewayError {
+    check(token: string): Identity | GatewayError {
       const known = find(token)
       const owner = known && owners.get(known.userId)
       if (known === undefined || owner === undefined) return UNKNOWN

@@ -34,9 +34,9 @@ export interface TokenCacheCounts {
 }
 
 interface VerifiedTokensOptions {
-  tokens: Pick<AccessTokens, 'judge'>
+  tokens: Pick<AccessTokens, 'check'>
   revocations: Revocations
-  personalTokens: Pick<PersonalTokens, 'judge' | 'usedSince'>
+  personalTokens: Pick<PersonalTokens, 'check' | 'usedSince'>
   now?: () => number
   generation?: number
 }
@@ -60,7 +60,7 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions) => {
       return known
     }
     misses++
-    const identity = tokens.judge(token)
+    const identity = tokens.check(token)
     if (identity instanceof GatewayError) return identity
     const own = ownText(token)
     const entry: Remembered = {
@@ -75,8 +75,8 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions) => {
     return entry
   }
 
-  const judge = (token: string, { allowStale = false }: { allowStale?: boolean } = {}): Identity | GatewayError => {
-    if (isPersonalToken(token)) return personalTokens.judge(token)
+  const check = (token: string, { allowStale = false }: { allowStale?: boolean } = {}): Identity | GatewayError => {
+    if (isPersonalToken(token)) return personalTokens.check(token)
     const entry = recall(token)
     if (entry instanceof GatewayError) return entry
     const nowMs = now()
@@ -94,12 +94,12 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions) => {
   return {
     /** The identity behind the token. Throws 401: unauthenticated, expired, revoked, or (unless allowed) stale. */
     identify(token: string, options?: { allowStale?: boolean }) {
-      const identity = judge(token, options)
+      const identity = check(token, options)
       if (identity instanceof GatewayError) throw identity
       return identity
     },
     /** The same, but the refusal is returned. */
-    judge,
+    check,
     counts: () => ({ hits, misses, size: remembered.size() }),
     /** Tokens that passed in this minute (minutes since the epoch) or later, as far as they are remembered. */
     usedSince(minute: number) {

@@ -7,7 +7,7 @@ import { EXHAUSTED, type UpstreamFault } from '../upstream/faults.ts'
 import { BadResponse, type ResponseHead, readResponseHead } from '../upstream/parser.ts'
 import { type Contained, contain } from '../values/contain.ts'
 import { noteOutOfDescriptors } from '../values/descriptors.ts'
-import { judgeSwitch, newKey, upgradeFields } from './handshake.ts'
+import { checkSwitch, newKey, upgradeFields } from './handshake.ts'
 
 export interface OpenUpstream {
   readonly socket: Socket
@@ -91,7 +91,7 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
   const owner: Contained = { onThrown }
   const onGone = () => fail('reset', new Error('closed before a response to the upgrade'))
 
-  const judge = () => {
+  const check = () => {
     for (;;) {
       const found = readResponseHead(received, 'GET')
       if (found === undefined) return
@@ -107,7 +107,7 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
     if (asker === undefined) return
     received = Buffer.concat([received, bytes])
     try {
-      judge()
+      check()
     } catch (error) {
       if (error instanceof BadResponse) fail('bad-response', error)
       else onThrown(error)
@@ -119,7 +119,7 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
   }
 
   const open = (head: ResponseHead) => {
-    const protocol = judgeSwitch(head, key, subprotocols)
+    const protocol = checkSwitch(head, key, subprotocols)
     const rest = received
     received = EMPTY
     settle(told => told.onOpen({ socket, head, protocol, rest, read }))

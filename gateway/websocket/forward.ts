@@ -6,7 +6,7 @@ import type { Takeover } from '../http/server/request.ts'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import type { OpenUpstream } from './dial.ts'
-import { judgeClientHandshake } from './handshake.ts'
+import { checkClientHandshake } from './handshake.ts'
 import type { Relay } from './relay.ts'
 import {
   faultLog,
@@ -24,7 +24,7 @@ import {
  */
 export const createForwardWebSocket =
   (forwarding: SocketForwarding) => (exchange: Exchange, route: Route, upstream: Upstream, offer: SocketToken) => {
-    const refusal = judgeClientHandshake(exchange)
+    const refusal = checkClientHandshake(exchange)
     if (refusal !== undefined) return forwarding.refuse(exchange, refusal)
     const leave = forwarding.streams.admit({ upstream, userId: exchange.identity?.user.id, ip: exchange.client.key })
     if (leave instanceof GatewayError) return forwarding.refuse(exchange, leave)

@@ -92,7 +92,7 @@ export class FrameScanner {
       }
       frameFrom = i
       const size = this.#headerSize(chunk, i)
-      const wrong = size === 0 ? 0 : this.#judgeStart(chunk[i] ?? 0, chunk[i + 1] ?? 0)
+      const wrong = size === 0 ? 0 : this.#checkStart(chunk[i] ?? 0, chunk[i + 1] ?? 0)
       if (wrong !== 0) return this.#cutBefore(frameFrom, chunk, passFrom, sink, wrong)
       if (size === 0 || chunk.length - i < size) {
         this.#pass(chunk, passFrom, i, sink)
@@ -146,7 +146,7 @@ export class FrameScanner {
   }
 
   /** What the first two bytes alone reveal, so that the rest of an invalid frame is not waited for. */
-  #judgeStart(first: number, second: number): FrameFault {
+  #checkStart(first: number, second: number): FrameFault {
     // No extension is ever negotiated, so no reserved bit has a meaning (RFC 6455 §5.2).
     if ((first & 0x70) !== 0 || ((second & 0x80) !== 0) !== this.#masked) return 1002
     const opcode = first & 0x0f

@@ -46,7 +46,7 @@ const areExtensions = (values: readonly string[]): boolean =>
     .every(offer => offer.split(';').every(part => EXTENSION_PART.test(part.trim())))
 
 /** What is wrong with the client's handshake (§4.2.1); undefined: nothing. */
-export const judgeClientHandshake = ({ request, head }: Exchange): GatewayError | undefined => {
+export const checkClientHandshake = ({ request, head }: Exchange): GatewayError | undefined => {
   const wrong = (reason: string) => new BadRequest({ reason })
   if (request.versionMajor !== 1 || request.versionMinor < 1) return wrong('websocket-http-version')
   if (request.method !== 'GET' || hasBody(head)) return wrong('websocket-method')
@@ -70,7 +70,7 @@ export const upgradeFields = (key: string, subprotocols: readonly string[]): str
   '\r\n'
 
 /** Validates a 101 (§4.1); returns the selected subprotocol. Throws {@link BadResponse}. */
-export const judgeSwitch = (head: ResponseHead, key: string, offered: readonly string[]): string | undefined => {
+export const checkSwitch = (head: ResponseHead, key: string, offered: readonly string[]): string | undefined => {
   const values = (name: string) => fieldValues(head.headers, name)
   const [upgrade, ...furtherUpgrades] = values('upgrade')
   if (upgrade?.toLowerCase() !== 'websocket' || furtherUpgrades.length > 0) throw new BadResponse('bad upgrade')

@@ -232,11 +232,11 @@ export class Relay implements LegOwner {
     }
     const { idleTimeoutMs } = this.#options
     if (idleTimeoutMs > 0 && at - this.#lastActivity >= idleTimeoutMs) return this.end(IDLE)
-    this.#judge(this.#client, at)
-    if (this.#deadline === 0) this.#judge(this.#upstream, at)
+    this.#check(this.#client, at)
+    if (this.#deadline === 0) this.#check(this.#upstream, at)
   }
 
-  #judge(leg: Leg, at: number) {
+  #check(leg: Leg, at: number) {
     const peer = this.peerOf(leg)
     if (leg.stalledSince !== 0) {
       // The silence is our doing, because the other side does not read.

@@ -1,4 +1,4 @@
-// What a COPY or MOVE writes to: which routes judge it, and how it is forwarded.
+// What a COPY or MOVE writes to: which routes check it, and how it is forwarded.
 // RW-45; RFC 4918 §9.8, §9.9, §10.3
 import t from 'tap'
 import { createMatchDestination } from '../../gateway/access/match-destination.ts'
@@ -17,7 +17,7 @@ routes:
   - { path: /dav/read/*, upstream: files, methods: [GET, COPY] }
   - { path: /dav/read/*, upstream: files, methods: [PUT], roles: [Admin] }
   - { path: /others/*, upstream: others }
-  - { path: /judged/*, external: true }
+  - { path: /checked/*, external: true }
 `
 })
 const { table } = await loadRoutes(folder, ownRoutes())
@@ -40,60 +40,68 @@ const ask = (destination: string | undefined, asked: Asked = {}) => {
   if (match.route !== undefined) exchange.route = match.route
   step(exchange)
   const found = exchange.match.route === undefined ? undefined : exchange.match.alsoWrites
-  const judges = found?.map(one =>
+  const checks = found?.map(one =>
     one.refusal === undefined ? one.route.id : one.refusal === 'bad-path' ? one.reason : one.refusal
   )
-  t.equal(exchange.match.route, match.route, 'the path of the request is judged as before')
-  return { forwarded: exchange.destination, judges: judges?.join() }
+  t.equal(exchange.match.route, match.route, 'the path of the request is checked as before')
+  return { forwarded: exchange.destination, checks: checks?.join() }
 }
 /** MOVE, PUT and DELETE there, and DELETE here. */
 const FILES = '/dav/*,/dav/*,/dav/*,/dav/*'
-const elsewhere = (source = '/dav/*') => ({ forwarded: '', judges: `destination,destination,destination,${source}` })
+const elsewhere = (source = '/dav/*') => ({ forwarded: '', checks: `destination,destination,destination,${source}` })
 
-t.test('the destination is judged for the method and for PUT, and forwarded as the backend knows it', async t => {
-  t.same(ask('/dav/b'), { forwarded: '/b', judges: FILES })
-  t.same(ask('/dav/b/', { method: 'COPY' }), { forwarded: '/b/', judges: '/dav/*,/dav/*,/dav/*' })
-  t.same(ask('/dav/%62?x=/y?z'), { forwarded: '/b?x=/y?z', judges: FILES })
-  t.same(ask('http://gw.example/dav/b'), { forwarded: '/b', judges: FILES })
-  t.same(ask('https://GW.example/dav'), { forwarded: '/', judges: FILES })
+t.test('the destination is checked for the method and for PUT, and forwarded as the backend knows it', async t => {
+  t.same(ask('/dav/b'), { forwarded: '/b', checks: FILES })
+  t.same(ask('/dav/b/', { method: 'COPY' }), { forwarded: '/b/', checks: '/dav/*,/dav/*,/dav/*' })
+  t.same(ask('/dav/%62?x=/y?z'), { forwarded: '/b?x=/y?z', checks: FILES })
+  t.same(ask('http://gw.example/dav/b'), { forwarded: '/b', checks: FILES })
+  t.same(ask('https://GW.example/dav'), { forwarded: '/', checks: FILES })
   t.same(ask('/dav/read/b', { method: 'COPY' }), {
     forwarded: '/dav/read/b',
-    judges: 'GET,COPY /dav/read/*,PUT /dav/read/*,/dav/*'
+    checks: 'GET,COPY /dav/read/*,PUT /dav/read/*,/dav/*'
   })
-  t.same(ask('/dav/read/b'), { forwarded: '/read/b', judges: '/dav/*,PUT /dav/read/*,/dav/*,/dav/*' })
+  t.same(ask('/dav/read/b'), { forwarded: '/read/b', checks: '/dav/*,PUT /dav/read/*,/dav/*,/dav/*' })
 })
 
 t.test('what is no path of this gateway, or of another upstream, is a destination elsewhere', async t => {
-  const others = ['/others/b', '/judged/b', '/auth/me', 'http://other.example/dav/b', '//gw.example/dav/b', 'dav/b', '']
+  const others = [
+    '/others/b',
+    '/checked/b',
+    '/auth/me',
+    'http://other.example/dav/b',
+    '//gw.example/dav/b',
+    'dav/b',
+    ''
+  ]
   for (const other of [...others, '/dav/b c', '/dav/b#c', '/dav/bé', 'dav/', 'http://gw.example:81/dav/b'])
     t.match(ask(other).forwarded, /^$/, other)
-  for (const other of ['/others/b', '/judged/b', 'dav/b', '/dav/b#c', '']) t.same(ask(other), elsewhere(), other)
-  t.same(ask('/dav/x/../b'), { forwarded: '', judges: 'dot-segment,dot-segment,dot-segment,/dav/*' })
-  t.same(ask('/none'), { forwarded: '', judges: 'no-route,no-route,no-route,/dav/*' })
-  t.same(ask('/dav/b', { path: '/judged/a' }), elsewhere('/judged/*'))
-  t.match(ask('/judged/b', { path: '/judged/a' }), {
-    forwarded: '/judged/b',
-    judges: '/judged/*,/judged/*,/judged/*,/judged/*'
+  for (const other of ['/others/b', '/checked/b', 'dav/b', '/dav/b#c', '']) t.same(ask(other), elsewhere(), other)
+  t.same(ask('/dav/x/../b'), { forwarded: '', checks: 'dot-segment,dot-segment,dot-segment,/dav/*' })
+  t.same(ask('/none'), { forwarded: '', checks: 'no-route,no-route,no-route,/dav/*' })
+  t.same(ask('/dav/b', { path: '/checked/a' }), elsewhere('/checked/*'))
+  t.match(ask('/checked/b', { path: '/checked/a' }), {
+    forwarded: '/checked/b',
+    checks: '/checked/*,/checked/*,/checked/*,/checked/*'
   })
   t.same(
-    ask('/auth/admin/x', { path: '/judged/a' }),
-    elsewhere('/judged/*'),
+    ask('/auth/admin/x', { path: '/checked/a' }),
+    elsewhere('/checked/*'),
     'neither has an upstream, but only one is checked'
   )
 })
 
 t.test('the host for which a trusted proxy was asked is that of the destination too', async t => {
   const fields = ['X-Forwarded-Host', 'portal.example']
-  t.same(ask('http://portal.example/dav/b', { fields, trusted: true }), { forwarded: '/b', judges: FILES })
-  t.same(ask('http://gw.example/dav/b', { fields, trusted: true }), { forwarded: '/b', judges: FILES })
+  t.same(ask('http://portal.example/dav/b', { fields, trusted: true }), { forwarded: '/b', checks: FILES })
+  t.same(ask('http://gw.example/dav/b', { fields, trusted: true }), { forwarded: '/b', checks: FILES })
   t.same(ask('http://portal.example/dav/b', { fields }), elsewhere(), 'of another peer, the field says nothing')
 })
 
 t.test('nothing else is looked at', async t => {
-  t.same(ask(undefined), { forwarded: '', judges: undefined })
+  t.same(ask(undefined), { forwarded: '', checks: undefined })
   for (const method of ['PUT', 'GET', ''])
-    t.same(ask('/dav/b', { method }), { forwarded: '', judges: undefined }, method)
-  t.same(ask('/dav/b', { path: '/none' }), { forwarded: '', judges: undefined })
+    t.same(ask('/dav/b', { method }), { forwarded: '', checks: undefined }, method)
+  t.same(ask('/dav/b', { path: '/none' }), { forwarded: '', checks: undefined })
   const unmatched = exchangeOf({ method: 'MOVE', fields: ['Host', 'gw.example', 'Destination', '/dav/b'] })
   t.equal(step(unmatched), undefined)
   t.equal(unmatched.match, undefined)

@@ -53,7 +53,7 @@ t.test('the cookie is heard on browser routes and for questions about the sessio
   t.equal(
     heard({ browser: true }, cookie('__Host-portaria_session=abc', 'Authorization', 'Basic x')),
     undefined,
-    'Authorization alone is judged when it is sent'
+    'Authorization alone is checked when it is sent'
   )
   t.equal(heard({ browser: true }, cookie('__Host-portaria_session=pt_x')), undefined, 'no access token in a cookie')
 })
@@ -128,7 +128,7 @@ t.test('the cookie speaks for a person only where no other site may be behind th
     t.equal(ask(method, isOwn ? own : { browser: true }, ...fields), expected, `${method} ${isOwn} ${fields.join(' ')}`)
   }
   const external = { browser: true, upstream: undefined, external: true }
-  t.equal(ask('GET', external, 'Sec-Fetch-Site', 'cross-site'), 'a', 'judged for a proxy, a link may open it')
+  t.equal(ask('GET', external, 'Sec-Fetch-Site', 'cross-site'), 'a', 'checked for a proxy, a link may open it')
   for (const upgrade of [
     ['Upgrade', 'WebSocket'],
     ['Sec-Fetch-Mode', 'websocket']

@@ -19,19 +19,19 @@ const outcome = (error: { code: string; statusCode: number; reason: string | und
 
 t.test('authenticate lets pass what is public, and asks everybody else for a valid token', async t => {
   const asked: unknown[] = []
-  const create = (judged: unknown) =>
+  const create = (checked: unknown) =>
     createAuthenticate({
       verifiedTokens: {
-        judge: (text: string, options: unknown) => {
+        check: (text: string, options: unknown) => {
           asked.push([text, options])
-          return judged
+          return checked
         }
       } as never,
       revocationsTrusted: () => true,
       isOurs: () => false,
       tokenOf: () => 'a-token'
     })
-  const judge = (parts: Partial<Route> | RouteMatch, step = create(identityOf())) => {
+  const check = (parts: Partial<Route> | RouteMatch, step = create(identityOf())) => {
     const exchange = exchangeOf()
     if ('refusal' in parts) exchange.match = parts
     else {
@@ -41,9 +41,9 @@ t.test('authenticate lets pass what is public, and asks everybody else for a val
     return { outcome: outcome(step(exchange)), identity: exchange.identity?.tokenId }
   }
 
-  t.same(judge({ public: true }), { outcome: 'passes', identity: undefined })
-  t.same(judge({ socketio: {} as never }), { outcome: 'passes', identity: undefined })
-  t.same(judge({ refusal: 'method', allowed: ['GET'], public: true }), { outcome: 'passes', identity: undefined })
+  t.same(check({ public: true }), { outcome: 'passes', identity: undefined })
+  t.same(check({ socketio: {} as never }), { outcome: 'passes', identity: undefined })
+  t.same(check({ refusal: 'method', allowed: ['GET'], public: true }), { outcome: 'passes', identity: undefined })
   t.same(asked, [], 'a public route reads no token')
   const token = `pt_${'a'.repeat(43)}`
   // RW-23, RW-59
@@ -68,40 +68,40 @@ t.test('authenticate lets pass what is public, and asks everybody else for a val
     { refusal: 'no-route' },
     { refusal: 'bad-path', reason: 'backslash' }
   ] as const) {
-    t.same(judge(match), { outcome: 'passes', identity: 'token-1' }, match.refusal)
+    t.same(check(match), { outcome: 'passes', identity: 'token-1' }, match.refusal)
   }
-  t.same(judge({}), { outcome: 'passes', identity: 'token-1' })
+  t.same(check({}), { outcome: 'passes', identity: 'token-1' })
   t.same(asked.at(-1), ['a-token', { allowStale: false }])
 })
 
 t.test('without a token, with a bad one, from another network or with old revocations nothing passes', async t => {
-  const step = (judged: unknown, token: string | undefined, trusted = true) =>
+  const step = (checked: unknown, token: string | undefined, trusted = true) =>
     createAuthenticate({
-      verifiedTokens: { judge: () => judged } as never,
+      verifiedTokens: { check: () => checked } as never,
       revocationsTrusted: () => trusted,
       isOurs: () => false,
       tokenOf: () => token
     })
-  const judge = (run: ReturnType<typeof step>) => {
+  const check = (run: ReturnType<typeof step>) => {
     const exchange = exchangeOf({ route: {} })
     exchange.match = { route: routeOf(), path: '/x' }
     return [outcome(run(exchange)), exchange.identity?.tokenId]
   }
-  t.same(judge(step(identityOf(), undefined)), ['401 GW_UNAUTHENTICATED no-token', undefined])
-  t.same(judge(step(new TokenExpired({ reason: 'expired' }), 'x')), ['401 GW_TOKEN_EXPIRED expired', undefined])
-  t.same(judge(step(identityOf({ addresses: ['198.51.100.0/24'] }), 'x')), [
+  t.same(check(step(identityOf(), undefined)), ['401 GW_UNAUTHENTICATED no-token', undefined])
+  t.same(check(step(new TokenExpired({ reason: 'expired' }), 'x')), ['401 GW_TOKEN_EXPIRED expired', undefined])
+  t.same(check(step(identityOf({ addresses: ['198.51.100.0/24'] }), 'x')), [
     '401 GW_UNAUTHENTICATED foreign-address',
     undefined
   ])
-  t.same(judge(step(identityOf({ addresses: ['192.0.2.0/24'] }), 'x')), ['passes', 'token-1'])
-  t.same(judge(step(identityOf({ addresses: [] }), 'x')), ['passes', 'token-1'])
+  t.same(check(step(identityOf({ addresses: ['192.0.2.0/24'] }), 'x')), ['passes', 'token-1'])
+  t.same(check(step(identityOf({ addresses: [] }), 'x')), ['passes', 'token-1'])
   const unmatched = exchangeOf()
   t.equal(
     outcome(step(identityOf(), undefined)(unmatched)),
     '401 GW_UNAUTHENTICATED no-token',
     'no route is no public one'
   )
-  t.same(judge(step(identityOf(), 'x', false)), ['503 GW_UNAVAILABLE revocations-too-old', 'token-1'])
+  t.same(check(step(identityOf(), 'x', false)), ['503 GW_UNAVAILABLE revocations-too-old', 'token-1'])
 })
 
 t.test('only the questions about oneself may be asked with a stale token', async t => {
@@ -109,7 +109,7 @@ t.test('only the questions about oneself may be asked with a stale token', async
     let seen: unknown
     const step = createAuthenticate({
       verifiedTokens: {
-        judge: (_token: string, { allowStale }: { allowStale: boolean }) => {
+        check: (_token: string, { allowStale }: { allowStale: boolean }) => {
           seen = allowStale
           return identityOf()
         }
@@ -133,7 +133,7 @@ t.test('only the questions about oneself may be asked with a stale token', async
 const OPTIONS = { cloudUnassignedMayPass: false, revealReason: false, contact: undefined }
 
 t.test('authorize refuses with the code of the decision, and reveals a reason only where it may', async t => {
-  const judge = (
+  const check = (
     match: RouteMatch | undefined,
     options: { revealReason?: boolean; contact?: string } = {},
     who = identityOf()
@@ -144,47 +144,47 @@ t.test('authorize refuses with the code of the decision, and reveals a reason on
   }
   const to = (parts: Partial<Route>): RouteMatch => ({ route: routeOf(parts), path: '/x' })
 
-  t.equal(judge(to({})), undefined)
-  t.equal(outcome(judge(undefined)), '404 GW_NO_ROUTE no-route')
-  t.equal(outcome(judge({ refusal: 'no-route' })), '404 GW_NO_ROUTE no-route')
-  t.equal(outcome(judge({ refusal: 'bad-path', reason: 'semicolon', public: true })), '400 GW_BAD_PATH semicolon')
-  const method = judge({ refusal: 'method', allowed: ['GET', 'HEAD'], public: false })
+  t.equal(check(to({})), undefined)
+  t.equal(outcome(check(undefined)), '404 GW_NO_ROUTE no-route')
+  t.equal(outcome(check({ refusal: 'no-route' })), '404 GW_NO_ROUTE no-route')
+  t.equal(outcome(check({ refusal: 'bad-path', reason: 'semicolon', public: true })), '400 GW_BAD_PATH semicolon')
+  const method = check({ refusal: 'method', allowed: ['GET', 'HEAD'], public: false })
   t.equal(outcome(method), '405 GW_METHOD_NOT_ALLOWED method')
   t.same(method?.headers, { allow: 'GET, HEAD' })
 
   const admin = to({ roles: ['Admin', 'Supervisor'] })
-  t.equal(outcome(judge(admin)), '403 GW_FORBIDDEN role-missing')
-  t.equal(judge(admin)?.message, 'Your access does not allow this')
-  t.equal(judge(admin, { revealReason: true })?.message, 'One of these profiles is needed: Admin, Supervisor')
+  t.equal(outcome(check(admin)), '403 GW_FORBIDDEN role-missing')
+  t.equal(check(admin)?.message, 'Your access does not allow this')
+  t.equal(check(admin, { revealReason: true })?.message, 'One of these profiles is needed: Admin, Supervisor')
   t.equal(
-    judge(admin, { revealReason: true, contact: 'ops@corp.example' })?.message,
+    check(admin, { revealReason: true, contact: 'ops@corp.example' })?.message,
     'One of these profiles is needed: Admin, Supervisor. Ask ops@corp.example'
   )
-  t.equal(judge(admin, { contact: 'ops@corp.example' })?.message, 'Your access does not allow this')
+  t.equal(check(admin, { contact: 'ops@corp.example' })?.message, 'Your access does not allow this')
 
-  const written = judge({ ...to({}), alsoWrites: [admin] } as RouteMatch, { revealReason: true })
+  const written = check({ ...to({}), alsoWrites: [admin] } as RouteMatch, { revealReason: true })
   t.equal(outcome(written), '403 GW_FORBIDDEN destination')
   t.equal(written?.message, 'Your access does not allow this', 'profiles would not open what it writes to')
 
   const { user } = identityOf()
   const nobodyYet = identityOf({ user: { ...user, accessStatus: 'unassigned' } })
   const assigned = to({ requireAssigned: true, roles: ['Agente'] })
-  t.equal(outcome(judge(assigned, {}, nobodyYet)), '403 GW_UNASSIGNED unassigned')
-  t.equal(judge(assigned, {}, nobodyYet)?.message, 'An administrator must first give you access')
-  t.equal(judge(assigned, { revealReason: true }, nobodyYet)?.message, 'A profile and an area are needed')
+  t.equal(outcome(check(assigned, {}, nobodyYet)), '403 GW_UNASSIGNED unassigned')
+  t.equal(check(assigned, {}, nobodyYet)?.message, 'An administrator must first give you access')
+  t.equal(check(assigned, { revealReason: true }, nobodyYet)?.message, 'A profile and an area are needed')
 })
 
 t.test('authorize asks a stranger for a token, also where only the method is wrong', async t => {
   const step = createAuthorize(OPTIONS)
-  const judge = (match: RouteMatch) => {
+  const check = (match: RouteMatch) => {
     const exchange = exchangeOf()
     exchange.match = match
     return outcome(step(exchange))
   }
-  t.equal(judge({ refusal: 'no-route' }), '401 GW_UNAUTHENTICATED no-token')
-  t.equal(judge({ refusal: 'method', allowed: ['GET'], public: false }), '401 GW_UNAUTHENTICATED no-token')
-  t.equal(judge({ refusal: 'method', allowed: ['GET'], public: true }), '405 GW_METHOD_NOT_ALLOWED method')
-  t.equal(judge({ route: routeOf(), path: '/x' }), '401 GW_UNAUTHENTICATED no-token')
+  t.equal(check({ refusal: 'no-route' }), '401 GW_UNAUTHENTICATED no-token')
+  t.equal(check({ refusal: 'method', allowed: ['GET'], public: false }), '401 GW_UNAUTHENTICATED no-token')
+  t.equal(check({ refusal: 'method', allowed: ['GET'], public: true }), '405 GW_METHOD_NOT_ALLOWED method')
+  t.equal(check({ route: routeOf(), path: '/x' }), '401 GW_UNAUTHENTICATED no-token')
   const kinds = exchangeOf({ identity: identityOf({ kind: 'personal' }) })
   kinds.match = { route: routeOf({ tokenKinds: ['login'], upstream: undefined }), path: '/x' }
   t.equal(outcome(step(kinds)), '403 GW_FORBIDDEN token-kind')
@@ -212,15 +212,15 @@ t.test('a bearer token is found in every spelling of its scheme', async t => {
 
 t.test('of an upgrade exactly one listed Origin passes; none passes only without a cookie', async t => {
   const allowed = ['https://a.example', 'https://b.example', 'null']
-  const judge = (sent: string[], byCookie = false) => originAllowed({ sent, allowed, byCookie })
-  t.equal(judge([]), true)
-  t.equal(judge([], true), false)
+  const check = (sent: string[], byCookie = false) => originAllowed({ sent, allowed, byCookie })
+  t.equal(check([]), true)
+  t.equal(check([], true), false)
   for (const byCookie of [true, false]) {
-    t.equal(judge(['https://b.example'], byCookie), true)
-    t.equal(judge(['null'], byCookie), false)
-    t.equal(judge(['https://c.example'], byCookie), false)
-    t.equal(judge(['https://A.example'], byCookie), false)
-    t.equal(judge(['https://a.example', 'https://a.example'], byCookie), false)
+    t.equal(check(['https://b.example'], byCookie), true)
+    t.equal(check(['null'], byCookie), false)
+    t.equal(check(['https://c.example'], byCookie), false)
+    t.equal(check(['https://A.example'], byCookie), false)
+    t.equal(check(['https://a.example', 'https://a.example'], byCookie), false)
   }
 })
 
@@ -350,22 +350,22 @@ const HOSTS = {
 t.test('a head that two readers could take for different requests is refused before its path is read', async t => {
   const table = await tableOf(t, '/x')
   const { matchPlain } = createMatchRoute(() => table)
-  const judge = (fields: readonly string[], version: readonly [number, number] = [1, 1]) => {
+  const check = (fields: readonly string[], version: readonly [number, number] = [1, 1]) => {
     const exchange = exchangeOf({ fields, version, target: '/x' })
     matchPlain(exchange)
     t.equal(exchange.match === undefined, exchange.refusal !== undefined, 'only what passes is matched')
     return outcome(exchange.refusal)
   }
   for (const [expected, [fields, version]] of Object.entries(HEADS))
-    t.equal(judge(fields, version), expected.trimEnd(), fields.join(' '))
-  for (const host of HOSTS.good) t.equal(judge(['Host', host]), 'passes', host)
-  for (const host of HOSTS.bad) t.equal(judge(['Host', host]), '400 GW_BAD_REQUEST host-malformed', host)
+    t.equal(check(fields, version), expected.trimEnd(), fields.join(' '))
+  for (const host of HOSTS.good) t.equal(check(['Host', host]), 'passes', host)
+  for (const host of HOSTS.bad) t.equal(check(['Host', host]), '400 GW_BAD_REQUEST host-malformed', host)
 })
 
 t.test('a target is matched in origin form, or in absolute form under the Host that was sent', async t => {
   const table = await tableOf(t, '/x/:id', '/')
   const { matchPlain, matchUnusual } = createMatchRoute(() => table)
-  const judge = (target: string, host = 'Gw.example') => {
+  const check = (target: string, host = 'Gw.example') => {
     const exchange = exchangeOf({ fields: ['Host', host], target })
     exchange.query = ''
     exchange.path = ''
@@ -375,23 +375,23 @@ t.test('a target is matched in origin form, or in absolute form under the Host t
     const result = refusal === undefined ? exchange.route?.path : String(refusal.reason)
     return [result, exchange.path, exchange.query, plain]
   }
-  t.same(judge('/x/1'), ['/x/:id', '/x/1', '', true])
-  t.same(judge('/x/1?a=/b?c'), ['/x/:id', '/x/1', '?a=/b?c', true])
-  t.same(judge('/x/1?'), ['/x/:id', '/x/1', '?', true])
-  t.same(judge('/x/%41?q'), ['/x/:id', '/x/A', '?q', false])
-  t.same(judge('http://gw.example/x/1?q'), ['/x/:id', '/x/1', '?q', true])
-  t.same(judge('HTTPS://GW.EXAMPLE/x/1'), ['/x/:id', '/x/1', '', true])
-  t.same(judge('http://gw.example'), ['/', '/', '', true])
-  t.same(judge('http://gw.example?q'), ['/', '/', '?q', true])
+  t.same(check('/x/1'), ['/x/:id', '/x/1', '', true])
+  t.same(check('/x/1?a=/b?c'), ['/x/:id', '/x/1', '?a=/b?c', true])
+  t.same(check('/x/1?'), ['/x/:id', '/x/1', '?', true])
+  t.same(check('/x/%41?q'), ['/x/:id', '/x/A', '?q', false])
+  t.same(check('http://gw.example/x/1?q'), ['/x/:id', '/x/1', '?q', true])
+  t.same(check('HTTPS://GW.EXAMPLE/x/1'), ['/x/:id', '/x/1', '', true])
+  t.same(check('http://gw.example'), ['/', '/', '', true])
+  t.same(check('http://gw.example?q'), ['/', '/', '?q', true])
   for (const target of ['http://other.example/x/1', 'x/1', '*', 'ftp://gw.example/x/1', 'xhttp://gw.example/x/1'])
-    t.equal(judge(target)[0], 'target-form', target)
-  t.equal(judge('http://gw.example/x\n/1')[0], 'target-form')
-  t.equal(judge('/x/1#y')[0], 'fragment')
-  t.equal(judge('/x/1?q#y')[0], 'fragment')
-  t.equal(judge('/nothing')[0], undefined, 'no route is no fault of the path')
-  t.equal(judge('/x/a%5cb')[0], 'backslash')
-  t.equal(judge(`/x/${'a'.repeat(8192 - 3)}`)[0], '/x/:id')
-  t.equal(judge(`/x/${'a'.repeat(8192 - 2)}`)[0], 'target-too-long')
+    t.equal(check(target)[0], 'target-form', target)
+  t.equal(check('http://gw.example/x\n/1')[0], 'target-form')
+  t.equal(check('/x/1#y')[0], 'fragment')
+  t.equal(check('/x/1?q#y')[0], 'fragment')
+  t.equal(check('/nothing')[0], undefined, 'no route is no fault of the path')
+  t.equal(check('/x/a%5cb')[0], 'backslash')
+  t.equal(check(`/x/${'a'.repeat(8192 - 3)}`)[0], '/x/:id')
+  t.equal(check(`/x/${'a'.repeat(8192 - 2)}`)[0], 'target-too-long')
   const noHost = exchangeOf({ fields: [], version: [1, 0], target: 'http://gw.example/x/1' })
   matchPlain(noHost)
   t.equal(noHost.refusal?.reason, 'target-form')
@@ -411,10 +411,10 @@ t.test(
     t.equal(matchUnusual(exchange), exchange.refusal)
     t.equal(exchange.refusal?.reason, 'host-count')
     const kept = new TokenExpired({ reason: 'kept' })
-    const judged = exchangeOf({ target: '/x' })
-    judged.refusal = kept
-    matchPlain(judged)
-    t.equal(judged.refusal, kept)
+    const checked = exchangeOf({ target: '/x' })
+    checked.refusal = kept
+    matchPlain(checked)
+    t.equal(checked.refusal, kept)
     t.equal(asked, 0)
 
     const fields = ['Host', 'a', 'Origin', 'https://a.example', 'Access-Control-Request-Method', 'put']
@@ -429,9 +429,9 @@ t.test(
   }
 )
 
-t.test('what is judged for a proxy is never forwarded, and what is forwarded is never judged for one', async t => {
+t.test('what is checked for a proxy is never forwarded, and what is forwarded is never checked for one', async t => {
   const routes = { own: routeOf({ external: false }), external: routeOf({ external: true }) }
-  const judge = (which: 'own' | 'external', forwardAuth: 'plain' | undefined) => {
+  const check = (which: 'own' | 'external', forwardAuth: 'plain' | undefined) => {
     const table: Pick<RouteTable, 'match'> = { match: () => ({ route: routes[which], path: '/x' }) }
     const exchange = exchangeOf({ target: '/x' })
     exchange.forwardAuth = forwardAuth
@@ -439,7 +439,7 @@ t.test('what is judged for a proxy is never forwarded, and what is forwarded is 
     return exchange.match?.refusal ?? exchange.route === routes[which]
   }
   t.same(
-    [judge('own', undefined), judge('external', 'plain'), judge('own', 'plain'), judge('external', undefined)],
+    [check('own', undefined), check('external', 'plain'), check('own', 'plain'), check('external', undefined)],
     [true, true, 'no-route', 'no-route']
   )
 })
@@ -447,7 +447,7 @@ t.test('what is judged for a proxy is never forwarded, and what is forwarded is 
 t.test(
   'a preflight that a proxy asks about is matched as the OPTIONS that it forwards, if only that is public',
   async t => {
-    const judge = (
+    const check = (
       routes: { PUT?: boolean; OPTIONS?: boolean },
       forwardAuth: 'plain' | undefined,
       requested?: string
@@ -465,7 +465,7 @@ t.test(
       createMatchRoute(() => ({ match }) as RouteTable).matchPlain(exchange)
       return exchange.match?.refusal ?? exchange.route?.id
     }
-    const asPreflight = (routes: Parameters<typeof judge>[0]) => judge(routes, 'plain', 'PUT')
+    const asPreflight = (routes: Parameters<typeof check>[0]) => check(routes, 'plain', 'PUT')
     t.equal(asPreflight({ PUT: true, OPTIONS: true }), 'PUT')
     t.equal(asPreflight({ PUT: true }), 'PUT')
     t.equal(asPreflight({ PUT: false, OPTIONS: true }), 'OPTIONS')
@@ -474,7 +474,7 @@ t.test(
     t.equal(asPreflight({ PUT: false }), 'PUT')
     t.equal(asPreflight({ OPTIONS: false }), 'no-route')
     t.equal(asPreflight({}), 'no-route')
-    t.equal(judge({ PUT: false, OPTIONS: true }, undefined, 'PUT'), 'PUT', 'the gateway answers it itself')
-    t.equal(judge({ PUT: true, OPTIONS: false }, 'plain'), 'OPTIONS', 'no preflight')
+    t.equal(check({ PUT: false, OPTIONS: true }, undefined, 'PUT'), 'PUT', 'the gateway answers it itself')
+    t.equal(check({ PUT: true, OPTIONS: false }, 'plain'), 'OPTIONS', 'no preflight')
   }
 )

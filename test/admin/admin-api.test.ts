@@ -143,7 +143,7 @@ t.test('logins, refused ones too, and administration are on record', async t => 
   for (const action of ['login', 'login.failed', 'access.set']) t.ok(actions.has(action), action)
 })
 
-// That answers are as described is judged wherever a test reads one: test/support/openapi.ts.
+// That answers are as described is checked wherever a test reads one: test/support/openapi.ts.
 t.test('the API describes itself', async t => {
   const { body } = await call('GET', 'openapi.json')
   t.match(body, { openapi: /^3\.1/, info: { title: 'Portaria' } })

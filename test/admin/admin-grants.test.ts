@@ -113,7 +113,7 @@ t.test('of two Admins who edit one person, the one who saw an older state is ref
 })
 
 // AD-04, AD-06, AD-20
-t.test('many people are changed by one request, each judged and recorded by themselves', async t => {
+t.test('many people are changed by one request, each checked and recorded by themselves', async t => {
   await call('POST', 'areas', { name: 'Norte' })
   const ids: number[] = []
   for (let n = 0; n < 120; n++) ids.push(await newPerson(`bulk${n}`))

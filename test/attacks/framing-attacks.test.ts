@@ -78,7 +78,7 @@ t.test('a refused upload is never read as a request, and its sender sees the ref
   t.equal(raw.requests.length, before)
 })
 
-t.test('pipelined requests are judged each for itself and answered in order', async t => {
+t.test('pipelined requests are checked each for itself and answered in order', async t => {
   // SM-15
   const connection = await world.connect()
   const as = (token: string | undefined, path: string) =>

@@ -14,7 +14,7 @@ t.test(
     const { world, upstream } = await startClientFuzz(t)
     const { forwarded } = await fuzzClientBytes(world, upstream, { seed: SEED, goesOn: done => done < 3000, onFault })
     t.same(faults, [])
-    t.ok(forwarded > 300, `${forwarded} requests were judged`)
+    t.ok(forwarded > 300, `${forwarded} requests were checked`)
     t.equal((await world.fetch('/health')).status, 200)
     t.ok(upstream.open() <= 8)
   }

@@ -3,7 +3,7 @@ import t from 'tap'
 import { fuzzSocketPackets } from '../../tools/fuzz/socket-packets.ts'
 
 // RW-02, RW-03, WS-22, WS-23, WS-24, WS-25, WS-29
-t.test('no packet lets another implementation read a namespace or an event that was not judged', async t => {
+t.test('no packet lets another implementation read a namespace or an event that was not checked', async t => {
   const faults: string[] = []
   const { passed, delivered } = fuzzSocketPackets({
     seed: 20_261,

@@ -290,7 +290,7 @@ t.test('fields by which other gateways name people are removed from requests, on
   t.equal(request?.head.match(/: kept/g)?.length, 6, 'neighbours in the alphabet pass')
 })
 
-t.test('no header of a client makes a backend serve another path or method than the one that was judged', async t => {
+t.test('no header of a client makes a backend serve another path or method than the one that was checked', async t => {
   // RW-43, RW-55
   const names = [
     'X-Original-URL',

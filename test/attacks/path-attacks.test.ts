@@ -169,7 +169,7 @@ t.test('an absolute target is read by its path, and only with the authority that
   t.match(await ask('HTTP://gw/api/admin/x'), { status: 403 })
 })
 
-t.test('a method is judged by the routes that take it, and no header or query changes it', async t => {
+t.test('a method is checked by the routes that take it, and no header or query changes it', async t => {
   // RT-16, RT-17, RT-34
   const before = raw.requests.length
   t.match(

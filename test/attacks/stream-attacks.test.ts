@@ -91,7 +91,7 @@ t.test('an upgrade behind an unanswered request does not end the process', async
   for (let i = 0; i < 3; i++) await world.fetch('/health')
   release()
   t.match(await connection.response(), { status: 200 })
-  t.match(await connection.response(), { status: 401 }, 'judged like any request')
+  t.match(await connection.response(), { status: 401 }, 'checked like any request')
   t.equal((await world.fetch('/health')).status, 200)
   connection.destroy()
 })

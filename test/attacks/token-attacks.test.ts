@@ -250,7 +250,7 @@ t.test('what is remembered as verified is that very token, for as long as it liv
   t.equal((await ask(good)).status, 200)
   const admin = encode(claims({ profiles: ['Admin'], perfis: ['Admin'] }))
   await refusedAll(t, { 'other payload': `${header}.${admin}.${signature}` })
-  t.equal((await ask(good, '/admin/x')).status, 403, 'remembered for one route, judged for the other')
+  t.equal((await ask(good, '/admin/x')).status, 403, 'remembered for one route, checked for the other')
   let now = Date.now()
   const options = { secret: TEST_SECRET, previousSecrets: [], expiresInMs: 3_600_000, now: () => now }
   const revocations = createRevocations()

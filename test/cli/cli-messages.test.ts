@@ -1,4 +1,4 @@
-// What commands say besides their result: what they judged, what they left out, and what to do when they cannot run.
+// What commands say besides their result: what they checked, what they left out, and what to do when they cannot run.
 import { join } from 'node:path'
 import t from 'tap'
 import { withDatabase } from '../../gateway/cli/open-store.ts'
@@ -29,7 +29,7 @@ t.test('check shows warnings beside mistakes, of route files and of settings', a
   t.match(stdout, /DATABSE_URL is unknown.*\(warning\)/)
 })
 
-t.test('explain, matrix and grants name the folder that they judged', async t => {
+t.test('explain, matrix and grants name the folder that they checked', async t => {
   for (const args of [['explain', 'GET', '/x'], ['matrix']]) {
     const { code, stdout } = await portaria([...args, '--config', folder])
     t.equal(code, 0)

@@ -1,4 +1,4 @@
-// Route files are judged, explained, drawn and replayed from the command line, without a running gateway.
+// Route files are checked, explained, drawn and replayed from the command line, without a running gateway.
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,18 +29,18 @@ t.test('help says what there is, and every command has examples', async t => {
     [...text.matchAll(/^(?!Options|Arguments|Examples)[A-Z][\w ]*:\n((?: {2}.*\n)+)/gm)]
       .flatMap(([, lines = '']) => [...lines.matchAll(/^ {2}([a-z]+)\b/gm)].map(([, name = '']) => name))
       .filter(name => name !== 'help')
-  const judge = async (...words: string[]): Promise<void> => {
+  const check = async (...words: string[]): Promise<void> => {
     const { code, stdout } = await portaria([...words, '--help'])
     t.equal(code, 0)
     const names = namesIn(stdout)
-    for (const name of names) await judge(...words, name)
+    for (const name of names) await check(...words, name)
     if (names.length > 0) return
     t.match(stdout, /Examples:\n {2}portaria /, words.join(' '))
     if (!['start', 'demo'].includes(words[0] ?? '')) t.match(stdout, /--json/, words.join(' '))
   }
   const commands = namesIn(help.stdout)
   t.ok(commands.length > 15)
-  for (const name of commands) await judge(name)
+  for (const name of commands) await check(name)
 })
 
 t.test('what cannot run ends with 2 and one readable message', async t => {
@@ -78,7 +78,7 @@ t.test('what cannot run ends with 2 and one readable message', async t => {
   t.equal(json.code, 2)
 })
 
-t.test('check judges routes, their tests, and the settings where there are any', async t => {
+t.test('check validates routes, their tests, and the settings where there are any', async t => {
   const folder = await routeFolder(t, { 'routes.yaml': YAML })
   const fine = await portaria(['check', folder])
   t.equal(fine.code, 0)
@@ -124,9 +124,9 @@ routes:
   for (const name of [ca, '/etc/pki/one.crt', '/etc/pki/one.key'])
     t.ok(text.stdout.includes(`${name} was not opened (--no-files)`), name)
   const half = await routeFolder(t, { 'routes.yaml': yaml.replace(', clientKeyFile: /etc/pki/one.key', '') })
-  const judged = await portaria(['check', half, '--no-files'])
-  t.equal(judged.code, 1, 'what the route files themselves say is checked as ever')
-  t.match(judged.stdout, /"clientCertFile" requires "clientKeyFile"/)
+  const checked = await portaria(['check', half, '--no-files'])
+  t.equal(checked.code, 1, 'what the route files themselves say is checked as ever')
+  t.match(checked.stdout, /"clientCertFile" requires "clientKeyFile"/)
   const plain = await portaria(['check', await routeFolder(t, { 'routes.yaml': YAML }), '--json'])
   t.same((plain.json() as { skippedFiles: string[] }).skippedFiles, [])
 })

@@ -144,7 +144,7 @@ t.test('the cookie of an attempt is for this host, this browser and this login a
 })
 
 // OA-03, OA-09
-t.test('a bad state is refused with 400 before anything else is judged, and nothing of it comes back', async t => {
+t.test('a bad state is refused with 400 before anything else is checked, and nothing of it comes back', async t => {
   const provider = await startFaultyProvider(t)
   const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
   const browser = createCloudBrowser()
@@ -248,7 +248,7 @@ t.test('an attempt stays usable while the memory of used states is away', async 
   t.equal((await browser.get(returned)).status, 302)
 })
 
-t.test('a cloud login that is not active fails as any login, after its state was judged', async t => {
+t.test('a cloud login that is not active fails as any login, after its state was checked', async t => {
   const app = await startOAuthApp(t, { cloudidp: { active: false } })
   const started = await fetch(`${app.url}${START}`, { redirect: 'manual' })
   t.equal(started.status, 401)

@@ -7,13 +7,13 @@ import { startOAuthApp } from '../support/oauth-app.ts'
 
 const common = { tenantId: 'common', allowedTenants: undefined }
 const source = 'https://graph.microsoft.com/v1.0/me'
-const judge = (profile: Record<string, unknown>, idToken?: Record<string, unknown>, settings: Settings = common) =>
+const check = (profile: Record<string, unknown>, idToken?: Record<string, unknown>, settings: Settings = common) =>
   provePerson({ profile, idToken, isOpenId: idToken?.iss !== undefined, profileSource: source }, settings)
 type Settings = Parameters<typeof provePerson>[1]
 
 t.test('a Graph profile is known by its id; mail and userPrincipalName are only names', async t => {
   const graph = { id: 'f3b0-1', displayName: 'Ana Souza', userPrincipalName: 'ana@corp.example' }
-  t.same(judge({ ...graph, mail: 'ana.souza@corp.example' }), {
+  t.same(check({ ...graph, mail: 'ana.souza@corp.example' }), {
     provider: 'cloudidp',
     issuer: source,
     subject: 'f3b0-1',
@@ -21,12 +21,12 @@ t.test('a Graph profile is known by its id; mail and userPrincipalName are only 
     email: 'ana.souza@corp.example',
     username: 'ana@corp.example'
   })
-  t.match(judge({ ...graph, mail: null }), { email: 'ana@corp.example', username: 'ana@corp.example' })
+  t.match(check({ ...graph, mail: null }), { email: 'ana@corp.example', username: 'ana@corp.example' })
 })
 
 t.test('a userinfo profile is known by the subject of the validated ID token', async t => {
   const idToken = { iss: 'https://id.example', sub: 's-1', preferred_username: 'ana', tid: 'x' }
-  t.same(judge({ sub: 's-1', name: 'Ana', email: 'ana@corp.example' }, idToken), {
+  t.same(check({ sub: 's-1', name: 'Ana', email: 'ana@corp.example' }, idToken), {
     provider: 'cloudidp',
     issuer: 'https://id.example',
     subject: 's-1',
@@ -34,21 +34,21 @@ t.test('a userinfo profile is known by the subject of the validated ID token', a
     email: 'ana@corp.example',
     username: 'ana'
   })
-  t.match(judge({ id: 'another', sub: 's-1' }, idToken), { subject: 's-1' })
+  t.match(check({ id: 'another', sub: 's-1' }, idToken), { subject: 's-1' })
 })
 
 t.test('the e-mail stands in for a missing login name; what is missing is empty', async t => {
-  t.match(judge({ sub: 's', email: 'ana@corp.example' }), { username: 'ana@corp.example', name: '' })
-  t.match(judge({ sub: 's' }), { username: '', name: '', email: '' })
-  t.match(judge({ sub: 's', name: 'A\u0000n\r\na', email: ['x'] }), { name: 'Ana', email: '' })
-  t.equal(judge({ sub: 's', name: 'x'.repeat(5000) }).name.length, 256)
+  t.match(check({ sub: 's', email: 'ana@corp.example' }), { username: 'ana@corp.example', name: '' })
+  t.match(check({ sub: 's' }), { username: '', name: '', email: '' })
+  t.match(check({ sub: 's', name: 'A\u0000n\r\na', email: ['x'] }), { name: 'Ana', email: '' })
+  t.equal(check({ sub: 's', name: 'x'.repeat(5000) }).name.length, 256)
 })
 
 // OA-12
 t.test('nothing but a stable subject names somebody', async t => {
   const reason = (profile: Record<string, unknown>) => {
     try {
-      return judge(profile).subject
+      return check(profile).subject
     } catch (error) {
       return (error as { reason?: string }).reason
     }
@@ -63,7 +63,7 @@ t.test('nothing but a stable subject names somebody', async t => {
 t.test('tenants: one is compared, open ones let in whom the list names', async t => {
   const enter = (tid: string | undefined, settings: Settings) => {
     try {
-      return judge({ sub: 's' }, tid === undefined ? undefined : { tid }, settings).subject
+      return check({ sub: 's' }, tid === undefined ? undefined : { tid }, settings).subject
     } catch (error) {
       return (error as { reason?: string }).reason
     }

@@ -115,16 +115,16 @@ t.test('keys that the provider has just replaced verify at the first try, with a
     const key = (pair: Pair, kid: string) => ({ ...pair.jwk, ...(named ? { kid } : {}) })
     const signed = (pair: Pair, kid: string) => sign(pair, named ? kid : undefined)
     const [before, verify] = [provider.asked.jwks, verifier()]
-    const judge = async (token: Promise<string>) => outcome(verify(await token, metadata))
+    const check = async (token: Promise<string>) => outcome(verify(await token, metadata))
     provider.keys = [key(rsa, 'one')]
-    t.equal(await judge(signed(rsa, 'one')), 'accepted')
+    t.equal(await check(signed(rsa, 'one')), 'accepted')
     provider.keys = [key(next, 'two')]
-    const together = [signed(next, 'two'), signed(next, 'two'), signed(next, 'two')].map(judge)
+    const together = [signed(next, 'two'), signed(next, 'two'), signed(next, 'two')].map(check)
     t.same(await Promise.all(together), ['accepted', 'accepted', 'accepted'])
     t.equal(provider.asked.jwks, before + 2, 'asked once for all of them')
     const refused = named ? 'ERR_JWKS_NO_MATCHING_KEY' : 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED'
-    for (let n = 0; n < 5; n++) t.not(await judge(signed(foreign, `unknown-${n}`)), 'accepted')
-    t.equal(await judge(signed(rsa, 'one')), refused, 'the old key is gone')
+    for (let n = 0; n < 5; n++) t.not(await check(signed(foreign, `unknown-${n}`)), 'accepted')
+    t.equal(await check(signed(rsa, 'one')), refused, 'the old key is gone')
     t.equal(provider.asked.jwks, before + 2, 'and not again within ten seconds')
   }
 })
@@ -186,18 +186,18 @@ t.test('a logout token is refused in words that name what is wrong', async t => 
   provider.keys = [{ ...rsa.jwk, kid: 'one' }]
   const events = { 'http://schemas.openid.net/event/backchannel-logout': {} }
   const verify = verifier()
-  const judge = async (token: string) =>
+  const check = async (token: string) =>
     checkLogoutToken(token, { metadata, verify, now: NOW_S * 1000 }).then(
       ({ subject }) => subject,
       (error: Error) => error.message
     )
   const make = (claims: object) => sign(rsa, 'one', { nonce: undefined, events, jti: 'j', ...claims })
-  t.equal(await judge(await make({})), 's')
-  t.match(await judge(await make({ nonce: 'n' })), /claim nonce/)
-  t.match(await judge(await make({ aud: 'other' })), /claim aud/)
-  t.match(await judge(await make({ exp: NOW_S - 60 })), /claim exp/)
-  t.match(await judge(await make({ iat: NOW_S + 60 })), /claim iat/)
-  t.match(await judge('x'), /ERR_JWS_INVALID/)
-  t.match(await judge(await sign(foreign, 'one')), /ERR_JWS_SIGNATURE_VERIFICATION_FAILED/)
-  t.match(await judge('x'.repeat(16 * 1024 + 1)), /too long/)
+  t.equal(await check(await make({})), 's')
+  t.match(await check(await make({ nonce: 'n' })), /claim nonce/)
+  t.match(await check(await make({ aud: 'other' })), /claim aud/)
+  t.match(await check(await make({ exp: NOW_S - 60 })), /claim exp/)
+  t.match(await check(await make({ iat: NOW_S + 60 })), /claim iat/)
+  t.match(await check('x'), /ERR_JWS_INVALID/)
+  t.match(await check(await sign(foreign, 'one')), /ERR_JWS_SIGNATURE_VERIFICATION_FAILED/)
+  t.match(await check('x'.repeat(16 * 1024 + 1)), /too long/)
 })

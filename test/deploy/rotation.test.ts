@@ -33,7 +33,7 @@ t.test(
       [NEW, OLD]
     ]
     const tokens = [first]
-    const judgeAll = async (step: string) => {
+    const checkAll = async (step: string) => {
       for (const world of instances) tokens.push(await signedBy(world, first))
       for (const [i, world] of instances.entries()) {
         for (const token of new Set(tokens)) t.equal(await statusAt(world, token), 200, `${step}, instance ${i}`)
@@ -45,7 +45,7 @@ t.test(
         const next = await start(secret, ...previous)
         await instances[i]?.gateway.close()
         instances[i] = next
-        await judgeAll(`step ${n + 1}`)
+        await checkAll(`step ${n + 1}`)
       }
     }
     const signedNew = await signedBy(instances[0] as World, first)

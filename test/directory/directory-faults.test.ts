@@ -286,20 +286,20 @@ t.test("Active Directory's data codes have their own reasons", async t => {
   }
 })
 
-t.test('each result code of a bind judges the person, or no one', async t => {
+t.test('each result code of a bind checks the person, or no one', async t => {
   const outcomes: Record<number, string> = {
-    1: 'directory-protocol, unjudged',
-    8: 'directory-tls, unjudged',
-    10: 'directory-referral, unjudged',
-    13: 'directory-tls, unjudged',
+    1: 'directory-protocol, unchecked',
+    8: 'directory-tls, unchecked',
+    10: 'directory-referral, unchecked',
+    13: 'directory-tls, unchecked',
     19: 'account-locked, refused',
     32: 'unknown-user, refused',
     48: 'invalid-credentials, refused',
     49: 'invalid-credentials, refused',
-    51: 'directory-busy, unjudged',
-    52: 'directory-unavailable, unjudged',
+    51: 'directory-busy, unchecked',
+    52: 'directory-unavailable, unchecked',
     53: 'directory-refused, refused',
-    80: 'directory-protocol, unjudged'
+    80: 'directory-protocol, unchecked'
   }
   for (const [code, outcome] of Object.entries(outcomes)) {
     const server = ({ id, send }: DirectoryRequest) => send(result(id, 0x61, Number(code), 'x'.repeat(5000)))
@@ -335,7 +335,7 @@ t.test('a referral is never followed', async t => {
         writer.endSequence()
       })
     )
-  t.equal(await login(t, refer), 'directory-referral, unjudged')
+  t.equal(await login(t, refer), 'directory-referral, unchecked')
   const found = ({ id }: DirectoryRequest) => [reference(id, `${evil.url}/dc=corp`), result(id, 0x65)]
   t.equal(await login(t, bindThen(found)), 'no-entry, accepted')
   t.same(evil.requests, [])

@@ -139,7 +139,7 @@ t.test('a login succeeds at the second server while the first is away', async t 
   await several.check()
 })
 
-t.test('a wrong password is judged by one server only', async t => {
+t.test('a wrong password is checked by one server only', async t => {
   const one = await startOpenLdap(t, { lockoutThreshold: 5 })
   const several = createDirectory(ldap.serviceSettings({ url: `${one.url},${ldap.url}` }), { failureFloorMs: 0 })
   const before = await ldap.failureCount('ana')
@@ -179,7 +179,7 @@ t.test('a server that hangs up before it has the password is left for the next o
   t.match(await several.authenticate('ana', ldap.password), { username: 'ana' })
 })
 
-t.test('a bind that may have been judged is not repeated elsewhere', async t => {
+t.test('a bind that may have been checked is not repeated elsewhere', async t => {
   const leaving = await startFaultyDirectory(t, ({ socket }) => socket.destroy())
   const url = `${leaving.url},${ldap.url}`
   const several = createDirectory(ldap.settings({ url }), { failureFloorMs: 0 })

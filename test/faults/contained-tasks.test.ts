@@ -66,7 +66,7 @@ t.test('open streams: the one that cannot be ended is dropped, the others end as
     revocations: createRevocations(() => clock.now),
     freshAccess: async () => new Map(),
     mayPass: () => true,
-    rejudge: ({ route, requestId }) => (requestId === 'unclear' ? planted() : route),
+    checkAgain: ({ route, requestId }) => (requestId === 'unclear' ? planted() : route),
     now: () => clock.now,
     monotonicNow: () => clock.now
   })
@@ -94,7 +94,7 @@ t.test('open streams: the one that cannot be ended is dropped, the others end as
     revocations: createRevocations(() => clock.now),
     freshAccess: async () => new Map(),
     mayPass: () => true,
-    rejudge: stream => (isSwapped && stream.requestId === 'r4' ? planted() : stream.route)
+    checkAgain: stream => (isSwapped && stream.requestId === 'r4' ? planted() : stream.route)
   })
   let isSwapped = false
   t.teardown(() => swapped.close())

@@ -117,7 +117,7 @@ t.test('a Redis that froze for 80 ms has admitted neither more nor less', async 
   for (const [key, windows] of admitted) t.same(windows, [100], key)
 })
 
-t.test('an instance that stood still reads the answers that wait for it before it judges Redis', async t => {
+t.test('an instance that stood still reads the answers that wait for it before it checks Redis', async t => {
   const redis = await startRedis(t)
   const limiter = await startLimiter(t, redis.url)
   await limiter.take('global', 'other', 2, 60_000)

@@ -1,4 +1,4 @@
-// What a COPY or MOVE writes to is judged like the path of the request, and forwarded as the backend knows it.
+// What a COPY or MOVE writes to is checked like the path of the request, and forwarded as the backend knows it.
 // RW-45; RFC 4918 §9.8, §9.9, §10.3
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
@@ -18,8 +18,8 @@ const world = await startGateway(t, {
       { path: '/dav/read/*', upstream: 'files', stripPrefix: '/dav', methods: ['PUT'], roles: ['Admin'] },
       { path: '/open/*', upstream: 'files', public: true },
       { path: '/other/*', upstream: 'other' },
-      { path: '/judged/*', external: true },
-      { path: '/judged/admin/*', external: true, roles: ['Admin'] }
+      { path: '/checked/*', external: true },
+      { path: '/checked/admin/*', external: true, roles: ['Admin'] }
     ]
   }
 })
@@ -94,11 +94,11 @@ t.test('a proxy that asks hears the same of what a COPY writes to', async t => {
   const forward = (destination: string) =>
     ask('Agente', 'GET /auth/forward', [
       'X-Forwarded-Method: COPY',
-      'X-Forwarded-Uri: /judged/a',
+      'X-Forwarded-Uri: /checked/a',
       `Destination: ${destination}`
     ])
-  t.match(await forward('/judged/b'), { status: 200 })
-  t.match(await forward('/judged/admin/b'), { status: 403 })
+  t.match(await forward('/checked/b'), { status: 200 })
+  t.match(await forward('/checked/admin/b'), { status: 403 })
   t.match(await forward('/dav/b'), { status: 400 }, 'not behind that proxy')
 })
 

@@ -87,7 +87,7 @@ t.test('a request that may pass is answered with all nine identity headers, and 
   t.equal((await ask(caddy('HEAD', '/only/read'))).status, 200)
 })
 
-t.test('a request that a proxy asks about is judged as if it had been sent here', async t => {
+t.test('a request that a proxy asks about is checked as if it had been sent here', async t => {
   for (const [method, uri, status, code] of [
     ['GET', '/app/admin/x', 403, 'GW_FORBIDDEN'],
     ['GET', '/app/%61dmin/x', 403, 'GW_FORBIDDEN'],
@@ -135,7 +135,7 @@ t.test('a preflight passes only by a public route, because the proxy would forwa
     ['/api/x', 'GET'],
     ['/nothing', 'GET']
   ] as const) {
-    // Browsers send no token with it; with one, it would be judged as another method than the one that is forwarded.
+    // Browsers send no token with it; with one, it would be checked as another method than the one that is forwarded.
     for (const bearer of ['', token]) {
       const answer = await askPreflight(uri, requested, { bearer })
       t.equal(answer.status, 401, uri)

@@ -1,4 +1,4 @@
-// Open streams are judged again whenever something changes, by today's access where a token is stale, and never twice for nothing.
+// Open streams are checked again whenever something changes, by today's access where a token is stale, and never twice for nothing.
 import t, { type Test } from 'tap'
 import { createOpenStreams } from '../../gateway/forward/open-streams.ts'
 import type { StreamControl, StreamEnd } from '../../gateway/forward/stream.ts'
@@ -38,7 +38,7 @@ const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () 
     }),
     mayPass: (route, user) =>
       route.roles === undefined || user.profiles.some(profile => route.roles?.includes(profile)),
-    rejudge({ route }) {
+    checkAgain({ route }) {
       if (!table.isSwapped) return route
       // About what a search of a table of routes costs.
       for (let i = 0; i < 2000; i++) table.looks = Math.imul(table.looks, 31) + i
@@ -185,15 +185,15 @@ t.test('fifty thousand streams delay nothing when the table is swapped, they exp
   t.equal(endedCount(), 20)
   t.ok((logoutMs.sort((a, b) => a - b)[10] ?? 0) < 2, 'a logout looks at the streams of its login alone')
 
-  let judged = 0
+  let checked = 0
   table.isSwapped = true
   const last = opened.at(-1)
-  open(identity(60_000), {}, { onChange: () => judged++ })
-  judged = 0
+  open(identity(60_000), {}, { onChange: () => checked++ })
+  checked = 0
   t.ok(
     (await longestTurnMs(
       () => streams.onTableSwapped(),
-      () => judged > 0
+      () => checked > 0
     )) < 50,
     'a reload'
   )
@@ -208,7 +208,7 @@ t.test('fifty thousand streams delay nothing when the table is swapped, they exp
   t.equal(endedCount(), 50_000)
 })
 
-t.test('a stale token is judged by one look at today’s access, and only once for the same change', async t => {
+t.test('a stale token is checked by one look at today’s access, and only once for the same change', async t => {
   const { streams, revocations, identity, open, asked, route } = world(t, async id =>
     id === 1 ? { user: person({ id: 1 }), version: 3 } : undefined
   )
@@ -221,7 +221,7 @@ t.test('a stale token is judged by one look at today’s access, and only once f
       { userId: 2, version: 1, lowestAccepted: 0 }
     ]
   })
-  await until(() => lost.ends.length > 0 && gone.ends.length > 0, 'judged')
+  await until(() => lost.ends.length > 0 && gone.ends.length > 0, 'checked')
   t.same(lost.ends, [4403])
   t.same(gone.ends, [4401])
   t.same(
@@ -283,7 +283,7 @@ t.test('access that can’t be known ends a stale stream within a second', async
   }
 })
 
-t.test('a swapped table ends what it no longer allows, and judges by its own roles from then on', async t => {
+t.test('a swapped table ends what it no longer allows, and checks by its own roles from then on', async t => {
   const { streams, table, revocations, identity, open, route } = world(t, async id => ({
     user: person({ id }),
     version: 1
@@ -295,7 +295,7 @@ t.test('a swapped table ends what it no longer allows, and judges by its own rol
   t.throws(() => open(identity(3), { route: { ...route, id: 'gone' } }), { code: 'GW_FORBIDDEN' }, 'since the decision')
   t.same([gone.ends, kept.ends], [[4403], []])
   revocations.learn({ versions: [{ userId: 2, version: 1, lowestAccepted: 0 }] })
-  await until(() => kept.ends.length > 0, 'judged')
+  await until(() => kept.ends.length > 0, 'checked')
   t.same(kept.ends, [4403])
 })
 
@@ -327,7 +327,7 @@ t.test('streams are listed page by page in the order in which they were opened',
   })
 })
 
-t.test('ten thousand streams are judged within a quarter of a second', async t => {
+t.test('ten thousand streams are checked within a quarter of a second', async t => {
   const { streams, revocations, identity, open } = world(t)
   for (let i = 1; i <= 10_000; i++) open(identity(i))
   const victim = open(identity(10_001))

@@ -92,7 +92,7 @@ t.test('the first request of a window asks, the next ones spend what was lent wi
   t.match(await fresh, { allowed: true, remaining: 19 })
 })
 
-t.test('requests that wait are judged by what comes back, no more than there are permits', async t => {
+t.test('requests that wait are checked by what comes back, no more than there are permits', async t => {
   const { redis, clock, answer } = startModel()
   const limiter = startLimiter(t, { redis, clock: () => clock.now })
   const taken = Array.from({ length: 9 }, () => limiter.take('global', 'a', 5, 1000))

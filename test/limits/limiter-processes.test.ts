@@ -52,7 +52,7 @@ interface Round<T> {
 }
 
 /**
- * The first round in which the machine let all of them run, or the last one. That is not judged to the last permit if this
+ * The first round in which the machine let all of them run, or the last one. That is not checked to the last permit if this
  * process, which does nothing but ask, was itself kept waiting in it; it tells how many windows there can have been.
  */
 const measure = async <T>(run: (attempt: number) => Promise<Round<T>>) => {

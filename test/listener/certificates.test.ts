@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, unlinkS
 import { join } from 'node:path'
 import t from 'tap'
 import { type CertificateState, createCertificates } from '../../gateway/listener/certificates.ts'
-import { judgePair } from '../../gateway/settings/certificate-pair.ts'
+import { checkPair } from '../../gateway/settings/certificate-pair.ts'
 import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
 
 const read = ({ certFile, keyFile }: CertificateFiles) => ({
@@ -26,7 +26,7 @@ const world = (t: Pick<typeof import('tap').default, 'testdir' | 'teardown'>) =>
     copyFileSync(from.keyFile, live.keyFile)
   }
   use(one)
-  const pair = judgePair(read(one).cert, read(one).key)
+  const pair = checkPair(read(one).cert, read(one).key)
   if ('message' in pair) throw new Error(pair.message)
   const lines: string[] = []
   const say = (...[, message]: unknown[]) => void lines.push(String(message))
@@ -109,18 +109,18 @@ t.test('a link that is swapped, as Kubernetes does with secrets, is followed', a
   t.match(states.at(-1)?.pair, read(two))
 })
 
-t.test('a pair is judged by what it is', async t => {
+t.test('a pair is checked by what it is', async t => {
   const { one, two, authority } = world(t)
   const good = read(one)
-  t.match(judgePair(`${good.cert}${authority.ca}`, good.key), { expiresAt: Number })
-  t.strictSame(judgePair(undefined, good.key), { variable: 'TLS_CERT_FILE', message: 'cannot be read' })
-  t.strictSame(judgePair(good.cert, undefined), { variable: 'TLS_KEY_FILE', message: 'cannot be read' })
-  t.match(judgePair('', good.key), { variable: 'TLS_CERT_FILE' })
-  t.match(judgePair(good.cert, ''), { variable: 'TLS_KEY_FILE' })
-  t.match(judgePair(good.cert, '-----BEGIN ENCRYPTED PRIVATE KEY-----\n'), { message: 'must not be encrypted' })
-  t.match(judgePair(good.cert, read(two).key), { variable: 'TLS_KEY_FILE', message: /^is not the key/ })
+  t.match(checkPair(`${good.cert}${authority.ca}`, good.key), { expiresAt: Number })
+  t.strictSame(checkPair(undefined, good.key), { variable: 'TLS_CERT_FILE', message: 'cannot be read' })
+  t.strictSame(checkPair(good.cert, undefined), { variable: 'TLS_KEY_FILE', message: 'cannot be read' })
+  t.match(checkPair('', good.key), { variable: 'TLS_CERT_FILE' })
+  t.match(checkPair(good.cert, ''), { variable: 'TLS_KEY_FILE' })
+  t.match(checkPair(good.cert, '-----BEGIN ENCRYPTED PRIVATE KEY-----\n'), { message: 'must not be encrypted' })
+  t.match(checkPair(good.cert, read(two).key), { variable: 'TLS_KEY_FILE', message: /^is not the key/ })
   t.match(
-    judgePair(`${authority.ca}${good.cert}`, good.key),
+    checkPair(`${authority.ca}${good.cert}`, good.key),
     { message: /^is not the key/ },
     'the chain begins with its leaf'
   )

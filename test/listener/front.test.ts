@@ -6,14 +6,14 @@ import tls from 'node:tls'
 import t from 'tap'
 import { initialState } from '../../gateway/listener/certificates.ts'
 import { createFront, type FrontParts } from '../../gateway/listener/front.ts'
-import { judgePair } from '../../gateway/settings/certificate-pair.ts'
+import { checkPair } from '../../gateway/settings/certificate-pair.ts'
 import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
 import { placesFor } from '../support/http-listener.ts'
 
 type Test = Pick<typeof import('tap').default, 'testdir' | 'teardown'>
 
 const stateOf = ({ certFile, keyFile }: CertificateFiles) => {
-  const pair = judgePair(readFileSync(certFile, 'utf8'), readFileSync(keyFile, 'utf8'))
+  const pair = checkPair(readFileSync(certFile, 'utf8'), readFileSync(keyFile, 'utf8'))
   if ('message' in pair) throw new Error(pair.message)
   return initialState({ certFile, keyFile, pair })
 }

@@ -34,7 +34,7 @@ const createAccount = (of: PermitRules) => {
 
 interface Login {
   readonly startsAt: number
-  readonly judgedAfter: number
+  readonly checkedAfter: number
   readonly toldAfter: number
   readonly fate: 'right' | 'wrong' | 'unanswered' | 'instance-dies'
   readonly known: boolean
@@ -44,7 +44,7 @@ const logins = (fates: readonly Login['fate'][]) =>
   fc.array(
     fc.record({
       startsAt: fc.integer({ min: 0, max: 6 * WINDOW }),
-      judgedAfter: fc.integer({ min: 0, max: 40 }),
+      checkedAfter: fc.integer({ min: 0, max: 40 }),
       toldAfter: fc.integer({ min: 0, max: 40 }),
       fate: fc.constantFrom(...fates),
       known: fc.boolean()
@@ -61,8 +61,8 @@ const OUTCOMES: Readonly<Record<Login['fate'], AttemptOutcome | undefined>> = {
 
 type Step = { readonly at: number; readonly run: (now: number) => void }
 
-/** Runs the logins; `onJudged` hears of each judgement at the moment when the directory makes it. */
-const play = (max: number, all: readonly Login[], onJudged: (now: number, right: boolean) => void) => {
+/** Runs the logins; `onChecked` hears of each verdict at the moment when the directory makes it. */
+const play = (max: number, all: readonly Login[], onChecked: (now: number, right: boolean) => void) => {
   const account = createAccount(rules(max))
   const steps: Step[] = []
   const later = (at: number, run: Step['run']) => {
@@ -73,11 +73,11 @@ const play = (max: number, all: readonly Login[], onJudged: (now: number, right:
     const id = `login${index}`
     later(login.startsAt, now => {
       if (account.reserve(now, id, login.known).kind !== 'granted') return
-      later(now + login.judgedAfter, judgedAt => {
-        onJudged(judgedAt, login.fate === 'right')
+      later(now + login.checkedAfter, checkedAt => {
+        onChecked(checkedAt, login.fate === 'right')
         const outcome = OUTCOMES[login.fate]
         if (outcome === undefined) return
-        later(judgedAt + login.toldAfter, toldAt => account.settle(toldAt, id, outcome))
+        later(checkedAt + login.toldAfter, toldAt => account.settle(toldAt, id, outcome))
       })
     })
   }
@@ -152,7 +152,7 @@ t.test('whoever comes while all permits are in use waits, and a success frees th
 })
 
 t.test(
-  'what nobody judged is given back, and a dead instance counts as a failure until the window is over',
+  'what nobody checked is given back, and a dead instance counts as a failure until the window is over',
   async t => {
     const account = createAccount(rules(1))
     account.reserve(0, 'away')
@@ -205,7 +205,7 @@ t.test('the stricter of our own count and the directory’s applies', async t =>
     decideAccount({ now: 1000, permits, isKnown: true, reading: reading(failures) }, rules(4))
   t.same(decide(3), { kind: 'granted' })
   t.same(decide(4), { kind: 'refused', retryAfterMs: 400 })
-  t.same(decide(3, [{ kind: 'open', at: 990 }]), { kind: 'wait' }, 'the directory may be judging it')
+  t.same(decide(3, [{ kind: 'open', at: 990 }]), { kind: 'wait' }, 'the directory may be checking it')
   t.same(decide(3, [{ kind: 'failed', at: 900 }]), { kind: 'granted' }, 'it is among the three')
 })
 

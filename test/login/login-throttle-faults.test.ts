@@ -64,7 +64,7 @@ t.test('a directory that cannot be reached uses up no permits', async t => {
   t.match(await world.login({ username: 'maria', password: away.password, from: '192.0.2.11' }), { what: 'in' })
 })
 
-t.test('binds without an answer count as failed, for the directory may judge them later', async t => {
+t.test('binds without an answer count as failed, for the directory may check them later', async t => {
   const postgres = await startOwnPostgres(t)
   const frozen = await startOpenLdap(t, { lockoutThreshold: THRESHOLD })
   const world = await startThrottles(t, { ldap: frozen, postgres, settings: { timeoutMs: 1500 }, failureFloorMs: 0 })

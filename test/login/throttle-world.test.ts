@@ -23,8 +23,8 @@ const ACCOUNTS = 2
 /** How a directory forgets failures: each after the window, all after a pause of a window, or none. */
 type Memory = 'each' | 'together' | 'never'
 
-/** What happens to a bind that is sent: `lost` and `dies` come with and without a judgement of the directory. */
-type Fate = 'answered' | 'expired' | 'lost-judged' | 'lost' | 'dies-judged' | 'dies' | 'unreachable'
+/** What happens to a bind that is sent: `lost` and `dies` come with and without a verdict of the directory. */
+type Fate = 'answered' | 'expired' | 'lost-checked' | 'lost' | 'dies-checked' | 'dies' | 'unreachable'
 
 interface Login {
   readonly kind: 'login'
@@ -68,7 +68,7 @@ const login: fc.Arbitrary<Login> = fc.record({
     { weight: 8, arbitrary: fc.constant<Fate>('answered') },
     {
       weight: 2,
-      arbitrary: fc.constantFrom<Fate>('expired', 'lost-judged', 'lost', 'dies-judged', 'dies', 'unreachable')
+      arbitrary: fc.constantFrom<Fate>('expired', 'lost-checked', 'lost', 'dies-checked', 'dies', 'unreachable')
     }
   ),
   at: fc.nat(INSTANCES - 1)
@@ -111,7 +111,7 @@ const createModel = ({ threshold, memory }: Setting) => {
     failures: (account: number) => live(account).length,
     forgottenInMs: (account: number) =>
       memory === 'never' ? Number.POSITIVE_INFINITY : Math.max(0, ...live(account).map(at => at + WINDOW - now)),
-    judge: (account: number, isRight: boolean) => {
+    check: (account: number, isRight: boolean) => {
       failures[account] = isRight ? [] : [...live(account), now]
       const count = failures[account]?.length ?? 0
       if (count >= threshold) throw new Error(`account ${account} was locked by ${count} failures of ${threshold}`)
@@ -165,8 +165,8 @@ const startWorld = async (t: Test) => {
       if (fate === 'unreachable') throw refused('unsent', 'directory-unreachable')
       if (fate === 'lost' || fate === 'dies') throw refused('unanswered', 'directory-timeout')
       if (fate === 'expired' && isRight) throw refused('right', 'password-expired')
-      model.judge(account, isRight)
-      if (fate === 'lost-judged' || fate === 'dies-judged') throw refused('unanswered', 'directory-timeout')
+      model.check(account, isRight)
+      if (fate === 'lost-checked' || fate === 'dies-checked') throw refused('unanswered', 'directory-timeout')
       if (!isRight) throw refused('refused', 'wrong-password')
     }
     const guardOf = ({ account, name }: Login): GuardedAccount => {

@@ -15,7 +15,7 @@ const saidOf = async (text: string): Promise<string[]> => {
   return [...complaints, ...warnings].map(({ message }) => message)
 }
 
-const judge = (part: string, file: (mistake: string) => string, mistakes: Readonly<Record<string, string>>) =>
+const check = (part: string, file: (mistake: string) => string, mistakes: Readonly<Record<string, string>>) =>
   t.test(`mistakes in ${part} are answered with what to write`, async t => {
     for (const [mistake, advice] of Object.entries(mistakes)) {
       const said = await saidOf(file(mistake))
@@ -29,7 +29,7 @@ const judge = (part: string, file: (mistake: string) => string, mistakes: Readon
 
 const route = (keys: string) => `${UPSTREAMS}routes:\n  - { upstream: orders, path: /api/*, ${keys} }\n`
 
-judge('the keys of a route', route, {
+check('the keys of a route', route, {
   'methods: GET': 'write [ GET ] instead of "GET"',
   'methods: [post]': 'write POST instead of "post"',
   'methods: ["GET,POST"]': 'write GET, POST instead',
@@ -72,7 +72,7 @@ judge('the keys of a route', route, {
   'websocket: { origins: [https://u:secret@h/] }': 'as in https://app.example.org'
 })
 
-judge('a path', path => `${UPSTREAMS}routes:\n  - { upstream: orders, path: '${path}' }\n`, {
+check('a path', path => `${UPSTREAMS}routes:\n  - { upstream: orders, path: '${path}' }\n`, {
   'api/orders': 'write /api/orders',
   'https://gateway.example/api': 'write /api: the address of a backend goes under "upstreams"',
   '^/api/.*$': 'looks like a regular expression',
@@ -88,13 +88,13 @@ judge('a path', path => `${UPSTREAMS}routes:\n  - { upstream: orders, path: '${p
   '/a%2Fb': 'allowInPath: [encodedSlash]'
 })
 
-judge('the name of an upstream', name => `${UPSTREAMS}routes:\n  - { upstream: '${name}', path: /x }\n`, {
+check('the name of an upstream', name => `${UPSTREAMS}routes:\n  - { upstream: '${name}', path: /x }\n`, {
   order: 'did you mean "orders"?',
   billing: 'unknown upstream "billing": known is orders',
   'http://127.0.0.1:4001': '"upstream" takes the name of an entry of "upstreams", not an address'
 })
 
-judge('an upstream', upstream => `upstreams: { orders: ${upstream} }\nroutes: []\n`, {
+check('an upstream', upstream => `upstreams: { orders: ${upstream} }\nroutes: []\n`, {
   '"http://127.0.0.1:4001"': 'write { url: http://127.0.0.1:4001 } instead',
   '{ url: "localhost:4001" }': 'write http://localhost:4001',
   '{ url: "10.0.0.1:4001" }': 'write http://10.0.0.1:4001',
@@ -108,7 +108,7 @@ judge('an upstream', upstream => `upstreams: { orders: ${upstream} }\nroutes: []
   '{ url: "https://h", caFile: none.pem }': join(folder, 'none.pem')
 })
 
-judge('a test line', line => `${route('roles: [Admin]')}tests:\n  - ${line}\n`, {
+check('a test line', line => `${route('roles: [Admin]')}tests:\n  - ${line}\n`, {
   'GET /api as Admin -> 200': 'write allow',
   'GET /api as Agente -> deny': 'write 401 for a missing token, 403 for a missing role',
   'GET /api as Agente -> forbidden': 'write 403',
@@ -126,7 +126,7 @@ judge('a test line', line => `${route('roles: [Admin]')}tests:\n  - ${line}\n`, 
   'GET: /api': 'a test line such as "GET /api/orders/7 as Agente -> allow"'
 })
 
-judge('the syntax of YAML', text => text, {
+check('the syntax of YAML', text => text, {
   'upstreams:\n\torders: {}\n': 'indented with spaces only',
   'routes:\n  - path: /a\n   upstream: x\n': 'the indentation of this line matches none',
   'routes:\n  - path:/a\n    upstream: x\n': 'a key needs a colon and a space after it',

@@ -1,4 +1,4 @@
-// Grants and further profiles in route files are judged with their place, and tests can ask as a member of a group.
+// Grants and further profiles in route files are checked with their place, and tests can ask as a member of a group.
 import { join } from 'node:path'
 import t from 'tap'
 import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
@@ -80,7 +80,7 @@ tests:
 
 // OA-14
 t.test('a claim counts only where an issuer vouches for it, and with open tenants only for one of them', async t => {
-  const judge = async (yaml: string, groupSources: GroupSources) => {
+  const check = async (yaml: string, groupSources: GroupSources) => {
     const folder = await routeFolder(t, { 'a.yaml': `${ROUTES}${yaml}` })
     try {
       const { table, warnings } = await loadRoutes(folder, ownRoutes(), { groupSources })
@@ -90,14 +90,14 @@ t.test('a claim counts only where an issuer vouches for it, and with open tenant
       return error.complaints.map(({ line, column, message }) => `${line}:${column}: ${message}`)
     }
   }
-  t.same(await judge(GRANTS, { directory: true, claims: 'any' }), { grants: 2, warnings: [] })
-  t.same(await judge(GRANTS, { directory: true, claims: 'none' }), ['9:5: a grant to a claim needs CLOUDIDP_ISSUER'])
-  t.same(await judge(GRANTS, { directory: true, claims: 'by-tenant' }), [
+  t.same(await check(GRANTS, { directory: true, claims: 'any' }), { grants: 2, warnings: [] })
+  t.same(await check(GRANTS, { directory: true, claims: 'none' }), ['9:5: a grant to a claim needs CLOUDIDP_ISSUER'])
+  t.same(await check(GRANTS, { directory: true, claims: 'by-tenant' }), [
     '9:5: with this CLOUDIDP_TENANT_ID a grant to a claim needs "tenant": others choose their own claims (for a provider with one tenant, such as Keycloak, name it in CLOUDIDP_TENANT_ID)'
   ])
   const byTenant = GRANTS.replace('claim: 0f3c', 'claim: 0f3c, tenant: 72F9')
-  t.same(await judge(byTenant, { directory: true, claims: 'by-tenant' }), { grants: 2, warnings: [] })
-  t.same(await judge(GRANTS, { directory: false, claims: 'any' }), {
+  t.same(await check(byTenant, { directory: true, claims: 'by-tenant' }), { grants: 2, warnings: [] })
+  t.same(await check(GRANTS, { directory: false, claims: 'any' }), {
     grants: 1,
     warnings: ['8: grants to groups of the directory give nothing: no groups are read (LDAP_SEARCH_BASE)']
   })

@@ -1,4 +1,4 @@
-// The schema beside the route files is the one that the gateway judges by, and explains every key to an editor.
+// The schema beside the route files is the one that the gateway checks by, and explains every key to an editor.
 import { readFile } from 'node:fs/promises'
 import { Ajv } from 'ajv'
 import t from 'tap'

@@ -10,7 +10,7 @@ const fileWith = (keys: string, url = 'http://127.0.0.1:4001'): string =>
   `upstreams:\n  up:\n    url: ${url}\n    ${keys}\nroutes: [{ path: /, upstream: up }]\n`
 
 /** Complaints about an upstream with these keys, as `line: message`. */
-const judgeIn = (t: Test) => async (keys: string) =>
+const checkIn = (t: Test) => async (keys: string) =>
   (await complaintsOf(t, { 'a.yaml': fileWith(keys) })).map(text => text.replace(/^a\.yaml:(\d+):\d+/, '$1'))
 
 t.test('header rules never name what belongs to the gateway, in any spelling', async t => {
@@ -59,21 +59,21 @@ t.test('header rules never name what belongs to the gateway, in any spelling', a
 
 t.test('fields that shared caches prefer to Cache-Control are set only with sharedCache', async t => {
   // RW-36
-  const judged = judgeIn(t)
+  const checked = checkIn(t)
   for (const name of ['CDN-Cache-Control', 'Cloudflare-CDN-Cache-Control', 'surrogate_control', 'X-Accel-Expires']) {
     const set = `responseHeaders: { set: { ${name}: max-age=60 } }`
     t.same(
-      await judged(set),
+      await checked(set),
       [`4: shared caches would obey ${name} for private routes too: leave it out, or say "sharedCache: true"`],
       name
     )
-    t.same(await judged(`${set}\n    sharedCache: true`), [])
-    t.same(await judged(`responseHeaders: { remove: [${name}] }`), [])
+    t.same(await checked(`${set}\n    sharedCache: true`), [])
+    t.same(await checked(`responseHeaders: { remove: [${name}] }`), [])
   }
 })
 
 t.test('a header value is one line, and a name is a name', async t => {
-  const judged = judgeIn(t)
+  const checked = checkIn(t)
   for (const [keys, complaint] of [
     [
       'requestHeaders: { set: { X-A: "a\\r\\nX-User-Id: 1" } }',
@@ -94,18 +94,18 @@ t.test('a header value is one line, and a name is a name', async t => {
     ['requestHeaders: { set: { X-A: a, x_a: b } }', '4: x_a is written twice, also as X-A'],
     ['identityHeaders: { X-WEBAUTH-USER: logn }', '4: unknown value "logn" (did you mean "login"?)']
   ] as const) {
-    t.same(await judged(keys), [complaint], keys)
+    t.same(await checked(keys), [complaint], keys)
   }
-  t.same(await judged('requestHeaders: { set: { X-A: a } }\n    identityHeaders: { x_a: id }'), [
+  t.same(await checked('requestHeaders: { set: { X-A: a } }\n    identityHeaders: { x_a: id }'), [
     '5: x_a is written twice, also as X-A'
   ])
 })
 
 t.test('a name that may be two people is no identity unless the upstream says that it is shared', async t => {
-  const judged = judgeIn(t)
+  const checked = checkIn(t)
   for (const attribute of ['username', 'email']) {
     const keys = `identityHeaders: { X-WEBAUTH-USER: ${attribute} }`
-    t.same(await judged(keys), [
+    t.same(await checked(keys), [
       `4: the same ${attribute} may be two people: use login or id, or say "identityHeadersShared: true"`
     ])
     t.same(await complaintsOf(t, { 'a.yaml': fileWith(`${keys}\n    identityHeadersShared: true`) }), [])
@@ -118,27 +118,27 @@ t.test('a client certificate comes with its own key, both readable, for https', 
   const authority = createCertificateAuthority(folder)
   const [one, two] = [authority.issue('one'), authority.issue('two')]
   await writeFile(join(folder, 'odd.pem'), 'nothing')
-  const judge = async (keys: string, url = 'https://up') => {
+  const check = async (keys: string, url = 'https://up') => {
     await writeFile(join(folder, 'a.yaml'), fileWith(keys, url))
     // Both files are read at the same time.
     const { complaints } = await readRouteFiles(folder)
     return sortComplaints(complaints).map(({ line, message }) => `${line}: ${message}`)
   }
   const pair = (cert: string, key: string) => `clientCertFile: ${cert}\n    clientKeyFile: ${key}`
-  t.same(await judge(pair(one.certFile, one.keyFile)), [])
-  t.same(await judge(`${pair('one.crt', 'one.key')}\n    serverName: orders.internal`), [], 'beside the route file')
-  t.same(await judge(pair(one.certFile, two.keyFile)), ['5: "clientKeyFile" is not the key of "clientCertFile"'])
-  t.same(await judge(pair('odd.pem', 'odd.pem')), [
+  t.same(await check(pair(one.certFile, one.keyFile)), [])
+  t.same(await check(`${pair('one.crt', 'one.key')}\n    serverName: orders.internal`), [], 'beside the route file')
+  t.same(await check(pair(one.certFile, two.keyFile)), ['5: "clientKeyFile" is not the key of "clientCertFile"'])
+  t.same(await check(pair('odd.pem', 'odd.pem')), [
     '4: "clientCertFile" contains no valid PEM certificates',
     '5: "clientKeyFile" contains no unencrypted PEM private key'
   ])
-  t.same(await judge(pair('none.crt', 'none.key')), [
+  t.same(await check(pair('none.crt', 'none.key')), [
     `4: "clientCertFile" names a file that cannot be read: ${join(folder, 'none.crt')}`,
     `5: "clientKeyFile" names a file that cannot be read: ${join(folder, 'none.key')}`
   ])
-  t.same(await judge(`clientCertFile: ${one.certFile}`), ['4: "clientCertFile" requires "clientKeyFile"'])
-  t.same(await judge(`clientKeyFile: ${one.keyFile}`), ['4: "clientKeyFile" requires "clientCertFile"'])
-  t.same(await judge(`${pair('one.crt', 'one.key')}\n    serverName: x`, 'http://up'), [
+  t.same(await check(`clientCertFile: ${one.certFile}`), ['4: "clientCertFile" requires "clientKeyFile"'])
+  t.same(await check(`clientKeyFile: ${one.keyFile}`), ['4: "clientKeyFile" requires "clientCertFile"'])
+  t.same(await check(`${pair('one.crt', 'one.key')}\n    serverName: x`, 'http://up'), [
     '4: "clientCertFile" needs an https:// address',
     '5: "clientKeyFile" needs an https:// address',
     '6: "serverName" needs an https:// address'

@@ -153,7 +153,7 @@ t.test('a plain path is its own canonical spelling', async t => {
 })
 
 // RX, RT-32
-t.test('a long hostile path is judged in time that grows with its length only', async t => {
+t.test('a long hostile path is checked in time that grows with its length only', async t => {
   const workMs = measureWork()
   const visits = (text: string) => canonicalPath(text).refusal
   t.equal(visits(`/${'a'.repeat(200_000)}\\`), 'backslash')

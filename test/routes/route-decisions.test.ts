@@ -1,6 +1,6 @@
 // Who may pass a route: one pure decision for requests, test lines and explanations.
 import t from 'tap'
-import { judgeTestLine, matchTarget } from '../../gateway/route-files/test-lines.ts'
+import { checkTestLine, matchTarget } from '../../gateway/route-files/test-lines.ts'
 import { type Asker, decide } from '../../gateway/routes/decide.ts'
 import { askerOf } from '../support/askers.ts'
 import { complaintsOf, tableOf, UPSTREAMS } from '../support/route-files.ts'
@@ -83,8 +83,8 @@ t.test('test lines name an anonymous client, the unassigned, or roles', async t 
     'GET /x as agent -> allow': 'unknown role "agent" (did you mean "Agente"?)',
     'GET /x as Agente+unassigned -> allow': '"unassigned" cannot be combined with roles'
   }
-  for (const [line, complaint] of Object.entries(bad)) t.equal(judgeTestLine(line), complaint)
-  t.equal(judgeTestLine('  GET   /x?y as Admin -> 405 '), undefined)
+  for (const [line, complaint] of Object.entries(bad)) t.equal(checkTestLine(line), complaint)
+  t.equal(checkTestLine('  GET   /x?y as Admin -> 405 '), undefined)
 })
 
 t.test('a test line that does not hold refuses the files and says what the answer is', async t => {
@@ -125,15 +125,15 @@ t.test(
       ...(kind === undefined ? {} : { kind })
     })
     const options = { cloudUnassignedMayPass: false }
-    const judge = (tokenKinds: readonly ('login' | 'client' | 'personal')[] | undefined, asker: Asker) =>
+    const check = (tokenKinds: readonly ('login' | 'client' | 'personal')[] | undefined, asker: Asker) =>
       decide({ route: { ...open, tokenKinds }, path: '/a' }, asker, options)
     const refused = { decision: 403, code: 'GW_FORBIDDEN', reason: 'token-kind' }
     const allowed = { decision: 'allow', code: undefined, reason: 'any-valid-token' }
-    t.same(judge(['login'], who()), allowed, 'a token of a login, when nothing is said')
-    t.same(judge(['login'], who('personal')), refused)
-    t.same(judge(['login', 'personal'], who('personal')), allowed)
-    t.same(judge(undefined, who('client')), allowed)
-    t.same(judge(['client'], {}), { decision: 401, code: 'GW_UNAUTHENTICATED', reason: 'no-token' })
+    t.same(check(['login'], who()), allowed, 'a token of a login, when nothing is said')
+    t.same(check(['login'], who('personal')), refused)
+    t.same(check(['login', 'personal'], who('personal')), allowed)
+    t.same(check(undefined, who('client')), allowed)
+    t.same(check(['client'], {}), { decision: 401, code: 'GW_UNAUTHENTICATED', reason: 'no-token' })
 
     const lax = (...alsoReadAs: (typeof open)[]) => decide({ route: open, path: '/a', alsoReadAs }, who(), options)
     t.same(lax(), allowed)

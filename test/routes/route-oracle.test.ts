@@ -151,7 +151,7 @@ t.test('no habit of a backend leads past the route that authorised', async t => 
     ),
     { numRuns: 60_000 }
   )
-  t.ok(passed > asked / 12, `${passed} requests passed and were judged`)
+  t.ok(passed > asked / 12, `${passed} requests passed and were checked`)
 })
 
 t.test('what is forwarded always begins with one slash and has no dot segment in any reading', async t => {

@@ -1,4 +1,4 @@
-// Which rule of a Socket.IO route judges a namespace and an event. WS-26
+// Which rule of a Socket.IO route checks a namespace and an event. WS-26
 import t from 'tap'
 import type { Asker } from '../../gateway/routes/decide.ts'
 import type { Route } from '../../gateway/routes/route.ts'
@@ -21,25 +21,25 @@ const table = await tableOf(
 const at = (path: string) => table.routes.find(route => route.path.startsWith(path)) as Route
 const route = at('/socket.io')
 
-t.test('a namespace is judged by its own rule, an exact name before any pattern', async t => {
+t.test('a namespace is checked by its own rule, an exact name before any pattern', async t => {
   const rolesIn = (name: string) => namespaceRoute(route, name)?.roles
   t.same([rolesIn('/room/1'), rolesIn('/room/2'), rolesIn('/free')], [['Admin'], ['Agente'], undefined])
   for (const name of ['/room/x', '/room/7/', 'x/room/7', '/', '', '/fre', '/room/[0-9]+'])
     t.equal(namespaceRoute(route, name), undefined, `${name} is not listed`)
   t.equal(namespaceRoute(at('/plain'), '/free'), undefined, 'a route without Socket.IO has no namespace')
-  const judged = namespaceRoute(route, '/free')
-  t.match(judged, { path: route.path, upstream: route.upstream, requireAssigned: false })
-  t.equal(judged?.socketio, undefined, 'what judges a namespace is no entrance to others')
-  t.equal(namespaceRoute(route, '/free'), judged, 'made once')
-  t.equal(namespaceName(judged as Route), '/free')
+  const checked = namespaceRoute(route, '/free')
+  t.match(checked, { path: route.path, upstream: route.upstream, requireAssigned: false })
+  t.equal(checked?.socketio, undefined, 'what checks a namespace is no entrance to others')
+  t.equal(namespaceRoute(route, '/free'), checked, 'made once')
+  t.equal(namespaceName(checked as Route), '/free')
   t.equal(namespaceName(namespaceRoute(route, '/room/7') as Route), '/\\/room\\/[0-9]+/', 'as the route file has it')
   t.equal(namespaceName(route), '')
   t.equal(streamRoute(route, undefined), route, 'a stream that is no Socket.IO connection')
-  t.equal(streamRoute(route, '/free'), judged)
+  t.equal(streamRoute(route, '/free'), checked)
   t.equal(streamRoute(route, '/none'), undefined)
 })
 
-t.test('an event is judged by its own rule, by that of the namespace, or not at all', async t => {
+t.test('an event is checked by its own rule, by that of the namespace, or not at all', async t => {
   const [room, free, quiet] = ['/room/7', '/free', '/quiet'].map(name => namespaceRoute(route, name) as Route)
   if (room === undefined || free === undefined || quiet === undefined) return t.fail('three namespaces')
   t.equal(eventRoute(room, 'say'), room, 'all of the namespace may send it')
@@ -70,7 +70,7 @@ t.test('who may send an event is asked on every route that lists the namespace',
   t.same(decide('/room/7', 'say', person('Supervisor')), [roleMissing], 'nor may they connect')
   t.same(decide('/room/7', 'ban-x', person('Agente')), [roleMissing])
   t.same(decide('/room/7', 'ban-x', person('Agente', 'Admin')), [allowed(sockets)])
-  t.same(decide('/room/7', 'ban-x', person('Admin')), [roleMissing], 'the namespace is judged before the event')
+  t.same(decide('/room/7', 'ban-x', person('Admin')), [roleMissing], 'the namespace is checked before the event')
   t.same(decide('/room/7', 'shout', person('Agente')), [[sockets, 403, 'GW_FORBIDDEN', 'event-not-listed']])
   t.same(decide('/room/7', 'shout', {}), [[sockets, 401, 'GW_UNAUTHENTICATED', 'no-token']])
   t.same(decide('/none', 'say', {}), [[undefined, 401, 'GW_UNAUTHENTICATED', 'no-token']])

@@ -26,7 +26,7 @@ const atStart = (environment: Record<string, string>) => {
 }
 
 /** The variables with mistakes, at `check` and at the start alike. */
-const judged = async (more: Record<string, string>) => {
+const checked = async (more: Record<string, string>) => {
   const env = { ...ENV, ...more }
   const checked = await portariaHere(['check', folder, '--json'], { env })
   const { mistakes, warnings } = (checked.json() as { settings: Record<string, unknown> }).settings
@@ -52,20 +52,20 @@ t.test('a filter of the directory is parsed by check as at a start', async t => 
     '(uid={{username}})(a=b)': false
   }
   for (const [filter, isRight] of Object.entries(filters)) {
-    const search = await judged({ ...SEARCH, LDAP_SEARCH_FILTER: filter })
+    const search = await checked({ ...SEARCH, LDAP_SEARCH_FILTER: filter })
     t.same(search.mistakes, isRight ? [] : ['LDAP_SEARCH_FILTER'], filter)
     const groups = { LDAP_GROUP_BASE: 'ou=groups,dc=x', LDAP_GROUP_FILTER: filter.replaceAll('username', 'dn') }
-    t.same((await judged({ ...SEARCH, ...groups })).mistakes, isRight ? [] : ['LDAP_GROUP_FILTER'], filter)
+    t.same((await checked({ ...SEARCH, ...groups })).mistakes, isRight ? [] : ['LDAP_GROUP_FILTER'], filter)
   }
 })
 
 // RV-92
 t.test('the base of a search is a distinguished name', async t => {
   for (const base of ['dc=corp,dc=example', 'ou=Caf\\c3\\a9 + l=x , O=corp', 'OID.2.5.4.10=corp'])
-    t.same((await judged({ ...SEARCH, LDAP_SEARCH_BASE: base, LDAP_GROUP_BASE: base })).mistakes, [], base)
+    t.same((await checked({ ...SEARCH, LDAP_SEARCH_BASE: base, LDAP_GROUP_BASE: base })).mistakes, [], base)
   for (const base of ['not a dn', 'ou=groups,', ',dc=x', 'dc', 'dc=corp;dc=example', 'ou=a\\q', 'corp.example']) {
-    t.same((await judged({ ...SEARCH, LDAP_SEARCH_BASE: base })).mistakes, ['LDAP_SEARCH_BASE'], base)
-    t.same((await judged({ ...SEARCH, LDAP_GROUP_BASE: base })).mistakes, ['LDAP_GROUP_BASE'], base)
+    t.same((await checked({ ...SEARCH, LDAP_SEARCH_BASE: base })).mistakes, ['LDAP_SEARCH_BASE'], base)
+    t.same((await checked({ ...SEARCH, LDAP_GROUP_BASE: base })).mistakes, ['LDAP_GROUP_BASE'], base)
   }
 })
 
@@ -85,7 +85,7 @@ t.test(
       CLOUDIDP_SUCCESS_REDIRECT_URL: 'http://c.corp.example/login'
     }
     const named = async (more: Record<string, string>) => {
-      const { mistakes, warnings } = await judged({ ...cloud, PUBLIC_URL: 'https://g.corp.example', ...more })
+      const { mistakes, warnings } = await checked({ ...cloud, PUBLIC_URL: 'https://g.corp.example', ...more })
       t.same(mistakes, [])
       return warnings.flatMap(warning => /^(\w+) is http:\/\/ although/.exec(warning)?.[1] ?? [])
     }
@@ -137,21 +137,21 @@ t.test('a password may contain what looks like a placeholder, and only a whole o
     braced(''),
     braced('1')
   ]) {
-    t.same((await judged({ ...service, LDAP_BIND_PASSWORD: password })).mistakes, [], password)
+    t.same((await checked({ ...service, LDAP_BIND_PASSWORD: password })).mistakes, [], password)
     t.equal(readSettings({ ...ENV, ...service, LDAP_BIND_PASSWORD: password }, []).ldap.bindPassword, password)
   }
   const whole = [braced('x'), braced('LDAP_BIND_PASSWORD'), '$(PASSWORD)', '$PASSWORD', '<password>']
   for (const password of whole) {
-    const { mistakes } = await judged({ ...service, LDAP_BIND_PASSWORD: password })
+    const { mistakes } = await checked({ ...service, LDAP_BIND_PASSWORD: password })
     t.same(mistakes, ['LDAP_BIND_PASSWORD', 'LDAP_BIND_PASSWORD'], password)
     const file = join(t.testdir({ password: `${password}\n` }), 'password')
-    t.same((await judged({ ...service, LDAP_BIND_PASSWORD_FILE: file })).mistakes, [], 'a file is taken as it is')
+    t.same((await checked({ ...service, LDAP_BIND_PASSWORD_FILE: file })).mistakes, [], 'a file is taken as it is')
     t.equal(readSettings({ ...ENV, ...service, LDAP_BIND_PASSWORD_FILE: file }, []).ldap.bindPassword, password)
   }
   t.same(
-    (await judged({ PUBLIC_URL: `https://${braced('HOST')}` })).mistakes,
+    (await checked({ PUBLIC_URL: `https://${braced('HOST')}` })).mistakes,
     ['PUBLIC_URL'],
     'an address has no such characters'
   )
-  t.same((await judged({ DATABASE_URL: `postgres://u:${braced('PASS')}@db/x` })).mistakes, ['DATABASE_URL'])
+  t.same((await checked({ DATABASE_URL: `postgres://u:${braced('PASS')}@db/x` })).mistakes, ['DATABASE_URL'])
 })

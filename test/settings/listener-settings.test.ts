@@ -18,7 +18,7 @@ const mistakes = (environment: Record<string, string>): string[] => {
   }
 }
 
-t.test('certificate and key go together, and are judged at the start', async t => {
+t.test('certificate and key go together, and are checked at the start', async t => {
   const folder = t.testdir({ nonsense: 'x' })
   const authority = createCertificateAuthority(folder)
   const [one, two] = [authority.issue('one'), authority.issue('two')]

@@ -1,4 +1,4 @@
-// Settings are read once, judged whole, and a gateway with a mistake in them does not start.
+// Settings are read once, checked whole, and a gateway with a mistake in them does not start.
 // JW-19, CF-13, CF-14, HD-09, SM-29
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -568,7 +568,7 @@ t.test('switches of Node that make it lax keep the gateway from starting', async
   t.same(mistaken({ NODE_OPTIONS: '--max-old-space-size=512 --max-http-header-size=32768' }), [])
 })
 
-t.test('other values are judged too', async t => {
+t.test('other values are checked too', async t => {
   for (const [name, value] of [
     ['LOG_LEVEL', 'verbose'],
     ['HOST', 'http://0.0.0.0'],

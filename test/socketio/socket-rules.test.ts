@@ -1,4 +1,4 @@
-// Sockets need a route that still carries them, an upgrade that is one, a judged token, and Engine.IO's own path.
+// Sockets need a route that still carries them, an upgrade that is one, a checked token, and Engine.IO's own path.
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'

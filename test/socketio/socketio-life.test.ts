@@ -71,7 +71,7 @@ t.test('a poll gets what the gateway itself says, or is given up with its client
   t.match(refused, [{ reason: 'client-gone' }])
 })
 
-t.test('a client is not read while its packet is judged, and a socket may end before it is joined', async t => {
+t.test('a client is not read while its packet is checked, and a socket may end before it is joined', async t => {
   const told: string[] = []
   const relay = {
     hold: (side: string, isHeld: boolean) => told.push(`${isHeld ? 'hold' : 'read'} ${side}`),

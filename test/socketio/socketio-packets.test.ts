@@ -179,7 +179,7 @@ const gateWorld = (now = Date.now) => {
       const life = { issuedAt: 0, expiresAt: 9e9, authenticatedAt: 0 }
       return { user: person(), subject: '7', tokenId: 'x', version: 0, kind: 'login', ...life }
     },
-    judge: () => undefined,
+    check: () => undefined,
     recoveryIds: createMemoryRecoveryIds(),
     onAsked: () => undefined,
     rightOf: () => undefined,

@@ -1,4 +1,4 @@
-// What servers in other languages read in a packet is what the gateway judged, and their ways of speaking are understood.
+// What servers in other languages read in a packet is what the gateway checked, and their ways of speaking are understood.
 import type { Socket } from 'engine.io'
 import t, { type Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'

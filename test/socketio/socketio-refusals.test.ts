@@ -161,7 +161,7 @@ t.test('by way of another namespace first, nothing of the protected one arrives'
 })
 
 // WS-26
-t.test('by polling, each packet of a body is judged', async t => {
+t.test('by polling, each packet of a body is checked', async t => {
   const { poll, token, reached } = await world(t)
   const session = await poll()
   const waiting = session.get()

@@ -126,7 +126,7 @@ for (const [name, transports] of Object.entries(TRANSPORTS)) {
     t.notOk(Object.hasOwn(auth as object, 'token'), 'the token stays here')
   })
 
-  t.test(`by ${name}: several namespaces share a connection and each is judged`, async t => {
+  t.test(`by ${name}: several namespaces share a connection and each is checked`, async t => {
     const { gateway, connect } = await world(t)
     const token = await gateway.tokenFor({ id: 7 })
     const messaging = connect('/messaging', { transports, auth: { token } })

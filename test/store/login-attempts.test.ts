@@ -102,7 +102,7 @@ for (const [what, open] of Object.entries(TARGETS)) {
     await right.settle('accepted')
     const { state } = await begin('maria')
     t.match(state.permits, [{ kind: 'failed' }])
-    t.equal(state.permits.length, 1, 'the slow one may have been judged after it')
+    t.equal(state.permits.length, 1, 'the slow one may have been checked after it')
     t.equal(state.otherPairs, 2)
     await createLoginNames(database).join({ subject: 'x', username: 'maria', names: ['m@corp.example'] }, 0)
     t.match((await begin('m@corp.example', { isTyped: true })).state, { isResolved: true, permits: { length: 2 } })

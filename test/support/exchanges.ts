@@ -1,4 +1,4 @@
-// Makes an exchange of a request's line and fields, without a connection, for the steps that only judge it.
+// Makes an exchange of a request's line and fields, without a connection, for the steps that only check it.
 
 import { createClientAddress } from '../../gateway/http/client-address.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
@@ -45,7 +45,7 @@ export const exchangeOf = (asked: Asked = {}): Exchange => {
   const { method = 'GET', target = '/x', fields = ['Host', 'gw.example'], version = [1, 1], peer } = asked
   const [versionMajor, versionMinor] = version
   const parts = { method, target, versionMajor, versionMinor, fields }
-  // Nothing that judges writes an answer.
+  // Nothing that checks writes an answer.
   const request = new HttpRequest(parts, readHead(fields), connectionOf(peer), {} as HttpResponse, true)
   const address = asked.trusted === true ? behindProxy : clientAddress
   const exchange = new Exchange(request, address, { onClosed: () => undefined, onBodyFault: () => undefined, onThrown })

@@ -23,7 +23,7 @@ const errorSchema = {
 }
 
 const ajv = new Ajv({ strict: false })
-const judgeError = ajv.compile(errorSchema)
+const checkError = ajv.compile(errorSchema)
 
 const operationFor = (document: Document, method: string, path: string): Operation | undefined => {
   for (const [template, operations] of Object.entries(document.paths)) {
@@ -44,7 +44,7 @@ export const answerFault = async (
   if (!(answer.headers.get('content-type') ?? '').startsWith('application/json')) return undefined
   const body: unknown = await answer.clone().json()
   const shown = `${method} ${path} ${answer.status}`
-  if (answer.status >= 400) return judgeError(body) ? undefined : `${shown}: ${ajv.errorsText(judgeError.errors)}`
+  if (answer.status >= 400) return checkError(body) ? undefined : `${shown}: ${ajv.errorsText(checkError.errors)}`
   const operation = operationFor(document as Document, method === 'HEAD' ? 'GET' : method, path)
   const schema = operation?.responses?.[String(answer.status)]?.content?.['application/json']?.schema
   if (schema === undefined) return `${shown} is not in the OpenAPI document`

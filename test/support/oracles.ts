@@ -1,4 +1,4 @@
-// Four questions that every attack is judged by, whatever the status code was: route, headers, framing, liveness.
+// Four questions that every attack is checked by, whatever the status code was: route, headers, framing, liveness.
 
 import type { RouteTable } from '../../gateway/routes/route.ts'
 import type { World } from './gateway.ts'

@@ -32,7 +32,7 @@ export const holdSessions = (t: Pick<Test, 'teardown'>) => {
     revocations,
     freshAccess: async () => new Map(),
     mayPass: () => true,
-    rejudge: ({ route }) => route,
+    checkAgain: ({ route }) => route,
     now
   })
   t.teardown(() => streams.close())
@@ -51,7 +51,7 @@ export const holdSessions = (t: Pick<Test, 'teardown'>) => {
     log: quiet,
     countRefusedEvent: () => undefined,
     countRefusal: () => undefined,
-    judge: () => undefined,
+    check: () => undefined,
     pollHeaders: () => [],
     identify(token: string) {
       if (!token.startsWith('token-')) throw new Unauthenticated()

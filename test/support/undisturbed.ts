@@ -23,7 +23,7 @@ export const watchLateness = () => {
  * any case: a gateway that blocks the event loop in each round does not get away with it.
  *
  * @param round its attempts begin with 0; each needs keys, addresses or people of its own. Undefined: something else was
- *   disturbed, so that there is nothing to judge.
+ *   disturbed, so that there is nothing to check.
  */
 export const undisturbed = async <T>(
   lateMs: number,

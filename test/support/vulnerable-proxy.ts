@@ -140,13 +140,13 @@ export const startVulnerableProxy = async (
     const hosts = req.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host').length
     if (hosts !== 1 && !has('two-hosts')) return { status: 400, text: 'bad request' }
     if (has('role-by-exact-path') && /^\/private\//i.test(path))
-      return judge(req) ?? (path === CLOSED ? { status: 403, text: 'no role' } : undefined)
-    if (path === CLOSED) return judge(req)
+      return check(req) ?? (path === CLOSED ? { status: 403, text: 'no role' } : undefined)
+    if (path === CLOSED) return check(req)
     if (/^(?:\/[A-Za-z0-9-]+)+$/.test(path)) return undefined
     return readBy(path) === path ? { status: 400, text: 'bad path' } : undefined
   }
 
-  const judge = (req: IncomingMessage): Refusal | undefined => {
+  const check = (req: IncomingMessage): Refusal | undefined => {
     if (isExempt(req)) return undefined
     const bearer = /^Bearer (.+)$/.exec(req.headers.authorization ?? '')?.[1]
     const inQuery = has('token-in-query') ? /[?&]access_token=([^&]+)/.exec(req.url ?? '')?.[1] : undefined
@@ -200,7 +200,7 @@ export const startVulnerableProxy = async (
 
   const upgrade = (req: IncomingMessage, socket: Duplex) => {
     const foreign = req.headers.origin !== undefined && !has('socket-origin')
-    const isOpen = !foreign && (has('socket-open') || judge(req) === undefined)
+    const isOpen = !foreign && (has('socket-open') || check(req) === undefined)
     const accept = createHash('sha1').update(`${req.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
     socket.end(
       isOpen

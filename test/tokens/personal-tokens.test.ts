@@ -68,7 +68,7 @@ t.test('whatever is learnt, used, ended and purged, a token passes while it and 
       } else if ('passMs' in what) nowMs += what.passMs
       else tokens.purge()
       for (let index = 0; index <= 200; index += 9)
-        if ('user' in tokens.judge(textOf(index)) !== passes(index)) return false
+        if ('user' in tokens.check(textOf(index)) !== passes(index)) return false
     }
     return true
   })
@@ -104,11 +104,11 @@ t.test('all live tokens are read, with owners as the database knows them', async
   const read = seen.find(({ user }) => user.id === ana)
   t.strictSame(read?.user, known?.user, 'the very access that a login of theirs would have')
   for (const index of [1, 2, 3999, 4000, 4001, 8000, 8999, 9001])
-    t.match(tokens.judge(textOf(index)), { kind: 'personal', user: { id: index % 2 === 0 ? ana : carlos } })
-  t.match(tokens.judge(textOf(4000)), { user: { profiles: only('Admin') } })
-  t.match(tokens.judge(textOf(4002)), { user: { profiles: only('Admin', 'Agente') } })
-  t.match(tokens.judge(textOf(9000)), { code: 'GW_UNAUTHENTICATED' })
-  t.match(tokens.judge(textOf(9002)), { code: 'GW_UNAUTHENTICATED' })
+    t.match(tokens.check(textOf(index)), { kind: 'personal', user: { id: index % 2 === 0 ? ana : carlos } })
+  t.match(tokens.check(textOf(4000)), { user: { profiles: only('Admin') } })
+  t.match(tokens.check(textOf(4002)), { user: { profiles: only('Admin', 'Agente') } })
+  t.match(tokens.check(textOf(9000)), { code: 'GW_UNAUTHENTICATED' })
+  t.match(tokens.check(textOf(9002)), { code: 'GW_UNAUTHENTICATED' })
 })
 
 t.test('later only what has changed is read', async t => {

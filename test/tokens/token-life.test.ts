@@ -167,7 +167,7 @@ t.test('whose access ends while the body arrives changes nothing any more', asyn
       `POST /auth/admin/areas HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n` +
         `Content-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`
     )
-    t.equal((await connection.response()).status, 100, 'the head has been judged')
+    t.equal((await connection.response()).status, 100, 'the head has been checked')
     connection.send(body.slice(0, -1))
     t.ok((await end()).ok)
     connection.send(body.slice(-1))

@@ -49,7 +49,7 @@ t.test(
   async t => {
     // HD-02, HD-15, CF-02
     let used = 0
-    const judge = async (set: object, identityHeaders: object, who: object) => {
+    const check = async (set: object, identityHeaders: object, who: object) => {
       const isGiven = (names: object) => Object.keys(names).length > 0
       const upstream = {
         url: 'http://127.0.0.1:1',
@@ -71,7 +71,7 @@ t.test(
         fc.dictionary(name, attribute, { maxKeys: 2 }),
         person,
         async (set, identityHeaders, who) => {
-          const loaded = await judge(set, identityHeaders, who)
+          const loaded = await check(set, identityHeaders, who)
           const upstream = loaded?.table.upstreams.get('up')
           const rules = upstream && requestRulesOf(upstream)
           if (rules === undefined) return

@@ -45,7 +45,7 @@ t.test('a backend receives no host that is not this gateway’s', async t => {
   ])
 })
 
-t.test('a trusted proxy’s X-Forwarded-Host is judged in the same way, and one value is sent', async t => {
+t.test('a trusted proxy’s X-Forwarded-Host is checked in the same way, and one value is sent', async t => {
   // HD-09, HD-10
   const env = { ...PUBLIC, ALLOWED_HOSTS: 'intra.example', TRUST_PROXY: '127.0.0.1' }
   const world = await startGateway(t, { postgres, config, env })

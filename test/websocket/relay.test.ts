@@ -5,9 +5,9 @@ import { type GatewayError, Unavailable } from '../../gateway/errors.ts'
 import { createForwardWebSocket } from '../../gateway/websocket/forward.ts'
 import {
   acceptOf,
+  checkClientHandshake,
+  checkSwitch,
   fieldsWithout,
-  judgeClientHandshake,
-  judgeSwitch,
   upgradeFields,
   WRITTEN_ANEW
 } from '../../gateway/websocket/handshake.ts'
@@ -161,29 +161,29 @@ t.test('no close frame is sent into the middle of another frame', async t => {
   t.same(framesOf((clientEnd.read() as Buffer).subarray(frame.length - 12)), ['4401 '])
 })
 
-t.test('a client’s handshake is judged by the letter (RFC 6455 §4.2.1)', async t => {
-  t.equal(judgeClientHandshake(handshake()), undefined)
+t.test('a client’s handshake is checked by the letter (RFC 6455 §4.2.1)', async t => {
+  t.equal(checkClientHandshake(handshake()), undefined)
   const extensions = 'Sec-WebSocket-Extensions'
   for (const offer of ['permessage-deflate', 'x; a', 'x; a=12; b = "10"', 'x, y;z=1'])
-    t.equal(judgeClientHandshake(handshake(extensions, offer)), undefined, offer)
+    t.equal(checkClientHandshake(handshake(extensions, offer)), undefined, offer)
   for (const offer of ['', 'x;', 'x; a="', 'x; a="1', 'x; a=","', 'x; a=1 2'])
-    t.equal(reasonOf(judgeClientHandshake(handshake(extensions, offer))), 'websocket-extensions', offer)
-  t.equal(reasonOf(judgeClientHandshake(handshake('Sec-WebSocket-Version', '8'))), 'websocket-version')
+    t.equal(reasonOf(checkClientHandshake(handshake(extensions, offer))), 'websocket-extensions', offer)
+  t.equal(reasonOf(checkClientHandshake(handshake('Sec-WebSocket-Version', '8'))), 'websocket-version')
   const old = exchangeOf({ fields: ['Host', 'gw', 'Sec-WebSocket-Key', KEY, 'Sec-WebSocket-Version', '8'] })
-  t.match(judgeClientHandshake(old), { statusCode: 426, headers: { 'sec-websocket-version': '13' } })
+  t.match(checkClientHandshake(old), { statusCode: 426, headers: { 'sec-websocket-version': '13' } })
 })
 
-t.test('an upstream’s switch is judged by the letter (RFC 6455 §4.1)', async t => {
-  const judge = (...fields: string[]) => {
+t.test('an upstream’s switch is checked by the letter (RFC 6455 §4.1)', async t => {
+  const check = (...fields: string[]) => {
     const lines = [`Sec-WebSocket-Accept: ${acceptOf(KEY)}`, 'Connection: keep-alive, Upgrade', ...fields]
-    return judgeSwitch(parseHead(`HTTP/1.1 101 S\r\n${lines.join('\r\n')}\r\n`, 'GET'), KEY, ['a', 'b'])
+    return checkSwitch(parseHead(`HTTP/1.1 101 S\r\n${lines.join('\r\n')}\r\n`, 'GET'), KEY, ['a', 'b'])
   }
-  t.equal(judge('Upgrade: WebSocket'), undefined)
+  t.equal(check('Upgrade: WebSocket'), undefined)
   const twice = [`Sec-WebSocket-Accept: ${acceptOf(KEY)}`, 'Upgrade: websocket', 'Connection: x', 'Connection: Upgrade']
-  t.equal(judgeSwitch(parseHead(`HTTP/1.1 101 S\r\n${twice.join('\r\n')}\r\n`, 'GET'), KEY, []), undefined)
+  t.equal(checkSwitch(parseHead(`HTTP/1.1 101 S\r\n${twice.join('\r\n')}\r\n`, 'GET'), KEY, []), undefined)
   t.notMatch(upgradeFields(KEY, []), /protocol/)
   t.match(upgradeFields(KEY, ['a', 'b']), /\r\nsec-websocket-protocol: a, b\r\n\r\n$/)
-  t.equal(judge('Upgrade: websocket', 'Sec-WebSocket-Protocol: b'), 'b')
+  t.equal(check('Upgrade: websocket', 'Sec-WebSocket-Protocol: b'), 'b')
   for (const [fields, message] of [
     [[], 'bad upgrade'],
     [['Upgrade: h2c'], 'bad upgrade'],
@@ -192,7 +192,7 @@ t.test('an upstream’s switch is judged by the letter (RFC 6455 §4.1)', async 
     [['Upgrade: websocket', 'Sec-WebSocket-Protocol: c'], 'subprotocol that was not offered'],
     [['Upgrade: websocket', 'Sec-WebSocket-Protocol: a', 'Sec-WebSocket-Protocol: b'], 'several subprotocols']
   ] as const)
-    t.throws(() => judge(...fields), { message }, fields.join())
+    t.throws(() => check(...fields), { message }, fields.join())
 })
 
 t.test('fields that belong to the handshake are told by their whole name', async t => {

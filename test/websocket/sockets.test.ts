@@ -149,7 +149,7 @@ t.test('a reload ends exactly what it no longer allows', async t => {
 })
 
 // RW-60
-t.test('a reload judges a stream by the method that opened it, and one that is just opening too', async t => {
+t.test('a reload checks a stream by the method that opened it, and one that is just opening too', async t => {
   const backendRoute = (path: string, role: string, methods?: string[]) => ({
     ...{ path, upstream: 'backend', roles: [role] },
     ...(methods === undefined ? {} : { methods })

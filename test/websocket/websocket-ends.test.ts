@@ -157,8 +157,8 @@ t.test('expiry, logout, lost role and a reloaded route each end exactly their so
   renamed.peer.socket.write(buildFrame(1, Buffer.from('still here'), false))
   await until(() => renamed.raw.frames().includes('still here'), 'delivered')
   await swap({ roles: ['Admin'] })
-  const rejudged = until(() => renamed.raw.closeCode() === 4403 && bystander.raw.closeCode() === 4403, 'told')
-  t.ok(await within(rejudged, 1000))
+  const checkedAgain = until(() => renamed.raw.closeCode() === 4403 && bystander.raw.closeCode() === 4403, 'told')
+  t.ok(await within(checkedAgain, 1000))
   await swap({})
   const old = await open({ id: 900_005 })
   clocks.wallMs += 3_600_001

@@ -1,4 +1,4 @@
-// Any bytes, cut anywhere, are judged by the frame scanner as the ws package judges them.
+// Any bytes, cut anywhere, are checked by the frame scanner as the ws package checks them.
 import { isUtf8 } from 'node:buffer'
 import { createRequire } from 'node:module'
 import fc from 'fast-check'
@@ -132,9 +132,9 @@ t.test('what passes through is what came, byte for byte, and stops at the frame 
         const through = Buffer.concat(passed)
         if (!bytes.subarray(0, through.length).equals(through)) throw new Error('bytes were changed')
         const whole = scan(cut(bytes, marks), masked, true)
-        // Passing judges text as it comes, reading judges it when it is whole.
+        // Passing checks text as it comes, reading checks it when it is whole.
         if (masked && whole.fault !== fault && fault !== 1007)
-          throw new Error(`judged ${fault} in passing, ${whole.fault} when read`)
+          throw new Error(`checked ${fault} in passing, ${whole.fault} when read`)
       }
     ),
     { numRuns: 1500 }
@@ -163,7 +163,8 @@ t.test('masked text passes exactly when it is UTF-8, wherever its characters are
       const payload = Buffer.from(piece.repeat(times))
       if (change !== null) payload[change.at % payload.length] = change.byte
       const { fault } = scan(maskedText(payload, inner, outer), true, false)
-      if (fault !== (isUtf8(payload) ? 0 : 1007)) throw new Error(`judged ${fault}: ${payload.toString('hex', 0, 200)}`)
+      if (fault !== (isUtf8(payload) ? 0 : 1007))
+        throw new Error(`checked ${fault}: ${payload.toString('hex', 0, 200)}`)
     }),
     { numRuns: 300 }
   )

@@ -3,7 +3,7 @@ import { arch, cpus, platform, release } from 'node:os'
 import type { GroupResult } from './group.ts'
 import type { Group, Options } from './options.ts'
 import type { Spread } from './statistics.ts'
-import { central, judge, targets, type Verdict } from './targets.ts'
+import { central, check, targets, type Verdict } from './targets.ts'
 
 export interface Run {
   readonly at: string
@@ -52,7 +52,7 @@ const allFindings = (run: Run) => Object.values(run.groups).flatMap(group => gro
 export const verdicts = (run: Run): Verdict[] => {
   const findings = allFindings(run)
   return targets.map(target =>
-    judge(
+    check(
       target,
       findings.find(finding => finding.target === target.id)
     )
@@ -68,7 +68,7 @@ const targetTable = (run: Run): string => {
       const asked = `${target.direction === 'at most' ? '≤' : '≥'} ${target.bound} ${target.unit}`.trim()
       const note = finding?.note === undefined ? '' : `  [${finding.note}]`
       const measured = finding === undefined ? '' : withSpread(finding.value)
-      return [target.title, asked, measured, judge(target, finding) + note]
+      return [target.title, asked, measured, check(target, finding) + note]
     })
   ])
 }
@@ -108,7 +108,7 @@ export const regressions = (run: Run, earlier: Run): string[] => {
         const old = then?.columns[column]
         if (!column.startsWith('CPU') || old === undefined || now.median <= old.median * WORSE) return []
         return [
-          `${group}: ${row.name}, ${column}: ${digits(old.median)} → ${digits(now.median)} (machines drift: judge by ratios)`
+          `${group}: ${row.name}, ${column}: ${digits(old.median)} → ${digits(now.median)} (machines drift: check by ratios)`
         ]
       })
     })

@@ -15,7 +15,7 @@ export interface Target {
 export interface Finding {
   readonly target: TargetId
   readonly value: number | Spread
-  /** What the reader must know to judge it, e.g. a smaller count than asked. */
+  /** What the reader must know to check it, e.g. a smaller count than asked. */
   readonly note?: string
 }
 
@@ -94,7 +94,7 @@ export const central = (value: number | Spread): number => (typeof value === 'nu
 
 export type Verdict = 'PASS' | 'FAIL' | 'not measured here'
 
-export const judge = (target: Target, finding: Finding | undefined): Verdict => {
+export const check = (target: Target, finding: Finding | undefined): Verdict => {
   if (finding === undefined) return 'not measured here'
   const value = central(finding.value)
   const isMet = target.direction === 'at most' ? value <= target.bound : value >= target.bound

@@ -1,4 +1,4 @@
-// Mutated client bytes have been sent through a gateway, and every request that reached the upstream has been judged.
+// Mutated client bytes have been sent through a gateway, and every request that reached the upstream has been checked.
 import net from 'node:net'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
@@ -47,7 +47,7 @@ export const exchangeBytes = (port: number, parts: readonly string[]): Promise<s
     })
   })
 
-const judgeRequest = (request: RawRequest, table: Parameters<typeof routeFault>[0]): string | undefined => {
+const checkRequest = (request: RawRequest, table: Parameters<typeof routeFault>[0]): string | undefined => {
   const identity = identityFields(request)
   const named = Object.keys(identity).length > 0
   if (named && (identity['x-user-id']?.join() !== '7' || identity['x-user-profiles']?.join() !== 'Agente'))
@@ -59,7 +59,7 @@ const judgeRequest = (request: RawRequest, table: Parameters<typeof routeFault>[
   return routeFault(table, own.id, request)
 }
 
-const judgeAnswer = (received: string): string | undefined => {
+const checkAnswer = (received: string): string | undefined => {
   for (const [body] of received.matchAll(/\{"statusCode":\d+.*?"requestId":"[^"]*"[^}]*\}/g))
     if (LIBRARY_WORDS.test(body)) return `library words in ${body}`
   return /"code":"GW_INTERNAL"/.test(received) ? 'an internal error' : undefined
@@ -82,12 +82,12 @@ export const fuzzClientBytes = async (
     const received = await exchangeBytes(world.port, pieces(text, random))
     if (received === undefined) options.onFault('the connection was never ended', text)
     else {
-      const fault = judgeAnswer(received)
+      const fault = checkAnswer(received)
       if (fault !== undefined) options.onFault(fault, text)
     }
     for (const request of upstream.takeRequests()) {
       forwarded++
-      const fault = judgeRequest(request, table)
+      const fault = checkRequest(request, table)
       if (fault !== undefined) options.onFault(fault, request.head)
     }
     for (const fault of upstream.takeFaults()) options.onFault(`the upstream got no HTTP: ${fault}`, text)

@@ -85,13 +85,13 @@ export const createGateWorld = (): GateWorld => {
     const life = { issuedAt: 0, expiresAt: 9e9, authenticatedAt: 0 }
     return { user, subject: String(user.id), tokenId: token, version: 0, kind: 'login', ...life }
   }
-  const judge = ({ roles }: Route, { profiles }: User): GatewayError | undefined =>
+  const check = ({ roles }: Route, { profiles }: User): GatewayError | undefined =>
     roles === undefined || roles.some(role => profiles.includes(role)) ? undefined : new Forbidden()
   const gate = createPacketGate({
     route: ROUTE,
     state,
     identify,
-    judge,
+    check,
     recoveryIds: RECOVERY_IDS,
     onAsked: (namespace, route, { user }) => rights.set(namespace, { route, user }),
     rightOf: namespace => rights.get(namespace),

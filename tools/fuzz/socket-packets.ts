@@ -1,4 +1,4 @@
-// Packets of every spelling go through the gate, and what other implementations read of those that pass must have been judged.
+// Packets of every spelling go through the gate, and what other implementations read of those that pass must have been checked.
 import { engineMessage, pythonModel, type ServerModel, stockModel } from '../../test/support/socketio-models.ts'
 import { randomFrom } from './random.ts'
 import { createGateWorld, type GateWorld, mayConnect, maySend, NAMESPACES, PEOPLE } from './socket-gate.ts'
@@ -155,7 +155,7 @@ const createWriter = (random: () => number) => {
   }
 }
 
-/** What one session's backend reads, judged by the rules and not by the gate. */
+/** What one session's backend reads, checked by the rules and not by the gate. */
 const createOracle = (model: ServerModel, onFault: (fault: string) => void) => {
   const rights = new Map<string, string>()
   let isClosed = false

@@ -58,7 +58,7 @@ export const startMutatingUpstream = async (t: Pick<Test, 'teardown'>, seed: num
 
 const METHODS = ['GET', 'GET', 'GET', 'HEAD', 'POST'] as const
 
-const judge = (response: RawResponse, tag: string): string | undefined => {
+const check = (response: RawResponse, tag: string): string | undefined => {
   const text = response.head + response.body
   for (const [found] of text.matchAll(/T\d+T/g)) if (found !== tag) return `the answer of ${found} went to ${tag}`
   if (response.status < 100 || response.status > 599 || Number.isNaN(response.status))
@@ -99,7 +99,7 @@ export const fuzzUpstreamBytes = async (
         let response: RawResponse
         do response = await connection.response({ head: method === 'HEAD', timeoutMs: 6000 })
         while (response.status < 200)
-        const fault = judge(response, tag)
+        const fault = check(response, tag)
         if (fault !== undefined) options.onFault(fault, upstream.answered(tag))
         if (!response.complete || response.headers.connection === 'close') break
         if (random.below(20) === 0) break

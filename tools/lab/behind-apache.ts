@@ -91,7 +91,7 @@ const php: System = {
     const asAgent = await world.fetch('/php/front.php/admin/x', {
       token: await world.tokenFor({ id: 7, profiles: ['Agente'] })
     })
-    equal(asAgent.status, 400, 'what leads to /php/admin is judged by its route too')
+    equal(asAgent.status, 400, 'what leads to /php/admin is checked by its route too')
     const asAdmin = await world.fetch('/php/front.php/admin/x', {
       token: await world.tokenFor({ id: 7, profiles: ['Admin'] })
     })
@@ -163,7 +163,7 @@ const webdav: System = {
     const copy = (token: string, Destination: string, url = world.url) =>
       fetch(`${url}/files/mine/a`, { method: 'COPY', headers: { authorization: `Bearer ${token}`, Destination } })
     const direct = `http://127.0.0.1:${port}`
-    equal((await copy('', `${direct}/files/admin/direct`, direct)).status, 201, 'Apache alone judges nothing')
+    equal((await copy('', `${direct}/files/admin/direct`, direct)).status, 201, 'Apache alone checks nothing')
     equal((await copy(agent, `${direct}/files/b`)).status, 400, 'the host is not that of the request')
     equal((await copy(agent, `${world.url}/files/mine/b`)).status, 201)
     equal((await copy(agent, `${world.url}/files/admin/b`)).status, 403)

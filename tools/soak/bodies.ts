@@ -96,7 +96,7 @@ const complaint = (move: Move, answer: http.IncomingMessage, text: string, check
 }
 
 /** `right`, if this is how the move should end. */
-const judge = (move: Move, outcome: Outcome): Outcome => {
+const check = (move: Move, outcome: Outcome): Outcome => {
   const { breaks, pace } = move
   if (pace === 'leaves' && outcome === 'aborted') return 'right'
   if (breaks === 'before' && outcome === 502) return 'right'
@@ -164,5 +164,5 @@ const carryOut = (place: Place, move: Move): Promise<Outcome> =>
 
 export const moveBody = async (place: Place): Promise<{ outcome: Outcome; detail: string }> => {
   const move = draw()
-  return { outcome: judge(move, await carryOut(place, move)), detail: JSON.stringify(move) }
+  return { outcome: check(move, await carryOut(place, move)), detail: JSON.stringify(move) }
 }

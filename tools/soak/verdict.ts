@@ -1,4 +1,4 @@
-// Judges whether the figures of a soak are flat: at rest before it, and at rest after it.
+// Checks whether the figures of a soak are flat: at rest before it, and at rest after it.
 
 export interface Sample {
   readonly rssMb: number

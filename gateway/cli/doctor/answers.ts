@@ -82,7 +82,7 @@ export const ANSWER_CHECKS: Checks = {
     title: 'Cookies can be read by scripts, or are sent where they should not be',
     fix: 'Set HttpOnly, SameSite and Secure on every cookie.',
     // This runs last, when all responses have been seen.
-    look: async ({ client }) => [...client.cookies].flatMap(cookie => judgeCookie(cookie, client.url.protocol))
+    look: async ({ client }) => [...client.cookies].flatMap(cookie => checkCookie(cookie, client.url.protocol))
   }
 }
 
@@ -197,7 +197,7 @@ const handshake = (url: URL, options: ConnectionOptions): Promise<{ connected: b
     socket.on('timeout', fail)
   })
 
-const judgeCookie = (cookie: string, protocol: string): string[] => {
+const checkCookie = (cookie: string, protocol: string): string[] => {
   const [pair = '', ...attributes] = cookie.split(';').map(part => part.trim())
   const names = new Set(attributes.map(attribute => attribute.split('=')[0]?.toLowerCase()))
   const wanted = ['HttpOnly', 'SameSite', ...(protocol === 'https:' ? ['Secure'] : [])]

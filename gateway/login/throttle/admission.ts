@@ -1,4 +1,4 @@
-// Admits a bind as soon as its account and its client may fail once more, judged with the other instances' logins.
+// Admits a bind as soon as its account and its client may fail once more, checked with the other instances' logins.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DirectoryCount, GuardedAccount } from '../../directory/account.ts'
 import { LoginThrottled } from '../../errors.ts'

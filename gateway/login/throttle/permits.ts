@@ -88,7 +88,7 @@ export const livePermits = (
   let end = Number.NEGATIVE_INFINITY
   const ends = sorted.map(permit => (end = Math.max(end, endOf(permit, rules))))
   let first = sorted.length
-  // From the latest to the first, as long as those before it had not ended when the directory may have judged it.
+  // From the latest to the first, as long as those before it had not ended when the directory may have checked it.
   for (let next = now; first > 0 && (ends[first - 1] ?? 0) > next; first--)
     next = Math.min(next, (sorted[first - 1]?.at ?? 0) - rules.patienceMs)
   return sorted.slice(first)

@@ -4,8 +4,8 @@ import type { Grant } from '../../routes/grants.ts'
 import { dnKey } from '../../values/distinguished-names.ts'
 import { areaName, PROFILE_NAME_PATTERN, profileName } from '../../values/names.ts'
 import { nearestHint } from '../../values/spelling.ts'
+import { listOf, type RouteFile } from '../check-form.ts'
 import { type Complain, type Complaint, complain, complainTo } from '../complaint.ts'
-import { listOf, type RouteFile } from '../judge.ts'
 import type { GrantData } from '../schema/route-file-schema.ts'
 
 /** Words for people without a profile in tests and commands. */
@@ -14,9 +14,9 @@ const TAKEN: ReadonlySet<string> = new Set(['anonymous', 'unassigned', 'cloud-un
 /** All profiles that routes and grants of these files may name: the three built-in ones first. */
 export const collectProfiles = (files: readonly RouteFile[], complaints: Complaint[]): string[] => {
   const profiles: string[] = [...PROFILES]
-  for (const { document, data, judgement } of files) {
+  for (const { document, data, verdict } of files) {
     for (const [index, written] of listOf<string>(data.profiles).entries()) {
-      if (!judgement.isSound('profiles', index)) continue
+      if (!verdict.isSound('profiles', index)) continue
       const name = profileName(written)
       const say = (message: string) => complaints.push(complain(document.placeOf(['profiles', index]), message))
       const other = profiles.find(known => known !== name && known.toLowerCase() === name.toLowerCase())
@@ -39,11 +39,11 @@ const isName = (role: string): boolean => new RegExp(PROFILE_NAME_PATTERN, 'u').
 
 export const collectGrants = (file: RouteFile, profiles: readonly string[], complaints: Complaint[]): Grant[] =>
   listOf<GrantData>(file.data.grants).flatMap((grant, index) => {
-    const { document, judgement } = file
-    if (judgement.soundPart(grant, 'grants', index) === undefined || !judgement.isSound('grants', index)) return []
+    const { document, verdict } = file
+    if (verdict.soundPart(grant, 'grants', index) === undefined || !verdict.isSound('grants', index)) return []
     const before = complaints.length
     const say = complainTo(complaints, (...path) => document.placeOf(['grants', index, ...path]))
-    judgeWho(grant, say)
+    checkWho(grant, say)
     const areas = (grant.areas ?? []).map(area => areaName(area) ?? '')
     for (const [at, area] of areas.entries()) if (area === '') say(AREA, 'areas', at)
     for (const [at, profile] of (grant.profiles ?? []).entries()) {
@@ -64,7 +64,7 @@ export const collectGrants = (file: RouteFile, profiles: readonly string[], comp
 
 const AREA = 'the name of an area has at most 64 characters, none of them a control character'
 
-const judgeWho = ({ group, claim, tenant, profiles, areas }: GrantData, say: Complain): void => {
+const checkWho = ({ group, claim, tenant, profiles, areas }: GrantData, say: Complain): void => {
   if ((group === undefined) === (claim === undefined)) say('a grant needs either "group" or "claim"')
   if (group !== undefined && (dnKey(group) ?? '[]') === '[]') {
     const find = /^[\p{L}\p{N} ._-]{1,64}$/u.test(group)

@@ -28,7 +28,7 @@ export const definePath = (written: string, say: Complain, warn: Complain): stri
     return written
   }
   const segments = shapeOf(path)
-  for (const [index, segment] of segments.entries()) judgeSegment(segment, index === segments.length - 1, say)
+  for (const [index, segment] of segments.entries()) checkSegment(segment, index === segments.length - 1, say)
   if (new Set(params(segments)).size < params(segments).length) say('"path" uses a parameter name twice', 'path')
   const first = foldLetters(decode(segments[0] ?? '') ?? '')
   const owned = RESERVED.find(({ segment, extent }) => segment === first && (extent === 'subtree' || isWhole(segments)))
@@ -92,7 +92,7 @@ const encodeRaw = (path: string): string | undefined => {
   }
 }
 
-const judgeSegment = (segment: string, isLast: boolean, say: Complain): void => {
+const checkSegment = (segment: string, isLast: boolean, say: Complain): void => {
   if (segment.startsWith(':')) {
     if (!/^:[A-Za-z_][A-Za-z0-9_]*$/.test(segment)) {
       const name = /^:[A-Za-z_]\w*/.exec(segment)?.[0]

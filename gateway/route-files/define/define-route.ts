@@ -44,10 +44,10 @@ export const defineRoute = (
   const warn = complainTo(common.warnings, placeOf)
   const path = data.path === undefined ? undefined : definePath(data.path, say, warn)
   const hasPath = path !== undefined && complaints.length === before
-  judgeCombinations(data, say)
-  judgeMethods(data.methods, say, warn)
-  judgeApp(data, say, warn)
-  judgeRoles(data, common.profiles, say)
+  checkCombinations(data, say)
+  checkMethods(data.methods, say, warn)
+  checkApp(data, say, warn)
+  checkRoles(data, common.profiles, say)
   const route = assemble(data, path ?? '/', common, placeOf, say)
   return hasPath
     ? { route, isSound: complaints.length === before && (route.upstream !== undefined || route.external) }
@@ -108,17 +108,17 @@ const LISTED = 12
 const listed = (names: readonly string[]): string =>
   names.length <= LISTED ? names.join(', ') : `${names.slice(0, LISTED).join(', ')} and ${names.length - LISTED} more`
 
-const judgeRoles = (data: Partial<RouteData>, profiles: readonly string[], say: Complain): void => {
-  const judge = (roles: readonly string[] | undefined, ...path: string[]) => {
+const checkRoles = (data: Partial<RouteData>, profiles: readonly string[], say: Complain): void => {
+  const check = (roles: readonly string[] | undefined, ...path: string[]) => {
     for (const [index, role] of (roles ?? []).entries()) {
       if (!profiles.includes(profileName(role))) say(unknownRole(role, profiles), ...path, 'roles', index)
     }
   }
-  judge(data.roles)
+  check(data.roles)
   for (const [name, { roles, events }] of Object.entries(data.socketio?.namespaces ?? {})) {
-    judge(roles, 'socketio', 'namespaces', name)
+    check(roles, 'socketio', 'namespaces', name)
     for (const [event, rule] of Object.entries(events ?? {}))
-      judge(rule.roles, 'socketio', 'namespaces', name, 'events', event)
+      check(rule.roles, 'socketio', 'namespaces', name, 'events', event)
   }
 }
 
@@ -133,7 +133,7 @@ const FORWARDING_ONLY = [
   'socketio'
 ] as const
 
-const judgeCombinations = (data: Partial<RouteData>, say: Complain): void => {
+const checkCombinations = (data: Partial<RouteData>, say: Complain): void => {
   if (data.public === true) {
     if (data.roles !== undefined) say('a public route cannot have roles: remove one of the two keys', 'roles')
     if (data.requireAssigned === true)
@@ -181,7 +181,7 @@ const judgeCombinations = (data: Partial<RouteData>, say: Complain): void => {
 }
 
 /** What /auth/apps lists must open by a click, which sends GET and no Authorization. */
-const judgeApp = (data: Partial<RouteData>, say: Complain, warn: Complain): void => {
+const checkApp = (data: Partial<RouteData>, say: Complain, warn: Complain): void => {
   const { app, path = '', methods, socketio } = data
   if (app === undefined) return
   if (socketio !== undefined) say('"app" needs a page to open, which a socketio route does not have', 'app')
@@ -196,7 +196,7 @@ const judgeApp = (data: Partial<RouteData>, say: Complain, warn: Complain): void
     )
 }
 
-const judgeMethods = (methods: readonly string[] | undefined, say: Complain, warn: Complain): void => {
+const checkMethods = (methods: readonly string[] | undefined, say: Complain, warn: Complain): void => {
   for (const [index, method] of (methods ?? []).entries()) {
     if (method === 'CONNECT') say('CONNECT is never forwarded', 'methods')
     else if (!METHODS.includes(method))

@@ -20,14 +20,14 @@ const defineNamespace = (name: string, { roles, events }: NamespaceData, say: Co
   const place = ['socketio', 'namespaces', name]
   return {
     name,
-    pattern: definePattern(name, judgeNamespace, judgeNamespacePattern, message => say(message, ...place)),
+    pattern: definePattern(name, checkNamespace, checkNamespacePattern, message => say(message, ...place)),
     roles: roles?.map(profileName),
     events:
       events &&
       Object.entries(events).map(
         ([event, rule]): SocketIoEvent => ({
           name: event,
-          pattern: definePattern(event, judgeEvent, judgePattern, message => say(message, ...place, 'events', event)),
+          pattern: definePattern(event, checkEvent, checkPattern, message => say(message, ...place, 'events', event)),
           roles: rule.roles?.map(profileName)
         })
       )
@@ -37,22 +37,22 @@ const defineNamespace = (name: string, { roles, events }: NamespaceData, say: Co
 /** The pattern in a name written as `/regex/`; undefined: a plain name. */
 const definePattern = (
   name: string,
-  judgeName: (name: string) => string | undefined,
-  judgeSource: (source: string) => string | undefined,
+  checkName: (name: string) => string | undefined,
+  checkSource: (source: string) => string | undefined,
   say: (message: string) => void
 ): RegExp | undefined => {
   const source = name.length > 2 ? /^\/(.*)\/$/s.exec(name)?.[1] : undefined
-  const complaint = source === undefined ? judgeName(name) : judgeSource(source)
+  const complaint = source === undefined ? checkName(name) : checkSource(source)
   if (complaint !== undefined) say(complaint)
   return source === undefined || complaint !== undefined ? undefined : compile(source)
 }
 
-const judgeNamespace = (name: string): string | undefined =>
+const checkNamespace = (name: string): string | undefined =>
   isPlainNamespace(name) && name.length <= 200
     ? undefined
     : `a namespace must begin with / and must not contain a space, comma, ?, #, quote or bracket${/^[\w-]{1,60}$/.test(name) ? `; write /${name}` : ''}`
 
-const judgeEvent = (name: string): string | undefined => {
+const checkEvent = (name: string): string | undefined => {
   if (!/^[^\p{Cc}]{1,200}$/u.test(name)) return 'the name of an event must have 1 to 200 characters'
   return isReservedEvent(name)
     ? `no client may send the event "${name}": it has a special meaning for servers`
@@ -64,7 +64,7 @@ const MAX_WAYS = 64
 
 // A repeated group, many repetitions in a row, or many choices in a row can take exponential or high polynomial time (ReDoS).
 // What is left takes at most MAX_WAYS times the square of a name's length, and names are short (MAX_MATCHED_NAME).
-const judgePattern = (source: string): string | undefined => {
+const checkPattern = (source: string): string | undefined => {
   if (source.length > 200) return 'a pattern must be at most 200 characters long'
   const plain = source.replace(/\\[^1-9k]/g, 'x').replace(/\[[^\]]*\]/g, 'x')
   if (/\\|\(\?[=!<]/.test(plain)) return 'a pattern must not use backreferences or lookaround'
@@ -88,8 +88,8 @@ const waysOf = (plain: string): number => {
   return choices.reduce((product, count) => product * count, ways)
 }
 
-const judgeNamespacePattern = (source: string): string | undefined => {
-  const complaint = judgePattern(source)
+const checkNamespacePattern = (source: string): string | undefined => {
+  const complaint = checkPattern(source)
   // A letter that begins the pattern, or each of its choices, begins no namespace.
   const isNever = source.split('|').every(choice => /^[\w-]+(?![\w-]*[*?{])/.test(choice))
   if (complaint !== undefined || !isNever) return complaint

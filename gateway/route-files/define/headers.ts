@@ -23,8 +23,8 @@ export const defineHeaders = (data: UpstreamData, say: Complain): Headers => {
     ...(requestHeaders?.set ?? []).map(([name]) => ({ name, path: ['requestHeaders', 'set', name] })),
     ...(identityHeaders ?? []).map(({ name }) => ({ name, path: ['identityHeaders', name] }))
   ]
-  judgeTwice(written, say)
-  judgeCaches(data, say)
+  checkTwice(written, say)
+  checkCaches(data, say)
   return {
     requestHeaders,
     responseHeaders: defineRules('responseHeaders', data.responseHeaders, say),
@@ -40,17 +40,17 @@ const defineRules = (
   if (data === undefined) return undefined
   const set = Object.entries(data.set ?? {})
   const remove = data.remove ?? []
-  for (const [name] of set) judgeName(key, name, say, key, 'set', name)
-  for (const [index, name] of remove.entries()) judgeName(key, name, say, key, 'remove', index)
+  for (const [name] of set) checkName(key, name, say, key, 'set', name)
+  for (const [index, name] of remove.entries()) checkName(key, name, say, key, 'remove', index)
   if (key === 'responseHeaders')
-    judgeTwice(
+    checkTwice(
       set.map(([name]) => ({ name, path: [key, 'set', name] })),
       say
     )
   return { set, remove }
 }
 
-const judgeName = (key: string, name: string, say: Complain, ...path: (string | number)[]): void => {
+const checkName = (key: string, name: string, say: Complain, ...path: (string | number)[]): void => {
   const collapsed = collapse(name)
   if (NEVER.test(collapsed) || (key === 'responseHeaders' && NEVER_IN_RESPONSES.test(collapsed))) {
     say(`"${key}" must not name ${name}: it belongs to the gateway`, ...path)
@@ -61,7 +61,7 @@ const defineIdentity = (data: UpstreamData, say: Complain): IdentityHeader[] | u
   if (data.identityHeaders === undefined) return undefined
   const headers = Object.entries(data.identityHeaders).map(([name, attribute]) => ({ name, attribute }))
   for (const { name, attribute } of headers) {
-    judgeName('identityHeaders', name, say, 'identityHeaders', name)
+    checkName('identityHeaders', name, say, 'identityHeaders', name)
     if (AMBIGUOUS.has(attribute) && data.identityHeadersShared !== true) {
       say(
         `the same ${attribute} may be two people: use login or id, or say "identityHeadersShared: true"`,
@@ -74,7 +74,7 @@ const defineIdentity = (data: UpstreamData, say: Complain): IdentityHeader[] | u
 }
 
 /** Private responses would be stored, although their Cache-Control says `private`. */
-const judgeCaches = ({ responseHeaders, sharedCache }: UpstreamData, say: Complain): void => {
+const checkCaches = ({ responseHeaders, sharedCache }: UpstreamData, say: Complain): void => {
   if (sharedCache === true) return
   for (const name of Object.keys(responseHeaders?.set ?? {})) {
     const collapsed = collapse(name)
@@ -89,7 +89,7 @@ const judgeCaches = ({ responseHeaders, sharedCache }: UpstreamData, say: Compla
 }
 
 /** A backend that reads names laxly would confuse two such spellings. */
-const judgeTwice = (written: readonly { name: string; path: (string | number)[] }[], say: Complain): void => {
+const checkTwice = (written: readonly { name: string; path: (string | number)[] }[], say: Complain): void => {
   const known = new Map<string, string>()
   for (const { name, path } of written) {
     const collapsed = collapse(name)

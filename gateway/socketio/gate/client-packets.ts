@@ -16,7 +16,7 @@ import {
   readSocketIoPacket,
   type SocketIoPacket
 } from '../protocol/packets.ts'
-import { judgeConnect } from './connect.ts'
+import { checkConnect } from './connect.ts'
 import { type GateParts, leaveNamespace } from './gate-state.ts'
 import { DROPPED, PASSED, type PacketVerdict, violation } from './packet-verdict.ts'
 
@@ -37,7 +37,7 @@ export const createClientPackets = (parts: GateParts, answer: (verdict: PacketVe
     connects = now === minute ? connects + 1 : 1
     minute = now
     if (connects > MAX_CONNECTS_PER_MINUTE) return violation('too-many-connects')
-    const verdict = judgeConnect(parts, packet)
+    const verdict = checkConnect(parts, packet)
     if (verdict instanceof Promise) return verdict
     if (verdict.verdict === 'answer' && ++refused > MAX_REFUSED_CONNECTS) return violation('too-many-connects')
     return answer(verdict)
@@ -56,7 +56,7 @@ export const createClientPackets = (parts: GateParts, answer: (verdict: PacketVe
   const refusalOf = (by: Route | string, right: ReturnType<typeof parts.rightOf>): GatewayError | undefined => {
     if (typeof by === 'string' || right === undefined) return new Forbidden({ reason: String(by) })
     // Being in the namespace is enough for events without roles of their own.
-    return by === right.route ? undefined : parts.judge(by, right.user)
+    return by === right.route ? undefined : parts.check(by, right.user)
   }
 
   const refuseEvent = (packet: SocketIoPacket, event: string, refusal: GatewayError): PacketVerdict => {

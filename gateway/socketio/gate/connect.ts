@@ -15,7 +15,7 @@ const MAX_ID = 256
 const PID_GRACE_MS = 10 * 60_000
 
 /** Returns `answer` for a refusal. Only a CONNECT with a recovery id has to wait for a result. */
-export const judgeConnect = (
+export const checkConnect = (
   parts: GateParts,
   { namespace, rest }: SocketIoPacket
 ): PacketVerdict | Promise<PacketVerdict> => {
@@ -57,7 +57,7 @@ export const judgeConnect = (
 
 /** Throws the reason for refusing this CONNECT. */
 const prove = (
-  { route, state, identify, judge }: GateParts,
+  { route, state, identify, check }: GateParts,
   namespace: string,
   auth: Record<string, unknown> | undefined
 ): { identity: Identity; by: Route } => {
@@ -67,7 +67,7 @@ const prove = (
   const identity = identify(auth.token)
   const by = namespaceRoute(route, namespace)
   if (by === undefined) throw new NoRoute({ reason: 'no-namespace' })
-  const refusal = judge(by, identity.user)
+  const refusal = check(by, identity.user)
   if (refusal !== undefined) throw refusal
   // A session belongs to one person: its id must not transfer one person's access to another.
   for (const other of state.namespaces.values()) {

@@ -38,11 +38,11 @@ export interface GateParts {
   /** The identity behind a token; throws 401. */
   readonly identify: (token: string) => Identity
   /** Why a person may not use a route; undefined: they may. */
-  readonly judge: (route: Route, user: User) => GatewayError | undefined
+  readonly check: (route: Route, user: User) => GatewayError | undefined
   readonly recoveryIds: RecoveryIds
   readonly now: () => number
   /** Called before a CONNECT is forwarded; throws a refusal. */
-  readonly onAsked: (namespace: string, judgedBy: Route, identity: Identity) => void
+  readonly onAsked: (namespace: string, checkedBy: Route, identity: Identity) => void
   /** The current access to a namespace. */
   readonly rightOf: (namespace: string) => Right | undefined
   /** @param user undefined: the token did not say whose it is */

@@ -37,7 +37,7 @@ export const createPollingPosts = ({ forwarding, record: { sid }, session }: Pol
   }
 
   /** Checks a body packet by packet; a violation ends the session before any of the body is forwarded. */
-  const judge = async (payload: string): Promise<string[]> => {
+  const check = async (payload: string): Promise<string[]> => {
     const count = payload.split(SEPARATOR, maxMessages + 1).length
     if (isFlood(count)) throw new RateLimited({ reason: 'too-many-messages', headers: { 'retry-after': '1' } })
     const packets = readEnginePayload(payload)
@@ -75,7 +75,7 @@ export const createPollingPosts = ({ forwarding, record: { sid }, session }: Pol
       if (isClientPosting) throw new BadRequest({ reason: 'overlapping-posts' })
       isClientPosting = true
       try {
-        const packets = await judge(payload.toString('utf8'))
+        const packets = await check(payload.toString('utf8'))
         mailbox.flush()
         if (mailbox.ownLength() > UNREAD_LENGTH) throw new BadRequest({ reason: 'answers-unread' })
         const work = last.then(() => forward(head, packets))

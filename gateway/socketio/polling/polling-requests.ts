@@ -30,7 +30,7 @@ const PLAIN_TEXT = /^text\/plain\s*(?:;|$)/i
 const REWRITTEN: ReadonlySet<string> = new Set(['accept-encoding', 'content-length', 'range', 'if-none-match'])
 
 /** Bodies are read here, so they must be uncompressed text. */
-const judgeBodyFields = ({ request: { fields } }: Exchange) => {
+const checkBodyFields = ({ request: { fields } }: Exchange) => {
   const type = fieldValue(fields, 'content-type')
   if ((type !== undefined && !PLAIN_TEXT.test(type)) || fieldValue(fields, 'content-encoding') !== undefined) {
     throw new BadRequest({ reason: 'content-type' })
@@ -38,7 +38,7 @@ const judgeBodyFields = ({ request: { fields } }: Exchange) => {
 }
 
 const readPost = async (exchange: Exchange, maxBytes: number): Promise<Buffer> => {
-  judgeBodyFields(exchange)
+  checkBodyFields(exchange)
   return readBody(exchange, { maxBytes, timeoutMs: BODY_MS })
 }
 

@@ -41,7 +41,7 @@ export const createUpstreamPolls = ({ forwarding, session, record }: PollingPart
       session.leave()
       return mailbox.respond(textResponse(fields, ''))
     }
-    const { passed, violation } = await inTurns(judgeAll(session, body.toString('utf8')))
+    const { passed, violation } = await inTurns(checkAll(session, body.toString('utf8')))
     poll = undefined
     if (violation === MALFORMED) return fail(new BadUpstreamResponse({ reason: violation }))
     if (!session.isOver) mailbox.put(passed)
@@ -72,21 +72,21 @@ export const createUpstreamPolls = ({ forwarding, session, record }: PollingPart
 }
 
 /** What may go on to the client, up to the first violation; in parts, because a server may send any number of packets at once. */
-function* judgeAll(session: Session, payload: string): Parts<{ passed: string[]; violation: string | undefined }> {
+function* checkAll(session: Session, payload: string): Parts<{ passed: string[]; violation: string | undefined }> {
   const passed: string[] = []
   let violation: string | undefined
-  const judge = (text: string) => {
+  const check = (text: string) => {
     const packet = violation === undefined ? readEnginePacket(text) : undefined
     if (packet === undefined) {
       violation ??= MALFORMED
       return
     }
-    const judged = session.gate.fromUpstream(packet)
-    if (judged.verdict === 'violation') violation = judged.reason
-    if (judged.verdict !== 'pass') return
-    passed.push(judged.text ?? packet.text)
-    for (const released of judged.released ?? []) passed.push(released)
+    const checked = session.gate.fromUpstream(packet)
+    if (checked.verdict === 'violation') violation = checked.reason
+    if (checked.verdict !== 'pass') return
+    passed.push(checked.text ?? packet.text)
+    for (const released of checked.released ?? []) passed.push(released)
   }
-  yield* inParts(payload.split(SEPARATOR), judge)
+  yield* inParts(payload.split(SEPARATOR), check)
   return { passed, violation }
 }

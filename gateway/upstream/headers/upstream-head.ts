@@ -44,10 +44,10 @@ const forwardedFor = ({ request, head, client, peerTrusted }: Exchange, isSecret
 }
 
 /**
- * Whether the Authorization field is the token that was judged. An upgrade may carry that one elsewhere, and then the field is
+ * Whether the Authorization field is the token that was checked. An upgrade may carry that one elsewhere, and then the field is
  * not a bearer token, because two of them would have been refused. Access tokens are never forwarded.
  */
-const holdsJudgedToken = ({ identity, head }: Exchange): boolean =>
+const holdsCheckedToken = ({ identity, head }: Exchange): boolean =>
   identity?.kind !== 'personal' && bearerToken(head.authorization) !== undefined
 
 /** The Cookie field without ours, and without those that contain a token of ours; undefined if nothing is left. */
@@ -73,7 +73,7 @@ const passedLines = ({ exchange, route, authority, ownCookies, isSecret, rules, 
   const { identity, head, trace } = exchange
   const raw = exchange.request.fields
   const passesAuthorization =
-    identity === undefined || route.ownAuthorization || (route.forwardToken && holdsJudgedToken(exchange))
+    identity === undefined || route.ownAuthorization || (route.forwardToken && holdsCheckedToken(exchange))
   const named = connectionNames(head.connection)
   const left = forwardsLeft(exchange.request.method, head)
   let lines = ''

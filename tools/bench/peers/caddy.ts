@@ -1,4 +1,4 @@
-// Caddy forwards without judging, on the gateway's core.
+// Caddy forwards without checking, on the gateway's core.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from '../../../test/support/ports.ts'
@@ -34,5 +34,5 @@ export const startCaddy = async (world: World): Promise<Peer> => {
   })
   world.defer(running.stop)
   await waitUntil(running, () => accepts(port))
-  return { name: 'Caddy reverse_proxy, no auth', port, running, judges: false }
+  return { name: 'Caddy reverse_proxy, no auth', port, running, checks: false }
 }

@@ -71,7 +71,7 @@ export const launchGateway = async (world: World, start: GatewayStart) => {
     ...(start.stdout === undefined ? {} : { stdout: start.stdout })
   })
   world.defer(running.stop)
-  const gateway: Gateway = { name: start.name, port, running, judges: true, routeFile }
+  const gateway: Gateway = { name: start.name, port, running, checks: true, routeFile }
   const isHealthy = () =>
     ask(port, '/health').then(
       answer => answer.status === 200,

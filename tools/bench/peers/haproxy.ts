@@ -1,4 +1,4 @@
-// HAProxy judges tokens (jwt_verify, HS256), expiry and role, counts in a stick-table and forwards, on the gateway's core.
+// HAProxy checks tokens (jwt_verify, HS256), expiry and role, counts in a stick-table and forwards, on the gateway's core.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from '../../../test/support/ports.ts'
@@ -85,5 +85,5 @@ export const startHaproxy = async (
   const tls = `127.0.0.1:${tlsPort} ssl verify required ca-file ${caFile} verifyhost localhost sni str(localhost)`
   const upstream = backend === 'tls' ? tls : `127.0.0.1:${checkedPort}`
   const sections = (port: number) => sectionsOf(port, upstream, world.secret, headers === 'nine')
-  return { ...(await runHaproxy(world, name, sections)), judges: true }
+  return { ...(await runHaproxy(world, name, sections)), checks: true }
 }

@@ -1,4 +1,4 @@
-// nginx judges tokens in a subrequest (auth_request, njs, HS256), counts (limit_req) and forwards, on the gateway's core.
+// nginx checks tokens in a subrequest (auth_request, njs, HS256), counts (limit_req) and forwards, on the gateway's core.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from '../../../test/support/ports.ts'
@@ -8,7 +8,7 @@ import { nginxHttpPreamble, nginxPreamble } from '../upstream.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
 
-const judgeScript = (secret: string): string => `
+const checkScript = (secret: string): string => `
 import crypto from 'crypto'
 
 const secret = '${secret}'
@@ -17,7 +17,7 @@ function refuse(r, status) {
   r.return(status)
 }
 
-function judge(r) {
+function check(r) {
   const bearer = r.headersIn['Authorization']
   if (!bearer || bearer.slice(0, 7) !== 'Bearer ') return refuse(r, 401)
   const parts = bearer.slice(7).split('.')
@@ -32,7 +32,7 @@ function judge(r) {
   r.return(204)
 }
 
-export default { judge }
+export default { check }
 `
 
 const config = (folder: string, port: number, upstreamPort: number): string => `
@@ -40,7 +40,7 @@ ${nginxPreamble(folder, ['/usr/lib/nginx/modules/ngx_http_js_module.so'])}
 http {
   ${nginxHttpPreamble(folder)}
   js_path ${folder};
-  js_import judge from judge.js;
+  js_import check from check.js;
   limit_req_zone $binary_remote_addr zone=addresses:10m rate=500000r/s;
   map $http_upgrade $connection_header { default upgrade; '' ''; }
   upstream app {
@@ -51,10 +51,10 @@ http {
   server {
     listen 127.0.0.1:${port} backlog=4096;
     client_max_body_size 0;
-    location = /judge { internal; js_content judge.judge; }
+    location = /check { internal; js_content check.check; }
     location / {
       limit_req zone=addresses burst=500000 nodelay;
-      auth_request /judge;
+      auth_request /check;
       auth_request_set $user_id $sent_http_x_user_id;
       proxy_set_header X-User-Id $user_id;
       proxy_set_header Authorization '';
@@ -93,7 +93,7 @@ http {
 }
 `
 
-/** For open sockets: the one token is compared as text, since what a message costs does not depend on who judged the upgrade. */
+/** For open sockets: the one token is compared as text, since what a message costs does not depend on who checked the upgrade. */
 export const startNginxForSockets = async (world: World, upstreamPort: number): Promise<Peer> => {
   const folder = await world.folder('nginx')
   const port = await freePort()
@@ -103,7 +103,7 @@ export const startNginxForSockets = async (world: World, upstreamPort: number): 
   const running = startPinned(start)
   world.defer(running.stop)
   await waitUntil(running, () => accepts(port))
-  return { name: 'nginx', port, running, judges: true }
+  return { name: 'nginx', port, running, checks: true }
 }
 
 /** `upstreamPort`: where it forwards to, the checked upstream unless given. */
@@ -111,7 +111,7 @@ export const startNginx = async (world: World, upstreamPort = world.upstream.che
   const folder = await world.folder('nginx')
   const port = await freePort()
   const file = join(folder, 'nginx.conf')
-  await writeFile(join(folder, 'judge.js'), judgeScript(world.secret))
+  await writeFile(join(folder, 'check.js'), checkScript(world.secret))
   await writeFile(file, config(folder, port, upstreamPort))
   const running = startPinned({
     name: 'nginx',
@@ -121,5 +121,5 @@ export const startNginx = async (world: World, upstreamPort = world.upstream.che
   })
   world.defer(running.stop)
   await waitUntil(running, () => accepts(port))
-  return { name: 'nginx auth_request + njs + limit_req', port, running, judges: true }
+  return { name: 'nginx auth_request + njs + limit_req', port, running, checks: true }
 }

@@ -27,7 +27,7 @@ const startServer = async (
 export const startHttpProxy = async (world: World): Promise<Peer> => {
   const name = '@fastify/http-proxy, no auth'
   const env = { UPSTREAM: `http://127.0.0.1:${world.upstream.openPort}` }
-  return { name, judges: false, ...(await startServer(world, name, './http-proxy-server.ts', env)) }
+  return { name, checks: false, ...(await startServer(world, name, './http-proxy-server.ts', env)) }
 }
 
 export const startNaive = async (world: World): Promise<Peer> => {
@@ -37,7 +37,7 @@ export const startNaive = async (world: World): Promise<Peer> => {
     JWT_SECRET: world.secret,
     REDIS_URL: await world.redisUrl()
   }
-  return { name, judges: true, ...(await startServer(world, name, './naive-server.ts', env)) }
+  return { name, checks: true, ...(await startServer(world, name, './naive-server.ts', env)) }
 }
 
 const FLOORS = {
@@ -51,6 +51,6 @@ export const startFloors = (world: World): Promise<Peer[]> =>
   Promise.all(
     Object.entries(FLOORS).map(async ([MODE, name]) => {
       const env = { MODE, UPSTREAM_PORT: `${world.upstream.openPort}` }
-      return { name, judges: false, ...(await startServer(world, name, './floor-server.ts', env)) }
+      return { name, checks: false, ...(await startServer(world, name, './floor-server.ts', env)) }
     })
   )

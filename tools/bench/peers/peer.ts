@@ -8,8 +8,8 @@ export interface Peer {
   readonly name: string
   readonly port: number
   readonly running: Running
-  /** Whether it judges tokens and roles and tells the upstream who asks. */
-  readonly judges: boolean
+  /** Whether it checks tokens and roles and tells the upstream who asks. */
+  readonly checks: boolean
   /** The peer that it stands in front of, whose cost counts as well. */
   readonly behind?: Peer
 }
@@ -55,7 +55,7 @@ const expectation = (peer: Peer, what: string, isMet: boolean, got: Answer): voi
 export const probe = async (peer: Peer, secret: string, token: string, path = BENCH_PATH): Promise<void> => {
   const good = await ask(peer.port, path, token)
   expectation(peer, 'must pass a good token', good.status === 200 && good.body.length === BODY_BYTES, good)
-  if (!peer.judges) return
+  if (!peer.checks) return
 
   const who = await ask(peer.port, WHO_PATH, token, { 'x-user-id': '1' })
   expectation(peer, 'must tell the upstream who asks', who.status === 200 && who.body === `<${SUBJECT}>`, who)

@@ -19,5 +19,5 @@ export const startRelay = async (world: World): Promise<Peer> => {
   const running = startPinned({ name, core: GATEWAY_CORE, command: program, args })
   world.defer(running.stop)
   await waitUntil(running, () => accepts(port))
-  return { name, port, running, judges: false }
+  return { name, port, running, checks: false }
 }

@@ -1,6 +1,6 @@
 // How quickly /health and a quiet person's echo are answered while others flood sockets, with each kind of frame and with all at once.
 //
-// The slowest of a round is one moment, in which the machine may have done something else: the target is judged by the
+// The slowest of a round is one moment, in which the machine may have done something else: the target is checked by the
 // median over the rounds, and a column says how slow any was without the time for which gateway and client waited for a core.
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../../test/support/ports.ts'

@@ -16,7 +16,7 @@ export const measureFloor = async (world: World): Promise<GroupResult> => {
       world,
       peers.map(peer => known(world, peer))
     )
-    const notes = ['the last three judge nothing: no token, no role, no limit, no identity, no framing']
+    const notes = ['the last three check nothing: no token, no role, no limit, no identity, no framing']
     return { rows: all.map(toRow), findings: [], notes }
   })
 }

@@ -42,7 +42,7 @@ const memory = (samples: Samples | undefined): Finding[] =>
 
 export const measureHttp = async (world: World): Promise<GroupResult> => {
   const notes = [
-    'all peers get the same request with the same token; those that judge also tell the upstream who asks: ' +
+    'all peers get the same request with the same token; those that check also tell the upstream who asks: ' +
       'Portaria and one of the HAProxys in nine headers, the others in one (x-user-id)'
   ]
   const started = new Map<string, Peer>()

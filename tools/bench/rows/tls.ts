@@ -24,7 +24,7 @@ backend gateway
 
 const startInFront = async (world: World, behind: Peer, pemFile: string): Promise<Peer> => {
   const name = 'HTTPS at HAProxy in front of Portaria'
-  return { ...(await runHaproxy(world, name, port => sectionsOf(port, behind.port, pemFile))), judges: true, behind }
+  return { ...(await runHaproxy(world, name, port => sectionsOf(port, behind.port, pemFile))), checks: true, behind }
 }
 
 const subject = (world: World, peer: Peer): Subject => ({

@@ -243,9 +243,9 @@ const logged = (routes: Table, request: AskedRequest, person: Person) => {
   const verdict = direct(routes, request, person)
   const { found } = findRoute(routes, request.method, request.path)
   const isRefusedBefore = found.kind === 'route' && isOutside(found.route, { ...person, address: request.address })
-  const isJudged =
+  const isChecked =
     !isRefusedBefore && found.kind !== 'none' && (found.kind === 'route' ? found.route.public : found.isPublic) !== true
-  const known = isJudged || found.kind === 'none' ? person : NOBODY
+  const known = isChecked || found.kind === 'none' ? person : NOBODY
   const identity =
     known.profiles === undefined
       ? {}

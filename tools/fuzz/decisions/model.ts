@@ -275,7 +275,7 @@ export const decideFound = ({ found, concerned }: Search, person: Person): Outco
   }
   const verdict = passes(found.route, person)
   if (verdict !== 'allow') return outcome(verdict)
-  // On a public route the token is not judged, so the person is not known.
+  // On a public route the token is not checked, so the person is not known.
   const known =
     found.route.public || found.route.socketio !== undefined ? { ...NOBODY, address: person.address } : person
   return outcome(found.alsoReadAs.every(other => passes(other, known) === 'allow') ? 'allow' : '400')

@@ -74,7 +74,7 @@ export const createModelDirectory = (kind: Kind, threshold: number, hidesUuid: b
     return locks
   }
 
-  const judge = (entry: ModelEntry | undefined, password: string): void => {
+  const check = (entry: ModelEntry | undefined, password: string): void => {
     lastBound = entry
     if (entry === undefined) throw bindRefusal(49, '', undefined)
     if (isLocked(entry)) throw bindRefusal(49, kind === 'ad' ? 'data 775, v1' : '', 1)
@@ -105,7 +105,7 @@ export const createModelDirectory = (kind: Kind, threshold: number, hidesUuid: b
     return {
       bindPerson: async (name, password) => {
         const entry = named(name)
-        judge(entry, password)
+        check(entry, password)
         bound = entry
       },
       bindOther: async name => {

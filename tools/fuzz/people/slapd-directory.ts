@@ -1,4 +1,4 @@
-// The people of a world are entries of a real OpenLDAP server, which alone judges binds, filters and lock-outs.
+// The people of a world are entries of a real OpenLDAP server, which alone checks binds, filters and lock-outs.
 import { Client, Control } from 'ldapts'
 import { generalizedTime } from '../../../gateway/directory/person.ts'
 import { createServers } from '../../../gateway/directory/servers.ts'

@@ -1,4 +1,4 @@
-// Reads the requests of a connection as the gateway does: by its own connection, each head judged by match-route.
+// Reads the requests of a connection as the gateway does: by its own connection, each head checked by match-route.
 
 import { createMatchRoute } from '../../../gateway/access/match-route.ts'
 import { createClientAddress } from '../../../gateway/http/client-address.ts'

@@ -1,4 +1,4 @@
-// Cuts and judges LDAP messages, however split; what passes is read alike by a decoder of BER that knows nothing else.
+// Cuts and checks LDAP messages, however split; what passes is read alike by a decoder of BER that knows nothing else.
 import { createMessageReader, LdapFault, OPERATION, readResponse } from '../../../../gateway/directory/messages.ts'
 import type { Random } from '../../mutate.ts'
 import { Fault, type Target } from '../engine.ts'
@@ -47,7 +47,7 @@ const byModel = (message: Buffer): string => {
   return `${operation.tag} ${code?.content.reduce((value, byte) => value * 256 + byte, 0) ?? 0} ${sign}`
 }
 
-const judge = (message: Buffer): string => {
+const check = (message: Buffer): string => {
   try {
     const { operation, resultCode } = readResponse(message)
     const [tag, code, sign] = byModel(message).split(' ').map(Number)
@@ -69,7 +69,7 @@ const run = (input: string, random: Random): string => {
   if (!whole.fault && (split.fault || same(whole) !== same(split)))
     throw new Fault('split messages are read in another way')
   if (whole.fault && !split.fault) throw new Fault('split messages pass')
-  return `${whole.fault} ${whole.messages.map(judge).slice(0, 3).join()} ${bytes.length < 2}`
+  return `${whole.fault} ${whole.messages.map(check).slice(0, 3).join()} ${bytes.length < 2}`
 }
 
 /** An element whose length is written short or, as RFC 4511 §5.1 allows, with more bytes than it needs. */

@@ -1,4 +1,4 @@
-// Judges bodies of POST /auth/login: credentials reach the directory exactly when a reading by hand finds them good.
+// Checks bodies of POST /auth/login: credentials reach the directory exactly when a reading by hand finds them good.
 import { pino } from 'pino'
 import { unguarded } from '../../../../gateway/directory/account.ts'
 import { DirectoryFailure } from '../../../../gateway/directory/failure.ts'
@@ -77,7 +77,7 @@ const byHand = (body: Buffer): string | undefined => {
   }
 }
 
-const judge = async (body: Buffer): Promise<GatewayError | undefined> => {
+const check = async (body: Buffer): Promise<GatewayError | undefined> => {
   asked = undefined
   const answered = new Promise<GatewayError>(resolve => {
     settle = resolve
@@ -129,7 +129,7 @@ export const loginBodies: Target = {
   ],
   async run(input) {
     const body = Buffer.from(input, 'latin1')
-    const error = await judge(body)
+    const error = await check(body)
     const expected = byHand(body)
     // Keys that reach for prototypes are refused whatever else there is.
     const isHostile = /__proto__|\\u|constructor/i.test(input)

@@ -10,7 +10,7 @@ const ROUTE = { websocket: { origins: [], tokenInQuery: true } } as unknown as P
 /** Names as any backend may read them: decoded once, `+` as a blank. */
 const namesOf = (query: string): string[] => [...new URLSearchParams(query).keys()]
 
-const judgeToken = (query: string): string => {
+const checkToken = (query: string): string => {
   const exchange = { request: { fields: [] }, head: { authorization: undefined }, query } as unknown as Exchange
   try {
     const { token, query: rest } = socketToken(exchange, ROUTE)
@@ -31,7 +31,7 @@ const judgeToken = (query: string): string => {
   }
 }
 
-const judgeEngine = (query: string): string => {
+const checkEngine = (query: string): string => {
   const read = readEngineQuery(query)
   if (read === undefined) return 'none'
   const parameters = new URLSearchParams(query)
@@ -97,6 +97,6 @@ export const queries: Target = {
   ],
   run: input => {
     const query = input.startsWith('?') ? input : `?${input}`
-    return `${judgeToken(query)} ${judgeEngine(query)} ${shapeOf(query)}`
+    return `${checkToken(query)} ${checkEngine(query)} ${shapeOf(query)}`
   }
 }

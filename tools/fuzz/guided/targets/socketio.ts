@@ -30,7 +30,7 @@ const heardBy = (model: typeof pythonModel, text: string): Heard[] => {
   }
 }
 
-const judgePacket = (text: string): string => {
+const checkPacket = (text: string): string => {
   const packet = readSocketIoPacket(text)
   if (packet === undefined) return 'none'
   const { type, namespace, attachments, rest } = packet
@@ -123,7 +123,7 @@ export const socketIo: Target = {
       throw new Fault('a payload changes on its way')
     return packets
       .slice(0, 4)
-      .map(packet => (packet.type === '4' ? judgePacket(packet.text.slice(1)) : packet.type))
+      .map(packet => (packet.type === '4' ? checkPacket(packet.text.slice(1)) : packet.type))
       .join()
   }
 }

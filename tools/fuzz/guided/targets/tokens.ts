@@ -1,4 +1,4 @@
-// Judges tokens: no change of a signed one passes, and of what is signed only what an independent reading finds good.
+// Checks tokens: no change of a signed one passes, and of what is signed only what an independent reading finds good.
 import { createHmac } from 'node:crypto'
 import { GatewayError } from '../../../../gateway/errors.ts'
 import { createAccessTokens } from '../../../../gateway/tokens/access-token.ts'
@@ -37,9 +37,9 @@ const claimsFault = (claims: Record<string, unknown>): string | undefined => {
   return ['ldap', 'cloudidp', 'client'].includes(String(provider)) ? undefined : 'provider'
 }
 
-const judgeRaw = (token: string): string => {
-  const judged = tokens.judge(token)
-  if (judged instanceof GatewayError) return `raw ${judged.reason}`
+const checkRaw = (token: string): string => {
+  const checked = tokens.check(token)
+  if (checked instanceof GatewayError) return `raw ${checked.reason}`
   if (token !== GOOD) throw new Fault('a token passes that was never signed')
   return 'raw good'
 }
@@ -53,9 +53,9 @@ const isCanonical = (part: string): boolean => {
 }
 
 /** The parts as they stand: signed, however they are spelt. */
-const judgeSpelling = (parts: string): string => {
-  const judged = tokens.judge(`${parts}.${createHmac('sha256', SECRET).update(parts).digest('base64url')}`)
-  if (judged instanceof GatewayError) return `spelt ${judged.reason}`
+const checkSpelling = (parts: string): string => {
+  const checked = tokens.check(`${parts}.${createHmac('sha256', SECRET).update(parts).digest('base64url')}`)
+  if (checked instanceof GatewayError) return `spelt ${checked.reason}`
   if (!parts.split('.').every(isCanonical)) throw new Fault('another spelling of a token passes')
   return 'spelt good'
 }
@@ -81,15 +81,15 @@ const generate = (random: Random): string => {
   }
 }
 
-const judgeSigned = (header: string, payload: string): string => {
-  const judged = tokens.judge(sign(header, payload))
-  if (judged instanceof GatewayError) return `signed ${judged.reason} ${payload.replace(/\w+/g, 'a').slice(0, 40)}`
+const checkSigned = (header: string, payload: string): string => {
+  const checked = tokens.check(sign(header, payload))
+  if (checked instanceof GatewayError) return `signed ${checked.reason} ${payload.replace(/\w+/g, 'a').slice(0, 40)}`
   const parsed = JSON.parse(Buffer.from(payload, 'latin1').toString('utf8')) as Record<string, unknown>
   const { alg, typ, crit } = JSON.parse(Buffer.from(header, 'latin1').toString('utf8')) as Record<string, unknown>
   if (alg !== 'HS256' || typ !== 'JWT' || crit !== undefined) throw new Fault('a header passes that must not')
   const fault = claimsFault(parsed)
   if (fault !== undefined) throw new Fault(`claims pass with a bad ${fault}`)
-  if (String(judged.subject) !== String(parsed.sub) && String(judged.user?.id) !== parsed.sub)
+  if (String(checked.subject) !== String(parsed.sub) && String(checked.user?.id) !== parsed.sub)
     throw new Fault('another person')
   return `signed good ${Object.keys(parsed)
     .map(key => `${key.slice(0, 4)}${typeof parsed[key]}`)
@@ -154,8 +154,8 @@ export const jsonWebTokens: Target = {
   ],
   generate,
   run: input => {
-    if (input.startsWith('!')) return judgeSpelling(input.slice(1))
+    if (input.startsWith('!')) return checkSpelling(input.slice(1))
     const at = input.indexOf('\n')
-    return at === -1 ? judgeRaw(input) : judgeSigned(input.slice(0, at), input.slice(at + 1))
+    return at === -1 ? checkRaw(input) : checkSigned(input.slice(0, at), input.slice(at + 1))
   }
 }

@@ -10,7 +10,7 @@ import type { YamlDocument } from './parse.ts'
 import { type RouteFileData, routeFileSchema } from './schema/route-file-schema.ts'
 import { HEADER_RULES } from './schema/upstream-schema.ts'
 
-interface Judgement {
+interface Verdict {
   readonly complaints: readonly Complaint[]
   /** Whether the part at this path, with everything below it, has the right form. */
   isSound(...path: (string | number)[]): boolean
@@ -22,7 +22,7 @@ export interface RouteFile {
   readonly name: string
   readonly document: YamlDocument
   readonly data: RouteFileData
-  readonly judgement: Judgement
+  readonly verdict: Verdict
 }
 
 /** The entries of a list, which may have a wrong form. */
@@ -35,20 +35,20 @@ type Path = readonly string[]
 const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, validateSchema: false, code: { optimize: false } })
 const validate = ajv.compile(routeFileSchema)
 
-const SOUND: Judgement = {
+const SOUND: Verdict = {
   complaints: [],
   isSound: () => true,
   soundPart: value => (isRecord(value) ? value : undefined)
 }
 
 /** Validates the value of a document against the schema. Nothing is coerced, and no defaults are filled in. */
-export const judgeSchema = (document: YamlDocument): Judgement => {
+export const checkSchema = (document: YamlDocument): Verdict => {
   if (validate(document.value)) return SOUND
   const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== 'propertyNames' && keyword !== 'if')
   const faults = errors.map(error => ({ path: pathOf(error), error }))
   const faulty = new Set(faults.map(({ path }) => keyOf(path)))
   const above = new Set(faults.flatMap(({ path }) => path.map((_, index) => keyOf(path.slice(0, index)))))
-  const isSound: Judgement['isSound'] = (...path) =>
+  const isSound: Verdict['isSound'] = (...path) =>
     !above.has(keyOf(path)) && !path.some((_, index) => faulty.has(keyOf(path.slice(0, index + 1)))) && !faulty.has('')
   return {
     complaints: faults.map(({ path, error }) => toComplaint(document, path, error)),

@@ -54,13 +54,13 @@ const withClaims = (claims: Record<string, unknown>, secret?: string) =>
 
 const tokensAt = (nowS = NOW_S, expiresInMs = 3_600_000) =>
   createAccessTokens({ secret: SECRET, previousSecrets: [OLD], expiresInMs, now: () => nowS * 1000 })
-const outcome = (judged: Identity | GatewayError) =>
-  judged instanceof GatewayError ? `${judged.code} ${judged.reason}` : judged.tokenId
+const outcome = (checked: Identity | GatewayError) =>
+  checked instanceof GatewayError ? `${checked.code} ${checked.reason}` : checked.tokenId
 
 t.test('a token of this gateway says who asks, by the present secret or one before it', async t => {
   const tokens = tokensAt()
   const { sub, ver, jti, iat, exp, auth_time, ...user } = CLAIMS
-  t.same(tokens.judge(withClaims({})), {
+  t.same(tokens.check(withClaims({})), {
     user: { ...user, id: 7 },
     subject: '7',
     tokenId: 'id-1',
@@ -76,22 +76,22 @@ t.test('a token of this gateway says who asks, by the present secret or one befo
   t.equal(tokens.signedBy(withClaims({}, 'another')), -1)
   t.same([tokens.isOurs(withClaims({}, OLD)), tokens.isOurs(withClaims({}, 'another'))], [true, false])
   t.same(tokensAt().verified, [0, 0])
-  tokens.judge(withClaims({}, OLD))
-  tokens.judge(withClaims({}, OLD))
-  tokens.judge(withClaims({ exp: 'x' }, OLD))
+  tokens.check(withClaims({}, OLD))
+  tokens.check(withClaims({}, OLD))
+  tokens.check(withClaims({ exp: 'x' }, OLD))
   t.same(tokens.verified, [1, 2], 'those that passed are counted by their secret')
   t.equal(tokens.verify(withClaims({})).tokenId, 'id-1')
   t.throws(() => tokens.verify(withClaims({}, 'another')), { code: 'GW_UNAUTHENTICATED' })
-  t.match(tokens.judge(withClaims({ provider: 'client', addresses: ['10.0.0.0/8'] })), {
+  t.match(tokens.check(withClaims({ provider: 'client', addresses: ['10.0.0.0/8'] })), {
     kind: 'client',
     addresses: only('10.0.0.0/8')
   })
   const { ver: _ver, auth_time: _time, name: _name, email: _mail, ...fewer } = CLAIMS
-  t.match(tokens.judge(signed(HEADER, fewer)), { version: 0, authenticatedAt: 0, user: { name: '', email: '' } })
+  t.match(tokens.check(signed(HEADER, fewer)), { version: 0, authenticatedAt: 0, user: { name: '', email: '' } })
 })
 
 t.test('whatever is signed in another way, or spelt in another way, is not ours', async t => {
-  const { judge } = tokensAt()
+  const { check } = tokensAt()
   const good = withClaims({})
   const [header = '', payload = '', signature = ''] = good.split('.')
   const bad = 'GW_UNAUTHENTICATED bad-signature'
@@ -121,20 +121,20 @@ t.test('whatever is signed in another way, or spelt in another way, is not ours'
       'GW_UNAUTHENTICATED bad-claims'
     ]
   ] as const) {
-    t.equal(outcome(judge(token)), expected, what)
+    t.equal(outcome(check(token)), expected, what)
   }
-  t.equal(outcome(judge(signed({ ...HEADER, b64: true }, CLAIMS))), 'id-1')
+  t.equal(outcome(check(signed({ ...HEADER, b64: true }, CLAIMS))), 'id-1')
   const long = (length: number) => {
     const rest = withClaims({ name: '' }).length
     return withClaims({ name: 'x'.repeat(Math.floor(((length - rest) * 3) / 4)) })
   }
   t.ok(long(8190).length <= 8192 && long(8190).length > 8186)
-  t.equal(outcome(judge(long(8190))), 'id-1')
-  t.equal(outcome(judge(long(8200))), bad)
+  t.equal(outcome(check(long(8190))), 'id-1')
+  t.equal(outcome(check(long(8200))), bad)
   for (const token of Array.from({ length: 200 }, (_, n) => withClaims({ name: 'x'.repeat(5650 + n) })))
-    t.equal(outcome(judge(token)), token.length > 8192 ? bad : 'id-1', `${token.length} characters`)
+    t.equal(outcome(check(token)), token.length > 8192 ? bad : 'id-1', `${token.length} characters`)
   const clockless = createAccessTokens({ secret: SECRET, previousSecrets: [], expiresInMs: 1000 })
-  t.equal(outcome(clockless.judge(withClaims({}))), 'GW_TOKEN_EXPIRED expired', 'by the clock of the machine')
+  t.equal(outcome(clockless.check(withClaims({}))), 'GW_TOKEN_EXPIRED expired', 'by the clock of the machine')
 })
 
 const FAULTS: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
@@ -164,11 +164,11 @@ const FAULTS: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
   'lives-too-long': [{ iat: NOW_S - 10, exp: NOW_S - 10 + 86_401 }]
 }
 
-t.test('every claim is judged', async t => {
-  const { judge } = tokensAt()
+t.test('every claim is checked', async t => {
+  const { check } = tokensAt()
   for (const [reason, all] of Object.entries(FAULTS))
     for (const claims of all)
-      t.equal(outcome(judge(withClaims(claims))), `GW_UNAUTHENTICATED ${reason}`, JSON.stringify(claims))
+      t.equal(outcome(check(withClaims(claims))), `GW_UNAUTHENTICATED ${reason}`, JSON.stringify(claims))
   for (const claims of [
     { sub: '1234567890123456' },
     { provider: 'cloudidp' },
@@ -182,16 +182,16 @@ t.test('every claim is judged', async t => {
     { auth_time: 0 },
     { perfis: [], profiles: [] }
   ]) {
-    const judged = outcome(judge(withClaims(claims)))
-    t.notMatch(judged, /bad-claims|not-yet|future|too-long/, JSON.stringify(claims))
+    const checked = outcome(check(withClaims(claims)))
+    t.notMatch(checked, /bad-claims|not-yet|future|too-long/, JSON.stringify(claims))
   }
-  t.equal(outcome(judge(withClaims({ exp: NOW_S }))), 'GW_TOKEN_EXPIRED expired')
-  t.equal(outcome(judge(withClaims({ exp: NOW_S + 1 }))), 'id-1')
+  t.equal(outcome(check(withClaims({ exp: NOW_S }))), 'GW_TOKEN_EXPIRED expired')
+  t.equal(outcome(check(withClaims({ exp: NOW_S + 1 }))), 'id-1')
   const twoDays = 172_800
   const patient = tokensAt(NOW_S, twoDays * 1000)
-  t.equal(outcome(patient.judge(withClaims({ iat: NOW_S, exp: NOW_S + twoDays }))), 'id-1')
+  t.equal(outcome(patient.check(withClaims({ iat: NOW_S, exp: NOW_S + twoDays }))), 'id-1')
   t.equal(
-    outcome(patient.judge(withClaims({ iat: NOW_S, exp: NOW_S + twoDays + 1 }))),
+    outcome(patient.check(withClaims({ iat: NOW_S, exp: NOW_S + twoDays + 1 }))),
     'GW_UNAUTHENTICATED lives-too-long'
   )
 })
@@ -201,7 +201,7 @@ t.test(
   async t => {
     const tokens = tokensAt(NOW_S + 0.9, 3_600_500)
     const { user } = identityOf()
-    const read = (token: string) => tokens.judge(token) as Identity
+    const read = (token: string) => tokens.check(token) as Identity
     const first = read(await tokens.issue(user, 4))
     t.match(first, { version: 4, issuedAt: NOW_S, expiresAt: NOW_S + 3600, authenticatedAt: NOW_S, subject: '7' })
     t.same(first.user, user)
@@ -259,7 +259,7 @@ t.test('whether a person fits into a token is known before one is made, to the l
   const longest = await issueFor(length)
   t.equal(longest.length, 8192)
   t.equal(tokens.verify(longest).expiresAt, 9_999_999_999)
-  t.equal(outcome(tokens.judge(await issueFor(length + 1))), 'GW_UNAUTHENTICATED bad-signature')
+  t.equal(outcome(tokens.check(await issueFor(length + 1))), 'GW_UNAUTHENTICATED bad-signature')
 })
 
 t.test('news of revocations merge in any order, and only what changes something is news', async t => {
@@ -339,12 +339,12 @@ const startPersonal = (row: Partial<LiveToken> = {}, owner: Partial<TokenOwner> 
   const revocations = createRevocations(() => clock.nowS * 1000)
   const tokens = createPersonalTokens({ revocations, confirmMs: 60_000, now: () => clock.nowS * 1000 })
   tokens.learn([{ owner: { ...OWNER, ...owner }, tokens: [{ ...ROW, ...row }] }])
-  return { tokens, revocations, clock, judge: (token = TOKEN) => outcome(tokens.judge(token)) }
+  return { tokens, revocations, clock, check: (token = TOKEN) => outcome(tokens.check(token)) }
 }
 
 t.test('an access token acts for its owner with the profiles named, as long as both are in order', async t => {
   const { tokens } = startPersonal()
-  t.same(tokens.judge(TOKEN), {
+  t.same(tokens.check(TOKEN), {
     user: OWNER.user,
     subject: '7',
     tokenId: 'pt_5',
@@ -355,34 +355,34 @@ t.test('an access token acts for its owner with the profiles named, as long as b
     kind: 'personal',
     profilesAtMost: ['Agente', 'Admin']
   })
-  t.equal(tokens.judge(TOKEN), tokens.judge(TOKEN), 'one identity until the owner changes')
-  const before = tokens.judge(TOKEN)
+  t.equal(tokens.check(TOKEN), tokens.check(TOKEN), 'one identity until the owner changes')
+  const before = tokens.check(TOKEN)
   tokens.learn([{ owner: { ...OWNER, version: 4 }, tokens: [] }])
-  t.not(tokens.judge(TOKEN), before)
-  t.match(tokens.judge(TOKEN), { version: 4 })
-  t.same((startPersonal({ profiles: ['Admin'] }).tokens.judge(TOKEN) as Identity).user.profiles, [])
-  t.equal(startPersonal({ expiresAt: NOW_S }).judge(), 'GW_TOKEN_EXPIRED expired')
-  t.equal(startPersonal({ expiresAt: NOW_S + 1 }).judge(), 'pt_5')
-  t.equal(startPersonal({ version: 1 }).judge(), 'GW_TOKEN_REVOKED revoked')
-  t.equal(startPersonal({ version: 2 }).judge(), 'pt_5')
-  t.equal(startPersonal({}, { disabled: true }).judge(), 'GW_TOKEN_REVOKED revoked')
-  t.equal(startPersonal({}, { confirmedAt: NOW_S - 60 }).judge(), 'pt_5')
-  t.equal(startPersonal({}, { confirmedAt: NOW_S - 61 }).judge(), 'GW_LOGIN_REQUIRED owner-unconfirmed')
-  const { judge, revocations } = startPersonal()
+  t.not(tokens.check(TOKEN), before)
+  t.match(tokens.check(TOKEN), { version: 4 })
+  t.same((startPersonal({ profiles: ['Admin'] }).tokens.check(TOKEN) as Identity).user.profiles, [])
+  t.equal(startPersonal({ expiresAt: NOW_S }).check(), 'GW_TOKEN_EXPIRED expired')
+  t.equal(startPersonal({ expiresAt: NOW_S + 1 }).check(), 'pt_5')
+  t.equal(startPersonal({ version: 1 }).check(), 'GW_TOKEN_REVOKED revoked')
+  t.equal(startPersonal({ version: 2 }).check(), 'pt_5')
+  t.equal(startPersonal({}, { disabled: true }).check(), 'GW_TOKEN_REVOKED revoked')
+  t.equal(startPersonal({}, { confirmedAt: NOW_S - 60 }).check(), 'pt_5')
+  t.equal(startPersonal({}, { confirmedAt: NOW_S - 61 }).check(), 'GW_LOGIN_REQUIRED owner-unconfirmed')
+  const { check, revocations } = startPersonal()
   for (const token of ['pt_x', `${TOKEN}a`, `x${TOKEN}`, `pt_${'b'.repeat(43)}`, ''])
-    t.equal(judge(token), 'GW_UNAUTHENTICATED unknown-access-token', token)
+    t.equal(check(token), 'GW_UNAUTHENTICATED unknown-access-token', token)
   revocations.learn({ tokens: [{ jti: 'pt_5', expiresAt: NOW_S + 1000 }] })
-  t.equal(judge(), 'GW_TOKEN_REVOKED revoked')
+  t.equal(check(), 'GW_TOKEN_REVOKED revoked')
   t.same([isPersonalToken('pt_x'), isPersonalToken('xpt_'), personalTokenId(3)], [true, false, 'pt_3'])
 })
 
 t.test('access tokens are forgotten when they are over, and their owners with the last one', async t => {
-  const { tokens, clock, revocations, judge } = startPersonal()
+  const { tokens, clock, revocations, check } = startPersonal()
   const other = `pt_${'b'.repeat(43)}`
   const later = { ...ROW, id: 6, hash: hashPersonalToken(other), expiresAt: NOW_S + 200 }
   tokens.learn([{ owner: OWNER, tokens: [later, { ...ROW, expiresAt: 0 }] }])
   t.equal(tokens.size(), 2, 'a token once known is not replaced')
-  t.same([judge(), judge(other)], ['pt_5', 'pt_6'])
+  t.same([check(), check(other)], ['pt_5', 'pt_6'])
   t.same([tokens.isOwner(7), tokens.isOwner(8)], [true, false])
 
   const minute = Math.floor((NOW_S * 1000) / 60_000)
@@ -395,7 +395,7 @@ t.test('access tokens are forgotten when they are over, and their owners with th
 
   clock.nowS = NOW_S + 100
   tokens.purge()
-  t.same([tokens.size(), tokens.isOwner(7), judge()], [1, true, 'GW_UNAUTHENTICATED unknown-access-token'])
+  t.same([tokens.size(), tokens.isOwner(7), check()], [1, true, 'GW_UNAUTHENTICATED unknown-access-token'])
   t.equal(tokens.usedSince(minute).length, 1, 'the use of the other one is still known')
   revocations.learn({ tokens: [{ jti: 'pt_6', expiresAt: NOW_S + 1000 }] })
   tokens.purge()
@@ -403,7 +403,7 @@ t.test('access tokens are forgotten when they are over, and their owners with th
 })
 
 t.test('only what was created here is an access token, and it is kept while its owner lets it pass', async t => {
-  const { tokens, judge } = startPersonal()
+  const { tokens, check } = startPersonal()
   const texts = ['b', 'c'].map(letter => `pt_${letter.repeat(43)}`)
   const rows = texts.map((text, index) => ({
     ...ROW,
@@ -414,7 +414,7 @@ t.test('only what was created here is an access token, and it is kept while its 
   tokens.learn([{ owner: { ...OWNER, user: { ...OWNER.user, id: 8 } }, tokens: rows }])
   for (const unknown of ['pt_x', `pt_${'e'.repeat(43)}`]) {
     t.equal(tokens.isLive(unknown), false)
-    t.equal(judge(unknown), 'GW_UNAUTHENTICATED unknown-access-token')
+    t.equal(check(unknown), 'GW_UNAUTHENTICATED unknown-access-token')
   }
   t.same([TOKEN, ...texts].map(tokens.isLive), [true, true, true])
   tokens.purge()
@@ -425,7 +425,7 @@ t.test('only what was created here is an access token, and it is kept while its 
 t.test('a token is verified once, and asked about anew whenever revocations change', async t => {
   const clock = { nowS: NOW_S }
   const revocations = createRevocations(() => clock.nowS * 1000)
-  let judged = 0
+  let checked = 0
   let asked = 0
   const { standing } = revocations
   revocations.standing = identity => {
@@ -434,8 +434,8 @@ t.test('a token is verified once, and asked about anew whenever revocations chan
   }
   const verified = createVerifiedTokens({
     tokens: {
-      judge: text => {
-        judged++
+      check: text => {
+        checked++
         return text.startsWith('bad')
           ? new Unauthenticated({ reason: 'bad' })
           : identityOf({ expiresAt: NOW_S + 10, tokenId: text })
@@ -443,18 +443,18 @@ t.test('a token is verified once, and asked about anew whenever revocations chan
     },
     revocations,
     personalTokens: {
-      judge: () => identityOf({ tokenId: 'personal' }),
+      check: () => identityOf({ tokenId: 'personal' }),
       usedSince: () => [{ personalToken: 1, usedAt: 1 }]
     },
     now: () => clock.nowS * 1000,
     generation: 2
   })
-  const ask = (token: string, allowStale = false) => outcome(verified.judge(token, { allowStale }))
-  t.same([ask('a.b.sig'), ask('a.b.sig'), judged], ['a.b.sig', 'a.b.sig', 1])
+  const ask = (token: string, allowStale = false) => outcome(verified.check(token, { allowStale }))
+  t.same([ask('a.b.sig'), ask('a.b.sig'), checked], ['a.b.sig', 'a.b.sig', 1])
   t.equal(asked, 1)
-  t.same([ask('c.d.sig'), judged], ['c.d.sig', 2], 'the same signature under another text')
-  t.same([ask('a.b.sig'), judged], ['a.b.sig', 3])
-  t.same([ask('bad.x.y'), ask('bad.x.y'), judged], ['GW_UNAUTHENTICATED bad', 'GW_UNAUTHENTICATED bad', 5])
+  t.same([ask('c.d.sig'), checked], ['c.d.sig', 2], 'the same signature under another text')
+  t.same([ask('a.b.sig'), checked], ['a.b.sig', 3])
+  t.same([ask('bad.x.y'), ask('bad.x.y'), checked], ['GW_UNAUTHENTICATED bad', 'GW_UNAUTHENTICATED bad', 5])
   t.same(verified.counts(), { hits: 1, misses: 5, size: 1 })
   t.equal(ask('pt_x'), 'personal')
   t.equal(verified.identify('a.b.sig').tokenId, 'a.b.sig')
@@ -467,7 +467,7 @@ t.test('a token is verified once, and asked about anew whenever revocations chan
   revocations.learn({ versions: [{ userId: 7, version: 4, lowestAccepted: 0 }] })
   t.equal(ask('a.b.sig'), 'GW_TOKEN_STALE stale')
   t.equal(ask('a.b.sig', true), 'a.b.sig')
-  t.equal(outcome(verified.judge('a.b.sig')), 'GW_TOKEN_STALE stale', 'stale may not pass unless that is said')
+  t.equal(outcome(verified.check('a.b.sig')), 'GW_TOKEN_STALE stale', 'stale may not pass unless that is said')
   revocations.learn({ tokens: [{ jti: 'a.b.sig', expiresAt: NOW_S + 99 }] })
   t.equal(ask('a.b.sig', true), 'GW_TOKEN_REVOKED revoked')
   clock.nowS = NOW_S + 10
@@ -482,28 +482,28 @@ t.test('a token is verified once, and asked about anew whenever revocations chan
   const revokedBefore = createRevocations(() => NOW_S * 1000)
   revokedBefore.learn({ tokens: [{ jti: 'first.seen.now', expiresAt: NOW_S + 99 }] })
   const later = createVerifiedTokens({
-    tokens: { judge: text => identityOf({ expiresAt: NOW_S + 10, tokenId: text }) },
+    tokens: { check: text => identityOf({ expiresAt: NOW_S + 10, tokenId: text }) },
     revocations: revokedBefore,
-    personalTokens: { judge: () => identityOf(), usedSince: () => [] },
+    personalTokens: { check: () => identityOf(), usedSince: () => [] },
     now: () => NOW_S * 1000
   })
-  t.equal(outcome(later.judge('first.seen.now')), 'GW_TOKEN_REVOKED revoked')
+  t.equal(outcome(later.check('first.seen.now')), 'GW_TOKEN_REVOKED revoked')
 })
 
 t.test('30,000 tokens that are used in turn are verified once each', async t => {
   const verified = createVerifiedTokens({
-    tokens: { judge: text => identityOf({ tokenId: text, expiresAt: NOW_S + 10 }) },
+    tokens: { check: text => identityOf({ tokenId: text, expiresAt: NOW_S + 10 }) },
     revocations: createRevocations(() => NOW_S * 1000),
-    personalTokens: { judge: () => identityOf(), usedSince: () => [] },
+    personalTokens: { check: () => identityOf(), usedSince: () => [] },
     now: () => NOW_S * 1000
   })
-  for (let n = 0; n < 60_000; n++) verified.judge(`x.y.${n % 30_000}`)
+  for (let n = 0; n < 60_000; n++) verified.check(`x.y.${n % 30_000}`)
   t.same(verified.counts(), { hits: 30_000, misses: 30_000, size: 30_000 })
 })
 
 t.test('tokens that describe a person alike share the description, and no others do', async t => {
-  const { judge } = tokensAt()
-  const userOf = (claims: Record<string, unknown> = {}) => (judge(withClaims(claims)) as Identity).user
+  const { check } = tokensAt()
+  const userOf = (claims: Record<string, unknown> = {}) => (check(withClaims(claims)) as Identity).user
   const user = userOf({ jti: 'first' })
   t.equal(userOf({ jti: 'second', ver: 3, iat: NOW_S - 50 }), user)
   for (const claims of [
