@@ -1,5 +1,4 @@
 // Reads the gateway's own settings, together with those of the providers.
-
 import { isLoopbackHost, parseNetwork } from '../values/addresses.ts'
 import { postgresUrls } from '../values/postgres-urls.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'
@@ -11,6 +10,7 @@ import { readRedis } from './redis.ts'
 import { readSecrets } from './secrets.ts'
 import type { VariableName } from './table.ts'
 import { isTracing, readSampler, tracingWarnings } from './tracing.ts'
+import { usableCpus } from './usable-cpus.ts'
 
 /** All settings. Mistakes are recorded with the reader, anything less in `warnings`. */
 export const readGateway = (reader: Reader, environment: Environment, warnings: string[]) => {
@@ -160,9 +160,12 @@ const readProviders = (reader: Reader) => {
 }
 
 const readStores = (reader: Reader, warnings: string[]) => {
-  const workers = reader.integer('WORKERS', { min: 1, max: 256 })
+  // `auto` counts what a container's CPU quota leaves. It needs the stores on every machine, so that `check` judges alike.
+  const isAuto = reader.text('WORKERS') === 'auto'
+  const workers = isAuto ? usableCpus() : reader.integer('WORKERS', { min: 1, max: 256 })
   for (const name of ['DATABASE_URL', 'REDIS_URL'] as const) {
-    if (workers > 1 && !reader.given(name)) reader.mistake(name, 'is required when WORKERS is more than 1')
+    if ((isAuto || workers > 1) && !reader.given(name))
+      reader.mistake(name, 'is required when WORKERS is auto or more than 1')
   }
   const databaseUrl = readDatabaseUrl(reader)
   if (databaseUrl !== undefined && isPlainDatabase(databaseUrl))

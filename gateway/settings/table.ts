@@ -236,7 +236,8 @@ const TABLE = {
   OPS_HOST: { meaning: 'Address of that listener', fallback: '127.0.0.1' },
   LOG_LEVEL: { meaning: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`', fallback: 'info' },
   WORKERS: {
-    meaning: 'Number of processes that share the listener; more than 1 requires DATABASE_URL and REDIS_URL',
+    meaning:
+      'Number of processes that share the listener; `auto`: one per CPU, or as many as the CPU quota of the container allows; `auto` and more than 1 require DATABASE_URL and REDIS_URL',
     fallback: '1'
   },
   CONNECTIONS_PER_IP: {

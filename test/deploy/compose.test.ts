@@ -33,7 +33,7 @@ t.test('the secrets service makes secrets once, and the gateway accepts them wit
   t.equal(statSync(join(folder, 'secrets/jwt-secret')).mode & 0o777, 0o600)
 
   const command = inFolder(shellScript(gateway?.command)).replace(
-    'node --max-semi-space-size=8 dist/portaria.cjs start',
+    'node --max-semi-space-size=8 --max-old-space-size-percentage=50 dist/portaria.cjs start',
     'env'
   )
   const printed = execFileSync('sh', ['-euc', command], { encoding: 'utf8', env: { PATH: process.env.PATH } })
@@ -103,6 +103,33 @@ t.test('images are pinned, and the Node in the image is the Node that the tests 
         t.ok(image.startsWith(`node:${manifest.devDependencies.node}-`), `${file}: ${image}`)
     }
   }
+})
+
+// RV-119, RV-122
+t.test('the health check asks the ops listener, with what Docker 20.10 and podman 4.3 understand', async t => {
+  const dockerfile = read('Dockerfile')
+  t.match(dockerfile, /^ENV .*\bOPS_PORT=9090$/m)
+  t.match(dockerfile, /^HEALTHCHECK .*\n {2}CMD wget -q -O \/dev\/null "http:\/\/127\.0\.0\.1:\$OPS_PORT\/ready"$/m)
+  t.notMatch(dockerfile, /--(?:start-interval|chmod|mount)/, 'these need BuildKit, or a later engine')
+})
+
+// RV-125, RV-129
+t.test('the image gets only what runs, readable by its user', async t => {
+  const [, image = ''] = read('Dockerfile').split(/^FROM .*(?<!AS build)$/m)
+  t.same(
+    [...image.matchAll(/^COPY (.*)$/gm)].map(([, what]) => what),
+    ['--from=build /image ./']
+  )
+  t.match(read('Dockerfile'), 'cp -r package.json dist upstream-config /image && chmod -R a+rX /image')
+})
+
+// RV-123, RV-128
+t.test('no anonymous volume is left behind, logs are rotated, and comments agree with the variables', async t => {
+  for (const [name, service] of Object.entries(compose.services)) {
+    if (service.extends === undefined) t.same(service.logging, { driver: 'local' }, name)
+    if (service.image?.startsWith('redis:')) t.ok(service.tmpfs?.includes('/data'), name)
+  }
+  t.match(read('docker-compose.yml'), 'Settings come from a file .env beside this one; those that are written as')
 })
 
 t.test('the build of the image has every file that it bundles', async t => {

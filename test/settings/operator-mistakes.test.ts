@@ -41,7 +41,7 @@ const MISTAKES: readonly (readonly [environment: Record<string, string>, advice:
   [{ DATABASE_URL: 'localhost:5432/x' }, 'must be postgres://user:password@host:5432/name'],
   [{ DATABSE_URL: 'x' }, 'did you mean DATABASE_URL?'],
   [{ REDIS_URL: 'localhost:6379' }, 'must be redis://host:6379/0'],
-  [{ WORKERS: '4' }, 'REDIS_URL is required when WORKERS is more than 1'],
+  [{ WORKERS: '4' }, 'REDIS_URL is required when WORKERS is auto or more than 1'],
   [{ TRUST_PROXY: 'true' }, 'such as 10.0.0.1,192.168.0.0/16: no host names, no true and no hop count'],
   [{ TRUST_PROXY: '10.0.0.0/33' }, 'such as 10.0.0.1,192.168.0.0/16'],
   [{ BROWSER_SESSION: 'yes' }, 'must be true or false'],

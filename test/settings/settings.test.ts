@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
@@ -11,6 +12,7 @@ import { groupSources } from '../../gateway/settings/group-sources.ts'
 import { formatMistakes, readSettings, SettingsError } from '../../gateway/settings/read-settings.ts'
 import { nearestName } from '../../gateway/settings/surroundings.ts'
 import { VARIABLES } from '../../gateway/settings/table.ts'
+import { usableCpus } from '../../gateway/settings/usable-cpus.ts'
 import { parseDuration } from '../../gateway/values/quantities.ts'
 import { settingsTable } from '../docs/tables.ts'
 import { only } from '../support/only.ts'
@@ -490,7 +492,14 @@ t.test('first Admins are named by provider and subject, never by e-mail', async 
 
 t.test('several workers need stores that they can share', async t => {
   t.same(mistaken({ WORKERS: '2' }), ['DATABASE_URL', 'REDIS_URL'])
-  t.equal(read({ WORKERS: '2', DATABASE_URL: 'postgres://u:p@db/portaria', REDIS_URL: 'redis://cache' }).workers, 2)
+  const stores = { DATABASE_URL: 'postgres://u:p@db/portaria', REDIS_URL: 'redis://cache' }
+  t.equal(read({ WORKERS: '2', ...stores }).workers, 2)
+  // RV-128
+  t.same(mistaken({ WORKERS: 'auto' }), ['DATABASE_URL', 'REDIS_URL'])
+  t.equal(read({ WORKERS: 'auto', ...stores }).workers, usableCpus())
+  const quotaOf = (quota: string) => t.testdir({ 'cpu.cfs_quota_us': quota, 'cpu.cfs_period_us': '100000\n' })
+  t.equal(usableCpus(quotaOf('50000\n')), 1, 'half a CPU')
+  t.equal(usableCpus(quotaOf('-1\n')), availableParallelism(), 'no quota')
   for (const url of ['mysql://db', 'db:5432', 'postgres://u:p#x@db', 'postgres://a:1,b:x/x'])
     t.same(mistaken({ DATABASE_URL: url }), ['DATABASE_URL'], url)
   t.same(mistaken({ DATABASE_URL: 'postgres://u:p@a:5432,b:5432/portaria?sslmode=verify-full' }), [])

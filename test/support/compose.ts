@@ -11,6 +11,8 @@ export interface ComposeService {
   readonly entrypoint?: readonly string[]
   readonly ports?: readonly string[]
   readonly volumes?: readonly string[]
+  readonly tmpfs?: readonly string[]
+  readonly logging?: { readonly driver: string }
   readonly networks?: readonly string[]
   readonly healthcheck?: { readonly test: readonly string[] }
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>
