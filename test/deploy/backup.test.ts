@@ -1,6 +1,6 @@
 // docs/operate.md: a dump is restored into another Postgres, the audit log is whole, and what had ended stays ended.
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -15,8 +15,13 @@ const [dump = '', restore = '', verify = ''] =
   /## Backup and restore[\s\S]*?```sh\n([\s\S]*?)\n```/.exec(page)?.[1]?.split('\n') ?? []
 
 t.test('the commands of docs/operate.md: dump, restore into a new server, verify, start', async t => {
-  const file = join(t.testdir(), 'portaria.dump')
-  const path = [findPostgresBin(), join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter)
+  const folder = t.testdir()
+  const file = join(folder, 'portaria.dump')
+  // The command of an installation, as this checkout runs it.
+  writeFileSync(join(folder, 'portaria'), `#!/bin/sh\nexec node -- '${ROOT}/gateway/cli/portaria.ts' "$@"\n`, {
+    mode: 0o755
+  })
+  const path = [folder, findPostgresBin(), join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter)
   const run = (line: string, env: Record<string, string>) =>
     promisify(execFile)('sh', ['-euc', line.replace('portaria.dump', file)], {
       cwd: ROOT,
