@@ -11,7 +11,7 @@ import { createRedirectServer } from './redirect.ts'
 
 interface ListenerParts {
   readonly server: HttpServer
-  readonly settings: Pick<Settings, 'port' | 'host' | 'redirectPort' | 'publicUrl' | 'proxyProtocol'>
+  readonly settings: Pick<Settings, 'port' | 'host' | 'redirectPort' | 'passedSockets' | 'publicUrl' | 'proxyProtocol'>
   /** undefined: plain HTTP. */
   readonly certificates: Certificates | undefined
   /** Whether a peer is in TRUST_PROXY. */
@@ -27,13 +27,24 @@ interface Open {
   readonly port: number
 }
 
+/** A port, or a socket that is open already. */
+type Place = { readonly port: number } | { readonly fd: number }
+
+const FIRST_PASSED = 3
+
+/** A socket that systemd holds open while the service restarts, so that clients wait instead of being refused. */
+const placeOf = (settings: ListenerParts['settings'], index: number, port: number): Place =>
+  index < settings.passedSockets ? { fd: FIRST_PASSED + index } : { port }
+
 export const openListener = async (parts: ListenerParts) => {
   const { settings, certificates } = parts
-  const main = await open(parts, parts.server, settings.port, certificates)
+  const main = await open(parts, parts.server, placeOf(settings, 0, settings.port), certificates)
   const all = [main]
   try {
-    if (settings.redirectPort !== undefined)
-      all.push(await open(parts, createRedirectServer(settings.publicUrl), settings.redirectPort, undefined))
+    if (settings.redirectPort !== undefined) {
+      const place = placeOf(settings, 1, settings.redirectPort)
+      all.push(await open(parts, createRedirectServer(settings.publicUrl), place, undefined))
+    }
   } catch (error) {
     main.front.server.close()
     throw error
@@ -57,7 +68,7 @@ export const openListener = async (parts: ListenerParts) => {
 const open = async (
   { settings, isTrusted, places, onRefused }: ListenerParts,
   http: HttpServer,
-  port: number,
+  place: Place,
   certificates: Certificates | undefined
 ): Promise<Open> => {
   const front = createFront({
@@ -68,7 +79,7 @@ const open = async (
     onRefused
   })
   certificates?.onChange(front.useCertificate)
-  await once(front.server.listen(port, settings.host, BACKLOG), 'listening')
+  await once(front.server.listen({ host: settings.host, backlog: BACKLOG, ...place }), 'listening')
   return { front, http, port: (front.server.address() as AddressInfo).port }
 }
 

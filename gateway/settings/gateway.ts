@@ -14,7 +14,7 @@ import { usableCpus } from './usable-cpus.ts'
 
 /** All settings. Mistakes are recorded with the reader, anything less in `warnings`. */
 export const readGateway = (reader: Reader, environment: Environment, warnings: string[]) => {
-  const listener = readListeners(reader)
+  const listener = readListeners(reader, environment)
   const origins = readOrigins(reader, listener, warnings)
   const isListed = readProviders(reader)
   const ldap = readLdap(reader, isListed('ldap'), warnings)

@@ -1,10 +1,14 @@
 // Reads the listeners' settings: where they listen, whether they use TLS, and whether peers send PROXY headers.
 import { checkPair } from './certificate-pair.ts'
-import { type Reader, readText } from './reader.ts'
+import { type Environment, type Reader, readText } from './reader.ts'
 
 const PORTS = { min: 0, max: 65_535 }
 
-export const readListeners = (reader: Reader) => {
+/** How many sockets this process has been passed, as sd_listen_fds(3) says. */
+const countPassed = ({ LISTEN_PID, LISTEN_FDS }: Environment): number =>
+  Number(LISTEN_PID) === process.pid && /^[1-9]$/.test(LISTEN_FDS ?? '') ? Number(LISTEN_FDS) : 0
+
+export const readListeners = (reader: Reader, environment: Environment) => {
   const port = reader.integer('PORT', PORTS)
   const ops = { port: reader.optionalInteger('OPS_PORT', PORTS), host: readHost(reader, 'OPS_HOST') }
   const redirectPort = reader.optionalInteger('REDIRECT_PORT', PORTS)
@@ -19,6 +23,8 @@ export const readListeners = (reader: Reader) => {
     tls: readTls(reader),
     /** Port of the plain listener that redirects to publicUrl; undefined if there is none. */
     redirectPort,
+    /** The first takes the place of `port`, the second that of `redirectPort`. */
+    passedSockets: countPassed(environment),
     /** Whether peers in `trustProxy` begin connections with a PROXY header. */
     proxyProtocol: readProxyProtocol(reader)
   }

@@ -1,6 +1,6 @@
 // The manifests for Kubernetes and the unit for systemd agree with what the gateway reads, serves and waits for.
 import { execFile, execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -141,10 +141,7 @@ t.test('the unit waits for the drain, and hands secrets over as files', async t 
   t.ok(stopS * 1000 >= parseDuration('10s') + 10_000, 'DRAIN_TIMEOUT, and time to close the stores')
   for (const name of valuesOf('LoadCredential').map(value => value.split(':')[0] ?? ''))
     t.ok(valuesOf('Environment').includes(`${name.toUpperCase().replaceAll('-', '_')}_FILE=%d/${name}`), name)
-  t.ok(existsSync(join(ROOT, 'gateway/main.ts')))
-  t.match(valuesOf('ExecStart'), [
-    /^\/opt\/portaria\/node_modules\/\.bin\/node --max-semi-space-size=8 gateway\/main\.ts$/
-  ])
+  t.match(valuesOf('ExecStart'), [/^\/usr\/bin\/node --max-semi-space-size=8 dist\/portaria\.cjs start$/])
   t.match(valuesOf('ExecReload'), ['/bin/kill -HUP $MAINPID'])
 })
 

@@ -72,14 +72,14 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
 
 /** They change the machine or need a cluster: the shell reads them, and what they name exists. */
 const NOT_RUN = [
-  'cd /opt/portaria && npm ci --omit=dev',
+  'npm install --prefix /opt/portaria portaria-1.0.0.tgz',
   'install -d -m 700 /etc/portaria/secrets',
-  'portaria env > /etc/portaria/portaria.env',
+  '/opt/portaria/node_modules/.bin/portaria env > /etc/portaria/portaria.env',
   'openssl rand -hex 32 > /etc/portaria/secrets/jwt-secret',
   'printf %s "$DATABASE_URL" > /etc/portaria/secrets/database-url',
   'printf %s "$REDIS_URL" > /etc/portaria/secrets/redis-url',
-  'cp deploy/systemd/portaria.service /etc/systemd/system/',
-  'systemctl daemon-reload && systemctl enable --now portaria',
+  'cp deploy/systemd/portaria.service deploy/systemd/portaria.socket /etc/systemd/system/',
+  'systemctl daemon-reload && systemctl enable --now portaria.socket portaria.service',
   'kubectl create namespace portaria',
   'kubectl -n portaria create secret generic portaria-secrets --from-literal=jwt-secret="$(openssl rand -hex 32)" --from-literal=database-url="$DATABASE_URL" --from-literal=redis-url="$REDIS_URL"',
   'kubectl apply -f deploy/kubernetes/portaria.yaml'

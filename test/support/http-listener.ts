@@ -31,7 +31,7 @@ export const startListener = async (
     ...(limits === undefined ? {} : { limits }),
     handler: { onRequest, onFault: (_, fault) => onFault(fault) }
   })
-  const settings = { port: 0, host: '127.0.0.1', redirectPort, publicUrl: '', proxyProtocol: false }
+  const settings = { port: 0, host: '127.0.0.1', redirectPort, passedSockets: 0, publicUrl: '', proxyProtocol: false }
   const listener = await openListener({
     server,
     settings,

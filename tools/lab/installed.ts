@@ -73,11 +73,17 @@ ${dependencies.join('\n')}
     await install(name, at, 'mvn', ['-B', '-q', 'dependency:copy-dependencies', '-DoutputDirectory=lib'])
   })
 
-/** A program that Go builds from a module at this version. */
-export const goProgram = async (name: string, module: string, version: string): Promise<string> => {
+/** A program that Go builds from a module at this version. `part`: the folder of the module that has it. */
+export const goProgram = async (name: string, module: string, version: string, part = ''): Promise<string> => {
   const folder = await folderOf(name, { module, version }, async at => {
     writeFileSync(join(at, 'go.mod'), `module lab\n\ngo 1.22\n\nrequire ${module} ${version}\n`)
-    await install(name, at, 'go', ['build', '-mod=mod', '-o', name, module])
+    await install(name, at, 'go', ['build', '-mod=mod', '-o', name, module + part])
   })
   return join(folder, name)
 }
+
+/** A folder with a minimal Debian, as `debootstrap` makes it; needs root. */
+export const debian = (suite: string): Promise<string> =>
+  folderOf('debian', { suite }, at =>
+    install('Debian', at, 'debootstrap', ['--variant=minbase', '--include=busybox,ca-certificates', suite, at])
+  )

@@ -5,6 +5,7 @@ import { provision } from '../../test/support/provision.ts'
 import { APPS } from './apps/apps.ts'
 import { appName, runApps } from './apps/run.ts'
 import { BEHIND } from './behind.ts'
+import { runContainers } from './containers/run.ts'
 import { PROVIDERS, runProvider } from './directory-run.ts'
 import { IN_FRONT } from './in-front.ts'
 import { MIGRATIONS } from './migrations.ts'
@@ -41,6 +42,7 @@ const provider = PROVIDERS.find(({ name }) => name === process.argv[2])
 if (import.meta.main && provider !== undefined) process.exit((await runProvider(provider)) ? 0 : 1)
 if (import.meta.main && process.argv[2] === 'stores')
   process.exit((await runStores(process.argv.slice(3), PAGE)) === 0 ? 0 : 1)
+if (import.meta.main && process.argv[2] === 'containers') process.exit((await runContainers(PAGE)) === 0 ? 0 : 1)
 if (import.meta.main) {
   provision(line => process.stdout.write(`${line}\n`))
   // What it has started ends with it.

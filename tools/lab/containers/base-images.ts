@@ -1,0 +1,70 @@
+// Makes stand-ins for the images that the files name, from Debian's packages: the lab reaches no registry of images.
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { debian } from '../installed.ts'
+import type { Engine } from './engine.ts'
+
+const ROOT = join(import.meta.dirname, '../../..')
+const CERTIFICATES = 'etc/ssl/certs/ca-certificates.crt'
+
+const NODE = `FROM debian:12.11-slim
+COPY node /usr/local/bin/node
+COPY npm /usr/local/lib/node_modules/npm
+RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm && ln -s /bin/busybox /usr/local/bin/wget \\
+  && groupadd -g 1000 node && useradd -m -u 1000 -g 1000 node
+ENV NODE_EXTRA_CA_CERTS=/${CERTIFICATES}
+`
+
+const REDIS = `FROM debian:12.11-slim
+RUN apt-get update && apt-get install -y --no-install-recommends redis-server
+VOLUME /data
+CMD ["redis-server"]
+`
+
+const POSTGRES = `FROM debian:12.11-slim
+RUN apt-get update && apt-get install -y --no-install-recommends postgresql
+RUN ln -s /usr/lib/postgresql/*/bin/* /usr/local/bin/ || true
+ENV PGDATA=/var/lib/postgresql/data
+COPY start.sh /
+VOLUME /var/lib/postgresql/data
+CMD ["sh", "/start.sh"]
+`
+
+/** As much of the official image's entry point as the compose file uses. */
+const POSTGRES_START = `set -eu
+chown postgres "$PGDATA"
+run() { setpriv --reuid=postgres --regid=postgres --init-groups "$@"; }
+if [ ! -s "$PGDATA/PG_VERSION" ]; then
+  run initdb -U "$POSTGRES_USER" --pwfile="$POSTGRES_PASSWORD_FILE" -A scram-sha-256 --auth-local=trust
+  echo 'host all all all scram-sha-256' >> "$PGDATA/pg_hba.conf"
+  run pg_ctl -w start -o '-c listen_addresses= -k /tmp'
+  run createdb -h /tmp -U "$POSTGRES_USER" "$POSTGRES_DB"
+  run pg_ctl -w stop
+fi
+exec setpriv --reuid=postgres --regid=postgres --init-groups postgres -c 'listen_addresses=*' -k /tmp
+`
+
+export const makeBaseImages = async ({ folder, docker }: Engine): Promise<void> => {
+  const system = await debian('bookworm')
+  // Whatever authority the packages come through here.
+  copyFileSync(join('/', CERTIFICATES), join(system, CERTIFICATES))
+  const archive = join(folder, 'debian.tar')
+  execFileSync('tar', ['-C', system, '--exclude=./var/cache/apt/archives/*.deb', '-cf', archive, '.'])
+  await docker('import', archive, 'debian:12.11-slim')
+
+  const build = async (tag: string, dockerfile: string, fill: (context: string) => void) => {
+    const context = join(folder, tag.replace(':', '-'))
+    mkdirSync(context)
+    writeFileSync(join(context, 'Dockerfile'), dockerfile)
+    fill(context)
+    await docker('build', '--network', 'host', '-t', tag, context)
+  }
+  await build('node:24.21.0-alpine', NODE, context => {
+    copyFileSync(join(ROOT, 'node_modules/node/bin/node'), join(context, 'node'))
+    const packages = execFileSync('npm', ['root', '-g'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+    cpSync(join(packages.trim(), 'npm'), join(context, 'npm'), { recursive: true })
+  })
+  await build('redis:7.4-alpine', REDIS, () => undefined)
+  await build('postgres:17.6-alpine', POSTGRES, context => writeFileSync(join(context, 'start.sh'), POSTGRES_START))
+}

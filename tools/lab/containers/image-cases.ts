@@ -1,0 +1,119 @@
+// Cases of the image alone: that it builds, what it holds, its health check, and the limits of its container.
+import { chmodSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { createCertificateAuthority } from '../../../test/support/certificates.ts'
+import { until } from '../../../test/support/until.ts'
+import type { Engine } from './engine.ts'
+import type { ContainerCase } from './stack-cases.ts'
+
+const IMAGE = 'portaria'
+
+/** Of a container that runs the image read-only with these options until `what` has looked at it. */
+const withContainer = async <T>(
+  { docker }: Engine,
+  options: string[],
+  what: (id: string) => Promise<T>
+): Promise<T> => {
+  const fixed = [
+    '--read-only',
+    '--tmpfs',
+    '/portaria/data:uid=1000',
+    '--env',
+    `JWT_SECRET=${'0123456789abcdefghij'.repeat(3)}`
+  ]
+  const id = (await docker('run', '--detach', ...fixed, ...options, IMAGE)).trim()
+  try {
+    return await what(id)
+  } finally {
+    await docker('rm', '--force', id)
+  }
+}
+
+export const healthOf = async ({ docker }: Engine, id: string): Promise<string> =>
+  (await docker('inspect', '--format', '{{.State.Health.Status}}', id)).trim()
+
+const staysHealthy = (engine: Engine, options: string[]) =>
+  withContainer(engine, options, async id => {
+    await until(async () => (await healthOf(engine, id)) === 'healthy', 'the container is healthy')
+    const logged = await engine.docker('logs', id)
+    if (/"path":"\/(?:ready|health)"/.test(logged)) throw new Error('the checks are in the access log')
+  })
+
+/** Megabytes of the heap's limit with this limit of memory. */
+const heapWith = async ({ docker }: Engine, memory: string): Promise<number> => {
+  const [program = '', ...flags] = JSON.parse(
+    await docker('inspect', '--format', '{{json .Config.Cmd}}', IMAGE)
+  ) as string[]
+  const options = flags.filter(word => word.startsWith('--'))
+  const words = [program, ...options, '--print', 'v8.getHeapStatistics().heap_size_limit / 2 ** 20']
+  return Number(await docker('run', '--rm', '--memory', memory, IMAGE, ...words))
+}
+
+export const imageCases: readonly ContainerCase[] = [
+  // RV-122, RV-125
+  {
+    name: 'Build without BuildKit, from a checkout made under umask 077',
+    async run({ engine, checkout }) {
+      await engine.docker('build', '--network', 'host', '--tag', IMAGE, checkout)
+      return 'builds'
+    }
+  },
+  // RV-129
+  {
+    name: 'What the image adds to Node',
+    async run({ engine: { docker } }) {
+      const sizeOf = async (image: string) => Number(await docker('inspect', '--format', '{{.Size}}', image))
+      const megabytes = ((await sizeOf(IMAGE)) - (await sizeOf('node:24.21.0-alpine'))) / 1e6
+      const found = await docker(
+        'run',
+        '--rm',
+        IMAGE,
+        'sh',
+        '-c',
+        'find . -name "*.ts" -o -name "*.map" -o -name demo.js -o -name demo-pages; id -u'
+      )
+      if (found.trim() !== '1000') return `FAILED: ${found.trim()}`
+      return megabytes < 30
+        ? `${megabytes.toFixed(0)} MB; no TypeScript, source map or demo; user 1000`
+        : `FAILED: ${megabytes} MB`
+    }
+  },
+  // RV-119
+  {
+    name: 'Health check with TLS, and with PROXY_PROTOCOL and 127.0.0.1 trusted',
+    async run({ engine }) {
+      const folder = join(engine.folder, 'tls')
+      mkdirSync(folder)
+      const { certFile, keyFile } = createCertificateAuthority(folder).issue('localhost')
+      chmodSync(keyFile, 0o644)
+      const inside = (file: string) => file.replace(folder, '/tls')
+      const tls = ['--env', `TLS_CERT_FILE=${inside(certFile)}`, '--env', `TLS_KEY_FILE=${inside(keyFile)}`]
+      await staysHealthy(engine, [
+        '--volume',
+        `${folder}:/tls:ro`,
+        '--env',
+        'PUBLIC_URL=https://localhost:3000',
+        ...tls
+      ])
+      await staysHealthy(engine, ['--env', 'PROXY_PROTOCOL=true', '--env', 'TRUST_PROXY=127.0.0.1'])
+      return 'healthy; no check in the access log'
+    }
+  },
+  // RV-117
+  {
+    name: 'The embedded database on a read-only root, with 1 GB and half a CPU',
+    async run({ engine }) {
+      await staysHealthy(engine, ['--memory', '1g', '--cpus', '0.5'])
+      return 'healthy'
+    }
+  },
+  // RV-128
+  {
+    name: 'Heap limit with 256 MB, 512 MB and 1 GB',
+    async run({ engine }) {
+      const heaps = [await heapWith(engine, '256m'), await heapWith(engine, '512m'), await heapWith(engine, '1g')]
+      const shown = heaps.map(heap => `${heap.toFixed(0)} MB`).join(', ')
+      return heaps.every((heap, i) => heap < 0.6 * 256 * 2 ** i) ? shown : `FAILED: ${shown}`
+    }
+  }
+]

@@ -1,0 +1,54 @@
+// Builds the image and runs the compose stack with a real engine: `npm run lab -- containers`, as root.
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { freePort } from '../../../test/support/ports.ts'
+import { replaceRows } from '../table.ts'
+import { makeBaseImages } from './base-images.ts'
+import { COMPOSE_VERSION, startEngine } from './engine.ts'
+import { imageCases } from './image-cases.ts'
+import { type ContainerCase, type Stack, stackCases } from './stack-cases.ts'
+
+const TABLE = { heading: '## Containers', columns: ['what was tried', 'with', 'result'] }
+const ROOT = join(import.meta.dirname, '../../..')
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** A checkout as somebody with a strict umask has it. */
+const checkOut = (folder: string): void => {
+  execFileSync('sh', [
+    '-euc',
+    'umask 077; git clone -q "$1" "$2"; cd "$2"; chmod -R a+rX upstream-config',
+    'sh',
+    ROOT,
+    folder
+  ])
+}
+
+const runCases = async (cases: readonly ContainerCase[], stack: Stack, page: string, version: string) => {
+  let failed = 0
+  for (const { name, run } of cases) {
+    const result = await run(stack).catch((error: unknown) => `FAILED: ${textOf(error)}`)
+    if (result.startsWith('FAILED')) failed++
+    process.stdout.write(`| ${name} | ${version} | ${result} |\n`)
+    replaceRows(page, TABLE, [[name, version, result.slice(0, 500)]], ([old]) => old === name)
+  }
+  return failed
+}
+
+/** Resolves to how many cases did not work. */
+export const runContainers = async (page: string): Promise<number> => {
+  const engine = await startEngine()
+  const version = `Docker ${engine.version}, Compose ${COMPOSE_VERSION}`
+  const port = await freePort()
+  const checkout = join(engine.folder, 'checkout')
+  const compose = (...words: string[]) => engine.compose(checkout, { PORT: String(port) }, ...words)
+  try {
+    await makeBaseImages(engine)
+    checkOut(checkout)
+    const stack: Stack = { engine, checkout, compose, url: `http://localhost:${port}` }
+    return await runCases([...imageCases, ...stackCases], stack, page, version)
+  } finally {
+    await compose('down', '--volumes').catch(() => undefined)
+    await engine.close()
+  }
+}

@@ -1,0 +1,132 @@
+// Cases of the compose stack: health, login, forwarding, restarts of each part, stopping, and starting again.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { io } from 'socket.io-client'
+import { until } from '../../../test/support/until.ts'
+import type { Engine } from './engine.ts'
+
+export interface Stack {
+  readonly engine: Engine
+  readonly checkout: string
+  readonly url: string
+  /** Runs `docker compose` in the checkout. */
+  compose(...words: string[]): Promise<string>
+}
+
+export interface ContainerCase {
+  readonly name: string
+  /** Resolves to what was seen; `FAILED: …` if that is not as it should be. */
+  run(stack: Stack): Promise<string>
+}
+
+const PARTS = ['postgres', 'redis', 'directory', 'orders', 'messaging', 'gateway']
+const GATEWAY = 'portaria-gateway-1'
+
+const logIn = async ({ url }: Stack): Promise<string> => {
+  const answer = await fetch(`${url}/auth/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username: 'ana', password: 'ana-sample' })
+  })
+  if (!answer.ok) throw new Error(`login: ${answer.status}`)
+  return ((await answer.json()) as { token: string }).token
+}
+
+const order = async ({ url }: Stack, token: string) => {
+  const headers = token === '' ? {} : { authorization: `Bearer ${token}` }
+  const answer = await fetch(`${url}/api/orders/7`, { headers })
+  return `${answer.status} ${await answer.text()}`
+}
+
+/** Whether a login and a forwarded request work, with everything that /health checks. */
+const works = async (stack: Stack): Promise<boolean> => {
+  try {
+    const isForwarded = (await order(stack, await logIn(stack))).startsWith('200 ')
+    return isForwarded && (await fetch(`${stack.url}/health`)).ok
+  } catch {
+    return false
+  }
+}
+
+const messageThrough = async ({ url }: Stack, token: string): Promise<unknown> => {
+  const socket = io(`${url}/messaging`, { transports: ['websocket'], auth: { token }, reconnection: false })
+  try {
+    return await Promise.race([
+      new Promise(resolve => socket.once('status', resolve)),
+      new Promise((_, reject) => socket.once('connect_error', reject)),
+      sleep(20_000).then(() => Promise.reject(new Error('no message came')))
+    ])
+  } finally {
+    socket.disconnect()
+  }
+}
+
+const volumes = async ({ engine }: Stack) => (await engine.docker('volume', 'ls', '--quiet')).trim().split('\n').length
+
+export const stackCases: readonly ContainerCase[] = [
+  {
+    name: '`docker compose up --wait`',
+    async run({ compose }) {
+      await compose('up', '--detach', '--build', '--wait')
+      return 'all parts are healthy'
+    }
+  },
+  {
+    name: 'Login with the sample directory, forwarding, Socket.IO',
+    async run(stack) {
+      const token = await logIn(stack)
+      const [refused, forwarded] = [await order(stack, ''), await order(stack, token)]
+      if (!refused.startsWith('401 ') || !/^200 .*"x-user-username":"ana"/.test(forwarded))
+        return `FAILED: ${refused}, ${forwarded}`
+      await messageThrough(stack, token)
+      return '401 without a token; with it the backend gets the identity, and /messaging its messages'
+    }
+  },
+  {
+    name: `Restart of each part: ${PARTS.join(', ')}`,
+    async run(stack) {
+      const waits: string[] = []
+      for (const part of PARTS) {
+        await stack.engine.docker('restart', `portaria-${part}-1`)
+        waits.push(`${((await until(() => works(stack), part)) / 1000).toFixed(1)} s`)
+      }
+      return `login and forwarding work again after ${waits.join(', ')}`
+    }
+  },
+  {
+    name: '`docker stop` of the gateway',
+    async run({ engine: { docker } }) {
+      const start = performance.now()
+      await docker('stop', GATEWAY)
+      const took = ((performance.now() - start) / 1000).toFixed(1)
+      const code = (await docker('inspect', '--format', '{{.State.ExitCode}}', GATEWAY)).trim()
+      return code === '0' ? `exit status 0 after ${took} s` : `FAILED: exit status ${code}`
+    }
+  },
+  // RV-128
+  {
+    name: '`docker compose down` and `up`',
+    async run(stack) {
+      await stack.compose('up', '--detach', '--wait')
+      const [token, before] = [await logIn(stack), await volumes(stack)]
+      await stack.compose('down')
+      await stack.compose('up', '--detach', '--wait')
+      const [answer, after] = [await order(stack, token), await volumes(stack)]
+      if (!answer.startsWith('200 ') || after !== before) return `FAILED: ${answer}, ${after - before} volumes more`
+      return 'tokens stay valid, and no volume is left behind'
+    }
+  },
+  // RV-128
+  {
+    name: '`WORKERS=auto` with 1 CPU of several',
+    async run(stack) {
+      await stack.compose('run', '--detach', '--name', 'auto', '--env', 'WORKERS=auto', 'gateway')
+      await stack.engine.docker('stop', 'auto')
+      await stack.engine.docker('update', '--cpus', '1', 'auto')
+      await stack.engine.docker('start', 'auto')
+      const listening = async () =>
+        [...(await stack.engine.docker('logs', 'auto')).matchAll(/"workers":(\d+),"msg":"listening"/g)].at(-1)?.[1]
+      await until(async () => (await listening()) === '1', 'one worker')
+      return '1 worker'
+    }
+  }
+]
