@@ -1,5 +1,5 @@
 // Reads chunked bodies of either side: the data, and the trailers behind it (RFC 9112 §7.1).
-import { INVALID, PARTIAL, readFieldLines } from './field-lines.ts'
+import { INVALID, linesText, PARTIAL, readFieldLines } from './field-lines.ts'
 
 /** Results instead of an index. */
 export const INCOMPLETE = 0
@@ -23,6 +23,8 @@ export class ChunkedBody {
   /** A line that is incomplete. */
   #pending = EMPTY
   #missing = 0
+  /** Of the trailer lines that were read. */
+  #trailerBytes = 0
 
   /** @param isStrict lines end in CRLF, without blanks around the size; backends are known that write less */
   constructor(isStrict: boolean) {
@@ -86,12 +88,17 @@ export class ChunkedBody {
   }
 
   #readTrailers(bytes: Buffer, at: number): number {
-    this.trailers.length = 0
-    const text = bytes.toString('latin1', at, Math.min(bytes.length, at + MAX_TRAILER_BYTES))
+    const left = MAX_TRAILER_BYTES - this.#trailerBytes
+    const text = linesText(bytes, at, Math.min(bytes.length, at + left))
     const end = readFieldLines(text, 0, this.trailers, this.#isStrict)
-    if (end === PARTIAL && bytes.length - at > MAX_TRAILER_BYTES) return INVALID
-    if (end < 0) return end
-    this.#state = 'over'
-    return at + end
+    if (end === INVALID) return INVALID
+    if (end !== PARTIAL) {
+      this.#state = 'over'
+      return at + end
+    }
+    const read = text.lastIndexOf('\n') + 1
+    this.#trailerBytes += read
+    if (bytes.length - at > left) return INVALID
+    return read === 0 ? PARTIAL : at + read
   }
 }

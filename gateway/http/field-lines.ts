@@ -4,6 +4,9 @@
 export const PARTIAL = -1
 export const INVALID = -2
 
+const JUDGED_LENGTH = 256
+const LF = 10
+
 // token ":" OWS field-value OWS and the end of the line: no folding, no blank before the colon, no control character.
 // No two parts can take the same characters, so a line that does not match costs no more than one that does.
 const fieldLine = (lineEnd: string): RegExp =>
@@ -18,6 +21,13 @@ const LAX_LINE = fieldLine('\\r?\\n')
 const matches = (line: RegExp, text: string): boolean => {
   line.lastIndex = 0
   return line.test(text)
+}
+
+/** Latin-1 text. Of a line without an end only its start is taken, which is enough to judge it: the rest may come in tiny pieces. */
+export const linesText = (bytes: Buffer, from: number, to: number): string => {
+  const lf = bytes.indexOf(LF, from)
+  const isComplete = lf !== -1 && lf < to
+  return bytes.toString('latin1', from, isComplete ? to : Math.min(to, from + JUDGED_LENGTH))
 }
 
 /**
@@ -37,7 +47,9 @@ export const readFieldLines = (text: string, from: number, fields: string[], isS
   }
   if (text.startsWith('\r\n', at)) return at + 2
   if (!isStrict && text.startsWith('\n', at)) return at + 1
-  const rest = text.slice(at)
+  // However the bytes are split, an incomplete line is judged by the same part.
+  if (text.includes('\n', at)) return INVALID
+  const rest = text.slice(at, at + JUDGED_LENGTH)
   const isStart = rest === '' || rest === '\r' || ['\n', '\r\n', ':\r\n'].some(end => matches(fieldLine, rest + end))
   return isStart ? PARTIAL : INVALID
 }

@@ -53,3 +53,24 @@ t.test('what one read brings of a chunked body is passed on as one piece, howeve
   t.same(parts, [letters.join('')])
   t.equal(bytes.toString('latin1', text.length + 5), 'GET', 'what follows is as it was')
 })
+
+t.test('of long trailers that arrive byte by byte only one line is read each time', async t => {
+  const reads = t.capture(Buffer.prototype, 'toString', Buffer.prototype.toString)
+  const reader = new ChunkedBody(true)
+  const take = (text: string) => {
+    let end = INCOMPLETE
+    for (const byte of Buffer.from(text)) end = reader.take(Buffer.from([byte]), () => undefined)
+    return end
+  }
+  t.equal(take(`0\r\nA: ${'t'.repeat(3000)}\r\n${'B:\r\n'.repeat(1000)}\r`), INCOMPLETE)
+  t.equal(take('\n'), 1)
+  t.same(reader.trailers.slice(0, 4), ['A', 't'.repeat(3000), 'B', ''])
+  t.equal(reader.trailers.length, 2002)
+  const read = reads().reduce((sum, call) => sum + ('returned' in call ? String(call.returned).length : 0), 0)
+  t.ok(read < 300 * 7000, `${read} characters`)
+  const long = new ChunkedBody(true)
+  const ends = Array.from({ length: 2100 }, (_, i) =>
+    long.take(Buffer.from(i === 0 ? '0\r\n' : 'B:\r\n'), () => undefined)
+  )
+  t.equal(ends.indexOf(MALFORMED), 2049, 'all lines together are bounded')
+})

@@ -1,8 +1,13 @@
 // SM-30, SM-22, SM-12, SM-06
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { readHead } from '../../../gateway/http/head.ts'
 import { HeadReader, MAX_REQUEST_HEAD_BYTES } from '../../../gateway/http/server/head-reader.ts'
 import { bodyLengthOf } from '../../../gateway/http/server/intake.ts'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
 
 const read = (text: string) => new HeadReader().read(Buffer.from(text, 'latin1'))
 
@@ -49,6 +54,10 @@ t.test('what is no head, or too long a one, is refused; what may become one is a
     'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
     'get /a HTTP/1.1\r\n\r\n',
     'FOO /a HTTP/1.1\r\n\r\n',
+    'GET a HTTP/1.1\r\n\r\n',
+    'GET ?a HTTP/1.1\r\n\r\n',
+    'GET a:80 HTTP/1.1\r\n\r\n',
+    'GET HTTP/1.1\r\n\r\n',
     'GET /a HTTP/1.1\r\nA: b\n\r\n',
     'GET /a HTTP/1.1\r\n: b\r\n\r\n',
     '\x16\x03\x01'
@@ -59,6 +68,29 @@ t.test('what is no head, or too long a one, is refused; what may become one is a
   const longest = `GET /a HTTP/1.1\r\nA: ${'a'.repeat(MAX_REQUEST_HEAD_BYTES - 24)}\r\n\r\n`
   t.match(read(longest), { end: MAX_REQUEST_HEAD_BYTES })
   t.equal(read(longest.replace('A: ', 'A: a')), 'too-large')
+})
+
+t.test('of a long line that arrives byte by byte only the start is read each time', async t => {
+  const lines = ['GET /', 'A: ', 'A'].map(start => start + 'a'.repeat(4000))
+  const bytes = Buffer.from(`${lines[0]} HTTP/1.1\r\n${lines[1]}\r\n${lines[2]}:\r\n\r\n`)
+  const reads = t.capture(Buffer.prototype, 'toString', Buffer.prototype.toString)
+  const reader = new HeadReader()
+  for (let length = 1; length < bytes.length; length++) t.equal(reader.read(bytes.subarray(0, length)), undefined)
+  t.match(reader.read(bytes), { end: bytes.length })
+  const read = reads().reduce((sum, call) => sum + ('returned' in call ? String(call.returned).length : 0), 0)
+  t.ok(read < 300 * bytes.length, `${read} characters`)
+})
+
+t.test('an incomplete head holds little more than its bytes', async t => {
+  const bytes = Buffer.from(`GET / HTTP/1.1\r\n${Array.from({ length: 2000 }, (_, i) => `${i}:b\r\n`).join('')}`)
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  const readers = Array.from({ length: 200 }, () => new HeadReader())
+  for (const reader of readers) t.equal(reader.read(bytes), undefined)
+  collectGarbage()
+  const each = (process.memoryUsage().heapUsed - before) / readers.length
+  t.ok(each < bytes.length, `${Math.round(each)} bytes`)
+  t.match(readers[0]?.read(Buffer.from(`${bytes}\r\n`)), { method: 'GET', fields: { length: 4000 } })
 })
 
 t.test('a body whose end two servers could find in two places is refused', async t => {
