@@ -1,5 +1,5 @@
 // Starts a container engine of its own, with its data in a folder that is removed at the end.
-import { execFile, execFileSync, spawn } from 'node:child_process'
+import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -60,6 +60,8 @@ export const startEngine = async (): Promise<Engine> => {
     async close() {
       daemon.kill()
       await ended
+      // dockerd leaves the host's network namespace mounted there.
+      spawnSync('umount', [join(folder, 'exec/netns/default')])
       rmSync(folder, { recursive: true, force: true })
     }
   }
