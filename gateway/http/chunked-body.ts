@@ -7,6 +7,8 @@ export const MALFORMED = -1
 
 const MAX_CHUNK_LINE_BYTES = 4096
 const MAX_TRAILER_BYTES = 8 * 1024
+/** Not allowed in trailers (RFC 9110 §6.5.1); other servers, such as node:http, refuse them. */
+const FRAMING_FIELD = /^(?:content-length|transfer-encoding)$/i
 const LF = 10
 const CR = 13
 const EMPTY = Buffer.alloc(0)
@@ -93,6 +95,7 @@ export class ChunkedBody {
     const end = readFieldLines(text, 0, this.trailers, this.#isStrict)
     if (end === INVALID) return INVALID
     if (end !== PARTIAL) {
+      if (this.#isStrict && this.trailers.some((name, i) => i % 2 === 0 && FRAMING_FIELD.test(name))) return INVALID
       this.#state = 'over'
       return at + end
     }

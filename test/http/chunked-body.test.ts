@@ -34,7 +34,9 @@ t.test('a chunked body is the same however its bytes are split, and its framing 
     '2;\0\r\n',
     '\r\n',
     '2\r\nab\n',
-    '0\r\nA : b\r\n'
+    '0\r\nA : b\r\n',
+    '0\r\nContent-Length: 3\r\n\r\n',
+    '0\r\ntransfer-encoding: chunked\r\n\r\n'
   ])
     t.equal(ends(text), MALFORMED, JSON.stringify(text))
 })
