@@ -74,7 +74,7 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
 const NOT_RUN = [
   'npm install --prefix /opt/portaria portaria-1.0.0.tgz',
   'install -d -m 700 /etc/portaria/secrets',
-  '/opt/portaria/node_modules/.bin/portaria env > /etc/portaria/portaria.env',
+  '(umask 077; /opt/portaria/node_modules/.bin/portaria env > /etc/portaria/portaria.env)',
   'openssl rand -hex 32 > /etc/portaria/secrets/jwt-secret',
   'printf %s "$DATABASE_URL" > /etc/portaria/secrets/database-url',
   'printf %s "$REDIS_URL" > /etc/portaria/secrets/redis-url',
