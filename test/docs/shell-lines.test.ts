@@ -103,7 +103,7 @@ t.test('a shell can read every line', async t => {
 
 t.test('what the lines for systemd and Kubernetes name exists', async t => {
   const unit = read('deploy/systemd/portaria.service')
-  for (const [, name = ''] of NOT_RUN.join('\n').matchAll(/\/etc\/portaria\/(\S+)/g))
+  for (const [, name = ''] of NOT_RUN.join('\n').matchAll(/\/etc\/portaria\/([^\s)]+)/g))
     if (name !== 'secrets') t.ok(unit.includes(`/etc/portaria/${name}`), name)
   t.match(unit, /^ExecReload=/m, 'systemctl reload portaria')
   const inline = pages
