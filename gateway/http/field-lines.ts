@@ -4,7 +4,7 @@
 export const PARTIAL = -1
 export const INVALID = -2
 
-const JUDGED_LENGTH = 256
+const CHECKED_LENGTH = 256
 const LF = 10
 
 // token ":" OWS field-value OWS and the end of the line: no folding, no blank before the colon, no control character.
@@ -23,11 +23,11 @@ const matches = (line: RegExp, text: string): boolean => {
   return line.test(text)
 }
 
-/** Latin-1 text. Of a line without an end only its start is taken, which is enough to judge it: the rest may come in tiny pieces. */
+/** Latin-1 text. Of a line without an end only its start is taken, which is enough to check it: the rest may come in tiny pieces. */
 export const linesText = (bytes: Buffer, from: number, to: number): string => {
   const lf = bytes.indexOf(LF, from)
   const isComplete = lf !== -1 && lf < to
-  return bytes.toString('latin1', from, isComplete ? to : Math.min(to, from + JUDGED_LENGTH))
+  return bytes.toString('latin1', from, isComplete ? to : Math.min(to, from + CHECKED_LENGTH))
 }
 
 /**
@@ -47,9 +47,9 @@ export const readFieldLines = (text: string, from: number, fields: string[], isS
   }
   if (text.startsWith('\r\n', at)) return at + 2
   if (!isStrict && text.startsWith('\n', at)) return at + 1
-  // However the bytes are split, an incomplete line is judged by the same part.
+  // However the bytes are split, an incomplete line is checked by the same part.
   if (text.includes('\n', at)) return INVALID
-  const rest = text.slice(at, at + JUDGED_LENGTH)
+  const rest = text.slice(at, at + CHECKED_LENGTH)
   const isStart = rest === '' || rest === '\r' || ['\n', '\r\n', ':\r\n'].some(end => matches(fieldLine, rest + end))
   return isStart ? PARTIAL : INVALID
 }

@@ -65,6 +65,7 @@ t.test('no revoked token passes on any instance after a fail-over that lost comm
   const old = tokenOf(user.id, 'old', 0, nowS() - 60)
   await until(() => instances.every(({ revocations }) => revocations.standing(old) === 'revoked'))
   await until(() => instances.every(({ revocations }) => ended.every(revocations.isRevoked)))
+  const revokedAt = nowS()
   away.isAway.now = true
   await postgres.failOver()
   await until(() => two.database.ping())
@@ -81,6 +82,8 @@ t.test('no revoked token passes on any instance after a fail-over that lost comm
   const all = [...ended, ...later]
   await until(() => instances.every(({ revocations }) => all.every(revocations.isRevoked)))
   await until(() => instances.every(({ revocations }) => revocations.standing(old) === 'revoked'))
+  // Tokens tell when they were issued in whole seconds: those of the second of a lost revocation are refused.
+  await until(() => nowS() > revokedAt)
   const again = await one.users.syncPerson(person('maria'))
   const fresh = tokenOf(user.id, 'fresh', again.version, nowS())
   for (const { revocations } of instances) {
@@ -110,16 +113,18 @@ t.test(
     t.teardown(watch.close)
     for (let n = 0; n < 20; n++) await append('lost')
     const { entries: before } = (await audit.checked()) ?? {}
-    await until(async () => watch.last().state === 'ok' && watch.last().entries === before)
+    await until(async () => (await audit.checked()).checkpoint?.verified === before, 'all entries are checked')
+    const checkedAt = Date.now()
+    await until(() => Number(watch.last().checkedAt ?? 0) > checkedAt, 'the process knows that they are')
     await postgres.failOver()
-    await until(async () => reasons.includes('audit-lost'))
+    await until(() => reasons.includes('audit-lost'), 'the loss is noticed')
     await until(() =>
       append('later').then(
         () => true,
         () => false
       )
     )
-    await until(async () => watch.last().entries === (await audit.checked()).entries)
+    await until(async () => watch.last().entries === (await audit.checked()).entries, 'the new entry is seen')
     t.match(watch.last(), { state: 'ok', firstBroken: undefined, entries: Number(before) - 19 })
     t.same(
       reasons.filter(reason => reason.startsWith('audit-') && reason !== 'audit-unreadable'),
