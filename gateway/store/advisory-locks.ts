@@ -4,7 +4,7 @@ export const MIGRATION_LOCK = 7_263_544_001
 /** Held by every change of access, area or state. */
 export const ACCESS_LOCK = 7_263_544_002
 /**
- * Held shared while a person's access is worked out, and alone while other grants come into force, so that nobody gets
+ * Held shared while a person's access is worked out, and alone while other grants come into force, so that no person gets
  * what the grants before gave.
  */
 export const GRANTS_LOCK = 7_263_544_003

@@ -37,7 +37,7 @@ const DRIVER_TEXT =
 const LOST_RUNNER = /^QueryRunner(Provider)?AlreadyReleasedError$/
 
 /** SQLSTATE or system code of an error, also inside TypeORM's wrapper; `''` if there is none. */
-const databaseCode = (error: unknown): string => {
+export const databaseCode = (error: unknown): string => {
   if (!(error instanceof Error)) return ''
   if ('code' in error && typeof error.code === 'string') return error.code
   return 'driverError' in error ? databaseCode(error.driverError) : ''

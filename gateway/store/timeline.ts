@@ -1,6 +1,6 @@
 // Names the history that a database has, so that what was read from another one is not trusted.
 import type { Database } from './database.ts'
-import { DatabaseUnavailable } from './database-errors.ts'
+import { databaseCode } from './database-errors.ts'
 import { query } from './query.ts'
 
 /**
@@ -9,6 +9,9 @@ import { query } from './query.ts'
  */
 const TIMELINE = `CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE
     (SELECT system_identifier FROM pg_control_system()) || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8) END`
+
+/** No such function, none that may be called, none that is supported, or no such syntax (PostgreSQL documentation, appendix A). */
+const NO_TIMELINE: ReadonlySet<string> = new Set(['42883', '42501', '0A000', '42601'])
 
 /** Databases that have no timelines to ask for, as services that only resemble Postgres. */
 const withoutTimeline = new WeakSet<Database>()
@@ -19,7 +22,7 @@ export const onTimeline = async <T>(database: Database, work: (timeline: string)
   try {
     return await work(TIMELINE)
   } catch (error) {
-    if (error instanceof DatabaseUnavailable) throw error
+    if (!NO_TIMELINE.has(databaseCode(error))) throw error
     withoutTimeline.add(database)
     return work("''")
   }
