@@ -28,7 +28,7 @@ type RefusalStatus = 400 | 401 | 403 | 404 | 405
 
 /** The decision for a match and an asker. The code comes from the error contract; the reason is a stable word. */
 export const decide = (match: RouteMatch, sender: Asker, options: DecideOptions): Decision => {
-  // Where no token is needed, none is checked: other routes that must admit the request too know nobody either.
+  // Where no token is needed, none is checked: other routes that must admit the request too know no person either.
   const asker = match.route !== undefined && needsNoToken(match.route) ? { address: sender.address } : sender
   const decision = decidePath(match, asker, options)
   if (decision.decision !== 'allow' || match.route === undefined || match.alsoWrites === undefined) return decision
@@ -67,7 +67,7 @@ const decidePath = (
 
 const needsNoToken = (route: Route): boolean => route.public || route.socketio !== undefined
 
-/** Whether the route's `from` refuses a client with this address, whoever it is. */
+/** Whether the route's `from` refuses a client with this address, whether logged in or not. */
 export const isOutside = ({ from }: Pick<Route, 'from'>, address: string | undefined): boolean => {
   if (from === undefined) return false
   const groups = address === undefined ? undefined : parseAddress(address)

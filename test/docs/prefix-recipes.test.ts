@@ -33,7 +33,7 @@ const notes = createServer((request, response) => {
   response.writeHead(text === '' ? 404 : 200, { 'content-type': type }).end(text)
 })
 
-const RESOURCES = ['/7/', '/7/work/', '/7/work/10.ics']
+const RESOURCES = ['/7/', '/7/office/', '/7/office/10.ics']
 /** As Radicale does: the prefix is taken off the path, and written before every address. */
 const calendars = createServer((request, response) => {
   const { url = '', headers } = request

@@ -92,7 +92,7 @@ const django: System = {
     equal(
       (await world.fetch(`/static${form}`, moved)).status,
       404,
-      'nobody logged in reaches it through the public route'
+      'it is reached without a login through the public route'
     )
     return [
       'form directly',

@@ -45,7 +45,7 @@ const outcomeOf = async (
 ): Promise<string> => {
   const [, method = '', path = '', who = ''] = row
   const person = Object.keys(cookies).find(name => who.endsWith(name))
-  ok(person !== undefined || who.endsWith('nobody logged in'), who)
+  ok(person !== undefined || who.endsWith('not logged in'), who)
   const cookie = person === undefined ? '' : (cookies[person] ?? '')
   // With the origin that a page of its own has.
   const headers = { ...(who.startsWith('a page') ? PAGE : SCRIPT), origin: url, cookie, [identity]: 'forged' }

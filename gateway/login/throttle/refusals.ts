@@ -4,7 +4,7 @@ import { boundedMap } from '../../values/bounded-map.ts'
 
 interface Refusal {
   readonly error: InstanceType<typeof LoginThrottled>
-  /** The account whose known addresses may still try; undefined: nobody may. */
+  /** The account whose known addresses may still try; undefined: none may. */
   readonly strangersTo?: { readonly name: string; readonly isTyped: boolean } | undefined
 }
 

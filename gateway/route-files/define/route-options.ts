@@ -52,7 +52,7 @@ const ALLOW_IN_PATH = list(
 
 const FROM = list(
   'a list of networks',
-  'Networks from which clients may come. Any other client is refused (403), whoever it is. It restricts a route, and replaces no login.',
+  'Networks from which clients may come. Any other client is refused (403), logged in or not. It restricts a route, and replaces no login.',
   text('an IP address or a CIDR block', 'Network of clients.', '10.0.0.0/8'),
   ['10.0.0.0/8', '2001:db8::/32']
 )

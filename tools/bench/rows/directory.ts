@@ -2,10 +2,10 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
 import { groupKey } from '../../../gateway/routes/grants.ts'
 import { type OpenLdap, SAMPLE_PASSWORD, startOpenLdap } from '../../../test/support/openldap.ts'
 import { attributesOf, BASE_DN, ldifEntry } from '../../../test/support/openldap-people.ts'
+import { asked } from '../asked.ts'
 import { compared, type GroupResult } from '../group.ts'
 import { runPaced } from '../paced.ts'
 import { type Gateway, startGateway } from '../peers/gateway.ts'
@@ -44,16 +44,6 @@ const routeFile = (upstreamPort: number, grants: number, round = 0): string => {
   const routes = `  - { path: /api/*, upstream: app, roles: [Admin] }\n`
   const granted = grants === 0 ? '' : `grants:\n${lines.join('')}`
   return `upstreams:\n  app: { url: http://127.0.0.1:${upstreamPort} }\nroutes:\n${routes}${granted}`
-}
-
-const asked = async (url: string, statement: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    return (await client.query(statement, values)).rows
-  } finally {
-    await client.end()
-  }
 }
 
 const newDatabase = async (world: World, name: string): Promise<string> => {

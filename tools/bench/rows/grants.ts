@@ -1,7 +1,7 @@
 // How soon a gateway listens when grants have changed, and how long it takes until everybody of a large installation has them.
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
 import { groupKey } from '../../../gateway/routes/grants.ts'
+import { asked } from '../asked.ts'
 import type { GroupResult } from '../group.ts'
 import { type Gateway, launchGateway } from '../peers/gateway.ts'
 import { VoidRun } from '../peers/peer.ts'
@@ -24,16 +24,6 @@ const routeFile = (grants: number, round: number): string => {
     return `  - { group: "${groupOf(n)}", profiles: [${n % 2 === 0 ? 'Agente' : 'Supervisor'}], areas: ${JSON.stringify(areas)} }\n`
   })
   return `routes: []\ngrants:\n${lines.join('')}`
-}
-
-const asked = async (url: string, statement: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    return (await client.query(statement, values)).rows
-  } finally {
-    await client.end()
-  }
 }
 
 const USERS = `
