@@ -52,8 +52,8 @@ export const applyGroupsOf = (database: Database, id: number, seen: ProviderGrou
   })
 
 /**
- * Works out the access of the next people of the pass that a change of the grants in force began. Returns their number;
- * undefined if the pass is done, another instance works on it, or these are no longer the grants in force.
+ * Works out the access of the next people of the pass that a change of the grants in force began; instances take turns.
+ * Returns the number of these people; undefined if the pass is done, or these are no longer the grants in force.
  */
 export const regrantBatch = (database: Database, checksum: string): Promise<number | undefined> =>
   database.write(async manager => {
@@ -111,8 +111,7 @@ const REMEMBER = `
     tenant = excluded.tenant, groups = excluded.groups, cut_off = excluded.cut_off, seen_at = now()`
 
 const NEXT_PASS = `
-  SELECT regranted_to AS after FROM grants_in_force WHERE regranted_to IS NOT NULL AND checksum = $1
-  FOR UPDATE SKIP LOCKED`
+  SELECT regranted_to AS after FROM grants_in_force WHERE regranted_to IS NOT NULL AND checksum = $1 FOR UPDATE`
 
 const PASSED = 'UPDATE grants_in_force SET regranted_to = $1, seen_at = now()'
 

@@ -1,4 +1,5 @@
 // Access comes from what an Admin assigned and from what grants give to groups, and each part is kept apart.
+import pg from 'pg'
 import t from 'tap'
 import { createGrants, type Grant } from '../../gateway/routes/grants.ts'
 import { type Database, openDatabase } from '../../gateway/store/database.ts'
@@ -9,6 +10,7 @@ import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, openStore, person } from '../support/store.ts'
+import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 const place = { file: 'routes.yaml', line: 1, column: 1 }
@@ -39,6 +41,9 @@ const openWorld = async (list = LIST) => {
   await enforce(database, list)
   return { url, database, users: createUsers(database) }
 }
+
+const WAITING = `
+  SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock') AS yes`
 
 let changes = 0
 /** As files that were changed a second after those before. */
@@ -165,6 +170,24 @@ t.test('changed grants reach everybody from the groups last seen, in batches, on
   t.equal((await users.listPeople({ accessStatus: 'assigned' })).total, 225)
   const entries = "SELECT count(*)::int AS n FROM audit_events WHERE action = 'access.granted'"
   t.same(await postgres.query(entries, [], url), [{ n: 225 }])
+})
+
+t.test('an instance with older files that is just loading them does not end the pass of another', async t => {
+  const { users, url, database } = await openWorld([])
+  const { user } = await users.syncPerson(person('ana', { groups: [SUPORTE] }))
+  await enforce(database, LIST)
+  const loading = new pg.Client({ connectionString: url })
+  await loading.connect()
+  await loading.query('BEGIN')
+  await loading.query('SELECT FROM grants_in_force FOR UPDATE')
+  const batch = regrantBatch(database, createGrants(LIST).checksum)
+  const ended = batch.then(() => true)
+  const isWaiting = async () => (await postgres.query(WAITING, [], url))[0]?.yes === true
+  await until(async () => Promise.race([ended, isWaiting()]), 'the batch waits for its turn')
+  await loading.query('COMMIT')
+  await loading.end()
+  t.equal(await batch, 1)
+  t.same((await users.loadPerson(user.id))?.user.areas, ['Suporte'])
 })
 
 t.test('people of a release without grants keep the access they had', async t => {
