@@ -1,10 +1,10 @@
 // One account has one name here, and no name is ever read as DN or filter syntax.
 // LD-02, LD-03, LD-04, LD-05, LD-07, LD-17
-import fc from 'fast-check'
 import { FilterParser } from 'ldapts'
 import t from 'tap'
 import { escapeDnValue, escapeFilterValue, fillPlaceholders, readLogin } from '../../gateway/directory/names.ts'
 import { isSameDn, parseDn } from '../../gateway/values/distinguished-names.ts'
+import { fc } from '../support/worlds.ts'
 
 const DOMAIN = 'Corp.Example'
 

@@ -1,5 +1,4 @@
 // What is explained is what is decided, for every request, route and person.
-import fc from 'fast-check'
 import t from 'tap'
 import { askersWith, halfAssignedWith, readAsker } from '../../gateway/explain/askers.ts'
 import { explain } from '../../gateway/explain/explain.ts'
@@ -10,6 +9,7 @@ import { takesMethod } from '../../gateway/routes/route-trie.ts'
 import { startGateway } from '../support/gateway.ts'
 import { tableOf } from '../support/route-files.ts'
 import { compareShapes, pathMatches, segmentsOf } from '../support/route-order.ts'
+import { fc } from '../support/worlds.ts'
 
 const ROUTES = [
   '/* {public: true}',

@@ -1,10 +1,10 @@
 // The client address is the one thing about a request that decides limits before anybody is known.
 // RW-08, HD-09, HD-11, RL-01, RL-02, RL-17
-import fc from 'fast-check'
 import t from 'tap'
 import { createClientAddress } from '../../gateway/http/client-address.ts'
 import { formatAddress, isLoopbackHost, parseAddress, parseNetwork } from '../../gateway/values/addresses.ts'
 import { measureWork } from '../support/own-time.ts'
+import { fc } from '../support/worlds.ts'
 
 const PROXIES = ['10.0.0.0/8', '192.168.7.7', '2001:db8:ffff::/48']
 const pick = ({ address, key }: { address: string; key: string }) => ({ address, key })

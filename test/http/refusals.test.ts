@@ -1,8 +1,8 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { errorBody, Forbidden } from '../../gateway/errors.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { fc } from '../support/worlds.ts'
 
 const postgres = await startPostgres(t)
 

@@ -1,5 +1,4 @@
 // Whatever the order of lease, spend, expiry and loss, no window ever admits more than max. RL-03, RL-09, RL-10, RL-14, RL-16
-import fc from 'fast-check'
 import t from 'tap'
 import {
   applyReply,
@@ -19,6 +18,7 @@ import {
 import { createLeaseModel } from '../support/lease-model.ts'
 import { openStore } from '../support/limiters.ts'
 import { startRedis } from '../support/redis.ts'
+import { fc } from '../support/worlds.ts'
 
 const WINDOW_MS = 200
 /** Far beyond the real clock, so that Redis itself never expires a key of the compared script. */

@@ -1,9 +1,9 @@
 // Whatever the order of logins, directories never count as many failures as lock an account.
 // LD-14, RL-08
-import fc from 'fast-check'
 import t from 'tap'
 import { decideAccount, decideAddress, type PermitRules, strangersMax } from '../../gateway/login/throttle/permits.ts'
 import type { AccountPermit, AttemptOutcome } from '../../gateway/store/login-attempts.ts'
+import { fc } from '../support/worlds.ts'
 
 const WINDOW = 1000
 const rules = (max: number, windowMs = WINDOW): PermitRules => ({

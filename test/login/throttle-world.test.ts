@@ -1,7 +1,6 @@
 // Whatever logins, names, addresses, outcomes and pauses come together: no directory locks an account, and its owner gets in.
 // LD-14, RL-06, RL-08, RV-61, RV-63, RV-66
 import { AsyncLocalStorage } from 'node:async_hooks'
-import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import type { GuardedAccount } from '../../gateway/directory/account.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
@@ -13,6 +12,7 @@ import { createLoginNames } from '../../gateway/store/login-names.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openStore } from '../support/store.ts'
+import { fc } from '../support/worlds.ts'
 
 const RUNS = Number(process.env.PORTARIA_WORLDS ?? 25)
 const MINUTE = 60_000

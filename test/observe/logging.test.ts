@@ -5,11 +5,11 @@ import { once } from 'node:events'
 import { openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import fc from 'fast-check'
 import t from 'tap'
 import { Forbidden, LoginFailed } from '../../gateway/errors.ts'
 import { createLog, createLogSink, describeError, redactUrl } from '../../gateway/observe/logging.ts'
 import { until } from '../support/until.ts'
+import { fc } from '../support/worlds.ts'
 
 const LOGGING = new URL('../../gateway/observe/logging.ts', import.meta.url)
 const JWT = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'

@@ -1,5 +1,4 @@
 // Requests are counted for the route that they matched, whatever tables come and go meanwhile.
-import fc from 'fast-check'
 import t from 'tap'
 import type { Exchange } from '../../gateway/http/exchange.ts'
 import { createRequestCounters, type RequestCounters } from '../../gateway/observe/request-counters.ts'
@@ -7,6 +6,7 @@ import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import type { Route, RouteTable } from '../../gateway/routes/route.ts'
 import { buildRouteTable } from '../../gateway/routes/route-table.ts'
 import { atOnce } from '../support/route-files.ts'
+import { fc } from '../support/worlds.ts'
 
 const tableOf = (paths: readonly string[]): RouteTable => {
   const [own] = ownRoutes()

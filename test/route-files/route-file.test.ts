@@ -2,12 +2,12 @@
 import { execFileSync } from 'node:child_process'
 import { mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import fc from 'fast-check'
 import t from 'tap'
 import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { only } from '../support/only.ts'
 import { complaintsOf, routeFolder, UPSTREAMS } from '../support/route-files.ts'
+import { fc } from '../support/worlds.ts'
 
 const load = async (...args: Parameters<typeof routeFolder>) => loadRoutes(await routeFolder(...args), ownRoutes())
 /** One route, its keys from line 4 on, at column 5. */

@@ -1,8 +1,8 @@
 // The one spelling in which a path is matched and forwarded, and everything that is refused instead of repaired.
-import fc from 'fast-check'
 import t from 'tap'
 import { canonicalPath, isDottedPath, isPlainPath, splitTarget } from '../../gateway/routes/canonical-path.ts'
 import { measureWork } from '../support/own-time.ts'
+import { fc } from '../support/worlds.ts'
 
 t.test('a path without anything unusual stays as it came', async t => {
   for (const path of [

@@ -1,9 +1,9 @@
 // The route that authorises a request is the route that any upstream, however lax, would serve it by.
 // RW-10, RW-11, RT-01, RT-02, RT-03, RT-04, RT-05, RT-06, RT-07, RT-08, RT-11, RT-12, RT-31
-import fc from 'fast-check'
 import t from 'tap'
 import { forwardedPath } from '../../gateway/routes/route.ts'
 import { tableOf } from '../support/route-files.ts'
+import { fc } from '../support/worlds.ts'
 
 const ROUTES = [
   '/* {public: true}',

@@ -1,5 +1,4 @@
 // Which route a request belongs to: specificity, methods, and the readings of lax backends.
-import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { decide } from '../../gateway/routes/decide.ts'
 import { indexNameOf } from '../../gateway/routes/index-files.ts'
@@ -9,6 +8,7 @@ import { buildRouteTable, type RouteTableParts } from '../../gateway/routes/rout
 import { candidatesFor, createTrie, findRoute, type RouteTrie, shapeOf } from '../../gateway/routes/route-trie.ts'
 import { askerOf } from '../support/askers.ts'
 import { atOnce, tableOf } from '../support/route-files.ts'
+import { fc } from '../support/worlds.ts'
 
 /** The id of the route, or the refusal (with its reason). */
 const ask = (table: RouteTable, method: string, path: string): string => {

@@ -5,7 +5,6 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import fc from 'fast-check'
 import t from 'tap'
 import { unassignedMayPass } from '../../gateway/settings/cloud.ts'
 import { groupSources } from '../../gateway/settings/group-sources.ts'
@@ -16,6 +15,7 @@ import { usableCpus } from '../../gateway/settings/usable-cpus.ts'
 import { parseDuration } from '../../gateway/values/quantities.ts'
 import { settingsTable } from '../docs/tables.ts'
 import { only } from '../support/only.ts'
+import { fc } from '../support/worlds.ts'
 
 const JWT_SECRET = randomBytes(32).toString('hex')
 

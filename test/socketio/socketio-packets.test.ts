@@ -1,6 +1,5 @@
 // Packets are read as the stock parsers read them, or refused; no bytes crash the gate.
 import { decodePayload } from 'engine.io-parser'
-import fc from 'fast-check'
 import { Decoder, Encoder } from 'socket.io-parser'
 import t from 'tap'
 import { Unauthenticated } from '../../gateway/errors.ts'
@@ -11,6 +10,7 @@ import { readEngineQuery, readHandshake } from '../../gateway/socketio/protocol/
 import { eventName, readSocketIoPacket } from '../../gateway/socketio/protocol/packets.ts'
 import { createMemoryRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { person, routeAt, upstreamAt } from '../support/routes.ts'
+import { fc } from '../support/worlds.ts'
 
 const stock = (text: string): { type: number; nsp: string } | undefined => {
   const decoder = new Decoder()

@@ -1,5 +1,4 @@
 // In generated worlds of people, groups, files and instances, everyone has exactly what was assigned and what the newest files grant.
-import fc from 'fast-check'
 import t from 'tap'
 import { PROFILES } from '../../gateway/identity.ts'
 import { createGrants, type Grant } from '../../gateway/routes/grants.ts'
@@ -8,6 +7,7 @@ import { createRegranting } from '../../gateway/store/regranting.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, openStore, person } from '../support/store.ts'
+import { fc } from '../support/worlds.ts'
 
 const postgres = await startPostgres(t)
 const GROUPS = ['a', 'b', 'c', 'd'].map(name => `cn=${name},dc=corp,dc=example`)

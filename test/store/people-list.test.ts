@@ -1,6 +1,4 @@
 // Pages of people are read from an index, and who has access is stored with them, whatever changes it.
-
-import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { createUsers, type PeopleQuery } from '../../gateway/store/users.ts'
@@ -8,6 +6,7 @@ import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, openStore, PATIENT, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
+import { fc } from '../support/worlds.ts'
 
 const postgres = await startPostgres(t)
 const PEOPLE = 15_000

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
 import { createTokenState } from '../../gateway/store/token-state.ts'
@@ -9,6 +8,7 @@ import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openStore, person } from '../support/store.ts'
+import { fc } from '../support/worlds.ts'
 
 const textOf = (index: number) => `pt_${String(index).padStart(43, '0')}`
 

@@ -1,6 +1,5 @@
 // Whatever happens to the targets of upstreams, in whatever order: limits hold, waiting is fair, and nothing of what has gone stays.
 import { mock } from 'node:test'
-import fc from 'fast-check'
 import t from 'tap'
 import { endpointOf, type Target, type Upstream } from '../../gateway/routes/upstream.ts'
 import type { Client, UpstreamConnection } from '../../gateway/upstream/connection.ts'
@@ -9,6 +8,7 @@ import type { Dialling, TargetPool } from '../../gateway/upstream/pool.ts'
 import type { Waiter } from '../../gateway/upstream/queue.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { HEALTH_CHECK, inUse, targetAt, upstreamAt } from '../support/routes.ts'
+import { fc } from '../support/worlds.ts'
 
 const STEP_MS = 50
 const DOWN = 'an upstream target is down'

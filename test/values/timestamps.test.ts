@@ -1,7 +1,7 @@
 // Dates and times are those of RFC 3339 that exist, and nothing else is one.
-import fc from 'fast-check'
 import t from 'tap'
 import { parseTimestamp } from '../../gateway/values/timestamps.ts'
+import { fc } from '../support/worlds.ts'
 
 const two = (number: number) => String(number).padStart(2, '0')
 

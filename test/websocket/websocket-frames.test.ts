@@ -1,10 +1,10 @@
 // Any bytes, cut anywhere, are checked by the frame scanner as the ws package checks them.
 import { isUtf8 } from 'node:buffer'
 import { createRequire } from 'node:module'
-import fc from 'fast-check'
 import t from 'tap'
 import { FrameScanner } from '../../gateway/websocket/frame-scanner.ts'
 import { buildFrame, CLOSE, closeFault, closePayload } from '../../gateway/websocket/frames.ts'
+import { fc } from '../support/worlds.ts'
 
 const require = createRequire(import.meta.url)
 const Receiver: new (options: object) => import('node:stream').Writable = require('ws').Receiver
