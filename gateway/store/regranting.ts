@@ -100,8 +100,9 @@ export const createRegranting = ({ database, table, log, now = Date.now }: Regra
     load(): Promise<void> {
       const { grants, profiles, changedAt } = table()
       const isChange = loaded !== undefined && loaded.grants.checksum !== grants.checksum
-      // Files that were moved here, or restored, keep an older time; and no file counts as newer than the clock.
-      const changedMs = isChange ? now() : Math.min(changedAt.getTime(), now())
+      // Files that were moved here, or restored, keep an older time: loading them changed them. No file is newer than the clock.
+      const fileMs = Math.min(changedAt.getTime(), now())
+      const changedMs = isChange ? now() : Math.max(loaded?.changedAt.getTime() ?? 0, fileMs)
       const mine = { grants, profiles: profiles.slice(PROFILES.length), changedAt: new Date(changedMs) }
       loaded = mine
       state = 'regranting'

@@ -4,7 +4,8 @@ import t from 'tap'
 import { createGrants, type Grant } from '../../gateway/routes/grants.ts'
 import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import { regrantBatch } from '../../gateway/store/granted-access.ts'
-import { checkGrants, loadGrants } from '../../gateway/store/grants-in-force.ts'
+import { checkGrants, type LoadedGrants, loadGrants } from '../../gateway/store/grants-in-force.ts'
+import { createRegranting } from '../../gateway/store/regranting.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -187,6 +188,22 @@ t.test('an instance with older files that is just loading them does not end the 
   await loading.query('COMMIT')
   await loading.end()
   t.equal(await batch, 1)
+  t.same((await users.loadPerson(user.id))?.user.areas, ['Suporte'])
+})
+
+t.test('files that were moved here stay the newest when they are loaded again before they are in force', async t => {
+  const { users, url, database } = await openWorld([])
+  const { user } = await users.syncPerson(person('ana', { groups: [SUPORTE] }))
+  const other = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
+  let table: LoadedGrants = filesWith([])
+  const regranting = createRegranting({ database, table: () => table, log: quiet })
+  t.teardown(async () => Promise.all([regranting.close(), other.close()]))
+  await regranting.load()
+  await enforce(other, [grant(SUPORTE, ['Agente'], ['Vendas'])])
+  // As `mv`, which keeps the time of a file.
+  table = { ...table, grants: createGrants(LIST) }
+  await Promise.all([regranting.load(), regranting.load()])
+  t.equal(regranting.state(), 'ok')
   t.same((await users.loadPerson(user.id))?.user.areas, ['Suporte'])
 })
 
