@@ -1,10 +1,11 @@
-// The manifests for Kubernetes and the unit for systemd agree with what the gateway reads, serves and waits for.
+// The chart and the manifest for Kubernetes, and the unit for systemd agree with what the gateway reads, serves and waits for.
 import { execFile, execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { Ajv } from 'ajv'
 import t from 'tap'
-import { parseAllDocuments } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
@@ -49,7 +50,7 @@ const find = (kind: string, name: string): Manifest => {
   if (found === undefined) throw new Error(`no ${kind} ${name}`)
   return found
 }
-const labels = { 'app.kubernetes.io/name': 'portaria' }
+const labels = { 'app.kubernetes.io/name': 'portaria', 'app.kubernetes.io/instance': 'portaria' }
 const deployment = find('Deployment', 'portaria').spec as unknown as {
   readonly template: { readonly metadata: { readonly labels: object }; readonly spec: PodSpec }
 }
@@ -100,12 +101,10 @@ t.test('the pod has no more rights than it needs', async t => {
     t.ok(pod.volumes.some(volume => volume.name === name))
     if (mountPath !== '/tmp') t.equal(readOnly, true, mountPath)
   }
-  const { version } = JSON.parse(read('package.json')) as { version: string }
-  t.equal(container.image, `portaria:${version}`)
 })
 
 t.test('selectors find the pods, and backends are reached through the gateway alone', async t => {
-  t.same(deployment.template.metadata.labels, labels)
+  t.match(deployment.template.metadata.labels, labels)
   t.same(find('Service', 'portaria').spec?.selector, labels)
   t.match(find('PodDisruptionBudget', 'portaria').spec, { maxUnavailable: 1, selector: { matchLabels: labels } })
   t.match(find('NetworkPolicy', 'portaria').spec, { podSelector: { matchLabels: labels }, policyTypes: ['Ingress'] })
@@ -124,6 +123,30 @@ t.test('selectors find the pods, and backends are reached through the gateway al
       }
     ]
   })
+})
+
+t.test('the chart has the version of the package, and its values fit its own schema', async t => {
+  const { version } = JSON.parse(read('package.json')) as { version: string }
+  t.match(parse(read('deploy/helm/portaria/Chart.yaml')), { version, appVersion: version })
+  t.equal(container.image, `portaria:${version}`)
+  const validate = new Ajv({ allowUnionTypes: true }).compile(JSON.parse(read('deploy/helm/portaria/values.schema.json')) as object)
+  for (const file of ['deploy/helm/portaria/values.yaml', 'deploy/kubernetes/values.yaml'])
+    t.ok(validate(parse(read(file))), `${file} ${JSON.stringify(validate.errors)}`)
+  for (const mistake of [{ settings: { OPS_PORT: '1' } }, { settings: { WORKERS: 2 } }, { replica: 2 }])
+    t.notOk(validate(mistake))
+})
+
+// The lab compares the whole manifest with what Helm makes.
+t.test('the manifest has the sample values, and is scaled between two and more pods', async t => {
+  const samples = parse(read('deploy/kubernetes/values.yaml'))
+  t.match(settings, samples.settings)
+  t.same(find('ConfigMap', 'portaria-routes').data, samples.routes.files)
+  t.match(find('HorizontalPodAutoscaler', 'portaria').spec, {
+    scaleTargetRef: { kind: 'Deployment', name: 'portaria' },
+    minReplicas: 2
+  })
+  for (const { metadata } of manifests)
+    if (metadata.namespace !== undefined) t.ok(find('Namespace', metadata.namespace), 'RV-128: it applies as it is')
 })
 
 t.test('the route files of the ConfigMap load and pass their own tests', async t => {

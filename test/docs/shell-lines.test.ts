@@ -82,7 +82,7 @@ const NOT_RUN = [
   'systemctl daemon-reload && systemctl enable --now portaria.socket portaria.service',
   'kubectl create namespace portaria',
   'kubectl -n portaria create secret generic portaria-secrets --from-literal=jwt-secret="$(openssl rand -hex 32)" --from-literal=database-url="$DATABASE_URL" --from-literal=redis-url="$REDIS_URL"',
-  'kubectl apply -f deploy/kubernetes/portaria.yaml'
+  'helm upgrade --install portaria deploy/helm/portaria --namespace portaria --values my-values.yaml'
 ]
 
 const runHere = lines.filter(line => /\bcurl /.test(line) || /^portaria (?:client|explain)/.test(line))
@@ -114,6 +114,7 @@ t.test('what the lines for systemd and Kubernetes name exists', async t => {
     'systemctl reload portaria',
     'systemctl stop portaria',
     'journalctl -u portaria -o cat',
+    'kubectl apply -f deploy/kubernetes/portaria.yaml',
     'kubectl rollout restart'
   ]
   t.same([...new Set(inline)].sort(), INLINE.sort())

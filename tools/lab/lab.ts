@@ -7,6 +7,7 @@ import { appName, runApps } from './apps/run.ts'
 import { BEHIND } from './behind.ts'
 import { runContainers } from './containers/run.ts'
 import { PROVIDERS, runProvider } from './directory-run.ts'
+import { runHelm } from './helm.ts'
 import { IN_FRONT } from './in-front.ts'
 import { MIGRATIONS } from './migrations.ts'
 import { openLab } from './open-lab.ts'
@@ -17,6 +18,11 @@ import { replaceRows } from './table.ts'
 
 const SYSTEMS = [...BEHIND, ...IN_FRONT, ...MIGRATIONS]
 const PAGE = join(import.meta.dirname, '../../docs/compatibility.md')
+
+const WAYS_TO_INSTALL: Readonly<Record<string, (page: string) => Promise<number>>> = {
+  containers: runContainers,
+  helm: runHelm
+}
 
 const RECIPES = { heading: '# Compatibility', columns: ['system', 'version', 'works', 'recipe'] }
 
@@ -42,7 +48,8 @@ const provider = PROVIDERS.find(({ name }) => name === process.argv[2])
 if (import.meta.main && provider !== undefined) process.exit((await runProvider(provider)) ? 0 : 1)
 if (import.meta.main && process.argv[2] === 'stores')
   process.exit((await runStores(process.argv.slice(3), PAGE)) === 0 ? 0 : 1)
-if (import.meta.main && process.argv[2] === 'containers') process.exit((await runContainers(PAGE)) === 0 ? 0 : 1)
+const way = WAYS_TO_INSTALL[process.argv[2] ?? '']
+if (import.meta.main && way !== undefined) process.exit((await way(PAGE)) === 0 ? 0 : 1)
 if (import.meta.main) {
   provision(line => process.stdout.write(`${line}\n`))
   // What it has started ends with it.

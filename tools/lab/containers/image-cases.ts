@@ -3,8 +3,9 @@ import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createCertificateAuthority } from '../../../test/support/certificates.ts'
 import { until } from '../../../test/support/until.ts'
+import type { InstallCase } from '../installing.ts'
 import type { Engine } from './engine.ts'
-import type { ContainerCase } from './stack-cases.ts'
+import type { Stack } from './stack-cases.ts'
 
 const IMAGE = 'portaria'
 
@@ -49,7 +50,7 @@ const heapWith = async ({ docker }: Engine, memory: string): Promise<number> => 
   return Number(await docker('run', '--rm', '--memory', memory, IMAGE, ...words))
 }
 
-export const imageCases: readonly ContainerCase[] = [
+export const imageCases: readonly InstallCase<Stack>[] = [
   // RV-122, RV-125
   {
     name: 'Build without BuildKit, from a checkout made under umask 077',

@@ -2,16 +2,13 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { freePort } from '../../../test/support/ports.ts'
-import { replaceRows } from '../table.ts'
+import { runCases } from '../installing.ts'
 import { makeBaseImages } from './base-images.ts'
 import { COMPOSE_VERSION, startEngine } from './engine.ts'
 import { imageCases } from './image-cases.ts'
-import { type ContainerCase, type Stack, stackCases } from './stack-cases.ts'
+import { type Stack, stackCases } from './stack-cases.ts'
 
-const TABLE = { heading: '## Containers', columns: ['what was tried', 'with', 'result'] }
 const ROOT = join(import.meta.dirname, '../../..')
-
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** A checkout as somebody with a strict umask has it. */
 const checkOut = (folder: string): void => {
@@ -22,17 +19,6 @@ const checkOut = (folder: string): void => {
     ROOT,
     folder
   ])
-}
-
-const runCases = async (cases: readonly ContainerCase[], stack: Stack, page: string, version: string) => {
-  let failed = 0
-  for (const { name, run } of cases) {
-    const result = await run(stack).catch((error: unknown) => `FAILED: ${textOf(error)}`)
-    if (result.startsWith('FAILED')) failed++
-    process.stdout.write(`| ${name} | ${version} | ${result} |\n`)
-    replaceRows(page, TABLE, [[name, version, result.slice(0, 500)]], ([old]) => old === name)
-  }
-  return failed
 }
 
 /** Resolves to how many cases did not work. */
@@ -46,7 +32,7 @@ export const runContainers = async (page: string): Promise<number> => {
     await makeBaseImages(engine)
     checkOut(checkout)
     const stack: Stack = { engine, checkout, compose, url: `http://localhost:${port}` }
-    return await runCases([...imageCases, ...stackCases], stack, page, version)
+    return await runCases([...imageCases, ...stackCases], stack, version, page)
   } finally {
     await compose('down', '--volumes').catch(() => undefined)
     await engine.close()

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { io } from 'socket.io-client'
 import { until } from '../../../test/support/until.ts'
+import type { InstallCase } from '../installing.ts'
 import type { Engine } from './engine.ts'
 
 export interface Stack {
@@ -10,12 +11,6 @@ export interface Stack {
   readonly url: string
   /** Runs `docker compose` in the checkout. */
   compose(...words: string[]): Promise<string>
-}
-
-export interface ContainerCase {
-  readonly name: string
-  /** Resolves to what was seen; `FAILED: …` if that is not as it should be. */
-  run(stack: Stack): Promise<string>
 }
 
 const PARTS = ['postgres', 'redis', 'directory', 'orders', 'messaging', 'gateway']
@@ -62,7 +57,7 @@ const messageThrough = async ({ url }: Stack, token: string): Promise<unknown> =
 
 const volumes = async ({ engine }: Stack) => (await engine.docker('volume', 'ls', '--quiet')).trim().split('\n').length
 
-export const stackCases: readonly ContainerCase[] = [
+export const stackCases: readonly InstallCase<Stack>[] = [
   {
     name: '`docker compose up --wait`',
     async run({ compose }) {
