@@ -129,7 +129,9 @@ t.test('the chart has the version of the package, and its values fit its own sch
   const { version } = JSON.parse(read('package.json')) as { version: string }
   t.match(parse(read('deploy/helm/portaria/Chart.yaml')), { version, appVersion: version })
   t.equal(container.image, `portaria:${version}`)
-  const validate = new Ajv({ allowUnionTypes: true }).compile(JSON.parse(read('deploy/helm/portaria/values.schema.json')) as object)
+  const validate = new Ajv({ allowUnionTypes: true }).compile(
+    JSON.parse(read('deploy/helm/portaria/values.schema.json')) as object
+  )
   for (const file of ['deploy/helm/portaria/values.yaml', 'deploy/kubernetes/values.yaml'])
     t.ok(validate(parse(read(file))), `${file} ${JSON.stringify(validate.errors)}`)
   for (const mistake of [{ settings: { OPS_PORT: '1' } }, { settings: { WORKERS: 2 } }, { replica: 2 }])
