@@ -2,7 +2,7 @@
 import { BadRequest, GatewayError, Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { bearerToken } from '../http/head.ts'
-import { fieldValues } from '../http/server/request.ts'
+import { fieldValues } from '../http/request.ts'
 import { holdsOwnToken, pathHoldsOwnToken } from '../tokens/own-tokens.ts'
 import { isFromElsewhere } from '../tokens/token-addresses.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'

@@ -2,7 +2,7 @@
 import { BadOrigin, BadRequest } from '../errors.ts'
 import { wantsPage } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { fieldValue, fieldValues } from '../http/server/request.ts'
+import { fieldValue, fieldValues } from '../http/request.ts'
 import type { Identity } from '../identity.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'

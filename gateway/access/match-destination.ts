@@ -1,6 +1,6 @@
 // Finds the routes of the path that a COPY or MOVE writes to, so that it is checked like the path of the request.
 import type { Exchange } from '../http/exchange.ts'
-import { fieldValue } from '../http/server/request.ts'
+import { fieldValue } from '../http/request.ts'
 import { forwardedPath, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
 import { originForm } from './match-route.ts'
 

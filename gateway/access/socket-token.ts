@@ -2,7 +2,7 @@
 import { BadRequest } from '../errors.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
 import { bearerToken } from '../http/head.ts'
-import { fieldValues } from '../http/server/request.ts'
+import { fieldValues } from '../http/request.ts'
 import type { Route } from '../routes/route.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
 

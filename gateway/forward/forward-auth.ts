@@ -3,7 +3,7 @@ import { BadRequest, Forbidden, type GatewayError, MethodNotAllowed } from '../e
 import { type AnswerOptions, answerRefusal, documentHeaders, ownHeaders, setError } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { misleads } from '../http/fields.ts'
-import { fieldValues, type HttpRequest } from '../http/server/request.ts'
+import { fieldValues, type HttpRequest } from '../http/request.ts'
 import { identityFields } from '../upstream/headers/identity-headers.ts'
 
 const PATH = '/auth/forward'

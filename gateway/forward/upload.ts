@@ -1,7 +1,7 @@
 // Passes a request body on to a backend: buffered until it is complete or large enough, then as fast as the backend takes it.
 import { BodyTooLarge, type GatewayError, RequestTimeout } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { BodyConsumer } from '../http/server/request.ts'
+import type { BodyConsumer } from '../http/request.ts'
 import type { UpstreamConnection } from '../upstream/connection.ts'
 import { type Contained, contain } from '../values/contain.ts'
 import { BodyBuffer } from './body-buffer.ts'

@@ -12,8 +12,8 @@ import {
   readableBy
 } from './cross-origin.ts'
 import type { Exchange } from './exchange.ts'
-import { fieldValue } from './server/request.ts'
-import { dateLine, headerLines, statusLine } from './server/response-head.ts'
+import { dateLine, headerLines, statusLine } from './http1/response-head.ts'
+import { fieldValue } from './request.ts'
 
 export interface AnswerOptions {
   /** Origins whose scripts may read these responses. */

@@ -10,7 +10,7 @@ import {
   parseNetwork
 } from '../values/addresses.ts'
 import { remembered } from '../values/remembered.ts'
-import type { HttpRequest } from './server/request.ts'
+import type { HttpRequest } from './request.ts'
 
 export interface ClientAddress {
   /** IPv4, or IPv6 as RFC 5952 writes it; `unknown` when the socket has none (closed, or a Unix socket). */

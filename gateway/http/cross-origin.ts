@@ -1,6 +1,6 @@
 // Lets only pages of the listed origins read responses (Fetch, CORS protocol).
 import type { Exchange } from './exchange.ts'
-import { fieldValue } from './server/request.ts'
+import { fieldValue } from './request.ts'
 
 export interface CrossOrigins {
   /** FRONTEND_URL's origin: named in the gateway's own responses to requests that name no listed origin. */

@@ -5,8 +5,8 @@ import type { Limiter } from '../limits/limiter.ts'
 import type { RateLimit } from '../settings/settings.ts'
 import { type AnswerOptions, refusalText } from './answer.ts'
 import type { ClientAddressOf } from './client-address.ts'
-import type { MessageFault } from './server/connection.ts'
-import type { ClientConnection } from './server/request.ts'
+import type { MessageFault } from './http1/connection.ts'
+import type { ClientConnection } from './request.ts'
 
 const refusalFor = (fault: MessageFault): GatewayError => {
   if (fault === 'too-large') return new HeadersTooLarge({ reason: fault })

@@ -1,7 +1,7 @@
 // Reads a request body completely, within limits of size and time.
 import { BadRequest, BodyTooLarge, type GatewayError, RequestTimeout } from '../errors.ts'
 import type { Exchange, Underway } from './exchange.ts'
-import type { BodyConsumer } from './server/request.ts'
+import type { BodyConsumer } from './request.ts'
 
 interface BodyLimits {
   readonly maxBytes: number

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import type { AddressInfo, Server } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
-import type { HttpServer } from '../http/server/server.ts'
+import type { HttpServer } from '../http/server.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Certificates } from './certificates.ts'
 import type { ConnectionPlaces } from './connection-places.ts'

@@ -1,5 +1,5 @@
 // Redirects every request of a plain HTTP listener (308) to the same path and query on PUBLIC_URL.
-import { createHttpServer, type HttpServer } from '../http/server/server.ts'
+import { createHttpServer, type HttpServer } from '../http/server.ts'
 import { encodeRawBytes } from '../values/raw-bytes.ts'
 
 const REFUSED = 'HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n'

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { GatewayError } from '../errors.ts'
 import type { RefusalPage } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { fieldValue } from '../http/server/request.ts'
+import { fieldValue } from '../http/request.ts'
 import type { Settings } from '../settings/settings.ts'
 import { escapeHtml } from './page-html.ts'
 

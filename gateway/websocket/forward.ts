@@ -2,7 +2,7 @@
 import { GatewayError } from '../errors.ts'
 import { END_REASONS, type StreamControl, type StreamEnd, type StreamInfo, streamInfoOf } from '../forward/stream.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
-import type { Takeover } from '../http/server/request.ts'
+import type { Takeover } from '../http/request.ts'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import type { OpenUpstream } from './dial.ts'

@@ -42,7 +42,7 @@ t.test('thousands of pipelined requests whose answers are never read hold up no 
   const now = process.memoryUsage()
   // The test's own sockets are in there too.
   const grown = (now.heapUsed + now.external - before.heapUsed - before.external) / 1e6
-  // Generous, for busy machines; that each connection waits its turn is shown in test/http/server/connection.test.ts.
+  // Generous, for busy machines; that each connection waits its turn is shown in test/http/http1/connection.test.ts.
   t.ok(slowest < 20_000, `the slowest of others waited ${Math.round(slowest)} ms`)
   t.ok(grown < 120, `${Math.round(grown)} MB more`)
   for (const socket of sockets) socket.destroy()

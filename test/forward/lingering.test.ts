@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import t, { type Test } from 'tap'
-import type { HttpRequest } from '../../gateway/http/server/request.ts'
+import type { HttpRequest } from '../../gateway/http/request.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startListener } from '../support/http-listener.ts'
 import { connectRaw } from '../support/raw-client.ts'

@@ -1,8 +1,8 @@
 // Serves requests by the gateway's own server side on a free port, without the rest of a gateway.
 import type { Test } from 'tap'
 import { createClientAddress } from '../../gateway/http/client-address.ts'
-import type { HttpRequest } from '../../gateway/http/server/request.ts'
-import { createHttpServer } from '../../gateway/http/server/server.ts'
+import type { HttpRequest } from '../../gateway/http/request.ts'
+import { createHttpServer } from '../../gateway/http/server.ts'
 import { type ConnectionPlaces, createConnectionPlaces } from '../../gateway/listener/connection-places.ts'
 import { openListener } from '../../gateway/listener/listener.ts'
 

@@ -1,8 +1,8 @@
 // Bytes go in and requests come out, by the gateway's own connection, without a socket, a timer or a turn of the event loop.
 
-import { Connection, type ConnectionHost, type MessageFault } from '../../gateway/http/server/connection.ts'
-import type { HttpRequest } from '../../gateway/http/server/request.ts'
-import { DEFAULT_LIMITS } from '../../gateway/http/server/server.ts'
+import { Connection, type ConnectionHost, type MessageFault } from '../../gateway/http/http1/connection.ts'
+import type { HttpRequest } from '../../gateway/http/request.ts'
+import { DEFAULT_LIMITS } from '../../gateway/http/server.ts'
 import type { Waiting } from '../../gateway/http/write-batch.ts'
 import { onThrown } from './thrown.ts'
 

@@ -3,7 +3,7 @@ import { BadRequest, GatewayError, MethodNotAllowed, Unavailable } from '../../e
 import type { Exchange } from '../../http/exchange.ts'
 import { hasBody } from '../../http/head.ts'
 import { readBody } from '../../http/read-body.ts'
-import { fieldValue, fieldValues } from '../../http/server/request.ts'
+import { fieldValue, fieldValues } from '../../http/request.ts'
 import type { Route } from '../../routes/route.ts'
 import type { Upstream } from '../../routes/upstream.ts'
 import { clientHeadFields, type ResponseContext } from '../../upstream/headers/client-head.ts'

@@ -3,7 +3,7 @@
 import { createMatchRoute } from '../../../gateway/access/match-route.ts'
 import { createClientAddress } from '../../../gateway/http/client-address.ts'
 import { Exchange } from '../../../gateway/http/exchange.ts'
-import type { HttpRequest } from '../../../gateway/http/server/request.ts'
+import type { HttpRequest } from '../../../gateway/http/request.ts'
 import { canonicalPath } from '../../../gateway/routes/canonical-path.ts'
 import type { Route, RouteMatch, RouteTable } from '../../../gateway/routes/route.ts'
 import { type ReadMessages, readMessages } from '../../../test/support/message-reader.ts'

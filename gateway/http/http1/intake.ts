@@ -2,8 +2,8 @@
 import { ownBytes } from '../../values/own-text.ts'
 import { ChunkedBody, INCOMPLETE, MALFORMED } from '../chunked-body.ts'
 import type { RequestHead } from '../head.ts'
+import type { BodyConsumer } from '../request.ts'
 import { HeadReader } from './head-reader.ts'
-import type { BodyConsumer } from './request.ts'
 
 const EMPTY: Buffer = Buffer.alloc(0)
 const CHUNKED = -3

@@ -3,8 +3,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { readHead } from '../../../gateway/http/head.ts'
-import { HeadReader, MAX_REQUEST_HEAD_BYTES } from '../../../gateway/http/server/head-reader.ts'
-import { bodyLengthOf } from '../../../gateway/http/server/intake.ts'
+import { HeadReader, MAX_REQUEST_HEAD_BYTES } from '../../../gateway/http/http1/head-reader.ts'
+import { bodyLengthOf } from '../../../gateway/http/http1/intake.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')

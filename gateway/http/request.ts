@@ -1,8 +1,8 @@
 // Holds a request as read from its connection: request line and fields at once, the body on demand.
 import type { Duplex } from 'node:stream'
-import type { RequestHead } from '../head.ts'
-import type { ParsedHead } from './head-reader.ts'
-import type { HttpResponse } from './response.ts'
+import type { RequestHead } from './head.ts'
+import type { ParsedHead } from './http1/head-reader.ts'
+import type { HttpResponse } from './http1/response.ts'
 
 /** Consumes a request's body. */
 export interface BodyConsumer {

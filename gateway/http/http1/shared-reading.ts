@@ -10,7 +10,7 @@ const BULKY_BYTES = 4 * 1024
 /** Takes bytes that were read, and copies what it keeps. Returns whether to keep reading. */
 type Take = (bytes: Buffer) => boolean
 
-// The parts of an accepted socket that node:net uses; guarded by test/http/server/shared-reading.test.ts.
+// The parts of an accepted socket that node:net uses; guarded by test/http/http1/shared-reading.test.ts.
 interface Inside {
   _handle: { useUserBuffer?: unknown } | null | undefined
   _server: unknown

@@ -1,7 +1,7 @@
 // RW-01, RW-16, RW-21, RW-22, SM-13, SM-15
 import t from 'tap'
-import type { HttpResponse } from '../../../gateway/http/server/response.ts'
-import { DEFAULT_LIMITS } from '../../../gateway/http/server/server.ts'
+import type { HttpResponse } from '../../../gateway/http/http1/response.ts'
+import { DEFAULT_LIMITS } from '../../../gateway/http/server.ts'
 import { openConnection, readMessages } from '../../support/message-reader.ts'
 import { measureWork } from '../../support/own-time.ts'
 

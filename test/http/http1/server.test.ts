@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import t from 'tap'
-import { createHttpServer } from '../../../gateway/http/server/server.ts'
+import { createHttpServer } from '../../../gateway/http/server.ts'
 
 t.test('a drain closes idle connections at once, spares new ones for a moment, and then all is over', async t => {
   const server = createHttpServer({

@@ -1,11 +1,11 @@
 // Serves HTTP/1.1 on sockets that were accepted elsewhere: plain, TLS, or behind a PROXY header.
 import type net from 'node:net'
-import { contain, endThrown } from '../../values/contain.ts'
-import { flushSoon } from '../write-batch.ts'
-import { Connection, type ConnectionHost, type ConnectionLimits, type MessageHandler } from './connection.ts'
-import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
-import { readEvents, readShared } from './shared-reading.ts'
-import { createReadTurns } from './turns.ts'
+import { contain, endThrown } from '../values/contain.ts'
+import { Connection, type ConnectionHost, type ConnectionLimits, type MessageHandler } from './http1/connection.ts'
+import { CLIENT_KEEP_ALIVE_MS } from './http1/response.ts'
+import { readEvents, readShared } from './http1/shared-reading.ts'
+import { createReadTurns } from './http1/turns.ts'
+import { flushSoon } from './write-batch.ts'
 
 interface HttpServerLimits extends ConnectionLimits {
   /** A client that takes none of the data waiting for it is cut off after this time, or after twice as long at most. */
