@@ -2,6 +2,7 @@
 import { type Authentication, createAuthenticate } from './access/authenticate.ts'
 import { createAuthorize, type RefusalText } from './access/authorize.ts'
 import { checkAddress } from './access/check-address.ts'
+import { checkCertificate } from './access/check-certificate.ts'
 import { createLimitRate, createLimitRoute } from './access/limit-rate.ts'
 import { createMatchDestination } from './access/match-destination.ts'
 import { createMatchRoute } from './access/match-route.ts'
@@ -177,6 +178,7 @@ const createSteps = (parts: AppParts) => {
     [matchPlain,         YES,     YES,     YES,         YES],
     [limitRate,          YES,     YES,     YES,         YES],
     [matchUnusual,       YES,     YES,     YES,         YES],
+    [checkCertificate,   YES,     YES,     YES,         YES],
     [matchDestination,   YES,     NO,      YES,         YES],
     [checkAddress,       YES,     YES,     YES,         YES],
     [preflight,          YES,     NO,      YES,         YES],

@@ -80,6 +80,11 @@ export const BodyTooLarge = createError('GW_BODY_TOO_LARGE', 'The body is too la
 export const UriTooLong = createError('GW_BAD_REQUEST', 'The request target is too long', 414)
 export const UnsupportedMedia = createError('GW_UNSUPPORTED_MEDIA', 'The body must be application/json', 415)
 export const ExpectationFailed = createError('GW_BAD_REQUEST', 'The expectation cannot be met', 417)
+export const Misdirected = createError(
+  'GW_BAD_REQUEST',
+  'The certificate of this connection is not for this host; use another connection',
+  421
+)
 export const UpgradeRequired = createError('GW_BAD_REQUEST', 'This WebSocket version is not supported', 426)
 export const RateLimited = createError('GW_RATE_LIMITED', 'Too many requests; try again later', 429)
 export const LoginThrottled = createError('GW_LOGIN_THROTTLED', 'Too many failed logins; try again later', 429)

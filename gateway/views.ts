@@ -59,7 +59,7 @@ export const createViews = (parts: ViewParts) => {
     grants: { state: stores.regranting.state, people: stores.regranting.people },
     databaseOk: rememberPing(stores.database.ping),
     directory: parts.directory.state,
-    certificate: () => parts.certificates?.state(),
+    certificates: () => parts.certificates?.state().served ?? [],
     proxyViolations: () => parts.violations.count
   }
   observation.attach(known)

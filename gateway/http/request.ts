@@ -36,6 +36,8 @@ export interface ClientConnection {
   /** Address of the peer, from the socket or a PROXY header; undefined if the socket has none. */
   readonly peer: string | undefined
   readonly isTls: boolean
+  /** Whether its certificate is for a host (a name, or an address without brackets); undefined: that does not matter. */
+  readonly covers: ((host: string) => boolean) | undefined
   /** It has not been closed. */
   readonly isOpen: boolean
   /** Passes on to its consumer what has arrived of the body, and continues reading. */

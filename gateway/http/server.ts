@@ -31,6 +31,8 @@ interface AcceptOptions {
   readonly peer?: string | undefined
   /** The client uses TLS, which the socket has already decrypted. */
   readonly isTls?: boolean
+  /** Whether the certificate of the connection is for a host; undefined: that does not matter. */
+  readonly covers?: ((host: string) => boolean) | undefined
   /** The connection is gone; also called if it was not accepted. */
   readonly onClosed?: ((peer: string | undefined) => void) | undefined
 }
@@ -94,7 +96,8 @@ export const createHttpServer = (options: HttpServerOptions) => {
 
   return {
     /** Takes a socket whose next byte is the first of a request. It must be half-open (`allowHalfOpen`). */
-    accept(accepted: net.Socket, { peer = accepted.remoteAddress, isTls = false, onClosed }: AcceptOptions = {}): void {
+    accept(accepted: net.Socket, options: AcceptOptions = {}): void {
+      const { peer = accepted.remoteAddress, isTls = false, covers, onClosed } = options
       if (isClosed) {
         accepted.destroy()
         onClosed?.(peer)
@@ -110,7 +113,7 @@ export const createHttpServer = (options: HttpServerOptions) => {
       }
       const shared = isTls ? undefined : readShared(accepted, take, turns)
       const socket = shared ?? readEvents(accepted, take, turns)
-      const connection = new Connection(socket, host, peer, isTls)
+      const connection = new Connection(socket, host, { peer, isTls, covers })
       turns.noteArrival()
       connections.set(connection, socket)
       socket.on('end', () => contain(connection, ended => ended.onPeerEnd()))

@@ -1,32 +1,40 @@
-// Follows the certificate files of the listener: a valid pair replaces the previous one, any other leaves it in use.
+// Follows the certificate files of the listener, each pair by itself: a valid one replaces the previous one, any other leaves it in use.
 
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { type CertificatePair, checkPair } from '../settings/certificate-pair.ts'
-import type { TlsSettings } from '../settings/settings.ts'
+import type { TlsFiles } from '../settings/settings.ts'
 import { task } from '../values/contain.ts'
 import { stampOf } from '../values/file-stamp.ts'
 import type { Log } from '../values/log.ts'
 
-/** The settings of a TLS listener for its next connection. */
-export interface CertificateState {
+/** A certificate that the listener serves. */
+export interface ServedCertificate {
+  /** As TLS_CERT_FILE names it. */
+  readonly file: string
   readonly pair: CertificatePair
-  /** Shared by all processes behind one listener, so that each can resume the sessions of the others; bytes as Latin-1. */
-  readonly ticketKeys: string
   /** Whether the files hold this pair. */
   readonly current: boolean
+}
+
+/** The settings of a TLS listener for its next connection. */
+export interface CertificateState {
+  /** The first is the default. */
+  readonly served: readonly ServedCertificate[]
+  /** Shared by all processes behind one listener, so that each can resume the sessions of the others; bytes as Latin-1. */
+  readonly ticketKeys: string
 }
 
 export interface Certificates {
   state(): CertificateState
   onChange(listener: (state: CertificateState) => void): void
-  /** Reads the files again; resolves to whether their contents are in use. */
+  /** Reads the files again; resolves to whether the contents of all of them are in use. */
   reload(): Promise<boolean>
   close(): void
 }
 
 interface CertificatesParts {
-  readonly tls: TlsSettings
+  readonly tls: readonly TlsFiles[]
   readonly log: Pick<Log, 'info' | 'warn'>
   /** How often names, inodes, sizes and times are compared; renewals swap links, which file systems do not announce reliably. */
   readonly pollMs?: number
@@ -37,69 +45,92 @@ interface CertificatesParts {
 const POLL_MS = 500
 const RETRY_MS = 1000
 
-export const initialState = ({ pair }: TlsSettings): CertificateState => ({
-  pair,
-  ticketKeys: newTicketKeys(),
-  current: true
+export const initialState = (tls: readonly TlsFiles[]): CertificateState => ({
+  served: tls.map(({ certFile, pair }) => ({ file: certFile, pair, current: true })),
+  ticketKeys: newTicketKeys()
 })
 
 // RFC 5077 §4, as OpenSSL stores them: name, HMAC key and AES key, 16 bytes each.
 const newTicketKeys = (): string => randomBytes(48).toString('latin1')
 
-export const createCertificates = (parts: CertificatesParts): Certificates => {
-  const { tls, log, pollMs = POLL_MS, retryMs = RETRY_MS } = parts
+export const createCertificates = ({
+  tls,
+  log,
+  pollMs = POLL_MS,
+  retryMs = RETRY_MS
+}: CertificatesParts): Certificates => {
   const held = holdState(initialState(tls))
+  let isClosed = false
+  const followed = tls.map((files, index) =>
+    followFiles(files, log, retryMs, (next, isNew) => {
+      const { served, ticketKeys } = held.state()
+      if (!isClosed) held.set({ served: served.with(index, next), ticketKeys: isNew ? newTicketKeys() : ticketKeys })
+    })
+  )
+  const poll = () => Promise.all(followed.map(one => one.poll()))
+  const timer = setInterval(task(poll), pollMs)
+  timer.unref()
+  return {
+    ...held,
+    reload: async () => !(await Promise.all(followed.map(one => one.reload()))).includes(false),
+    close() {
+      isClosed = true
+      clearInterval(timer)
+    }
+  }
+}
+
+/** Follows the files of one certificate, whatever becomes of the others. */
+const followFiles = (
+  files: TlsFiles,
+  log: CertificatesParts['log'],
+  retryMs: number,
+  replace: (next: ServedCertificate, isNew: boolean) => void
+) => {
+  const file = files.certFile
+  let own: ServedCertificate = { file, pair: files.pair, current: true }
   let known: string | undefined
   let retryAt = Number.POSITIVE_INFINITY
   let reading: Promise<boolean> | undefined
-  let isClosed = false
 
-  const settle = (next: CertificateState) => {
-    if (!isClosed) held.set(next)
+  const set = (next: ServedCertificate, isNew: boolean) => {
+    own = next
+    replace(next, isNew)
   }
   const take = (read: Awaited<ReturnType<typeof readPair>>): boolean => {
-    const state = held.state()
     retryAt = 'message' in read ? performance.now() + retryMs : Number.POSITIVE_INFINITY
     if ('message' in read) {
-      if (!state.current) return false
+      if (!own.current) return false
       const { variable, message } = read
       log.warn(
-        { variable, fault: message },
+        { variable, file, fault: message },
         'the certificate files cannot be used; the previous certificate stays in use'
       )
-      settle({ ...state, current: false })
+      set({ ...own, current: false }, false)
       return false
     }
-    const isSame = read.cert === state.pair.cert && read.key === state.pair.key
-    if (isSame && state.current) return true
+    const isSame = read.cert === own.pair.cert && read.key === own.pair.key
+    if (isSame && own.current) return true
     const expires = new Date(read.expiresAt).toISOString()
-    log.info({ expires }, isSame ? 'the certificate files can be used again' : 'a new certificate is in use')
-    settle({ pair: read, ticketKeys: isSame ? state.ticketKeys : newTicketKeys(), current: true })
+    log.info({ file, expires }, isSame ? 'the certificate files can be used again' : 'a new certificate is in use')
+    set({ file, pair: read, current: true }, !isSame)
     return true
   }
   const reload = (): Promise<boolean> => {
-    reading ??= readPair(tls).then(read => {
+    reading ??= readPair(files).then(read => {
       reading = undefined
       return take(read)
     })
     return reading
   }
-  const poll = async () => {
-    const now = await fingerprint(tls)
-    if (isClosed || (now === known && performance.now() < retryAt)) return
-    // The first poll also compares, because the files may have changed since the settings were read.
-    known = now
-    await reload()
-  }
-
-  const timer = setInterval(task(poll), pollMs)
-  timer.unref()
   return {
-    ...held,
     reload,
-    close() {
-      isClosed = true
-      clearInterval(timer)
+    async poll() {
+      const now = await fingerprint(files)
+      if (now === known && performance.now() < retryAt) return
+      // The first poll also compares, because the files may have changed since the settings were read.
+      known = now
+      await reload()
     }
   }
 }
@@ -128,20 +159,13 @@ export const followCertificates = (
 ): Certificates => {
   const held = holdState(initial)
   subscribe(held.set)
-  return { ...held, reload: async () => held.state().current, close: () => undefined }
-}
-
-/** What health and metrics need to know of a certificate. */
-export interface ServedCertificate {
-  /** Whether the files contain this certificate. */
-  readonly current: boolean
-  readonly pair: Pick<CertificatePair, 'expiresAt'>
+  return { ...held, reload: async () => held.state().served.every(({ current }) => current), close: () => undefined }
 }
 
 /** Whether the files contain the certificate in use, and it has not expired. */
 export const isWell = ({ current, pair }: ServedCertificate): boolean => current && pair.expiresAt > Date.now()
 
-const readPair = async ({ certFile, keyFile }: TlsSettings) => {
+const readPair = async ({ certFile, keyFile }: TlsFiles) => {
   const [cert, key] = await Promise.all([certFile, keyFile].map(textOf))
   const read = checkPair(cert, key)
   if ('message' in read || read.expiresAt > Date.now()) return read
@@ -150,5 +174,5 @@ const readPair = async ({ certFile, keyFile }: TlsSettings) => {
 
 const textOf = (file: string): Promise<string | undefined> => readFile(file, 'utf8').catch(() => undefined)
 
-const fingerprint = async ({ certFile, keyFile }: TlsSettings): Promise<string> =>
+const fingerprint = async ({ certFile, keyFile }: TlsFiles): Promise<string> =>
   JSON.stringify(await Promise.all([certFile, keyFile].map(stampOf)))

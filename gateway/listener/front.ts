@@ -2,7 +2,14 @@
 
 import { constants } from 'node:crypto'
 import { createServer, type Socket } from 'node:net'
-import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls'
+import {
+  createSecureContext,
+  createServer as createTlsServer,
+  type SecureContext,
+  type SecureContextOptions,
+  type TLSSocket
+} from 'node:tls'
+import { createCertificateNames } from '../values/certificate-names.ts'
 import { contain, ending, task } from '../values/contain.ts'
 import type { CertificateState } from './certificates.ts'
 import type { ConnectionPlaces } from './connection-places.ts'
@@ -14,14 +21,18 @@ interface Accepted {
   /** The peer of the connection: the socket's own, or the one that its PROXY header names. */
   readonly peer: string | undefined
   readonly isSecure: boolean
+  /** Whether the certificate of the connection is for a host; undefined: there is only one certificate, for whatever reaches it. */
+  readonly covers: Covers | undefined
 }
+
+type Covers = (host: string) => boolean
 
 export interface FrontParts {
   /** Each connection passed on occupies a place, which is released when the connection is gone. */
   readonly accept: (accepted: Accepted) => void
   readonly places: ConnectionPlaces
   /** undefined: plain HTTP. */
-  readonly certificate: CertificateState | undefined
+  readonly certificates: CertificateState | undefined
   /** Peers that must send a PROXY header; undefined: no peer sends one. */
   readonly sendsProxyHeader: ((peer: string | undefined) => boolean) | undefined
   /** A connection was closed for this reason before it used HTTP. */
@@ -33,7 +44,7 @@ export type Front = ReturnType<typeof createFront>
 /** For a PROXY header, and for a TLS handshake. */
 const EARLY_MS = 10_000
 
-export const createFront = ({ accept, places, certificate, sendsProxyHeader, onRefused }: FrontParts) => {
+export const createFront = ({ accept, places, certificates, sendsProxyHeader, onRefused }: FrontParts) => {
   const early = new Set<Socket>()
   let onNoneEarly: (() => void) | undefined
   const leaveEarly = (connection: Socket) => {
@@ -44,10 +55,10 @@ export const createFront = ({ accept, places, certificate, sendsProxyHeader, onR
     accept(accepted)
     leaveEarly(connection)
   }
-  const tls = certificate === undefined ? undefined : createTls(certificate, accepts, places.leave)
+  const tls = certificates === undefined ? undefined : createTls(certificates, accepts, places.leave)
   const greet = (socket: Socket, peer: string | undefined) => {
     if (!places.enter(peer)) socket.destroy()
-    else if (tls === undefined) accepts(socket, { socket, peer, isSecure: false })
+    else if (tls === undefined) accepts(socket, { socket, peer, isSecure: false, covers: undefined })
     else tls.greet(socket, peer)
   }
   const receive = (socket: Socket) => {
@@ -71,7 +82,7 @@ export const createFront = ({ accept, places, certificate, sendsProxyHeader, onR
     /** Not listening yet. */
     server,
     /** Applies to new connections; open ones keep their own. */
-    useCertificate: (state: CertificateState) => tls?.server.setSecureContext(secureContext(state)),
+    useCertificates: (state: CertificateState) => tls?.use(state),
     /** Resolves when all connections have reached HTTP; those that have not after `graceMs` are closed. */
     async endEarly(graceMs = 0): Promise<void> {
       if (early.size === 0) return
@@ -87,34 +98,63 @@ export const createFront = ({ accept, places, certificate, sendsProxyHeader, onR
   }
 }
 
-const secureContext = ({ pair, ticketKeys }: CertificateState): SecureContextOptions => ({
-  cert: pair.cert,
-  key: pair.key,
-  minVersion: 'TLSv1.2',
-  // A client that requests renegotiation again and again costs us more than itself.
-  secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-  ticketKeys: Buffer.from(ticketKeys, 'latin1')
+/** Of each certificate. */
+const optionsOf = ({ served, ticketKeys }: CertificateState): SecureContextOptions[] =>
+  served.map(({ pair }) => ({
+    cert: pair.cert,
+    key: pair.key,
+    minVersion: 'TLSv1.2',
+    // A client that requests renegotiation again and again costs us more than itself.
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+    ticketKeys: Buffer.from(ticketKeys, 'latin1')
+  }))
+
+/** What several certificates are chosen by. */
+const choicesOf = (state: CertificateState) => ({
+  names: createCertificateNames(state.served.map(({ pair }) => pair.names)),
+  contexts: optionsOf(state).map(options => createSecureContext(options))
 })
+
+interface Tls {
+  /** Takes a connection whose next byte is the first of a handshake. */
+  greet(connection: Socket, peer: string | undefined): void
+  use(state: CertificateState): void
+}
 
 const createTls = (
   state: CertificateState,
   accepts: (connection: Socket, accepted: Accepted) => void,
   onLost: (peer: string | undefined) => void
-): { server: TlsServer; greet: (connection: Socket, peer: string | undefined) => void } => {
+): Tls => {
   const greeted = new WeakMap<Socket, Greeted>()
-  const options = { ...secureContext(state), ALPNProtocols: ['http/1.1'], handshakeTimeout: EARLY_MS }
+  /** undefined: there is only one certificate. */
+  let choices = state.served.length > 1 ? choicesOf(state) : undefined
+  const coversOf = (socket: Wrapping): Covers | undefined => {
+    if (choices === undefined) return undefined
+    const { names } = choices
+    const name = nameOf(socket.servername)
+    // OpenSSL does not say which name a resumed session of TLS 1.2 belongs to.
+    const index = name === '' && socket.isSessionReused() ? undefined : names.indexFor(name)
+    return host => names.covers(index, host)
+  }
+  const options = { ...optionsOf(state)[0], ALPNProtocols: ['http/1.1'], handshakeTimeout: EARLY_MS }
+  const byName = {
+    SNICallback: (servername: string, take: (error: null, context?: SecureContext) => void) =>
+      take(null, choices?.contexts[choices.names.indexFor(nameOf(servername))])
+  }
   // It listens on no port; connections are passed to it.
   const receive = (socket: Wrapping) => {
     const connection = socket._parent
     const known = connection && greeted.get(connection)
     if (connection === undefined || known === undefined) return socket.destroy()
     known.isAccepted = true
-    accepts(connection, { socket, peer: known.peer, isSecure: true })
+    accepts(connection, { socket, peer: known.peer, isSecure: true, covers: coversOf(socket) })
   }
-  const server = createTlsServer(options, socket => contain(ending(socket), () => receive(socket)))
+  const server = createTlsServer({ ...options, ...(choices && byName) }, socket =>
+    contain(ending(socket), () => receive(socket))
+  )
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   return {
-    server,
     greet(connection, peer) {
       const own: Greeted = { peer, isAccepted: false }
       greeted.set(connection, own)
@@ -122,12 +162,19 @@ const createTls = (
         if (!own.isAccepted) task(onLost)(peer)
       })
       server.emit('connection', connection)
+    },
+    use(next) {
+      if (choices !== undefined) choices = choicesOf(next)
+      server.setSecureContext(optionsOf(next)[0] ?? {})
     }
   }
 }
 
+/** Node.js says `false` or null if the client names none. */
+const nameOf = (servername: unknown): string => (typeof servername === 'string' ? servername : '')
+
 /** The TLS inside a connection, which is no public property; guarded by test/listener/front.test.ts. */
-interface Wrapping extends Socket {
+interface Wrapping extends TLSSocket {
   readonly _parent?: Socket
 }
 

@@ -72,13 +72,14 @@ const open = async (
   certificates: Certificates | undefined
 ): Promise<Open> => {
   const front = createFront({
-    accept: ({ socket, peer, isSecure }) => http.accept(socket, { peer, isTls: isSecure, onClosed: places.leave }),
+    accept: ({ socket, peer, isSecure, covers }) =>
+      http.accept(socket, { peer, isTls: isSecure, covers, onClosed: places.leave }),
     places,
-    certificate: certificates?.state(),
+    certificates: certificates?.state(),
     sendsProxyHeader: settings.proxyProtocol ? isTrusted : undefined,
     onRefused
   })
-  certificates?.onChange(front.useCertificate)
+  certificates?.onChange(front.useCertificates)
   await once(front.server.listen({ host: settings.host, backlog: BACKLOG, ...place }), 'listening')
   return { front, http, port: (front.server.address() as AddressInfo).port }
 }

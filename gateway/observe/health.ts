@@ -95,8 +95,8 @@ export interface Known {
   /** Whether changes of access are heard as they are committed. */
   readonly isListening: () => boolean
   readonly upstreams: () => readonly UpstreamStatus[]
-  /** The listener's certificate; undefined: no TLS. */
-  readonly certificate: () => ServedCertificate | undefined
+  /** The listener's certificates; none: no TLS. */
+  readonly certificates: () => readonly ServedCertificate[]
   /** Connections closed because of their PROXY header. */
   readonly proxyViolations: () => number
   /** undefined: no cloud login. */
@@ -133,7 +133,7 @@ export const rememberPing = (ping: () => Promise<boolean>): (() => Promise<boole
 export const createChecks = (known: Checked): HealthParts['checks'] => {
   const word = (isFine: boolean): Check => (isFine ? 'ok' : 'degraded')
   return async () => {
-    const [provider, certificate, clock] = [known.provider(), known.certificate(), known.clock()]
+    const [provider, certificates, clock] = [known.provider(), known.certificates(), known.clock()]
     return {
       database: word(await known.databaseOk()),
       rateLimit: word(known.limiter().mode !== 'degraded'),
@@ -144,7 +144,7 @@ export const createChecks = (known: Checked): HealthParts['checks'] => {
       audit: known.audit().state,
       ...(clock === undefined ? {} : { clock: clock.state }),
       ...(provider === undefined ? {} : { provider }),
-      ...(certificate === undefined ? {} : { tls: word(isWell(certificate)) }),
+      ...(certificates.length === 0 ? {} : { tls: word(certificates.every(isWell)) }),
       ...directoryOf(known),
       ...(known.addressesInsecure ? { addresses: 'insecure' } : {})
     }

@@ -1,5 +1,6 @@
 // Lists the metrics: the name, type and help text of each, and where its values are read from.
 
+import type { ServedCertificate } from '../listener/certificates.ts'
 import { GRANTS_STATES } from '../store/regranting.ts'
 import { faultCounts } from '../values/contain.ts'
 import { timesOutOfDescriptors } from '../values/descriptors.ts'
@@ -28,13 +29,8 @@ const stateOf = (words: readonly string[], current: string | undefined, label = 
 
 const keyName = (index: number): string => (index === 0 ? 'current' : `previous-${index}`)
 
-const certificateOf = (
-  sources: MetricSources,
-  read: (certificate: NonNullable<ReturnType<MetricSources['certificate']>>) => number
-): Value[] => {
-  const certificate = sources.certificate()
-  return certificate === undefined ? [] : one(read(certificate))
-}
+const certificatesOf = (sources: MetricSources, read: (certificate: ServedCertificate) => number): Value[] =>
+  sources.certificates().map(certificate => ({ value: read(certificate), labels: { file: certificate.file } }))
 
 const targetsOf = (sources: MetricSources) =>
   sources
@@ -172,13 +168,13 @@ const ROWS: Readonly<Record<string, Row>> = {
   ],
   tls_certificate_ok: [
     'gauge',
-    'Whether the listener uses the certificate on disk; absent without TLS',
-    sources => certificateOf(sources, ({ current }) => Number(current))
+    'Whether the listener uses the certificate on disk, by its file; absent without TLS',
+    sources => certificatesOf(sources, ({ current }) => Number(current))
   ],
   tls_certificate_expires_timestamp_seconds: [
     'gauge',
-    'When the certificate in use, or the first one in its chain, expires',
-    sources => certificateOf(sources, ({ pair }) => pair.expiresAt / 1000)
+    'When the certificate in use, or the first one in its chain, expires; by its file',
+    sources => certificatesOf(sources, ({ pair }) => pair.expiresAt / 1000)
   ],
   proxy_header_violations_total: [
     'counter',

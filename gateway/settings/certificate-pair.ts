@@ -1,6 +1,7 @@
 // Validates a PEM certificate chain and its private key before a listener uses them.
 import { createPrivateKey } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
+import { formatAddress, parseAddress } from '../values/addresses.ts'
 import { readCertificateBundle } from '../values/certificates.ts'
 
 /** A chain and the private key of its first certificate, which match and are accepted by OpenSSL. */
@@ -11,6 +12,8 @@ export interface CertificatePair {
   readonly key: string
   /** Milliseconds since 1970: the earliest end of validity within the chain. */
   readonly expiresAt: number
+  /** What the certificate is for, by its subjectAltName: names in lower case, such as `*.example.org`, and addresses. */
+  readonly names: readonly string[]
 }
 
 interface PairMistake {
@@ -31,8 +34,19 @@ export const checkPair = (cert: string | undefined, key: string | undefined): Ce
     return { variable: 'TLS_KEY_FILE', message: 'is not the key of the first certificate in TLS_CERT_FILE' }
   if (accepted(() => createSecureContext({ cert, key })) === undefined)
     return { variable: 'TLS_CERT_FILE', message: 'is rejected by OpenSSL; its key may be too short' }
-  return { cert, key, expiresAt: Math.min(...[leaf, ...issuers].map(({ validToDate }) => validToDate.getTime())) }
+  const expiresAt = Math.min(...[leaf, ...issuers].map(({ validToDate }) => validToDate.getTime()))
+  return { cert, key, expiresAt, names: namesIn(leaf.subjectAltName) }
 }
+
+// `DNS:a.example, IP Address:0:0:0:0:0:0:0:1`, as Node.js prints it; what could be mistaken for a separator is in quotation marks.
+const ALT_NAMES = /(DNS|IP Address|[^:,"]+):("(?:[^"\\]|\\.)*"|[^,]*)(?:, |$)/g
+
+const namesIn = (altNames = ''): string[] =>
+  [...altNames.matchAll(ALT_NAMES)].flatMap(([, kind, value = '']) => {
+    if (kind === 'DNS') return [value.toLowerCase()]
+    const address = kind === 'IP Address' ? parseAddress(value) : undefined
+    return address === undefined ? [] : [formatAddress(address)]
+  })
 
 /** Undefined if OpenSSL rejects it. */
 const accepted = <T>(read: () => T): T | undefined => {

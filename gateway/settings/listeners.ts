@@ -1,5 +1,6 @@
 // Reads the listeners' settings: where they listen, whether they use TLS, and whether peers send PROXY headers.
-import { checkPair } from './certificate-pair.ts'
+import { certifiedName, createCertificateNames } from '../values/certificate-names.ts'
+import { type CertificatePair, checkPair } from './certificate-pair.ts'
 import { type Environment, type Reader, readText } from './reader.ts'
 
 const PORTS = { min: 0, max: 65_535 }
@@ -36,6 +37,9 @@ export const listenerWarnings = (
   publicUrl: string
 ): string[] => {
   const warnings: string[] = []
+  const names = createCertificateNames((tls ?? []).map(({ pair }) => pair.names))
+  if (tls !== undefined && tls.length > 1 && !names.covers(undefined, certifiedName(new URL(publicUrl).host)))
+    warnings.push('none of the certificates in TLS_CERT_FILE is for the host of PUBLIC_URL: requests to it get 421')
   if (publicUrl.startsWith('https:')) return warnings
   if (tls !== undefined)
     warnings.push('TLS_CERT_FILE is set but PUBLIC_URL is http://: links and cookies will be those of plain HTTP')
@@ -47,21 +51,39 @@ export const listenerWarnings = (
 const readHost = (reader: Reader, name: 'HOST' | 'OPS_HOST'): string =>
   reader.matching(name, /^[A-Za-z0-9_.:%-]{1,253}$/, 'must be an IP address or a host name, without a port') ?? ''
 
-export type TlsSettings = NonNullable<ReturnType<typeof readTls>>
-
-const readTls = (reader: Reader) => {
-  const certFile = reader.text('TLS_CERT_FILE')
-  const keyFile = reader.text('TLS_KEY_FILE')
-  if (certFile === undefined && keyFile === undefined) return undefined
-  if (certFile === undefined) reader.mistake('TLS_CERT_FILE', 'is required with TLS_KEY_FILE')
-  if (keyFile === undefined) reader.mistake('TLS_KEY_FILE', 'is required with TLS_CERT_FILE')
-  if (certFile === undefined || keyFile === undefined) return undefined
-  const pair = checkPair(readText(certFile).text, readText(keyFile).text)
-  // The pair holds the contents of the files at startup.
-  if (!('message' in pair)) return { certFile, keyFile, pair }
-  reader.mistake(pair.variable, pair.message)
-  return undefined
+/** A certificate and its key: their files, and what these hold at the start. */
+export interface TlsFiles {
+  readonly certFile: string
+  readonly keyFile: string
+  readonly pair: CertificatePair
 }
+
+/** The first is the default; undefined: no TLS. */
+const readTls = (reader: Reader): readonly TlsFiles[] | undefined => {
+  const [certFiles, keyFiles] = [reader.list('TLS_CERT_FILE'), reader.list('TLS_KEY_FILE')]
+  if (certFiles.length === 0 && keyFiles.length === 0) return undefined
+  if (certFiles.length === 0) reader.mistake('TLS_CERT_FILE', 'is required with TLS_KEY_FILE')
+  else if (keyFiles.length === 0) reader.mistake('TLS_KEY_FILE', 'is required with TLS_CERT_FILE')
+  else if (certFiles.length !== keyFiles.length)
+    reader.mistake('TLS_KEY_FILE', 'must name as many files as TLS_CERT_FILE, in the same order')
+  if (certFiles.length !== keyFiles.length) return undefined
+  const files = certFiles.flatMap((certFile, i) => {
+    const keyFile = keyFiles[i] ?? ''
+    const pair = checkPair(readText(certFile).text, readText(keyFile).text)
+    const isNameless = certFiles.length > 1 && !('message' in pair) && pair.names.length === 0
+    const mistake = isNameless ? NAMELESS : pair
+    if (!('message' in mistake)) return [{ certFile, keyFile, pair: mistake }]
+    const which = certFiles.length === 1 ? '' : `(file ${i + 1}) `
+    reader.mistake(mistake.variable, which + mistake.message)
+    return []
+  })
+  return files.length === certFiles.length ? files : undefined
+}
+
+const NAMELESS = {
+  variable: 'TLS_CERT_FILE',
+  message: 'has no subjectAltName, by which one of several certificates is chosen'
+} as const
 
 const readProxyProtocol = (reader: Reader): boolean => {
   const proxyProtocol = reader.boolean('PROXY_PROTOCOL')

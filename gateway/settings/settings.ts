@@ -4,7 +4,7 @@ import type { readGateway } from './gateway.ts'
 export type { CloudIdpSettings } from './cloud.ts'
 export type { LdapSettings } from './directory.ts'
 export type { BootstrapAdmin } from './gateway.ts'
-export type { TlsSettings } from './listeners.ts'
+export type { TlsFiles } from './listeners.ts'
 
 /** They are deeply frozen. */
 type Frozen<T> = T extends readonly (infer Item)[]

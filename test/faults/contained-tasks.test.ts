@@ -142,7 +142,7 @@ t.test('a listener closes the connection that it fails to pass on, and takes the
   const front = createFront({
     accept: ({ socket }) => (accepted++ === 0 ? planted() : void socket.end('served')),
     places: placesFor(Number.POSITIVE_INFINITY),
-    certificate: undefined,
+    certificates: undefined,
     sendsProxyHeader: undefined,
     onRefused: () => undefined
   })

@@ -2,7 +2,11 @@
 import { copyFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { type CertificateState, createCertificates } from '../../gateway/listener/certificates.ts'
+import {
+  type CertificateState,
+  createCertificates,
+  type ServedCertificate
+} from '../../gateway/listener/certificates.ts'
 import { checkPair } from '../../gateway/settings/certificate-pair.ts'
 import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
 
@@ -30,34 +34,36 @@ const world = (t: Pick<typeof import('tap').default, 'testdir' | 'teardown'>) =>
   if ('message' in pair) throw new Error(pair.message)
   const lines: string[] = []
   const say = (...[, message]: unknown[]) => void lines.push(String(message))
-  const states: CertificateState[] = []
+  const states: (ServedCertificate & Pick<CertificateState, 'ticketKeys'>)[] = []
   let next: (() => void) | undefined
   const certificates = createCertificates({
-    tls: { ...live, pair },
+    tls: [{ ...live, pair }],
     log: { info: say, warn: say },
     pollMs: 20,
     retryMs: 40
   })
+  const stateOf = ({ served: [own], ticketKeys }: CertificateState) => ({ ...(own as ServedCertificate), ticketKeys })
   certificates.onChange(state => {
-    states.push(state)
+    states.push(stateOf(state))
     next?.()
   })
   t.teardown(certificates.close)
   // The watch alone keeps no process alive.
   const alive = setInterval(() => undefined, 1000)
   t.teardown(() => clearInterval(alive))
-  const until = async (isWanted: (state: CertificateState) => boolean) => {
+  const until = async (isWanted: (state: ServedCertificate) => boolean) => {
     while (!states.some(isWanted))
       await new Promise<void>(resolve => {
         next = resolve
       })
   }
-  return { folder, authority, one, two, expired, live, use, certificates, lines, states, until }
+  const state = () => stateOf(certificates.state())
+  return { folder, authority, one, two, expired, live, use, certificates, state, lines, states, until }
 }
 
 t.test('a new pair comes into use when its files are replaced, with new ticket keys', async t => {
-  const { two, use, certificates, lines, states, until } = world(t)
-  const before = certificates.state()
+  const { two, use, state, lines, states, until } = world(t)
+  const before = state()
   use(two)
   await until(({ pair }) => pair.cert === read(two).cert)
   const after = states.at(-1)
@@ -80,7 +86,7 @@ t.test(
 )
 
 t.test('what is no pair, has expired or is gone leaves the old one in use', async t => {
-  const { one, expired, live, certificates, use } = world(t)
+  const { one, expired, live, certificates, state, use } = world(t)
   const broken: (() => void)[] = [
     () => writeFileSync(live.certFile, 'nonsense'),
     () => writeFileSync(live.keyFile, 'nonsense'),
@@ -90,10 +96,10 @@ t.test('what is no pair, has expired or is gone leaves the old one in use', asyn
   for (const breakIt of broken) {
     breakIt()
     t.equal(await certificates.reload(), false)
-    t.match(certificates.state(), { current: false, pair: read(one) })
+    t.match(state(), { current: false, pair: read(one) })
     use(one)
     t.equal(await certificates.reload(), true)
-    t.match(certificates.state(), { current: true, pair: read(one) })
+    t.match(state(), { current: true, pair: read(one) })
   }
 })
 

@@ -15,7 +15,7 @@ type Test = Pick<typeof import('tap').default, 'testdir' | 'teardown'>
 const stateOf = ({ certFile, keyFile }: CertificateFiles) => {
   const pair = checkPair(readFileSync(certFile, 'utf8'), readFileSync(keyFile, 'utf8'))
   if ('message' in pair) throw new Error(pair.message)
-  return initialState({ certFile, keyFile, pair })
+  return initialState([{ certFile, keyFile, pair }])
 }
 
 /** A listener that answers every line with whom it takes for its peer. */
@@ -28,7 +28,7 @@ const startFront = async (t: Test, parts: Partial<FrontParts>) => {
       socket.on('data', data => socket.write(`${peer} ${isSecure} ${data}`))
     },
     places: placesFor(Number.POSITIVE_INFINITY),
-    certificate: undefined,
+    certificates: undefined,
     sendsProxyHeader: undefined,
     onRefused: reason => refusals.push(reason),
     ...parts
@@ -79,7 +79,7 @@ t.test('the address of a PROXY header is the peer, however the bytes are split',
 t.test('a client that resets its connection and uses the port again at once is served', async t => {
   // RW-69
   const files = createCertificateAuthority(t.testdir({})).issue('gateway')
-  const { port } = await startFront(t, { certificate: stateOf(files) })
+  const { port } = await startFront(t, { certificates: stateOf(files) })
   const first = await dial(t, port)
   const firstTls = tls.connect({ socket: first, rejectUnauthorized: false })
   firstTls.write('a')
@@ -96,7 +96,7 @@ t.test('a client that resets its connection and uses the port again at once is s
 
 t.test('TLS begins behind the PROXY header, also in the same segment', async t => {
   const authority = createCertificateAuthority(t.testdir({}))
-  const { port } = await startFront(t, { sendsProxyHeader: isProxy, certificate: stateOf(authority.issue('one')) })
+  const { port } = await startFront(t, { sendsProxyHeader: isProxy, certificates: stateOf(authority.issue('one')) })
   for (const cut of [0, 1, HEADER.length - 1, HEADER.length, HEADER.length + 1, HEADER.length + 100]) {
     const socket = await dial(t, port)
     // What TLS writes first leaves together with the header, cut where this round wants it.
@@ -160,7 +160,7 @@ t.test('LOCAL and UNKNOWN keep the peer', async t => {
 
 t.test('TLS is 1.2 at least, speaks HTTP/1.1 and serves the newest certificate to new connections', async t => {
   const authority = createCertificateAuthority(t.testdir({}))
-  const { port, front } = await startFront(t, { certificate: stateOf(authority.issue('one')) })
+  const { port, front } = await startFront(t, { certificates: stateOf(authority.issue('one')) })
   const options = { port, host: '127.0.0.1', ca: authority.ca, servername: 'localhost' }
   const connect = async (more: tls.ConnectionOptions = {}) => {
     const socket = tls.connect({ ...options, ...more })
@@ -174,7 +174,7 @@ t.test('TLS is 1.2 at least, speaks HTTP/1.1 and serves the newest certificate t
   t.equal((await connect({ maxVersion: 'TLSv1.2' })).getProtocol(), 'TLSv1.2')
   await t.rejects(connect({ minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }))
 
-  front.useCertificate(stateOf(authority.issue('two')))
+  front.useCertificates(stateOf(authority.issue('two')))
   t.equal((await connect()).getPeerCertificate().subject.CN, 'two')
   first.write('still')
   t.equal(String((await once(first, 'data'))[0]), '127.0.0.1 true still')
@@ -182,7 +182,7 @@ t.test('TLS is 1.2 at least, speaks HTTP/1.1 and serves the newest certificate t
 
 t.test('what is no TLS is closed, and what never speaks is ended with the listener', async t => {
   const authority = createCertificateAuthority(t.testdir({}))
-  const { port, front } = await startFront(t, { certificate: stateOf(authority.issue('one')) })
+  const { port, front } = await startFront(t, { certificates: stateOf(authority.issue('one')) })
   const plain = await dial(t, port)
   plain.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
   plain.resume()
@@ -196,7 +196,7 @@ t.test('what is no TLS is closed, and what never speaks is ended with the listen
 
 t.test('a handshake that is under way when the end begins is completed', async t => {
   const authority = createCertificateAuthority(t.testdir({}))
-  const { port, front } = await startFront(t, { certificate: stateOf(authority.issue('one')) })
+  const { port, front } = await startFront(t, { certificates: stateOf(authority.issue('one')) })
   const accepted = once(front.server, 'connection')
   const plain = await dial(t, port)
   await accepted
@@ -210,7 +210,7 @@ t.test('a handshake that is under way when the end begins is completed', async t
 
 t.test('a connection that is still in its handshake has a place, which it leaves when it is lost', async t => {
   const authority = createCertificateAuthority(t.testdir({}))
-  const { port } = await startFront(t, { certificate: stateOf(authority.issue('one')), places: placesFor(2) })
+  const { port } = await startFront(t, { certificates: stateOf(authority.issue('one')), places: placesFor(2) })
   const [silent] = [await dial(t, port), await dial(t, port)]
   const refused = await dial(t, port)
   refused.on('data', () => t.fail('answered'))

@@ -114,7 +114,7 @@ t.test('a broken certificate leaves the old one: log, health and metric say so u
   const world = await startGateway(t, { config: config('http://127.0.0.1:9'), env: { ...env, OPS_PORT: '0' } })
   const metric = async (name: string) => {
     const text = await (await fetch(`http://127.0.0.1:${world.gateway.opsPort}/metrics`)).text()
-    return Number(new RegExp(`^${name} (.*)$`, 'm').exec(text)?.[1])
+    return Number(new RegExp(`^${name}{file="${live.certFile}"} (.*)$`, 'm').exec(text)?.[1])
   }
   t.equal(await metric('portaria_tls_certificate_ok'), 1)
   const expires = await metric('portaria_tls_certificate_expires_timestamp_seconds')

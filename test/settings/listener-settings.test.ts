@@ -23,7 +23,7 @@ t.test('certificate and key go together, and are checked at the start', async t 
   const authority = createCertificateAuthority(folder)
   const [one, two] = [authority.issue('one'), authority.issue('two')]
   const both = { TLS_CERT_FILE: one.certFile, TLS_KEY_FILE: one.keyFile }
-  t.match(read(both), { publicUrl: 'https://localhost:3000', tls: one, port: 3000 })
+  t.match(read(both), { publicUrl: 'https://localhost:3000', tls: [one], port: 3000 })
   t.equal(read({}).tls, undefined)
   t.strictSame(mistakes({ TLS_CERT_FILE: one.certFile }), ['TLS_KEY_FILE is required with TLS_CERT_FILE'])
   t.strictSame(mistakes({ TLS_KEY_FILE: one.keyFile }), ['TLS_CERT_FILE is required with TLS_KEY_FILE'])
@@ -34,6 +34,36 @@ t.test('certificate and key go together, and are checked at the start', async t 
   t.strictSame(mistakes({ ...both, TLS_KEY_FILE: two.keyFile }), [
     'TLS_KEY_FILE is not the key of the first certificate in TLS_CERT_FILE'
   ])
+})
+
+t.test('several certificates are given pair by pair, each with the names that it is chosen by', async t => {
+  const folder = t.testdir({ nonsense: 'x' })
+  const authority = createCertificateAuthority(folder)
+  const one = authority.issue('one', { names: ['DNS:One.Example', 'IP:::1', 'URI:https://forged.example'] })
+  const [two, nameless] = [
+    authority.issue('two', { names: ['DNS:*.two.example'] }),
+    authority.selfSigned('nameless', [])
+  ]
+  const several = (...all: { certFile: string; keyFile: string }[]) => ({
+    TLS_CERT_FILE: all.map(({ certFile }) => certFile).join(','),
+    TLS_KEY_FILE: all.map(({ keyFile }) => keyFile).join(', ')
+  })
+  const { tls, warnings } = read({ ...several(one, two), PUBLIC_URL: 'https://one.example' })
+  t.match(tls, [one, two])
+  t.strictSame(
+    tls?.map(({ pair }) => pair.names),
+    [['one.example', '::1'], ['*.two.example']]
+  )
+  t.notMatch(warnings.join('\n'), /PUBLIC_URL/)
+  const uncovered = read({ ...several(one, two), PUBLIC_URL: 'https://a.b.two.example' })
+  t.match(uncovered.warnings.join('\n'), /host of PUBLIC_URL: .* 421$/m)
+
+  const uneven = { ...several(one, two), TLS_KEY_FILE: one.keyFile }
+  t.strictSame(mistakes(uneven), ['TLS_KEY_FILE must name as many files as TLS_CERT_FILE, in the same order'])
+  const swapped = { ...several(one, two), TLS_KEY_FILE: `${one.keyFile},${one.keyFile}` }
+  t.strictSame(mistakes(swapped), ['TLS_KEY_FILE (file 2) is not the key of the first certificate in TLS_CERT_FILE'])
+  t.match(mistakes(several(nameless, two)), [/^TLS_CERT_FILE \(file 1\) has no subjectAltName/])
+  t.strictSame(mistakes(several(nameless)), [], 'one alone is served whatever name is asked for')
 })
 
 t.test('an address that browsers see over plain HTTP is worth a warning beside TLS', async t => {

@@ -15,7 +15,7 @@ export interface CertificateAuthority {
   /** A server certificate. `names` as in subjectAltName: `DNS:localhost`, `IP:127.0.0.1`. */
   issue(name: string, options?: { names?: string[]; expired?: boolean }): CertificateFiles
   /** A certificate that vouches only for itself. */
-  selfSigned(name: string): CertificateFiles
+  selfSigned(name: string, names?: string[]): CertificateFiles
 }
 
 const LOOPBACK = ['DNS:localhost', 'IP:127.0.0.1', 'IP:::1']
@@ -83,6 +83,7 @@ export const createCertificateAuthority = (folder: string): CertificateAuthority
       )
       return files
     },
-    selfSigned: name => selfSign(name, [`subjectAltName=${LOOPBACK.join(',')}`])
+    selfSigned: (name, names = LOOPBACK) =>
+      selfSign(name, names.length === 0 ? [] : [`subjectAltName=${names.join(',')}`])
   }
 }

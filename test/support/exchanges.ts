@@ -29,6 +29,7 @@ const behindProxy = createClientAddress(['192.0.2.0/24'])
 const connectionOf = (peer = '192.0.2.1'): ClientConnection => ({
   peer,
   isTls: false,
+  covers: undefined,
   isOpen: true,
   pump: () => undefined,
   takeOver: () => {

@@ -69,7 +69,8 @@ export const openConnection = (handler: ConnectionHost['handler'], onResume = ()
     goOnSoon: one => due.push(() => one.goOn())
   }
   const socket = new DeafSocket(onResume)
-  const connection = new Connection(socket as unknown as ConstructorParameters<typeof Connection>[0], host, '', false)
+  const from = { peer: '', isTls: false, covers: undefined }
+  const connection = new Connection(socket as unknown as ConstructorParameters<typeof Connection>[0], host, from)
   return { connection, host, socket, due }
 }
 

@@ -45,6 +45,8 @@ export interface ConnectionHost {
 /** A net.Socket, plain or TLS. */
 type ClientSocket = Duplex & { resetAndDestroy(): unknown }
 
+type Origin = Pick<ClientConnection, 'peer' | 'isTls' | 'covers'>
+
 type Phase =
   /** The next request has not arrived completely. */
   | 'head'
@@ -71,6 +73,7 @@ const NEVER = Number.POSITIVE_INFINITY
 export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   readonly peer: string | undefined
   readonly isTls: boolean
+  readonly covers: ((host: string) => boolean) | undefined
   /** No response has been sent on it yet. */
   isNew = true
   /** When `expire` is to be called, by the host's clock. */
@@ -88,12 +91,13 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   #lingersUntil = 0
   #tunnel: ((bytes: Buffer) => void) | undefined
 
-  constructor(socket: ClientSocket, host: ConnectionHost, peer: string | undefined, isTls: boolean) {
+  constructor(socket: ClientSocket, host: ConnectionHost, { peer, isTls, covers }: Origin) {
     this.#socket = socket
     this.#host = host
     this.#outbox = new Outbox(socket, this)
     this.peer = peer
     this.isTls = isTls
+    this.covers = covers
     this.deadline = host.now + host.limits.headMs
   }
 
