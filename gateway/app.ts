@@ -24,6 +24,7 @@ import { Exchange, type SocketToken } from './http/exchange.ts'
 import { connectionNames, forwardsLeft } from './http/head.ts'
 import { answerFault } from './http/parser-errors.ts'
 import { fieldValues, type HttpRequest } from './http/request.ts'
+import type { RequestHost } from './http/request-host.ts'
 import { createHttpServer, type HttpServer } from './http/server.ts'
 import type { Limiter } from './limits/limiter.ts'
 import type { DecideOptions } from './routes/decide.ts'
@@ -34,6 +35,7 @@ import type { RateLimit } from './settings/settings.ts'
 interface AppParts {
   clientAddress: ClientAddressOf
   routes: () => RouteTable
+  requestHost: RequestHost
   limiter: Limiter
   rateLimit: RateLimit
   authentication: Authentication
@@ -89,7 +91,7 @@ const expectsMore = ({ versionMinor, head }: HttpRequest): boolean =>
 
 /** The steps of each kind of message, in order; the last one sends the response. */
 const createSteps = (parts: AppParts) => {
-  const { matchPlain, matchUnusual } = createMatchRoute(parts.routes)
+  const { matchPlain, matchUnusual } = createMatchRoute(parts.routes, parts.requestHost)
   const matchDestination = createMatchDestination(parts.routes)
   const limitRate = createLimitRate(parts.limiter, parts.rateLimit)
   const identify = createAuthenticate(parts.authentication)

@@ -137,7 +137,8 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     appsOf(exchange) {
       const refusal = parts.identify(exchange)
       if (refusal !== undefined) throw refusal
-      return appsFor(parts.routes.current(), { ...identityOf(exchange), address: exchange.client.address }, parts)
+      const asker = { ...identityOf(exchange), address: exchange.client.address }
+      return appsFor(parts.routes.current(), asker, exchange.hostName, { ...parts, publicUrl: settings.publicUrl })
     }
   })
   const personalTokens = knownAtOnce(stores.personalTokens, ['create', 'end'], feed.catchUp)

@@ -24,7 +24,7 @@ import type { TokenParts } from './token-parts.ts'
 import { holdsOwnToken } from './tokens/own-tokens.ts'
 import { isFromElsewhere } from './tokens/token-addresses.ts'
 import { createResponseContext } from './upstream/headers/client-head.ts'
-import { createToldHost, createUpstreamHeads } from './upstream/headers/upstream-head.ts'
+import { createUpstreamHeads } from './upstream/headers/upstream-head.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
 import type { Log } from './values/log.ts'
 import { createForwardWebSocket } from './websocket/forward.ts'
@@ -52,8 +52,7 @@ export const createForwarding = (parts: ForwardingParts) => {
   const heads = createUpstreamHeads({
     tokens: tokenParts.tokens,
     assertions: tokenParts.assertions,
-    ownCookies,
-    toldHost: createToldHost(settings)
+    ownCookies
   })
   const rights = createStreamRights(routes.current, { cloudUnassignedMayPass })
   const streams = createOpenStreams({

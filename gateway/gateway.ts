@@ -9,6 +9,7 @@ import { startCloud } from './cloud/start-cloud.ts'
 import { registerEndpoints } from './endpoints.ts'
 import { createForwarding, type Forwarding } from './forwarding.ts'
 import { createOwnEndpoints } from './http/own-endpoints.ts'
+import { createRequestHost } from './http/request-host.ts'
 import { type Certificates, createCertificates } from './listener/certificates.ts'
 import type { PlacesOptions } from './listener/connection-places.ts'
 import { createClientPlaces } from './listener/connection-places.ts'
@@ -128,6 +129,7 @@ export const startGateway = async (
     clientStallMs: embedding.clientStallMs,
     clientAddress,
     routes: routes.current,
+    requestHost: createRequestHost(settings),
     limiter: stores.limiter,
     rateLimit: settings.rateLimit,
     authentication,

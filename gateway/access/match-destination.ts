@@ -14,14 +14,14 @@ const ELSEWHERE: RouteMatch = { refusal: 'bad-path', reason: 'destination', publ
 export const createMatchDestination =
   (current: () => RouteTable) =>
   (exchange: Exchange): undefined => {
-    const { head, method, match, route } = exchange
+    const { head, method, match, route, hostName } = exchange
     if (head.destination === undefined || (method !== 'COPY' && method !== 'MOVE')) return
     if (match?.route === undefined || route === undefined) return
     const target = pathAndQuery(exchange, head.destination)
     const path = target?.split('?', 1)[0] ?? ''
     const written = mayOverwrite(exchange) ? [method, 'PUT', 'DELETE'] : [method, 'PUT']
-    const matches = written.map(each => (target === undefined ? ELSEWHERE : current().match(each, path)))
-    if (method === 'MOVE') matches.push(current().match('DELETE', match.path))
+    const matches = written.map(each => (target === undefined ? ELSEWHERE : current().match(each, path, hostName)))
+    if (method === 'MOVE') matches.push(current().match('DELETE', match.path, hostName))
     const alsoWrites = matches.map(found =>
       found.route === undefined || isBeside(found.route, route) ? found : ELSEWHERE
     )

@@ -10,6 +10,7 @@ import {
 } from '../errors.ts'
 import { preflightMethod } from '../http/cross-origin.ts'
 import { type Exchange, GATEWAY_NAME } from '../http/exchange.ts'
+import { hostSaid, type RequestHost } from '../http/request-host.ts'
 import { isPlainPath } from '../routes/canonical-path.ts'
 import type { RouteMatch, RouteTable } from '../routes/route.ts'
 
@@ -59,23 +60,35 @@ const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
 /** A preflight is matched by the method it requests. Another proxy forwards it as OPTIONS, for which there may be a public route. */
 const find = (table: RouteTable, exchange: Exchange, rawPath: string): RouteMatch => {
   const requested = preflightMethod(exchange)
-  const found = table.match(requested ?? exchange.method, rawPath)
+  const found = table.match(requested ?? exchange.method, rawPath, exchange.hostName)
   if (requested === undefined || exchange.forwardAuth === undefined || found.route?.public === true) return found
-  const forwarded = table.match(exchange.method, rawPath)
+  const forwarded = table.match(exchange.method, rawPath, exchange.hostName)
   return forwarded.route?.public === true ? forwarded : found
 }
 
 interface MatchRoute {
-  /** Records a fault in the head, or the route of a plain path. Anything more expensive is left to `matchUnusual`. */
+  /** Records a fault in the head, or the host and the route of a plain path. Anything more expensive is left to `matchUnusual`. */
   matchPlain(exchange: Exchange): undefined
   /** Records the route of any other path, or the reason for refusing it. */
   matchUnusual(exchange: Exchange): GatewayError | undefined
 }
 
 /** In two steps, because some paths are expensive to read, and the limiter must run before that. */
-export const createMatchRoute = (current: () => RouteTable): MatchRoute => {
-  const match = (exchange: Exchange, rawPath: string) => {
-    const found = find(current(), exchange, rawPath)
+export const createMatchRoute = (current: () => RouteTable, requestHost: RequestHost): MatchRoute => {
+  /** Records what routes, backends, cookies and redirects take for the host of the request. */
+  const hostFault = (exchange: Exchange, table: RouteTable): GatewayError | undefined => {
+    const { head, peerTrusted, forwardAuth } = exchange
+    const isUnnamed = forwardAuth !== undefined && exchange.host === ''
+    // The Host of a proxy's own request is only the gateway's.
+    if (isUnnamed && table.hosts.length > 0) return bad('forward-auth-host')
+    const said = forwardAuth === undefined ? hostSaid(head, peerTrusted) : exchange.host
+    const host = requestHost(isUnnamed ? undefined : said, table)
+    if (host === undefined) return bad('host-malformed')
+    exchange.host = host
+    return undefined
+  }
+  const match = (exchange: Exchange, rawPath: string, table = current()) => {
+    const found = find(table, exchange, rawPath)
     // Routes checked for another proxy are never forwarded, and forwarded routes are never checked for one.
     const isOther = found.route !== undefined && found.route.external !== (exchange.forwardAuth !== undefined)
     const match = isOther ? NO_ROUTE : found
@@ -89,11 +102,14 @@ export const createMatchRoute = (current: () => RouteTable): MatchRoute => {
     matchPlain(exchange) {
       exchange.refusal ??= headFault(exchange) ?? targetFault(exchange)
       if (exchange.refusal !== undefined) return
+      const table = current()
+      exchange.refusal = hostFault(exchange, table)
+      if (exchange.refusal !== undefined) return
       const target = targetOf(exchange) ?? ''
       const question = target.indexOf('?')
       const rawPath = question === -1 ? target : target.slice(0, question)
       exchange.query = question === -1 ? '' : target.slice(question)
-      if (isPlainPath(rawPath)) match(exchange, rawPath)
+      if (isPlainPath(rawPath)) match(exchange, rawPath, table)
     },
     matchUnusual(exchange) {
       if (exchange.refusal !== undefined || exchange.match !== undefined) return exchange.refusal

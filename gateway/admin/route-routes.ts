@@ -6,6 +6,7 @@ import { askersWith, readAsker } from '../explain/askers.ts'
 import { explain, explanationJson } from '../explain/explain.ts'
 import { listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import { formatPlace } from '../route-files/complaint.ts'
+import { readTarget } from '../route-files/test-lines.ts'
 import type { DecideOptions } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { formatNetwork } from '../values/addresses.ts'
@@ -24,6 +25,7 @@ const routeItemSchema = object({
   public: boolean,
   roles: { ...array(string), description: 'Empty: any valid token' },
   requireAssigned: boolean,
+  host: { ...array(string), description: 'Hosts on which the route applies. Empty: all that no route names' },
   from: { ...array(string), description: 'Networks from which clients may come. Empty: any' },
   kind: { type: 'string', enum: ['http', 'websocket', 'socketio'] },
   app: { ...string, description: "Name of the application on /auth/apps; '' if it is not listed" },
@@ -47,6 +49,7 @@ const itemsOf = (table: RouteTable, options: DecideOptions) =>
     public: route.public,
     roles: [...(roles ?? [])],
     requireAssigned: route.requireAssigned,
+    host: [...(route.host ?? [])],
     from: (route.from ?? []).map(formatNetwork),
     kind: kindOf(route),
     app: route.app?.name ?? '',
@@ -57,7 +60,12 @@ const itemsOf = (table: RouteTable, options: DecideOptions) =>
 const explainQuerySchema = closed(
   {
     method: { type: 'string', pattern: '^[A-Z][A-Z0-9-]{0,31}$' },
-    path: { type: 'string', pattern: '^/', maxLength: 8192, description: 'As a client would send it' },
+    path: {
+      type: 'string',
+      pattern: '^(?:/|https?://[^/]+/)',
+      maxLength: 8192,
+      description: 'As a client would send it, or https://HOST/PATH for a host that routes name'
+    },
     as: {
       type: 'string',
       maxLength: 200,
@@ -72,6 +80,7 @@ const explainQuerySchema = closed(
 const explanationSchema = object(
   {
     method: string,
+    host: { ...string, description: 'Absent if none was asked for' },
     target: string,
     path: { ...string, description: "After canonicalisation; '' when the path is refused" },
     as: string,
@@ -90,7 +99,7 @@ const explanationSchema = object(
       additionalProperties: string
     }
   },
-  ['upstream', 'forwarded', 'everybody']
+  ['host', 'upstream', 'forwarded', 'everybody']
 )
 
 export const routeRoutes = (app: FastifyInstance, { routes, cloudUnassignedMayPass }: RouteRoutesParts): void => {
@@ -117,7 +126,10 @@ export const routeRoutes = (app: FastifyInstance, { routes, cloudUnassignedMayPa
       const { asker, complaint } = readAsker(query.as, routes())
       if (complaint !== undefined)
         throw new BadRequest({ message: 'querystring/as is not a known profile or kind of person', reason: 'who' })
-      const question = { method: query.method, target: query.path, asker }
+      const asked = readTarget(query.path)
+      if (asked === undefined)
+        throw new BadRequest({ message: 'querystring/path names a host that requests cannot have', reason: 'host' })
+      const question = { method: query.method, ...asked, asker }
       return explanationJson(explain(routes(), question, { cloudUnassignedMayPass }))
     }
   )

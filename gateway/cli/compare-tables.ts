@@ -21,11 +21,18 @@ export interface Difference {
   /** Who passes now and did not before, or the reverse. */
   readonly who: readonly string[]
   readonly text: string
-  readonly example: { readonly method: string; readonly path: string }
+  readonly example: Example
   readonly was: TableSide
   readonly now: TableSide
   /** Severity: higher values are listed first. */
   readonly weight: number
+}
+
+interface Example {
+  readonly method: string
+  readonly path: string
+  /** An entry of some route's `host`; '': a host that no route names. */
+  readonly host: string
 }
 
 export interface TableSide {
@@ -55,7 +62,7 @@ interface Group extends Change {
   readonly was: RouteMatch
   readonly now: RouteMatch
   readonly methods: Map<string, MethodClass>
-  readonly example: { readonly method: string; readonly path: string }
+  readonly example: Example
   /** The path is one that lax backends read in several ways. */
   readonly isSpelledOddly: boolean
 }
@@ -64,8 +71,26 @@ interface Group extends Change {
 export const compareTables = (before: RouteTable, after: RouteTable, decideOptions: DecideOptions): Comparison => {
   const profiles = [...new Set([...before.profiles, ...after.profiles])]
   const options = { ...decideOptions, askers: [...askersWith(profiles), ...halfAssignedWith(profiles)] }
-  const routes = [...before.routes, ...after.routes].filter(isWritten)
-  const requests = representativeRequests(routes)
+  const byHost = ['', ...new Set([...before.hosts, ...after.hosts])].map(host =>
+    compareHost(before, after, host, options)
+  )
+  const differences = byHost.flatMap(one => one.differences).sort(louder)
+  return {
+    opened: differences.filter(({ change }) => change === 'opened'),
+    closed: differences.filter(({ change }) => change === 'closed'),
+    notes: unique([
+      ...compareGrants(before.grants, after.grants),
+      ...compareUpstreams(before, after),
+      ...byHost.flatMap(one => one.notes)
+    ]).sort((a, b) => Number(b.looser) - Number(a.looser)),
+    isComplete: byHost.every(one => one.isComplete)
+  }
+}
+
+/** What differs for requests to one host; an entry of `host` stands for its hosts. */
+const compareHost = (before: RouteTable, after: RouteTable, host: string, options: CompareOptions) => {
+  const routes = [before, after].flatMap(table => table.routesAt(host).filter(isWritten))
+  const requests = { ...representativeRequests(routes), host }
   const byAddress = representativeAddresses(routes).map(address => {
     const here = { ...options, askers: options.askers.map(asker => ({ ...asker, address })) }
     const groups = groupsOf(before, after, requests, here)
@@ -75,15 +100,9 @@ export const compareTables = (before: RouteTable, after: RouteTable, decideOptio
       differences: unique(groups.flatMap(group => differencesOf(group, requests.methods, here)))
     }
   })
-  const differences = sayAddresses(byAddress).sort(louder)
   return {
-    opened: differences.filter(({ change }) => change === 'opened'),
-    closed: differences.filter(({ change }) => change === 'closed'),
-    notes: unique([
-      ...compareGrants(before.grants, after.grants),
-      ...compareUpstreams(before, after),
-      ...byAddress.flatMap(({ groups }) => groups.flatMap(notesOf))
-    ]).sort((a, b) => Number(b.looser) - Number(a.looser)),
+    differences: sayAddresses(byAddress),
+    notes: byAddress.flatMap(({ groups }) => groups.flatMap(notesOf)),
     isComplete: requests.isComplete
   }
 }
@@ -92,7 +111,7 @@ export const compareTables = (before: RouteTable, after: RouteTable, decideOptio
 const groupsOf = (
   before: RouteTable,
   after: RouteTable,
-  { paths, methods }: ReturnType<typeof representativeRequests>,
+  { paths, methods, host }: ReturnType<typeof representativeRequests> & { readonly host: string },
   options: CompareOptions
 ): Group[] => {
   const groups = new Map<string, Group>()
@@ -102,7 +121,7 @@ const groupsOf = (
   const plainly = new Map<string, Group>()
   for (const { path, of } of paths) {
     for (const method of methods) {
-      const [was, now] = [before.match(method.method, path), after.match(method.method, path)]
+      const [was, now] = [before.match(method.method, path, host), after.match(method.method, path, host)]
       if (isOwn(was) && isOwn(now)) continue
       const plain = of === undefined ? undefined : plainly.get(`${method.method} ${of}`)
       const found = [keyOf(was), keyOf(now), plain?.key].join(' → ')
@@ -110,7 +129,7 @@ const groupsOf = (
       if (group === undefined) {
         const change = changeOf(passers(was, options), passers(now, options), plain)
         const key = [was.route?.id, now.route?.id, ...Object.values(change)].join(' → ')
-        const example = { method: method.method, path }
+        const example = { method: method.method, path, host }
         const isSpelledOddly = of !== undefined
         group = groups.get(key) ?? { ...change, key, was, now, methods: new Map(), example, isSpelledOddly }
         groups.set(key, group)
@@ -189,7 +208,7 @@ const unique = <T extends { readonly text: string }>(all: readonly T[]): T[] => 
 
 const differencesOf = (group: Group, all: readonly MethodClass[], options: CompareOptions): Difference[] => {
   const { was, now, example } = group
-  const path = moreSpecific(was.route, now.route, example)
+  const path = example.host + moreSpecific(was.route, now.route, example)
   const name = group.isSpelledOddly ? `${path} (spelled as in ${example.path})` : path
   const requests = asDifferences(name, methodWords(group.methods, all), group, group)
   if (was.route?.socketio === undefined && now.route?.socketio === undefined) return requests

@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { readAsker } from '../explain/askers.ts'
 import { type Explanation, explain, explanationJson, lineOf } from '../explain/explain.ts'
 import { eventExplanationJson, explainEvent } from '../explain/explain-event.ts'
+import { readTarget } from '../route-files/test-lines.ts'
 import type { Decision } from '../routes/decide.ts'
 import type { RouteTable } from '../routes/route.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
@@ -29,12 +30,16 @@ export const addExplain = (program: Command, cli: Cli): void => {
       'explain GET /api/orders/7 --as Agente',
       'explain DELETE /api/orders/7 --as Agente Supervisor',
       'explain GET /api/%61dmin --as anonymous --config upstream-config',
+      'explain GET https://grafana.corp.example/d/1 --as Agente',
       'explain EVENT /messaging send --as Agente',
       'explain GET /api/orders --token - < token.txt'
     ]
   )
     .argument('<method>', 'a method such as GET, or EVENT for a Socket.IO event')
-    .argument('<path>', 'the path as a client would send it (a query is ignored), or the namespace of an event')
+    .argument(
+      '<path>',
+      'the path as a client would send it (a query is ignored), https://HOST/PATH for a host that routes name, or the namespace of an event'
+    )
     .argument('[event]', 'the name of the event')
     .option(
       '--as <who...>',
@@ -104,15 +109,16 @@ const everybodyTable = (others: Explanation['others'], terminal: Terminal): stri
 
 const answer = async (cli: Cli, method: string, path: string, options: ExplainOptions): Promise<Report> => {
   if (!/^[A-Z][A-Z0-9-]{0,31}$/.test(method)) throw new CannotRun('METHOD must be a method such as GET')
-  const target = path.replace(/^https?:\/\/[^/?#]*/i, '')
-  if (!target.startsWith('/')) throw new CannotRun('PATH must begin with /')
+  const asked = readTarget(path)
+  if (asked === undefined)
+    throw new CannotRun('PATH must begin with /, or be an address such as https://grafana.corp.example/path')
   const { environment } = cli
   const folder = routeFolder(environment, options.config)
   const routes = await readTable(folder)
   const who = await whoAsks(cli, options, routes)
   const explanation = explain(
     routes,
-    { method, target, asker: who.asker, tokenFault: who.fault },
+    { method, ...asked, asker: who.asker, tokenFault: who.fault },
     { cloudUnassignedMayPass: cloudUnassignedMayPass(environment) }
   )
   const { route } = explanation.match
@@ -158,9 +164,10 @@ const textOf = (explanation: Explanation, who: TokenAsker, isForEverybody: boole
   const { question, path, candidates, match, decision, words, forwarded, others } = explanation
   const { bold, dim, green } = terminal
   const asker = `as ${question.asker.name}`
-  const readAs = path === undefined || path === question.target ? '' : dim(` read as ${path}`)
+  const { host, target } = question
+  const readAs = path === undefined || path === target ? '' : dim(` read as ${path}`)
   const lines = [
-    `${bold(plain(`${question.method} ${question.target}`))}${readAs} ${asker}`,
+    `${bold(plain(`${question.method} ${host === undefined ? '' : `https://${host}`}${target}`))}${readAs} ${asker}`,
     answerWords(decision, terminal),
     words,
     ...(forwarded === undefined ? [] : [plain(`Forwarded to ${match.route?.upstream?.name} as ${forwarded}`)]),

@@ -35,22 +35,28 @@ const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptio
     id,
     upstream: route.upstream?.name ?? "the gateway's own",
     place: formatPlace(route.place),
+    ...(route.host === undefined ? {} : { host: route.host }),
     ...(route.from === undefined ? {} : { from: route.from.map(formatNetwork) }),
     allowed
   }))
+  const heading = ['route', ...askers.map(({ name }) => name), 'upstream']
+  const byHost = Map.groupBy(rows, ({ host = [] }) => host.join(', '))
   return {
     json: rows,
-    text: terminal =>
-      `${table(
-        ['route', ...askers.map(({ name }) => name), 'upstream'],
-        rows.map(({ id, upstream, from, allowed }) => [
+    text: terminal => {
+      const lines = [...byHost].flatMap(([hosts, group]) => [
+        ...(byHost.size > 1 ? [[{ text: hosts === '' ? OTHER_HOSTS : hosts, paint: terminal.bold }]] : []),
+        ...group.map(({ id, upstream, from, allowed }) => [
           from === undefined ? id : `${id} (from ${from.join(', ')})`,
           ...askers.map(({ name }) =>
             allowed[name] === true ? { text: 'yes', paint: terminal.green } : { text: '–', paint: terminal.dim }
           ),
           upstream
-        ]),
-        terminal
-      )}\n\n${checkedFolder(folder, terminal)}`
+        ])
+      ])
+      return `${table(heading, lines, terminal)}\n\n${checkedFolder(folder, terminal)}`
+    }
   }
 }
+
+const OTHER_HOSTS = 'all other hosts'

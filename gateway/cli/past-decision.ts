@@ -2,12 +2,12 @@
 
 import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned } from '../errors.ts'
 import type { NamedAsker } from '../explain/askers.ts'
+import type { AskedTarget } from '../route-files/test-lines.ts'
 import type { Decision } from '../routes/decide.ts'
 import { isRecord } from '../values/records.ts'
 
-export interface PastDecision {
+export interface PastDecision extends AskedTarget {
   readonly method: string
-  readonly target: string
   /** The id of the person; undefined: there was no token. */
   readonly route: string | undefined
   readonly asker: NamedAsker
@@ -43,12 +43,13 @@ const AFTER_ACCESS: ReadonlySet<string> = new Set([
 export const readPastDecision = (line: string): PastLine => {
   const entry = parse(line)
   if (entry === undefined || entry.msg !== 'request') return 'foreign'
-  const { method, path, route, decision, forwardAuth } = entry
+  const { method, host, path, route, decision, forwardAuth } = entry
   if (typeof method !== 'string' || typeof path !== 'string' || typeof decision !== 'string') return 'foreign'
   const past = decisionOf(entry)
   if (past === undefined || isPreflight(entry) || dependsOnMore(entry) || !path.startsWith('/')) return 'other'
   return {
     method,
+    host: typeof host === 'string' ? host : undefined,
     target: path,
     route: typeof route === 'string' ? route : undefined,
     asker: askerOf(entry),

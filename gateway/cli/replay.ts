@@ -4,7 +4,7 @@ import { matchTarget } from '../route-files/test-lines.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import type { RouteMatch, RouteTable } from '../routes/route.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
-import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
+import { cloudUnassignedMayPass, publicUrl, routeFolder } from './command-settings.ts'
 import { type PastDecision, readPastDecision } from './past-decision.ts'
 import { readLines } from './read-lines.ts'
 import { readTable } from './read-routes.ts'
@@ -54,12 +54,13 @@ const MAX_CHANGES = 10_000
 const replay = async (cli: Cli, log: string, { config }: ReplayOptions): Promise<Report> => {
   const routes = await readTable(routeFolder(cli.environment, config))
   const options = { cloudUnassignedMayPass: cloudUnassignedMayPass(cli.environment) }
+  const publicHost = URL.parse(publicUrl(cli.environment))?.hostname
   const tally: Tally = { changes: new Map(), decisions: 0, unchanged: 0, foreign: 0, other: 0, uncounted: 0 }
   for await (const line of readLines(cli, log)) {
     const past = readPastDecision(line)
     if (past === 'foreign') tally.foreign += line.trim() === '' ? 0 : 1
     else if (past === 'other') tally.other += 1
-    else count(tally, past, routes, options)
+    else count(tally, { ...past, host: past.host ?? publicHost }, routes, options)
   }
   if (tally.decisions === 0 && tally.other === 0) {
     throw new CannotRun(`${log} contains no access log lines (${tally.foreign} other lines)`)
@@ -75,7 +76,7 @@ const replay = async (cli: Cli, log: string, { config }: ReplayOptions): Promise
 
 const count = (tally: Tally, past: PastDecision, routes: RouteTable, options: DecideOptions): void => {
   tally.decisions += 1
-  const found = matchTarget(routes, past.method, past.target)
+  const found = matchTarget(routes, past.method, past)
   // As in the gateway: external routes are decided for other proxies only, and others never for them.
   const isOther = found.route !== undefined && found.route.external !== past.isForwardAuth
   const match: RouteMatch = isOther ? { refusal: 'no-route' } : found
@@ -90,7 +91,8 @@ const count = (tally: Tally, past: PastDecision, routes: RouteTable, options: De
   if (known !== undefined) known.count += 1
   else if (tally.changes.size >= MAX_CHANGES) tally.uncounted += 1
   else {
-    const example = `${past.method} ${past.target}`.slice(0, 200)
+    const origin = routes.hosts.length === 0 ? '' : `https://${past.host}`
+    const example = `${past.method} ${origin}${past.target}`.slice(0, 200)
     tally.changes.set(key, { route, role: past.asker.name, was: past.decision, now, example, count: 1 })
   }
 }

@@ -18,13 +18,13 @@ export const weakerNeighbours = (table: RouteTable): Complaint[] =>
 const belowExact = (table: RouteTable, route: Route): Complaint[] => {
   if (route.coversBelow || /\/:[^/]*$/.test(route.path) || route.accept.includes('wider-paths')) return []
   const method = [...(route.methods ?? METHODS)].find(each => {
-    const match = table.match(each, `${probeOf(route)}/x`)
+    const match = table.match(each, `${probeOf(route)}/x`, route.host?.[0])
     // What is below a script needs the right to that script too.
     if (match.route === undefined || match.alsoReadAs?.includes(route)) return false
     const below = match.route
     return below.coversBelow && sharesUpstream(below, route) && isWeaker(below, route)
   })
-  const below = method === undefined ? undefined : table.match(method, `${probeOf(route)}/x`).route
+  const below = method === undefined ? undefined : table.match(method, `${probeOf(route)}/x`, route.host?.[0]).route
   if (below === undefined) return []
   const message = `"${route.id}" does not cover paths below it: ${route.path}/x belongs to the less strict "${below.id}" at ${formatPlace(below.place)}, and a backend that matches prefixes would serve it alike; add "${route.path === '/' ? '' : route.path}/*", or "accept: [wider-paths]" if that is intended`
   return [complain(route.place, message)]
@@ -33,7 +33,7 @@ const belowExact = (table: RouteTable, route: Route): Complaint[] => {
 const otherMethods = (table: RouteTable, route: Route): Complaint[] => {
   if (route.methods === undefined || route.accept.includes('wider-methods')) return []
   const left = METHODS.flatMap(method => {
-    const other = table.match(method, probeOf(route)).route
+    const other = table.match(method, probeOf(route), route.host?.[0]).route
     // A second route with the same path shows what becomes of the other methods.
     if (other === undefined || other.path === route.path || !other.coversBelow) return []
     return sharesUpstream(other, route) && isWeaker(other, route) ? [{ method, other }] : []

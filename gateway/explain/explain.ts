@@ -1,7 +1,7 @@
 // Explains the decision on a request: its path, every route that could match it, why each lost, and the result.
 import { Forbidden, NoRoute, Unauthenticated } from '../errors.ts'
 import { formatPlace } from '../route-files/complaint.ts'
-import { matchTarget } from '../route-files/test-lines.ts'
+import { type AskedTarget, matchTarget } from '../route-files/test-lines.ts'
 import { canonicalPath, splitTarget } from '../routes/canonical-path.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import { reasonInWords } from '../routes/decision-words.ts'
@@ -10,10 +10,9 @@ import { takesMethod } from '../routes/route-trie.ts'
 import { askersWith, type NamedAsker } from './askers.ts'
 import { whyLost } from './why-lost.ts'
 
-export interface Question {
+/** Of the target, a query is ignored. */
+export interface Question extends AskedTarget {
   readonly method: string
-  /** In origin-form, as sent; a query is ignored. */
-  readonly target: string
   readonly asker: NamedAsker
   /** The asker sent an unacceptable token: the response of a private route to it. */
   readonly tokenFault?: { readonly code: string; readonly reason: string } | undefined
@@ -43,19 +42,20 @@ export interface Explanation {
 }
 
 /** The result of `decide(matchTarget(…))`, with its reasons. Looks at every route: not for the hot path. */
-export const explain = (table: RouteTable, question: Question, options: DecideOptions): Explanation => {
+export const explain = (table: RouteTable, asked: Question, options: DecideOptions): Explanation => {
+  const question = table.hosts.length === 0 ? { ...asked, host: undefined } : asked
   const { method, target, asker, tokenFault } = question
-  const match = matchTarget(table, method, target)
+  const match = matchTarget(table, method, question)
   const decision = isForwardAuth(target) ? FORWARD_AUTH : withToken(decide(match, asker, options), tokenFault)
   const path = match.route === undefined ? pathOf(table, target) : match.path
-  const candidates = path === undefined ? [] : candidatesOf(table, method, path, match)
+  const candidates = path === undefined ? [] : candidatesOf(table, question, path, match)
   return {
     question,
     path,
     candidates,
     match,
     decision,
-    words: wordsOf(table, method, path, { match, decision, asker }),
+    words: wordsOf(table, question, path, { match, decision, asker }),
     forwarded: decision.decision === 'allow' ? forwardedBy(match) : undefined,
     others: askersWith(table.profiles).map(other => ({
       name: other.name,
@@ -77,18 +77,26 @@ interface Decided {
 
 const wordsOf = (
   table: RouteTable,
-  method: string,
+  question: Question,
   path: string | undefined,
   { match, decision, asker }: Decided
 ): string => {
   if (decision === FORWARD_AUTH)
     return 'This endpoint of the gateway decides requests that another proxy asks about (forward-auth): only proxies in TRUST_PROXY may ask.'
-  const words = reasonInWords(decision, match, asker)
-  if (decision.reason === 'lax-reading') return words + laxWords(table, method, path, match)
+  const words = reasonInWords(decision, match, asker) + hostWords(table, question)
+  if (decision.reason === 'lax-reading') return words + laxWords(table, question, path, match)
   const isExternal = decision.decision === 'allow' && match.route?.external === true
   return isExternal
     ? `${words} The route is external: this is the answer at /auth/forward; asked directly, it is 404 ${NoRoute.code}.`
     : words
+}
+
+/** Which routes apply to the host, if hosts choose any. */
+const hostWords = ({ hosts, namesHost }: RouteTable, { host = '' }: Question): string => {
+  if (hosts.length === 0) return ''
+  return namesHost(host)
+    ? ' Only the routes that name this host apply.'
+    : ` No route names ${host === '' ? 'a host here' : 'this host'}, so only the routes without "host" apply.`
 }
 
 /** `file:line`, as people and terminals read it. */
@@ -104,6 +112,7 @@ export const explanationJson = (explanation: Explanation) => {
   const { question, path, candidates, match, decision, words, forwarded, others } = explanation
   return {
     method: question.method,
+    ...(question.host === undefined ? {} : { host: question.host }),
     target: question.target,
     path: path ?? '',
     as: question.asker.name,
@@ -138,8 +147,8 @@ const pathOf = (table: RouteTable, target: string): string | undefined => {
   return canonicalPath(split.path, exceptions).path
 }
 
-const candidatesOf = (table: RouteTable, method: string, path: string, match: RouteMatch): Candidate[] => {
-  const found = table.candidates(method, path)
+const candidatesOf = (table: RouteTable, { method, host }: Question, path: string, match: RouteMatch): Candidate[] => {
+  const found = table.candidates(method, path, host)
   const hiddenFrom = found.indexOf('reserved')
   const routes = found.filter(candidate => candidate !== 'reserved')
   const winner = match.route ?? routes.find(route => takesMethod(route, method))
@@ -154,11 +163,16 @@ const candidatesOf = (table: RouteTable, method: string, path: string, match: Ro
     .sort((a, b) => Number(b.chosen) - Number(a.chosen))
 }
 
-const laxWords = (table: RouteTable, method: string, path: string | undefined, match: RouteMatch): string => {
+const laxWords = (
+  table: RouteTable,
+  { method, host }: Question,
+  path: string | undefined,
+  match: RouteMatch
+): string => {
   const [cut] = match.route === undefined ? [] : (match.alsoReadAs ?? [])
   if (cut !== undefined)
     return ` A backend that cuts extensions off, runs scripts or serves index files would read the path as one of the route "${cut.id}" (${lineOf(cut.place)}), which must admit the request too (unless the route says allowInPath: [extension]).`
-  const other = path === undefined ? undefined : table.misread(method, path)
+  const other = path === undefined ? undefined : table.misread(method, path, host)
   if (other === undefined) return ''
   const where = other.route === undefined ? 'no route' : `the route "${other.route.id}" (${lineOf(other.route.place)})`
   return ` Read as ${other.path} it would belong to ${where}.`

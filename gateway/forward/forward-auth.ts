@@ -18,6 +18,8 @@ export const isForwardAuth = ({ target }: HttpRequest): boolean =>
 interface Named {
   readonly method: string
   readonly target: string
+  /** With its port; '' if the proxy names none. */
+  readonly host: string
   readonly family: 'forwarded' | 'original'
 }
 
@@ -29,10 +31,11 @@ const readNamed = ({ fields }: HttpRequest): Named | undefined => {
     family.every(values => values.length === 1) && other.every(values => values.length === 0)
   const family = isFor(forwarded, original) ? forwarded : isFor(original, forwarded) ? original : undefined
   const [[method = ''] = [], [written = ''] = []] = family ?? []
-  const absolute = /^https?:\/\/[^/?#\\]+(.*)$/i.exec(written)
-  const target = absolute === null ? written : absolute[1]?.startsWith('/') ? absolute[1] : `/${absolute[1]}`
+  const [, authority = '', path = written] = /^https?:\/\/([^/?#\\]+)(.*)$/i.exec(written) ?? []
+  const target = authority === '' || path.startsWith('/') ? path : `/${path}`
   if (!METHOD.test(method) || !target.startsWith('/')) return undefined
-  return { method, target, family: family === forwarded ? 'forwarded' : 'original' }
+  if (family !== forwarded) return { method, target, host: authority, family: 'original' }
+  return { method, target, host: fieldValues(fields, 'x-forwarded-host').join(), family: 'forwarded' }
 }
 
 /** Caddy repeats the query of the request that it asks about, which must not be read as a mode. */
@@ -60,6 +63,7 @@ export const beginForwardAuth = (exchange: Exchange): GatewayError | undefined =
   exchange.path = ''
   exchange.method = named.method
   exchange.target = named.target
+  exchange.host = named.host
   return undefined
 }
 

@@ -21,8 +21,16 @@ export const createStreamRights = (routes: () => RouteTable, options: DecideOpti
   const mayPass = (route: Route, user: User): boolean => check(route, user) === undefined
 
   /** The route of the current table that governs a stream; undefined: none allows it any more. */
-  const checkAgain = ({ kind, method = 'GET', path, namespace, identity, ip }: OpenStream): Route | undefined => {
-    const { route } = routes().match(method, path)
+  const checkAgain = ({
+    kind,
+    method = 'GET',
+    path,
+    hostName,
+    namespace,
+    identity,
+    ip
+  }: OpenStream): Route | undefined => {
+    const { route } = routes().match(method, path, hostName)
     const governing = route === undefined || !carries(route, kind) ? undefined : streamRoute(route, namespace)
     if (governing === undefined || isOutside(governing, ip)) return undefined
     if (identity === undefined) return governing.public ? governing : undefined

@@ -27,6 +27,8 @@ export interface StreamInfo {
   /** For a Socket.IO namespace: the route from `namespaceRoute`, which carries the namespace's roles. */
   readonly route: Route
   readonly path: string
+  /** Of the request that it answers, as `Exchange.hostName`. */
+  readonly hostName: string
   /** Of the request that it answers; absent: GET, as for every socket. */
   readonly method?: string
   readonly namespace?: string
@@ -60,7 +62,7 @@ export interface StreamHandle {
 
 /** What is registered about the stream of an exchange, in memory of its own. */
 export const streamInfoOf = (
-  { identity, method, path, requestId, client }: Exchange,
+  { identity, method, path, hostName, requestId, client }: Exchange,
   route: Route,
   kind: StreamKind,
   maxLifetimeMs = 0
@@ -69,6 +71,7 @@ export const streamInfoOf = (
   identity,
   route,
   path: ownText(path),
+  hostName,
   ...(method === 'GET' ? {} : { method: ownText(method) }),
   requestId: ownText(requestId),
   ip: client.address,

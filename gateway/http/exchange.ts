@@ -5,6 +5,7 @@ import type { Identity } from '../identity.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import type { Route, RouteMatch } from '../routes/route.ts'
 import { noteFault } from '../values/contain.ts'
+import { hostName } from '../values/host-names.ts'
 import { type ClientAddress, type ClientAddressOf, clientScheme, type Scheme } from './client-address.ts'
 import type { RequestHead } from './head.ts'
 import type { HttpResponse } from './http1/response.ts'
@@ -45,7 +46,7 @@ export class Exchange implements ExchangeOwner {
   forwardAuth: 'plain' | 'nginx' | undefined = undefined
   /** The query as received, with its `?`; '' if there is none. */
   query = ''
-  /** The host name that the backend receives; '' until it is needed. */
+  /** The host that the request is for, with its port, as backends are told it; '' until its head has been found valid. */
   host = ''
   /** The canonical path: the path that is matched is the path that is forwarded. */
   path = ''
@@ -95,6 +96,11 @@ export class Exchange implements ExchangeOwner {
     this.scheme = clientScheme(request, this.peerTrusted, clientAddress)
     this.#hooks = hooks
     request.owner = this
+  }
+
+  /** The name of `host`, by which routes are chosen: lower case, without port; '' if it is malformed, or not known yet. */
+  get hostName(): string {
+    return hostName(this.host) ?? ''
   }
 
   onClosed(): void {

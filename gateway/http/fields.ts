@@ -23,7 +23,7 @@ export const READ_FIELDS = {
   'content-length': ['contentLength', ', '],
   'x-forwarded-for': ['forwardedFor', ', '],
   'x-forwarded-proto': ['forwardedProto', ','],
-  'x-forwarded-host': ['forwardedHost'],
+  'x-forwarded-host': ['forwardedHost', ','],
   'x-request-id': ['requestId'],
   cookie: ['cookie', '; '],
   te: ['te', ', '],

@@ -68,11 +68,13 @@ const traceField = ({ trace, head }: Exchange): string => {
  * The line's fields as JSON text, each after a comma. Built by hand, because inspecting an object of known shape field
  * by field costs several times the writing: all values except the path are the gateway's own words, numbers and ids.
  */
-const fieldsOf = (exchange: Exchange): string => {
-  const { route, identity, client, upstreamMs, headMs, forwardAuth } = exchange
+const fieldsOf = (exchange: Exchange, publicHost: string): string => {
+  const { route, identity, client, host, upstreamMs, headMs, forwardAuth } = exchange
   const requestId = exchange.peerTrusted ? redactText(exchange.requestId) : exchange.requestId
   return (
-    `,"requestId":"${requestId}"${traceField(exchange)},"method":"${exchange.method}","path":${pathOf(exchange)}` +
+    `,"requestId":"${requestId}"${traceField(exchange)},"method":"${exchange.method}"` +
+    (host === publicHost || host === '' ? '' : `,"host":"${exchange.hostName}"`) +
+    `,"path":${pathOf(exchange)}` +
     (route === undefined ? '' : routeField(route)) +
     (forwardAuth === undefined ? '' : ',"forwardAuth":true') +
     statusField(exchange) +
@@ -85,11 +87,12 @@ const fieldsOf = (exchange: Exchange): string => {
 }
 
 /** Writes the access log for finished exchanges; costs nothing if its level is off. */
-export const createAccessLog = (log: Logger) => {
+export const createAccessLog = (log: Logger, publicUrl: string) => {
+  const publicHost = new URL(publicUrl).host
   const info = log.isLevelEnabled('info') ? lineWriter(log, 'info', 'request') : undefined
   const warn = log.isLevelEnabled('warn') ? lineWriter(log, 'warn', 'request') : undefined
   return (exchange: Exchange): void => {
     const write = exchange.error !== undefined && exchange.error.statusCode >= 500 ? warn : info
-    if (write !== undefined) write(fieldsOf(exchange))
+    if (write !== undefined) write(fieldsOf(exchange, publicHost))
   }
 }

@@ -61,7 +61,7 @@ const reportDescriptors = (log: Logger): (() => void) =>
 export const startObservation = async (settings: Settings, log: Logger) => {
   const requests = createRequestCounters()
   const traffic = createTraffic()
-  const writeLog = createAccessLog(log)
+  const writeLog = createAccessLog(log, settings.publicUrl)
   const insecure = insecureSettings(settings)
   const reloads = { ok: 0, failed: 0 }
   let readiness = 'starting'

@@ -6,6 +6,7 @@ import { reasonInWords } from '../routes/decision-words.ts'
 import { NO_GRANTS } from '../routes/grants.ts'
 import type { Place, Route, RouteMatch, RouteTable } from '../routes/route.ts'
 import { decideEventOnRoutes } from '../routes/socketio-rules.ts'
+import { hostName } from '../values/host-names.ts'
 import { type Complaint, complain, formatPlace } from './complaint.ts'
 import { formHint, methodComplaint, outcomeComplaint } from './hints/test-lines.ts'
 import { readWho, WHO } from './who.ts'
@@ -22,7 +23,7 @@ const OUTCOMES = ['allow', '400', '401', '403', '404', '405']
 const OPTIONS = { cloudUnassignedMayPass: false }
 
 /**
- * Runs every line `METHOD PATH as WHO -> OUTCOME`, or `EVENT NAMESPACE NAME as WHO -> OUTCOME` on each route that lists
+ * Runs every line `METHOD PATH as WHO -> OUTCOME`, the path alone or as `https://HOST/PATH`, or `EVENT NAMESPACE NAME as WHO -> OUTCOME` on each route that lists
  * the namespace. WHO is what `readWho` reads; OUTCOME is `allow` or the status of the refusal. A query is allowed but
  * ignored. A line whose match `isChecked` rejects has no result.
  */
@@ -48,7 +49,10 @@ export const checkTestLine = (
     const form = `${isEvent ? 'EVENT NAMESPACE NAME' : 'METHOD PATH'} as WHO -> OUTCOME`
     return `a test must have the form ${form}${formHint(line.trim(), isEvent)}`
   }
-  if (!target.startsWith('/')) return `the ${isEvent ? 'namespace' : 'path'} of a test must begin with /`
+  if (!isEvent && /^https?:/i.test(target)) {
+    if (readTarget(target) === undefined)
+      return 'the address of a test must have the form https://HOST/PATH, the host as browsers send it'
+  } else if (!target.startsWith('/')) return `the ${isEvent ? 'namespace' : 'path'} of a test must begin with /`
   const complaint = isEvent ? undefined : methodComplaint(method)
   if (complaint !== undefined) return complaint
   if (!OUTCOMES.includes(outcome)) return outcomeComplaint(outcome)
@@ -68,7 +72,7 @@ const runLine = (table: RouteTable, line: string, isChecked: (match: RouteMatch)
   }
   const [, method, target, who, expected] = LINE.exec(line) ?? []
   if (method === undefined || target === undefined || who === undefined) return checkTestLine(line, table.profiles)
-  const match = matchTarget(table, method, target)
+  const match = matchTarget(table, method, readTarget(target) ?? { target })
   if (!isChecked(match)) return undefined
   const { asker: person, complaint } = readWho(who, table)
   if (person === undefined) return complaint
@@ -115,9 +119,25 @@ const runEventLine = (
   return undefined
 }
 
+/** What is asked for, where a host may be written before it. */
+export interface AskedTarget {
+  /** In the form that `hostName` returns; absent: one that no route names. */
+  readonly host?: string | undefined
+  /** In origin-form, as sent. */
+  readonly target: string
+}
+
+/** Of `/path` or `https://host/path`; undefined if it is neither, or requests for this host are refused. */
+export const readTarget = (written: string): AskedTarget | undefined => {
+  if (written.startsWith('/')) return { target: written }
+  const [, authority = '', target = ''] = /^https?:\/\/([^/?#\\]+)(\/.*)$/i.exec(written) ?? []
+  const host = hostName(authority)
+  return host === undefined ? undefined : { host, target }
+}
+
 /** The match of a request target in origin-form; its query is ignored. */
-export const matchTarget = (table: RouteTable, method: string, target: string): RouteMatch => {
+export const matchTarget = (table: RouteTable, method: string, { host, target }: AskedTarget): RouteMatch => {
   const split = splitTarget(target)
   if (split.refusal !== undefined) return { refusal: 'bad-path', reason: split.refusal, public: true }
-  return table.match(method, split.path)
+  return table.match(method, split.path, host)
 }

@@ -12,19 +12,37 @@ export interface AppItem {
 
 export const hasApps = ({ routes }: RouteTable): boolean => routes.some(({ app }) => app !== undefined)
 
-/** In the order of the files. */
-export const appsFor = (table: RouteTable, asker: Asker, options: DecideOptions): AppItem[] => {
-  const mayOpen = (route: Route, url: string): boolean => {
-    const [path = ''] = url.split(/[?#]/, 1)
+interface AppsOptions extends DecideOptions {
+  readonly publicUrl: string
+}
+
+/** In the order of the files. @param hostName the host on whose page they are listed */
+export const appsFor = (table: RouteTable, asker: Asker, hostName: string, options: AppsOptions): AppItem[] => {
+  const mayOpen = (route: Route, address: string): boolean => {
+    const [path = ''] = address.split(/[?#]/, 1)
     // Another route may decide the address; an address elsewhere is not ours to decide.
-    const matches = [{ route, path: route.path }, ...(url.startsWith('/') ? [table.match('GET', path)] : [])]
+    const others = address.startsWith('/') ? [table.match('GET', path, hostOf(route))] : []
+    const matches = [{ route, path: route.path }, ...others]
     return matches.every(match => decide(match, asker, options).decision === 'allow')
   }
+  const isOnNamedHost = table.namesHost(hostName)
   return table.routes.flatMap(route => {
     if (route.app === undefined) return []
-    const url = route.app.url || addressOf(route)
-    return mayOpen(route, url) ? [{ ...route.app, url }] : []
+    const address = route.app.url || pathOf(route)
+    if (!mayOpen(route, address)) return []
+    const isElsewhere = address.startsWith('/') && (isOnNamedHost || route.host !== undefined)
+    return [{ ...route.app, url: isElsewhere ? originOf(route, options.publicUrl) + address : address }]
   })
 }
 
-const addressOf = ({ path, coversBelow }: Route): string => (coversBelow ? path.slice(0, -2) || '/' : path)
+const pathOf = ({ path, coversBelow }: Route): string => (coversBelow ? path.slice(0, -2) || '/' : path)
+
+/** The first host of its own that a browser can ask for; '': none. */
+const hostOf = ({ host = [] }: Route): string => host.find(name => !name.startsWith('*')) ?? ''
+
+/** With the scheme and the port of PUBLIC_URL. */
+const originOf = (route: Route, publicUrl: string): string => {
+  const url = new URL(publicUrl)
+  url.hostname = hostOf(route) === '' ? url.hostname : hostOf(route)
+  return url.origin
+}

@@ -2,6 +2,7 @@
 import { PROFILES } from '../identity.ts'
 import { canonicalPath, decode, isDottedPath, isPlainPath } from './canonical-path.ts'
 import { type Grants, NO_GRANTS } from './grants.ts'
+import { hostLookup, routesByHost } from './hosts.ts'
 import { inParts, type Parts } from './in-parts.ts'
 import { atDirectory, indexNameOf, withIndexFiles } from './index-files.ts'
 import {
@@ -52,7 +53,9 @@ export interface RouteTableParts {
   readonly onCaseTie?: (kept: Route, hidden: Route) => void
 }
 
+/** The routes that apply to a host. */
 interface Spellings {
+  readonly routes: readonly Route[]
   readonly exact: RouteTrie
   readonly decoded: RouteTrie
   readonly folded: RouteTrie
@@ -79,11 +82,19 @@ const USUAL_METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT
 export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
   // Without interruption, so that the numbers of a table are consecutive even if other tables are built at the same time.
   const routes = parts.routes.map(numbered)
-  const spellings = yield* createSpellings(routes, parts)
+  const { others, byHost } = routesByHost(routes)
+  const named = new Map<string, Spellings>()
+  for (const [host, applying] of byHost) named.set(host, yield* createSpellings(applying, parts))
+  const { at, ...hosts } = hostLookup(yield* createSpellings(others, parts), named)
   return {
-    match: (method, rawPath) => matchPath(spellings, method, rawPath),
-    candidates: (method, path) => candidatesFor(spellings.exact, method, segmentsOf(path, spellings.depth)),
-    misread: misread(spellings),
+    match: (method, rawPath, host = '') => matchPath(at(host), method, rawPath),
+    candidates(method, path, host = '') {
+      const { exact, depth } = at(host)
+      return candidatesFor(exact, method, segmentsOf(path, depth))
+    },
+    misread: (method, path, host = '') => misread(at(host), method, path),
+    ...hosts,
+    routesAt: host => at(host).routes,
     routes,
     upstreams: parts.upstreams,
     profiles: parts.profiles ?? PROFILES,
@@ -232,7 +243,7 @@ const visible = (candidates: readonly Candidate[]): Route[] => {
   return shown.filter(candidate => candidate !== 'reserved')
 }
 
-const misread: (spellings: Spellings) => RouteTable['misread'] = spellings => (method, path) => {
+const misread = (spellings: Spellings, method: string, path: string): ReturnType<RouteTable['misread']> => {
   const { exact, depth } = spellings
   const found = findRoute(exact, method, segmentsOf(path, depth))
   const other = misreading(spellings, method, path, found === 'reserved' ? undefined : found)
@@ -276,7 +287,7 @@ function* createSpellings(routes: readonly Route[], { onTie, onCaseTie }: RouteT
   const folded = isFolded ? yield* build(foldSegment, keepLowerCase(onCaseTie)) : decoded
   const exceptions = [...new Set(routes.flatMap(route => route.allowInPath))]
   const directories = yield* createTrie(inDirectories, foldSegment, earlier => earlier, [])
-  return { exact, decoded, folded, exceptions, depth: exact.depth, directories, indexNames }
+  return { routes, exact, decoded, folded, exceptions, depth: exact.depth, directories, indexNames }
 }
 
 const asWritten: Spelling = segment => segment

@@ -91,6 +91,8 @@ export interface Route extends RouteFlags {
   /** Stable and unique in its table, e.g. `DELETE /api/orders/:id` or `/api/orders/*`; used in logs and metrics. */
   readonly id: string
   readonly path: string
+  /** Names of hosts in lower case, `*.` for any one label; undefined: every host that no route names. */
+  readonly host: readonly string[] | undefined
   /** undefined: all methods except TRACE and CONNECT. GET includes HEAD. */
   readonly methods: ReadonlySet<string> | undefined
   /** undefined: the gateway's own endpoint. */
@@ -146,6 +148,7 @@ export const ROUTE_DEFAULTS: Route = {
   app: undefined,
   id: '',
   path: '/',
+  host: undefined,
   methods: undefined,
   allowInPath: [],
   accept: [],
@@ -209,17 +212,29 @@ export type RouteMatch =
 
 export interface RouteTable {
   /**
-   * The most specific route for a method and a path as received (no query). Costs O(path length), however many routes there are.
+   * The most specific route for a method and a path as received (no query). Costs O(path length), however many routes and hosts
+   * there are.
    * Canonicalises the path, applies `allowInPath`, and refuses anything that a lax backend could read as another route.
+   * @param host a name of the form that `hostName` returns, or an entry of `hosts`; '': one that no route names
    */
-  match(method: string, rawPath: string): RouteMatch
+  match(method: string, rawPath: string, host?: string): RouteMatch
   /**
    * All routes that cover a canonical path, whatever their methods, in order of precedence: the first one that takes the method
    * is the one that `match` finds, unless the path is refused. `'reserved'`: what follows is hidden by the gateway's own endpoints.
    */
-  candidates(method: string, path: string): (Route | 'reserved')[]
+  candidates(method: string, path: string, host?: string): (Route | 'reserved')[]
   /** Of a canonical path refused as `lax-reading`: how a lax backend could read it, and to which route that would lead. */
-  misread(method: string, path: string): { readonly path: string; readonly route: Route | undefined } | undefined
+  misread(
+    method: string,
+    path: string,
+    host?: string
+  ): { readonly path: string; readonly route: Route | undefined } | undefined
+  /** Whether some route names this host, exactly or by a wildcard; the routes without `host` then do not apply to it. */
+  namesHost(host: string): boolean
+  /** The routes that apply to a host, and the gateway's own endpoints. */
+  routesAt(host: string): readonly Route[]
+  /** All that routes name, wildcards included. Empty: hosts choose no routes. */
+  readonly hosts: readonly string[]
   /** In a stable order: as written, with files sorted by name. The gateway's own endpoints first. */
   readonly routes: readonly Route[]
   readonly upstreams: ReadonlyMap<string, Upstream>

@@ -27,7 +27,7 @@ interface SessionControl {
 const MAX_LOGGED = 10
 
 export const createSessionRights = (parts: SessionRightsParts, source: SessionSource, session: SessionControl) => {
-  const { route, path, requestId, ip } = source
+  const { route, path, hostName, requestId, ip } = source
   const handles = new Map<string, StreamHandle>()
   const rights = new Map<string, Right>()
   let refused = 0
@@ -49,7 +49,7 @@ export const createSessionRights = (parts: SessionRightsParts, source: SessionSo
     if (leavePlace === undefined) takePlace(identity.user.id)
     rights.set(namespace, { route: checkedBy, user: identity.user })
     const handle = parts.streams.register(
-      { kind: 'socketio', identity, route: checkedBy, path, namespace, requestId, ip },
+      { kind: 'socketio', identity, route: checkedBy, path, hostName, namespace, requestId, ip },
       {
         end(code) {
           drop(namespace)

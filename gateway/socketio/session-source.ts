@@ -10,6 +10,7 @@ export interface SessionSource {
   readonly upstream: Upstream
   readonly target: Target
   readonly path: string
+  readonly hostName: string
   readonly requestId: string
   readonly ip: string
   /** The key that limits count by. */
@@ -21,6 +22,7 @@ export const sourceOf = (exchange: Exchange, route: Route, upstream: Upstream, t
   upstream,
   target,
   path: ownText(exchange.path),
+  hostName: exchange.hostName,
   requestId: ownText(exchange.requestId),
   ip: exchange.client.address,
   ipKey: exchange.client.key

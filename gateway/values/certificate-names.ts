@@ -1,7 +1,5 @@
 // Chooses among several certificates by the name that a client asks for, and knows which hosts each of them is for.
-
-/** `a.example.org` → `*.example.org`: a wildcard stands for exactly one label (RFC 9525 §6.3). */
-const wildcardOf = (name: string): string => name.replace(/^[^.]*/, '*')
+import { wildcardOf } from './host-names.ts'
 
 /** @param names of each certificate: in lower case, with their wildcards */
 export const createCertificateNames = (names: readonly (readonly string[])[]) => {
@@ -11,7 +9,7 @@ export const createCertificateNames = (names: readonly (readonly string[])[]) =>
   }
   const sets = names.map(own => new Set(own))
   return {
-    /** The index of the certificate for a name (RFC 6066 §3), exact before wildcard; that of the first if none is for it. */
+    /** The index of the certificate for a name (RFC 6066 §3), exact before wildcard (one label, RFC 9525 §6.3); that of the first if none is for it. */
     indexFor(serverName: string): number {
       const name = serverName.toLowerCase()
       return owners.get(name) ?? owners.get(wildcardOf(name)) ?? 0

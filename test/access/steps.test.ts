@@ -9,7 +9,7 @@ import { TokenExpired } from '../../gateway/errors.ts'
 import { GATEWAY_NAME } from '../../gateway/http/exchange.ts'
 import type { Verdict } from '../../gateway/limits/limiter.ts'
 import type { Route, RouteMatch, RouteTable } from '../../gateway/routes/route.ts'
-import { exchangeOf, identityOf, routeOf } from '../support/exchanges.ts'
+import { exchangeOf, identityOf, requestHost, routeOf } from '../support/exchanges.ts'
 import { tableOf } from '../support/route-files.ts'
 
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
@@ -349,7 +349,7 @@ const HOSTS = {
 
 t.test('a head that two readers could take for different requests is refused before its path is read', async t => {
   const table = await tableOf(t, '/x')
-  const { matchPlain } = createMatchRoute(() => table)
+  const { matchPlain } = createMatchRoute(() => table, requestHost)
   const check = (fields: readonly string[], version: readonly [number, number] = [1, 1]) => {
     const exchange = exchangeOf({ fields, version, target: '/x' })
     matchPlain(exchange)
@@ -364,7 +364,7 @@ t.test('a head that two readers could take for different requests is refused bef
 
 t.test('a target is matched in origin form, or in absolute form under the Host that was sent', async t => {
   const table = await tableOf(t, '/x/:id', '/')
-  const { matchPlain, matchUnusual } = createMatchRoute(() => table)
+  const { matchPlain, matchUnusual } = createMatchRoute(() => table, requestHost)
   const check = (target: string, host = 'Gw.example') => {
     const exchange = exchangeOf({ fields: ['Host', host], target })
     exchange.query = ''
@@ -405,7 +405,7 @@ t.test(
     const { matchPlain, matchUnusual } = createMatchRoute(() => {
       asked++
       return table
-    })
+    }, requestHost)
     const exchange = exchangeOf({ fields: [], target: '/x' })
     matchPlain(exchange)
     t.equal(matchUnusual(exchange), exchange.refusal)
@@ -432,10 +432,13 @@ t.test(
 t.test('what is checked for a proxy is never forwarded, and what is forwarded is never checked for one', async t => {
   const routes = { own: routeOf({ external: false }), external: routeOf({ external: true }) }
   const check = (which: 'own' | 'external', forwardAuth: 'plain' | undefined) => {
-    const table: Pick<RouteTable, 'match'> = { match: () => ({ route: routes[which], path: '/x' }) }
+    const table: Pick<RouteTable, 'match' | 'hosts'> = {
+      match: () => ({ route: routes[which], path: '/x' }),
+      hosts: []
+    }
     const exchange = exchangeOf({ target: '/x' })
     exchange.forwardAuth = forwardAuth
-    createMatchRoute(() => table as RouteTable).matchPlain(exchange)
+    createMatchRoute(() => table as RouteTable, requestHost).matchPlain(exchange)
     return exchange.match?.refusal ?? exchange.route === routes[which]
   }
   t.same(
@@ -462,7 +465,9 @@ t.test(
       const fields = ['Host', 'a', 'Origin', 'https://a.example', ...asked]
       const exchange = exchangeOf({ method: 'OPTIONS', fields, target: '/x' })
       exchange.forwardAuth = forwardAuth
-      createMatchRoute(() => ({ match }) as RouteTable).matchPlain(exchange)
+      createMatchRoute(() => ({ match, hosts: [] as readonly string[] }) as RouteTable, requestHost).matchPlain(
+        exchange
+      )
       return exchange.match?.refusal ?? exchange.route?.id
     }
     const asPreflight = (routes: Parameters<typeof check>[0]) => check(routes, 'plain', 'PUT')

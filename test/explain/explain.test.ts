@@ -60,7 +60,7 @@ t.test('an explanation always agrees with the live decision, and names the winne
   fc.assert(
     fc.property(fc.constantFrom(...tables), request, (table, { method, target, asker, mayPass }) => {
       const options = { cloudUnassignedMayPass: mayPass }
-      const match = matchTarget(table, method, target)
+      const match = matchTarget(table, method, { target })
       const explanation = explain(table, { method, target, asker }, options)
       t.same(explanation.decision, decide(match, asker, options))
       t.not(explanation.words, '')

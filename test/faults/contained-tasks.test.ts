@@ -72,7 +72,14 @@ t.test('open streams: the one that cannot be ended is dropped, the others end as
   })
   t.teardown(() => streams.close())
   const ends: unknown[] = []
-  const info = { kind: 'sse', identity: undefined, path: '/', ip: '192.0.2.1', maxLifetimeMs: 1000 } as const
+  const info = {
+    kind: 'sse',
+    identity: undefined,
+    path: '/',
+    hostName: '',
+    ip: '192.0.2.1',
+    maxLifetimeMs: 1000
+  } as const
   const route = routeAt('/', upstreamAt(1))
   const open = (requestId: string, end: (code: number) => void) =>
     streams.register({ ...info, route, requestId }, { end, destroy: () => ends.push(`${requestId} dropped`) })

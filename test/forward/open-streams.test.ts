@@ -64,7 +64,7 @@ const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () 
   const open = (who: Identity | undefined, more = {}, control: Partial<StreamControl> = {}) => {
     const ends: (StreamEnd | 'destroyed')[] = []
     const handle = streams.register(
-      { kind: 'sse', identity: who, route, path: '/events', requestId: 'r', ip: '192.0.2.1', ...more },
+      { kind: 'sse', identity: who, route, path: '/events', hostName: '', requestId: 'r', ip: '192.0.2.1', ...more },
       { end: code => ends.push(code), destroy: () => ends.push('destroyed'), ...control }
     )
     return { ends, handle }

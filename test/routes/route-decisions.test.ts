@@ -55,7 +55,7 @@ t.test('each situation has one answer', async t => {
   ]
   for (const [request, asker, decision, code, reason] of cases) {
     const [method = '', target = ''] = request.split(' ')
-    const answer = decide(matchTarget(table, method, target), asker, { cloudUnassignedMayPass: false })
+    const answer = decide(matchTarget(table, method, { target }), asker, { cloudUnassignedMayPass: false })
     t.same(answer, { decision, code, reason }, `${request} ${JSON.stringify(asker)}`)
   }
 })

@@ -5,6 +5,7 @@ import { Exchange } from '../../gateway/http/exchange.ts'
 import { readHead } from '../../gateway/http/head.ts'
 import type { HttpResponse } from '../../gateway/http/http1/response.ts'
 import { type ClientConnection, HttpRequest } from '../../gateway/http/request.ts'
+import { createRequestHost } from '../../gateway/http/request-host.ts'
 import type { Identity } from '../../gateway/identity.ts'
 import type { Route } from '../../gateway/routes/route.ts'
 import { onThrown } from './thrown.ts'
@@ -41,6 +42,8 @@ const PROXIED = { path: '/x', public: false, external: false, browser: false, ba
 
 /** A route with what a test says of it; without `upstream: undefined` it leads to one. */
 export const routeOf = (parts: Partial<Route> = {}): Route => ({ ...PROXIED, id: '/x', ...parts }) as unknown as Route
+
+export const requestHost = createRequestHost({ publicUrl: 'https://gw.example', allowedHosts: [] })
 
 export const exchangeOf = (asked: Asked = {}): Exchange => {
   const { method = 'GET', target = '/x', fields = ['Host', 'gw.example'], version = [1, 1], peer } = asked

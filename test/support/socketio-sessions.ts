@@ -67,6 +67,7 @@ export const holdSessions = (t: Pick<Test, 'teardown'>) => {
     upstream,
     target: targetAt(1),
     path: '/socket.io/',
+    hostName: 'gw.example',
     requestId: 'r',
     ip: '192.0.2.1',
     ipKey: '192.0.2.1'

@@ -11,7 +11,6 @@ const OWN = `pt_${'o'.repeat(43)}`
 const heads = createUpstreamHeads({
   tokens: { isOurs: token => token === OWN },
   ownCookies: { has: name => name === 'portaria_session' },
-  toldHost: () => 'gw.example',
   assertions: { lineFor: () => 'x-user-assertion: signed\r\n' }
 })
 const upstream = upstreamAt(4001)

@@ -1,6 +1,7 @@
 // What decides about backends does on its own: addresses made public, hosts, hints, faults, turns and limits.
 
 import t from 'tap'
+import { createRequestHost } from '../../gateway/http/request-host.ts'
 import { callUpstream } from '../../gateway/socketio/polling/call-upstream.ts'
 import { probeOf } from '../../gateway/upstream/checks.ts'
 import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
@@ -9,13 +10,11 @@ import { requestRulesOf } from '../../gateway/upstream/headers/header-rules.ts'
 import { privateCacheControl } from '../../gateway/upstream/headers/private-answers.ts'
 import { publicAddress, publicCookie, publicRefresh } from '../../gateway/upstream/headers/public-addresses.ts'
 import { keepAliveHint } from '../../gateway/upstream/headers/response-head.ts'
-import { createToldHost } from '../../gateway/upstream/headers/upstream-head.ts'
 import { watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup } from '../../gateway/upstream/lookup.ts'
 import { ResponseParser } from '../../gateway/upstream/parser.ts'
 import { mustBeRead } from '../../gateway/upstream/pool.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
-import { exchangeOf } from '../support/exchanges.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { parseHead } from '../support/response-heads.ts'
 import { HEALTH_CHECK, inUse, person, targetAt, upstreamAt } from '../support/routes.ts'
@@ -56,9 +55,7 @@ t.test('a backend’s own addresses become public ones, in any spelling; others 
 
 t.test('a backend is told the host that was asked for, if it may be', async t => {
   const told = (host: string | undefined, allowedHosts: string[] = []) =>
-    createToldHost({ publicUrl: 'https://gw.example', allowedHosts })(
-      exchangeOf({ fields: host === undefined ? [] : ['Host', host] })
-    )
+    createRequestHost({ publicUrl: 'https://gw.example', allowedHosts })(host, { hosts: [], namesHost: () => false })
   t.equal(told('other:8080'), 'gw.example')
   t.equal(told('OTHER:8080', ['other:8080']), 'OTHER:8080')
   for (const host of ['other:8080', '[2001:db8::1]:443', 'gw.example']) t.equal(told(host, ['*']), host)

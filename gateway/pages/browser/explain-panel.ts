@@ -77,7 +77,7 @@ export const ExplainPanel = ({ first, roles, onClose }: PanelProps): VNode => {
       void explain()
     }}>
       ${choice('method', text('method'), METHODS.includes(asked.method) ? METHODS : [asked.method, ...METHODS])}
-      <p class="grow"><label for="explain-path">${text('path')}</label><input id="explain-path" required pattern="/.*" maxlength="2048" value=${asked.path} autocomplete="off" spellcheck=${false}
+      <p class="grow"><label for="explain-path">${text('path')}</label><input id="explain-path" required pattern="(https?:/)?/.*" maxlength="2048" value=${asked.path} autocomplete="off" spellcheck=${false}
         onInput=${(event: InputEvent) => setAsked({ ...asked, path: (event.target as HTMLInputElement).value })} /></p>
       ${choice('as', text('as'), roles)}
       <p><label for="explain-from">${text('address')}</label><input id="explain-from" maxlength="45" size="16" value=${asked.from} autocomplete="off" spellcheck=${false}

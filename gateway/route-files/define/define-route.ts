@@ -63,16 +63,19 @@ const assemble = (
 ): WrittenRoute => {
   const methods = data.methods === undefined ? undefined : new Set(data.methods)
   const hasPrefix = data.stripPrefix !== undefined && data.path !== undefined
+  const options = defineOptions(data, say)
+  // Two routes that begin with the same host and have the same path tie, so one host is enough.
+  const location = (options.host?.[0] ?? '') + path
   return {
     ...ROUTE_DEFAULTS,
     ...flagsOf(data),
-    id: methods === undefined ? path : `${[...methods].join(',')} ${path}`,
+    id: methods === undefined ? location : `${[...methods].join(',')} ${location}`,
     path,
     methods,
     upstream: data.upstream === undefined ? undefined : findUpstream(data.upstream, common, say),
     roles: data.roles && shareList(common.roles, data.roles.map(profileName)),
     stripPrefix: hasPrefix ? definePrefix(data.stripPrefix ?? '', path, say) : undefined,
-    ...defineOptions(data, say),
+    ...options,
     place: placeOf()
   }
 }
@@ -182,12 +185,15 @@ const checkCombinations = (data: Partial<RouteData>, say: Complain): void => {
 
 /** What /auth/apps lists must open by a click, which sends GET and no Authorization. */
 const checkApp = (data: Partial<RouteData>, say: Complain, warn: Complain): void => {
-  const { app, path = '', methods, socketio } = data
+  const { app, path = '', host = [], methods, socketio } = data
   if (app === undefined) return
   if (socketio !== undefined) say('"app" needs a page to open, which a socketio route does not have', 'app')
   if (methods?.includes('GET') === false) say('"app" requires the method GET', 'app')
   if (path.includes('/:') && app.url === undefined)
     say('"app" needs "url" here, because the path has :name in it', 'app')
+  const isWild = host.length > 0 && [host].flat().every(name => name.startsWith('*'))
+  if (isWild && (app.url ?? '/').startsWith('/'))
+    say('"app" needs a whole address as "url" here, because the host has * in it', 'app')
   const opensElsewhere = data.external === true || (app.url !== undefined && !app.url.startsWith('/'))
   if (data.public !== true && data.browser !== true && !opensElsewhere)
     warn(

@@ -6,6 +6,7 @@ import type { Complain } from '../complaint.ts'
 import { duration, list, record, type Schema, size, text } from '../schema/forms.ts'
 import { socketioSchema, websocketSchema } from '../schema/socket-schemas.ts'
 import { appSchema, defineApp } from './define-app.ts'
+import { defineHosts, hostsSchema } from './define-hosts.ts'
 import { defineSocketIo } from './define-socketio.ts'
 import { defineTimer } from './define-timer.ts'
 import { defineWebSocket } from './define-websocket.ts'
@@ -81,6 +82,7 @@ function defineNetworks(written: readonly string[], say: Complain): readonly Net
 
 /** By their keys in the files. A new one needs an entry here, its field and default in `Route`, and the step that obeys it. */
 export const ROUTE_OPTIONS = {
+  host: option('host', hostsSchema, defineHosts),
   rateLimit: option('rateLimit', RATE_LIMIT, ({ max, window, by = 'ip' }: RateLimitData, say) => ({
     max,
     windowMs: defineTimer(window, say, 'rateLimit', 'window'),

@@ -15,7 +15,6 @@ interface UpstreamHeadOptions {
   readonly tokens: Pick<AccessTokens, 'isOurs'>
   /** Names of cookies that only the gateway may read. */
   readonly ownCookies: OwnCookies
-  readonly toldHost: ToldHost
   readonly assertions: Pick<Assertions, 'lineFor'>
 }
 
@@ -121,7 +120,7 @@ const connectionLines = (head: RequestHead, closes: boolean): string => {
   return `te: trailers\r\nconnection: te${closes ? ', close' : ''}\r\n`
 }
 
-export const createUpstreamHeads = ({ tokens, ownCookies, toldHost, assertions }: UpstreamHeadOptions) => {
+export const createUpstreamHeads = ({ tokens, ownCookies, assertions }: UpstreamHeadOptions) => {
   // On public routes and the HTTP side of Socket.IO, a backend's own credentials pass; a Portaria token only if configured.
   const holdsOurs = (value: string): boolean => holdsOwnToken(value, tokens.isOurs)
 
@@ -138,11 +137,9 @@ export const createUpstreamHeads = ({ tokens, ownCookies, toldHost, assertions }
     without?: ReadonlySet<string>,
     framing = ''
   ): string => {
-    const { request, identity, scheme, client, head, query } = exchange
+    const { request, identity, scheme, client, head, query, host } = exchange
     const { upstream, stripPrefix = '/' } = route
     const isSecret = identity === undefined ? holdsOurs : undefined
-    const host = toldHost(exchange)
-    exchange.host = host
     const path = forwardedPath(route, exchange.path) + (isSecret ? withoutOwnTokens(query, tokens.isOurs) : query)
     const authority = upstream?.preserveHost ? host : address
     const rules = upstream && requestRulesOf(upstream)
@@ -165,32 +162,5 @@ export const createUpstreamHeads = ({ tokens, ownCookies, toldHost, assertions }
     /** The complete head of an HTTP request, with the body framed as the client framed it. @param closes no other request follows */
     whole: (exchange: Exchange, route: Route, address: string, closes: boolean): string =>
       `${start(exchange, route, address, undefined, framingLines(exchange.head) + connectionLines(exchange.head, closes))}\r\n`
-  }
-}
-
-interface HostSettings {
-  readonly publicUrl: string
-  /** In addition to PUBLIC_URL's, in lower case, with ports; `*`: any. */
-  readonly allowedHosts: readonly string[]
-}
-
-/**
- * Selects the host name that backends receive, among those of this gateway. Any other host is replaced by PUBLIC_URL's, so that an
- * invented host gets into no link that a backend writes.
- */
-type ToldHost = (exchange: Exchange) => string
-
-// host [":" port] of RFC 3986 §3.2.2, as match-route requires of Host; a list of several is invalid.
-const ONE_HOST = /^(?:[A-Za-z0-9._~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
-
-export const createToldHost = ({ publicUrl, allowedHosts }: HostSettings): ToldHost => {
-  const publicHost = new URL(publicUrl).host
-  const allowed = new Set([publicHost, ...allowedHosts])
-  const isAny = allowed.has('*')
-  return ({ head, peerTrusted }) => {
-    const said = (peerTrusted ? head.forwardedHost : undefined) ?? head.host
-    if (said === undefined) return publicHost
-    if (said === publicHost || allowed.has(said.toLowerCase())) return said
-    return isAny && ONE_HOST.test(said) ? said : publicHost
   }
 }

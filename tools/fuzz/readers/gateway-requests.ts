@@ -4,12 +4,14 @@ import { createMatchRoute } from '../../../gateway/access/match-route.ts'
 import { createClientAddress } from '../../../gateway/http/client-address.ts'
 import { Exchange } from '../../../gateway/http/exchange.ts'
 import type { HttpRequest } from '../../../gateway/http/request.ts'
+import { createRequestHost } from '../../../gateway/http/request-host.ts'
 import { canonicalPath } from '../../../gateway/routes/canonical-path.ts'
 import type { Route, RouteMatch, RouteTable } from '../../../gateway/routes/route.ts'
 import { type ReadMessages, readMessages } from '../../../test/support/message-reader.ts'
 import { onThrown } from '../../../test/support/thrown.ts'
 
 const ANY = { external: false } as Route
+const requestHost = createRequestHost({ publicUrl: 'https://gw.example', allowedHosts: [] })
 const clientAddress = createClientAddress([])
 const hooks = { onClosed: () => undefined, onBodyFault: () => undefined, onThrown }
 
@@ -17,7 +19,10 @@ const match = (_method: string, rawPath: string): RouteMatch => {
   const { path, refusal } = canonicalPath(rawPath)
   return refusal === undefined ? { route: ANY, path } : { refusal: 'bad-path', reason: refusal, public: true }
 }
-const { matchPlain, matchUnusual } = createMatchRoute(() => ({ match }) as unknown as RouteTable)
+const { matchPlain, matchUnusual } = createMatchRoute(
+  () => ({ match, hosts: [] }) as unknown as RouteTable,
+  requestHost
+)
 
 /** Whether the gateway answers with a refusal whatever its routes are. */
 const isRefused = (request: HttpRequest): boolean => {

@@ -15,7 +15,6 @@ const session = createBrowserSession({
 const heads = createUpstreamHeads({
   tokens: { isOurs: () => false },
   ownCookies: { has: isSessionCookie },
-  toldHost: () => 'gw',
   assertions: { lineFor: () => '' }
 })
 const ROUTE = { browser: true, upstream: {}, path: '/x' }
@@ -29,6 +28,7 @@ const exchangeWith = (cookie: string) => {
     head,
     route: ROUTE,
     path: '/x',
+    host: 'gw',
     query: '',
     destination: '',
     client: { address: '::1' },
