@@ -252,8 +252,8 @@ export const buildApp = (parts: AppParts): HttpServer => {
     ...(parts.clientStallMs === undefined ? {} : { limits: { stallMs: parts.clientStallMs } }),
     handler: {
       onRequest,
-      onFault: (connection, fault) =>
-        answerFault(connection, fault, parts.limiter, parts.rateLimit, parts.clientAddress, parts.answers)
+      onFault: (connection, fault, response) =>
+        answerFault(connection, fault, response, parts.limiter, parts.rateLimit, parts.clientAddress, parts.answers)
     }
   })
 }

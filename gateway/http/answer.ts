@@ -1,4 +1,5 @@
 // Writes the gateway's own responses and refusals in one shape, with the fields that all of them carry.
+import { randomUUID } from 'node:crypto'
 import { GatewayError, Internal } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import { noteFault } from '../values/contain.ts'
@@ -12,8 +13,9 @@ import {
   readableBy
 } from './cross-origin.ts'
 import type { Exchange } from './exchange.ts'
-import { dateLine, headerLines, statusLine } from './http1/response-head.ts'
+import { headerLines } from './http1/response-head.ts'
 import { fieldValue } from './request.ts'
+import type { HttpResponse } from './response.ts'
 
 export interface AnswerOptions {
   /** Origins whose scripts may read these responses. */
@@ -146,18 +148,18 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   response.whole({ status: error.statusCode, headers }, body)
 }
 
-/** The complete response to something that is not a request; it is the last on its connection. */
-export const refusalText = (
+/** Responds to something that could not be read as a request. */
+export const answerUnread = (
+  response: HttpResponse,
   error: GatewayError,
-  requestId: string,
-  options: AnswerOptions,
-  overHttps: boolean
-): string => {
+  overHttps: boolean,
+  options: AnswerOptions
+): void => {
+  const requestId = randomUUID()
   const text = error.bodyText(requestId)
   const headers = sharedHeaders(options.origins.frontend, overHttps)
   headers.push(...refusalHeaders(JSON_TYPE, Buffer.byteLength(text), error, options), 'x-request-id', requestId)
-  headers.push('connection', 'close')
-  return `${statusLine(error.statusCode, undefined)}${headerLines(headers)}${dateLine()}\r\n${text}`
+  response.whole({ status: error.statusCode, headers }, Buffer.from(text).toString('latin1'))
 }
 
 /** Turns anything thrown into a refusal. An error that is not one of ours is an internal error and discloses nothing. */

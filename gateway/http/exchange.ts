@@ -8,8 +8,8 @@ import { noteFault } from '../values/contain.ts'
 import { hostName } from '../values/host-names.ts'
 import { type ClientAddress, type ClientAddressOf, clientScheme, type Scheme } from './client-address.ts'
 import type { RequestHead } from './head.ts'
-import type { HttpResponse } from './http1/response.ts'
 import type { ExchangeOwner, HttpRequest } from './request.ts'
+import type { HttpResponse } from './response.ts'
 import type { TraceFields } from './trace-context.ts'
 
 /** The name of this process for the next gateway, if there is one. */

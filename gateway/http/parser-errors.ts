@@ -1,12 +1,12 @@
 // Counts malformed requests like any other, and responds once before the connection ends.
-import { randomUUID } from 'node:crypto'
 import { BadRequest, type GatewayError, HeadersTooLarge, RateLimited, RequestTimeout } from '../errors.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { RateLimit } from '../settings/settings.ts'
-import { type AnswerOptions, refusalText } from './answer.ts'
+import { type AnswerOptions, answerUnread } from './answer.ts'
 import type { ClientAddressOf } from './client-address.ts'
-import type { MessageFault } from './http1/connection.ts'
 import type { ClientConnection } from './request.ts'
+import type { HttpResponse } from './response.ts'
+import type { MessageFault } from './served-connection.ts'
 
 const refusalFor = (fault: MessageFault): GatewayError => {
   if (fault === 'too-large') return new HeadersTooLarge({ reason: fault })
@@ -14,17 +14,17 @@ const refusalFor = (fault: MessageFault): GatewayError => {
   return new BadRequest({ reason: fault })
 }
 
-/** The text of the response. */
 export const answerFault = (
   { peer, isTls }: ClientConnection,
   fault: MessageFault,
+  response: HttpResponse,
   limiter: Limiter,
   { max, windowMs }: RateLimit,
   clientAddress: ClientAddressOf,
   answers: AnswerOptions
-): string => {
+): void => {
   const verdict = limiter.take('global', clientAddress(peer, undefined).key, max, windowMs)
   const over = !(verdict instanceof Promise) && !verdict.allowed
   const refusal = over ? new RateLimited({ headers: { 'retry-after': '1' } }) : refusalFor(fault)
-  return refusalText(refusal, randomUUID(), answers, isTls)
+  answerUnread(response, refusal, isTls, answers)
 }

@@ -2,7 +2,7 @@
 import type { Duplex } from 'node:stream'
 import type { RequestHead } from './head.ts'
 import type { ParsedHead } from './http1/head-reader.ts'
-import type { HttpResponse } from './http1/response.ts'
+import type { HttpResponse } from './response.ts'
 
 /** Consumes a request's body. */
 export interface BodyConsumer {
@@ -36,6 +36,7 @@ export interface ClientConnection {
   /** Address of the peer, from the socket or a PROXY header; undefined if the socket has none. */
   readonly peer: string | undefined
   readonly isTls: boolean
+  readonly isHttp2: boolean
   /** Whether its certificate is for a host (a name, or an address without brackets); undefined: that does not matter. */
   readonly covers: ((host: string) => boolean) | undefined
   /** It has not been closed. */

@@ -1,10 +1,12 @@
-// Serves HTTP/1.1 on sockets that were accepted elsewhere: plain, TLS, or behind a PROXY header.
+// Serves HTTP on sockets that were accepted elsewhere: plain, TLS, or behind a PROXY header.
 import type net from 'node:net'
 import { contain, endThrown } from '../values/contain.ts'
-import { Connection, type ConnectionHost, type ConnectionLimits, type MessageHandler } from './http1/connection.ts'
-import { CLIENT_KEEP_ALIVE_MS } from './http1/response.ts'
+import { Http1Connection } from './http1/connection.ts'
 import { readEvents, readShared } from './http1/shared-reading.ts'
 import { createReadTurns } from './http1/turns.ts'
+import { Http2Connection } from './http2/connection.ts'
+import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
+import type { ConnectionHost, ConnectionLimits, MessageHandler, ServedConnection } from './served-connection.ts'
 import { flushSoon } from './write-batch.ts'
 
 interface HttpServerLimits extends ConnectionLimits {
@@ -31,6 +33,8 @@ interface AcceptOptions {
   readonly peer?: string | undefined
   /** The client uses TLS, which the socket has already decrypted. */
   readonly isTls?: boolean
+  /** They agreed on HTTP/2 in the handshake. */
+  readonly isHttp2?: boolean
   /** Whether the certificate of the connection is for a host; undefined: that does not matter. */
   readonly covers?: ((host: string) => boolean) | undefined
   /** The connection is gone; also called if it was not accepted. */
@@ -46,7 +50,7 @@ const ON_THE_WAY_MS = 500
 /** One per event loop: connections share one timer, and take turns. */
 export const createHttpServer = (options: HttpServerOptions) => {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
-  const connections = new Map<Connection, net.Socket>()
+  const connections = new Map<ServedConnection, net.Socket>()
   const turns = createReadTurns()
   let onEmpty: (() => void) | undefined
   const host: ConnectionHost & { isDraining: boolean; now: number } = {
@@ -67,7 +71,7 @@ export const createHttpServer = (options: HttpServerOptions) => {
   ).unref()
   const stalls = watchStalls(connections, limits.stallMs)
 
-  const onClose = (connection: Connection, onClosed: AcceptOptions['onClosed']) => {
+  const onClose = (connection: ServedConnection, onClosed: AcceptOptions['onClosed']) => {
     if (!connections.delete(connection)) return
     contain(connection, () => onClosed?.(connection.peer))
     contain(connection, closed => closed.onClose())
@@ -97,10 +101,17 @@ export const createHttpServer = (options: HttpServerOptions) => {
   return {
     /** Takes a socket whose next byte is the first of a request. It must be half-open (`allowHalfOpen`). */
     accept(accepted: net.Socket, options: AcceptOptions = {}): void {
-      const { peer = accepted.remoteAddress, isTls = false, covers, onClosed } = options
+      const { peer = accepted.remoteAddress, isTls = false, isHttp2 = false, covers, onClosed } = options
       if (isClosed) {
         accepted.destroy()
         onClosed?.(peer)
+        return
+      }
+      turns.noteArrival()
+      if (isHttp2) {
+        const connection = new Http2Connection(accepted, host, { peer, covers })
+        connections.set(connection, accepted)
+        accepted.on('close', () => onClose(connection, onClosed))
         return
       }
       const take = (bytes: Buffer): boolean => {
@@ -113,8 +124,7 @@ export const createHttpServer = (options: HttpServerOptions) => {
       }
       const shared = isTls ? undefined : readShared(accepted, take, turns)
       const socket = shared ?? readEvents(accepted, take, turns)
-      const connection = new Connection(socket, host, { peer, isTls, covers })
-      turns.noteArrival()
+      const connection = new Http1Connection(socket, host, { peer, isTls, covers })
       connections.set(connection, socket)
       socket.on('end', () => contain(connection, ended => ended.onPeerEnd()))
       socket.on('error', () => socket.destroy())
@@ -128,6 +138,7 @@ export const createHttpServer = (options: HttpServerOptions) => {
     announceEnd(): void {
       isAnnounced = true
       host.isDraining = true
+      for (const connection of connections.keys()) contain(connection, one => one.onAnnounced?.())
     },
     /** Lets requests in progress finish, each as the last on its connection; after `timeoutMs` the rest is cut. */
     drain: (timeoutMs: number) =>
@@ -155,10 +166,11 @@ const taken = (socket: net.Socket): number | undefined =>
   socket.writableLength === 0 ? undefined : socket.bytesWritten - socket.writableLength
 
 /** Cuts connections whose bytes have not moved for `stallMs`, in the middle of a response and after it. */
-const watchStalls = (connections: ReadonlyMap<Connection, net.Socket>, stallMs: number): NodeJS.Timeout => {
-  const lastTaken = new WeakMap<Connection, number>()
+const watchStalls = (connections: ReadonlyMap<ServedConnection, net.Socket>, stallMs: number): NodeJS.Timeout => {
+  const lastTaken = new WeakMap<ServedConnection, number>()
   return setInterval(() => {
     for (const [connection, socket] of connections) {
+      contain(connection, one => one.endStalled?.())
       const now = taken(socket)
       if (now === undefined) lastTaken.delete(connection)
       else if (now === lastTaken.get(connection)) contain(connection, one => one.destroy())

@@ -21,6 +21,8 @@ interface Accepted {
   /** The peer of the connection: the socket's own, or the one that its PROXY header names. */
   readonly peer: string | undefined
   readonly isSecure: boolean
+  /** They agreed on HTTP/2 in the TLS handshake (ALPN). */
+  readonly isHttp2: boolean
   /** Whether the certificate of the connection is for a host; undefined: there is only one certificate, for whatever reaches it. */
   readonly covers: Covers | undefined
 }
@@ -33,6 +35,7 @@ export interface FrontParts {
   readonly places: ConnectionPlaces
   /** undefined: plain HTTP. */
   readonly certificates: CertificateState | undefined
+  readonly offersHttp2?: boolean
   /** Peers that must send a PROXY header; undefined: no peer sends one. */
   readonly sendsProxyHeader: ((peer: string | undefined) => boolean) | undefined
   /** A connection was closed for this reason before it used HTTP. */
@@ -44,7 +47,8 @@ export type Front = ReturnType<typeof createFront>
 /** For a PROXY header, and for a TLS handshake. */
 const EARLY_MS = 10_000
 
-export const createFront = ({ accept, places, certificates, sendsProxyHeader, onRefused }: FrontParts) => {
+export const createFront = (parts: FrontParts) => {
+  const { accept, places, certificates, offersHttp2 = false, sendsProxyHeader, onRefused } = parts
   const early = new Set<Socket>()
   let onNoneEarly: (() => void) | undefined
   const leaveEarly = (connection: Socket) => {
@@ -55,10 +59,10 @@ export const createFront = ({ accept, places, certificates, sendsProxyHeader, on
     accept(accepted)
     leaveEarly(connection)
   }
-  const tls = certificates === undefined ? undefined : createTls(certificates, accepts, places.leave)
+  const tls = certificates === undefined ? undefined : createTls(certificates, offersHttp2, accepts, places.leave)
   const greet = (socket: Socket, peer: string | undefined) => {
     if (!places.enter(peer)) socket.destroy()
-    else if (tls === undefined) accepts(socket, { socket, peer, isSecure: false, covers: undefined })
+    else if (tls === undefined) accepts(socket, { socket, peer, isSecure: false, isHttp2: false, covers: undefined })
     else tls.greet(socket, peer)
   }
   const receive = (socket: Socket) => {
@@ -123,6 +127,7 @@ interface Tls {
 
 const createTls = (
   state: CertificateState,
+  offersHttp2: boolean,
   accepts: (connection: Socket, accepted: Accepted) => void,
   onLost: (peer: string | undefined) => void
 ): Tls => {
@@ -137,7 +142,8 @@ const createTls = (
     const index = name === '' && socket.isSessionReused() ? undefined : names.indexFor(name)
     return host => names.covers(index, host)
   }
-  const options = { ...optionsOf(state)[0], ALPNProtocols: ['http/1.1'], handshakeTimeout: EARLY_MS }
+  const ALPNProtocols = offersHttp2 ? ['h2', 'http/1.1'] : ['http/1.1']
+  const options = { ...optionsOf(state)[0], ALPNProtocols, handshakeTimeout: EARLY_MS }
   const byName = {
     SNICallback: (servername: string, take: (error: null, context?: SecureContext) => void) =>
       take(null, choices?.contexts[choices.names.indexFor(nameOf(servername))])
@@ -148,7 +154,8 @@ const createTls = (
     const known = connection && greeted.get(connection)
     if (connection === undefined || known === undefined) return socket.destroy()
     known.isAccepted = true
-    accepts(connection, { socket, peer: known.peer, isSecure: true, covers: coversOf(socket) })
+    const isHttp2 = socket.alpnProtocol === 'h2'
+    accepts(connection, { socket, peer: known.peer, isSecure: true, isHttp2, covers: coversOf(socket) })
   }
   const server = createTlsServer({ ...options, ...(choices && byName) }, socket =>
     contain(ending(socket), () => receive(socket))

@@ -11,7 +11,10 @@ import { createRedirectServer } from './redirect.ts'
 
 interface ListenerParts {
   readonly server: HttpServer
-  readonly settings: Pick<Settings, 'port' | 'host' | 'redirectPort' | 'passedSockets' | 'publicUrl' | 'proxyProtocol'>
+  readonly settings: Pick<
+    Settings,
+    'port' | 'host' | 'http2' | 'redirectPort' | 'passedSockets' | 'publicUrl' | 'proxyProtocol'
+  >
   /** undefined: plain HTTP. */
   readonly certificates: Certificates | undefined
   /** Whether a peer is in TRUST_PROXY. */
@@ -72,10 +75,11 @@ const open = async (
   certificates: Certificates | undefined
 ): Promise<Open> => {
   const front = createFront({
-    accept: ({ socket, peer, isSecure, covers }) =>
-      http.accept(socket, { peer, isTls: isSecure, covers, onClosed: places.leave }),
+    accept: ({ socket, peer, isSecure, isHttp2, covers }) =>
+      http.accept(socket, { peer, isTls: isSecure, isHttp2, covers, onClosed: places.leave }),
     places,
     certificates: certificates?.state(),
+    offersHttp2: settings.http2,
     sendsProxyHeader: settings.proxyProtocol ? isTrusted : undefined,
     onRefused
   })

@@ -2,7 +2,6 @@
 import { createHttpServer, type HttpServer } from '../http/server.ts'
 import { encodeRawBytes } from '../values/raw-bytes.ts'
 
-const REFUSED = 'HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n'
 /** More would be someone else's redirect loop, or an attack. */
 const MAX_TARGET_LENGTH = 8192
 
@@ -15,7 +14,7 @@ export const createRedirectServer = (publicUrl: string): HttpServer =>
         const location = redirectLocation(publicUrl, target)
         response.whole({ status: 308, headers: ['location', location, 'content-length', '0'] }, '')
       },
-      onFault: () => REFUSED
+      onFault: (_connection, _fault, response) => response.whole({ status: 400, headers: ['content-length', '0'] }, '')
     }
   })
 

@@ -77,6 +77,7 @@ const fieldsOf = (exchange: Exchange, publicHost: string): string => {
     `,"path":${pathOf(exchange)}` +
     (route === undefined ? '' : routeField(route)) +
     (forwardAuth === undefined ? '' : ',"forwardAuth":true') +
+    (exchange.request.connection.isHttp2 ? ',"protocol":"h2"' : '') +
     statusField(exchange) +
     `,"decision":"${outcomeOf(exchange)}"${whyFields(exchange)}` +
     (identity === undefined ? '' : identityField(identity)) +

@@ -61,6 +61,13 @@ export const requestFamilies = (counters: () => RequestCounters | undefined): Fa
       read: () => routes().flatMap(countsOf)
     },
     {
+      name: 'portaria_requests_by_protocol_total',
+      help: 'Finished requests, by the protocol of their clients: http/1.1 (and 1.0) or h2',
+      type: 'counter',
+      read: () =>
+        Object.entries(counters()?.protocols() ?? {}).map(([protocol, value]) => ({ value, labels: { protocol } }))
+    },
+    {
       name: 'portaria_refusals_total',
       help: 'Requests refused or failed, by code and reason',
       type: 'counter',

@@ -85,6 +85,7 @@ export const createRequestCounters = () => {
   let slots = new Uint16Array(0)
   let firstNumber = 0
   let bySlot = noSlots()
+  const protocols = { 'http/1.1': 0, h2: 0 }
   const refusals = createPairCounts()
   const logins = createPairCounts()
 
@@ -114,6 +115,7 @@ export const createRequestCounters = () => {
       counts.requests[index] = (counts.requests[index] ?? 0) + 1
       addTime(counts.gateway, Math.max(0, answeredAfterMs(exchange, now) - Math.max(0, upstreamMs)))
       if (upstreamMs >= 0) addTime(counts.upstream, upstreamMs)
+      protocols[exchange.request.connection.isHttp2 ? 'h2' : 'http/1.1']++
       if (error !== undefined) refusals.add(error.code, error.reason ?? '')
     },
     /** A refusal within an exchange, which counts as allowed itself. */
@@ -129,6 +131,7 @@ export const createRequestCounters = () => {
       bySlot = noSlots()
     },
     routes: (): RouteCounts[] => [...byId.values(), other],
+    protocols: (): Readonly<Record<string, number>> => protocols,
     refusals: () => refusals.list().map(({ one, two, count }) => ({ code: one, reason: two, count })),
     logins: () =>
       logins.list().map(({ one, two, count }) => {

@@ -31,6 +31,12 @@ const contextOf = (exchange: Exchange): Context => {
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: flags, isRemote: true })
 }
 
+const attributesOf = ({ request: { method, connection } }: Exchange) => ({
+  'http.request.method': method,
+  'url.scheme': connection.isTls ? 'https' : 'http',
+  'network.protocol.version': connection.isHttp2 ? '2' : '1.1'
+})
+
 const describe = (span: Span, exchange: Exchange) => {
   const { request, response, route, error, upstreamMs } = exchange
   if (route !== undefined) span.updateName(`${request.method} ${route.path}`).setAttribute('http.route', route.path)
@@ -63,11 +69,7 @@ export const createTracing = ({ parentBased, ratio }: SamplerSettings) => {
     begin(exchange: Exchange): void {
       const parent = contextOf(exchange)
       const method = exchange.request.method
-      const span = tracer.startSpan(
-        method,
-        { kind: SpanKind.SERVER, attributes: { 'http.request.method': method, 'url.scheme': 'http' } },
-        parent
-      )
+      const span = tracer.startSpan(method, { kind: SpanKind.SERVER, attributes: attributesOf(exchange) }, parent)
       const { traceId, spanId, traceFlags } = span.spanContext()
       spans.set(exchange, span)
       exchange.trace = {

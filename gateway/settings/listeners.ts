@@ -22,6 +22,8 @@ export const readListeners = (reader: Reader, environment: Environment) => {
     ops,
     /** undefined: the listener uses plain HTTP. */
     tls: readTls(reader),
+    /** Whether the listener offers HTTP/2, if it uses TLS. */
+    http2: reader.boolean('TLS_HTTP2'),
     /** Port of the plain listener that redirects to publicUrl; undefined if there is none. */
     redirectPort,
     /** The first takes the place of `port`, the second that of `redirectPort`. */

@@ -76,6 +76,7 @@ const TABLE = {
       'Certificate chain (PEM). When set, the listener speaks TLS 1.2 and 1.3. Read again when it changes and on SIGHUP. Several files, comma-separated: each connection gets the one that is for the name it asks for, or else the first'
   },
   TLS_KEY_FILE: { meaning: 'Private key of that certificate (PEM); of several, in the same order' },
+  TLS_HTTP2: { meaning: 'Offer HTTP/2 (`h2`) beside HTTP/1.1 on the TLS listener', fallback: 'true' },
   REDIRECT_PORT: {
     meaning: 'Port of a plain HTTP listener that redirects (308) to PUBLIC_URL, keeping path and query',
     shown: 'off'

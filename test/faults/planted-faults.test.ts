@@ -3,9 +3,9 @@ import net from 'node:net'
 import t, { type Test } from 'tap'
 import { Upload } from '../../gateway/forward/upload.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
-import { Connection } from '../../gateway/http/http1/connection.ts'
+import { Http1Connection } from '../../gateway/http/http1/connection.ts'
 import { Outbox } from '../../gateway/http/http1/outbox.ts'
-import { HttpResponse } from '../../gateway/http/http1/response.ts'
+import { Http1Response } from '../../gateway/http/http1/response.ts'
 import { HttpRequest } from '../../gateway/http/request.ts'
 import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import type { Requester } from '../../gateway/upstream/parser.ts'
@@ -235,14 +235,14 @@ const forward = ({ forward }: Open) => forward
 
 // biome-ignore format: a table
 const ROWS: readonly Row[] = [
-  { name: 'bytes of a client', in: () => [Connection.prototype, 'take'], by: ask(get('/open/x')), outcome: 'cut', place: 'client' },
+  { name: 'bytes of a client', in: () => [Http1Connection.prototype, 'take'], by: ask(get('/open/x')), outcome: 'cut', place: 'client' },
   { name: 'a step of a request', in: () => [UpstreamConnection.prototype, 'send'], by: ask(get('/open/x')), outcome: 500, place: 'request' },
-  { name: 'a pipelined request in its turn', in: () => [Connection.prototype, 'goOn'], by: pipeline, outcome: 'cut', place: 'client' },
+  { name: 'a pipelined request in its turn', in: () => [Http1Connection.prototype, 'goOn'], by: pipeline, outcome: 'cut', place: 'client' },
   { name: 'the batch that sends a response', in: () => [Outbox.prototype, 'flush'], by: ask(get('/health')), outcome: 200, place: 'client' },
-  { name: 'a response that has been taken', in: () => [Connection.prototype, 'onTaken'], by: ask(get('/health')), outcome: 200, place: 'client' },
+  { name: 'a response that has been taken', in: () => [Http1Connection.prototype, 'onTaken'], by: ask(get('/health')), outcome: 200, place: 'client' },
   { name: 'the end of an exchange', in: () => [Exchange.prototype, 'onClosed'], by: ask(get('/open/x')), outcome: 200, place: 'client' },
-  { name: 'the end of a client', in: () => [Connection.prototype, 'onPeerEnd'], by: end, outcome: 'gone', place: 'client' },
-  { name: 'the close of a client', in: () => [Connection.prototype, 'onClose'], by: end, outcome: 'gone', place: 'client' },
+  { name: 'the end of a client', in: () => [Http1Connection.prototype, 'onPeerEnd'], by: end, outcome: 'gone', place: 'client' },
+  { name: 'the close of a client', in: () => [Http1Connection.prototype, 'onClose'], by: end, outcome: 'gone', place: 'client' },
   { name: 'a client that leaves', in: open => [forward(open), 'abort'], by: leave, outcome: 'gone', place: 'client' },
   { name: 'bytes of a body', in: () => [Upload.prototype, 'onUpload'], by: ask(upload(5)), outcome: 500, place: 'request' },
   { name: 'the end of a body', in: () => [Upload.prototype, 'onUploadEnd'], by: ask(upload(5)), outcome: 500, place: 'request' },
@@ -255,8 +255,8 @@ const ROWS: readonly Row[] = [
   { name: 'a client that has taken bytes', in: open => [forward(open), 'onTaken'], by: ask(get('/open/big')), outcome: 'cut', place: 'request' },
   { name: 'a reset of an upstream', in: open => [forward(open), 'onFault'], by: ask(get('/open/reset')), outcome: 500, place: 'request' },
   { name: 'the deadline of an upstream', in: () => [UpstreamConnection.prototype, 'expire'], by: ask(get('/silent')), outcome: 500, place: 'request' },
-  { name: 'the answer of an own endpoint', in: () => [HttpResponse.prototype, 'whole'], by: ask(get('/auth/config')), outcome: 500, place: 'request' },
-  { name: 'the answer of /health', in: () => [HttpResponse.prototype, 'whole'], by: ask(get('/health')), outcome: 500, place: 'request' },
+  { name: 'the answer of an own endpoint', in: () => [Http1Response.prototype, 'whole'], by: ask(get('/auth/config')), outcome: 500, place: 'request' },
+  { name: 'the answer of /health', in: () => [Http1Response.prototype, 'whole'], by: ask(get('/health')), outcome: 500, place: 'request' },
   { name: 'the body of an own endpoint', in: () => [HttpRequest.prototype, 'read'], by: ask(OWN_LOGIN), outcome: 500, place: 'request' },
   { name: 'a handshake of Socket.IO by polling', in: () => [UpstreamConnection.prototype, 'send'], by: ask(get('/socket.io/?EIO=4&transport=polling')), outcome: 500, place: 'request' },
   { name: 'a WebSocket that is dialled', in: () => [net.Socket.prototype, 'write', 'x-request-id'], by: upgrade, outcome: 500, place: 'request' },

@@ -12,7 +12,7 @@ import {
 import { headerKind } from '../../gateway/http/fields.ts'
 import { forwardsLeft, readHead } from '../../gateway/http/head.ts'
 import { Outbox } from '../../gateway/http/http1/outbox.ts'
-import { HttpResponse } from '../../gateway/http/http1/response.ts'
+import { Http1Response } from '../../gateway/http/http1/response.ts'
 import { isDated } from '../../gateway/http/http1/response-head.ts'
 import { readBody } from '../../gateway/http/read-body.ts'
 import { fieldValue, fieldValues } from '../../gateway/http/request.ts'
@@ -128,7 +128,7 @@ t.test('only a field of this very name is the backend’s own permission', async
 /** What a response writes, and whether its connection stays open. */
 const written = (
   asked: { isHead?: boolean; versionMinor?: number },
-  act: (response: HttpResponse) => void,
+  act: (response: Http1Response) => void,
   state: { isDraining?: boolean; isBodyDue?: boolean } = {}
 ) => {
   let text = ''
@@ -146,7 +146,7 @@ const written = (
     onEnded: () => undefined,
     cut: () => undefined
   }
-  const response = new HttpResponse(sink, { isHead: false, versionMinor: 1, keepAlive: true, ...asked })
+  const response = new Http1Response(sink, { isHead: false, versionMinor: 1, keepAlive: true, ...asked })
   act(response)
   return { text, keepAlive: response.keepAlive }
 }
@@ -154,7 +154,7 @@ const written = (
 t.test('a response is framed for its client, and has a body only where it may (RFC 9112 §6)', async t => {
   const act =
     (status: number, length = -1) =>
-    (response: HttpResponse) => {
+    (response: Http1Response) => {
       response.begin({ status, headers: ['Date', 'x'] }, length)
       response.write(Buffer.from('ab'))
       response.end()

@@ -3,9 +3,9 @@
 import { createClientAddress } from '../../gateway/http/client-address.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
 import { readHead } from '../../gateway/http/head.ts'
-import type { HttpResponse } from '../../gateway/http/http1/response.ts'
 import { type ClientConnection, HttpRequest } from '../../gateway/http/request.ts'
 import { createRequestHost } from '../../gateway/http/request-host.ts'
+import type { HttpResponse } from '../../gateway/http/response.ts'
 import type { Identity } from '../../gateway/identity.ts'
 import type { Route } from '../../gateway/routes/route.ts'
 import { onThrown } from './thrown.ts'
@@ -31,6 +31,7 @@ const connectionOf = (peer = '192.0.2.1'): ClientConnection => ({
   peer,
   isTls: false,
   covers: undefined,
+  isHttp2: false,
   isOpen: true,
   pump: () => undefined,
   takeOver: () => {

@@ -11,27 +11,32 @@ type Limits = NonNullable<Parameters<typeof createHttpServer>[0]['limits']>
 /** Places of connections, of which an address has `most`. */
 export const placesFor = (most: number) => createConnectionPlaces({ most, clientAddress: createClientAddress([]) })
 
-/** @param onFault the text that answers what is no request */
 export const startListener = async (
   t: Pick<Test, 'teardown'>,
   onRequest: (request: HttpRequest) => void,
   {
     limits,
-    onFault = () => '',
     places = placesFor(Number.POSITIVE_INFINITY),
     redirectPort
   }: {
     limits?: Limits
-    onFault?: (fault: string) => string
     places?: ConnectionPlaces
     redirectPort?: number
   } = {}
 ) => {
   const server = createHttpServer({
     ...(limits === undefined ? {} : { limits }),
-    handler: { onRequest, onFault: (_, fault) => onFault(fault) }
+    handler: { onRequest, onFault: () => undefined }
   })
-  const settings = { port: 0, host: '127.0.0.1', redirectPort, passedSockets: 0, publicUrl: '', proxyProtocol: false }
+  const settings = {
+    port: 0,
+    host: '127.0.0.1',
+    redirectPort,
+    passedSockets: 0,
+    publicUrl: '',
+    http2: true,
+    proxyProtocol: false
+  }
   const listener = await openListener({
     server,
     settings,

@@ -1,7 +1,8 @@
 // Bytes go in and requests come out, by the gateway's own connection, without a socket, a timer or a turn of the event loop.
 
-import { Connection, type ConnectionHost, type MessageFault } from '../../gateway/http/http1/connection.ts'
+import { Http1Connection } from '../../gateway/http/http1/connection.ts'
 import type { HttpRequest } from '../../gateway/http/request.ts'
+import type { ConnectionHost, MessageFault } from '../../gateway/http/served-connection.ts'
 import { DEFAULT_LIMITS } from '../../gateway/http/server.ts'
 import type { Waiting } from '../../gateway/http/write-batch.ts'
 import { onThrown } from './thrown.ts'
@@ -70,7 +71,11 @@ export const openConnection = (handler: ConnectionHost['handler'], onResume = ()
   }
   const socket = new DeafSocket(onResume)
   const from = { peer: '', isTls: false, covers: undefined }
-  const connection = new Connection(socket as unknown as ConstructorParameters<typeof Connection>[0], host, from)
+  const connection = new Http1Connection(
+    socket as unknown as ConstructorParameters<typeof Http1Connection>[0],
+    host,
+    from
+  )
   return { connection, host, socket, due }
 }
 

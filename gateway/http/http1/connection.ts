@@ -1,46 +1,15 @@
 // Reads one request at a time from a client connection; the next follows when the response is handed over (RFC 9112 §9).
 import type { Duplex } from 'node:stream'
-import { type Contained, noteFault } from '../../values/contain.ts'
+import { noteFault } from '../../values/contain.ts'
 import { INCOMPLETE, MALFORMED } from '../chunked-body.ts'
 import { keepsConnection, readHead } from '../head.ts'
 import { type ClientConnection, HttpRequest, type Takeover } from '../request.ts'
+import type { ConnectionHost, MessageFault, ServedConnection } from '../served-connection.ts'
 import type { Waiting } from '../write-batch.ts'
 import { MAX_REQUEST_HEAD_BYTES } from './head-reader.ts'
 import { bodyLengthOf, Intake } from './intake.ts'
 import { Outbox, type OutboxOwner } from './outbox.ts'
-import { type AnswerSink, HttpResponse } from './response.ts'
-
-export type MessageFault = 'malformed' | 'too-large' | 'too-slow'
-
-/** How requests are handled; shared by all connections. */
-export interface MessageHandler {
-  onRequest(request: HttpRequest): void
-  /** Received something that is not a request. The text is sent before the connection ends; '': nothing is sent. */
-  onFault(connection: ClientConnection, fault: MessageFault): string
-}
-
-export interface ConnectionLimits {
-  /** From the first byte of a head, or the start of a connection, to the end of the head. */
-  readonly headMs: number
-  /** Idle time between two requests. */
-  readonly idleMs: number
-  /** How long a connection is read after the response that ends it (RFC 9112 §9.6): until silence, altogether. */
-  readonly lingerSilenceMs: number
-  readonly lingerMs: number
-  /** The silence while the gateway is stopping. */
-  readonly drainSilenceMs: number
-}
-
-export interface ConnectionHost {
-  readonly handler: MessageHandler
-  readonly limits: ConnectionLimits
-  readonly isDraining: boolean
-  /** Milliseconds of a coarse monotonic clock. */
-  readonly now: number
-  flushSoon(waiting: Waiting): void
-  /** Lets a connection continue with what it has buffered, in the next turn of the event loop or later. */
-  goOnSoon(connection: Contained & { goOn(): void }): void
-}
+import { type AnswerSink, Http1Response } from './response.ts'
 
 /** A net.Socket, plain or TLS. */
 type ClientSocket = Duplex & { resetAndDestroy(): unknown }
@@ -70,13 +39,12 @@ const HOLD_BYTES = MAX_REQUEST_HEAD_BYTES
 
 const NEVER = Number.POSITIVE_INFINITY
 
-export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
+export class Http1Connection implements ServedConnection, ClientConnection, AnswerSink, OutboxOwner {
+  readonly isHttp2 = false
   readonly peer: string | undefined
   readonly isTls: boolean
   readonly covers: ((host: string) => boolean) | undefined
-  /** No response has been sent on it yet. */
   isNew = true
-  /** When `expire` is to be called, by the host's clock. */
   deadline: number
   readonly #host: ConnectionHost
   readonly #socket: ClientSocket
@@ -101,7 +69,6 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.deadline = host.now + host.limits.headMs
   }
 
-  /** No request is in progress, and none has begun to arrive. */
   get isIdle(): boolean {
     return this.#phase === 'head' && this.#intake.length === 0
   }
@@ -185,7 +152,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     // What follows a message of another protocol is not framed by our rules (RFC 9112 §2.3).
     const keepAlive = versionMajor === 1 && keepsConnection(versionMinor, head.connection)
     const asked = { isHead: method === 'HEAD', versionMinor, keepAlive }
-    const request = new HttpRequest(parts, head, this, new HttpResponse(this, asked), isComplete)
+    const request = new HttpRequest(parts, head, this, new Http1Response(this, asked), isComplete)
     this.deadline = NEVER
     this.#request = request
     this.#phase = isComplete ? 'busy' : 'body'
@@ -217,7 +184,8 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   }
 
   #fail(fault: MessageFault) {
-    this.#outbox.send(this.#host.handler.onFault(this, fault))
+    const response = new Http1Response(this, { isHead: false, versionMinor: 1, keepAlive: false })
+    this.#host.handler.onFault(this, fault, response)
     this.#linger()
   }
 
@@ -290,7 +258,6 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     return this.#host.isDraining ? drainSilenceMs : lingerSilenceMs
   }
 
-  /** The server is stopping. */
   onDrain(): void {
     if (this.#phase === 'linger') this.deadline = Math.min(this.deadline, this.#host.now + this.#silenceMs)
   }

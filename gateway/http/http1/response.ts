@@ -1,9 +1,7 @@
 // Writes the response to one request, framed for its client, in one piece if it is complete (RFC 9112 §6, §9).
 import { ownText } from '../../values/own-text.ts'
+import { type AnswerHead, type AnswerTaker, CLIENT_KEEP_ALIVE_MS, type HttpResponse } from '../response.ts'
 import { dateLine, headerLines, isDated, statusLine } from './response-head.ts'
-
-/** The keep-alive time that clients may rely on; the listener honours it. */
-export const CLIENT_KEEP_ALIVE_MS = 75_000
 
 const KEEPS = `connection: keep-alive\r\nkeep-alive: timeout=${CLIENT_KEEP_ALIVE_MS / 1000}\r\n`
 const CLOSES = 'connection: close\r\n'
@@ -28,10 +26,6 @@ export interface AnswerSink {
   readonly isBodyDue: boolean
 }
 
-export interface AnswerTaker {
-  onTaken(): void
-}
-
 /** The properties of its request that a response depends on. */
 interface Asked {
   readonly isHead: boolean
@@ -39,31 +33,13 @@ interface Asked {
   keepAlive: boolean
 }
 
-interface AnswerHead {
-  readonly status: number
-  /** The standard phrase if absent. */
-  readonly reason?: string
-  /** Prebuilt field lines, each ending in CRLF. */
-  readonly lines?: string
-  /** Date is one of them. */
-  readonly hasDate?: boolean
-  /** `[name, value, …]`, already validated; includes Content-Length if the length is known. */
-  readonly headers?: readonly string[]
-}
-
-export class HttpResponse {
-  /** 0 until a final head has been written. */
+export class Http1Response implements HttpResponse {
   status = 0
-  /** The response is complete. */
   isEnded = false
-  /** The client's side has taken all of it. */
   isDelivered = false
-  /** The client has gone, or was cut off. */
   isGone = false
-  /** Whether the connection is kept after this response. */
   keepAlive: boolean
-  /** Notified when everything written has been taken. */
-  taker: AnswerTaker | undefined
+  taker: AnswerTaker | undefined = undefined
   readonly #sink: AnswerSink
   readonly #isHead: boolean
   readonly #versionMinor: number
@@ -74,14 +50,12 @@ export class HttpResponse {
     this.#isHead = asked.isHead
     this.#versionMinor = asked.versionMinor
     this.keepAlive = asked.keepAlive
-    this.taker = undefined
   }
 
   get hasBegun(): boolean {
     return this.status !== 0
   }
 
-  /** A response in one piece. `body` is Latin-1 and matches Content-Length, except for HEAD. */
   whole(head: AnswerHead, body: string): void {
     if (this.#isOver) return
     this.isEnded = true
@@ -89,7 +63,6 @@ export class HttpResponse {
     this.#sink.onEnded()
   }
 
-  /** @param bodyLength -1: unknown, so the response is framed here */
   begin(head: AnswerHead, bodyLength: number): void {
     if (this.#isOver) return
     const hasBody = !this.#isHead && head.status !== 204 && head.status !== 304
@@ -100,7 +73,6 @@ export class HttpResponse {
     this.#sink.send(this.#headText(head, this.#framing === 'chunks' ? CHUNKED_ENDS : PLAIN_ENDS))
   }
 
-  /** Writes more of the body. Returns false if the client does not take it; the taker is notified once it has. */
   write(chunk: Buffer): boolean {
     if (this.isEnded || this.isGone || chunk.length === 0 || this.#framing === 'whole') return true
     return this.#framing === 'chunks'
@@ -108,7 +80,6 @@ export class HttpResponse {
       : this.#sink.sendBytes('', chunk, '')
   }
 
-  /** @param trailers field lines, each ending in CRLF; omitted if the framing does not allow them */
   end(trailers = ''): void {
     if (this.isEnded || this.isGone) return
     this.isEnded = true
@@ -116,13 +87,11 @@ export class HttpResponse {
     this.#sink.onEnded()
   }
 
-  /** An interim response (RFC 9110 §15.2), which HTTP/1.0 clients do not know. */
   interim(status: number, reason: string, lines: string): void {
     if (this.#versionMinor === 0 || this.#isOver) return
     this.#sink.send(`HTTP/1.1 ${status} ${reason}\r\n${lines}\r\n`)
   }
 
-  /** Aborts a response that has begun, so that it does not look complete. */
   abort(): void {
     if (this.isEnded || this.isGone) return
     this.#sink.cut(this.#framing === 'until-close')

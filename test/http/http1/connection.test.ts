@@ -1,6 +1,6 @@
 // RW-01, RW-16, RW-21, RW-22, SM-13, SM-15
 import t from 'tap'
-import type { HttpResponse } from '../../../gateway/http/http1/response.ts'
+import type { HttpResponse } from '../../../gateway/http/response.ts'
 import { DEFAULT_LIMITS } from '../../../gateway/http/server.ts'
 import { openConnection, readMessages } from '../../support/message-reader.ts'
 import { measureWork } from '../../support/own-time.ts'
@@ -101,7 +101,7 @@ t.test('after a refusal, the rest of a slow upload is read for as long as it arr
       response.keepAlive = false
       response.whole({ status: 413, headers: ['content-length', '0'] }, '')
     },
-    onFault: () => ''
+    onFault: () => undefined
   })
   const { lingerMs, lingerSilenceMs } = DEFAULT_LIMITS
   connection.take(Buffer.from(post('hello').slice(0, -5)))
@@ -116,7 +116,7 @@ t.test('after a refusal, the rest of a slow upload is read for as long as it arr
 t.test('a head must be complete in time after its first byte; a fault is answered', async t => {
   const { connection, host, socket, due } = openConnection({
     onRequest: () => undefined,
-    onFault: (_, fault) => `HTTP/1.1 400 ${fault}\r\n\r\n`
+    onFault: (_, fault, response) => response.whole({ status: 400, reason: fault, hasDate: true }, '')
   })
   const { headMs } = DEFAULT_LIMITS
   host.now = 1000
@@ -127,7 +127,7 @@ t.test('a head must be complete in time after its first byte; a fault is answere
   t.equal(connection.deadline, 1000 + headMs, 'further bytes gain no time')
   connection.take(Buffer.from(' nonsense\r\n\r\n'))
   for (const next of due.splice(0)) next()
-  t.equal(socket.written, 'HTTP/1.1 400 malformed\r\n\r\n')
+  t.equal(socket.written, 'HTTP/1.1 400 malformed\r\nconnection: close\r\n\r\n')
 })
 
 t.test('a body whose consumer pauses is kept until it resumes', async t => {
@@ -146,7 +146,7 @@ t.test('a body whose consumer pauses is kept until it resumes', async t => {
         }
       })
     },
-    onFault: () => ''
+    onFault: () => undefined
   })
   connection.take(Buffer.from(post('hello').slice(0, -3)))
   t.equal(got, 'he')
@@ -163,7 +163,7 @@ t.test('a client that half-closes is taken to have left, unless its response is 
       onRequest(request) {
         response = request.response
       },
-      onFault: () => ''
+      onFault: () => undefined
     })
     const ended: string[] = []
     socket.end = () => void ended.push('end')

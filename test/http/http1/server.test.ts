@@ -8,7 +8,7 @@ t.test('a drain closes idle connections at once, spares new ones for a moment, a
   const server = createHttpServer({
     handler: {
       onRequest: ({ response }) => response.whole({ status: 204, headers: [] }, ''),
-      onFault: () => ''
+      onFault: () => undefined
     }
   })
   const accepted: net.Socket[] = []

@@ -1,0 +1,89 @@
+// Writes the response to one request of an HTTP/2 stream (RFC 9113 §8.1, §8.3.2).
+import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import { parseFieldLines } from '../field-lines.ts'
+import type { AnswerHead, AnswerTaker, HttpResponse } from '../response.ts'
+import { CONNECTION_FIELDS } from './request-head.ts'
+
+export class Http2Response implements HttpResponse {
+  status = 0
+  isEnded = false
+  isDelivered = false
+  isGone = false
+  keepAlive = true
+  taker: AnswerTaker | undefined = undefined
+  readonly #stream: ServerHttp2Stream
+  /** The request is HEAD, whose response has no body. */
+  isHead = false
+  writtenBytes = 0
+  #hasBody = false
+  #trailers = ''
+
+  constructor(stream: ServerHttp2Stream) {
+    this.#stream = stream
+    stream.on('wantTrailers', () => stream.sendTrailers(headersOf(parseFieldLines(this.#trailers))))
+  }
+
+  get hasBegun(): boolean {
+    return this.status !== 0
+  }
+
+  whole(head: AnswerHead, body: string): void {
+    if (this.#isOver) return
+    this.isEnded = true
+    const isEmpty = this.isHead || body === ''
+    this.#respond(head, { endStream: isEmpty })
+    this.#stream.end(isEmpty ? undefined : Buffer.from(body, 'latin1'))
+  }
+
+  begin(head: AnswerHead, bodyLength: number): void {
+    if (this.#isOver) return
+    this.#hasBody = !this.isHead && head.status !== 204 && head.status !== 304
+    // Only a body of unknown length has trailers, as in HTTP/1.1.
+    this.#respond(head, { endStream: !this.#hasBody, waitForTrailers: this.#hasBody && bodyLength < 0 })
+  }
+
+  write(chunk: Buffer): boolean {
+    if (this.isEnded || this.isGone || chunk.length === 0 || !this.#hasBody) return true
+    this.writtenBytes += chunk.length
+    return this.#stream.write(Buffer.from(chunk))
+  }
+
+  end(trailers = ''): void {
+    if (this.isEnded || this.isGone) return
+    this.isEnded = true
+    this.#trailers = trailers
+    this.#stream.end()
+  }
+
+  interim(status: number, _reason: string, lines: string): void {
+    if (!this.#isOver) this.#stream.additionalHeaders({ ':status': status, ...headersOf(parseFieldLines(lines)) })
+  }
+
+  abort(): void {
+    if (this.isEnded || this.isGone) return
+    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+  }
+
+  #respond(head: AnswerHead, options: { endStream: boolean; waitForTrailers?: boolean }) {
+    this.status = head.status
+    const fields = headersOf([...parseFieldLines(head.lines ?? ''), ...(head.headers ?? [])])
+    this.#stream.respond({ ':status': head.status, ...fields }, options)
+  }
+
+  get #isOver(): boolean {
+    return this.status !== 0 || this.isGone
+  }
+}
+
+/** Of `[name, value, …]`, Latin-1, without what HTTP/2 does not have. Fields that are sent more than once are joined (RFC 9110 §5.3). */
+const headersOf = (fields: readonly string[]): OutgoingHttpHeaders => {
+  const headers = new Map<string, string | string[]>()
+  for (let i = 0; i < fields.length; i += 2) {
+    const [name = '', value = ''] = [fields[i]?.toLowerCase(), fields[i + 1]]
+    if (CONNECTION_FIELDS.has(name)) continue
+    const before = headers.get(name)
+    if (name === 'set-cookie') headers.set(name, [...(before ?? []), value])
+    else headers.set(name, before === undefined ? value : `${before}, ${value}`)
+  }
+  return Object.fromEntries(headers)
+}

@@ -1,0 +1,109 @@
+// Holds one stream: its request goes to the handler like any other, and its body on demand (RFC 9113 §5.1, §8.1).
+import { constants, type ServerHttp2Stream } from 'node:http2'
+import { type Contained, contain, noteFault } from '../../values/contain.ts'
+import { readHead } from '../head.ts'
+import { type ClientConnection, HttpRequest, type Takeover } from '../request.ts'
+import type { MessageHandler } from '../served-connection.ts'
+import { readRequestHead } from './request-head.ts'
+import { Http2Response } from './response.ts'
+
+export class Stream implements ClientConnection, Contained {
+  readonly isTls = true
+  readonly isHttp2 = true
+  readonly peer: string | undefined
+  readonly covers: ClientConnection['covers']
+  readonly #stream: ServerHttp2Stream
+  readonly #response: Http2Response
+  #request: HttpRequest | undefined
+  /** Bytes that the client had taken when that was looked at last. */
+  #lastTaken: number | undefined
+
+  constructor(stream: ServerHttp2Stream, { peer, covers }: Pick<ClientConnection, 'peer' | 'covers'>) {
+    this.#stream = stream
+    this.#response = new Http2Response(stream)
+    this.peer = peer
+    this.covers = covers
+  }
+
+  get isOpen(): boolean {
+    return !this.#stream.destroyed
+  }
+
+  /** Of the body, not taken by its consumer. */
+  get waitingBytes(): number {
+    return this.#stream.readableLength
+  }
+
+  /** @param raw as node:http2 gives it: `[name, value, …]` with pseudo-fields */
+  start(raw: readonly string[], isComplete: boolean, handler: MessageHandler): void {
+    this.#listen()
+    if (isComplete) this.#stream.resume()
+    else this.#stream.pause()
+    const parts = readRequestHead(raw, !isComplete)
+    if (typeof parts === 'string') {
+      handler.onFault(this, parts, this.#response)
+      return
+    }
+    this.#response.isHead = parts.method === 'HEAD'
+    this.#request = new HttpRequest(parts, readHead(parts.fields), this, this.#response, isComplete)
+    handler.onRequest(this.#request)
+  }
+
+  #listen() {
+    const stream = this.#stream
+    stream.on('data', (chunk: Buffer) => contain(this, one => one.#give(chunk)))
+    stream.on('end', () => contain(this, one => one.#giveEnd()))
+    stream.on('drain', () => contain(this, one => one.#response.taker?.onTaken()))
+    // The rest of a body that its response did not wait for is not wanted (RFC 9113 §8.1).
+    stream.on('finish', () => {
+      if (this.#request?.isComplete !== true) stream.close(constants.NGHTTP2_NO_ERROR)
+    })
+    // What is wrong with a stream ends it.
+    stream.on('error', () => undefined)
+  }
+
+  #give(chunk: Buffer) {
+    this.#request?.consumer?.onUpload(chunk)
+    if (this.#request?.isPaused === true) this.#stream.pause()
+  }
+
+  #giveEnd() {
+    if (this.#request === undefined || this.#request.isComplete) return
+    this.#request.isComplete = true
+    this.#request.consumer?.onUploadEnd()
+  }
+
+  pump(): void {
+    if (this.#request?.consumer !== undefined && !this.#request.isPaused) this.#stream.resume()
+  }
+
+  takeOver(): Takeover {
+    throw new Error('an HTTP/2 stream cannot be taken over by another protocol')
+  }
+
+  /** Ends a stream whose client has taken nothing of what waits for it since this was called last. */
+  endStalled(): void {
+    const { writableLength } = this.#stream
+    const taken = writableLength === 0 ? undefined : this.#response.writtenBytes - writableLength
+    if (taken !== undefined && taken === this.#lastTaken) this.#stream.close(constants.NGHTTP2_CANCEL)
+    this.#lastTaken = taken
+  }
+
+  onThrown(error: unknown): void {
+    const request = this.#request
+    if (request?.owner !== undefined && !request.response.isEnded) request.owner.onThrown(error)
+    else {
+      noteFault('client', error)
+      this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    }
+  }
+
+  onClose(): void {
+    const request = this.#request
+    if (request === undefined) return
+    const { response } = request
+    response.isDelivered = response.isEnded && this.#stream.writableFinished
+    response.isGone = !response.isDelivered
+    request.owner?.onClosed()
+  }
+}

@@ -1,0 +1,49 @@
+// Describes the response to one request, whatever protocol its client speaks.
+
+/** The keep-alive time that clients may rely on; the listener honours it. */
+export const CLIENT_KEEP_ALIVE_MS = 75_000
+
+export interface AnswerTaker {
+  /** Everything written has been taken. */
+  onTaken(): void
+}
+
+export interface AnswerHead {
+  readonly status: number
+  /** The standard phrase if absent; HTTP/2 has none. */
+  readonly reason?: string
+  /** Prebuilt field lines, each ending in CRLF. */
+  readonly lines?: string
+  /** Date is one of them. */
+  readonly hasDate?: boolean
+  /** `[name, value, …]`, already validated; includes Content-Length if the length is known. */
+  readonly headers?: readonly string[]
+}
+
+export interface HttpResponse {
+  /** 0 until a final head has been written. */
+  readonly status: number
+  readonly hasBegun: boolean
+  /** The response is complete. */
+  readonly isEnded: boolean
+  /** The client's side has taken all of it. */
+  isDelivered: boolean
+  /** The client has gone, or was cut off. */
+  isGone: boolean
+  /** Whether an HTTP/1.1 connection is kept after this response. */
+  keepAlive: boolean
+  /** Notified when everything written has been taken. */
+  taker: AnswerTaker | undefined
+  /** A response in one piece. `body` is Latin-1 and matches Content-Length, except for HEAD. */
+  whole(head: AnswerHead, body: string): void
+  /** @param bodyLength -1: unknown, so the response is framed here */
+  begin(head: AnswerHead, bodyLength: number): void
+  /** Writes more of the body. Returns false if the client does not take it; the taker is notified once it has. */
+  write(chunk: Buffer): boolean
+  /** @param trailers field lines, each ending in CRLF; omitted if the framing does not allow them */
+  end(trailers?: string): void
+  /** An interim response (RFC 9110 §15.2), which HTTP/1.0 clients do not know. */
+  interim(status: number, reason: string, lines: string): void
+  /** Aborts a response that has begun, so that it does not look complete. */
+  abort(): void
+}

@@ -1,0 +1,115 @@
+// Speaks HTTP/2 to a gateway: requests by node:http2, and single frames by hand (RFC 9113 §4.1).
+import { once } from 'node:events'
+import http2, { type ClientHttp2Session, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2'
+import tls from 'node:tls'
+import type { Test } from 'tap'
+
+export interface Http2Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+  readonly trailers: IncomingHttpHeaders
+  readonly interim: readonly IncomingHttpHeaders[]
+  /** The code of RST_STREAM; 0: none, or NO_ERROR. */
+  readonly code: number
+}
+
+interface Place {
+  readonly port: number
+  readonly ca: string
+}
+
+type Teardown = Pick<Test, 'teardown'>
+
+export const connectHttp2 = async (
+  t: Teardown,
+  { port, ca }: Place,
+  options: http2.SecureClientSessionOptions = {}
+) => {
+  const session = http2.connect(`https://localhost:${port}`, { ca, host: '127.0.0.1', ...options })
+  session.on('error', () => undefined)
+  t.teardown(() => session.destroy())
+  await once(session, 'remoteSettings')
+  return session
+}
+
+/** @param body sent in these pieces */
+export const askHttp2 = (
+  session: ClientHttp2Session,
+  headers: OutgoingHttpHeaders,
+  body: readonly (string | Buffer)[] = []
+): Promise<Http2Answer> =>
+  new Promise(resolve => {
+    const stream = session.request(headers, { endStream: body.length === 0 })
+    const answer = { status: 0, headers: {}, body: '', trailers: {}, interim: [] as IncomingHttpHeaders[], code: 0 }
+    stream.on('response', fields => Object.assign(answer, { status: fields[':status'] ?? 0, headers: fields }))
+    stream.on('headers', fields => answer.interim.push(fields))
+    stream.on('trailers', trailers => Object.assign(answer, { trailers }))
+    stream.on('data', (chunk: Buffer) => {
+      answer.body += chunk.toString('latin1')
+    })
+    stream.on('error', () => undefined)
+    stream.on('close', () => resolve({ ...answer, code: stream.rstCode ?? 0 }))
+    for (const piece of body) stream.write(piece)
+    if (body.length > 0) stream.end()
+  })
+
+export const FRAMES = {
+  data: 0,
+  headers: 1,
+  priority: 2,
+  resetStream: 3,
+  settings: 4,
+  ping: 6,
+  goaway: 7,
+  windowUpdate: 8,
+  continuation: 9
+}
+
+/** A frame (RFC 9113 §4.1). */
+export const frame = (type: number, flags: number, stream: number, payload: Buffer = Buffer.alloc(0)): Buffer => {
+  const head = Buffer.alloc(9)
+  head.writeUIntBE(payload.length, 0, 3)
+  head[3] = type
+  head[4] = flags
+  head.writeUInt32BE(stream, 5)
+  return Buffer.concat([head, payload])
+}
+
+/** A field line that no table compresses (RFC 7541 §6.2.2). */
+export const literal = (name: string, value: string): Buffer => {
+  const text = (part: string) =>
+    Buffer.concat([integer(Buffer.byteLength(part, 'latin1')), Buffer.from(part, 'latin1')])
+  return Buffer.concat([Buffer.from([0]), text(name), text(value)])
+}
+
+/** With a prefix of 7 bits (RFC 7541 §5.1). */
+const integer = (value: number): Buffer => {
+  if (value < 127) return Buffer.from([value])
+  const bytes = [127]
+  let rest = value - 127
+  for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128)
+  return Buffer.from([...bytes, rest])
+}
+
+/** A connection whose frames are written by hand; it has sent the preface and its settings. */
+export const connectFrames = async (t: Teardown, { port, ca }: Place) => {
+  const socket = tls.connect({ port, host: '127.0.0.1', servername: 'localhost', ca, ALPNProtocols: ['h2'] })
+  t.teardown(() => socket.destroy())
+  socket.on('error', () => undefined)
+  await once(socket, 'secureConnect')
+  let held = Buffer.alloc(0)
+  const frames: { type: number; flags: number; stream: number; payload: Buffer }[] = []
+  socket.on('data', (bytes: Buffer) => {
+    held = Buffer.concat([held, bytes])
+    while (held.length >= 9 && held.length >= 9 + held.readUIntBE(0, 3)) {
+      const end = 9 + held.readUIntBE(0, 3)
+      const [type = 0, flags = 0] = [held[3], held[4]]
+      frames.push({ type, flags, stream: held.readUInt32BE(5), payload: held.subarray(9, end) })
+      held = held.subarray(end)
+    }
+  })
+  const closed = once(socket, 'close')
+  socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(FRAMES.settings, 0, 0)]))
+  return { socket, frames, closed }
+}
