@@ -127,5 +127,7 @@ export const runGateway = async (environment: Environment): Promise<void> => {
   if (settings.redis === undefined) log.info('REDIS_URL is not set: requests are counted in memory')
   const gateway = await startOrExit(settings, log, signals.serving)
   signals.serving(gateway)
-  if (!signals.isStopping()) log.info({ port: gateway.port, url: publicUrl, workers }, 'listening')
+  if (signals.isStopping()) return
+  log.info({ port: gateway.port, url: publicUrl, workers }, 'listening')
+  if (process.env.NOTIFY_SOCKET !== undefined) (await import('./notify-ready.ts')).notifyReady(log)
 }

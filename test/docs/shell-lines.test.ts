@@ -78,7 +78,7 @@ const NOT_RUN = [
   'openssl rand -hex 32 > /etc/portaria/secrets/jwt-secret',
   'printf %s "$DATABASE_URL" > /etc/portaria/secrets/database-url',
   'printf %s "$REDIS_URL" > /etc/portaria/secrets/redis-url',
-  'cp deploy/systemd/portaria.service deploy/systemd/portaria.socket /etc/systemd/system/',
+  'cp /opt/portaria/node_modules/portaria/deploy/systemd/portaria.* /etc/systemd/system/',
   'systemctl daemon-reload && systemctl enable --now portaria.socket portaria.service',
   'kubectl create namespace portaria',
   'kubectl -n portaria create secret generic portaria-secrets --from-literal=jwt-secret="$(openssl rand -hex 32)" --from-literal=database-url="$DATABASE_URL" --from-literal=redis-url="$REDIS_URL"',

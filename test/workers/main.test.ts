@@ -1,6 +1,6 @@
 // The process as operators see it: what it says, what it obeys, and how it ends. DF-15, DF-16, DF-17
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -79,6 +79,21 @@ t.test('a database that is away is reported in one line, and the process exits w
   t.equal(await gateway.ended, 75)
   t.match(gateway.stderr(), /^The gateway cannot start: the database cannot be used: connect ECONNREFUSED .*\n$/)
   t.notMatch(gateway.stderr() + gateway.stdout(), /hidden/)
+})
+
+// RV-127
+t.test('systemd is told once the gateway serves, and a system without its program gets a warning', async t => {
+  const folder = t.testdir()
+  writeFileSync(join(folder, 'systemd-notify'), `#!/bin/sh\necho "$@" >> ${folder}/told\n`, { mode: 0o755 })
+  const { start } = await startWorld(t, { NOTIFY_SOCKET: '/run/none', PATH: `${folder}:${process.env.PATH}` })
+  const told = start()
+  await until(() => existsSync(join(folder, 'told')) && readFileSync(join(folder, 'told'), 'utf8') === '--ready\n')
+  await told.logged('listening')
+  told.signal('SIGTERM')
+  t.equal(await told.ended, 0)
+  const { start: startWithout } = await startWorld(t, { NOTIFY_SOCKET: '/run/none', PATH: folder })
+  rmSync(join(folder, 'systemd-notify'))
+  await startWithout().logged('systemd cannot be told that the gateway serves; set Type=exec in its unit')
 })
 
 // RV-126

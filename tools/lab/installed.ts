@@ -1,5 +1,5 @@
 // Installs what the lab runs into the lab's own folder, once, with pip, npm and Maven.
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -82,8 +82,15 @@ export const goProgram = async (name: string, module: string, version: string, p
   return join(folder, name)
 }
 
-/** A folder with a minimal Debian, as `debootstrap` makes it; needs root. */
-export const debian = (suite: string): Promise<string> =>
-  folderOf('debian', { suite }, at =>
-    install('Debian', at, 'debootstrap', ['--variant=minbase', '--include=busybox,ca-certificates', suite, at])
+/** A folder with a minimal Debian 12 and these packages, as `debootstrap` makes it; needs root. */
+export const debian = (name: string, packages: readonly string[]): Promise<string> =>
+  folderOf(name, packages, at =>
+    install('Debian', at, 'debootstrap', ['--variant=minbase', `--include=${packages.join()}`, 'bookworm', at])
   )
+
+/** The Node.js of this checkout. */
+export const NODE_PROGRAM = join(import.meta.dirname, '../../node_modules/node/bin/node')
+
+/** The folder of the npm that is in the path. */
+export const npmFolder = (): string =>
+  join(execFileSync('npm', ['root', '-g'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim(), 'npm')

@@ -14,6 +14,7 @@ import { openLab } from './open-lab.ts'
 import { runSocketSystems, SOCKET_SYSTEMS } from './sockets/run.ts'
 import { runStores } from './stores/run.ts'
 import type { System } from './system.ts'
+import { runSystemd } from './systemd.ts'
 import { replaceRows } from './table.ts'
 
 const SYSTEMS = [...BEHIND, ...IN_FRONT, ...MIGRATIONS]
@@ -21,7 +22,8 @@ const PAGE = join(import.meta.dirname, '../../docs/compatibility.md')
 
 const WAYS_TO_INSTALL: Readonly<Record<string, (page: string) => Promise<number>>> = {
   containers: runContainers,
-  helm: runHelm
+  helm: runHelm,
+  systemd: runSystemd
 }
 
 const RECIPES = { heading: '# Compatibility', columns: ['system', 'version', 'works', 'recipe'] }

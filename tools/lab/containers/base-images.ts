@@ -2,10 +2,9 @@
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { debian } from '../installed.ts'
+import { debian, NODE_PROGRAM, npmFolder } from '../installed.ts'
 import type { Engine } from './engine.ts'
 
-const ROOT = join(import.meta.dirname, '../../..')
 const CERTIFICATES = 'etc/ssl/certs/ca-certificates.crt'
 
 const NODE = `FROM debian:12.11-slim
@@ -46,7 +45,7 @@ exec setpriv --reuid=postgres --regid=postgres --init-groups postgres -c 'listen
 `
 
 export const makeBaseImages = async ({ folder, docker }: Engine): Promise<void> => {
-  const system = await debian('bookworm')
+  const system = await debian('debian', ['busybox', 'ca-certificates'])
   // Whatever authority the packages come through here.
   copyFileSync(join('/', CERTIFICATES), join(system, CERTIFICATES))
   const archive = join(folder, 'debian.tar')
@@ -61,9 +60,8 @@ export const makeBaseImages = async ({ folder, docker }: Engine): Promise<void> 
     await docker('build', '--network', 'host', '-t', tag, context)
   }
   await build('node:24.21.0-alpine', NODE, context => {
-    copyFileSync(join(ROOT, 'node_modules/node/bin/node'), join(context, 'node'))
-    const packages = execFileSync('npm', ['root', '-g'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
-    cpSync(join(packages.trim(), 'npm'), join(context, 'npm'), { recursive: true })
+    copyFileSync(NODE_PROGRAM, join(context, 'node'))
+    cpSync(npmFolder(), join(context, 'npm'), { recursive: true })
   })
   await build('redis:7.4-alpine', REDIS, () => undefined)
   await build('postgres:17.6-alpine', POSTGRES, context => writeFileSync(join(context, 'start.sh'), POSTGRES_START))

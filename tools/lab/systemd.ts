@@ -1,0 +1,179 @@
+// Installs the package with its unit and socket under a booted systemd, by the lines of the recipe: `npm run lab -- systemd`.
+import http from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import { startBackend } from '../../test/support/gateway-process.ts'
+import { startOpenLdap } from '../../test/support/openldap.ts'
+import { freePort } from '../../test/support/ports.ts'
+import { startPostgres } from '../../test/support/postgres.ts'
+import { recipeBlock } from '../../test/support/recipe.ts'
+import { startRedis } from '../../test/support/redis.ts'
+import { type InstallCase, runCases } from './installing.ts'
+import { bootMachine, type Machine } from './machine.ts'
+
+interface Place {
+  readonly machine: Machine
+  readonly port: number
+  /** Settings of the stores, as the recipe's lines read them, and of the directory. */
+  readonly stores: Readonly<Record<string, string>>
+  readonly directory: Readonly<Record<string, string>>
+  readonly password: string
+  readonly backend: string
+}
+
+const RESTARTS = 5
+/** More than systemd's default of five. */
+const FAILURES = 6
+const SETTINGS = '/etc/portaria/portaria.env'
+
+const quoted = (settings: Readonly<Record<string, string>>): string =>
+  Object.entries(settings)
+    .map(([name, value]) => `${name}='${value}'`)
+    .join('\n')
+
+const writeFile = (path: string, text: string, sign = '>') => `cat ${sign} ${path} <<'END'\n${text}\nEND\n`
+
+const routes = (backend: string) =>
+  `upstreams: { back: { url: '${backend}' } }\nroutes: [{ path: /open, upstream: back, public: true }, { path: /closed, upstream: back }]`
+
+/** One request on a connection of its own: `200`, or what went wrong. */
+const ask = (port: number, method: string): Promise<string> =>
+  new Promise(resolve => {
+    const request = http.request({ host: '127.0.0.1', port, path: '/open', method, agent: false })
+    request.on('response', answer => answer.resume().on('end', () => resolve(String(answer.statusCode))))
+    request.on('error', error => resolve(error.message))
+    request.end(method === 'POST' ? 'a=b' : undefined)
+  })
+
+/** Sends a request every few milliseconds, whatever becomes of those before, until stopped. */
+const startRequests = (port: number) => {
+  const sent: Promise<string>[] = []
+  const timer = setInterval(() => sent.push(ask(port, sent.length % 2 === 0 ? 'GET' : 'POST')), 20)
+  return async () => {
+    clearInterval(timer)
+    return Promise.all(sent)
+  }
+}
+
+const property = async (machine: Machine, name: string) =>
+  (await machine.run(`systemctl show --value --property=${name} portaria.service`)).trim()
+
+const cases: readonly InstallCase<Place>[] = [
+  {
+    name: 'The lines of the recipe, a login, and a forwarded request',
+    async run({ machine, port, stores, directory, password, backend }) {
+      const lines = recipeBlock('systemd', 'sh').trim().split('\n')
+      const start = lines.pop() ?? ''
+      await machine.run(lines.join('\n'), stores)
+      const settings = { ...directory, UPSTREAM_CONFIG: '/etc/portaria/routes', RATE_LIMIT_MAX: '1000000' }
+      await machine.run(
+        [
+          writeFile(SETTINGS, quoted(settings), '>>'),
+          `mkdir /etc/portaria/routes /etc/systemd/system/portaria.socket.d\n`,
+          writeFile('/etc/portaria/routes/routes.yaml', routes(backend)),
+          writeFile(
+            '/etc/systemd/system/portaria.socket.d/port.conf',
+            `[Socket]\nListenStream=\nListenStream=127.0.0.1:${port}`
+          ),
+          start
+        ].join('')
+      )
+      const url = `http://127.0.0.1:${port}`
+      const closed = `${url}/closed`
+      const seen = await machine.run(
+        `token=$(curl -sf ${url}/auth/login --json '{"username":"ana","password":"${password}"}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')
+        curl -s -o /dev/null -w '%{http_code} ' ${closed}; curl -s -w ' %{http_code}' -H "authorization: Bearer $token" ${closed}`
+      )
+      return seen === '401 ok 200' ? 'active; 401 without a token, 200 with the one of the login' : `FAILED: ${seen}`
+    }
+  },
+  // RV-127
+  {
+    name: 'Modes of settings, secrets and data',
+    async run({ machine }) {
+      const files = `${SETTINGS} /etc/portaria/secrets /var/lib/private/portaria`
+      const modes = (await machine.run(`stat -c '%a' ${files}`)).trim().replaceAll('\n', ', ')
+      return modes === '600, 700, 700' ? modes : `FAILED: ${modes}`
+    }
+  },
+  {
+    name: `\`systemctl restart\` ${RESTARTS} times under 50 requests a second`,
+    async run({ machine, port }) {
+      const stop = startRequests(port)
+      for (let turn = 0; turn < RESTARTS; turn++) {
+        await machine.run('systemctl restart portaria')
+        await delay(500)
+      }
+      const answers = await stop()
+      const failed = answers.filter(answer => answer !== '200')
+      if (failed.length > 0) return `FAILED: ${failed.length} of ${answers.length}, such as: ${failed[0]}`
+      return `0 of ${answers.length} requests failed, GET and POST`
+    }
+  },
+  {
+    name: '`systemctl reload`, `systemctl stop`',
+    async run({ machine, port }) {
+      const before = await property(machine, 'MainPID')
+      await machine.run('echo "# changed" >> /etc/portaria/routes/routes.yaml; systemctl reload portaria')
+      const [answer, after] = [await ask(port, 'GET'), await property(machine, 'MainPID')]
+      if (answer !== '200' || before !== after) return `FAILED: ${answer}, process ${before}, then ${after}`
+      await machine.run('systemctl stop portaria.socket portaria.service')
+      const status = await property(machine, 'ExecMainStatus')
+      const result = await property(machine, 'Result')
+      await machine.run('systemctl start portaria.socket portaria.service')
+      return `${status} ${result}` === '0 success'
+        ? 'the same process goes on; exit status 0'
+        : `FAILED: ${status} ${result}`
+    }
+  },
+  // RV-127
+  {
+    name: 'A start with wrong settings, and one while OPS_PORT is taken',
+    async run({ machine, port, backend }) {
+      const wrong = await machine.run(`echo WORKERS=many >> ${SETTINGS}; systemctl restart portaria`).then(
+        () => 'started',
+        () => 'refused'
+      )
+      const status = await property(machine, 'ExecMainStatus')
+      const state = await property(machine, 'ActiveState')
+      if (`${wrong} ${status} ${state}` !== 'refused 1 failed') return `FAILED: ${wrong}, ${status}, ${state}`
+      const taken = `OPS_PORT=${new URL(backend).port}`
+      await machine.run(`sed -i '$d' ${SETTINGS}; echo ${taken} >> ${SETTINGS}; systemctl restart --no-block portaria`)
+      const waiting = ask(port, 'GET')
+      while (Number(await property(machine, 'NRestarts')) < FAILURES) await delay(100)
+      await machine.run(`sed -i '$d' ${SETTINGS}`)
+      const answer = await waiting
+      return answer === '200'
+        ? `\`systemctl restart\` fails, and the unit stays failed; tried again after ${FAILURES} failures, and the request that waited gets its response`
+        : `FAILED: ${answer}`
+    }
+  },
+  {
+    name: '`systemd-analyze security`',
+    async run({ machine }) {
+      const said = await machine.run('systemd-analyze security --no-pager portaria.service | tail -1')
+      return /(\d\.\d \w+)/.exec(said)?.[1] ?? `FAILED: ${said}`
+    }
+  }
+]
+
+/** Resolves to how many cases did not work. */
+export const runSystemd = async (page: string): Promise<number> => {
+  const endings: (() => unknown)[] = []
+  const t = { teardown: (action: () => unknown) => void endings.push(action) }
+  try {
+    const [postgres, redis, ldap, backend] = await Promise.all([
+      startPostgres(t),
+      startRedis(t),
+      startOpenLdap(t),
+      startBackend(t)
+    ])
+    const machine = await bootMachine()
+    endings.push(machine.close)
+    const stores = { DATABASE_URL: postgres.url, REDIS_URL: redis.url }
+    const port = await freePort()
+    const place = { machine, port, stores, directory: ldap.env, password: ldap.password, backend: backend.url }
+    return await runCases(cases, place, machine.version, page)
+  } finally {
+    for (const end of endings.reverse()) await end()
+  }
+}
