@@ -48,8 +48,8 @@ interface AppParts {
   forwardHttp: (exchange: Exchange, route: Route, upstream: Upstream) => void
   /** Takes over an upgrade that is allowed; refusals go through the exchange. */
   forwardUpgrade: (exchange: Exchange, route: Route, upstream: Upstream, offer: SocketToken) => void
-  /** Origins whose pages may open sockets on any route (RFC 6455 §10.2). */
-  socketOrigins: readonly string[]
+  /** Origins whose pages may open sockets on any route of the request's host (RFC 6455 §10.2). */
+  socketOrigins: (exchange: Exchange) => readonly string[]
   /** The HTTP side of a Socket.IO route. */
   forwardPolling: (exchange: Exchange, route: Route, upstream: Upstream) => void
   /** Called with each exchange before its first step. */
@@ -139,7 +139,7 @@ const createSteps = (parts: AppParts) => {
     response.keepAlive = false
     exchange.offer = socketToken(exchange, route)
     exchange.query = exchange.offer.query
-    const allowed = [...parts.socketOrigins, ...(route.websocket?.origins ?? [])]
+    const allowed = [...parts.socketOrigins(exchange), ...(route.websocket?.origins ?? [])]
     const sent = fieldValues(request.fields, 'origin')
     const isAllowed = originAllowed({ sent, allowed, byCookie: head.cookie !== undefined })
     return isAllowed ? undefined : new BadOrigin({ reason: 'origin' })

@@ -3,6 +3,8 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { Identify } from './access/authenticate.ts'
 import type { BrowserSession } from './access/browser-session.ts'
+import type { HostLogin } from './access/host-login.ts'
+import type { OwnHosts } from './access/own-hosts.ts'
 import { accessRoutes } from './account/access-routes.ts'
 import { jwksRoutes } from './account/jwks-routes.ts'
 import { personalTokenRoutes } from './account/personal-token-routes.ts'
@@ -15,6 +17,7 @@ import type { Directory } from './directory/directory.ts'
 import { identityOf } from './http/exchange.ts'
 import { type LoginAudit, loginEntry } from './login/audit.ts'
 import { clientTokenRoutes } from './login/client-token-routes.ts'
+import { hostSessionRoutes } from './login/host-session-routes.ts'
 import { loginRoutes } from './login/routes.ts'
 import { createSignIn, type LoginOutcome } from './login/sign-in.ts'
 import { createLoginThrottle } from './login/throttle/throttle.ts'
@@ -41,6 +44,8 @@ interface EndpointParts extends HealthParts, Pick<AdminParts, 'cloudUnassignedMa
   directory: Directory | undefined
   /** undefined: no cloud login. */
   cloud: OAuthClient | undefined
+  hosts: OwnHosts
+  hostLogin: HostLogin
   /** undefined: BROWSER_SESSION is off. */
   sessionCookies: BrowserSession | undefined
   loginAudit: LoginAudit
@@ -64,7 +69,7 @@ const CHANGES_OF_PEOPLE = [
 ] as const
 
 export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): void => {
-  const { settings, stores, tokenParts, cloud, sessionCookies, loginAudit, observation, log } = parts
+  const { settings, stores, tokenParts, cloud, hosts, hostLogin, sessionCookies, loginAudit, observation, log } = parts
   const onOutcome = (outcome: LoginOutcome) => {
     loginAudit.record(outcome)
     observation.onLogin(outcome)
@@ -106,6 +111,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     onOutcome
   })
   oauthRoutes(app, {
+    hosts,
     sessionCookies,
     settings,
     client: cloud,
@@ -131,8 +137,14 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     revokeLogin: endLogin,
     sessionCookies
   })
+  if (sessionCookies !== undefined) {
+    const useOnce = loginMemory.useOAuthState
+    hostSessionRoutes(app, { hosts, hostLogin, sessionCookies, useOnce, ...tokenParts })
+  }
   pageRoutes(app, {
     ...settings,
+    hosts,
+    hostLogin,
     hasApps: () => hasApps(parts.routes.current()),
     appsOf(exchange) {
       const refusal = parts.identify(exchange)

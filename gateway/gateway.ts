@@ -101,7 +101,7 @@ export const startGateway = async (
   const tokenParts = await startTokens(settings, stores, log)
   const directory = await startDirectory(settings, stores, tokenParts, log)
   const cloudUnassignedMayPass = unassignedMayPass(settings.cloudidp.tenantId, settings.cloudidp.allowedTenants)
-  const credentials = createCredentials(settings, tokenParts, createRefusalPage(settings))
+  const credentials = createCredentials(settings, tokenParts, routes.current, createRefusalPage(settings))
   const cloud = await startCloud(settings, stores.database, log)
   const upstreams = createUpstreams({ log, publicHost: new URL(settings.publicUrl).host })
   const common = { settings, log, stores, tokenParts, routes, upstreams, cloudUnassignedMayPass, observation }
@@ -115,11 +115,20 @@ export const startGateway = async (
   const views = createViews({ ...common, directory, cloud, forwarding, certificates, violations })
 
   const loginAudit = createLoginAudit({ ...stores.logins, secret: settings.jwt.secret, log })
-  const { answers, refuse, sessionCookies, renewCookie, tokenOf } = credentials
+  const { answers, refuse, hosts, hostLogin, sessionCookies, renewCookie, tokenOf } = credentials
+  const publicOrigins = [new URL(settings.publicUrl).origin, answers.origins.frontend]
   const authentication = { ...tokenParts, tokenOf }
   const checkAgain = createAuthenticate(authentication)
   const identify = createIdentify(authentication)
-  const people = { directory: directory.directory, cloud: cloud.client, sessionCookies, loginAudit, identify }
+  const people = {
+    directory: directory.directory,
+    cloud: cloud.client,
+    hosts,
+    hostLogin,
+    sessionCookies,
+    loginAudit,
+    identify
+  }
   const register = (app: FastifyInstance) => registerEndpoints(app, { ...common, ...views, ...people })
   const frequent = { '/health': () => findHealth(views) }
   const own = await createOwnEndpoints({ ...answers, log, refuse, checkAgain, register, frequent })
@@ -138,7 +147,8 @@ export const startGateway = async (
     answers,
     answerOwn: own.handle,
     ...forwarding,
-    socketOrigins: [new URL(settings.publicUrl).origin, answers.origins.frontend],
+    // A named host has no frontend but its own pages.
+    socketOrigins: exchange => (hosts.named(exchange) === undefined ? publicOrigins : [hosts.originOf(exchange)]),
     onOpen: observation.onOpen,
     observe: observation.onClose
   })

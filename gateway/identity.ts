@@ -77,7 +77,12 @@ export interface Identity {
   readonly profilesAtMost?: readonly string[] | undefined
   /** Where the token may be used from, as CIDR blocks; undefined: anywhere. */
   readonly addresses?: readonly string[] | undefined
+  /** The named host whose session cookie holds the token: it is accepted from that cookie only. */
+  readonly host?: string | undefined
 }
+
+/** What renews a login: who it belongs to, whatever their access. */
+export type LiveLogin = Omit<Identity, 'user'> & { readonly user: Pick<User, 'id' | 'provider' | 'username'> }
 
 export const PROFILES = ['Admin', 'Supervisor', 'Agente'] as const
 

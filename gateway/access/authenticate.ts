@@ -66,7 +66,7 @@ export const createIdentify =
     const token = tokenOf(exchange)
     if (token === undefined) return NO_TOKEN
     const allowStale = route !== undefined && route.upstream === undefined && STALE_MAY_ASK.has(route.path)
-    const identity = verifiedTokens.check(token, { allowStale })
+    const identity = verifiedTokens.check(token, { allowStale, host: exchange.sessionHost })
     if (identity instanceof GatewayError) return identity
     if (identity.addresses !== undefined && isFromElsewhere(identity, exchange.client.address)) return FROM_ELSEWHERE
     exchange.identity = identity

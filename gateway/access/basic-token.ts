@@ -3,25 +3,26 @@ import { BadOrigin } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { RequestHead } from '../http/head.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
+import type { OwnHosts } from './own-hosts.ts'
 
 /** The scheme in any case (RFC 9110 §11.1), token68 after it. */
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i
 
 /** Browsers send Basic credentials with requests from any page, so pages of other sites must not be able to use them. */
-const isForeign = ({ origin, fetchSite }: RequestHead, publicOrigin: string): boolean =>
-  (origin !== undefined && origin !== publicOrigin) ||
+const isForeign = ({ origin, fetchSite }: RequestHead, ownOrigin: string): boolean =>
+  (origin !== undefined && origin !== ownOrigin) ||
   (fetchSite !== undefined && fetchSite !== 'same-origin' && fetchSite !== 'none')
 
 /** Returns the token of a request. The user name is ignored; a password that is not an access token counts as no token. */
-export const createBasicToken = (publicUrl: string) => {
-  const publicOrigin = new URL(publicUrl).origin
-  return ({ route, head }: Exchange): string | undefined => {
+export const createBasicToken =
+  ({ originOf }: Pick<OwnHosts, 'originOf'>) =>
+  (exchange: Exchange): string | undefined => {
+    const { route, head } = exchange
     if (route?.basic !== true || head.authorization === undefined || head.authorizations !== 1) return undefined
     const credentials = BASIC.exec(head.authorization)?.[1]
     if (credentials === undefined) return undefined
-    if (isForeign(head, publicOrigin)) throw new BadOrigin({ reason: 'basic-cross-site' })
+    if (isForeign(head, originOf(exchange))) throw new BadOrigin({ reason: 'basic-cross-site' })
     const text = Buffer.from(credentials, 'base64').toString('latin1')
     const password = text.slice(text.indexOf(':') + 1)
     return isPersonalToken(password) ? password : undefined
   }
-}

@@ -7,11 +7,16 @@ import type { Identity } from '../identity.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 import { encodeRawBytes } from '../values/raw-bytes.ts'
+import type { HostLogin } from './host-login.ts'
+import { isOwnPath, type OwnHosts } from './own-hosts.ts'
 import { originAllowed } from './socket-token.ts'
 
 /** Returns the Set-Cookie fields for the responses to login, refresh and logout. */
 export interface SessionCookies {
-  /** After a successful login: its token becomes the browser's session. If that replaces another person's session, it ends. */
+  /**
+   * After a successful login: its token becomes the browser's session. If that replaces another person's session, it ends. On a
+   * named host it sets nothing: its session is that of PUBLIC_URL, and comes with a code.
+   */
   begin(exchange: Exchange, token: string): Promise<string[]>
   /** After a refresh. Sets nothing if the browser holds another login or none. */
   renew(exchange: Exchange, token: string): string[]
@@ -29,12 +34,18 @@ export interface BrowserSession extends SessionCookies {
   tokenOf(exchange: Exchange): string | undefined
   /** Set-Cookie fields that make a token the browser's session. */
   fieldsOf(token: string): string[]
-  /** Where to redirect a navigation without a session; undefined: it is refused. */
+  /** The login in the cookie of PUBLIC_URL, stale or not, if a page from there asks. Throws as `tokenOf` does. */
+  loginOf(exchange: Exchange): Identity | undefined
+  /** Whether the request is a navigation that a login may interrupt. */
+  mayLogIn(exchange: Exchange): boolean
+  /** Where to redirect such a navigation without a session; undefined: it is refused. */
   loginAddress(exchange: Exchange): string | undefined
 }
 
 interface BrowserSessionParts {
   publicUrl: string
+  hosts: Pick<OwnHosts, 'named' | 'originOf'>
+  hostLogin: Pick<HostLogin, 'begin'>
   verifiedTokens: Pick<VerifiedTokens, 'identify'>
   /** Ends the login of a person whom another person replaces in the same browser. */
   endReplaced: (identity: Identity, exchange: Exchange) => Promise<void>
@@ -48,7 +59,6 @@ const PARTS = 3
 /** Endpoints about the session itself, and what it opens. The admin API never accepts a cookie. */
 const ABOUT_SESSION: ReadonlySet<string> = new Set(['/auth/me', '/auth/refresh', '/auth/logout', '/auth/apps'])
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
-const RETURN_LENGTH = 2048
 
 /** Whether a cookie of this name is the session cookie, in any spelling of its prefix. */
 export const isSessionCookie = (name: string): boolean =>
@@ -65,8 +75,8 @@ const opensSocket = ({ head, request: { fields } }: Exchange): boolean =>
   fieldValue(fields, 'sec-websocket-key') !== undefined
 
 export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession => {
-  const publicOrigin = new URL(parts.publicUrl).origin
-  const isSecure = publicOrigin.startsWith('https:')
+  const { hosts } = parts
+  const isSecure = parts.publicUrl.startsWith('https:')
   const baseName = isSecure ? SECURE_NAME : NAME
   const names = Array.from({ length: PARTS }, (_, i) => (i === 0 ? baseName : `${baseName}_${i}`))
   // No Max-Age: the cookie ends with the browser, just as session storage ends with the tab.
@@ -97,10 +107,10 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
     return { token: values.get(baseName) === undefined ? undefined : token, twice: false }
   }
 
-  /** The owner of a token, stale or not; undefined if it no longer has one. */
-  const identify = (token: string): Identity | undefined => {
+  /** The owner of a token in the cookie of a host, stale or not; undefined if it no longer has one. */
+  const identify = (token: string, host: string | undefined): Identity | undefined => {
     try {
-      return parts.verifiedTokens.identify(token, { allowStale: true })
+      return parts.verifiedTokens.identify(token, { allowStale: true, host })
     } catch {
       return undefined
     }
@@ -108,7 +118,7 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
 
   const loginIn = (exchange: Exchange): Identity | undefined => {
     const { token } = read(exchange.head.cookie)
-    return token === undefined ? undefined : identify(token)
+    return token === undefined ? undefined : identify(token, hosts.named(exchange))
   }
 
   const checkOrigin = (exchange: Exchange): void => {
@@ -125,9 +135,16 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
     // A page with Referrer-Policy: no-referrer sends its own forms with `null`; Sec-Fetch-Site, which no page can set, tells them
     // from those of others (Fetch, "append a request Origin header").
     const isOwnForm = site === 'same-origin' && sent.length === 1 && sent[0] === 'null'
-    const allowed = isOwnForm || originAllowed({ sent, allowed: [publicOrigin], byCookie: site !== 'same-origin' })
+    const allowed =
+      isOwnForm || originAllowed({ sent, allowed: [hosts.originOf(exchange)], byCookie: site !== 'same-origin' })
     if (!allowed) throw new BadOrigin({ reason: 'cookie-origin' })
   }
+
+  const mayLogIn = (exchange: Exchange): boolean =>
+    exchange.route?.browser === true &&
+    wantsPage(exchange) &&
+    SAFE_METHODS.has(exchange.method) &&
+    fieldValue(exchange.request.fields, 'x-requested-with') === undefined
 
   return {
     tokenOf(exchange) {
@@ -140,25 +157,37 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
       if (token === undefined || isPersonalToken(token)) return undefined
       checkOrigin(exchange)
       exchange.sessionToken = token
+      exchange.sessionHost = hosts.named(exchange)
       return token
     },
     fieldsOf: setCookies,
+    loginOf(exchange) {
+      if (read(exchange.head.cookie).twice) throw new BadRequest({ reason: 'two-session-cookies' })
+      checkOrigin(exchange)
+      return loginIn(exchange)
+    },
+    mayLogIn,
     loginAddress(exchange) {
-      const { method, request, route } = exchange
-      if (route?.browser !== true || !wantsPage(exchange)) return undefined
-      if (!SAFE_METHODS.has(method) || fieldValue(request.fields, 'x-requested-with') !== undefined) return undefined
+      if (!mayLogIn(exchange)) return undefined
       const target = exchange.path + encodeRawBytes(exchange.query)
-      const kept = target.length <= RETURN_LENGTH && /^\/(?![/\\])/.test(target) ? target : '/'
-      return `/auth/login?returnTo=${encodeURIComponent(kept)}`
+      const kept = isOwnPath(target) ? target : '/'
+      // What a proxy that asks relays is not always the cookie: the login page of the host sets it.
+      const isElsewhere = hosts.named(exchange) !== undefined && exchange.forwardAuth === undefined
+      if (!isElsewhere) return `/auth/login?returnTo=${encodeURIComponent(kept)}`
+      const { address, setCookie } = parts.hostLogin.begin(exchange, kept)
+      exchange.setCookies = [setCookie]
+      return address
     },
     async begin(exchange, token) {
-      const [before, now] = [loginIn(exchange), identify(token)]
+      if (hosts.named(exchange) !== undefined) return []
+      const [before, now] = [loginIn(exchange), identify(token, undefined)]
       if (before !== undefined && before.subject !== now?.subject) await parts.endReplaced(before, exchange)
       return setCookies(token)
     },
     renew(exchange, token) {
-      const login = loginIn(exchange)
-      return login !== undefined && login.tokenId === exchange.identity?.tokenId ? setCookies(token) : []
+      const [login, own] = [loginIn(exchange), exchange.identity]
+      const isSame = login !== undefined && login.tokenId === own?.tokenId && login.host === own.host
+      return isSame ? setCookies(token) : []
     },
     end,
     isByCookie: ({ sessionToken }) => sessionToken !== undefined

@@ -5,6 +5,7 @@ import { type AnswerOptions, answerRefusal, type RefusalPage } from '../http/ans
 import { createCrossOrigins } from '../http/cross-origin.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Identity } from '../identity.ts'
+import type { RouteTable } from '../routes/route.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
 import type { RenewLogin } from '../tokens/renew-login.ts'
@@ -12,7 +13,9 @@ import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 import { bearerTokenOf } from './authenticate.ts'
 import { createBasicToken } from './basic-token.ts'
 import { createBrowserSession } from './browser-session.ts'
+import { createHostLogin } from './host-login.ts'
 import { ownCookies } from './own-cookies.ts'
+import { createOwnHosts } from './own-hosts.ts'
 import { createRenewCookie } from './renew-cookie.ts'
 
 interface CredentialParts {
@@ -24,13 +27,22 @@ interface CredentialParts {
 
 export type Credentials = ReturnType<typeof createCredentials>
 
-export const createCredentials = (settings: Settings, parts: CredentialParts, page: RefusalPage) => {
+export const createCredentials = (
+  settings: Settings,
+  parts: CredentialParts,
+  routes: () => Pick<RouteTable, 'namesHost'>,
+  page: RefusalPage
+) => {
   const { verifiedTokens, endLogin } = parts
-  const { publicUrl, frontendUrl, corsOrigins, browserSession } = settings
-  const basicTokenOf = createBasicToken(publicUrl)
+  const { publicUrl, frontendUrl, corsOrigins, browserSession, jwt } = settings
+  const hosts = createOwnHosts(publicUrl, routes)
+  const hostLogin = createHostLogin({ publicUrl, secrets: [jwt.secret, ...jwt.previousSecrets], hosts })
+  const basicTokenOf = createBasicToken(hosts)
   const sessionCookies = browserSession
     ? createBrowserSession({
         publicUrl,
+        hosts,
+        hostLogin,
         verifiedTokens,
         endReplaced: (login, { requestId, client }) => endLogin(login, { requestId, ip: client.address })
       })
@@ -41,6 +53,8 @@ export const createCredentials = (settings: Settings, parts: CredentialParts, pa
     ...(sessionCookies === undefined ? {} : { loginAddress: sessionCookies.loginAddress })
   }
   return {
+    hosts,
+    hostLogin,
     /** undefined: BROWSER_SESSION is off. */
     sessionCookies,
     renewCookie:

@@ -1,5 +1,6 @@
 // Names the cookies that are the gateway's own: no backend sees or sets one.
 import { isSessionCookie } from './browser-session.ts'
+import { isNonceCookie } from './host-login.ts'
 
 /** Prefix of the names of cookies for cloud logins in progress. */
 export const ATTEMPT_COOKIE = 'portaria_login_'
@@ -8,5 +9,8 @@ export const SECURE_ATTEMPT_COOKIE = `__Host-${ATTEMPT_COOKIE}`
 
 export const ownCookies = {
   has: (name: string): boolean =>
-    name.startsWith(SECURE_ATTEMPT_COOKIE) || name.startsWith(ATTEMPT_COOKIE) || isSessionCookie(name)
+    name.startsWith(SECURE_ATTEMPT_COOKIE) ||
+    name.startsWith(ATTEMPT_COOKIE) ||
+    isSessionCookie(name) ||
+    isNonceCookie(name)
 }

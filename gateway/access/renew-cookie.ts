@@ -8,10 +8,10 @@ import { boundedMap } from '../values/bounded-map.ts'
 import type { BrowserSession } from './browser-session.ts'
 
 interface RenewCookieParts {
-  readonly cookies: Pick<BrowserSession, 'fieldsOf' | 'loginAddress'>
+  readonly cookies: Pick<BrowserSession, 'fieldsOf' | 'mayLogIn'>
   readonly renewLogin: RenewLogin
   /** Owner of a token, stale or not. Throws if it has none. */
-  readonly identify: (token: string, options: { allowStale: true }) => Identity
+  readonly identify: (token: string, options: { allowStale: true; host: string | undefined }) => Identity
   /** Seconds since the epoch. */
   readonly renewsAt: (login: Identity) => number
 }
@@ -61,7 +61,10 @@ export const createRenewCookie = ({ cookies, renewLogin, identify, renewsAt }: R
 
   const renewNow = async (exchange: Exchange, token: string): Promise<Outcome> => {
     try {
-      const { token: fresh, identity } = await begin(token, identify(token, { allowStale: true })).renewed
+      const { token: fresh, identity } = await begin(
+        token,
+        identify(token, { allowStale: true, host: exchange.sessionHost })
+      ).renewed
       exchange.identity = identity
       exchange.setCookies = cookies.fieldsOf(fresh)
       return undefined
@@ -80,7 +83,6 @@ export const createRenewCookie = ({ cookies, renewLogin, identify, renewsAt }: R
       if (identity !== undefined) renewInTime(exchange, sessionToken, identity)
       return undefined
     }
-    const isNavigation = cookies.loginAddress(exchange) !== undefined
-    return refusal instanceof TokenStale && isNavigation ? renewNow(exchange, sessionToken) : refusal
+    return refusal instanceof TokenStale && cookies.mayLogIn(exchange) ? renewNow(exchange, sessionToken) : refusal
   }
 }

@@ -1,6 +1,7 @@
 // Sends a browser to the cloud provider, and logs the person in when it returns.
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
+import type { OwnHosts } from '../access/own-hosts.ts'
 import { BadRequest, OAuthFailed, OAuthState, Unavailable } from '../errors.ts'
 import type { LoginContext, LoginOutcome, SignedIn, SignIn } from '../login/sign-in.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -11,6 +12,7 @@ import { type StateReason, type VerifiedState, verifyState } from './state.ts'
 
 interface OAuthRoutesParts {
   settings: Pick<Settings, 'cloudidp' | 'jwt' | 'publicUrl'>
+  hosts: Pick<OwnHosts, 'named'>
   /** The default is one of its own. */
   client?: OAuthClient | undefined
   signIn: SignIn
@@ -53,6 +55,9 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
 
   const start = async (request: FastifyRequest, reply: FastifyReply) => {
     refusePrefetch(request)
+    // The provider comes back to PUBLIC_URL, where the attempt must have begun.
+    if (parts.hosts.named(request.exchange) !== undefined)
+      return redirect(reply, settings.publicUrl + START + request.exchange.query, [])
     if (!settings.cloudidp.active) throw failed(new OAuthFailure('cloudidp-not-active', 'CLOUDIDP is not active'))
     const query = new URLSearchParams((request.raw.url ?? '').split('?')[1])
     const beginning = { fromOwnPage: query.get('page') === '1', again: query.get('again') === '1' }

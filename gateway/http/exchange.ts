@@ -62,6 +62,8 @@ export class Exchange implements ExchangeOwner {
   identity: Identity | undefined = undefined
   /** The token of the session cookie, if the request is checked by it. */
   sessionToken: string | undefined = undefined
+  /** The named host that this cookie is of; undefined: that of PUBLIC_URL. */
+  sessionHost: string | undefined = undefined
   /** Set-Cookie fields of the gateway itself on the response; undefined: none. */
   setCookies: readonly string[] | undefined = undefined
   /** The upgrade was answered with 101; `response` is never used. */

@@ -1,5 +1,7 @@
 // Serves the login, apps, account and console pages, and the session script for pages of backends; nothing loads from other sites.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { HostLogin } from '../access/host-login.ts'
+import { isOwnPath, type OwnHosts } from '../access/own-hosts.ts'
 import { NotFound } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { AppItem } from '../routes/apps.ts'
@@ -8,6 +10,9 @@ import type { PageName } from './bundled-files.ts'
 import { pageHtml } from './page-html.ts'
 
 interface PageRoutesParts {
+  publicUrl: string
+  hosts: Pick<OwnHosts, 'named'>
+  hostLogin: Pick<HostLogin, 'begin'>
   /** Whether logins are also kept in a cookie. */
   browserSession: boolean
   /** CONTACT: whom a person without access can contact. */
@@ -73,14 +78,18 @@ const APPS_SCHEMA = {
 } as const
 
 export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void => {
-  const { browserSession, contact = '', brandName: brand } = parts
+  const { browserSession, contact = '', brandName: brand, hosts } = parts
   const fixed = { 'browser-session': String(browserSession), contact, brand, 'cloud-name': parts.cloudidp.name ?? '' }
 
-  const document = (name: PageName) => async (_request: FastifyRequest, reply: FastifyReply) => {
-    const { pages, icon } = await pageAssets()
-    const facts = { ...fixed, apps: String(parts.hasApps()) }
-    return reply.headers(PAGE_HEADERS).send(pageHtml({ brand, page: pages[name], icon, facts }))
-  }
+  const document =
+    (name: PageName) =>
+    async ({ exchange }: FastifyRequest, reply: FastifyReply) => {
+      const elsewhere = browserSession && hosts.named(exchange) !== undefined && awayFrom(exchange, name, parts)
+      if (elsewhere) return reply.code(302).headers(elsewhere).send()
+      const { pages, icon } = await pageAssets()
+      const facts = { ...fixed, apps: String(parts.hasApps()) }
+      return reply.headers(PAGE_HEADERS).send(pageHtml({ brand, page: pages[name], icon, facts }))
+    }
   const page = (name: PageName, summary: string) =>
     app.get(`/auth/${name}`, { schema: { summary, produces: ['text/html'] } }, document(name))
 
@@ -105,6 +114,21 @@ export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void =
     sendAsset(request, reply, (await pageAssets()).get(request.params['*']), A_YEAR)
   )
 }
+
+/** On a named host, where people log in and see their account: at PUBLIC_URL; undefined: here. */
+const awayFrom = (exchange: Exchange, name: PageName, { publicUrl, hostLogin }: PageRoutesParts) => {
+  if (name !== 'login') return { location: publicUrl + exchange.path + exchange.query }
+  const query = new URLSearchParams(exchange.query)
+  const [popup, returnTo = '/'] = [query.get('popup'), query.get('returnTo') ?? undefined]
+  // A pop-up that comes back from there closes itself, and tells the pages of this host.
+  if (popup === POPUP_DONE) return undefined
+  const path = popup === null ? returnTo : `/auth/login?popup=${POPUP_DONE}`
+  const further = ['again', 'popup'].flatMap(key => (query.has(key) ? [[key, '1']] : []))
+  const { address, setCookie } = hostLogin.begin(exchange, isOwnPath(path) ? path : '/', Object.fromEntries(further))
+  return { location: address, 'set-cookie': setCookie }
+}
+
+const POPUP_DONE = 'done'
 
 const sendAsset = async (request: FastifyRequest, reply: FastifyReply, asset: Asset | undefined, caching: string) => {
   if (asset === undefined) throw new NotFound({ reason: 'no-asset' })

@@ -20,6 +20,7 @@ const OWN: readonly (readonly [method: string | undefined, path: string, access:
   ['GET', '/auth/oauth/cloudidp/start', 'public'],
   ['GET', '/auth/oauth/cloudidp/callback', 'public'],
   ['POST', '/auth/oauth/cloudidp/backchannel-logout', 'public'],
+  ['GET', '/auth/session', 'public'],
   ['GET', '/auth/session.js', 'public'],
   ['GET', '/auth/assets/*', 'public'],
   ['GET', '/auth/console', 'public'],

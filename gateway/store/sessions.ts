@@ -1,7 +1,7 @@
 // Stores the live logins: who, from where, with which browser, and when each was last used.
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
-import type { Identity, Provider } from '../identity.ts'
+import type { LiveLogin, Provider } from '../identity.ts'
 import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { beginAtProvider, type ProviderSession } from './provider-sessions.ts'
@@ -34,7 +34,7 @@ interface SessionUse extends SessionLogin {
 }
 
 /** The session whose token was used; empty for tokens that do not belong to a person's login. */
-export const sessionUse = ({ identity, usedAt }: { identity: Identity; usedAt: number }): SessionUse[] => {
+export const sessionUse = ({ identity, usedAt }: { identity: LiveLogin; usedAt: number }): SessionUse[] => {
   const { user, tokenId, version, issuedAt, authenticatedAt, expiresAt, kind } = identity
   if (kind !== 'login' || user.provider === 'client') return []
   const createdAt = authenticatedAt === 0 ? issuedAt : authenticatedAt
@@ -77,7 +77,7 @@ export const createSessions = (database: Database) => ({
   /** Records when logins were last used; unknown ones are stored from now on, ended ones are not. */
   recordUse: (uses: readonly SessionUse[]): Promise<void> => database.read(manager => recordUse(manager, uses)),
   /** Stores that a login goes on until `expiresAt` (seconds since the epoch). False if it has been ended in the meantime. */
-  renew: (login: Identity, expiresAt: number): Promise<boolean> =>
+  renew: (login: LiveLogin, expiresAt: number): Promise<boolean> =>
     database.read(async manager => {
       await recordUse(manager, sessionUse({ identity: login, usedAt: Date.now() }))
       return (await query(manager, RENEW, [storableKey(login.tokenId) ?? '', expiresAt])).length > 0

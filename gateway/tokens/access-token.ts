@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createHmac, createSecretKey, randomUUID, timingSafeEqual } from 'node:crypto'
 import { GatewayError, TokenExpired, Unauthenticated } from '../errors.ts'
-import type { Identity, User } from '../identity.ts'
+import type { Identity, LiveLogin, User } from '../identity.ts'
 import { isRecord } from '../values/records.ts'
 import { createPeople, personClaims, readClaims } from './claims.ts'
 
@@ -40,6 +40,7 @@ interface Life {
   expiresAt: number
   authenticatedAt: number
   addresses?: readonly string[]
+  host?: string | undefined
 }
 
 const encodePart = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -52,6 +53,7 @@ const claimsOf = (user: User, version: number, life: Life) => ({
   ver: version,
   auth_time: life.authenticatedAt,
   ...(life.addresses === undefined || life.addresses.length === 0 ? {} : { addresses: life.addresses }),
+  ...(life.host === undefined ? {} : { host: life.host }),
   sub: String(user.id),
   jti: life.id,
   iat: life.issuedAt,
@@ -62,8 +64,8 @@ const MOST = 9_999_999_999
 const LONGEST_LIFE: Life = { id: 'x'.repeat(36), issuedAt: MOST, expiresAt: MOST, authenticatedAt: MOST }
 
 /** Whether `verify` would accept a token of this user: it contains all of their areas, and longer ones are refused unread. */
-export const fitsToken = (user: User): boolean => {
-  const payload = encodePart(claimsOf(user, MOST, LONGEST_LIFE))
+export const fitsToken = (user: User, host?: string): boolean => {
+  const payload = encodePart(claimsOf(user, MOST, { ...LONGEST_LIFE, host }))
   return `${HEADER}.${payload}.`.length + SIGNATURE_LENGTH <= MAX_TOKEN_LENGTH
 }
 
@@ -98,9 +100,9 @@ export const createAccessTokens = (options: AccessTokenOptions) => {
   }
 
   // Without `auth_time`, the time of issue counts, and is passed on as such: otherwise each renewal would move the end.
-  const loggedInAt = ({ authenticatedAt, issuedAt }: Identity) => (authenticatedAt === 0 ? issuedAt : authenticatedAt)
-  const mayRenew = ({ kind }: Identity) => sessionS > lifeS && kind === 'login'
-  const endOf = (login: Identity) => (mayRenew(login) ? loggedInAt(login) + sessionS : login.expiresAt)
+  const loggedInAt = ({ authenticatedAt, issuedAt }: LiveLogin) => (authenticatedAt === 0 ? issuedAt : authenticatedAt)
+  const mayRenew = ({ kind }: LiveLogin) => sessionS > lifeS && kind === 'login'
+  const endOf = (login: LiveLogin) => (mayRenew(login) ? loggedInAt(login) + sessionS : login.expiresAt)
 
   // Compared as text, character by character, so that other spellings of the same signature bytes (RFC 7515 §2 requires
   // base64url without padding) never match.
@@ -151,16 +153,17 @@ export const createAccessTokens = (options: AccessTokenOptions) => {
       return sign(user, version, life)
     },
     /**
-     * Current access under an earlier login: same `jti`. With SESSION_MAX above the lifetime, `exp` is that of a new token, but
+     * Current access under an earlier login: same `jti`, and the same host. With SESSION_MAX above the lifetime, `exp` is that of a new token, but
      * never beyond the end of the session; otherwise it stays. Rejects with `GW_TOKEN_EXPIRED` after the end of the session.
      */
-    async reissue(user: User, version: number, login: Identity) {
+    async reissue(user: User, version: number, login: LiveLogin) {
       const issuedAt = Math.floor(now() / 1000)
-      const { tokenId: id, authenticatedAt } = login
-      if (!mayRenew(login)) return sign(user, version, { id, issuedAt, expiresAt: login.expiresAt, authenticatedAt })
+      const { tokenId: id, authenticatedAt, host } = login
+      if (!mayRenew(login))
+        return sign(user, version, { id, issuedAt, expiresAt: login.expiresAt, authenticatedAt, host })
       const expiresAt = Math.min(issuedAt + lifeS, endOf(login))
       if (expiresAt <= issuedAt) throw new TokenExpired({ reason: 'session-max' })
-      return sign(user, version, { id, issuedAt, expiresAt, authenticatedAt: loggedInAt(login) })
+      return sign(user, version, { id, issuedAt, expiresAt, authenticatedAt: loggedInAt(login), host })
     },
     /** When a token that is used should be renewed, at half of its life; Infinity: its session cannot go on. Seconds since the epoch. */
     renewsAt: (login: Identity) =>

@@ -30,7 +30,7 @@ interface Circumstances {
 /** The claims of a token whose signature is ours. */
 export const readClaims = (claims: unknown, { nowS, mostLifeS, people }: Circumstances): Identity | GatewayError => {
   if (!isRecord(claims)) return new Unauthenticated({ reason: 'bad-claims' })
-  const { exp, iat, jti, nbf, ver = 0, auth_time = 0, addresses } = claims
+  const { exp, iat, jti, nbf, ver = 0, auth_time = 0, addresses, host } = claims
   const user = userOf(claims)
   if (
     user === undefined ||
@@ -40,7 +40,8 @@ export const readClaims = (claims: unknown, { nowS, mostLifeS, people }: Circums
     !isSeconds(exp) ||
     !isSeconds(iat) ||
     !isSeconds(auth_time) ||
-    (addresses !== undefined && !isStrings(addresses))
+    (addresses !== undefined && !isStrings(addresses)) ||
+    (host !== undefined && typeof host !== 'string')
   ) {
     return new Unauthenticated({ reason: 'bad-claims' })
   }
@@ -60,7 +61,8 @@ export const readClaims = (claims: unknown, { nowS, mostLifeS, people }: Circums
     expiresAt: exp,
     authenticatedAt: auth_time,
     kind: user.provider === 'client' ? 'client' : 'login',
-    addresses
+    addresses,
+    host
   }
 }
 

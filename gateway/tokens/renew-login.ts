@@ -1,6 +1,6 @@
 // Issues another token for a login that goes on: with the current access of its person, and a later end if SESSION_MAX allows it.
 import { TokenRevoked, Unauthenticated } from '../errors.ts'
-import type { Identity, User } from '../identity.ts'
+import type { Identity, LiveLogin, User } from '../identity.ts'
 import { type AccessTokens, fitsToken } from './access-token.ts'
 
 interface RenewParts {
@@ -8,7 +8,7 @@ interface RenewParts {
   /** The person as the database knows them now; undefined: unknown. Throws `GW_UNAVAILABLE` without a database. */
   loadPerson: (id: number) => Promise<PersonNow | undefined>
   /** False if the login has been ended. */
-  renewSession: (login: Identity, expiresAt: number) => Promise<boolean>
+  renewSession: (login: LiveLogin, expiresAt: number) => Promise<boolean>
 }
 
 interface PersonNow {
@@ -23,7 +23,7 @@ export interface Renewed {
   readonly identity: Identity
 }
 
-export type RenewLogin = (login: Identity) => Promise<Renewed>
+export type RenewLogin = (login: LiveLogin) => Promise<Renewed>
 
 /** Rejects with 401 if the person or the login has ended, and with `GW_TOKEN_EXPIRED` after the end of the session. */
 export const createRenewLogin =
@@ -35,7 +35,7 @@ export const createRenewLogin =
     if (person === undefined || !same) throw new Unauthenticated({ reason: 'person-unknown' })
     if (person.disabled || login.version < person.lowestAcceptedVersion)
       throw new TokenRevoked({ reason: 'person-revoked' })
-    if (!fitsToken(person.user)) throw new Unauthenticated({ reason: 'token-too-long' })
+    if (!fitsToken(person.user, login.host)) throw new Unauthenticated({ reason: 'token-too-long' })
     const token = await tokens.reissue(person.user, person.version, login)
     const identity = tokens.verify(token)
     if (identity.expiresAt > login.expiresAt && !(await renewSession(login, identity.expiresAt)))

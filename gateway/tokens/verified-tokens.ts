@@ -1,6 +1,6 @@
 // Verifies a token once and caches the result, within limits, until it expires or is revoked.
 
-import { GatewayError, TokenExpired, TokenRevoked, TokenStale } from '../errors.ts'
+import { GatewayError, TokenExpired, TokenRevoked, TokenStale, Unauthenticated } from '../errors.ts'
 import type { Identity } from '../identity.ts'
 import { boundedMap } from '../values/bounded-map.ts'
 import { ownText } from '../values/own-text.ts'
@@ -31,6 +31,12 @@ export interface TokenCacheCounts {
   readonly misses: number
   /** Tokens remembered now. */
   readonly size: number
+}
+
+interface Accepted {
+  allowStale?: boolean
+  /** The named host whose session cookie holds the token; absent: it comes from elsewhere. */
+  host?: string | undefined
 }
 
 interface VerifiedTokensOptions {
@@ -75,11 +81,12 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions) => {
     return entry
   }
 
-  const check = (token: string, { allowStale = false }: { allowStale?: boolean } = {}): Identity | GatewayError => {
+  const check = (token: string, { allowStale = false, host }: Accepted = {}): Identity | GatewayError => {
     if (isPersonalToken(token)) return personalTokens.check(token)
     const entry = recall(token)
     if (entry instanceof GatewayError) return entry
     const nowMs = now()
+    if (entry.identity.host !== host) return new Unauthenticated({ reason: 'foreign-host' })
     if (entry.identity.expiresAt * 1000 <= nowMs) return new TokenExpired({ reason: 'expired' })
     if (entry.epoch !== revocations.epoch) {
       entry.standing = revocations.standing(entry.identity)
@@ -93,7 +100,7 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions) => {
 
   return {
     /** The identity behind the token. Throws 401: unauthenticated, expired, revoked, or (unless allowed) stale. */
-    identify(token: string, options?: { allowStale?: boolean }) {
+    identify(token: string, options?: Accepted) {
       const identity = check(token, options)
       if (identity instanceof GatewayError) throw identity
       return identity

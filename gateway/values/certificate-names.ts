@@ -1,5 +1,5 @@
 // Chooses among several certificates by the name that a client asks for, and knows which hosts each of them is for.
-import { wildcardOf } from './host-names.ts'
+import { hostName, wildcardOf } from './host-names.ts'
 
 /** @param names of each certificate: in lower case, with their wildcards */
 export const createCertificateNames = (names: readonly (readonly string[])[]) => {
@@ -23,9 +23,5 @@ export const createCertificateNames = (names: readonly (readonly string[])[]) =>
   }
 }
 
-/** `Example.org:443` → `example.org`, `[::1]:443` → `::1`: the host of an authority, as certificates name it. */
-export const certifiedName = (authority: string): string =>
-  authority
-    .toLowerCase()
-    .replace(/:\d+$/, '')
-    .replace(/^\[(.*)\]$/, '$1')
+/** `Example.org:443` → `example.org`, `[::1]:443` → `::1`: the host of an authority, as certificates name it; '' if it is malformed. */
+export const certifiedName = (authority: string): string => (hostName(authority) ?? '').replace(/^\[(.*)\]$/, '$1')

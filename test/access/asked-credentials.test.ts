@@ -13,6 +13,7 @@ const create = (parts: Partial<Settings> = {}) => {
     frontendUrl: 'https://gw.example',
     corsOrigins: [],
     browserSession: true,
+    jwt: { secret: 's', previousSecrets: [] },
     brandName: 'Acme',
     contact: 'the desk',
     cloudidp: { successRedirectUrl: 'https://gw.example/done', name: 'Cloud' },
@@ -27,7 +28,8 @@ const create = (parts: Partial<Settings> = {}) => {
   const endLogin = async (login: { subject: string }, context: object) => void ended.push([login.subject, context])
   const renewal = { tokens: { renewsAt: () => Number.POSITIVE_INFINITY }, renewLogin: async () => Promise.reject() }
   const page = { policy: '', html: () => '' }
-  return { ...createCredentials(settings, { verifiedTokens, endLogin, ...renewal }, page), ended }
+  const routes = () => ({ namesHost: () => false })
+  return { ...createCredentials(settings, { verifiedTokens, endLogin, ...renewal }, routes, page), ended }
 }
 const cookie = (value: string) => ['Cookie', `__Host-portaria_session=${value}`]
 const basic = ['Authorization', `Basic ${Buffer.from('maria:pt_x').toString('base64')}`]

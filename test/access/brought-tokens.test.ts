@@ -8,6 +8,7 @@ import type { Exchange } from '../../gateway/http/exchange.ts'
 import type { Identity } from '../../gateway/identity.ts'
 import { exchangeOf, identityOf } from '../support/exchanges.ts'
 import { only } from '../support/only.ts'
+import { ownHostsOf } from '../support/own-hosts.ts'
 
 const reasonOf = <T>(ask: () => T): T | string => {
   try {
@@ -22,6 +23,7 @@ const startSession = (publicUrl = 'https://gw.example', identities: Readonly<Rec
   const replaced: string[] = []
   const session = createBrowserSession({
     publicUrl,
+    ...ownHostsOf(publicUrl),
     verifiedTokens: {
       identify: (token, options) => {
         const identity = identities[token]
@@ -313,7 +315,7 @@ t.test('a malformed source, or two that disagree, are refused', async t => {
 })
 
 t.test('the password of Basic may be an access token where the route allows it and no other site asks', async t => {
-  const tokenOf = createBasicToken('https://gw.example/')
+  const tokenOf = createBasicToken(ownHostsOf('https://gw.example/').hosts)
   const basic = (text: string, scheme = 'Basic ') => `${scheme}${Buffer.from(text).toString('base64')}`
   const ask = (authorization: string | string[], ...further: string[]) => {
     const sent = Array.isArray(authorization) ? authorization : [authorization]

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
+import { ownHostsOf } from '../support/own-hosts.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
@@ -272,6 +273,7 @@ t.test('a token that is too long for one cookie takes several', async t => {
   const token = await world.tokenFor({ areas, areaPrincipal: areas[0] ?? '' })
   const session = createBrowserSession({
     publicUrl: world.origin,
+    ...ownHostsOf(world.origin),
     verifiedTokens: {
       identify: () => {
         throw new Error('not asked')

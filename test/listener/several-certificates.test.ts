@@ -78,7 +78,7 @@ const start = async (t: Test, options: WorldOptions = {}) => {
 }
 
 const label = fc.constantFrom('a', 'b', 'corp', '*')
-const name = fc.array(label, { minLength: 1, maxLength: 3 }).map(labels => labels.join('.'))
+const name = fc.array(label, { minLength: 2, maxLength: 3 }).map(labels => labels.join('.'))
 
 /** RFC 9525 §6.3, written another way: label by label, from the right. */
 const isFor = (pattern: string, host: string): boolean => {

@@ -112,6 +112,7 @@ export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthApp
   })
   app.get('/welcome', async (_, reply) => reply.type('text/html').send('<!doctype html><title>welcome</title>'))
   oauthRoutes(app, {
+    hosts: { named: () => undefined },
     settings: {
       cloudidp,
       jwt: { secret, previousSecrets, expiresInMs: 1000, sessionMaxMs: 1000 },

@@ -1,5 +1,5 @@
 // Sends people where they wanted to go after a login, never in a loop; or to their applications.
-import { isPopup, returnTo } from './login-state.ts'
+import { isForHost, isPopup, returnTo } from './login-state.ts'
 import { announce, ask, fact, keptToken, type User } from './session.ts'
 
 const SENT = 'portaria.sentTo'
@@ -8,8 +8,10 @@ const CIRCLE_MS = 10_000
 
 const isCircle = (path: string): boolean => {
   const [at = '', before] = (sessionStorage.getItem(SENT) ?? '').split(' ')
-  sessionStorage.setItem(SENT, `${Date.now()} ${path}`)
-  return before === path && Date.now() - Number(at) < CIRCLE_MS
+  // A browser that keeps no cookie of a host gets another challenge each time.
+  const place = path.replace(/&challenge=.*$/, '')
+  sessionStorage.setItem(SENT, `${Date.now()} ${place}`)
+  return before === place && Date.now() - Number(at) < CIRCLE_MS
 }
 
 type Handed =
@@ -22,6 +24,8 @@ const handBack = (user: User, toAnyone: boolean): Handed => {
   try {
     const kept = window.opener?.sessionStorage as Storage | undefined
     const token = keptToken()
+    // Pages compare whose session they have when they hear of a login.
+    if (token === undefined) announce({ kind: 'login', userId: user.id })
     if (kept === undefined || token === undefined || kept.getItem('authToken') === null) return 'done'
     const owner = JSON.parse(kept.getItem('authUser') ?? '{}') as Partial<User>
     if (owner.id !== user.id && !toAnyone) return { owner: owner.name || owner.username || '' }
@@ -40,7 +44,7 @@ const handBack = (user: User, toAnyone: boolean): Handed => {
  * has not just been sent there.
  */
 export const leave = (user: User, { isFresh = false, toAnyone = false } = {}): boolean | { readonly owner: string } => {
-  if (isPopup) {
+  if (isPopup && !isForHost) {
     const handed = handBack(user, toAnyone)
     if (handed !== 'done') return handed
     window.close()

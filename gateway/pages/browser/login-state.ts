@@ -27,8 +27,15 @@ const query = new URLSearchParams(location.search)
 
 /** A cloud login began with its own URL, whose parameters still apply. */
 const begun = typeof arrived === 'object' ? arrived.login : undefined
-export const returnTo = safeReturnTo(begun?.returnTo ?? query.get('returnTo'), location.origin)
-export const isPopup = begun?.popup ?? query.get('popup') === '1'
+/** A page of another host that the gateway serves waits for this login: the gateway checks the address, and makes the code for it. */
+const challenge = query.get('challenge')
+const asked = query.get('returnTo') ?? ''
+const forHost = challenge === null ? asked : `/auth/session?${new URLSearchParams({ returnTo: asked, challenge })}`
+export const returnTo = safeReturnTo(begun?.returnTo ?? forHost, location.origin)
+export const isForHost = returnTo?.startsWith('/auth/session?') === true
+export const isPopup = begun?.popup ?? query.has('popup')
+/** A login at PUBLIC_URL, begun by a page of this host, has given this host its session. */
+const isPopupDone = query.get('popup') === 'done'
 /** The login form is shown even to people who are logged in. */
 const isAgain = query.get('again') === '1'
 /** These two show nothing without a token in their tab. */
@@ -78,6 +85,10 @@ export const findStart = async (): Promise<Start> => {
   if (arrived === 'foreign') return { is: 'out', notice: noticeOf('foreign', true) }
   if (arrived !== undefined) {
     const start = startOf(await takeToken(arrived.token))
+    return start.is === 'in' ? { ...start, isFresh: true } : start
+  }
+  if (isPopupDone) {
+    const start = startOf(await findSession())
     return start.is === 'in' ? { ...start, isFresh: true } : start
   }
   // Opening a pop-up means wanting another login; the login it was opened with is a copy.

@@ -1,6 +1,7 @@
 // Validates where someone goes after the login: on this origin, in a spelling that can be read in only one way.
 
-const MAX_LENGTH = 2048
+/** An address on another host is encoded once more. */
+const MAX_LENGTH = 8192
 
 /**
  * The path that `text` names on `origin`; undefined for everything else: other origins in any spelling, backslashes,
@@ -20,5 +21,5 @@ export const safeReturnTo = (text: string | null | undefined, origin: string): s
   if (/\/\/|%(?:0|1|7f|5c)/i.test(url.pathname)) return undefined
   // Of the gateway itself, only these pages are valid destinations; a login never leads to another login.
   const isOwn = /^\/(?:auth|health)(?:\/|$)/i.test(url.pathname)
-  return isOwn && !/^\/auth\/(?:apps|console|account)$/.test(url.pathname) ? undefined : text
+  return isOwn && !/^\/auth\/(?:apps|console|account|session)$/.test(url.pathname) ? undefined : text
 }

@@ -3,12 +3,14 @@ import { createBrowserSession, isSessionCookie } from '../../../../gateway/acces
 import { GatewayError } from '../../../../gateway/errors.ts'
 import type { Exchange } from '../../../../gateway/http/exchange.ts'
 import { createUpstreamHeads } from '../../../../gateway/upstream/headers/upstream-head.ts'
+import { ownHostsOf } from '../../../../test/support/own-hosts.ts'
 import { Fault, type Target } from '../engine.ts'
 
 const NAMES = ['__Host-portaria_session', '__Host-portaria_session_1', '__Host-portaria_session_2']
 const OWN = /^(__host-|__secure-)?portaria_session(_[0-9])?$/i
 const session = createBrowserSession({
   publicUrl: 'https://gw.example',
+  ...ownHostsOf('https://gw.example'),
   verifiedTokens: { identify: () => undefined } as never,
   endReplaced: async () => undefined
 })

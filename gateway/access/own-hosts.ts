@@ -1,0 +1,47 @@
+// Tells which of the gateway's hosts a request is on. Cookies, origins and ways to the login belong to one host each.
+import type { Exchange } from '../http/exchange.ts'
+import type { RouteTable } from '../routes/route.ts'
+import { hostName } from '../values/host-names.ts'
+
+/** An address on a named host. */
+interface HostAddress {
+  readonly host: string
+  readonly origin: string
+  /** With its query. */
+  readonly path: string
+}
+
+export type OwnHosts = ReturnType<typeof createOwnHosts>
+
+const MAX_PATH = 2048
+
+/** Whether a path with its query leads to this origin in any reading, so that it may be redirected to. */
+export const isOwnPath = (path: string): boolean => path.length <= MAX_PATH && /^\/(?![/\\])/.test(path)
+
+export const createOwnHosts = (publicUrl: string, current: () => Pick<RouteTable, 'namesHost'>) => {
+  const { origin: publicOrigin, protocol, host } = new URL(publicUrl)
+  const publicName = hostName(host)
+  const isNamed = (name: string) => name !== publicName && current().namesHost(name)
+  // All hosts are reached as PUBLIC_URL is. A port that does not exist makes no origin.
+  const originAt = (authority: string) => {
+    const address = `${protocol}//${authority}`
+    return URL.canParse(address) ? new URL(address).origin : ''
+  }
+  const named = ({ hostName }: Exchange) => (isNamed(hostName) ? hostName : undefined)
+  return {
+    /** The host that routes name; undefined: that of PUBLIC_URL, or any that counts as it. */
+    named,
+    /** The origin of the pages on the host of a request. */
+    originOf: (exchange: Exchange): string => (named(exchange) === undefined ? publicOrigin : originAt(exchange.host)),
+    /** Reads an absolute address; undefined if it is not on a named host, or could be read in two ways. */
+    read(text: string): HostAddress | undefined {
+      const [, scheme, authority = '', path = ''] = /^(https?:)\/\/([^/?#\\]+)(.*)$/.exec(text) ?? []
+      const host = hostName(authority)
+      const target = path.startsWith('/') ? path : `/${path}`
+      if (scheme !== protocol || host === undefined || !isNamed(host)) return undefined
+      if (!isOwnPath(target) || !/^[!-~]+$/.test(target)) return undefined
+      const origin = originAt(authority)
+      return origin === '' ? undefined : { host, origin, path: target }
+    }
+  }
+}

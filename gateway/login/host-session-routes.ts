@@ -1,0 +1,62 @@
+// Serves GET /auth/session: at PUBLIC_URL it makes a code for a named host, and there it takes the code for a session cookie.
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { BrowserSession } from '../access/browser-session.ts'
+import type { HostLogin } from '../access/host-login.ts'
+import type { OwnHosts } from '../access/own-hosts.ts'
+import { BadRequest, OAuthState } from '../errors.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { RenewLogin } from '../tokens/renew-login.ts'
+import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
+
+interface HostSessionParts {
+  readonly hosts: OwnHosts
+  readonly hostLogin: HostLogin
+  readonly sessionCookies: BrowserSession
+  readonly renewLogin: RenewLogin
+  readonly verifiedTokens: Pick<VerifiedTokens, 'identify'>
+  /** True for exactly one caller, on all instances, until `expiresAt`. */
+  readonly useOnce: (id: string, expiresAt: Date) => Promise<boolean>
+}
+
+/** A used code is remembered for this much longer, because an instance whose clock is behind still accepts it. */
+const CLOCK_DIFFERENCE_MS = 60_000
+
+const redirect = (reply: FastifyReply, location: string, setCookies: string[]) =>
+  reply.code(302).headers({ location, 'set-cookie': setCookies }).send()
+
+export const hostSessionRoutes = (app: FastifyInstance, parts: HostSessionParts): void => {
+  const { hosts, hostLogin, sessionCookies } = parts
+
+  const makeCode = (exchange: Exchange, reply: FastifyReply) => {
+    const query = new URLSearchParams(exchange.query)
+    const [returnTo, challenge] = [query.get('returnTo') ?? '', query.get('challenge') ?? '']
+    if (hosts.read(returnTo) === undefined) throw new BadRequest({ reason: 'not-a-named-host' })
+    const login = sessionCookies.loginOf(exchange)
+    if (login === undefined)
+      return redirect(reply, `/auth/login?${new URLSearchParams({ again: '1', returnTo, challenge })}`, [])
+    const address = hostLogin.codeAddress(login, returnTo, challenge)
+    if (address === undefined) throw new BadRequest({ reason: 'host-code' })
+    return redirect(reply, address, [])
+  }
+
+  const takeCode = async (exchange: Exchange, host: string, reply: FastifyReply) => {
+    const redeemed = hostLogin.redeem(exchange, host)
+    if (redeemed === undefined) throw new OAuthState({ reason: 'host-code' })
+    const { id, expiresAt, login, path } = redeemed
+    if (!(await parts.useOnce(id, new Date(expiresAt + CLOCK_DIFFERENCE_MS))))
+      throw new OAuthState({ reason: 'host-code-replayed' })
+    const { token } = await parts.renewLogin(login)
+    // The login may have ended since the code was made.
+    parts.verifiedTokens.identify(token, { allowStale: true, host })
+    return redirect(reply, path, sessionCookies.fieldsOf(token))
+  }
+
+  app.get(
+    '/auth/session',
+    { schema: { summary: 'Takes the browser’s session to a named host, by a one-time code' }, exposeHeadRoute: false },
+    async ({ exchange }, reply) => {
+      const host = hosts.named(exchange)
+      return host === undefined ? makeCode(exchange, reply) : takeCode(exchange, host, reply)
+    }
+  )
+}

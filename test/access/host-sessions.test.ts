@@ -1,0 +1,355 @@
+// AD-22, HD-21, OA-01, RT-28
+import t, { type Test } from 'tap'
+import { postLogin } from '../support/login.ts'
+import { startOpenLdap } from '../support/openldap.ts'
+import { SAMPLE_PASSWORD } from '../support/openldap-people.ts'
+import { claimsOf } from '../support/page-tabs.ts'
+import { startPagesWorld } from '../support/pages-world.ts'
+import { startPostgres } from '../support/postgres.ts'
+import type { RawResponse } from '../support/raw-client.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+
+const postgres = await startPostgres(t)
+const ldap = await startOpenLdap(t)
+
+const NAVIGATION = { Accept: 'text/html,*/*;q=0.8', 'Sec-Fetch-Mode': 'navigate', 'Sec-Fetch-Dest': 'document' }
+
+const start = async (t: Test, env: Record<string, string> = {}) => {
+  const upstream = await startRawUpstream(t)
+  upstream.respond(() => OK)
+  const routesOf = (host: string) => [
+    { host, path: '/*', upstream: 'app', browser: true },
+    { host, path: '/live', upstream: 'app', browser: true, websocket: {} },
+    { host, path: '/basic/*', upstream: 'app', basic: true, browser: true }
+  ]
+  const world = await startPagesWorld(t, {
+    ldap,
+    postgres,
+    env: { BROWSER_SESSION: 'true', ...env },
+    config: {
+      upstreams: { app: { url: upstream.url } },
+      routes: [
+        { path: '/app/*', upstream: 'app', browser: true },
+        ...routesOf('a.localhost'),
+        ...routesOf('b.localhost'),
+        { host: 'b.localhost', path: '/asked/*', external: true, browser: true }
+      ]
+    }
+  })
+  return { world, upstream, port: new URL(world.origin).port }
+}
+
+type Started = Awaited<ReturnType<typeof start>>
+
+/** A browser's cookies, each of exactly one host. */
+const openBrowser = ({ world, port }: Started) => {
+  const jars = new Map<string, Map<string, string>>()
+  const jarOf = (host: string) => jars.get(host) ?? (jars.set(host, new Map()).get(host) as Map<string, string>)
+  const keep = (host: string, { head }: Pick<RawResponse, 'head'>) => {
+    for (const [, name = '', value = '', attributes = ''] of head.matchAll(/^set-cookie: ([^=]+)=([^;]*);(.*)$/gim)) {
+      if (/domain/i.test(attributes)) throw new Error(`a cookie of more than its host: ${attributes}`)
+      if (/Max-Age=0/.test(attributes)) jarOf(host).delete(name)
+      else jarOf(host).set(name, value)
+    }
+  }
+  const cookieOf = (host: string) => [...jarOf(host)].map(([name, value]) => `${name}=${value}`).join('; ')
+  const ask = async (address: string, fields: Record<string, string> = NAVIGATION, method = 'GET') => {
+    const { hostname, host, pathname, search } = new URL(address)
+    const all = { Host: host, Cookie: cookieOf(hostname), Connection: 'close', ...fields }
+    const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
+    const answer = await world.raw(`${method} ${pathname}${search} HTTP/1.1\r\n${lines.join('')}\r\n`)
+    keep(hostname, answer)
+    return answer
+  }
+  return {
+    ask,
+    jarOf,
+    cookieOf,
+    session: (host: string) => jarOf(host).get('portaria_session') ?? '',
+    address: (host: string, path: string) => `http://${host}:${port}${path}`,
+    /** As the login page does it. */
+    async logIn(username: string) {
+      const headers = { cookie: cookieOf('localhost'), origin: world.origin }
+      const answer = await postLogin(world, username, { headers })
+      keep('localhost', {
+        head: answer.headers
+          .getSetCookie()
+          .map(field => `set-cookie: ${field}`)
+          .join('\n')
+      })
+    },
+    /** What the login page does with its address: it leads on to the code. */
+    codeAddress: (login: string) => `${world.origin}/auth/session?${new URL(login).searchParams}`,
+    /** From a page of a named host to the session there. Returns the last answer. */
+    async enter(host: string, path = '/') {
+      const asked = await ask(`http://${host}:${port}${path}`)
+      const made = await ask(`${world.origin}/auth/session?${new URL(asked.headers.location ?? '').searchParams}`)
+      return ask(made.headers.location ?? '')
+    }
+  }
+}
+
+t.test(
+  'a named host gets its session from PUBLIC_URL by a code, and the person comes back to the very page',
+  async t => {
+    const started = await start(t)
+    const { world, upstream, port } = started
+    const browser = openBrowser(started)
+    const page = browser.address('a.localhost', '/d/1?panes={%22a%22:1}&to=//evil')
+    const asked = await browser.ask(page)
+    t.equal(asked.status, 302)
+    const login = new URL(asked.headers.location ?? '')
+    t.equal(login.origin + login.pathname, `${world.origin}/auth/login`)
+    t.equal(login.searchParams.get('returnTo'), page)
+    t.match(
+      asked.headers['set-cookie'],
+      /^portaria_host_login=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=3600$/
+    )
+
+    const without = await browser.ask(browser.codeAddress(login.href))
+    t.match(without, { status: 302, headers: { location: /^\/auth\/login\?again=1&returnTo=/ } }, 'nobody is logged in')
+    await browser.logIn('maria')
+    const made = await browser.ask(browser.codeAddress(login.href))
+    t.equal(made.status, 302)
+    t.match(made.headers.location, `http://a.localhost:${port}/auth/session?code=`)
+    const taken = await browser.ask(made.headers.location ?? '')
+    t.match(taken, { status: 302, headers: { location: '/d/1?panes={%22a%22:1}&to=//evil' } })
+
+    t.equal((await browser.ask(page)).status, 200)
+    const [own, there] = ['localhost', 'a.localhost'].map(host => claimsOf(browser.session(host)))
+    t.match(there, { jti: own?.jti, sub: own?.sub, exp: own?.exp, auth_time: own?.auth_time, host: 'a.localhost' })
+    t.equal(own?.host, undefined)
+    const received = upstream.requests.at(-1)?.head ?? ''
+    t.notMatch(received, /portaria_(?:session|host)/, 'no backend sees a cookie of the gateway')
+
+    const again = await browser.ask(made.headers.location ?? '')
+    t.equal(again.status, 400, 'once')
+    t.equal((await world.logged(line => line.reason === 'host-code-replayed')).code, 'GW_OAUTH_STATE')
+  }
+)
+
+t.test('a code is of no use to another browser, on another host, or once the person has logged out', async t => {
+  const started = await start(t)
+  const [browser, stranger] = [openBrowser(started), openBrowser(started)]
+  await browser.logIn('maria')
+  await stranger.ask(stranger.address('a.localhost', '/'))
+  const codeFor = async (host: string) => {
+    const { headers } = await browser.ask(browser.address(host, '/'))
+    return (await browser.ask(browser.codeAddress(headers.location ?? ''))).headers.location ?? ''
+  }
+  const code = await codeFor('a.localhost')
+  t.equal((await stranger.ask(code)).status, 400)
+  await browser.ask(browser.address('b.localhost', '/'))
+  t.equal((await browser.ask(code.replace('//a.', '//b.'))).status, 400)
+  t.equal((await browser.ask(code.replace('returnTo=%2F', 'returnTo=%2F%2Fevil.example'))).status, 400)
+  t.equal((await browser.ask(code, NAVIGATION, 'HEAD')).status, 404, 'a scanner of links uses nothing up')
+  t.equal((await browser.ask(code)).status, 302, 'and the browser that it was made for still can')
+
+  const late = await codeFor('b.localhost')
+  const api = { Origin: started.world.origin, 'Sec-Fetch-Site': 'same-origin', 'Content-Length': '0' }
+  t.equal((await browser.ask(`${started.world.origin}/auth/logout`, api, 'POST')).status, 204)
+  t.equal((await browser.ask(late)).status, 401)
+  t.equal(browser.session('b.localhost'), '')
+})
+
+t.test('the cookie of one host opens no other, and is no token anywhere else', async t => {
+  const started = await start(t)
+  const { world } = started
+  const browser = openBrowser(started)
+  await browser.logIn('carlos')
+  for (const host of ['a.localhost', 'b.localhost']) t.equal((await browser.enter(host)).status, 302)
+  const sessions = ['localhost', 'a.localhost', 'b.localhost'].map(host => [host, browser.session(host)] as const)
+  for (const [from, token] of sessions) {
+    for (const [to] of sessions) {
+      const path = to === 'localhost' ? '/app/x' : '/x'
+      const address = browser.address(to, path)
+      const byCookie = await browser.ask(address, { Cookie: `portaria_session=${token}` })
+      t.equal(byCookie.status, from === to ? 200 : 401, `${from} at ${to}`)
+      if (from === 'localhost') continue
+      const byHeader = await browser.ask(address, { Cookie: '', Authorization: `Bearer ${token}` })
+      t.equal(byHeader.status, 401, `${from} as a token at ${to}`)
+    }
+    t.equal((await world.fetch('/auth/me', { token })).status, from === 'localhost' ? 200 : 401)
+  }
+  t.equal((await world.logged(line => line.reason === 'foreign-host')).status, 401)
+})
+
+t.test(
+  'two people in two browsers, and one after the other in one, are each seen by every host as themselves',
+  async t => {
+    const started = await start(t)
+    const { upstream } = started
+    const names = async (browser: ReturnType<typeof openBrowser>, host: string) => {
+      const { status } = await browser.ask(browser.address(host, '/x'))
+      return status === 200
+        ? upstream.requests.at(-1)?.headers.find(([name]) => name === 'x-user-username')?.[1]
+        : status
+    }
+    const [one, two] = [openBrowser(started), openBrowser(started)]
+    await one.logIn('maria')
+    await two.logIn('carlos')
+    for (const host of ['a.localhost', 'b.localhost']) {
+      await one.enter(host)
+      await two.enter(host)
+      t.strictSame([await names(one, host), await names(two, host)], ['maria', 'carlos'])
+    }
+    await one.logIn('carlos')
+    t.equal(await names(one, 'a.localhost'), 302, 'the session of the person who was replaced has ended everywhere')
+    await one.enter('a.localhost')
+    t.equal(await names(one, 'a.localhost'), 'carlos')
+  }
+)
+
+t.test('logging out at any host ends the session at all of them', async t => {
+  const started = await start(t)
+  for (const where of ['localhost', 'a.localhost']) {
+    const browser = openBrowser(started)
+    await browser.logIn('maria')
+    for (const host of ['a.localhost', 'b.localhost']) await browser.enter(host)
+    const origin = new URL(browser.address(where, '')).origin
+    const fields = { Origin: origin, 'Sec-Fetch-Site': 'same-origin', 'Content-Length': '0' }
+    t.equal((await browser.ask(browser.address(where, '/auth/logout'), fields, 'POST')).status, 204)
+    t.equal(browser.session(where), '')
+    t.equal((await browser.ask(browser.address('localhost', '/app/x'))).status, 302, where)
+    for (const host of ['a.localhost', 'b.localhost'])
+      t.equal((await browser.ask(browser.address(host, '/x'))).status, 302, `${host} after ${where}`)
+  }
+})
+
+t.test('a stale session is renewed on its host by a navigation and by refresh, and stays of that host', async t => {
+  const started = await start(t)
+  const { world } = started
+  const browser = openBrowser(started)
+  await browser.logIn('ana')
+  await browser.enter('a.localhost')
+  const before = browser.session('a.localhost')
+  const admin = openBrowser(started)
+  await admin.logIn('maria')
+  const token = admin.session('localhost')
+  const { sub } = claimsOf(before)
+  const change = (areas: string[]) =>
+    world.fetch(`/auth/admin/users/${sub}/access`, {
+      method: 'PUT',
+      token,
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ profiles: ['Agente'], areas, areaPrincipal: 'Geral' })
+    })
+  t.equal((await change(['Geral'])).status, 200)
+  t.equal((await browser.ask(browser.address('a.localhost', '/x'))).status, 200)
+  const renewed = claimsOf(browser.session('a.localhost'))
+  t.match(renewed, { host: 'a.localhost', jti: claimsOf(before).jti, areas: ['Geral'] })
+
+  const { origin } = new URL(browser.address('a.localhost', ''))
+  const fields = { Origin: origin, 'Sec-Fetch-Site': 'same-origin', 'Content-Length': '0' }
+  const refreshed = await browser.ask(`${origin}/auth/refresh`, fields, 'POST')
+  t.match(JSON.parse(refreshed.body), { token: '', user: { username: 'ana' } })
+  t.match(claimsOf(browser.session('a.localhost')), { host: 'a.localhost' })
+  t.equal((await browser.ask(`${origin}/x`)).status, 200)
+})
+
+t.test('on a named host only its own origin changes something or opens a socket by cookie', async t => {
+  const started = await start(t)
+  const { world } = started
+  const browser = openBrowser(started)
+  await browser.logIn('maria')
+  for (const host of ['a.localhost', 'b.localhost']) await browser.enter(host)
+  const own = new URL(browser.address('a.localhost', '')).origin
+  const foreign = [new URL(browser.address('b.localhost', '')).origin, world.origin, 'https://evil.example', 'null']
+  const upgrade = {
+    Connection: 'Upgrade',
+    Upgrade: 'websocket',
+    'Sec-WebSocket-Version': '13',
+    'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ=='
+  }
+  for (const origin of [own, ...foreign]) {
+    const expected = origin === own ? 200 : 403
+    const posted = await browser.ask(`${own}/x`, { Origin: origin, 'Content-Length': '0' }, 'POST')
+    t.equal(posted.status, expected, `POST from ${origin}`)
+    const socket = await browser.ask(`${own}/live`, { Origin: origin, ...upgrade })
+    t.equal(socket.status === 403, origin !== own, `a socket from ${origin}: ${socket.status}`)
+    if (origin !== own) {
+      const bearer = { Cookie: '', Authorization: `Bearer ${browser.session('localhost')}`, Origin: origin }
+      t.equal((await browser.ask(`${own}/live`, { ...bearer, ...upgrade })).status, 403, `by header from ${origin}`)
+    }
+  }
+  const sibling = { Origin: own, 'Content-Length': '0', 'Sec-Fetch-Site': 'same-site' }
+  t.equal((await browser.ask(`${own}/x`, sibling, 'POST')).status, 403)
+})
+
+t.test('no page of a sibling gets a code made, and addresses that are not on a named host are refused', async t => {
+  const started = await start(t)
+  const { world, port } = started
+  const browser = openBrowser(started)
+  await browser.logIn('maria')
+  const ask = (returnTo: string, fields: Record<string, string> = {}) => {
+    const query = new URLSearchParams({ returnTo, challenge: 'x'.repeat(43) })
+    return browser.ask(`${world.origin}/auth/session?${query}`, { ...NAVIGATION, ...fields })
+  }
+  const good = `http://a.localhost:${port}/`
+  t.equal((await ask(good, { 'Sec-Fetch-Site': 'same-origin' })).status, 302)
+  for (const site of ['same-site', 'cross-site']) t.equal((await ask(good, { 'Sec-Fetch-Site': site })).status, 403)
+  for (const bad of [
+    ...[
+      'https://a.localhost@evil.example/',
+      'http://a.localhost@evil.example/',
+      `http://a.localhost:${port}@evil.example`
+    ],
+    ...['http://evil.example/', '//a.localhost/', '/x', `${world.origin}/app/`, 'http://a.localhost./', 'javascript:1']
+  ]) {
+    const { status, headers } = await ask(bad)
+    t.strictSame([status, headers.location], [400, undefined], bad)
+  }
+})
+
+t.test('pages of the gateway are those of PUBLIC_URL; a login by a program on a named host sets no cookie', async t => {
+  const started = await start(t)
+  const { world, port } = started
+  const browser = openBrowser(started)
+  const at = (path: string) => browser.ask(browser.address('a.localhost', path))
+  for (const path of ['/auth/account', '/auth/console', '/auth/apps'])
+    t.match(await at(`${path}?x=1`), { status: 302, headers: { location: `${world.origin}${path}?x=1` } })
+  const login = new URL((await at('/auth/login?returnTo=/d/1&again=1')).headers.location ?? '')
+  t.strictSame(
+    [login.origin, login.searchParams.get('returnTo'), login.searchParams.get('again')],
+    [world.origin, `http://a.localhost:${port}/d/1`, '1']
+  )
+  const evil = new URL((await at('/auth/login?returnTo=//evil.example/')).headers.location ?? '')
+  t.equal(evil.searchParams.get('returnTo'), `http://a.localhost:${port}/`)
+
+  const headers = { host: `a.localhost:${port}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ username: 'maria', password: SAMPLE_PASSWORD })
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  const answer = await world.raw(
+    `POST /auth/login HTTP/1.1\r\n${lines.join('')}Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`
+  )
+  t.equal(answer.status, 200)
+  t.equal(answer.headers['set-cookie'], undefined)
+})
+
+t.test('behind forward-auth the login begins at /auth/ of the host, which the proxy routes to the gateway', async t => {
+  const started = await start(t, { TRUST_PROXY: '127.0.0.1' })
+  const { world, port } = started
+  const browser = openBrowser(started)
+  await browser.logIn('maria')
+  const host = `b.localhost:${port}`
+  const asked = () =>
+    browser.ask(`${world.origin}/auth/forward`, {
+      ...NAVIGATION,
+      Cookie: browser.cookieOf('b.localhost'),
+      'X-Forwarded-Method': 'GET',
+      'X-Forwarded-Uri': '/asked/x?y=1',
+      'X-Forwarded-Host': host
+    })
+  const first = await asked()
+  t.match(first, { status: 302, headers: { location: '/auth/login?returnTo=%2Fasked%2Fx%3Fy%3D1' } })
+  t.equal(first.headers['set-cookie'], undefined, 'not every proxy relays it')
+  // The proxy that relays /auth/ sends its own Host.
+  const relayed = (path: string) =>
+    browser.ask(browser.address('b.localhost', path), { ...NAVIGATION, Host: '127.0.0.1', 'X-Forwarded-Host': host })
+  const login = await relayed(first.headers.location ?? '')
+  const made = await browser.ask(browser.codeAddress(login.headers.location ?? ''))
+  const { origin, pathname, search } = new URL(made.headers.location ?? '')
+  t.equal(origin, `http://${host}`)
+  t.match(await relayed(pathname + search), { status: 302, headers: { location: '/asked/x?y=1' } })
+  t.match(await asked(), { status: 200, headers: { 'x-user-username': 'maria' } })
+})
