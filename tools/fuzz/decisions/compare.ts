@@ -15,10 +15,12 @@ import {
   decideEvent,
   decideFound,
   findRoute,
+  hostsOf,
   idOf,
   isOutside,
   type Person,
   type RouteSpec,
+  routesAt,
   type Verdict
 } from './model.ts'
 import {
@@ -65,11 +67,15 @@ const sideOf = async (folder: string, routes: Table): Promise<Side> => {
   return { routes, folder, table: await readTable(folder) }
 }
 
+/** As in test lines. */
+export const addressed = ({ method, host, path }: AskedRequest): string =>
+  `${method} ${host === undefined ? '' : `https://${host}`}${path}`
+
 /** Plain paths are read in one way by everybody, so what `diff` says about them must name their own routes. */
 const isPlain = ({ path }: AskedRequest): boolean => /^(?:\/[a-z0-9]+)*\/?$/.test(path) && path !== '/'
 
-const passers = (routes: Table, { method, path, address }: AskedRequest) => {
-  const search = findRoute(routes, method, path)
+const passers = (routes: Table, { method, host, path, address }: AskedRequest) => {
+  const search = findRoute(routesAt(routes, host), method, path)
   const route = search.found.kind === 'route' ? search.found.route : undefined
   // Requests to a Socket.IO route say nothing about access: its namespaces are compared instead.
   const isHttp = route?.socketio === undefined
@@ -81,6 +87,10 @@ const passers = (routes: Table, { method, path, address }: AskedRequest) => {
 
 const WORDS = { opened: 'open', closed: 'closed' } as const
 
+/** Whether the same routes apply to two hosts, in each of two tables. */
+const isSameHost = (before: Side, after: Side, one: string, other: string | undefined): boolean =>
+  [before, after].every(({ routes }) => routesAt(routes, one).every(route => routesAt(routes, other).includes(route)))
+
 const diffFaults = (comparison: Comparison, before: Side, after: Side, requests: readonly AskedRequest[]): string[] => {
   const httpOnly = (change: 'opened' | 'closed') =>
     comparison[change].filter(({ path }) => !path.includes(' namespace '))
@@ -88,6 +98,7 @@ const diffFaults = (comparison: Comparison, before: Side, after: Side, requests:
     const [was, now] = [passers(before.routes, request), passers(after.routes, request)]
     const [wasId, nowId] = [was.route && idOf(was.route), now.route && idOf(now.route)]
     const isAbout = (report: (typeof comparison)['opened'][number]): boolean => {
+      if (!isSameHost(before, after, report.example.host, request.host)) return false
       const [from, to] = [report.was.route, report.now.route]
       if (isPlain(request) && from === wasId && to === nowId) return true
       return [from, to].some(id => id !== undefined && (was.concerned.has(id) || now.concerned.has(id)))
@@ -99,7 +110,7 @@ const diffFaults = (comparison: Comparison, before: Side, after: Side, requests:
       names
         .filter(() => !isNoted)
         .filter(name => !httpOnly(change).some(report => report.who.includes(name) && isAbout(report)))
-        .map(name => `${request.method} ${request.path} is not reported as ${WORDS[change]}: ${name}`)
+        .map(name => `${addressed(request)} is not reported as ${WORDS[change]}: ${name}`)
     return [
       ...unreported(
         'opened',
@@ -169,18 +180,27 @@ const looserFaults = (was: Passing, now: Passing, notes: readonly { text: string
   })
 }
 
+interface Location {
+  readonly host: string
+  readonly path: string
+}
+
 const eventFaults = (comparison: Comparison, before: Side, after: Side, events: readonly AskedEvent[]): string[] => {
-  const allowed = (routes: Table, path: string, { namespace, event, address }: AskedEvent) => {
-    const route = routes.find(each => each.path === path && each.socketio !== undefined)
+  const allowed = (routes: Table, at: Location, { namespace, event, address }: AskedEvent) => {
+    const route = routesAt(routes, at.host).find(each => each.path === at.path && each.socketio !== undefined)
     if (route === undefined) return []
     return PEOPLE.filter(person => decideEvent(route, namespace, event, { ...person, address }) === 'allow').map(
       ({ who }) => who
     )
   }
-  const paths = new Set([...before.routes, ...after.routes].flatMap(route => (route.socketio ? [route.path] : [])))
-  return [...paths].flatMap(path =>
+  const all = [...before.routes, ...after.routes]
+  const paths = new Set(all.flatMap(route => (route.socketio ? [route.path] : [])))
+  const hosts = ['', ...new Set(all.flatMap(hostsOf))]
+  const locations = [...paths].flatMap(path => hosts.map(host => ({ path, host })))
+  return locations.flatMap(at =>
     events.flatMap(asked => {
-      const [was, now] = [allowed(before.routes, path, asked), allowed(after.routes, path, asked)]
+      const [was, now] = [allowed(before.routes, at, asked), allowed(after.routes, at, asked)]
+      const path = at.host + at.path
       const unreported = (change: 'opened' | 'closed', names: readonly string[]) =>
         names
           .filter(
@@ -206,19 +226,24 @@ const eventFaults = (comparison: Comparison, before: Side, after: Side, events: 
   )
 }
 
-const explainFaults = ({ routes, table }: Side, { method, path, address }: AskedRequest): string[] => {
-  const search = findRoute(routes, method, path)
+const explainFaults = ({ routes, table }: Side, request: AskedRequest): string[] => {
+  const { method, host, path, address } = request
+  const search = findRoute(routesAt(routes, host), method, path)
   const faults = new Set<string>()
   for (const person of EVERYBODY.map(each => ({ ...each, address }))) {
     const outcome = decideFound(search, person)
-    const { decision, candidates } = explain(table, { method, target: path, asker: askerOf(person, table) }, OPTIONS)
+    const { decision, candidates } = explain(
+      table,
+      { method, host, target: path, asker: askerOf(person, table) },
+      OPTIONS
+    )
     if (String(decision.decision) !== outcome.verdict)
       faults.add(`${wordsOf(person)} gets ${outcome.verdict}, explained as ${decision.decision} (${decision.reason})`)
     const chosen = candidates.filter(candidate => candidate.chosen).map(({ route }) => route.id)
     const wanted = outcome.route === undefined ? '' : idOf(outcome.route)
     if (chosen.join() !== wanted) faults.add(`the route is "${wanted}", explained as "${chosen.join()}"`)
   }
-  return [...faults].map(fault => `${method} ${path}: ${fault}`)
+  return [...faults].map(fault => `${addressed(request)}: ${fault}`)
 }
 
 const CODES: Readonly<Record<Exclude<Verdict, 'allow'>, string>> = {
@@ -232,8 +257,8 @@ const CODES: Readonly<Record<Exclude<Verdict, 'allow'>, string>> = {
 const NOBODY = PEOPLE[0] as Person
 
 /** Asked directly, external routes do not exist. */
-const direct = (routes: Table, { method, path, address }: AskedRequest, person: Person): Verdict => {
-  const search = findRoute(routes, method, path)
+const direct = (routes: Table, { method, host, path, address }: AskedRequest, person: Person): Verdict => {
+  const search = findRoute(routesAt(routes, host), method, path)
   const isExternal = search.found.kind === 'route' && search.found.route.external === true
   return decideFound(isExternal ? { ...search, found: { kind: 'none' } } : search, { ...person, address }).verdict
 }
@@ -241,7 +266,7 @@ const direct = (routes: Table, { method, path, address }: AskedRequest, person: 
 /** The line that the gateway logs, and who asks as far as the line says it. */
 const logged = (routes: Table, request: AskedRequest, person: Person) => {
   const verdict = direct(routes, request, person)
-  const { found } = findRoute(routes, request.method, request.path)
+  const { found } = findRoute(routesAt(routes, request.host), request.method, request.path)
   const isRefusedBefore = found.kind === 'route' && isOutside(found.route, { ...person, address: request.address })
   const isChecked =
     !isRefusedBefore && found.kind !== 'none' && (found.kind === 'route' ? found.route.public : found.isPublic) !== true

@@ -20,6 +20,7 @@ export interface RouteSpec {
   readonly public?: boolean
   readonly requireAssigned?: boolean
   readonly external?: boolean
+  readonly host?: string | readonly string[]
   readonly from?: readonly string[]
   readonly allowInPath?: readonly string[]
   readonly maxBody?: number
@@ -54,8 +55,20 @@ export interface Outcome {
   readonly concerned: ReadonlySet<string>
 }
 
-export const idOf = ({ path, methods }: RouteSpec): string =>
-  methods === undefined ? path : `${methods.join(',')} ${path}`
+export const hostsOf = ({ host = [] }: RouteSpec): string[] => [host].flat().map(name => name.toLowerCase())
+
+export const idOf = (route: RouteSpec): string => {
+  const location = `${hostsOf(route)[0] ?? ''}${route.path}`
+  return route.methods === undefined ? location : `${route.methods.join(',')} ${location}`
+}
+
+/** The routes for a host: those that name it, those that name its wildcard if none does, the rest if none names either. */
+export const routesAt = (routes: readonly RouteSpec[], host = ''): readonly RouteSpec[] => {
+  const naming = (name: string) => routes.filter(route => hostsOf(route).includes(name))
+  const [exact, wild] = [naming(host), naming(host.replace(/^[^.]+/, '*'))]
+  if (exact.length > 0) return exact
+  return wild.length > 0 ? wild : routes.filter(route => hostsOf(route).length === 0)
+}
 
 /** The gateway's own endpoints that the oracle asks for; everything else below /auth is missing. */
 const OWN: readonly RouteSpec[] = [

@@ -1,6 +1,6 @@
 // Makes random route tables, pairs of them, and requests that lax backends could read in several ways.
 import type { Random } from '../mutate.ts'
-import type { NamespaceSpec, Person, RouteSpec } from './model.ts'
+import { hostsOf, type NamespaceSpec, type Person, type RouteSpec } from './model.ts'
 
 export const PROFILES = ['Medico']
 
@@ -68,6 +68,19 @@ const fromOf = (random: Random): Partial<RouteSpec> => {
   return networks.length === 0 ? {} : { from: networks }
 }
 
+const HOSTS = ['a.example', 'B.example', '*.example', '*.b.example', 'x.b.example']
+const ASKED_HOSTS = ['a.example', 'b.example', 'c.example', 'x.b.example', 'y.b.example', 'a.y.b.example', 'example']
+
+/** Whether a table has hosts at all is for its maker to say. */
+const hostOf = (random: Random): Partial<RouteSpec> => {
+  const hosts = random.below(3) > 0 ? some(random, HOSTS) : []
+  const [only] = hosts
+  return only === undefined ? {} : { host: hosts.length === 1 ? only : hosts }
+}
+
+const askedHostOf = (random: Random): string | undefined =>
+  random.below(3) === 0 ? undefined : random.pick(ASKED_HOSTS)
+
 const optionsOf = (random: Random): Partial<RouteSpec> => {
   const kind = random.below(10)
   const allowed = some(random, ['extension', 'semicolon', 'encodedSlash', 'doubleSlash'])
@@ -131,8 +144,12 @@ const shapeOf = (path: string): string => path.replace(/:[^/]+/g, ':').replace(/
 /** Without routes that only the order of writing could tell apart, which is an error in files. */
 const withoutTies = (routes: readonly RouteSpec[]): RouteSpec[] => {
   const taken = new Set<string>()
-  return routes.filter(({ path, methods }) => {
-    const keys = [...(methods ?? ['*'])].map(method => `${method} ${shapeOf(path)}`)
+  return routes.filter(route => {
+    const { path, methods } = route
+    const hosts = hostsOf(route)
+    const keys = [...(methods ?? ['*'])].flatMap(method =>
+      [...(hosts.length === 0 ? [''] : hosts)].map(host => `${method} ${host}${shapeOf(path)}`)
+    )
     if (keys.some(key => taken.has(key))) return false
     for (const key of keys) taken.add(key)
     return true
@@ -141,23 +158,34 @@ const withoutTies = (routes: readonly RouteSpec[]): RouteSpec[] => {
 
 export type Table = readonly RouteSpec[]
 
-export const tableOf = (random: Random): Table =>
-  withoutTies(Array.from({ length: 1 + random.below(4) }, () => routeOf(random)))
+const someRoutes = (random: Random, hasHosts: boolean, count: number): RouteSpec[] =>
+  Array.from({ length: count }, () => ({ ...routeOf(random), ...(hasHosts ? hostOf(random) : {}) }))
+
+export const tableOf = (random: Random): Table => {
+  const hasHosts = random.below(2) === 0
+  return withoutTies(someRoutes(random, hasHosts, 1 + random.below(hasHosts ? 7 : 4)))
+}
 
 /** A table, and what somebody might make of it. */
 export const pairOf = (random: Random): [Table, Table] => {
   const before = tableOf(random)
-  const after = before.flatMap((route): RouteSpec[] => {
+  const hasHosts = random.below(3) === 0 || before.some(({ host }) => host !== undefined)
+  const moved = (route: RouteSpec): RouteSpec => {
+    const { host: _, ...rest } = route
+    return hasHosts && random.below(6) === 0 ? { ...rest, ...hostOf(random) } : route
+  }
+  const after = before.map(moved).flatMap((route): RouteSpec[] => {
     const change = random.below(6)
     if (change === 0) return []
     if (change > 2) return [route]
     const other = routeOf(random)
     if (route.socketio !== undefined || route.external || other.socketio !== undefined || other.external)
       return [other, route]
-    const { path, methods } = route
-    return [{ ...(change === 1 || methods === undefined ? other : { ...other, methods }), path, upstream: 'up' }]
+    const { path, methods, host } = route
+    const same = { path, upstream: 'up', ...(host !== undefined && { host }) }
+    return [{ ...(change === 1 || methods === undefined ? other : { ...other, methods }), ...same }]
   })
-  if (random.below(2) === 0) after.push(routeOf(random))
+  if (random.below(2) === 0) after.push(...someRoutes(random, hasHosts, 1))
   return [before, withoutTies(after.map(usable))]
 }
 
@@ -170,6 +198,8 @@ const usable = (route: RouteSpec): RouteSpec => {
 
 export interface AskedRequest {
   readonly method: string
+  /** undefined: one that no route names. */
+  readonly host?: string | undefined
   readonly path: string
   /** Of the client; undefined: one in no network. */
   readonly address?: string | undefined
@@ -229,20 +259,24 @@ const ASKED = [
 
 export const requestOf = (random: Random): AskedRequest => ({
   method: random.pick([...METHODS, 'PUT', 'GET', 'GET']),
+  host: askedHostOf(random),
   address: addressOf(random),
   path: `/${Array.from({ length: random.below(5) }, () => random.pick(ASKED)).join('/')}`
 })
 
 /** A request for one of the routes, perhaps with one segment spelled otherwise. */
 export const requestFor = (random: Random, table: Table): AskedRequest => {
-  const { path, methods } = random.pick(table)
+  const route = random.pick(table)
+  const { path, methods } = route
+  const named = hostsOf(route).map(name => name.replace('*', random.pick(['c', 'x'])))
   const segments = path.split('/').slice(1)
   const own = segments.flatMap(segment => {
     if (segment === '*') return Array.from({ length: random.below(3) }, () => random.pick(ASKED))
     return [segment.startsWith(':') || random.below(8) === 0 ? random.pick(ASKED) : segment]
   })
   const method = random.pick([...(methods ?? METHODS), random.pick(METHODS)])
-  return { method, path: `/${own.join('/')}`, address: addressOf(random) }
+  const host = named.length === 0 || random.below(6) === 0 ? askedHostOf(random) : random.pick(named)
+  return { method, host, path: `/${own.join('/')}`, address: addressOf(random) }
 }
 
 export interface AskedEvent {

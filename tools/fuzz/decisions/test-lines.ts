@@ -11,8 +11,8 @@ import { closeSoon } from '../../../test/support/engine-closing.ts'
 import { startGateway, type World } from '../../../test/support/gateway.ts'
 import { connectRaw, type RawConnection } from '../../../test/support/raw-client.ts'
 import type { Random } from '../mutate.ts'
-import { describe, SETTINGS, wordsOf } from './compare.ts'
-import { findRoute, isOutside, listsNamespace, type Person, type RouteSpec } from './model.ts'
+import { addressed, describe, SETTINGS, wordsOf } from './compare.ts'
+import { findRoute, hostsOf, isOutside, listsNamespace, type Person, type RouteSpec, routesAt } from './model.ts'
 import {
   type AskedEvent,
   type AskedRequest,
@@ -86,18 +86,21 @@ const bearer = (token: string | undefined): string => (token === undefined ? '' 
 /** The answer to a request; external routes are asked as another proxy does. */
 const answerTo = async (
   { ask }: ReturnType<typeof createAsker>,
-  { method, path, address }: AskedRequest,
+  { method, path, address, host }: AskedRequest,
   token: string | undefined,
   isExternal: boolean
 ): Promise<string> => {
-  const asked = `X-Forwarded-Method: ${method}\r\nX-Forwarded-Uri: ${path}\r\n`
+  const asked = `X-Forwarded-Method: ${method}\r\nX-Forwarded-Uri: ${path}\r\nX-Forwarded-Host: ${host}\r\n`
   const [target, fields] = isExternal ? ['GET /auth/forward', asked] : [`${method} ${path}`, '']
   const status = await ask(
-    `${target} HTTP/1.1\r\nHost: gateway.test\r\nX-Forwarded-For: ${address ?? ELSEWHERE}\r\n${fields}${bearer(token)}\r\n`,
+    `${target} HTTP/1.1\r\nHost: ${isExternal ? 'gateway.test' : host}\r\nX-Forwarded-For: ${address ?? ELSEWHERE}\r\n${fields}${bearer(token)}\r\n`,
     method === 'HEAD' && !isExternal
   )
   return status === SERVED || (isExternal && status === 200) ? 'allow' : String(status)
 }
+
+/** The same host as clients may write it, or one that no route names. */
+const spelled = (host = 'gateway.test'): string => `${host.length % 2 === 0 ? host.toUpperCase() : host}:8443`
 
 /** What comes of a CONNECT and an event that asks for an acknowledgement. */
 const answerToEvent = (
@@ -109,7 +112,7 @@ const answerToEvent = (
   new Promise((resolve, reject) => {
     const path = route.path.replace(/\*$/, '')
     const socket = new WebSocket(`ws://127.0.0.1:${world.port}${path}?EIO=4&transport=websocket`, {
-      headers: { 'x-forwarded-for': address ?? ELSEWHERE }
+      headers: { host: spelled(hostsOf(route)[0]?.replace('*', 'any')), 'x-forwarded-for': address ?? ELSEWHERE }
     })
     const at = namespace === '/' ? '' : `${namespace},`
     const finish = (answer: string) => {
@@ -186,14 +189,19 @@ export const fuzzTestLines = async (t: Pick<Test, 'teardown'>, { random, goesOn,
     }
     for (let index = 0; index < REQUESTS; index++) {
       const request = index % 2 === 0 ? requestOf(random) : requestFor(random, routes)
-      const { found } = findRoute(routes, request.method, request.path)
+      const { found } = findRoute(routesAt(routes, request.host), request.method, request.path)
       const route = found.kind === 'route' ? found.route : undefined
       // What own endpoints answer, and Socket.IO's HTTP side to other requests than its own, is no decision.
       const isDecided = route === undefined || (routes.includes(route) && route.socketio === undefined)
       const person = random.pick(EVERYBODY)
       if (!isDecided || request.method === 'CONNECT') continue
-      const answer = answerTo(asker, request, tokens.get(person), route?.external === true)
-      await compare(`${request.method} ${request.path} as ${wordsOf({ ...person, address: request.address })}`, answer)
+      const answer = answerTo(
+        asker,
+        { ...request, host: spelled(request.host) },
+        tokens.get(person),
+        route?.external === true
+      )
+      await compare(`${addressed(request)} as ${wordsOf({ ...person, address: request.address })}`, answer)
     }
     const chat = routes.find(({ socketio }) => socketio !== undefined)
     const event = eventOf(random)

@@ -3,6 +3,7 @@ import type { Target } from './engine.ts'
 import { clientRequests } from './targets/client-requests.ts'
 import { cookies } from './targets/cookies.ts'
 import { webSocketFrames } from './targets/frames.ts'
+import { hosts } from './targets/hosts.ts'
 import { ldapMessages } from './targets/ldap-messages.ts'
 import { loginBodies } from './targets/login-bodies.ts'
 import { paths } from './targets/paths.ts'
@@ -20,6 +21,7 @@ export const TARGETS: readonly Target[] = [
   webSocketFrames,
   socketIo,
   paths,
+  hosts,
   queries,
   cookies,
   jsonWebTokens,
