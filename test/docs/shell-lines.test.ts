@@ -112,6 +112,7 @@ t.test('what the lines for systemd and Kubernetes name exists', async t => {
     .map(([, line]) => line)
   const INLINE = [
     'systemctl reload portaria',
+    'systemctl start',
     'systemctl stop portaria',
     'journalctl -u portaria -o cat',
     'kubectl apply -f deploy/kubernetes/portaria.yaml',
