@@ -112,7 +112,10 @@ t.test('what the lines for systemd and Kubernetes name exists', async t => {
     .map(([, line]) => line)
   const INLINE = [
     'systemctl reload portaria',
+    'systemctl reload',
+    'systemctl restart',
     'systemctl start',
+    'systemctl stop',
     'systemctl stop portaria',
     'journalctl -u portaria -o cat',
     'kubectl apply -f deploy/kubernetes/portaria.yaml',
