@@ -1,4 +1,4 @@
-// A bounded part of `npm run fuzz -- --direction sockets`.
+// A bounded part of `npm run fuzz -- --target sockets`.
 import t from 'tap'
 import { fuzzSocketPackets } from '../../tools/fuzz/socket-packets.ts'
 

@@ -1,10 +1,24 @@
-// What fuzzing once found stays found. SM-03, SM-23, SM-24
+// Requests and responses are read as others read them, also where a reading once differed.
+// SM-01, SM-02, SM-03, SM-04, SM-05, SM-06, SM-07, SM-08, SM-09, SM-10, SM-12, SM-23, SM-24, SM-33
 import t from 'tap'
 import { socketToken } from '../../gateway/access/socket-token.ts'
 import { BadRequest } from '../../gateway/errors.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
-import { readByGateway } from '../../tools/fuzz/readers/gateway-requests.ts'
+import { readByGateway } from '../../tools/fuzz/readings/gateway-requests.ts'
+import { fuzzReading, READINGS } from '../../tools/fuzz/readings/readings.ts'
 import { parseHead } from '../support/response-heads.ts'
+
+for (const reading of READINGS) {
+  t.test(`${reading.name} are read as others read them, however their bytes are split`, async t => {
+    const faults: string[] = []
+    fuzzReading(reading, {
+      seed: 20_262,
+      goesOn: runs => runs < 5000,
+      onFault: (fault, input) => faults.push(`${fault}: ${JSON.stringify(input.slice(0, 600))}`)
+    })
+    t.same(faults.slice(0, 5), [])
+  })
+}
 
 t.test('a Host with a percent sign that encodes nothing is refused', async t => {
   for (const host of ['%', 'a%', 'a%4', 'a%zz']) {

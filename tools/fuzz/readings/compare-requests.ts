@@ -1,6 +1,6 @@
 // Compares what the gateway read of a client's bytes with what node:http and the model of RFC 9112 read of them.
 import type { ReadMessages } from '../../../test/support/message-reader.ts'
-import type { Reading } from '../models/http-requests.ts'
+import type { Reading } from './http-requests.ts'
 import type { NodeReading } from './node-requests.ts'
 
 interface Message {
