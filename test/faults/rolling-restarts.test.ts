@@ -1,10 +1,10 @@
 // Backends are restarted in turn, as in a deployment, and no client notices.
 import t from 'tap'
-import { createRollingBackends, rollBackends } from '../../tools/soak/rolling.ts'
 import { startGateway } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { createRollingBackends, rollBackends } from '../support/rolling-backends.ts'
 
 const postgres = await startPostgres(t)
 

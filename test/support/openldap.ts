@@ -69,7 +69,6 @@ export interface OpenLdap {
   /** Failures that the server's own password policy counts now (pwdFailureTime). */
   failureCount(uid: string): Promise<number>
   /** Searches that the server has ended, this question's own among them. */
-  searchCount(): Promise<number>
   /** Connections that the server holds now, this question's own not counted. */
   connectionCount(): Promise<number>
   stop(): Promise<void>
@@ -205,7 +204,6 @@ const administration = (url: string) => {
     lock: (uid: string) => setLocked(uid, ['000001010000Z']),
     unlock: (uid: string) => setLocked(uid, []),
     failureCount: async (uid: string) => (await read(dnOf({ uid }), 'pwdFailureTime')).length,
-    searchCount: async () => Number((await read('cn=Search,cn=Operations,cn=Monitor', 'monitorOpCompleted'))[0]),
     connectionCount: async () => Number((await read('cn=Current,cn=Connections,cn=Monitor', 'monitorCounter'))[0]) - 1
   }
 }

@@ -9,13 +9,10 @@ import { describeMachine, type Run, regressions, reportText, verdicts } from './
 import { measureAudit } from './rows/audit.ts'
 import { measureBodies } from './rows/bodies.ts'
 import { measureCrowds } from './rows/crowds.ts'
-import { measureDirectory } from './rows/directory.ts'
 import { measureFloods } from './rows/floods.ts'
-import { measureFloor } from './rows/floor.ts'
 import { measureGrants } from './rows/grants.ts'
 import { measureHttp } from './rows/http.ts'
 import { measureLimits } from './rows/limits.ts'
-import { measureRoutes } from './rows/routes.ts'
 import { measureStart } from './rows/start.ts'
 import { measureTls } from './rows/tls.ts'
 import { measureTokens } from './rows/tokens.ts'
@@ -24,16 +21,13 @@ import { type World, withWorld } from './world.ts'
 
 const groups: Readonly<Record<Group, (world: World) => Promise<GroupResult>>> = {
   http: measureHttp,
-  floor: measureFloor,
   tokens: measureTokens,
   limits: measureLimits,
-  routes: measureRoutes,
   bodies: measureBodies,
   websocket: measureWebSocket,
   floods: measureFloods,
   tls: measureTls,
   crowds: measureCrowds,
-  directory: measureDirectory,
   grants: measureGrants,
   audit: measureAudit,
   start: measureStart

@@ -3,16 +3,13 @@ import { parseArgs } from 'node:util'
 
 export const GROUPS = [
   'http',
-  'floor',
   'tokens',
   'limits',
-  'routes',
   'bodies',
   'websocket',
   'floods',
   'tls',
   'crowds',
-  'directory',
   'grants',
   'audit',
   'start'

@@ -1,4 +1,4 @@
-// Stacks in Node listen on the gateway's core: @fastify/http-proxy bare, the one most would write, and the least there is.
+// Starts stacks in Node on the gateway's core: @fastify/http-proxy bare, and the one most would write.
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../../test/support/ports.ts'
 import { accepts, GATEWAY_CORE, type Running, startPinned, waitUntil } from '../processes.ts'
@@ -39,18 +39,3 @@ export const startNaive = async (world: World): Promise<Peer> => {
   }
   return { name, checks: true, ...(await startServer(world, name, './naive-server.ts', env)) }
 }
-
-const FLOORS = {
-  relay: 'Node, bytes passed between two sockets',
-  answer: 'Node, node:http answers 1 KB by itself',
-  forward: 'Node, node:http and a bare upstream socket'
-}
-
-/** What checks nothing and forwards next to nothing. */
-export const startFloors = (world: World): Promise<Peer[]> =>
-  Promise.all(
-    Object.entries(FLOORS).map(async ([MODE, name]) => {
-      const env = { MODE, UPSTREAM_PORT: `${world.upstream.openPort}` }
-      return { name, checks: false, ...(await startServer(world, name, './floor-server.ts', env)) }
-    })
-  )

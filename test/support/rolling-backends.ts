@@ -5,9 +5,9 @@ import http from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { createCertificateAuthority } from '../../test/support/certificates.ts'
-import { freePort } from '../../test/support/ports.ts'
-import { until } from '../../test/support/until.ts'
+import { createCertificateAuthority } from './certificates.ts'
+import { freePort } from './ports.ts'
+import { until } from './until.ts'
 
 /** So many requests show that the gateway has taken a backend back. */
 const IN_USE = 5
