@@ -221,16 +221,6 @@ t.test('two session cookies are refused, since somebody else has set one of them
   t.equal(await codeOf(twice), 'GW_BAD_REQUEST')
 })
 
-t.test('Authorization decides alone, whatever the cookie says', async t => {
-  const started = await start(t)
-  const { world } = started
-  const { cookie } = await logIn(started)
-  const agente = await world.tokenFor({ profiles: ['Agente'], username: 'other' })
-  t.equal((await world.fetch('/admin-app/x', { headers: { cookie } })).status, 200)
-  t.equal((await world.fetch('/admin-app/x', { token: agente, headers: { cookie } })).status, 403)
-  t.equal((await world.fetch('/app/x', { headers: { cookie, authorization: 'Basic eDp5' } })).status, 401)
-})
-
 t.test('a refresh by cookie renews the cookie and shows scripts no token; logout ends it', async t => {
   const started = await start(t)
   const { world, origin } = started
@@ -263,26 +253,4 @@ t.test('a login over the session of somebody else ends that session', async t =>
   const again = await logIn(started, 'maria', { cookie: maria.cookie, origin })
   t.equal((await world.fetch('/auth/me', { token: maria.token })).status, 200, 'another tab of the same person goes on')
   t.equal((await world.fetch('/auth/me', { token: again.token })).status, 200)
-})
-
-t.test('a token that is too long for one cookie takes several', async t => {
-  const started = await start(t)
-  const { world } = started
-  const { createBrowserSession } = await import('../../gateway/access/browser-session.ts')
-  const areas = Array.from({ length: 40 }, (_, i) => `Area number ${i} ${'x'.repeat(60)}`)
-  const token = await world.tokenFor({ areas, areaPrincipal: areas[0] ?? '' })
-  const session = createBrowserSession({
-    publicUrl: world.origin,
-    ...ownHostsOf(world.origin),
-    verifiedTokens: {
-      identify: () => {
-        throw new Error('not asked')
-      }
-    },
-    endReplaced: async () => undefined
-  })
-  const setCookies = await session.begin({ head: {} } as Parameters<typeof session.begin>[0], token)
-  const kept = setCookies.filter(field => !/Max-Age=0/.test(field))
-  t.ok(kept.length > 1 && kept.every(field => field.length <= 4096))
-  t.equal((await world.fetch('/app/x', { headers: { cookie: cookieOf(setCookies) } })).status, 200)
 })

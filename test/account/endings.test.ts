@@ -1,5 +1,6 @@
 // Whatever ends a right ends all that was opened with it, on both instances: endings by kinds of token by protocols.
 // Timed by the clock of the machine.
+// WS-05, RX-22, DF-10, JW-10, JW-12
 import { setTimeout as delay } from 'node:timers/promises'
 import { io } from 'socket.io-client'
 import t, { type Test } from 'tap'

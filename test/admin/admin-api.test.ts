@@ -121,15 +121,6 @@ t.test('access is given by name, strictly, and on record', async t => {
   })
 })
 
-t.test('the last Admin stays', async t => {
-  // AD-06
-  t.match(await call('PUT', `users/${maria.id}/access`, { profiles: [], areas: [], areaPrincipal: null }), {
-    status: 409,
-    body: { code: 'GW_LAST_ADMIN' }
-  })
-  t.match(await call('POST', `users/${maria.id}/disable`), { status: 409, body: { code: 'GW_LAST_ADMIN' } })
-})
-
 t.test('logins, refused ones too, and administration are on record', async t => {
   await postLogin(world, 'carlos', { password: 'wrong' })
   let refused: unknown[] = []

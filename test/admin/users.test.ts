@@ -8,33 +8,6 @@ const postgres = await startPostgres(t)
 const ADMIN = { profiles: ['Admin'], areas: ['Geral'], areaPrincipal: 'Geral' }
 const NOTHING = { profiles: [], areas: [], areaPrincipal: null }
 
-// DF-05
-t.test('a hundred first logins of one person at once make one person', async t => {
-  const { users, url } = await openStore(t, postgres)
-  // One that waits for too long on a busy machine answers 503, and is repeated.
-  const logIn = (): ReturnType<typeof users.syncPerson> =>
-    users.syncPerson(person('maria')).catch(error => {
-      if (error.code !== 'GW_UNAVAILABLE') throw error
-      return logIn()
-    })
-  const logins = await Promise.all(Array.from({ length: 100 }, logIn))
-  t.equal(new Set(logins.map(login => login.user.id)).size, 1)
-  t.equal(logins.filter(login => login.firstLogin).length, 1)
-  t.match(await postgres.query('SELECT count(*)::int AS n FROM users', [], url), [{ n: 1 }])
-  t.match(logins[0], {
-    version: 0,
-    disabled: false,
-    user: {
-      profiles: only(),
-      perfis: only(),
-      areas: only(),
-      areaPrincipal: '',
-      accessStatus: 'unassigned',
-      provider: 'ldap'
-    }
-  })
-})
-
 // OA-12, LD-07, LD-18
 t.test('two people with one e-mail stay two people, and a login updates only its own', async t => {
   const { users } = await openStore(t, postgres)

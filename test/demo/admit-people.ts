@@ -1,5 +1,5 @@
 // Logs the sample people in and gives them access, all through the gateway's own HTTP interface.
-import type { DemoPerson } from './directory-entries.ts'
+import type { DemoPerson } from './directory.ts'
 
 /** Access of a person in the demo; undefined: not yet assigned. */
 export interface DemoAccess {

@@ -1,7 +1,7 @@
 // The demo's route file: what is public, what the three profiles may do, and tests that state this.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DEMO_GROUP } from './directory-entries.ts'
+import { DEMO_GROUP } from './directory.ts'
 
 export const writeDemoRoutes = (folder: string, upstreams: { readonly sample: string; readonly messaging: string }) => {
   mkdirSync(folder, { recursive: true })

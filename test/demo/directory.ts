@@ -1,25 +1,39 @@
-// A small LDAP directory with the demo's people answers on loopback: bind, search, WhoAmI, nothing else.
+// Answers binds and searches about the demo's people, as a small LDAP directory on loopback.
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { BerWriter } from 'ldapts'
 import { type BerElement, createMessageReader, LdapFault, readElements } from '../../gateway/directory/messages.ts'
-import {
-  type DemoEntry,
-  type DemoPerson,
-  demoEntries,
-  findEntry,
-  isInScope,
-  matchesFilter,
-  selectAttributes
-} from './directory-entries.ts'
+import { escapeDnValue } from '../../gateway/directory/names.ts'
+import { isSameDn } from '../../gateway/values/distinguished-names.ts'
 
-export interface DemoDirectory {
+export interface DemoPerson {
+  readonly username: string
+  readonly password: string
+  readonly name: string
+  readonly email: string
+  /** DNs of groups. */
+  readonly groups?: readonly string[]
+}
+
+interface DemoDirectory {
   readonly url: string
-  readonly baseDn: string
   /** Environment of a gateway that logs people in here. */
   readonly environment: Readonly<Record<string, string>>
   close(): Promise<void>
 }
+
+interface Entry {
+  readonly dn: string
+  /** undefined: binding as this entry is impossible. */
+  readonly password: string | undefined
+  /** Values by attribute name. */
+  readonly attributes: Readonly<Record<string, readonly string[]>>
+}
+
+const BASE_DN = 'dc=demo,dc=example'
+/** The route file says what its members may do. */
+export const DEMO_GROUP = `cn=suporte,ou=groups,${BASE_DN}`
 
 /** Who they are meant to be in the demo: maria Admin, carlos Supervisor, ana Agente, joao without access. */
 export const demoPeople = (passwordOf: (username: string) => string): DemoPerson[] =>
@@ -30,29 +44,10 @@ export const demoPeople = (passwordOf: (username: string) => string): DemoPerson
     { username: 'joao', name: 'João Gonçalves', email: 'joao@demo.example' }
   ].map(person => ({ ...person, password: passwordOf(person.username) }))
 
-const BASE_DN = 'dc=demo,dc=example'
-const WHO_AM_I = '1.3.6.1.4.1.4203.1.11.3'
-const CODE = {
-  success: 0,
-  protocolError: 2,
-  sizeLimitExceeded: 4,
-  authMethodNotSupported: 7,
-  unavailableCriticalExtension: 12,
-  noSuchObject: 32,
-  invalidCredentials: 49,
-  insufficientAccessRights: 50,
-  unwillingToPerform: 53
-}
-
-/** Result of an operation: code, and further parts of the response written behind it. */
-interface Outcome {
-  readonly code: number
-  readonly more?: (writer: BerWriter) => void
-}
-
 /** Listens on a free port of 127.0.0.1. */
 export const startDemoDirectory = async ({ people }: { people: readonly DemoPerson[] }): Promise<DemoDirectory> => {
-  const entries = demoEntries(BASE_DN, people)
+  const base: Entry = { dn: BASE_DN, password: undefined, attributes: { objectClass: ['domain'], dc: ['demo'] } }
+  const entries = [base, ...people.map(entryOf)]
   const sockets = new Set<Socket>()
   const server = createServer(socket => {
     sockets.add(socket)
@@ -61,11 +56,9 @@ export const startDemoDirectory = async ({ people }: { people: readonly DemoPers
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const address = server.address()
-  const url = `ldap://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
+  const url = `ldap://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     url,
-    baseDn: BASE_DN,
     environment: {
       LDAP_ENABLED: 'true',
       LDAP_URL: url,
@@ -80,113 +73,89 @@ export const startDemoDirectory = async ({ people }: { people: readonly DemoPers
   }
 }
 
-/** One connection: requests are answered one after the other, in order. */
-const serve = (socket: Socket, entries: readonly DemoEntry[]): void => {
+const entryOf = ({ username, password, name, email, groups = [] }: DemoPerson): Entry => ({
+  dn: `uid=${escapeDnValue(username)},ou=people,${BASE_DN}`,
+  password,
+  attributes: {
+    objectClass: ['inetOrgPerson'],
+    uid: [username],
+    cn: [name],
+    displayName: [name],
+    mail: [email],
+    ...(groups.length === 0 ? {} : { memberOf: groups }),
+    entryUUID: [uuidFrom(`${username},${BASE_DN}`)]
+  }
+})
+
+/** The same name has the same UUID (version 8, RFC 9562 §5.8) at every start. */
+const uuidFrom = (name: string): string => {
+  const hex = createHash('sha256').update(name).digest('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+/** RFC 4511 §4.2 to §4.5. */
+const TAG = { unbind: 0x42, abandon: 0x50, bind: 0x60, search: 0x63, entry: 0x64, searchDone: 0x65 }
+const CODE = { success: 0, invalidCredentials: 49, insufficientAccessRights: 50, unwillingToPerform: 53 }
+
+/** Requests of a connection are answered one after the other, in order. */
+const serve = (socket: Socket, entries: readonly Entry[]): void => {
   const read = createMessageReader({ maxBytes: 1_048_576, maxMessages: 1000 })
-  const session: Session = { entries, boundDn: '', reply: bytes => socket.write(bytes) }
+  let isBound = false
+  const bind = ([, name, credentials]: BerElement[]): number => {
+    const entry = entries.find(({ dn }) => isSameDn(dn, part(name).content.toString()))
+    isBound = entry?.password !== undefined && entry.password === part(credentials).content.toString()
+    return isBound ? CODE.success : CODE.invalidCredentials
+  }
+  const search = (messageId: number, [base, scope, , , , , filter]: BerElement[]): number => {
+    if (!isBound) return CODE.insufficientAccessRights
+    const isOfBase = part(scope).content[0] === 0
+    const inScope = isOfBase ? entries.filter(({ dn }) => isSameDn(dn, part(base).content.toString())) : entries
+    for (const entry of inScope.filter(entry => matches(part(filter), entry)))
+      socket.write(messageOf(messageId, TAG.entry, writer => writeEntry(writer, entry)))
+    return CODE.success
+  }
+  const answer = (message: Buffer): void => {
+    const [id, operation] = readElements(part(readElements(message)[0]).content)
+    const messageId = part(id).content.readIntBE(0, part(id).content.length)
+    const { tag, content } = part(operation)
+    if (tag === TAG.abandon) return
+    if (tag === TAG.unbind) return void socket.end()
+    let code = CODE.unwillingToPerform
+    if (tag === TAG.bind) code = bind(readElements(content))
+    if (tag === TAG.search) code = search(messageId, readElements(content))
+    const done = tag === TAG.search ? TAG.searchDone : tag + 1
+    socket.write(messageOf(messageId, done, writer => writeResult(writer, code)))
+  }
   socket.on('error', () => {})
   socket.on('data', (chunk: Buffer) => {
     try {
-      for (const message of read(chunk)) if (!answer(session, message)) socket.end()
+      for (const message of read(chunk)) answer(message)
     } catch {
       socket.destroy()
     }
   })
 }
 
-interface Session {
-  readonly entries: readonly DemoEntry[]
-  /** `''`: anonymous. */
-  boundDn: string
-  readonly reply: (bytes: Buffer) => void
+/** The filters of RFC 4511 §4.5.1.7 that a login needs: and, or, not, presence and equality. */
+const matches = ({ tag, content }: BerElement, entry: Entry): boolean => {
+  const valuesOf = (type: Buffer) =>
+    Object.entries(entry.attributes).find(([name]) => name.toLowerCase() === type.toString().toLowerCase())?.[1] ?? []
+  const inner = (element: BerElement) => matches(element, entry)
+  if (tag === 0xa0) return readElements(content).every(inner)
+  if (tag === 0xa1) return readElements(content).some(inner)
+  if (tag === 0xa2) return !readElements(content).some(inner)
+  if (tag === 0x87) return valuesOf(content).length > 0
+  const [type, wanted] = readElements(content)
+  const text = part(wanted).content.toString().toLowerCase()
+  return tag === 0xa3 && valuesOf(part(type).content).some(value => value.toLowerCase() === text)
 }
-
-/** Answers one request; false when it was a good-bye. */
-const answer = (session: Session, message: Buffer): boolean => {
-  const [envelope] = readElements(message)
-  const [id, operation, controls] = readElements(part(envelope).content)
-  const messageId = part(id).content.readIntBE(0, part(id).content.length)
-  const { tag, content } = part(operation)
-  const respond = (responseTag: number, outcome: Outcome) =>
-    session.reply(envelopeOf(messageId, responseTag, writer => writeResult(writer, outcome)))
-
-  if (tag === 0x42) return false
-  if (tag === 0x50) return true
-  if (controls !== undefined && hasCriticalControl(controls)) {
-    respond(tag === 0x63 ? 0x65 : tag + 1, { code: CODE.unavailableCriticalExtension })
-  } else if (tag === 0x60) respond(0x61, bind(session, readElements(content)))
-  else if (tag === 0x63) respond(0x65, search(session, messageId, readElements(content)))
-  else if (tag === 0x77) respond(0x78, extended(session, readElements(content)))
-  // Every other request's response has the next tag; a delete request is primitive (RFC 4511 §4.8).
-  else respond(tag === 0x4a ? 0x6b : tag + 1, { code: CODE.unwillingToPerform })
-  return true
-}
-
-const bind = (session: Session, [version, name, credentials]: BerElement[]): Outcome => {
-  session.boundDn = ''
-  if (part(version).content[0] !== 3) return { code: CODE.protocolError }
-  if (part(credentials).tag !== 0x80) return { code: CODE.authMethodNotSupported }
-  const dn = part(name).content.toString()
-  const password = part(credentials).content.toString()
-  if (dn === '' && password === '') return { code: CODE.success }
-  // A name without a password proves nothing (RFC 4513 §5.1.2).
-  if (password === '') return { code: CODE.unwillingToPerform }
-  const entry = findEntry(session.entries, dn)
-  if (entry?.password !== password) return { code: CODE.invalidCredentials }
-  session.boundDn = entry.dn
-  return { code: CODE.success }
-}
-
-const search = (session: Session, messageId: number, request: BerElement[]): Outcome => {
-  const [base, scope, , sizeLimit, , typesOnly, filter, attributes] = request
-  const baseDn = part(base).content.toString()
-  const level = part(scope).content[0] ?? 0
-  const wanted = readElements(part(attributes).content).map(({ content }) => content.toString())
-  const isRoot = baseDn === '' && level === 0
-  if (!isRoot && session.boundDn === '') return { code: CODE.insufficientAccessRights }
-  if (!isRoot && baseDn !== '' && findEntry(session.entries, baseDn) === undefined) return { code: CODE.noSuchObject }
-
-  const candidates = isRoot ? [ROOT_DSE] : session.entries.filter(({ dn }) => isInScope(dn, baseDn, level))
-  const found = candidates.filter(entry => matchesFilter(part(filter), entry))
-  const limitBytes = part(sizeLimit).content
-  const limit = limitBytes.readIntBE(0, limitBytes.length)
-  for (const entry of limit > 0 ? found.slice(0, limit) : found) {
-    const withValues = part(typesOnly).content[0] === 0
-    session.reply(envelopeOf(messageId, 0x64, writer => writeEntry(writer, entry, wanted, withValues)))
-  }
-  return { code: limit > 0 && found.length > limit ? CODE.sizeLimitExceeded : CODE.success }
-}
-
-/** RFC 4512 §5.1. */
-const ROOT_DSE: DemoEntry = {
-  dn: '',
-  password: undefined,
-  attributes: {
-    objectClass: ['top'],
-    namingContexts: [BASE_DN],
-    supportedLDAPVersion: ['3'],
-    supportedExtension: [WHO_AM_I]
-  }
-}
-
-const extended = (session: Session, [oid]: BerElement[]): Outcome => {
-  if (part(oid).content.toString() !== WHO_AM_I) return { code: CODE.protocolError }
-  const identity = session.boundDn === '' ? '' : `dn:${session.boundDn}`
-  return { code: CODE.success, more: writer => writer.writeString(identity, 0x8b) }
-}
-
-const hasCriticalControl = (controls: BerElement): boolean =>
-  readElements(controls.content).some(control => {
-    const criticality = readElements(control.content)[1]
-    return criticality?.tag === 0x01 && criticality.content[0] !== 0
-  })
 
 const part = (element: BerElement | undefined): BerElement => {
   if (element === undefined) throw new LdapFault('a request that is cut short')
   return element
 }
 
-const envelopeOf = (messageId: number, tag: number, write: (writer: BerWriter) => void): Buffer => {
+const messageOf = (messageId: number, tag: number, write: (writer: BerWriter) => void): Buffer => {
   const writer = new BerWriter()
   writer.startSequence()
   writer.writeInt(messageId)
@@ -197,21 +166,20 @@ const envelopeOf = (messageId: number, tag: number, write: (writer: BerWriter) =
   return writer.buffer
 }
 
-const writeResult = (writer: BerWriter, { code, more }: Outcome): void => {
+const writeResult = (writer: BerWriter, code: number): void => {
   writer.writeEnumeration(code)
   writer.writeString('')
   writer.writeString('')
-  more?.(writer)
 }
 
-const writeEntry = (writer: BerWriter, entry: DemoEntry, wanted: readonly string[], withValues: boolean): void => {
-  writer.writeString(entry.dn)
+const writeEntry = (writer: BerWriter, { dn, attributes }: Entry): void => {
+  writer.writeString(dn)
   writer.startSequence()
-  for (const [name, values] of selectAttributes(entry, wanted)) {
+  for (const [name, values] of Object.entries(attributes)) {
     writer.startSequence()
     writer.writeString(name)
     writer.startSequence(0x31)
-    writer.writeStringArray(withValues ? [...values] : [])
+    writer.writeStringArray([...values])
     writer.endSequence()
     writer.endSequence()
   }

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { type Admitted, admitPeople, admitProgram, type ProgramAccount } from './admit-people.ts'
 import { writeDemoRoutes } from './demo-routes.ts'
-import { DEMO_GROUP, type DemoPerson } from './directory-entries.ts'
+import { DEMO_GROUP, type DemoPerson } from './directory.ts'
 import { reservePort } from './reserve-port.ts'
 import type { WarmDatabase } from './warm-database.ts'
 

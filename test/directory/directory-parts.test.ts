@@ -148,5 +148,11 @@ t.test(
       [2, 1, 49]
     ])
       t.throws(() => respond(...code), { message: 'no result in a response' })
+    for (const [bytes, message] of [
+      [[0x30, 0x80, 2, 1, 1, 0, 0], 'a length that LDAP does not allow'],
+      [[0x30, 9, 2, 5, 0, 0, 0, 0, 1, OPERATION.bind, 0], 'no message id'],
+      [[0x30, 9, 2, 1, 1, 0x61, 0, 0xa0, 0, 4, 0], 'no protocol operation']
+    ] as const)
+      t.throws(() => readResponse(Buffer.from(bytes)), { message })
   }
 )

@@ -129,57 +129,6 @@ t.test('an instance that stood still reads the answers that wait for it before i
   t.match(await countedInRedis([limiter], round, STANDING_STILL), { allowed: true, remaining: 1 })
 })
 
-t.test('a connection that broke is made anew before Redis counts as away', async t => {
-  const redis = await startRedis(t)
-  const limiter = await startLimiter(t, redis.url)
-  const round = async (attempt: number) => {
-    const take = () => limiter.take('global', `${attempt} a`, 10, 60_000)
-    for (let index = 0; index < 6; index++) await take()
-    await redis.command('client', 'kill', 'type', 'normal')
-    const allowed = []
-    for (let index = 0; index < 8; index++) allowed.push((await take()).allowed)
-    return allowed
-  }
-
-  t.equal((await countedInRedis([limiter], round)).filter(Boolean).length, 4)
-})
-
-t.test('a Redis that answers after two seconds slows no one down', async t => {
-  const { url, setDelay } = await startSlowRedis(t, 0)
-  const limiters = await three(t, url)
-  const result = await undisturbed(LATE_MS, async attempt => {
-    setDelay(0)
-    await until(() => isBack(limiters), 'every instance counts in Redis')
-    setDelay(2000)
-    return flood(limiters, { ...limit, keys: addresses.map(address => `${attempt} ${address}`), forMs: 3000 })
-  })
-  assertBearable(t, result, 3 * 30)
-  t.same(new Set(modes(limiters)), new Set(['degraded']))
-  setDelay(0)
-  await until(() => isBack(limiters), 'every instance counts in Redis')
-})
-
-t.test('what was admitted while Redis was away counts when it is back', async t => {
-  const redis = await startRedis(t)
-  const [first, second] = await Promise.all([1, 2].map(() => startLimiter(t, redis.url)))
-  if (first === undefined || second === undefined) return
-  await redis.kill()
-  await first.take('global', 'other', 5, 60_000)
-  t.equal(first.status().mode, 'degraded')
-  for (let index = 0; index < 7; index++) await first.take('global', 'a', 10, 60_000)
-  await redis.restart()
-  await until(() => first.status().mode === 'redis' && second.status().mode !== 'memory', 'back')
-  t.match(await first.take('global', 'a', 10, 60_000), { allowed: true, remaining: 2 })
-  await until(
-    async () => (await second.take('global', 'unrelated', 1e6, 60_000)) && second.status().mode === 'redis',
-    'the second is back'
-  )
-  const allowed = []
-  for (let index = 0; index < 5; index++) allowed.push((await second.take('global', 'a', 10, 60_000)).allowed)
-
-  t.same(allowed, [true, true, false, false, false])
-})
-
 t.test('what was admitted while Redis was away is reported on return, before anybody asks', async t => {
   const redis = await startRedis(t)
   const [first, second] = await Promise.all([1, 2].map(() => startLimiter(t, redis.url)))

@@ -1,4 +1,4 @@
-// What the limiter answers and when it asks, with a Redis that answers when the test says so. RL-03, RL-09, RL-11
+// What the limiter answers and when it asks, with a Redis that answers when the test says so. RL-03, RL-09, RL-11, RL-13
 import t, { type Test } from 'tap'
 import { createCircuit } from '../../gateway/limits/circuit.ts'
 import { createLimiter, type Limiter, type LimiterParts, type Verdict } from '../../gateway/limits/limiter.ts'
@@ -306,19 +306,6 @@ t.test('a limiter that is closed gives back what it holds, and counts for itself
   t.match(limiter.take('global', 'a', 100, 1000), { allowed: true, remaining: 96 })
 })
 
-t.test('two instances share one window', async t => {
-  const { redis, clock, answer } = startModel()
-  const limiters = [1, 2].map(() => startLimiter(t, { redis, clock: () => clock.now }))
-  let admitted = 0
-  for (let round = 0; round < 12; round++) {
-    const taken = limiters.map(limiter => limiter.take('global', 'a', 10, 1000))
-    await answer()
-    for (const { allowed } of await Promise.all(taken)) if (allowed) admitted++
-    clock.now += 35
-  }
-  t.equal(admitted, 10)
-})
-
 t.test('while Redis is away each instance counts for itself, and says so', async t => {
   const { redis, clock, state, answer } = startModel()
   const limiter = startLimiter(t, { redis, clock: () => clock.now })
@@ -456,83 +443,4 @@ t.test('the state changes once, is reported once, and a probe that succeeds heal
   t.equal(heard.length, 3, 'closed, it tells nobody')
   circuit.fail({ reason: 'timeout' }, 'k4')
   t.equal(heard.length, 3)
-})
-
-interface Planned {
-  readonly act: (key: string) => void
-  readonly delayMs: number
-  readonly key: string
-}
-
-/** A circuit whose timers and clock are the test's; what it logs is kept with its fields. */
-const startTimedCircuit = (t: Test) => {
-  const planned: Planned[] = []
-  const time = { now: 50_000, random: 0.5, cleared: 0 }
-  t.intercept(globalThis, 'setTimeout', {
-    value: (act: Planned['act'], delayMs: number, key: string) => {
-      planned.push({ act, delayMs, key })
-      return { unref: () => 'a timer' }
-    }
-  })
-  t.intercept(globalThis, 'clearTimeout', { value: () => void time.cleared++ })
-  t.intercept(performance, 'now', { value: () => time.now })
-  t.intercept(Date, 'now', { value: () => 1_000_000 + time.now })
-  t.intercept(Math, 'random', { value: () => time.random })
-  const lines: unknown[] = []
-  const keep = (fields: object) => void lines.push(fields)
-  const probes: { resolve: () => void; reject: (error: unknown) => void }[] = []
-  const circuit = createCircuit(
-    () => new Promise<void>((resolve, reject) => probes.push({ resolve, reject })),
-    error => ({ reason: String(error) }),
-    { info: keep, warn: keep }
-  )
-  /** The timer fires, and its probe ends. */
-  const probe = async (succeeds: boolean) => {
-    const { act, key } = planned.at(-1) as Planned
-    act(key)
-    if (succeeds) probes.at(-1)?.resolve()
-    else probes.at(-1)?.reject('no')
-    for (let turn = 0; turn < 4; turn++) await Promise.resolve()
-  }
-  const delays = () => planned.map(({ delayMs }) => delayMs)
-  return { circuit, planned, time, lines, probe, delays }
-}
-
-t.test(
-  'probes come less and less often, each at a moment of its own, and from the start after a quiet while',
-  async t => {
-    const { circuit, time, lines, probe, delays, planned } = startTimedCircuit(t)
-    circuit.fail({ reason: 'timeout' }, 'k')
-    t.same(lines, [{ reason: 'timeout' }])
-    for (let n = 0; n < 5; n++) await probe(false)
-    t.same(delays(), [100, 200, 400, 800, 1000, 1000])
-    t.equal(planned[3]?.key, 'k')
-    time.random = 0
-    await probe(false)
-    time.random = 1
-    await probe(false)
-    t.same(delays().slice(-2), [750, 1250], 'a quarter less or more')
-    time.now += 300
-    await probe(true)
-    t.same(lines.at(-1), { downMs: 300 })
-    t.match(circuit.state(), { up: true, since: 1_050_300 })
-
-    time.random = 0.5
-    time.now += 10_000
-    circuit.fail({ reason: 'timeout' }, 'k')
-    t.equal(delays().at(-1), 1000, 'soon after, it goes on as before')
-    await probe(true)
-    time.now += 10_001
-    circuit.fail({ reason: 'timeout' }, 'k')
-    t.equal(delays().at(-1), 100)
-  }
-)
-
-t.test('a circuit that is closed plans no more, and forgets what it planned', async t => {
-  const { circuit, planned, probe, time } = startTimedCircuit(t)
-  circuit.fail({ reason: 'timeout' }, 'k')
-  circuit.close()
-  t.equal(time.cleared, 1)
-  await probe(false)
-  t.equal(planned.length, 1)
 })

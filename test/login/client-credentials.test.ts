@@ -2,7 +2,6 @@ import * as oauth from 'openid-client'
 import t from 'tap'
 import { startGateway, type World } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
-import { ownTimeUntil } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 
@@ -91,10 +90,6 @@ const statusOf = async (world: World, token: string, path = '/agente/x', from = 
   const answer = await world.fetch(path, { token, headers: { 'x-forwarded-for': from } })
   return { status: answer.status, text: await answer.text() }
 }
-
-/** Asks until the status is the one awaited; how long that took, ms. */
-const felt = (world: World, token: string, status: number): Promise<number> =>
-  ownTimeUntil(async () => (await statusOf(world, token)).status === status, `${status}`)
 
 t.test('a service account gets an ordinary token, and backends see who it is', async t => {
   const client = await createClient({ name: 'nightly export' })
@@ -213,35 +208,6 @@ t.test('after a rotation two secrets live; the one before them has ended', async
   await tokenOf(rotated)
   const first = await askToken({ form: GRANT, authorization: basic(client.clientId, client.clientSecret) })
   t.equal(first.status, 401)
-})
-
-t.test('a change of access, of conditions, and removal are felt on the other instance within a second', async t => {
-  const client = await createClient()
-  const token = await tokenOf(client)
-  await felt(second, token, 200)
-  t.match(await call('PATCH', `clients/${client.id}`, { profiles: ['Supervisor'] }), {
-    status: 200,
-    body: { profiles: only('Supervisor'), areas: only('Norte'), areaPrincipal: 'Norte' }
-  })
-  t.match((await statusOf(first, token)).text, /GW_TOKEN_STALE/)
-  t.ok((await felt(second, token, 401)) < 1000)
-  await call('PATCH', `clients/${client.id}`, { profiles: ['Agente'] })
-
-  const later = await tokenOf(client)
-  const soon = new Date(Date.now() + 600_000).toISOString()
-  t.match((await call('PATCH', `clients/${client.id}`, { expiresAt: soon })).body, { expiresAt: soon })
-  t.match((await statusOf(first, later)).text, /GW_TOKEN_REVOKED/)
-  t.ok((await felt(second, later, 401)) < 1000)
-  const { body } = await askToken({ form: GRANT, authorization: basic(client.clientId, client.clientSecret) })
-  t.ok(Number(body.expires_in) <= 600, 'a token never outlives its account')
-
-  const last = String(body.access_token)
-  t.equal((await statusOf(second, last)).status, 200)
-  t.equal((await call('DELETE', `clients/${client.id}`)).status, 204)
-  t.ok((await felt(second, last, 401)) < 1000)
-  t.equal((await call('GET', `clients/${client.id}`)).status, 404)
-  const third = await startGateway(t, options)
-  t.equal((await statusOf(third, last)).status, 401, 'after a restart too')
 })
 
 // RW-54

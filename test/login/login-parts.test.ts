@@ -1,17 +1,9 @@
 // What parts of a login do on their own: its record, its endpoints, what instances share, and the recheck.
-import Fastify from 'fastify'
 import t from 'tap'
-import { DirectoryFailure } from '../../gateway/directory/failure.ts'
-import { Unavailable } from '../../gateway/errors.ts'
 import { createLoginAudit } from '../../gateway/login/audit.ts'
-import { clientTokenRoutes } from '../../gateway/login/client-token-routes.ts'
-import { startRecheck } from '../../gateway/login/recheck.ts'
-import { loginRoutes } from '../../gateway/login/routes.ts'
-import type { LoginOutcome } from '../../gateway/login/sign-in.ts'
 import { startDirectory } from '../../gateway/login/start-directory.ts'
 import { createTurns } from '../../gateway/login/throttle/turns.ts'
 import { createUnsettled } from '../../gateway/login/throttle/unsettled.ts'
-import { exchangeOf } from '../support/exchanges.ts'
 import { quiet } from '../support/quiet.ts'
 import { until } from '../support/until.ts'
 
@@ -46,87 +38,6 @@ t.test(
     t.match(names[1], /^unknown:[\w-]{16}$/)
   }
 )
-
-/** An app whose requests come from one address. */
-const appWith = (register: (app: ReturnType<typeof Fastify>) => void) => {
-  const app = Fastify()
-  const exchange = exchangeOf()
-  app.decorateRequest('exchange', { getter: () => exchange })
-  register(app)
-  return { app, exchange }
-}
-
-t.test('which providers are active is public, and a failure that is no refusal is no outcome of a login', async t => {
-  const outcomes: string[] = []
-  const { app } = appWith(app =>
-    loginRoutes(app, {
-      cloudidpActive: true,
-      directory: { normaliseLogin: (name: string) => name } as never,
-      throttle: {
-        attempt: async () => {
-          throw outcomes.length === 0 ? new Unavailable({}) : new DirectoryFailure('unknown-user', 'x')
-        }
-      } as never,
-      rememberAddress: async () => undefined,
-      signIn: async () => undefined as never,
-      onOutcome: ({ reason }) => void outcomes.push(reason)
-    })
-  )
-  t.same((await app.inject('/auth/config')).json(), {
-    ldap: { enabled: true },
-    cloudidp: { enabled: true, startUrl: '/auth/oauth/cloudidp/start' }
-  })
-  const payload = { username: 'maria', password: 'x' }
-  t.equal((await app.inject({ method: 'POST', url: '/auth/login', payload })).statusCode, 503)
-  t.same(outcomes, [])
-})
-
-/** Every client secret is wrong, and one failure is allowed. */
-const tokenApp = (onOutcome: (outcome: LoginOutcome) => void) => {
-  let failed = 0
-  return appWith(app =>
-    clientTokenRoutes(app, {
-      clients: { prove: async () => undefined },
-      tokens: {} as never,
-      failures: {
-        heldForMs: async (_address, max, windowMs) => (failed < max ? undefined : windowMs),
-        add: async () => {
-          failed += 1
-        }
-      },
-      loginFailures: { perIp: 1, windowMs: 100_000 },
-      store: async () => undefined,
-      onOutcome
-    })
-  )
-}
-
-t.test('a wrong client secret is refused as such, and another one soon as too many', async t => {
-  const outcomes: LoginOutcome[] = []
-  const { app, exchange } = tokenApp(outcome => void outcomes.push(outcome))
-  const ask = async () => {
-    const payload = 'grant_type=client_credentials&client_id=a&client_secret=b'
-    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
-    const { statusCode, headers: fields } = await app.inject({ method: 'POST', url: '/auth/token', headers, payload })
-    return [statusCode, fields['retry-after'], exchange.error?.code]
-  }
-  t.same(await ask(), [401, undefined, 'GW_UNAUTHENTICATED'])
-  t.same(await ask(), [429, '100', 'GW_LOGIN_THROTTLED'])
-  t.match(outcomes, [{ ok: false, provider: 'client', reason: 'wrong-secret', username: '' }])
-})
-
-t.test('a wrong secret in the Authorization field is challenged, one too many is not', async t => {
-  const { app } = tokenApp(() => undefined)
-  const ask = async () => {
-    const authorization = `Basic ${Buffer.from('a:b').toString('base64')}`
-    const headers = { authorization, 'content-type': 'application/x-www-form-urlencoded' }
-    const payload = 'grant_type=client_credentials'
-    const answer = await app.inject({ method: 'POST', url: '/auth/token', headers, payload })
-    return [answer.statusCode, answer.headers['www-authenticate']]
-  }
-  t.same(await ask(), [401, 'Basic realm="Portaria", charset="UTF-8"'])
-  t.same(await ask(), [429, undefined])
-})
 
 t.test('one caller works for a key, others wait their turn, and one too many is refused', async t => {
   const turns = createTurns(1, 1, () => new Error('one too many'))
@@ -165,32 +76,6 @@ t.test('what the database does not take is offered again, in the same order', as
   isAway = false
   await until(() => offered.length === 3)
   t.same(offered, ['one', 'one', 'two'])
-})
-
-t.test('a person who is gone loses their sessions, and a recheck that fails is one warning', async t => {
-  const ended: string[] = []
-  const warned: unknown[] = []
-  let leads = 0
-  const accounts = {
-    lead: async () => leads++ > 0 || Promise.reject(new Error('away')),
-    count: async () => ({ live: 1, missing: 1 }),
-    due: async () => (ended.length === 0 ? [{ userId: 7, wasMissing: true }] : []),
-    postpone: async () => undefined,
-    end: async (_: unknown, userId: number, reason: string) => void ended.push(`${userId} ${reason}`),
-    resign: async () => undefined
-  }
-  const recheck = startRecheck({
-    directory: { lookUp: async () => ({ state: 'gone' }) },
-    accounts: accounts as never,
-    applyGroups: async () => undefined,
-    catchUp: async () => undefined,
-    intervalMs: 1000,
-    log: { ...quiet, warn: (fields: { reason: string }) => void warned.push(fields.reason) } as never
-  })
-  await until(() => ended.length > 0)
-  await recheck.close()
-  t.same(ended, ['7 gone'])
-  t.same(warned, ['recheck-failed'])
 })
 
 t.test('people linked by their login are mentioned, and looked up again by a service account only', async t => {

@@ -51,60 +51,6 @@ t.test('without Postgres no directory is asked', async t => {
   t.match(await world.login({ username: 'ana', password: ldap.password, from: stranger(1) }), { what: 'in' })
 })
 
-t.test('a directory that cannot be reached uses up no permits', async t => {
-  const postgres = await startOwnPostgres(t)
-  const away = await startOpenLdap(t)
-  const world = await startThrottles(t, { ldap: away, postgres, instances: 1, perIp: 4 })
-  await away.stop()
-  for (let n = 0; n < 12; n++)
-    t.match(await world.login({ username: 'maria', password: `any ${n}`, from: '192.0.2.11' }), {
-      what: 'directory-unreachable'
-    })
-  await away.start()
-  t.match(await world.login({ username: 'maria', password: away.password, from: '192.0.2.11' }), { what: 'in' })
-})
-
-t.test('binds without an answer count as failed, for the directory may check them later', async t => {
-  const postgres = await startOwnPostgres(t)
-  const frozen = await startOpenLdap(t, { lockoutThreshold: THRESHOLD })
-  const world = await startThrottles(t, { ldap: frozen, postgres, settings: { timeoutMs: 1500 }, failureFloorMs: 0 })
-  frozen.freeze()
-  t.teardown(frozen.thaw)
-  const guess = (n: number) => world.login({ username: 'maria', password: `late ${n}`, from: stranger(n), at: n })
-  const told = await Promise.all(Array.from({ length: 40 }, (_, n) => guess(n)))
-  const { 'login-throttled-account': throttled, ...tried } = tally(told)
-  t.equal(throttled, 40 - STRANGERS)
-  // A machine that stands still meanwhile may name another stage of the same failure.
-  t.equal(
-    Object.values(tried).reduce((sum, count) => sum + count, 0),
-    STRANGERS,
-    JSON.stringify(tried)
-  )
-  t.ok(
-    Object.keys(tried).every(reason => reason.startsWith('directory-')),
-    JSON.stringify(tried)
-  )
-  frozen.thaw()
-  t.match(tally(await Promise.all([50, 51, 52].map(guess))), { 'login-throttled-account': 3 })
-  t.ok((await frozen.failureCount('maria')) <= STRANGERS)
-})
-
-t.test('an instance that dies in the middle of a login leaves its permit used up', async t => {
-  const postgres = await startOwnPostgres(t)
-  const world = await startThrottles(t, { ldap, postgres, instances: 2, settings: { timeoutMs: 20_000 } })
-  await postgres.query(
-    `INSERT INTO login_attempts (id, provider, account, address, pair, kind, at, expires_at)
-     VALUES (gen_random_uuid(), 'ldap',
-       translate(encode(sha256('login'::bytea || '\\x00'::bytea || 'twin'::bytea), 'base64'), '+/=', '-_'), '192.0.2.1', 'x',
-       'open', now() - interval '1 minute', now() + interval '1 hour')`,
-    [],
-    world.databaseUrl
-  )
-  const guess = (n: number) => world.login({ username: 'twin', password: `guess ${n}`, from: stranger(n), at: n })
-  const told = tally(await Promise.all([1, 2, 3, 4].map(guess)))
-  t.same(told, { 'invalid-credentials': STRANGERS - 1, 'login-throttled-account': 3 })
-})
-
 t.test('a database that goes away during a bind costs a right password nothing once it is back', async t => {
   const postgres = await startOwnPostgres(t)
   const world = await startThrottles(t, { ldap, postgres, instances: 1, settings: { lockoutThreshold: 2 } })

@@ -102,20 +102,6 @@ t.test('another person who logs in with the session of the browser gets their ow
   await context.close()
 })
 
-t.test('a page that fails while it is drawn says so', async t => {
-  const { page, context } = await openLoggedIn(browser, `${world.origin}/auth/account`, 'maria')
-  await page.locator('#access-part dl').waitFor()
-  await page.route('**/auth/apps', route =>
-    route.request().headers().accept === 'application/json'
-      ? route.fulfill({ json: { items: [{}] } })
-      : route.continue()
-  )
-  await page.goto(`${world.origin}/auth/apps`)
-  await page.getByText('Something went wrong on this page').waitFor()
-  t.equal(await page.locator('[role=alert]').count(), 1)
-  await context.close()
-})
-
 for (const look of [
   { colorScheme: 'light', locale: 'en-GB' },
   { colorScheme: 'dark', locale: 'pt-BR', viewport: { width: 375, height: 800 } },

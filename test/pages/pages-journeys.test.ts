@@ -70,30 +70,6 @@ t.test('somebody unassigned waits, and is let in as soon as an Admin gives acces
   await context.close()
 })
 
-t.test('a logout in one tab is felt in the other', async t => {
-  const { context, faults, newPage } = await openContext(browser, [world.origin])
-  const tabs = [await newPage(), await newPage()] as const
-  const tokens: string[] = []
-  for (const tab of tabs) {
-    await tab.goto(`${world.origin}/auth/login`)
-    await tab.locator('#username').waitFor()
-    await fillLogin(tab, 'maria')
-    await tab.locator('#who').waitFor()
-    tokens.push((await kept(tab, 'authToken')) ?? '')
-  }
-  await tabs[0].click('#logout')
-  await tabs[1].locator('#username').waitFor()
-  t.match(await tabs[1].locator('[role=status]').first().textContent(), /another tab/)
-  for (const tab of tabs) t.equal(await kept(tab, 'authToken'), null)
-  // The other tab ends its own login on its own, a moment later.
-  for (const token of tokens) {
-    const isOver = async () => (await world.fetch('/auth/me', { token })).status === 401
-    t.ok(await until(isOver, 'both logins have ended'))
-  }
-  t.same(faults, [])
-  await context.close()
-})
-
 // OA-10, OA-18
 t.test('a cloud login is taken by the tab that began it, and by no other', async t => {
   const port = await freePort()

@@ -97,22 +97,6 @@ const world = async (t: Test, redisUrl = redis.url, env: Record<string, string> 
   return { gateways: [first, second] as const, connect, sockets }
 }
 
-// WS-26, WS-28
-for (const transports of [['polling'], ['polling', 'websocket']]) {
-  t.test(`${transports.join(' and then ')}: one session works over two instances`, async t => {
-    const { gateways, connect } = await world(t)
-    const token = await gateways[0].tokenFor()
-    const client = connect('/messaging', transports, token)
-    t.equal((await once(client, 'hello'))[0], '/messaging')
-    for (let i = 0; i < 10; i++) t.same(await client.emitWithAck('echo', [i, Buffer.from('b')]), [i, Buffer.from('b')])
-    const refused = client.io.socket('/open', { auth: { token: 'no' } })
-    const [error] = await once(refused, 'connect_error')
-    t.match(error, { data: { code: 'GW_UNAUTHENTICATED' } }, 'refused while a poll waits elsewhere')
-    t.same(await client.emitWithAck('echo', 'still here'), 'still here')
-    if (transports.length === 2) await until(() => client.io.engine.transport.name === 'websocket', 'upgraded')
-  })
-}
-
 // RV-47
 t.test('every key and channel of two instances begins with REDIS_PREFIX', async t => {
   const own = await startRedis(t)
@@ -131,38 +115,6 @@ t.test('every key and channel of two instances begins with REDIS_PREFIX', async 
   t.equal(channels.length, 2, 'one of each instance')
   for (const name of [...keys, ...channels]) t.match(name, /^x:/)
 })
-
-t.test('by polling, refusals reach the client over two instances', async t => {
-  const { connect, gateways } = await world(t)
-  for (const token of [undefined, 'nonsense', await gateways[0].tokenFor({ profiles: ['Admin'] })]) {
-    const client = connect('/messaging', ['polling'], token)
-    const [error] = await once(client, 'connect_error')
-    t.match(error, { data: { statusCode: token?.includes('.') === true ? 403 : 401 } })
-    client.disconnect()
-  }
-})
-
-// WS-27
-t.test(
-  'a revocation ends a polling session wherever it is, within a second, and reaches the upstream once',
-  async t => {
-    const { gateways, connect, sockets } = await world(t)
-    const token = await gateways[0].tokenFor()
-    const client = connect('/messaging', ['polling'], token)
-    const bystander = connect('/messaging', ['polling'], await gateways[0].tokenFor({ id: 8 }))
-    await Promise.all([once(client, 'hello'), once(bystander, 'hello')])
-    for (let i = 0; i < 4; i++) await client.emitWithAck('echo', i)
-    const reasons: string[] = []
-    for (const socket of sockets.of('/messaging').sockets.values())
-      socket.on('disconnect', reason => reasons.push(reason))
-    const gone = once(client, 'disconnect')
-    t.equal((await gateways[0].fetch('/auth/logout', { method: 'POST', token })).status, 204)
-    t.ok(await within(gone, 1000))
-    await until(() => reasons.length > 0, 'told')
-    t.same(reasons, ['client namespace disconnect'])
-    t.same(await bystander.emitWithAck('echo', 'here'), 'here')
-  }
-)
 
 // WS-28, RW-17
 t.test('after the upgrade a stray request at either instance gets 400, and the session lives', async t => {
@@ -203,16 +155,6 @@ t.test('an instance that opened sessions stops counting them when they upgrade a
     socket.send(1, '5')
   }
   await until(async () => (await handshake()).status === 200, 'places for other clients')
-})
-
-t.test('a recovery id is known to both instances', async t => {
-  const { gateways, connect } = await world(t)
-  const client = connect('/messaging', ['websocket'], await gateways[0].tokenFor())
-  await once(client, 'hello')
-  client.io.engine.close()
-  client.connect()
-  await once(client, 'connect')
-  t.ok(client.recovered)
 })
 
 const PATH = '/socket.io/?EIO=4&transport=polling'

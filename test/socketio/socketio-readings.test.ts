@@ -202,31 +202,6 @@ t.test('what a backend emits before it refuses a CONNECT is not delivered', asyn
   raw.socket.destroy()
 })
 
-// RW-17, WS-28
-t.test('a stray request with the sid after the upgrade gets 400, and the session lives', async t => {
-  const { gateway, upstream, socket, poll, ask } = await world(t)
-  const session = await poll()
-  await session.post(`40/chat,{"token":"${await gateway.tokenFor()}"}`)
-  while (!session.text.includes('40/chat,')) await session.get()
-  const { say, heard, raw } = await socket(`&sid=${session.sid}`)
-  const pending = session.get()
-  say('2probe')
-  await until(() => heard().includes('3probe'), 'probed')
-  await pending
-  say('5')
-  await until(() => upstream.sockets[0]?.transport.name === 'websocket', 'upgraded')
-  const stray = `&sid=${session.sid}`
-  t.equal((await ask(stray)).status, 400)
-  t.equal((await ask(stray, { method: 'POST', body: '42/chat,["stray"]' })).status, 400)
-  t.equal((await ask(stray, { method: 'POST', body: 'nonsense' })).status, 400)
-  say('42/chat,["still"]')
-  await until(() => eventsOf(upstream.delivered).length > 0, 'the session goes on')
-  t.strictSame(eventsOf(upstream.delivered), ['/chat still'])
-  upstream.sockets[0]?.send('2/chat,["answer"]')
-  await until(() => heard().includes('42/chat,["answer"]'), 'both ways')
-  raw.socket.destroy()
-})
-
 // RW-35, WS-30
 t.test('Base64 with line breaks, as the Java client posts it, is taken and goes on in one spelling', async t => {
   const { gateway, upstream, poll } = await world(t)

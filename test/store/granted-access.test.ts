@@ -79,37 +79,6 @@ t.test(
   }
 )
 
-t.test(
-  'a group that is gone takes its part with it and makes earlier tokens stale; what is assigned stays',
-  async t => {
-    const { users } = await openWorld()
-    const { user } = await users.syncPerson(person('rui', { groups: [SUPORTE, VENDAS] }))
-    await users.setAccess(actor, user.id, { profiles: ['Agente'], areas: ['Suporte'], areaPrincipal: 'Suporte' })
-    t.match(await users.loadPerson(user.id), { version: 1, user: { profiles: only('Supervisor', 'Agente') } })
-    t.match(await users.syncPerson(person('rui', { groups: [] })), {
-      version: 2,
-      user: { profiles: only('Agente'), areas: only('Suporte'), areaPrincipal: 'Suporte', accessStatus: 'assigned' }
-    })
-    t.match(await users.syncPerson(person('rui')), { version: 2 }, 'groups that are not known change nothing')
-    await users.setAccess(actor, user.id, { profiles: [], areas: [], areaPrincipal: null })
-    t.match(await users.loadPerson(user.id), { version: 3, user: { profiles: only(), accessStatus: 'unassigned' } })
-  }
-)
-
-t.test('a recheck changes access as a login does, and the main area of an Admin wins over a granted one', async t => {
-  const { users } = await openWorld()
-  const { user } = await users.syncPerson(person('ana', { groups: [VENDAS] }))
-  t.equal(user.areaPrincipal, 'Vendas')
-  await users.createArea(actor, 'Norte')
-  await users.setAccess(actor, user.id, { profiles: [], areas: ['Norte'], areaPrincipal: 'Norte' })
-  t.ok(await users.applyGroups(user.id, { provider: 'ldap', groups: [SUPORTE] }))
-  t.match(await users.loadPerson(user.id), {
-    version: 2,
-    user: { profiles: only('Agente'), areas: only('Norte', 'Suporte'), areaPrincipal: 'Norte' }
-  })
-  t.notOk(await users.applyGroups(user.id + 999, { provider: 'ldap', groups: [] }))
-})
-
 t.test('a cut-off list of groups grants nothing, and a claim counts only from its tenant', async t => {
   const claim = grant('0f3c', ['Supervisor'], ['Vendas'], { provider: 'cloudidp', tenant: '72f9' })
   const { users } = await openWorld([claim, grant('0f3c', ['Admin'], ['Direção'])])

@@ -185,6 +185,7 @@ t.test('one after the other, exactly those whose access changes get a new versio
   )
 })
 
+// RV-77
 t.test('all at once, nobody waits for anyone in a circle, and the newest files win', async t => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.array(command, { minLength: 4, maxLength: 12 }), { maxLength: 5 }), async rounds => {

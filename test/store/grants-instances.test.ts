@@ -134,34 +134,6 @@ t.test('a gateway listens at once however many people the changed grants concern
   })
 })
 
-// RV-77
-t.test('many people are changed by an Admin while a reload grants the same people something else', async t => {
-  const installation = await openInstallation(500, ['Suporte'])
-  const world = await installation.start(t, { grants: [SUPORTE] })
-  await untilDone(world)
-  const ids = (await installation.ask('SELECT id FROM users ORDER BY id DESC')).map(({ id }) => Number(id))
-  const token = await world.tokenFor({ id: 900_002, username: 'root', profiles: ['Admin'] })
-  const change = async (body: object) => {
-    const headers = { 'content-type': 'application/json' }
-    const options = { method: 'POST', token, headers, body: JSON.stringify({ ids, ...body }) }
-    const answer = await world.fetch('/auth/admin/users/access', options)
-    return { status: answer.status, body: (await answer.json()) as object }
-  }
-  const deadlocks = 'SELECT deadlocks::int AS n FROM pg_stat_database WHERE datname = current_database()'
-  for (let round = 0; round < 3; round++) {
-    world.writeRoutes({ grants: [round % 2 === 0 ? { ...SUPORTE, profiles: ['Supervisor'] } : SUPORTE] })
-    const adds = round % 2 === 0
-    const [answer] = await Promise.all([
-      change({ areas: { [adds ? 'add' : 'remove']: ['Suporte'] } }),
-      world.gateway.reload()
-    ])
-    t.same(answer, { status: 200, body: { changed: 500, failed: [] } })
-    await untilDone(world)
-  }
-  t.equal(await installation.count(deadlocks), 0)
-  t.equal(await installation.count("SELECT count(*)::int AS n FROM audit_events WHERE action = 'access.set'"), 1500)
-})
-
 t.test('a change of many people says whom it reached when the database gives up midway', async t => {
   const { url } = await openInstallation(120, ['Suporte'])
   const deadlines = { acquireMs: 60_000, statementMs: 1000, workMs: 60_000 }

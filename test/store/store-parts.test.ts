@@ -6,15 +6,12 @@ import { NO_GRANTS } from '../../gateway/routes/grants.ts'
 import { listenAccessChanges } from '../../gateway/store/access-listener.ts'
 import { GRANTS_LOCK } from '../../gateway/store/advisory-locks.ts'
 import { appendAudits } from '../../gateway/store/audit-entry.ts'
-import { changeAccessOfMany } from '../../gateway/store/bulk-access.ts'
 import { createClients } from '../../gateway/store/clients.ts'
 import { copyDatabase } from '../../gateway/store/copy-database.ts'
 import { isUnavailable } from '../../gateway/store/database-errors.ts'
 import { shareOf } from '../../gateway/store/database-share.ts'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
 import { searchWords } from '../../gateway/store/folded-text.ts'
-import { readLiveTokens } from '../../gateway/store/live-tokens.ts'
-import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
 import { createProviderSessions } from '../../gateway/store/provider-sessions.ts'
 import { pageBounds } from '../../gateway/store/query.ts'
 import { createRegranting } from '../../gateway/store/regranting.ts'
@@ -22,8 +19,6 @@ import { refuseNewerSchema } from '../../gateway/store/schema-release.ts'
 import { createSessions } from '../../gateway/store/sessions.ts'
 import { updateSigningKeys } from '../../gateway/store/signing-keys.ts'
 import { storableJson, storableText } from '../../gateway/store/storable.ts'
-import type { OwnerNews } from '../../gateway/tokens/personal-tokens.ts'
-import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, begunLogin, openStore, person } from '../support/store.ts'
@@ -35,37 +30,6 @@ const store = await openStore(t, postgres)
 const { database, users, audit } = store
 const nowS = () => Math.floor(Date.now() / 1000)
 const newPerson = async (subject: string) => (await users.syncPerson(person(subject))).user
-
-t.test('the use of a login that is not listed yet lists it, as what it is', async t => {
-  const sessions = createSessions(database)
-  const { id } = await newPerson('ana')
-  const times = { createdAt: nowS() - 100, usedAt: Date.now(), expiresAt: nowS() + 600 }
-  await sessions.recordUse([{ tokenId: 'token-1', userId: id, provider: 'ldap', version: 0, ...times }])
-  const { items } = await sessions.list(id, { tokenId: 'token-1' })
-  t.match(items, [{ provider: 'ldap', current: true }])
-  await t.rejects(sessions.end(actor, id, 999_999), { code: 'GW_NOT_FOUND', reason: 'no-session' })
-  await sessions.end(actor, id, items[0]?.id ?? 0)
-  const ended = await postgres.query('SELECT jti FROM revocations WHERE jti = $1', ['token-1'], store.url)
-  t.equal(ended.length, 1, 'its token has ended')
-})
-
-t.test('a person who returns is the same, under their present names', async t => {
-  const first = await users.syncPerson(person('eva'))
-  const { user, firstLogin } = await users.syncPerson(person('eva', { name: 'Eva Braun' }))
-  t.match([first.firstLogin, firstLogin], [true, false])
-  t.match(user, { id: first.user.id, name: 'Eva Braun', username: 'eva' })
-  t.match(await users.loadItem(user.id), { item: { id: user.id, assigned: { areaPrincipal: '' } }, version: 0 })
-  await postgres.query('UPDATE users SET last_login_at = NULL WHERE id = $1', [user.id], store.url)
-  t.equal((await users.loadItem(user.id))?.item.lastLoginAt, '')
-  t.equal(await users.loadItem(999_999), undefined)
-})
-
-t.test('the canonical login takes over no link of another name', async t => {
-  const names = ['gil@corp.example', 'gil']
-  const old = await newPerson('gil@corp.example')
-  const { user } = await users.syncPerson(person('gil', { names, entryCreatedAt: new Date(0) }))
-  t.not(user.id, old.id)
-})
 
 t.test('a key that is set aside, and one that is made, are on record', async t => {
   const key = { kid: 'kid-1', publicJwk: {}, sealed: {}, signsFrom: nowS() }
@@ -97,36 +61,6 @@ t.test('a database answers a ping anew each time', async t => {
   t.equal(await own.database.ping(), false)
 })
 
-t.test('a service account that is removed has no tokens left, and each change is on record', async t => {
-  const clients = createClients(database)
-  const none = { profiles: [], areas: [], areaPrincipal: null }
-  await t.rejects(clients.create(actor, { ...none, name: 'a', expiresAt: '2020-01-01' }), {
-    code: 'GW_BAD_REQUEST',
-    reason: 'client-expiry'
-  })
-  await t.rejects(clients.create(actor, { ...none, name: 'a', addresses: ['10.0.0.0/33'] }), {
-    reason: 'client-address',
-    message: /^addresses\/0 /
-  })
-  const { id, ...made } = await clients.create(actor, { ...none, name: 'Relatórios', addresses: ['192.0.2.1'] })
-  t.match(made, { areaPrincipal: '', expiresAt: '', lastUsedAt: '' })
-  await clients.remove(actor, id)
-  const [row] = await postgres.query(
-    'SELECT lowest_accepted_version AS lowest FROM users WHERE id = $1',
-    [id],
-    store.url
-  )
-  t.same(row, { lowest: 1 })
-  const { items } = await audit.list({})
-  t.same(
-    items.slice(0, 2).map(({ action, target }) => [action, target]),
-    [
-      ['client.remove', `client:${id}`],
-      ['client.create', `client:${id}`]
-    ]
-  )
-})
-
 // RW-64
 t.test('conditions of a service account that change while its secret is proved end what comes of it', async t => {
   const clients = createClients(database)
@@ -152,34 +86,6 @@ t.test('conditions of a service account that change while its secret is proved e
   t.same(proven?.addresses, [])
   t.equal(current?.lowestAcceptedVersion, 1)
   t.equal(proven?.person.version, 0)
-})
-
-t.test('an access token has profiles of its owner, an end in the future, and is listed with its owner', async t => {
-  const tokens = createPersonalTokenStore(database)
-  const user = await newPerson('bia')
-  const { version } = await users.setAccess(actor, user.id, { profiles: ['Agente'], areas: [], areaPrincipal: null })
-  const login = { user, tokenId: 'login-1', version }
-  const soon = new Date(Date.now() + 60_000).toISOString()
-  const make = (profiles: string[], expiresAt = soon) =>
-    tokens.create(actor, login, { name: 'ci', profiles, expiresAt })
-  const code = 'GW_BAD_REQUEST'
-  await t.rejects(make(['Agente', 'Admin']), { code, reason: 'foreign-profile', message: /^profiles\/1 / })
-  for (const expiresAt of ['2020-01-01', 'x', new Date(Date.now() + 400 * 86_400_000).toISOString()])
-    await t.rejects(make(['Agente'], expiresAt), { code, reason: 'token-expiry' }, expiresAt)
-  await make(['Agente', 'Agente'])
-  const { items } = await tokens.list({}, user.id)
-  t.match(items, [{ name: 'ci', profiles: only('Agente'), lastUsedAt: '', user: { id: user.id, username: 'bia' } }])
-  const read: object[] = []
-  await readLiveTokens(database, undefined, news => read.push(...news))
-  t.match(read, [{ owner: { user: { id: user.id } }, tokens: [{ version, profiles: only('Agente') }] }])
-  await t.rejects(tokens.end(actor, 999_999), { code: 'GW_NOT_FOUND', reason: 'no-token' })
-})
-
-t.test('a change of many is counted, and what is wrong with one is said of that one', async t => {
-  const [one, two] = [await newPerson('um'), await newPerson('dois')]
-  const change = { ids: [one.id, two.id, 999_999], profiles: { add: ['Agente'] } }
-  const outcome = await changeAccessOfMany(database, actor, change)
-  t.same(outcome, { changed: 2, failed: [{ id: 999_999, code: 'GW_NOT_FOUND' }] })
 })
 
 t.test('the new name of an area is on record beside the old one', async t => {
@@ -208,9 +114,9 @@ t.test('the audit log is collected whole, over its portions, up to a bound', asy
   const page = await audit.list({ user: String(id), action: 'test.many', until: new Date(Date.now() + 60_000) })
   t.match(page, { total: 1001, items: [{ targetName: 'RUI' }] })
   t.equal((await audit.list({ user: '9999999999' })).total, 0, 'no row has such an id')
-  const ofFirst = (await audit.list({ user: 1 })).total
+  const ofFirst = (await audit.list({ user: id })).total
   t.ok(ofFirst > 0)
-  t.equal((await audit.list({ user: '1' })).total, ofFirst)
+  t.equal((await audit.list({ user: String(id) })).total, ofFirst)
   t.equal((await audit.list({ until: new Date(0) })).total, 0)
   const late = Array.from({ length: 20 }, () => audit.append({ actor, action: 'test.late', target }))
   t.match(await audit.verify(), { ok: true }, 'an entry that is written meanwhile is left for the next time')
@@ -220,24 +126,6 @@ t.test('the audit log is collected whole, over its portions, up to a bound', asy
 t.test('people to look up again are counted, also when there are none', async t => {
   const empty = await openStore(t, postgres)
   t.same(await createDirectoryAccounts(empty.database).count(), { live: 0, missing: 0 })
-})
-
-t.test('owners of tokens are read as they are stored', async t => {
-  const { id } = await newPerson('josé')
-  const access = { profiles: ['Agente', 'Supervisor'], areas: ['Sul'], areaPrincipal: 'Sul' }
-  const { version } = await users.setAccess(actor, id, access)
-  const { user } = (await users.loadPeople([id]))[0] ?? { user: await newPerson('josé') }
-  t.match(user, { ...access, profiles: ['Supervisor', 'Agente'] }, 'profiles are listed in the order of the product')
-  const expiresAt = new Date(Date.now() + 60_000).toISOString()
-  const wish = { name: 'ci', profiles: [], expiresAt }
-  await createPersonalTokenStore(database).create(actor, { user, tokenId: 'jose', version }, wish)
-  const read: OwnerNews[] = []
-  await readLiveTokens(database, undefined, news => read.push(...news))
-  const jose = read.find(({ owner }) => owner.user.id === id)
-  t.match(jose?.owner, { user, version: 1, lowestAccepted: 0, disabled: false })
-  t.ok(Math.abs((jose?.owner.confirmedAt ?? 0) - nowS()) < 600)
-  t.equal(jose?.tokens[0]?.expiresAt, Date.parse(expiresAt) / 1000)
-  t.ok(Math.abs((jose?.tokens[0]?.createdAt ?? 0) - nowS()) < 600)
 })
 
 t.test('a copy continues where its source was: the next person gets an id of their own', async t => {

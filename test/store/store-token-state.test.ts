@@ -152,15 +152,6 @@ t.test('revoking twice keeps the later end, and what has expired is forgotten', 
   t.same(await postgres.query(left, [], url), [{ tokens: 1, states: 0 }])
 })
 
-// OA-02
-t.test('an OAuth state is used once, however many try on however many instances', async t => {
-  const one = await openStore(t, postgres)
-  const two = await openStore(t, postgres, one.url)
-  const expiresAt = new Date(Date.now() + 600_000)
-  const tries = Array.from({ length: 20 }, (_, n) => (n % 2 ? one : two).memory.useOAuthState('nonce', expiresAt))
-  t.equal((await Promise.all(tries)).filter(Boolean).length, 1)
-})
-
 t.test('an address is known after a success, for that login alone and 180 days, and the latest are kept', async t => {
   const { memory, database, url } = await openStore(t, postgres)
   const attempts = createLoginAttempts(database)

@@ -1,6 +1,5 @@
 // What a token must say to be ours, and which of those that are ours still count. JW-01, JW-02, JW-04, JW-08
 import { createHmac } from 'node:crypto'
-import { jwtVerify } from 'jose'
 import t from 'tap'
 import { GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import type { Identity } from '../../gateway/identity.ts'
@@ -88,53 +87,6 @@ t.test('a token of this gateway says who asks, by the present secret or one befo
   })
   const { ver: _ver, auth_time: _time, name: _name, email: _mail, ...fewer } = CLAIMS
   t.match(tokens.check(signed(HEADER, fewer)), { version: 0, authenticatedAt: 0, user: { name: '', email: '' } })
-})
-
-t.test('whatever is signed in another way, or spelt in another way, is not ours', async t => {
-  const { check } = tokensAt()
-  const good = withClaims({})
-  const [header = '', payload = '', signature = ''] = good.split('.')
-  const bad = 'GW_UNAUTHENTICATED bad-signature'
-  for (const [what, token, expected] of [
-    ['nothing', '', bad],
-    ['no signature', `${header}.${payload}.`, bad],
-    ['a signature of another', `${header}.${payload}.${withClaims({ jti: 'x' }).split('.')[2]}`, bad],
-    ['padding', `${good}=`, bad],
-    ['a character beyond Latin-1', `${good.slice(0, -1)}\u0141`, bad],
-    ['a character more', `${good}A`, bad],
-    ['two parts', `${header}.${signature}`, bad],
-    ['two parts, signed', `${header}.${createHmac('sha256', SECRET).update(header).digest('base64url')}`, bad],
-    ['four parts', signed(`${header}.${payload}`, payload, SECRET, true), bad],
-    ['alg none', signed({ alg: 'none', typ: 'JWT' }, CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
-    ['alg HS512', signed({ alg: 'HS512', typ: 'JWT' }, CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
-    ['no typ', signed({ alg: 'HS256' }, CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
-    ['crit', signed({ ...HEADER, crit: ['x'] }, CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
-    ['b64 false', signed({ ...HEADER, b64: false }, CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
-    ['a header that is a list', signed([], CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
-    ['a header that is no JSON', signed('{', CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
-    ['claims that are a text', signed(HEADER, '"x"'), 'GW_UNAUTHENTICATED bad-claims'],
-    ['claims that are null', signed(HEADER, 'null'), 'GW_UNAUTHENTICATED bad-claims'],
-    ['claims in other letters', signed(header, `${payload}=`, SECRET, true), 'GW_UNAUTHENTICATED bad-claims'],
-    [
-      'claims that are not UTF-8',
-      signed(header, Buffer.from('{"sub":"\xff"}', 'latin1').toString('base64url'), SECRET, true),
-      'GW_UNAUTHENTICATED bad-claims'
-    ]
-  ] as const) {
-    t.equal(outcome(check(token)), expected, what)
-  }
-  t.equal(outcome(check(signed({ ...HEADER, b64: true }, CLAIMS))), 'id-1')
-  const long = (length: number) => {
-    const rest = withClaims({ name: '' }).length
-    return withClaims({ name: 'x'.repeat(Math.floor(((length - rest) * 3) / 4)) })
-  }
-  t.ok(long(8190).length <= 8192 && long(8190).length > 8186)
-  t.equal(outcome(check(long(8190))), 'id-1')
-  t.equal(outcome(check(long(8200))), bad)
-  for (const token of Array.from({ length: 200 }, (_, n) => withClaims({ name: 'x'.repeat(5650 + n) })))
-    t.equal(outcome(check(token)), token.length > 8192 ? bad : 'id-1', `${token.length} characters`)
-  const clockless = createAccessTokens({ secret: SECRET, previousSecrets: [], expiresInMs: 1000 })
-  t.equal(outcome(clockless.check(withClaims({}))), 'GW_TOKEN_EXPIRED expired', 'by the clock of the machine')
 })
 
 const FAULTS: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
@@ -227,28 +179,6 @@ t.test(
     })
   }
 )
-
-t.test('an issued token is a JWT for any verifier that has the secret', async t => {
-  const { user } = identityOf()
-  const { id, ...described } = user
-  const { payload, protectedHeader } = await jwtVerify(
-    await tokensAt().issue(user, 4, { addresses: ['10.0.0.0/8'] }),
-    Buffer.from(SECRET),
-    { algorithms: ['HS256'], currentDate: new Date(NOW_S * 1000) }
-  )
-  t.same(protectedHeader, { alg: 'HS256', typ: 'JWT' })
-  const { jti, ...claims } = payload
-  t.same(claims, {
-    ...described,
-    ver: 4,
-    auth_time: NOW_S,
-    addresses: ['10.0.0.0/8'],
-    sub: String(id),
-    iat: NOW_S,
-    exp: NOW_S + 3600
-  })
-  t.type(jti, 'string')
-})
 
 t.test('whether a person fits into a token is known before one is made, to the last character', async t => {
   const tokens = tokensAt(9_999_996_399)

@@ -2,10 +2,9 @@
 import t from 'tap'
 import { ownHeaders } from '../../gateway/http/answer.ts'
 import { createCrossOrigins } from '../../gateway/http/cross-origin.ts'
-import { requestRulesOf } from '../../gateway/upstream/headers/header-rules.ts'
 import { createUpstreamHeads } from '../../gateway/upstream/headers/upstream-head.ts'
 import { exchangeOf } from '../support/exchanges.ts'
-import { person, routeAt, upstreamAt } from '../support/routes.ts'
+import { routeAt, upstreamAt } from '../support/routes.ts'
 
 const OWN = `pt_${'o'.repeat(43)}`
 const heads = createUpstreamHeads({
@@ -14,55 +13,6 @@ const heads = createUpstreamHeads({
   assertions: { lineFor: () => 'x-user-assertion: signed\r\n' }
 })
 const upstream = upstreamAt(4001)
-
-t.test('a person’s query passes as it is; a public route passes no token of ours on', async t => {
-  const identity = { kind: 'session', user: { id: 7 } } as never
-  const target = (more: Parameters<typeof exchangeOf>[0]) =>
-    heads
-      .whole(exchangeOf({ target: `/x?a=1&t=${OWN}`, ...more }), routeAt('/x', upstream), '127.0.0.1:4001', false)
-      .split(' ')[1]
-  t.equal(target({ identity }), `/x?a=1&t=${OWN}`)
-  t.equal(target({}), '/x?a=1')
-})
-
-t.test('without a stripped prefix, rules or an upstream, none is told', async t => {
-  const { upstream: _, ...bare } = routeAt('/x', upstream)
-  const exchange = exchangeOf({ fields: ['Host', 'gw', 'A', '1'] })
-  t.notMatch(heads.whole(exchange, bare as never, 'up:1', false), /x-forwarded-prefix/)
-  t.notMatch(heads.whole(exchange, routeAt('/x', upstream, { stripPrefix: '/' }), 'up:1', false), /x-forwarded-prefix/)
-  t.match(
-    heads.whole(exchange, routeAt('/x', upstream, { stripPrefix: '/x' }), 'up:1', false),
-    /\r\nx-forwarded-prefix: \/x\r\n/
-  )
-})
-
-t.test('a COPY names the same server for what it writes to (RFC 4918 §10.3)', async t => {
-  const exchange = exchangeOf({ method: 'COPY', fields: ['Host', 'gw', 'Destination', 'https://gw/y'] })
-  exchange.route = routeAt('/x', upstream)
-  exchange.destination = '/y'
-  const head = heads.whole(exchange, exchange.route, '127.0.0.1:4001', false)
-  t.match(head, /\r\ndestination: http:\/\/127\.0\.0\.1:4001\/y\r\n/)
-  t.equal(head.match(/destination/gi)?.length, 1)
-})
-
-t.test('what an upstream’s rules write replaces what a client sent in any spelling', async t => {
-  const rules = requestRulesOf({
-    ...upstream,
-    requestHeaders: { set: [['X-Tenant', 'a']], remove: ['X-Old'] },
-    identityHeaders: [
-      { name: 'X-Login', attribute: 'login' },
-      { name: 'X-Groups', attribute: 'profiles' }
-    ]
-  })
-  for (const name of ['x_tenant', 'X-LOGIN', 'x.groups', 'x-old']) t.equal(rules?.removes(name), true, name)
-  t.equal(rules?.removes('X-New'), false)
-  t.equal(rules?.lines, 'X-Tenant: a\r\n')
-  const linesOf = (username: string) =>
-    rules?.identityLines({ user: person({ username, provider: 'ldap', profiles: ['Agente', 'Admin'] }) } as never)
-  t.equal(linesOf('maria'), 'X-Login: ldap:maria\r\nX-Groups: Agente,Admin\r\n')
-  t.equal(linesOf(''), 'X-Groups: Agente,Admin\r\n')
-  t.equal(rules?.identityLines(undefined), '')
-})
 
 t.test(
   'the gateway’s own fields replace those of the same name, and what the client may not tell is left out',
@@ -123,14 +73,4 @@ t.test('the scheme is the one that the client used, as the proxies in TRUST_PROX
   t.equal(protoOf(true, ['https, http'], 'unknown'), 'http')
   t.equal(protoOf(true, ['https, evil'], '198.51.100.1'), 'http')
   t.equal(protoOf(true, ['https, '], '198.51.100.1'), 'http')
-})
-
-t.test('an access token is not passed on, even where tokens are', async t => {
-  const authorization = (kind: string) => {
-    const exchange = exchangeOf({ fields: ['Host', 'gw', 'Authorization', 'Bearer x'] })
-    exchange.identity = { kind, user: person() } as never
-    const head = heads.whole(exchange, routeAt('/x', upstream, { forwardToken: true }), 'up:1', false)
-    return head.includes('Authorization: Bearer x')
-  }
-  t.same(['login', 'personal'].map(authorization), [true, false])
 })

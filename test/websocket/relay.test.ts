@@ -1,22 +1,11 @@
 // A relay says to either side why it ends, asks silent sides whether they live, and refuses what is no handshake.
 import { type Duplex, duplexPair } from 'node:stream'
 import t, { type Test } from 'tap'
-import { type GatewayError, Unavailable } from '../../gateway/errors.ts'
-import { createForwardWebSocket } from '../../gateway/websocket/forward.ts'
-import {
-  acceptOf,
-  checkClientHandshake,
-  checkSwitch,
-  fieldsWithout,
-  upgradeFields,
-  WRITTEN_ANEW
-} from '../../gateway/websocket/handshake.ts'
+import { acceptOf, checkSwitch, fieldsWithout, upgradeFields, WRITTEN_ANEW } from '../../gateway/websocket/handshake.ts'
 import type { Side } from '../../gateway/websocket/leg.ts'
 import { Relay } from '../../gateway/websocket/relay.ts'
-import { exchangeOf } from '../support/exchanges.ts'
 import { buildFrame } from '../support/frames.ts'
 import { parseHead } from '../support/response-heads.ts'
-import { routeAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
 import { until } from '../support/until.ts'
 
 /** The frames at the end of a side, as text: a close as its code and reason. */
@@ -56,63 +45,7 @@ const world = (t: Test, more: { idleTimeoutMs?: number; isRead?: boolean } = {})
 }
 const settled = () => new Promise(resolve => setImmediate(resolve))
 
-t.test('whoever broke the protocol hears how; a client hears of its upstream', async t => {
-  const text = Buffer.from([0xff])
-  for (const { side, frame, isRead = false, toClient, toUpstream } of [
-    { side: 'client', frame: buildFrame(1, text, true), toClient: '1007 invalid UTF-8', toUpstream: '1001 ' },
-    { side: 'client', frame: buildFrame(1, text, false), toClient: '1002 protocol error', toUpstream: '1001 ' },
-    {
-      side: 'upstream',
-      frame: buildFrame(1, text, false),
-      isRead: true,
-      toClient: '1011 upstream sent invalid UTF-8',
-      toUpstream: '1007 invalid UTF-8'
-    },
-    {
-      side: 'upstream',
-      frame: buildFrame(1, text, true),
-      toClient: '1011 upstream broke the protocol',
-      toUpstream: '1002 protocol error'
-    }
-  ] as const) {
-    const { relay, faults, received, clientEnd, upstreamEnd } = world(t, { isRead })
-    relay.take(side, frame)
-    await settled()
-    t.same([received(clientEnd), received(upstreamEnd)], [[toClient], [toUpstream]])
-    t.same(faults, [[side, Number(side === 'client' ? toClient.slice(0, 4) : toUpstream.slice(0, 4))]])
-  }
-})
-
-t.test('a socket that carries nothing for its idle time ends with 1001', async t => {
-  const { relay, received, clientEnd, upstreamEnd } = world(t, { idleTimeoutMs: 5000 })
-  relay.sweep(relay.now() + 4000)
-  relay.sweep(relay.now() + 5001)
-  await settled()
-  t.same([received(clientEnd), received(upstreamEnd)], [['1001 idle'], ['1001 ']])
-})
-
-t.test('a silent side is asked after 30 seconds, again after 60, and given up after 90', async t => {
-  const { relay, client, received, clientEnd } = world(t)
-  const start = relay.now()
-  const asked: number[] = []
-  for (const at of [29_000, 30_100, 59_000, 60_100, 89_000]) {
-    relay.sweep(start + at)
-    await settled()
-    asked.push(received(clientEnd).filter(frame => frame === '9 portaria').length)
-  }
-  t.same(asked, [0, 1, 0, 1, 0])
-  t.notOk(client.destroyed)
-  relay.sweep(start + 90_100)
-  t.ok(client.destroyed)
-})
-
 const KEY = 'AAAAAAAAAAAAAAAAAAAAAA=='
-const handshake = (...more: string[]) =>
-  exchangeOf({
-    fields: ['Host', 'gw', 'Sec-WebSocket-Key', KEY, 'Sec-WebSocket-Version', '13', ...more]
-  })
-const reasonOf = (refusal: GatewayError | undefined) => refusal?.reason
-
 t.test(
   'a side that does not close with the other is cut off, one that fails or leaves takes the other along',
   async t => {
@@ -147,32 +80,6 @@ t.test('a client that is not to know of the end of its upstream learns of it aft
   t.equal(client.destroyed, true)
 })
 
-t.test('no close frame is sent into the middle of another frame', async t => {
-  const { relay, clientEnd } = world(t)
-  const frame = buildFrame(2, Buffer.alloc(20), false)
-  relay.take('upstream', frame.subarray(0, 12))
-  await until(() => clientEnd.readableLength > 0)
-  t.equal((clientEnd.read() as Buffer).length, 12)
-  relay.end({ code: 4401, reason: '' })
-  await settled()
-  t.equal(clientEnd.read(), null)
-  relay.take('upstream', frame.subarray(12))
-  await until(() => clientEnd.readableLength > frame.length - 12)
-  t.same(framesOf((clientEnd.read() as Buffer).subarray(frame.length - 12)), ['4401 '])
-})
-
-t.test('a client’s handshake is checked by the letter (RFC 6455 §4.2.1)', async t => {
-  t.equal(checkClientHandshake(handshake()), undefined)
-  const extensions = 'Sec-WebSocket-Extensions'
-  for (const offer of ['permessage-deflate', 'x; a', 'x; a=12; b = "10"', 'x, y;z=1'])
-    t.equal(checkClientHandshake(handshake(extensions, offer)), undefined, offer)
-  for (const offer of ['', 'x;', 'x; a="', 'x; a="1', 'x; a=","', 'x; a=1 2'])
-    t.equal(reasonOf(checkClientHandshake(handshake(extensions, offer))), 'websocket-extensions', offer)
-  t.equal(reasonOf(checkClientHandshake(handshake('Sec-WebSocket-Version', '8'))), 'websocket-version')
-  const old = exchangeOf({ fields: ['Host', 'gw', 'Sec-WebSocket-Key', KEY, 'Sec-WebSocket-Version', '8'] })
-  t.match(checkClientHandshake(old), { statusCode: 426, headers: { 'sec-websocket-version': '13' } })
-})
-
 t.test('an upstream’s switch is checked by the letter (RFC 6455 §4.1)', async t => {
   const check = (...fields: string[]) => {
     const lines = [`Sec-WebSocket-Accept: ${acceptOf(KEY)}`, 'Connection: keep-alive, Upgrade', ...fields]
@@ -201,22 +108,4 @@ t.test('fields that belong to the handshake are told by their whole name', async
     fieldsWithout(['Sec-WebSocket-Accept', 'x', ...kept, 'CONTENT-Length', '0', 'Trailer', 'y'], WRITTEN_ANEW),
     kept
   )
-})
-
-t.test('no upstream is dialled when there is no place left for the socket', async t => {
-  const refused: GatewayError[] = []
-  const forward = createForwardWebSocket({
-    streams: { admit: () => new Unavailable({ reason: 'too-many-streams' }) },
-    refuse: (_: unknown, refusal: GatewayError) => refused.push(refusal)
-  } as never)
-  const upstream = upstreamAt(1)
-  forward(handshake(), routeAt('/x', upstream, { websocket: WEBSOCKET }), upstream, {} as never)
-  t.match(refused, [{ reason: 'too-many-streams' }])
-  forward(
-    handshake('Sec-WebSocket-Version', '8'),
-    routeAt('/x', upstream, { websocket: WEBSOCKET }),
-    upstream,
-    {} as never
-  )
-  t.match(refused[1], { reason: 'websocket-version' })
 })

@@ -221,15 +221,6 @@ t.test('idle time and lifetime of a route end a socket with 1001', async t => {
   await until(() => lived.raw.closeCode() === 1001, 'lifetime over')
 })
 
-// WS-21
-t.test('a flood of pings ends in 1008', async t => {
-  const { open } = await world(t)
-  const { raw, peer } = await open()
-  raw.socket.write(Buffer.concat(new Array(500).fill(buildFrame(9, Buffer.from('x'), true))))
-  await until(() => raw.closeCode() === 1008, 'told')
-  t.ok(peer.received.length < 500 * 7, 'no timer was waited for')
-})
-
 // WS-17
 t.test('draining spreads 1012 over the time given, and sockets that ignore it are cut', async t => {
   const { open, gateway, upstream } = await world(t, {}, { DRAIN_TIMEOUT: '1s' })
@@ -243,22 +234,6 @@ t.test('draining spreads 1012 over the time given, and sockets that ignore it ar
   t.equal(told(), 20)
   await drained
   await until(() => upstream.open() === 0, 'no upstream socket is left')
-})
-
-t.test('an administrator sees a socket and can end it', async t => {
-  const { open, gateway, quiet } = await world(t)
-  const { raw } = await open({ id: 12, username: 'ana' })
-  const { items, total } = await openStreams(gateway)
-  t.equal(total, 1)
-  t.match(items[0], { kind: 'websocket', user: { id: 12, username: 'ana' }, route: '/ws', ip: '127.0.0.1' })
-  const token = await gateway.tokenFor({ profiles: ['Admin'] })
-  const end = async (id: string) =>
-    (await gateway.fetch(`/auth/admin/sockets/${id}`, { method: 'DELETE', token })).status
-  t.equal(await end(items[0]?.id ?? ''), 204)
-  t.equal(await end('unknown'), 404)
-  await until(() => raw.closeCode() === 4403, 'told')
-  raw.close(1000)
-  await quiet()
 })
 
 t.test('an end by the gateway is a clean close for both peers', async t => {

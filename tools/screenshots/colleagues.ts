@@ -1,5 +1,5 @@
 // Names a few dozen people of a company, with the access that each of them has.
-import type { DemoPerson } from '../../test/demo/directory-entries.ts'
+import type { DemoPerson } from '../../test/demo/directory.ts'
 
 export interface Colleague extends DemoPerson {
   /** undefined: still waiting for access. */

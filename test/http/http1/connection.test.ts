@@ -3,30 +3,11 @@ import t from 'tap'
 import type { HttpResponse } from '../../../gateway/http/response.ts'
 import { DEFAULT_LIMITS } from '../../../gateway/http/server.ts'
 import { openConnection, readMessages } from '../../support/message-reader.ts'
-import { measureWork } from '../../support/own-time.ts'
 
 const post = (body: string) => `POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 const chunked =
   'PUT /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n1\r\nd\r\n0\r\nT: 1\r\n\r\n'
 const get = 'GET /g HTTP/1.1\r\nHost: a\r\n\r\n'
-
-t.test('requests are the same, one behind the other, however their bytes are split', async t => {
-  const text = `${get}${post('hello')}\r\n${chunked}${post('')}${get}`
-  const whole = readMessages([text])
-  t.same(
-    whole.requests.map(({ method, target, body, isComplete }) => [method, target, body, isComplete]),
-    [
-      ['GET', '/g', '', true],
-      ['POST', '/p', 'hello', true],
-      ['PUT', '/c', 'abcd', true],
-      ['POST', '/p', '', true],
-      ['GET', '/g', '', true]
-    ]
-  )
-  t.equal(whole.written.match(/HTTP\/1\.1 204 No Content/g)?.length, 5)
-  for (let cut = 1; cut < text.length; cut++) t.same(readMessages([text.slice(0, cut), text.slice(cut)]), whole)
-  t.same(readMessages([...text]), whole)
-})
 
 t.test('of hundreds of pipelined requests one is read in a turn of the event loop', async t => {
   // RW-01
@@ -74,24 +55,9 @@ t.test('nothing is read behind a request that cannot be framed, or that ends its
   t.match(readMessages(['GET /a HTTP/1.1\r\n', `A: ${'a'.repeat(20_000)}`]), { fault: 'too-large' })
 })
 
-t.test('a length that a number does not hold exactly is refused', async t => {
-  const withLength = (length: string) =>
-    readMessages([`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n`])
-  for (const length of ['9007199254740992', '18446744073709551615', '99999999999999999999'])
-    t.match(withLength(length), { requests: { length: 0 }, fault: 'malformed' }, length)
-  t.match(withLength('9007199254740991'), { requests: [{ isComplete: false }], fault: undefined })
-  t.match(withLength('0000'), { requests: [{ isComplete: true }] })
-})
-
 t.test('what is no head is refused at once, wherever it begins', async t => {
   t.match(readMessages(['\x16\x03\x01']), { fault: 'malformed' })
   t.match(readMessages(['GET /a HTTP/1.1\r\nHo', 'st : b']), { fault: 'malformed' })
-})
-
-t.test('five thousand messages are read in a second', async t => {
-  const workMs = measureWork()
-  for (let i = 0; i < 5000; i++) readMessages([post('hello')])
-  t.ok(workMs() < 1000)
 })
 
 t.test('after a refusal, the rest of a slow upload is read for as long as it arrives, but not for ever', async t => {
