@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 
 /** The same seed breaks the same things in the same order. */
 const SEED = Number(process.env.FAULT_SEED ?? 24)
-const STEPS = 20
+const STEPS = 12
 /** A state of things lasts for so many answers of the backend. */
 const STEP_ANSWERS = 30
 /** Whatever is broken, each request is answered: every deadline of the gateway is far shorter. */

@@ -38,7 +38,7 @@ for (const scheme of ['http', 'https']) {
     const { backends, upstream } = await createRollingBackends(t, scheme === 'https' ? t.testdir() : undefined)
     const routes = [{ path: '/open/*', upstream: 'app', public: true }]
     const world = await startGateway(t, { postgres, config: { upstreams: { app: upstream }, routes } })
-    const load = { requests: 1200, perSecond: 200, betweenMs: 200 }
+    const load = { requests: 600, perSecond: 200, betweenMs: 200 }
     const { restarts, wrong } = await rollBackends({ backends, url: `${world.url}/open/x`, ...load })
     t.ok(restarts > 1)
     const reasons = world.log

@@ -17,7 +17,7 @@ import { startPostgres } from '../support/postgres.ts'
 import { begunLogin, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
-const RECHECK_MS = 600
+const RECHECK_MS = 300
 
 const ldap = await startOpenLdap(t)
 const postgres = await startPostgres(t)

@@ -4,9 +4,6 @@ import http from 'node:http'
 import https from 'node:https'
 import net from 'node:net'
 
-/** Connections are kept for so long after nothing listens any more, and say with each response that it is their last. */
-const DRAIN_MS = 1000
-
 const { PORT, KEY_FILE, CERT_FILE } = process.env
 
 let isEnding = false
@@ -16,7 +13,9 @@ const answer: http.RequestListener = (request, response) => {
     bytes += chunk.length
   })
   request.on('end', () => {
+    // Idle connections are closed by the gateway, which is told for how long they are kept: closed here, they would cross requests.
     if (isEnding) response.setHeader('connection', 'close')
+    else response.setHeader('keep-alive', 'timeout=1')
     response.end(`${request.method} ${bytes}`)
     if (process.connected) process.send?.('served')
   })
@@ -26,6 +25,7 @@ const server =
     ? http.createServer(answer)
     : https.createServer({ key: readFileSync(KEY_FILE), cert: readFileSync(CERT_FILE) }, answer)
 
+server.keepAliveTimeout = 0
 server.listen(Number(PORT), '127.0.0.1', () => process.send?.('up'))
 /** Closing the listener would reset the connections that wait to be accepted. */
 const stopListening = () => {
@@ -42,10 +42,9 @@ const stopListening = () => {
   setImmediate(look)
 }
 
+/** The process ends with its last connection. */
 process.once('SIGTERM', () => {
   isEnding = true
   process.disconnect?.()
   stopListening()
-  // In the turn of a timer, requests that have arrived may not have been read yet.
-  setTimeout(setImmediate, DRAIN_MS, () => server.closeIdleConnections())
 })
