@@ -212,9 +212,12 @@ t.test('a Redis Cluster counts exactly, and losing a master stops no one', async
   const cluster = await startRedisCluster(t)
   const url = `redis-cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`
   const limiters = await three(t, url)
-  const { flooded } = await countedInRedis(limiters, attempt =>
-    flood(limiters, { ...limit, keys: addresses.map(address => `${attempt} ${address}`), forMs: 1900 })
-  )
+  const few = addresses.slice(0, 10)
+  const flooded = await countedInRedis(limiters, async attempt => {
+    const options = { ...limit, keys: few.map(address => `${attempt} ${address}`), forMs: 1900 }
+    const { flooded } = await flood(limiters, options)
+    return flooded.length === 0 ? undefined : flooded
+  })
   t.same(new Set(flooded), new Set([30]))
 
   const flooding = flood(limiters, { ...limit, keys: addresses.map(address => `new ${address}`), forMs: 3500 })
