@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { Agent, request as httpRequest } from 'node:http'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -45,18 +44,6 @@ t.test('an upstream that resets at any byte of its answer breaks that answer and
   t.equal(await isAlive(world, raw), undefined)
 })
 
-t.test('an answer may come byte by byte', async t => {
-  // SM-34
-  const whole = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\nX-Sum: 1\r\n\r\n'
-  raw.respond(() => async socket => {
-    for (const byte of whole) {
-      socket.write(byte)
-      await new Promise(resolve => setImmediate(resolve))
-    }
-  })
-  t.match(await world.raw(get('/open/slowly')), { status: 200, body: 'hello', complete: true })
-})
-
 t.test('an upstream that hangs takes nothing from another one', async t => {
   // RX-13
   raw.respond(() => undefined)
@@ -85,24 +72,6 @@ t.test('hundreds of connections that say nothing leave room for those that speak
   t.equal((await world.raw(get('/open/x'))).status, 200)
   t.equal((await world.fetch('/health')).status, 200)
   for (const connection of silent) connection.destroy()
-})
-
-t.test('a large upload arrives as it was sent', async t => {
-  // RX-19
-  const part = Buffer.alloc(1024 * 1024, 'abcdefghij')
-  const parts = 12
-  const sent = createHash('sha256')
-  for (let i = 0; i < parts; i++) sent.update(part)
-  raw.respond(() => OK)
-  const connection = await world.connect()
-  connection.send(`POST /open/upload HTTP/1.1\r\nHost: gw\r\nContent-Length: ${part.length * parts}\r\n\r\n`)
-  for (let i = 0; i < parts; i++) {
-    if (!connection.socket.write(part)) await new Promise(resolve => connection.socket.once('drain', resolve))
-  }
-  t.match(await connection.response(), { status: 200 })
-  const body = raw.requests.at(-1)?.body ?? ''
-  t.equal(createHash('sha256').update(Buffer.from(body, 'latin1')).digest('hex'), sent.digest('hex'))
-  connection.destroy()
 })
 
 t.test('a person with a hundred areas is described within the length of a token', async t => {

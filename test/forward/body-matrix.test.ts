@@ -1,4 +1,5 @@
 // Every byte of a body arrives, framed as it was sent, whatever the client, the backend, its size, its direction and its reader.
+// RX-19
 import t from 'tap'
 import { type Cell, SIZES } from '../../tools/matrix/cells.ts'
 import { runMatrix } from '../../tools/matrix/run.ts'

@@ -86,19 +86,6 @@ t.test('with streaming, each byte passes at once in both directions', async t =>
   t.equal((await client.response()).status, 200)
 })
 
-t.test('100 Continue is sent before the body, which the backend gets whole', async t => {
-  const { upstream, world } = await startWorld(t)
-  for (const path of ['/x', '/streaming']) {
-    const client = await world.connect()
-    t.teardown(() => client.destroy())
-    client.send(head(path, 'Content-Length: 5\r\nExpect: 100-continue'))
-    t.equal((await client.response()).status, 100)
-    client.send('hello')
-    t.equal((await client.response()).status, 200)
-    t.equal(upstream.requests.at(-1)?.body, 'hello')
-  }
-})
-
 t.test('MAX_BODY holds where a route says nothing', async t => {
   const { upstream, world } = await startWorld(t, { env: { MAX_BODY: '1KB' } })
   const long = 'x'.repeat(1025)

@@ -3,49 +3,15 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test as Tap } from 'tap'
 import type { Upstream } from '../../gateway/routes/upstream.ts'
 import { callUpstream } from '../../gateway/socketio/polling/call-upstream.ts'
-import { probeOf } from '../../gateway/upstream/checks.ts'
 import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
-import { type HealthProbe, watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup, type ResolveAll } from '../../gateway/upstream/lookup.ts'
 import type { Requester } from '../../gateway/upstream/parser.ts'
 import { createTargetPool, DIALLING } from '../../gateway/upstream/pool.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
-import { inUse } from '../support/routes.ts'
+import { inUse, upstreamAt } from '../support/routes.ts'
 import { onThrown } from '../support/thrown.ts'
 import { until } from '../support/until.ts'
-
-const upstreamAt = (port: number): Upstream => ({
-  name: 'raw',
-  targets: [
-    {
-      url: `http://127.0.0.1:${port}`,
-      tls: false,
-      host: '127.0.0.1',
-      port,
-      socketPath: undefined,
-      authority: `127.0.0.1:${port}`
-    }
-  ],
-  timeoutMs: 1000,
-  idleTimeoutMs: 1000,
-  connectTimeoutMs: 1000,
-  requestBufferBytes: 65536,
-  ca: undefined,
-  clientCertificate: undefined,
-  serverName: undefined,
-  preserveHost: false,
-  assertion: false,
-  sharedCache: false,
-  requestHeaders: undefined,
-  responseHeaders: undefined,
-  identityHeaders: undefined,
-  healthCheck: undefined,
-  outlier: { errors: 5, restMs: 10_000 },
-  maxConnections: undefined,
-  queue: undefined,
-  place: { file: 'test', line: 1, column: 1 }
-})
 
 t.test('a connection paused on the last bytes of an answer carries the next request all the same', async t => {
   const raw = await startRawUpstream(t)
@@ -277,45 +243,6 @@ t.test('a target has so many connections for requests, and so many for streams b
   t.teardown(pool.destroy)
   const acquired = [true, true, false, false, false].map(isStream => pool.acquire({ isStream }) !== undefined)
   t.same(acquired, [true, false, true, true, false])
-})
-
-t.test('two failed checks take a target out once; with every target out there is still a choice', async t => {
-  const upstream: Upstream = { ...upstreamAt(1), targets: [...upstreamAt(1).targets, ...upstreamAt(2).targets] }
-  const [target, other] = upstream.targets
-  if (target === undefined || other === undefined) return t.fail('no target')
-  t.equal(
-    await new Promise(resolve => probeOf(upstreamAt(1), target, { now: () => 0, publicHost: 'x' })(resolve)),
-    'unreachable',
-    'a port where nothing listens'
-  )
-  const asked: Parameters<HealthProbe>[0][] = []
-  const changes: string[] = []
-  const health = watchTarget({
-    probe: done => {
-      asked.push(done)
-      return () => undefined
-    },
-    settings: () => ({ checks: { intervalMs: 1, rise: 1, fall: 2 }, outlier: { errors: 5, restMs: 1 } }),
-    hasOther: () => true,
-    now: () => 0,
-    onChange: state => changes.push(state)
-  })
-  await until(() => asked.length > 0)
-  const [done = () => undefined] = asked
-  done('check-status')
-  t.equal(health.isOut, false)
-  for (let n = 0; n < 3; n++) done('check-status')
-  t.same(changes, ['down'])
-  health.close()
-
-  const upstreams = createUpstreams()
-  t.teardown(upstreams.close)
-  upstreams.retain(inUse(upstream))
-  const pool = upstreams.poolOf(upstream)
-  for (const each of upstream.targets) pool.enterSocket(each)?.failed('unreachable', true)
-  t.ok(upstreams.hasDown())
-  t.ok(pool.acquire())
-  t.equal(pool.acquire({ not: [target] })?.target, other)
 })
 
 t.test('a name without an address, or that nobody can resolve, is an error', async t => {
