@@ -1,3 +1,4 @@
+// A session cookie opens browser routes for its person, from our own origin, and nothing else.
 import t from 'tap'
 import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'

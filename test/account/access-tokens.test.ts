@@ -1,3 +1,4 @@
+// Access tokens act for their owner, are managed by them and by Admins, and end with them.
 import { once } from 'node:events'
 import t from 'tap'
 import { WebSocket } from 'ws'

@@ -1,3 +1,4 @@
+// Only Admins administer: people, access, logins on record, and the access matrix.
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { logIn, postLogin } from '../support/login.ts'

@@ -1,3 +1,4 @@
+// Nothing that strangers or backends do takes time, memory or connections from the others.
 import { Agent, request as httpRequest } from 'node:http'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

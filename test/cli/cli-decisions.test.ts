@@ -1,7 +1,10 @@
 // Commands say what the gateway decides: external routes, access tokens, kinds of people, limits, warnings.
+
+import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
+import { only } from '../support/only.ts'
 import { routeFolder } from '../support/route-files.ts'
 
 const UP = 'upstreams:\n  up: { url: http://127.0.0.1:4001 }\n'
@@ -145,4 +148,105 @@ t.test('check says what stays with the gateway below a catch-all', async t => {
   t.match(stdout, /\/health and everything below \/auth\/ stay with the gateway/)
   const plain = await routeFolder(t, { 'a.yaml': `${UP}routes: [{ path: /api/*, upstream: up }]\n` })
   t.notMatch((await portaria(['check', plain, '--no-settings'])).stdout, /stay with the gateway/)
+})
+
+const FILE = `upstreams:
+  app:
+    url: http://127.0.0.1:4001
+    preserveHost: true
+    identityHeaders: { X-WEBAUTH-USER: login }
+    requestHeaders: { set: { X-Tenant: norte }, remove: [Accept-Language] }
+  plain: { url: http://127.0.0.1:4002 }
+routes:
+  - { path: /app/*, upstream: app, stripPrefix: /app, forwardToken: true }
+  - { path: /open/*, upstream: plain, public: true }
+`
+
+t.test('explain lists the header lines that a backend receives', async t => {
+  const config = await routeFolder(t, { 'a.yaml': FILE })
+  const ask = async (...words: string[]) => {
+    const { code, stdout } = await portaria(['explain', ...words, '--config', config, '--headers', '--json'])
+    t.equal(code, 0)
+    return JSON.parse(stdout) as { headers?: string[]; removed?: string[] }
+  }
+  t.match(await ask('GET', '/app/x', '--as', 'Agente'), {
+    headers: [
+      'host: <host asked for>',
+      'authorization: <as the client sent it>',
+      'x-forwarded-for: <client address>',
+      'x-forwarded-proto: <http or https>',
+      'x-forwarded-host: <host asked for>',
+      'x-forwarded-prefix: /app',
+      'x-real-ip: <client address>',
+      'x-request-id: <request id>',
+      'x-user-id: <id>',
+      'x-user-name: <name>',
+      'x-user-email: <email>',
+      'x-user-username: <username>',
+      'x-user-provider: ldap',
+      'x-user-profiles: Agente',
+      'x-user-areas: <areas>',
+      'x-user-area-principal: <areaPrincipal>',
+      'x-user-access-status: assigned',
+      'X-Tenant: norte',
+      'X-WEBAUTH-USER: <provider:username>'
+    ],
+    removed: ['X-Tenant', 'X-WEBAUTH-USER', 'Accept-Language']
+  })
+  const open = await ask('GET', '/open/x', '--as', 'anonymous')
+  t.equal(open.headers?.[0], 'host: 127.0.0.1:4002')
+  t.notMatch(open.headers?.join(), /x-user-/)
+  t.equal((await ask('GET', '/app/x', '--as', 'anonymous')).headers, undefined, 'a refused request reaches no backend')
+  const { stdout } = await portaria(['explain', 'GET', '/app/x', '--as', 'Agente', '--config', config, '--headers'])
+  t.match(stdout, /In addition to what the client sent, the backend receives:\n {2}host: <host asked for>\n/)
+  t.match(stdout, /Removed from the client's request: X-Tenant, X-WEBAUTH-USER, Accept-Language/)
+})
+
+const SUPORTE = 'CN=Suporte,OU=Grupos,DC=corp,DC=example'
+const ROUTES = `upstreams:
+  up: { url: http://127.0.0.1:4001 }
+profiles: [Financeiro]
+routes:
+  - { path: /money, upstream: up, roles: [Financeiro] }
+`
+const granting = (profiles: string, group = SUPORTE) =>
+  `${ROUTES}grants:\n  - { group: "${group}", profiles: [${profiles}], areas: [Suporte] }\n`
+
+t.test('grants are listed with their place', async t => {
+  const folder = await routeFolder(t, { 'a.yaml': granting('Financeiro') })
+  const { code, json } = await portaria(['grants', '--config', folder, '--json'])
+  t.equal(code, 0)
+  t.match(json(), [
+    { group: SUPORTE, provider: 'ldap', profiles: only('Financeiro'), areas: only('Suporte'), place: /a\.yaml:7:5$/ }
+  ])
+  const unset = await portaria(['grants', '--find', 'Suporte'], {
+    env: { JWT_SECRET: randomBytes(32).toString('hex') }
+  })
+  t.equal(unset.code, 2)
+  t.match(unset.stderr, /LDAP_ENABLED/)
+})
+
+t.test('a request can be explained as a member of a group, and further profiles have a column', async t => {
+  const folder = await routeFolder(t, { 'a.yaml': granting('Financeiro') })
+  const as = (who: string) => portaria(['explain', 'GET', '/money', '--as', who, '--config', folder, '--json'])
+  t.match((await as(`group:"${SUPORTE.toLowerCase()}"`)).json(), {
+    decision: 'allow',
+    everybody: { Financeiro: 'allow' }
+  })
+  t.match((await as('group:CN=Other,DC=corp')).json(), { decision: 403 })
+  t.match((await as('Financeiro')).json(), { decision: 'allow' })
+  t.equal((await as('Financeira')).code, 2)
+  const matrix = await portaria(['matrix', '--config', folder, '--json'])
+  t.match(matrix.json(), [{ id: '/money', allowed: { Financeiro: true, Admin: false } }])
+})
+
+t.test('a grant that opens more is found by diff', async t => {
+  const before = await routeFolder(t, { 'a.yaml': granting('Agente') })
+  const after = await routeFolder(t, { 'a.yaml': granting('Agente, Financeiro', SUPORTE.toLowerCase()) })
+  const more = await portaria(['diff', before, after])
+  t.equal(more.code, 1)
+  t.match(more.stdout, /LOOSER {2}members of cn=suporte.* are now granted the profiles Financeiro/)
+  const less = await portaria(['diff', after, before])
+  t.equal(less.code, 0)
+  t.match(less.stdout, /CHANGED members of CN=Suporte.* are no longer granted the profiles Financeiro/)
 })

@@ -1,3 +1,4 @@
+// Targets that fail are passed over and come back slowly; names are looked up again.
 import t from 'tap'
 import { watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup, type ResolveAll } from '../../gateway/upstream/lookup.ts'

@@ -1,3 +1,4 @@
+// Requests and responses pass as they were sent, and whatever breaks is visibly broken.
 import net from 'node:net'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'

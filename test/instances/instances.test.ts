@@ -1,7 +1,7 @@
 // All processes of an installation can ask each other, and each question ends: with a reply, or with the reason for none.
 import { isDeepStrictEqual } from 'node:util'
 import t, { type Test } from 'tap'
-import { CallFailure } from '../../gateway/instances/calls.ts'
+import { CallFailure, createCalls } from '../../gateway/instances/calls.ts'
 import { decodeFrame, encodeFrame } from '../../gateway/instances/frame.ts'
 import { type Instances, startInstances } from '../../gateway/instances/instances.ts'
 import { openStore } from '../support/limiters.ts'
@@ -172,4 +172,24 @@ t.test('a message on the channel that is no frame is ignored', async t => {
   const message = { kind: 'call', id: 7, name: 'x', from: 'y', body: { a: [1, null, 'é'], bytes } }
   t.match(decodeFrame(encodeFrame(message)), message)
   t.match(decodeFrame(encodeFrame({ from: 'y', body: { bytes: 'text' } })), { body: { bytes: 'text' } })
+})
+
+t.test('a question to another process always ends: with an answer, an error, the time, or the process', async t => {
+  const near = createCalls(message => far.receive(message))
+  const far = createCalls(message => near.receive(message))
+  far.answer('double', (n: number) => n * 2)
+  far.answer('fails', () => {
+    throw new Error('no')
+  })
+  far.answer('sleeps', () => new Promise(() => undefined))
+  near.receive('nothing of ours')
+  near.receive({ kind: 'reply', id: 99 })
+  t.equal(await near.call('double', 21), 42)
+  await t.rejects(near.call('fails'), { message: 'no' })
+  await t.rejects(near.call('unknown'), { message: 'no handler for unknown' })
+  await t.rejects(near.call('sleeps', undefined, { timeoutMs: 20 }), { message: 'sleeps: no reply' })
+  const open = near.call('sleeps')
+  near.close()
+  await t.rejects(open, { message: 'the other process is gone' })
+  await t.rejects(near.call('double', 1), { message: 'the other process is gone' })
 })

@@ -1,6 +1,8 @@
 // HD-10, RL-10, RX-02
+// HD-10, RL-10, RX-02
 import net from 'node:net'
 import t, { type Test } from 'tap'
+import { redirectLocation } from '../../gateway/listener/redirect.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 
@@ -80,4 +82,22 @@ t.test('limits count the client that was named', async t => {
     [await ask('203.0.113.1'), await ask('203.0.113.1'), await ask('203.0.113.1'), await ask('203.0.113.2')],
     [200, 200, 429, 200]
   )
+})
+
+t.test('path and query are kept on the public origin, whatever form the target has', async t => {
+  const locations: readonly [target: string, location: string][] = [
+    ['/', 'https://gw.example/'],
+    ['/a/b?c=d&e', 'https://gw.example/a/b?c=d&e'],
+    ['//evil.example/x', 'https://gw.example//evil.example/x'],
+    ['http://evil.example/a?b', 'https://gw.example/a?b'],
+    ['http://evil.example', 'https://gw.example/'],
+    ['http://evil.example?b', 'https://gw.example/?b'],
+    ['*', 'https://gw.example/'],
+    ['evil.example:443', 'https://gw.example/'],
+    ['@evil.example/', 'https://gw.example/'],
+    ['/a#b', 'https://gw.example/a'],
+    ['/\xe9', 'https://gw.example/%E9'],
+    [`/${'a'.repeat(9000)}`, 'https://gw.example/']
+  ]
+  for (const [target, location] of locations) t.equal(redirectLocation('https://gw.example', target), location, target)
 })

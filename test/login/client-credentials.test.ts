@@ -1,3 +1,4 @@
+// Service accounts get tokens by OAuth's client credentials, within their conditions.
 import * as oauth from 'openid-client'
 import t from 'tap'
 import { startGateway, type World } from '../support/gateway.ts'

@@ -1,3 +1,4 @@
+// People log in, wait, come back and stay logged in, in a real browser.
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { axeFindings, fillLogin, launchBrowser, openContext } from '../support/browser.ts'

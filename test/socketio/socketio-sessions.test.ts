@@ -1,15 +1,19 @@
-// Sessions end with their accesses, their clients and the process, and what they leave behind is bounded.
+// Sessions of Socket.IO: what is read and told, how they end, and what they leave behind is bounded.
 import t from 'tap'
+import { BadRequest, RequestTimeout, Unavailable } from '../../gateway/errors.ts'
+import { NOTHING_DUE } from '../../gateway/socketio/gate/gate-state.ts'
+import { createUpstreamPackets } from '../../gateway/socketio/gate/upstream-packets.ts'
 import { createOwners } from '../../gateway/socketio/polling/owners.ts'
 import { createPollingRequests } from '../../gateway/socketio/polling/polling-requests.ts'
 import { createProbes } from '../../gateway/socketio/polling/probes.ts'
 import { createMemoryRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
+import { endingAfter } from '../../gateway/socketio/session.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
-import { targetAt, upstreamAt } from '../support/routes.ts'
+import { routeAt, targetAt, upstreamAt } from '../support/routes.ts'
 import { holdSessions } from '../support/socketio-sessions.ts'
 import { until } from '../support/until.ts'
 
@@ -124,4 +128,176 @@ t.test('recovery ids are kept to a bound, the oldest leaves first', async t => {
   const owner = 'maria'
   for (const id of ['one', 'two', 'one', 'three']) await ids.bind(id, owner, 1000)
   t.same(await Promise.all(['one', 'two', 'three'].map(ids.ownerOf)), [owner, undefined, owner])
+})
+
+t.test('a WebSocket is tried for a session once at a time, and only while requests carry it', async t => {
+  const { hold, open } = holdSessions(t)
+  const { session } = hold()
+  t.same([session.probe(), session.probe()], [true, false])
+  session.abandonProbe()
+  t.equal(session.probe(), true)
+  session.end(1001)
+  session.abandonProbe()
+  t.same([session.phase, session.probe()], ['over', false])
+  t.equal((await open('/a')).session.probe(), false)
+})
+
+t.test('bytes count until a namespace is open, also in the session that continues another', async t => {
+  const { clock, sessions, source, hold, enter } = holdSessions(t)
+  const { session } = hold()
+  t.equal(session.takeBytes(60_000), true)
+  t.equal(session.bytesLeft(), 40_000)
+  clock.now += 3000
+  const next = sessions.create(source)
+  next.takeBytes(6)
+  next.adopt(session.handOver())
+  t.equal(session.phase, 'over')
+  t.same([next.bytesLeft(), next.proveUntil - clock.now], [39_994, 7000])
+  t.equal(next.takeBytes(50_000), false)
+
+  const proved = hold({}, 'sid-2').session
+  await enter(proved, '/a')
+  const last = sessions.create(source)
+  last.adopt(proved.handOver())
+  t.equal(last.bytesLeft(), Number.POSITIVE_INFINITY)
+  t.same([...last.state.namespaces.keys()], ['/a'])
+})
+
+const settled = () => new Promise(resolve => setImmediate(resolve))
+
+t.test('an attachment goes the way of its event, and only so much waits for a CONNECT to be confirmed', async t => {
+  const socketio = { maxMessageBytes: 40, messagesPerSecond: 0, namespaces: [] }
+  const from = (phase: 'asked' | 'open', ...texts: string[]) => {
+    const state = { namespaces: new Map([['/a', { phase, identity: {} }]]), due: { ...NOTHING_DUE } }
+    const parts = { state, route: routeAt('/socket.io/', upstreamAt(1), { socketio }) }
+    const take = createUpstreamPackets(parts as never, verdict => verdict)
+    return texts.map(text => take({ type: text.charAt(0) as '4' | 'b', text }))
+  }
+  const [pass, drop] = [{ verdict: 'pass' }, { verdict: 'drop' }]
+  t.same(from('open', '451-/a,["x"]', 'bAA=='), [pass, pass])
+  t.same(from('open', '451-/b,["x"]', 'bAA=='), [drop, drop])
+  const event = `42/a,["${'x'.repeat(6_000_000)}"]`
+  const tooMuch = { verdict: 'violation', reason: 'upstream-too-much-before-connect' }
+  t.same(from('asked', event, event, event), [drop, drop, tooMuch])
+})
+
+t.test('a poll gets what the gateway itself says, or is given up with its client', async t => {
+  const { hold, refused } = holdSessions(t)
+  const { ask, polling, answers, session } = hold()
+  ask()
+  polling.carrier.toClient(['42["x"]'])
+  await settled()
+  t.same(answers, ['42["x"]'])
+  ask()
+  polling.abandonPoll()
+  await settled()
+  t.equal(session.isOver, true)
+  t.match(refused, [{ reason: 'client-gone' }])
+})
+
+t.test('a client is not read while its packet is checked, and a socket may end before it is joined', async t => {
+  const told: string[] = []
+  const relay = {
+    hold: (side: string, isHeld: boolean) => told.push(`${isHeld ? 'hold' : 'read'} ${side}`),
+    send: (to: string, _: number, payload: Buffer) => told.push(`${payload} to ${to}`)
+  }
+  const session = { takeBytes: () => true, isOver: false, gate: { fromClient: async () => ({ verdict: 'pass' }) } }
+  createWebSocketTransport({ session, relay: () => relay } as never).onMessage('client', true, Buffer.from('42["x"]'))
+  t.same(told, ['hold client'])
+  await settled()
+  t.same(told, ['hold client', '42["x"] to upstream', 'read client'])
+  const unjoined = createWebSocketTransport({ session, relay: () => undefined } as never)
+  t.doesNotThrow(() => unjoined.carrier.close(1008))
+})
+
+t.test('a stock client connects again, unless its access has ended or it broke a rule', async t => {
+  // RW-75, RW-90
+  const [again, never] = ['1', '41/a,']
+  for (const [reason, told] of [
+    ['session-owner', again],
+    ['body-too-slow', again],
+    ['client-gone', again],
+    ['malformed-payload', never],
+    ['upstream-malformed-packet', again],
+    ['malformed-packet', never]
+  ] as const) {
+    const { enter, hold } = holdSessions(t)
+    const { session, ask, answers } = hold()
+    await enter(session, '/a')
+    ask()
+    if (reason.endsWith('packet')) session.violate(reason)
+    else if (reason === 'session-owner') session.end(endingAfter(new Unavailable({ reason }), 1008))
+    else if (reason === 'body-too-slow') session.end(endingAfter(new RequestTimeout({ reason }), 1008))
+    else session.end(endingAfter(new BadRequest({ reason }), 1008))
+    await until(() => answers.length > 0)
+    t.same([answers, session.isOver], [[told], true], reason)
+  }
+})
+
+t.test('a packet that cannot be read is the fault of the side that sent it', async t => {
+  for (const [side, text, reason] of [
+    ['upstream', 'x', 'upstream-malformed-packet'],
+    ['client', 'x', 'malformed-packet'],
+    ['client', '0{}', 'malformed-packet']
+  ] as const) {
+    const violations: string[] = []
+    const session = { phase: 'websocket', violate: (broken: string) => violations.push(broken) }
+    createWebSocketTransport({ session, relay: () => undefined } as never).onMessage(side, true, Buffer.from(text))
+    t.same(violations, [reason], `${text} from the ${side}`)
+  }
+})
+
+t.test('a client that never polls cannot have more than a megabyte of refusals kept for it', async t => {
+  // RW-72
+  const { enter, hold } = holdSessions(t)
+  const { polling, session } = hold()
+  await enter(session, '/b')
+  const body = Buffer.from(Array.from({ length: 1000 }, () => '42/b,7["closed"]').join('\x1e'))
+  let posts = 0
+  const post = async () => {
+    for (; posts < 100; posts++) t.equal((await polling.post('', body)).bytes.toString(), 'ok')
+  }
+  await t.rejects(post(), { code: 'GW_BAD_REQUEST', reason: 'answers-unread' })
+  t.ok(posts >= 5 && posts < 10, `${posts}`)
+})
+
+t.test('what the upstream has answered to a poll is handed over with the session', async t => {
+  // RW-79
+  const raw = await startRawUpstream(t)
+  raw.respond(() => undefined)
+  const { enter, hold } = holdSessions(t)
+  const { session, polling, ask, answers } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) })
+  await enter(session, '/a')
+  ask()
+  const first = await raw.request()
+  polling.carrier.toClient(['41/b,'])
+  await until(() => answers.length === 1, 'the gateway itself answers the poll')
+  const last = polling.last()
+  // A stock server closes the transport of polls that the WebSocket replaces.
+  first.socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n42/a,["old"]\x1e1`)
+  await last
+  t.same([answers, polling.takeAll()], [['41/b,'], ['42/a,["old"]']])
+})
+
+t.test('a client that does not read what its WebSocket answers is disconnected', t => {
+  // RW-72
+  const { source } = holdSessions(t)
+  const violations: string[] = []
+  const sent: string[] = []
+  let unread = 3_000_000
+  const relay = { send: (side: string) => sent.push(side), unreadBy: () => unread }
+  const session = {
+    source,
+    phase: 'websocket',
+    takeBytes: () => true,
+    violate: (reason: string) => violations.push(reason),
+    gate: { fromClient: () => ({ verdict: 'answer', text: '43/b,7[]' }) }
+  }
+  const { onMessage } = createWebSocketTransport({ session, relay: () => relay } as never)
+  onMessage('client', true, Buffer.from('42/b,7["closed"]'))
+  t.same([sent, violations], [['client'], []], 'as much as its upstream may have sent')
+  unread++
+  onMessage('client', true, Buffer.from('42/b,7["closed"]'))
+  t.same(violations, ['answers-unread'])
+  t.end()
 })

@@ -1,3 +1,4 @@
+// A change of access is felt on every instance, and a refresh brings it.
 import t from 'tap'
 import { startGateway, type World } from '../support/gateway.ts'
 import { jsonRequest, logIn } from '../support/login.ts'

@@ -1,3 +1,4 @@
+// A connection to a backend carries one request after another, and loses none that could be sent again.
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test as Tap } from 'tap'

@@ -1,3 +1,4 @@
+// A reload checks open streams again, and Admins see and end them.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'

@@ -1,7 +1,14 @@
-// RW-01, RW-16, RW-21, RW-22, SM-13, SM-15
+// Requests are read off a connection, one in a turn, within bounds of time and memory.
+// RW-01, RW-16, RW-21, RW-22, SM-13, SM-15, SM-30, SM-22, SM-12, SM-06
+
+import { once } from 'node:events'
+import net from 'node:net'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import type { HttpResponse } from '../../../gateway/http/response.ts'
-import { DEFAULT_LIMITS } from '../../../gateway/http/server.ts'
+import { HeadReader } from '../../../gateway/http/http1/head-reader.ts'
+import type { HttpResponse } from '../../../gateway/http/http1/response.ts'
+import { createHttpServer, DEFAULT_LIMITS } from '../../../gateway/http/server.ts'
 import { openConnection, readMessages } from '../../support/message-reader.ts'
 
 const post = (body: string) => `POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
@@ -141,4 +148,69 @@ t.test('a client that half-closes is taken to have left, unless its response is 
     t.equal(/^HTTP\/1\.1 204/.test(socket.written), isReady)
     t.equal(ended[0], isReady ? 'end' : 'destroy')
   }
+})
+
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+
+t.test('of a long line that arrives byte by byte only the start is read each time', async t => {
+  const lines = ['GET /', 'A: ', 'A'].map(start => start + 'a'.repeat(4000))
+  const bytes = Buffer.from(`${lines[0]} HTTP/1.1\r\n${lines[1]}\r\n${lines[2]}:\r\n\r\n`)
+  const reads = t.capture(Buffer.prototype, 'toString', Buffer.prototype.toString)
+  const reader = new HeadReader()
+  for (let length = 1; length < bytes.length; length++) t.equal(reader.read(bytes.subarray(0, length)), undefined)
+  t.match(reader.read(bytes), { end: bytes.length })
+  const read = reads().reduce((sum, call) => sum + ('returned' in call ? String(call.returned).length : 0), 0)
+  t.ok(read < 300 * bytes.length, `${read} characters`)
+})
+
+t.test('an incomplete head holds little more than its bytes', async t => {
+  const bytes = Buffer.from(`GET / HTTP/1.1\r\n${Array.from({ length: 2000 }, (_, i) => `${i}:b\r\n`).join('')}`)
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  const readers = Array.from({ length: 200 }, () => new HeadReader())
+  for (const reader of readers) t.equal(reader.read(bytes), undefined)
+  collectGarbage()
+  const each = (process.memoryUsage().heapUsed - before) / readers.length
+  t.ok(each < bytes.length, `${Math.round(each)} bytes`)
+  t.match(readers[0]?.read(Buffer.from(`${bytes}\r\n`)), { method: 'GET', fields: { length: 4000 } })
+})
+
+t.test('a drain closes idle connections at once, spares new ones for a moment, and then all is over', async t => {
+  const server = createHttpServer({
+    handler: {
+      onRequest: ({ response }) => response.whole({ status: 204, headers: [] }, ''),
+      onFault: () => ''
+    }
+  })
+  const accepted: net.Socket[] = []
+  const listener = net.createServer({ allowHalfOpen: true, pauseOnConnect: true }, socket => {
+    accepted.push(socket)
+    server.accept(socket)
+  })
+  t.teardown(() => listener.close())
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  const { port } = listener.address() as net.AddressInfo
+  const connectAndWait = async () => {
+    const client = net.connect(port, '127.0.0.1')
+    await Promise.all([once(client, 'connect'), once(listener, 'connection')])
+    return client
+  }
+  const used = await connectAndWait()
+  used.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+  await once(used, 'data')
+  const fresh = await connectAndWait()
+  t.equal(server.count(), 2)
+  const closed = once(used.resume(), 'close')
+  const drained = server.drain(60_000)
+  await closed
+  t.equal(server.count(), 1, 'the new one may have sent a request by now')
+  fresh.destroy()
+  await drained
+  const late = new net.Socket()
+  const told: unknown[] = []
+  server.accept(late, { peer: '192.0.2.1', onClosed: peer => told.push(peer) })
+  t.ok(late.destroyed)
+  t.same(told, ['192.0.2.1'])
 })

@@ -1,5 +1,7 @@
+// Bounded parts of npm run fuzz: bytes of clients and upstreams, and packets of Socket.IO.
 import t from 'tap'
 import { fuzzClientBytes } from '../../tools/fuzz/client-bytes.ts'
+import { fuzzSocketPackets } from '../../tools/fuzz/socket-packets.ts'
 import { fuzzUpstreamBytes } from '../../tools/fuzz/upstream-bytes.ts'
 import { startClientFuzz, startUpstreamFuzz } from '../../tools/fuzz/worlds.ts'
 
@@ -28,4 +30,16 @@ t.test('whatever bytes an upstream answers, each client gets its own answer, who
   t.equal((await world.fetch('/health')).status, 200)
   // Connections rest a moment before another client's request may use them, so there are more of them.
   t.ok(upstream.open() <= 64, String(upstream.open()))
+})
+
+// RW-02, RW-03, WS-22, WS-23, WS-24, WS-25, WS-29
+t.test('no packet lets another implementation read a namespace or an event that was not checked', async t => {
+  const faults: string[] = []
+  const { passed, delivered } = fuzzSocketPackets({
+    seed: 20_261,
+    goesOn: packets => packets < 100_000 && faults.length < 5,
+    onFault: (fault, trace) => faults.push(`${fault}\n${trace}`)
+  })
+  t.strictSame(faults, [])
+  t.ok(passed > 10_000 && delivered > 10_000, `${passed} passed, ${delivered} were delivered`)
 })
