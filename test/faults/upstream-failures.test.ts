@@ -1,4 +1,5 @@
 // Targets that fail are passed over and come back slowly; names are looked up again.
+// DF-14, DF-22
 import t from 'tap'
 import { watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup, type ResolveAll } from '../../gateway/upstream/lookup.ts'

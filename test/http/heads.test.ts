@@ -3,7 +3,7 @@
 import t from 'tap'
 import { secondsLeft } from '../../gateway/http/answer.ts'
 import { Outbox } from '../../gateway/http/http1/outbox.ts'
-import { HttpResponse } from '../../gateway/http/http1/response.ts'
+import { Http1Response } from '../../gateway/http/http1/response.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { onThrown } from '../support/thrown.ts'
 

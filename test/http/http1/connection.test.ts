@@ -7,7 +7,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { HeadReader } from '../../../gateway/http/http1/head-reader.ts'
-import type { HttpResponse } from '../../../gateway/http/http1/response.ts'
+import type { HttpResponse } from '../../../gateway/http/response.ts'
 import { createHttpServer, DEFAULT_LIMITS } from '../../../gateway/http/server.ts'
 import { openConnection, readMessages } from '../../support/message-reader.ts'
 
@@ -180,7 +180,7 @@ t.test('a drain closes idle connections at once, spares new ones for a moment, a
   const server = createHttpServer({
     handler: {
       onRequest: ({ response }) => response.whole({ status: 204, headers: [] }, ''),
-      onFault: () => ''
+      onFault: () => undefined
     }
   })
   const accepted: net.Socket[] = []

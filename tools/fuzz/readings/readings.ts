@@ -29,7 +29,10 @@ interface Options {
 const MAX_INPUT = 4096
 
 /** Returns how many inputs were read. */
-export const fuzzReading = ({ words, seeds, generate, compare }: Reading, { seed, goesOn, onFault }: Options): number => {
+export const fuzzReading = (
+  { words, seeds, generate, compare }: Reading,
+  { seed, goesOn, onFault }: Options
+): number => {
   const random = createRandom(seed)
   let runs = 0
   for (; goesOn(runs); runs++) {
