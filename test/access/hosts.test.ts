@@ -1,5 +1,7 @@
 // Routes with `host` apply to their hosts alone; the host that chooses the rules is the one that backends are told.
 import t from 'tap'
+import { weakerNeighbours } from '../../gateway/cli/weaker-neighbours.ts'
+import { appsFor } from '../../gateway/routes/apps.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
@@ -341,4 +343,72 @@ t.test('explain and replay know the hosts', async t => {
       { was: 'allow', now: 403, example: 'GET https://grafana.corp.example/x/1', route: 'grafana.corp.example/*' }
     ]
   })
+})
+
+t.test('matrix groups by host; diff compares host by host; neighbours are those of the same host', async t => {
+  const folder = await routeFolder(t, { 'routes.yaml': YAML })
+  const { stdout } = await portaria(['matrix', '--config', folder])
+  t.match(
+    stdout,
+    /\nall other hosts *\n\/\* .*\ngrafana\.corp\.example *\ngrafana\.corp\.example\/\* .*\n\*\.corp\.example/
+  )
+  t.match((await portaria(['matrix', '--config', folder, '--json'])).json<unknown[]>()[1], {
+    host: ['grafana.corp.example']
+  })
+  const alone = await routeFolder(t, {
+    'routes.yaml': `${UPSTREAMS}routes:\n  - { path: /*, upstream: up, roles: [Agente] }\n`
+  })
+  t.notMatch((await portaria(['matrix', '--config', alone])).stdout, /all other hosts/)
+
+  const closed = await portaria(['diff', alone, folder])
+  t.match(closed.stdout, /grafana\.corp\.example\/\* is now closed to Agente/)
+  t.match(closed.stdout, /grafana\.corp\.example\/\* is now open to Admin \(until now: Agente\)/)
+  t.match(closed.stdout, /\*\.corp\.example\/x\/\* is now open to everyone, even without a token/)
+  t.notMatch(closed.stdout, /^.{0,8} ?\/\* is now/m, 'nothing has changed on other hosts')
+  t.equal(closed.code, 1)
+  const opened = await portaria(['diff', folder, alone, '--json'])
+  t.match(opened.json<{ opened: unknown }>().opened, [
+    { example: { host: 'grafana.corp.example' } },
+    { example: { host: '*.corp.example' } }
+  ])
+  t.equal((await portaria(['diff', folder, folder])).code, 0)
+
+  const table = await tableOf(
+    t,
+    '/reports {host: a.example, roles: [Admin]}',
+    '/reports/* {host: b.example, public: true}',
+    '/reports/* {public: true}'
+  )
+  t.same(weakerNeighbours(table), [])
+  const beside = await tableOf(
+    t,
+    '/reports {host: a.example, roles: [Admin]}',
+    '/reports/* {host: a.example, public: true}'
+  )
+  t.match(weakerNeighbours(beside), [{ message: /belongs to the less strict "a\.example\/reports\/\*"/ }])
+})
+
+t.test('/auth/apps links to the host of each application, with the scheme and the port of PUBLIC_URL', async t => {
+  const app = (name: string) => `app: {name: ${name}}, public: true`
+  const table = await tableOf(
+    t,
+    `/* {host: [wiki.example, docs.example], ${app('wiki')}}`,
+    `/d/* {host: ['*.example', grafana.example], ${app('grafana')}}`,
+    `/portal/* {${app('portal')}}`,
+    `/shown {host: closed.example, ${app('closed')}}`,
+    '/elsewhere {host: a.example, public: true, app: {name: address, url: "https://b.example/"}}'
+  )
+  const listed = (hostName: string) =>
+    appsFor(table, {}, hostName, { cloudUnassignedMayPass: false, publicUrl: 'https://gw.example:8443' }).map(
+      ({ url }) => url
+    )
+  const others = ['https://wiki.example:8443/', 'https://grafana.example:8443/d']
+  t.same(listed('gw.other'), [...others, '/portal', 'https://closed.example:8443/shown', 'https://b.example/'])
+  t.same(listed('wiki.example')[2], 'https://gw.example:8443/portal', 'on the page of another host')
+  t.match(
+    await complaintsOf(t, {
+      'routes.yaml': `${UPSTREAMS}routes:\n  - { path: /x, upstream: up, public: true, host: '*.example', app: {name: x} }\n`
+    }),
+    [/"app" needs a whole address as "url" here, because the host has \* in it/]
+  )
 })

@@ -14,6 +14,7 @@ const FOUND_AS: Readonly<Partial<Record<Mistake, string>>> = {
   'options-open': 'method-unguarded',
   'identity-believed': 'identity-believed',
   'address-believed': 'address-believed',
+  'host-spelled': 'host-confused',
   'identity-forwarded': 'identity-forged',
   'underscore-forwarded': 'identity-forged',
   'foreign-identity-forwarded': 'foreign-identity-forged',

@@ -93,6 +93,24 @@ t.test('the doctor finds nothing in this gateway, whatever it knows about it', a
   t.match(ignorant.stdout, /Nothing found/)
 })
 
+t.test('the doctor finds nothing on a host of its own, beside others where everything is public', async t => {
+  const url = await startEcho(t)
+  const world = await startGateway(t, {
+    env: { PUBLIC_URL: 'http://127.0.0.1' },
+    config: {
+      upstreams: { echo: { url } },
+      routes: [
+        { path: '/*', upstream: 'echo', public: true },
+        { path: '/*', upstream: 'echo', public: true, host: 'open.example' },
+        { path: '/private/*', upstream: 'echo', host: '127.0.0.1' }
+      ]
+    }
+  })
+  const result = await portaria(['doctor', world.url, '--config', world.folder, '--json'])
+  t.same(result.json<Diagnosis>().findings, [])
+  t.equal(result.code, 0)
+})
+
 t.test('on a host that TRUST_PROXY names the doctor says so, and finds no weakness in it', async t => {
   const url = await startEcho(t)
   const world = await startGateway(t, {

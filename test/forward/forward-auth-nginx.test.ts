@@ -11,7 +11,7 @@ import { freePort } from '../support/ports.ts'
 import { findNginx } from '../support/provision.ts'
 import { rawExchange } from '../support/raw-client.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
-import { recipeBlock, recipeSettings } from '../support/recipe.ts'
+import { recipeBlock, recipeBlocks, recipeSettings } from '../support/recipe.ts'
 import { until } from '../support/until.ts'
 
 const NAME = 'forward-auth-nginx'
@@ -22,11 +22,12 @@ const accepts = (port: number): Promise<boolean> =>
     socket.on('connect', () => socket.destroy())
   })
 
-const startNginx = async (t: Test, gateway: number, app: number): Promise<number> => {
+const startNginx = async (t: Test, gateway: number, app: number, hosts = 'app.example.org'): Promise<number> => {
   const folder = mkdtempSync(join(tmpdir(), 'portaria-nginx-'))
   const port = await freePort()
   const server = recipeBlock(NAME, 'nginx', {
     'listen 80;': `listen 127.0.0.1:${port};`,
+    'server_name app.example.org;': `server_name ${hosts};`,
     '127.0.0.1:3000': `127.0.0.1:${gateway}`,
     '127.0.0.1:8080': `127.0.0.1:${app}`
   })
@@ -107,3 +108,28 @@ t.test(
     t.equal((await ask('/auth/config', '')).answer.status, 200)
   }
 )
+
+t.test('each host has its own rules, however a client writes it: nginx names the host that it serves', async t => {
+  const app = await startRawUpstream(t)
+  const [, several = ''] = recipeBlocks(NAME, 'yaml')
+  const world = await startGateway(t, { env: recipeSettings(NAME), config: parse(several) })
+  const port = await startNginx(t, world.port, app.port, 'app.example.org wiki.example.org admin.example.org')
+  const agent = await world.tokenFor({ id: 7 })
+  const ask = async (host: string, { target = '/app/x', lines = '' } = {}) => {
+    const before = app.requests.length
+    const auth = `Authorization: Bearer ${agent}\r\nConnection: close\r\n`
+    const { status } = await rawExchange(port, `GET ${target} HTTP/1.1\r\nHost: ${host}\r\n${auth}${lines}\r\n`)
+    const told = app.requests[before]?.headers.find(([name]) => name === 'Host')?.[1] ?? ''
+    return `${status} ${told}`.trimEnd()
+  }
+  for (const host of ['wiki.example.org', 'WIKI.example.org', 'wiki.example.org.', 'wiki.example.org:8443'])
+    t.equal(await ask(host), '200 wiki.example.org', host)
+  for (const host of ['admin.example.org', 'Admin.Example.org', 'admin.example.org.', 'admin.example.org:80']) {
+    t.equal(await ask(host), '403', host)
+    for (const name of ['X-Forwarded-Host', 'X-Original-Host', 'X-Host', 'Forwarded'])
+      t.equal(await ask(host, { lines: `${name}: wiki.example.org\r\n` }), '403', `${host} with ${name}`)
+  }
+  t.equal(await ask('wiki.example.org', { target: 'http://admin.example.org/app/x' }), '403', 'nginx serves this host')
+  t.equal(await ask('admin.example.org', { target: 'http://wiki.example.org/app/x' }), '200 wiki.example.org')
+  t.equal(await ask('app.example.org'), '404', 'no route is for this host')
+})

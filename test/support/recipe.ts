@@ -20,14 +20,17 @@ export const recipeSettings = (name: string): Record<string, string> => {
   return Object.fromEntries([...block.matchAll(/^([A-Z_]+)=(\S+)$/gm)].map(([, key = '', value = '']) => [key, value]))
 }
 
-/** The first block of this language in a recipe, with addresses of the text replaced by those of the test. */
+/** All blocks of this language in a recipe. */
+export const recipeBlocks = (name: string, language: string): string[] =>
+  [...recipeText(name).matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, block = '']) => block)
+
+/** The first of them, with addresses of the text replaced by those of the test. */
 export const recipeBlock = (
   name: string,
   language: string,
   addresses: Readonly<Record<string, string>> = {}
 ): string => {
-  const text = recipeText(name)
-  const block = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'ms').exec(text)?.[1]
+  const [block] = recipeBlocks(name, language)
   if (block === undefined) throw new Error(`${name}.md has no block of ${language}`)
   return Object.entries(addresses).reduce((written, [from, to]) => {
     if (!written.includes(from)) throw new Error(`${name}.md does not say ${from}`)

@@ -35,6 +35,7 @@ export const MISTAKES = [
   'options-open',
   'identity-believed',
   'address-believed',
+  'host-spelled',
   'identity-forwarded',
   'underscore-forwarded',
   'foreign-identity-forwarded',
@@ -154,8 +155,9 @@ export const startVulnerableProxy = async (
     return token !== undefined && isAccepted(token) ? undefined : { status: 401, text: 'no token' }
   }
 
-  const isExempt = ({ method, headers }: IncomingMessage): boolean =>
+  const isExempt = ({ method, headers, socket }: IncomingMessage): boolean =>
     has('private-open') ||
+    (has('host-spelled') && headers.host !== `127.0.0.1:${socket.localPort}`) ||
     (has('head-open') && method === 'HEAD') ||
     (has('options-open') && method === 'OPTIONS') ||
     (has('method-override') && headers['x-http-method-override'] === 'OPTIONS') ||

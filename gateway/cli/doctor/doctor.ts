@@ -58,7 +58,7 @@ const positive = (text: string): number => {
 
 const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promise<Report> => {
   const url = targetOf(address, options.iOwnThis === true)
-  const surroundings = await surroundingsOf(options)
+  const surroundings = await surroundingsOf(options, url.hostname)
   const [secret] = options.withSecret === true ? verifyingSecrets(cli.environment) : []
   if (options.withSecret === true && secret === undefined) throw new CannotRun('--with-secret requires JWT_SECRET')
   const client = createDoctorClient(url, {

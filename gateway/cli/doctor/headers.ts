@@ -77,6 +77,17 @@ export const HEADER_CHECKS: Checks = {
         ...each(['X-Forwarded-Host', 'Host'], 'localhost')
       ])
   },
+  'host-confused': {
+    severity: 'high',
+    title: 'Another spelling of the host opens a private path',
+    fix: 'Compare hosts in lower case without port, and answer 400 to a dot at the end, user information, several names, and a target for another host than Host.',
+    look: world =>
+      collect(hostSpellings(world.client.url), async ({ origin, host }) => {
+        const path = world.closed[0]?.path ?? '/'
+        const found = await getsIn(world, path, target => ({ target: origin + target, headers: [['Host', host]] }))
+        return found === undefined ? undefined : `${found} with Host: ${host}`
+      })
+  },
   'identity-forged': {
     severity: 'high',
     title: 'Identity headers sent by a client reach a backend',
@@ -112,6 +123,20 @@ export const HEADER_CHECKS: Checks = {
     }
   }
 }
+
+const hostSpellings = ({ host, hostname }: URL) => [
+  ...[
+    host.toUpperCase(),
+    `${hostname}.`,
+    `${hostname}:1`,
+    `x@${host}`,
+    `${host}, other.invalid`,
+    `other.invalid, ${host}`
+  ].map(spelt => ({ origin: '', host: spelt })),
+  { origin: `http://${host}`, host: 'other.invalid' },
+  { origin: `http://other.invalid@${host}`, host },
+  { origin: 'http://other.invalid', host }
+]
 
 const FOREIGN_NAMES = [
   'Remote-User',

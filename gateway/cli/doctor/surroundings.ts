@@ -22,8 +22,10 @@ export interface GivenPaths {
 const OWN = ['/auth/admin/users', '/auth/me']
 const MAX_PATHS = 3
 
-export const surroundingsOf = async (given: GivenPaths): Promise<Surroundings> => {
-  const routes = given.config === undefined ? [] : (await readTable(given.config)).routes.filter(isProxied)
+/** @param host of the gateway: other hosts may have other routes */
+export const surroundingsOf = async (given: GivenPaths, host: string): Promise<Surroundings> => {
+  const table = given.config === undefined ? undefined : await readTable(given.config)
+  const routes = table?.routesAt(host).filter(isProxied) ?? []
   const closed = routes.filter(route => !route.public && route.socketio === undefined)
   const paths = [...(given.private ?? []), ...closed.sort(byRoles).slice(0, MAX_PATHS).map(example)]
   const sockets = routes.filter(({ websocket }) => websocket !== undefined)

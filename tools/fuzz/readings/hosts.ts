@@ -73,9 +73,11 @@ const nameIn = (authority: string): string | undefined => {
   const port = authority.slice(name.length)
   const isPort =
     port === '' || (port.length > 1 && port.length < 7 && [...port.slice(1)].every(c => c >= '0' && c <= '9'))
-  const labels = name.startsWith('[') ? [name.slice(1, -1).replaceAll(':', '0')] : name.split('.')
-  const isRead = labels.every(label => label !== '' && [...label].every(c => /^[a-zA-Z0-9._-]$/.test(c)))
-  return isPort && isRead && name.startsWith('[') === name.endsWith(']') ? name.toLowerCase() : undefined
+  const isAddress = name.startsWith('[') && name.endsWith(']')
+  const labels = isAddress ? [name.slice(1, -1)] : name.split('.')
+  const characters = isAddress ? '0123456789abcdef:.' : '0123456789abcdefghijklmnopqrstuvwxyz-_'
+  const isRead = labels.every(label => label !== '' && [...label.toLowerCase()].every(c => characters.includes(c)))
+  return isPort && isRead ? name.toLowerCase() : undefined
 }
 
 /** What the routes of a host are listed under: its name, else a wildcard, else ''. */
