@@ -1,0 +1,210 @@
+// Two named hosts and PUBLIC_URL in Chromium: one login for all, a cookie for each, and one end.
+// OA-07, AD-22
+import type { Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { fillLogin, launchBrowser, openContext } from '../support/browser.ts'
+import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
+import { startOpenLdap } from '../support/openldap.ts'
+import { callbackOf, startPagesWorld } from '../support/pages-world.ts'
+import { freePort } from '../support/ports.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+
+const [postgres, ldap, browser] = await Promise.all([
+  startPostgres(t),
+  startOpenLdap(t, { lockoutThreshold: 0 }),
+  launchBrowser(t)
+])
+
+/** An application at the root of each of two hosts, whose pages say who they are for. Chromium finds *.localhost by itself. */
+const start = async (t: Test, port?: number, env: Record<string, string> = {}) => {
+  const upstream = await startRawUpstream(t)
+  upstream.respond(({ headers, target }) => {
+    const username = headers.find(([name]) => name === 'x-user-username')?.[1] ?? ''
+    const script = '<script src="/auth/session.js" data-warn-seconds="1" defer></script>'
+    const html = `<!doctype html><title>App</title><link rel="icon" href="data:,"><h1>${username} ${target.split('?')[0]}</h1>${script}`
+    return `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${html.length}\r\n\r\n${html}`
+  })
+  const route = { path: '/*', upstream: 'app', browser: true }
+  const world = await startPagesWorld(t, {
+    ...{ ldap, postgres },
+    ...(port === undefined ? {} : { port }),
+    // Somebody without access waits on the login page.
+    env: { BROWSER_SESSION: 'true', BOOTSTRAP_ADMINS: `ldap:maria,ldap:carlos,cloudidp:${cloudMaria.subject}`, ...env },
+    config: {
+      upstreams: { app: { url: upstream.url } },
+      routes: [
+        { host: 'a.localhost', ...route },
+        { host: 'b.localhost', ...route },
+        { path: '/app/*', upstream: 'app', browser: true }
+      ]
+    }
+  })
+  const at = (host: string, path = '') => `${world.origin.replace('localhost', host)}${path}`
+  const origins = [world.origin, at('a.localhost'), at('b.localhost')]
+  return { world, at, origins }
+}
+
+/** Waits for exactly this address; as a text it would be a pattern. */
+const arrive = (page: Page, address: string) => page.waitForURL(({ href }) => href === address)
+
+const heading = (page: Page) => page.locator('h1').textContent()
+
+/** Opens an address and logs in where the browser is led; returns what the application says. */
+const enter = async (page: Page, address: string, username: string) => {
+  await page.goto(address)
+  await fillLogin(page, username)
+  await arrive(page, address)
+  return heading(page)
+}
+
+t.test('one login opens both hosts, each by a cookie of its own, and leads back to the very page', async t => {
+  const { world, at, origins } = await start(t)
+  const people = await Promise.all(
+    ['maria', 'carlos'].map(async username => ({ username, ...(await openContext(browser, origins)) }))
+  )
+  for (const { username, context, newPage } of people) {
+    const page = await newPage()
+    const address = at('a.localhost', '/d/1?panes={%22a%22:1}')
+    t.equal(await enter(page, address, username), `${username} /d/1`)
+    await page.goto(at('b.localhost', '/x'))
+    await arrive(page, at('b.localhost', '/x'))
+    t.equal(await heading(page), `${username} /x`, 'without a click')
+    const cookies = (await context.cookies()).filter(({ name }) => name === 'portaria_session')
+    t.strictSame(cookies.map(({ domain }) => domain).sort(), ['a.localhost', 'b.localhost', 'localhost'])
+    t.equal(new Set(cookies.map(({ value }) => value)).size, 3)
+    t.same(await page.evaluate('document.cookie'), '', 'no script reads one')
+  }
+  // What one browser holds for a host is of no use for another host, also to somebody who can set it.
+  const [one, two] = people
+  const ofMaria = (await one?.context.cookies(at('a.localhost'))) ?? []
+  await two?.context.clearCookies()
+  await two?.context.addCookies(ofMaria.map(({ name, value }) => ({ name, value, url: at('b.localhost') })))
+  const page = await two?.newPage()
+  await page?.goto(at('b.localhost', '/x'))
+  await page?.waitForURL(`${world.origin}/auth/login?**`)
+  await page?.locator('#username').waitFor()
+  for (const { faults, context } of people) {
+    t.same(faults, [])
+    await context.close()
+  }
+})
+
+t.test('logging out on one host ends the session on all of them', async t => {
+  const { world, at, origins } = await start(t)
+  for (const where of ['a.localhost', 'localhost']) {
+    const { context, faults, newPage } = await openContext(browser, origins)
+    const page = await newPage()
+    await enter(page, at('a.localhost', '/x'), 'maria')
+    await page.goto(at('b.localhost', '/x'))
+    await arrive(page, at('b.localhost', '/x'))
+    await page.goto(at(where, where === 'localhost' ? '/app/x' : '/x'))
+    t.equal(await page.evaluate(`fetch('/auth/logout', { method: 'POST' }).then(({ status }) => status)`), 204)
+    for (const address of [at('a.localhost', '/x'), at('b.localhost', '/x'), `${world.origin}/app/x`]) {
+      await page.goto(address)
+      await page.waitForURL(`${world.origin}/auth/login?**`)
+      await page.locator('#username').waitFor()
+    }
+    t.same(faults, [])
+    await context.close()
+  }
+})
+
+t.test('tabs of two hosts that wait for a login at once each go on to their own page', async t => {
+  const { at, origins } = await start(t)
+  const { context, faults, newPage } = await openContext(browser, origins)
+  const addresses = [at('a.localhost', '/one'), at('a.localhost', '/two'), at('b.localhost', '/three')]
+  const tabs: Page[] = []
+  for (const address of addresses) {
+    const tab = await newPage()
+    await tab.goto(address)
+    await tab.locator('#username').waitFor()
+    tabs.push(tab)
+  }
+  for (const [i, tab] of tabs.entries()) {
+    await fillLogin(tab, 'maria')
+    await arrive(tab, addresses[i] ?? '')
+    t.equal(await heading(tab), `maria ${new URL(addresses[i] ?? '').pathname}`)
+  }
+  for (const tab of tabs) {
+    await tab.reload()
+    t.match(await heading(tab), /^maria /, 'a login in another tab ends none of them')
+  }
+  t.same(faults, [])
+  await context.close()
+})
+
+t.test('somebody else who logs in ends the session of the person before on every host', async t => {
+  const { world, at, origins } = await start(t)
+  const { context, faults, newPage } = await openContext(browser, origins)
+  const page = await newPage()
+  t.equal(await enter(page, at('a.localhost', '/x'), 'maria'), 'maria /x')
+  await page.goto(`${world.origin}/auth/login?again=1`)
+  await fillLogin(page, 'carlos')
+  await page.locator('#who').waitFor()
+  for (const host of ['a.localhost', 'b.localhost']) {
+    // The login page would not send anybody to the same page twice within seconds.
+    await page.goto(at(host, '/y'))
+    await arrive(page, at(host, '/y'))
+    t.equal(await heading(page), 'carlos /y')
+  }
+  t.same(faults, [])
+  await context.close()
+})
+
+t.test('a page of a named host logs in again in a pop-up, which closes itself, and stays as it is', async t => {
+  const { at, origins } = await start(t, undefined, { JWT_EXPIRES_IN: '30s' })
+  const { context, faults, newPage } = await openContext(browser, origins)
+  const page = await newPage()
+  await enter(page, at('a.localhost', '/x'), 'maria')
+  await page.evaluate(`document.title = 'unsaved'; window.states = []
+    window.addEventListener('portaria:session', ({ detail }) => window.states.push(detail.state))`)
+  t.equal(await page.evaluate(`fetch('/auth/logout', { method: 'POST' }).then(({ status }) => status)`), 204)
+  await page.evaluate(`new BroadcastChannel('portaria.session').postMessage({ kind: 'logout', userId: 0 })`)
+  const [popup] = await Promise.all([page.waitForEvent('popup'), page.locator('portaria-session .main').click()])
+  await popup.locator('#username').waitFor()
+  t.equal(new URL(popup.url()).hostname, 'localhost')
+  await Promise.all([popup.waitForEvent('close'), fillLogin(popup, 'maria').catch(() => undefined)])
+  await page.waitForFunction(`window.states.includes('active')`)
+  t.equal(await page.evaluate('document.title'), 'unsaved')
+  await page.reload()
+  t.equal(await heading(page), 'maria /x')
+  t.same(faults, [])
+  await context.close()
+})
+
+t.test('a login with the cloud provider leads back to the named host', async t => {
+  const port = await freePort()
+  const provider = await startOidcProvider(t, { redirectUris: [callbackOf(port)] })
+  const { at, origins } = await start(t, port, { ...provider.environment })
+  const { context, faults, newPage } = await openContext(browser, [...origins, provider.issuer])
+  const page = await newPage()
+  await page.goto(at('b.localhost', '/d?x=1'))
+  await page.click('#cloud')
+  await page.locator(`input[value="${cloudMaria.username}"]`).check()
+  await page.locator('input[type=password]').fill(cloudMaria.password)
+  await page.locator('button').click()
+  await arrive(page, at('b.localhost', '/d?x=1'))
+  t.match(await heading(page), / \/d$/)
+  t.same(faults, [])
+  await context.close()
+})
+
+t.test('no link leads from the login to a host that is not named', async t => {
+  const { world, at, origins } = await start(t)
+  const { context, faults, newPage } = await openContext(browser, origins)
+  const page = await newPage()
+  const good = at('a.localhost', '/')
+  for (const [i, returnTo] of [
+    ...[good.replace('//', '//evil.example/'), good.replace('a.localhost', 'a.localhost@evil.example')],
+    ...['https://a.localhost@evil.example/', good.replace('a.localhost', 'c.localhost'), 'https://evil.example/']
+  ].entries()) {
+    const query = new URLSearchParams({ returnTo, challenge: 'x'.repeat(43) })
+    await page.goto(`${world.origin}/auth/login?${query}`)
+    if (i === 0) await fillLogin(page, 'maria')
+    await page.waitForURL(`${world.origin}/auth/session?**`)
+    t.match(await page.locator('body').textContent(), 'GW_BAD_REQUEST', returnTo)
+  }
+  t.same(faults, [])
+  await context.close()
+})
