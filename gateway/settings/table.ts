@@ -28,7 +28,7 @@ const TABLE = {
   },
   ALLOWED_HOSTS: {
     meaning:
-      'Hosts that may be passed to backends as Host and X-Forwarded-Host, in addition to that of PUBLIC_URL; with their ports, comma-separated; `*` allows any host',
+      'Hosts that may be passed to backends as Host and X-Forwarded-Host, in addition to that of PUBLIC_URL and to those that routes name; with their ports, comma-separated; `*` allows any host',
     shown: '`*` if PUBLIC_URL is unset, otherwise none'
   },
   DATABASE_URL: {

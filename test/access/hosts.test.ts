@@ -1,11 +1,13 @@
 // Routes with `host` apply to their hosts alone; the host that chooses the rules is the one that backends are told.
 import t from 'tap'
+import { parse } from 'yaml'
 import { weakerNeighbours } from '../../gateway/cli/weaker-neighbours.ts'
 import { appsFor } from '../../gateway/routes/apps.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
+import { recipeBlocks } from '../support/recipe.ts'
 import { complaintsOf, routeFolder, tableOf, UPSTREAMS } from '../support/route-files.ts'
 import { startWebSocketUpstream } from '../support/websocket-upstream.ts'
 
@@ -237,6 +239,29 @@ t.test('the access log has the host, unless it is PUBLIC_URL’s', async t => {
     decision: 'allow'
   })
   t.equal((await direct.logged(({ path }) => path === '/unknown')).host, undefined)
+})
+
+t.test('an application at the root of its own host, by the recipe for Grafana', async t => {
+  const [{ upstreams }, { routes }] = recipeBlocks('grafana', 'yaml').map(text => parse(text))
+  const world = await startGateway(t, {
+    config: { upstreams: { grafana: { ...upstreams.grafana, url: upstream.url } }, routes },
+    env: { PUBLIC_URL: 'https://gw.example', BROWSER_SESSION: 'true' },
+    postgres: direct.postgres
+  })
+  upstream.respond(({ target }) =>
+    target === '/'
+      ? 'HTTP/1.1 302 Found\r\nLocation: http://grafana.corp.example/login\r\nContent-Length: 0\r\n\r\n'
+      : OK
+  )
+  t.teardown(() => upstream.respond(() => OK))
+  const token = await world.tokenFor({ username: 'ana' })
+  t.equal(await ask(world, 'grafana.corp.example', { target: '/d/1', token }), '200 grafana.corp.example')
+  t.match(upstream.requests.at(-1)?.head, /\r\nX-WEBAUTH-USER: ldap:ana\r\n/i)
+  const moved = await world.raw(
+    `GET / HTTP/1.1\r\nHost: grafana.corp.example\r\nAuthorization: Bearer ${token}\r\n\r\n`
+  )
+  t.equal(moved.headers.location, '/login')
+  t.equal(await ask(world, 'gw.example', { target: '/d/1', token }), '404')
 })
 
 const YAML = `${UPSTREAMS}routes:

@@ -19,6 +19,7 @@ export const announcement = ({ url, people, member, program, proxyUrl }: Demo, h
   const json = (value: object) =>
     `-H "content-type: application/json" -d "${JSON.stringify(value).replaceAll('"', '\\"')}"`
   const { username, password } = of('ana').person
+  const handbook = url.replace('//', '//handbook.')
   const access = { profiles: ['Agente'], areas: ['Vendas'], areaPrincipal: 'Vendas' }
 
   return `
@@ -40,6 +41,7 @@ In a browser:
   ${url}/messaging-demo/  Socket.IO: QR code, status and messages
   ${url}/auth/console     the admin console, for maria: people, access, traffic
   ${url}/panel            a server-rendered page: asks for a login first, then uses the session cookie
+  ${handbook}  an application on a host of its own, for maria and carlos: the same login, other rules
 
 joao has no access yet. maria grants it; then joao refreshes his token and may read orders:
   $ ${curl} -X PUT ${url}/auth/admin/users/${of('joao').id}/access ${bearer('maria')} ${json(access)}

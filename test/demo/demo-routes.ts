@@ -59,6 +59,12 @@ routes:
     browser: true
     roles: [Admin]
     app: { name: Payroll, description: Salaries and slips, icon: /payroll/icon.svg }
+  - path: /*                            # an application at the root of a host of its own, with rules of its own
+    host: handbook.localhost
+    upstream: sample
+    browser: true
+    roles: [Admin, Supervisor]
+    app: { name: Handbook, description: How we do things here }
   - path: /elsewhere/*                  # another proxy asks at /auth/forward before it serves these
     external: true
     roles: [Admin, Supervisor, Agente]
@@ -84,4 +90,7 @@ tests:
   - GET /elsewhere/x as unassigned -> 403
   - GET /reports as Agente -> 403
   - GET /payroll as Supervisor -> 403
+  - GET https://handbook.localhost/ as anonymous -> 401
+  - GET https://handbook.localhost/ as Agente -> 403
+  - GET https://handbook.localhost/ as Supervisor -> allow
 `

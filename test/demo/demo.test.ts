@@ -123,7 +123,8 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
       const headers = { accept: 'application/json', authorization: `Bearer ${token}` }
       const { items } = (await (await fetch(`${demo.url}/auth/apps`, { headers })).json()) as Record<string, object[]>
       for (const { url, icon } of items as { url: string; icon: string }[]) {
-        t.equal((await fetch(demo.url + url, { headers })).status, 200, url)
+        const line = `curl -i -H "authorization: ${headers.authorization}" ${new URL(url, demo.url).href}`
+        t.equal((await paste(line)).status, 200, url)
         if (icon !== '')
           t.match((await fetch(demo.url + icon, { headers })).headers.get('content-type'), 'image/svg+xml')
       }
@@ -131,7 +132,25 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
     }
     t.same(await apps(demo.curlLines[1] ?? ''), ['Messaging', 'Panel', 'Orders', 'Stock'], 'ana')
     const maria = demo.moreLines.find(line => line.includes('/auth/admin/')) ?? ''
-    t.same(await apps(maria), ['Messaging', 'Panel', 'Orders', 'Stock', 'Reports', 'Payroll'], 'maria')
+    t.same(await apps(maria), ['Messaging', 'Panel', 'Orders', 'Stock', 'Reports', 'Payroll', 'Handbook'], 'maria')
+  })
+
+  await t.test('an application on a host of its own has rules of its own', async t => {
+    const handbook = demo.url.replace('//', '//handbook.')
+    const open = (token: string | undefined, more = '') =>
+      paste(`curl -i ${more} ${token === undefined ? '' : `-H "authorization: Bearer ${token}"`} ${handbook}/`)
+    const tokenIn = (line = '') => /Bearer ([\w.-]+)/.exec(line)?.[1]
+    const maria = tokenIn(demo.moreLines.find(line => line.includes('/auth/admin/')))
+    t.match(await open(maria), { status: 200, body: /<h1>Handbook<\/h1>/ })
+    t.equal((await open(tokenIn(demo.curlLines[1]))).status, 403, 'ana')
+    t.equal((await open(undefined)).status, 401)
+    t.equal((await paste(`curl -i ${demo.url}/`)).status, 200, 'the root of the other host is public')
+    const asked = await open(undefined, '-H "accept: text/html" -H "sec-fetch-mode: navigate"')
+    t.equal(asked.status, 302)
+    t.match(
+      asked.head,
+      new RegExp(`^location: ${demo.url}/auth/login\\?returnTo=${encodeURIComponent(handbook)}`, 'im')
+    )
   })
 
   await t.test('events come as they happen', async t => {

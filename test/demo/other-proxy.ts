@@ -34,6 +34,7 @@ const pass = async (gatewayUrl: string, request: IncomingMessage, response: Serv
     headers: {
       'x-forwarded-method': request.method ?? 'GET',
       'x-forwarded-uri': request.url ?? '/',
+      'x-forwarded-host': request.headers.host ?? '',
       ...(authorization === undefined ? {} : { authorization })
     }
   })

@@ -52,6 +52,16 @@ const APPS: Readonly<Record<string, SampleApp>> = {
   }
 }
 
+const HANDBOOK: SampleApp = {
+  title: 'Handbook',
+  heads: ['Chapter', 'Changed'],
+  rows: [
+    ['Who decides discounts', '3 days ago'],
+    ['Returns and refunds', 'last month']
+  ],
+  icon: ['#465a2c', 'M7 7h7a3 3 0 0 1 3 3v15a3 3 0 0 0-3-2H7zM27 7h-7a3 3 0 0 0-3 3v15a3 3 0 0 1 3-2h7z']
+}
+
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
 /** What the gateway says about the person, for HTML. */
@@ -78,7 +88,10 @@ export const answerApp = (path: string, headers: IncomingHttpHeaders): [type: st
     const words = 'Rendered on the server, which received a header instead of your session.'
     return ['text/html', page(`Hello, ${name}`, `<p>Profiles: ${profiles}. ${words}</p>`)]
   }
-  const app = APPS[path.replace(/\/(?:icon\.svg)?$/, '')]
+  // At the root of its own host; X-Forwarded-Host is the gateway's.
+  const isHandbook = headers['x-forwarded-host']?.toString().startsWith('handbook.') === true
+  const asked = path.replace(/\/(?:icon\.svg)?$/, '')
+  const app = isHandbook && asked === '' ? HANDBOOK : APPS[asked]
   if (app === undefined) return undefined
   if (path.endsWith('/icon.svg')) return ['image/svg+xml', iconOf(app.icon)]
   const table = `<table>${rowOf(app.heads, 'th')}${app.rows.map(row => rowOf(row, 'td')).join('')}</table>`
