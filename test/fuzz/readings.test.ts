@@ -9,7 +9,7 @@ import { fuzzReading, READINGS } from '../../tools/fuzz/readings/readings.ts'
 import { parseHead } from '../support/response-heads.ts'
 
 for (const reading of READINGS) {
-  t.test(`${reading.name} are read as others read them, however their bytes are split`, async t => {
+  t.test(`${reading.name} are read as the models read them, however their bytes are split`, async t => {
     const faults: string[] = []
     fuzzReading(reading, {
       seed: 20_262,
