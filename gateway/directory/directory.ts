@@ -11,7 +11,6 @@ import { foldLogin, isPlainLogin, readLogin } from './names.ts'
 import { usernameOf } from './person.ts'
 import { type DirectoryPlan, planOf } from './plan.ts'
 import { missingBases, neverForgets } from './preconditions.ts'
-import { createRefusalPace } from './refusal-pace.ts'
 import { findOne, subjectFilter } from './search-person.ts'
 import { createServers } from './servers.ts'
 import { createServiceAccount } from './service-account.ts'
@@ -210,4 +209,22 @@ const lookUp = async (
   // A login may have been renamed since then.
   const isAllowed = matched !== undefined || (await findOne(session, search.base, matching(username))) !== undefined
   return isAllowed ? { state, ...(await readGroups(plan, session, entry, username)) } : { state: 'gone' }
+}
+
+/** After this time without a slower refusal, the estimate halves. */
+const HALF_LIFE_MS = 10 * 60_000
+
+/** @param clock monotonic ms */
+export const createRefusalPace = (clock = () => performance.now()) => {
+  let estimate = { ms: 0, at: clock() }
+  const refusalMs = (): number => estimate.ms * 0.5 ** ((clock() - estimate.at) / HALF_LIFE_MS)
+  return {
+    /** 0 if nothing was refused lately. */
+    refusalMs,
+    note: (tookMs: number): void => {
+      const current = refusalMs()
+      // Only time lowers it, so that fast refusals of names that do not exist cannot. One stall counts for half.
+      if (tookMs > current) estimate = { ms: current === 0 ? tookMs : (current + tookMs) / 2, at: clock() }
+    }
+  }
 }

@@ -6,9 +6,8 @@ import { canonicalPath, splitTarget } from '../routes/canonical-path.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import { reasonInWords } from '../routes/decision-words.ts'
 import { forwardedPath, type Place, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
-import { takesMethod } from '../routes/route-trie.ts'
+import { shapeOf, takesMethod } from '../routes/route-trie.ts'
 import { askersWith, type NamedAsker } from './askers.ts'
-import { whyLost } from './why-lost.ts'
 
 /** Of the target, a query is ignored. */
 export interface Question extends AskedTarget {
@@ -176,4 +175,30 @@ const laxWords = (
   if (other === undefined) return ''
   const where = other.route === undefined ? 'no route' : `the route "${other.route.id}" (${lineOf(other.route.place)})`
   return ` Read as ${other.path} it would belong to ${where}.`
+}
+
+/** Why `route` was not chosen for a method, compared with the route that was (if any). */
+const whyLost = (route: Route, winner: Route | undefined, method: string): string => {
+  if (!takesMethod(route, method)) {
+    if (method === 'CONNECT') return 'no route takes CONNECT'
+    return route.methods === undefined
+      ? `takes ${method} only if its methods name it`
+      : `takes ${[...route.methods].join(', ')}, not ${method}`
+  }
+  if (winner === undefined) return 'the path is refused'
+  const [mine, theirs] = [shapeOf(route.path), shapeOf(winner.path)]
+  const at = theirs.findIndex((segment, index) => rankOf(segment) > rankOf(mine[index]))
+  if (at !== -1) {
+    const [better, worse] = [theirs[at] ?? '', mine[at]]
+    return `"${better}" in "${winner.id}" is more specific than ${worse === undefined ? 'the end' : `"${worse}"`} here`
+  }
+  if (theirs.length < mine.length) return `"${winner.id}" matches this path exactly; this route covers it only with "*"`
+  return `"${winner.id}" names the method ${method}`
+}
+
+// Static before `:param` before `*`; the end of a path before a `*` that would cover nothing.
+const rankOf = (segment: string | undefined): number => {
+  if (segment === undefined) return 2
+  if (segment === '*') return 1
+  return segment.startsWith(':') ? 2 : 3
 }

@@ -1,6 +1,8 @@
 // Signs a person's identity for one upstream, so that it need not trust the network (RFC 7519, ES256).
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
+import type { Logger } from 'pino'
 import type { Identity } from '../identity.ts'
+import { task } from '../values/contain.ts'
 import { personClaims } from './claims.ts'
 import type { SealingSecret } from './sealed-keys.ts'
 import { type PublicJwk, type SigningKeyRow, signerAmong } from './signing-keys.ts'
@@ -91,4 +93,40 @@ export const createAssertions = (options: AssertionOptions) => {
       choose()
     }
   }
+}
+
+interface AssertionFeedOptions {
+  assertions: Pick<Assertions, 'learn'>
+  /** Creates missing keys and reads all; at startup, a key that no secret can decrypt is replaced. */
+  read: (isStart: boolean) => Promise<{ rows: readonly SigningKeyRow[]; nowS: number }>
+  log: Pick<Logger, 'warn' | 'info'>
+}
+
+/** A new key is published ten minutes before it is used for signing. */
+const EVERY_MS = 60_000
+
+export const startAssertionFeed = async ({ assertions, read, log }: AssertionFeedOptions) => {
+  let failing = false
+  const update = async (isStart: boolean) => {
+    const { rows, nowS } = await read(isStart)
+    assertions.learn(rows, nowS)
+  }
+  await update(true)
+  const poll = async () => {
+    try {
+      await update(false)
+      if (failing) log.info('the assertion keys can be read again')
+      failing = false
+    } catch (error) {
+      if (!failing)
+        log.warn(
+          { err: error, reason: 'signing-keys-unreadable' },
+          'the assertion keys cannot be read; the known ones stay in use'
+        )
+      failing = true
+    }
+  }
+  const timer = setInterval(task(poll), EVERY_MS)
+  timer.unref()
+  return { close: () => clearInterval(timer) }
 }

@@ -1,14 +1,13 @@
 // Runs several processes that share the listener as one gateway: one start, one reload, one drain.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { AggregatorRegistry, Counter, Gauge, type MetricObject } from 'prom-client'
 import type { Gateway } from '../gateway.ts'
 import { createCertificates } from '../listener/certificates.ts'
 import { openOpsListener } from '../observe/ops-listener.ts'
 import type { Settings } from '../settings/settings.ts'
 import { logFaultsTo } from '../values/contain.ts'
 import { createMembers, type Member } from './members.ts'
-import { createWorkerMetrics } from './merged-metrics.ts'
-import { createRestarts } from './restarts.ts'
 
 const METRICS_TIMEOUT_MS = 2000
 const RELOAD_TIMEOUT_MS = 60_000
@@ -137,4 +136,84 @@ export const startWorkers = async (
   const gateway = await startAll()
   if (state === 'starting') state = 'ready'
   return gateway
+}
+
+interface WorkerEnd {
+  readonly wasReady: boolean
+  readonly livedMs: number
+  /** Other workers that accept requests. */
+  readonly othersReady: number
+}
+
+const FIRST_DELAY_MS = 50
+const MAX_DELAY_MS = 10_000
+/** A worker that has served for this long did not end because of its start. */
+const STEADY_MS = 10_000
+const MAX_VAIN_STARTS = 6
+
+export const createRestarts = () => {
+  let quickEnds = 0
+  let vainStarts = 0
+  let count = 0
+  return {
+    /** Delay before the next start; undefined: give up. */
+    next({ wasReady, livedMs, othersReady }: WorkerEnd): number | undefined {
+      count++
+      vainStarts = wasReady ? 0 : vainStarts + 1
+      // While others serve, ending them too would gain nothing.
+      if (vainStarts >= MAX_VAIN_STARTS && othersReady === 0) return undefined
+      quickEnds = wasReady && livedMs >= STEADY_MS ? 0 : quickEnds + 1
+      return quickEnds <= 1 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** (quickEnds - 1), MAX_DELAY_MS)
+    },
+    get count() {
+      return count
+    }
+  }
+}
+
+interface WorkerMetricsParts {
+  /** Each worker's metrics as prom-client's JSON; undefined for one that does not respond. */
+  ask: () => Promise<ReadonlyMap<number, unknown>>
+  readyWorkers: () => number
+  restarts: () => number
+}
+
+const COUNTED: ReadonlySet<unknown> = new Set(['counter', 'histogram'])
+
+const counted = (metrics: readonly MetricObject[]): MetricObject[] => metrics.filter(({ type }) => COUNTED.has(type))
+
+/** The result of a worker's `metrics.json()`, sent through the channel between our own processes. */
+const asMetrics = (told: unknown): MetricObject[] | undefined =>
+  Array.isArray(told) ? (told as MetricObject[]) : undefined
+
+const add = (all: readonly MetricObject[][]) => AggregatorRegistry.aggregate(all as unknown as MetricObject[])
+
+const createWorkerMetrics = ({ ask, readyWorkers, restarts }: WorkerMetricsParts) => {
+  const last = new Map<number, MetricObject[]>()
+  let ended: Promise<MetricObject[]> = Promise.resolve([])
+
+  return {
+    contentType: AggregatorRegistry.PROMETHEUS_CONTENT_TYPE,
+    async text(): Promise<string> {
+      const answers = await ask()
+      for (const [worker, told] of answers) {
+        const metrics = asMetrics(told)
+        if (metrics !== undefined) last.set(worker, metrics)
+      }
+      // For a worker that is busy, the last counts are used: a decreasing sum would be read as a restart.
+      const living = [...last].map(([worker, metrics]) => (answers.has(worker) ? metrics : counted(metrics)))
+      const registry = add([...living, await ended])
+      const ready = new Gauge({ name: 'portaria_workers', help: 'Workers that take requests', registers: [registry] })
+      ready.set(readyWorkers())
+      const help = 'Workers that ended unasked and were replaced'
+      new Counter({ name: 'portaria_worker_restarts_total', help, registers: [registry] }).inc(restarts())
+      return registry.metrics()
+    },
+    /** A worker has ended; its counts are kept. */
+    forget(worker: number): void {
+      const metrics = last.get(worker)
+      last.delete(worker)
+      if (metrics !== undefined) ended = ended.then(before => add([before, counted(metrics)]).getMetricsAsJSON())
+    }
+  }
 }

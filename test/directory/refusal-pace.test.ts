@@ -1,8 +1,7 @@
 // A name that does not exist is refused as late as a wrong password, however slowly the directory hashes.
 // RV-69, LD-13
 import t from 'tap'
-import { createDirectory } from '../../gateway/directory/directory.ts'
-import { createRefusalPace } from '../../gateway/directory/refusal-pace.ts'
+import { createDirectory, createRefusalPace } from '../../gateway/directory/directory.ts'
 import { entry, REQUEST, result, startFaultyDirectory } from '../support/faulty-directory.ts'
 
 const HASHING_MS = 400

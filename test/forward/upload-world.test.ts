@@ -1,7 +1,7 @@
 // Uploads of all kinds at once, to backends of all kinds: what arrives is what was sent, once, and each client gets one answer.
 import net from 'node:net'
 import t, { type Test } from 'tap'
-import { heldBodyBytes } from '../../gateway/forward/body-buffer.ts'
+import { heldBodyBytes } from '../../gateway/forward/upload.ts'
 import { startGateway } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'

@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import t, { type Test } from 'tap'
-import { heldBodyBytes } from '../../gateway/forward/body-buffer.ts'
+import { heldBodyBytes } from '../../gateway/forward/upload.ts'
 import { startGateway, type WorldOptions } from '../support/gateway.ts'
 import { hurryTimers } from '../support/hurried-timers.ts'
 import { freePort } from '../support/ports.ts'

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import type { UpstreamConnection } from '../../gateway/upstream/connection.ts'
-import { publicAddress, publicCookie, publicRefresh } from '../../gateway/upstream/headers/public-addresses.ts'
+import { publicAddress, publicCookie, publicRefresh } from '../../gateway/upstream/headers/client-head.ts'
 import { keepAliveHint } from '../../gateway/upstream/headers/response-head.ts'
 import { watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup } from '../../gateway/upstream/lookup.ts'

@@ -4,7 +4,7 @@ import { createConnection, type Socket } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
-import { createRestarts } from '../../gateway/workers/restarts.ts'
+import { createRestarts } from '../../gateway/workers/primary.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import {
   baseEnv,

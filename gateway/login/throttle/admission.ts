@@ -4,9 +4,9 @@ import type { DirectoryCount, GuardedAccount } from '../../directory/account.ts'
 import { LoginThrottled } from '../../errors.ts'
 import type { LdapSettings } from '../../settings/settings.ts'
 import type { AttemptOutcome, AttemptState, BegunAttempt, LoginAttempts } from '../../store/login-attempts.ts'
+import { boundedMap } from '../../values/bounded-map.ts'
 import type { Log } from '../../values/log.ts'
 import { decideAccount, decideAddress, type PermitRules, type PermitVerdict, strangersMax } from './permits.ts'
-import { createRefusals } from './refusals.ts'
 import { createTurns } from './turns.ts'
 import { createUnsettled } from './unsettled.ts'
 
@@ -194,3 +194,29 @@ const halfOf = ({ max }: PermitRules): number => Math.floor(max / 2)
 const unresolved = (rules: PermitRules): PermitRules => ({ ...rules, windowMs: rules.windowMs * (halfOf(rules) + 1) })
 
 const readingOf = (count: DirectoryCount | undefined) => count && { ...count, ageMs: performance.now() - count.readAt }
+
+interface Refusal {
+  readonly error: InstanceType<typeof LoginThrottled>
+  /** The account whose known addresses may still try; undefined: none may. */
+  readonly strangersTo?: { readonly name: string; readonly isTyped: boolean } | undefined
+}
+
+/** Another instance may have freed the account or the address by then. */
+const REMEMBERED_MS = 1000
+const MAX_REMEMBERED = 10_000
+
+/** @param clock monotonic ms */
+const createRefusals = (clock: () => number) => {
+  const refusals = boundedMap<string, { readonly refusal: Refusal; readonly until: number }>(MAX_REMEMBERED)
+  return {
+    /** @param forMs after which another attempt would not be refused; at most a second is remembered */
+    add: (key: string, refusal: Refusal, forMs: number) =>
+      refusals.set(key, { refusal, until: clock() + Math.min(REMEMBERED_MS, forMs) }),
+    get: (key: string) => {
+      const found = refusals.get(key)
+      return found !== undefined && clock() < found.until ? found.refusal : undefined
+    },
+    delete: refusals.delete,
+    clear: refusals.clear
+  }
+}
