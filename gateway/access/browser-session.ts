@@ -11,36 +11,10 @@ import type { HostLogin } from './host-login.ts'
 import { isOwnPath, type OwnHosts } from './own-hosts.ts'
 import { originAllowed } from './socket-token.ts'
 
-/** Returns the Set-Cookie fields for the responses to login, refresh and logout. */
-export interface SessionCookies {
-  /**
-   * After a successful login: its token becomes the browser's session. If that replaces another person's session, it ends. On a
-   * named host it sets nothing: its session is that of PUBLIC_URL, and comes with a code.
-   */
-  begin(exchange: Exchange, token: string): Promise<string[]>
-  /** After a refresh. Sets nothing if the browser holds another login or none. */
-  renew(exchange: Exchange, token: string): string[]
-  end(): string[]
-  /** Whether the token came from the cookie; if so, no response reveals it to scripts. */
-  isByCookie(exchange: Exchange): boolean
-}
+export type BrowserSession = ReturnType<typeof createBrowserSession>
 
-export interface BrowserSession extends SessionCookies {
-  /**
-   * The token from the cookie, where a cookie is accepted: on routes with `browser: true`, and at endpoints about
-   * the session itself. Throws `GW_BAD_ORIGIN` (403) if another site may have sent the request, and `GW_BAD_REQUEST` (400)
-   * if the cookie is sent twice.
-   */
-  tokenOf(exchange: Exchange): string | undefined
-  /** Set-Cookie fields that make a token the browser's session. */
-  fieldsOf(token: string): string[]
-  /** The login in the cookie of PUBLIC_URL, stale or not, if a page from there asks. Throws as `tokenOf` does. */
-  loginOf(exchange: Exchange): Identity | undefined
-  /** Whether the request is a navigation that a login may interrupt. */
-  mayLogIn(exchange: Exchange): boolean
-  /** Where to redirect such a navigation without a session; undefined: it is refused. */
-  loginAddress(exchange: Exchange): string | undefined
-}
+/** Returns the Set-Cookie fields for the responses to login, refresh and logout. */
+export type SessionCookies = Pick<BrowserSession, 'begin' | 'renew' | 'end' | 'isByCookie'>
 
 interface BrowserSessionParts {
   publicUrl: string
@@ -74,7 +48,7 @@ const opensSocket = ({ head, request: { fields } }: Exchange): boolean =>
   fieldValue(fields, 'sec-websocket-version') !== undefined ||
   fieldValue(fields, 'sec-websocket-key') !== undefined
 
-export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession => {
+export const createBrowserSession = (parts: BrowserSessionParts) => {
   const { hosts } = parts
   const isSecure = parts.publicUrl.startsWith('https:')
   const baseName = isSecure ? SECURE_NAME : NAME
@@ -140,6 +114,7 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
     if (!allowed) throw new BadOrigin({ reason: 'cookie-origin' })
   }
 
+  /** Whether the request is a navigation that a login may interrupt. */
   const mayLogIn = (exchange: Exchange): boolean =>
     exchange.route?.browser === true &&
     wantsPage(exchange) &&
@@ -147,7 +122,12 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
     fieldValue(exchange.request.fields, 'x-requested-with') === undefined
 
   return {
-    tokenOf(exchange) {
+    /**
+     * The token from the cookie, where a cookie is accepted: on routes with `browser: true`, and at endpoints about
+     * the session itself. Throws `GW_BAD_ORIGIN` (403) if another site may have sent the request, and `GW_BAD_REQUEST` (400)
+     * if the cookie is sent twice.
+     */
+    tokenOf(exchange: Exchange): string | undefined {
       const { route, head } = exchange
       const heard = route?.browser === true || (route?.upstream === undefined && ABOUT_SESSION.has(route?.path ?? ''))
       // A request with an Authorization of ours is checked by it alone.
@@ -160,14 +140,17 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
       exchange.sessionHost = hosts.named(exchange)
       return token
     },
+    /** Set-Cookie fields that make a token the browser's session. */
     fieldsOf: setCookies,
-    loginOf(exchange) {
+    /** The login in the cookie of PUBLIC_URL, stale or not, if a page from there asks. Throws as `tokenOf` does. */
+    loginOf(exchange: Exchange): Identity | undefined {
       if (read(exchange.head.cookie).twice) throw new BadRequest({ reason: 'two-session-cookies' })
       checkOrigin(exchange)
       return loginIn(exchange)
     },
     mayLogIn,
-    loginAddress(exchange) {
+    /** Where to redirect such a navigation without a session; undefined: it is refused. */
+    loginAddress(exchange: Exchange): string | undefined {
       if (!mayLogIn(exchange)) return undefined
       const target = exchange.path + encodeRawBytes(exchange.query)
       const kept = isOwnPath(target) ? target : '/'
@@ -178,18 +161,24 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
       exchange.setCookies = [setCookie]
       return address
     },
-    async begin(exchange, token) {
+    /**
+     * After a successful login: its token becomes the browser's session. If that replaces another person's session, it ends. On a
+     * named host it sets nothing: its session is that of PUBLIC_URL, and comes with a code.
+     */
+    async begin(exchange: Exchange, token: string): Promise<string[]> {
       if (hosts.named(exchange) !== undefined) return []
       const [before, now] = [loginIn(exchange), identify(token, undefined)]
       if (before !== undefined && before.subject !== now?.subject) await parts.endReplaced(before, exchange)
       return setCookies(token)
     },
-    renew(exchange, token) {
+    /** After a refresh. Sets nothing if the browser holds another login or none. */
+    renew(exchange: Exchange, token: string): string[] {
       const [login, own] = [loginIn(exchange), exchange.identity]
       const isSame = login !== undefined && login.tokenId === own?.tokenId && login.host === own.host
       return isSame ? setCookies(token) : []
     },
     end,
-    isByCookie: ({ sessionToken }) => sessionToken !== undefined
+    /** Whether the token came from the cookie; if so, no response reveals it to scripts. */
+    isByCookie: ({ sessionToken }: Exchange) => sessionToken !== undefined
   }
 }

@@ -2,14 +2,7 @@
 import type { Exchange } from './exchange.ts'
 import { fieldValue } from './request.ts'
 
-export interface CrossOrigins {
-  /** FRONTEND_URL's origin: named in the gateway's own responses to requests that name no listed origin. */
-  readonly frontend: string
-  /** The origins of FRONTEND_URL and CORS_ORIGINS, as browsers write them. */
-  readonly listed: ReadonlySet<string>
-  /** Whether any of them differs from the gateway's own. */
-  readonly isUsed: boolean
-}
+export type CrossOrigins = ReturnType<typeof createCrossOrigins>
 
 export const EXPOSED = 'retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id'
 
@@ -17,13 +10,12 @@ const VARY = ['vary', 'Origin']
 const NONE: readonly string[] = []
 export const PREFLIGHT_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
-export const createCrossOrigins = (
-  publicUrl: string,
-  frontendUrl: string,
-  further: readonly string[]
-): CrossOrigins => {
+export const createCrossOrigins = (publicUrl: string, frontendUrl: string, further: readonly string[]) => {
+  /** Named in the gateway's own responses to requests that name no listed origin. */
   const frontend = new URL(frontendUrl).origin
-  const listed = new Set([frontend, ...further])
+  /** The origins of FRONTEND_URL and CORS_ORIGINS, as browsers write them. */
+  const listed: ReadonlySet<string> = new Set([frontend, ...further])
+  // `isUsed`: whether any of them differs from the gateway's own.
   return { frontend, listed, isUsed: listed.size > 1 || frontend !== new URL(publicUrl).origin }
 }
 

@@ -15,16 +15,6 @@ export interface CircuitState {
   readonly reason: string | undefined
 }
 
-export interface Circuit {
-  /** True while requests are counted in Redis. */
-  isUp(): boolean
-  state(): CircuitState
-  /** Redis failed for this key; from now on no request waits for it. */
-  fail(fault: RedisFault, key: string): void
-  onChange(listener: (state: CircuitState) => void): void
-  close(): void
-}
-
 export const REDIS_UNAVAILABLE = 'rate limit: Redis is unavailable; each instance counts requests on its own'
 
 const FIRST_PROBE_MS = 100
@@ -40,7 +30,7 @@ export const createCircuit = (
   probe: (key: string) => Promise<unknown>,
   faultOf: (error: unknown) => RedisFault,
   log: LimiterLog
-): Circuit => {
+) => {
   const listeners = new Set<(state: CircuitState) => void>()
   let state: CircuitState = { up: true, since: Date.now(), reason: undefined }
   let delayMs = FIRST_PROBE_MS
@@ -76,16 +66,18 @@ export const createCircuit = (
   }
 
   return {
+    /** True while requests are counted in Redis. */
     isUp: () => state.up && !closed,
     state: () => state,
-    fail(fault, key) {
+    /** Redis failed for this key; from now on no request waits for it. */
+    fail(fault: RedisFault, key: string) {
       if (!state.up || closed) return
       if (performance.now() - upAt > STABLE_MS) delayMs = FIRST_PROBE_MS
       log.warn({ ...fault }, REDIS_UNAVAILABLE)
       change({ up: false, since: Date.now(), reason: fault.reason })
       probeLater(key)
     },
-    onChange: listener => void listeners.add(listener),
+    onChange: (listener: (state: CircuitState) => void) => void listeners.add(listener),
     close() {
       closed = true
       clearTimeout(timer)

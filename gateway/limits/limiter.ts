@@ -46,19 +46,7 @@ export interface LimiterParts {
   readonly timeoutMs?: number
 }
 
-export interface Limiter {
-  /**
-   * Counts one request. Returns a promise only if permits must be fetched; it never rejects, and settles as soon as Redis
-   * has replied or counts as unavailable.
-   * @param name of the limit, e.g. `global` or a route's id
-   * @param key what it counts, e.g. an IP address
-   */
-  take(name: string, key: string, max: number, windowMs: number): Verdict | Promise<Verdict>
-  status(): LimiterStatus
-  onChange(listener: (status: LimiterStatus) => void): void
-  /** Returns unused permits. Afterwards `take` counts locally. */
-  close(): Promise<void>
-}
+export type Limiter = ReturnType<typeof createLimiter>
 
 /** 17 MB. */
 const MAX_ENTRIES = 2 ** 17
@@ -70,7 +58,7 @@ const MAX_STARVED_MS = 200
 /** For a window too short for a reply to arrive in it. */
 const MAX_WAIT_MS = 1000
 
-export const createLimiter = (parts: LimiterParts): Limiter => {
+export const createLimiter = (parts: LimiterParts) => {
   const { redis, log, clock = () => performance.now() } = parts
   const windows = createLocalWindows(parts.maxEntries ?? MAX_ENTRIES)
   const instance = `${parts.instance ?? process.pid}-${randomBytes(6).toString('base64url')}`
@@ -82,7 +70,7 @@ export const createLimiter = (parts: LimiterParts): Limiter => {
     task(() => windows.sweep(clock())),
     SWEEP_MS
   ).unref()
-  const take = shared === undefined ? takeInMemory(windows, clock) : takeLeased(windows, shared, clock)
+  const take: Take = shared === undefined ? takeInMemory(windows, clock) : takeLeased(windows, shared, clock)
 
   const status = (): LimiterStatus => {
     const { up, since, reason } = shared?.circuit.state() ?? started
@@ -94,7 +82,8 @@ export const createLimiter = (parts: LimiterParts): Limiter => {
   return {
     take,
     status,
-    onChange: listener => shared?.circuit.onChange(() => listener(status())),
+    onChange: (listener: (status: LimiterStatus) => void) => shared?.circuit.onChange(() => listener(status())),
+    /** Returns unused permits. Afterwards `take` counts locally. */
     async close() {
       clearInterval(sweeper)
       await shared?.close()
@@ -102,9 +91,17 @@ export const createLimiter = (parts: LimiterParts): Limiter => {
   }
 }
 
+/**
+ * Counts one request. Returns a promise only if permits must be fetched; it never rejects, and settles as soon as Redis
+ * has replied or counts as unavailable.
+ * @param name of the limit, e.g. `global` or a route's id
+ * @param key what it counts, e.g. an IP address
+ */
+type Take = (name: string, key: string, max: number, windowMs: number) => Verdict | Promise<Verdict>
+
 const takeInMemory =
-  (windows: LocalWindows, clock: () => number) =>
-  (name: string, key: string, max: number, windowMs: number): Verdict => {
+  (windows: LocalWindows, clock: () => number): Take =>
+  (name, key, max, windowMs) => {
     const now = clock()
     const table = windows.tableOf(name, max, windowMs)
     return takeLocally(windows.find(table, key, now), max, windowMs, now)
@@ -118,7 +115,7 @@ const takeLocally = (window: PermitWindow, max: number, windowMs: number, now: n
   return verdict(window, max, windowMs, allowed, now)
 }
 
-const takeLeased = (windows: LocalWindows, shared: RedisLeases, clock: () => number) => {
+const takeLeased = (windows: LocalWindows, shared: RedisLeases, clock: () => number): Take => {
   const { circuit } = shared
 
   const refuses = (window: PermitWindow, max: number): boolean => {
@@ -154,7 +151,7 @@ const takeLeased = (windows: LocalWindows, shared: RedisLeases, clock: () => num
       wait({ window: windows.find(table, key, since), table, key }, since)
     })
 
-  return (name: string, key: string, max: number, windowMs: number): Verdict | Promise<Verdict> => {
+  return (name, key, max, windowMs) => {
     const now = clock()
     const table = windows.tableOf(name, max, windowMs)
     const window = windows.find(table, key, now)

@@ -3,7 +3,7 @@
 import type { RedisStore } from '../redis/redis.ts'
 import { endsConnection, type RedisFault, RedisTimeout } from '../redis/redis-failure.ts'
 import { task } from '../values/contain.ts'
-import { type Circuit, createCircuit, type LimiterLog } from './circuit.ts'
+import { createCircuit, type LimiterLog } from './circuit.ts'
 import {
   adaptBatch,
   applyReply,
@@ -23,19 +23,7 @@ import {
 } from './leases.ts'
 import type { OpenWindow } from './windows.ts'
 
-export interface RedisLeases {
-  readonly circuit: Circuit
-  /** Calls back once the window can be decided, or should be looked at again because it still cannot. */
-  wait(open: OpenWindow, now: number, decide: () => void): void
-  /** A permit of a leased window was used; fetches more in time. */
-  spent(lease: Lease): void
-  /** EVALSHA and EVAL sent so far. */
-  commands(): number
-  /** Keys that are currently busy. */
-  leases(): number
-  /** Returns the held permits. */
-  close(): Promise<void>
-}
+export type RedisLeases = ReturnType<typeof createRedisLeases>
 
 interface RedisLeaseParts {
   readonly redis: RedisStore
@@ -58,7 +46,7 @@ const LOST_MS = 500
 const REPORTS_AT_ONCE = 256
 const NOTHING = { unheard: 0, generation: 0, spent: 0, keep: 0, waiting: 0, extra: 0, leftMs: 0 }
 
-export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
+export const createRedisLeases = (parts: RedisLeaseParts) => {
   const { redis, clock, instance, timeoutMs } = parts
   const busy = new Set<Lease>()
   let ticker: NodeJS.Timeout | undefined
@@ -187,16 +175,21 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
 
   return {
     circuit,
-    wait(open, now, decide) {
+    /** Calls back once the window can be decided, or should be looked at again because it still cannot. */
+    wait(open: OpenWindow, now: number, decide: () => void) {
       const lease = leaseOf(open, now)
       lease.waiters.push(decide)
       if (!lease.starved) schedule(lease)
     },
-    spent(lease) {
+    /** A permit of a leased window was used; fetches more in time. */
+    spent(lease: Lease) {
       if (lease.flight === undefined && runsLow(lease)) schedule(lease)
     },
+    /** EVALSHA and EVAL sent so far. */
     commands: () => commands,
+    /** Keys that are currently busy. */
     leases: () => busy.size,
+    /** Returns the held permits. */
     async close() {
       clearInterval(ticker)
       const now = clock()

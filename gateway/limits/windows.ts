@@ -17,27 +17,17 @@ export interface OpenWindow {
   readonly key: string
 }
 
-export interface LocalWindows {
-  tableOf(name: string, max: number, windowMs: number): WindowTable
-  /** The window of a key; a new one if there is none or if it has ended. */
-  find(table: WindowTable, key: string, now: number): PermitWindow
-  /** The windows in which something was admitted. */
-  open(now: number): readonly OpenWindow[]
-  /** Drops windows that have ended. */
-  sweep(now: number): void
-  size(): number
-  /** Windows dropped before they ended. */
-  forgotten(): number
-}
+export type LocalWindows = ReturnType<typeof createLocalWindows>
 
 /** Of all windows, dropped at once where there are too many: each time, V8 walks past the entries deleted before. */
 const DROPPED_SHARE = 1 / 64
 
 /** @param maxEntries maximum number of windows; those in use by a lease are never dropped */
-export const createLocalWindows = (maxEntries: number): LocalWindows => {
+export const createLocalWindows = (maxEntries: number) => {
   const tables = new Map<string, WindowTable>()
   let latest: WindowTable | undefined
   let size = 0
+  /** Windows dropped before they ended. */
   let forgotten = 0
 
   const tableOf = (name: string, max: number, windowMs: number): WindowTable => {
@@ -48,6 +38,7 @@ export const createLocalWindows = (maxEntries: number): LocalWindows => {
     return latest
   }
 
+  /** The window of a key; a new one if there is none or if it has ended. */
   const find = (table: WindowTable, key: string, now: number): PermitWindow => {
     const known = table.windows.get(key)
     if (known !== undefined && (now < known.end || known.end === 0)) return known
@@ -73,6 +64,7 @@ export const createLocalWindows = (maxEntries: number): LocalWindows => {
     }
   }
 
+  /** Drops windows that have ended. */
   const sweep = (now: number): void => {
     latest = undefined
     for (const [id, { windows }] of tables) {
@@ -86,6 +78,7 @@ export const createLocalWindows = (maxEntries: number): LocalWindows => {
     }
   }
 
+  /** The windows in which something was admitted. */
   const open = (now: number): readonly OpenWindow[] =>
     [...tables.values()].flatMap(table =>
       [...table.windows]

@@ -9,34 +9,7 @@ import { task } from '../values/contain.ts'
 import { endsConnection, type RedisFault, RedisTimeout, redisFault, within } from './redis-failure.ts'
 import { createSubscribe, type Subscribe } from './redis-subscriber.ts'
 
-export interface RedisStore {
-  /**
-   * Runs a Lua script by its digest; sends its text once if the server does not know it (NOSCRIPT). All keys must be
-   * in one slot. Rejects with `RedisTimeout` after `timeoutMs`, at once if there is no connection, and with
-   * Redis's own error otherwise; a script that timed out may have run or may yet run.
-   */
-  evalScript(
-    script: string,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-    timeoutMs: number
-  ): Promise<unknown>
-  get(key: string): Promise<string | null>
-  set(key: string, value: string, ttlMs: number): Promise<void>
-  /** Redis's own clock, in milliseconds since the epoch. */
-  clock(): Promise<number>
-  /** Resolves to the number of receivers; in a Cluster only of those at one node. */
-  publish(channel: string, message: string | Buffer): Promise<number>
-  /** How many connections have subscribed to each of the channels. */
-  receivers(channels: readonly string[]): Promise<number[]>
-  readonly subscribe: Subscribe
-  /** Names a rejection; where there is no connection, by what ended it or keeps it from being made. */
-  failure(error: unknown): RedisFault
-  isReady(): boolean
-  /** Resolves to true once commands can be sent, to false if that took longer than `timeoutMs`. */
-  ready(timeoutMs: number): Promise<boolean>
-  close(): Promise<void>
-}
+export type RedisStore = ReturnType<typeof openRedis>
 
 const COMMAND_TIMEOUT_MS = 1000
 const CONNECT_TIMEOUT_MS = 1000
@@ -53,7 +26,7 @@ const reconnectDelayMs = (attempt: number): number =>
   Math.round(Math.min(1000, 5 * 2 ** Math.min(attempt, 8)) * (0.75 + Math.random() / 2))
 
 /** Connects in the background, without giving up; never throws and never emits an unhandled error. */
-export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>): RedisStore => {
+export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>) => {
   const causes = createCauses()
   const client = connect(settings, causes.endsConnection)
   const isReady = (): boolean => client.status === 'ready'
@@ -69,7 +42,17 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>): 
   const watched = watchSilence(client, causes.clear)
   const command = <T>(run: () => Promise<T>): Promise<T> => watched(run(), COMMAND_TIMEOUT_MS)
 
-  const evalScript: RedisStore['evalScript'] = (script, keys, args, timeoutMs) => {
+  /**
+   * Runs a Lua script by its digest; sends its text once if the server does not know it (NOSCRIPT). All keys must be
+   * in one slot. Rejects with `RedisTimeout` after `timeoutMs`, at once if there is no connection, and with
+   * Redis's own error otherwise; a script that timed out may have run or may yet run.
+   */
+  const evalScript = (
+    script: string,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    timeoutMs: number
+  ): Promise<unknown> => {
     const words = [...keys.map(named), ...args]
     const byDigest = client.evalsha(digestOf(script), keys.length, ...words)
     const either = byDigest.catch((error: unknown) => {
@@ -85,6 +68,7 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>): 
   /** A cluster client connects to a node when it first needs it; done here, so that no request waits for that. */
   const warm = () => Promise.all(client instanceof Cluster ? client.nodes('master').map(node => node.ping()) : [])
 
+  /** Resolves to true once commands can be sent, to false if that took longer than `timeoutMs`. */
   const ready = (timeoutMs: number): Promise<boolean> =>
     within(connected().then(warm), timeoutMs).then(
       () => true,
@@ -93,19 +77,24 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>): 
 
   return {
     evalScript,
-    get: key => command(() => client.get(named(key))),
-    set: async (key, value, ttlMs) => void (await command(() => client.set(named(key), value, 'PX', ttlMs))),
+    get: (key: string) => command(() => client.get(named(key))),
+    set: async (key: string, value: string, ttlMs: number): Promise<void> =>
+      void (await command(() => client.set(named(key), value, 'PX', ttlMs))),
+    /** Redis's own clock, in milliseconds since the epoch. */
     clock: async () => {
       const [seconds, microseconds] = await command(() => client.time())
       return Number(seconds) * 1000 + Number(microseconds) / 1000
     },
-    publish: (channel, message) => command(() => client.publish(named(channel), message)),
-    receivers: channels => command(() => receiversOf(client, channels.map(named))),
-    subscribe(channel, ...listeners) {
+    /** Resolves to the number of receivers; in a Cluster only of those at one node. */
+    publish: (channel: string, message: string | Buffer) => command(() => client.publish(named(channel), message)),
+    /** How many connections have subscribed to each of the channels. */
+    receivers: (channels: readonly string[]) => command(() => receiversOf(client, channels.map(named))),
+    subscribe(...[channel, ...listeners]: Parameters<Subscribe>) {
       const leave = subscribe(named(channel), ...listeners)
       leaves.push(leave)
       return leave
     },
+    /** Names a rejection; where there is no connection, by what ended it or keeps it from being made. */
     failure: causes.of,
     isReady,
     ready,

@@ -16,31 +16,10 @@ interface Range {
   readonly max: number
 }
 
-export interface Reader {
-  readonly mistakes: Mistake[]
-  mistake(variable: string, message: string): void
-  /** Whether it is set; an empty string counts as unset. */
-  given(name: VariableName): boolean
-  /** Trimmed; for secrets, only line breaks at the end are removed. The default if unset. */
-  text(name: VariableName): string | undefined
-  /** The same; a text that `pattern` does not match is a mistake. */
-  matching(name: VariableName, pattern: RegExp, expected: string): string | undefined
-  boolean(name: VariableName): boolean
-  integer(name: VariableName, range: Range): number
-  optionalInteger(name: VariableName, range: Range): number | undefined
-  /** Milliseconds. */
-  duration(name: VariableName, range?: Range): number
-  optionalDuration(name: VariableName, range?: Range): number | undefined
-  /** Bytes. */
-  optionalSize(name: VariableName): number | undefined
-  /** A percentage as a fraction of 1. */
-  share(name: VariableName): number
-  /** Comma-separated entries, trimmed. */
-  list(name: VariableName): string[]
-}
+export type Reader = ReturnType<typeof createReader>
 
 /** Reads the variables of the table from an environment. After a mistake, a harmless value is returned. */
-export const createReader = (environment: Environment): Reader => {
+export const createReader = (environment: Environment) => {
   const mistakes: Mistake[] = []
   const mistake = (variable: string, message: string): void => {
     mistakes.push({ variable, message: isQuoted(environment[variable]) ? `${message}${QUOTED}` : message })
@@ -57,7 +36,8 @@ export const createReader = (environment: Environment): Reader => {
 
   // A placeholder reads as unset, because its own mistake is enough.
   const own = (name: VariableName) => (placeholders.has(name) ? undefined : raw(name))
-  const text = (name: VariableName) => own(name) ?? ROWS[name].fallback
+  /** Trimmed; for secrets, only line breaks at the end are removed. The default if unset. */
+  const text = (name: VariableName): string | undefined => own(name) ?? ROWS[name].fallback
   const number = <T>(
     name: VariableName,
     range: Range,
@@ -74,6 +54,7 @@ export const createReader = (environment: Environment): Reader => {
   }
   const optionalInteger = (name: VariableName, range: Range) =>
     number(name, range, parseInteger, `must be a whole number from ${range.min} to ${range.max}`, undefined)
+  /** Milliseconds. */
   const optionalDuration = (name: VariableName, range: Range = { min: 1, max: MAX_TIMER_MS }) => {
     const isPlain = name.endsWith('_MS')
     const forms = isPlain
@@ -85,6 +66,7 @@ export const createReader = (environment: Environment): Reader => {
     const parse = (value: string) => (digits.test(value) ? Number(value) : parseDuration(value))
     return number(name, range, parse, `must be ${forms}; ${bounds}`, undefined)
   }
+  /** Bytes. */
   const optionalSize = (name: VariableName) => {
     const parse = (value: string) => parseSize(/^\d{1,15}$/.test(value) ? Number(value) : value)
     const range = { min: 1, max: Number.MAX_SAFE_INTEGER }
@@ -97,33 +79,40 @@ export const createReader = (environment: Environment): Reader => {
     optionalInteger,
     optionalSize,
     optionalDuration,
-    matching(name, pattern, expected) {
+    /** The same as `text`; one that `pattern` does not match is a mistake. */
+    matching(name: VariableName, pattern: RegExp, expected: string): string | undefined {
       const value = text(name)
       if (value !== undefined && !pattern.test(value)) mistake(name, expected)
       return value
     },
-    given: name => raw(name) !== undefined,
-    boolean(name) {
+    /** Whether it is set; an empty string counts as unset. */
+    given: (name: VariableName) => raw(name) !== undefined,
+    boolean(name: VariableName) {
       const value = text(name)?.toLowerCase()
       if (value === 'true' || value === 'false' || value === undefined) return value === 'true'
       mistake(name, 'must be true or false')
       return false
     },
-    integer: (name, range) => optionalInteger(name, range) ?? range.min,
-    duration: (name, range) => optionalDuration(name, range) ?? 0,
-    share(name) {
+    integer: (name: VariableName, range: Range) => optionalInteger(name, range) ?? range.min,
+    duration: (name: VariableName, range?: Range) => optionalDuration(name, range) ?? 0,
+    /** A percentage as a fraction of 1. */
+    share(name: VariableName) {
       const [, percent] = /^(\d{1,3}(?:\.\d{1,3})?)\s*%$/.exec(text(name) ?? '') ?? []
       const share = Number(percent) / 100
       if (share > 0 && share <= 1) return share
       mistake(name, 'must be a percentage above 0% and at most 100%, such as 10%')
       return 1
     },
-    list: name => entriesOf(text(name), () => mistake(name, 'contains an empty entry between commas'))
+    /** Comma-separated entries, trimmed. */
+    list: (name: VariableName) => entriesOf(text(name), () => mistake(name, 'contains an empty entry between commas'))
   }
 }
 
 /** Values of `<NAME>_FILE`, as container platforms provide secrets. One line break at the end is removed. */
-const readFiles = (environment: Environment, mistake: Reader['mistake']): ReadonlyMap<string, string> => {
+const readFiles = (
+  environment: Environment,
+  mistake: (variable: string, message: string) => void
+): ReadonlyMap<string, string> => {
   const values = new Map<string, string>()
   for (const { name, file } of VARIABLES) {
     if (file !== true) continue

@@ -2,16 +2,7 @@
 import type pg from 'pg'
 import { type Connect, type DatabaseConnection, tooLate } from './postgres-connections.ts'
 
-export interface ConnectionPool {
-  /** Settles within the time that a connection may take to arrive. */
-  acquire(): Promise<DatabaseConnection>
-  /** @param error why the connection must not be used again */
-  release(connection: DatabaseConnection, error?: Error): void
-  /** The connection of a client that this pool has opened. */
-  connectionOf(client: pg.Client): DatabaseConnection | undefined
-  /** Ends every connection, with whatever it is doing. */
-  close(): void
-}
+export type ConnectionPool = ReturnType<typeof createConnectionPool>
 
 interface PoolOptions {
   connect: Connect
@@ -30,7 +21,7 @@ interface Waiting {
 /** An unused connection is closed after this time. */
 const IDLE_MS = 30_000
 
-export const createConnectionPool = ({ connect, size, acquireMs, onIdleLoss }: PoolOptions): ConnectionPool => {
+export const createConnectionPool = ({ connect, size, acquireMs, onIdleLoss }: PoolOptions) => {
   const open = new Map<pg.Client, DatabaseConnection>()
   /** The one used last is used next, so that the others can be closed. */
   const idle: { readonly connection: DatabaseConnection; readonly timer: NodeJS.Timeout }[] = []
@@ -99,8 +90,9 @@ export const createConnectionPool = ({ connect, size, acquireMs, onIdleLoss }: P
   }
 
   return {
+    /** Settles within the time that a connection may take to arrive. */
     acquire: () =>
-      new Promise((resolve, reject) => {
+      new Promise<DatabaseConnection>((resolve, reject) => {
         if (isClosed) return reject(closed())
         const latest = idle.at(-1)?.connection
         if (latest !== undefined && takeIdle(latest)) return resolve(latest)
@@ -112,12 +104,15 @@ export const createConnectionPool = ({ connect, size, acquireMs, onIdleLoss }: P
         waiting.push(entry)
         openMore()
       }),
-    release(connection, error) {
+    /** @param error why the connection must not be used again */
+    release(connection: DatabaseConnection, error?: Error) {
       if (!open.has(connection.client)) return
       if (error !== undefined || connection.isOver()) drop(connection, error ?? closed())
       else hand(connection)
     },
-    connectionOf: client => open.get(client),
+    /** The connection of a client that this pool has opened. */
+    connectionOf: (client: pg.Client) => open.get(client),
+    /** Ends every connection, with whatever it is doing. */
     close() {
       isClosed = true
       for (const { connection, timer } of idle.splice(0)) {

@@ -5,16 +5,8 @@ import { task } from '../values/contain.ts'
 const REFRESH_MS = 5000
 const MAX_ADDRESSES = 256
 
-interface Addresses {
-  /** All addresses of a name, in a stable order; empty before the first answer. */
-  of(name: string): readonly string[]
-  /** The names to keep up to date from now on. */
-  watch(names: ReadonlySet<string>): void
-  close(): void
-}
-
 /** @param onChange some name has other addresses than before; those of a name that is not resolved any more are kept */
-export const createAddresses = (lookup: LookupFunction, onChange: () => void): Addresses => {
+export const createAddresses = (lookup: LookupFunction, onChange: () => void) => {
   const known = new Map<string, readonly string[]>()
   let watched: ReadonlySet<string> = new Set()
   let isRunning = false
@@ -48,8 +40,10 @@ export const createAddresses = (lookup: LookupFunction, onChange: () => void): A
   }
 
   return {
-    of: name => known.get(name) ?? [],
-    watch(names) {
+    /** All addresses of a name, in a stable order; empty before the first answer. */
+    of: (name: string) => known.get(name) ?? [],
+    /** The names to keep up to date from now on. */
+    watch(names: ReadonlySet<string>) {
       const hasNew = [...names].some(name => !watched.has(name))
       watched = names
       for (const name of known.keys()) if (!names.has(name)) known.delete(name)

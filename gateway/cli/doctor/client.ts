@@ -21,16 +21,7 @@ export interface ProbeAnswer {
 /** No more probes may be sent; the message says why. */
 export class ProbesEnded extends Error {}
 
-export interface DoctorClient {
-  readonly url: URL
-  /** Waits as long as a 429 demands. Throws {@link ProbesEnded} beyond the limits. */
-  ask(probe: Probe): Promise<ProbeAnswer>
-  /** Requests sent so far. */
-  asked(): number
-  /** Every refusal seen so far. */
-  readonly refusals: readonly ProbeAnswer[]
-  readonly cookies: ReadonlySet<string>
-}
+export type DoctorClient = ReturnType<typeof createDoctorClient>
 
 interface Bounds {
   readonly maxRequests: number
@@ -41,8 +32,9 @@ const ANSWER_TIMEOUT_MS = 5_000
 const MAX_ANSWER_BYTES = 64 * 1024
 const MAX_KEPT = 50
 
-export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds): DoctorClient => {
+export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds) => {
   const deadline = performance.now() + maxTimeMs
+  /** Every refusal seen so far. */
   const refusals: ProbeAnswer[] = []
   const cookies = new Set<string>()
   let asked = 0
@@ -50,8 +42,10 @@ export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds)
     url,
     refusals,
     cookies,
+    /** Requests sent so far. */
     asked: () => asked,
-    async ask(probe) {
+    /** Waits as long as a 429 demands. Throws {@link ProbesEnded} beyond the limits. */
+    async ask(probe: Probe): Promise<ProbeAnswer> {
       for (;;) {
         if (asked >= maxRequests) throw new ProbesEnded(`${maxRequests} requests were sent (--max-requests)`)
         if (performance.now() > deadline)

@@ -22,14 +22,7 @@ const isRefusal = (reply: unknown): reply is Refusal =>
 
 const nameOf = (method: Method): string => `socketio.${method}`
 
-export interface Owners {
-  /** The id of this process; '' if it is alone. */
-  readonly id: string
-  /** The sid for a client of a session that begins here. */
-  give(sid: string): string
-  /** The upstream's sid, and who owns the session. Throws a refusal. */
-  read(given: string): { sid: string; owner: Owner }
-}
+export type Owners = ReturnType<typeof createOwners>
 
 const OWNED = /^(.+)\.([0-9a-f]{8})$/
 
@@ -37,17 +30,21 @@ export const createOwners = (
   instances: Pick<Instances, 'id' | 'ask' | 'answer'> | undefined,
   sessions: SocketIoSessions,
   probes: Probes
-): Owners => {
+) => {
   const ownerAt = (id: string): Owner =>
     instances === undefined || id === instances.id ? own : remoteOwner(instances, id, Object.keys(own) as Method[])
   const own = createOwner(sessions, probes, ownerAt)
-  if (instances === undefined) return { id: '', give: sid => sid, read: sid => ({ sid, owner: own }) }
+  if (instances === undefined)
+    return { id: '', give: (sid: string) => sid, read: (sid: string) => ({ sid, owner: own }) }
   for (const [name, method] of Object.entries(own) as [Method, Call][])
     instances.answer(nameOf(name), (request: never) => method(request).catch(plainRefusal))
   return {
+    /** The id of this process; '' if it is alone. */
     id: instances.id,
-    give: sid => `${sid}.${instances.id}`,
-    read(given) {
+    /** The sid for a client of a session that begins here. */
+    give: (sid: string) => `${sid}.${instances.id}`,
+    /** The upstream's sid, and who owns the session. Throws a refusal. */
+    read(given: string) {
       const [, sid, id] = OWNED.exec(given) ?? []
       if (sid === undefined || id === undefined) throw unknownSid()
       return { sid, owner: ownerAt(id) }
