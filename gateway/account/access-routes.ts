@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'
 import { userProperties } from '../identity.ts'
-import { accessSourceProperties } from '../store/access-sources.ts'
+import { accessSourceProperties } from '../store/people.ts'
 import type { Users } from '../store/users.ts'
 
 interface AccessRoutesParts {

@@ -1,6 +1,6 @@
 // Provides short forms of JSON Schema, and with them describes what several endpoints of the admin API receive and send.
 import { userProperties } from '../identity.ts'
-import { accessSourceProperties } from '../store/access-sources.ts'
+import { accessSourceProperties } from '../store/people.ts'
 
 export const string = { type: 'string' } as const
 export const integer = { type: 'integer' } as const

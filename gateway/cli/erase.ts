@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { GatewayError } from '../errors.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { personNamed } from './named-arguments.ts'
-import { ACTOR, withDatabase } from './open-store.ts'
+import { ACTOR, withUsers } from './open-store.ts'
 import { ask, readAll } from './read-input.ts'
 
 export const addErase = (program: Command, cli: Cli): void => {
@@ -21,9 +21,7 @@ export const addErase = (program: Command, cli: Cli): void => {
 }
 
 const erase = (cli: Cli, name: string, { yes = false }: { yes?: boolean }): Promise<Report> =>
-  withDatabase(cli.environment, async database => {
-    const { createUsers } = await import('../store/users.ts')
-    const users = createUsers(database)
+  withUsers(cli.environment, async users => {
     const { user } = await personNamed(users, name)
     const person = `${user.username} (id ${user.id}, ${user.provider})`
     if (!yes && (await typed(cli, person)) !== user.username)

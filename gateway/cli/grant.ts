@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { addCommand, type Cli, type Report, run } from './command.ts'
 import { personNamed, refuseUnknownProfiles } from './named-arguments.ts'
-import { ACTOR, withDatabase } from './open-store.ts'
+import { ACTOR, withUsers } from './open-store.ts'
 
 interface GrantOptions {
   readonly profile: readonly string[]
@@ -29,9 +29,7 @@ export const addGrant = (program: Command, cli: Cli): void => {
 }
 
 const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptions): Promise<Report> =>
-  withDatabase(environment, async database => {
-    const { createUsers } = await import('../store/users.ts')
-    const users = createUsers(database)
+  withUsers(environment, async users => {
     await refuseUnknownProfiles(users, profile)
     const { user, assigned } = await personNamed(users, name)
     const areas = [...new Set([...assigned.areas, ...(await users.areasFor(ACTOR, area))])]

@@ -5,6 +5,7 @@ import { GatewayError } from '../errors.ts'
 import type { Environment } from '../settings/reader.ts'
 import type { Database } from '../store/database.ts'
 import { databaseFault } from '../store/database-fault.ts'
+import type { Users } from '../store/users.ts'
 import { CannotRun } from './command.ts'
 import { storeSettings, verifyingSecrets } from './command-settings.ts'
 
@@ -54,6 +55,12 @@ export const withDatabase = async <T>(
     await database.close()
   }
 }
+
+export const withUsers = <T>(
+  environment: Environment,
+  work: (users: Users, database: Database) => Promise<T>
+): Promise<T> =>
+  withDatabase(environment, async database => work((await import('../store/users.ts')).createUsers(database), database))
 
 /** So that what a command changes is written to the audit log, and the log can be verified. */
 export const openAuditKeys = async (environment: Environment, database: Database): Promise<void> => {

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { GatewayError } from '../errors.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
-import { ACTOR, withDatabase } from './open-store.ts'
+import { ACTOR, withUsers } from './open-store.ts'
 
 export const addRelink = (program: Command, cli: Cli): void => {
   addCommand(program, 'relink', 'attach the logins of one person to another', ['relink 7 212'])
@@ -14,15 +14,12 @@ export const addRelink = (program: Command, cli: Cli): void => {
 
 const relink = ({ environment }: Cli, old: string, fresh: string): Promise<Report> => {
   const [oldId, newId] = [idOf(old), idOf(fresh)]
-  return withDatabase(environment, async database => {
-    const { createUsers } = await import('../store/users.ts')
-    const moved = await createUsers(database)
-      .relinkPerson(ACTOR, oldId, newId)
-      .catch((error: unknown) => {
-        throw error instanceof GatewayError && error.reason !== undefined
-          ? new CannotRun(REFUSALS[error.reason] ?? 'There is no such person')
-          : error
-      })
+  return withUsers(environment, async users => {
+    const moved = await users.relinkPerson(ACTOR, oldId, newId).catch((error: unknown) => {
+      throw error instanceof GatewayError && error.reason !== undefined
+        ? new CannotRun(REFUSALS[error.reason] ?? 'There is no such person')
+        : error
+    })
     return {
       json: { old: oldId, new: newId, links: moved },
       text: ({ green }) => green(`${moved} ${moved === 1 ? 'link' : 'links'} of ${newId} now belong to ${oldId}.`)

@@ -1,12 +1,15 @@
 // Re-evaluates past requests under other route files, and counts what would change by route and role.
+
+import { createReadStream } from 'node:fs'
+import { createGunzip } from 'node:zlib'
 import type { Command } from 'commander'
 import { matchTarget } from '../route-files/test-lines.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import type { RouteMatch, RouteTable } from '../routes/route.ts'
+import { linesOf } from '../values/lines.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, publicUrl, routeFolder } from './command-settings.ts'
 import { type PastDecision, readPastDecision } from './past-decision.ts'
-import { readLines } from './read-lines.ts'
 import { readTable } from './read-routes.ts'
 import { type Terminal, table } from './terminal.ts'
 
@@ -117,4 +120,26 @@ const textOf = (changes: readonly Change[], tally: Tally, terminal: Terminal): s
     change.example
   ])
   return `${table(['requests', 'decision', 'role', 'route', 'first seen'], rows, terminal)}\n\n${summary}`
+}
+
+/** Longer lines cannot be access-log lines. */
+const MAX_LINE_CHARACTERS = 256 * 1024
+
+/** Lines of a file, decompressed if its name ends in `.gz`; `-` is standard input. Throws {@link CannotRun}. */
+async function* readLines(cli: Cli, file: string): AsyncGenerator<string> {
+  try {
+    yield* linesOf(open(cli, file), MAX_LINE_CHARACTERS)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+    throw new CannotRun(`${file} cannot be read (${code})`)
+  }
+}
+
+const open = (cli: Cli, file: string): AsyncIterable<Buffer | string> => {
+  if (file === '-') return cli.stdin
+  const bytes = createReadStream(file, { highWaterMark: 256 * 1024 })
+  if (!file.endsWith('.gz')) return bytes
+  const unpacked = createGunzip()
+  bytes.on('error', error => unpacked.destroy(error))
+  return bytes.pipe(unpacked)
 }

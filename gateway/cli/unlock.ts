@@ -1,11 +1,11 @@
 // Frees an account or a client address from the login throttle, or lists those that are held back.
 import type { Command } from 'commander'
-import type { HeldBack, ThrottleSettings } from '../login/unlock.ts'
+import type { HeldBack, UnlockedPerson } from '../login/unlock.ts'
 import { limitKeyOf } from '../values/addresses.ts'
 import { addCommand, type Cli, type Report, run } from './command.ts'
 import { loginLimits } from './command-settings.ts'
 import { personNamed } from './named-arguments.ts'
-import { ACTOR, type Database, withDatabase } from './open-store.ts'
+import { ACTOR, withUsers } from './open-store.ts'
 
 export const addUnlock = (program: Command, cli: Cli): void => {
   addCommand(program, 'unlock', 'free an account or a client address that failed logins hold back', [
@@ -23,23 +23,23 @@ export const addUnlock = (program: Command, cli: Cli): void => {
 }
 
 const unlock = ({ environment }: Cli, who: string | undefined): Promise<Report> =>
-  withDatabase(environment, async database => {
+  withUsers(environment, async (users, database) => {
     const login = await import('../login/unlock.ts')
     const limits = loginLimits(environment)
     if (who === undefined) return listed(await login.listHeldBack(database, limits))
-    if (limitKeyOf(who) === undefined) return personUnlocked(database, limits, who)
+    if (limitKeyOf(who) === undefined) {
+      const { user } = await personNamed(users, who)
+      return unlocked(user, await login.unlockPerson(database, limits, ACTOR, user.id))
+    }
     const { address, freed } = await login.unlockAddress(database, limits, ACTOR, who)
     const text = freed === 0 ? `${address} had no failed logins.` : `${address} may try again; ${counted(freed)} freed.`
     return { json: { address, freed }, text: ({ green }) => green(text) }
   })
 
-const personUnlocked = async (database: Database, limits: ThrottleSettings, who: string): Promise<Report> => {
-  const [{ createUsers }, { unlockPerson }] = await Promise.all([
-    import('../store/users.ts'),
-    import('../login/unlock.ts')
-  ])
-  const { user } = await personNamed(createUsers(database), who)
-  const { logins, freed, heldAddresses } = await unlockPerson(database, limits, ACTOR, user.id)
+const unlocked = (
+  user: { readonly id: number; readonly username: string },
+  { logins, freed, heldAddresses }: UnlockedPerson
+): Report => {
   const name = `${user.username} (id ${user.id})`
   const first =
     freed === 0

@@ -4,7 +4,7 @@ import { type Identity, narrowedTo, type User } from '../identity.ts'
 import { inParts, inTurns } from '../routes/in-parts.ts'
 import type { Route } from '../routes/route.ts'
 import type { Changed, Revocations, Standing } from '../tokens/revocations.ts'
-import { noteFault, task } from '../values/contain.ts'
+import { every, noteFault, task } from '../values/contain.ts'
 import { spreadOut } from './spread-out.ts'
 import {
   expiresAtOf,
@@ -148,8 +148,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     if (logins.length > 0) task(endUnlessRenewed)(logins)
     if (over.length > 0) forEach(over, entry => finish(entry, expiresAtOf(entry.stream) <= at ? 4401 : 1001))
   }
-  const timer = setInterval(task(tick), TICK_MS)
-  timer.unref()
+  const stop = every(TICK_MS, tick)
 
   const checkFresh = async (stale: readonly Entry[]) => {
     const found = await withinTime(options.freshAccess(peopleOf(stale)), FRESH_ACCESS_MS)
@@ -234,7 +233,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     /** Ends what has expired; runs automatically four times a second. */
     tick,
     close() {
-      clearInterval(timer)
+      stop()
       for (const entry of [...entries.values()]) {
         forget(entry)
         contained(entry, () => entry.control.destroy())

@@ -19,14 +19,7 @@ export interface ClientAddress {
   readonly key: string
 }
 
-export interface ClientAddressOf {
-  /** The rightmost address that is not a trusted proxy's; X-Forwarded-For counts only if the peer is trusted. */
-  (peerAddress: string | undefined, xForwardedFor: string | undefined): ClientAddress
-  /** Whether X-Forwarded-* headers of this peer count. */
-  trusted(peerAddress: string | undefined): boolean
-  /** How many elements of a trusted peer's X-Forwarded-For are to the right of the client address. */
-  hopsBehind(xForwardedFor: string): number
-}
+export type ClientAddressOf = ReturnType<typeof createClientAddress>
 
 interface Known extends ClientAddress {
   readonly trusted: boolean
@@ -47,10 +40,7 @@ const UNKNOWN: Known = Object.freeze({ address: 'unknown', key: 'unknown', trust
  * @param onUnreadable called once, with the first element from a trusted peer that is not an address
  * @throws TypeError if an entry is neither.
  */
-export const createClientAddress = (
-  trustProxy: readonly string[],
-  onUnreadable?: (element: string) => void
-): ClientAddressOf => {
+export const createClientAddress = (trustProxy: readonly string[], onUnreadable?: (element: string) => void) => {
   const networks = trustProxy.map(toNetwork)
   const recall: Recall = remembered(text => readAddress(text, networks))
   let report = onUnreadable
@@ -60,13 +50,16 @@ export const createClientAddress = (
   }
   const peer = (text: string | undefined): Known => (text === undefined ? UNKNOWN : (recall(text) ?? UNKNOWN))
 
+  /** The rightmost address that is not a trusted proxy's; X-Forwarded-For counts only if the peer is trusted. */
   const clientAddress = (peerAddress: string | undefined, xForwardedFor: string | undefined): ClientAddress => {
     const nearest = peer(peerAddress)
     if (!nearest.trusted || xForwardedFor === undefined) return nearest
     return walk(nearest, xForwardedFor, recall, onNonsense).client
   }
   return Object.assign(clientAddress, {
+    /** Whether X-Forwarded-* headers of this peer count. */
     trusted: (peerAddress: string | undefined) => peer(peerAddress).trusted,
+    /** How many elements of a trusted peer's X-Forwarded-For are to the right of the client address. */
     hopsBehind: (xForwardedFor: string) => walk(UNKNOWN, xForwardedFor, recall, () => undefined).hops
   })
 }

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { RedisStore } from '../redis/redis.ts'
 import { within } from '../redis/redis-failure.ts'
-import { task } from '../values/contain.ts'
+import { every } from '../values/contain.ts'
 import { CallFailure, type CallMessage, type Calls, createCalls, gone } from './calls.ts'
 
 export type Instances = Awaited<ReturnType<typeof startInstances>>
@@ -118,10 +118,7 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
     const awaited = awaitedOthers()
     if (awaited.length > 0) for (const id of await notListening(awaited)) calls.fail(noListener(), id)
   }
-  const timer = setInterval(
-    task(() => watch().catch(() => undefined)),
-    WATCH_MS
-  ).unref()
+  const stop = every(WATCH_MS, () => watch().catch(() => undefined))
 
   return {
     joined: (timeoutMs: number) => within(joined, timeoutMs).catch(() => undefined),
@@ -143,7 +140,7 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
         () => ({ others: presence.known(), isComplete: false })
       ),
     async close() {
-      clearInterval(timer)
+      stop()
       leave()
       await presence.leave()
     }
@@ -208,6 +205,7 @@ const read = (member: unknown): Instance => {
   return { id, name }
 }
 
+/** Records in Redis which processes of the installation are running, and returns the others. */
 const createPresence = (redis: RedisStore, own: Instance) => {
   const member = `${own.id} ${own.name}`
   let others: readonly Instance[] = []

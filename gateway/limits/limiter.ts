@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { RedisStore } from '../redis/redis.ts'
-import { task } from '../values/contain.ts'
+import { every } from '../values/contain.ts'
 import type { CircuitState, LimiterLog } from './circuit.ts'
 import { isOver, type PermitWindow, touch } from './leases.ts'
 import { createRedisLeases, type RedisLeases } from './redis-leases.ts'
@@ -66,10 +66,7 @@ export const createLimiter = (parts: LimiterParts) => {
   const openWindows = windows.open
   const shared = redis && createRedisLeases({ redis, clock, log, instance, timeoutMs, openWindows })
   const started: CircuitState = { up: true, since: Date.now(), reason: undefined }
-  const sweeper = setInterval(
-    task(() => windows.sweep(clock())),
-    SWEEP_MS
-  ).unref()
+  const stop = every(SWEEP_MS, () => windows.sweep(clock()))
   const take: Take = shared === undefined ? takeInMemory(windows, clock) : takeLeased(windows, shared, clock)
 
   const status = (): LimiterStatus => {
@@ -85,7 +82,7 @@ export const createLimiter = (parts: LimiterParts) => {
     onChange: (listener: (status: LimiterStatus) => void) => shared?.circuit.onChange(() => listener(status())),
     /** Returns unused permits. Afterwards `take` counts locally. */
     async close() {
-      clearInterval(sweeper)
+      stop()
       await shared?.close()
     }
   }

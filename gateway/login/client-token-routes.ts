@@ -9,8 +9,8 @@ import type { Clients } from '../store/clients.ts'
 import type { createSecretFailures } from '../store/login-attempts.ts'
 import { type AccessTokens, fitsToken } from '../tokens/access-token.ts'
 import { mayComeFrom } from '../tokens/token-addresses.ts'
+import { createTurns } from '../values/turns.ts'
 import type { LoginOutcome } from './sign-in.ts'
-import { createTurns } from './throttle/turns.ts'
 
 interface ClientTokenParts {
   clients: Pick<Clients, 'prove'>

@@ -4,9 +4,9 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Directory } from '../directory/directory.ts'
 import type { DirectoryAccounts, DueAccount } from '../store/directory-accounts.ts'
-import { task } from '../values/contain.ts'
+import { every } from '../values/contain.ts'
+import { createTurns } from '../values/turns.ts'
 import { createReports } from './reports.ts'
-import { createTurns } from './throttle/turns.ts'
 
 interface RecheckParts {
   readonly directory: Pick<Directory, 'lookUp'>
@@ -96,11 +96,10 @@ export const startRecheck = (parts: RecheckParts) => {
         running = undefined
       })
   }
-  const timer = setInterval(task(tick), tickMs)
-  timer.unref()
+  const stop = every(tickMs, tick)
   return {
     close: async () => {
-      clearInterval(timer)
+      stop()
       await running
       await accounts.resign(holder).catch(() => {})
     }

@@ -53,7 +53,7 @@ const heldAccount = (
   return { userId, username, failures: livePermits(permits, now, rules).length, until }
 }
 
-interface UnlockedPerson {
+export interface UnlockedPerson {
   /** All logins of the account, which share its failures. */
   readonly logins: readonly string[]
   /** Failures that counted until now. */

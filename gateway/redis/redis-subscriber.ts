@@ -1,6 +1,6 @@
 // Passes the messages of a Redis channel on, and tells when the subscription is lost and regained.
 import type { Redis } from 'ioredis'
-import { task } from '../values/contain.ts'
+import { every, task } from '../values/contain.ts'
 
 /**
  * Listens to a channel until the returned function is called. `onConnectionChange(true)` is called each time Redis has confirmed
@@ -68,6 +68,5 @@ const pingWhileOpen = (redis: Redis): (() => void) => {
       () => {}
     )
   }
-  const timer = setInterval(task(ping), PING_INTERVAL_MS).unref()
-  return () => clearInterval(timer)
+  return every(PING_INTERVAL_MS, ping)
 }

@@ -3,7 +3,7 @@ import { GatewayError, Internal } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../routes/upstream.ts'
-import { contain, task } from '../values/contain.ts'
+import { contain, every } from '../values/contain.ts'
 import { createOwners } from './polling/owners.ts'
 import type { SocketIoForwarding } from './polling/polling-parts.ts'
 import { createPollingRequests } from './polling/polling-requests.ts'
@@ -20,7 +20,7 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding) => {
   const owners = createOwners(forwarding.instances, sessions, probes)
   const polling = createPollingRequests(forwarding, sessions, owners)
   const upgrade = createSocketIoUpgrades(forwarding, { sessions, owners, probes })
-  const timer = setInterval(task(sessions.sweep), SWEEP_MS).unref()
+  const stop = every(SWEEP_MS, sessions.sweep)
 
   const fail = (exchange: Exchange, error: unknown) => {
     exchange.underway = undefined
@@ -43,7 +43,7 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding) => {
       attempt(exchange, () => upgrade(exchange, route, upstream)),
     drain: polling.drain,
     close() {
-      clearInterval(timer)
+      stop()
       sessions.close()
     }
   }

@@ -1,6 +1,7 @@
 // Verifies an archive of the audit log with JWT_SECRET alone: a header that the key vouches for, then one entry a line.
 import { createReadStream } from 'node:fs'
 import type { Sealed, SealingSecret } from '../tokens/sealed-keys.ts'
+import { linesOf } from '../values/lines.ts'
 import { isRecord } from '../values/records.ts'
 import { type AuditKey, type AuditKeys, macOf, walkFrom, walkOver } from './audit-chain.ts'
 import { openAuditKey } from './audit-keys.ts'
@@ -86,18 +87,6 @@ const walkLines = async (
     const row = rowOf(parse(next.value))
     if (walk.number === last || row === undefined || !walkOver(walk, [row], keys)) return walk.number + 1
   }
-}
-
-/** `node:readline` also ends lines at U+2028, which JSON may contain. */
-async function* linesOf(stream: AsyncIterable<string>): AsyncGenerator<string, undefined> {
-  let rest = ''
-  for await (const chunk of stream) {
-    const lines = (rest + chunk).split('\n')
-    rest = lines.pop() ?? ''
-    yield* lines
-  }
-  if (rest !== '') yield rest
-  return undefined
 }
 
 const parse = (line: unknown): unknown => {

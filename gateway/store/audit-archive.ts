@@ -1,8 +1,9 @@
 // Moves the oldest entries of the audit log into a file that can be verified without the database; the chain goes on from there.
 import { type FileHandle, open, rename } from 'node:fs/promises'
-import { basename, dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { EntityManager } from 'typeorm'
 import type { SealingSecret } from '../tokens/sealed-keys.ts'
+import type { Log } from '../values/log.ts'
 import { AUDIT_CHECK_LOCK } from './advisory-locks.ts'
 import { type ArchiveHeader, archiveHeader } from './audit-archive-file.ts'
 import { archivedMac, type ChainWalk, isBeginning, walkFrom, walkOver } from './audit-chain.ts'
@@ -152,3 +153,41 @@ const REMOVE = `
   DELETE FROM audit_events WHERE id IN (
     SELECT id FROM audit_events WHERE id <= (SELECT archived FROM audit_head) ORDER BY id LIMIT $1)
   RETURNING id`
+
+interface RetentionSettings {
+  readonly retentionMs: number
+  /** The folder that receives the files. */
+  readonly folder: string
+}
+
+interface RetentionParts extends RetentionSettings {
+  readonly database: Database
+  readonly secrets: readonly SealingSecret[]
+  readonly log: Log
+}
+
+const ACTOR = { id: null, username: 'gateway' }
+const DAY_MS = 24 * 60 * 60 * 1000
+/** Some tens of megabytes; the next round goes on. */
+const MOST = 50_000
+
+/** Archives what is due, at most a file a day once the backlog is gone. */
+export const retainAudit = async ({ database, retentionMs, folder, secrets, log }: RetentionParts): Promise<void> => {
+  try {
+    const [due] = await database.read(manager => query<{ isDue: boolean }>(manager, DUE, [retentionMs + DAY_MS]))
+    if (due?.isDue !== true) return
+    const before = new Date(Date.now() - retentionMs)
+    const fileOf = (first: number, last: number) => join(folder, `audit-${first}-${last}.jsonl`)
+    const archived = await archiveAudit(database, { actor: ACTOR, secrets, before, fileOf, most: MOST })
+    if (archived !== undefined) log.info(archived, 'archived entries of the audit log')
+  } catch (error) {
+    log.error(
+      { err: error, reason: 'audit-unarchived' },
+      'the audit log could not be archived: entries older than AUDIT_RETENTION stay in the database until it can'
+    )
+  }
+}
+
+const DUE = `
+  SELECT at < now() - $1 * interval '1 millisecond' AS "isDue" FROM audit_events
+  WHERE id > (SELECT archived FROM audit_head) ORDER BY id LIMIT 1`

@@ -1,4 +1,5 @@
 // Reserves a share of the database connections for certain work, so that it cannot delay the rest.
+import { createTurns } from '../values/turns.ts'
 import type { Database } from './database.ts'
 import { DatabaseUnavailable } from './database-errors.ts'
 
@@ -15,40 +16,10 @@ interface Share {
 }
 
 export const shareOf = (database: Database, { connections, mostWaiting, waitMs = 2_000 }: Share): Database => {
-  const waiting = new Set<() => void>()
-  let running = 0
-
-  const turn = (): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const start = () => {
-        clearTimeout(timer)
-        waiting.delete(start)
-        resolve()
-      }
-      const timer = setTimeout(() => {
-        waiting.delete(start)
-        reject(TOO_MANY)
-      }, waitMs)
-      waiting.add(start)
-    })
-
-  const within = async <T>(run: () => Promise<T>): Promise<T> => {
-    // Finished work hands its place over, so that new work does not overtake waiting work.
-    if (running < connections) running++
-    else if (waiting.size < mostWaiting) await turn()
-    else throw TOO_MANY
-    try {
-      return await run()
-    } finally {
-      const [next] = waiting
-      if (next === undefined) running--
-      else next()
-    }
-  }
-
+  const inTurn = createTurns(connections, mostWaiting, () => TOO_MANY, waitMs)
   return {
     ...database,
-    read: work => within(() => database.read(work)),
-    write: work => within(() => database.write(work))
+    read: work => inTurn('', () => database.read(work)),
+    write: work => inTurn('', () => database.write(work))
   }
 }

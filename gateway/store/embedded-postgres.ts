@@ -1,13 +1,13 @@
 // Runs a Postgres inside this process (PGlite) on a Unix socket in the data directory.
 import { createHash } from 'node:crypto'
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmdirSync, rmSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { setFlagsFromString } from 'node:v8'
 import { PGlite } from '@electric-sql/pglite'
 import type { Log } from '../values/log.ts'
-import { type DataDirLock, lockDataDir } from './data-dir-lock.ts'
 import { ACCESS_CHANNEL, type NotificationSource, overhearNotifications } from './embedded-notifications.ts'
 import { startEmbeddedServer } from './embedded-server.ts'
 
@@ -134,3 +134,39 @@ const socketFolder = (home: string): string => {
   }
   return folder
 }
+
+interface DataDirLock {
+  release(): void
+}
+
+/**
+ * Takes the lock of a directory, or returns undefined while another process (or this one) holds it.
+ * Node does not provide flock(2); an exclusively locked SQLite file is the file lock that it does provide.
+ */
+export const lockDataDir = (dataDir: string): DataDirLock | undefined => {
+  const path = join(dataDir, 'portaria.lock')
+  for (;;) {
+    const before = inode(path)
+    const file = new DatabaseSync(path, { timeout: 0 })
+    try {
+      file.exec('BEGIN EXCLUSIVE')
+    } catch (error) {
+      file.close()
+      if (isLocked(error)) return undefined
+      throw error
+    }
+    // The holder removes the file when it ends, so only a lock on the file that is there now counts.
+    if (before !== undefined && inode(path) === before) return { release: () => release(file, path) }
+    file.close()
+  }
+}
+
+const release = (file: DatabaseSync, path: string) => {
+  if (!file.isOpen) return
+  rmSync(path, { force: true })
+  file.close()
+}
+
+const inode = (path: string) => statSync(path, { throwIfNoEntry: false })?.ino
+
+const isLocked = (error: unknown) => error instanceof Error && 'errcode' in error && error.errcode === 5

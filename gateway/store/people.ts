@@ -4,7 +4,6 @@ import { NotFound } from '../errors.ts'
 import type { AccessStatus, AccountProvider, User } from '../identity.ts'
 import type { AccessNames } from './access-state.ts'
 import type { Database } from './database.ts'
-import { searchWords } from './folded-text.ts'
 import { type GrantedParts, grantedTo } from './granted-items.ts'
 import { type Bounds, escapeLike, isRowId, type Page, pageBounds, query } from './query.ts'
 import { storableText } from './storable.ts'
@@ -180,3 +179,53 @@ const toPerson = (row: PersonRow): StoredPerson => {
   const user: User = { ...person, areaPrincipal: row.main ?? '', accessStatus }
   return { user, assigned, version, lowestAcceptedVersion, disabled, lastLoginAt, groupsUnreadable }
 }
+
+// Combining marks of Latin, Greek and Cyrillic that NFD separates, and Latin letters that it does not decompose.
+const MARKS = '\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0323\u0326\u0327\u0328\u0331'
+const WHOLE = 'øØłŁđĐı'
+const PLAIN = 'oOlLdDi'
+
+const FOLDED = new Map([...WHOLE].map((letter, i) => [letter, PLAIN[i] ?? '']))
+for (const mark of MARKS) FOLDED.set(mark, '')
+
+const fold = (text: string): string =>
+  [...text.normalize('NFD')]
+    .map(character => FOLDED.get(character) ?? character)
+    .join('')
+    .toLowerCase()
+
+/** Words beyond this number are ignored. */
+const MAX_WORDS = 10
+
+/** The terms of a search, word by word. */
+export const searchWords = (text: string): string[] =>
+  fold(text)
+    .split(/\s+/)
+    .filter(word => word !== '')
+    .slice(0, MAX_WORDS)
+
+const strings = { type: 'array', items: { type: 'string' } } as const
+
+/** Describes where the parts of a person's access come from, as JSON Schema, for the lists of Admins and the person's own page. */
+export const accessSourceProperties = {
+  assigned: {
+    type: 'object',
+    description: 'What an Admin assigned; profiles and areas of the person are these and the granted ones',
+    required: ['profiles', 'areas', 'areaPrincipal'],
+    properties: { profiles: strings, areas: strings, areaPrincipal: { type: 'string' } }
+  },
+  granted: {
+    type: 'array',
+    description: 'What the route files grant to groups of the person',
+    items: {
+      type: 'object',
+      required: ['group', 'profiles', 'areas'],
+      properties: { group: { type: 'string' }, profiles: strings, areas: strings }
+    }
+  },
+  groupsUnreadable: {
+    type: 'boolean',
+    description: 'The groups could not be read: what they grant stays for two rechecks, or a day, then it lapses'
+  },
+  groupsCutOff: { type: 'boolean', description: 'The provider left groups out of its list: nothing is granted' }
+} as const

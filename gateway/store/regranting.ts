@@ -1,7 +1,7 @@
 // Puts the grants of the route files into force, and works out everyone's access from them in the background.
 import { PROFILES } from '../identity.ts'
 import type { RouteTable } from '../routes/route.ts'
-import { task } from '../values/contain.ts'
+import { every, task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import type { Database } from './database.ts'
 import { regrantBatch } from './granted-access.ts'
@@ -89,11 +89,7 @@ export const createRegranting = ({ database, table, log, now = Date.now }: Regra
     await finishPass(mine, standing.isDue ? await loadGrants(database, mine, true) : standing)
   }
   // A pass reports by itself that this instance is there.
-  const timer = setInterval(
-    task(() => (waiting === 0 ? enqueue(check) : undefined)),
-    REPORT_MS
-  )
-  timer.unref()
+  const stop = every(REPORT_MS, () => (waiting === 0 ? enqueue(check) : undefined))
 
   return {
     /** Takes the grants of the table in use. Resolves when everyone's access has been worked out, or that was attempted. */
@@ -122,7 +118,7 @@ export const createRegranting = ({ database, table, log, now = Date.now }: Regra
     /** Waits for the batch in progress. */
     async close() {
       isClosed = true
-      clearInterval(timer)
+      stop()
       clearTimeout(retry)
       await queue
     }

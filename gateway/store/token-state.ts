@@ -5,7 +5,6 @@ import type { Lost, LostPerson, PersonVersion, RevokedToken } from '../tokens/re
 import { announce } from './access-changes.ts'
 import { type AuditEntry, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { purgeExpired } from './purge.ts'
 import { query } from './query.ts'
 import { storableKey } from './storable.ts'
 import { onTimeline } from './timeline.ts'
@@ -126,3 +125,44 @@ const REVOKE = `
   ON CONFLICT (jti) DO UPDATE SET
     expires_at = greatest(revocations.expires_at, excluded.expires_at), revoked_in = excluded.revoked_in
   RETURNING jti, extract(epoch FROM expires_at)::float8 AS "expiresAt"`
+
+const PORTION = 5_000
+
+type Purge = readonly [table: string, condition: string]
+
+const EXPIRED = "expires_at < now() - interval '5 minutes'"
+
+const DELETED: readonly Purge[] = [
+  ['revocations', EXPIRED],
+  ['used_oauth_states', EXPIRED],
+  ['sessions', EXPIRED],
+  ['personal_tokens', EXPIRED],
+  ['provider_sessions', 'expires_at < now()'],
+  ['used_logout_tokens', EXPIRED],
+  ['login_permits', EXPIRED],
+  ['login_attempts', 'expires_at < now()'],
+  // No address is held back for so long. Where the directory never forgets, freed rows would stay for good.
+  ['login_attempts', "kind = 'freed' AND at < now() - interval '1 day'"],
+  // Longer than any token lives.
+  ['lost_people', "heard_at < now() - interval '400 days'"],
+  ['login_addresses', "last_success_at < now() - interval '180 days'"]
+]
+
+const some = ([table, condition]: Purge): string =>
+  `ctid = ANY (ARRAY(SELECT ctid FROM ${table} WHERE ${condition} LIMIT ${PORTION} FOR UPDATE SKIP LOCKED))`
+
+const STATEMENTS: readonly string[] = [
+  ...DELETED.map(purge => `DELETE FROM ${purge[0]} WHERE ${some(purge)}`),
+  `UPDATE login_attempts SET pair = '' WHERE ${some(['login_attempts', "pair <> '' AND at < now() - interval '1 day'"])}`
+]
+
+/** Deletes what has expired, in portions that end well within the deadline of a statement, however much there is. */
+const purgeExpired = async (database: Database): Promise<void> => {
+  for (const statement of STATEMENTS) {
+    const portion = `WITH purged AS (${statement} RETURNING 1) SELECT count(*)::int AS count FROM purged`
+    for (;;) {
+      const [row] = await database.read(manager => query<{ count: number }>(manager, portion))
+      if (row?.count !== PORTION) break
+    }
+  }
+}

@@ -4,7 +4,7 @@ import { createHmac, createSecretKey, randomUUID, timingSafeEqual } from 'node:c
 import { GatewayError, TokenExpired, Unauthenticated } from '../errors.ts'
 import type { Identity, LiveLogin, User } from '../identity.ts'
 import { isRecord } from '../values/records.ts'
-import { createPeople, personClaims, readClaims } from './claims.ts'
+import { personClaims, readClaims } from './claims.ts'
 
 /** Longer tokens are refused unread (a header field has at most 16 KB). */
 const MAX_TOKEN_LENGTH = 8192
@@ -89,7 +89,6 @@ export const createAccessTokens = (options: AccessTokenOptions) => {
   const mostLifeS = Math.max(lifeS, MAX_LIFE_S)
   const keys = [options.secret, ...options.previousSecrets].map(secret => createSecretKey(secret, 'utf8'))
   const verified = keys.map(() => 0)
-  const people = createPeople()
   const given = Buffer.alloc(2 * SIGNATURE_LENGTH)
   const expected = Buffer.alloc(2 * SIGNATURE_LENGTH)
 
@@ -134,7 +133,7 @@ export const createAccessTokens = (options: AccessTokenOptions) => {
     ) {
       return new Unauthenticated({ reason: 'bad-header' })
     }
-    const identity = readClaims(decodePart(payloadPart), { nowS: now() / 1000, mostLifeS, people })
+    const identity = readClaims(decodePart(payloadPart), { nowS: now() / 1000, mostLifeS })
     if (!(identity instanceof GatewayError)) verified[key] = (verified[key] ?? 0) + 1
     return identity
   }

@@ -2,7 +2,7 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Identity } from '../identity.ts'
-import { task } from '../values/contain.ts'
+import { every } from '../values/contain.ts'
 import { personClaims } from './claims.ts'
 import type { SealingSecret } from './sealed-keys.ts'
 import { type PublicJwk, type SigningKeyRow, signerAmong } from './signing-keys.ts'
@@ -105,6 +105,7 @@ interface AssertionFeedOptions {
 /** A new key is published ten minutes before it is used for signing. */
 const EVERY_MS = 60_000
 
+/** Keeps the assertion keys in step with the database, and creates the next one in time. */
 export const startAssertionFeed = async ({ assertions, read, log }: AssertionFeedOptions) => {
   let failing = false
   const update = async (isStart: boolean) => {
@@ -126,7 +127,5 @@ export const startAssertionFeed = async ({ assertions, read, log }: AssertionFee
       failing = true
     }
   }
-  const timer = setInterval(task(poll), EVERY_MS)
-  timer.unref()
-  return { close: () => clearInterval(timer) }
+  return { close: every(EVERY_MS, poll) }
 }

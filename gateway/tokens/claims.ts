@@ -1,7 +1,6 @@
 // Defines the claims of Portaria's own tokens, and validates them one by one (RFC 7519 §4.1).
 import { type GatewayError, TokenExpired, Unauthenticated } from '../errors.ts'
 import type { AccountProvider, Identity, User } from '../identity.ts'
-import { boundedMap } from '../values/bounded-map.ts'
 import { isRecord } from '../values/records.ts'
 
 /** Seconds by which another machine's clock may be ahead. */
@@ -24,11 +23,10 @@ interface Circumstances {
   readonly nowS: number
   /** Maximum seconds from `iat` to `exp`. */
   readonly mostLifeS: number
-  readonly people: (user: User) => User
 }
 
 /** The claims of a token whose signature is ours. */
-export const readClaims = (claims: unknown, { nowS, mostLifeS, people }: Circumstances): Identity | GatewayError => {
+export const readClaims = (claims: unknown, { nowS, mostLifeS }: Circumstances): Identity | GatewayError => {
   if (!isRecord(claims)) return new Unauthenticated({ reason: 'bad-claims' })
   const { exp, iat, jti, nbf, ver = 0, auth_time = 0, addresses, host } = claims
   const user = userOf(claims)
@@ -53,7 +51,7 @@ export const readClaims = (claims: unknown, { nowS, mostLifeS, people }: Circums
   if (exp - iat > mostLifeS) return new Unauthenticated({ reason: 'lives-too-long' })
   if (exp <= nowS) return new TokenExpired({ reason: 'expired' })
   return {
-    user: people(user),
+    user,
     subject: String(user.id),
     tokenId: jti,
     version: ver,
@@ -74,30 +72,6 @@ const isSeconds = (value: unknown): value is number =>
 
 const isProvider = (value: unknown): value is AccountProvider =>
   value === 'ldap' || value === 'cloudidp' || value === 'client'
-
-/** People whose descriptions are shared. */
-const MOST_PEOPLE = 65_536
-
-/** Returns one object for all tokens that describe a person alike: together with what is built from it, it is half of a token. */
-export const createPeople = (): ((user: User) => User) => {
-  const people = boundedMap<number, User>(MOST_PEOPLE)
-  return user => {
-    const known = people.get(user.id)
-    if (known !== undefined && isSameUser(known, user)) return known
-    people.set(user.id, user)
-    return user
-  }
-}
-
-const isSameUser = (a: User, b: User): boolean =>
-  a.name === b.name &&
-  a.email === b.email &&
-  a.username === b.username &&
-  a.provider === b.provider &&
-  sameItems(a.profiles, b.profiles) &&
-  sameItems(a.areas, b.areas) &&
-  a.areaPrincipal === b.areaPrincipal &&
-  a.accessStatus === b.accessStatus
 
 const sameItems = (a: readonly string[], b: unknown): boolean =>
   isStrings(b) && a.length === b.length && a.every((item, index) => item === b[index])

@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino'
 import type { Identity } from '../identity.ts'
-import { task } from '../values/contain.ts'
+import { every } from '../values/contain.ts'
 import type { PersonalTokenUse } from './personal-tokens.ts'
 
 /** A login or a service account has used its token; `usedAt` to the minute, in milliseconds since the epoch. */
@@ -47,13 +47,12 @@ export const createTokenUses = ({ usedSince, record, log, now = Date.now }: Toke
     writing = writing.then(write)
     return writing
   }
-  const timer = setInterval(task(flush), EVERY_MS)
-  timer.unref()
+  const stop = every(EVERY_MS, flush)
   return {
     /** Writes what has not been written yet; never throws. */
     flush,
     close() {
-      clearInterval(timer)
+      stop()
       return flush()
     }
   }

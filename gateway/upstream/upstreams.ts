@@ -2,7 +2,7 @@
 import net from 'node:net'
 import type { RouteTable } from '../routes/route.ts'
 import { endpointOf, type Target, type Upstream } from '../routes/upstream.ts'
-import { task } from '../values/contain.ts'
+import { every } from '../values/contain.ts'
 import { createAddresses } from './addresses.ts'
 import { sharedLookup } from './lookup.ts'
 import { createTargetPool, DIALLING, type Dialling, type Membership, type PoolParts, type TargetPool } from './pool.ts'
@@ -95,8 +95,7 @@ export const createUpstreams = (options: UpstreamsOptions = {}) => {
     }
     for (const member of leaving) if (member.connections() === 0) leaving.delete(member)
   }
-  const timer = setInterval(task(sweep), SWEEP_MS)
-  timer.unref()
+  const stop = every(SWEEP_MS, sweep)
 
   const retire = (upstream: Upstream, pool: UpstreamPool): UpstreamPool => {
     retired.set(upstream, pool)
@@ -130,7 +129,7 @@ export const createUpstreams = (options: UpstreamsOptions = {}) => {
     /** Whether some upstream has no target in service. */
     hasDown: () => [...current.values()].some(pool => pool.isDown()),
     close(): void {
-      clearInterval(timer)
+      stop()
       addresses.close()
       for (const member of all()) member.destroy()
     }

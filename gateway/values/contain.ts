@@ -70,3 +70,9 @@ export const task =
   }
 
 const noteTask = (error: unknown) => noteFault('task', error)
+
+/** Runs a task again and again without keeping the process alive. @returns what stops it */
+export const every = (ms: number, work: () => unknown): (() => void) => {
+  const timer = setInterval(task(work), ms).unref()
+  return () => clearInterval(timer)
+}

@@ -1,7 +1,7 @@
 // Notices that the process has no file descriptor left for a connection or a file, and when it has some again.
 import { closeSync, openSync } from 'node:fs'
 import { devNull } from 'node:os'
-import { task } from './contain.ts'
+import { every } from './contain.ts'
 
 interface DescriptorEvents {
   /** Reported once; the next time only after `onFree`. */
@@ -69,7 +69,5 @@ export const watchDescriptors = (listener: DescriptorEvents): (() => void) => {
       listener.onFree()
     }
   }
-  const timer = setInterval(task(look), CHECK_MS)
-  timer.unref()
-  return () => clearInterval(timer)
+  return every(CHECK_MS, look)
 }

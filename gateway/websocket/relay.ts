@@ -1,6 +1,6 @@
 // Joins two upgraded sockets into one WebSocket: frames pass both ways with backpressure, and each close is passed on.
 import type { Duplex } from 'node:stream'
-import { contain, endThrown, noteFault } from '../values/contain.ts'
+import { contain, endThrown, every, noteFault } from '../values/contain.ts'
 import { buildFrame, closeFault, type FrameFault } from './frames.ts'
 import { type Ending, Leg, type LegOptions, type LegOwner, type Side } from './leg.ts'
 
@@ -263,8 +263,7 @@ export const createRelays = () => {
     const at = performance.now()
     for (const relay of open) contain(relay, one => one.sweep(at))
   }
-  const timer = setInterval(sweep, SWEEP_MS)
-  timer.unref()
+  const stop = every(SWEEP_MS, sweep)
   return {
     /** Joins two upgraded sockets; the caller reads them and calls `take`. */
     join(options: RelayOptions): Relay {
@@ -273,7 +272,7 @@ export const createRelays = () => {
       return relay
     },
     close() {
-      clearInterval(timer)
+      stop()
       for (const relay of [...open]) contain(relay, one => one.destroy())
     }
   }

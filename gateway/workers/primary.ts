@@ -151,6 +151,7 @@ const MAX_DELAY_MS = 10_000
 const STEADY_MS = 10_000
 const MAX_VAIN_STARTS = 6
 
+/** Replaces a worker that ends, with increasing delays if workers keep ending, and gives up after too many failed starts. */
 export const createRestarts = () => {
   let quickEnds = 0
   let vainStarts = 0
@@ -188,6 +189,7 @@ const asMetrics = (told: unknown): MetricObject[] | undefined =>
 
 const add = (all: readonly MetricObject[][]) => AggregatorRegistry.aggregate(all as unknown as MetricObject[])
 
+/** Adds up the metrics of all workers, so that no counter falls when a worker ends. */
 const createWorkerMetrics = ({ ask, readyWorkers, restarts }: WorkerMetricsParts) => {
   const last = new Map<number, MetricObject[]>()
   let ended: Promise<MetricObject[]> = Promise.resolve([])

@@ -2,7 +2,7 @@
 import { mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { lockDataDir } from '../../gateway/store/data-dir-lock.ts'
+import { lockDataDir } from '../../gateway/store/embedded-postgres.ts'
 
 export interface DemoHome {
   readonly path: string

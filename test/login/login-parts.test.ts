@@ -2,8 +2,8 @@
 import t from 'tap'
 import { createLoginAudit } from '../../gateway/login/audit.ts'
 import { startDirectory } from '../../gateway/login/start-directory.ts'
-import { createTurns } from '../../gateway/login/throttle/turns.ts'
-import { createUnsettled } from '../../gateway/login/throttle/unsettled.ts'
+import { createUnsettled } from '../../gateway/login/throttle/admission.ts'
+import { createTurns } from '../../gateway/values/turns.ts'
 import { quiet } from '../support/quiet.ts'
 import { until } from '../support/until.ts'
 

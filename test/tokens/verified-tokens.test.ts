@@ -431,31 +431,6 @@ t.test('30,000 tokens that are used in turn are verified once each', async t => 
   t.same(verified.counts(), { hits: 30_000, misses: 30_000, size: 30_000 })
 })
 
-t.test('tokens that describe a person alike share the description, and no others do', async t => {
-  const { check } = tokensAt()
-  const userOf = (claims: Record<string, unknown> = {}) => (check(withClaims(claims)) as Identity).user
-  const user = userOf({ jti: 'first' })
-  t.equal(userOf({ jti: 'second', ver: 3, iat: NOW_S - 50 }), user)
-  for (const claims of [
-    { sub: '8' },
-    { name: 'Ana' },
-    { email: 'other@corp.example' },
-    { username: 'other' },
-    { provider: 'cloudidp' },
-    { profiles: ['Admin'], perfis: ['Admin'] },
-    { profiles: [], perfis: [] },
-    { areas: ['Geral', 'Financeiro'] },
-    { areaPrincipal: '' },
-    { accessStatus: 'unassigned' }
-  ]) {
-    const { sub = '7', ...changes }: Record<string, unknown> = claims
-    const changed = userOf(claims)
-    t.same(changed, { ...changed, id: Number(sub), ...changes }, JSON.stringify(claims))
-    t.equal(userOf({ ...claims, jti: 'again' }), changed)
-    t.same(userOf(), user, 'as the token says, whatever another one of the same person said')
-  }
-})
-
 t.test('a token bound to networks counts from nowhere else', async t => {
   for (const [blocks, address, passes] of [
     [undefined, '192.0.2.1', true],

@@ -6,9 +6,8 @@ import type { LdapSettings } from '../../settings/settings.ts'
 import type { AttemptOutcome, AttemptState, BegunAttempt, LoginAttempts } from '../../store/login-attempts.ts'
 import { boundedMap } from '../../values/bounded-map.ts'
 import type { Log } from '../../values/log.ts'
+import { createTurns } from '../../values/turns.ts'
 import { decideAccount, decideAddress, type PermitRules, type PermitVerdict, strangersMax } from './permits.ts'
-import { createTurns } from './turns.ts'
-import { createUnsettled } from './unsettled.ts'
 
 export interface AdmissionParts {
   readonly ldap: LdapSettings
@@ -218,5 +217,38 @@ const createRefusals = (clock: () => number) => {
     },
     delete: refusals.delete,
     clear: refusals.clear
+  }
+}
+
+const RETRY_MS = 1000
+/** Those that come first matter: while the database is away, no further login begins. */
+const MAX_UNSETTLED = 1000
+
+/** Stores outcomes of logins that the database did not take at first, so that no right password is counted as a failure. */
+export const createUnsettled = <Settlement>(settle: (settlement: Settlement) => Promise<void>) => {
+  const waiting = new Map<string, Settlement>()
+  let isRetrying = false
+
+  const retry = async (): Promise<void> => {
+    isRetrying = true
+    while (waiting.size > 0) {
+      await delay(RETRY_MS, undefined, { ref: false })
+      try {
+        for (const [id, settlement] of waiting) {
+          await settle(settlement)
+          waiting.delete(id)
+        }
+      } catch {
+        // The database is still away.
+      }
+    }
+    isRetrying = false
+  }
+
+  return {
+    add: (id: string, settlement: Settlement): void => {
+      if (waiting.size < MAX_UNSETTLED) waiting.set(id, settlement)
+      if (!isRetrying) void retry()
+    }
   }
 }

@@ -5,9 +5,9 @@ import { DirectoryFailure } from '../../directory/failure.ts'
 import type { DirectoryPerson } from '../../directory/person.ts'
 import type { AttemptOutcome } from '../../store/login-attempts.ts'
 import type { LoginNames } from '../../store/login-names.ts'
+import { createTurns } from '../../values/turns.ts'
 import { keyedHash } from '../keyed-hash.ts'
 import { type AdmissionParts, createAdmission, throttled } from './admission.ts'
-import { createTurns } from './turns.ts'
 
 /** One attempt of one client with one name and password. */
 interface LoginAttempt {

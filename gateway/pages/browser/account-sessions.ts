@@ -1,6 +1,5 @@
 // Shows a person's open sessions, and ends one of them or all others.
-import { usePart } from './account-data.ts'
-import type { ListOf } from './console-data.ts'
+import { type ListOf, usePart } from './console-data.ts'
 import { State, Table, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { html, type VNode } from './render.ts'

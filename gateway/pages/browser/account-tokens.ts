@@ -1,6 +1,5 @@
 // Lets a person create access tokens for their programs, see their last use, and remove them.
-import { usePart } from './account-data.ts'
-import { type ListOf, problemOf } from './console-data.ts'
+import { type ListOf, problemOf, usePart } from './console-data.ts'
 import { type Outcome, OutcomeLine, Table, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { loginAddress } from './page-session.ts'

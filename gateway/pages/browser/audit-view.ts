@@ -2,9 +2,9 @@
 import { useAddressed } from './address.ts'
 import { admin, problemOf, queryOf, useList, useLoad, useRested } from './console-data.ts'
 import { Listing, Name, type Outcome, OutcomeLine, State } from './console-parts.ts'
-import { download } from './download.ts'
 import { dateTime, number } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
+import { type Answer, keptToken } from './session.ts'
 import { ACTIONS, type AuditAction, text } from './words-audit.ts'
 
 interface AuditItem {
@@ -113,4 +113,24 @@ export const AuditView = (): VNode => {
       <button type="button" id="export" disabled=${isBusy} onClick=${exportTable}>${text(isBusy ? 'exporting' : 'export')}</button></form>
     <${OutcomeLine} outcome=${outcome} />
     <${AuditTable} key=${query} path=${`audit?${query}`} />`
+}
+
+/** Saves the body of a response as a file; the returned response then has no body. */
+const download = async (path: string, file: string): Promise<Answer<unknown>> => {
+  const token = keptToken() ?? ''
+  try {
+    const response = await fetch(path, { headers: { authorization: `Bearer ${token}` } })
+    const { status, headers } = response
+    const code = response.ok ? '' : String((await response.json()).code)
+    if (response.ok) {
+      const link = document.createElement('a')
+      link.href = URL.createObjectURL(await response.blob())
+      link.download = file
+      link.click()
+      URL.revokeObjectURL(link.href)
+    }
+    return { status, code, body: {}, requestId: headers.get('x-request-id') ?? '', retryAfter: 0, etag: '' }
+  } catch {
+    return { status: 0, code: '', body: {}, requestId: '', retryAfter: 0, etag: '' }
+  }
 }

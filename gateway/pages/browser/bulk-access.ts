@@ -1,6 +1,6 @@
 // Adds and removes access for many people with one confirmation.
 import type { Named } from './area-choice.ts'
-import { admin, type ListOf, problemOf, queryOf, useLoad } from './console-data.ts'
+import { admin, allOf, type ListOf, problemOf, useLoad } from './console-data.ts'
 import { type Act, Confirm } from './console-parts.ts'
 import { number } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
@@ -11,21 +11,14 @@ interface Outcome {
   readonly failed: readonly { readonly id: number; readonly code: string }[]
 }
 
-const PAGE_SIZE = 200
 const PORTION = 500
 /** More than anyone intends to change at once. */
 const MAX_PEOPLE = 20_000
 
 /** The ids of everyone that a list would show; undefined if it cannot be read. */
 export const idsOf = async (filter: Readonly<Record<string, string>>): Promise<number[] | undefined> => {
-  const ids: number[] = []
-  for (let page = 1; ids.length < MAX_PEOPLE; page += 1) {
-    const answer = await admin<ListOf<Named>>(`users?${queryOf({ ...filter, page, pageSize: PAGE_SIZE })}`)
-    if (answer.status !== 200) return undefined
-    ids.push(...answer.body.items.map(({ id }) => id))
-    if (answer.body.items.length < PAGE_SIZE) break
-  }
-  return [...new Set(ids)]
+  const people = await allOf<Named>('users', filter, MAX_PEOPLE)
+  return 'status' in people ? undefined : [...new Set(people.map(({ id }) => id))]
 }
 
 const NAMED = 5
@@ -33,15 +26,9 @@ const NAMED = 5
 /** Lists those who still have no access, which needs a profile and an area. `''` if all have it. */
 const lackingAccess = async (ids: readonly number[]): Promise<string> => {
   const wanted = new Set(ids)
-  const names: string[] = []
-  for (let page = 1; page * PAGE_SIZE <= MAX_PEOPLE; page += 1) {
-    const answer = await admin<ListOf<Named>>(
-      `users?${queryOf({ accessStatus: 'unassigned', page, pageSize: PAGE_SIZE })}`
-    )
-    if (answer.status !== 200) return ''
-    names.push(...answer.body.items.filter(({ id }) => wanted.has(id)).map(({ name }) => name))
-    if (answer.body.items.length < PAGE_SIZE) break
-  }
+  const people = await allOf<Named>('users', { accessStatus: 'unassigned' }, MAX_PEOPLE)
+  if ('status' in people) return ''
+  const names = people.filter(({ id }) => wanted.has(id)).map(({ name }) => name)
   if (names.length === 0) return ''
   const shown = [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(', ')
   return ` ${text('bulkLacking', { n: number(names.length), names: shown })}`

@@ -19,6 +19,24 @@ export const queryOf = (values: Readonly<Record<string, string | number>>): stri
   return query.toString()
 }
 
+const ALL_SIZE = 200
+
+/** All items of a list of the admin API, page by page, up to `most`; or the response that is none. */
+export const allOf = async <T>(
+  path: string,
+  filter: Readonly<Record<string, string>> = {},
+  most = Number.POSITIVE_INFINITY
+): Promise<readonly T[] | Answer<unknown>> => {
+  const items: T[] = []
+  for (let page = 1; items.length < most; page++) {
+    const answer = await admin<ListOf<T>>(`${path}?${queryOf({ ...filter, page, pageSize: ALL_SIZE })}`)
+    if (answer.status !== 200) return answer
+    items.push(...answer.body.items)
+    if (answer.body.items.length < ALL_SIZE) break
+  }
+  return items
+}
+
 const REASONS: Readonly<Record<string, ConsoleKey>> = {
   GW_LAST_ADMIN: 'lastAdmin',
   GW_CONFLICT: 'conflict',
@@ -104,4 +122,12 @@ export const useRested = <T>(value: T, restMs: number): T => {
     return () => window.clearTimeout(timer)
   }, [value, restMs])
   return rested
+}
+
+/** `onLoaded` is called with the data, or with what went wrong. */
+export const usePart = <T>(path: string, onLoaded: () => void): Loaded<T> => {
+  const loaded = useLoad<T>(path)
+  const { data, problem } = loaded
+  useEffect(() => (data !== undefined || problem !== '' ? onLoaded() : undefined), [data, problem])
+  return loaded
 }

@@ -1,13 +1,16 @@
 // Carries a Socket.IO session by polling: every packet of every body is checked, and none is lost between polls.
 import { setTimeout as delay } from 'node:timers/promises'
-import { BadRequest } from '../../errors.ts'
+import { BadRequest, BadUpstreamResponse, GatewayError, Internal, RateLimited } from '../../errors.ts'
+import { inParts, inTurns, type Parts } from '../../routes/in-parts.ts'
 import { task } from '../../values/contain.ts'
-import { ENGINE_CLOSE } from '../protocol/engineio.ts'
+import { burstBytes, ENGINE_CLOSE, readEnginePacket, readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
+import type { Session } from '../session.ts'
+import { ownPostHead } from '../session-source.ts'
+import { callUpstream, type PendingCall, type UpstreamAnswer } from './call-upstream.ts'
 import { fillHead } from './head-template.ts'
-import { createMailbox, NOOP } from './mailbox.ts'
+import { createMailbox, type Mailbox, NOOP } from './mailbox.ts'
 import type { PollingParts, PollingResponse } from './polling-parts.ts'
-import { createPollingPosts } from './polling-posts.ts'
-import { createUpstreamPolls } from './upstream-polls.ts'
+import { clientFields, failureResponse, textResponse } from './responses.ts'
 
 /** A server answers its last poll as soon as a WebSocket is tried: within 100 ms, the stock one. */
 const LAST_MS = 1000
@@ -78,3 +81,180 @@ export const createPollingTransport = (parts: PollingParts) => {
 }
 
 export type PollingTransport = ReturnType<typeof createPollingTransport>
+
+const MALFORMED = 'upstream-malformed-payload'
+
+/** Makes a polling session's polls to the upstream, one at a time, and checks every packet that it answers. */
+const createUpstreamPolls = ({ forwarding, session, record }: PollingParts, mailbox: Mailbox) => {
+  const { upstream, target, route } = session.source
+  const maxBytes = burstBytes(route.socketio?.maxMessageBytes ?? 1_000_000)
+  let poll: PendingCall | undefined
+  /** What the upstream answered to the latest poll has been delivered. */
+  let answered: Promise<void> = Promise.resolve()
+  let bytes = 0
+
+  const fail = (error: unknown) => {
+    poll?.abort()
+    poll = undefined
+    session.leave()
+    mailbox.refuse(error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'socketio' }))
+  }
+
+  const takeAnswer = async ({ head, body }: UpstreamAnswer) => {
+    const fields = clientFields(head, forwarding, session.source)
+    if (head.status !== 200) {
+      // The session is unknown or broken there: the client gets the same status and starts a new one.
+      poll = undefined
+      session.leave()
+      return mailbox.respond(failureResponse(head, fields))
+    }
+    mailbox.useFields(fields)
+    bytes += body.length
+    if (body.length === 0) {
+      // How python-engineio ends the poll of a client that has said goodbye.
+      poll = undefined
+      session.leave()
+      return mailbox.respond(textResponse(fields, ''))
+    }
+    const { passed, violation } = await inTurns(checkAll(session, body.toString('utf8')))
+    poll = undefined
+    if (violation === MALFORMED) return fail(new BadUpstreamResponse({ reason: violation }))
+    if (!session.isOver) mailbox.put(passed)
+    if (violation !== undefined) return session.violate(violation)
+    if (mailbox.isEmpty()) mailbox.put([NOOP])
+    mailbox.flush()
+  }
+
+  const ask = (head: string) => {
+    const [method, body, isStream, timeoutMs] = ['GET', undefined, true, record.pollMs] as const
+    const call = { upstream, target, method, head, body, isStream, timeoutMs, maxBytes }
+    poll = callUpstream(forwarding.upstreams, call)
+    answered = poll.answer.then(takeAnswer).catch(fail)
+  }
+
+  return {
+    ask,
+    isAsking: () => poll !== undefined,
+    /** The upstream sees its poll aborted. */
+    abort() {
+      poll?.abort()
+      poll = undefined
+    },
+    /** Resolves when the answer to the latest poll has been delivered. */
+    last: () => answered,
+    bytes: () => bytes
+  }
+}
+
+/** What may go on to the client, up to the first violation; in parts, because a server may send any number of packets at once. */
+function* checkAll(session: Session, payload: string): Parts<{ passed: string[]; violation: string | undefined }> {
+  const passed: string[] = []
+  let violation: string | undefined
+  const check = (text: string) => {
+    const packet = violation === undefined ? readEnginePacket(text) : undefined
+    if (packet === undefined) {
+      violation ??= MALFORMED
+      return
+    }
+    const checked = session.gate.fromUpstream(packet)
+    if (checked.verdict === 'violation') violation = checked.reason
+    if (checked.verdict !== 'pass') return
+    passed.push(checked.text ?? packet.text)
+    for (const released of checked.released ?? []) passed.push(released)
+  }
+  yield* inParts(payload.split(SEPARATOR), check)
+  return { passed, violation }
+}
+
+const MAX_ANSWER_BYTES = 64 * 1024
+/** What a client may leave for later polls of the gateway's own packets, most of them refusals. */
+const UNREAD_LENGTH = 1_000_000
+
+/** Sends a polling session's POSTs to the upstream one after the other; a client's only if each of its packets may pass. */
+const createPollingPosts = ({ forwarding, record: { sid }, session }: PollingParts, mailbox: Mailbox) => {
+  const { upstream, target, route } = session.source
+  const maxMessages = route.socketio?.messagesPerSecond ?? 1000
+  let second = 0
+  let messages = 0
+  /** Both the client's and the gateway's own: an overlap would end the session at the upstream. */
+  let last: Promise<unknown> = Promise.resolve()
+  let isClientPosting = false
+  let isFailing = false
+
+  const send = (packets: readonly string[], headOf: (length: number) => string, timeoutMs: number) => {
+    const body = Buffer.from(packets.join(SEPARATOR))
+    const head = headOf(body.length)
+    const call = { upstream, target, method: 'POST', head, body, timeoutMs, maxBytes: MAX_ANSWER_BYTES } as const
+    return callUpstream(forwarding.upstreams, call).answer
+  }
+
+  const isFlood = (count: number): boolean => {
+    const now = Math.floor(performance.now() / 1000)
+    messages = now === second ? messages + count : count
+    second = now
+    return messages > maxMessages
+  }
+
+  /** Checks a body packet by packet; a violation ends the session before any of the body is forwarded. */
+  const check = async (payload: string): Promise<string[]> => {
+    const count = payload.split(SEPARATOR, maxMessages + 1).length
+    if (isFlood(count)) throw new RateLimited({ reason: 'too-many-messages', headers: { 'retry-after': '1' } })
+    const packets = readEnginePayload(payload)
+    if (packets === undefined) throw new BadRequest({ reason: 'malformed-payload' })
+    const passed: string[] = []
+    for (const packet of packets) {
+      const verdict = await session.gate.fromClient(packet)
+      if (session.isOver) throw new BadRequest({ reason: 'session-over' })
+      if (verdict.verdict === 'violation') throw new BadRequest({ reason: verdict.reason })
+      if (verdict.verdict === 'pass') passed.push(verdict.text ?? packet.text)
+      if (verdict.verdict === 'answer') mailbox.putOwn([verdict.text])
+    }
+    return passed
+  }
+
+  const accepted = (): PollingResponse => textResponse(mailbox.fields(), 'ok')
+
+  const forward = async (head: string, packets: readonly string[]): Promise<PollingResponse> => {
+    if (packets.length === 0) return accepted()
+    const headOf = (length: number) => fillHead(head, target, length)
+    const answer = await send(packets, headOf, route.timeoutMs ?? upstream.timeoutMs)
+    if (isFailing) throw new BadRequest({ reason: 'session-over' })
+    if (answer.head.status !== 200) {
+      session.leave()
+      return failureResponse(answer.head, clientFields(answer.head, forwarding, session.source))
+    }
+    // The client has closed the session, so its places are released at once rather than after a timeout.
+    if (packets.some(packet => packet.startsWith(ENGINE_CLOSE))) session.leave()
+    return accepted()
+  }
+
+  return {
+    /** @param head for `fillHead`; rejects with a refusal */
+    async post(head: string, payload: Buffer): Promise<PollingResponse> {
+      if (isClientPosting) throw new BadRequest({ reason: 'overlapping-posts' })
+      isClientPosting = true
+      try {
+        const packets = await check(payload.toString('utf8'))
+        mailbox.flush()
+        if (mailbox.ownLength() > UNREAD_LENGTH) throw new BadRequest({ reason: 'answers-unread' })
+        const work = last.then(() => forward(head, packets))
+        last = work.catch(() => undefined)
+        return await work
+      } finally {
+        isClientPosting = false
+      }
+    },
+    /** Resolves when the upstream has answered what was sent. */
+    last: () => last,
+    /** From now on a POST fails, also one that the upstream has accepted. */
+    failAll() {
+      isFailing = true
+    },
+    /** Sends one of the gateway's own packets; never rejects. */
+    tell(packets: readonly string[]): Promise<unknown> {
+      const headOf = (length: number) => ownPostHead(session.source, sid, length)
+      last = last.then(() => send(packets, headOf, upstream.timeoutMs)).catch(() => undefined)
+      return last
+    }
+  }
+}

@@ -46,7 +46,7 @@ export const identityFields = (user: User | undefined): string[] => [
   user?.accessStatus ?? ''
 ]
 
-/** The same as text for a request head, each line ending in CRLF; built once per person, as one flat string. */
+/** The same as text for a request head, each line ending in CRLF; built once per token, as one flat string. */
 export const identityHeaderBlock = oncePer((user: User): string => {
   const fields = identityFields(user)
   let lines = ''
