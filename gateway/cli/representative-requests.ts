@@ -4,7 +4,7 @@ import { isOutside } from '../routes/decide.ts'
 import { foldLetters, mayBeScript } from '../routes/lax-readings.ts'
 import type { Route } from '../routes/route.ts'
 import { shapeOf } from '../routes/route-trie.ts'
-import { formatAddress, type Network, parseAddress } from '../values/addresses.ts'
+import { formatAddress, type Network } from '../values/addresses.ts'
 
 interface RepresentativeRequests {
   /** `of`: the plain path that this is another spelling of. */
@@ -162,19 +162,9 @@ export const representativeAddresses = (routes: readonly Route[]): readonly (str
   return [...byKind.values()]
 }
 
-const WIDTH = 128
-
 /** The first address of a network, and the first after its last; undefined where numbers end. */
-const edgesOf = ({ groups, prefix }: Network): string[] => {
-  const number = groups.reduce((all, group) => (all << 16n) | BigInt(group), 0n)
-  const size = 1n << BigInt(WIDTH - prefix)
-  const first = number - (number % size)
-  return [first, first + size].flatMap(edge => textOf(edge) ?? [])
-}
-
-const textOf = (number: bigint): string | undefined => {
-  if (number >> BigInt(WIDTH) !== 0n) return undefined
-  const hex = number.toString(16).padStart(WIDTH / 4, '0')
-  const groups = parseAddress(hex.replace(/.{4}(?=.)/g, '$&:'))
-  return groups && formatAddress(groups)
+const edgesOf = ({ address, prefix }: Network): string[] => {
+  const size = 1n << BigInt(128 - prefix)
+  const first = address - (address % size)
+  return [first, first + size].flatMap(edge => (edge >> 128n === 0n ? formatAddress(edge) : []))
 }

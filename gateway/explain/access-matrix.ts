@@ -24,7 +24,7 @@ export const accessMatrix = (
 
 const rowsOf = (route: Route, options: DecideOptions, askers: readonly NamedAsker[]): MatrixRow[] => {
   const { id, path, roles, socketio, from } = route
-  const address = from?.[0] && formatAddress(from[0].groups)
+  const address = from?.[0] && formatAddress(from[0].address)
   const allowedBy = (mayPass: (asker: NamedAsker) => boolean): Record<string, boolean> =>
     Object.fromEntries(askers.map(asker => [asker.name, mayPass({ ...asker, address })]))
   if (socketio === undefined) {

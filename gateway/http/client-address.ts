@@ -108,11 +108,11 @@ const withoutPort = (element: string): string => {
 
 const readAddress = (text: string, networks: readonly Network[]): Known | undefined => {
   const zone = text.indexOf('%')
-  const groups = parseAddress(zone === -1 ? text : text.slice(0, zone))
-  if (groups === undefined) return undefined
-  const address = formatAddress(groups)
-  const key = isMapped(groups) ? address : formatSlash64(groups)
-  return Object.freeze({ address, key, trusted: networks.some(network => contains(network, groups)) })
+  const number = parseAddress(zone === -1 ? text : text.slice(0, zone))
+  if (number === undefined) return undefined
+  const address = formatAddress(number)
+  const key = isMapped(number) ? address : formatSlash64(number)
+  return Object.freeze({ address, key, trusted: networks.some(network => contains(network, number)) })
 }
 
 export type Scheme = 'http' | 'https'

@@ -95,6 +95,5 @@ const readV2 = (bytes: Buffer): ProxyHeader => {
 const v2Peer = (bytes: Buffer, family: number): NamedPeer | undefined => {
   if (family === TCP4) return { address: bytes.subarray(16, 20).join('.'), port: bytes.readUInt16BE(24) }
   if (family !== TCP6) return undefined
-  const groups = Array.from({ length: 8 }, (_, index) => bytes.readUInt16BE(16 + 2 * index))
-  return { address: formatAddress(groups), port: bytes.readUInt16BE(48) }
+  return { address: formatAddress(BigInt(`0x${bytes.toString('hex', 16, 32)}`)), port: bytes.readUInt16BE(48) }
 }

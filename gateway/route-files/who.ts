@@ -38,10 +38,10 @@ export const readWho = (who: string, known: Known): Read => {
   const [, person = who, from] = FROM.exec(who) ?? []
   const read = readPerson(person, known)
   if (from === undefined || read.asker === undefined) return read
-  const groups = parseAddress(from)
-  return groups === undefined
+  const address = parseAddress(from)
+  return address === undefined
     ? { complaint: `"${from}" is no IP address` }
-    : { asker: { ...read.asker, address: formatAddress(groups) } }
+    : { asker: { ...read.asker, address: formatAddress(address) } }
 }
 
 const readPerson = (who: string, { profiles, grants }: Known): Read => {

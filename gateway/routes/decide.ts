@@ -70,8 +70,8 @@ const needsNoToken = (route: Route): boolean => route.public || route.socketio !
 /** Whether the route's `from` refuses a client with this address, whether logged in or not. */
 export const isOutside = ({ from }: Pick<Route, 'from'>, address: string | undefined): boolean => {
   if (from === undefined) return false
-  const groups = address === undefined ? undefined : parseAddress(address)
-  return groups === undefined || !from.some(network => contains(network, groups))
+  const client = address === undefined ? undefined : parseAddress(address)
+  return client === undefined || !from.some(network => contains(network, client))
 }
 
 /** The decision on a person, or on a request without a token, whatever the address. */

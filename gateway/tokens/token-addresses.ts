@@ -11,8 +11,8 @@ const networksOf = oncePer((texts: readonly string[]): readonly Network[] =>
 /** Whether one of the CIDR blocks contains the address; without blocks, every address passes. */
 export const mayComeFrom = (blocks: readonly string[] | undefined, address: string): boolean => {
   if (blocks === undefined || blocks.length === 0) return true
-  const groups = parseAddress(address)
-  return groups !== undefined && networksOf(blocks).some(network => contains(network, groups))
+  const from = parseAddress(address)
+  return from !== undefined && networksOf(blocks).some(network => contains(network, from))
 }
 
 export const isFromElsewhere = ({ addresses }: Identity, address: string): boolean =>

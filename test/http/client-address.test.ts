@@ -1,5 +1,6 @@
 // The client address is the one thing about a request that decides limits before anybody is known.
 // RW-08, HD-09, HD-11, RL-01, RL-02, RL-17
+import { SocketAddress } from 'node:net'
 import t from 'tap'
 import { createClientAddress } from '../../gateway/http/client-address.ts'
 import { formatAddress, isLoopbackHost, parseAddress, parseNetwork } from '../../gateway/values/addresses.ts'
@@ -168,22 +169,20 @@ t.test('every spelling of an address is one address', async t => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 8, maxLength: 8 }), groups => {
       const long = groups.map(group => group.toString(16).padStart(4, '0').toUpperCase()).join(':')
-      const short = formatAddress(groups)
-      const viaUrl = new URL(`http://[${long}]`).hostname.slice(1, -1)
-      return (
-        JSON.stringify(parseAddress(long)) === JSON.stringify(groups) &&
-        JSON.stringify(parseAddress(short)) === JSON.stringify(groups) &&
-        (short.includes('.') || short === viaUrl)
-      )
+      const number = groups.reduce((all, group) => (all << 16n) | BigInt(group), 0n)
+      const short = formatAddress(number)
+      const other = new SocketAddress({ address: long, family: 'ipv6' }).address
+      // It writes a part of some others with dots, too.
+      return parseAddress(long) === number && parseAddress(short) === number && (other.includes('.') || short === other)
     }),
     { numRuns: 2000 }
   )
   fc.assert(
-    fc.property(fc.ipV6(), text => formatAddress(parseAddress(text) ?? []).length > 0),
+    fc.property(fc.ipV6(), text => formatAddress(parseAddress(text) ?? -1n).length > 0),
     { numRuns: 1000 }
   )
-  t.equal(formatAddress(parseAddress('0:0:1:0:0:0:1:0') ?? []), '0:0:1::1:0')
-  t.equal(formatAddress(parseAddress('1:0:2:3:4:5:6:7') ?? []), '1:0:2:3:4:5:6:7', 'one zero group is written out')
+  t.equal(formatAddress(parseAddress('0:0:1:0:0:0:1:0') ?? -1n), '0:0:1::1:0')
+  t.equal(formatAddress(parseAddress('1:0:2:3:4:5:6:7') ?? -1n), '1:0:2:3:4:5:6:7', 'one zero group is written out')
   t.equal(parseNetwork('1.2.3.4/24')?.prefix, 120)
 })
 
