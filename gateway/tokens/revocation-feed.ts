@@ -1,7 +1,7 @@
 // Tells this instance about every ended token and changed person within a second, and detects when it falls behind.
 
 import { coalesce } from '../values/coalesce.ts'
-import { task } from '../values/contain.ts'
+import { every, task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import type { OwnerNews, PersonalTokens } from './personal-tokens.ts'
 import type { AccessChange, Lost, LostPerson, PersonVersion, Revocations, RevokedToken } from './revocations.ts'
@@ -114,10 +114,10 @@ export const startRevocationFeed = async (options: FeedOptions) => {
     if (change.kind === 'many' || (change.kind === 'person' && personalTokens.isOwner(change.userId))) task(read)()
   }
 
-  let poll = setInterval(task(read), pollMs)
+  let stopPolling = every(pollMs, read)
   const pollEvery = (ms: number) => {
-    clearInterval(poll)
-    if (!closed) poll = setInterval(task(read), ms).unref()
+    stopPolling()
+    if (!closed) stopPolling = every(ms, read)
   }
   const listener = source.listen({
     onChange,
@@ -136,9 +136,7 @@ export const startRevocationFeed = async (options: FeedOptions) => {
     personalTokens.purge()
     source.purgeExpired().catch(error => log.warn({ err: error }, 'expired revocations could not be deleted'))
   }
-  const purge = setInterval(task(purgeAll), PURGE_EVERY_MS)
-  poll.unref()
-  purge.unref()
+  const stopPurging = every(PURGE_EVERY_MS, purgeAll)
 
   return {
     /** Milliseconds since revocations were last known to be complete. */
@@ -149,8 +147,8 @@ export const startRevocationFeed = async (options: FeedOptions) => {
     catchUp: (): Promise<void> => read(),
     async close() {
       closed = true
-      clearInterval(poll)
-      clearInterval(purge)
+      stopPolling()
+      stopPurging()
       await listener.close()
       await read.idle()
     }
