@@ -2,10 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import type { DataSource, EntityManager } from 'typeorm'
 import { reseal, type Sealed, type SealingSecret, seal, unseal } from '../tokens/sealed-keys.ts'
-import { every } from '../values/contain.ts'
 import { AUDIT_KEY_LOCK } from './advisory-locks.ts'
 import { type AuditKey, type AuditKeys, auditKey } from './audit-chain.ts'
-import { appendAudit } from './audit-entry.ts'
 import { readAuditHead } from './audit-rows.ts'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
@@ -120,23 +118,3 @@ const keepSealed = async (manager: EntityManager, rows: readonly KeyRow[], secre
 
 const READ = `
   SELECT id, sealed, extract(epoch FROM clock_timestamp())::float8 AS "nowS" FROM audit_keys ORDER BY created_at, id`
-
-/** More often than the copy for a secret that no instance names is dropped. */
-const SEAL_EVERY_MS = 10 * 60 * 1000
-const ACTOR = { id: null, username: 'gateway' }
-
-/** Opens the key of the audit log when a gateway starts, makes it if there is none, and keeps it sealed for its secrets. */
-export const startAuditKey = async (
-  database: Database,
-  secrets: readonly SealingSecret[]
-): Promise<{ close(): void }> => {
-  const made = await keyAuditLog(database, { secrets, creates: true })
-  if (made !== undefined) {
-    const details = { entries: made.from, hash: made.hash }
-    await database.write(manager => appendAudit(manager, { actor: ACTOR, action: 'audit.key', details }))
-  }
-  // Next time, if the database is away.
-  return {
-    close: every(SEAL_EVERY_MS, () => keyAuditLog(database, { secrets, creates: false }).catch(() => undefined))
-  }
-}
