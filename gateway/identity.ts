@@ -87,35 +87,6 @@ export type LiveLogin = Omit<Identity, 'user'> & { readonly user: Pick<User, 'id
 export const PROFILES = ['Admin', 'Supervisor', 'Agente'] as const
 
 // The user object and the response to a login as JSON Schema, for serialisation and for the OpenAPI document.
-const strings = { type: 'array', items: { type: 'string' } } as const
-
-export const userProperties = {
-  id: { type: 'integer' },
-  name: { type: 'string' },
-  email: { type: 'string' },
-  username: { type: 'string' },
-  provider: { type: 'string', enum: ['ldap', 'cloudidp', 'client'] },
-  perfis: strings,
-  profiles: strings,
-  areas: strings,
-  areaPrincipal: { type: 'string' },
-  accessStatus: { type: 'string', enum: ['assigned', 'unassigned'] }
-} as const
-
-export const userSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: Object.keys(userProperties),
-  properties: userProperties
-} as const
-
-export const tokenAnswerSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['token', 'user'],
-  properties: { token: { type: 'string' }, user: userSchema }
-} as const
-
 /** The person limited to these profiles; undefined: not limited. */
 export const narrowedTo = (user: User, profilesAtMost: readonly string[] | undefined): User => {
   if (profilesAtMost === undefined) return user

@@ -2,23 +2,17 @@
 import type { FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'
-import { userProperties } from '../identity.ts'
+import { userProperties } from '../http/own-requests.ts'
 import { accessSourceProperties } from '../store/people.ts'
 import type { Users } from '../store/users.ts'
+import { closed } from '../values/json-schema.ts'
 
 interface AccessRoutesParts {
   users: Pick<Users, 'loadItem'>
 }
 
 const { profiles, areas, areaPrincipal, accessStatus } = userProperties
-const properties = { profiles, areas, areaPrincipal, accessStatus, ...accessSourceProperties } as const
-
-const accessSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: Object.keys(properties),
-  properties
-} as const
+const accessSchema = closed({ profiles, areas, areaPrincipal, accessStatus, ...accessSourceProperties })
 
 export const accessRoutes = (app: FastifyInstance, { users }: AccessRoutesParts): void => {
   app.get(

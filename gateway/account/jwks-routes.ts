@@ -1,26 +1,10 @@
 // Publishes the keys with which backends verify signed assertions (RFC 7517).
 import type { FastifyInstance } from 'fastify'
 import type { Assertions } from '../tokens/assertions.ts'
+import { array, object, string } from '../values/json-schema.ts'
 
-const keySchema = {
-  type: 'object',
-  required: ['kty', 'crv', 'x', 'y', 'kid', 'alg', 'use'],
-  properties: {
-    kty: { type: 'string' },
-    crv: { type: 'string' },
-    x: { type: 'string' },
-    y: { type: 'string' },
-    kid: { type: 'string' },
-    alg: { type: 'string' },
-    use: { type: 'string' }
-  }
-} as const
-
-const keysSchema = {
-  type: 'object',
-  required: ['keys'],
-  properties: { keys: { type: 'array', items: keySchema } }
-} as const
+const keySchema = object({ kty: string, crv: string, x: string, y: string, kid: string, alg: string, use: string })
+const keysSchema = object({ keys: array(keySchema) })
 
 export const jwksRoutes = (
   app: FastifyInstance,

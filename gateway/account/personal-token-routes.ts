@@ -4,6 +4,7 @@ import { LoginRequired } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'
 import { actorOf, idParams, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { PersonalTokenStore, TokenWish } from '../store/personal-tokens.ts'
+import { array, closed, integer, names, string } from '../values/json-schema.ts'
 
 interface PersonalTokenParts {
   personalTokens: Pick<PersonalTokenStore, 'list' | 'create' | 'end'>
@@ -12,50 +13,28 @@ interface PersonalTokenParts {
 /** A stolen login token must not turn into a year of access, so creating a token requires a login more recent than this. */
 const FRESH_LOGIN_S = 15 * 60
 
-const profiles = { type: 'array', items: { type: 'string' } } as const
-
 const itemProperties = {
-  id: { type: 'integer' },
-  name: { type: 'string' },
-  profiles,
+  id: integer,
+  name: string,
+  profiles: array(string),
   expiresAt: { type: 'string', description: 'ISO 8601, UTC' },
   lastUsedAt: { type: 'string', description: "ISO 8601, UTC, to the minute; '' if never" }
 } as const
 
-const itemSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: Object.keys(itemProperties),
-  properties: itemProperties
-} as const
+const itemSchema = closed(itemProperties)
 
-const madeSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: [...Object.keys(itemProperties), 'token'],
-  properties: { ...itemProperties, token: { type: 'string', description: 'Shown only in this response' } }
-} as const
+const madeSchema = closed({ ...itemProperties, token: { type: 'string', description: 'Shown only in this response' } })
 
-const wishSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['name', 'profiles', 'expiresAt'],
-  properties: {
-    name: { type: 'string', minLength: 1, maxLength: 64 },
-    profiles: {
-      type: 'array',
-      maxItems: 100,
-      uniqueItems: true,
-      items: { type: 'string', minLength: 1, maxLength: 64 }
-    },
-    expiresAt: {
-      type: 'string',
-      minLength: 1,
-      maxLength: 64,
-      description: 'RFC 3339 date or date-time, at most a year ahead'
-    }
+const wishSchema = closed({
+  name: { type: 'string', minLength: 1, maxLength: 64 },
+  profiles: names(100, 64),
+  expiresAt: {
+    type: 'string',
+    minLength: 1,
+    maxLength: 64,
+    description: 'RFC 3339 date or date-time, at most a year ahead'
   }
-} as const
+})
 
 export const personalTokenRoutes = (app: FastifyInstance, { personalTokens }: PersonalTokenParts): void => {
   app.get<{ Querystring: PagingQuery }>(

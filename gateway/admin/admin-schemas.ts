@@ -1,12 +1,7 @@
-// Provides short forms of JSON Schema, and with them describes what several endpoints of the admin API receive and send.
-import { userProperties } from '../identity.ts'
+// Describes what several endpoints of the admin API receive and send, as JSON Schema.
+import { userProperties } from '../http/own-requests.ts'
 import { accessSourceProperties } from '../store/people.ts'
-
-export const string = { type: 'string' } as const
-export const integer = { type: 'integer' } as const
-export const boolean = { type: 'boolean' } as const
-
-export const array = (items: object) => ({ type: 'array', items }) as const
+import { array, boolean, closed, integer, names, object, string } from '../values/json-schema.ts'
 
 export const instanceSchema = {
   ...string,
@@ -17,37 +12,6 @@ export const missingSchema = {
   ...array(string),
   description: 'Instances that did not reply within a second; * if Redis is unavailable, because there may be others'
 } as const
-
-type Properties = Readonly<Record<string, object>>
-
-/** All properties are required, except these. */
-export const object = (properties: Properties, except: readonly string[] = []) => ({
-  type: 'object' as const,
-  required: Object.keys(properties).filter(name => !except.includes(name)),
-  properties
-})
-
-/** An object without any other properties. */
-export const closed = (properties: Properties, except: readonly string[] = []) => ({
-  ...object(properties, except),
-  additionalProperties: false
-})
-
-/** An object that may have any of these properties and no others, such as a query. */
-export const optional = (properties: Properties) => ({
-  type: 'object' as const,
-  additionalProperties: false,
-  properties
-})
-
-/** A list of different names in a request. */
-export const names = (maxItems: number, maxLength: number) =>
-  ({
-    type: 'array',
-    maxItems,
-    uniqueItems: true,
-    items: { type: 'string', minLength: 1, maxLength }
-  }) as const
 
 export const personItemSchema = closed({
   ...userProperties,

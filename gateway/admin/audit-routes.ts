@@ -4,7 +4,8 @@ import { BadRequest } from '../errors.ts'
 import { type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
 import type { AuditFilter, AuditItem, AuditQuery } from '../store/audit-list.ts'
 import type { Page } from '../store/query.ts'
-import { auditItemSchema, optional } from './admin-schemas.ts'
+import { optional } from '../values/json-schema.ts'
+import { auditItemSchema } from './admin-schemas.ts'
 import { readTime, timeProperty } from './query-times.ts'
 
 export interface AuditRoutesParts {

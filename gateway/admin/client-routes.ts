@@ -2,7 +2,8 @@
 import type { FastifyInstance } from 'fastify'
 import { actorOf, idParams, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { Clients, ClientWish } from '../store/clients.ts'
-import { accessSchema, array, closed, integer, names, optional, string } from './admin-schemas.ts'
+import { array, closed, integer, names, optional, string } from '../values/json-schema.ts'
+import { accessSchema } from './admin-schemas.ts'
 import { changeById } from './change-by-id.ts'
 
 export interface ClientRoutesParts {

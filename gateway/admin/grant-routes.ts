@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { actorOf, type PagingQuery, pageOf, paging, pagingQuery } from '../http/own-requests.ts'
 import type { BulkChange, Users } from '../store/users.ts'
-import { array, closed, integer, names, object, optional, string } from './admin-schemas.ts'
+import { array, closed, integer, names, object, optional, string } from '../values/json-schema.ts'
 
 export interface GrantRoutesParts {
   users: Pick<Users, 'setAccessOfMany' | 'listGrants'>

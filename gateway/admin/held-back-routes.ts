@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { actorOf, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { HeldBack } from '../login/unlock.ts'
 import type { Actor } from '../store/audit-entry.ts'
-import { closed, integer, object, string } from './admin-schemas.ts'
+import { closed, integer, object, string } from '../values/json-schema.ts'
 
 export interface HeldBackRoutesParts {
   heldBack: () => Promise<HeldBack>

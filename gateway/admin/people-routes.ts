@@ -15,7 +15,8 @@ import type { AccessStatus } from '../identity.ts'
 import type { AuditItem, AuditQuery } from '../store/audit-list.ts'
 import type { Page } from '../store/query.ts'
 import type { AccessNames, Actor, PersonItem, Users } from '../store/users.ts'
-import { accessSchema, auditItemSchema, closed, optional, personItemSchema } from './admin-schemas.ts'
+import { closed, optional } from '../values/json-schema.ts'
+import { accessSchema, auditItemSchema, personItemSchema } from './admin-schemas.ts'
 import { changeById } from './change-by-id.ts'
 
 export interface PeopleRoutesParts {

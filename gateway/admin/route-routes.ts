@@ -10,7 +10,7 @@ import { readTarget } from '../route-files/test-lines.ts'
 import type { DecideOptions } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { formatNetwork } from '../values/addresses.ts'
-import { array, boolean, closed, object, string } from './admin-schemas.ts'
+import { array, boolean, closed, object, string } from '../values/json-schema.ts'
 
 export interface RouteRoutesParts {
   routes: () => RouteTable

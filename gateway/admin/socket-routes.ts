@@ -4,7 +4,8 @@ import { NotFound } from '../errors.ts'
 import type { StreamItem } from '../forward/stream.ts'
 import { actorOf, nothing, type PagingQuery, pageOf, paging, pagingQuery } from '../http/own-requests.ts'
 import type { AuditEntry } from '../store/audit-entry.ts'
-import { instanceSchema, integer, missingSchema, object, string } from './admin-schemas.ts'
+import { integer, object, string } from '../values/json-schema.ts'
+import { instanceSchema, missingSchema } from './admin-schemas.ts'
 
 export interface SocketRoutesParts {
   sockets: {

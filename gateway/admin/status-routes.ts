@@ -1,7 +1,8 @@
 // Shows Admins the state of the gateway, its upstreams and its stores, and the traffic of the last hour.
 import type { FastifyInstance } from 'fastify'
 import type { TrafficPoint } from '../observe/traffic.ts'
-import { array, boolean, instanceSchema, integer, missingSchema, object, optional, string } from './admin-schemas.ts'
+import { array, boolean, integer, object, optional, string } from '../values/json-schema.ts'
+import { instanceSchema, missingSchema } from './admin-schemas.ts'
 import type { mergeStatus } from './merged-status.ts'
 import { readTime, timeProperty } from './query-times.ts'
 

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { PersonalTokenStore } from '../store/personal-tokens.ts'
-import { array, closed, integer, object, string } from './admin-schemas.ts'
+import { array, closed, integer, object, string } from '../values/json-schema.ts'
 import { changeById } from './change-by-id.ts'
 
 export interface TokenAdminParts {

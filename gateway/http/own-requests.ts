@@ -1,6 +1,7 @@
-// Describes what the gateway's own endpoints accept, as JSON Schema: ids, pages, forms, and the actor for the audit log.
+// Describes what the gateway's own endpoints accept and return, as JSON Schema: ids, pages, people, forms, and the actor for the audit log.
 import type { FastifyInstance } from 'fastify'
 import type { Identity } from '../identity.ts'
+import { array, closed, integer, object, optional, string } from '../values/json-schema.ts'
 import { type Exchange, identityOf } from './exchange.ts'
 
 /** The person or client that sent the request, for the audit log. */
@@ -10,11 +11,7 @@ export const actorOf = ({ exchange }: { exchange: Exchange }) => {
 }
 
 /** Ids are positive int4 values, written in digits. */
-export const idParams = {
-  type: 'object',
-  required: ['id'],
-  properties: { id: { type: 'string', pattern: '^[1-9][0-9]{0,9}$' } }
-} as const
+export const idParams = object({ id: { type: 'string', pattern: '^[1-9][0-9]{0,9}$' } })
 
 // Query values are strings; nothing is coerced.
 export const pagingProperties = {
@@ -23,7 +20,7 @@ export const pagingProperties = {
 } as const
 
 /** The query of a paginated list. */
-export const pagingQuery = { type: 'object', additionalProperties: false, properties: pagingProperties } as const
+export const pagingQuery = optional(pagingProperties)
 
 export interface PagingQuery {
   page?: string
@@ -36,17 +33,7 @@ export const paging = ({ page = '1', pageSize = '50' }: PagingQuery) => ({
 })
 
 export const pageOf = (items: object, more: Readonly<Record<string, object>> = {}) =>
-  ({
-    type: 'object',
-    required: ['items', 'page', 'pageSize', 'total', ...Object.keys(more)],
-    properties: {
-      items: { type: 'array', items },
-      page: { type: 'integer' },
-      pageSize: { type: 'integer' },
-      total: { type: 'integer' },
-      ...more
-    }
-  }) as const
+  object({ items: array(items), page: integer, pageSize: integer, total: integer, ...more })
 
 /** The description of an endpoint that returns a page of such items. */
 export const listSchema = (summary: string, items: object) => ({
@@ -54,6 +41,24 @@ export const listSchema = (summary: string, items: object) => ({
   querystring: pagingQuery,
   response: { 200: pageOf(items) }
 })
+
+/** Of a person; see `User`. */
+export const userProperties = {
+  id: integer,
+  name: string,
+  email: string,
+  username: string,
+  provider: { type: 'string', enum: ['ldap', 'cloudidp', 'client'] },
+  perfis: array(string),
+  profiles: array(string),
+  areas: array(string),
+  areaPrincipal: string,
+  accessStatus: { type: 'string', enum: ['assigned', 'unassigned'] }
+} as const
+
+export const userSchema = closed(userProperties)
+
+export const tokenAnswerSchema = closed({ token: string, user: userSchema })
 
 export const nothing = { type: 'null', description: 'Done' } as const
 
@@ -73,8 +78,4 @@ export const withForms = (app: FastifyInstance, routes: (scope: FastifyInstance)
 }
 
 /** An error in the format of OAuth 2.0 (RFC 6749 §5.2). */
-export const oauthErrorSchema = {
-  type: 'object',
-  required: ['error', 'error_description'],
-  properties: { error: { type: 'string' }, error_description: { type: 'string' } }
-} as const
+export const oauthErrorSchema = object({ error: string, error_description: string })

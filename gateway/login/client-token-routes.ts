@@ -9,6 +9,7 @@ import type { Clients } from '../store/clients.ts'
 import type { createSecretFailures } from '../store/login-attempts.ts'
 import { type AccessTokens, fitsToken } from '../tokens/access-token.ts'
 import { mayComeFrom } from '../tokens/token-addresses.ts'
+import { object, string } from '../values/json-schema.ts'
 import { createTurns } from '../values/turns.ts'
 import type { LoginOutcome } from './sign-in.ts'
 
@@ -27,15 +28,11 @@ interface ClientTokenParts {
 /** Requests of one address that may wait while as many others are in progress as may fail. */
 const MAX_WAITING = 250
 
-const tokenSchema = {
-  type: 'object',
-  required: ['access_token', 'token_type', 'expires_in'],
-  properties: {
-    access_token: { type: 'string' },
-    token_type: { type: 'string', enum: ['Bearer'] },
-    expires_in: { type: 'integer', description: 'Seconds' }
-  }
-} as const
+const tokenSchema = object({
+  access_token: string,
+  token_type: { type: 'string', enum: ['Bearer'] },
+  expires_in: { type: 'integer', description: 'Seconds' }
+})
 
 export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts): void => {
   const inTurn = createTurns(parts.loginFailures.perIp, MAX_WAITING, () => new TooManyFailures(1))

@@ -6,7 +6,9 @@ import type { Directory } from '../directory/directory.ts'
 import { DirectoryFailure } from '../directory/failure.ts'
 import type { DirectoryPerson } from '../directory/person.ts'
 import { LoginFailed, LoginThrottled, PasswordExpired } from '../errors.ts'
-import { type AccountClue, tokenAnswerSchema } from '../identity.ts'
+import { tokenAnswerSchema } from '../http/own-requests.ts'
+import type { AccountClue } from '../identity.ts'
+import { boolean, object, string } from '../values/json-schema.ts'
 import { createReports } from './reports.ts'
 import type { LoginOutcome, SignIn } from './sign-in.ts'
 import type { LoginThrottle } from './throttle/throttle.ts'
@@ -26,27 +28,15 @@ interface LoginRoutesParts {
   sessionCookies?: SessionCookies | undefined
 }
 
-const credentialsSchema = {
-  type: 'object',
-  required: ['username', 'password'],
-  properties: {
-    username: { type: 'string', minLength: 1, maxLength: 256 },
-    password: { type: 'string', minLength: 1, maxLength: 1024 }
-  }
-} as const
+const credentialsSchema = object({
+  username: { type: 'string', minLength: 1, maxLength: 256 },
+  password: { type: 'string', minLength: 1, maxLength: 1024 }
+})
 
-const configSchema = {
-  type: 'object',
-  required: ['ldap', 'cloudidp'],
-  properties: {
-    ldap: { type: 'object', required: ['enabled'], properties: { enabled: { type: 'boolean' } } },
-    cloudidp: {
-      type: 'object',
-      required: ['enabled', 'startUrl'],
-      properties: { enabled: { type: 'boolean' }, startUrl: { type: 'string' }, name: { type: 'string' } }
-    }
-  }
-} as const
+const configSchema = object({
+  ldap: object({ enabled: boolean }),
+  cloudidp: object({ enabled: boolean, startUrl: string, name: string }, ['name'])
+})
 
 export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void => {
   const { cloudidpActive, cloudidpName, directory, throttle, rememberAddress, signIn, onOutcome, sessionCookies } =

@@ -2,9 +2,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
 import { identityOf } from '../http/exchange.ts'
-import { type Identity, tokenAnswerSchema, userSchema } from '../identity.ts'
+import { tokenAnswerSchema, userSchema } from '../http/own-requests.ts'
+import type { Identity } from '../identity.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
 import type { RenewLogin } from '../tokens/renew-login.ts'
+import { object } from '../values/json-schema.ts'
 import { isRecord } from '../values/records.ts'
 
 interface TokenRoutesParts {
@@ -18,13 +20,9 @@ interface TokenRoutesParts {
   sessionCookies?: SessionCookies | undefined
 }
 
-const logoutSchema = {
-  type: 'object',
-  required: ['logoutUrl'],
-  properties: {
-    logoutUrl: { type: 'string', description: 'Address at which the browser ends the session at the cloud provider' }
-  }
-} as const
+const logoutSchema = object({
+  logoutUrl: { type: 'string', description: 'Address at which the browser ends the session at the cloud provider' }
+})
 
 /** Whether the person came from the cloud provider and explicitly asks to be logged out there too. */
 const wantsProviderLogout = ({ body, headers }: FastifyRequest, { user }: Identity): boolean =>

@@ -6,6 +6,7 @@ import type { TableStatus } from '../route-files/table-in-use.ts'
 import type { GrantsState } from '../store/regranting.ts'
 import type { TokenCacheCounts } from '../tokens/verified-tokens.ts'
 import type { UpstreamStatus } from '../upstream/upstream-pool.ts'
+import { object } from '../values/json-schema.ts'
 import type { AuditState } from './audit-watch.ts'
 import type { ClockState } from './clock-watch.ts'
 import type { Reachability } from './reachability.ts'
@@ -51,16 +52,15 @@ export interface HealthParts {
   redisReason: () => string | undefined
 }
 
-const healthSchema = {
-  type: 'object',
-  required: ['status', 'checks'],
-  properties: {
+const healthSchema = object(
+  {
     status: { type: 'string', enum: ['ok', 'degraded'] },
     checks: { type: 'object', additionalProperties: { type: 'string', enum: CHECKS } },
     auditCheckedAt: { type: 'string', description: 'When the audit log was last checked; ISO 8601, UTC' },
     redisReason: { type: 'string', description: 'Why Redis is not used, while rateLimit is degraded' }
-  }
-} as const
+  },
+  ['auditCheckedAt', 'redisReason']
+)
 
 export const findHealth = async ({ checks, auditCheckedAt, redisReason }: HealthParts) => {
   const found = await checks()

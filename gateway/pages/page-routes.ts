@@ -5,6 +5,7 @@ import { isOwnPath, type OwnHosts } from '../access/own-hosts.ts'
 import { NotFound } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { AppItem } from '../routes/apps.ts'
+import { array, object, string } from '../values/json-schema.ts'
 import { ASSETS, type Asset, pageAssets } from './assets.ts'
 import type { PageName } from './bundled-files.ts'
 import { pageHtml } from './page-html.ts'
@@ -54,28 +55,13 @@ const PAGE_HEADERS = {
 const A_YEAR = 'public, max-age=31536000, immutable'
 const FIVE_MINUTES = 'public, max-age=300'
 
-const string = { type: 'string' } as const
-
 const APPS_SCHEMA = {
   summary: 'The applications that you may open: a page, or a list with Accept: application/json',
   produces: ['text/html', 'application/json'],
   response: {
-    200: {
-      type: 'object',
-      required: ['items'],
-      properties: {
-        items: {
-          type: 'array',
-          items: {
-            type: 'object',
-            required: ['name', 'description', 'icon', 'url'],
-            properties: { name: string, description: string, icon: string, url: string }
-          }
-        }
-      }
-    }
+    200: object({ items: array(object({ name: string, description: string, icon: string, url: string })) })
   }
-} as const
+}
 
 export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void => {
   const { browserSession, contact = '', brandName: brand, hosts } = parts

@@ -2,6 +2,7 @@
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
 import type { AccessStatus, AccountProvider, User } from '../identity.ts'
+import { array, object, string } from '../values/json-schema.ts'
 import type { AccessNames } from './access-state.ts'
 import type { Database } from './database.ts'
 import { type GrantedParts, grantedTo } from './granted-items.ts'
@@ -204,24 +205,15 @@ export const searchWords = (text: string): string[] =>
     .filter(word => word !== '')
     .slice(0, MAX_WORDS)
 
-const strings = { type: 'array', items: { type: 'string' } } as const
-
 /** Describes where the parts of a person's access come from, as JSON Schema, for the lists of Admins and the person's own page. */
 export const accessSourceProperties = {
   assigned: {
-    type: 'object',
-    description: 'What an Admin assigned; profiles and areas of the person are these and the granted ones',
-    required: ['profiles', 'areas', 'areaPrincipal'],
-    properties: { profiles: strings, areas: strings, areaPrincipal: { type: 'string' } }
+    ...object({ profiles: array(string), areas: array(string), areaPrincipal: string }),
+    description: 'What an Admin assigned; profiles and areas of the person are these and the granted ones'
   },
   granted: {
-    type: 'array',
-    description: 'What the route files grant to groups of the person',
-    items: {
-      type: 'object',
-      required: ['group', 'profiles', 'areas'],
-      properties: { group: { type: 'string' }, profiles: strings, areas: strings }
-    }
+    ...array(object({ group: string, profiles: array(string), areas: array(string) })),
+    description: 'What the route files grant to groups of the person'
   },
   groupsUnreadable: {
     type: 'boolean',

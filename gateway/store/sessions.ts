@@ -2,6 +2,7 @@
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
 import type { LiveLogin, Provider } from '../identity.ts'
+import { closed, integer, string } from '../values/json-schema.ts'
 import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { beginAtProvider, type ProviderSession } from './provider-sessions.ts'
@@ -42,20 +43,15 @@ export const sessionUse = ({ identity, usedAt }: { identity: LiveLogin; usedAt: 
 }
 
 /** What lists show of a session. */
-export const sessionItemSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['id', 'current', 'provider', 'createdAt', 'lastUsedAt', 'ip', 'userAgent'],
-  properties: {
-    id: { type: 'integer' },
-    current: { type: 'boolean', description: 'The session that asks' },
-    provider: { type: 'string', enum: ['ldap', 'cloudidp'] },
-    createdAt: { type: 'string', description: 'ISO 8601, UTC' },
-    lastUsedAt: { type: 'string', description: 'ISO 8601, UTC, to the minute' },
-    ip: { type: 'string', description: 'Where the login came from' },
-    userAgent: { type: 'string' }
-  }
-} as const
+export const sessionItemSchema = closed({
+  id: integer,
+  current: { type: 'boolean', description: 'The session that asks' },
+  provider: { type: 'string', enum: ['ldap', 'cloudidp'] },
+  createdAt: { type: 'string', description: 'ISO 8601, UTC' },
+  lastUsedAt: { type: 'string', description: 'ISO 8601, UTC, to the minute' },
+  ip: { type: 'string', description: 'Where the login came from' },
+  userAgent: string
+})
 
 export type Sessions = ReturnType<typeof createSessions>
 
