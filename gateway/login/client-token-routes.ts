@@ -132,7 +132,7 @@ const counted = async <T>(
 }
 
 /** An error of RFC 6749 §5.2; `reason` is for the log only. */
-export class TokenRequestError extends Error {
+class TokenRequestError extends Error {
   readonly error: 'invalid_request' | 'invalid_client' | 'unsupported_grant_type' | 'invalid_scope' | 'slow_down'
   readonly status: 400 | 401 | 429
   readonly reason: string
@@ -157,7 +157,7 @@ const MAX_LENGTH = 512
  * The credentials of a client credentials request. Parameters without a value count as omitted. Repeated parameters are
  * refused (RFC 6749 §3.2), and so are credentials in two places (§2.3). Throws TokenRequestError.
  */
-export const readTokenRequest = (form: string, authorization: string | undefined): ClientCredentials => {
+const readTokenRequest = (form: string, authorization: string | undefined): ClientCredentials => {
   const parameters = readForm(form)
   const grantType = parameters.get('grant_type')
   if (grantType === undefined) throw new TokenRequestError('invalid_request', 'grant_type is missing', 'no-grant-type')

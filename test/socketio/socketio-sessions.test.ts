@@ -2,7 +2,7 @@
 import t from 'tap'
 import { BadRequest, RequestTimeout, Unavailable } from '../../gateway/errors.ts'
 import { NOTHING_DUE } from '../../gateway/socketio/gate/gate-state.ts'
-import { createUpstreamPackets } from '../../gateway/socketio/gate/upstream-packets.ts'
+import { createUpstreamPackets } from '../../gateway/socketio/gate/packet-gate.ts'
 import { createOwners } from '../../gateway/socketio/polling/owners.ts'
 import { createPollingRequests } from '../../gateway/socketio/polling/polling-requests.ts'
 import { createProbes } from '../../gateway/socketio/polling/probes.ts'
