@@ -1,3 +1,4 @@
+// The code lies where docs/architecture.md says: files have places, imports point down, and nothing is left over.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import t from 'tap'

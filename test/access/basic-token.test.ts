@@ -1,3 +1,4 @@
+// Git and other clients that only know Basic send an access token as the password.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

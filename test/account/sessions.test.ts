@@ -1,3 +1,4 @@
+// People see where they are logged in, and end what is not theirs any more.
 import t from 'tap'
 import { startGateway, type World } from '../support/gateway.ts'
 import { logIn } from '../support/login.ts'

@@ -1,3 +1,4 @@
+// Requests that are framed in two ways, cut short or refused in the middle smuggle nothing past the gateway.
 import { once } from 'node:events'
 import net from 'node:net'
 import t from 'tap'

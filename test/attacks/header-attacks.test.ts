@@ -1,3 +1,4 @@
+// No header of a client passes for the gateway's word, and no token of ours goes further than it should.
 import t from 'tap'
 import { holdsOwnToken } from '../../gateway/tokens/own-tokens.ts'
 import { startGateway } from '../support/gateway.ts'

@@ -1,3 +1,4 @@
+// Random paths and fields, compared with the rules written down a second time.
 import t from 'tap'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'

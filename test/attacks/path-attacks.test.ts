@@ -1,3 +1,4 @@
+// A path in disguise leads nowhere that the plain path would not.
 import t from 'tap'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'

@@ -1,3 +1,4 @@
+// Requests that arrive together are answered one after the other, and none is lost or held up.
 import net from 'node:net'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'

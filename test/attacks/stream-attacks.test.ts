@@ -1,3 +1,4 @@
+// Clients and backends that break off, stall or take nothing hurt only themselves.
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'

@@ -1,3 +1,4 @@
+// Tokens that are forged, altered, expired or in the wrong place are refused alike.
 import { createHmac, generateKeyPairSync, randomUUID, sign as signWith } from 'node:crypto'
 import { jwtVerify, SignJWT } from 'jose'
 import t from 'tap'

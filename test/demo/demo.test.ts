@@ -1,3 +1,4 @@
+// The demo comes up, its lines work when they are pasted, and nothing of it is left afterwards.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import t from 'tap'

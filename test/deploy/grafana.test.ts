@@ -1,3 +1,4 @@
+// The dashboard and the alerts name metrics that there are, and all of them.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -1,3 +1,4 @@
+// The code in docs/assertion.md does what the page says.
 import { spawn } from 'node:child_process'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+// The code in docs/own-frontend.md does what the page says.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

@@ -1,3 +1,4 @@
+// What the README and the docs name exists and works.
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'

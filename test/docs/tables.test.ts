@@ -1,3 +1,4 @@
+// The tables in the docs are those of the code.
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t from 'tap'

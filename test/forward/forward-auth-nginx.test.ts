@@ -1,3 +1,4 @@
+// A real nginx asks the gateway about each request.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

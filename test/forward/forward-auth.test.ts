@@ -1,3 +1,4 @@
+// Another proxy asks whether a request may pass, and forwards it itself.
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'

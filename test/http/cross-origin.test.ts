@@ -1,3 +1,4 @@
+// Pages of other origins read answers only where CORS_ORIGINS lists them.
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'

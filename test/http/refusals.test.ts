@@ -1,3 +1,4 @@
+// A refusal says no more than it may, to programs as JSON and to people as a page.
 import t from 'tap'
 import { errorBody, Forbidden } from '../../gateway/errors.ts'
 import { startGateway, type World } from '../support/gateway.ts'

@@ -1,3 +1,4 @@
+// Mistakes in the keys of an upstream are found when its file is read.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'

@@ -1,3 +1,4 @@
+// A signed assertion tells a backend who asks.
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import t from 'tap'
 import type { Identity } from '../../gateway/identity.ts'

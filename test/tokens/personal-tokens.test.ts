@@ -1,3 +1,4 @@
+// What each instance knows of access tokens, and how it learns what has changed.
 import t from 'tap'
 import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
 import { createTokenState } from '../../gateway/store/token-state.ts'

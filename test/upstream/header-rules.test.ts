@@ -1,3 +1,4 @@
+// Headers that an upstream sets or removes.
 import { once } from 'node:events'
 import http from 'node:http'
 import t from 'tap'

@@ -1,3 +1,4 @@
+// Addresses and cookies of a backend are made public ones on their way to the client.
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'

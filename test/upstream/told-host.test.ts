@@ -1,3 +1,4 @@
+// Which host a backend is told.
 import t from 'tap'
 import { stringify } from 'yaml'
 import { loadRoutes } from '../../gateway/route-files/load.ts'

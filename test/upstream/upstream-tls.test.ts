@@ -1,3 +1,4 @@
+// Backends behind TLS: whom the gateway trusts, and who it says it is.
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type ServerOptions } from 'node:https'
 import type { AddressInfo } from 'node:net'
