@@ -8,6 +8,9 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { startGateway } from '../support/gateway.ts'
+import { NAVIGATION, openHostBrowser } from '../support/host-browser.ts'
+import { postLogin } from '../support/login.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { freePort } from '../support/ports.ts'
 import { findNginx } from '../support/provision.ts'
 import { rawExchange } from '../support/raw-client.ts'
@@ -133,4 +136,38 @@ t.test('each host has its own rules, however a client writes it: nginx names the
   t.equal(await ask('wiki.example.org', { target: 'http://admin.example.org/app/x' }), '403', 'nginx serves this host')
   t.equal(await ask('admin.example.org', { target: 'http://wiki.example.org/app/x' }), '200 wiki.example.org')
   t.equal(await ask('app.example.org'), '404', 'no route is for this host')
+})
+
+t.test('a login at the host of PUBLIC_URL opens the others, whose /auth/ nginx passes on', async t => {
+  const [app, ldap] = [await startRawUpstream(t), await startOpenLdap(t)]
+  const settings = recipeSettings(NAME)
+  const publicUrl = settings.PUBLIC_URL ?? ''
+  const [, several = ''] = recipeBlocks(NAME, 'yaml')
+  const world = await startGateway(t, {
+    env: { ...settings, ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria' },
+    config: parse(several)
+  })
+  const port = await startNginx(t, world.port, app.port, 'app.example.org wiki.example.org admin.example.org')
+  // Browsers would reach nginx over TLS.
+  const browser = openHostBrowser(publicUrl, text => rawExchange(port, text))
+  browser.keep('app.example.org', (await postLogin(world, 'maria')).headers.getSetCookie())
+  const { way, response } = await browser.open('https://admin.example.org/app/x?y=1')
+  t.equal(response.status, 200)
+  t.strictSame(
+    way.map(address => new URL(address)).map(({ hostname, pathname }) => hostname + pathname),
+    [
+      'admin.example.org/app/x',
+      'admin.example.org/auth/login',
+      'app.example.org/auth/session',
+      'admin.example.org/auth/session',
+      'admin.example.org/app/x'
+    ]
+  )
+  const username = app.requests.at(-1)?.headers.find(([name]) => name === 'X-User-Username')
+  t.strictSame(username, ['X-User-Username', 'maria'])
+  const refused = await browser.open('https://wiki.example.org/app/x')
+  t.equal(refused.response.status, 403, 'logged in there as well, without the role')
+  t.equal((await browser.open('https://admin.example.org/app/x')).way.length, 1, 'the cookie of the host is enough now')
+  const stolen = { ...NAVIGATION, Cookie: browser.cookieOf('wiki.example.org') }
+  t.equal((await browser.ask('https://admin.example.org/app/x', stolen)).status, 302, 'that of another host is not')
 })
