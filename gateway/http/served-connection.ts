@@ -39,17 +39,16 @@ export interface ConnectionHost {
 /** A fault ends the request that it belongs to, or else the connection. */
 export interface ServedConnection extends Contained {
   readonly peer: string | undefined
-  /** No response has been sent on it yet. */
-  readonly isNew: boolean
-  /** No request is in progress, and none has begun to arrive. */
-  readonly isIdle: boolean
   /** When `expire` is to be called, by the host's clock. */
   readonly deadline: number
   expire(): void
   /** The server will stop: clients may be told. */
   onAnnounced?(): void
-  /** The server is stopping. */
-  onDrain(): void
+  /**
+   * The server is stopping: requests in progress may finish, and an idle connection ends.
+   * @param sparesNew not one that has not been used yet, on which a request may be on its way
+   */
+  onDrain(sparesNew: boolean): void
   /** Called at intervals: ends requests whose clients have taken nothing since. */
   endStalled?(): void
   destroy(): void

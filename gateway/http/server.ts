@@ -80,9 +80,7 @@ export const createHttpServer = (options: HttpServerOptions) => {
 
   let isAnnounced = false
   const closeIdle = (sparesNew: boolean) => {
-    for (const connection of [...connections.keys()])
-      if (connection.isIdle && !(sparesNew && connection.isNew)) contain(connection, one => one.destroy())
-      else connection.onDrain()
+    for (const connection of [...connections.keys()]) contain(connection, one => one.onDrain(sparesNew))
   }
 
   let isClosed = false

@@ -1,8 +1,12 @@
 // Speaks HTTP/2 to a gateway: requests by node:http2, and single frames by hand (RFC 9113 §4.1).
 import { once } from 'node:events'
 import http2, { type ClientHttp2Session, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2'
+import https from 'node:https'
 import tls from 'node:tls'
 import type { Test } from 'tap'
+import { createCertificateAuthority } from './certificates.ts'
+import { startGateway, type WorldOptions } from './gateway.ts'
+import { startRawUpstream } from './raw-upstream.ts'
 
 export interface Http2Answer {
   readonly status: number
@@ -109,7 +113,49 @@ export const connectFrames = async (t: Teardown, { port, ca }: Place) => {
       held = held.subarray(end)
     }
   })
-  const closed = once(socket, 'close')
+  const closed = new Promise(resolve => socket.on('close', resolve))
   socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(FRAMES.settings, 0, 0)]))
   return { socket, frames, closed }
+}
+
+/** The same by HTTP/1.1 on a connection of its own. */
+export const answerOverTls = (
+  { port, ca }: Place,
+  method: string,
+  path: string,
+  headers: Record<string, string>,
+  body = ''
+): Promise<{ readonly status: number; readonly headers: object; readonly body: string }> =>
+  new Promise((resolve, reject) => {
+    const options = { host: '127.0.0.1', port, path, method, headers, ca, servername: 'localhost', agent: false }
+    const asking = https.request(options, response => {
+      let text = ''
+      response.setEncoding('latin1')
+      response.on('data', chunk => {
+        text += chunk
+      })
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text }))
+    })
+    asking.on('error', reject)
+    asking.end(body)
+  })
+
+/** A gateway with TLS before a backend that answers as told. */
+export const startHttp2World = async (t: Test, options: Pick<WorldOptions, 'env' | 'limits'> = {}) => {
+  const authority = createCertificateAuthority(t.testdir({}))
+  const { certFile, keyFile } = authority.issue('one')
+  const upstream = await startRawUpstream(t)
+  const world = await startGateway(t, {
+    config: {
+      upstreams: { back: { url: upstream.url } },
+      routes: [
+        { path: '/open/*', upstream: 'back', public: true },
+        { path: '/private', upstream: 'back' },
+        { path: '/admin', upstream: 'back', roles: ['Admin'] }
+      ]
+    },
+    ...options,
+    env: { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile, PUBLIC_URL: 'https://gw.example', ...options.env }
+  })
+  return { world, upstream, place: { port: world.port, ca: authority.ca } }
 }

@@ -44,7 +44,6 @@ export class Http1Connection implements ServedConnection, ClientConnection, Answ
   readonly peer: string | undefined
   readonly isTls: boolean
   readonly covers: ((host: string) => boolean) | undefined
-  isNew = true
   deadline: number
   readonly #host: ConnectionHost
   readonly #socket: ClientSocket
@@ -55,6 +54,8 @@ export class Http1Connection implements ServedConnection, ClientConnection, Answ
   /** Bytes are being taken: whether to read on is decided afterwards. */
   #isTaking = false
   #hasPeerEnded = false
+  /** No response has been sent on it yet. */
+  #isNew = true
   #request: HttpRequest | undefined
   #lingersUntil = 0
   #tunnel: ((bytes: Buffer) => void) | undefined
@@ -67,10 +68,6 @@ export class Http1Connection implements ServedConnection, ClientConnection, Answ
     this.isTls = isTls
     this.covers = covers
     this.deadline = host.now + host.limits.headMs
-  }
-
-  get isIdle(): boolean {
-    return this.#phase === 'head' && this.#intake.length === 0
   }
 
   get isOpen(): boolean {
@@ -228,7 +225,7 @@ export class Http1Connection implements ServedConnection, ClientConnection, Answ
     const { response } = request
     this.#request = undefined
     response.isDelivered = true
-    this.isNew = false
+    this.#isNew = false
     request.owner?.onClosed()
     if (this.#phase === 'closed') return
     const isStopping = this.#host.isDraining && this.#intake.length === 0
@@ -258,8 +255,10 @@ export class Http1Connection implements ServedConnection, ClientConnection, Answ
     return this.#host.isDraining ? drainSilenceMs : lingerSilenceMs
   }
 
-  onDrain(): void {
-    if (this.#phase === 'linger') this.deadline = Math.min(this.deadline, this.#host.now + this.#silenceMs)
+  onDrain(sparesNew: boolean): void {
+    const isIdle = this.#phase === 'head' && this.#intake.length === 0
+    if (isIdle && !(sparesNew && this.#isNew)) this.destroy()
+    else if (this.#phase === 'linger') this.deadline = Math.min(this.deadline, this.#host.now + this.#silenceMs)
   }
 
   expire(): void {

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { contain, noteFault } from '../../values/contain.ts'
 import type { ClientConnection } from '../request.ts'
 import type { ConnectionHost, ServedConnection } from '../served-connection.ts'
-import { FrameMeter } from './frame-meter.ts'
+import { MeteredSocket } from './metered-socket.ts'
 import { Stream } from './stream.ts'
 
 const MAX_STREAMS = 100
@@ -18,28 +18,31 @@ const MOST_FIELDS = 1000
 /** Announces the end of a connection without refusing a stream that is on its way (RFC 9113 §6.8). */
 const LAST_STREAM = 2 ** 31 - 1
 
+/** For a client to take what it is told last. */
+const GOAWAY_MS = 1000
+
 const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants
 
 export class Http2Connection implements ServedConnection {
   readonly peer: string | undefined
-  isNew = true
   deadline: number
   readonly #host: ConnectionHost
   readonly #origin: Pick<ClientConnection, 'peer' | 'covers'>
-  readonly #meter: FrameMeter
+  readonly #socket: MeteredSocket
   readonly #session: ServerHttp2Session
   readonly #streams = new Set<Stream>()
+  #isNew = true
 
   constructor(socket: Socket, host: ConnectionHost, origin: Pick<ClientConnection, 'peer' | 'covers'>) {
     this.#host = host
     this.#origin = origin
     this.peer = origin.peer
     this.deadline = host.now + host.limits.headMs
-    this.#meter = new FrameMeter(socket, {
+    this.#socket = new MeteredSocket(socket, {
       onFlood: () => this.#end(NGHTTP2_ENHANCE_YOUR_CALM),
       onBytes: () => this.#holdOrRead()
     })
-    this.#session = performServerHandshake(this.#meter, {
+    this.#session = performServerHandshake(this.#socket, {
       maxHeaderListPairs: MOST_FIELDS,
       settings: {
         initialWindowSize: STREAM_BYTES,
@@ -53,12 +56,8 @@ export class Http2Connection implements ServedConnection {
         this.#onStream(stream, raw as unknown as string[], (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0)
       )
     )
-    this.#session.on('error', () => socket.destroy())
-    this.#session.on('close', () => socket.destroy())
-  }
-
-  get isIdle(): boolean {
-    return this.#streams.size === 0
+    // What is wrong with a connection ends it.
+    this.#session.on('error', () => undefined)
   }
 
   #onStream(stream: ServerHttp2Stream, raw: readonly string[], isComplete: boolean) {
@@ -72,8 +71,8 @@ export class Http2Connection implements ServedConnection {
 
   #onStreamClosed(stream: Stream) {
     this.#streams.delete(stream)
-    this.isNew = false
-    if (this.isIdle) this.deadline = this.#host.now + this.#host.limits.idleMs
+    this.#isNew = false
+    if (this.#streams.size === 0) this.deadline = this.#host.now + this.#host.limits.idleMs
     this.#holdOrRead()
     contain(stream, closed => closed.onClose())
   }
@@ -82,11 +81,11 @@ export class Http2Connection implements ServedConnection {
   #holdOrRead() {
     let bytes = 0
     for (const stream of this.#streams) bytes += stream.waitingBytes
-    this.#meter.hold(bytes > CONNECTION_BYTES)
+    this.#socket.hold(bytes > CONNECTION_BYTES)
   }
 
   expire(): void {
-    this.#end(NGHTTP2_NO_ERROR)
+    this.onDrain(false)
   }
 
   /** A stream whose client takes nothing of what waits for it is ended. */
@@ -95,19 +94,25 @@ export class Http2Connection implements ServedConnection {
   }
 
   onAnnounced(): void {
-    if (!this.#session.destroyed) this.#session.goaway(NGHTTP2_NO_ERROR, LAST_STREAM)
+    if (!this.#session.closed) this.#session.goaway(NGHTTP2_NO_ERROR, LAST_STREAM)
   }
 
-  onDrain(): void {
-    if (!this.#session.closed) this.#session.close()
+  onDrain(sparesNew: boolean): void {
+    const isUnused = this.#isNew && this.#streams.size === 0
+    if (!this.#session.closed && !(isUnused && sparesNew)) this.#session.close()
   }
 
   destroy(): void {
-    this.#end(NGHTTP2_NO_ERROR)
+    this.#session.destroy()
   }
 
+  /** Ends all streams, and tells the client why. */
   #end(code: number) {
-    if (!this.#session.destroyed) this.#session.destroy(undefined, code)
+    if (this.#session.closed) return
+    this.#session.goaway(code)
+    this.#session.close()
+    for (const stream of [...this.#streams]) stream.destroy()
+    setTimeout(() => this.destroy(), GOAWAY_MS).unref()
   }
 
   onThrown(error: unknown): void {
@@ -117,6 +122,6 @@ export class Http2Connection implements ServedConnection {
 
   onClose(): void {
     this.deadline = Number.POSITIVE_INFINITY
-    this.#end(NGHTTP2_NO_ERROR)
+    this.destroy()
   }
 }

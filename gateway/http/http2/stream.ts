@@ -89,6 +89,10 @@ export class Stream implements ClientConnection, Contained {
     this.#lastTaken = taken
   }
 
+  destroy(): void {
+    this.#stream.destroy()
+  }
+
   onThrown(error: unknown): void {
     const request = this.#request
     if (request?.owner !== undefined && !request.response.isEnded) request.owner.onThrown(error)

@@ -1,0 +1,72 @@
+// Counts the frames of one direction that cost their sender almost nothing, and says when there are too many (RFC 9113 §4.1, §10.5).
+const HEAD_BYTES = 9
+const DATA = 0
+const RST_STREAM = 3
+const END_STREAM = 0x1
+const ANY = Number.POSITIVE_INFINITY
+
+/** How many frames of each type may come within a second; of DATA, only frames without data are counted. */
+type Allowed = (type: number) => number
+
+const ALLOWED_IN: ReadonlyMap<number, number> = new Map([
+  [DATA, 100],
+  [1 /* HEADERS */, ANY],
+  [2 /* PRIORITY */, 500],
+  [RST_STREAM, 200],
+  [4 /* SETTINGS */, 50],
+  [6 /* PING */, 500],
+  // Clients send two for each read.
+  [8 /* WINDOW_UPDATE */, 20_000],
+  [9 /* CONTINUATION */, 200]
+])
+
+export const allowedIn: Allowed = type => ALLOWED_IN.get(type) ?? 100
+
+/** What a client makes the gateway send: resets for heads that are malformed or too large, and for streams in a wrong state. */
+export const allowedOut: Allowed = type => (type === RST_STREAM ? 100 : ANY)
+
+export class FrameCounter {
+  readonly #allowed: Allowed
+  readonly #head = Buffer.alloc(HEAD_BYTES)
+  #headLength = 0
+  #skipped: number
+  readonly #counts = new Map<number, number>()
+  #second = 0
+
+  /** @param prefaceBytes before the first frame */
+  constructor(allowed: Allowed, prefaceBytes = 0) {
+    this.#allowed = allowed
+    this.#skipped = prefaceBytes
+  }
+
+  /** Takes the next bytes, split anywhere. Returns whether the frames in them are too many. */
+  isFlood(bytes: Buffer): boolean {
+    let at = 0
+    while (at < bytes.length) {
+      if (this.#skipped > 0) {
+        const skipped = Math.min(this.#skipped, bytes.length - at)
+        this.#skipped -= skipped
+        at += skipped
+        continue
+      }
+      this.#head[this.#headLength++] = bytes[at++] ?? 0
+      if (this.#headLength < HEAD_BYTES) continue
+      this.#headLength = 0
+      this.#skipped = this.#head.readUIntBE(0, 3)
+      if (this.#isTooMany(this.#head[3] ?? 0, this.#head[4] ?? 0)) return true
+    }
+    return false
+  }
+
+  #isTooMany(type: number, flags: number): boolean {
+    if (type === DATA && (this.#skipped > 0 || (flags & END_STREAM) !== 0)) return false
+    const second = Math.floor(performance.now() / 1000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#counts.clear()
+    }
+    const count = (this.#counts.get(type) ?? 0) + 1
+    this.#counts.set(type, count)
+    return count > this.#allowed(type)
+  }
+}

@@ -1,0 +1,74 @@
+// Passes the bytes of an HTTP/2 connection on, counts their frames, and ends it so that its last frames arrive.
+import type { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import { allowedIn, allowedOut, FrameCounter } from './frame-counter.ts'
+
+const PREFACE_BYTES = 24
+/** Bytes that still arrive would reset the connection, and GOAWAY with it. */
+const LINGER_MS = 1000
+
+interface MeteredOwner {
+  /** Called once; nothing is passed on from then on. */
+  onFlood(): void
+  /** More has been passed on. */
+  onBytes(): void
+}
+
+export class MeteredSocket extends Duplex {
+  readonly #socket: Socket
+  readonly #owner: MeteredOwner
+  readonly #received = new FrameCounter(allowedIn, PREFACE_BYTES)
+  readonly #sent = new FrameCounter(allowedOut)
+  #isHeld = false
+  #isFlooded = false
+
+  constructor(socket: Socket, owner: MeteredOwner) {
+    super({ allowHalfOpen: true })
+    this.#socket = socket
+    this.#owner = owner
+    socket.on('data', (bytes: Buffer) => this.#take(bytes))
+    socket.on('end', () => this.push(null))
+    socket.on('error', () => socket.destroy())
+    socket.on('close', () => this.destroy())
+  }
+
+  /** While it is held, nothing is read from the client. */
+  hold(isHeld: boolean): void {
+    if (this.#isHeld === isHeld) return
+    this.#isHeld = isHeld
+    if (isHeld) this.#socket.pause()
+    else this.#socket.resume()
+  }
+
+  #take(bytes: Buffer) {
+    if (this.#isFlooded || this.destroyed) return
+    if (this.#received.isFlood(bytes)) return this.#noteFlood()
+    if (!this.push(bytes)) this.#socket.pause()
+    this.#owner.onBytes()
+  }
+
+  #noteFlood() {
+    this.#isFlooded = true
+    this.#owner.onFlood()
+  }
+
+  override _read(): void {
+    if (!this.#isHeld) this.#socket.resume()
+  }
+
+  override _write(bytes: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#socket.write(bytes, done)
+    if (!this.#isFlooded && this.#sent.isFlood(bytes)) setImmediate(() => this.#noteFlood())
+  }
+
+  override _final(done: () => void): void {
+    this.#socket.end(done)
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#socket.end()
+    this.#socket.resume()
+    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()
+    done(error)
+  }
+}

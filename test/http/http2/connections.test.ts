@@ -1,0 +1,196 @@
+// One HTTP/2 connection holds no more than others, ends only what is meant, and a flood on it harms nobody else.
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import tls from 'node:tls'
+import t from 'tap'
+import {
+  askHttp2,
+  connectFrames,
+  connectHttp2,
+  FRAMES,
+  frame,
+  literal,
+  startHttp2World
+} from '../../support/http2-client.ts'
+import { until } from '../../support/until.ts'
+
+const PROTOCOL_ERROR = 1
+const ENHANCE_YOUR_CALM = 11
+const HEAD = Buffer.concat([
+  literal(':method', 'GET'),
+  literal(':path', '/open/x'),
+  literal(':scheme', 'https'),
+  literal(':authority', 'gw.example')
+])
+
+t.test('a client that resets a stream ends its request at the backend, and no other', async t => {
+  const { place, upstream } = await startHttp2World(t)
+  const session = await connectHttp2(t, place)
+  const sockets: Socket[] = []
+  upstream.respond(({ socket, target }) => {
+    if (target === '/open/slow') sockets.push(socket)
+    return target === '/open/slow' ? undefined : 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+  })
+  const streams = [0, 1].map(() => session.request({ ':path': '/open/slow' }))
+  for (const stream of streams) stream.on('error', () => undefined)
+  await until(() => sockets.length === 2)
+  const ends = sockets.map(socket => once(socket, 'close').then(() => socket))
+  streams[0]?.close(8)
+  const first = await Promise.race(ends)
+  t.equal(sockets.filter(socket => socket.destroyed).length, 1)
+  sockets.find(socket => socket !== first)?.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+  const [headers] = await once(streams[1] ?? session, 'response')
+  t.equal(headers[':status'], 200)
+  t.match(await askHttp2(session, { ':path': '/open/x' }), { status: 200, body: 'ok' })
+})
+
+t.test(
+  'a response that its backend breaks off is reset, one that comes before the end of a body is complete',
+  async t => {
+    const { place, upstream } = await startHttp2World(t)
+    const session = await connectHttp2(t, place)
+    upstream.respond(() => socket => {
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf')
+      setImmediate(() => socket.destroy())
+    })
+    const broken = await askHttp2(session, { ':path': '/open/x' })
+    t.equal(broken.body, 'half')
+    t.not(broken.code, 0)
+    const stream = session.request({ ':method': 'POST', ':path': '/private' })
+    stream.on('error', () => undefined)
+    stream.write('the beginning')
+    const [headers] = await once(stream, 'response')
+    t.equal(headers[':status'], 401)
+    stream.resume()
+    await once(stream, 'close')
+    t.equal(stream.rstCode, 0, 'NO_ERROR: the rest of the body is not wanted')
+  }
+)
+
+t.test('large bodies arrive whole both ways, beside a stream whose client reads nothing', async t => {
+  const { place, upstream } = await startHttp2World(t)
+  const session = await connectHttp2(t, place)
+  const bytes = Buffer.alloc(2_000_000, 'abcdefghij')
+  upstream.respond(({ method, body }) => {
+    const down = `HTTP/1.1 200 OK\r\nContent-Length: ${bytes.length}\r\n\r\n`
+    if (method === 'GET') return Buffer.concat([Buffer.from(down), bytes])
+    return `HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n${String(body.length).padStart(7, '0')}`
+  })
+  const unread = session.request({ ':path': '/open/unread' })
+  unread.on('error', () => undefined)
+  await once(unread, 'response')
+  const down = await askHttp2(session, { ':path': '/open/down' })
+  t.ok(down.body === bytes.toString(), 'all bytes came down')
+  const up = await askHttp2(session, { ':path': '/open/up', ':method': 'PUT', 'content-length': bytes.length }, [bytes])
+  t.equal(up.body, '2000000')
+  unread.close(8)
+})
+
+t.test('of bodies that nobody takes, a connection can make the gateway hold about a megabyte', async t => {
+  const { place, upstream } = await startHttp2World(t)
+  // The backend takes no bodies.
+  upstream.respond(() => undefined)
+  const { socket } = await connectFrames(t, place)
+  const post = Buffer.concat([literal(':method', 'POST'), HEAD.subarray(literal(':method', 'GET').length)])
+  const piece = Buffer.alloc(16_000)
+  const before = process.memoryUsage().rss
+  let written = 0
+  for (let stream = 1; stream < 200; stream += 2) {
+    socket.write(frame(FRAMES.headers, 0x4, stream, post))
+    for (let n = 0; n < 4; n++) socket.write(frame(FRAMES.data, 0, stream, piece), () => (written += piece.length))
+  }
+  await until(() => written > 1_000_000)
+  t.ok(process.memoryUsage().rss - before < 60_000_000)
+  t.match(await askHttp2(await connectHttp2(t, place), { ':path': '/health' }), { status: 200 })
+})
+
+const FLOODS: Record<string, (n: number) => Buffer> = {
+  'streams that are reset at once': n =>
+    Buffer.concat([
+      frame(FRAMES.headers, 0x5, 2 * n + 1, HEAD),
+      frame(FRAMES.resetStream, 0, 2 * n + 1, Buffer.alloc(4, 0))
+    ]),
+  'streams that make the server reset them': n =>
+    Buffer.concat([
+      frame(FRAMES.headers, 0x4, 2 * n + 1, HEAD),
+      frame(FRAMES.windowUpdate, 0, 2 * n + 1, Buffer.alloc(4))
+    ]),
+  'heads without an end': n =>
+    frame(n === 0 ? FRAMES.headers : FRAMES.continuation, 0, 1, n === 0 ? HEAD : Buffer.alloc(0)),
+  'malformed heads': n => frame(FRAMES.headers, 0x5, 2 * n + 1, literal('Upper', 'x')),
+  'empty DATA': n =>
+    n === 0
+      ? frame(
+          FRAMES.headers,
+          0x4,
+          1,
+          Buffer.concat([literal(':method', 'POST'), HEAD.subarray(literal(':method', 'GET').length)])
+        )
+      : frame(FRAMES.data, 0, 1),
+  PING: () => frame(FRAMES.ping, 0, 0, Buffer.alloc(8)),
+  SETTINGS: () => frame(FRAMES.settings, 0, 0),
+  PRIORITY: n => frame(FRAMES.priority, 0, 2 * n + 1, Buffer.from([0, 0, 0, 0, 1])),
+  'frames of no known type': () => frame(200, 0, 0, Buffer.alloc(1)),
+  'a head that grows in the table': n =>
+    frame(
+      FRAMES.headers,
+      0x5,
+      2 * n + 1,
+      // An entry of 4 KB once, and references to it (RFC 7541 §6.1, §6.2.1).
+      n === 0
+        ? Buffer.concat([HEAD, Buffer.from([0x40]), literal('x', 'y'.repeat(3900)).subarray(1)])
+        : Buffer.concat([HEAD, Buffer.alloc(8000, 0xbe)])
+    )
+}
+
+for (const [name, flood] of Object.entries(FLOODS))
+  t.test(`a flood ends its own connection, which is told so: ${name}`, async t => {
+    const { place, upstream } = await startHttp2World(t)
+    upstream.respond(() => undefined)
+    const { socket, frames, closed } = await connectFrames(t, place)
+    const bystander = await connectHttp2(t, place)
+    for (let n = 0; n < 20_000 && !socket.destroyed; n++) {
+      if (!socket.write(flood(n))) await Promise.race([new Promise(resolve => socket.once('drain', resolve)), closed])
+      if (frames.some(({ type }) => type === FRAMES.goaway)) break
+    }
+    await closed
+    const goaway = frames.find(({ type }) => type === FRAMES.goaway)
+    t.ok(goaway, 'GOAWAY')
+    t.ok([PROTOCOL_ERROR, ENHANCE_YOUR_CALM].includes(goaway?.payload.readUInt32BE(4) ?? -1))
+    t.match(await askHttp2(bystander, { ':path': '/health' }), { status: 200 })
+  })
+
+t.test('a draining gateway lets streams finish and takes no more', async t => {
+  const { world, place, upstream } = await startHttp2World(t)
+  const session = await connectHttp2(t, place)
+  const { promise: arrived, resolve } = Promise.withResolvers<Socket>()
+  upstream.respond(({ socket }) => {
+    resolve(socket)
+    return undefined
+  })
+  const answer = askHttp2(session, { ':path': '/open/x' })
+  const socket = await arrived
+  const goaway = once(session, 'goaway')
+  const closing = world.gateway.close()
+  const [code] = await goaway
+  t.equal(code, 0)
+  socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+  t.match(await answer, { status: 200, body: 'ok' })
+  await closing
+  t.ok(session.closed)
+})
+
+t.test('TLS_HTTP2=false offers HTTP/1.1 alone', async t => {
+  const { place } = await startHttp2World(t, { env: { TLS_HTTP2: 'false' } })
+  const { port, ca } = place
+  const socket = tls.connect({
+    port,
+    host: '127.0.0.1',
+    servername: 'localhost',
+    ca,
+    ALPNProtocols: ['h2', 'http/1.1']
+  })
+  t.teardown(() => socket.destroy())
+  await once(socket, 'secureConnect')
+  t.equal(socket.alpnProtocol, 'http/1.1')
+})
