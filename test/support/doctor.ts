@@ -1,4 +1,5 @@
 // The doctor examines a small proxy that makes one mistake, or none.
+import type { Test } from 'tap'
 import { portariaHere as portaria } from './cli-here.ts'
 import { signToken } from './gateway.ts'
 import { type Mistake, secretOf, startVulnerableProxy } from './vulnerable-proxy.ts'
@@ -24,4 +25,24 @@ export const examine = async (
   const args = ['doctor', url, ...paths, '--token', token, '--with-secret', '--json']
   // The doctor reads the secret as it is, however weak.
   return portaria(args, { env: { JWT_SECRET: secret } })
+}
+
+// One process each: on a busy machine they take longer than a file otherwise may.
+const AT_ONCE = 2
+
+/** Each mistake is found as what its id says, with evidence and a remedy. */
+export const checkFoundOut = async (t: Test, foundAs: Readonly<Partial<Record<Mistake, string>>>): Promise<void> => {
+  const mistakes = Object.entries(foundAs) as [Mistake, string][]
+  for (let from = 0; from < mistakes.length; from += AT_ONCE)
+    await Promise.all(mistakes.slice(from, from + AT_ONCE).map(([mistake, id]) => isFoundOut(t, mistake, id)))
+}
+
+const isFoundOut = async (t: Test, mistake: Mistake, id: string): Promise<void> => {
+  const result = await examine(t, mistake)
+  t.equal(result.code, 1, `${mistake}: exit code\n${result.stderr}`)
+  const { findings } = result.json<Diagnosis>()
+  const finding = findings.find(one => one.id === id)
+  t.ok(finding, `${mistake} is found as ${id}, among ${findings.map(one => one.id)}`)
+  t.ok(finding !== undefined && finding.evidence.length > 0 && finding.fix !== '', `${mistake}: evidence and remedy`)
+  t.notOk(result.stdout.includes('eyJ'), `${mistake}: no token is repeated`)
 }
