@@ -55,7 +55,7 @@ const REDIS_TIMEOUT_MS = 100
 const SWEEP_MS = 1000
 /** For permits that other instances hold: they return them sooner if they do not use them. */
 const MAX_STARVED_MS = 200
-/** For a window too short for a reply to arrive in it. */
+/** A process that has stood still, or a window too short for a reply to arrive in it. */
 const MAX_WAIT_MS = 1000
 
 export const createLimiter = (parts: LimiterParts) => {
@@ -133,6 +133,12 @@ const takeLeased = (windows: LocalWindows, shared: RedisLeases, clock: () => num
     return refuses(window, max) ? verdict(window, max, windowMs, false, now) : undefined
   }
 
+  /** Permits that others hold are theirs; any other request that has waited for so long is counted as if Redis were away. */
+  const settleLate = ({ max, windowMs }: WindowTable, window: PermitWindow, now: number): Verdict =>
+    window.lease?.starved === true
+      ? verdict(window, max, windowMs, false, now)
+      : takeLocally(window, max, windowMs, now)
+
   const ask = (table: WindowTable, key: string, since: number): Promise<Verdict> =>
     new Promise(resolve => {
       const wait = (open: OpenWindow, now: number) =>
@@ -142,7 +148,7 @@ const takeLeased = (windows: LocalWindows, shared: RedisLeases, clock: () => num
           const decided = decide(table, window, later)
           const mostMs = window.lease?.starved === true ? MAX_STARVED_MS : MAX_WAIT_MS
           if (decided !== undefined) resolve(decided)
-          else if (later - since >= mostMs) resolve(verdict(window, table.max, table.windowMs, false, later))
+          else if (later - since >= mostMs) resolve(settleLate(table, window, later))
           else wait({ window, table, key }, later)
         })
       wait({ window: windows.find(table, key, since), table, key }, since)

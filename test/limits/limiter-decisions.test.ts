@@ -58,6 +58,17 @@ const startLimiter = (t: Teardown, parts: Partial<LimiterParts>): Limiter => {
   return limiter
 }
 
+t.test('a request during which the process stood still until its window had ended is not refused', async t => {
+  const { redis, clock, answer, turns } = startModel()
+  const limiter = startLimiter(t, { redis, clock: () => clock.now })
+  await answer()
+  const late = limiter.take('global', 'a', 20, 1000)
+  await turns()
+  clock.now += 1500
+  await answer()
+  t.match(await late, { allowed: true, limit: 20 })
+})
+
 t.test('the first request of a window asks, the next ones spend what was lent with it', async t => {
   const { redis, clock, state, answer } = startModel()
   const limiter = startLimiter(t, { redis, clock: () => clock.now })
