@@ -18,10 +18,10 @@ export type SessionCookies = Pick<BrowserSession, 'begin' | 'renew' | 'end' | 'i
 
 interface BrowserSessionParts {
   publicUrl: string
-  hosts: Pick<OwnHosts, 'named' | 'originOf'>
+  hosts: Pick<OwnHosts, 'areNamed' | 'named' | 'originOf'>
   hostLogin: Pick<HostLogin, 'begin'>
   verifiedTokens: Pick<VerifiedTokens, 'identify'>
-  /** Ends the login of a person whom another person replaces in the same browser. */
+  /** Ends the login that another one replaces in the same browser. */
   endReplaced: (identity: Identity, exchange: Exchange) => Promise<void>
 }
 
@@ -162,13 +162,15 @@ export const createBrowserSession = (parts: BrowserSessionParts) => {
       return address
     },
     /**
-     * After a successful login: its token becomes the browser's session. If that replaces another person's session, it ends. On a
-     * named host it sets nothing: its session is that of PUBLIC_URL, and comes with a code.
+     * After a successful login: its token becomes the browser's session. If that replaces another person's session, it ends; where
+     * hosts are named, any, because their cookies would outlive the logout of the new one. On a named host it sets nothing: its
+     * session is that of PUBLIC_URL, and comes with a code.
      */
     async begin(exchange: Exchange, token: string): Promise<string[]> {
       if (hosts.named(exchange) !== undefined) return []
       const [before, now] = [loginIn(exchange), identify(token, undefined)]
-      if (before !== undefined && before.subject !== now?.subject) await parts.endReplaced(before, exchange)
+      const isKept = before?.subject === now?.subject && !hosts.areNamed()
+      if (before !== undefined && !isKept) await parts.endReplaced(before, exchange)
       return setCookies(token)
     },
     /** After a refresh. Sets nothing if the browser holds another login or none. */

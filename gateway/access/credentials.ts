@@ -30,7 +30,7 @@ export type Credentials = ReturnType<typeof createCredentials>
 export const createCredentials = (
   settings: Settings,
   parts: CredentialParts,
-  routes: () => Pick<RouteTable, 'namesHost'>,
+  routes: () => Pick<RouteTable, 'hosts' | 'namesHost'>,
   page: RefusalPage
 ) => {
   const { verifiedTokens, endLogin } = parts

@@ -18,7 +18,7 @@ const MAX_PATH = 2048
 /** Whether a path with its query leads to this origin in any reading, so that it may be redirected to. */
 export const isOwnPath = (path: string): boolean => path.length <= MAX_PATH && /^\/(?![/\\])/.test(path)
 
-export const createOwnHosts = (publicUrl: string, current: () => Pick<RouteTable, 'namesHost'>) => {
+export const createOwnHosts = (publicUrl: string, current: () => Pick<RouteTable, 'hosts' | 'namesHost'>) => {
   const { origin: publicOrigin, protocol, host } = new URL(publicUrl)
   const publicName = hostName(host)
   const isNamed = (name: string) => name !== publicName && current().namesHost(name)
@@ -31,6 +31,8 @@ export const createOwnHosts = (publicUrl: string, current: () => Pick<RouteTable
   return {
     /** The host that routes name; undefined: that of PUBLIC_URL, or any that counts as it. */
     named,
+    /** Whether any route names a host. */
+    areNamed: (): boolean => current().hosts.length > 0,
     /** The origin of the pages on the host of a request. */
     originOf: (exchange: Exchange): string => (named(exchange) === undefined ? publicOrigin : originAt(exchange.host)),
     /** Reads an absolute address; undefined if it is not on a named host, or could be read in two ways. */

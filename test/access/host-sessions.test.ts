@@ -164,6 +164,23 @@ t.test(
   }
 )
 
+t.test(
+  'a second login of the same person takes the place of the first on every host, so that one logout ends all',
+  async t => {
+    const started = await start(t)
+    const browser = openBrowser(started)
+    await browser.logIn('maria')
+    for (const host of ['a.localhost', 'b.localhost']) await browser.enter(host)
+    await browser.logIn('maria')
+    t.equal((await browser.ask(browser.address('a.localhost', '/x'))).status, 302)
+    t.equal((await browser.enter('a.localhost')).response.status, 200, 'without another login')
+    const fields = { Origin: started.world.origin, 'Sec-Fetch-Site': 'same-origin', 'Content-Length': '0' }
+    t.equal((await browser.ask(browser.address('localhost', '/auth/logout'), fields, 'POST')).status, 204)
+    for (const host of ['a.localhost', 'b.localhost'])
+      t.equal((await browser.ask(browser.address(host, '/x'))).status, 302, host)
+  }
+)
+
 t.test('logging out at any host ends the session at all of them', async t => {
   const started = await start(t)
   for (const where of ['localhost', 'a.localhost']) {

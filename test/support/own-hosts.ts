@@ -3,6 +3,6 @@ import { createHostLogin } from '../../gateway/access/host-login.ts'
 import { createOwnHosts } from '../../gateway/access/own-hosts.ts'
 
 export const ownHostsOf = (publicUrl: string, ...named: string[]) => {
-  const hosts = createOwnHosts(publicUrl, () => ({ namesHost: name => named.includes(name) }))
+  const hosts = createOwnHosts(publicUrl, () => ({ hosts: named, namesHost: name => named.includes(name) }))
   return { hosts, hostLogin: createHostLogin({ publicUrl, secrets: ['s'], hosts }) }
 }
