@@ -7,6 +7,8 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { baseEnv, routeFile } from '../support/gateway-process.ts'
+import { jsonRequest } from '../support/login.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
@@ -41,36 +43,46 @@ t.test('it is one package, which says what is inside', async t => {
       name
     )
   t.ok(!readdirSync(join(installed, 'dist')).some(name => name.endsWith('.ts')))
-  for (const part of ['demo.js', 'demo-pages/socket.io.js']) t.ok(existsSync(join(installed, 'dist', part)), part)
+  for (const part of ['dist/demo.js', 'dist/demo-pages/socket.io.js', 'deploy/systemd/portaria.service'])
+    t.ok(existsSync(join(installed, part)), part)
 })
 
-t.test('its commands work, and the gateway serves pages from the build with several workers', async t => {
-  const version = (await run(home, command, ['--version'])).stdout.trim()
-  t.equal(version, JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version)
-  const [postgres, redis] = await Promise.all([startPostgres(t), startRedis(t)])
-  const { folder } = routeFile(t, { routes: [] })
-  const settings = { ...baseEnv(folder), PORT: '0', DATABASE_URL: postgres.url, REDIS_URL: redis.url, WORKERS: '2' }
-  writeFileSync(
-    join(home, '.env'),
-    Object.entries(settings)
-      .map(([name, value]) => `${name}='${value}'\n`)
-      .join('')
-  )
-  t.match((await run(home, command, ['check'])).stdout, /settings: fine/)
-  const gateway = spawn(command, ['start'], { cwd: home, env: { PATH }, stdio: ['ignore', 'pipe', 'inherit'] })
-  t.teardown(() => gateway.kill('SIGKILL'))
-  let log = ''
-  gateway.stdout.on('data', chunk => {
-    log += chunk
-  })
-  await until(() => log.includes('"listening"'))
-  const url = `http://127.0.0.1:${/"port":(\d+)[^\n]*"listening"/.exec(log)?.[1]}`
-  const html = await (await fetch(`${url}/auth/console`)).text()
-  const [, script = '', integrity = ''] = /<script type="module" src="([^"]+)" integrity="([^"]+)"/.exec(html) ?? []
-  t.match(integrity, /^sha384-/)
-  const answer = await fetch(url + script, { headers: { 'accept-encoding': 'br' } })
-  t.equal(answer.headers.get('content-encoding'), 'br')
-  const ended = once(gateway, 'exit')
-  gateway.kill('SIGTERM')
-  t.same(await ended, [0, null])
-})
+t.test(
+  'its commands work; the gateway takes a login and serves pages from the build, with several workers',
+  async t => {
+    const version = (await run(home, command, ['--version'])).stdout.trim()
+    t.equal(version, JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version)
+    const [postgres, redis, ldap] = await Promise.all([startPostgres(t), startRedis(t), startOpenLdap(t)])
+    const { folder } = routeFile(t, { routes: [] })
+    const stores = { DATABASE_URL: postgres.url, REDIS_URL: redis.url }
+    const settings = { ...baseEnv(folder), ...stores, ...ldap.env, PORT: '0', WORKERS: '2' }
+    writeFileSync(
+      join(home, '.env'),
+      Object.entries(settings)
+        .map(([name, value]) => `${name}='${value}'\n`)
+        .join('')
+    )
+    t.match((await run(home, command, ['check'])).stdout, /settings: fine/)
+    const gateway = spawn(command, ['start'], { cwd: home, env: { PATH }, stdio: ['ignore', 'pipe', 'inherit'] })
+    t.teardown(() => gateway.kill('SIGKILL'))
+    let log = ''
+    gateway.stdout.on('data', chunk => {
+      log += chunk
+    })
+    await until(() => log.includes('"listening"'))
+    const url = `http://127.0.0.1:${/"port":(\d+)[^\n]*"listening"/.exec(log)?.[1]}`
+    const login = await fetch(
+      `${url}/auth/login`,
+      jsonRequest('POST', undefined, { username: 'ana', password: ldap.password })
+    )
+    t.equal(login.status, 200)
+    const html = await (await fetch(`${url}/auth/console`)).text()
+    const [, script = '', integrity = ''] = /<script type="module" src="([^"]+)" integrity="([^"]+)"/.exec(html) ?? []
+    t.match(integrity, /^sha384-/)
+    const answer = await fetch(url + script, { headers: { 'accept-encoding': 'br' } })
+    t.equal(answer.headers.get('content-encoding'), 'br')
+    const ended = once(gateway, 'exit')
+    gateway.kill('SIGTERM')
+    t.same(await ended, [0, null])
+  }
+)

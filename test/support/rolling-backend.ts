@@ -4,7 +4,7 @@ import http from 'node:http'
 import https from 'node:https'
 import net from 'node:net'
 
-const { PORT, KEY_FILE, CERT_FILE } = process.env
+const { HOST = '127.0.0.1', PORT, KEY_FILE, CERT_FILE } = process.env
 
 let isEnding = false
 const answer: http.RequestListener = (request, response) => {
@@ -26,7 +26,7 @@ const server =
     : https.createServer({ key: readFileSync(KEY_FILE), cert: readFileSync(CERT_FILE) }, answer)
 
 server.keepAliveTimeout = 0
-server.listen(Number(PORT), '127.0.0.1', () => process.send?.('up'))
+server.listen(Number(PORT), HOST, () => process.send?.('up'))
 /** Closing the listener would reset the connections that wait to be accepted. */
 const stopListening = () => {
   let isAccepting = false

@@ -68,7 +68,7 @@ const table = {
   'audit-check': most('audit', 'check of two million entries, ten minutes of 20 processes, CPU of all', 1, 's'),
   'audit-pages': most('audit', 'slowest page of two million entries', 300, 'ms'),
   'people-pages': most('audit', 'slowest page of 200,000 people', 50, 'ms'),
-  start: most('start', 'start with an external database, to listening', 600, 'ms')
+  start: most('start', 'CPU of a start of the build with PostgreSQL and Redis, to listening', 450, 'ms')
 } as const satisfies Record<string, Omit<Target, 'id'>>
 
 export type TargetId = keyof typeof table

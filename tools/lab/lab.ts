@@ -5,12 +5,14 @@ import { provision } from '../../test/support/provision.ts'
 import { APPS } from './apps/apps.ts'
 import { appName, runApps } from './apps/run.ts'
 import { BEHIND } from './behind.ts'
+import { runPodman } from './containers/podman.ts'
 import { runContainers } from './containers/run.ts'
 import { PROVIDERS, runProvider } from './directory-run.ts'
 import { runHelm } from './helm.ts'
 import { IN_FRONT } from './in-front.ts'
 import { MIGRATIONS } from './migrations.ts'
 import { openLab } from './open-lab.ts'
+import { runPackage } from './package.ts'
 import { runSocketSystems, SOCKET_SYSTEMS } from './sockets/run.ts'
 import { runStores } from './stores/run.ts'
 import type { System } from './system.ts'
@@ -22,8 +24,10 @@ const PAGE = join(import.meta.dirname, '../../docs/compatibility.md')
 
 const WAYS_TO_INSTALL: Readonly<Record<string, (page: string) => Promise<number>>> = {
   containers: runContainers,
+  podman: runPodman,
   helm: runHelm,
-  systemd: runSystemd
+  systemd: runSystemd,
+  package: runPackage
 }
 
 const RECIPES = { heading: '# Compatibility', columns: ['system', 'version', 'works', 'recipe'] }

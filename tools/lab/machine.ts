@@ -69,6 +69,8 @@ export const bootMachine = async (): Promise<Machine> => {
   }
   try {
     await until(isUp, 'systemd is up')
+    // An installed Debian has this line.
+    await run('echo 127.0.0.1 localhost > /etc/hosts')
     await run('for name in npm npx; do ln -s ../lib/node_modules/npm/bin/$name-cli.js /usr/bin/$name; done')
     const [systemd = ''] = (await run('systemctl --version')).split('\n')
     return { version: `${systemd.split(' (')[0]}, Node ${(await run('node --version')).trim().slice(1)}`, run, close }

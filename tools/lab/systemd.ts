@@ -1,5 +1,4 @@
 // Installs the package with its unit and socket under a booted systemd, by the lines of the recipe: `npm run lab -- systemd`.
-import http from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startBackend } from '../../test/support/gateway-process.ts'
 import { startOpenLdap } from '../../test/support/openldap.ts'
@@ -9,6 +8,7 @@ import { recipeBlock } from '../../test/support/recipe.ts'
 import { startRedis } from '../../test/support/redis.ts'
 import { type InstallCase, runCases } from './installing.ts'
 import { bootMachine, type Machine } from './machine.ts'
+import { ask, underRequests } from './steady-requests.ts'
 
 interface Place {
   readonly machine: Machine
@@ -34,25 +34,6 @@ const writeFile = (path: string, text: string, sign = '>') => `cat ${sign} ${pat
 
 const routes = (backend: string) =>
   `upstreams: { back: { url: '${backend}' } }\nroutes: [{ path: /open, upstream: back, public: true }, { path: /closed, upstream: back }]`
-
-/** One request on a connection of its own: `200`, or what went wrong. */
-const ask = (port: number, method: string): Promise<string> =>
-  new Promise(resolve => {
-    const request = http.request({ host: '127.0.0.1', port, path: '/open', method, agent: false })
-    request.on('response', answer => answer.resume().on('end', () => resolve(String(answer.statusCode))))
-    request.on('error', error => resolve(error.message))
-    request.end(method === 'POST' ? 'a=b' : undefined)
-  })
-
-/** Sends a request every few milliseconds, whatever becomes of those before, until stopped. */
-const startRequests = (port: number) => {
-  const sent: Promise<string>[] = []
-  const timer = setInterval(() => sent.push(ask(port, sent.length % 2 === 0 ? 'GET' : 'POST')), 20)
-  return async () => {
-    clearInterval(timer)
-    return Promise.all(sent)
-  }
-}
 
 const property = async (machine: Machine, name: string) =>
   (await machine.run(`systemctl show --value --property=${name} portaria.service`)).trim()
@@ -98,15 +79,12 @@ const cases: readonly InstallCase<Place>[] = [
   {
     name: `\`systemctl restart\` ${RESTARTS} times under 50 requests a second`,
     async run({ machine, port }) {
-      const stop = startRequests(port)
-      for (let turn = 0; turn < RESTARTS; turn++) {
-        await machine.run('systemctl restart portaria')
-        await delay(500)
-      }
-      const answers = await stop()
-      const failed = answers.filter(answer => answer !== '200')
-      if (failed.length > 0) return `FAILED: ${failed.length} of ${answers.length}, such as: ${failed[0]}`
-      return `0 of ${answers.length} requests failed, GET and POST`
+      return underRequests(`http://127.0.0.1:${port}/open`, async () => {
+        for (let turn = 0; turn < RESTARTS; turn++) {
+          await machine.run('systemctl restart portaria')
+          await delay(500)
+        }
+      })
     }
   },
   {
@@ -114,7 +92,7 @@ const cases: readonly InstallCase<Place>[] = [
     async run({ machine, port }) {
       const before = await property(machine, 'MainPID')
       await machine.run('echo "# changed" >> /etc/portaria/routes/routes.yaml; systemctl reload portaria')
-      const [answer, after] = [await ask(port, 'GET'), await property(machine, 'MainPID')]
+      const [answer, after] = [await ask(`http://127.0.0.1:${port}/open`), await property(machine, 'MainPID')]
       if (answer !== '200' || before !== after) return `FAILED: ${answer}, process ${before}, then ${after}`
       await machine.run('systemctl stop portaria.socket portaria.service')
       const status = await property(machine, 'ExecMainStatus')
@@ -138,7 +116,7 @@ const cases: readonly InstallCase<Place>[] = [
       if (`${wrong} ${status} ${state}` !== 'refused 1 failed') return `FAILED: ${wrong}, ${status}, ${state}`
       const taken = `OPS_PORT=${new URL(backend).port}`
       await machine.run(`sed -i '$d' ${SETTINGS}; echo ${taken} >> ${SETTINGS}; systemctl restart --no-block portaria`)
-      const waiting = ask(port, 'GET')
+      const waiting = ask(`http://127.0.0.1:${port}/open`)
       while (Number(await property(machine, 'NRestarts')) < FAILURES) await delay(100)
       await machine.run(`sed -i '$d' ${SETTINGS}`)
       const answer = await waiting

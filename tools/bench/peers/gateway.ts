@@ -15,6 +15,8 @@ export interface GatewayStart {
   readonly routes: string
   readonly counting: 'redis' | 'memory'
   readonly env?: Readonly<Record<string, string>>
+  /** What Node.js runs, with its arguments; by default the sources. */
+  readonly entry?: readonly string[]
   /** Takes stdout, e.g. an access log. */
   readonly stdout?: number
 }
@@ -52,7 +54,7 @@ export const launchGateway = async (world: World, start: GatewayStart) => {
     name: start.name,
     core: GATEWAY_CORE,
     command: process.execPath,
-    args: ['--max-semi-space-size=8', main],
+    args: ['--max-semi-space-size=8', ...(start.entry ?? [main])],
     cwd: folder,
     env: {
       PORT: `${port}`,

@@ -44,25 +44,39 @@ fi
 exec setpriv --reuid=postgres --regid=postgres --init-groups postgres -c 'listen_addresses=*' -k /tmp
 `
 
-export const makeBaseImages = async ({ folder, docker }: Engine): Promise<void> => {
+type Builder = Pick<Engine, 'folder' | 'docker'>
+
+const build = async (
+  { folder, docker }: Builder,
+  tag: string,
+  dockerfile: string,
+  fill: (context: string) => void = () => undefined
+): Promise<void> => {
+  const context = join(folder, tag.replace(':', '-'))
+  mkdirSync(context)
+  writeFileSync(join(context, 'Dockerfile'), dockerfile)
+  fill(context)
+  await docker('build', '--network', 'host', '-t', tag, context)
+}
+
+/** Debian, and Node.js on it. */
+export const makeNodeImage = async (engine: Builder): Promise<void> => {
   const system = await debian('debian', ['busybox', 'ca-certificates'])
   // Whatever authority the packages come through here.
   copyFileSync(join('/', CERTIFICATES), join(system, CERTIFICATES))
-  const archive = join(folder, 'debian.tar')
+  const archive = join(engine.folder, 'debian.tar')
   execFileSync('tar', ['-C', system, '--exclude=./var/cache/apt/archives/*.deb', '-cf', archive, '.'])
-  await docker('import', archive, 'debian:12.11-slim')
-
-  const build = async (tag: string, dockerfile: string, fill: (context: string) => void) => {
-    const context = join(folder, tag.replace(':', '-'))
-    mkdirSync(context)
-    writeFileSync(join(context, 'Dockerfile'), dockerfile)
-    fill(context)
-    await docker('build', '--network', 'host', '-t', tag, context)
-  }
-  await build('node:24.21.0-alpine', NODE, context => {
+  await engine.docker('import', archive, 'debian:12.11-slim')
+  await build(engine, 'node:24.21.0-alpine', NODE, context => {
     copyFileSync(NODE_PROGRAM, join(context, 'node'))
     cpSync(npmFolder(), join(context, 'npm'), { recursive: true })
   })
-  await build('redis:7.4-alpine', REDIS, () => undefined)
-  await build('postgres:17.6-alpine', POSTGRES, context => writeFileSync(join(context, 'start.sh'), POSTGRES_START))
+}
+
+export const makeBaseImages = async (engine: Builder): Promise<void> => {
+  await makeNodeImage(engine)
+  await build(engine, 'redis:7.4-alpine', REDIS)
+  await build(engine, 'postgres:17.6-alpine', POSTGRES, context =>
+    writeFileSync(join(context, 'start.sh'), POSTGRES_START)
+  )
 }

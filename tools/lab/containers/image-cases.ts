@@ -7,7 +7,9 @@ import type { InstallCase } from '../installing.ts'
 import type { Engine } from './engine.ts'
 import type { Stack } from './stack-cases.ts'
 
-const IMAGE = 'portaria'
+export const IMAGE = 'portaria'
+/** Settings without which a container of the image does not start. */
+export const withSecret = ['--env', `JWT_SECRET=${'0123456789abcdefghij'.repeat(3)}`]
 
 /** Of a container that runs the image read-only with these options until `what` has looked at it. */
 const withContainer = async <T>(
@@ -15,13 +17,7 @@ const withContainer = async <T>(
   options: string[],
   what: (id: string) => Promise<T>
 ): Promise<T> => {
-  const fixed = [
-    '--read-only',
-    '--tmpfs',
-    '/portaria/data:uid=1000',
-    '--env',
-    `JWT_SECRET=${'0123456789abcdefghij'.repeat(3)}`
-  ]
+  const fixed = ['--read-only', '--tmpfs', '/portaria/data:uid=1000', ...withSecret]
   const id = (await docker('run', '--detach', ...fixed, ...options, IMAGE)).trim()
   try {
     return await what(id)
@@ -30,7 +26,7 @@ const withContainer = async <T>(
   }
 }
 
-export const healthOf = async ({ docker }: Engine, id: string): Promise<string> =>
+const healthOf = async ({ docker }: Engine, id: string): Promise<string> =>
   (await docker('inspect', '--format', '{{.State.Health.Status}}', id)).trim()
 
 const staysHealthy = (engine: Engine, options: string[]) =>

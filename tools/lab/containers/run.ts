@@ -11,7 +11,7 @@ import { type Stack, stackCases } from './stack-cases.ts'
 const ROOT = join(import.meta.dirname, '../../..')
 
 /** A checkout as somebody with a strict umask has it. */
-const checkOut = (folder: string): void => {
+export const checkOut = (folder: string): void => {
   execFileSync('sh', [
     '-euc',
     'umask 077; git clone -q "$1" "$2"; cd "$2"; chmod -R a+rX upstream-config',

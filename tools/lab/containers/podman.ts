@@ -1,0 +1,69 @@
+// Builds the image and runs it with podman: `npm run lab -- podman`, as root.
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { until } from '../../../test/support/until.ts'
+import { type InstallCase, runCases } from '../installing.ts'
+import { ensurePrograms } from '../packages.ts'
+import { makeNodeImage } from './base-images.ts'
+import type { Engine } from './engine.ts'
+import { IMAGE, withSecret } from './image-cases.ts'
+import { checkOut } from './run.ts'
+
+type Podman = Pick<Engine, 'folder' | 'docker'>
+
+const PACKAGES = { podman: ['podman', 'runc'], debootstrap: ['debootstrap'] }
+/** Nothing of this machine's own containers; no systemd is needed. */
+const WAYS = ['--cgroup-manager=cgroupfs', '--events-backend=file']
+
+const cases: readonly InstallCase<Podman>[] = [
+  // RV-122, RV-125
+  {
+    name: 'Build with podman, from a checkout made under umask 077',
+    async run({ docker, folder }) {
+      const checkout = join(folder, 'checkout')
+      checkOut(checkout)
+      await docker('build', '--network', 'host', '--pull=never', '--tag', IMAGE, checkout)
+      return 'builds'
+    }
+  },
+  {
+    name: 'Run and stop with podman, on a read-only root',
+    async run({ docker }) {
+      // By default podman raises them, which root of a sandbox may not do.
+      const limits = ['--ulimit', 'nofile=4096:4096', '--ulimit', 'nproc=4096:4096']
+      const options = ['--read-only', '--network', 'host', '--volume', '/portaria/data', ...limits, ...withSecret]
+      const id = (await docker('run', '--detach', ...options, '--env', 'PORT=0', '--env', 'OPS_PORT=0', IMAGE)).trim()
+      await until(async () => (await docker('logs', id)).includes('"msg":"listening"'), 'the gateway listens')
+      await docker('stop', '--time', '20', id)
+      const code = (await docker('inspect', '--format', '{{.State.ExitCode}}', id)).trim()
+      return code === '0' ? 'listens; `podman stop` ends it with exit status 0' : `FAILED: exit status ${code}`
+    }
+  }
+]
+
+/** Resolves to how many cases did not work. */
+export const runPodman = async (page: string): Promise<number> => {
+  ensurePrograms(Object.keys(PACKAGES), PACKAGES, line => process.stdout.write(`${line}\n`))
+  const folder = mkdtempSync(join(tmpdir(), 'portaria-podman-'))
+  const places = ['--root', join(folder, 'data'), '--runroot', join(folder, 'run')]
+  const docker: Engine['docker'] = async (...words) => {
+    const { stdout, stderr } = await promisify(execFile)('podman', [...places, ...WAYS, ...words], {
+      cwd: folder,
+      maxBuffer: 64 * 2 ** 20
+    })
+    // What it says while it works is not part of an answer.
+    return words[0] === 'logs' ? stdout + stderr : stdout
+  }
+  try {
+    const version = /\d+\.\d+\.\d+/.exec(await docker('--version'))?.[0]
+    await makeNodeImage({ folder, docker })
+    return await runCases(cases, { folder, docker }, `podman ${version}`, page)
+  } finally {
+    await docker('rm', '--all', '--force').catch(() => undefined)
+    await docker('rmi', '--all', '--force').catch(() => undefined)
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

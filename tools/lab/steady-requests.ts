@@ -1,0 +1,28 @@
+// Sends steady requests while something is replaced, and counts those that fail.
+import http from 'node:http'
+
+const EVERY_MS = 20
+
+/** One request on a connection of its own: `200`, or what went wrong. */
+export const ask = (url: string, method = 'GET'): Promise<string> =>
+  new Promise(resolve => {
+    const request = http.request(url, { method, agent: false })
+    request.on('response', answer => answer.resume().on('end', () => resolve(String(answer.statusCode))))
+    request.on('error', error => resolve(error.message))
+    request.end(method === 'POST' ? 'a=b' : undefined)
+  })
+
+/** 25 GET and 25 POST requests a second while `act` runs, whatever becomes of those before; says how many failed. */
+export const underRequests = async (url: string, act: () => Promise<unknown>): Promise<string> => {
+  const sent: Promise<string>[] = []
+  const timer = setInterval(() => sent.push(ask(url, sent.length % 2 === 0 ? 'GET' : 'POST')), EVERY_MS)
+  try {
+    await act()
+  } finally {
+    clearInterval(timer)
+  }
+  const answers = await Promise.all(sent)
+  const failed = answers.filter(answer => answer !== '200')
+  if (failed.length > 0) return `FAILED: ${failed.length} of ${answers.length}, such as: ${failed[0]}`
+  return `0 of ${answers.length} requests failed, GET and POST`
+}
