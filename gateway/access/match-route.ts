@@ -66,15 +66,8 @@ const find = (table: RouteTable, exchange: Exchange, rawPath: string): RouteMatc
   return forwarded.route?.public === true ? forwarded : found
 }
 
-interface MatchRoute {
-  /** Records a fault in the head, or the host and the route of a plain path. Anything more expensive is left to `matchUnusual`. */
-  matchPlain(exchange: Exchange): undefined
-  /** Records the route of any other path, or the reason for refusing it. */
-  matchUnusual(exchange: Exchange): GatewayError | undefined
-}
-
 /** In two steps, because some paths are expensive to read, and the limiter must run before that. */
-export const createMatchRoute = (current: () => RouteTable, requestHost: RequestHost): MatchRoute => {
+export const createMatchRoute = (current: () => RouteTable, requestHost: RequestHost) => {
   /** Records what routes, backends, cookies and redirects take for the host of the request. */
   const hostFault = (exchange: Exchange, table: RouteTable): GatewayError | undefined => {
     const { head, peerTrusted, forwardAuth } = exchange
@@ -99,7 +92,8 @@ export const createMatchRoute = (current: () => RouteTable, requestHost: Request
     } else if (match.refusal === 'bad-path' && match.public) exchange.refusal = new BadPath({ reason: match.reason })
   }
   return {
-    matchPlain(exchange) {
+    /** Records a fault in the head, or the host and the route of a plain path. Anything more expensive is left to `matchUnusual`. */
+    matchPlain(exchange: Exchange): undefined {
       exchange.refusal ??= headFault(exchange) ?? targetFault(exchange)
       if (exchange.refusal !== undefined) return
       const table = current()
@@ -111,7 +105,8 @@ export const createMatchRoute = (current: () => RouteTable, requestHost: Request
       exchange.query = question === -1 ? '' : target.slice(question)
       if (isPlainPath(rawPath)) match(exchange, rawPath, table)
     },
-    matchUnusual(exchange) {
+    /** Records the route of any other path, or the reason for refusing it. */
+    matchUnusual(exchange: Exchange): GatewayError | undefined {
       if (exchange.refusal !== undefined || exchange.match !== undefined) return exchange.refusal
       match(exchange, targetOf(exchange)?.split('?', 1)[0] ?? '')
       return exchange.refusal

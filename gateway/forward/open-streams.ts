@@ -1,11 +1,11 @@
 // Registers every open stream by its person and token, and ends it within a second after the access to it ends.
+import { setTimeout as delay } from 'node:timers/promises'
 import { Forbidden, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
 import { type Identity, narrowedTo, type User } from '../identity.ts'
 import { inParts, inTurns } from '../routes/in-parts.ts'
 import type { Route } from '../routes/route.ts'
 import type { Changed, Revocations, Standing } from '../tokens/revocations.ts'
 import { every, noteFault, task } from '../values/contain.ts'
-import { spreadOut } from './spread-out.ts'
 import {
   expiresAtOf,
   itemOf,
@@ -224,10 +224,14 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       finish(entry, 4403)
       return true
     },
-    /** Ends all streams with 1012, spread over most of the given time, then drops those that are left. */
-    drain(timeoutMs: number): Promise<void> {
+    /** Ends all streams with 1012, spread over most of the given time, so that their clients do not all reconnect at once. */
+    async drain(timeoutMs: number): Promise<void> {
       draining = true
-      return spreadOut([...entries.values()], timeoutMs * 0.6, entry => finish(entry, 1012))
+      const endAtRandom = async (entry: Entry) => {
+        await delay(Math.random() * timeoutMs * 0.6)
+        finish(entry, 1012)
+      }
+      await Promise.all([...entries.values()].map(endAtRandom))
     },
     counts: () => countKinds(entries.values()),
     /** Ends what has expired; runs automatically four times a second. */
@@ -261,7 +265,4 @@ const countKinds = (entries: Iterable<Entry>): Record<StreamKind, number> => {
 }
 
 const withinTime = <T>(answer: Promise<T>, ms: number): Promise<T | 'unknown'> =>
-  new Promise(resolve => {
-    const timer = setTimeout(() => resolve('unknown'), ms)
-    answer.then(resolve, () => resolve('unknown')).finally(() => clearTimeout(timer))
-  })
+  Promise.race([answer.catch(() => 'unknown' as const), delay(ms, 'unknown' as const, { ref: false })])

@@ -9,13 +9,7 @@ import { seldom } from '../values/seldom.ts'
 /** A client address and the number of its connections in all processes, as far as the reporting process knows. */
 type Claim = readonly [key: string, total: number]
 
-export interface ConnectionPlaces {
-  /** Reserves a place for a connection of this peer; false: its address has reached the limit. */
-  enter(peer: string | undefined): boolean
-  leave(peer: string | undefined): void
-  /** Another process asks: returns the number held here, for each claim in turn. */
-  answer(claims: unknown): number[]
-}
+export type ConnectionPlaces = ReturnType<typeof createConnectionPlaces>
 
 export interface PlacesOptions {
   readonly most: number
@@ -35,7 +29,7 @@ const ASK_EVERY_MS = 100
 /** What others hold is dropped unless they report it again. */
 const KNOWN_MS = 1000
 
-export const createConnectionPlaces = (options: PlacesOptions): ConnectionPlaces => {
+export const createConnectionPlaces = (options: PlacesOptions) => {
   const { most, clientAddress, ask, now = () => performance.now() } = options
   const here = new Map<string, number>()
   const elsewhere = new Map<string, { count: number; at: number }>()
@@ -65,7 +59,8 @@ export const createConnectionPlaces = (options: PlacesOptions): ConnectionPlaces
   }
 
   return {
-    enter(peer) {
+    /** Reserves a place for a connection of this peer; false: its address has reached the limit. */
+    enter(peer: string | undefined): boolean {
       if (clientAddress.trusted(peer)) return true
       const { key } = clientAddress(peer, undefined)
       const held = here.get(key) ?? 0
@@ -79,7 +74,7 @@ export const createConnectionPlaces = (options: PlacesOptions): ConnectionPlaces
       if (!isAsking) task(askOthers)(ask)
       return true
     },
-    leave(peer) {
+    leave(peer: string | undefined): void {
       if (clientAddress.trusted(peer)) return
       const { key } = clientAddress(peer, undefined)
       const left = (here.get(key) ?? 1) - 1
@@ -87,7 +82,8 @@ export const createConnectionPlaces = (options: PlacesOptions): ConnectionPlaces
       if (left === 0) here.delete(key)
       else here.set(key, left)
     },
-    answer(claims) {
+    /** Another process asks: returns the number held here, for each claim in turn. */
+    answer(claims: unknown): number[] {
       const at = now()
       return (Array.isArray(claims) ? claims : []).map(([key, total]: Claim) => {
         const held = here.get(key) ?? 0

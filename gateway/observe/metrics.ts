@@ -3,12 +3,7 @@ import { type Aggregator, collectDefaultMetrics, type Metric, type MetricObject,
 import { families, type MetricSources } from './metric-families.ts'
 import type { Family } from './metric-requests.ts'
 
-export interface Metrics {
-  readonly contentType: string
-  text(): Promise<string>
-  /** The values in the form in which prom-client combines them across processes. */
-  json(): Promise<MetricObject[]>
-}
+export type Metrics = ReturnType<typeof createMetrics>
 
 /** How the values of several processes are combined, if not by their sum. */
 const AGGREGATORS: Readonly<Record<string, Aggregator>> = {
@@ -41,10 +36,15 @@ const asMetric = ({ name, help, type, read }: Family) => {
 }
 
 /** @param sources returns undefined while the gateway is starting; then there are only metrics of the process itself. */
-export const createMetrics = (sources: () => MetricSources | undefined): Metrics => {
+export const createMetrics = (sources: () => MetricSources | undefined) => {
   const registry = new Registry()
   // Process, heap, garbage collection and event-loop lag.
   collectDefaultMetrics({ register: registry })
   for (const family of families(sources)) registry.registerMetric(asMetric(family) as unknown as Metric)
-  return { contentType: registry.contentType, text: () => registry.metrics(), json: () => registry.getMetricsAsJSON() }
+  return {
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+    /** The values in the form in which prom-client combines them across processes. */
+    json: (): Promise<MetricObject[]> => registry.getMetricsAsJSON()
+  }
 }
