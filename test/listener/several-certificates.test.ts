@@ -1,6 +1,7 @@
 // RT-28, CF-13
 import { once } from 'node:events'
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import http2 from 'node:http2'
 import net from 'node:net'
 import { join } from 'node:path'
 import tls from 'node:tls'
@@ -153,6 +154,24 @@ t.test('421 is the answer to whatever names another host, not to a trusted proxy
 
   const behind = await start(t, { env: { TRUST_PROXY: '127.0.0.1' } })
   t.equal((await behind.get('', 'wiki.corp.example')).status, 200, 'nginx names no host to those behind it')
+})
+
+// A browser puts requests for all names of a certificate on one connection (RFC 9113 §9.1.1).
+t.test('over HTTP/2 each request of a connection is held against its certificate', async t => {
+  const { authority, world } = await start(t)
+  const options = { ca: authority.ca, servername: 'grafana.corp.example', checkServerIdentity: () => undefined }
+  const session = http2.connect(`https://127.0.0.1:${world.port}`, options)
+  t.teardown(() => session.destroy())
+  const ask = async (host: string) => {
+    const stream = session.request({ ':path': '/open/x', ':authority': host })
+    const [{ ':status': status }] = await once(stream, 'response')
+    stream.resume()
+    await once(stream, 'close')
+    return status
+  }
+  t.equal(await ask('grafana.corp.example'), 200)
+  t.equal(await ask('wiki.corp.example'), 421)
+  t.equal(await ask('wiki.other.example:443'), 200)
 })
 
 t.test(
