@@ -1,6 +1,6 @@
 // A session cookie opens browser routes for its person, from our own origin, and nothing else.
 import t from 'tap'
-import { postLogin } from '../support/login.ts'
+import { postLoginAgain } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -38,7 +38,7 @@ const start = async (test: Parameters<typeof startRawUpstream>[0], env: Record<s
 type Started = Awaited<ReturnType<typeof start>>
 
 const logIn = async ({ world }: Started, username = 'maria', headers: Record<string, string> = {}) => {
-  const answer = await postLogin(world, username, { headers: { ...headers } })
+  const answer = await postLoginAgain(world, username, { headers: { ...headers } })
   const body = (await answer.json()) as { token: string; user: { id: number } }
   const setCookies = answer.headers.getSetCookie()
   return { ...body, setCookies, cookie: cookieOf(setCookies) }

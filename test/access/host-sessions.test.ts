@@ -1,7 +1,7 @@
 // AD-22, HD-21, OA-01, RT-28
 import t, { type Test } from 'tap'
 import { NAVIGATION, openHostBrowser } from '../support/host-browser.ts'
-import { postLogin } from '../support/login.ts'
+import { postLoginAgain } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { SAMPLE_PASSWORD } from '../support/openldap-people.ts'
 import { claimsOf } from '../support/page-tabs.ts'
@@ -48,7 +48,7 @@ const openBrowser = ({ world, port }: Started) => {
     /** As the login page does it. */
     async logIn(username: string) {
       const headers = { cookie: browser.cookieOf('localhost'), origin: world.origin }
-      browser.keep('localhost', (await postLogin(world, username, { headers })).headers.getSetCookie())
+      browser.keep('localhost', (await postLoginAgain(world, username, { headers })).headers.getSetCookie())
     }
   }
 }

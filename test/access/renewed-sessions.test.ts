@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
-import { postLogin } from '../support/login.ts'
+import { postLoginAgain } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -46,7 +46,7 @@ const nowS = () => Math.floor(Date.now() / 1000)
 
 /** A login, and copies of its token as they would be if it had begun earlier. */
 const logIn = async (world: Started, username = 'maria') => {
-  const answer = await postLogin(world, username)
+  const answer = await postLoginAgain(world, username)
   const { token, user } = (await answer.json()) as { token: string; user: { id: number } }
   const aged = (claims: Record<string, unknown>) => signToken(TEST_SECRET, {}, { ...claimsOf(token), ...claims })
   return { token, user, aged }
@@ -191,7 +191,7 @@ t.test('a navigation by a cookie whose access has changed goes on with the new a
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ profiles: ['Supervisor'], areas: ['Geral'], areaPrincipal: 'Geral' })
   })
-  t.equal(change.status, 200)
+  t.equal(change.status, 200, await change.text())
   const script = await ask('/auditors/x', 'Accept: */*\r\n')
   t.match(script, { status: 401, body: /GW_TOKEN_STALE/ })
   const page = await ask('/auditors/x', NAVIGATION)

@@ -1,4 +1,4 @@
-// Random paths and fields, compared with the rules written down a second time.
+// Compares random paths and fields with the rules, written down a second time.
 import t from 'tap'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'

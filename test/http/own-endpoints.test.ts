@@ -1,4 +1,4 @@
-// What all endpoints of the gateway itself have in common.
+// Checks what all endpoints of the gateway itself have in common.
 import buildValidators from '@fastify/ajv-compiler'
 import buildSerializers from '@fastify/fast-json-stringify-compiler'
 import { pino } from 'pino'

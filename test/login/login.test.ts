@@ -1,4 +1,4 @@
-// Logging in with a name and a password of the directory.
+// Logs people in with a name and a password of the directory.
 import t from 'tap'
 import { startFaultyDirectory } from '../support/faulty-directory.ts'
 import { startGateway, type WorldOptions } from '../support/gateway.ts'

@@ -1,4 +1,4 @@
-// Many logins and changes of access at the same time.
+// Logs many people in while their access changes.
 import t from 'tap'
 import { startPostgres } from '../support/postgres.ts'
 import { actor, openStore, person } from '../support/store.ts'

@@ -1,4 +1,4 @@
-// What people see and do on the page of their account, in a browser.
+// Uses the account page in a browser.
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { axeFindings, launchBrowser, openLoggedIn } from '../support/browser.ts'

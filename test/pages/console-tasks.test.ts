@@ -1,4 +1,4 @@
-// What an Admin does in the console, in a browser.
+// Does the tasks of an Admin in the console, in a browser.
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { launchBrowser, openLoggedIn } from '../support/browser.ts'

@@ -1,4 +1,4 @@
-// How the pages, their scripts and their styles are served.
+// Checks how pages, scripts and styles are served.
 import t from 'tap'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'

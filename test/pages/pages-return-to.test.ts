@@ -1,4 +1,4 @@
-// Where a login may lead back to.
+// Checks where a login may lead back to.
 import t from 'tap'
 import { safeReturnTo } from '../../gateway/pages/browser/return-to.ts'
 import { fillLogin, launchBrowser, openContext } from '../support/browser.ts'

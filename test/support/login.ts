@@ -19,11 +19,22 @@ export const postLogin = (
     body: JSON.stringify({ username, password })
   })
 
+/** A machine too busy to ask the directory or the database in time answers 503: it is asked again. */
+export const postLoginAgain = async (
+  world: Pick<World, 'fetch'>,
+  username: string,
+  manner?: Manner
+): Promise<Response> => {
+  let answer = await postLogin(world, username, manner)
+  for (let tries = 1; answer.status === 503 && tries < 5; tries++) answer = await postLogin(world, username, manner)
+  return answer
+}
+
 export const logIn = async (
   world: Pick<World, 'fetch'>,
   username: string,
   manner?: Manner
-): Promise<{ token: string; user: User }> => (await (await postLogin(world, username, manner)).json()) as never
+): Promise<{ token: string; user: User }> => (await (await postLoginAgain(world, username, manner)).json()) as never
 
 export const jsonRequest = (method: string, token: string | undefined, body?: unknown) => ({
   method,

@@ -1,4 +1,4 @@
-// Random header rules in route files.
+// Tries random header rules in route files.
 import t from 'tap'
 import { collapse } from '../../gateway/http/fields.ts'
 import type { Identity, User } from '../../gateway/identity.ts'

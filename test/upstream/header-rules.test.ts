@@ -1,4 +1,4 @@
-// Headers that an upstream sets or removes.
+// Checks the headers that an upstream sets or removes.
 import { once } from 'node:events'
 import http from 'node:http'
 import t from 'tap'

@@ -1,4 +1,4 @@
-// A backend that does not speak HTTP/1.1.
+// Names a backend that does not speak HTTP/1.1.
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createSecureServer, createServer, type Http2Server } from 'node:http2'

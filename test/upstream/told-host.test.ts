@@ -1,4 +1,4 @@
-// Which host a backend is told.
+// Checks which host a backend receives.
 import t from 'tap'
 import { stringify } from 'yaml'
 import { loadRoutes } from '../../gateway/route-files/load.ts'

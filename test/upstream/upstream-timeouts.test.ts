@@ -1,4 +1,4 @@
-// How long a backend may take to begin an answer, and to go on with it.
+// Checks how long a backend may take to begin an answer, and to go on with it.
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'

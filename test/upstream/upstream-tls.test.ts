@@ -1,4 +1,4 @@
-// Backends behind TLS: whom the gateway trusts, and who it says it is.
+// Checks which certificates the gateway accepts from backends, and which one it shows them.
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type ServerOptions } from 'node:https'
 import type { AddressInfo } from 'node:net'
