@@ -121,7 +121,7 @@ t.test('every check of the status has a name in both languages', async t => {
     clock: () => ({ state: 'ok' }),
     audit: () => ({ state: 'ok' }),
     provider: () => 'ok',
-    certificate: () => ({ current: false }),
+    certificates: () => [{ current: false }],
     directory: () => 'ok',
     directoryInsecure: false,
     addressesInsecure: true,
