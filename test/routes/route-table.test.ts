@@ -283,6 +283,7 @@ t.test('every endpoint of the gateway has its access', async t => {
     'GET /auth/oauth/cloudidp/start public',
     'GET /auth/oauth/cloudidp/callback public',
     'POST /auth/oauth/cloudidp/backchannel-logout public',
+    'GET /auth/session public',
     'GET /auth/session.js public',
     'GET /auth/assets/* public',
     'GET /auth/console public',
