@@ -60,9 +60,10 @@ const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
 /** A preflight is matched by the method it requests. Another proxy forwards it as OPTIONS, for which there may be a public route. */
 const find = (table: RouteTable, exchange: Exchange, rawPath: string): RouteMatch => {
   const requested = preflightMethod(exchange)
-  const found = table.match(requested ?? exchange.method, rawPath, exchange.hostName)
+  const host = table.hosts.length === 0 ? '' : exchange.hostName
+  const found = table.match(requested ?? exchange.method, rawPath, host)
   if (requested === undefined || exchange.forwardAuth === undefined || found.route?.public === true) return found
-  const forwarded = table.match(exchange.method, rawPath, exchange.hostName)
+  const forwarded = table.match(exchange.method, rawPath, host)
   return forwarded.route?.public === true ? forwarded : found
 }
 
