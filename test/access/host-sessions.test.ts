@@ -23,7 +23,7 @@ const start = async (t: Test, env: Record<string, string> = {}) => {
   const world = await startPagesWorld(t, {
     ldap,
     postgres,
-    env: { BROWSER_SESSION: 'true', ...env },
+    env: { BROWSER_SESSION: 'true', LDAP_TIMEOUT_MS: '60000', ...env },
     config: {
       upstreams: { app: { url: upstream.url } },
       routes: [

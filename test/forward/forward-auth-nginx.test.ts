@@ -9,7 +9,7 @@ import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { startGateway } from '../support/gateway.ts'
 import { NAVIGATION, openHostBrowser } from '../support/host-browser.ts'
-import { postLogin } from '../support/login.ts'
+import { postLoginAgain } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { freePort } from '../support/ports.ts'
 import { findNginx } from '../support/provision.ts'
@@ -144,13 +144,13 @@ t.test('a login at the host of PUBLIC_URL opens the others, whose /auth/ nginx p
   const publicUrl = settings.PUBLIC_URL ?? ''
   const [, several = ''] = recipeBlocks(NAME, 'yaml')
   const world = await startGateway(t, {
-    env: { ...settings, ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria' },
+    env: { ...settings, ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria', LDAP_TIMEOUT_MS: '60000' },
     config: parse(several)
   })
   const port = await startNginx(t, world.port, app.port, 'app.example.org wiki.example.org admin.example.org')
   // Browsers would reach nginx over TLS.
   const browser = openHostBrowser(publicUrl, text => rawExchange(port, text))
-  browser.keep('app.example.org', (await postLogin(world, 'maria')).headers.getSetCookie())
+  browser.keep('app.example.org', (await postLoginAgain(world, 'maria')).headers.getSetCookie())
   const { way, response } = await browser.open('https://admin.example.org/app/x?y=1')
   t.equal(response.status, 200)
   t.strictSame(

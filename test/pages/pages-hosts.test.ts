@@ -30,7 +30,12 @@ const start = async (t: Test, port?: number, env: Record<string, string> = {}) =
     ...{ ldap, postgres },
     ...(port === undefined ? {} : { port }),
     // Somebody without access waits on the login page.
-    env: { BROWSER_SESSION: 'true', BOOTSTRAP_ADMINS: `ldap:maria,ldap:carlos,cloudidp:${cloudMaria.subject}`, ...env },
+    env: {
+      BROWSER_SESSION: 'true',
+      LDAP_TIMEOUT_MS: '60000',
+      BOOTSTRAP_ADMINS: `ldap:maria,ldap:carlos,cloudidp:${cloudMaria.subject}`,
+      ...env
+    },
     config: {
       upstreams: { app: { url: upstream.url } },
       routes: [

@@ -2,11 +2,15 @@
 import { equal, match } from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { World } from '../../test/support/gateway.ts'
+import { parse } from 'yaml'
+import { startGateway, type World } from '../../test/support/gateway.ts'
+import { NAVIGATION, openHostBrowser } from '../../test/support/host-browser.ts'
+import { postLoginAgain } from '../../test/support/login.ts'
+import { startOpenLdap } from '../../test/support/openldap.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { rawExchange } from '../../test/support/raw-client.ts'
 import { type RawUpstream, startRawUpstream } from '../../test/support/raw-upstream.ts'
-import { recipeBlock } from '../../test/support/recipe.ts'
+import { recipeBlock, recipeBlocks, recipeSettings } from '../../test/support/recipe.ts'
 import { until } from '../../test/support/until.ts'
 import { caddyVersion, startCaddy } from './caddy.ts'
 import { firstLine, type Lab, type System } from './system.ts'
@@ -72,6 +76,36 @@ const startBoth = async (lab: Lab, recipe: string) => {
   return { app, port, world: await lab.gateway(recipe, {}, { PUBLIC_URL: `http://127.0.0.1:${port}` }) }
 }
 
+const HOSTS = ['app.example.org', 'wiki.example.org', 'admin.example.org'] as const
+
+/** Named hosts behind one proxy, and a login at the host of PUBLIC_URL. Browsers would reach the proxy over TLS. */
+const checkHosts = async (lab: Lab, startProxy: (port: number, world: World, app: RawUpstream) => Promise<void>) => {
+  const [app, port, ldap] = [await startRawUpstream(lab), await freePort(), await startOpenLdap(lab)]
+  const publicUrl = `https://${HOSTS[0]}`
+  const world = await startGateway(lab, {
+    env: {
+      ...recipeSettings('forward-auth-nginx'),
+      ...ldap.env,
+      BOOTSTRAP_ADMINS: 'ldap:maria',
+      PUBLIC_URL: publicUrl
+    },
+    config: parse(recipeBlocks('forward-auth-nginx', 'yaml')[1] ?? '')
+  })
+  await startProxy(port, world, app)
+  const browser = openHostBrowser(publicUrl, text => rawExchange(port, text))
+  const config = `GET /auth/config HTTP/1.1\r\nHost: ${HOSTS[0]}\r\nConnection: close\r\n\r\n`
+  await until(async () => (await rawExchange(port, config)).status === 200, 'the proxy has read its routes')
+  browser.keep(HOSTS[0], (await postLoginAgain(world, 'maria')).headers.getSetCookie())
+  const { response } = await browser.open('https://admin.example.org/app/x?y=1')
+  equal(response.status, 200)
+  equal(identityOf(app, -1).find(([name]) => /^x-user-username$/i.test(name))?.[1], 'maria')
+  equal((await browser.open('https://admin.example.org/app/x')).way.length, 1)
+  equal((await browser.open('https://wiki.example.org/app/x')).response.status, 403)
+  const stolen = { ...NAVIGATION, Cookie: browser.cookieOf('wiki.example.org') }
+  equal((await browser.ask('https://admin.example.org/app/x', stolen)).status, 302)
+  return ['one login for two hosts with rules of their own']
+}
+
 const caddy: System = {
   name: 'Caddy, forward-auth',
   recipe: 'forward-auth-caddy',
@@ -84,7 +118,18 @@ const caddy: System = {
       '127.0.0.1:8080': `127.0.0.1:${all.app.port}`
     })
     await startCaddy(lab, text, all.port)
-    return checkForwardAuth(lab, all)
+    const found = await checkForwardAuth(lab, all)
+    const several = await checkHosts(lab, (port, world, app) => {
+      const blocks = HOSTS.map(host =>
+        recipeBlock('forward-auth-caddy', 'caddyfile', {
+          'http://app.example.org:80': `http://${host}:${port}`,
+          '127.0.0.1:3000': `127.0.0.1:${world.port}`,
+          '127.0.0.1:8080': `127.0.0.1:${app.port}`
+        })
+      )
+      return startCaddy(lab, blocks.join('\n'), port)
+    })
+    return [...found, ...several]
   }
 }
 
@@ -93,17 +138,21 @@ const traefik: System = {
   recipe: 'forward-auth-traefik',
   version: () => /[\d.]+/.exec(firstLine(TRAEFIK, 'version'))?.[0] ?? '',
   async check(lab) {
+    const start = async (port: number, world: World, app: RawUpstream, hosts: readonly string[]) => {
+      const file = join(lab.folder, `${hosts[0]}.yml`)
+      const text = recipeBlock('forward-auth-traefik', 'yml', {
+        'Host(`app.example.org`)': `(${hosts.map(host => `Host(\`${host}\`)`).join(' || ')})`,
+        '127.0.0.1:3000': `127.0.0.1:${world.port}`,
+        '127.0.0.1:8080': `127.0.0.1:${app.port}`
+      })
+      writeFileSync(file, text)
+      const words = [`--entrypoints.web.address=127.0.0.1:${port}`, `--providers.file.filename=${file}`]
+      await lab.run(TRAEFIK, [...words, '--global.checknewversion=false'], port)
+    }
     const all = await startBoth(lab, 'forward-auth-traefik')
-    const file = join(lab.folder, 'dynamic.yml')
-    const text = recipeBlock('forward-auth-traefik', 'yml', {
-      'app.example.org': '127.0.0.1',
-      '127.0.0.1:3000': `127.0.0.1:${all.world.port}`,
-      '127.0.0.1:8080': `127.0.0.1:${all.app.port}`
-    })
-    writeFileSync(file, text)
-    const words = [`--entrypoints.web.address=127.0.0.1:${all.port}`, `--providers.file.filename=${file}`]
-    await lab.run(TRAEFIK, [...words, '--global.checknewversion=false'], all.port)
-    return checkForwardAuth(lab, all)
+    await start(all.port, all.world, all.app, ['127.0.0.1'])
+    const found = await checkForwardAuth(lab, all)
+    return [...found, ...(await checkHosts(lab, (port, world, app) => start(port, world, app, HOSTS)))]
   }
 }
 
