@@ -3,7 +3,6 @@
 /** Catalogue id → why the entry has nothing to attack here. */
 export const NOT_APPLICABLE: Readonly<Record<string, string>> = {
   'RT-26': 'proxied paths do not run through a library router; the route that is matched is the route that forwards',
-  'RT-28': 'no routing by host: any single well-formed Host is accepted and decides nothing',
   'RT-29': 'no file server: own pages are an exact list of paths',
   'RT-33': 'no cache of destination URLs',
   'HD-35':

@@ -1,4 +1,5 @@
 // Routes with `host` apply to their hosts alone; the host that chooses the rules is the one that backends are told.
+// RT-28, HD-12, HD-13
 import t from 'tap'
 import { parse } from 'yaml'
 import { weakerNeighbours } from '../../gateway/cli/weaker-neighbours.ts'
