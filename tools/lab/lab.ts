@@ -9,6 +9,7 @@ import { runPodman } from './containers/podman.ts'
 import { runContainers } from './containers/run.ts'
 import { PROVIDERS, runProvider } from './directory-run.ts'
 import { runHelm } from './helm.ts'
+import { runHttp2 } from './http2.ts'
 import { IN_FRONT } from './in-front.ts'
 import { MIGRATIONS } from './migrations.ts'
 import { openLab } from './open-lab.ts'
@@ -22,10 +23,11 @@ import { replaceRows } from './table.ts'
 const SYSTEMS = [...BEHIND, ...IN_FRONT, ...MIGRATIONS]
 const PAGE = join(import.meta.dirname, '../../docs/compatibility.md')
 
-const WAYS_TO_INSTALL: Readonly<Record<string, (page: string) => Promise<number>>> = {
+const RUNS: Readonly<Record<string, (page: string) => Promise<number>>> = {
   containers: runContainers,
   podman: runPodman,
   helm: runHelm,
+  http2: runHttp2,
   systemd: runSystemd,
   package: runPackage
 }
@@ -54,7 +56,7 @@ const provider = PROVIDERS.find(({ name }) => name === process.argv[2])
 if (import.meta.main && provider !== undefined) process.exit((await runProvider(provider)) ? 0 : 1)
 if (import.meta.main && process.argv[2] === 'stores')
   process.exit((await runStores(process.argv.slice(3), PAGE)) === 0 ? 0 : 1)
-const way = WAYS_TO_INSTALL[process.argv[2] ?? '']
+const way = RUNS[process.argv[2] ?? '']
 if (import.meta.main && way !== undefined) process.exit((await way(PAGE)) === 0 ? 0 : 1)
 if (import.meta.main) {
   provision(line => process.stdout.write(`${line}\n`))

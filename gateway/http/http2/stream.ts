@@ -106,7 +106,8 @@ export class Stream implements ClientConnection, Contained {
     const request = this.#request
     if (request === undefined) return
     const { response } = request
-    response.isDelivered = response.isEnded && this.#stream.writableFinished
+    // Where the connection or the stream was lost, it is CANCEL.
+    response.isDelivered = response.isEnded && this.#stream.rstCode === constants.NGHTTP2_NO_ERROR
     response.isGone = !response.isDelivered
     request.owner?.onClosed()
   }

@@ -68,7 +68,7 @@ t.test(
 )
 
 t.test('large bodies arrive whole both ways, beside a stream whose client reads nothing', async t => {
-  const { place, upstream } = await startHttp2World(t)
+  const { world, place, upstream } = await startHttp2World(t)
   const session = await connectHttp2(t, place)
   const bytes = Buffer.alloc(2_000_000, 'abcdefghij')
   upstream.respond(({ method, body }) => {
@@ -84,6 +84,7 @@ t.test('large bodies arrive whole both ways, beside a stream whose client reads 
   const up = await askHttp2(session, { ':path': '/open/up', ':method': 'PUT', 'content-length': bytes.length }, [bytes])
   t.equal(up.body, '2000000')
   unread.close(8)
+  t.match(await world.logged(({ path }) => path === '/open/unread'), { status: 200, reason: 'client-gone' })
 })
 
 t.test('of bodies that nobody takes, a connection can make the gateway hold about a megabyte', async t => {
