@@ -72,7 +72,8 @@ const nameIn = (authority: string): string | undefined => {
   const name = end < 1 ? authority : authority.slice(0, end)
   const port = authority.slice(name.length)
   const isPort =
-    port === '' || (port.length > 1 && port.length < 7 && [...port.slice(1)].every(c => c >= '0' && c <= '9'))
+    port === '' ||
+    (port.length > 1 && port.startsWith(':') && port.length < 7 && [...port.slice(1)].every(c => c >= '0' && c <= '9'))
   const isAddress = name.startsWith('[') && name.endsWith(']')
   const labels = isAddress ? [name.slice(1, -1)] : name.split('.')
   const characters = isAddress ? '0123456789abcdef:.' : '0123456789abcdefghijklmnopqrstuvwxyz-_'
@@ -121,7 +122,7 @@ const saidBy = ({ target, fields, isTrusted, asks }: Asked): string | null | und
 
 /** `ROUTE on HOST`, or why not; undefined: the model does not know. */
 const decideByModel = (world: Tables, asked: Asked): string | undefined => {
-  const path = ASKED.find(each => asked.target === each || asked.target.replace(/^https?:\/\/[^/]*/i, '') === each)
+  const path = ASKED.find(each => asked.target === each || asked.target.replace(/^https?:\/\/[^/\\]*/i, '') === each)
   if (path === undefined) return undefined
   const said = saidBy(asked)
   const name = typeof said === 'string' ? nameIn(said) : undefined
