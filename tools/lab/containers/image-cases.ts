@@ -26,7 +26,7 @@ const withContainer = async <T>(
   }
 }
 
-const healthOf = async ({ docker }: Engine, id: string): Promise<string> =>
+export const healthOf = async ({ docker }: Engine, id: string): Promise<string> =>
   (await docker('inspect', '--format', '{{.State.Health.Status}}', id)).trim()
 
 const staysHealthy = (engine: Engine, options: string[]) =>

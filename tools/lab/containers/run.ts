@@ -6,6 +6,7 @@ import { runCases } from '../installing.ts'
 import { makeBaseImages } from './base-images.ts'
 import { COMPOSE_VERSION, startEngine } from './engine.ts'
 import { imageCases } from './image-cases.ts'
+import { replaceCases } from './replace-cases.ts'
 import { type Stack, stackCases } from './stack-cases.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
@@ -32,7 +33,7 @@ export const runContainers = async (page: string): Promise<number> => {
     await makeBaseImages(engine)
     checkOut(checkout)
     const stack: Stack = { engine, checkout, compose, url: `http://localhost:${port}` }
-    return await runCases([...imageCases, ...stackCases], stack, version, page)
+    return await runCases([...imageCases, ...stackCases, ...replaceCases], stack, version, page)
   } finally {
     await compose('down', '--volumes').catch(() => undefined)
     await engine.close()
