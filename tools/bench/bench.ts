@@ -11,6 +11,7 @@ import { measureBodies } from './rows/bodies.ts'
 import { measureCrowds } from './rows/crowds.ts'
 import { measureFloods } from './rows/floods.ts'
 import { measureGrants } from './rows/grants.ts'
+import { measureH2 } from './rows/h2.ts'
 import { measureHttp } from './rows/http.ts'
 import { measureLimits } from './rows/limits.ts'
 import { measureStart } from './rows/start.ts'
@@ -27,6 +28,7 @@ const groups: Readonly<Record<Group, (world: World) => Promise<GroupResult>>> = 
   websocket: measureWebSocket,
   floods: measureFloods,
   tls: measureTls,
+  h2: measureH2,
   crowds: measureCrowds,
   grants: measureGrants,
   audit: measureAudit,

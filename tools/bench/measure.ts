@@ -1,4 +1,6 @@
 // Subjects are measured in turns, round after round, from outside: CPU and memory from /proc, the rest from wrk.
+
+import { runH2load } from './h2load.ts'
 import { type Peer, VoidRun } from './peers/peer.ts'
 import { cpuMicros, residentBytes } from './process-cost.ts'
 import { type Spread, spread } from './statistics.ts'
@@ -16,6 +18,8 @@ export interface Subject {
   readonly isRefused?: boolean
   /** A pool that was read to its end voids the round. */
   readonly isFresh?: boolean
+  /** Asked over HTTP/2. */
+  readonly isHttp2?: boolean
 }
 
 /** One entry a round. */
@@ -87,7 +91,8 @@ export const interleaveFresh = async (
 
 const runRound = async (world: World, subject: Subject, round: number, seconds: number): Promise<LoadResult> => {
   const load = await subject.load(round, seconds)
-  const result = await runWrk({ ...load, seconds, connections: world.options.connections })
+  const run = subject.isHttp2 === true ? runH2load : runWrk
+  const result = await run({ ...load, seconds, connections: world.options.connections })
   const expected = subject.isRefused ? result.requests : 0
   const complaint =
     result.requests === 0

@@ -9,6 +9,7 @@ export const GROUPS = [
   'websocket',
   'floods',
   'tls',
+  'h2',
   'crowds',
   'grants',
   'audit',

@@ -55,6 +55,8 @@ const table = {
   message: most('websocket', "a WebSocket message both ways ÷ nginx's, CPU", 1.6),
   'flood-health': most('floods', 'slowest /health while sockets are flooded', 300, 'ms'),
   'flood-echo': most('floods', "median of a quiet person's echo meanwhile", 100, 'ms'),
+  'h2-vs-haproxy': most('h2', 'HTTP/2 request ÷ HAProxy jwt_verify terminating HTTP/2, CPU', 2.0),
+  'h2-vs-nginx': most('h2', 'HTTP/2 request ÷ nginx auth_request + njs terminating HTTP/2, CPU', 2.0),
   https: most('tls', 'HTTPS at the gateway ÷ in front of it by HAProxy, CPU of all', 0.95),
   'idle-connection': most('crowds', 'an idle keep-alive connection of 10,000', 6, 'KB'),
   'pipelined-wait': most('crowds', 'slowest /health while 100 connections pipeline 64 KB and read nothing', 300, 'ms'),

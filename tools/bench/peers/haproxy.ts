@@ -51,9 +51,9 @@ const identity = Object.entries(IDENTITY)
   .map(([header, claim]) => `  http-request set-header ${header} %[var(txn.token),jwt_payload_query('$.${claim}')]\n`)
   .join('')
 
-const sectionsOf = (port: number, upstream: string, secret: string, isNine: boolean): string => `
+const sectionsOf = (bind: string, upstream: string, secret: string, isNine: boolean): string => `
 frontend gateway
-  bind 127.0.0.1:${port} backlog 4096
+  bind ${bind} backlog 4096
   stick-table type ip size 100k expire 60s store http_req_rate(60s)
   http-request track-sc0 src
   http-request deny deny_status 429 if { sc_http_req_rate(0) gt 1000000000 }
@@ -74,16 +74,22 @@ backend app
   server app ${upstream} pool-max-conn -1
 `
 
-/** @param headers how many identity headers it writes */
+/**
+ * @param headers how many identity headers it writes
+ * @param pemFile of its certificate: it speaks HTTP/2 over TLS
+ */
 export const startHaproxy = async (
   world: World,
   headers: 'one' | 'nine' = 'one',
-  backend: 'plain' | 'tls' = 'plain'
+  backend: 'plain' | 'tls' = 'plain',
+  pemFile?: string
 ): Promise<Peer> => {
   const name = `HAProxy jwt_verify + stick-table, ${headers} header${headers === 'one' ? '' : 's'}`
   const { checkedPort, tlsPort, caFile } = world.upstream
   const tls = `127.0.0.1:${tlsPort} ssl verify required ca-file ${caFile} verifyhost localhost sni str(localhost)`
   const upstream = backend === 'tls' ? tls : `127.0.0.1:${checkedPort}`
-  const sections = (port: number) => sectionsOf(port, upstream, world.secret, headers === 'nine')
+  const secure = pemFile === undefined ? '' : ` ssl crt ${pemFile} alpn h2`
+  const sections = (port: number) =>
+    sectionsOf(`127.0.0.1:${port}${secure}`, upstream, world.secret, headers === 'nine')
   return { ...(await runHaproxy(world, name, sections)), checks: true }
 }

@@ -1,6 +1,7 @@
 // nginx checks tokens in a subrequest (auth_request, njs, HS256), counts (limit_req) and forwards, on the gateway's core.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { CertificateFiles } from '../../../test/support/certificates.ts'
 import { freePort } from '../../../test/support/ports.ts'
 import { accepts, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
 import { SUBJECT } from '../tokens.ts'
@@ -35,7 +36,7 @@ function check(r) {
 export default { check }
 `
 
-const config = (folder: string, port: number, upstreamPort: number): string => `
+const config = (folder: string, listen: string, upstreamPort: number): string => `
 ${nginxPreamble(folder, ['/usr/lib/nginx/modules/ngx_http_js_module.so'])}
 http {
   ${nginxHttpPreamble(folder)}
@@ -49,7 +50,7 @@ http {
     keepalive_requests 100000000;
   }
   server {
-    listen 127.0.0.1:${port} backlog=4096;
+    listen ${listen};
     client_max_body_size 0;
     location = /check { internal; js_content check.check; }
     location / {
@@ -106,13 +107,24 @@ export const startNginxForSockets = async (world: World, upstreamPort: number): 
   return { name: 'nginx', port, running, checks: true }
 }
 
-/** `upstreamPort`: where it forwards to, the checked upstream unless given. */
-export const startNginx = async (world: World, upstreamPort = world.upstream.checkedPort): Promise<Peer> => {
+/**
+ * @param upstreamPort where it forwards to
+ * @param certificate it speaks HTTP/2 over TLS with it
+ */
+export const startNginx = async (
+  world: World,
+  upstreamPort = world.upstream.checkedPort,
+  certificate?: CertificateFiles
+): Promise<Peer> => {
   const folder = await world.folder('nginx')
   const port = await freePort()
   const file = join(folder, 'nginx.conf')
   await writeFile(join(folder, 'check.js'), checkScript(world.secret))
-  await writeFile(file, config(folder, port, upstreamPort))
+  const secure =
+    certificate === undefined
+      ? ''
+      : ` ssl http2; ssl_certificate ${certificate.certFile}; ssl_certificate_key ${certificate.keyFile}; keepalive_requests 100000000`
+  await writeFile(file, config(folder, `127.0.0.1:${port} backlog=4096${secure}`, upstreamPort))
   const running = startPinned({
     name: 'nginx',
     core: GATEWAY_CORE,
