@@ -97,8 +97,15 @@ const integer = (value: number): Buffer => {
 }
 
 /** A connection whose frames are written by hand; it has sent the preface and its settings. */
-export const connectFrames = async (t: Teardown, { port, ca }: Place) => {
-  const socket = tls.connect({ port, host: '127.0.0.1', servername: 'localhost', ca, ALPNProtocols: ['h2'] })
+export const connectFrames = async (t: Teardown, { port, ca }: Place, options: { allowHalfOpen?: boolean } = {}) => {
+  const socket = tls.connect({
+    ...options,
+    port,
+    host: '127.0.0.1',
+    servername: 'localhost',
+    ca,
+    ALPNProtocols: ['h2']
+  })
   t.teardown(() => socket.destroy())
   socket.on('error', () => undefined)
   await once(socket, 'secureConnect')

@@ -17,7 +17,6 @@ const HEAD_BYTES = 32 * 1024
 const MOST_FIELDS = 1000
 /** Announces the end of a connection without refusing a stream that is on its way (RFC 9113 §6.8). */
 const LAST_STREAM = 2 ** 31 - 1
-
 /** For a client to take what it is told last. */
 const GOAWAY_MS = 1000
 
@@ -72,7 +71,8 @@ export class Http2Connection implements ServedConnection {
   #onStreamClosed(stream: Stream) {
     this.#streams.delete(stream)
     this.#isNew = false
-    if (this.#streams.size === 0) this.deadline = this.#host.now + this.#host.limits.idleMs
+    if (this.#streams.size === 0)
+      this.deadline = this.#host.now + (this.#session.closed ? GOAWAY_MS : this.#host.limits.idleMs)
     this.#holdOrRead()
     contain(stream, closed => closed.onClose())
   }
@@ -84,8 +84,10 @@ export class Http2Connection implements ServedConnection {
     this.#socket.hold(bytes > CONNECTION_BYTES)
   }
 
+  /** It has been idle for too long, or its client does not close it after GOAWAY. */
   expire(): void {
-    this.onDrain(false)
+    if (this.#session.closed) this.destroy()
+    else this.onDrain(false)
   }
 
   /** A stream whose client takes nothing of what waits for it is ended. */
@@ -99,11 +101,14 @@ export class Http2Connection implements ServedConnection {
 
   onDrain(sparesNew: boolean): void {
     const isUnused = this.#isNew && this.#streams.size === 0
-    if (!this.#session.closed && !(isUnused && sparesNew)) this.#session.close()
+    if (this.#session.closed || (isUnused && sparesNew)) return
+    this.#session.close()
+    if (this.#streams.size === 0) this.deadline = this.#host.now + GOAWAY_MS
   }
 
   destroy(): void {
     this.#session.destroy()
+    this.#socket.destroy()
   }
 
   /** Ends all streams, and tells the client why. */

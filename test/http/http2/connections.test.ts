@@ -1,8 +1,11 @@
 // One HTTP/2 connection holds no more than others, ends only what is meant, and a flood on it harms nobody else.
 import { once } from 'node:events'
-import type { Socket } from 'node:net'
+import { readFileSync } from 'node:fs'
+import type { AddressInfo, Socket } from 'node:net'
 import tls from 'node:tls'
 import t from 'tap'
+import { createHttpServer } from '../../../gateway/http/server.ts'
+import { createCertificateAuthority } from '../../support/certificates.ts'
 import {
   askHttp2,
   connectFrames,
@@ -179,6 +182,25 @@ t.test('a draining gateway lets streams finish and takes no more', async t => {
   t.match(await answer, { status: 200, body: 'ok' })
   await closing
   t.ok(session.closed)
+})
+
+t.test('a client that neither asks nor closes its side is cut off', async t => {
+  const authority = createCertificateAuthority(t.testdir({}))
+  const { certFile, keyFile } = authority.issue('one')
+  const handler = { onRequest: () => undefined, onFault: () => undefined }
+  const server = createHttpServer({ handler, limits: { headMs: 50, idleMs: 50, lingerSilenceMs: 50 } })
+  const certificate = { cert: readFileSync(certFile), key: readFileSync(keyFile) }
+  const listener = tls.createServer({ ...certificate, ALPNProtocols: ['h2'], allowHalfOpen: true }, socket =>
+    server.accept(socket, { isTls: true, isHttp2: true })
+  )
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  t.teardown(() => listener.close())
+  const place = { port: (listener.address() as AddressInfo).port, ca: authority.ca }
+  await connectFrames(t, place, { allowHalfOpen: true })
+  await until(() => server.count() === 1)
+  await until(() => server.count() === 0)
+  server.close()
 })
 
 t.test('TLS_HTTP2=false offers HTTP/1.1 alone', async t => {
