@@ -2,6 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import http from 'node:http'
+import { connect, constants } from 'node:http2'
 import https from 'node:https'
 import { io } from 'socket.io-client'
 import { WebSocket } from 'ws'
@@ -121,6 +122,35 @@ const converse = ({ port, isTls }: Place, token: string): Promise<Outcome> =>
     client.on('disconnect', () => settle('aborted'))
   })
 
+/** Four streams of one HTTP/2 connection: the first outcome that is not 200. Without TLS, the gateway has no HTTP/2. */
+const multiplex = async (place: Place, token: string): Promise<Outcome> => {
+  if (!place.isTls) return ask(place, { path: '/app/x', token })
+  const session = connect(`https://127.0.0.1:${place.port}`, { rejectUnauthorized: false })
+  session.on('error', () => undefined)
+  const outcomes = await Promise.all(
+    [{ path: '/app/x' }, { path: '/app/large' }, { path: '/app/x', body: LARGE }, { path: '/app/x' }].map(
+      ({ path, body }) =>
+        new Promise<Outcome>(resolve => {
+          const fields = { ':path': path, ':method': body === undefined ? 'GET' : 'POST' }
+          const stream = session.request({ ...fields, authorization: `Bearer ${token}` })
+          let status: Outcome = 'aborted'
+          const deadline = watch(resolve)
+          stream.on('response', head => {
+            status = head[':status'] ?? 'aborted'
+          })
+          stream.on('error', () => undefined)
+          stream.on('close', () => {
+            clearInterval(deadline)
+            resolve(stream.rstCode === constants.NGHTTP2_NO_ERROR ? status : 'aborted')
+          })
+          stream.resume().end(body)
+        })
+    )
+  )
+  session.destroy()
+  return outcomes.find(outcome => outcome !== 200) ?? 200
+}
+
 /** A token that is used, ended by logout, and then refused. */
 const revoke = async (place: Place): Promise<Outcome> => {
   const token = await signToken(TEST_SECRET, {}, { jti: randomUUID() })
@@ -166,6 +196,7 @@ export const createExchanges = async (): Promise<Exchange[]> => {
     },
     { name: 'websocket', right: [101], excused: BROKEN, run: place => echo(place, token) },
     { name: 'socket.io', right: [200], excused: BROKEN, run: place => converse(place, token) },
+    { name: 'http2', right: [200], excused: BROKEN, run: place => multiplex(place, token) },
     // A store that is away may keep a logout from being written: it is then refused, and the token lives.
     // Each brings a token of its own, which is remembered within bounds: more of them would look like a leak.
     { name: 'revocation', right: [401], excused: AWAY, run: revoke, pauseMs: 3000 }
