@@ -18,6 +18,7 @@ const tableOf = (paths: readonly string[]): RouteTable => {
 const answered = (route: Route | undefined): Exchange =>
   ({
     route,
+    request: { connection: { isHttp2: false } },
     response: { hasBegun: true, status: 200 },
     upstreamMs: 1,
     headMs: 2,

@@ -78,7 +78,7 @@ const UPSTREAM_KEYS =
   'allowed here: url, targets, timeout, idleTimeout, connectTimeout, requestBuffer, caFile, clientCertFile, clientKeyFile, serverName, assertion, preserveHost, requestHeaders, responseHeaders, identityHeaders, sharedCache, identityHeadersShared, healthCheck, outlier, maxConnections, queue'
 
 const ROUTE_KEYS =
-  'allowed here: path, upstream, methods, roles, public, requireAssigned, forwardToken, external, basic, browser, ownAuthorization, streaming, stripPrefix, rateLimit, from, timeout, maxBody, allowInPath, accept, websocket, socketio, app'
+  'allowed here: path, upstream, methods, roles, public, requireAssigned, forwardToken, external, basic, browser, ownAuthorization, streaming, stripPrefix, host, rateLimit, from, timeout, maxBody, allowInPath, accept, websocket, socketio, app'
 
 // CF-01, CF-03, CF-04, CF-06, CF-07, CF-10, RT-27
 const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[], ...complaints: string[]]>> = {

@@ -52,13 +52,22 @@ export class MeteredSocket extends Duplex {
     this.#owner.onFlood()
   }
 
+  #write(bytes: Buffer, done: (error?: Error | null) => void) {
+    this.#socket.write(bytes, done)
+    if (!this.#isFlooded && this.#sent.isFlood(bytes)) setImmediate(() => this.#noteFlood())
+  }
+
   override _read(): void {
     if (!this.#isHeld) this.#socket.resume()
   }
 
   override _write(bytes: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.#socket.write(bytes, done)
-    if (!this.#isFlooded && this.#sent.isFlood(bytes)) setImmediate(() => this.#noteFlood())
+    this.#write(bytes, done)
+  }
+
+  /** Frames that are written together leave in one TLS record. */
+  override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
+    this.#write(Buffer.concat(chunks.map(({ chunk }) => chunk)), done)
   }
 
   override _final(done: () => void): void {
