@@ -79,7 +79,7 @@ class HttpForward implements Requester, Underway, UploadOwner, AnswerTaker, Wait
 
   onUploadReady() {
     const pool = this.#forwarding.upstreams.poolOf(this.#upstream)
-    const asked = { client: this.#exchange.request.connection, not: this.#unreached }
+    const asked = { client: this.#exchange.request.connection.client, not: this.#unreached }
     const connection = pool.acquire(asked)
     if (connection !== undefined) return this.onConnection(connection)
     const leave = pool.wait(this, asked)

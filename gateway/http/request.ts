@@ -41,6 +41,8 @@ export interface ClientConnection {
   readonly covers: ((host: string) => boolean) | undefined
   /** It has not been closed. */
   readonly isOpen: boolean
+  /** Stands for the client towards backends: this connection or, of an HTTP/2 stream, the one that all streams share. */
+  readonly client: { readonly isOpen: boolean }
   /** Passes on to its consumer what has arrived of the body, and continues reading. */
   pump(): void
   /** Hands the connection over; the request in progress gets no response from here any more. */

@@ -33,6 +33,7 @@ const connectionOf = (peer = '192.0.2.1'): ClientConnection => ({
   covers: undefined,
   isHttp2: false,
   isOpen: true,
+  client: { isOpen: true },
   pump: () => undefined,
   takeOver: () => {
     throw new Error('no bytes behind this connection')

@@ -70,6 +70,10 @@ export class Http1Connection implements ServedConnection, ClientConnection, Answ
     this.deadline = host.now + host.limits.headMs
   }
 
+  get client(): this {
+    return this
+  }
+
   get isOpen(): boolean {
     return this.#phase !== 'closed'
   }

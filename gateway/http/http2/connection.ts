@@ -59,9 +59,13 @@ export class Http2Connection implements ServedConnection {
     this.#session.on('error', () => undefined)
   }
 
+  get isOpen(): boolean {
+    return !this.#session.destroyed
+  }
+
   #onStream(stream: ServerHttp2Stream, raw: readonly string[], isComplete: boolean) {
     this.deadline = Number.POSITIVE_INFINITY
-    const one = new Stream(stream, this.#origin)
+    const one = new Stream(stream, this.#origin, this)
     this.#streams.add(one)
     stream.on('close', () => contain(this, () => this.#onStreamClosed(one)))
     contain(one, () => one.start(raw, isComplete, this.#host.handler))

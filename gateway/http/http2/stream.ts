@@ -12,17 +12,23 @@ export class Stream implements ClientConnection, Contained {
   readonly isHttp2 = true
   readonly peer: string | undefined
   readonly covers: ClientConnection['covers']
+  readonly client: ClientConnection['client']
   readonly #stream: ServerHttp2Stream
   readonly #response: Http2Response
   #request: HttpRequest | undefined
   /** Bytes that the client had taken when that was looked at last. */
   #lastTaken: number | undefined
 
-  constructor(stream: ServerHttp2Stream, { peer, covers }: Pick<ClientConnection, 'peer' | 'covers'>) {
+  constructor(
+    stream: ServerHttp2Stream,
+    { peer, covers }: Pick<ClientConnection, 'peer' | 'covers'>,
+    client: ClientConnection['client']
+  ) {
     this.#stream = stream
     this.#response = new Http2Response(stream)
     this.peer = peer
     this.covers = covers
+    this.client = client
   }
 
   get isOpen(): boolean {

@@ -90,6 +90,13 @@ t.test('large bodies arrive whole both ways, beside a stream whose client reads 
   t.match(await world.logged(({ path }) => path === '/open/unread'), { status: 200, reason: 'client-gone' })
 })
 
+t.test('requests of one client, one after the other, use one connection to the backend', async t => {
+  const { place, upstream } = await startHttp2World(t)
+  const session = await connectHttp2(t, place)
+  for (let n = 0; n < 20; n++) t.equal((await askHttp2(session, { ':path': '/open/x' })).status, 200)
+  t.equal(upstream.accepted(), 1)
+})
+
 t.test('of bodies that nobody takes, a connection can make the gateway hold about a megabyte', async t => {
   const { place, upstream } = await startHttp2World(t)
   // The backend takes no bodies.
