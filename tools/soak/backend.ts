@@ -3,9 +3,10 @@ import { once } from 'node:events'
 import http from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
-import { TLSSocket } from 'node:tls'
+import type { TLSSocket } from 'node:tls'
 import { Server as SocketIoServer } from 'socket.io'
 import { WebSocketServer } from 'ws'
+import { answerBody, resetSocket } from './body-backend.ts'
 
 export interface SoakBackend {
   /** As in a route file. */
@@ -20,18 +21,13 @@ export interface SoakBackend {
 const LARGE = Buffer.alloc(1_000_000, 'x')
 
 const answer = (req: http.IncomingMessage, res: http.ServerResponse) => {
-  if (/^\/\w+\/large/.test(req.url ?? '')) return void res.end(LARGE)
+  if (/^\/\w+\/body\?/.test(req.url ?? '')) return answerBody(req, res)
+  if (req.url?.startsWith('/open/large') || req.url?.startsWith('/app/large')) return void res.end(LARGE)
   let bytes = 0
   req.on('data', chunk => {
     bytes += chunk.length
   })
   req.on('end', () => res.end(`${bytes}`))
-}
-
-/** A connection over TLS, or on a Unix socket, cannot be reset. */
-const resetSocket = (socket: Socket): void => {
-  if (socket.remoteAddress === undefined || socket instanceof TLSSocket) socket.destroy()
-  else socket.resetAndDestroy()
 }
 
 interface Listening {

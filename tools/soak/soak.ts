@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs, styleText } from 'node:util'
 import type { ProcessLine } from '../../test/support/gateway-process.ts'
 import { provision } from '../../test/support/provision.ts'
+import { runRolling } from './rolling-run.ts'
 import { createExchanges, type Exchange, type Place } from './traffic.ts'
 import { growthOf, type Sample } from './verdict.ts'
 import { type SoakGateway, startSoakWorld, type Trouble } from './world.ts'
@@ -12,7 +13,9 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '60' },
     /** Clients that repeat each kind of exchange, at each gateway. */
     clients: { type: 'string', default: '1' },
-    pause: { type: 'string', default: '100' }
+    pause: { type: 'string', default: '100' },
+    /** Only restarts backends in turn, under so many requests. */
+    rolling: { type: 'string' }
   }
 })
 
@@ -39,7 +42,8 @@ const repeat = async (exchange: Exchange, place: Place, pauseMs: number, counts:
   while (!isOver()) {
     const startedAt = performance.now()
     const { trouble } = state
-    const outcome = await exchange.run(place)
+    const result = await exchange.run(place)
+    const { outcome, detail } = typeof result === 'object' ? result : { outcome: result, detail: '' }
     counts.exchanges++
     if (`${outcome}`.startsWith('unanswered')) counts.unanswered++
     const isExcused = startedAt < state.troubledUntil && exchange.excused.includes(outcome)
@@ -48,7 +52,7 @@ const repeat = async (exchange: Exchange, place: Place, pauseMs: number, counts:
       const key = `${exchange.name}: ${outcome}${troubles.length === 0 ? '' : ` while ${troubles.join(', then ')}`}`
       counts.wrong.set(key, (counts.wrong.get(key) ?? 0) + 1)
       const tookMs = Math.round(performance.now() - startedAt)
-      console.log(styleText('red', `${new Date().toISOString()} ${place.name}, after ${tookMs} ms: ${key}`))
+      console.log(styleText('red', `${new Date().toISOString()} ${place.name}, after ${tookMs} ms: ${key} ${detail}`))
     }
     await delay(exchange.pauseMs ?? pauseMs)
   }
@@ -145,6 +149,7 @@ const main = async (t: { teardown(action: () => unknown): unknown }): Promise<nu
 
 provision(console.log)
 const undo: (() => unknown)[] = []
-const code = await main({ teardown: action => undo.push(action) })
+const run = { teardown: (action: () => unknown) => undo.push(action) }
+const code = values.rolling === undefined ? await main(run) : await runRolling(run, Number(values.rolling))
 for (const action of undo.reverse()) await action()
 process.exit(code)

@@ -7,6 +7,7 @@ import https from 'node:https'
 import { io } from 'socket.io-client'
 import { WebSocket } from 'ws'
 import { signToken, TEST_SECRET } from '../../test/support/gateway.ts'
+import { moveBody } from './bodies.ts'
 
 export interface Place {
   readonly name: string
@@ -14,12 +15,12 @@ export interface Place {
   readonly isTls: boolean
 }
 
-/** What became of an exchange: a status, `aborted`, or `unanswered` and why. */
-export type Outcome = number | 'aborted' | `unanswered: ${string}`
+/** What became of an exchange: a status, `right` for a body, `aborted`, or `unanswered` or `wrong` and why. */
+export type Outcome = number | 'right' | 'aborted' | `unanswered: ${string}` | `wrong: ${string}`
 
 export interface Exchange {
   readonly name: string
-  run(place: Place): Promise<Outcome>
+  run(place: Place): Promise<Outcome | { readonly outcome: Outcome; readonly detail: string }>
   readonly right: readonly Outcome[]
   /** Right as well while something is broken, and shortly after. */
   readonly excused: readonly Outcome[]
@@ -174,26 +175,14 @@ export const createExchanges = async (): Promise<Exchange[]> => {
       run: place => ask(place, { path: '/app/x', method: 'POST', token, body: LARGE })
     },
     { name: 'download', right: [200], excused: BROKEN, run: place => ask(place, { path: '/app/large', token }) },
-    ...['https', 'unix'].flatMap(backend => [
-      {
-        name: `${backend} upload`,
-        right: [200],
-        excused: AWAY,
-        run: (place: Place) => ask(place, { path: `/${backend}/x`, method: 'POST', body: LARGE })
-      },
-      {
-        name: `${backend} download`,
-        right: [200],
-        excused: BROKEN,
-        run: (place: Place) => ask(place, { path: `/${backend}/large` })
-      }
-    ]),
     {
       name: 'leaves',
       right: [200, 'aborted'],
       excused: AWAY,
       run: place => ask(place, { path: '/open/large', leavesAfterMs: 4 })
     },
+    { name: 'body', right: ['right'], excused: BROKEN, run: moveBody },
+    { name: 'body', right: ['right'], excused: BROKEN, run: moveBody },
     { name: 'websocket', right: [101], excused: BROKEN, run: place => echo(place, token) },
     { name: 'socket.io', right: [200], excused: BROKEN, run: place => converse(place, token) },
     { name: 'http2', right: [200], excused: BROKEN, run: place => multiplex(place, token) },

@@ -8,6 +8,7 @@ import { startOwnPostgres } from '../../test/support/postgres.ts'
 import { startRedis } from '../../test/support/redis.ts'
 import { until } from '../../test/support/until.ts'
 import { type SoakBackend, startSoakBackend } from './backend.ts'
+import type { BODY_BACKENDS } from './bodies.ts'
 import type { Left } from './probe.ts'
 import type { Place } from './traffic.ts'
 import type { Sample } from './verdict.ts'
@@ -33,7 +34,7 @@ interface Teardown {
 }
 
 /** By the scheme under which they are reached. */
-type Backends = Readonly<Record<'http' | 'https' | 'unix', SoakBackend>>
+type Backends = Readonly<Record<(typeof BODY_BACKENDS)[number], SoakBackend>>
 
 /** Each revision has a route of its own, and one of the upstreams in another form. */
 const routesOf = (backends: Backends, caFile: string, revision: number) => ({
@@ -49,6 +50,7 @@ const routesOf = (backends: Backends, caFile: string, revision: number) => ({
     { path: '/open/*', upstream: 'back', public: true },
     { path: '/app/*', upstream: 'back' },
     { path: '/admins/*', upstream: 'back', roles: ['Admin'] },
+    { path: '/http/*', upstream: 'back', public: true },
     { path: '/https/*', upstream: 'tls', public: true },
     { path: '/unix/*', upstream: 'unix', public: true },
     { path: '/ws', upstream: 'back', websocket: {} },
