@@ -8,7 +8,7 @@ import type { AnswerTaker } from '../http/response.ts'
 import type { Route } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { bindsConnection, type UpstreamConnection } from '../upstream/connection.ts'
-import { EXHAUSTED, type UpstreamFault, upstreamRefusal } from '../upstream/faults.ts'
+import { mayTryAgain, type UpstreamFault, upstreamRefusal } from '../upstream/faults.ts'
 import { clientHead, clientTrailers, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { responseRulesOf } from '../upstream/headers/header-rules.ts'
 import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
@@ -217,11 +217,9 @@ class HttpForward implements Requester, Underway, UploadOwner, AnswerTaker, Wait
     if (connection === undefined) return
     const count = this.#forwarding.upstreams.poolOf(this.#upstream).targetCount()
     if (fault !== 'reset') this.#unreached = [...(this.#unreached ?? []), connection.target]
-    // Nothing has been sent, so another connection may be tried. A warm connection that was closed in the meantime says nothing
-    // against its target; an unreachable target is not tried twice.
-    const tries = fault === 'reset' ? count + 1 : fault === EXHAUSTED ? 0 : count
+    const unreached = this.#unreached?.length ?? 0
     const isUnsent = nothingSent && this.#upload?.isUnsent !== false
-    if (isUnsent && this.#attempts < tries) return this.onUploadReady()
+    if (isUnsent && mayTryAgain(fault, this.#attempts, unreached, count)) return this.onUploadReady()
     const isStalled = fault === 'timeout' && this.#exchange.response.hasBegun
     this.onRefused(
       isStalled ? new UpstreamTimeout({ cause, reason: 'upstream-stalled' }) : upstreamRefusal(fault, cause)

@@ -24,6 +24,15 @@ const REFUSALS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
   [EXHAUSTED]: cause => new Unavailable({ cause, reason: EXHAUSTED })
 }
 
+/**
+ * Whether a request of which nothing has been sent may be tried again. A warm connection that was closed in the meantime says
+ * nothing against its target; an unreachable target is not tried twice.
+ * @param attempts so far
+ * @param unreached how many of the targets could not be reached
+ */
+export const mayTryAgain = (fault: UpstreamFault, attempts: number, unreached: number, targets: number): boolean =>
+  fault !== EXHAUSTED && unreached < targets && attempts <= targets
+
 /** @param cause for the log only */
 export const upstreamRefusal = (fault: UpstreamFault, cause: unknown): GatewayError => REFUSALS[fault](cause)
 

@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import type { UpstreamConnection } from '../../gateway/upstream/connection.ts'
+import { EXHAUSTED, mayTryAgain } from '../../gateway/upstream/faults.ts'
 import { publicAddress, publicCookie, publicRefresh } from '../../gateway/upstream/headers/client-head.ts'
 import { keepAliveHint } from '../../gateway/upstream/headers/response-head.ts'
 import { watchTarget } from '../../gateway/upstream/health.ts'
@@ -97,4 +98,18 @@ t.test('a name is looked up in the family that is wanted', async t => {
       )
     )
   t.same(await Promise.all([4, 6, undefined].map(found)), ['192.0.2.1', '2001:db8::1', '2001:db8::1'])
+})
+
+t.test('a request is tried again while a target is left that could be reached', async t => {
+  const rows: readonly (readonly [what: string, yes: boolean, ...asked: Parameters<typeof mayTryAgain>])[] = [
+    ['a closed warm connection of the only target', true, 'reset', 1, 0, 1],
+    ['a second one', false, 'reset', 2, 0, 1],
+    ['the only target refuses', false, 'unreachable', 1, 1, 1],
+    ['one of two refuses', true, 'unreachable', 1, 1, 2],
+    ['both refuse', false, 'unreachable', 2, 2, 2],
+    ['a closed warm connection of one, and the other refuses', true, 'unreachable', 2, 1, 2],
+    ['one refuses, and a warm connection of the other was closed', true, 'reset', 2, 1, 2],
+    ['no descriptor is left', false, EXHAUSTED, 1, 0, 2]
+  ]
+  for (const [what, yes, ...asked] of rows) t.equal(mayTryAgain(...asked), yes, what)
 })

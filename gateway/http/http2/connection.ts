@@ -39,7 +39,8 @@ export class Http2Connection implements ServedConnection {
     this.deadline = host.now + host.limits.headMs
     this.#socket = new MeteredSocket(socket, {
       onFlood: () => this.#end(NGHTTP2_ENHANCE_YOUR_CALM),
-      onBytes: () => this.#holdOrRead()
+      onBytes: () => this.#holdOrRead(),
+      onEnd: () => this.destroy()
     })
     this.#session = performServerHandshake(this.#socket, {
       maxHeaderListPairs: MOST_FIELDS,

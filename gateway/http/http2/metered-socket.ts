@@ -12,6 +12,8 @@ interface MeteredOwner {
   onFlood(): void
   /** More has been passed on. */
   onBytes(): void
+  /** The client has closed its side: it can take no more than its windows allow, and has most likely left. */
+  onEnd(): void
 }
 
 export class MeteredSocket extends Duplex {
@@ -27,7 +29,7 @@ export class MeteredSocket extends Duplex {
     this.#socket = socket
     this.#owner = owner
     socket.on('data', (bytes: Buffer) => this.#take(bytes))
-    socket.on('end', () => this.push(null))
+    socket.on('end', () => owner.onEnd())
     socket.on('error', () => socket.destroy())
     socket.on('close', () => this.destroy())
   }

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo, Socket } from 'node:net'
 import tls from 'node:tls'
-import t from 'tap'
-import { createHttpServer } from '../../../gateway/http/server.ts'
+import t, { type Test } from 'tap'
+import { createHttpServer, type HttpServer } from '../../../gateway/http/server.ts'
 import { createCertificateAuthority } from '../../support/certificates.ts'
 import {
   askHttp2,
@@ -25,6 +25,20 @@ const HEAD = Buffer.concat([
   literal(':scheme', 'https'),
   literal(':authority', 'gw.example')
 ])
+
+/** Passes TLS connections to a server of HTTP/2. */
+const listenHttp2 = async (t: Test, server: HttpServer) => {
+  const authority = createCertificateAuthority(t.testdir({}))
+  const { certFile, keyFile } = authority.issue('one')
+  const certificate = { cert: readFileSync(certFile), key: readFileSync(keyFile) }
+  const listener = tls.createServer({ ...certificate, ALPNProtocols: ['h2'], allowHalfOpen: true }, socket =>
+    server.accept(socket, { isTls: true, isHttp2: true })
+  )
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  t.teardown(() => listener.close())
+  return { port: (listener.address() as AddressInfo).port, ca: authority.ca }
+}
 
 t.test('a client that resets a stream ends its request at the backend, and no other', async t => {
   const { place, upstream } = await startHttp2World(t)
@@ -191,19 +205,21 @@ t.test('a draining gateway lets streams finish and takes no more', async t => {
   t.ok(session.closed)
 })
 
+t.test('the connection of a client that leaves is closed at once', async t => {
+  const server = createHttpServer({ handler: { onRequest: () => undefined, onFault: () => undefined } })
+  const place = await listenHttp2(t, server)
+  const { socket } = await connectFrames(t, place)
+  await until(() => server.count() === 1)
+  socket.end()
+  // Long before a connection counts as idle.
+  await until(() => server.count() === 0, 'it is closed', 10_000)
+  server.close()
+})
+
 t.test('a client that neither asks nor closes its side is cut off', async t => {
-  const authority = createCertificateAuthority(t.testdir({}))
-  const { certFile, keyFile } = authority.issue('one')
   const handler = { onRequest: () => undefined, onFault: () => undefined }
   const server = createHttpServer({ handler, limits: { headMs: 50, idleMs: 50, lingerSilenceMs: 50 } })
-  const certificate = { cert: readFileSync(certFile), key: readFileSync(keyFile) }
-  const listener = tls.createServer({ ...certificate, ALPNProtocols: ['h2'], allowHalfOpen: true }, socket =>
-    server.accept(socket, { isTls: true, isHttp2: true })
-  )
-  listener.listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  t.teardown(() => listener.close())
-  const place = { port: (listener.address() as AddressInfo).port, ca: authority.ca }
+  const place = await listenHttp2(t, server)
   await connectFrames(t, place, { allowHalfOpen: true })
   await until(() => server.count() === 1)
   await until(() => server.count() === 0)
