@@ -205,11 +205,13 @@ t.test('a draining gateway lets streams finish and takes no more', async t => {
   t.ok(session.closed)
 })
 
-t.test('the connection of a client that leaves is closed at once', async t => {
-  const server = createHttpServer({ handler: { onRequest: () => undefined, onFault: () => undefined } })
+t.test('the connection of a client that leaves in the middle of a request is closed at once', async t => {
+  let asked = 0
+  const server = createHttpServer({ handler: { onRequest: () => void asked++, onFault: () => undefined } })
   const place = await listenHttp2(t, server)
-  const { socket } = await connectFrames(t, place)
-  await until(() => server.count() === 1)
+  const { socket } = await connectFrames(t, place, { allowHalfOpen: true })
+  socket.write(frame(FRAMES.headers, 0x5, 1, HEAD))
+  await until(() => asked === 1)
   socket.end()
   // Long before a connection counts as idle.
   await until(() => server.count() === 0, 'it is closed', 10_000)
