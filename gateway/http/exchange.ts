@@ -46,7 +46,7 @@ export class Exchange implements ExchangeOwner {
   forwardAuth: 'plain' | 'nginx' | undefined = undefined
   /** The query as received, with its `?`; '' if there is none. */
   query = ''
-  /** The host that the request is for, with its port, as backends are told it; '' until its head has been found valid. */
+  /** The host that the request is for, with its port, as backends receive it; '' until its head has been found valid. */
   host = ''
   /** The canonical path: the path that is matched is the path that is forwarded. */
   path = ''

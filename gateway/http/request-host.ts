@@ -23,7 +23,7 @@ export const hostSaid = (head: Pick<RequestHead, 'host' | 'forwardedHost'>, peer
   (peerTrusted ? head.forwardedHost : undefined) ?? head.host
 
 /**
- * Selects the host that a request is for, with its port, among those of this gateway; backends are told the same. Any other host
+ * Selects the host that a request is for, with its port, among those of this gateway; backends receive the same. Any other host
  * counts as PUBLIC_URL's, so that an invented host gets into no link that a backend writes, and chooses no rules.
  */
 export const createRequestHost = ({ publicUrl, allowedHosts }: HostSettings): RequestHost => {

@@ -17,7 +17,7 @@ const HEAD_BYTES = 32 * 1024
 const MOST_FIELDS = 1000
 /** Announces the end of a connection without refusing a stream that is on its way (RFC 9113 §6.8). */
 const LAST_STREAM = 2 ** 31 - 1
-/** For a client to take what it is told last. */
+/** The time that a client has to receive GOAWAY; milliseconds. */
 const GOAWAY_MS = 1000
 
 const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants
