@@ -1,9 +1,10 @@
-// A request over HTTP/2 stands beside HAProxy and nginx, which end HTTP/2 with the same checks.
+// A request over HTTP/2 stands beside HAProxy and nginx with the same checks, and beside Caddy without any.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createCertificateAuthority } from '../../../test/support/certificates.ts'
 import { compared, type GroupResult, startOrNote } from '../group.ts'
 import { interleave, type Subject, toRow } from '../measure.ts'
+import { startCaddy } from '../peers/caddy.ts'
 import { launchGateway, oneRoute } from '../peers/gateway.ts'
 import { startHaproxy } from '../peers/haproxy.ts'
 import { startNginx } from '../peers/nginx.ts'
@@ -21,7 +22,7 @@ const subject = (world: World, name: string, peer: Peer): Subject => ({
 
 export const measureH2 = async (world: World): Promise<GroupResult> => {
   const notes = [
-    'h2load: ten streams at once on each connection, which are kept; HAProxy and nginx tell the upstream in one header'
+    'h2load: ten streams at once on each connection, which are kept; HAProxy and nginx tell the upstream in one header; Caddy checks nothing'
   ]
   const issued = createCertificateAuthority(await world.folder('certificates')).issue('localhost')
   const pemFile = join(await world.folder('certificates'), 'both.pem')
@@ -32,8 +33,9 @@ export const measureH2 = async (world: World): Promise<GroupResult> => {
   await waitUntil(gateway.running, () => accepts(gateway.port), 30_000)
   const haproxy = await startOrNote('HAProxy', notes, () => startHaproxy(world, 'one', 'plain', pemFile))
   const nginx = await startOrNote('nginx', notes, () => startNginx(world, world.upstream.checkedPort, issued))
-  const subjects = Object.entries({ Portaria: gateway, HAProxy: haproxy, nginx }).flatMap(([name, peer]) =>
-    peer === undefined ? [] : [subject(world, name, peer)]
+  const caddy = await startOrNote('Caddy', notes, () => startCaddy(world, issued))
+  const subjects = Object.entries({ Portaria: gateway, HAProxy: haproxy, nginx, 'Caddy, no checks': caddy }).flatMap(
+    ([name, peer]) => (peer === undefined ? [] : [subject(world, name, peer)])
   )
   const all = await interleave(world, subjects)
   const cpu = (peer: Peer | undefined) => all.find(samples => samples.subject.peer === peer)?.cpuMicros
