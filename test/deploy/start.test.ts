@@ -1,9 +1,8 @@
-// How the process is started: through npm a signal still drains it, and an old Node says what is needed. RW-29
+// How the process is started: through npm a signal still drains it.
 // RW-29
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { createUsers } from '../../gateway/store/users.ts'
@@ -43,33 +42,6 @@ t.test('SIGTERM to `npm start` drains the gateway and ends it', async t => {
   await until(() => !existsSync(`/proc/${gatewayPid}`), 'the gateway has ended')
   t.match(printed, /"msg":"stopping"/)
   t.match(printed, /"msg":"stopped"/)
-})
-
-t.test('an old Node prints which one is needed, without having to read TypeScript', async t => {
-  const launcher = readFileSync(join(root, 'gateway/main.ts'), 'utf8')
-  const pretend = (version: string) =>
-    spawnSync(
-      process.execPath,
-      [
-        '--input-type=commonjs',
-        '--no-experimental-strip-types',
-        '--eval',
-        `Object.defineProperty(process, 'versions', { value: { node: '${version}' } })\n${launcher}`
-      ],
-      { encoding: 'utf8' }
-    )
-  for (const version of ['18.20.0', '20.20.2', '23.11.1']) {
-    const { status, stderr } = pretend(version)
-    t.equal(status, 1, version)
-    t.match(stderr, /^Portaria needs Node 24 or later/)
-  }
-  const old = ['/usr/bin/node', '/usr/local/bin/node'].find(
-    path => existsSync(path) && /^v(?:1\d|2[0-2])\./.test(spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout)
-  )
-  if (old === undefined) return
-  const { status, stderr } = spawnSync(old, ['gateway/main.ts'], { cwd: root, encoding: 'utf8' })
-  t.equal(status, 1)
-  t.match(stderr, /^Portaria needs Node 24 or later and this is v\d+/)
 })
 
 const OLD = 'the secret of all instances before and forty bytes and more'

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { WebSocketServer } from 'ws'
 import { stringify } from 'yaml'
+import { CACHE_FOLDER } from '../../gateway/values/package-files.ts'
 import { TEST_SECRET } from './gateway.ts'
 import { until } from './until.ts'
 
@@ -83,7 +84,7 @@ export const spawnGateway = (
   const kept = Object.fromEntries(KEPT.map(name => [name, process.env[name]]))
   const child: ChildProcess = spawn(process.execPath, ['--', ENTRY, ...args], {
     cwd,
-    env: { ...kept, ...env },
+    env: { ...kept, NODE_COMPILE_CACHE: CACHE_FOLDER, ...env },
     stdio: 'pipe'
   })
   const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals | null)

@@ -2,6 +2,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { CACHE_FOLDER } from '../../../gateway/values/package-files.ts'
 import { freePort } from '../../../test/support/ports.ts'
 import { GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
 import type { World } from '../world.ts'
@@ -57,6 +58,8 @@ export const launchGateway = async (world: World, start: GatewayStart) => {
     args: ['--max-semi-space-size=8', ...(start.entry ?? [main])],
     cwd: folder,
     env: {
+      // As `npm start` sets it.
+      NODE_COMPILE_CACHE: CACHE_FOLDER,
       PORT: `${port}`,
       HOST: '127.0.0.1',
       // All clients of the bench come from one address.
