@@ -199,7 +199,7 @@ const fold = (text: string): string =>
 const MAX_WORDS = 10
 
 /** The terms of a search, word by word. */
-export const searchWords = (text: string): string[] =>
+const searchWords = (text: string): string[] =>
   fold(text)
     .split(/\s+/)
     .filter(word => word !== '')

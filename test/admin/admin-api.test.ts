@@ -5,6 +5,7 @@ import { logIn, postLogin } from '../support/login.ts'
 import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { until } from '../support/until.ts'
+import { words } from '../support/words.ts'
 
 const ldap = await startOpenLdap(t)
 const world = await startGateway(t, {
@@ -139,19 +140,10 @@ t.test('logins, refused ones too, and administration are on record', async t => 
 t.test('the API describes itself', async t => {
   const { body } = await call('GET', 'openapi.json')
   t.match(body, { openapi: /^3\.1/, info: { title: 'Portaria' } })
-  for (const path of [
-    '/health',
-    '/auth/config',
-    '/auth/login',
-    '/auth/me',
-    '/auth/refresh',
-    '/auth/logout',
-    '/auth/admin/users',
-    '/auth/admin/users/{id}/access',
-    '/auth/admin/areas/{id}',
-    '/auth/admin/audit',
-    '/auth/admin/routes'
-  ])
+  for (const path of words`
+    /health /auth/config /auth/login /auth/me /auth/refresh /auth/logout /auth/admin/users
+    /auth/admin/users/{id}/access /auth/admin/areas/{id} /auth/admin/audit /auth/admin/routes
+  `)
     t.ok(path in body.paths, path)
 })
 

@@ -160,6 +160,7 @@ t.test('what is wrong for everybody is refused as a whole', async t => {
   }
 })
 
+// AD-11, AD-12
 t.test(
   'a search takes words over several fields, without case and accents, and disabled people have a filter',
   async t => {
@@ -176,6 +177,8 @@ t.test(
     t.same(await found('lukasz zolc'), ['lech'])
     t.same(await found('joao lech'), [])
     t.same(await found('jo%o'), [])
+    await users.syncPerson(person('100%', { name: "a_b\\ o'brien; DROP TABLE users" }))
+    for (const search of ['100%', 'a_b', '\\', "'"]) t.same(await found(search), ['100%'], search)
     t.equal((await call('POST', `users/${lech.user.id}/disable`)).status, 204)
     t.same(await found('lukasz', '&disabled=true'), ['lech'])
     t.same(await found('lukasz', '&disabled=false'), [])

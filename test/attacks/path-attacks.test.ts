@@ -5,6 +5,7 @@ import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { startGateway } from '../support/gateway.ts'
 import { isAlive, routeFault } from '../support/oracles.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
+import { words } from '../support/words.ts'
 
 const raw = await startRawUpstream(t)
 const world = await startGateway(t, {
@@ -111,17 +112,10 @@ t.test('a path that could be read in two ways is refused, not repaired', async t
 
 t.test('another case, trailing dot or blank that would lead a lax backend elsewhere is refused', async t => {
   // RT-11, RT-12
-  for (const target of [
-    '/api/ADMIN/x',
-    '/api/Admin',
-    '/api/admin.',
-    '/api/admin./x',
-    '/api/admin%20',
-    '/api/admin%20/x',
-    '/api/%20admin/x',
-    '/api/ADMIN./x',
-    '/api/admin%C2%A0/x'
-  ])
+  for (const target of words`
+    /api/ADMIN/x /api/Admin /api/admin. /api/admin./x /api/admin%20 /api/admin%20/x /api/%20admin/x /api/ADMIN./x
+    /api/admin%C2%A0/x
+  `)
     t.match(await ask(target), { status: 400, body: /GW_BAD_PATH/ }, target)
   t.match(await ask('/api/Orders/X'), { status: 200 }, 'capital letters that lead nowhere else pass')
   t.match(await ask('/API/x'), { status: 404 }, 'what leads nowhere is forwarded nowhere')
@@ -191,15 +185,9 @@ t.test('a method is checked by the routes that take it, and no header or query c
 t.test('without a token, private, missing and refused-method paths answer alike', async t => {
   // RT-35, RT-27
   const answers = []
-  for (const target of [
-    '/api/x',
-    '/nothing/here',
-    '/api/admin/x',
-    '/auth/nothing',
-    '/auth/admin/users',
-    '/metrics',
-    '/AUTH/console'
-  ]) {
+  for (const target of words`
+    /api/x /nothing/here /api/admin/x /auth/nothing /auth/admin/users /metrics /AUTH/console
+  `) {
     const answer = await world.raw(`GET ${target} HTTP/1.1\r\nHost: gw\r\nUser-Agent: kube-probe/1.0\r\n\r\n`)
     answers.push({
       ...JSON.parse(answer.body),

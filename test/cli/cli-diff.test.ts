@@ -134,28 +134,6 @@ t.test('mistake: a Socket.IO route becomes one that forwards every request', asy
   t.match(back.opened, [{ path: '/app/* namespace /m', who: ['Admin'] }])
 })
 
-t.test('letters beyond ASCII have capitals too', async t => {
-  const routes = ['{ path: /*, upstream: up }', '{ path: /ção, upstream: up, roles: [Admin] }']
-  const { opened, code } = await compare(t, routes.slice(0, 1), routes)
-  t.ok(opened.some(({ path }) => path === '/* (spelled as in /%C3%87%C3%83O)'))
-  t.equal(code, 1)
-})
-
-t.test('a backend may cut a path at an encoded # before its end', async t => {
-  const { closed } = await compare(
-    t,
-    ['{ path: /:a/:b, upstream: up }', '{ path: /*, upstream: up }'],
-    ['{ path: /:a/:b, upstream: up }']
-  )
-  t.ok(closed.some(({ path }) => path === '/:a/:b (spelled as in /x%23/x)'))
-})
-
-t.test('a backend may leave a segment out', async t => {
-  const routes = ['{ path: /:a, upstream: up }', '{ path: /i/a/:c, upstream: up }']
-  const { closed } = await compare(t, [...routes, '{ path: /*, upstream: up }'], routes)
-  t.ok(closed.some(({ path }) => path === '/i/a/:c (spelled as in /i/a/(S(x)))'))
-})
-
 t.test('what requests may carry and where they go is noted', async t => {
   const wider = await compare(
     t,

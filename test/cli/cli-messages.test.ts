@@ -66,14 +66,6 @@ t.test('each mistake in the settings has a line, and a string in JSON', async t 
   }
 })
 
-t.test('help marks the options that a command cannot do without', async t => {
-  const { code, stdout } = await portaria(['client', 'create', '--help'])
-  t.equal(code, 0)
-  t.match(stdout, /--profile <profile\.\.\.> +required: profiles of the account/)
-  t.match(stdout, /--expires <time> +date or time, such as/)
-  t.match(await portaria(['grant', 'maria']), { code: 2, stderr: /required option '--profile/ })
-})
-
 t.test('the doctor says what it did not try', async t => {
   const all = await examine(t)
   t.same(all.json<{ notTried: string[] }>().notTried, [])
@@ -81,36 +73,6 @@ t.test('the doctor says what it did not try', async t => {
   for (const option of ['--token', '--with-secret', '--public', '--websocket'])
     t.match(stdout, new RegExp(`Not tried: .*${option}`), option)
   t.match(stdout, /Never tried: requests that change data/)
-})
-
-t.test('a database that is not there is said to be missing, and where', async t => {
-  const none = await portaria(['client', 'list'], { env: { DATA_DIR: folder } })
-  t.equal(none.code, 2)
-  t.match(none.stderr, `There is no database in ${folder}: set DATABASE_URL or DATA_DIR`)
-})
-
-t.test('what cannot be meant is refused, and says what and where', async t => {
-  const file = join(folder, 'a.yaml')
-  const env = { JWT_SECRET }
-  for (const [args, message] of [
-    [
-      ['check', file],
-      `The folder ${file} cannot be read: set UPSTREAM_CONFIG, or name the directory of the route files (ENOTDIR)`
-    ],
-    [
-      ['matrix', '--config', join(folder, 'none')],
-      `The folder ${join(folder, 'none')} cannot be read: set UPSTREAM_CONFIG, or name the directory of the route files (ENOENT)`
-    ],
-    [['explain', 'GET', '/x', 'send', '--config', folder], 'Only EVENT takes the name of an event, not GET: "send"'],
-    [['explain', 'GET', '/x', '--token', '-', '--config', folder], 'The token is empty'],
-    [['migrate'], `The database cannot be used (DATA_DIR, ${file}): EEXIST: file already exists, mkdir '${file}'`]
-  ] as const) {
-    const { code, stdout, stderr } = await portaria(args, { env: { ...env, DATA_DIR: file } })
-    t.equal(code, 2, args.join(' '))
-    t.equal(stdout, '')
-    t.equal(stderr.replaceAll('\n', ' ').slice(0, message.length), message)
-    t.notMatch(stderr, /\n {4}at |undefined/)
-  }
 })
 
 t.test('with a database', async t => {

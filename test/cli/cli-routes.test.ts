@@ -59,6 +59,8 @@ t.test('what cannot run ends with 2 and one readable message', async t => {
       ['explain', 'EVENT', '/', 'x', '--as', 'Agente', '--token', 'x', '--config', '/nowhere'],
       /either --as or --token/
     ],
+    [['explain', 'GET', '/x', 'send', '--config', folder], /Only EVENT takes the name of an event, not GET: "send"/],
+    [['explain', 'GET', '/x', '--token', '-', '--config', folder], /The token is empty/],
     [['matrix', '--config', '/nowhere'], /cannot be read/],
     [['diff', folder], /missing required argument 'new'/],
     [['replay', '/nowhere.log', '--config', folder], /\/nowhere.log cannot be read \(ENOENT\)/],

@@ -65,7 +65,7 @@ const upload = (port: number): Promise<string> =>
 
 for (const isTls of [false, true])
   t.test(`every client gets the early refusal of an upload, ${isTls ? 'over TLS' : 'in plain text'}`, async t => {
-    // RV-07
+    // RV-07, SM-25
     const b = { url: await startHasty(t, isTls), connectTimeout: '30s', ...(isTls ? { caFile: authority.caFile } : {}) }
     const world = await startGateway(t, {
       postgres,

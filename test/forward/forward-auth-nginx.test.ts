@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -11,7 +10,7 @@ import { startGateway } from '../support/gateway.ts'
 import { NAVIGATION, openHostBrowser } from '../support/host-browser.ts'
 import { postLoginAgain } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
-import { freePort } from '../support/ports.ts'
+import { accepts, freePort } from '../support/ports.ts'
 import { findNginx } from '../support/provision.ts'
 import { rawExchange } from '../support/raw-client.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
@@ -19,12 +18,6 @@ import { recipeBlock, recipeBlocks, recipeSettings } from '../support/recipe.ts'
 import { until } from '../support/until.ts'
 
 const NAME = 'forward-auth-nginx'
-
-const accepts = (port: number): Promise<boolean> =>
-  new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false))
-    socket.on('connect', () => socket.destroy())
-  })
 
 const startNginx = async (t: Test, gateway: number, app: number, hosts = 'app.example.org'): Promise<number> => {
   const folder = mkdtempSync(join(tmpdir(), 'portaria-nginx-'))

@@ -72,49 +72,6 @@ const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () 
   return { clock, table, asked, renewals, revocations, streams, identity, open, route }
 }
 
-// WS-05, JW-17
-t.test('a stream ends in the second in which its token expires, or its lifetime, and no other does', async t => {
-  const { clock, streams, identity, open } = world(t)
-  const short = open(identity(1))
-  const long = open(identity(2, { expiresAt: START / 1000 + 3600 }))
-  const lived = open(identity(3, { expiresAt: START / 1000 + 3600 }), { maxLifetimeMs: 30_000 })
-  const anonymous = open(undefined)
-  clock.now += 29_999
-  streams.tick()
-  t.same([short.ends, long.ends, lived.ends], [[], [], []])
-  clock.now += 1
-  streams.tick()
-  t.same(lived.ends, [1001])
-  clock.now += 30_000
-  streams.tick()
-  t.same(short.ends, [4401])
-  clock.now += 1000 * 3600
-  streams.tick()
-  t.same(long.ends, [4401])
-  t.same(anonymous.ends, [], 'nothing of a public route expires')
-  t.equal(streams.count(), 1)
-})
-
-t.test('a stream outlives its token if its login has been renewed, and asks once', async t => {
-  const { clock, streams, identity, open, renewals } = world(t, undefined, true)
-  const [kept, other, machine] = [open(identity(1)), open(identity(2)), open(identity(3, { kind: 'client' }))]
-  renewals.until.set('token-1', START / 1000 + 120).set('token-3', START / 1000 + 120)
-  clock.now += 60_000
-  streams.tick()
-  await until(() => other.ends.length > 0)
-  t.same([kept.ends, other.ends, machine.ends], [[], [4401], [4401]])
-  streams.tick()
-  t.same(renewals.asked, [['token-1', 'token-2']])
-  clock.now += 59_000
-  streams.tick()
-  t.same(kept.ends, [])
-  clock.now += 1000
-  streams.tick()
-  await until(() => kept.ends.length > 0)
-  t.same(kept.ends, [4401])
-  t.equal(renewals.asked.length, 2)
-})
-
 // RV-50
 t.test('a stream ends with its token and its lifetime whichever way the clock was set', async t => {
   const hour = 3_600_000
@@ -208,33 +165,6 @@ t.test('fifty thousand streams delay nothing when the table is swapped, they exp
   t.equal(endedCount(), 50_000)
 })
 
-t.test('a stale token is checked by one look at today’s access, and only once for the same change', async t => {
-  const { streams, revocations, identity, open, asked, route } = world(t, async id =>
-    id === 1 ? { user: person({ id: 1 }), version: 3 } : undefined
-  )
-  const kept = [open(identity(1)), open(identity(1))]
-  const lost = open(identity(1), { route: { ...route, roles: ['Supervisor'] } })
-  const gone = open(identity(2))
-  revocations.learn({
-    versions: [
-      { userId: 1, version: 3, lowestAccepted: 0 },
-      { userId: 2, version: 1, lowestAccepted: 0 }
-    ]
-  })
-  await until(() => lost.ends.length > 0 && gone.ends.length > 0, 'checked')
-  t.same(lost.ends, [4403])
-  t.same(gone.ends, [4401])
-  t.same(
-    kept.map(({ ends }) => ends),
-    [[], []]
-  )
-  t.same(asked, [[1, 2]])
-  revocations.learn({ tokens: [{ jti: 'another', expiresAt: START / 1000 + 10 }] })
-  await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
-  t.equal(asked.length, 1, 'nobody is asked about again')
-  t.equal(streams.counts().sse, 2)
-})
-
 // RW-65
 t.test('thousands of stale people are asked about in a few questions, and keep their streams', async t => {
   const { streams, revocations, identity, open, asked } = world(t, async id => ({ user: person({ id }), version: 1 }))
@@ -281,48 +211,4 @@ t.test('access that can’t be known ends a stale stream within a second', async
     t.same(ends, [4403])
     t.ok(ownTimeMs() < 1000)
   }
-})
-
-t.test('a swapped table ends what it no longer allows, and checks by its own roles from then on', async t => {
-  const { streams, table, revocations, identity, open, route } = world(t, async id => ({
-    user: person({ id }),
-    version: 1
-  }))
-  const gone = open(identity(1), { route: { ...route, id: 'gone' } })
-  const kept = open(identity(2))
-  table.isSwapped = true
-  streams.onTableSwapped()
-  t.throws(() => open(identity(3), { route: { ...route, id: 'gone' } }), { code: 'GW_FORBIDDEN' }, 'since the decision')
-  t.same([gone.ends, kept.ends], [[4403], []])
-  revocations.learn({ versions: [{ userId: 2, version: 1, lowestAccepted: 0 }] })
-  await until(() => kept.ends.length > 0, 'checked')
-  t.same(kept.ends, [4403])
-})
-
-// WS-16
-t.test('nothing is registered for a token that has ended meanwhile, nor while draining', async t => {
-  const { streams, revocations, identity, open, clock } = world(t)
-  revocations.learn({ tokens: [{ jti: 'token-1', expiresAt: START / 1000 + 60 }] })
-  t.throws(() => open(identity(1)), { code: 'GW_TOKEN_REVOKED' })
-  t.throws(() => open(identity(2, { expiresAt: clock.now / 1000 })), { code: 'GW_TOKEN_EXPIRED' })
-  await streams.drain(0)
-  t.throws(() => open(identity(3)), { code: 'GW_UNAVAILABLE' })
-})
-
-t.test('streams are listed page by page in the order in which they were opened', async t => {
-  const { streams, identity, open } = world(t)
-  const handles = Array.from({ length: 5 }, (_, i) => open(identity(i + 1)).handle)
-  t.same(
-    streams.list(2, 2).map(({ user }) => user?.id),
-    [3, 4]
-  )
-  handles[0]?.close()
-  const items = streams.list(0, 2)
-  t.same([items.length, streams.count()], [2, 4])
-  t.match(items[0], {
-    kind: 'sse',
-    user: { id: 2, username: 'maria' },
-    route: '/events',
-    since: '2027-01-15T08:00:00.000Z'
-  })
 })

@@ -87,6 +87,7 @@ t.test('with streaming, each byte passes at once in both directions', async t =>
   t.equal((await client.response()).status, 200)
 })
 
+// RX-04
 t.test('MAX_BODY holds where a route says nothing', async t => {
   const { upstream, world } = await startWorld(t, { env: { MAX_BODY: '1KB' } })
   const long = 'x'.repeat(1025)

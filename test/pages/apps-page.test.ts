@@ -1,6 +1,6 @@
 // The page of applications, as people use it: after a login, with the keyboard, with a screen reader, on a phone.
 import t from 'tap'
-import { axeFindings, fillLogin, launchBrowser, openContext, openLoggedIn } from '../support/browser.ts'
+import { fillLogin, launchBrowser, openContext, openLoggedIn } from '../support/browser.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -101,22 +101,6 @@ t.test('another person who logs in with the session of the browser gets their ow
   t.same(faults, [])
   await context.close()
 })
-
-for (const look of [
-  { colorScheme: 'light', locale: 'en-GB' },
-  { colorScheme: 'dark', locale: 'pt-BR', viewport: { width: 375, height: 800 } },
-  { colorScheme: 'dark', locale: 'en-GB' },
-  { colorScheme: 'light', locale: 'pt-BR', viewport: { width: 375, height: 800 } }
-] as const) {
-  t.test(`axe-core finds nothing on the tiles, ${look.colorScheme}, ${look.locale}`, async t => {
-    const { page, context } = await openLoggedIn(browser, `${world.origin}/auth/apps`, 'maria', look)
-    await page.locator('.tiles').waitFor()
-    t.same(await axeFindings(page), [])
-    t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), 'no wider than its window')
-    t.equal(await page.locator('h1').textContent(), look.locale === 'pt-BR' ? 'Aplicativos' : 'Applications')
-    await context.close()
-  })
-}
 
 t.test('without applications, the page says so, and a login ends where it did', async t => {
   const { context, faults, newPage } = await openContext(browser, [world.origin])

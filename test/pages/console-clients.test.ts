@@ -148,23 +148,6 @@ t.test('what the gateway refuses of a new service account is said beside the for
   await context.close()
 })
 
-for (const look of [
-  { colorScheme: 'light', locale: 'en-GB' },
-  { colorScheme: 'dark', locale: 'pt-BR', viewport: { width: 375, height: 800 } }
-] as const) {
-  t.test(`axe-core finds nothing in the section of service accounts, ${look.colorScheme}, ${look.locale}`, async t => {
-    const { context, page, faults } = await openClients(look)
-    await page.fill('#client-name', `look-${look.locale}`)
-    await page.click('#new-client .main')
-    await page.locator('#made-secret').waitFor()
-    await page.locator('tbody tr', { hasText: `look-${look.locale}` }).waitFor()
-    t.same(await axeFindings(page), [])
-    t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), 'no wider than its window')
-    t.same(faults, [])
-    await context.close()
-  })
-}
-
 t.test('an Admin sees where a person is logged in, and ends these sessions after being asked once', async t => {
   const carlos = await openContext(browser, [world.origin], { userAgent: 'the browser of carlos' })
   const account = await carlos.newPage()

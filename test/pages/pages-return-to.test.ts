@@ -9,35 +9,10 @@ import { startPostgres } from '../support/postgres.ts'
 const ORIGIN = 'https://portaria.example'
 
 // Schemes, slashes, backslashes, blanks and look-alikes before, between and behind, as they are tried in the wild.
-const STARTS = [
-  '//',
-  '///',
-  '////',
-  '/\\',
-  '\\/',
-  '\\\\',
-  '/\\/',
-  '\\/\\/',
-  '/./\\',
-  '/.//',
-  '/..//',
-  '/%09//',
-  '/\t/',
-  '/\n/',
-  '/\r/',
-  '/\0/',
-  '/ /',
-  '/\u00a0/',
-  '/\u2028/',
-  '/\ufeff/',
-  '／／',
-  '/／',
-  '〱',
-  '/\u200b/',
-  '/.\\',
-  '/x/..//',
-  '/x/../\\'
-]
+const STARTS = (
+  '//¦///¦////¦/\\¦\\/¦\\\\¦/\\/¦\\/\\/¦/./\\¦/.//¦/..//¦/%09//¦/\t/¦/\n/¦/\r/¦/\0/¦/ /¦/\u00a0/¦/\u2028/¦' +
+  '/\ufeff/¦／／¦/／¦〱¦/\u200b/¦/.\\¦/x/..//¦/x/../\\'
+).split('¦')
 const ENDS = [
   'evil.example',
   'evil.example/',
@@ -46,61 +21,18 @@ const ENDS = [
   'evil%E3%80%82example',
   'evil。example'
 ]
-const WHOLE = [
-  '',
-  ' ',
-  '.',
-  'evil.example',
-  'https:evil.example',
-  'https:/evil.example',
-  'https://evil.example',
-  'HTTPS://evil.example',
-  'https:\\\\evil.example',
-  'http://portaria.example/',
-  'javascript:alert(1)',
-  'JaVaScRiPt:alert(1)',
-  'java\nscript:alert(1)',
-  ' javascript:alert(1)',
-  '\u0001javascript:alert(1)',
-  'data:text/html,x',
-  'vbscript:x',
-  'blob:https://portaria.example/x',
-  'about:blank',
-  'file:///etc/passwd',
-  'mailto:x@evil.example',
-  '@evil.example',
-  ':80',
-  '#',
-  '?',
-  '../',
-  './',
-  'x/y',
-  '/auth/login',
-  '/auth/login?returnTo=/',
-  '/AUTH/login',
-  '/auth/logout',
-  '/auth/oauth/cloudidp/start',
-  '/auth',
-  '/health',
-  '/a b',
-  '/a\\b',
-  '/a{b',
-  '/a?b c',
-  '/a?b"c',
-  '/a?b\tc',
-  '/a?é',
-  '/a\tb',
-  '/é',
-  '/a/../b',
-  '/a/./b',
-  '/%2e%2e//evil.example',
-  '/"><script>',
-  `/${'x'.repeat(10_240)}`
-]
+const WHOLE = (
+  '¦ ¦.¦evil.example¦https:evil.example¦https:/evil.example¦https://evil.example¦HTTPS://evil.example¦' +
+  'https:\\\\evil.example¦http://portaria.example/¦javascript:alert(1)¦JaVaScRiPt:alert(1)¦' +
+  'java\nscript:alert(1)¦ javascript:alert(1)¦\u0001javascript:alert(1)¦data:text/html,x¦vbscript:x¦' +
+  'blob:https://portaria.example/x¦about:blank¦file:///etc/passwd¦mailto:x@evil.example¦@evil.example¦:80¦#¦?¦' +
+  '../¦./¦x/y¦/auth/login¦/auth/login?returnTo=/¦/AUTH/login¦/auth/logout¦/auth/oauth/cloudidp/start¦/auth¦' +
+  '/health¦/a b¦/a\\b¦/a{b¦/a?b c¦/a?b"c¦/a?b\tc¦/a?é¦/a\tb¦/é¦/a/../b¦/a/./b¦/%2e%2e//evil.example¦/"><script>'
+).split('¦')
 
 // OA-08
 t.test('nothing but a path of this origin is a place to return to', async t => {
-  const spellings = [...WHOLE, ...STARTS.flatMap(start => ENDS.map(end => start + end))]
+  const spellings = [...WHOLE, `/${'x'.repeat(10_240)}`, ...STARTS.flatMap(start => ENDS.map(end => start + end))]
   t.ok(spellings.length > 100, `${spellings.length} spellings`)
   t.same(
     spellings.filter(text => safeReturnTo(text, ORIGIN) !== undefined),

@@ -83,27 +83,11 @@ const ROUTE_KEYS =
 // CF-01, CF-03, CF-04, CF-06, CF-07, CF-10, RT-27
 const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[], ...complaints: string[]]>> = {
   'an unknown key': [[...OK, 'rolse: [Admin]'], `6:5: unknown key "rolse" (did you mean "roles"?); ${ROUTE_KEYS}`],
-  'a key in another case': [
-    [...OK, 'Roles: [Admin]'],
-    `6:5: unknown key "Roles" (did you mean "roles"?); ${ROUTE_KEYS}`
-  ],
   'a prototype key': [[...OK, '__proto__: { public: true }'], `6:5: unknown key "__proto__"; ${ROUTE_KEYS}`],
   'roles without value': [[...OK, 'roles:'], '6:5: "roles" must be a list of roles, such as [ Admin, Supervisor ]'],
   'empty roles': [
     [...OK, 'roles: []'],
     '6:12: "roles" must not be empty; write at least one entry, as in [ Admin, Supervisor ]'
-  ],
-  'a role that is no list': [
-    [...OK, 'roles: Admin'],
-    '6:12: "roles" must be a list of roles; write [ Admin ] instead of "Admin"'
-  ],
-  'a rate limit that is none': [
-    [...OK, 'rateLimit: 100/m'],
-    '6:16: "rateLimit" must be a rate limit; write { max: 100, window: 1m } instead of "100/m"'
-  ],
-  'an unknown key of a rate limit': [
-    [...OK, 'rateLimit: { max: 1, window: 1m, per: ip }'],
-    '6:38: unknown key "per" (did you mean "window"?); allowed here: max, window, by'
   ],
   'a variable': [
     [...OK, 'timeout: ${TIMEOUT}'],
@@ -113,10 +97,6 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
   'a role that is a word of YAML 1.1': [
     [...OK, 'roles: [no]'],
     '6:13: unknown role "no": must be one of Admin, Supervisor, Agente, or be listed under "profiles"'
-  ],
-  'a role that stands for all': [
-    [...OK, "roles: ['*']"],
-    '6:13: unknown role "*": must be one of Admin, Supervisor, Agente'
   ],
   'an unknown upstream': [['path: /x', 'upstream: upp'], '5:15: unknown upstream "upp" (did you mean "up"?)'],
   'no upstream': [['path: /x'], '4:5: a route needs the key "upstream"'],
@@ -129,20 +109,7 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
     [...OK, 'public: true', 'requireAssigned: true'],
     '7:22: a public route has no identity, so "requireAssigned" has no effect'
   ],
-  'public as text': [[...OK, 'public: yes'], '6:13: "public" must be true or false; write true instead of "yes"'],
-  'a duration without unit': [
-    [...OK, 'timeout: 30'],
-    '6:14: "timeout" must be a duration such as 500ms, 30s or 2m; write 30s or 30ms instead of 30'
-  ],
   'a duration too long for a timer': [[...OK, 'timeout: 30d'], '6:14: "timeout" must be at most 24d'],
-  'a size without sense': [
-    [...OK, 'maxBody: 10 megs'],
-    '6:14: "maxBody" must be a size such as 512KB or 10MB, or a number of bytes, not "10 megs"'
-  ],
-  'a method in lower case': [
-    [...OK, 'methods: [get]'],
-    '6:15: an entry of "methods" must be a method in upper case; write GET instead of "get"'
-  ],
   'the method of tunnels': [
     [...OK, 'methods: [GET, CONNECT]'],
     '6:20: an entry of "methods" must be a method in upper case; tunnels (CONNECT) are not supported'
@@ -152,24 +119,10 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
     [...OK, 'public: true', 'rateLimit: { max: 1, window: 1m, by: user }'],
     '7:42: a public route has no identity, so "by: user" has no effect'
   ],
-  'a prefix that is none': [
-    [...OK, 'stripPrefix: /y'],
-    '6:18: "stripPrefix" must be whole static segments at the start of "path", such as /x'
-  ],
   'a path of the gateway': [['path: /auth/x', 'upstream: up'], '4:11: /auth/ belongs to the gateway'],
   'a path of the gateway in another case': [['path: /Auth/*', 'upstream: up'], '4:11: /auth/ belongs to the gateway'],
-  'the path of the health check': [['path: /health/*', 'upstream: up'], '4:11: /health belongs to the gateway'],
-  'a star in the middle': [
-    ['path: /a/*/b', 'upstream: up'],
-    '4:11: * stands for the rest of a path: only alone, after the last /; write :name for one segment'
-  ],
   'half a parameter': [['path: "/a/:"', 'upstream: up'], '4:11: a parameter must be a whole segment such as :id'],
   'a parameter twice': [['path: /:a/:a', 'upstream: up'], '4:11: "path" uses a parameter name twice'],
-  'a relative path': [['path: x', 'upstream: up'], '4:11: "path" must begin with /; write /x'],
-  'a path with dots': [
-    ['path: /a/../b', 'upstream: up'],
-    '4:11: no request can have this path (dot-segment): write the path that . or .. leads to'
-  ],
   'a path that ends in a dot': [
     ['path: /a.', 'upstream: up'],
     '4:11: a segment must not begin or end with a space, or end with a dot'
@@ -177,23 +130,6 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
   'a needless escape': [['path: /%40a', 'upstream: up'], '4:11: "path" escapes a character that must not be escaped'],
   // RW-12
   'a parameter in braces': [['path: "/a/{id}/b"', 'upstream: up'], '4:11: "{id}" would be a literal: write :id'],
-  'a parameter with a format': [
-    ['path: "/a/{key}.json"', 'upstream: up'],
-    '4:11: "{key}.json" would be a literal: write :key'
-  ],
-  'a parameter in angle brackets': [
-    ['path: "/a/<int:id>"', 'upstream: up'],
-    '4:11: "<int:id>" would be a literal: write :id'
-  ],
-  'a parameter with a dollar': [['path: /a/$id', 'upstream: up'], '4:11: "$id" would be a literal: write :id'],
-  'a parameter in brackets': [
-    ['path: "/a/[...slug]"', 'upstream: up'],
-    '4:11: "[...slug]" would be a literal: write :slug'
-  ],
-  'an origin with a path': [
-    [...OK, 'websocket: { origins: [https://a.example/x] }'],
-    '6:28: an origin must be scheme, host and port, as in https://app.example.org; write https://a.example'
-  ],
   'roles on Socket.IO': [
     [...OK, 'socketio: { namespaces: { /a: {} } }', 'roles: [Admin]', 'public: false', 'browser: true'],
     '7:12: "roles" cannot be used on a socketio route: its namespaces say who may connect',
@@ -227,10 +163,6 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
   'a broken pattern': [
     [...OK, "socketio: { namespaces: { '/(a/': {} } }"],
     '6:39: this is not a valid regular expression'
-  ],
-  'a namespace without map': [
-    [...OK, 'socketio: { namespaces: { /a: } }'],
-    '6:31: "/a" must be a map; {} for any valid token; write {}'
   ],
   'an exception that is none': [
     [...OK, 'allowInPath: [dots]'],
@@ -422,43 +354,10 @@ t.test('one slip of the pen is one complaint, and nothing of that file is guesse
 
 t.test('whatever a file holds, it gives a table or complaints with places', async t => {
   const fragment = fc.constantFrom(
-    ...[
-      'upstreams:',
-      'routes:',
-      'tests:',
-      ' ',
-      '\n',
-      '\n  ',
-      '\n    ',
-      '- ',
-      '[',
-      ']',
-      '{',
-      '}',
-      ': ',
-      ',',
-      '&a ',
-      '*a',
-      '!x ',
-      '"',
-      "'",
-      '|'
-    ],
-    ...[
-      'path: /x',
-      'upstream: up',
-      'up: { url: http://h }',
-      'roles: [Admin]',
-      '? ',
-      '---',
-      '%YAML 1.1\n',
-      '#',
-      '<<',
-      '\t',
-      '1',
-      'null',
-      '\u00e9'
-    ]
+    ...(
+      'upstreams:¦routes:¦tests:¦ ¦\n¦\n  ¦\n    ¦- ¦[¦]¦{¦}¦: ¦,¦&a ¦*a¦!x ¦"¦\'¦|¦path: /x¦upstream: up¦' +
+      'up: { url: http://h }¦roles: [Admin]¦? ¦---¦%YAML 1.1\n¦#¦<<¦\t¦1¦null¦\u00e9'
+    ).split('¦')
   )
   const folder = await routeFolder(t, {})
   const { writeFile } = await import('node:fs/promises')

@@ -8,6 +8,7 @@ import { buildRouteTable, type RouteTableParts } from '../../gateway/routes/rout
 import { candidatesFor, createTrie, findRoute, type RouteTrie, shapeOf } from '../../gateway/routes/route-trie.ts'
 import { askerOf } from '../support/askers.ts'
 import { atOnce, tableOf } from '../support/route-files.ts'
+import { words } from '../support/words.ts'
 import { fc } from '../support/worlds.ts'
 
 /** The id of the route, or the refusal (with its reason). */
@@ -154,25 +155,10 @@ t.test('a path that a case-insensitive backend would take for another route is r
 // RT-09, RT-12
 t.test('blanks at the ends and dots at the end of a segment lead nowhere else', async t => {
   const table = await tableOf(t, '/api/*', '/api/admin/* {roles: [Admin]}')
-  for (const name of [
-    'admin.',
-    'admin...',
-    'admin%20',
-    '%20admin',
-    'admin%20.',
-    'admin.%20',
-    '%C2%A0admin',
-    'admin%E3%80%80',
-    'ADMIN.',
-    'Admin%20',
-    'admin%E2%80%8B',
-    '%20ADMIN.%20.',
-    '.../admin',
-    '%20/admin',
-    '%61dmin.',
-    'ad%6din%23x',
-    'admin%3Fx'
-  ]) {
+  for (const name of words`
+    admin. admin... admin%20 %20admin admin%20. admin.%20 %C2%A0admin admin%E3%80%80 ADMIN. Admin%20 admin%E2%80%8B
+    %20ADMIN.%20. .../admin %20/admin %61dmin. ad%6din%23x admin%3Fx
+  `) {
     t.equal(ask(table, 'GET', `/api/${name}/x`), 'lax-reading', name)
     t.equal(ask(table, 'GET', `/api/${name}`), 'lax-reading', name)
   }
@@ -561,23 +547,11 @@ t.test('a format at the end of a path leads to no route that would not admit the
   )
   const may = (who: string, path: string, method = 'GET') =>
     decide(table.match(method, path), askerOf(who), { cloudUnassignedMayPass: false }).decision
-  const refused = [
-    '/api/admin.json',
-    '/api/ADMIN.json',
-    '/api/admin.json/',
-    '/api/admin%2Ejson',
-    '/api/admin.j%73on',
-    '/api/adm%C4%B0n.json',
-    '/api/admin+.json',
-    '/api/admin%20.json',
-    '/api/admin..json',
-    '/api/admin.json+',
-    '/api/admin.json.',
-    '/api/admin.tar.gz',
-    '/api/admin.min.js/',
-    '/api/admin.%C3%A9',
-    '/api/x/own.xml'
-  ]
+  const refused = words`
+    /api/admin.json /api/ADMIN.json /api/admin.json/ /api/admin%2Ejson /api/admin.j%73on /api/adm%C4%B0n.json
+    /api/admin+.json /api/admin%20.json /api/admin..json /api/admin.json+ /api/admin.json. /api/admin.tar.gz
+    /api/admin.min.js/ /api/admin.%C3%A9 /api/x/own.xml
+  `
   for (const path of refused) {
     t.equal(may('Agente', path), 400, path)
     t.equal(may('anonymous', path), 401, path)
@@ -625,22 +599,12 @@ t.test('a script on the way leads to no route that would not admit the request',
   )
   const may = (who: string, path: string) =>
     decide(table.match('GET', path), askerOf(who), { cloudUnassignedMayPass: false }).decision
-  const toAdmin = [
-    '/index.php/api/admin/x',
-    '/index.php/api/admin',
-    '/index.php/api/admin.json',
-    '/api/index.php/admin/x',
-    '/api/app.PHP/admin',
-    '/api/v1.php8/admin',
-    '/api/a.php/b.cgi/admin/',
-    '/a.php/b.php/c.php/d.php/e.php/f.php/api/admin',
-    '/api/index%2Ephp/admin',
-    '/api/index.php%20/admin',
-    '/api/index.php./admin',
-    '/api/index.php+/ADMIN',
-    '/cms/index.php%2Fadmin',
-    '/cms/index.php;v=1/admin'
-  ]
+  const toAdmin = words`
+    /index.php/api/admin/x /index.php/api/admin /index.php/api/admin.json /api/index.php/admin/x /api/app.PHP/admin
+    /api/v1.php8/admin /api/a.php/b.cgi/admin/ /a.php/b.php/c.php/d.php/e.php/f.php/api/admin /api/index%2Ephp/admin
+    /api/index.php%20/admin /api/index.php./admin /api/index.php+/ADMIN /cms/index.php%2Fadmin
+    /cms/index.php;v=1/admin
+  `
   for (const path of toAdmin) {
     t.equal(may('Agente', path), 400, path)
     t.not(may('anonymous', path), 'allow', path)

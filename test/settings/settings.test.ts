@@ -1,10 +1,8 @@
 // Settings are read once, checked whole, and a gateway with a mistake in them does not start.
 // JW-19, CF-13, CF-14, HD-09, SM-29
-import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import t from 'tap'
 import { unassignedMayPass } from '../../gateway/settings/cloud.ts'
 import { groupSources } from '../../gateway/settings/group-sources.ts'
@@ -14,7 +12,9 @@ import { VARIABLES } from '../../gateway/settings/table.ts'
 import { usableCpus } from '../../gateway/settings/usable-cpus.ts'
 import { parseDuration } from '../../gateway/values/quantities.ts'
 import { settingsTable } from '../docs/tables.ts'
+import { createCertificateAuthority } from '../support/certificates.ts'
 import { only } from '../support/only.ts'
+import { words } from '../support/words.ts'
 import { fc } from '../support/worlds.ts'
 
 const JWT_SECRET = randomBytes(32).toString('hex')
@@ -109,16 +109,7 @@ t.test('all mistakes are reported together, sorted by name, and none repeats a v
     if (!(error instanceof SettingsError)) throw error
     const names = error.mistakes.map(({ variable }) => variable)
     t.same(names, names.toSorted())
-    for (const name of [
-      'PORT',
-      'JWT_SECRET',
-      'LDAP_URL',
-      'LDAP_ENABLED',
-      'REDIS_URL',
-      'TRUST_PROXY',
-      'WORKERS',
-      'LOG_LEVEL'
-    ]) {
+    for (const name of words`PORT JWT_SECRET LDAP_URL LDAP_ENABLED REDIS_URL TRUST_PROXY WORKERS LOG_LEVEL`) {
       t.ok(names.includes(name), name)
     }
     t.notMatch(formatMistakes(error.mistakes), secret)
@@ -274,16 +265,7 @@ t.test('only addresses and blocks may be trusted as proxies', async t => {
     '192.168.1.1',
     'fd00::/8'
   ])
-  for (const value of [
-    'true',
-    '1',
-    'loopback',
-    'proxy.internal',
-    '10.0.0.0/33',
-    '0.0.0.0/0',
-    '::/0',
-    '10.0.0.1;10.0.0.2'
-  ]) {
+  for (const value of words`true 1 loopback proxy.internal 10.0.0.0/33 0.0.0.0/0 ::/0 10.0.0.1;10.0.0.2`) {
     t.same(mistaken({ TRUST_PROXY: value }), ['TRUST_PROXY'], value)
   }
 })
@@ -300,17 +282,9 @@ t.test('public addresses are plain http or https', async t => {
     successRedirectUrl: 'https://app.example/base/login'
   })
   for (const name of ['PUBLIC_URL', 'FRONTEND_URL']) {
-    for (const value of [
-      'gate.example',
-      'ftp://a',
-      'https://u:p@a',
-      'https://a?x=1',
-      'https://a#f',
-      'javascript:alert(1)',
-      'https://',
-      'https://*.a',
-      'https:a'
-    ])
+    for (const value of words`
+      gate.example ftp://a https://u:p@a https://a?x=1 https://a#f javascript:alert(1) https:// https://*.a https:a
+    `)
       t.same(mistaken({ [name]: value }), [name], value)
   }
   t.same(mistaken({ PUBLIC_URL: 'https://a/path' }), ['PUBLIC_URL'])
@@ -364,32 +338,11 @@ t.test('LDAP_CA_FILE is read once and must hold certificates', async t => {
     'empty.pem': '',
     'nonsense.pem': '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
   })
-  const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'ca.pem')]
-  execFileSync(
-    'openssl',
-    [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:P-256',
-      '-nodes',
-      '-keyout',
-      key,
-      '-out',
-      certificate,
-      '-days',
-      '1',
-      '-subj',
-      '/CN=ca'
-    ],
-    { stdio: 'ignore' }
-  )
-  t.equal(read({ ...LDAP, LDAP_CA_FILE: certificate }).ldap.ca, readFileSync(certificate, 'utf8'))
-  for (const file of ['empty.pem', 'nonsense.pem', 'key.pem', 'missing.pem', '.']) {
+  const authority = createCertificateAuthority(folder)
+  const { keyFile } = authority.issue('key')
+  t.equal(read({ ...LDAP, LDAP_CA_FILE: authority.caFile }).ldap.ca, authority.ca)
+  for (const file of ['empty.pem', 'nonsense.pem', basename(keyFile), 'missing.pem', '.'])
     t.same(mistaken({ ...LDAP, LDAP_CA_FILE: join(folder, file) }), ['LDAP_CA_FILE'], file)
-  }
 })
 
 t.test('AUTH_PROVIDERS narrows what is enabled, and only active providers must be complete', async t => {

@@ -110,38 +110,6 @@ t.test('a granted Admin does not count as the last Admin who must stay', async t
   })
 })
 
-t.test('changed grants reach everybody from the groups last seen, in batches, once for all instances', async t => {
-  const { users, url, database } = await openWorld([])
-  const other = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
-  t.teardown(() => other.close())
-  for (let n = 0; n < 450; n += 1) await users.syncPerson(person(`p${n}`, { groups: n % 2 === 0 ? [SUPORTE] : [] }))
-  const none = createGrants([])
-  t.equal(await regrantBatch(database, none.checksum), undefined, 'a login has applied these grants already')
-  const { checksum } = createGrants(LIST)
-  t.match(await enforce(database, LIST), { generation: 2, isInForce: true, isDone: false })
-  t.equal(await regrantBatch(database, none.checksum), undefined, 'an instance with other files changes nobody')
-  const sizes: number[] = []
-  const work = async (on: typeof database) => {
-    while ((await checkGrants(on, filesWith(LIST))).isDone === false) {
-      const people = await regrantBatch(on, checksum)
-      if (people !== undefined) sizes.push(people)
-    }
-  }
-  await Promise.all([work(database), work(other)])
-  t.same(
-    sizes.toSorted((a, b) => a - b),
-    [50, 200, 200]
-  )
-  const versions = 'SELECT access_version AS version, count(*)::int AS n FROM users GROUP BY 1 ORDER BY 1'
-  t.same(await postgres.query(versions, [], url), [
-    { version: 0, n: 225 },
-    { version: 1, n: 225 }
-  ])
-  t.equal((await users.listPeople({ accessStatus: 'assigned' })).total, 225)
-  const entries = "SELECT count(*)::int AS n FROM audit_events WHERE action = 'access.granted'"
-  t.same(await postgres.query(entries, [], url), [{ n: 225 }])
-})
-
 t.test('an instance with older files that is just loading them does not end the pass of another', async t => {
   const { users, url, database } = await openWorld([])
   const { user } = await users.syncPerson(person('ana', { groups: [SUPORTE] }))

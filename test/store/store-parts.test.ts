@@ -3,22 +3,13 @@ import pg from 'pg'
 import t from 'tap'
 import type { EntityManager } from 'typeorm'
 import { NO_GRANTS } from '../../gateway/routes/grants.ts'
-import { listenAccessChanges } from '../../gateway/store/access-listener.ts'
 import { GRANTS_LOCK } from '../../gateway/store/advisory-locks.ts'
 import { appendAudits } from '../../gateway/store/audit-entry.ts'
 import { createClients } from '../../gateway/store/clients.ts'
-import { copyDatabase } from '../../gateway/store/copy-database.ts'
-import { isUnavailable } from '../../gateway/store/database-errors.ts'
-import { shareOf } from '../../gateway/store/database-share.ts'
-import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
-import { searchWords } from '../../gateway/store/people.ts'
 import { createProviderSessions } from '../../gateway/store/provider-sessions.ts'
-import { pageBounds } from '../../gateway/store/query.ts'
 import { createRegranting } from '../../gateway/store/regranting.ts'
-import { refuseNewerSchema } from '../../gateway/store/schema-release.ts'
 import { createSessions } from '../../gateway/store/sessions.ts'
 import { updateSigningKeys } from '../../gateway/store/signing-keys.ts'
-import { storableJson, storableText } from '../../gateway/store/storable.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, begunLogin, openStore, person } from '../support/store.ts'
@@ -54,13 +45,6 @@ t.test('keys that change wait for no login, nor logins for them', async t => {
   })
 })
 
-t.test('a database answers a ping anew each time', async t => {
-  const own = await openStore(t, postgres)
-  t.equal(await own.database.ping(), true)
-  await own.database.close()
-  t.equal(await own.database.ping(), false)
-})
-
 // RW-64
 t.test('conditions of a service account that change while its secret is proved end what comes of it', async t => {
   const clients = createClients(database)
@@ -86,13 +70,6 @@ t.test('conditions of a service account that change while its secret is proved e
   t.same(proven?.addresses, [])
   t.equal(current?.lowestAcceptedVersion, 1)
   t.equal(proven?.person.version, 0)
-})
-
-t.test('the new name of an area is on record beside the old one', async t => {
-  const { id } = await users.createArea(actor, 'Norte')
-  await users.renameArea(actor, id, 'Sul')
-  const { items } = await audit.list({ action: 'area.rename' })
-  t.match(items, [{ target: `area:${id}`, before: { name: 'Norte' }, after: { name: 'Sul' } }])
 })
 
 t.test('the audit log is collected whole, over its portions, up to a bound', async t => {
@@ -123,44 +100,6 @@ t.test('the audit log is collected whole, over its portions, up to a bound', asy
   await Promise.all(late)
 })
 
-t.test('people to look up again are counted, also when there are none', async t => {
-  const empty = await openStore(t, postgres)
-  t.same(await createDirectoryAccounts(empty.database).count(), { live: 0, missing: 0 })
-})
-
-t.test('a copy continues where its source was: the next person gets an id of their own', async t => {
-  const [source, target] = [await openStore(t, postgres), await openStore(t, postgres)]
-  const ids: number[] = []
-  for (const name of ['a', 'b', 'c']) ids.push((await source.users.syncPerson(person(name))).user.id)
-  const copied = await copyDatabase(source.database, target.database)
-  t.match(
-    copied.find(({ table }) => table === 'users'),
-    { rows: 3 }
-  )
-  const { user } = await target.users.syncPerson(person('d'))
-  t.ok(user.id > Math.max(...ids), `${user.id}`)
-  await t.rejects(copyDatabase(source.database, target.database), { message: /^The table users of the target/ })
-})
-
-t.test('work of a share runs so many at a time, and the rest in its turn', async t => {
-  const waiting: (() => void)[] = []
-  const shared = shareOf({ read: () => new Promise<void>(resolve => waiting.push(resolve)) } as never, {
-    connections: 2,
-    mostWaiting: 1
-  })
-  const work = [1, 2, 3].map(() => shared.read(async () => undefined))
-  await t.rejects(
-    shared.read(async () => undefined),
-    { code: 'GW_UNAVAILABLE' }
-  )
-  t.equal(waiting.length, 2)
-  waiting.shift()?.()
-  await work[0]
-  await until(() => waiting.length === 2)
-  for (const done of waiting) done()
-  await Promise.all(work)
-})
-
 t.test('grants that cannot be applied now are tried again, and nothing fails', async t => {
   const warned: object[] = []
   const failing = { read: () => Promise.reject(new Error('away')), write: () => Promise.reject(new Error('away')) }
@@ -173,57 +112,6 @@ t.test('grants that cannot be applied now are tried again, and nothing fails', a
   t.match(warned, [{ pauseMs: 500 }])
   t.equal(regranting.state(), 'degraded')
   await regranting.close()
-})
-
-t.test('the schema of the next release is used, that of the one behind it is not', async t => {
-  const refusalOf = (name: string) =>
-    refuseNewerSchema({
-      query: async (sql: string) => (sql.includes('to_regclass') ? [{ exists: true }] : [{ name }])
-    } as never).then(
-      () => undefined,
-      (error: Error) => error.name
-    )
-  let release = 1
-  while ((await refusalOf(`R${release}Next1`)) === undefined) release++
-  const [newest] = await postgres.query(
-    "SELECT max((regexp_match(name, '^R([0-9]+)'))[1]::int) AS release FROM schema_migrations",
-    [],
-    store.url
-  )
-  t.equal(release, Number(newest?.release ?? 1) + 2)
-  t.equal(await refusalOf(`R${release}Next1`), 'SchemaTooNew')
-})
-
-t.test('pages, texts and errors are read within their bounds', async t => {
-  t.same(pageBounds({}), { page: 1, pageSize: 50, offset: 0 })
-  t.same(pageBounds({ page: 3, pageSize: 20 }), { page: 3, pageSize: 20, offset: 40 })
-  t.same(pageBounds({ page: 0, pageSize: 0 }), { page: 1, pageSize: 1, offset: 0 })
-  t.same(pageBounds({ page: -1, pageSize: 1e9 }), { page: 1, pageSize: 200, offset: 0 })
-  for (const value of [undefined, null, 5, ['a'], {}]) t.equal(storableText(value), '')
-  t.equal(storableText(' a\0b '), 'ab')
-  t.same(searchWords(' Łódź  SJØ '), ['lodz', 'sjo'])
-  const nested = Array.from({ length: 15 }).reduce<unknown[]>(inner => [inner], ['x'])
-  t.same(storableJson(nested), nested)
-  const withCode = (code: string) => Object.assign(new Error('x'), { code })
-  for (const code of ['08006', '53300', '57P01', 'ECONNREFUSED', 'ERR_STREAM_PREMATURE_CLOSE'])
-    t.equal(isUnavailable(withCode(code)), true, code)
-  for (const code of ['23505', '42P01']) t.equal(isUnavailable(withCode(code)), false, code)
-})
-
-t.test('changes count as heard again only once the connection that hears them is open', async t => {
-  const heard: string[] = []
-  const { promise: lost, resolve } = Promise.withResolvers<void>()
-  const nowhere = { connection: { host: '127.0.0.1', port: 1 }, notifications: undefined }
-  const listener = listenAccessChanges(nowhere as never, {
-    onChange() {},
-    onLost: () => resolve(void heard.push('lost')),
-    onRestored: () => void heard.push('restored'),
-    log: quiet
-  })
-  await lost
-  await listener.close()
-  t.equal(heard[0], 'lost')
-  t.notOk(heard.includes('restored'))
 })
 
 // RV-68

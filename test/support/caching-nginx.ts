@@ -3,11 +3,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { freePort } from './ports.ts'
+import { accepts, freePort } from './ports.ts'
 import { findNginx } from './provision.ts'
 import { until } from './until.ts'
 
@@ -36,13 +35,6 @@ http {
   }
 }
 `
-
-const accepts = (port: number): Promise<boolean> =>
-  new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true))
-    socket.on('error', () => resolve(false))
-    socket.on('connect', () => socket.destroy())
-  })
 
 /** Its address. It caches what the answers allow and nothing else; `x-cache` says HIT, MISS or EXPIRED. */
 export const startCachingNginx = async (t: Pick<Test, 'teardown'>, origin: string): Promise<string> => {

@@ -1,7 +1,7 @@
 // Ports of loopback that were free a moment ago, and that the system gives to nothing else meanwhile.
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 
 /**
  * Below those that Linux gives to outgoing connections and to servers on port 0 (32768 and up): such a one could be taken
@@ -32,3 +32,11 @@ export const freePorts = async (count: number): Promise<number[]> => {
 
 /** Nothing listens on it yet. */
 export const freePort = async (): Promise<number> => (await freePorts(1))[0] ?? 0
+
+/** Whether something takes connections there. */
+export const accepts = (port: number): Promise<boolean> =>
+  new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('connect', () => resolve(true)).on('error', () => resolve(false))
+    socket.on('connect', () => socket.destroy())
+  })

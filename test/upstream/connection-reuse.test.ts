@@ -3,15 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { callUpstream } from '../../gateway/socketio/polling/call-upstream.ts'
 import type { UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import { createIdleConnections } from '../../gateway/upstream/pool.ts'
-import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, type RawUpstream, startRawUpstream } from '../support/raw-upstream.ts'
-import { inUse, upstreamAt } from '../support/routes.ts'
 import { until } from '../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'portaria-reuse-'))
@@ -162,39 +159,6 @@ t.test('a target that once sent a body after HEAD has its connection closed afte
   const before = raw.accepted()
   for (let n = 0; n < 3; n++) await ask('HEAD / HTTP/1.1\r\nHost: gw\r\n\r\n', { head: true })
   t.ok(raw.accepted() - before >= 2)
-})
-
-t.test('a connection to a name is not used again after 20 seconds, whatever the backend announces', async t => {
-  // RV-16
-  const raw = await startRawUpstream(t)
-  raw.respond(() => respond('ok', 'Keep-Alive: timeout=120\r\n'))
-  let now = 1
-  const plain = upstreamAt(raw.port)
-  const upstream = { ...plain, targets: plain.targets.map(target => ({ ...target, host: 'localhost' })) }
-  const upstreams = createUpstreams({ now: () => now })
-  t.teardown(upstreams.close)
-  upstreams.retain(inUse(upstream))
-  const [target] = upstream.targets
-  if (target === undefined) return t.fail('no target')
-  const ask = () => {
-    const head = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'
-    return callUpstream(upstreams, {
-      upstream,
-      target,
-      method: 'GET',
-      head,
-      body: undefined,
-      timeoutMs: 1000,
-      maxBytes: 10
-    }).answer
-  }
-  await ask()
-  now += 19_000
-  await ask()
-  t.equal(raw.accepted(), 1)
-  now += 2000
-  await ask()
-  t.equal(raw.accepted(), 2)
 })
 
 t.test(

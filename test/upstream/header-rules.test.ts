@@ -72,19 +72,6 @@ t.test('a backend receives the headers that its upstream sets, once, whatever th
   t.same(lines(request, 'authorization'), ['Authorization: Basic YTpi'])
 })
 
-t.test('a public route carries no identity, and none of the client’s making', async t => {
-  // HD-33
-  const { request } = await send('/open/x', 'X-WEBAUTH-USER: root\r\nX_Who: 1\r\nX-Tenant: sul\r\n', undefined)
-  t.same(lines(request, 'x-webauth-user'), [])
-  t.same(lines(request, 'x-who'), [])
-  t.same(lines(request, 'x-tenant'), ['X-Tenant: norte'])
-})
-
-t.test('a header that is set replaces the token that the route would pass on', async t => {
-  const { request } = await send('/keep/x')
-  t.same(lines(request, 'authorization'), ['Authorization: Basic YTpi'])
-})
-
 t.test('what an upstream removes does not arrive, and other upstreams are not touched', async t => {
   const sent = 'Accept-Language: pt\r\nOrigin: http://a.example\r\nX_Debug: 1\r\nX-Kept: 1\r\n'
   const { request } = await send('/api/x', sent)

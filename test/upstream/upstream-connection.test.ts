@@ -5,9 +5,7 @@ import t, { type Test as Tap } from 'tap'
 import type { Upstream } from '../../gateway/routes/upstream.ts'
 import { callUpstream } from '../../gateway/socketio/polling/call-upstream.ts'
 import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
-import { createSharedLookup, type ResolveAll } from '../../gateway/upstream/lookup.ts'
 import type { Requester } from '../../gateway/upstream/parser.ts'
-import { createTargetPool, DIALLING } from '../../gateway/upstream/pool.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { inUse, upstreamAt } from '../support/routes.ts'
@@ -175,19 +173,6 @@ const callsTo = (t: Tap, upstream: Upstream, now: () => number) => {
   return { upstreams, call }
 }
 
-t.test('a small request has its whole answer, and connections that carry nothing are not busy', async t => {
-  const raw = await startRawUpstream(t)
-  const { upstreams, call } = callsTo(t, upstreamAt(raw.port), () => 1)
-  raw.respond(() => OK)
-  t.equal((await call('GET')).body.toString(), 'ok')
-  raw.respond(() => 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n')
-  t.equal((await call('GET')).head.status, 204)
-  t.match(upstreams.status(), [{ targets: [{ busy: 0, connections: 2, state: 'up' }] }])
-  // A SETTINGS frame (RFC 9113 §3.4). There is no log to say so.
-  raw.respond(() => Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]))
-  await t.rejects(call('GET'), { code: 'GW_BAD_UPSTREAM_RESPONSE' })
-})
-
 t.test('a request with a body is not lost on a warm connection that the upstream has just closed', async t => {
   const raw = await startRawUpstream(t)
   // Idle since the process began.
@@ -231,25 +216,4 @@ t.test('no request waits behind a body that its backend has answered and does no
   const answeredAt = performance.now()
   await until(() => performance.now() > answeredAt + 60)
   t.equal(await ask('GET', undefined), 200)
-})
-
-t.test('a target has so many connections for requests, and so many for streams besides', async t => {
-  const raw = await startRawUpstream(t)
-  const upstream = upstreamAt(raw.port)
-  const [target] = upstream.targets
-  if (target === undefined) return t.fail('no target')
-  const membership = { upstream, target, hasOther: () => false, onRoom: () => undefined }
-  const parts = { now: () => 0, publicHost: 'x', log: undefined, dialling: DIALLING }
-  const pool = createTargetPool(membership, parts, { connections: 2, streams: 1 })
-  t.teardown(pool.destroy)
-  const acquired = [true, true, false, false, false].map(isStream => pool.acquire({ isStream }) !== undefined)
-  t.same(acquired, [true, false, true, true, false])
-})
-
-t.test('a name without an address, or that nobody can resolve, is an error', async t => {
-  const lookUp = (resolve: ResolveAll) =>
-    new Promise(settle => createSharedLookup({ resolve })('backend.example', {}, (...told) => settle(told)))
-  t.match(await lookUp((_, done) => done(null, [])), [{ code: 'ENOTFOUND' }])
-  t.match(await lookUp((_, done) => done(new Error('SERVFAIL'), [])), [{ message: 'SERVFAIL' }])
-  t.same(await lookUp((_, done) => done(null, [{ address: '192.0.2.1', family: 4 }])), [null, '192.0.2.1', 4])
 })

@@ -3,46 +3,10 @@
 import t from 'tap'
 import type { UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import { EXHAUSTED, mayTryAgain } from '../../gateway/upstream/faults.ts'
-import { publicAddress, publicCookie, publicRefresh } from '../../gateway/upstream/headers/client-head.ts'
 import { keepAliveHint } from '../../gateway/upstream/headers/response-head.ts'
-import { watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup } from '../../gateway/upstream/lookup.ts'
 import { mustBeRead } from '../../gateway/upstream/pool.ts'
 import { parseHead } from '../support/response-heads.ts'
-import { targetAt, upstreamAt } from '../support/routes.ts'
-
-const context = { upstream: upstreamAt(4001), strippedPrefix: '/app', host: '127.0.0.1:4001' }
-const bare = { ...context, strippedPrefix: '' }
-
-t.test('a backend’s own addresses become public ones, in any spelling; others stay as they are', async t => {
-  for (const [address, expected] of [
-    ['http://127.0.0.1:4001/x', '/app/x'],
-    ['http://[::1]:4001/x', '/app/x'],
-    ['http://[0:0:0:0:0:0:0:1]:4001/x', '/app/x'],
-    ['http://LOCALHOST.:4001/x', '/app/x'],
-    ['http://user@127.0.0.1:4001/', 'http://user@127.0.0.1:4001/'],
-    ['http://127.0.0.1:4001:4001/', 'http://127.0.0.1:4001:4001/'],
-    ['http://elsewhere.example/x', 'http://elsewhere.example/x'],
-    ['/x', '/app/x'],
-    ['/app', '/app'],
-    ['/apple', '/app/apple'],
-    ['x', 'x']
-  ] as const) {
-    t.equal(publicAddress(address, context), expected)
-    t.equal(publicRefresh(`5; url=${address}`, context), `5; url=${expected}`)
-    t.equal(publicRefresh(`5; url='${address}' x`, context), `5; url='${expected}' x`)
-  }
-  const [target = targetAt(4001)] = bare.upstream.targets
-  const far = { ...target, host: '2001:db8::1', authority: '[2001:db8::1]:4001' }
-  const spelled = { ...context, upstream: { ...bare.upstream, targets: [far] } }
-  t.equal(publicAddress('http://[2001:DB8:0:0::1]:4001/x', spelled), '/app/x')
-  const preserving = { ...bare, upstream: { ...bare.upstream, preserveHost: true }, host: 'App.example' }
-  t.equal(publicAddress('https://app.example/x', preserving), '/x')
-  t.equal(publicAddress('https://other.example/x', preserving), 'https://other.example/x')
-  t.equal(publicCookie('a=b; Path=/; Secure; Domain=127.0.0.1', { ...bare, host: 'gw' }), 'a=b; Path=/; Secure')
-  t.equal(publicCookie('a=b; Path=/; Secure; path=/x', context), 'a=b; Path=/app; Secure; path=/app/x')
-  t.equal(publicCookie('a=b; Path=/; Domain=127.0.0.1', bare), 'a=b; Path=/; Domain=127.0.0.1')
-})
 
 t.test('a connection is kept for as long as the backend announces, less half a second', async t => {
   const hint = (fields: string) => keepAliveHint(parseHead(`HTTP/1.1 200 OK\r\n${fields}`, 'GET'))
@@ -59,30 +23,6 @@ t.test('a connection is kept for as long as the backend announces, less half a s
     [keeps('0', 'a, keep-alive'), keeps('0', 'a'), keeps('1', 'a, close'), keeps('1', 'a')],
     [true, false, false, true]
   )
-})
-
-t.test('a target that returns takes more and more turns, and all of them after ten seconds', async t => {
-  let clock = 0
-  const health = watchTarget({
-    probe: () => () => undefined,
-    settings: () => ({ checks: undefined, outlier: { errors: 5, restMs: 1 } }),
-    hasOther: () => true,
-    now: () => clock,
-    onChange: () => undefined
-  })
-  t.teardown(health.close)
-  health.failed('unreachable', true)
-  t.equal(health.status().state, 'down')
-  health.answered(200, 1)
-  clock = 2500
-  t.same(
-    Array.from({ length: 8 }, () => health.takesTurn()).flatMap((takes, n) => (takes ? [n] : [])),
-    [3, 7]
-  )
-  clock = 9999
-  t.equal(health.status().state, 'returning')
-  clock = 10_000
-  t.equal(health.status().state, 'up')
 })
 
 t.test('a name is looked up in the family that is wanted', async t => {

@@ -1,18 +1,11 @@
 // A relay says to either side why it ends, asks silent sides whether they live, and refuses what is no handshake.
 import { type Duplex, duplexPair } from 'node:stream'
 import t, { type Test } from 'tap'
-import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
-import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
-import { dialWebSocket } from '../../gateway/websocket/dial.ts'
-import { acceptOf, checkSwitch, fieldsWithout, upgradeFields, WRITTEN_ANEW } from '../../gateway/websocket/handshake.ts'
+import { acceptOf, checkSwitch, upgradeFields } from '../../gateway/websocket/handshake.ts'
 import type { Side } from '../../gateway/websocket/leg.ts'
 import { Relay } from '../../gateway/websocket/relay.ts'
-import { passBytes, switchClient } from '../../gateway/websocket/upgrade.ts'
-import { exchangeOf } from '../support/exchanges.ts'
 import { buildFrame } from '../support/frames.ts'
-import { startRawUpstream } from '../support/raw-upstream.ts'
 import { parseHead } from '../support/response-heads.ts'
-import { routeAt, targetAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
 import { until } from '../support/until.ts'
 
 /** The frames at the end of a side, as text: a close as its code and reason. */
@@ -107,77 +100,4 @@ t.test('an upstream’s switch is checked by the letter (RFC 6455 §4.1)', async
     [['Upgrade: websocket', 'Sec-WebSocket-Protocol: a', 'Sec-WebSocket-Protocol: b'], 'several subprotocols']
   ] as const)
     t.throws(() => check(...fields), { message }, fields.join())
-})
-
-t.test('fields that belong to the handshake are told by their whole name', async t => {
-  const kept = ['X-Sec-WebSocket-A', '1', 'My-Content-Type', '2', 'Trailers', '3']
-  t.same(
-    fieldsWithout(['Sec-WebSocket-Accept', 'x', ...kept, 'CONTENT-Length', '0', 'Trailer', 'y'], WRITTEN_ANEW),
-    kept
-  )
-})
-
-t.test('what came behind either handshake is passed on first', async t => {
-  const taken: string[] = []
-  const relay = { take: (side: string, bytes: Buffer) => taken.push(`${side} ${bytes}`) }
-  const readers: ((bytes: Buffer) => void)[] = []
-  const side = (rest: string) => ({ rest: Buffer.from(rest), read: (by: (bytes: Buffer) => void) => readers.push(by) })
-  passBytes(relay as never, side('one') as never, side('two') as never)
-  for (const read of readers) read(Buffer.from('more'))
-  t.same(taken, ['client one', 'upstream two', 'upstream more', 'client more'])
-  taken.length = 0
-  passBytes(relay as never, side('') as never, side('') as never)
-  t.same(taken, [])
-})
-
-t.test('each target is first in its turn', async t => {
-  const upstreams = createUpstreams()
-  t.teardown(upstreams.close)
-  const [upstream, single] = [upstreamAt(1, 2, 3), upstreamAt(1)]
-  const ports = () =>
-    upstreams
-      .poolOf(upstream)
-      .inTurn()
-      .map(({ port }) => port)
-  t.same(
-    [ports(), ports(), ports(), ports()],
-    [
-      [1, 2, 3],
-      [2, 3, 1],
-      [3, 1, 2],
-      [1, 2, 3]
-    ]
-  )
-  t.same(upstreams.poolOf(single).inTurn(), single.targets)
-})
-
-t.test('a connection that is reset after the request was sent counts as reset, not as unreachable', async t => {
-  const raw = await startRawUpstream(t)
-  raw.respond(() => socket => void socket.resetAndDestroy())
-  const dialled = { target: targetAt(raw.port), headStart: 'GET / HTTP/1.1\r\nhost: x\r\n', subprotocols: [] }
-  const fault = await new Promise((resolve, reject) =>
-    dialWebSocket(
-      { ...dialled, upstream: upstreamAt(raw.port), timeoutMs: 2000 },
-      { onOpen: reject, onRefused: reject, onThrown: reject, onFault: (...told) => resolve(told) }
-    )
-  )
-  t.match(fault, ['reset', { code: 'ECONNRESET' }, false])
-})
-
-t.test('a switched client has received its 101 when the switch is reported', async t => {
-  const told: unknown[] = []
-  const upstream = upstreamAt(1)
-  const route = routeAt('/x', upstream, { websocket: WEBSOCKET })
-  const exchange = exchangeOf({ fields: ['Host', 'gw', 'Sec-WebSocket-Key', 'AAAAAAAAAAAAAAAAAAAAAA=='] })
-  const client = { socket: { write: (text: string) => told.push(text.slice(0, 12)) } }
-  Object.assign(exchange.request.connection, { takeOver: () => client })
-  const forwarding = {
-    responseContext: createResponseContext({ has: () => false }),
-    onSwitched: (switched: unknown) => told.push(switched === exchange)
-  }
-  const offer = { subprotocols: [], bearerOffered: false }
-  const open = { head: parseHead('HTTP/1.1 101 S\r\n', 'GET'), protocol: undefined }
-  const request = { exchange, route, upstream, targets: upstream.targets, offer }
-  t.equal(switchClient(forwarding as never, request, open as never), client)
-  t.same(told, ['HTTP/1.1 101', true])
 })

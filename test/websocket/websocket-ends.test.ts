@@ -1,9 +1,8 @@
 // Whatever ends one side of a WebSocket, the other is told, and nothing stays open.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { WebSocket, WebSocketServer } from 'ws'
+import { WebSocket } from 'ws'
 import { buildFrame, closePayload } from '../../gateway/websocket/frames.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { startGateway, type World } from '../support/gateway.ts'
@@ -118,15 +117,6 @@ t.test('what a client does wrong ends in 1002, 1007 or 1009 and a clean close up
   await quiet()
 })
 
-t.test('what an upstream does wrong ends in 1011 for the client', async t => {
-  const { open, quiet } = await world(t)
-  const { raw, peer } = await open()
-  peer.socket.write(buildFrame(1, Buffer.from('masked'), true))
-  await raw.closed
-  t.equal(raw.closeCode(), 1011)
-  await quiet()
-})
-
 // WS-05
 t.test('expiry, logout, lost role and a reloaded route each end exactly their sockets, within a second', async t => {
   const clocks = shiftClocks(t)
@@ -234,21 +224,4 @@ t.test('draining spreads 1012 over the time given, and sockets that ignore it ar
   t.equal(told(), 20)
   await drained
   await until(() => upstream.open() === 0, 'no upstream socket is left')
-})
-
-t.test('an end by the gateway is a clean close for both peers', async t => {
-  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
-  await once(server, 'listening')
-  t.teardown(() => new Promise(resolve => server.close(resolve)))
-  const gateway = await startLive(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-  const token = await gateway.tokenFor()
-  const connected = once(server, 'connection')
-  const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/ws`, { headers: { authorization: `Bearer ${token}` } })
-  await once(socket, 'open')
-  const [peer] = (await connected) as [WebSocket]
-  const both = Promise.all([once(socket, 'close'), once(peer, 'close')])
-  await logout(gateway, token)
-  const [[clientCode], [peerCode]] = await both
-  t.equal(clientCode, 4401)
-  t.equal(peerCode, 1001)
 })

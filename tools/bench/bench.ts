@@ -1,11 +1,10 @@
 // Answers what a request, socket, login or reload costs, and what it costs beside other gateways: `npm run bench -- http tokens`.
 import { execFileSync } from 'node:child_process'
-import { readFile, writeFile } from 'node:fs/promises'
 import { type GroupResult, inShort } from './group.ts'
 import { type Group, type Options, readOptions, USAGE, UsageError } from './options.ts'
 import { VoidRun } from './peers/peer.ts'
 import { LOAD_CORE } from './processes.ts'
-import { describeMachine, type Run, regressions, reportText, verdicts } from './report.ts'
+import { describeMachine, type Run, reportText, verdicts } from './report.ts'
 import { measureAudit } from './rows/audit.ts'
 import { measureBodies } from './rows/bodies.ts'
 import { measureCrowds } from './rows/crowds.ts'
@@ -59,27 +58,15 @@ const measureAll = async (options: Options): Promise<Run> => {
   }
 }
 
-/** Exit code 0: all measured targets are met; 1: some is missed, or worse than before; 2: some group is void. */
+/** Exit code 0: all measured targets are met; 1: some is missed; 2: some group is void. */
 const main = async (): Promise<number> => {
   const options = readOptions(process.argv.slice(2))
-  // Our own saved file: its shape is the one written below.
-  const earlier =
-    options.againstFile === undefined ? undefined : (JSON.parse(await readFile(options.againstFile, 'utf8')) as Run)
-
   // This process watches from the load core, so that it takes nothing from the process under test.
   execFileSync('taskset', ['-a', '-c', '-p', `${LOAD_CORE}`, `${process.pid}`])
   const run = await measureAll(options)
   console.log(`\n${reportText(run)}`)
-  if (options.saveFile !== undefined) await writeFile(options.saveFile, `${JSON.stringify(run, null, 2)}\n`)
-
-  const worse = earlier === undefined ? [] : regressions(run, earlier)
-  if (earlier !== undefined) {
-    console.log(
-      `\n## More than 10 % worse than ${earlier.at}\n${worse.map(line => `- ${line}`).join('\n') || 'nothing'}`
-    )
-  }
   if (Object.values(run.groups).some(group => group.isVoid)) return 2
-  return worse.length > 0 || verdicts(run).includes('FAIL') ? 1 : 0
+  return verdicts(run).includes('FAIL') ? 1 : 0
 }
 
 main().then(

@@ -7,7 +7,7 @@ import { type Spread, spread } from './statistics.ts'
 import type { World } from './world.ts'
 import { type Load, type LoadResult, runWrk } from './wrk.ts'
 
-export type RoundLoad = Pick<Load, 'url' | 'token' | 'pool' | 'headers' | 'isPost'>
+type RoundLoad = Pick<Load, 'url' | 'token' | 'pool' | 'isPost'>
 
 export interface Subject {
   readonly name: string
@@ -31,8 +31,6 @@ export interface Samples {
   readonly p99Ms: number[]
   readonly residentMb: number[]
 }
-
-const SAMPLED = ['cpuMicros', 'perSecond', 'p50Ms', 'p99Ms', 'residentMb'] as const
 
 /** A line of raw figures; column names carry their units. */
 export interface Row {
@@ -63,27 +61,6 @@ export const interleave = async (world: World, subjects: readonly Subject[]): Pr
       samples.p50Ms.push(result.p50Ms)
       samples.p99Ms.push(result.p99Ms)
       samples.residentMb.push(residentBytes(samples.subject.peer.running.pid) / MEGABYTE)
-    }
-  }
-  return all
-}
-
-/**
- * As `interleave`, but each round with processes of its own, which `measureOne` starts: the machine code that V8 happens to
- * make of the same source costs up to 10 % more in one process than in the next.
- */
-export const interleaveFresh = async (
-  world: World,
-  measureOne: (oneRound: World, isLast: boolean) => Promise<readonly Samples[]>
-): Promise<Samples[]> => {
-  const { rounds } = world.options
-  const oneRound = { ...world, options: { ...world.options, rounds: 1 } }
-  const all: Samples[] = []
-  for (let round = 0; round < rounds; round += 1) {
-    for (const [index, samples] of (await measureOne(oneRound, round === rounds - 1)).entries()) {
-      const known = all[index]
-      if (known === undefined) all.push(samples)
-      else for (const name of SAMPLED) known[name].push(...samples[name])
     }
   }
   return all

@@ -25,8 +25,6 @@ export interface Options {
   readonly seconds: number
   readonly warmUpSeconds: number
   readonly connections: number
-  readonly saveFile: string | undefined
-  readonly againstFile: string | undefined
 }
 
 export const USAGE = `npm run bench -- [${GROUPS.join('|')}]… [options]
@@ -35,8 +33,6 @@ export const USAGE = `npm run bench -- [${GROUPS.join('|')}]… [options]
   --seconds N        length of a round (5)
   --warm-up N        seconds of warm-up for each subject (5)
   --quick            2 rounds of 1 s after 1 s, small bodies and counts: tries the harness, measures nothing
-  --save FILE        write the run as JSON
-  --against FILE     mark what became more than 10 % worse than in that run
 `
 
 export class UsageError extends Error {}
@@ -59,9 +55,7 @@ const parse = (args: readonly string[]) => {
         rounds: { type: 'string' },
         seconds: { type: 'string' },
         'warm-up': { type: 'string' },
-        quick: { type: 'boolean', default: false },
-        save: { type: 'string' },
-        against: { type: 'string' }
+        quick: { type: 'boolean', default: false }
       }
     })
   } catch (error) {
@@ -83,8 +77,6 @@ export const readOptions = (args: readonly string[]): Options => {
     rounds: Math.trunc(positive('rounds', values.rounds, quick ? 2 : 5)),
     seconds: Math.trunc(positive('seconds', values.seconds, quick ? 1 : 5)),
     warmUpSeconds: Math.trunc(positive('warm-up', values['warm-up'], quick ? 1 : 5)),
-    connections: 64,
-    saveFile: values.save,
-    againstFile: values.against
+    connections: 64
   }
 }

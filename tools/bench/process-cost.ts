@@ -29,7 +29,7 @@ const childrenOf = (pid: number): number[] => {
   }
 }
 
-export const processTree = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(processTree)]
+const processTree = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(processTree)]
 
 /** User and system time in microseconds, of living and reaped processes. Resolution: one tick, 10 ms as a rule. */
 export const cpuMicros = (pid: number): number => {

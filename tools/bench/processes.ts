@@ -1,7 +1,8 @@
 // Processes of a benchmark run, each pinned to one core; all of them end with the run, whatever happens.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createConnection, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { accepts, freePort } from '../../test/support/ports.ts'
 
 /** The process under test has this core for itself. */
 export const GATEWAY_CORE = 0
@@ -18,7 +19,7 @@ export interface Running {
   stop(): Promise<void>
 }
 
-export interface Start {
+interface Start {
   readonly name: string
   readonly core: number
   readonly command: string
@@ -27,8 +28,6 @@ export interface Start {
   readonly uid?: number
   readonly gid?: number
   readonly cwd?: string
-  /** An open file that takes stdout, e.g. an access log. */
-  readonly stdout?: number
 }
 
 const OUTPUT_KEPT = 8192
@@ -45,14 +44,15 @@ const baseEnv = (): Record<string, string> => ({
   NODE_ENV: 'production'
 })
 
-export const startPinned = (start: Start): Running => {
-  const child = spawn('taskset', ['-c', String(start.core), start.command, ...start.args], {
-    env: { ...baseEnv(), ...start.env },
-    stdio: ['ignore', start.stdout ?? 'pipe', 'pipe'],
-    ...(start.uid === undefined ? {} : { uid: start.uid }),
-    ...(start.gid === undefined ? {} : { gid: start.gid }),
-    ...(start.cwd === undefined ? {} : { cwd: start.cwd })
+const spawnPinned = ({ name: _, core, command, args, env, ...account }: Start) =>
+  spawn('taskset', ['-c', String(core), command, ...args], {
+    env: { ...baseEnv(), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...account
   })
+
+export const startPinned = (start: Start): Running => {
+  const child = spawnPinned(start)
   if (child.pid === undefined) throw new Error(`${start.name} could not be started: is ${start.command} installed?`)
   alive.add(child)
 
@@ -60,8 +60,8 @@ export const startPinned = (start: Start): Running => {
   const keep = (chunk: Buffer) => {
     kept = (kept + chunk.toString('latin1')).slice(-OUTPUT_KEPT)
   }
-  child.stdout?.on('data', keep)
-  child.stderr?.on('data', keep)
+  child.stdout.on('data', keep)
+  child.stderr.on('data', keep)
   child.on('error', error => keep(Buffer.from(String(error))))
 
   const exited = new Promise<void>(resolve => {
@@ -91,14 +91,9 @@ const stop = async (child: ChildProcess, exited: Promise<void>, hasExited: () =>
 }
 
 /** Runs a process to its end and returns its stdout; the rest of the run waits for it. */
-export const runPinned = (start: Omit<Start, 'stdout'>): Promise<string> =>
+export const runPinned = (start: Start): Promise<string> =>
   new Promise((resolve, reject) => {
-    const child = spawn('taskset', ['-c', String(start.core), start.command, ...start.args], {
-      env: { ...baseEnv(), ...start.env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      ...(start.uid === undefined ? {} : { uid: start.uid }),
-      ...(start.gid === undefined ? {} : { gid: start.gid })
-    })
+    const child = spawnPinned(start)
     alive.add(child)
     const out: Buffer[] = []
     const err: Buffer[] = []
@@ -111,18 +106,6 @@ export const runPinned = (start: Omit<Start, 'stdout'>): Promise<string> =>
       if (code === 0) resolve(text)
       else reject(new Error(`${start.name} ended with ${code}: ${Buffer.concat(err).toString()}${text}`))
     })
-  })
-
-/** Whether something accepts connections there. */
-export const accepts = (port: number): Promise<boolean> =>
-  new Promise(resolve => {
-    const socket: Socket = createConnection({ port, host: '127.0.0.1' })
-    const end = (yes: boolean) => {
-      socket.destroy()
-      resolve(yes)
-    }
-    socket.once('connect', () => end(true))
-    socket.once('error', () => end(false))
   })
 
 /** Waits until `isReady`; fails at once when the process ends, and after `timeoutMs`. */
@@ -139,3 +122,52 @@ export const waitUntil = async (
     await delay(everyMs)
   }
 }
+
+const LOAD = join(import.meta.dirname, 'load')
+
+/** Flags as a program of `load/` reads them. */
+const flagsOf = (flags: Readonly<Record<string, string | number>>) =>
+  Object.entries(flags).map(([name, value]) => `--${name}=${value}`)
+
+/** A program of `load/`, on the load core. */
+const loadProgram = (file: string, flags: Readonly<Record<string, string | number>> = {}) => ({
+  name: file,
+  core: LOAD_CORE,
+  command: process.execPath,
+  args: [join(LOAD, file), ...flagsOf(flags)]
+})
+
+/** Runs a program of `load/` to its end and returns what it printed; `nice` gives way to others on the load core. */
+export const runLoad = (file: string, flags: Readonly<Record<string, string | number>>, nice = 0): Promise<string> => {
+  const { command, args, ...program } = loadProgram(file, flags)
+  return runPinned({ ...program, command: 'nice', args: ['-n', `${nice}`, command, ...args] })
+}
+
+/** Starts a program of `load/`, which ends with the world. */
+export const startLoad = (
+  { defer }: { defer(action: () => Promise<unknown>): void },
+  file: string,
+  flags: Readonly<Record<string, string | number>>
+): Running => {
+  const running = startPinned(loadProgram(file, flags))
+  defer(running.stop)
+  return running
+}
+
+/** Starts a process that listens on a free port, until it takes connections; it ends with the world. */
+export const startListening = async (
+  { defer }: { defer(action: () => Promise<unknown>): void },
+  start: (port: number) => Start
+): Promise<{ readonly port: number; readonly running: Running }> => {
+  const port = await freePort()
+  const running = startPinned(start(port))
+  defer(running.stop)
+  await waitUntil(running, () => accepts(port))
+  return { port, running }
+}
+
+/** Starts an upstream of `load/`; resolves with its port. */
+export const startLoadUpstream = async (
+  world: { defer(action: () => Promise<unknown>): void },
+  file: string
+): Promise<number> => (await startListening(world, port => ({ ...loadProgram(file), env: { PORT: `${port}` } }))).port

@@ -1,7 +1,7 @@
 // Commands that clients send to a Redis are counted, as Redis itself reports them; those inside a script are left out.
 import { createConnection, type Socket } from 'node:net'
 
-export interface RedisMonitor {
+interface RedisMonitor {
   /** Ends the count: commands by name. */
   stop(): Promise<ReadonlyMap<string, number>>
 }

@@ -1,9 +1,9 @@
-// A run as plain text: raw rows, targets with verdicts, and what became worse than an earlier run.
+// Prints a run as plain text: raw rows, and targets with verdicts.
 import { arch, cpus, platform, release } from 'node:os'
 import type { GroupResult } from './group.ts'
 import type { Group, Options } from './options.ts'
 import type { Spread } from './statistics.ts'
-import { central, check, targets, type Verdict } from './targets.ts'
+import { check, targets, type Verdict } from './targets.ts'
 
 export interface Run {
   readonly at: string
@@ -25,7 +25,7 @@ const withSpread = (value: number | Spread): string =>
   typeof value === 'number' ? digits(value) : `${digits(value.median)} (${digits(value.min)}–${digits(value.max)})`
 
 /** Columns as wide as their widest cell; the first one left, the others right. */
-export const textTable = (lines: readonly (readonly string[])[]): string => {
+const textTable = (lines: readonly (readonly string[])[]): string => {
   const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map(line => (line[column] ?? '').length)))
   const pad = (cell: string, column: number) =>
     column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)
@@ -86,32 +86,4 @@ export const reportText = (run: Run): string => {
     ...groups,
     `## Targets\n${targetTable(run)}`
   ].join('\n\n')
-}
-
-const WORSE = 1.1
-
-/** What is more than 10 % worse than in `earlier`: findings by their bound's direction, and CPU of raw rows. */
-export const regressions = (run: Run, earlier: Run): string[] => {
-  const before = allFindings(earlier)
-  const ofTargets = allFindings(run).flatMap(finding => {
-    const then = before.find(each => each.target === finding.target)
-    const target = targets.find(each => each.id === finding.target)
-    if (then === undefined || target === undefined) return []
-    const [now, old] = [central(finding.value), central(then.value)]
-    const isWorse = target.direction === 'at most' ? now > old * WORSE : now * WORSE < old
-    return isWorse ? [`${target.title}: ${digits(old)} → ${digits(now)} ${target.unit}`.trim()] : []
-  })
-  const ofRows = Object.entries(run.groups).flatMap(([group, result]) =>
-    result.rows.flatMap(row => {
-      const then = earlier.groups[group as Group]?.rows.find(each => each.name === row.name)
-      return Object.entries(row.columns).flatMap(([column, now]) => {
-        const old = then?.columns[column]
-        if (!column.startsWith('CPU') || old === undefined || now.median <= old.median * WORSE) return []
-        return [
-          `${group}: ${row.name}, ${column}: ${digits(old.median)} → ${digits(now.median)} (machines drift: check by ratios)`
-        ]
-      })
-    })
-  )
-  return [...ofTargets, ...ofRows]
 }

@@ -2,7 +2,7 @@
 import type { Group } from './options.ts'
 import type { Spread } from './statistics.ts'
 
-export interface Target {
+interface Target {
   readonly id: string
   readonly group: Group
   readonly title: string
@@ -80,7 +80,7 @@ export const targets: readonly (Target & { readonly id: TargetId })[] = (Object.
   ...table[id]
 }))
 
-export const central = (value: number | Spread): number => (typeof value === 'number' ? value : value.median)
+const central = (value: number | Spread): number => (typeof value === 'number' ? value : value.median)
 
 export type Verdict = 'PASS' | 'FAIL' | 'not measured here'
 

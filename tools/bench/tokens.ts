@@ -37,10 +37,7 @@ export const sign = (secret: string, changes?: Readonly<Record<string, unknown>>
   return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
 }
 
-/** Well-formed, current, and signed by somebody else. */
-export const forge = (): string => sign(createSecret())
-
-export interface BadToken {
+interface BadToken {
   readonly name: string
   readonly token: string | undefined
   readonly status: 401 | 403
@@ -49,7 +46,7 @@ export interface BadToken {
 /** What every peer that claims to check tokens must refuse, and how. */
 export const badTokens = (secret: string): BadToken[] => [
   { name: 'no token', token: undefined, status: 401 },
-  { name: 'a forged token', token: forge(), status: 401 },
+  { name: 'a forged token', token: sign(createSecret()), status: 401 },
   { name: 'an expired token', token: sign(secret, { exp: Math.floor(Date.now() / 1000) - 60 }), status: 401 },
   { name: 'an unsigned token', token: `${encode({ alg: 'none', typ: 'JWT' })}.${encode(claims())}.`, status: 401 },
   { name: 'a token without the role', token: sign(secret, { perfis: ['Agente'], profiles: ['Agente'] }), status: 403 }

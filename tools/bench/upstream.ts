@@ -1,9 +1,9 @@
 // An nginx upstream answers 1 KB on the load core: on one port to identified requests only, with TLS on another, on a third to all.
-import { writeFile } from 'node:fs/promises'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createCertificateAuthority } from '../../test/support/certificates.ts'
 import { freePort } from '../../test/support/ports.ts'
-import { accepts, LOAD_CORE, startPinned, waitUntil } from './processes.ts'
+import { LOAD_CORE, startListening } from './processes.ts'
 import { SUBJECT } from './tokens.ts'
 
 export const BODY_BYTES = 1024
@@ -62,17 +62,14 @@ export const startUpstream = async (
   defer: (action: () => Promise<unknown>) => void
 ): Promise<Upstream> => {
   const checkedPort = await freePort()
-  const openPort = await freePort()
   const tlsPort = await freePort()
   const authority = createCertificateAuthority(folder)
   const { certFile, keyFile } = authority.issue('localhost')
   const check = `if ($http_x_user_id != "${SUBJECT}") { return 418; }`
   const tls = `${tlsPort} ssl backlog=4096; ssl_certificate ${certFile}; ssl_certificate_key ${keyFile}`
-  await writeFile(join(folder, 'large'), Buffer.alloc(LARGE_BYTES, 'portaria'))
+  writeFileSync(join(folder, 'large'), Buffer.alloc(LARGE_BYTES, 'portaria'))
   const file = join(folder, 'nginx.conf')
-  await writeFile(
-    file,
-    `${nginxPreamble(folder)}
+  const config = (openPort: number) => `${nginxPreamble(folder)}
 http {
   ${nginxHttpPreamble(folder)}
   default_type text/plain;
@@ -81,14 +78,9 @@ http {
   ${server(folder, `${openPort} backlog=4096`, '')}
 }
 `
-  )
-  const running = startPinned({
-    name: 'upstream nginx',
-    core: LOAD_CORE,
-    command: 'nginx',
-    args: ['-p', folder, '-c', file]
+  const { port: openPort } = await startListening({ defer }, port => {
+    writeFileSync(file, config(port))
+    return { name: 'upstream nginx', core: LOAD_CORE, command: 'nginx', args: ['-p', folder, '-c', file] }
   })
-  defer(running.stop)
-  await waitUntil(running, () => accepts(openPort))
   return { checkedPort, tlsPort, caFile: authority.caFile, openPort }
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../test/support/ports.ts'
 import type { Options } from './options.ts'
-import { accepts, LOAD_CORE, runPinned, startPinned, waitUntil } from './processes.ts'
+import { LOAD_CORE, runPinned, startListening, startPinned, waitUntil } from './processes.ts'
 import { createSecret, sign } from './tokens.ts'
 import { startUpstream, type Upstream } from './upstream.ts'
 
@@ -76,22 +76,12 @@ const createWorld = async (options: Options, root: string, defer: World['defer']
 }
 
 const startRedis = async (folder: World['folder'], defer: World['defer']): Promise<string> => {
-  const port = await freePort()
-  const args = [
-    '--port',
-    `${port}`,
-    '--bind',
-    '127.0.0.1',
-    '--save',
-    '',
-    '--appendonly',
-    'no',
-    '--dir',
-    await folder('redis')
-  ]
-  const running = startPinned({ name: 'Redis', core: LOAD_CORE, command: 'redis-server', args })
-  defer(running.stop)
-  await waitUntil(running, () => accepts(port))
+  const dir = await folder('redis')
+  const { port } = await startListening({ defer }, port => {
+    const flags = { port, bind: '127.0.0.1', save: '', appendonly: 'no', dir }
+    const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, `${value}`])
+    return { name: 'Redis', core: LOAD_CORE, command: 'redis-server', args }
+  })
   return `redis://127.0.0.1:${port}`
 }
 

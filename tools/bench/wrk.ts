@@ -8,8 +8,6 @@ export interface Load {
   readonly connections: number
   /** Sent with every request, unless `pool` is given. */
   readonly token?: string
-  /** Whole lines `Name: value`, sent with every request. */
-  readonly headers?: readonly string[]
   /** File of lines `path token`, sent one after the other. */
   readonly pool?: string
   /** POSTs of 5 bytes. */
@@ -34,7 +32,6 @@ const poolScript = fileURLToPath(new URL('./load/pool.lua', import.meta.url))
 export const runWrk = async (load: Load): Promise<LoadResult> => {
   const args = ['-t1', `-c${load.connections}`, `-d${load.seconds}s`, '--latency', '--timeout', '10s']
   if (load.token !== undefined) args.push('-H', `Authorization: Bearer ${load.token}`)
-  for (const header of load.headers ?? []) args.push('-H', header)
   if (load.isPost === true) args.push('-s', postScript)
   if (load.pool === undefined) args.push(load.url)
   else args.push('-s', poolScript, load.url, '--', load.pool)
@@ -50,7 +47,7 @@ const percentile = (text: string, percent: number): number => {
   return Number(found?.[1] ?? Number.NaN) * (UNIT_MS[found?.[2] ?? ''] ?? Number.NaN)
 }
 
-export const parseWrk = (text: string): LoadResult => {
+const parseWrk = (text: string): LoadResult => {
   const errors = /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(text)
   return {
     requests: number(text, /^\s*(\d+) requests in/m),

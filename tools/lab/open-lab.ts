@@ -1,21 +1,14 @@
 // Prepares one system of the lab: a folder, programs beside the gateway, a gateway with a recipe; all end together.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { startGateway, type WorldOptions } from '../../test/support/gateway.ts'
-import { freePort } from '../../test/support/ports.ts'
+import { accepts, freePort } from '../../test/support/ports.ts'
 import { recipeBlock, recipeSettings } from '../../test/support/recipe.ts'
 import { until } from '../../test/support/until.ts'
 import type { Lab } from './system.ts'
-
-export const accepts = (port: number): Promise<boolean> =>
-  new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false))
-    socket.on('connect', () => socket.destroy())
-  })
 
 /** Starts a program and waits until its port accepts connections; returns a function that ends it. */
 export const startProgram = async (

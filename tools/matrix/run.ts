@@ -1,9 +1,6 @@
-// Runs the cells of the matrix through gateways with one or several workers; returns what went wrong.
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -11,7 +8,7 @@ import { stringify } from 'yaml'
 import { createCertificateAuthority } from '../../test/support/certificates.ts'
 import { TEST_SECRET } from '../../test/support/gateway.ts'
 import { type GatewayProcess, isAlive, spawnGateway } from '../../test/support/gateway-process.ts'
-import { freePorts } from '../../test/support/ports.ts'
+import { accepts, freePorts } from '../../test/support/ports.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { startRedis } from '../../test/support/redis.ts'
 import { until } from '../../test/support/until.ts'
@@ -159,16 +156,4 @@ export const runMatrix = async (t: Pick<Test, 'teardown'>, options: MatrixOption
   )
   const grown = pids.map(pid => memoryMb(pid, 'VmHWM') - (before.get(pid) ?? 0))
   return { cells: wantedLanes.reduce((sum, { cells }) => sum + cells.length, 0), faults, grownMb: Math.max(...grown) }
-}
-
-const accepts = async (port: number): Promise<boolean> => {
-  const socket = connect(port, '127.0.0.1')
-  try {
-    await once(socket, 'connect')
-    return true
-  } catch {
-    return false
-  } finally {
-    socket.destroy()
-  }
 }

@@ -161,7 +161,7 @@ const withPrefix = (path: string, prefix: string): string => {
 }
 
 /** A redirect to a backend's own address is changed to the same path on the public origin (RFC 9110 §10.2.2). */
-export const publicAddress = (address: string, context: AddressContext): string => {
+const publicAddress = (address: string, context: AddressContext): string => {
   const { strippedPrefix } = context
   const [, scheme, authority = '', rest = ''] = ABSOLUTE.exec(address) ?? []
   if (authority === '' || !isOwn(scheme, authority, context)) return withPrefix(address, strippedPrefix)
@@ -172,7 +172,7 @@ export const publicAddress = (address: string, context: AddressContext): string 
 }
 
 /** `Refresh: 5; url=…`, as browsers parse it (HTML, shared declarative refresh steps). */
-export const publicRefresh = (value: string, context: AddressContext): string => {
+const publicRefresh = (value: string, context: AddressContext): string => {
   const [, before, address, after] = /^(\s*[\d.]*\s*[;,]\s*(?:url\s*=\s*)?["']?)([^"']*)(.*)$/is.exec(value) ?? []
   return before === undefined ? value : before + publicAddress(address ?? '', context) + after
 }
@@ -198,7 +198,7 @@ const publicAttribute = (attribute: string, isHostCookie: boolean, context: Addr
 }
 
 /** A cookie of the backend is returned to it, and only to it. */
-export const publicCookie = (setCookie: string, context: AddressContext): string => {
+const publicCookie = (setCookie: string, context: AddressContext): string => {
   if (context.strippedPrefix === '' && !/;\s*domain\s*=/i.test(setCookie)) return setCookie
   const [pair = '', ...attributes] = setCookie.split(';')
   const isHostCookie = /^\s*__Host-/i.test(pair)

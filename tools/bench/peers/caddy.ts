@@ -1,9 +1,8 @@
 // Caddy forwards without checking, on the gateway's core.
-import { writeFile } from 'node:fs/promises'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CertificateFiles } from '../../../test/support/certificates.ts'
-import { freePort } from '../../../test/support/ports.ts'
-import { accepts, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
+import { GATEWAY_CORE, startListening } from '../processes.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
 
@@ -24,20 +23,15 @@ ${address} {
 
 /** @param certificate it speaks HTTP/2 over TLS with it */
 export const startCaddy = async (world: World, certificate?: CertificateFiles): Promise<Peer> => {
-  const port = await freePort()
   const folder = await world.folder('caddy')
   const file = join(folder, 'Caddyfile')
-  const address = `${certificate === undefined ? 'http' : 'https'}://127.0.0.1:${port}`
-  const tls = certificate === undefined ? '' : `tls ${certificate.certFile} ${certificate.keyFile}`
-  await writeFile(file, config(address, tls, world.upstream.openPort))
-  const running = startPinned({
-    name: 'Caddy',
-    core: GATEWAY_CORE,
-    command: 'caddy',
-    args: ['run', '--config', file, '--adapter', 'caddyfile'],
-    env: { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
+  const [scheme, tls] =
+    certificate === undefined ? ['http', ''] : ['https', `tls ${certificate.certFile} ${certificate.keyFile}`]
+  const listening = await startListening(world, port => {
+    writeFileSync(file, config(`${scheme}://127.0.0.1:${port}`, tls, world.upstream.openPort))
+    const args = ['run', '--config', file, '--adapter', 'caddyfile']
+    const env = { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
+    return { name: 'Caddy', core: GATEWAY_CORE, command: 'caddy', args, env }
   })
-  world.defer(running.stop)
-  await waitUntil(running, () => accepts(port))
-  return { name: 'Caddy reverse_proxy, no auth', port, running, checks: false }
+  return { name: 'Caddy reverse_proxy, no auth', ...listening, checks: false }
 }

@@ -10,7 +10,7 @@ import { ask, type Peer } from './peer.ts'
 
 const main = fileURLToPath(new URL('../../../gateway/main.ts', import.meta.url))
 
-export interface GatewayStart {
+interface GatewayStart {
   readonly name: string
   /** Text of the one route file. */
   readonly routes: string
@@ -18,8 +18,6 @@ export interface GatewayStart {
   readonly env?: Readonly<Record<string, string>>
   /** What Node.js runs, with its arguments; by default the sources. */
   readonly entry?: readonly string[]
-  /** Takes stdout, e.g. an access log. */
-  readonly stdout?: number
 }
 
 export interface Gateway extends Peer {
@@ -72,8 +70,7 @@ export const launchGateway = async (world: World, start: GatewayStart) => {
       RATE_LIMIT_TTL_MS: '60000',
       LOG_LEVEL: 'silent',
       ...start.env
-    },
-    ...(start.stdout === undefined ? {} : { stdout: start.stdout })
+    }
   })
   world.defer(running.stop)
   const gateway: Gateway = { name: start.name, port, running, checks: true, routeFile }

@@ -1,8 +1,7 @@
 // HAProxy checks tokens (jwt_verify, HS256), expiry and role, counts in a stick-table and forwards, on the gateway's core.
-import { writeFile } from 'node:fs/promises'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort } from '../../../test/support/ports.ts'
-import { accepts, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
+import { GATEWAY_CORE, startListening } from '../processes.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
 
@@ -26,13 +25,12 @@ export const runHaproxy = async (
   name: string,
   sections: (port: number) => string
 ): Promise<Pick<Peer, 'name' | 'port' | 'running'>> => {
-  const port = await freePort()
   const file = join(await world.folder('haproxy'), 'haproxy.cfg')
-  await writeFile(file, PREAMBLE + sections(port))
-  const running = startPinned({ name, core: GATEWAY_CORE, command: 'haproxy', args: ['-db', '-f', file] })
-  world.defer(running.stop)
-  await waitUntil(running, () => accepts(port))
-  return { name, port, running }
+  const listening = await startListening(world, port => {
+    writeFileSync(file, PREAMBLE + sections(port))
+    return { name, core: GATEWAY_CORE, command: 'haproxy', args: ['-db', '-f', file] }
+  })
+  return { name, ...listening }
 }
 
 /** The identity that Portaria writes in nine headers, as far as HAProxy's own functions go: lists stay JSON. */

@@ -1,9 +1,8 @@
 // nginx checks tokens in a subrequest (auth_request, njs, HS256), counts (limit_req) and forwards, on the gateway's core.
-import { writeFile } from 'node:fs/promises'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CertificateFiles } from '../../../test/support/certificates.ts'
-import { freePort } from '../../../test/support/ports.ts'
-import { accepts, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
+import { GATEWAY_CORE, startListening } from '../processes.ts'
 import { SUBJECT } from '../tokens.ts'
 import { nginxHttpPreamble, nginxPreamble } from '../upstream.ts'
 import type { World } from '../world.ts'
@@ -94,17 +93,19 @@ http {
 }
 `
 
+/** Starts nginx in this folder on the gateway's core, with the configuration for its port. */
+const runNginx = (world: World, folder: string, configFor: (port: number) => string) =>
+  startListening(world, port => {
+    const file = join(folder, 'nginx.conf')
+    writeFileSync(file, configFor(port))
+    return { name: 'nginx', core: GATEWAY_CORE, command: 'nginx', args: ['-p', folder, '-c', file] }
+  })
+
 /** For open sockets: the one token is compared as text, since what a message costs does not depend on who checked the upgrade. */
 export const startNginxForSockets = async (world: World, upstreamPort: number): Promise<Peer> => {
   const folder = await world.folder('nginx')
-  const port = await freePort()
-  const file = join(folder, 'nginx.conf')
-  await writeFile(file, socketConfig(folder, port, upstreamPort, world.token))
-  const start = { name: 'nginx', core: GATEWAY_CORE, command: 'nginx', args: ['-p', folder, '-c', file] }
-  const running = startPinned(start)
-  world.defer(running.stop)
-  await waitUntil(running, () => accepts(port))
-  return { name: 'nginx', port, running, checks: true }
+  const listening = await runNginx(world, folder, port => socketConfig(folder, port, upstreamPort, world.token))
+  return { name: 'nginx', ...listening, checks: true }
 }
 
 /**
@@ -117,21 +118,12 @@ export const startNginx = async (
   certificate?: CertificateFiles
 ): Promise<Peer> => {
   const folder = await world.folder('nginx')
-  const port = await freePort()
-  const file = join(folder, 'nginx.conf')
-  await writeFile(join(folder, 'check.js'), checkScript(world.secret))
+  writeFileSync(join(folder, 'check.js'), checkScript(world.secret))
   const secure =
     certificate === undefined
       ? ''
       : ` ssl http2; ssl_certificate ${certificate.certFile}; ssl_certificate_key ${certificate.keyFile}; keepalive_requests 100000000`
-  await writeFile(file, config(folder, `127.0.0.1:${port} backlog=4096${secure}`, upstreamPort))
-  const running = startPinned({
-    name: 'nginx',
-    core: GATEWAY_CORE,
-    command: 'nginx',
-    args: ['-p', folder, '-c', file]
-  })
-  world.defer(running.stop)
-  await waitUntil(running, () => accepts(port))
-  return { name: 'nginx auth_request + njs + limit_req', port, running, checks: true }
+  const configFor = (port: number) => config(folder, `127.0.0.1:${port} backlog=4096${secure}`, upstreamPort)
+  const listening = await runNginx(world, folder, configFor)
+  return { name: 'nginx auth_request + njs + limit_req', ...listening, checks: true }
 }

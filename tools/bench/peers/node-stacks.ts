@@ -1,28 +1,17 @@
 // Starts stacks in Node on the gateway's core: @fastify/http-proxy bare, and the one most would write.
 import { fileURLToPath } from 'node:url'
-import { freePort } from '../../../test/support/ports.ts'
-import { accepts, GATEWAY_CORE, type Running, startPinned, waitUntil } from '../processes.ts'
+import { GATEWAY_CORE, startListening } from '../processes.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
 
-const startServer = async (
-  world: World,
-  name: string,
-  file: string,
-  env: Readonly<Record<string, string>>
-): Promise<{ port: number; running: Running }> => {
-  const port = await freePort()
-  const running = startPinned({
+const startServer = (world: World, name: string, file: string, env: Readonly<Record<string, string>>) =>
+  startListening(world, port => ({
     name,
     core: GATEWAY_CORE,
     command: process.execPath,
     args: [fileURLToPath(new URL(file, import.meta.url))],
     env: { ...env, PORT: `${port}` }
-  })
-  world.defer(running.stop)
-  await waitUntil(running, () => accepts(port))
-  return { port, running }
-}
+  }))
 
 export const startHttpProxy = async (world: World): Promise<Peer> => {
   const name = '@fastify/http-proxy, no auth'

@@ -17,7 +17,7 @@ export interface Peer {
 /** The run means nothing: a peer does other work than it claims. */
 export class VoidRun extends Error {}
 
-export interface Answer {
+interface Answer {
   readonly status: number
   readonly body: string
 }

@@ -1,43 +1,19 @@
 // Bodies of a gigabyte pass in both directions: their rate beside nginx's, and what they leave in memory.
-import { fileURLToPath } from 'node:url'
-import { freePort } from '../../../test/support/ports.ts'
 import { compared, type GroupResult, startOrNote } from '../group.ts'
 import { MEGABYTE, type Row } from '../measure.ts'
 import { oneRoute, startGateway } from '../peers/gateway.ts'
 import { startNginx } from '../peers/nginx.ts'
 import { type Peer, VoidRun } from '../peers/peer.ts'
 import { cpuMicros, residentBytes, watchResident } from '../process-cost.ts'
-import { accepts, LOAD_CORE, runPinned, startPinned, waitUntil } from '../processes.ts'
+import { runLoad, startLoadUpstream } from '../processes.ts'
 import { spread } from '../statistics.ts'
 import type { World } from '../world.ts'
 
 const DIRECTIONS = ['down', 'up'] as const
 type Direction = (typeof DIRECTIONS)[number]
 
-const script = (name: string) => fileURLToPath(new URL(`../load/${name}`, import.meta.url))
-
-const startBodyUpstream = async (world: World): Promise<number> => {
-  const port = await freePort()
-  const running = startPinned({
-    name: 'body upstream',
-    core: LOAD_CORE,
-    command: process.execPath,
-    args: [script('body-upstream.ts')],
-    env: { PORT: `${port}` }
-  })
-  world.defer(running.stop)
-  await waitUntil(running, () => accepts(port))
-  return port
-}
-
 const transfer = async (world: World, peer: Peer, direction: Direction, bytes: number): Promise<number> => {
-  const args = [`--port=${peer.port}`, `--token=${world.token}`, `--direction=${direction}`, `--bytes=${bytes}`]
-  const text = await runPinned({
-    name: 'body client',
-    core: LOAD_CORE,
-    command: process.execPath,
-    args: [script('body-client.ts'), ...args]
-  })
+  const text = await runLoad('body-client.ts', { port: peer.port, token: world.token, direction, bytes })
   const result = JSON.parse(text) as { status: number; bytes: number; seconds: number }
   if (result.status === 200 && result.bytes === bytes) return result.seconds
   throw new VoidRun(`${peer.name}: ${direction} answered ${result.status} after ${result.bytes} of ${bytes} bytes`)
@@ -77,7 +53,7 @@ export const measureBodies = async (world: World): Promise<GroupResult> => {
   const notes = [
     `bodies of ${bytes / MEGABYTE} MB; growth: highest RSS in the transfer over RSS just before it, after a 16 MB warm-up`
   ]
-  const upstreamPort = await startBodyUpstream(world)
+  const upstreamPort = await startLoadUpstream(world, 'body-upstream.ts')
   const routes = oneRoute(upstreamPort)
   const nginx = await startOrNote('nginx', notes, () => startNginx(world, upstreamPort))
   const gateway = await startOrNote('Portaria', notes, () =>

@@ -1,12 +1,11 @@
 // What connections that do little cost, and whether others still get an answer beside crowds of them.
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import type { GroupResult } from '../group.ts'
 import { MEGABYTE, type Row } from '../measure.ts'
 import { type Gateway, oneRoute, startGateway } from '../peers/gateway.ts'
 import { ask } from '../peers/peer.ts'
 import { residentBytes, watchResident } from '../process-cost.ts'
-import { LOAD_CORE, type Running, startPinned, waitUntil } from '../processes.ts'
+import { type Running, startLoad, waitUntil } from '../processes.ts'
 import { percentile, spread } from '../statistics.ts'
 import type { Finding } from '../targets.ts'
 import { BENCH_PATH } from '../upstream.ts'
@@ -18,16 +17,8 @@ type Kind = keyof typeof CROWDS
 const PIPELINING_ALONE = 100
 const LEAVE_MS = 5000
 
-const script = fileURLToPath(new URL('../load/crowd.ts', import.meta.url))
-
-const gather = (world: World, gateway: Gateway, kind: Kind, count: number): Running => {
-  const args = [script, `--port=${gateway.port}`, `--kind=${kind}`, `--count=${count}`]
-  const upload = [`--path=${BENCH_PATH}`, `--token=${world.token}`]
-  const start = { command: process.execPath, args: [...args, ...upload] }
-  const running = startPinned({ name: kind, core: LOAD_CORE, ...start })
-  world.defer(running.stop)
-  return running
-}
+const gather = (world: World, { port }: Gateway, kind: Kind, count: number): Running =>
+  startLoad(world, 'crowd.ts', { port, kind, count, path: BENCH_PATH, token: world.token })
 
 const gathered = (crowd: Running) => waitUntil(crowd, async () => crowd.output().includes('"opened"'), 120_000)
 

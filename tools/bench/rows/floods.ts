@@ -2,14 +2,12 @@
 //
 // The slowest of a round is one moment, in which the machine may have done something else: the target is checked by the
 // median over the rounds, and a column says how slow any was without the time for which gateway and client waited for a core.
-import { fileURLToPath } from 'node:url'
-import { freePort } from '../../../test/support/ports.ts'
 import type { GroupResult } from '../group.ts'
 import type { Row } from '../measure.ts'
 import { type Gateway, startGateway } from '../peers/gateway.ts'
 import { VoidRun } from '../peers/peer.ts'
 import { residentBytes } from '../process-cost.ts'
-import { accepts, LOAD_CORE, type Running, runPinned, startPinned, waitUntil } from '../processes.ts'
+import { type Running, runLoad, startLoad, startLoadUpstream, waitUntil } from '../processes.ts'
 import { median, spread } from '../statistics.ts'
 import type { World } from '../world.ts'
 
@@ -38,17 +36,6 @@ interface Flood {
   readonly seconds: number
 }
 
-const script = (name: string) => fileURLToPath(new URL(`../load/${name}`, import.meta.url))
-
-const startUpstream = async (world: World, name: string): Promise<number> => {
-  const port = await freePort()
-  const start = { command: process.execPath, args: [script(name)], env: { PORT: `${port}` } }
-  const running = startPinned({ name, core: LOAD_CORE, ...start })
-  world.defer(running.stop)
-  await waitUntil(running, () => accepts(port))
-  return port
-}
-
 const routes = (sink: number, echo: number): string => `
 upstreams:
   sink: { url: "http://127.0.0.1:${sink}" }
@@ -61,16 +48,13 @@ routes:
 
 /** Floods give way to the quiet person where both want the load core: the gateway is what is measured. */
 const pour = async (world: World, gateway: Gateway, kind: string, megabytes: number): Promise<Flood> => {
-  const flags = [`--port=${gateway.port}`, `--token=${world.token}`, `--kind=${kind}`, `--megabytes=${megabytes}`]
-  const args = ['-n', '10', process.execPath, script('socket-flood.ts'), ...flags]
-  return JSON.parse(await runPinned({ name: kind, core: LOAD_CORE, command: 'nice', args })) as Flood
+  const flags = { port: gateway.port, token: world.token, kind, megabytes }
+  return JSON.parse(await runLoad('socket-flood.ts', flags, 10)) as Flood
 }
 
 const startQuiet = async (world: World, gateway: Gateway): Promise<Running> => {
-  const flags = [`--port=${gateway.port}`, `--token=${world.token}`, `--gateway-pid=${gateway.running.pid}`]
-  const args = [script('quiet-person.ts'), ...flags]
-  const running = startPinned({ name: 'quiet person', core: LOAD_CORE, command: process.execPath, args })
-  world.defer(running.stop)
+  const flags = { port: gateway.port, token: world.token, 'gateway-pid': gateway.running.pid }
+  const running = startLoad(world, 'quiet-person.ts', flags)
   await waitUntil(running, async () => running.output().includes('"opened"'))
   await new Promise(resolve => setTimeout(resolve, SETTLE_MS))
   return running
@@ -122,8 +106,8 @@ const slowestOf = (name: string, rounds: readonly Felt[]): string =>
 
 export const measureFloods = async (world: World): Promise<GroupResult> => {
   const [sink, echo] = [
-    await startUpstream(world, 'sink-upstream.ts'),
-    await startUpstream(world, 'socket-upstream.ts')
+    await startLoadUpstream(world, 'sink-upstream.ts'),
+    await startLoadUpstream(world, 'socket-upstream.ts')
   ]
   const env = { STREAMS_PER_USER: '100%', STREAMS_PER_IP: '100%' }
   const gateway = await startGateway(world, { name: 'Portaria', counting: 'redis', routes: routes(sink, echo), env })

@@ -1,9 +1,9 @@
 // Requests come at a fixed rate: the tail of the latency at half of saturation, and what each costs far below it.
 import { compared, type GroupResult } from '../group.ts'
 import type { Row, Samples } from '../measure.ts'
-import { type PacedResult, runPaced } from '../paced.ts'
 import { VoidRun } from '../peers/peer.ts'
 import { cpuMicros } from '../process-cost.ts'
+import { runLoad } from '../processes.ts'
 import { median, spread } from '../statistics.ts'
 import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
@@ -47,10 +47,20 @@ export const measureLatency = async (
   }
 }
 
+interface PacedResult {
+  /** Other than 200, broken, or without an answer. */
+  readonly failed: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  /** The longest that the generator itself did not run while it counted. */
+  readonly heldUpMs: number
+}
+
 const pacedRound = async (world: World, samples: Samples, rate: number): Promise<PacedResult> => {
   const { port } = samples.subject.peer
   const seconds = world.options.seconds + 1
-  const result = await runPaced({ port, path: BENCH_PATH, token: world.token, rate, seconds, skip: 1 })
+  const flags = { port, path: BENCH_PATH, token: world.token, rate, seconds, skip: 1 }
+  const result = JSON.parse(await runLoad('paced.ts', flags)) as PacedResult
   if (result.failed > 0) throw new VoidRun(`${samples.subject.name} failed ${result.failed} paced requests`)
   return result
 }

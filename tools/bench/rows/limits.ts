@@ -1,11 +1,10 @@
 // What a refused request costs, how often Redis is asked, and whether two instances ever admit more than one limit.
-import { fileURLToPath } from 'node:url'
 import { compared, type GroupResult, startOrNote } from '../group.ts'
 import { interleave, type Row, toRow } from '../measure.ts'
 import { type Gateway, oneRoute, startGateway } from '../peers/gateway.ts'
 import { ask, probe, VoidRun } from '../peers/peer.ts'
 import { startRelay } from '../peers/relay.ts'
-import { LOAD_CORE, runPinned } from '../processes.ts'
+import { runLoad } from '../processes.ts'
 import { monitorRedis } from '../redis-monitor.ts'
 import { spread } from '../statistics.ts'
 import { BENCH_PATH } from '../upstream.ts'
@@ -54,20 +53,9 @@ interface Flooded {
 }
 
 const flood = async (world: World, gateways: readonly Gateway[], count: number): Promise<Flooded[]> => {
-  const text = await runPinned({
-    name: 'flood',
-    core: LOAD_CORE,
-    command: process.execPath,
-    args: [
-      fileURLToPath(new URL('../load/flood.ts', import.meta.url)),
-      `--ports=${gateways.map(gateway => gateway.port).join(',')}`,
-      `--addresses=${ADDRESSES.join(',')}`,
-      `--path=${BENCH_PATH}`,
-      `--token=${world.token}`,
-      `--count=${count}`
-    ]
-  })
-  return JSON.parse(text) as Flooded[]
+  const ports = gateways.map(gateway => gateway.port).join(',')
+  const flags = { ports, addresses: ADDRESSES.join(','), path: BENCH_PATH, token: world.token, count }
+  return JSON.parse(await runLoad('flood.ts', flags)) as Flooded[]
 }
 
 const measureFlood = async (world: World): Promise<GroupResult> => {

@@ -1,14 +1,12 @@
 // What an idle authorised WebSocket keeps in memory, and what a message both ways costs beside nginx.
 import { execFileSync } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { freePort } from '../../../test/support/ports.ts'
 import { compared, type GroupResult, startOrNote } from '../group.ts'
 import type { Row } from '../measure.ts'
 import { launchGateway } from '../peers/gateway.ts'
 import { startNginxForSockets } from '../peers/nginx.ts'
 import { type Peer, VoidRun } from '../peers/peer.ts'
 import { cpuMicros, residentBytes } from '../process-cost.ts'
-import { accepts, LOAD_CORE, type Running, runPinned, startPinned, waitUntil } from '../processes.ts'
+import { type Running, runLoad, startLoad, startLoadUpstream, waitUntil } from '../processes.ts'
 import { spread } from '../statistics.ts'
 import type { Finding } from '../targets.ts'
 import type { World } from '../world.ts'
@@ -19,17 +17,6 @@ const IDLE_STEPS = [
   { target: 'idle-socket', asked: 10_000 }
 ] as const
 const TALKING_SOCKETS = 64
-
-const script = (name: string) => fileURLToPath(new URL(`../load/${name}`, import.meta.url))
-
-const startEcho = async (world: World): Promise<number> => {
-  const port = await freePort()
-  const start = { command: process.execPath, args: [script('socket-upstream.ts')], env: { PORT: `${port}` } }
-  const running = startPinned({ name: 'WebSocket upstream', core: LOAD_CORE, ...start })
-  world.defer(running.stop)
-  await waitUntil(running, () => accepts(port))
-  return port
-}
 
 const route = (port: number): string => `
 upstreams:
@@ -48,17 +35,8 @@ const openableSockets = (): number => {
   return allowed === 'unlimited' ? Number.POSITIVE_INFINITY : Math.floor((Number(allowed) - 500) / 2)
 }
 
-const clientArgs = (world: World, peer: Peer, count: number) => [
-  script('socket-client.ts'),
-  `--port=${peer.port}`,
-  `--token=${world.token}`,
-  `--count=${count}`
-]
-
 const hold = async (world: World, peer: Peer, count: number): Promise<Running> => {
-  const start = { name: 'sockets', core: LOAD_CORE, command: process.execPath, args: clientArgs(world, peer, count) }
-  const running = startPinned(start)
-  world.defer(running.stop)
+  const running = startLoad(world, 'socket-client.ts', { port: peer.port, token: world.token, count })
   await waitUntil(running, async () => running.output().includes('"opened"'), 120_000)
   return running
 }
@@ -88,12 +66,8 @@ const measureIdle = async (world: World, gateway: Peer): Promise<{ rows: Row[]; 
 /** CPU of one message to the upstream and one back, the opening of the few sockets included. */
 const messageRound = async (world: World, peer: Peer, seconds: number) => {
   const before = cpuMicros(peer.running.pid)
-  const text = await runPinned({
-    name: 'messages',
-    core: LOAD_CORE,
-    command: process.execPath,
-    args: [...clientArgs(world, peer, TALKING_SOCKETS), `--seconds=${seconds}`]
-  })
+  const flags = { port: peer.port, token: world.token, count: TALKING_SOCKETS, seconds }
+  const text = await runLoad('socket-client.ts', flags)
   const messages = Number(/"messages":(\d+)/.exec(text)?.[1] ?? 0)
   if (messages === 0) throw new VoidRun(`${peer.name} passed no message`)
   return { cpuMicros: (cpuMicros(peer.running.pid) - before) / messages, perSecond: messages / seconds }
@@ -125,7 +99,7 @@ const start = async (world: World, upstreamPort: number): Promise<Peer> => {
 
 export const measureWebSocket = async (world: World): Promise<GroupResult> => {
   const notes = [`messages of 128 bytes, ping-pong over ${TALKING_SOCKETS} sockets, no compression`]
-  const echoPort = await startEcho(world)
+  const echoPort = await startLoadUpstream(world, 'socket-upstream.ts')
   const nginx = await startOrNote('nginx', notes, () => startNginxForSockets(world, echoPort))
   const gateway = await startOrNote('Portaria', notes, () => start(world, echoPort))
 
