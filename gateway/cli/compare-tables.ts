@@ -259,8 +259,7 @@ const moreSpecific = (was: Route | undefined, now: Route | undefined, { method, 
     createTrie(
       [was, now],
       segment => segment,
-      earlier => earlier,
-      []
+      earlier => earlier
     )
   )
   const [first] = candidatesFor(both, method, shapeOf(path))

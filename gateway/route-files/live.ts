@@ -5,7 +5,7 @@ import { coalesce } from '../values/coalesce.ts'
 import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import { type Complaint, RouteFileError } from './complaint.ts'
 import { type LoadOptions, loadRoutes } from './load.ts'
-import { createRouteFileReader } from './reader.ts'
+import { readInBackground } from './reader.ts'
 import { createTableInUse, type ReloadLog, type TableStatus } from './table-in-use.ts'
 import { fingerprint, watchFolder } from './watch.ts'
 
@@ -48,25 +48,22 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
   const { folder, ownRoutes, log, onReload, debounceMs = QUIET_MS, pollMs = 2000 } = options
   // Taken before the files are read, so that a save in between is seen as a change.
   const since = await fingerprint(folder)
-  const reader = createRouteFileReader()
+  const closing = new AbortController()
+  const closed = closing.signal
   /** A replaced certificate takes effect although no route file has changed. */
   let certificateFiles: readonly string[] = []
   const read = async (from: string) => {
-    const definitions = await reader.read(from)
+    const definitions = await readInBackground(from, closed)
     certificateFiles = definitions.certificateFiles
     return definitions
   }
-  const first = await loadRoutes(folder, ownRoutes, { ...options, read }).catch(async error => {
-    await reader.close()
-    throw error
-  })
+  const first = await loadRoutes(folder, ownRoutes, { ...options, read })
   const inUse = createTableInUse(first, { log, now: options.now ?? (() => new Date()) })
-  let isClosed = false
   let again: NodeJS.Timeout | undefined
   /** The files have changed, but none could be opened. */
   const readAgain = () => {
     clearTimeout(again)
-    if (!isClosed) again = setTimeout(onFilesChanged, pollMs).unref()
+    if (!closed.aborted) again = setTimeout(onFilesChanged, pollMs).unref()
   }
   const onFilesChanged = () =>
     void (options.onChange ?? reload)().catch(error => log.error({ err: error }, 'a reload failed'))
@@ -81,15 +78,15 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
         readAgain()
         return () => false
       }
-      if (!(error instanceof RouteFileError) && !isClosed)
+      if (!(error instanceof RouteFileError) && !closed.aborted)
         log.error({ err: error }, 'the route files could not be reloaded')
       return () => inUse.refuse(complaintsOf(error, folder))
     }
   }
   const reload = coalesce(async (isAsked): Promise<boolean> => {
-    if (isClosed) return false
+    if (closed.aborted) return false
     const apply = await prepare()
-    if (isClosed) return false
+    if (closed.aborted) return false
     const ok = apply(isAsked)
     onReload?.(ok)
     return ok
@@ -109,10 +106,9 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     reload,
     status: inUse.status,
     async close() {
-      isClosed = true
+      closing.abort()
       clearTimeout(again)
       watch.close()
-      await reader.close()
       await reload.idle()
     }
   }

@@ -2,24 +2,20 @@
 import { wildcardOf } from '../values/host-names.ts'
 import type { Route, RouteTable } from './route.ts'
 
-/** Which routes apply to each entry of `host`, and to all other hosts; the gateway's own endpoints are on every host. */
+/** Which routes of files apply to each entry of `host`, and to all other hosts. */
 export const routesByHost = (routes: readonly Route[]) => {
-  const own = routes.filter(isOwn)
-  const others = [...own]
+  const others: Route[] = []
   const byHost = new Map<string, Route[]>()
   for (const route of routes) {
-    if (isOwn(route)) continue
     if (route.host === undefined) others.push(route)
     for (const host of route.host ?? []) {
       const known = byHost.get(host)
-      if (known === undefined) byHost.set(host, [...own, route])
+      if (known === undefined) byHost.set(host, [route])
       else known.push(route)
     }
   }
   return { others, byHost }
 }
-
-const isOwn = ({ place }: Route): boolean => place.file === 'gateway'
 
 /** At most two look-ups, however many hosts there are. */
 export const hostLookup = <T>(

@@ -28,6 +28,7 @@ import {
 import {
   type Candidate,
   candidatesFor,
+  createOwnTrie,
   createTrie,
   findRoute,
   type OnTie,
@@ -55,6 +56,7 @@ export interface RouteTableParts {
 
 /** The routes that apply to a host. */
 interface Spellings {
+  /** Those of the files. */
   readonly routes: readonly Route[]
   readonly exact: RouteTrie
   readonly decoded: RouteTrie
@@ -82,10 +84,12 @@ const USUAL_METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT
 export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
   // Without interruption, so that the numbers of a table are consecutive even if other tables are built at the same time.
   const routes = parts.routes.map(numbered)
-  const { others, byHost } = routesByHost(routes)
+  const own = routes.filter(isOwn)
+  const ownTrie = createOwnTrie(own, RESERVED)
+  const { others, byHost } = routesByHost(routes.filter(route => !isOwn(route)))
   const named = new Map<string, Spellings>()
-  for (const [host, applying] of byHost) named.set(host, yield* createSpellings(applying, parts))
-  const { at, ...hosts } = hostLookup(yield* createSpellings(others, parts), named)
+  for (const [host, applying] of byHost) named.set(host, yield* createSpellings(applying, ownTrie, parts))
+  const { at, ...hosts } = hostLookup(yield* createSpellings(others, ownTrie, parts), named)
   return {
     match: (method, rawPath, host = '') => matchPath(at(host), method, rawPath),
     candidates(method, path, host = '') {
@@ -94,7 +98,7 @@ export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
     },
     misread: (method, path, host = '') => misread(at(host), method, path),
     ...hosts,
-    routesAt: host => at(host).routes,
+    routesAt: host => [...own, ...at(host).routes],
     routes,
     upstreams: parts.upstreams,
     profiles: parts.profiles ?? PROFILES,
@@ -103,6 +107,8 @@ export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
     changedAt: parts.changedAt ?? new Date(0)
   }
 }
+
+const isOwn = ({ place }: Route): boolean => place.file === 'gateway'
 
 let nextNumber = 0
 
@@ -260,7 +266,11 @@ const segmentsOf = (path: string, depth: number): string[] => {
 }
 
 // Most tables are written in lower case without escapes, so that one tree serves all three purposes.
-function* createSpellings(routes: readonly Route[], { onTie, onCaseTie }: RouteTableParts): Parts<Spellings> {
+function* createSpellings(
+  routes: readonly Route[],
+  own: RouteTrie,
+  { onTie, onCaseTie }: RouteTableParts
+): Parts<Spellings> {
   const statics = new Set<string>()
   const indexNames = new Set<string>()
   const inDirectories: Route[] = []
@@ -278,7 +288,7 @@ function* createSpellings(routes: readonly Route[], { onTie, onCaseTie }: RouteT
     isDecoded ||= decodeSegment(segment) !== segment
     isFolded ||= foldSegment(segment) !== segment
   })
-  const build = (spelling: Spelling, tie: OnTie) => createTrie(routes, spelling, tie, RESERVED)
+  const build = (spelling: Spelling, tie: OnTie) => createTrie(routes, spelling, tie, own)
   const decoded = yield* build(decodeSegment, (earlier, later) => {
     onTie?.(earlier, later)
     return earlier
@@ -286,7 +296,7 @@ function* createSpellings(routes: readonly Route[], { onTie, onCaseTie }: RouteT
   const exact = isDecoded ? yield* build(asWritten, earlier => earlier) : decoded
   const folded = isFolded ? yield* build(foldSegment, keepLowerCase(onCaseTie)) : decoded
   const exceptions = [...new Set(routes.flatMap(route => route.allowInPath))]
-  const directories = yield* createTrie(inDirectories, foldSegment, earlier => earlier, [])
+  const directories = yield* createTrie(inDirectories, foldSegment, earlier => earlier)
   return { routes, exact, decoded, folded, exceptions, depth: exact.depth, directories, indexNames }
 }
 

@@ -1,5 +1,5 @@
 // Keeps routes in a tree of path segments: finding one costs the length of the path, not the number of routes.
-import { inParts, type Parts } from './in-parts.ts'
+import { atOnce, inParts, type Parts } from './in-parts.ts'
 import { isUnusualMethod, type Route } from './route.ts'
 
 /** One view of the routes: exact, decoded, or folded to one case. */
@@ -39,15 +39,29 @@ export interface Reserved {
   readonly extent: 'self' | 'subtree'
 }
 
+/** The gateway's own endpoints, and what else of its paths is reserved: the tries of all hosts are built on this one. */
+export const createOwnTrie = (routes: readonly Route[], reserved: readonly Reserved[]): RouteTrie => {
+  const trie = atOnce(
+    createTrie(
+      routes,
+      segment => segment,
+      earlier => earlier
+    )
+  )
+  for (const { segment, extent } of reserved) childOf(trie.root, segment).reserved = extent
+  return trie
+}
+
+/** @param own shared, not copied, because route files may name nothing below it */
 export function* createTrie(
   routes: readonly Route[],
   spelling: Spelling,
   onTie: OnTie,
-  reserved: readonly Reserved[]
+  own?: RouteTrie
 ): Parts<RouteTrie> {
   const root = createNode()
-  let depth = 1
-  for (const { segment, extent } of reserved) childOf(root, segment).reserved = extent
+  let depth = own?.depth ?? 1
+  for (const [segment, node] of own?.root.statics ?? []) Object.assign(childOf(root, segment), node)
   yield* inParts(routes, route => {
     const segments = shapeOf(route.path)
     if (route.coversBelow) segments.pop()

@@ -8,6 +8,7 @@ import { createLiveRoutes, type LiveRoutesOptions } from '../../gateway/route-fi
 import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
 import { readRouteFiles } from '../../gateway/route-files/read.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import { only } from '../support/only.ts'
 import { routeFolder } from '../support/route-files.ts'
 import { undisturbed } from '../support/undisturbed.ts'
 
@@ -214,6 +215,7 @@ t.test('a table of ten thousand routes is read in another thread, and requests g
   clearInterval(beat)
   t.ok(has('/b9999/x'))
   t.ok(turns > 10, `the event loop turned ${turns} times`)
+  t.match(process.report.getReport(), { workers: only() }, 'the thread has ended, and its memory is free')
 })
 
 t.test('a large table is built in turns, while what waits goes on', async t => {

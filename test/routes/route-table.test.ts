@@ -3,9 +3,16 @@ import t, { type Test } from 'tap'
 import { decide } from '../../gateway/routes/decide.ts'
 import { indexNameOf } from '../../gateway/routes/index-files.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
-import { forwardedPath, type RouteTable, type WrittenRoute } from '../../gateway/routes/route.ts'
+import { forwardedPath, ROUTE_DEFAULTS, type RouteTable, type WrittenRoute } from '../../gateway/routes/route.ts'
 import { buildRouteTable, type RouteTableParts } from '../../gateway/routes/route-table.ts'
-import { candidatesFor, createTrie, findRoute, type RouteTrie, shapeOf } from '../../gateway/routes/route-trie.ts'
+import {
+  candidatesFor,
+  createOwnTrie,
+  createTrie,
+  findRoute,
+  type RouteTrie,
+  shapeOf
+} from '../../gateway/routes/route-trie.ts'
 import { askerOf } from '../support/askers.ts'
 import { atOnce, tableOf } from '../support/route-files.ts'
 import { words } from '../support/words.ts'
@@ -296,10 +303,8 @@ t.test('every endpoint of the gateway has its access', async t => {
 })
 
 const route = (path: string, methods?: readonly string[]): WrittenRoute => {
-  const [own] = ownRoutes()
-  if (own === undefined) throw new Error('the gateway has routes of its own')
   const id = `${methods?.join() ?? ''} ${path}`
-  return { ...own, id, path, methods: methods && new Set(methods), public: false }
+  return { ...ROUTE_DEFAULTS, id, path, methods: methods && new Set(methods) }
 }
 const table = (routes: readonly WrittenRoute[], onTie?: RouteTableParts['onTie']) =>
   atOnce(buildRouteTable({ routes, upstreams: new Map(), checksum: '', ...(onTie && { onTie }) }))
@@ -393,13 +398,29 @@ t.test('ten thousand routes cost no more steps than ten', async t => {
         createTrie(
           table(many(count)).routes,
           text => text,
-          one => one,
-          []
+          one => one
         )
       ).root
     )
   t.equal(steps(5_000), steps(5))
   t.equal(ask(table(many(5_000)), 'GET', '/api/r4321/7/x'), ' /api/r4321/:id/x')
+})
+
+t.test("the tries of all hosts share the nodes of the gateway's own endpoints", async t => {
+  const trie = (path: string, own: RouteTrie) =>
+    atOnce(
+      createTrie(
+        table([route(path)]).routes,
+        one => one,
+        one => one,
+        own
+      )
+    )
+  const own = createOwnTrie(table(ownRoutes()).routes, [{ segment: 'auth', extent: 'subtree' }])
+  const [one, other] = ['/health/x', '/health/y'].map(path => trie(path, own).root.statics)
+  t.equal(one?.get('auth')?.statics, other?.get('auth')?.statics)
+  t.same([...(one?.get('health')?.leaves?.keys() ?? [])], ['x'])
+  t.same([...(other?.get('health')?.leaves?.keys() ?? [])], ['y'])
 })
 
 t.test('what only the gateway has is not found among the routes, however they lie beside it', async t => {
@@ -413,7 +434,7 @@ t.test('what only the gateway has is not found among the routes, however they li
       table(written).routes,
       text => text,
       one => one,
-      reserved
+      createOwnTrie([], reserved)
     )
   )
   const found = (...segments: string[]) => {
@@ -429,7 +450,7 @@ t.test('what only the gateway has is not found among the routes, however they li
 t.test('an empty segment is no value for a parameter, whatever the method', async t => {
   const spelling = (text: string) => text
   const written = [route('/a/:id'), route('/b/:id', ['GET'])]
-  const trie = atOnce(createTrie(table(written).routes, spelling, one => one, []))
+  const trie = atOnce(createTrie(table(written).routes, spelling, one => one))
   const found = (method: string, ...segments: string[]) => [
     findRoute(trie, method, segments),
     ...candidatesFor(trie, method, segments)
