@@ -17,14 +17,18 @@ import {
   Unauthenticated
 } from './errors.ts'
 import { answerForwardAuth, beginForwardAuth, isForwardAuth, refuseForwardAuth } from './forward/forward-auth.ts'
-import { type AnswerOptions, answerAsRecipient, answerPreflight, answerRefusal, asGatewayError } from './http/answer.ts'
-import type { ClientAddressOf } from './http/client-address.ts'
-import { preflightMethod } from './http/cross-origin.ts'
+import {
+  type AnswerOptions,
+  answerAsRecipient,
+  answerPreflight,
+  answerRefusal,
+  asGatewayError,
+  preflightMethod
+} from './http/answer.ts'
+import type { ClientAddressOf, RequestHost } from './http/client-address.ts'
 import { Exchange, type SocketToken } from './http/exchange.ts'
-import { connectionNames, forwardsLeft } from './http/head.ts'
 import { answerFault } from './http/parser-errors.ts'
-import { fieldValues, type HttpRequest } from './http/request.ts'
-import type { RequestHost } from './http/request-host.ts'
+import { connectionNames, fieldValues, forwardsLeft, type HttpRequest } from './http/request.ts'
 import { createHttpServer, type HttpServer } from './http/server.ts'
 import type { Limiter } from './limits/limiter.ts'
 import type { DecideOptions } from './routes/decide.ts'

@@ -1,8 +1,7 @@
 // Identifies the sender of a request; on a route that is not public, a request without a valid token gets 401.
 import { BadRequest, GatewayError, Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { bearerToken } from '../http/head.ts'
-import { fieldValues } from '../http/request.ts'
+import { bearerToken, fieldValues } from '../http/request.ts'
 import { holdsOwnToken, pathHoldsOwnToken } from '../tokens/own-tokens.ts'
 import { isFromElsewhere } from '../tokens/token-addresses.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'

@@ -1,7 +1,7 @@
 // Takes an access token from the password of Basic (RFC 7617) on routes that allow it, for git, npm and similar tools.
 import { BadOrigin } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { RequestHead } from '../http/head.ts'
+import type { RequestHead } from '../http/request.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
 import type { OwnHosts } from './own-hosts.ts'
 

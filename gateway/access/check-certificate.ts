@@ -1,7 +1,7 @@
 // Refuses a request for a host that the certificate of its connection is not for.
 import { type GatewayError, Misdirected } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { certifiedName } from '../values/certificate-names.ts'
+import { certifiedName } from '../values/certificates.ts'
 
 /**
  * RFC 9110 §15.5.20. A trusted proxy has checked the names of its clients' connections; its own connection to here may have any.

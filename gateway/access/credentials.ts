@@ -1,8 +1,6 @@
 // Finds the token of a request wherever it may be, and chooses the response to requests without a valid one.
-
 import type { GatewayError } from '../errors.ts'
-import { type AnswerOptions, answerRefusal, type RefusalPage } from '../http/answer.ts'
-import { createCrossOrigins } from '../http/cross-origin.ts'
+import { type AnswerOptions, answerRefusal, createCrossOrigins, type RefusalPage } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Identity } from '../identity.ts'
 import type { RouteTable } from '../routes/route.ts'

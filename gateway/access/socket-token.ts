@@ -1,8 +1,7 @@
 // Checks the credentials of an upgrade: its token, wherever browsers can put one, and the origin of the page.
 import { BadRequest } from '../errors.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
-import { bearerToken } from '../http/head.ts'
-import { fieldValues } from '../http/request.ts'
+import { bearerToken, fieldValues } from '../http/request.ts'
 import type { Route } from '../routes/route.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
 

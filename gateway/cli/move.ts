@@ -23,7 +23,7 @@ const move = async ({ environment }: Cli): Promise<Report> => {
     throw new CannotRun(
       `There is no embedded database in ${dataDir}: set DATA_DIR to the same value as for the gateway`
     )
-  const { linkingKey } = await import('../store/audit-keys.ts')
+  const { linkingKey } = await import('../store/audit-entry.ts')
   // Opened as a gateway would open it, exclusively: nothing may be written during the copy.
   const from = await openOrFail({ dataDir, role: 'gateway' }, 'The embedded database cannot be used')
   try {

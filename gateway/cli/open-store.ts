@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { GatewayError } from '../errors.ts'
 import type { Environment } from '../settings/reader.ts'
 import type { Database } from '../store/database.ts'
-import { databaseFault } from '../store/database-fault.ts'
+import { databaseFault } from '../store/database-errors.ts'
 import type { Users } from '../store/users.ts'
 import { CannotRun } from './command.ts'
 import { storeSettings, verifyingSecrets } from './command-settings.ts'
@@ -66,7 +66,7 @@ export const withUsers = <T>(
 export const openAuditKeys = async (environment: Environment, database: Database): Promise<void> => {
   const secrets = verifyingSecrets(environment)
   if (secrets.length === 0) return
-  const { keyAuditLog } = await import('../store/audit-keys.ts')
+  const { keyAuditLog } = await import('../store/audit-entry.ts')
   const { sealingSecret } = await import('../tokens/sealed-keys.ts')
   await keyAuditLog(database, { secrets: secrets.map(sealingSecret), creates: false })
 }

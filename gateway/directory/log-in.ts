@@ -1,6 +1,6 @@
 // Logs one person in on one connection, either through the service account or by binding directly.
 import { randomUUID } from 'node:crypto'
-import { isSameDn } from '../values/distinguished-names.ts'
+import { isSameDn } from '../values/ldap-text.ts'
 import {
   type BindGuard,
   type DirectoryCount,

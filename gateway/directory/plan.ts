@@ -1,7 +1,7 @@
 // Turns the LDAP settings into what each login needs: a bind name and, if people are searched for, a filter.
 import { mayHaveTwoNames } from '../settings/directory.ts'
 import type { LdapSettings } from '../settings/settings.ts'
-import { parseDn } from '../values/distinguished-names.ts'
+import { parseDn } from '../values/ldap-text.ts'
 import { comparesWholeValues } from './account-names.ts'
 import { escapeDnValue, escapeFilterValue, fillPlaceholders } from './names.ts'
 

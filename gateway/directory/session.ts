@@ -18,7 +18,7 @@ import {
   type SearchOptions,
   SubstringFilter
 } from 'ldapts'
-import { type LdapFilter, parseLdapFilter } from '../values/ldap-filter.ts'
+import { type LdapFilter, parseLdapFilter } from '../values/ldap-text.ts'
 import { MAX_PEOPLE } from './connection.ts'
 import type { Deadline } from './deadline.ts'
 import { type BindOutcome, bindRefusal, DirectoryFailure, policyRefusal, searchRefusal } from './failure.ts'

@@ -2,7 +2,7 @@
 import type { Exchange } from '../http/exchange.ts'
 import type { Identity } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
-import { ownText } from '../values/own-text.ts'
+import { ownText } from '../values/bounded-map.ts'
 
 export type StreamKind = 'websocket' | 'socketio' | 'sse'
 

@@ -1,5 +1,5 @@
 // Classifies each request field name once: what it means to the gateway, and whether a client may send it upstream.
-import { remembered } from '../values/remembered.ts'
+import { remembered } from '../values/bounded-map.ts'
 
 const words = (text: string): string[] => text.trim().split(/\s+/)
 

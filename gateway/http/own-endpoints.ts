@@ -1,5 +1,4 @@
 // Runs the gateway's own endpoints in Fastify: validates bodies, serialises responses, and gives errors one shape.
-
 import { AsyncLocalStorage } from 'node:async_hooks'
 import buildValidators from '@fastify/ajv-compiler'
 import buildSerializers from '@fastify/fast-json-stringify-compiler'
@@ -13,12 +12,19 @@ import Fastify, {
   type LightMyRequestResponse,
   LogController
 } from 'fastify'
-import { BadRequest, BodyTooLarge, GatewayError, Internal, NotFound, UnsupportedMedia } from '../errors.ts'
+import {
+  BadRequest,
+  BodyTooLarge,
+  GatewayError,
+  Internal,
+  NotFound,
+  RequestTimeout,
+  UnsupportedMedia
+} from '../errors.ts'
 import { contain } from '../values/contain.ts'
 import { type AnswerOptions, answerJson, asGatewayError, ownHeaders } from './answer.ts'
-import type { Exchange } from './exchange.ts'
-import { hasBody } from './head.ts'
-import { readBody } from './read-body.ts'
+import type { Exchange, Underway } from './exchange.ts'
+import { type BodyConsumer, hasBody } from './request.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -214,4 +220,47 @@ const pass = (exchange: Exchange, answer: LightMyRequestResponse) => {
   const length = exchange.request.method === 'HEAD' ? answer.headers['content-length'] : rawPayload.length
   if (statusCode !== 204 && statusCode !== 304 && length !== undefined) headers.push('content-length', String(length))
   exchange.response.whole({ status: statusCode, headers }, rawPayload.toString('latin1'))
+}
+
+interface BodyLimits {
+  readonly maxBytes: number
+  readonly timeoutMs: number
+}
+
+/** Rejects with 413, 408, or 400 if the client has gone. */
+export const readBody = (exchange: Exchange, { maxBytes, timeoutMs }: BodyLimits): Promise<Buffer> => {
+  // A length that is too large is refused before the body is requested.
+  if (Number(exchange.head.contentLength ?? 0) > maxBytes)
+    return Promise.reject(new BodyTooLarge({ reason: 'body-too-large' }))
+  return new Promise((resolve, reject) => {
+    const parts: Buffer[] = []
+    let size = 0
+    let isOver = false
+    const settle = (): boolean => {
+      if (isOver) return false
+      isOver = true
+      clearTimeout(timer)
+      if (exchange.underway === body) exchange.underway = undefined
+      return true
+    }
+    const fail = (error: GatewayError) => {
+      if (settle()) reject(error)
+    }
+    const body: BodyConsumer & Underway = {
+      onUpload(chunk) {
+        if (isOver) return
+        size += chunk.length
+        if (size <= maxBytes) parts.push(Buffer.from(chunk))
+        else fail(new BodyTooLarge({ reason: 'body-too-large' }))
+      },
+      onUploadEnd() {
+        if (settle()) resolve(Buffer.concat(parts))
+      },
+      abort: () => fail(new BadRequest({ reason: 'client-gone' }))
+    }
+    const timer = setTimeout(() => fail(new RequestTimeout({ reason: 'body-too-slow' })), timeoutMs)
+    exchange.underway = body
+    if (exchange.awaitsContinue) exchange.response.interim(100, 'Continue', '')
+    exchange.request.read(body)
+  })
 }

@@ -1,8 +1,8 @@
 // Describes what a server needs from a connection of any protocol, and what it offers to it.
 import type { Contained } from '../values/contain.ts'
+import type { Waiting } from './outbox.ts'
 import type { ClientConnection, HttpRequest } from './request.ts'
 import type { HttpResponse } from './response.ts'
-import type { Waiting } from './write-batch.ts'
 
 export type MessageFault = 'malformed' | 'too-large' | 'too-slow'
 

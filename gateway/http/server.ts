@@ -1,13 +1,12 @@
-// Serves HTTP on sockets that were accepted elsewhere: plain, TLS, or behind a PROXY header.
-import type net from 'node:net'
-import { contain, endThrown } from '../values/contain.ts'
+// Serves HTTP on sockets that were accepted elsewhere: plain, TLS, or behind a PROXY header; most are read in turns into one buffer.
+import net from 'node:net'
+import { contain, endThrown, noteFault } from '../values/contain.ts'
 import { Http1Connection } from './http1/connection.ts'
-import { readEvents, readShared } from './http1/shared-reading.ts'
-import { createReadTurns } from './http1/turns.ts'
+import { createReadTurns, type Turns } from './http1/turns.ts'
 import { Http2Connection } from './http2/connection.ts'
+import { flushSoon, readMemory } from './outbox.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
 import type { ConnectionHost, ConnectionLimits, MessageHandler, ServedConnection } from './served-connection.ts'
-import { flushSoon } from './write-batch.ts'
 
 interface HttpServerLimits extends ConnectionLimits {
   /** A client that takes none of the data waiting for it is cut off after this time, or after twice as long at most. */
@@ -175,4 +174,81 @@ const watchStalls = (connections: ReadonlyMap<ServedConnection, net.Socket>, sta
       else lastTaken.set(connection, now)
     }
   }, stallMs).unref()
+}
+
+// A read of this size may be costly, e.g. thousands of tiny frames, and is taken in turn.
+const BULKY_BYTES = 4 * 1024
+
+/** Takes bytes that were read, and copies what it keeps. Returns whether to keep reading. */
+type Take = (bytes: Buffer) => boolean
+
+// The parts of an accepted socket that node:net uses; guarded by test/http/http1/shared-reading.test.ts.
+interface Inside {
+  _handle: { useUserBuffer?: unknown } | null | undefined
+  _server: unknown
+  server: unknown
+}
+
+type SocketInside = net.Socket & Inside
+
+/**
+ * The same connection as another socket, which emits no `data`. Only sockets created by hand can choose where they read to
+ * (`onread`), so the handle is moved to one. Undefined if that is impossible: TLS, or bytes that have already been read.
+ *
+ * @param turns in which bulky reads are taken
+ */
+export const readShared = (accepted: net.Socket, take: Take, turns: Turns): net.Socket | undefined => {
+  const from = accepted as SocketInside
+  const handle = from._handle
+  if (typeof handle?.useUserBuffer !== 'function' || accepted.destroyed || accepted.readableFlowing !== null)
+    return undefined
+  const takeInTurn = inTurns(take, turns, bytes => {
+    // Something else may have paused it meanwhile, and resumes it.
+    if (!socket.destroyed && take(bytes) && !socket.isPaused()) socket.resume()
+  })
+  const options = {
+    handle,
+    allowHalfOpen: true,
+    onread: {
+      buffer: readMemory,
+      callback: (count: number) => takeInTurn(readMemory.subarray(0, count))
+    }
+  }
+  from._handle = null
+  const socket = new net.Socket(options as unknown as net.SocketConstructorOpts) as SocketInside
+  // The listener counts it until it closes.
+  socket._server = from._server
+  socket.server = from.server
+  from._server = null
+  return socket
+}
+
+/** Reads a socket whose handle cannot be moved, through its `data` events. */
+export const readEvents = (socket: net.Socket, take: Take, turns: Turns): net.Socket => {
+  const takeInTurn = inTurns(take, turns, bytes => {
+    if (socket.destroyed) return
+    // In this order, because `take` may pause it as well.
+    socket.resume()
+    if (!take(bytes)) socket.pause()
+  })
+  return socket.on('data', (bytes: Buffer) => {
+    if (!takeInTurn(bytes)) socket.pause()
+  })
+}
+
+/** Bulky reads wait for their turn, and whatever is read behind them with them. @param takeLate continues reading */
+const inTurns = (take: Take, turns: Turns, takeLate: (bytes: Buffer) => void): Take => {
+  let waiting: Buffer | undefined
+  const goOn = () => {
+    const bytes = waiting
+    waiting = undefined
+    if (bytes !== undefined) takeLate(bytes)
+  }
+  return bytes => {
+    if (waiting === undefined && (bytes.length < BULKY_BYTES || turns.mayTake())) return take(bytes)
+    // `take` contains its own faults.
+    if (waiting === undefined) turns.add({ goOn, onThrown: error => noteFault('client', error) })
+    waiting = waiting === undefined ? Buffer.from(bytes) : Buffer.concat([waiting, bytes])
+    return false
+  }
 }

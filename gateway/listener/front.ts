@@ -9,11 +9,11 @@ import {
   type SecureContextOptions,
   type TLSSocket
 } from 'node:tls'
-import { createCertificateNames } from '../values/certificate-names.ts'
+import { createCertificateNames } from '../values/certificates.ts'
 import { contain, ending, task } from '../values/contain.ts'
 import type { CertificateState } from './certificates.ts'
 import type { ConnectionPlaces } from './connection-places.ts'
-import { takeProxyHeader } from './proxied-connection.ts'
+import { takeProxyHeader } from './proxy-protocol.ts'
 
 interface Accepted {
   /** A TLSSocket when the connection is secure. */

@@ -2,12 +2,12 @@
 import { once } from 'node:events'
 import type { AddressInfo, Server } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
-import type { HttpServer } from '../http/server.ts'
+import { createHttpServer, type HttpServer } from '../http/server.ts'
 import type { Settings } from '../settings/settings.ts'
+import { encodeRawBytes } from '../values/raw-bytes.ts'
 import type { Certificates } from './certificates.ts'
 import type { ConnectionPlaces } from './connection-places.ts'
 import { createFront, type Front, type FrontParts } from './front.ts'
-import { createRedirectServer } from './redirect.ts'
 
 interface ListenerParts {
   readonly server: HttpServer
@@ -118,4 +118,28 @@ const takeBacklog = async (server: Server): Promise<void> => {
     await setImmediate()
   }
   server.off('connection', note)
+}
+
+/** More would be someone else's redirect loop, or an attack. */
+const MAX_TARGET_LENGTH = 8192
+
+/** @param publicUrl without a trailing slash */
+const createRedirectServer = (publicUrl: string): HttpServer =>
+  createHttpServer({
+    handler: {
+      onRequest({ target, response }) {
+        response.keepAlive = false
+        const location = redirectLocation(publicUrl, target)
+        response.whole({ status: 308, headers: ['location', location, 'content-length', '0'] }, '')
+      },
+      onFault: (_connection, _fault, response) => response.whole({ status: 400, headers: ['content-length', '0'] }, '')
+    }
+  })
+
+/** Path and query of a request target (RFC 9112 §3.2) on another origin; only the origin if there is no path. */
+export const redirectLocation = (publicUrl: string, target: string): string => {
+  const path = target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/#.*$/s, '')
+  if (path.length > MAX_TARGET_LENGTH || !/^[/?]/.test(path)) return `${publicUrl}/`
+  const absolute = path.startsWith('?') ? `/${path}` : path
+  return publicUrl + encodeRawBytes(absolute)
 }

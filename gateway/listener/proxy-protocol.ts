@@ -1,9 +1,10 @@
-// Reads the PROXY protocol header, version 1 or 2, with which a load balancer names the client of a connection.
+// Reads the PROXY protocol header, version 1 or 2, with which a load balancer names the client, and leaves the rest to the next reader.
 // The specification: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt
-import { isIPv4, isIPv6 } from 'node:net'
+import { isIPv4, isIPv6, type Socket } from 'node:net'
 import { formatAddress } from '../values/addresses.ts'
+import { contain, ending } from '../values/contain.ts'
 
-export interface NamedPeer {
+interface NamedPeer {
   /** IPv4 dotted, IPv6 as RFC 5952 writes it. */
   readonly address: string
   readonly port: number
@@ -96,4 +97,48 @@ const v2Peer = (bytes: Buffer, family: number): NamedPeer | undefined => {
   if (family === TCP4) return { address: bytes.subarray(16, 20).join('.'), port: bytes.readUInt16BE(24) }
   if (family !== TCP6) return undefined
   return { address: formatAddress(BigInt(`0x${bytes.toString('hex', 16, 32)}`)), port: bytes.readUInt16BE(48) }
+}
+
+/**
+ * Calls `done` once with the peer that the header names, or destroys the socket and calls `onRefused`. A connection that
+ * ends before its header is complete is no violation, because balancers check whether the port is open.
+ */
+export const takeProxyHeader = (
+  socket: Socket,
+  timeoutMs: number,
+  done: (peer: NamedPeer | undefined) => void,
+  onRefused: (reason: string) => void
+): void => {
+  let bytes: Buffer = Buffer.alloc(0)
+  const stop = () => {
+    clearTimeout(timer)
+    socket.off('readable', look)
+    socket.off('end', end)
+    socket.off('close', stop)
+  }
+  const end = () => {
+    stop()
+    socket.destroy()
+  }
+  const refuse = (reason: string) => {
+    end()
+    onRefused(reason)
+  }
+  const owner = ending(socket)
+  const look = () => contain(owner, read)
+  const read = () => {
+    const chunk = socket.read() as Buffer | null
+    if (chunk === null) return
+    bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
+    const header = readProxyHeader(bytes)
+    if (header.state === 'incomplete') return
+    if (header.state === 'refused') return refuse(header.reason)
+    stop()
+    if (header.length < bytes.length) socket.unshift(bytes.subarray(header.length))
+    done(header.peer)
+  }
+  const timer = setTimeout(() => contain(owner, () => refuse('no PROXY header in time')), timeoutMs)
+  socket.on('readable', look)
+  socket.on('end', end)
+  socket.on('close', stop)
 }

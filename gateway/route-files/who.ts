@@ -3,7 +3,7 @@ import type { Provider } from '../identity.ts'
 import type { Asker } from '../routes/decide.ts'
 import { type Grants, groupKey, namesIn } from '../routes/grants.ts'
 import { formatAddress, parseAddress } from '../values/addresses.ts'
-import { dnKey } from '../values/distinguished-names.ts'
+import { dnKey } from '../values/ldap-text.ts'
 import { profileName } from '../values/names.ts'
 import { whoComplaint } from './hints/test-lines.ts'
 

@@ -1,7 +1,7 @@
 // Finds the profiles and areas that grants give to the members of groups.
 import { createHash } from 'node:crypto'
 import type { Provider } from '../identity.ts'
-import { dnKey } from '../values/distinguished-names.ts'
+import { dnKey } from '../values/ldap-text.ts'
 import type { Place } from '../values/place.ts'
 
 /** One entry of `grants:` in a route file. */

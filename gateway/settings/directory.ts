@@ -1,8 +1,7 @@
 // Reads the directory's settings: if enabled, they must be complete, verified and encrypted, or cause a warning.
 import { isLoopbackHost } from '../values/addresses.ts'
 import { readCertificateBundle } from '../values/certificates.ts'
-import { parseDn } from '../values/distinguished-names.ts'
-import { parseLdapFilter } from '../values/ldap-filter.ts'
+import { parseDn, parseLdapFilter } from '../values/ldap-text.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'
 import { checkUrl, type Reader, readText } from './reader.ts'
 

@@ -1,5 +1,5 @@
 // Reads the listeners' settings: where they listen, whether they use TLS, and whether peers send PROXY headers.
-import { certifiedName, createCertificateNames } from '../values/certificate-names.ts'
+import { certifiedName, createCertificateNames } from '../values/certificates.ts'
 import { type CertificatePair, checkPair } from './certificate-pair.ts'
 import { type Environment, type Reader, readText } from './reader.ts'
 

@@ -3,7 +3,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { forwardedPath, type Route } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { requestRulesOf } from '../upstream/headers/header-rules.ts'
-import { ownText } from '../values/own-text.ts'
+import { ownText } from '../values/bounded-map.ts'
 
 export interface SessionSource {
   readonly route: Route

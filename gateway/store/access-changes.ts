@@ -1,6 +1,12 @@
-// Notifies every instance on this Postgres of a change of access or an ended token as soon as it is committed.
+// Announces changes of access and ended tokens to every instance on this Postgres, and hears them as soon as they are committed.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { EntityManager } from 'typeorm'
 import type { AccessChange, PersonVersion } from '../tokens/revocations.ts'
+import { task } from '../values/contain.ts'
+import type { Log } from '../values/log.ts'
+import { isRecord } from '../values/records.ts'
+import type { Database } from './database.ts'
 import { ACCESS_CHANNEL } from './embedded-notifications.ts'
 import { query } from './query.ts'
 
@@ -37,3 +43,183 @@ const RAISE = `
     version_changed_in = pg_current_xact_id()
   FROM person WHERE u.id = person.id
   RETURNING u.id AS "userId", access_version AS version, lowest_accepted_version AS "lowestAccepted"`
+
+interface AccessListenerOptions {
+  onChange(change: AccessChange): void
+  /** Changes may be missed from now on. */
+  onLost?(): void
+  /** Listening (also the first time): read what may have been missed with `changesSince`. */
+  onRestored?(): void
+  log: Log
+  /** Pause between two notifications that this listener sends to itself. */
+  checkMs?: number
+}
+
+const CONNECT_TIMEOUT_MS = 2_000
+/** What the pool sends reaches a working listener in milliseconds; this leaves room for a busy machine. */
+const HEARING_MS = 2_000
+const CHECK_MS = 5_000
+const MAX_PAUSE_MS = 2_000
+
+/** Listens until closed; a connection that is lost, or that hears nothing, is replaced with back-off (at most 2 s between attempts). */
+export const listenAccessChanges = (database: Database, options: AccessListenerOptions): { close(): Promise<void> } => {
+  const { notifications } = database
+  if (notifications !== undefined) {
+    const unsubscribe = notifications.subscribe(task(payload => hear(payload, options)))
+    queueMicrotask(task(() => options.onRestored?.()))
+    return { close: async () => unsubscribe() }
+  }
+  const ended = new AbortController()
+  const loop = listenAgain(database, options, ended.signal)
+  return {
+    close() {
+      ended.abort()
+      return loop
+    }
+  }
+}
+
+const listenAgain = async (database: Database, options: AccessListenerOptions, signal: AbortSignal): Promise<void> => {
+  let wasHearing = true
+  const onHearing = () => {
+    if (!wasHearing) options.log.info('LISTEN works again')
+    wasHearing = true
+    options.onRestored?.()
+  }
+  for (let pauseMs = 50; !signal.aborted; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
+    try {
+      await listenOnce(database, options, signal, () => {
+        pauseMs = 50
+        onHearing()
+      })
+    } catch (error) {
+      if (signal.aborted) return
+      if (wasHearing) options.log.warn({ err: error, reason: 'listen-lost' }, LOST)
+      wasHearing = false
+      options.onLost?.()
+    }
+    await delay(pauseMs * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined)
+  }
+}
+
+const LOST =
+  'lost the LISTEN connection, or it hears nothing; access changes arrive by polling until it works again. Behind a pooler in transaction mode, set DATABASE_LISTEN_URL'
+
+/** Rejects when the connection is lost or hears nothing. */
+const listenOnce = async (
+  database: Database,
+  options: AccessListenerOptions,
+  signal: AbortSignal,
+  onHearing: () => void
+): Promise<never> => {
+  const { client, destroy } = await database.connectListener(CONNECT_TIMEOUT_MS)
+  // Everything that waits for the connection waits for this signal, and leaves nothing with it afterwards: a connection may
+  // stay open for months.
+  const over = new AbortController()
+  const close = () => over.abort()
+  signal.addEventListener('abort', close)
+  if (signal.aborted) close()
+  const self = randomUUID()
+  let onEcho = () => {}
+  client.on('error', error => over.abort(error))
+  client.on('end', () => over.abort(new Error('Connection terminated')))
+  client.on(
+    'notification',
+    task(({ payload }) => {
+      if (payload === self) onEcho()
+      else hear(payload, options)
+    })
+  )
+  const echo = () =>
+    new Promise<void>(resolve => {
+      onEcho = resolve
+    })
+  try {
+    await unless(over.signal, client.query(`LISTEN ${ACCESS_CHANNEL}`))
+    for (let isFirst = true; ; isFirst = false) {
+      const heard = echo()
+      const isSent = await unless(over.signal, send(database, self))
+      if (isSent) await within(over.signal, HEARING_MS, heard)
+      else if (isFirst) throw new Error('the database cannot be used')
+      if (isFirst) onHearing()
+      await delay(options.checkMs ?? CHECK_MS, undefined, { signal: over.signal })
+    }
+  } catch (error) {
+    throw over.signal.reason ?? error
+  } finally {
+    signal.removeEventListener('abort', close)
+    destroy(new Error('Connection terminated'))
+  }
+}
+
+/**
+ * Sent through the pool, because a pooler may let a connection hear what it sends itself. Resolves to false while the pool has
+ * no connection for it, which says nothing about the listener.
+ */
+const send = (database: Database, payload: string): Promise<boolean> =>
+  database
+    .read(manager => query(manager, 'SELECT pg_notify($1, $2)', [ACCESS_CHANNEL, payload]))
+    .then(() => true)
+    .catch(() => false)
+
+const within = async (over: AbortSignal, timeoutMs: number, heard: Promise<void>): Promise<void> => {
+  const silence = new AbortController()
+  const timer = setTimeout(() => silence.abort(new Error('it does not hear its own notification')), timeoutMs)
+  try {
+    await unless(AbortSignal.any([over, silence.signal]), heard)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** What `work` resolves to; throws at once when `over` is aborted. */
+const unless = <T>(over: AbortSignal, work: Promise<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const stop = () => reject(over.reason)
+    if (over.aborted) stop()
+    over.addEventListener('abort', stop)
+    work.then(resolve, reject).finally(() => over.removeEventListener('abort', stop))
+  })
+
+const hear = (payload: string | undefined, options: AccessListenerOptions) => {
+  const change = parseChange(payload)
+  if (change !== undefined) options.onChange(change)
+}
+
+/** Undefined for anything that `announce` does not write: the channel is open to every user of the database. */
+const parseChange = (payload: string | undefined): AccessChange | undefined => {
+  let change: unknown
+  try {
+    change = JSON.parse(payload ?? '')
+  } catch {
+    return undefined
+  }
+  const { kind, jti, expiresAt, userId, version, lowestAccepted } = isRecord(change) ? change : {}
+  if (kind === 'many') return { kind }
+  if (kind === 'token' && typeof jti === 'string' && typeof expiresAt === 'number') return { kind, jti, expiresAt }
+  if (kind !== 'person' || typeof userId !== 'number') return undefined
+  if (typeof version !== 'number' || typeof lowestAccepted !== 'number') return undefined
+  return { kind, userId, version, lowestAccepted }
+}
+
+/**
+ * The same store, whose `changes` take effect on this instance before they resolve.
+ * @param catchUp reads what has changed
+ */
+export const knownAtOnce = <Store extends object>(
+  store: Store,
+  changes: readonly (keyof Store)[],
+  catchUp: () => Promise<void>
+): Store => {
+  const known = { ...store }
+  for (const name of changes) {
+    const change = store[name] as unknown as (...args: unknown[]) => Promise<unknown>
+    const andKnow = async (...args: unknown[]) => {
+      const result = await change(...args)
+      await catchUp()
+      return result
+    }
+    Object.assign(known, { [name]: andKnow })
+  }
+  return known
+}

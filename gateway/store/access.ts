@@ -1,13 +1,24 @@
-// Changes a person's access, makes their older tokens stale or ends them, and records who changed it.
+// Changes a person's access, makes their older tokens stale or ends them, records who changed it, and keeps an Admin.
 import type { EntityManager } from 'typeorm'
-import { BadRequest, Conflict } from '../errors.ts'
+import { BadRequest, Conflict, LastAdmin } from '../errors.ts'
 import { fitsToken } from '../tokens/access-token.ts'
 import { raiseVersions } from './access-changes.ts'
-import { type AccessNames, lockAccess, lockPeople, refuseLastAdmin } from './access-state.ts'
 import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { Area, Person, PersonArea, PersonProfile, ProfileTable } from './entities.ts'
-import { getPerson, type StoredPerson } from './people.ts'
+import { type AccessNames, getPerson, type StoredPerson } from './people.ts'
+import { lockAccess, lockPeople, query } from './query.ts'
+
+/** Throws LastAdmin if this person is the only enabled Admin by assignment. Requires the access lock. */
+const refuseLastAdmin = async (manager: EntityManager, id: number): Promise<void> => {
+  const admins = await query<{ id: number }>(manager, ENABLED_ADMINS)
+  if (admins.length === 1 && admins[0]?.id === id) throw new LastAdmin()
+}
+
+const ENABLED_ADMINS = `
+  SELECT u.id FROM users u
+  JOIN user_profiles up ON up.user_id = u.id JOIN profiles p ON p.id = up.profile_id
+  WHERE p.name = 'Admin' AND NOT u.disabled AND u.provider <> 'client' LIMIT 2`
 
 /**
  * Assigns a person exactly these profiles and areas, by name, in addition to what their groups are granted. Earlier

@@ -3,13 +3,11 @@ import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound } from '../errors.ts'
 import { areaName } from '../values/names.ts'
 import { raiseVersions } from './access-changes.ts'
-import { lockAccess, lockPeople } from './access-state.ts'
-import { GRANTS_LOCK } from './advisory-locks.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { isUniqueViolation } from './database-errors.ts'
 import { Area, type AreaRow, ProfileTable } from './entities.ts'
-import { type Bounds, isRowId, type Page, query, readPage } from './query.ts'
+import { type Bounds, GRANTS_LOCK, isRowId, lockAccess, lockPeople, type Page, query, readPage } from './query.ts'
 
 /** Sorted by name. */
 export const listAreas = (database: Database, bounds: Bounds = {}): Promise<Page<AreaRow>> =>

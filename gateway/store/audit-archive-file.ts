@@ -3,9 +3,8 @@ import { createReadStream } from 'node:fs'
 import type { Sealed, SealingSecret } from '../tokens/sealed-keys.ts'
 import { linesOf } from '../values/lines.ts'
 import { isRecord } from '../values/records.ts'
-import { type AuditKey, type AuditKeys, macOf, walkFrom, walkOver } from './audit-chain.ts'
-import { openAuditKey } from './audit-keys.ts'
-import type { AuditRow } from './audit-rows.ts'
+import { type AuditKey, type AuditKeys, type AuditRow, macOf, walkFrom, walkOver } from './audit-chain.ts'
+import { openAuditKey } from './audit-entry.ts'
 
 interface ArchiveFacts {
   readonly first: number

@@ -4,15 +4,21 @@ import { basename, dirname, join } from 'node:path'
 import type { EntityManager } from 'typeorm'
 import type { SealingSecret } from '../tokens/sealed-keys.ts'
 import type { Log } from '../values/log.ts'
-import { AUDIT_CHECK_LOCK } from './advisory-locks.ts'
 import { type ArchiveHeader, archiveHeader } from './audit-archive-file.ts'
-import { archivedMac, type ChainWalk, isBeginning, walkFrom, walkOver } from './audit-chain.ts'
-import { type Actor, appendAudit } from './audit-entry.ts'
-import { AuditKeyMissing, keysOf, linkingKey, sealedAuditKey } from './audit-keys.ts'
+import {
+  archivedMac,
+  type ChainWalk,
+  isBeginning,
+  nextRows,
+  readAuditHead,
+  selectRows,
+  walkFrom,
+  walkOver
+} from './audit-chain.ts'
+import { type Actor, AuditKeyMissing, appendAudit, keysOf, linkingKey, sealedAuditKey } from './audit-entry.ts'
 import { sinceTime } from './audit-list.ts'
-import { nextRows, readAuditHead, selectRows } from './audit-rows.ts'
 import type { Database } from './database.ts'
-import { query } from './query.ts'
+import { AUDIT_CHECK_LOCK, query } from './query.ts'
 
 export interface Archiving {
   readonly actor: Actor

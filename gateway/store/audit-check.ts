@@ -1,13 +1,21 @@
 // Checks the audit log bit by bit, for all instances, from a stored checkpoint that only somebody with the key can write.
 import { setImmediate as breath } from 'node:timers/promises'
 import type { EntityManager } from 'typeorm'
-import { AUDIT_CHECK_LOCK } from './advisory-locks.ts'
-import { type ChainWalk, isBeginning, macOf, walkFrom, walkOver } from './audit-chain.ts'
-import { AuditKeyMissing, keysOf } from './audit-keys.ts'
-import { type AuditHead, isBeyondHead, nextRows, readAuditHead } from './audit-rows.ts'
+import {
+  type AuditHead,
+  type ChainWalk,
+  isBeginning,
+  isBeyondHead,
+  macOf,
+  nextRows,
+  readAuditHead,
+  walkFrom,
+  walkOver
+} from './audit-chain.ts'
+import { AuditKeyMissing, keysOf } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { query } from './query.ts'
-import { readTimeline } from './timeline.ts'
+import { AUDIT_CHECK_LOCK, query } from './query.ts'
+import { readTimeline } from './token-state.ts'
 
 /** How far the log has been checked; stored with a MAC. */
 export interface AuditCheckpoint {

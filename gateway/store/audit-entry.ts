@@ -1,10 +1,130 @@
-// Writes events as rows of the audit log, each linked to the one before it.
-import type { EntityManager } from 'typeorm'
-import { type AuditKey, contentHash, linkHash } from './audit-chain.ts'
-import { linkingKey } from './audit-keys.ts'
-import { type AuditContent, readAuditHead } from './audit-rows.ts'
-import { query } from './query.ts'
-import { storableJson, storableText } from './storable.ts'
+// Writes events as rows of the audit log, each linked to the one before it with a key that is stored encrypted under JWT_SECRET.
+import { randomBytes } from 'node:crypto'
+import type { DataSource, EntityManager } from 'typeorm'
+import { reseal, type Sealed, type SealingSecret, seal, unseal } from '../tokens/sealed-keys.ts'
+import { every } from '../values/contain.ts'
+import {
+  type AuditContent,
+  type AuditKey,
+  type AuditKeys,
+  auditKey,
+  contentHash,
+  linkHash,
+  readAuditHead
+} from './audit-chain.ts'
+import type { Database } from './database.ts'
+import { AUDIT_KEY_LOCK, query, storableJson, storableText } from './query.ts'
+
+/** An entry cannot be linked: the log is keyed, and this process has no secret that opens the key. */
+export class AuditKeyMissing extends Error {
+  constructor() {
+    super(
+      'the audit log is chained with a key that JWT_SECRET opens; set JWT_SECRET as for the gateways; nothing was changed'
+    )
+    this.name = 'AuditKeyMissing'
+  }
+}
+
+// One per database that this process has open, because an entry is appended with nothing but a transaction at hand.
+const known = new WeakMap<DataSource, AuditKeys>()
+
+/** The keys opened for this database; none before `keyAuditLog`. */
+export const keysOf = (manager: EntityManager): AuditKeys => known.get(manager.connection) ?? []
+
+/** The key that links new entries: the newest. Undefined: the log has none yet. Throws AuditKeyMissing. */
+export const linkingKey = async (manager: EntityManager): Promise<AuditKey | undefined> => {
+  const key = keysOf(manager).at(-1)
+  if (key !== undefined) return key
+  const [sealed] = await query(manager, 'SELECT id FROM audit_keys LIMIT 1')
+  if (sealed !== undefined) throw new AuditKeyMissing()
+  return undefined
+}
+
+interface KeyRow {
+  readonly id: string
+  readonly sealed: Sealed
+  /** The clock of the database, in seconds. */
+  readonly nowS: number
+}
+
+interface Keying {
+  readonly secrets: readonly SealingSecret[]
+  /** Whether a key is made if none of those stored opens: what a gateway does when it starts. */
+  readonly creates: boolean
+}
+
+/**
+ * Opens the keys of the log, and seals them for the secrets that are new. From then on entries of this database are linked
+ * with the newest. Returns the key that was made, if one was.
+ */
+export const keyAuditLog = (database: Database, { secrets, creates }: Keying): Promise<AuditKey | undefined> =>
+  database.write(async manager => {
+    // Before the head is locked, as in every change.
+    await query(manager, 'SELECT pg_advisory_xact_lock($1)', [AUDIT_KEY_LOCK])
+    const rows = await query<KeyRow>(manager, READ)
+    const opened = rows.flatMap(row => open(row, secrets) ?? []).sort((a, b) => a.from - b.from)
+    await keepSealed(manager, rows, secrets)
+    // A backup that was restored under a running gateway may lack its key.
+    const kept = keysOf(manager).filter(({ id }) => !rows.some(row => row.id === id))
+    for (const key of kept) await store(manager, key, secrets)
+    const keys = [...opened, ...kept].sort((a, b) => a.from - b.from)
+    const made = creates && keys.length === 0 ? await create(manager, secrets) : undefined
+    known.set(manager.connection, made === undefined ? keys : [made])
+    return made
+  })
+
+const open = ({ id, sealed }: KeyRow, secrets: readonly SealingSecret[]): AuditKey | undefined => {
+  const text = unseal(secrets, purpose(id), sealed)
+  return text === undefined ? undefined : parse(id, text)
+}
+
+/** Opens a key that an archive holds. */
+export const openAuditKey = (id: string, sealed: Sealed, secrets: readonly SealingSecret[]): AuditKey | undefined =>
+  open({ id, sealed, nowS: 0 }, secrets)
+
+/** The key in the form in which it is stored, for an archive. */
+export const sealedAuditKey = (key: AuditKey, secrets: readonly SealingSecret[], nowS: number): Sealed =>
+  seal(secrets, purpose(key.id), textOf(key), nowS)
+
+const purpose = (id: string) => `audit ${id}`
+
+const textOf = ({ secret, from, hash }: AuditKey): string =>
+  JSON.stringify({ secret: secret.toString('base64url'), from, hash })
+
+/** The text is authentic: it was encrypted by us. */
+const parse = (id: string, text: string): AuditKey => {
+  const { secret, from, hash } = JSON.parse(text) as { secret: string; from: number; hash: string }
+  return auditKey(id, Buffer.from(secret, 'base64url'), from, hash)
+}
+
+/** From here on entries are linked with this key: the head stays as it is until the transaction ends. */
+const create = async (manager: EntityManager, secrets: readonly SealingSecret[]): Promise<AuditKey> => {
+  const { entries, lastHash } = await readAuditHead(manager, true)
+  const key = auditKey(randomBytes(9).toString('base64url'), randomBytes(32), entries, lastHash)
+  await store(manager, key, secrets)
+  return key
+}
+
+const store = async (manager: EntityManager, key: AuditKey, secrets: readonly SealingSecret[]) => {
+  const sealed = sealedAuditKey(key, secrets, await clock(manager))
+  await query(manager, 'INSERT INTO audit_keys (id, sealed) VALUES ($1, $2::jsonb)', [key.id, JSON.stringify(sealed)])
+}
+
+const clock = async (manager: EntityManager): Promise<number> => {
+  const [row] = await query<{ nowS: number }>(manager, 'SELECT extract(epoch FROM clock_timestamp())::float8 AS "nowS"')
+  return row?.nowS ?? 0
+}
+
+const keepSealed = async (manager: EntityManager, rows: readonly KeyRow[], secrets: readonly SealingSecret[]) => {
+  for (const { id, sealed, nowS } of rows) {
+    const better = reseal(secrets, purpose(id), sealed, nowS)
+    if (better !== undefined)
+      await query(manager, 'UPDATE audit_keys SET sealed = $2::jsonb WHERE id = $1', [id, JSON.stringify(better)])
+  }
+}
+
+const READ = `
+  SELECT id, sealed, extract(epoch FROM clock_timestamp())::float8 AS "nowS" FROM audit_keys ORDER BY created_at, id`
 
 /** Who acts, and through which request; `id` is null for the gateway itself or its command line. */
 export interface Actor {
@@ -78,3 +198,22 @@ const INSERT = `
     "requestId" text, ip text, details jsonb, "contentHash" text, "keyId" text, "previousHash" text, hash text
   )) WITH ORDINALITY AS entry
   ORDER BY ordinality`
+
+/** More often than the copy for a secret that no instance names is dropped. */
+const SEAL_EVERY_MS = 10 * 60 * 1000
+const ACTOR = { id: null, username: 'gateway' }
+
+export const startAuditKey = async (
+  database: Database,
+  secrets: readonly SealingSecret[]
+): Promise<{ close(): void }> => {
+  const made = await keyAuditLog(database, { secrets, creates: true })
+  if (made !== undefined) {
+    const details = { entries: made.from, hash: made.hash }
+    await database.write(manager => appendAudit(manager, { actor: ACTOR, action: 'audit.key', details }))
+  }
+  // Next time, if the database is away.
+  return {
+    close: every(SEAL_EVERY_MS, () => keyAuditLog(database, { secrets, creates: false }).catch(() => undefined))
+  }
+}

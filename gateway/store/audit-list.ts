@@ -1,9 +1,8 @@
 // Lists entries of the audit log, newest first, with the names of the people concerned.
 import type { EntityManager } from 'typeorm'
-import { type AuditRow, readAuditHead, selectRows } from './audit-rows.ts'
+import { type AuditRow, readAuditHead, selectRows } from './audit-chain.ts'
 import type { Database } from './database.ts'
-import { type Bounds, type Page, pageBounds, query } from './query.ts'
-import { storableText } from './storable.ts'
+import { type Bounds, type Page, pageBounds, query, storableText } from './query.ts'
 
 export type AuditItem = ReturnType<typeof toItem>
 

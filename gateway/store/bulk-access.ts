@@ -3,12 +3,11 @@ import type { EntityManager } from 'typeorm'
 import { BadRequest, GatewayError } from '../errors.ts'
 import { changeAccess } from './access.ts'
 import { raiseVersions } from './access-changes.ts'
-import { type AccessNames, lockAccess, lockPeople } from './access-state.ts'
 import { type Actor, type AuditEntry, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { DatabaseUnavailable } from './database-errors.ts'
-import { findPerson } from './people.ts'
-import { query } from './query.ts'
+import { type AccessNames, findPerson } from './people.ts'
+import { lockAccess, lockPeople, query } from './query.ts'
 
 interface Names {
   add?: readonly string[]

@@ -3,8 +3,7 @@ import { timingSafeEqual } from 'node:crypto'
 import type { EntityManager } from 'typeorm'
 import type { Identity } from '../identity.ts'
 import { findPerson, type StoredPerson } from './people.ts'
-import { query } from './query.ts'
-import { sha256, storableKey } from './storable.ts'
+import { query, sha256, storableKey } from './query.ts'
 
 export interface ProvenClient {
   person: StoredPerson

@@ -6,14 +6,12 @@ import { formatNetwork, parseNetwork } from '../values/addresses.ts'
 import { parseTimestamp } from '../values/timestamps.ts'
 import { replaceAccess } from './access.ts'
 import { raiseVersions } from './access-changes.ts'
-import { type AccessNames, lockAccess } from './access-state.ts'
 import { areasFor } from './areas.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import { type ClientUse, type ProvenClient, prove, recordUse } from './client-secrets.ts'
 import type { Database } from './database.ts'
-import { findPerson, type StoredPerson } from './people.ts'
-import { type Bounds, isRowId, type Page, query, readPage } from './query.ts'
-import { sha256, storableText } from './storable.ts'
+import { type AccessNames, findPerson, type StoredPerson } from './people.ts'
+import { type Bounds, isRowId, lockAccess, type Page, query, readPage, sha256, storableText } from './query.ts'
 
 export type ClientItem = Awaited<ReturnType<typeof toItem>>
 

@@ -1,4 +1,4 @@
-// Distinguishes errors of Postgres: the database is unavailable, or the statement was wrong.
+// Distinguishes errors of Postgres: the database is unavailable, or the statement was wrong; says what to do about it.
 import { Unavailable } from '../errors.ts'
 
 /** The database currently cannot be queried or written; clients get 503 `GW_UNAVAILABLE`. */
@@ -61,3 +61,40 @@ export const isUniqueViolation = (error: unknown): boolean => databaseCode(error
 
 /** Waiting will not help: wrong credentials, or no such database. */
 export const isMisconfigured = (error: unknown): boolean => /^(28|3D)/.test(databaseCode(error))
+
+/** What to do, by the code or text of the cause; SQLSTATE codes are from PostgreSQL's appendix A. */
+const ADVICE: readonly (readonly [RegExp, string])[] = [
+  [
+    /ECONNREFUSED/,
+    'Nothing listens at this address: start the database, or correct the host and port in DATABASE_URL.'
+  ],
+  [/ENOTFOUND|EAI_AGAIN/, 'The host name cannot be resolved: correct it in DATABASE_URL, or run this where it can be.'],
+  [
+    /ETIMEDOUT|timeout|EHOSTUNREACH|ENETUNREACH/,
+    'The host does not respond: check the network and any firewall in between.'
+  ],
+  [/28P01|28000/, 'The user or the password was refused: correct them in DATABASE_URL (percent-encoded).'],
+  [/3D000/, 'There is no database with this name: create it, or correct the name in DATABASE_URL.'],
+  [/42501/, 'The user lacks permission to change the schema: it must own the database.'],
+  [/EEXIST|ENOTDIR|EACCES|EPERM|EROFS/, 'DATA_DIR must be a directory in which this user may write.'],
+  [/PGlite failed/, 'The files in this directory are damaged or not those of a database: restore a backup of it.'],
+  [/SSL/, 'The server and DATABASE_URL do not agree on TLS: add or remove sslmode=require in DATABASE_URL.']
+]
+
+export const databaseFault = (error: unknown): { readonly cause: string; readonly advice: string | undefined } => {
+  const cause = causeOf(error)
+  const [, advice] = ADVICE.find(([code]) => code.test(cause)) ?? []
+  return { cause, advice }
+}
+
+// The deepest cause says what happened. Any addresses and names in it belong to the reader.
+const causeOf = (error: unknown): string => {
+  let cause = error
+  while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause
+  // One for each address of a name.
+  if (cause instanceof AggregateError) [cause] = cause.errors
+  if (!(cause instanceof Error)) return 'unknown cause'
+  const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : ''
+  const [message = ''] = cause.message.split('\n', 1)
+  return message.includes(code) ? message : [message, code].filter(text => text !== '').join(' ')
+}

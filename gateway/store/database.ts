@@ -1,15 +1,22 @@
-// Opens Postgres with its schema up to date, and ends every use of it within a deadline.
+// Opens Postgres with its schema up to date, ends every use of it within a deadline, and reserves shares of its connections.
 import { DataSource, type EntityManager, MigrationExecutor, type QueryRunner } from 'typeorm'
 import { migrations } from '../../migrations/index.ts'
 import type { Log } from '../values/log.ts'
 import { postgresUrls } from '../values/postgres-urls.ts'
-import { MIGRATION_LOCK } from './advisory-locks.ts'
-import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
+import { createTurns } from '../values/turns.ts'
+import {
+  type Connect,
+  type ConnectionPool,
+  createConnectionPool,
+  createConnector,
+  type DatabaseConnection,
+  tooLate
+} from './connection-pool.ts'
 import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from './database-errors.ts'
 import type { NotificationSource } from './embedded-notifications.ts'
 import type { EmbeddedOptions, EmbeddedPostgres } from './embedded-postgres.ts'
 import { entities } from './entities.ts'
-import { type Connect, createConnector, type DatabaseConnection, tooLate } from './postgres-connections.ts'
+import { MIGRATION_LOCK } from './query.ts'
 import { refuseNewerSchema } from './schema-release.ts'
 
 /** DATABASE_POOL_SIZE */
@@ -289,5 +296,26 @@ const use = async <T>({ dataSource, pool }: Opened, timeoutMs: number, run: Run,
   } finally {
     clearTimeout(timer)
     await runner.release()
+  }
+}
+
+/** Shared, because a flood needs many. */
+const TOO_MANY = new DatabaseUnavailable(new Error('too much work for this share of the database connections'))
+
+interface Share {
+  /** Concurrent pieces of work. */
+  readonly connections: number
+  /** Pieces of work that may wait; further ones fail at once, which costs less than waiting in vain. */
+  readonly mostWaiting: number
+  /** How long one waits; by default as long as for a connection of the pool. */
+  readonly waitMs?: number
+}
+
+export const shareOf = (database: Database, { connections, mostWaiting, waitMs = 2_000 }: Share): Database => {
+  const inTurn = createTurns(connections, mostWaiting, () => TOO_MANY, waitMs)
+  return {
+    ...database,
+    read: work => inTurn('', () => database.read(work)),
+    write: work => inTurn('', () => database.write(work))
   }
 }

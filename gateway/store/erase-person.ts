@@ -2,14 +2,12 @@
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict } from '../errors.ts'
 import { raiseVersions } from './access-changes.ts'
-import { lockAccess, lockPeople } from './access-state.ts'
 import { digestOf } from './audit-chain.ts'
-import { type Actor, appendAudit } from './audit-entry.ts'
-import { keysOf } from './audit-keys.ts'
+import { type Actor, appendAudit, keysOf } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { guardsOfPerson } from './login-names.ts'
 import { getPerson } from './people.ts'
-import { query } from './query.ts'
+import { lockAccess, lockPeople, query } from './query.ts'
 
 /**
  * Ends every token of the person, and removes names, e-mail, links, access, sessions and addresses, also from entries of

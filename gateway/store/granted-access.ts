@@ -3,13 +3,10 @@ import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
 import { groupKey } from '../routes/grants.ts'
 import { raiseVersions } from './access-changes.ts'
-import { lockPeople } from './access-state.ts'
-import { GRANTS_LOCK } from './advisory-locks.ts'
 import { type AuditEntry, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { GRANTS_ACTOR, MATCHING_GRANTS } from './grants-in-force.ts'
-import { query } from './query.ts'
-import { storableKey } from './storable.ts'
+import { GRANTS_LOCK, lockPeople, query, storableKey } from './query.ts'
 
 /** What a provider reports about a person's groups. */
 export interface ProviderGroups {

@@ -1,11 +1,9 @@
 // Stores the grants of the newest route files, once for all instances: the grants in force, by which everyone's access is worked out.
 import type { EntityManager } from 'typeorm'
 import { type Grant, type Grants, groupKey, namesIn } from '../routes/grants.ts'
-import { lockAccess } from './access-state.ts'
-import { GRANTS_LOCK } from './advisory-locks.ts'
 import { type Actor, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { query } from './query.ts'
+import { GRANTS_LOCK, lockAccess, query } from './query.ts'
 
 /** The grants of an instance's route files. */
 export interface LoadedGrants {

@@ -3,11 +3,10 @@ import type { EntityManager } from 'typeorm'
 import { Conflict } from '../errors.ts'
 import type { Provider } from '../identity.ts'
 import { raiseVersions } from './access-changes.ts'
-import { lockAccess } from './access-state.ts'
 import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { getPerson } from './people.ts'
-import { query } from './query.ts'
+import { lockAccess, query } from './query.ts'
 
 export type Link = [provider: Provider, issuer: string, subject: string]
 

@@ -1,7 +1,6 @@
 // Stores logins that are under way or have failed, one row each, so that all instances count the same ones.
 import type { Database } from './database.ts'
-import { query } from './query.ts'
-import { storableKey } from './storable.ts'
+import { query, storableKey } from './query.ts'
 
 /** `accepted`: the password was right. `returned`: it was not checked. `lost`: it may have been checked, or may yet be. */
 export type AttemptOutcome = 'accepted' | 'returned' | 'failed' | 'lost'

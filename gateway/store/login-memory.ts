@@ -1,8 +1,7 @@
 // Remembers which OAuth states were used, and the addresses from which each person has logged in.
 import { BadRequest } from '../errors.ts'
 import type { Database } from './database.ts'
-import { query } from './query.ts'
-import { storableKey } from './storable.ts'
+import { query, storableKey } from './query.ts'
 
 const ADDRESSES_PER_LOGIN = 200
 

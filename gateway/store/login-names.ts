@@ -4,8 +4,7 @@ import type { AccountClue } from '../identity.ts'
 import type { Database } from './database.ts'
 import { STABLE } from './links.ts'
 import { accountKeyOf, since } from './login-attempts.ts'
-import { query } from './query.ts'
-import { storableKey } from './storable.ts'
+import { query, storableKey } from './query.ts'
 
 export type LoginNames = ReturnType<typeof createLoginNames>
 

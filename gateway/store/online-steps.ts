@@ -3,8 +3,8 @@ import type pg from 'pg'
 import { COUNTED, FOLLOW_BEFORE, LISTED } from '../../migrations/0018-listed-people.ts'
 import { task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
-import { ONLINE_STEPS_LOCK } from './advisory-locks.ts'
 import type { Database } from './database.ts'
+import { ONLINE_STEPS_LOCK } from './query.ts'
 
 type Steps = Pick<Database, 'connectListener' | 'embedded'>
 

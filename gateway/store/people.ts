@@ -3,11 +3,16 @@ import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
 import type { AccessStatus, AccountProvider, User } from '../identity.ts'
 import { array, object, string } from '../values/json-schema.ts'
-import type { AccessNames } from './access-state.ts'
 import type { Database } from './database.ts'
 import { type GrantedParts, grantedTo } from './granted-items.ts'
-import { type Bounds, escapeLike, isRowId, type Page, pageBounds, query } from './query.ts'
-import { storableText } from './storable.ts'
+import { type Bounds, escapeLike, isRowId, type Page, pageBounds, query, storableText } from './query.ts'
+
+export interface AccessNames {
+  profiles: string[]
+  areas: string[]
+  /** null only if there are no areas. */
+  areaPrincipal: string | null
+}
 
 export interface StoredPerson {
   /** With all access of the person, assigned and granted. */

@@ -10,8 +10,7 @@ import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { readLiveTokens } from './live-tokens.ts'
 import { getPerson, type StoredPerson } from './people.ts'
-import { type Bounds, isRowId, query, readPage } from './query.ts'
-import { storableText } from './storable.ts'
+import { type Bounds, isRowId, query, readPage, storableText } from './query.ts'
 import { revokeToken } from './token-state.ts'
 
 export interface TokenWish {

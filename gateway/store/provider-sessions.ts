@@ -2,8 +2,7 @@
 import type { EntityManager } from 'typeorm'
 import { appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { query } from './query.ts'
-import { sha256, storableKey } from './storable.ts'
+import { query, sha256, storableKey } from './query.ts'
 import { revokeToken } from './token-state.ts'
 
 /** What the provider knows a login by. */

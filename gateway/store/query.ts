@@ -1,4 +1,5 @@
-// Runs a parametrised statement of any kind and returns its rows.
+// Runs parametrised statements, takes advisory locks, and makes text and JSON from outside safe to store.
+import { createHash } from 'node:crypto'
 import type { EntityManager } from 'typeorm'
 
 /** Rows of a statement; `Row` is the shape defined by our own schema. Values are passed only as parameters. */
@@ -58,3 +59,89 @@ export const readPage = async <Row>(
 /** Ids of our tables are int4: anything else cannot exist, and must not cause a database error. */
 export const isRowId = (id: unknown): id is number =>
   typeof id === 'number' && Number.isInteger(id) && id > 0 && id <= 2_147_483_647
+
+const MAX_TEXT_CODE_POINTS = 256
+const MAX_JSON_BYTES = 32 * 1024
+const SECRET_KEY = /^(password|secret|token|authorization|cookie|clientsecret|accesstoken)$/i
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+
+/** Trimmed text without NUL (rejected by Postgres) or lone surrogates, at most `max` code points; `''` if not a string. */
+export const storableText = (value: unknown, max = MAX_TEXT_CODE_POINTS): string => {
+  if (typeof value !== 'string') return ''
+  const clean = value
+    .slice(0, max * 4)
+    .replaceAll('\0', '')
+    .toWellFormed()
+    .trim()
+  return clean.length <= max ? clean : [...clean].slice(0, max).join('')
+}
+
+/**
+ * Text that identifies someone: kept unchanged or refused (`undefined`), because two altered ones could become equal.
+ */
+export const storableKey = (value: unknown, max = 512): string | undefined => {
+  if (typeof value !== 'string' || value === '' || value.length > max) return undefined
+  return value.includes('\0') || !value.isWellFormed() ? undefined : value
+}
+
+/** A JSON value for jsonb; secrets are replaced by key, and a value over 32 KiB by its size. */
+export const storableJson = (value: unknown): Json => {
+  const json = clean(value, 0)
+  const bytes = Buffer.byteLength(JSON.stringify(json))
+  return bytes <= MAX_JSON_BYTES ? json : { truncated: true, bytes }
+}
+
+const clean = (value: unknown, depth: number): Json => {
+  if (value === null || value === undefined || depth > 16) return null
+  if (typeof value === 'string') return value.replaceAll('\0', '').toWellFormed()
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null
+  if (typeof value === 'boolean') return value
+  if (typeof value === 'bigint') return String(value)
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString()
+  if (Array.isArray(value)) return value.map(item => clean(item, depth + 1))
+  if (typeof value !== 'object') return null
+  const entries = Object.entries(value).filter(([, item]) => item !== undefined && typeof item !== 'function')
+  return Object.fromEntries(
+    entries.map(([key, item]) => [
+      key.replaceAll('\0', '').toWellFormed(),
+      SECRET_KEY.test(key) ? '[redacted]' : clean(item, depth + 1)
+    ])
+  )
+}
+
+/** JSON with its keys in code unit order and no whitespace between tokens (after RFC 8785). */
+export const canonicalJson = (value: Json): string => {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
+  if (value === null || typeof value !== 'object') return JSON.stringify(value)
+  const keys = Object.keys(value).sort()
+  return `{${keys.map(key => `${JSON.stringify(key)}:${canonicalJson(value[key] ?? null)}`).join(',')}}`
+}
+
+/** SHA-256 as lower-case hex. */
+export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+export const MIGRATION_LOCK = 7_263_544_001
+/** Held by every change of access, area or state. */
+const ACCESS_LOCK = 7_263_544_002
+/**
+ * Held shared while a person's access is worked out, and alone while other grants come into force, so that no person gets
+ * what the grants before gave.
+ */
+export const GRANTS_LOCK = 7_263_544_003
+export const SIGNING_KEYS_LOCK = 7_263_544_004
+/** Held while entries of the audit log are checked or archived. */
+export const AUDIT_CHECK_LOCK = 7_263_544_005
+/** Of a session: held by the process that builds indexes. */
+export const ONLINE_STEPS_LOCK = 7_263_544_006
+export const AUDIT_KEY_LOCK = 7_263_544_007
+
+/** Until the end of the transaction, no other change of access, area or state runs, on any instance. */
+export const lockAccess = (manager: EntityManager) => query(manager, 'SELECT pg_advisory_xact_lock($1)', [ACCESS_LOCK])
+
+/**
+ * Until the end of the transaction, nothing else changes these people. Statements over several people lock them in the
+ * order of their ids, before anything of the audit log, so that no two of them can deadlock.
+ */
+export const lockPeople = (manager: EntityManager, ids: readonly number[]) =>
+  query(manager, 'SELECT id FROM users WHERE id = ANY ($1::int[]) ORDER BY id FOR NO KEY UPDATE', [ids])

@@ -6,8 +6,7 @@ import { closed, integer, string } from '../values/json-schema.ts'
 import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { beginAtProvider, type ProviderSession } from './provider-sessions.ts'
-import { type Bounds, isRowId, query, readPage } from './query.ts'
-import { storableKey, storableText } from './storable.ts'
+import { type Bounds, isRowId, query, readPage, storableKey, storableText } from './query.ts'
 import { revokeToken } from './token-state.ts'
 
 /** A login as described by its tokens; times in seconds since the epoch. */

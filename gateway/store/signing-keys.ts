@@ -1,10 +1,9 @@
 // Stores the keys that sign assertions, and changes them under a lock that all instances share.
 import type { EntityManager } from 'typeorm'
 import type { KeyPlan, SigningKeyRow } from '../tokens/signing-keys.ts'
-import { SIGNING_KEYS_LOCK } from './advisory-locks.ts'
 import { type Actor, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { query } from './query.ts'
+import { query, SIGNING_KEYS_LOCK } from './query.ts'
 
 interface KeysRead {
   readonly rows: readonly SigningKeyRow[]

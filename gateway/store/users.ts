@@ -1,6 +1,5 @@
 // Binds the operations on people, their access and their areas to one database.
 import { revokePerson, setAccess, setDisabled } from './access.ts'
-import { type AccessNames, lockAccess } from './access-state.ts'
 import { areasFor, createArea, deleteArea, listAreas, listProfiles, renameArea } from './areas.ts'
 import type { Actor } from './audit-entry.ts'
 import { type BulkChange, changeAccessOfMany } from './bulk-access.ts'
@@ -9,14 +8,21 @@ import { erasePerson } from './erase-person.ts'
 import { applyGroupsOf, type ProviderGroups } from './granted-access.ts'
 import { listGrants } from './granted-items.ts'
 import { relinkPerson } from './links.ts'
-import { findByUsername, findPeople, findPerson, listPeople, loadItem, type PeopleQuery } from './people.ts'
-import type { Bounds } from './query.ts'
+import {
+  type AccessNames,
+  findByUsername,
+  findPeople,
+  findPerson,
+  listPeople,
+  loadItem,
+  type PeopleQuery
+} from './people.ts'
+import { type Bounds, lockAccess } from './query.ts'
 import { type ConfirmedPerson, syncPerson } from './sync-person.ts'
 
-export type { AccessNames } from './access-state.ts'
 export type { Actor } from './audit-entry.ts'
 export type { BulkChange } from './bulk-access.ts'
-export type { PeopleQuery, PersonItem, StoredPerson } from './people.ts'
+export type { AccessNames, PeopleQuery, PersonItem, StoredPerson } from './people.ts'
 export type { ConfirmedPerson, SyncedPerson } from './sync-person.ts'
 
 export type Users = ReturnType<typeof createUsers>

@@ -1,8 +1,7 @@
 // Checks whether a token may be used from an address, because service accounts may be restricted to networks.
-
 import type { Identity } from '../identity.ts'
 import { contains, type Network, parseAddress, parseNetwork } from '../values/addresses.ts'
-import { oncePer } from '../values/remembered.ts'
+import { oncePer } from '../values/bounded-map.ts'
 
 const networksOf = oncePer((texts: readonly string[]): readonly Network[] =>
   texts.flatMap(text => parseNetwork(text) ?? [])

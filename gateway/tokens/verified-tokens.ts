@@ -2,8 +2,7 @@
 
 import { GatewayError, TokenExpired, TokenRevoked, TokenStale, Unauthenticated } from '../errors.ts'
 import type { Identity } from '../identity.ts'
-import { boundedMap } from '../values/bounded-map.ts'
-import { ownText } from '../values/own-text.ts'
+import { boundedMap, ownText } from '../values/bounded-map.ts'
 import type { AccessTokens } from './access-token.ts'
 import { isPersonalToken, type PersonalTokens } from './personal-tokens.ts'
 import type { Revocations, Standing } from './revocations.ts'

@@ -1,15 +1,14 @@
 // Carries one request at a time on one socket to one target, and reuses it only if its state is certain.
 import type { Socket } from 'node:net'
-import { readMemory, writeCopy } from '../http/passing-bytes.ts'
-import { flushSoon, type Waiting } from '../http/write-batch.ts'
+import { flushSoon, readMemory, type Waiting, writeCopy } from '../http/outbox.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { contain, endThrown, noteFault } from '../values/contain.ts'
 import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import { dial, keepAfterFailedWrite, watchForAlert } from './dial.ts'
-import { EXHAUSTED, Http2Only, isHttp2Frame, isNoCommonProtocol, type UpstreamFault } from './faults.ts'
-import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './headers/response-head.ts'
+import { BadResponse, EXHAUSTED, Http2Only, isHttp2Frame, isNoCommonProtocol, type UpstreamFault } from './faults.ts'
 import {
-  BadResponse,
+  DEFAULT_KEEP_ALIVE_MS,
+  keepAliveHint,
   type Requester,
   type ResponseHead,
   ResponseParser,

@@ -3,7 +3,7 @@ import net from 'node:net'
 import { constants } from 'node:os'
 import tls from 'node:tls'
 import type { Target, Upstream } from '../routes/upstream.ts'
-import { oncePer } from '../values/remembered.ts'
+import { oncePer } from '../values/bounded-map.ts'
 import { sharedLookup } from './lookup.ts'
 
 /** Secure contexts are expensive to create, so there is one per upstream. */

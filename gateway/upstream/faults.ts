@@ -1,6 +1,5 @@
 // Names what can go wrong with an upstream, how a backend that supports only HTTP/2 shows it, and the refusal for the client.
 import { BadUpstreamResponse, type GatewayError, Unavailable, UpstreamTimeout, UpstreamUnreachable } from '../errors.ts'
-import { BadResponse } from './headers/response-head.ts'
 
 /** A fault of a target. */
 export type TargetFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'
@@ -9,6 +8,8 @@ export type TargetFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'
 export const EXHAUSTED = 'descriptors-exhausted'
 
 export type UpstreamFault = TargetFault | typeof EXHAUSTED
+
+export class BadResponse extends Error {}
 
 export class Http2Only extends BadResponse {}
 

@@ -1,4 +1,4 @@
-// Keeps the most recently used entries, up to a limit, in constant time.
+// Keeps the most recently used entries, up to a limit, in constant time; remembers what functions return; copies what is kept.
 
 /** Values must not be undefined. */
 interface BoundedMap<K, V> {
@@ -50,4 +50,44 @@ export const boundedMap = <K, V>(most: number): BoundedMap<K, V> => {
     values: () => [...young.values(), ...old.values()],
     size: () => young.size + old.size
   }
+}
+
+const MOST_TEXTS = 4096
+const LONGEST_TEXT = 256
+
+/** @param ask its `text` is Latin-1; undefined is not remembered */
+export const remembered = <T>(ask: (text: string) => T): ((text: string) => T) => {
+  const known = boundedMap<string, T>(MOST_TEXTS)
+  return text => {
+    const found = known.get(text)
+    if (found !== undefined) return found
+    const result = ask(text)
+    if (result !== undefined && text.length <= LONGEST_TEXT) known.set(ownText(text), result)
+    return result
+  }
+}
+
+/** @param make never returns undefined */
+export const oncePer = <K extends WeakKey, V>(make: (of: K) => V): ((of: K) => V) => {
+  const known = new WeakMap<K, V>()
+  return of => {
+    const found = known.get(of)
+    if (found !== undefined) return found
+    const made = make(of)
+    known.set(of, made)
+    return made
+  }
+}
+
+/**
+ * V8 stores a substring as a reference to the whole: a cached header value would keep the head that it came in.
+ * @param text Latin-1
+ */
+export const ownText = (text: string): string => Buffer.from(text, 'latin1').toString('latin1')
+
+/** Bytes in memory of their own, because parts of the shared pool would keep all of it alive. */
+export const ownBytes = (bytes: Buffer): Buffer => {
+  const copy = Buffer.allocUnsafeSlow(bytes.length)
+  bytes.copy(copy)
+  return copy
 }

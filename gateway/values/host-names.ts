@@ -1,5 +1,5 @@
 // Reads host names: one spelling for those of requests, of addresses and of route files.
-import { remembered } from './remembered.ts'
+import { remembered } from './bounded-map.ts'
 
 // Labels of letters, digits, hyphens and underscores (A-labels included), or an IPv6 address; then a port (RFC 3986 §3.2.2).
 const AUTHORITY = /^([a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i

@@ -1,10 +1,10 @@
 // Requests a WebSocket upgrade from an upstream on a new socket, and reports whether it was accepted, refused or impossible.
 import type { OnReadOpts, Socket } from 'node:net'
-import { readMemory } from '../http/passing-bytes.ts'
+import { readMemory } from '../http/outbox.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { dial } from '../upstream/dial.ts'
-import { EXHAUSTED, type UpstreamFault } from '../upstream/faults.ts'
-import { BadResponse, type ResponseHead, readResponseHead } from '../upstream/parser.ts'
+import { BadResponse, EXHAUSTED, type UpstreamFault } from '../upstream/faults.ts'
+import { type ResponseHead, readResponseHead } from '../upstream/parser.ts'
 import { type Contained, contain } from '../values/contain.ts'
 import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import { checkSwitch, newKey, upgradeFields } from './handshake.ts'

@@ -1,7 +1,17 @@
 // Scans one direction of a WebSocket for frames: data passes unchanged, control frames are handed over whole.
 import { isUtf8 } from 'node:buffer'
-import { BINARY, CLOSE, CONTINUATION, type FrameFault, MAX_CONTROL_BYTES, PONG, TEXT } from './frames.ts'
-import { checkMaskedText, INVALID_UTF8, unmaskInto } from './utf8-stream.ts'
+import {
+  BINARY,
+  CLOSE,
+  CONTINUATION,
+  checkMaskedText,
+  type FrameFault,
+  INVALID_UTF8,
+  MAX_CONTROL_BYTES,
+  PONG,
+  TEXT,
+  unmaskInto
+} from './frames.ts'
 
 export interface FrameSink {
   /** Bytes of data frames exactly as received, including headers; not kept by the scanner. */

@@ -2,10 +2,10 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { BadRequest, type GatewayError, UpgradeRequired } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { hasBody } from '../http/head.ts'
-import { headerLines } from '../http/http1/response-head.ts'
-import { fieldValues } from '../http/request.ts'
-import { BadResponse, type ResponseHead } from '../upstream/parser.ts'
+import { headerLines } from '../http/http1/response.ts'
+import { fieldValues, hasBody } from '../http/request.ts'
+import { BadResponse } from '../upstream/faults.ts'
+import type { ResponseHead } from '../upstream/parser.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const KEY = /^[+/0-9A-Za-z]{22}==$/

@@ -1,6 +1,6 @@
 // Handles one side of a WebSocket: scans its frames, and tracks its idle time and its unread bytes.
 import type { Duplex } from 'node:stream'
-import { writeCopy } from '../http/passing-bytes.ts'
+import { writeCopy } from '../http/outbox.ts'
 import { type Contained, contain } from '../values/contain.ts'
 import { FrameScanner, type FrameSink } from './frame-scanner.ts'
 import { buildFrame, CLOSE, closePayload, type FrameFault, PING, PONG } from './frames.ts'

@@ -1,7 +1,6 @@
 // Describes why the gateway cannot start, as one text for standard error.
 import { formatComplaint, RouteFileError } from '../route-files/complaint.ts'
-import { DatabaseUnavailable } from '../store/database-errors.ts'
-import { databaseFault } from '../store/database-fault.ts'
+import { DatabaseUnavailable, databaseFault } from '../store/database-errors.ts'
 
 /** Statuses with which the process exits, for service managers. */
 export const EXIT = {

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { BerWriter } from 'ldapts'
 import { type BerElement, createMessageReader, LdapFault, readElements } from '../../gateway/directory/messages.ts'
 import { escapeDnValue } from '../../gateway/directory/names.ts'
-import { isSameDn } from '../../gateway/values/distinguished-names.ts'
+import { isSameDn } from '../../gateway/values/ldap-text.ts'
 
 export interface DemoPerson {
   readonly username: string

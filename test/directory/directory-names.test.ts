@@ -3,7 +3,7 @@
 import { FilterParser } from 'ldapts'
 import t from 'tap'
 import { escapeDnValue, escapeFilterValue, fillPlaceholders, readLogin } from '../../gateway/directory/names.ts'
-import { isSameDn, parseDn } from '../../gateway/values/distinguished-names.ts'
+import { isSameDn, parseDn } from '../../gateway/values/ldap-text.ts'
 import { fc } from '../support/worlds.ts'
 
 const DOMAIN = 'Corp.Example'

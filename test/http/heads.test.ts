@@ -2,8 +2,8 @@
 
 import t from 'tap'
 import { secondsLeft } from '../../gateway/http/answer.ts'
-import { Outbox } from '../../gateway/http/http1/outbox.ts'
 import { Http1Response } from '../../gateway/http/http1/response.ts'
+import { Outbox } from '../../gateway/http/outbox.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { onThrown } from '../support/thrown.ts'
 

@@ -1,7 +1,7 @@
 // Queries with raw UTF-8 bytes, as some programs send them, pass as they are; paths with such bytes are refused.
 // RV-19
 import t from 'tap'
-import { HeadReader } from '../../gateway/http/http1/head-reader.ts'
+import { HeadReader } from '../../gateway/http/http1/intake.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 

@@ -2,7 +2,7 @@
 // HD-10, RL-10, RX-02
 import net from 'node:net'
 import t, { type Test } from 'tap'
-import { redirectLocation } from '../../gateway/listener/redirect.ts'
+import { redirectLocation } from '../../gateway/listener/listener.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 

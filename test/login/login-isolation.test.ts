@@ -1,7 +1,7 @@
 // Logins have a share of the database of their own: however many come, and however slow the directory is, others go on.
 // RW-28
 import t from 'tap'
-import { shareOf } from '../../gateway/store/database-share.ts'
+import { shareOf } from '../../gateway/store/database.ts'
 import { startFaultyDirectory } from '../support/faulty-directory.ts'
 import { startGateway } from '../support/gateway.ts'
 import { measureOwnTime } from '../support/own-time.ts'

@@ -2,10 +2,10 @@
 import { readFile } from 'node:fs/promises'
 import { Ajv } from 'ajv'
 import t from 'tap'
+import { socketioSchema, websocketSchema } from '../../gateway/route-files/define/define-sockets.ts'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { routeFileSchema, schemaText } from '../../gateway/route-files/schema/route-file-schema.ts'
 import { routeSchema } from '../../gateway/route-files/schema/route-schema.ts'
-import { socketioSchema, websocketSchema } from '../../gateway/route-files/schema/socket-schemas.ts'
 import { upstreamSchema } from '../../gateway/route-files/schema/upstream-schema.ts'
 import { routeFolder } from '../support/route-files.ts'
 

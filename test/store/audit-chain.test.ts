@@ -1,10 +1,9 @@
 // The chain of the audit log is keyed: whoever has the database role alone cannot re-link it unnoticed.
 import t, { type Test } from 'tap'
 import { createAuditWatch } from '../../gateway/observe/audit-watch.ts'
-import { contentHash, linkHash } from '../../gateway/store/audit-chain.ts'
-import { keyAuditLog } from '../../gateway/store/audit-keys.ts'
+import { contentHash, linkHash, nextRows } from '../../gateway/store/audit-chain.ts'
+import { keyAuditLog } from '../../gateway/store/audit-entry.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
-import { nextRows } from '../../gateway/store/audit-rows.ts'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { sealingSecret } from '../../gateway/tokens/sealed-keys.ts'
 import { startPostgres } from '../support/postgres.ts'

@@ -1,8 +1,8 @@
 // What is changed by somebody else between two steps of a change leaves nothing half done.
 import t from 'tap'
 import { NotFound } from '../../gateway/errors.ts'
-import { lockAccess } from '../../gateway/store/access-state.ts'
 import { createClients } from '../../gateway/store/clients.ts'
+import { lockAccess } from '../../gateway/store/query.ts'
 import { createSessions } from '../../gateway/store/sessions.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { actor, begunLogin, openStore, person } from '../support/store.ts'

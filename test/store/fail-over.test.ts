@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import type { Identity } from '../../gateway/identity.ts'
 import { createAuditWatch } from '../../gateway/observe/audit-watch.ts'
-import { listenAccessChanges } from '../../gateway/store/access-listener.ts'
+import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
 import { createSessions } from '../../gateway/store/sessions.ts'
 import { createPersonalTokens } from '../../gateway/tokens/personal-tokens.ts'

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { PROFILES } from '../../gateway/identity.ts'
 import { createGrants, type Grant } from '../../gateway/routes/grants.ts'
-import type { AccessNames } from '../../gateway/store/access-state.ts'
+import type { AccessNames } from '../../gateway/store/people.ts'
 import { createRegranting } from '../../gateway/store/regranting.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'

@@ -2,7 +2,7 @@
 import { EventEmitter, once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { listenAccessChanges } from '../../gateway/store/access-listener.ts'
+import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { DatabaseUnavailable } from '../../gateway/store/database-errors.ts'
 import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'

@@ -1,7 +1,7 @@
 // A database is taken for one without timelines only if it says so: no other error may hide a later fail-over.
 import t from 'tap'
 import { query } from '../../gateway/store/query.ts'
-import { onTimeline, readTimeline } from '../../gateway/store/timeline.ts'
+import { onTimeline, readTimeline } from '../../gateway/store/token-state.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { openStore } from '../support/store.ts'
 

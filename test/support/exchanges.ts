@@ -1,10 +1,8 @@
 // Makes an exchange of a request's line and fields, without a connection, for the steps that only check it.
 
-import { createClientAddress } from '../../gateway/http/client-address.ts'
+import { createClientAddress, createRequestHost } from '../../gateway/http/client-address.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
-import { readHead } from '../../gateway/http/head.ts'
-import { type ClientConnection, HttpRequest } from '../../gateway/http/request.ts'
-import { createRequestHost } from '../../gateway/http/request-host.ts'
+import { type ClientConnection, HttpRequest, readHead } from '../../gateway/http/request.ts'
 import type { HttpResponse } from '../../gateway/http/response.ts'
 import type { Identity } from '../../gateway/identity.ts'
 import type { Route } from '../../gateway/routes/route.ts'

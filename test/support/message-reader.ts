@@ -1,10 +1,10 @@
 // Bytes go in and requests come out, by the gateway's own connection, without a socket, a timer or a turn of the event loop.
 
 import { Http1Connection } from '../../gateway/http/http1/connection.ts'
+import type { Waiting } from '../../gateway/http/outbox.ts'
 import type { HttpRequest } from '../../gateway/http/request.ts'
 import type { ConnectionHost, MessageFault } from '../../gateway/http/served-connection.ts'
 import { DEFAULT_LIMITS } from '../../gateway/http/server.ts'
-import type { Waiting } from '../../gateway/http/write-batch.ts'
 import { onThrown } from './thrown.ts'
 
 export interface ReadRequest {

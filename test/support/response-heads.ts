@@ -1,5 +1,5 @@
 // Reads the head of an upstream's response from text.
-import { type ResponseHead, readResponseHead } from '../../gateway/upstream/headers/response-head.ts'
+import { type ResponseHead, readResponseHead } from '../../gateway/upstream/parser.ts'
 
 /** @param lines status line and fields, each with its line end; Latin-1 */
 export const parseHead = (lines: string, method: string): ResponseHead => {

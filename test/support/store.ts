@@ -1,6 +1,6 @@
 // A test has the whole store on a database of its own, and people to put into it.
 import type { Test } from 'tap'
-import { keyAuditLog } from '../../gateway/store/audit-keys.ts'
+import { keyAuditLog } from '../../gateway/store/audit-entry.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { type DatabaseDeadlines, openDatabase } from '../../gateway/store/database.ts'
 import { createLoginMemory } from '../../gateway/store/login-memory.ts'

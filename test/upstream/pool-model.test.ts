@@ -5,7 +5,7 @@ import { endpointOf, type Target, type Upstream } from '../../gateway/routes/ups
 import type { Client, UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import { EXHAUSTED, type UpstreamFault } from '../../gateway/upstream/faults.ts'
 import type { Dialling, TargetPool } from '../../gateway/upstream/pool.ts'
-import type { Waiter } from '../../gateway/upstream/queue.ts'
+import type { Waiter } from '../../gateway/upstream/upstream-pool.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { HEALTH_CHECK, inUse, targetAt, upstreamAt } from '../support/routes.ts'
 import { fc } from '../support/worlds.ts'

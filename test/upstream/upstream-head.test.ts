@@ -1,7 +1,6 @@
 // What a backend is sent of a request: its target and fields, with the identity and without the gateway's own tokens.
 import t from 'tap'
-import { ownHeaders } from '../../gateway/http/answer.ts'
-import { createCrossOrigins } from '../../gateway/http/cross-origin.ts'
+import { createCrossOrigins, ownHeaders } from '../../gateway/http/answer.ts'
 import { createUpstreamHeads } from '../../gateway/upstream/headers/upstream-head.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { routeAt, upstreamAt } from '../support/routes.ts'

@@ -3,8 +3,9 @@
 import t from 'tap'
 import type { UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import { EXHAUSTED, mayTryAgain } from '../../gateway/upstream/faults.ts'
-import { keepAliveHint } from '../../gateway/upstream/headers/response-head.ts'
+import { watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup } from '../../gateway/upstream/lookup.ts'
+import { keepAliveHint } from '../../gateway/upstream/parser.ts'
 import { mustBeRead } from '../../gateway/upstream/pool.ts'
 import { parseHead } from '../support/response-heads.ts'
 

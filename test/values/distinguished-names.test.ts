@@ -1,6 +1,6 @@
 // Which texts are distinguished names, and which of them are the same name (RFC 4514, RFC 4517 §4.2.15).
 import t from 'tap'
-import { dnKey, isSameDn, parseDn } from '../../gateway/values/distinguished-names.ts'
+import { dnKey, isSameDn, parseDn } from '../../gateway/values/ldap-text.ts'
 
 t.test('an attribute type has one meaning, as a short name, a long one or a number', async t => {
   const spellings: Readonly<Record<string, readonly string[]>> = {

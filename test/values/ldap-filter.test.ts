@@ -1,6 +1,6 @@
 // Filters are read as RFC 4515 says, in any spelling, and nothing else is one.
 import t from 'tap'
-import { type LdapFilter, parseLdapFilter } from '../../gateway/values/ldap-filter.ts'
+import { type LdapFilter, parseLdapFilter } from '../../gateway/values/ldap-text.ts'
 import { fc } from '../support/worlds.ts'
 
 const escaped = (bytes: Buffer) => [...bytes].map(byte => `\\${byte.toString(16).padStart(2, '0')}`).join('')

@@ -4,9 +4,8 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import { boundedMap } from '../../gateway/values/bounded-map.ts'
+import { boundedMap, ownText } from '../../gateway/values/bounded-map.ts'
 import { coalesce } from '../../gateway/values/coalesce.ts'
-import { ownText } from '../../gateway/values/own-text.ts'
 import { parseTimestamp } from '../../gateway/values/timestamps.ts'
 import { fc } from '../support/worlds.ts'
 

@@ -2,13 +2,10 @@
 import type { Duplex } from 'node:stream'
 import { noteFault } from '../../values/contain.ts'
 import { INCOMPLETE, MALFORMED } from '../chunked-body.ts'
-import { keepsConnection, readHead } from '../head.ts'
-import { type ClientConnection, HttpRequest, type Takeover } from '../request.ts'
+import { Outbox, type OutboxOwner, type Waiting } from '../outbox.ts'
+import { type ClientConnection, HttpRequest, keepsConnection, readHead, type Takeover } from '../request.ts'
 import type { ConnectionHost, MessageFault, ServedConnection } from '../served-connection.ts'
-import type { Waiting } from '../write-batch.ts'
-import { MAX_REQUEST_HEAD_BYTES } from './head-reader.ts'
-import { bodyLengthOf, Intake } from './intake.ts'
-import { Outbox, type OutboxOwner } from './outbox.ts'
+import { bodyLengthOf, Intake, MAX_REQUEST_HEAD_BYTES } from './intake.ts'
 import { type AnswerSink, Http1Response } from './response.ts'
 
 /** A net.Socket, plain or TLS. */

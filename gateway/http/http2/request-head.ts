@@ -1,6 +1,6 @@
 // Reads the head of an HTTP/2 request as that of the HTTP/1.1 request that a backend gets, by the same reader (RFC 9113 §8.3, §8.8).
-import { HeadReader, type ParsedHead } from '../http1/head-reader.ts'
-import { fieldValue } from '../request.ts'
+import { HeadReader } from '../http1/intake.ts'
+import { fieldValue, type ParsedHead } from '../request.ts'
 import type { MessageFault } from '../served-connection.ts'
 
 /** Fields that HTTP/2 does not have (RFC 9113 §8.2.2). */

@@ -1,8 +1,7 @@
 // Holds one stream: its request goes to the handler like any other, and its body on demand (RFC 9113 §5.1, §8.1).
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import { type Contained, contain, noteFault } from '../../values/contain.ts'
-import { readHead } from '../head.ts'
-import { type ClientConnection, HttpRequest, type Takeover } from '../request.ts'
+import { type ClientConnection, HttpRequest, readHead, type Takeover } from '../request.ts'
 import type { MessageHandler } from '../served-connection.ts'
 import { readRequestHead } from './request-head.ts'
 import { Http2Response } from './response.ts'

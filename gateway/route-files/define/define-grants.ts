@@ -1,7 +1,7 @@
 // Turns `profiles:` and `grants:` of route files into names and grants, or into complaints.
 import { PROFILES } from '../../identity.ts'
 import type { Grant } from '../../routes/grants.ts'
-import { dnKey } from '../../values/distinguished-names.ts'
+import { dnKey } from '../../values/ldap-text.ts'
 import { areaName, PROFILE_NAME_PATTERN, profileName } from '../../values/names.ts'
 import { nearestHint } from '../../values/spelling.ts'
 import { listOf, type RouteFile } from '../check-form.ts'

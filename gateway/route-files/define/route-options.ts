@@ -4,12 +4,10 @@ import { type Network, parseNetwork } from '../../values/addresses.ts'
 import { parseSize } from '../../values/quantities.ts'
 import type { Complain } from '../complaint.ts'
 import { duration, list, record, type Schema, size, text } from '../schema/forms.ts'
-import { socketioSchema, websocketSchema } from '../schema/socket-schemas.ts'
 import { appSchema, defineApp } from './define-app.ts'
 import { defineHosts, hostsSchema } from './define-hosts.ts'
-import { defineSocketIo } from './define-socketio.ts'
+import { defineSocketIo, defineWebSocket, socketioSchema, websocketSchema } from './define-sockets.ts'
 import { defineTimer } from './define-timer.ts'
-import { defineWebSocket } from './define-websocket.ts'
 
 interface RateLimitData {
   readonly max: number

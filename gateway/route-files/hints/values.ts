@@ -1,7 +1,8 @@
-// Shows a value that has the wrong form, and the spelling that was probably meant.
+// Suggests the key or the value that was probably meant: a misspelling, another spelling, or another gateway's word.
 import { stringify } from 'yaml'
 import { DURATION_OR_ZERO_PATTERN, DURATION_PATTERN, DURATION_UNITS, SIZE_PATTERN } from '../../values/quantities.ts'
 import { isRecord } from '../../values/records.ts'
+import { nearestHint } from '../../values/spelling.ts'
 
 /** A part of the schema. */
 type Form = Readonly<Record<string, unknown>>
@@ -131,4 +132,50 @@ const rateLimits = (value: unknown): readonly string[] => {
   const [, max, amount, word] = RATE.exec(String(value).trim()) ?? []
   const [window] = word === undefined ? [] : durations(`${amount || '1'}${word}`)
   return window === undefined || Number(max) < 1 ? [] : [flow({ max: Number(max), window })]
+}
+
+const OTHERS: Readonly<Record<string, readonly string[]>> = {
+  path: ['uri', 'url', 'match', 'location', 'from'],
+  upstream: ['backend', 'service', 'target', 'proxy', 'proxyPass', 'to', 'cluster'],
+  url: ['address', 'host', 'server', 'uri', 'target'],
+  targets: ['hosts', 'servers', 'urls', 'addresses'],
+  roles: ['profiles', 'allow', 'groups', 'permissions', 'requiredRoles'],
+  profiles: ['roles'],
+  methods: ['verbs'],
+  public: ['anonymous', 'noAuth', 'skipAuth'],
+  stripPrefix: ['prefix', 'stripPath', 'rewrite'],
+  rateLimit: ['limit', 'rate', 'throttle'],
+  maxBody: ['bodyLimit', 'maxBodySize', 'clientMaxBodySize'],
+  requestBuffer: ['requestBuffering', 'proxyRequestBuffering', 'bodyBuffer', 'clientBodyBufferSize'],
+  streaming: ['stream', 'unbuffered', 'flushInterval'],
+  max: ['limit', 'requests', 'count'],
+  window: ['per', 'interval', 'period', 'ttl'],
+  by: ['key'],
+  websocket: ['ws'],
+  socketio: ['io'],
+  group: ['dn', 'cn'],
+  caFile: ['ca', 'caCert'],
+  serverName: ['sni'],
+  preserveHost: ['passHost', 'passHostHeader'],
+  requestHeaders: ['headers'],
+  set: ['add'],
+  healthCheck: ['health'],
+  rise: ['passes', 'healthyThreshold'],
+  fall: ['fails', 'unhealthyThreshold'],
+  status: ['expect', 'expectStatus', 'expectedStatuses'],
+  outlier: ['outlierDetection', 'passiveHealth', 'maxFails'],
+  errors: ['maxFails', 'consecutive5xx'],
+  for: ['failTimeout', 'baseEjectionTime'],
+  maxConnections: ['maxConns', 'maxConn', 'connectionLimit'],
+  queue: ['maxPendingRequests'],
+  backup: ['isBackup', 'standby']
+}
+
+/** ` (did you mean "x"?)`, or nothing. */
+export const keyHint = (key: string, known: readonly string[]): string => {
+  const near = nearestHint(key, known)
+  if (near !== '') return near
+  const plain = key.replace(/[-_]/g, '').toLowerCase()
+  const meant = known.find(name => OTHERS[name]?.some(other => other.toLowerCase() === plain))
+  return meant === undefined ? '' : ` (did you mean "${meant}"?)`
 }

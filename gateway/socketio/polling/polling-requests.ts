@@ -1,9 +1,8 @@
 // Passes handshakes, polls and posts of a Socket.IO route to the sessions that they name, in whichever process those are.
 import { BadRequest, GatewayError, MethodNotAllowed, Unavailable } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
-import { hasBody } from '../../http/head.ts'
-import { readBody } from '../../http/read-body.ts'
-import { fieldValue, fieldValues } from '../../http/request.ts'
+import { readBody } from '../../http/own-endpoints.ts'
+import { fieldValue, fieldValues, hasBody } from '../../http/request.ts'
 import type { Route } from '../../routes/route.ts'
 import type { Upstream } from '../../routes/upstream.ts'
 import { clientHeadFields, type ResponseContext } from '../../upstream/headers/client-head.ts'

@@ -1,14 +1,14 @@
 // Builds the client's response fields from the upstream's: nothing hop-by-hop, nothing internal, ours added.
 import { parseFieldLines } from '../../http/field-lines.ts'
 import type { OwnCookies } from '../../http/fields.ts'
-import { connectionNames } from '../../http/head.ts'
+import { connectionNames } from '../../http/request.ts'
 import type { Route } from '../../routes/route.ts'
 import type { Target, Upstream } from '../../routes/upstream.ts'
 import { isLoopbackHost } from '../../values/addresses.ts'
+import type { ResponseHead } from '../parser.ts'
 import { type Removes, responseRulesOf } from './header-rules.ts'
 import type { PrivatePolicy } from './private-answers.ts'
 import type { ResponseFieldKind } from './response-fields.ts'
-import type { ResponseHead } from './response-head.ts'
 
 const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i
 

@@ -2,8 +2,7 @@
 import { collapse } from '../../http/fields.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { IdentityHeader, Upstream } from '../../routes/upstream.ts'
-import { ownText } from '../../values/own-text.ts'
-import { oncePer, remembered } from '../../values/remembered.ts'
+import { oncePer, ownText, remembered } from '../../values/bounded-map.ts'
 import { encodeList, encodeValue } from './identity-headers.ts'
 
 /** Whether to remove a field with this name, as its sender spelled it. */

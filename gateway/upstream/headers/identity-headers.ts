@@ -1,7 +1,6 @@
 // Writes a verified person as the trusted x-user-* header lines that every upstream receives.
 import type { User } from '../../identity.ts'
-import { ownText } from '../../values/own-text.ts'
-import { oncePer } from '../../values/remembered.ts'
+import { oncePer, ownText } from '../../values/bounded-map.ts'
 
 // Printable ASCII except `%`; everything else is percent-encoded as UTF-8.
 const UNSAFE = /[^\x20-\x24\x26-\x7e]/gu

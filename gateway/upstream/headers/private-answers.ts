@@ -1,7 +1,6 @@
 // Keeps responses for one person out of shared caches (RFC 9111 §3, §5.2.2).
 import type { Route } from '../../routes/route.ts'
-import { ownText } from '../../values/own-text.ts'
-import { remembered } from '../../values/remembered.ts'
+import { ownText, remembered } from '../../values/bounded-map.ts'
 
 /** How the responses of a private route may be cached. */
 interface PrivateAnswers {

@@ -1,6 +1,6 @@
 // Classifies the fields of an upstream's response by name: what each means to the gateway.
+import { remembered } from '../../values/bounded-map.ts'
 import { SHARED_CACHE_FIELDS, SHARED_CACHE_SUFFIX } from '../../values/cache-fields.ts'
-import { remembered } from '../../values/remembered.ts'
 
 /** `pass`: passed on as it is. `drop`: never, because it is hop-by-hop or written by the gateway itself. */
 export type ResponseFieldKind =

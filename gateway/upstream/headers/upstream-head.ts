@@ -1,13 +1,13 @@
 // Writes the head of an upstream request from a client's: nothing forged, nothing hop-by-hop, none of our secrets; identity added.
 import { type Exchange, GATEWAY_NAME } from '../../http/exchange.ts'
 import { headerKind, LOOP_FIELD, type OwnCookies, PASS } from '../../http/fields.ts'
-import { bearerToken, connectionNames, forwardsLeft, type RequestHead } from '../../http/head.ts'
+import { bearerToken, connectionNames, forwardsLeft, type RequestHead } from '../../http/request.ts'
 import { isReplaced } from '../../http/trace-context.ts'
 import { forwardedPath, type Route } from '../../routes/route.ts'
 import type { AccessTokens } from '../../tokens/access-token.ts'
 import type { Assertions } from '../../tokens/assertions.ts'
 import { holdsOwnToken, withoutOwnTokens } from '../../tokens/own-tokens.ts'
-import { ownText } from '../../values/own-text.ts'
+import { ownText } from '../../values/bounded-map.ts'
 import { type RequestRules, requestRulesOf } from './header-rules.ts'
 import { identityHeaderBlock } from './identity-headers.ts'
 

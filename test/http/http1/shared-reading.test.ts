@@ -3,8 +3,8 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import t, { type Test } from 'tap'
-import { readEvents, readShared } from '../../../gateway/http/http1/shared-reading.ts'
 import { createReadTurns, type Turns } from '../../../gateway/http/http1/turns.ts'
+import { readEvents, readShared } from '../../../gateway/http/server.ts'
 
 const startServer = async (test: Test, onSocket: (socket: net.Socket) => void) => {
   const server = net.createServer({ allowHalfOpen: true }, onSocket)

@@ -1,10 +1,9 @@
 // Reads the requests of a connection as the gateway does: by its own connection, each head checked by match-route.
 
 import { createMatchRoute } from '../../../gateway/access/match-route.ts'
-import { createClientAddress } from '../../../gateway/http/client-address.ts'
+import { createClientAddress, createRequestHost } from '../../../gateway/http/client-address.ts'
 import { Exchange } from '../../../gateway/http/exchange.ts'
 import type { HttpRequest } from '../../../gateway/http/request.ts'
-import { createRequestHost } from '../../../gateway/http/request-host.ts'
 import { canonicalPath } from '../../../gateway/routes/canonical-path.ts'
 import type { Route, RouteMatch, RouteTable } from '../../../gateway/routes/route.ts'
 import { type ReadMessages, readMessages } from '../../../test/support/message-reader.ts'

@@ -1,7 +1,7 @@
 // Decides requests on many hosts: the rule that decides is the rule of the host which the backend is told, however that was written.
 import { createMatchRoute } from '../../../gateway/access/match-route.ts'
 import { beginForwardAuth } from '../../../gateway/forward/forward-auth.ts'
-import { createRequestHost } from '../../../gateway/http/request-host.ts'
+import { createRequestHost } from '../../../gateway/http/client-address.ts'
 import { atOnce } from '../../../gateway/routes/in-parts.ts'
 import { ownRoutes } from '../../../gateway/routes/own-routes.ts'
 import type { WrittenRoute } from '../../../gateway/routes/route.ts'

@@ -1,5 +1,7 @@
 // Reads what an upstream answers on one connection with the gateway's parser, and with a model of RFC 9112.
-import { BadResponse, type ResponseHead, ResponseParser } from '../../../gateway/upstream/parser.ts'
+
+import { BadResponse } from '../../../gateway/upstream/faults.ts'
+import { type ResponseHead, ResponseParser } from '../../../gateway/upstream/parser.ts'
 import { type Random, readCorpus } from '../mutate.ts'
 import { type ReadResponse, readResponses } from './http-responses.ts'
 import type { Reading } from './readings.ts'
