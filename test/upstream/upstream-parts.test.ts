@@ -3,7 +3,6 @@
 import t from 'tap'
 import type { UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import { EXHAUSTED, mayTryAgain } from '../../gateway/upstream/faults.ts'
-import { watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup } from '../../gateway/upstream/lookup.ts'
 import { keepAliveHint } from '../../gateway/upstream/parser.ts'
 import { mustBeRead } from '../../gateway/upstream/pool.ts'
