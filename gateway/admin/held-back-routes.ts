@@ -22,30 +22,33 @@ const itemSchema = object({
   until: { type: ['string', 'null'], description: 'ISO 8601, UTC; null: until a login succeeds' }
 })
 
+export type HeldItem = ReturnType<typeof itemsOf>[number]
+
+const itemsOf = ({ accounts, addresses }: HeldBack) => [
+  ...accounts.map(({ username, userId, failures, until }) => ({
+    kind: 'account',
+    name: username,
+    userId,
+    provider: 'ldap',
+    failures,
+    until: until?.toISOString() ?? null
+  })),
+  ...addresses.map(({ address, provider, failures, until }) => ({
+    kind: 'address',
+    name: address,
+    userId: null,
+    provider,
+    failures,
+    until: until.toISOString()
+  }))
+]
+
 export const heldBackRoutes = (app: FastifyInstance, { heldBack, unlockAddress }: HeldBackRoutesParts): void => {
   app.get<{ Querystring: PagingQuery }>(
     '/auth/admin/held-back',
     { schema: listSchema('Lists the accounts, then the addresses, that failed logins hold back', itemSchema) },
     async ({ query }) => {
-      const { accounts, addresses } = await heldBack()
-      const items = [
-        ...accounts.map(({ username, userId, failures, until }) => ({
-          kind: 'account',
-          name: username,
-          userId,
-          provider: 'ldap',
-          failures,
-          until: until?.toISOString() ?? null
-        })),
-        ...addresses.map(({ address, provider, failures, until }) => ({
-          kind: 'address',
-          name: address,
-          userId: null,
-          provider,
-          failures,
-          until: until.toISOString()
-        }))
-      ]
+      const items = itemsOf(await heldBack())
       const { page, pageSize } = paging(query)
       return { items: items.slice((page - 1) * pageSize, page * pageSize), page, pageSize, total: items.length }
     }

@@ -40,6 +40,8 @@ const routeItemSchema = object({
 const kindOf = (route: Route) =>
   route.socketio !== undefined ? 'socketio' : route.websocket !== undefined ? 'websocket' : 'http'
 
+export type RouteItem = ReturnType<typeof itemsOf>[number]
+
 const itemsOf = (table: RouteTable, options: DecideOptions) =>
   accessMatrix(table.routes, options, askersWith(table.profiles)).map(({ id, route, roles, allowed }) => ({
     id,

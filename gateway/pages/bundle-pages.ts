@@ -1,23 +1,14 @@
 // Bundles what pages load with esbuild: for `npm run build`, and for a checkout when it needs them.
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { basename, dirname, extname, join } from 'node:path'
-import { promisify } from 'node:util'
-import { brotliCompress, gzip } from 'node:zlib'
+import { basename, dirname, join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { build, type PluginBuild, stop } from 'esbuild'
 import { CACHE_FOLDER, PACKAGE_FOLDER } from '../values/package-files.ts'
-import {
-  type BundledFiles,
-  type FileReference,
-  type Manifest,
-  PAGES,
-  type PageName,
-  readBundledFiles
-} from './bundled-files.ts'
+import { type BundledFiles, PAGES, readBundledFiles } from './bundled-files.ts'
 
 const FOLDER = join(PACKAGE_FOLDER, 'gateway/pages/browser')
 const CHARTS = join(PACKAGE_FOLDER, 'node_modules/uplot/dist/uPlot.esm.js')
-const CHART_STYLES = join(PACKAGE_FOLDER, 'node_modules/uplot/dist/uPlot.min.css')
 
 /** Those that an earlier process has kept, if their sources are the same. */
 export const keptPages = async (): Promise<BundledFiles> => {
@@ -53,14 +44,14 @@ const keep = (files: BundledFiles, folder: string): void => {
 }
 
 export const bundlePages = async (): Promise<BundledFiles> => {
-  const texts = new Map([...(await bundleModules()), ...(await bundleSessionScript())])
-  const manifest = describe(texts)
-  const compressed = [...texts].map(async ([name, content]) => [
-    [name, content] as const,
-    [`${name}.br`, await promisify(brotliCompress)(content)] as const,
-    [`${name}.gz`, await promisify(gzip)(content, { level: 9 })] as const
+  const modules = await bundleModules()
+  // login.3RYL553M.js is login.js.
+  const manifest = Object.fromEntries(modules.map(([file]) => [file.replace(/\.\w+(?=\.\w+$)/, ''), file]))
+  const files = [...modules, ...(await bundleSessionScript())].flatMap(([file, content]): [string, Buffer][] => [
+    [file, content],
+    [`${file}.gz`, gzipSync(content, { level: 9 })]
   ])
-  return new Map([...(await Promise.all(compressed)).flat(), ['manifest.json', Buffer.from(JSON.stringify(manifest))]])
+  return new Map([...files, ['manifest.json', Buffer.from(JSON.stringify(manifest))]])
 }
 
 const OPTIONS = {
@@ -83,15 +74,13 @@ const bundleModules = async (): Promise<[string, Buffer][]> => {
     name: 'separate-charts',
     setup: ({ onResolve }: PluginBuild) => onResolve({ filter: /^uplot$/ }, () => ({ path, external: true }))
   }
-  const scripts = Object.keys(PAGES).map(name => join(FOLDER, `${name}.ts`))
-  const styles = ['pages.css', 'console.css'].map(name => join(FOLDER, name))
-  const modules = await run({
+  const pages = await run({
     ...NAMED,
-    entryPoints: [...scripts, ...styles, CHART_STYLES, join(FOLDER, 'icon.svg')],
+    entryPoints: [...PAGES.map(name => join(FOLDER, `${name}.ts`)), join(FOLDER, 'icon.svg')],
     plugins: [separateCharts],
     loader: { '.svg': 'copy' }
   })
-  return [...charts, ...modules]
+  return [...charts, ...pages]
 }
 
 /** Its name has no fingerprint, because pages of backends name it; and it is no module. */
@@ -106,22 +95,3 @@ const run = async (options: Parameters<typeof build>[0] & { write: false }): Pro
     await stop()
   }
 }
-
-const describe = (files: BundledFiles): Manifest => {
-  const reference = (name: string, extension: string): FileReference => {
-    const [file, content] = [...files].find(([file]) => isOf(file, name, extension)) ?? []
-    if (file === undefined || content === undefined) throw new Error(`esbuild wrote no ${name}${extension}`)
-    return { file, integrity: `sha384-${createHash('sha384').update(content).digest('base64')}` }
-  }
-  const page = (name: PageName) => ({
-    script: reference(name, '.js'),
-    styles: PAGES[name].map(style => reference(style, '.css'))
-  })
-  return {
-    pages: { login: page('login'), console: page('console'), account: page('account'), apps: page('apps') },
-    icon: reference('icon', '.svg').file
-  }
-}
-
-const isOf = (file: string, name: string, extension: string): boolean =>
-  extname(file) === extension && file.slice(0, file.lastIndexOf('.', file.length - extension.length - 1)) === name

@@ -2,35 +2,15 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** By file name; each also compressed, with `.br` or `.gz` behind its name. */
+/** By file name, each also compressed with `.gz` behind its name; but `manifest.json`. */
 export type BundledFiles = ReadonlyMap<string, Buffer>
 
-/** A file, and its hash for Subresource Integrity. */
-export interface FileReference {
-  readonly file: string
-  readonly integrity: string
-}
+/** Each is a script of that name, with the style sheets that it imports. */
+export const PAGES = ['login', 'console', 'account', 'apps'] as const
+export type PageName = (typeof PAGES)[number]
 
-export interface PageFiles {
-  readonly script: FileReference
-  readonly styles: readonly FileReference[]
-}
-
-/** For each page, which is a script of that name, its style sheets. */
-export const PAGES = {
-  login: ['pages'],
-  console: ['pages', 'console', 'uPlot.min'],
-  account: ['pages', 'console'],
-  apps: ['pages', 'console']
-} as const
-
-export type PageName = keyof typeof PAGES
-
-/** In the file `manifest.json`. */
-export interface Manifest {
-  readonly pages: Readonly<Record<PageName, PageFiles>>
-  readonly icon: string
-}
+/** In `manifest.json`: the file of each script, style sheet and picture, such as `login.js`. */
+export type Manifest = Readonly<Record<`${PageName}.js` | `${PageName}.css` | 'icon.svg', string>>
 
 export const readBundledFiles = (folder: string): BundledFiles =>
   new Map(readdirSync(folder).map(name => [name, readFileSync(join(folder, name))]))

@@ -1,6 +1,5 @@
 // Writes the small HTML documents of the pages, whose scripts render everything in the reader's language.
 import { ASSETS } from './assets.ts'
-import type { FileReference, PageFiles } from './bundled-files.ts'
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
@@ -9,16 +8,15 @@ export const escapeHtml = (text: string): string =>
 
 interface PageDocument {
   readonly brand: string
-  readonly page: PageFiles
+  /** Names of files. */
+  readonly script: string
+  readonly style: string
   readonly icon: string
   /** What the script needs from the start: `<meta name="portaria:NAME" content="VALUE">`. */
   readonly facts: Readonly<Record<string, string>>
 }
 
-/** With the quotation mark that ends it, and what follows. */
-const address = ({ file, integrity }: FileReference): string => `${ASSETS}${file}" integrity="${integrity}"`
-
-export const pageHtml = ({ brand, page, icon, facts }: PageDocument): string => `<!doctype html>
+export const pageHtml = ({ brand, script, style, icon, facts }: PageDocument): string => `<!doctype html>
 <html lang="pt-BR">
 <head>
 <meta charset="utf-8">
@@ -29,7 +27,8 @@ ${Object.entries(facts)
   .map(([name, value]) => `<meta name="portaria:${escapeHtml(name)}" content="${escapeHtml(value)}">\n`)
   .join('')}<title>${escapeHtml(brand)}</title>
 <link rel="icon" type="image/svg+xml" href="${ASSETS}${icon}">
-${page.styles.map(style => `<link rel="stylesheet" href="${address(style)}>\n`).join('')}<script type="module" src="${address(page.script)}></script>
+<link rel="stylesheet" href="${ASSETS}${style}">
+<script type="module" src="${ASSETS}${script}"></script>
 </head>
 <body>
 <div id="app"><main class="card late"><h1>${escapeHtml(brand)}</h1>

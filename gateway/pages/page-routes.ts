@@ -72,9 +72,10 @@ export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void =
     async ({ exchange }: FastifyRequest, reply: FastifyReply) => {
       const elsewhere = browserSession && hosts.named(exchange) !== undefined && awayFrom(exchange, name, parts)
       if (elsewhere) return reply.code(302).headers(elsewhere).send()
-      const { pages, icon } = await pageAssets()
+      const { manifest } = await pageAssets()
+      const files = { script: manifest[`${name}.js`], style: manifest[`${name}.css`], icon: manifest['icon.svg'] }
       const facts = { ...fixed, apps: String(parts.hasApps()) }
-      return reply.headers(PAGE_HEADERS).send(pageHtml({ brand, page: pages[name], icon, facts }))
+      return reply.headers(PAGE_HEADERS).send(pageHtml({ brand, ...files, facts }))
     }
   const page = (name: PageName, summary: string) =>
     app.get(`/auth/${name}`, { schema: { summary, produces: ['text/html'] } }, document(name))
@@ -118,13 +119,14 @@ const POPUP_DONE = 'done'
 
 const sendAsset = async (request: FastifyRequest, reply: FastifyReply, asset: Asset | undefined, caching: string) => {
   if (asset === undefined) throw new NotFound({ reason: 'no-asset' })
-  const { encoding, body } = asset.encoded(request.headers['accept-encoding'])
+  // RFC 9110 §12.5.3, as far as browsers use it.
+  const isCompressed = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(request.headers['accept-encoding'] ?? '')
   reply.headers({
     'content-type': asset.type,
     'cache-control': caching,
     vary: 'Origin, Accept-Encoding',
     'cross-origin-resource-policy': 'same-origin'
   })
-  if (encoding !== undefined) reply.header('content-encoding', encoding)
-  return reply.send(body)
+  if (isCompressed) reply.header('content-encoding', 'gzip')
+  return reply.send(isCompressed ? asset.compressed : asset.body)
 }

@@ -31,7 +31,7 @@ t.test('people make an access token, see it once, use it, and remove it', async 
   const { page, faults } = await openAccount('maria')
   await page.fill('#token-name', 'backup')
   await page.click('#new-token .main')
-  const token = await page.locator('#token-value').inputValue()
+  const token = await page.locator('#secret-value').inputValue()
   t.match(token, /^pt_[\w-]{43}$/)
   t.equal((await world.fetch('/auth/me', { token })).status, 200)
   t.same(await axeFindings(page), [])

@@ -1,10 +1,10 @@
 // Shows an Admin what another Admin has changed in the same access, and lets them decide.
-import type { Person } from './people-view.ts'
 import { html, type VNode } from './render.ts'
-import { text } from './words-people.ts'
+import type { PersonItem } from './shapes.ts'
+import { text } from './words-console.ts'
 
 /** How assigned access has changed between two readings, in words; nothing if it is the same. */
-export const differencesOf = ({ assigned: before }: Person, { assigned: now }: Person): string[] => {
+export const differencesOf = ({ assigned: before }: PersonItem, { assigned: now }: PersonItem): string[] => {
   const [had, has] = [
     [...before.profiles, ...before.areas],
     [...now.profiles, ...now.areas]
@@ -21,8 +21,8 @@ export const differencesOf = ({ assigned: before }: Person, { assigned: now }: P
 interface Props {
   /** '' if unknown. */
   readonly by: string
-  readonly before: Person
-  readonly now: Person
+  readonly before: PersonItem
+  readonly now: PersonItem
   readonly isBusy: boolean
   readonly onDiscard: () => void
   readonly onSave: () => void

@@ -1,17 +1,18 @@
 // Edits the profiles, areas and main area of a person, and saves them together.
+
+import { AccessChoice, accessBody, type ChosenAccess } from './access-choice.ts'
 import { AccessConflict, differencesOf } from './access-conflict.ts'
-import { groupsOf } from './access-sources.ts'
-import { AreaChoice, type ChosenAreas, type Named } from './area-choice.ts'
-import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
+import { admin, type ListOf, problemOf } from './console-data.ts'
 import { nameOf } from './console-parts.ts'
-import type { Person } from './people-view.ts'
+import { sends } from './fields.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
+import type { PersonItem } from './shapes.ts'
 import { useUnsaved } from './unsaved.ts'
-import { type PeopleKey, text } from './words-people.ts'
+import { type ConsoleKey, text } from './words-console.ts'
 
 /** A person, with the ETag of the response they were read from. */
 interface PersonRead {
-  readonly person: Person
+  readonly person: PersonItem
   readonly etag: string
 }
 
@@ -20,31 +21,27 @@ interface Props {
   readonly onDone: (words: string, isError: boolean) => void
 }
 
-interface Choice extends ChosenAreas {
-  readonly profiles: readonly string[]
-}
-
-const choiceOf = ({ assigned }: Person): Choice => ({
+const choiceOf = ({ assigned }: PersonItem): ChosenAccess => ({
   profiles: assigned.profiles,
   areas: assigned.areas,
   main: assigned.areaPrincipal
 })
 
-const isSame = (a: Choice, b: Choice): boolean =>
+const isSame = (a: ChosenAccess, b: ChosenAccess): boolean =>
   a.main === b.main &&
   [...a.profiles].sort().join('\n') === [...b.profiles].sort().join('\n') &&
   [...a.areas].sort().join('\n') === [...b.areas].sort().join('\n')
 
 /** Whether what was saved gives access, or what is missing. */
-const savedWords = (person: Person): string => {
+const savedWords = (person: PersonItem): string => {
   const [hasProfile, hasArea] = [person.profiles.length > 0, person.areas.length > 0]
-  if (hasProfile && hasArea) return text('saved')
+  if (hasProfile && hasArea) return text('accessSaved')
   const key = hasProfile ? 'noAreaYet' : hasArea ? 'noProfileYet' : 'noAccess'
   return text(key, { name: nameOf(person).slice(0, 80) })
 }
 
 /** What the selection lacks, including what groups grant. */
-const lackOf = ({ granted }: Person, { profiles, areas }: Choice): PeopleKey | undefined => {
+const lackOf = ({ granted }: PersonItem, { profiles, areas }: ChosenAccess): ConsoleKey | undefined => {
   const hasProfile = profiles.length > 0 || granted.some(part => part.profiles.length > 0)
   const hasArea = areas.length > 0 || granted.some(part => part.areas.length > 0)
   return hasProfile === hasArea ? undefined : hasProfile ? 'needsArea' : 'needsProfile'
@@ -56,7 +53,7 @@ interface Conflict extends PersonRead {
 }
 
 const findConflict = async (id: number): Promise<Conflict | undefined> => {
-  const now = await admin<Person>(`users/${id}`)
+  const now = await admin<PersonItem>(`users/${id}`)
   if (now.status !== 200) return undefined
   const audit = await admin<ListOf<{ action: string; actor: { username: string } }>>(`users/${id}/audit?pageSize=50`)
   const by = audit.status === 200 ? audit.body.items.find(({ action }) => action === 'access.set') : undefined
@@ -81,10 +78,8 @@ const useAccess = ({ read, onDone }: Props) => {
   }, [read.etag])
 
   const put = async (ifMatch: string): Promise<void> => {
-    const { profiles, areas, main } = choice
-    const body = { profiles, areas, areaPrincipal: main === '' ? null : main }
     const path = `users/${base.person.id}/access`
-    const answer = await admin<Person>(path, { method: 'PUT', body, ifMatch })
+    const answer = await admin<PersonItem>(path, { method: 'PUT', body: accessBody(choice), ifMatch })
     if (answer.status === 200) {
       rebase({ person: answer.body, etag: answer.etag })
       return onDone(savedWords(answer.body), false)
@@ -106,36 +101,9 @@ const useAccess = ({ read, onDone }: Props) => {
 export const AccessForm = (props: Props): VNode => {
   const { base, choice, setChoice, conflict, rebase, isChanged, isBusy, save } = useAccess(props)
   const { person } = base
-  const { profiles, areas } = choice
-  const allProfiles = useLoad<ListOf<Named>>('profiles').data?.items ?? []
-  const granted = (kind: 'profiles' | 'areas', name: string) => {
-    const group = groupsOf(person, kind, name).join('; ')
-    return group !== '' && html` <small class="quiet granted"><bdi>${text('grantedBy', { group })}</bdi></small>`
-  }
-  const onlyGranted = person.areas.filter(area => groupsOf(person, 'areas', area).length > 0 && !areas.includes(area))
-  const toggle = (name: string) =>
-    setChoice({
-      ...choice,
-      profiles: profiles.includes(name) ? profiles.filter(other => other !== name) : [...profiles, name]
-    })
   const lack = lackOf(person, choice)
-  const submit = (event: Event) => {
-    event.preventDefault()
-    void save(base.etag)
-  }
-
-  return html`<form id="access" onSubmit=${submit} aria-busy=${isBusy}>
-    <fieldset><legend>${text('profiles')}</legend><div class="checks">
-      ${allProfiles.map(({ name }) => {
-        const isGranted = groupsOf(person, 'profiles', name).length > 0
-        // What only a group grants cannot be deselected here.
-        return html`<label key=${name}><input type="checkbox" name="profile" value=${name}
-            checked=${profiles.includes(name) || isGranted} disabled=${!profiles.includes(name) && isGranted}
-            onChange=${() => toggle(name)} />${name}${granted('profiles', name)}</label>`
-      })}</div></fieldset>
-    <${AreaChoice} chosen=${choice} onChange=${(next: ChosenAreas) => setChoice({ ...choice, ...next })}
-      onProblem=${(words: string) => props.onDone(words, true)} hasChildren=${onlyGranted.length > 0}>
-      ${onlyGranted.map(area => html`<li key=${`granted ${area}`} data-granted><bdi>${area}</bdi>${granted('areas', area)}</li>`)}<//>
+  return html`<form id="access" onSubmit=${sends(() => save(base.etag))} aria-busy=${isBusy}>
+    <${AccessChoice} chosen=${choice} onChange=${setChoice} onProblem=${(words: string) => props.onDone(words, true)} person=${person} />
     ${person.granted.length > 0 && html`<p class="quiet">${text('grantedOnly')}</p>`}
     ${person.groupsUnreadable && html`<p class="notice" data-error="true">${text('groupsUnreadable')}</p>`}
     ${person.groupsCutOff && html`<p class="notice" data-error="true">${text('groupsCutOff')}</p>`}
@@ -146,7 +114,7 @@ export const AccessForm = (props: Props): VNode => {
       html`<${AccessConflict} by=${conflict.by} before=${person} now=${conflict.person} isBusy=${isBusy}
         onDiscard=${() => rebase(conflict)} onSave=${() => void save(conflict.etag)} />`
     }
-    <div class="buttons"><button type="submit" class="main" disabled=${isBusy || conflict !== undefined}>${text('save')}</button>
+    <div class="buttons"><button type="submit" class="main" disabled=${isBusy || conflict !== undefined}>${text('saveAccess')}</button>
       ${isChanged && html`<span class="quiet" id="unsaved">${text('unsaved')}</span>`}</div>
   </form>`
 }

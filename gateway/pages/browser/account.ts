@@ -1,46 +1,31 @@
 // Renders the account page: access, sessions and access tokens.
-
-import { type AccessSources, groupsOf, includesName } from './access-sources.ts'
+import { groupsOf, includesName } from './access-sources.ts'
 import { SessionsPart } from './account-sessions.ts'
 import { TokensPart } from './account-tokens.ts'
-import { usePart } from './console-data.ts'
-import { currentLanguage } from './language.ts'
-import { Pages, startPage, Top } from './page.ts'
-import { leaveSession } from './page-session.ts'
-import { html, useEffect, useState, type VNode } from './render.ts'
-import { brand, type User } from './session.ts'
+import { type ListOf, type Loaded, useLoad } from './console-data.ts'
+import { SmallPage, startPage } from './page.ts'
+import { html, type VNode } from './render.ts'
+import type { AccessItem, SessionItem, TokenItem, User } from './shapes.ts'
 import { text } from './words-account.ts'
 
-const App = ({ user, turn }: { user: User; turn: number }): VNode => {
-  const [, setLanguage] = useState(currentLanguage())
-  // Shown as a whole, because a list that appears later would move what is below it.
-  const [loaded, setLoaded] = useState<readonly string[]>([])
-  const load = (part: string) => () => setLoaded(parts => (parts.includes(part) ? parts : [...parts, part]))
-  useEffect(() => {
-    document.title = `${text('account')} · ${brand()}`
-  })
-  const out = () => void leaveSession(user)
-  return html`<${Top} user=${user} onLanguage=${() => setLanguage(currentLanguage())} onLogout=${out}><${Pages} user=${user} current="account" /><//>
-    <main id="content" key=${turn} class=${loaded.length < 3 ? 'unready' : ''}><h1>${text('account')}</h1>
-      <${AccessPart} onLoaded=${load('access')} /><${SessionsPart} onLoaded=${load('sessions')} /><${TokensPart} user=${user} onLoaded=${load('tokens')} /></main>`
+const App = ({ user }: { user: User }): VNode => {
+  const access = useLoad<AccessItem>('/auth/account/access')
+  const sessions = useLoad<ListOf<SessionItem>>('/auth/sessions?pageSize=200')
+  const tokens = useLoad<ListOf<TokenItem>>('/auth/tokens?pageSize=200')
+  const isReady = [access, sessions, tokens].every(({ data, problem }) => data !== undefined || problem !== '')
+  return html`<${SmallPage} user=${user} current="account" isReady=${isReady}>
+    <${AccessPart} of=${access} /><${SessionsPart} of=${sessions} /><${TokensPart} of=${tokens} user=${user} /><//>`
 }
 
-void startPage({ view: (user, turn) => html`<${App} user=${user} turn=${turn} />` })
-
-interface Access extends AccessSources {
-  readonly profiles: readonly string[]
-  readonly areas: readonly string[]
-  readonly areaPrincipal: string
-  readonly accessStatus: 'assigned' | 'unassigned'
-}
+void startPage({ view: (user, key) => html`<${App} key=${key} user=${user} />` })
 
 /** All sources of a profile or an area of the person. */
-const originsOf = (access: Access, kind: 'profiles' | 'areas', name: string): string => {
+const originsOf = (access: AccessItem, kind: 'profiles' | 'areas', name: string): string => {
   const byAdmin = includesName(access.assigned[kind], name) ? [text('byAdmin')] : []
   return [...byAdmin, ...groupsOf(access, kind, name).map(group => text('byGroup', { group }))].join('; ')
 }
 
-const Part = ({ access, kind, names }: { access: Access; kind: 'profiles' | 'areas'; names: readonly string[] }) =>
+const Part = ({ access, kind, names }: { access: AccessItem; kind: 'profiles' | 'areas'; names: readonly string[] }) =>
   names.length === 0
     ? html`<dd>${text('none')}</dd>`
     : names.map(
@@ -49,11 +34,9 @@ const Part = ({ access, kind, names }: { access: Access; kind: 'profiles' | 'are
       )
 
 /** Shows people their current access, and where each part of it comes from. */
-const AccessPart = ({ onLoaded }: { onLoaded: () => void }): VNode => {
-  const { data: access, problem } = usePart<Access>('/auth/account/access', onLoaded)
-  return html`<section id="access-part"><h2 id="access">${text('access')}</h2>
+const AccessPart = ({ of: { data: access, problem } }: { of: Loaded<AccessItem> }): VNode => html`
+  <section id="access-part"><h2 id="access">${text('access')}</h2>
     ${problem !== '' && html`<p role="alert">${problem}</p>`}
-    ${access === undefined && problem === '' && html`<p class="quiet" role="status">${text('loading')}</p>`}
     ${access?.accessStatus === 'unassigned' && html`<p>${text('waiting')}</p>`}
     ${access?.groupsCutOff && html`<p>${text('cutOff')}</p>`}
     ${
@@ -62,4 +45,3 @@ const AccessPart = ({ onLoaded }: { onLoaded: () => void }): VNode => {
         <dt>${text('areas')}</dt><${Part} access=${access} kind="areas" names=${access.areas} />
         <dt>${text('mainArea')}</dt><${Part} access=${access} kind="areas" names=${access.areaPrincipal === '' ? [] : [access.areaPrincipal]} /></dl>`
     }</section>`
-}

@@ -1,34 +1,25 @@
 // Shows the audit log newest first, filtered by person, action and period, and exports it.
 import { useAddressed } from './address.ts'
-import { admin, problemOf, queryOf, useList, useLoad, useRested } from './console-data.ts'
-import { Listing, Name, type Outcome, OutcomeLine, State } from './console-parts.ts'
+import { problemOf, queryOf, useList, useLoad, useRested } from './console-data.ts'
+import { type Column, Facts, Listing, Name, State, useActs } from './console-parts.ts'
+import { Choice, Field, Filters } from './fields.ts'
 import { dateTime, number } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
-import { type Answer, keptToken } from './session.ts'
-import { ACTIONS, type AuditAction, text } from './words-audit.ts'
-
-interface AuditItem {
-  readonly at: string
-  readonly actor: { readonly id: number | null; readonly username: string }
-  readonly action: string
-  readonly target: string
-  readonly targetName: string
-  readonly before: unknown
-  readonly after: unknown
-  readonly requestId: string
-  readonly ip: string
-  readonly hash: string
-}
+import { ask } from './session.ts'
+import type { AuditItem, Status } from './shapes.ts'
+import { ACTIONS, type AuditAction, actionName, text } from './words-console.ts'
 
 const json = (value: unknown): string => (value === null || value === undefined ? '–' : JSON.stringify(value, null, 1))
 
 const Details = ({ item }: { item: AuditItem }): VNode => html`<details><summary>${text('details')}</summary>
-  <dl class="facts"><div><dt>${text('before')}</dt><dd><pre>${json(item.before)}</pre></dd></div>
-  <div><dt>${text('after')}</dt><dd><pre>${json(item.after)}</pre></dd></div>
-  <div><dt>${text('subject')}</dt><dd><code>${item.target || '–'}</code></dd></div>
-  <div><dt>${text('address')}</dt><dd>${item.ip || '–'}</dd></div>
-  <div><dt>${text('requestId')}</dt><dd><code>${item.requestId || '–'}</code></dd></div>
-  <div><dt>${text('hash')}</dt><dd><code>${item.hash}</code></dd></div></dl></details>`
+  <${Facts} of=${[
+    [text('before'), html`<pre>${json(item.before)}</pre>`],
+    [text('after'), html`<pre>${json(item.after)}</pre>`],
+    [text('subject'), html`<code>${item.target || '–'}</code>`],
+    [text('address'), item.ip || '–'],
+    [text('requestId'), html`<code>${item.requestId || '–'}</code>`],
+    [text('hash'), html`<code>${item.hash}</code>`]
+  ]} /></details>`
 
 const isKnown = (action: string): action is AuditAction => ACTIONS.includes(action as AuditAction)
 
@@ -40,39 +31,34 @@ const Subject = ({ item: { target, targetName } }: { item: AuditItem }): VNode |
   return id === undefined || targetName === '' ? name : html`<a href=${`#/people/${id}`}>${name}</a>`
 }
 
-const Row = ({ item }: { item: AuditItem }): VNode => html`<tr>
-  <td data-label=${text('when')}>${dateTime(item.at)}</td>
-  <td data-label=${text('who')}><${Name} of=${item.actor.username || text('system')} /></td>
-  <td data-label=${text('action')}>${isKnown(item.action) && html`${text(item.action)} `}<small class="quiet"><code>${item.action}</code></small></td>
-  <td data-label=${text('subject')}><${Subject} item=${item} /></td>
-  <td data-label=${text('details')}><${Details} item=${item} /></td></tr>`
-
 export const AuditTable = ({ path }: { path: string }): VNode => {
   const list = useList<AuditItem>(path, 25)
-  const heads = [text('when'), text('who'), text('action'), text('subject'), text('details')]
-  const row = (item: AuditItem) => html`<${Row} key=${item.hash} item=${item} />`
-  return html`<${Listing} of=${list} label=${text('audit')} heads=${heads} row=${row} keepsHeads />`
-}
-
-interface Chain {
-  readonly state: string
-  readonly entries: number
-  readonly firstBroken: number | null
-  readonly checkedAt: string
+  const columns: Column<AuditItem>[] = [
+    [text('when'), ({ at }) => dateTime(at)],
+    [text('who'), ({ actor }) => html`<${Name} of=${actor.username || text('system')} />`],
+    [
+      text('action'),
+      ({ action }) =>
+        html`${isKnown(action) && `${actionName(action)} `}<small class="quiet"><code>${action}</code></small>`
+    ],
+    [text('subject'), item => html`<${Subject} item=${item} />`],
+    [text('details'), item => html`<${Details} item=${item} />`]
+  ]
+  return html`<${Listing} of=${list} label=${text('audit')} columns=${columns} keyOf=${({ hash }: AuditItem) => hash} />`
 }
 
 const ChainLine = (): VNode => {
-  const chain = useLoad<{ readonly audit: Chain }>('status').data?.audit
+  const chain = useLoad<Status>('status').data?.audit
   if (chain === undefined) return html`<p id="chain"></p>`
   const { state, entries, firstBroken, checkedAt } = chain
   const at = dateTime(checkedAt)
-  const words =
-    state === 'ok'
-      ? text('chainOk', { n: number(entries), at })
-      : state === 'broken'
-        ? text('chainBad', { n: number(firstBroken ?? 0), at })
-        : text('chainUnknown')
-  return html`<p id="chain"><${State} is=${state === 'ok' ? 'ok' : state === 'broken' ? 'bad' : 'warn'}>${words}<//></p>`
+  const words = {
+    ok: text('chainOk', { n: number(entries), at }),
+    broken: text('chainBad', { n: number(firstBroken ?? 0), at }),
+    unknown: text('chainUnknown')
+  }
+  const is = { ok: 'ok', broken: 'bad', unknown: 'warn' } as const
+  return html`<p id="chain"><${State} is=${is[state]}>${words[state]}<//></p>`
 }
 
 /** The selected days, complete, in the reader's time zone. */
@@ -88,49 +74,34 @@ const FIELDS = { user: '', action: '', from: '', to: '' }
 
 export const AuditView = (): VNode => {
   const [{ user, action, from, to }, change] = useAddressed(FIELDS)
-  const [outcome, setOutcome] = useState<Outcome | undefined>()
+  const { say, notices } = useActs()
   const [isBusy, setBusy] = useState(false)
   const query = useRested(queryOf({ user: user.trim(), action, ...periodOf(from, to) }), 300)
-  const take = (name: keyof typeof FIELDS) => (event: Event) =>
-    change({ [name]: (event.target as HTMLInputElement | HTMLSelectElement).value })
 
   const exportTable = async () => {
     setBusy(true)
-    const answer = await download(`/auth/admin/audit.csv?${query}`, 'portaria-audit.csv')
+    const answer = await ask<Blob>(`/auth/admin/audit.csv?${query}`, { isFile: true })
     setBusy(false)
-    if (answer.status === 401) void admin('status')
-    const words = answer.status === 400 ? text('tooLong') : problemOf(answer)
-    setOutcome(answer.status === 200 ? undefined : { words, isError: true })
+    if (answer.status === 200) save(answer.body, 'portaria-audit.csv')
+    say(answer.status === 200 ? '' : answer.status === 400 ? text('tooLong') : problemOf(answer), true)
   }
+  const actions = action === '' || isKnown(action) ? ACTIONS : [...ACTIONS, action]
+  const options = actions.map(one => [one, isKnown(one) ? actionName(one) : one] as const)
   return html`<h1>${text('audit')}</h1><${ChainLine} />
-    <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
-      <p class="grow"><label for="audit-user">${text('byUser')}</label><input id="audit-user" type="search" maxlength="256" value=${user} autocomplete="off" onInput=${take('user')} /></p>
-      <p><label for="audit-action">${text('byAction')}</label><select id="audit-action" value=${action} onChange=${take('action')}>
-        <option value="">${text('anyAction')}</option>${ACTIONS.map(one => html`<option key=${one} value=${one}>${text(one)}</option>`)}
-        ${action !== '' && !isKnown(action) && html`<option value=${action}>${action}</option>`}</select></p>
-      <p><label for="audit-from">${text('from')}</label><input id="audit-from" type="date" max="9999-12-31" value=${from} onInput=${take('from')} /></p>
-      <p><label for="audit-to">${text('to')}</label><input id="audit-to" type="date" max="9999-12-31" value=${to} onInput=${take('to')} /></p>
-      <button type="button" id="export" disabled=${isBusy} onClick=${exportTable}>${text(isBusy ? 'exporting' : 'export')}</button></form>
-    <${OutcomeLine} outcome=${outcome} />
+    <${Filters}>
+      <${Field} grows id="audit-user" label=${text('byUser')} type="search" maxlength="256" value=${user} onValue=${(user: string) => change({ user })} />
+      <${Choice} id="audit-action" label=${text('action')} value=${action} options=${[['', text('anyAction')], ...options]} onValue=${(action: string) => change({ action })} />
+      <${Field} id="audit-from" label=${text('from')} type="date" max="9999-12-31" value=${from} onValue=${(from: string) => change({ from })} />
+      <${Field} id="audit-to" label=${text('to')} type="date" max="9999-12-31" value=${to} onValue=${(to: string) => change({ to })} />
+      <button type="button" id="export" disabled=${isBusy} onClick=${exportTable}>${text(isBusy ? 'exporting' : 'export')}</button><//>
+    ${notices}
     <${AuditTable} key=${query} path=${`audit?${query}`} />`
 }
 
-/** Saves the body of a response as a file; the returned response then has no body. */
-const download = async (path: string, file: string): Promise<Answer<unknown>> => {
-  const token = keptToken() ?? ''
-  try {
-    const response = await fetch(path, { headers: { authorization: `Bearer ${token}` } })
-    const { status, headers } = response
-    const code = response.ok ? '' : String((await response.json()).code)
-    if (response.ok) {
-      const link = document.createElement('a')
-      link.href = URL.createObjectURL(await response.blob())
-      link.download = file
-      link.click()
-      URL.revokeObjectURL(link.href)
-    }
-    return { status, code, body: {}, requestId: headers.get('x-request-id') ?? '', retryAfter: 0, etag: '' }
-  } catch {
-    return { status: 0, code: '', body: {}, requestId: '', retryAfter: 0, etag: '' }
-  }
+const save = (content: Blob, file: string): void => {
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(content)
+  link.download = file
+  link.click()
+  URL.revokeObjectURL(link.href)
 }

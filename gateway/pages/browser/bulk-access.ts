@@ -1,10 +1,11 @@
 // Adds and removes access for many people with one confirmation.
-import type { Named } from './area-choice.ts'
 import { admin, allOf, type ListOf, problemOf, useLoad } from './console-data.ts'
-import { type Act, Confirm } from './console-parts.ts'
+import { useActs } from './console-parts.ts'
+import { Choice, sends } from './fields.ts'
 import { number } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
-import { text } from './words-people.ts'
+import type { Named } from './shapes.ts'
+import { text } from './words-console.ts'
 
 interface Outcome {
   readonly changed: number
@@ -34,9 +35,14 @@ const lackingAccess = async (ids: readonly number[]): Promise<string> => {
   return ` ${text('bulkLacking', { n: number(names.length), names: shown })}`
 }
 
+interface Names {
+  readonly add: readonly string[]
+  readonly remove: readonly string[]
+}
+
 interface Change {
-  readonly profiles: { readonly add: readonly string[]; readonly remove: readonly string[] }
-  readonly areas: { readonly add: readonly string[]; readonly remove: readonly string[] }
+  readonly profiles: Names
+  readonly areas: Names
 }
 
 const send = async (ids: readonly number[], change: Change): Promise<{ words: string; isError: boolean }> => {
@@ -63,53 +69,50 @@ interface Props {
 }
 
 const CHOICES = ['keep', 'give', 'take'] as const
-type Choice = (typeof CHOICES)[number]
+type Choices = Readonly<Record<string, string>>
 
-const chosen = (choices: Readonly<Record<string, Choice>>, wanted: Choice): string[] =>
+const chosen = (choices: Choices, wanted: (typeof CHOICES)[number]): string[] =>
   Object.keys(choices).filter(name => choices[name] === wanted)
 
+const KINDS = ['profiles', 'areas'] as const
+
 export const BulkAccess = ({ ids, onDone, onClose }: Props): VNode => {
-  const profiles = useLoad<ListOf<Named>>('profiles').data?.items ?? []
-  const areas = useLoad<ListOf<Named>>('areas?pageSize=200').data?.items ?? []
-  const [profileChoices, setProfileChoices] = useState<Readonly<Record<string, Choice>>>({})
-  const [areaChoices, setAreaChoices] = useState<Readonly<Record<string, Choice>>>({})
-  const [act, setAct] = useState<Act | undefined>()
+  const known = {
+    profiles: useLoad<ListOf<Named>>('profiles').data?.items ?? [],
+    areas: useLoad<ListOf<Named>>('areas?pageSize=200').data?.items ?? []
+  }
+  const [choices, setChoices] = useState<Record<(typeof KINDS)[number], Choices>>({ profiles: {}, areas: {} })
+  const { ask, notices } = useActs()
   const [isBusy, setBusy] = useState(false)
 
-  const pick = (kind: 'profile' | 'area', { id, name }: Named) => {
-    const [choices, set] = kind === 'profile' ? [profileChoices, setProfileChoices] : [areaChoices, setAreaChoices]
-    return html`<p key=${name}><label for=${`bulk-${kind}-${id}`}><bdi>${name}</bdi></label>
-      <select id=${`bulk-${kind}-${id}`} value=${choices[name] ?? 'keep'}
-        onChange=${(event: Event) => set({ ...choices, [name]: (event.target as HTMLSelectElement).value as Choice })}>
-        ${CHOICES.map(choice => html`<option key=${choice} value=${choice}>${text(choice)}</option>`)}</select></p>`
-  }
+  const changeOf = (kind: (typeof KINDS)[number]) => ({
+    add: chosen(choices[kind], 'give'),
+    remove: chosen(choices[kind], 'take')
+  })
   const run = async () => {
     setBusy(true)
-    const { words, isError } = await send(ids, {
-      profiles: { add: chosen(profileChoices, 'give'), remove: chosen(profileChoices, 'take') },
-      areas: { add: chosen(areaChoices, 'give'), remove: chosen(areaChoices, 'take') }
-    })
+    const { words, isError } = await send(ids, { profiles: changeOf('profiles'), areas: changeOf('areas') })
     setBusy(false)
     onDone(words, isError)
   }
-  const submit = (event: Event) => {
-    event.preventDefault()
-    const given = [...chosen(profileChoices, 'give'), ...chosen(areaChoices, 'give')]
-    const taken = [...chosen(profileChoices, 'take'), ...chosen(areaChoices, 'take')]
-    if (given.length + taken.length === 0) return onDone(text('bulkNothing'), true)
-    setAct({
+  const submit = () => {
+    const given = KINDS.flatMap(kind => changeOf(kind).add).join(', ')
+    const taken = KINDS.flatMap(kind => changeOf(kind).remove).join(', ')
+    if (given === '' && taken === '') return onDone(text('bulkNothing'), true)
+    ask({
       title: text('bulkAsk', { n: number(ids.length) }),
-      consequence: text('bulkWill', { given: given.join(', ') || '–', taken: taken.join(', ') || '–' }),
+      consequence: text('bulkWill', { given: given || '–', taken: taken || '–' }),
       label: text('bulkApply'),
-      run: () => void run()
+      run
     })
   }
-  return html`<form id="bulk" class="panel" onSubmit=${submit} aria-busy=${isBusy}>
+  const options = CHOICES.map(choice => [choice, text(choice)] as const)
+  const pick = (kind: (typeof KINDS)[number], { id, name }: Named) =>
+    html`<${Choice} key=${name} id=${`bulk-${kind}-${id}`} label=${html`<bdi>${name}</bdi>`} value=${choices[kind][name] ?? 'keep'} options=${options} onValue=${(choice: string) => setChoices({ ...choices, [kind]: { ...choices[kind], [name]: choice } })} />`
+  return html`<form id="bulk" class="panel" onSubmit=${sends(submit)} aria-busy=${isBusy}>
     <h2>${text('bulkTitle', { n: number(ids.length) })}</h2>
-    <fieldset><legend>${text('profiles')}</legend><div class="checks">${profiles.map(one => pick('profile', one))}</div></fieldset>
-    <fieldset><legend>${text('areas')}</legend><div class="checks">${areas.map(one => pick('area', one))}</div></fieldset>
+    ${KINDS.map(kind => html`<fieldset key=${kind}><legend>${text(kind)}</legend><div class="checks">${known[kind].map(one => pick(kind, one))}</div></fieldset>`)}
     <div class="buttons"><button type="button" onClick=${onClose}>${text('cancel')}</button>
       <button type="submit" class="main" disabled=${isBusy}>${text('bulkApply')}</button></div>
-    ${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}
-  </form>`
+    ${notices}</form>`
 }

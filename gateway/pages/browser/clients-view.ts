@@ -1,109 +1,85 @@
 // Lets Admins list, create, rotate and remove service accounts.
-import { type Client, ClientForm, type MadeSecret } from './client-form.ts'
+import { ClientForm } from './client-form.ts'
 import { admin, useList } from './console-data.ts'
-import { Dialog, Listing, Name, State, useActs } from './console-parts.ts'
+import { type Button, Buttons, type Column, Dialog, Listing, Name, Secret, State, useActs } from './console-parts.ts'
+import { Field } from './fields.ts'
 import { dateTime } from './language.ts'
-import { html, useEffect, useRef, useState, type VNode } from './render.ts'
-import { text } from './words-clients.ts'
+import { html, useState, type VNode } from './render.ts'
+import type { ClientItem, ClientWithSecret } from './shapes.ts'
+import { text } from './words-console.ts'
 
-/** Focused when it appears, and selected on focus, so that it can be copied with the keyboard too. */
-const Secret = ({ made, onHide }: { made: MadeSecret; onHide: () => void }): VNode => {
-  const field = useRef<HTMLInputElement>(null)
-  const [copying, setCopying] = useState<'copied' | 'notCopied' | ''>('')
-  useEffect(() => field.current?.focus(), [])
-  const copy = () =>
-    navigator.clipboard.writeText(made.clientSecret).then(
-      () => setCopying('copied'),
-      () => setCopying('notCopied')
-    )
-  return html`<section class="panel" id="made-secret" aria-labelledby="made-secret-title">
-    <h2 id="made-secret-title" class="long">${text('secretOf', { name: made.name })}</h2><p id="made-secret-note">${text('once')}</p>
-    <p><label for="secret-client-id">${text('clientId')}</label><input id="secret-client-id" readonly value=${made.clientId} /></p>
-    <p><label for="secret-value">${text('secretOf', { name: made.name })}</label>
-      <input ref=${field} id="secret-value" readonly autocomplete="off" spellcheck="false" aria-describedby="made-secret-note" value=${made.clientSecret}
-        onFocus=${(event: FocusEvent) => (event.target as HTMLInputElement).select()} /></p>
-    <div class="buttons"><button type="button" class="main" id="copy-secret" onClick=${copy}>${text('copy')}</button>
-      <button type="button" id="hide-secret" onClick=${onHide}>${text('hide')}</button><span role="status">${copying !== '' && text(copying)}</span></div></section>`
+const areasOf = ({ areas, areaPrincipal }: ClientItem): string =>
+  areas.map(area => (area === areaPrincipal ? text('isMainArea', { name: area }) : area)).join(', ') || '–'
+
+const expiryCell = ({ expiresAt }: ClientItem) => {
+  if (expiresAt === '') return text('never')
+  const isExpired = Date.parse(expiresAt) <= Date.now()
+  return html`${dateTime(expiresAt)}${isExpired && html` <${State} is="warn">${text('expired')}<//>`}`
 }
-
-const none = '–'
-
-interface RowProps {
-  readonly client: Client
-  readonly onEdit: (client: Client) => void
-  readonly onRotate: (client: Client) => void
-  readonly onRemove: (client: Client) => void
-}
-
-const ClientRow = ({ client, onEdit, onRotate, onRemove }: RowProps): VNode => {
-  const { name, clientId, profiles, areas, areaPrincipal, expiresAt, addresses, lastUsedAt } = client
-  const isExpired = expiresAt !== '' && Date.parse(expiresAt) <= Date.now()
-  const areaNames = areas.map(area => (area === areaPrincipal ? text('mainArea', { name: area }) : area))
-  return html`<tr><th scope="row" data-label=${text('name')}><${Name} of=${name} /></th>
-    <td data-label=${text('clientId')}><code>${clientId}</code></td>
-    <td data-label=${text('profiles')}>${profiles.join(', ') || none}</td>
-    <td data-label=${text('areas')}><bdi>${areaNames.join(', ') || none}</bdi></td>
-    <td data-label=${text('expires')}>${expiresAt === '' ? text('never') : dateTime(expiresAt)}${isExpired && html` <${State} is="warn">${text('expired')}<//>`}</td>
-    <td data-label=${text('addresses')}>${addresses.join(', ') || text('anywhere')}</td>
-    <td data-label=${text('lastUsed')}>${lastUsedAt === '' ? text('never') : dateTime(lastUsedAt)}</td>
-    <td data-label=${text('actions')}><div class="buttons">
-      <button type="button" aria-label=${text('editClient', { name })} onClick=${() => onEdit(client)}>${text('edit')}</button>
-      <button type="button" aria-label=${text('rotateClient', { name })} onClick=${() => onRotate(client)}>${text('rotate')}</button>
-      <button type="button" aria-label=${text('removeClient', { name })} onClick=${() => onRemove(client)}>${text('remove')}</button></div></td></tr>`
-}
-
-const heads = () => [
-  text('name'),
-  text('clientId'),
-  text('profiles'),
-  text('areas'),
-  text('expires'),
-  text('addresses'),
-  text('lastUsed'),
-  text('actions')
-]
 
 export const ClientsView = (): VNode => {
-  const list = useList<Client>('clients')
-  const [made, setMade] = useState<MadeSecret | undefined>()
+  const list = useList<ClientItem>('clients')
+  const [made, setMade] = useState<ClientWithSecret | undefined>()
   const { ask, say, settle, notices } = useActs()
-  const [edited, setEdited] = useState<Client | undefined>()
+  const [edited, setEdited] = useState<ClientItem | undefined>()
 
-  const show = (secret: MadeSecret) => {
+  const show = (secret: ClientWithSecret) => {
     say('')
     setMade(secret)
     list.reload()
   }
-  const rotate = async ({ id }: Client) => {
-    const answer = await admin<MadeSecret>(`clients/${id}/rotate`, { method: 'POST' })
+  const rotate = async ({ id }: ClientItem) => {
+    const answer = await admin<ClientWithSecret>(`clients/${id}/rotate`, { method: 'POST' })
     if (settle(answer, '')) show(answer.body)
   }
-  const remove = async ({ id, clientId }: Client) => {
-    const isDone = settle(await admin(`clients/${id}`, { method: 'DELETE' }), text('removed'))
+  const remove = async ({ id, clientId }: ClientItem) => {
+    const isDone = settle(await admin(`clients/${id}`, { method: 'DELETE' }), text('clientRemoved'))
     if (isDone) setMade(secret => (secret?.clientId === clientId ? undefined : secret))
     list.reload()
   }
-  const asks = (action: 'rotate' | 'remove', run: (client: Client) => Promise<void>) => (client: Client) =>
+  const asks = (action: 'rotate' | 'remove', client: ClientItem, run: (client: ClientItem) => Promise<void>) => () =>
     ask({
       title: text(`${action}Ask`, { name: client.name }),
       consequence: text(`${action}Will`),
       label: text(action),
-      run: () => void run(client)
+      run: () => run(client)
     })
-  const row = (client: Client) =>
-    html`<${ClientRow} key=${client.id} client=${client} onEdit=${setEdited} onRotate=${asks('rotate', rotate)} onRemove=${asks('remove', remove)} />`
-  return html`<h1>${text('clients')}</h1><p class="quiet">${text('note')}</p>
+  const buttons = (client: ClientItem): Button[] => {
+    const { name } = client
+    return [
+      [text('edit'), text('editClient', { name }), () => setEdited(client)],
+      [text('rotate'), text('rotateClient', { name }), asks('rotate', client, rotate)],
+      [text('remove'), text('removeClient', { name }), asks('remove', client, remove)]
+    ]
+  }
+  const columns: Column<ClientItem>[] = [
+    [text('name'), ({ name }) => html`<${Name} of=${name} />`],
+    [text('clientId'), ({ clientId }) => html`<code>${clientId}</code>`],
+    [text('profiles'), ({ profiles }) => profiles.join(', ') || '–'],
+    [text('areas'), client => html`<bdi>${areasOf(client)}</bdi>`],
+    [text('expires'), expiryCell],
+    [text('addresses'), ({ addresses }) => addresses.join(', ') || text('anywhere')],
+    [text('lastUsed'), ({ lastUsedAt }) => (lastUsedAt === '' ? text('never') : dateTime(lastUsedAt))],
+    [text('actions'), client => html`<${Buttons} of=${buttons(client)} />`]
+  ]
+  const close = () => setEdited(undefined)
+  const saved = () => {
+    close()
+    say(text('clientChanged'))
+    list.reload()
+  }
+  return html`<h1>${text('clients')}</h1><p class="quiet">${text('clientsNote')}</p>
     ${notices}
-    ${made !== undefined && html`<${Secret} key=${made.clientSecret} made=${made} onHide=${() => setMade(undefined)} />`}
-    <${Listing} of=${list} label=${text('clients')} heads=${heads()} row=${row} />
+    ${
+      made !== undefined &&
+      html`<${Secret} key=${made.clientSecret} title=${text('secretOf', { name: made.name })} value=${made.clientSecret} note=${text('once')} onHide=${() => setMade(undefined)}>
+        <${Field} id="secret-client-id" label=${text('clientId')} readonly value=${made.clientId} /><//>`
+    }
+    <${Listing} of=${list} label=${text('clients')} columns=${columns} keyOf=${({ id }: ClientItem) => id} />
     ${
       edited !== undefined &&
-      html`<${Dialog} title=${text('editTitle', { name: edited.name.slice(0, 80) })} onClose=${() => setEdited(undefined)}>
-        <${ClientForm} client=${edited} onClose=${() => setEdited(undefined)} onSaved=${() => {
-          setEdited(undefined)
-          say(text('changed'))
-          list.reload()
-        }} /><//>`
+      html`<${Dialog} title=${text('editTitle', { name: edited.name.slice(0, 80) })} onClose=${close}>
+        <${ClientForm} client=${edited} onClose=${close} onSaved=${saved} /><//>`
     }
     <${ClientForm} onMade=${show} />`
 }

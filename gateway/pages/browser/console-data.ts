@@ -1,7 +1,7 @@
 // Loads data of our pages from the gateway: the result, or an error in words.
 import { useEffect, useRef, useState } from './render.ts'
 import { type Answer, ask, type Question } from './session.ts'
-import { type ConsoleKey, text } from './words-console.ts'
+import { type SharedKey, text } from './words-pages.ts'
 
 export interface ListOf<T> {
   readonly items: readonly T[]
@@ -37,14 +37,14 @@ export const allOf = async <T>(
   return items
 }
 
-const REASONS: Readonly<Record<string, ConsoleKey>> = {
+const REASONS: Readonly<Record<string, SharedKey>> = {
   GW_LAST_ADMIN: 'lastAdmin',
   GW_CONFLICT: 'conflict',
   GW_NOT_FOUND: 'notFound',
   GW_UNAVAILABLE: 'unavailable'
 }
 
-const reasonOf = ({ status, code }: Answer<unknown>): ConsoleKey => {
+const reasonOf = ({ status, code }: Answer<unknown>): SharedKey => {
   if (status === 401) return 'ended'
   if (status === 403) return 'onlyAdmins'
   if (status === 429) return 'tooMany'
@@ -61,6 +61,7 @@ export const problemOf = (answer: Answer<unknown>): string => {
   return isUnclear ? text('withCode', { reason: text(reason), requestId: answer.requestId }) : text(reason)
 }
 
+/** What has been loaded, or why it was not. */
 export interface Loaded<T> {
   readonly data: T | undefined
   readonly etag: string
@@ -122,12 +123,4 @@ export const useRested = <T>(value: T, restMs: number): T => {
     return () => window.clearTimeout(timer)
   }, [value, restMs])
   return rested
-}
-
-/** `onLoaded` is called with the data, or with what went wrong. */
-export const usePart = <T>(path: string, onLoaded: () => void): Loaded<T> => {
-  const loaded = useLoad<T>(path)
-  const { data, problem } = loaded
-  useEffect(() => (data !== undefined || problem !== '' ? onLoaded() : undefined), [data, problem])
-  return loaded
 }

@@ -1,9 +1,9 @@
-// Provides the parts that all views of the console use: tables, pagination, confirmations and messages.
+// Provides the parts that all pages use: tables, lists, dialogs, confirmations and messages.
 import { type List, type Loaded, problemOf } from './console-data.ts'
 import { number } from './language.ts'
 import { type ComponentChildren, html, useEffect, useId, useRef, useState, type VNode } from './render.ts'
 import type { Answer } from './session.ts'
-import { text } from './words-console.ts'
+import { text } from './words-pages.ts'
 
 export const nameOf = ({ name, username }: { readonly name: string; readonly username: string }): string =>
   name === '' ? username : name
@@ -11,6 +11,9 @@ export const nameOf = ({ name, username }: { readonly name: string; readonly use
 /** For people: whatever its direction or length, it does not affect the text around it. */
 export const Name = ({ of }: { of: string }): VNode =>
   html`<bdi class="name" title=${of.length > 60 ? of.slice(0, 300) : undefined}>${of}</bdi>`
+
+export const State = ({ is, children }: { is: 'ok' | 'warn' | 'bad' | ''; children?: ComponentChildren }): VNode =>
+  html`<span class="state" data-state=${is}>${children}</span>`
 
 export const Waiting = ({ loaded }: { loaded: Loaded<unknown> }): VNode | null => {
   if (loaded.problem !== '') {
@@ -28,9 +31,14 @@ export const Missing = ({ from = [] }: { from: readonly string[] | undefined }):
     ${from.includes('*') && text('othersUnknown')} ${names.length > 0 && text('notReplied', { names: names.join(', ') })}</div>`
 }
 
+export type Fact = readonly [label: string, content: ComponentChildren]
+
+export const Facts = ({ of }: { of: readonly Fact[] }): VNode =>
+  html`<dl class="facts">${of.map(([label, content]) => html`<div key=${label}><dt>${label}</dt><dd>${content}</dd></div>`)}</dl>`
+
 interface TableProps {
   readonly label: string
-  readonly heads: readonly ComponentChildren[]
+  readonly heads: readonly string[]
   readonly children?: ComponentChildren
   readonly kind?: string
 }
@@ -41,46 +49,66 @@ export const Table = ({ label, heads, children, kind = 'rows' }: TableProps): VN
     <table class=${kind}><thead><tr>${heads.map((head, i) => html`<th key=${i} scope="col">${head}</th>`)}</tr></thead>
     <tbody>${children}</tbody></table></div>`
 
+export type Column<T> = readonly [head: string, cell: (item: T) => ComponentChildren]
+
+interface RowsProps<T> {
+  readonly label: string
+  readonly columns: readonly Column<T>[]
+  readonly items: readonly T[]
+  readonly keyOf: (item: T) => string | number
+  /** The column whose cells are the heads of their rows. */
+  readonly named?: number
+}
+
+export const Rows = <T>({ label, columns, items, keyOf, named = 0 }: RowsProps<T>): VNode => {
+  const cells = (item: T) =>
+    columns.map(([head, cell], i) =>
+      i === named
+        ? html`<th key=${i} scope="row" data-label=${head}>${cell(item)}</th>`
+        : html`<td key=${i} data-label=${head}>${cell(item)}</td>`
+    )
+  return html`<${Table} label=${label} heads=${columns.map(([head]) => head)}>
+    ${items.map(item => html`<tr key=${keyOf(item)}>${cells(item)}</tr>`)}<//>`
+}
+
+/** What a button says, whom it is for, and what it does. */
+export type Button = readonly [words: string, label: string, run: () => unknown]
+
+export const Buttons = ({ of }: { of: readonly Button[] }): VNode =>
+  html`<div class="buttons">${of.map(
+    ([words, label, run]) =>
+      html`<button key=${words} type="button" aria-label=${label} onClick=${run}>${words}</button>`
+  )}</div>`
+
 interface PagerProps {
   readonly page: number
   readonly pageSize: number
   readonly total: number
   readonly onPage: (page: number) => void
-  /** What is listed, for views with several lists. */
-  readonly label?: string
+  /** What is listed. */
+  readonly label: string
 }
 
 export const Pager = ({ page, pageSize, total, onPage, label }: PagerProps): VNode => {
   const pages = Math.max(1, Math.ceil(total / pageSize))
-  const place = text('page', { page, pages })
-  return html`<nav class="pager" aria-label=${label === undefined ? place : `${label}: ${place}`}>
+  const place = text('page', { page: number(page), pages: number(pages) })
+  const turn = (words: string, to: number) =>
+    html`<button type="button" disabled=${to < 1 || to > pages} onClick=${() => onPage(to)}>${words}</button>`
+  return html`<nav class="pager" aria-label=${`${label}: ${place}`}>
     <span class="quiet" role="status">${total === 0 ? text('none') : text('total', { n: number(total) })}</span>
-    ${
-      pages > 1 &&
-      html`<span class="turn"><button type="button" disabled=${page <= 1} onClick=${() => onPage(page - 1)}>${text('previous')}</button>
-      <span>${text('page', { page: number(page), pages: number(pages) })}</span>
-      <button type="button" disabled=${page >= pages} onClick=${() => onPage(page + 1)}>${text('next')}</button></span>`
-    }</nav>`
+    ${pages > 1 && html`<span class="turn">${turn(text('previous'), page - 1)}<span>${place}</span>${turn(text('next'), page + 1)}</span>`}</nav>`
 }
 
-interface ListingProps<T> {
+interface ListingProps<T> extends Omit<RowsProps<T>, 'items'> {
   readonly of: List<T>
-  readonly label: string
-  readonly heads: readonly ComponentChildren[]
-  readonly row: (item: T) => VNode
-  /** Whether the heads are shown without rows too. */
-  readonly keepsHeads?: boolean
-  /** For views with several lists: their pages are named. */
-  readonly isNamed?: boolean
 }
 
 /** One page of a list, and the way to the others. */
-export const Listing = <T>({ of, label, heads, row, keepsHeads = false, isNamed = false }: ListingProps<T>): VNode => {
+export const Listing = <T>({ of, ...rows }: ListingProps<T>): VNode => {
   const { data, onPage } = of
-  const hasTable = data !== undefined && (keepsHeads || data.items.length > 0)
   return html`<${Waiting} loaded=${of} />
-    ${hasTable && html`<${Table} label=${label} heads=${heads}>${data.items.map(row)}<//>`}
-    ${data !== undefined && html`<${Pager} ...${data} label=${isNamed ? label : undefined} onPage=${onPage} />`}`
+    ${data !== undefined && data.items.length > 0 && html`<${Rows} ...${rows} items=${data.items} />`}
+    ${data !== undefined && html`<${Pager} ...${data} label=${rows.label} onPage=${onPage} />`}`
 }
 
 interface DialogProps {
@@ -113,7 +141,7 @@ export interface Act {
   /** What will happen. */
   readonly consequence: string
   readonly label: string
-  readonly run: () => void
+  readonly run: () => unknown
 }
 
 interface ConfirmProps {
@@ -129,18 +157,14 @@ export const Confirm = ({ act, onClose, stay = text('cancel') }: ConfirmProps): 
     <div class="buttons"><button type="button" autofocus onClick=${onClose}>${stay}</button>
       <button type="button" class="danger" onClick=${() => {
         onClose()
-        act.run()
+        void act.run()
       }}>${act.label}</button></div>
   <//>`
 
-export interface Outcome {
+interface Outcome {
   readonly words: string
   readonly isError: boolean
 }
-
-export const OutcomeLine = ({ outcome }: { outcome: Outcome | undefined }): VNode =>
-  html`<div class="notice" data-empty=${outcome === undefined} data-error=${outcome?.isError === true}
-    role=${outcome?.isError === true ? 'alert' : 'status'}>${outcome?.words}</div>`
 
 /**
  * What a view asks before a change, and what it says after it; `notices` is the place for both.
@@ -160,9 +184,37 @@ export const useActs = (problem = '') => {
       say(isDone ? done : problemOf(answer), !isDone)
       return isDone
     },
-    notices: html`<${OutcomeLine} outcome=${said} />${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}`
+    notices: html`<div class="notice" data-empty=${said === undefined} data-error=${said?.isError === true}
+      role=${said?.isError === true ? 'alert' : 'status'}>${said?.words}</div>
+      ${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}`
   }
 }
 
-export const State = ({ is, children }: { is: 'ok' | 'warn' | 'bad' | ''; children?: ComponentChildren }): VNode =>
-  html`<span class="state" data-state=${is}>${children}</span>`
+interface SecretProps {
+  readonly title: string
+  readonly value: string
+  /** That it is not shown again. */
+  readonly note: string
+  /** Further fields. */
+  readonly children?: ComponentChildren
+  readonly onHide: () => void
+}
+
+/** Shown once: focused when it appears, and selected on focus, so that it can be copied with the keyboard too. */
+export const Secret = ({ title, value, note, children, onHide }: SecretProps): VNode => {
+  const field = useRef<HTMLInputElement>(null)
+  const [copying, setCopying] = useState<'copied' | 'notCopied' | ''>('')
+  useEffect(() => field.current?.focus(), [])
+  const copy = () =>
+    navigator.clipboard.writeText(value).then(
+      () => setCopying('copied'),
+      () => setCopying('notCopied')
+    )
+  return html`<section class="panel" id="made-secret" aria-labelledby="made-secret-title">
+    <h2 id="made-secret-title" class="long">${title}</h2><p id="made-secret-note">${note}</p>${children}
+    <p><label for="secret-value">${title}</label>
+      <input ref=${field} id="secret-value" readonly autocomplete="off" spellcheck="false" aria-describedby="made-secret-note" value=${value}
+        onFocus=${(event: FocusEvent) => (event.target as HTMLInputElement).select()} /></p>
+    <div class="buttons"><button type="button" class="main" id="copy-secret" onClick=${copy}>${text('copy')}</button>
+      <button type="button" id="hide-secret" onClick=${onHide}>${text('hideSecret')}</button><span role="status">${copying !== '' && text(copying)}</span></div></section>`
+}

@@ -1,37 +1,35 @@
 // Runs the console: one section at a time, chosen by the URL, while the session lasts.
 import { AreasView } from './areas-view.ts'
 import { AuditView } from './audit-view.ts'
+import { ClientsView } from './clients-view.ts'
 import { Confirm } from './console-parts.ts'
-import { currentLanguage } from './language.ts'
+import { sends } from './fields.ts'
+import { GrantsView } from './grants-view.ts'
+import { HeldBackView } from './held-back-view.ts'
 import { MatrixView } from './matrix-view.ts'
 import { startPage, Top } from './page.ts'
 import { leaveSession } from './page-session.ts'
 import { PeopleView } from './people-view.ts'
 import { PersonView } from './person-view.ts'
 import { html, useEffect, useRef, useState, type VNode } from './render.ts'
-import { brand, type User } from './session.ts'
+import { brand } from './session.ts'
+import type { User } from './shapes.ts'
 import { StatusView } from './status-view.ts'
 import { StreamsView } from './streams-view.ts'
+import { TrafficView } from './traffic-view.ts'
 import { giveUpUnsaved, hasUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
-
-/** A section that is loaded when it is first opened. */
-const late = (load: () => Promise<() => VNode>) => (): VNode => {
-  const [View, setView] = useState<(() => VNode) | undefined>()
-  useEffect(() => void load().then(view => setView(() => view)), [])
-  return View === undefined ? html`<p class="quiet" role="status">${text('loading')}</p>` : html`<${View} />`
-}
 
 /** What each section shows, in the order of the navigation. */
 const VIEWS = {
   people: PeopleView,
   areas: AreasView,
-  grants: late(() => import('./grants-view.ts').then(({ GrantsView }) => GrantsView)),
-  held: late(() => import('./held-back-view.ts').then(({ HeldBackView }) => HeldBackView)),
-  clients: late(() => import('./clients-view.ts').then(({ ClientsView }) => ClientsView)),
+  grants: GrantsView,
+  held: HeldBackView,
+  clients: ClientsView,
   streams: StreamsView,
   access: MatrixView,
-  traffic: late(() => import('./traffic-view.ts').then(({ TrafficView }) => TrafficView)),
+  traffic: TrafficView,
   status: StatusView,
   audit: AuditView
 }
@@ -59,11 +57,6 @@ const Sections = ({ current }: { current: Section }): VNode => {
     section =>
       html`<a key=${section} href=${`#/${section}`} aria-current=${section === current ? 'page' : undefined}>${text(section)}</a>`
   )}</nav>`
-}
-
-const focusContent = (event: Event) => {
-  event.preventDefault()
-  document.getElementById('content')?.focus()
 }
 
 const Refused =
@@ -109,7 +102,6 @@ const usePlace = (content: { readonly current: HTMLElement | null }) => {
 }
 
 const App = ({ user, turn }: { user: User; turn: number }): VNode => {
-  const [, setLanguage] = useState(currentLanguage())
   const content = useRef<HTMLElement>(null)
   const { place, moves, leave, question } = usePlace(content)
   useEffect(() => {
@@ -118,8 +110,8 @@ const App = ({ user, turn }: { user: User; turn: number }): VNode => {
   const out = () => leave(() => void leaveSession(user))
   const View = VIEWS[place.section]
   const view = place.id === '' ? html`<${View} />` : html`<${PersonView} id=${place.id} />`
-  return html`<a class="skip" href="#content" onClick=${focusContent}>${text('skip')}</a>
-    <${Top} user=${user} home="#/people" onLanguage=${() => setLanguage(currentLanguage())} onLogout=${out}><${Sections} current=${place.section} /><//>
+  return html`<a class="skip" href="#content" onClick=${sends(() => content.current?.focus())}>${text('skip')}</a>
+    <${Top} user=${user} home="#/people" onLogout=${out}><${Sections} current=${place.section} /><//>
     <main id="content" ref=${content} tabindex="-1" key=${`${moves} ${turn}`}>${view}</main>
     ${question}`
 }

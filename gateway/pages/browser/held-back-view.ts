@@ -1,29 +1,25 @@
 // Shows Admins which accounts and client addresses failed logins hold back, and frees them.
 import { admin, useList } from './console-data.ts'
-import { Listing, Name, useActs } from './console-parts.ts'
+import { type Button, Buttons, type Column, Listing, Name, useActs } from './console-parts.ts'
 import { dateTime, number } from './language.ts'
 import { html, type VNode } from './render.ts'
-import { text } from './words-people.ts'
-
-interface Held {
-  readonly kind: 'account' | 'address'
-  readonly name: string
-  readonly userId: number | null
-  readonly provider: string
-  readonly failures: number
-  readonly until: string | null
-}
+import type { HeldItem } from './shapes.ts'
+import { text } from './words-console.ts'
 
 const EVERY_MS = 10_000
 
-const kindOf = ({ kind, provider }: Held): string =>
-  text(kind === 'account' ? 'heldAccount' : provider === 'client' ? 'heldForClients' : 'heldAddress')
+const whatCell = ({ kind, name, userId, provider }: HeldItem): VNode => {
+  const key = kind === 'account' ? 'heldAccount' : provider === 'client' ? 'heldForClients' : 'heldAddress'
+  const who =
+    userId === null ? html`<code>${name}</code>` : html`<a href=${`#/people/${userId}`}><${Name} of=${name} /></a>`
+  return html`${who} <small class="quiet">${text(key)}</small>`
+}
 
 export const HeldBackView = (): VNode => {
-  const list = useList<Held>('held-back', 50, EVERY_MS)
+  const list = useList<HeldItem>('held-back', 50, EVERY_MS)
   const { settle, notices } = useActs()
 
-  const free = async ({ name, userId }: Held) => {
+  const free = async ({ name, userId }: HeldItem) => {
     const answer =
       userId === null
         ? await admin('held-back/unlock', { method: 'POST', body: { address: name } })
@@ -31,17 +27,16 @@ export const HeldBackView = (): VNode => {
     settle(answer, text('freedDone', { name: name.slice(0, 80) }))
     list.reload()
   }
-  const row = (held: Held) => html`<tr key=${`${held.kind} ${held.name} ${held.provider}`}>
-    <th scope="row" data-label=${text('name')}>${
-      held.userId === null
-        ? html`<code>${held.name}</code>`
-        : html`<a href=${`#/people/${held.userId}`}><${Name} of=${held.name} /></a>`
-    } <small class="quiet">${kindOf(held)}</small></th>
-    <td data-label=${text('failures')}>${number(held.failures)}</td>
-    <td data-label=${text('heldUntil')}>${held.until === null ? text('untilLogin') : dateTime(held.until)}</td>
-    <td data-label=${text('actions')}><button type="button" aria-label=${text('freeName', { name: held.name.slice(0, 80) })} onClick=${() => free(held)}>${text('free')}</button></td></tr>`
-
-  const heads = [text('name'), text('failures'), text('heldUntil'), text('actions')]
+  const buttons = (held: HeldItem): Button[] => [
+    [text('free'), text('freeName', { name: held.name.slice(0, 80) }), () => free(held)]
+  ]
+  const columns: Column<HeldItem>[] = [
+    [text('name'), whatCell],
+    [text('failures'), ({ failures }) => number(failures)],
+    [text('heldUntil'), ({ until }) => (until === null ? text('untilLogin') : dateTime(until))],
+    [text('actions'), held => html`<${Buttons} of=${buttons(held)} />`]
+  ]
+  const keyOf = ({ kind, name, provider }: HeldItem) => `${kind} ${name} ${provider}`
   return html`<h1>${text('held')}</h1><p class="quiet">${text('heldNote')}</p>${notices}
-    ${list.data?.total === 0 ? html`<p>${text('noneHeld')}</p>` : html`<${Listing} of=${list} label=${text('held')} heads=${heads} row=${row} />`}`
+    ${list.data?.total === 0 ? html`<p>${text('noneHeld')}</p>` : html`<${Listing} of=${list} label=${text('held')} columns=${columns} keyOf=${keyOf} />`}`
 }

@@ -1,6 +1,7 @@
 // Chooses the reader's language, Portuguese or English: the one they chose last, or else the one their browser prefers.
+import { html, useEffect, useState, type VNode } from './render.ts'
 
-export type Language = 'pt' | 'en'
+type Language = 'pt' | 'en'
 
 const KEPT = 'portaria.language'
 
@@ -10,19 +11,34 @@ const preferred = (): Language => {
   return (navigator.languages[0] ?? navigator.language).toLowerCase().startsWith('pt') ? 'pt' : 'en'
 }
 
-let language = preferred()
+let language: Language
+/** Draws the page again, in another language. */
+let redraw: (() => void) | undefined
 
-const tell = () => {
+const use = (chosen: Language) => {
+  language = chosen
   document.documentElement.lang = language === 'pt' ? 'pt-BR' : 'en'
 }
-tell()
+use(preferred())
 
-export const currentLanguage = (): Language => language
+/** The component that calls this is drawn again when the language changes. */
+export const useLanguage = (): void => {
+  const [, setTurn] = useState(0)
+  useEffect(() => {
+    redraw = () => setTurn(turn => turn + 1)
+  }, [])
+}
 
-export const chooseLanguage = (chosen: Language): void => {
-  language = chosen
-  localStorage.setItem(KEPT, chosen)
-  tell()
+/** Lets readers change the language in place. */
+export const LanguageSwitch = ({ label, isShort = false }: { label: string; isShort?: boolean }): VNode => {
+  const choose = (chosen: Language) => {
+    localStorage.setItem(KEPT, chosen)
+    use(chosen)
+    redraw?.()
+  }
+  const button = (to: Language, name: string) => html`
+    <button type="button" lang=${to} aria-pressed=${language === to} title=${name} onClick=${() => choose(to)}>${isShort ? to.toUpperCase() : name}</button>`
+  return html`<div class="switch" role="group" aria-label=${label}>${button('pt', 'Português')}${button('en', 'English')}</div>`
 }
 
 /** Finds the text of a key, and replaces `{name}` in it with the value of that name. */

@@ -1,6 +1,7 @@
 // Sends people where they wanted to go after a login, never in a loop; or to their applications.
 import { isForHost, isPopup, returnTo } from './login-state.ts'
-import { announce, ask, fact, keptToken, type User } from './session.ts'
+import { announce, ask, fact, keptToken } from './session.ts'
+import type { User } from './shapes.ts'
 
 const SENT = 'portaria.sentTo'
 /** If someone is sent to the same place again this soon, that place does not accept the session. */

@@ -2,7 +2,8 @@
 import { arrived, markCloudLogin } from './fragment.ts'
 import { enter, findSession, type PageSession, takeNotice, takeToken } from './page-session.ts'
 import { safeReturnTo } from './return-to.ts'
-import { type Answer, ask, forget, type User } from './session.ts'
+import { type Answer, ask, forget } from './session.ts'
+import type { User } from './shapes.ts'
 import type { LoginKey } from './words-login.ts'
 
 export interface Doors {

@@ -1,9 +1,10 @@
 // Renders the login page: the available logins, or the person and their access.
-import { LanguageSwitch } from './language-switch.ts'
+import { LanguageSwitch } from './language.ts'
 import { type Doors, logIn, type Notice, returnTo, startCloudLogin } from './login-state.ts'
 import { providerName } from './provider-name.ts'
 import { type ComponentChildren, html, useEffect, useRef, useState, type VNode } from './render.ts'
-import { brand, fact, type User } from './session.ts'
+import { brand, fact } from './session.ts'
+import type { User } from './shapes.ts'
 import { text } from './words-login.ts'
 
 const waitWords = (seconds: number): string =>
@@ -18,11 +19,11 @@ const NoticeLine = ({ notice }: { notice: Notice | undefined }): VNode => {
   }>${words}</div>`
 }
 
-export const Card = ({ children, onLanguage }: { children?: ComponentChildren; onLanguage: () => void }): VNode => html`
+export const Card = ({ children }: { children?: ComponentChildren }): VNode => html`
   <div class="stage">
     <header class="brand"><span class="mark" aria-hidden="true"></span><bdi>${brand()}</bdi></header>
     <main class="card">${children}</main>
-    <footer><${LanguageSwitch} label=${text('language')} onChange=${onLanguage} /></footer>
+    <footer><${LanguageSwitch} label=${text('language')} /></footer>
   </div>`
 
 const PasswordForm = ({

@@ -1,12 +1,15 @@
 // Runs the login page: shows the form or the person, waits with unassigned people, and follows other tabs.
 import './fragment.ts'
+import './pages.css'
 import { Boundary } from './boundary.ts'
+import { useLanguage } from './language.ts'
 import { leave, leaveForApps } from './login-leave.ts'
 import { type Doors, findDoors, findStart, isPopup, type Notice } from './login-state.ts'
 import { Card, InView, OtherView, OutView } from './login-views.ts'
 import { endQuietly } from './page-session.ts'
 import { html, render, useEffect, useState, type VNode } from './render.ts'
-import { brand, forget, keptToken, logOut, onNews, refresh, type User } from './session.ts'
+import { brand, forget, keptToken, logOut, onNews, refresh } from './session.ts'
+import type { User } from './shapes.ts'
 import { text } from './words-login.ts'
 
 const FIRST_LOOK_MS = 3000
@@ -37,7 +40,7 @@ const watchAccess = (onUser: (user: User) => void, onEnd: () => void): (() => vo
 }
 
 const App = (): VNode => {
-  const [, setLanguageTurn] = useState(0)
+  useLanguage()
   const [user, setUser] = useState<User | undefined>()
   const [doors, setDoors] = useState<Doors | undefined>()
   const [notice, setNotice] = useState<Notice | undefined>()
@@ -133,10 +136,10 @@ const App = (): VNode => {
       : user !== undefined
         ? html`<${InView} user=${user} notice=${notice} onOut=${leaveAccount} />`
         : html`<${OutView} doors=${doors} notice=${notice} onNotice=${setNotice} onIn=${(who: User) => enter(who, true)} />`
-  return html`<${Card} onLanguage=${() => setLanguageTurn(turn => turn + 1)}>${view}<//>`
+  return html`<${Card}>${view}<//>`
 }
 
-const failed = () => html`<${Card} onLanguage=${() => location.reload()}><p role="alert">${text('broken')}</p><//>`
+const failed = () => html`<${Card}><p role="alert">${text('broken')}</p><//>`
 
 const root = document.getElementById('app')
 root?.replaceChildren()

@@ -2,50 +2,45 @@
 import { pageOf, useAddressed } from './address.ts'
 import { admin, allOf, problemOf, queryOf } from './console-data.ts'
 import { Dialog, Pager, State, Table } from './console-parts.ts'
+import { Choice, Field, Filters, sends } from './fields.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
-import { roleWords, text } from './words-routes.ts'
+import type { Explanation, RouteItem } from './shapes.ts'
+import { text } from './words-console.ts'
 
-interface RouteRow {
-  readonly id: string
-  readonly path: string
-  readonly methods: readonly string[]
-  readonly upstream: string
-  readonly public: boolean
-  readonly kind: string
-  /** Hosts on which it applies; empty: all that no route names. */
-  readonly host: readonly string[]
-  /** Networks from which clients may come; empty: any. */
-  readonly from: readonly string[]
-  /** '' if the route is not listed on /auth/apps. */
-  readonly app: string
-  readonly place: string
-  readonly allowed: Readonly<Record<string, boolean>>
-}
+const ROLE_WORDS = {
+  anonymous: 'notLoggedIn',
+  'cloud-unassigned': 'cloudUnassigned',
+  unassigned: 'noAccessRole'
+} as const
+
+/** Names for people without a profile; profiles go by their own names. */
+const roleWords = (role: string): string =>
+  Object.hasOwn(ROLE_WORDS, role) ? text(ROLE_WORDS[role as keyof typeof ROLE_WORDS]) : role
 
 const SHOWN = 50
 
 /** The gateway's own endpoints are below these paths on the public origin. */
-const isOwn = ({ path }: RouteRow): boolean => /^\/(?:auth|health)(?:\/|$)/.test(path)
+const isOwn = ({ path }: RouteItem): boolean => /^\/(?:auth|health)(?:\/|$)/.test(path)
 
 /** All routes, the site's by their hosts before the gateway's own. */
-const loadAll = async (): Promise<readonly RouteRow[] | string> => {
-  const rows = await allOf<RouteRow>('routes')
+const loadAll = async (): Promise<readonly RouteItem[] | string> => {
+  const rows = await allOf<RouteItem>('routes')
   if ('status' in rows) return problemOf(rows)
-  const hostsOf = ({ host }: RouteRow): string => host.join(', ')
+  const hostsOf = ({ host }: RouteItem): string => host.join(', ')
   const sorted = rows.toSorted((a, b) => (hostsOf(a) < hostsOf(b) ? -1 : hostsOf(a) > hostsOf(b) ? 1 : 0))
   return [...sorted.filter(row => !isOwn(row)), ...sorted.filter(isOwn)]
 }
 
 /** A path that the route matches, as an address if it names hosts. */
-const sampleOf = ({ host: [host], path }: RouteRow): string => {
+const sampleOf = ({ host: [host], path }: RouteItem): string => {
   const sample = path.replace(/:[^/]+/g, '1').replace(/\*$/, 'x')
   return host === undefined ? sample : `https://${host.replace(/^\*/, 'x')}${sample}`
 }
 
 /** An address in one of the route's networks. */
-const sampleAddressOf = ({ from: [first = ''] }: RouteRow): string => first.split('/', 1)[0] ?? ''
+const sampleAddressOf = ({ from: [first = ''] }: RouteItem): string => first.split('/', 1)[0] ?? ''
 
-const Cell = ({ row, role, onAsk }: { row: RouteRow; role: string; onAsk: (question: Question) => void }): VNode => {
+const Cell = ({ row, role, onAsk }: { row: RouteItem; role: string; onAsk: (question: Question) => void }): VNode => {
   const passes = row.allowed[role] === true
   const ask = () =>
     onAsk({ method: row.methods[0] ?? 'GET', path: sampleOf(row), as: role, from: sampleAddressOf(row) })
@@ -55,12 +50,12 @@ const Cell = ({ row, role, onAsk }: { row: RouteRow; role: string; onAsk: (quest
 }
 
 interface RowsProps {
-  readonly rows: readonly RouteRow[]
+  readonly rows: readonly RouteItem[]
   readonly roles: readonly string[]
   readonly onAsk: (question: Question) => void
 }
 
-const Row = ({ row, roles, onAsk }: Omit<RowsProps, 'rows'> & { row: RouteRow }): VNode => html`<tr>
+const Row = ({ row, roles, onAsk }: Omit<RowsProps, 'rows'> & { row: RouteItem }): VNode => html`<tr>
   <th scope="row"><code>${row.path}${row.id.slice(row.id.indexOf(row.path) + row.path.length)}</code>
     <small class="quiet">${row.methods.length === 0 ? text('allMethods') : row.methods.join(' ')} · ${row.upstream || text(isOwn(row) ? 'own' : 'external')}${row.kind === 'http' ? '' : ` · ${row.kind}`}${row.from.length === 0 ? '' : ` · ${text('networks', { networks: row.from.join(', ') })}`}${row.app === '' ? '' : ` · ${text('app', { name: row.app })}`}</small></th>
   ${roles.map(role => html`<${Cell} key=${role} row=${row} role=${role} onAsk=${onAsk} />`)}</tr>`
@@ -70,26 +65,22 @@ const Group = ({ rows, roles, onAsk, label }: RowsProps & { label: string }): VN
       ${rows.map(row => html`<${Row} key=${row.id} row=${row} roles=${roles} onAsk=${onAsk} />`)}`
 
 export const MatrixView = (): VNode => {
-  const [rows, setRows] = useState<readonly RouteRow[] | string | undefined>()
+  const [rows, setRows] = useState<readonly RouteItem[] | string | undefined>()
   const [{ filter, page }, change] = useAddressed({ filter: '', page: '1' })
   const [question, setQuestion] = useState<Question | undefined>()
   useEffect(() => void loadAll().then(setRows), [])
 
-  const all: readonly RouteRow[] = Array.isArray(rows) ? rows : []
+  const all: readonly RouteItem[] = Array.isArray(rows) ? rows : []
   const roles = Object.keys(all[0]?.allowed ?? {})
   const words = filter.toLowerCase().split(/\s+/)
   const found = all.filter(row => words.every(word => `${row.id} ${row.upstream}`.toLowerCase().includes(word)))
   const shown = found.slice((pageOf(page) - 1) * SHOWN, pageOf(page) * SHOWN)
-  const labelOf = (row: RouteRow) =>
+  const labelOf = (row: RouteItem) =>
     isOwn(row) ? text('ownRoutes') : row.host.length === 0 ? text('siteRoutes') : row.host.join(', ')
   const groups = [...new Set(shown.map(labelOf))]
   return html`<h1>${text('access')}</h1>
     <p class="quiet">${text('legend')} <span class="narrow">${text('sideways')}</span></p>
-    <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
-      <p class="grow"><label for="route-filter">${text('filterRoutes')}</label>
-      <input id="route-filter" type="search" value=${filter} maxlength="256" autocomplete="off" onInput=${(
-        event: InputEvent
-      ) => change({ filter: (event.target as HTMLInputElement).value, page: '1' })} /></p></form>
+    <${Filters}><${Field} grows id="route-filter" label=${text('filterRoutes')} type="search" value=${filter} maxlength="256" onValue=${(filter: string) => change({ filter, page: '1' })} /><//>
     ${rows === undefined && html`<p class="quiet" role="status">${text('loading')}</p>`}
     ${typeof rows === 'string' && html`<div class="notice" data-error="true" role="alert">${rows}</div>`}
     ${
@@ -99,7 +90,7 @@ export const MatrixView = (): VNode => {
           label =>
             html`<${Group} key=${label} rows=${shown.filter(row => labelOf(row) === label)} roles=${roles} onAsk=${setQuestion} label=${label} />`
         )}<//>
-      <${Pager} page=${pageOf(page)} pageSize=${SHOWN} total=${found.length} onPage=${(to: number) => change({ page: String(to) })} />`
+      <${Pager} label=${text('access')} page=${pageOf(page)} pageSize=${SHOWN} total=${found.length} onPage=${(to: number) => change({ page: String(to) })} />`
     }
     ${question !== undefined && html`<${ExplainPanel} first=${question} roles=${roles} onClose=${() => setQuestion(undefined)} />`}`
 }
@@ -112,29 +103,13 @@ interface Question {
   readonly from: string
 }
 
-interface Explanation {
-  readonly decision: string | number
-  readonly code: string
-  readonly words: string
-  readonly route: string
-  readonly place: string
-  readonly upstream?: string
-  readonly forwarded?: string
-  readonly candidates: readonly {
-    readonly id: string
-    readonly place: string
-    readonly chosen: boolean
-    readonly why: string
-  }[]
-}
-
 const whoOf = ({ as, from }: Question): string => (from.trim() === '' ? as : `${as} from ${from.trim()}`)
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 const Answered = ({ explanation }: { explanation: Explanation }): VNode => html`
   <p><${State} is=${explanation.decision === 'allow' ? 'ok' : 'bad'}>${
-    explanation.decision === 'allow' ? text('allow') : text('refuse', { status: explanation.decision })
+    explanation.decision === 'allow' ? text('yes') : text('refuse', { status: explanation.decision })
   }<//> ${explanation.code !== '' && html`<code>${explanation.code}</code>`}</p>
   <p lang="en">${explanation.words}</p>
   ${explanation.forwarded && html`<p class="quiet">→ ${explanation.upstream} <code>${explanation.forwarded}</code></p>`}
@@ -164,25 +139,14 @@ const ExplainPanel = ({ first, roles, onClose }: PanelProps): VNode => {
     setFound(answer.status === 200 ? answer.body : problemOf(answer))
   }
   useEffect(() => void explain(), [])
-  const choice = (
-    id: keyof Question,
-    label: string,
-    options: readonly string[]
-  ) => html`<p><label for=${`explain-${id}`}>${label}</label>
-    <select id=${`explain-${id}`} value=${asked[id]} onChange=${(event: Event) => setAsked({ ...asked, [id]: (event.target as HTMLSelectElement).value })}>
-    ${options.map(option => html`<option key=${option} value=${option}>${id === 'as' ? roleWords(option) : option}</option>`)}</select></p>`
-
+  const methods = METHODS.includes(asked.method) ? METHODS : [asked.method, ...METHODS]
+  const take = (name: keyof Question) => (value: string) => setAsked({ ...asked, [name]: value })
   return html`<${Dialog} title=${text('explain')} onClose=${onClose}>
-    <form class="filters" onSubmit=${(event: Event) => {
-      event.preventDefault()
-      void explain()
-    }}>
-      ${choice('method', text('method'), METHODS.includes(asked.method) ? METHODS : [asked.method, ...METHODS])}
-      <p class="grow"><label for="explain-path">${text('path')}</label><input id="explain-path" required pattern="(https?:/)?/.*" maxlength="2048" value=${asked.path} autocomplete="off" spellcheck=${false}
-        onInput=${(event: InputEvent) => setAsked({ ...asked, path: (event.target as HTMLInputElement).value })} /></p>
-      ${choice('as', text('as'), roles)}
-      <p><label for="explain-from">${text('address')}</label><input id="explain-from" maxlength="45" size="16" value=${asked.from} autocomplete="off" spellcheck=${false}
-        onInput=${(event: InputEvent) => setAsked({ ...asked, from: (event.target as HTMLInputElement).value })} /></p>
+    <form class="filters" onSubmit=${sends(explain)}>
+      <${Choice} id="explain-method" label=${text('method')} value=${asked.method} options=${methods.map(method => [method, method])} onValue=${take('method')} />
+      <${Field} grows id="explain-path" label=${text('path')} required pattern="(https?:/)?/.*" maxlength="2048" value=${asked.path} spellcheck=${false} onValue=${take('path')} />
+      <${Choice} id="explain-as" label=${text('as')} value=${asked.as} options=${roles.map(role => [role, roleWords(role)])} onValue=${take('as')} />
+      <${Field} id="explain-from" label=${text('clientAddress')} maxlength="45" size="16" value=${asked.from} spellcheck=${false} onValue=${take('from')} />
       <button type="submit" class="main">${text('ask')}</button>
     </form>
     <div id="explanation" aria-live="polite">${

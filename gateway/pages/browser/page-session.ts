@@ -21,9 +21,9 @@ import {
   logOut,
   onNews,
   onSessionEnd,
-  refresh,
-  type User
+  refresh
 } from './session.ts'
+import type { User } from './shapes.ts'
 
 export type PageSession =
   | { readonly is: 'in'; readonly user: User }

@@ -1,49 +1,57 @@
 // Begins the pages of people who are logged in, follows their session, and shows the header with brand, person and language.
+import './pages.css'
+import './console.css'
 import { Boundary } from './boundary.ts'
 import { problemOf } from './console-data.ts'
 import { Dialog, Name, nameOf } from './console-parts.ts'
-import { LanguageSwitch } from './language-switch.ts'
-import { findSession, followSession, logInAgain, loginAddress } from './page-session.ts'
+import { LanguageSwitch, useLanguage } from './language.ts'
+import { findSession, followSession, leaveSession, logInAgain, loginAddress } from './page-session.ts'
 import { type ComponentChildren, html, render, useEffect, useState, type VNode } from './render.ts'
-import { brand, fact, type User } from './session.ts'
+import { brand, fact } from './session.ts'
+import type { User } from './shapes.ts'
 import { giveUpUnsaved, hasUnsaved } from './unsaved.ts'
-import { text } from './words-console.ts'
+import { text } from './words-pages.ts'
 
 interface TopProps {
   readonly user: User
   /** Where the brand leads; undefined: nowhere. */
   readonly home?: string
-  readonly onLanguage: () => void
   readonly onLogout: () => void
   readonly children?: ComponentChildren
 }
 
-export const Top = ({ user, home, onLanguage, onLogout, children }: TopProps): VNode => html`
+export const Top = ({ user, home, onLogout, children }: TopProps): VNode => html`
   <header class="top"><a class="brand" href=${home}><span class="mark" aria-hidden="true"></span><bdi>${brand()}</bdi></a>
-    <div class="me"><a href="/auth/account" title=${text('account')}><${Name} of=${nameOf(user)} /></a><${LanguageSwitch} short label=${text('language')} onChange=${onLanguage} />
+    <div class="me"><a href="/auth/account" title=${text('account')}><${Name} of=${nameOf(user)} /></a><${LanguageSwitch} isShort label=${text('language')} />
     <button type="button" id="logout" onClick=${onLogout}>${text('logout')}</button></div>${children}</header>`
 
-interface PagesProps {
+interface SmallPageProps {
   readonly user: User
   readonly current: 'apps' | 'account'
+  /** What appears later would move what is below it, so a page is shown as a whole. */
+  readonly isReady?: boolean
+  readonly children?: ComponentChildren
 }
 
 const PAGES = ['apps', 'account', 'console'] as const
 
-/** The way to the other pages. */
-export const Pages = ({ user, current }: PagesProps): VNode => {
+/** A page with the way to the others. */
+export const SmallPage = ({ user, current, isReady = true, children }: SmallPageProps): VNode => {
+  useEffect(() => {
+    document.title = `${text(current)} · ${brand()}`
+  })
   const hasApps = current === 'apps' || fact('apps') === 'true'
   const isAdmin = user.profiles.includes('Admin')
   const pages = PAGES.filter(page => (page !== 'apps' || hasApps) && (page !== 'console' || isAdmin))
-  return html`<nav aria-label=${text('pages')}>${pages.map(
+  return html`<${Top} user=${user} onLogout=${() => void leaveSession(user)}><nav aria-label=${text('pages')}>${pages.map(
     page =>
       html`<a key=${page} href=${`/auth/${page}`} aria-current=${page === current ? 'page' : undefined}>${text(page)}</a>`
-  )}</nav>`
+  )}</nav><//><main id="content" class=${isReady ? '' : 'unready'}><h1>${text(current)}</h1>${children}</main>`
 }
 
 interface PageParts {
-  /** What the person sees; `turn` changes when it has to be loaded again. */
-  readonly view: (user: User, turn: number) => VNode
+  /** What the person sees; it is loaded anew when its `key` changes. */
+  readonly view: (user: User, key: number) => VNode
   /** Whether a session that the browser keeps in a cookie is enough for what the page shows. */
   readonly takesCookie?: boolean
 }
@@ -55,14 +63,10 @@ const EndedDialog = (): VNode => html`<${Dialog} title=${text('ended')} isFixed 
   <p>${text('endedNote')}</p>
   <div class="buttons"><button type="button" class="main" id="log-in-again" onClick=${logInAgain}>${text('logIn')}</button></div><//>`
 
-interface PageProps {
-  readonly user: User
-  readonly view: PageParts['view']
-}
-
-const Page = ({ user, view }: PageProps): VNode => {
+const Page = ({ user, view }: { user: User; view: PageParts['view'] }): VNode => {
   const [isEnded, setEnded] = useState(false)
   const [turn, setTurn] = useState(0)
+  useLanguage()
   useEffect(
     () =>
       followSession(user, {

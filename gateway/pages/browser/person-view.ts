@@ -1,26 +1,38 @@
 // Shows an Admin everything about a person: access, sessions and audit entries.
 import { AccessForm } from './access-form.ts'
-import type { Session } from './account-sessions.ts'
 import { queryInAddress } from './address.ts'
 import { AuditTable } from './audit-view.ts'
 import { admin, problemOf, useList, useLoad } from './console-data.ts'
-import { Dialog, Listing, Name, nameOf, State, useActs, Waiting } from './console-parts.ts'
+import {
+  type Column,
+  Dialog,
+  type Fact,
+  Facts,
+  Listing,
+  Name,
+  nameOf,
+  State,
+  useActs,
+  Waiting
+} from './console-parts.ts'
+import { Field, sends } from './fields.ts'
 import { dateTime } from './language.ts'
-import { type Person, PersonState } from './people-view.ts'
+import { PersonState } from './people-view.ts'
 import { providerName } from './provider-name.ts'
 import { html, useState, type VNode } from './render.ts'
-import { type PeopleKey, text } from './words-people.ts'
+import type { PersonItem, SessionItem } from './shapes.ts'
+import { type ConsoleKey, text } from './words-console.ts'
 
-const Facts = ({ person }: { person: Person }): VNode => html`<dl class="facts">
-  <div><dt>${text('username')}</dt><dd><${Name} of=${person.username} /></dd></div>
-  <div><dt>${text('email')}</dt><dd><${Name} of=${person.email || '–'} /></dd></div>
-  <div><dt>${text('provider')}</dt><dd>${providerName(person.provider)}</dd></div>
-  <div><dt>${text('lastLogin')}</dt><dd>${person.lastLoginAt === '' ? text('never') : dateTime(person.lastLoginAt)}</dd></div>
-  <div><dt>${text('status')}</dt><dd><${PersonState} person=${person} /></dd></div>
-</dl>`
+const factsOf = (person: PersonItem): Fact[] => [
+  [text('username'), html`<${Name} of=${person.username} />`],
+  [text('email'), html`<${Name} of=${person.email || '–'} />`],
+  [text('provider'), providerName(person.provider)],
+  [text('lastLogin'), person.lastLoginAt === '' ? text('never') : dateTime(person.lastLoginAt)],
+  [text('status'), html`<${PersonState} person=${person} />`]
+]
 
 export const PersonView = ({ id }: { id: string }): VNode => {
-  const loaded = useLoad<Person>(`users/${id}`)
+  const loaded = useLoad<PersonItem>(`users/${id}`)
   const { ask, say, settle, notices } = useActs()
   const [turn, setTurn] = useState(0)
   const person = loaded.data
@@ -32,27 +44,26 @@ export const PersonView = ({ id }: { id: string }): VNode => {
     loaded.reload()
     setTurn(now => now + 1)
   }
-  const run = async (action: string, done: PeopleKey) => {
+  const run = async (action: string, done: ConsoleKey) => {
     if (settle(await admin(`users/${id}/${action}`, { method: 'POST' }), text(done))) refresh()
   }
   /** What is held back may be the address instead. */
   const unlock = async () => {
-    const answer = await admin(`users/${id}/unlock`, { method: 'POST' })
     const held = await admin<{ items: readonly { kind: string }[] }>('held-back?pageSize=200')
     const isAddress = held.status === 200 && held.body.items.some(({ kind }) => kind === 'address')
-    if (settle(answer, text(isAddress ? 'unlockedButHeld' : 'unlockedDone'))) refresh()
+    await run('unlock', isAddress ? 'unlockedButHeld' : 'unlockedDone')
   }
   const tell = (words: string, isError: boolean) => {
     say(words, isError)
     if (!isError) refresh()
   }
   const name = person === undefined ? '' : nameOf(person).slice(0, 80)
-  const asks = (action: 'revoke' | 'disable', done: PeopleKey) => () =>
+  const asks = (action: 'revoke' | 'disable', done: ConsoleKey) => () =>
     ask({
       title: text(`${action}Ask`, { name }),
       consequence: text(`${action}Will`),
       label: text(action),
-      run: () => void run(action, done)
+      run: () => run(action, done)
     })
 
   return html`
@@ -62,7 +73,7 @@ export const PersonView = ({ id }: { id: string }): VNode => {
       person !== undefined &&
       html`<h1 class="long"><${Name} of=${nameOf(person)} /></h1>
       ${notices}
-      <${Facts} person=${person} />
+      <${Facts} of=${factsOf(person)} />
       <section class="panel"><h2>${text('giveAccess')}</h2><${AccessForm} read=${{ person, etag: loaded.etag }} onDone=${tell} /></section>
       <section class="panel"><h2>${text('endSessions')}</h2><div class="buttons">
         <button type="button" class="danger" onClick=${asks('revoke', 'revoked')}>${text('revoke')}</button>
@@ -82,59 +93,46 @@ export const PersonView = ({ id }: { id: string }): VNode => {
 }
 
 interface EraseProps {
-  readonly person: Person
+  readonly person: PersonItem
   readonly onProblem: (words: string) => void
   /** Where the console goes once there is no such person any more. */
   readonly list: string
 }
 
-interface AskProps {
-  readonly person: Person
-  readonly onErase: () => void
-  readonly onClose: () => void
-}
-
-const Ask = ({ person, onErase, onClose }: AskProps): VNode => {
-  const [typed, setTyped] = useState(['', ''])
-  const isSure = typed.every(name => name === person.username)
-  const field = (n: number, label: string) => html`<p><label for=${`erase-${n}`}>${label}</label>
-    <input id=${`erase-${n}`} value=${typed[n]} maxlength="256" autocomplete="off" autocapitalize="off" spellcheck=${false}
-      onInput=${(event: Event) => setTyped(typed.with(n, (event.target as HTMLInputElement).value))} /></p>`
-  const submit = (event: Event) => {
-    event.preventDefault()
-    if (isSure) onErase()
-  }
-  return html`<${Dialog} title=${text('eraseAsk', { name: nameOf(person).slice(0, 80) })} onClose=${onClose}>
-    <form id="erase" onSubmit=${submit}><p>${text('eraseWill')}</p>
-    <p>${text('username')}: <strong><${Name} of=${person.username} /></strong></p>
-    ${field(0, text('eraseType'))}${field(1, text('eraseAgain'))}
-    <div class="buttons"><button type="button" onClick=${onClose}>${text('cancel')}</button>
-      <button type="submit" class="danger" disabled=${!isSure}>${text('erase')}</button></div></form><//>`
-}
-
 /** Erases a person once their username has been typed twice. */
 const ErasePerson = ({ person, onProblem, list }: EraseProps): VNode => {
   const [isOpen, setOpen] = useState(false)
+  const [typed, setTyped] = useState(['', ''])
+  const close = () => setOpen(false)
+  const open = () => {
+    setTyped(['', ''])
+    setOpen(true)
+  }
+  const isSure = typed.every(name => name === person.username)
   const erase = async () => {
-    setOpen(false)
+    close()
     const answer = await admin(`users/${person.id}/erase`, { method: 'POST', body: { username: person.username } })
     if (answer.status === 204) location.hash = list
     else onProblem(answer.status === 409 ? text('eraseAdmin') : problemOf(answer))
   }
-  return html`<button type="button" class="danger" id="erase-open" onClick=${() => setOpen(true)}>${text('erase')}</button>
-    ${isOpen && html`<${Ask} person=${person} onErase=${erase} onClose=${() => setOpen(false)} />`}`
+  const field = (n: number, label: string) =>
+    html`<${Field} id=${`erase-${n}`} label=${label} value=${typed[n]} maxlength="256" autocapitalize="off" spellcheck=${false} onValue=${(name: string) => setTyped(typed.with(n, name))} />`
+  return html`<button type="button" class="danger" id="erase-open" onClick=${open}>${text('erase')}</button>
+    ${
+      isOpen &&
+      html`<${Dialog} title=${text('eraseAsk', { name: nameOf(person).slice(0, 80) })} onClose=${close}>
+      <form id="erase" onSubmit=${sends(() => isSure && erase())}><p>${text('eraseWill')}</p>
+      <p>${text('username')}: <strong><${Name} of=${person.username} /></strong></p>
+      ${field(0, text('eraseType'))}${field(1, text('eraseAgain'))}
+      <div class="buttons"><button type="button" onClick=${close}>${text('cancel')}</button>
+        <button type="submit" class="danger" disabled=${!isSure}>${text('erase')}</button></div></form><//>`
+    }`
 }
-
-const sessionRow = ({ id, current, createdAt, lastUsedAt, ip, userAgent }: Session) => html`<tr key=${id}>
-  <th scope="row" data-label=${text('browser')}><bdi>${userAgent.slice(0, 120) || '–'}</bdi>${current && html` <${State} is="ok">${text('thisSession')}<//>`}</th>
-  <td data-label=${text('address')}>${ip || '–'}</td>
-  <td data-label=${text('since')}>${dateTime(createdAt)}</td>
-  <td data-label=${text('lastUsed')}>${dateTime(lastUsedAt)}</td></tr>`
 
 /** Shows Admins where a person is logged in, and ends all of these sessions. */
 const PersonSessions = ({ id, name }: { id: number; name: string }): VNode => {
   const path = `users/${id}/sessions`
-  const list = useList<Session>(path, 20)
+  const list = useList<SessionItem>(path, 20)
   const { ask, settle, notices } = useActs()
   const endAll = async () => {
     settle(await admin(path, { method: 'DELETE' }), text('revoked'))
@@ -142,15 +140,19 @@ const PersonSessions = ({ id, name }: { id: number; name: string }): VNode => {
     list.reload()
   }
   const askEndAll = () =>
-    ask({
-      title: text('endLiveAsk', { name }),
-      consequence: text('endLiveWill'),
-      label: text('endLive'),
-      run: () => void endAll()
-    })
-  const heads = [text('browser'), text('address'), text('since'), text('lastUsed')]
+    ask({ title: text('endLiveAsk', { name }), consequence: text('endLiveWill'), label: text('endLive'), run: endAll })
+  const columns: Column<SessionItem>[] = [
+    [
+      text('browser'),
+      ({ userAgent, current }) =>
+        html`<bdi>${userAgent.slice(0, 120) || '–'}</bdi>${current && html` <${State} is="ok">${text('current')}<//>`}`
+    ],
+    [text('address'), ({ ip }) => ip || '–'],
+    [text('since'), ({ createdAt }) => dateTime(createdAt)],
+    [text('lastUsed'), ({ lastUsedAt }) => dateTime(lastUsedAt)]
+  ]
   const hasAny = list.data !== undefined && list.data.total > 0
-  return html`<section id="live-sessions"><h2>${text('liveSessions')}</h2>${notices}
-    <${Listing} of=${list} label=${text('liveSessions')} heads=${heads} row=${sessionRow} isNamed />
+  return html`<section id="live-sessions"><h2>${text('sessions')}</h2>${notices}
+    <${Listing} of=${list} label=${text('sessions')} columns=${columns} keyOf=${({ id }: SessionItem) => id} />
     ${hasAny && html`<p><button type="button" class="danger" id="end-live" onClick=${askEndAll}>${text('endLive')}</button></p>`}</section>`
 }

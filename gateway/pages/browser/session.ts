@@ -1,16 +1,5 @@
 // Keeps the token of this tab in sessionStorage, sends it with every request, and tells the other tabs of logins and logouts.
-
-export interface User {
-  readonly id: number
-  readonly name: string
-  readonly email: string
-  readonly username: string
-  readonly provider: string
-  readonly profiles: readonly string[]
-  readonly areas: readonly string[]
-  readonly areaPrincipal: string
-  readonly accessStatus: 'assigned' | 'unassigned'
-}
+import type { User } from './shapes.ts'
 
 export interface Answer<T> {
   /** 0: the gateway could not be reached. */
@@ -61,10 +50,12 @@ export interface Question {
   token?: string | undefined
   /** The ETag that a change is based on. */
   ifMatch?: string | undefined
+  /** Whether the response is a file. */
+  isFile?: boolean
 }
 
 const send = async <T>(path: string, question: Question): Promise<Answer<T>> => {
-  const { method = 'GET', body, token = keptToken(), ifMatch } = question
+  const { method = 'GET', body, token = keptToken(), ifMatch, isFile = false } = question
   const headers: Record<string, string> = { accept: 'application/json' }
   if (ifMatch !== undefined) headers['if-match'] = ifMatch
   if (token !== undefined) headers.authorization = `Bearer ${token}`
@@ -75,8 +66,7 @@ const send = async <T>(path: string, question: Question): Promise<Answer<T>> => 
       headers,
       ...(body === undefined ? {} : { body: JSON.stringify(body) })
     })
-    const text = await response.text()
-    const answer = text === '' ? {} : JSON.parse(text)
+    const answer = isFile && response.ok ? await response.blob() : JSON.parse((await response.text()) || '{}')
     return {
       status: response.status,
       code: typeof answer.code === 'string' && !response.ok ? answer.code : '',

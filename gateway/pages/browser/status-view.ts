@@ -3,63 +3,13 @@ import { useLoad } from './console-data.ts'
 import { Missing, State, Table, Waiting } from './console-parts.ts'
 import { dateTime, number } from './language.ts'
 import { type ComponentChildren, html, type VNode } from './render.ts'
-import { type StateKey, text } from './words-state.ts'
-
-interface Target {
-  readonly url: string
-  readonly state: string
-  readonly since: string
-  readonly reason: string
-  readonly busy: number
-  /** Those that see it in this state. */
-  readonly instances: readonly string[]
-}
-
-interface Instance {
-  readonly instance: string
-  readonly status: string
-  readonly checks: Readonly<Record<string, string>>
-  readonly startedAt: string
-  readonly limiter: string
-  readonly checksum: string
-  readonly streams: Readonly<Record<string, number>>
-}
-
-interface Status {
-  readonly status: string
-  readonly checks: Readonly<Record<string, string>>
-  readonly startedAt: string
-  readonly upstreams: readonly { readonly name: string; readonly targets: readonly Target[] }[]
-  readonly limiter: { readonly mode: string; readonly since: string; readonly reason: string; readonly entries: number }
-  readonly reload: {
-    readonly ok: boolean
-    readonly loadedAt: string
-    readonly checksum: string
-    readonly routes: number
-    readonly complaints: readonly {
-      readonly file: string
-      readonly line: number
-      readonly column: number
-      readonly message: string
-    }[]
-  }
-  readonly audit: {
-    readonly state: string
-    readonly entries: number
-    readonly firstBroken: number | null
-    readonly checkedAt: string
-  }
-  readonly revocations: { readonly known: number; readonly stalenessMs: number }
-  readonly streams: Readonly<Record<string, number>>
-  readonly insecure: readonly string[]
-  readonly instances: readonly Instance[]
-  readonly missing: readonly string[]
-}
+import type { Status } from './shapes.ts'
+import { type ConsoleKey, text } from './words-console.ts'
 
 const EVERY_MS = 10_000
 
 /** How bad each state is, and what it is called. */
-const STATES: Readonly<Record<string, readonly ['ok' | 'warn' | 'bad', StateKey]>> = {
+const STATES: Readonly<Record<string, readonly ['ok' | 'warn' | 'bad', ConsoleKey]>> = {
   ok: ['ok', 'ok'],
   up: ['ok', 'up'],
   memory: ['ok', 'memory'],
@@ -81,17 +31,17 @@ const Word = ({ of }: { of: string }): VNode => {
   return html`<${State} is=${kind}>${key === undefined ? of : text(key)}<//>`
 }
 
-const CHECKS: Readonly<Record<string, StateKey>> = {
+const CHECKS: Readonly<Record<string, ConsoleKey>> = {
   database: 'database',
-  rateLimit: 'rateLimit',
+  rateLimit: 'limiter',
   routes: 'routes',
   upstreams: 'upstreams',
   revocations: 'revocationFeed',
   directory: 'directory',
   addresses: 'plainAddresses',
-  provider: 'provider',
+  provider: 'cloudProvider',
   tls: 'tls',
-  grants: 'grants',
+  grants: 'groupAccess',
   audit: 'chain',
   clock: 'clock'
 }
@@ -124,7 +74,7 @@ const streamCount = (streams: Readonly<Record<string, number>>): string =>
 const Instances = ({
   of
 }: {
-  of: readonly Instance[]
+  of: Status['instances']
 }): VNode => html`<section class="wide-panel"><h2>${text('instances')}</h2>
   <${Table} label=${text('instances')} heads=${[text('instance'), text('health'), text('startedAt'), text('limiter'), text('reload'), text('openStreams')]}>
   ${of.map(
@@ -148,7 +98,7 @@ const Panels = ({ status }: { status: Status }): VNode => html`<div class="panel
     <${Fact} label=${text('revocations')}>${number(status.revocations.known)}<//>
     ${status.insecure.length > 0 && html`<${Fact} label=${text('insecureSettings')}>${status.insecure.join(', ')}<//>`}</dl></section>
   <section class="panel"><h2>${text('reload')}</h2><p><${Word} of=${status.reload.ok ? 'ok' : 'degraded'} /></p><dl class="facts">
-    <${Fact} label=${text('routesCount')}>${number(status.reload.routes)}<//>
+    <${Fact} label=${text('routes')}>${number(status.reload.routes)}<//>
     <${Fact} label=${text('loadedAt')}>${dateTime(status.reload.loadedAt)}<//>
     <${Fact} label=${text('fingerprint')}><code>${status.reload.checksum.slice(0, 16)}…</code><//></dl>
     ${

@@ -1,25 +1,25 @@
 // Shows the last minutes of traffic live: decisions, latency, logins, and reasons for refusals.
+import 'uplot/dist/uPlot.min.css'
 import type uPlot from 'uplot'
 import { admin, problemOf } from './console-data.ts'
-import { Missing, Table } from './console-parts.ts'
+import { type Column, Missing, Rows } from './console-parts.ts'
 import { countedEvery } from './counted.ts'
 import { number } from './language.ts'
 import { html, useEffect, useRef, useState, type VNode } from './render.ts'
-import { text } from './words-state.ts'
+import type { Point } from './shapes.ts'
+import { text } from './words-console.ts'
 
 const NOTHING = {
   requests: 0,
   allowed: 0,
   refused: 0,
   failed: 0,
-  codes: {} as Readonly<Record<string, number>>,
+  codes: {},
   p50Ms: 0,
   p95Ms: 0,
   logins: 0,
   loginsRefused: 0
 }
-type Point = Readonly<typeof NOTHING> & { readonly at: string }
-
 interface Traffic {
   readonly now: string
   readonly stepMs: number
@@ -89,7 +89,7 @@ const Charts = ({ points, stepMs, period }: { points: readonly Point[]; stepMs: 
   return html`<div class="charts">
     <${Chart} label=${text('requests', { step: text(isLong ? 'minute' : 'fiveSeconds') })} at=${requests.at} series=${[
       { label: text('allowed'), colour: '--good', values: requests.of(point => point.allowed) },
-      { label: text('refused'), colour: '--warn', values: requests.of(point => point.refused) },
+      { label: text('refusedSeries'), colour: '--warn', values: requests.of(point => point.refused) },
       { label: text('failedSeries'), colour: '--danger', values: requests.of(point => point.failed) }
     ]} />
     <${Chart} label=${text('latency')} at=${points.map(point => Date.parse(point.at) / 1000)} series=${[
@@ -105,15 +105,21 @@ const Charts = ({ points, stepMs, period }: { points: readonly Point[]; stepMs: 
 const Sums = ({ points }: { points: readonly Point[] }): VNode => {
   const sum = (value: (point: Point) => number) => number(points.reduce((total, point) => total + value(point), 0))
   const reasons = reasonsOf(points)
-  return html`<section><h2>${text('inPeriod')}</h2><dl class="figures">
-    <div><dt>${text('allowed')}</dt><dd>${sum(point => point.allowed)}</dd></div>
-    <div><dt>${text('refused')}</dt><dd>${sum(point => point.refused)}</dd></div>
-    <div><dt>${text('failedSeries')}</dt><dd>${sum(point => point.failed)}</dd></div>
-    <div><dt>${text('loginCount')}</dt><dd>${sum(point => point.logins)}</dd></div></dl></section>
+  const figures = [
+    [text('allowed'), sum(point => point.allowed)],
+    [text('refusedSeries'), sum(point => point.refused)],
+    [text('failedSeries'), sum(point => point.failed)],
+    [text('loginCount'), sum(point => point.logins)]
+  ]
+  const columns: Column<[code: string, count: number]>[] = [
+    [text('reason'), ([code]) => html`<code>${code}</code>`],
+    [text('count'), ([, count]) => number(count)]
+  ]
+  return html`<section><h2>${text('inPeriod')}</h2>
+    <dl class="figures">${figures.map(([label, figure]) => html`<div key=${label}><dt>${label}</dt><dd>${figure}</dd></div>`)}</dl></section>
     ${
       reasons.length > 0 &&
-      html`<section><h2>${text('reasons')}</h2><${Table} label=${text('reasons')} heads=${[text('reason'), text('count')]}>
-      ${reasons.map(([code, count]) => html`<tr key=${code}><th scope="row" data-label=${text('reason')}><code>${code}</code></th><td data-label=${text('count')}>${number(count)}</td></tr>`)}<//></section>`
+      html`<section><h2>${text('reasons')}</h2><${Rows} label=${text('reasons')} columns=${columns} items=${reasons} keyOf=${([code]: [string, number]) => code} /></section>`
     }`
 }
 

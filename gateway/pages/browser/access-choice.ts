@@ -1,0 +1,96 @@
+// Selects profiles, areas and one of these as the main area, from the existing ones.
+import { groupsOf } from './access-sources.ts'
+import { type ListOf, useLoad } from './console-data.ts'
+import { Choice, Field } from './fields.ts'
+import { html, useState, type VNode } from './render.ts'
+import type { Named, PersonItem } from './shapes.ts'
+import { text } from './words-console.ts'
+
+export interface ChosenAccess {
+  readonly profiles: readonly string[]
+  readonly areas: readonly string[]
+  /** One of the areas; `''` if there are none. */
+  readonly main: string
+}
+
+/** As the gateway receives it. */
+export const accessBody = ({ profiles, areas, main }: ChosenAccess) => ({
+  profiles,
+  areas,
+  areaPrincipal: main === '' ? null : main
+})
+
+interface Props {
+  /** Prefix for the ids of its fields, for pages that have several. */
+  readonly prefix?: string
+  readonly chosen: ChosenAccess
+  readonly onChange: (chosen: ChosenAccess) => void
+  readonly onProblem: (words: string) => void
+  /** Whose groups may grant something too, which cannot be deselected here. */
+  readonly person?: PersonItem
+}
+
+const groupWords = (person: PersonItem | undefined, kind: 'profiles' | 'areas', name: string): string =>
+  person === undefined ? '' : groupsOf(person, kind, name).join('; ')
+
+const Granted = ({ group }: { group: string }): VNode | null =>
+  group === '' ? null : html`<small class="quiet granted"> <bdi>${text('grantedBy', { group })}</bdi></small>`
+
+const Profiles = ({ chosen, onChange, person }: Props): VNode => {
+  const all = useLoad<ListOf<Named>>('profiles').data?.items ?? []
+  const { profiles } = chosen
+  const toggle = (name: string) =>
+    onChange({
+      ...chosen,
+      profiles: profiles.includes(name) ? profiles.filter(other => other !== name) : [...profiles, name]
+    })
+  return html`<fieldset><legend>${text('profiles')}</legend><div class="checks">${all.map(({ name }) => {
+    const [group, isChosen] = [groupWords(person, 'profiles', name), profiles.includes(name)]
+    return html`<label key=${name}><input type="checkbox" name="profile" value=${name} checked=${isChosen || group !== ''}
+      disabled=${!isChosen && group !== ''} onChange=${() => toggle(name)} />${name}<${Granted} group=${group} /></label>`
+  })}</div></fieldset>`
+}
+
+export const AccessChoice = (props: Props): VNode => {
+  const { chosen, onChange, onProblem, person, prefix = '' } = props
+  const { areas, main } = chosen
+  const all = useLoad<ListOf<Named>>('areas?pageSize=200').data
+  const [wanted, setWanted] = useState('')
+  const known = all?.items.map(area => area.name) ?? []
+  const onlyGranted = person?.areas.filter(area => groupWords(person, 'areas', area) !== '' && !areas.includes(area))
+
+  const add = () => {
+    const name = wanted.trim()
+    if (name === '' || areas.includes(name)) return setWanted('')
+    // A list longer than one page is validated by the gateway.
+    if (!known.includes(name) && known.length === all?.total) return onProblem(text('unknownArea'))
+    onChange({ ...chosen, areas: [...areas, name], main: main === '' ? name : main })
+    setWanted('')
+  }
+  const remove = (name: string) => {
+    const left = areas.filter(area => area !== name)
+    onChange({ ...chosen, areas: left, main: main === name ? (left[0] ?? '') : main })
+  }
+  const addOnEnter = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter' || !(event.target instanceof HTMLInputElement)) return
+    event.preventDefault()
+    add()
+  }
+  return html`<${Profiles} ...${props} /><fieldset><legend>${text('areas')}</legend>
+      ${areas.length === 0 && !onlyGranted?.length && html`<p class="quiet">${text('noAreas')}</p>`}
+      <ul class="chips">${areas.map(
+        area =>
+          html`<li key=${area}><bdi>${area}</bdi><button type="button" class="remove" aria-label=${text('removeArea', { name: area })} onClick=${() => remove(area)}>×</button></li>`
+      )}${onlyGranted?.map(
+        area =>
+          html`<li key=${`granted ${area}`} data-granted><bdi>${area}</bdi><${Granted} group=${groupWords(person, 'areas', area)} /></li>`
+      )}</ul>
+      <div class="filters" onKeyDown=${addOnEnter}><${Field} grows id=${`${prefix}new-area`} label=${text('addArea')} list=${`${prefix}areas`} value=${wanted} maxlength="256" dir="auto" onValue=${setWanted} />
+        <datalist id=${`${prefix}areas`}>${known.filter(name => !areas.includes(name)).map(name => html`<option key=${name} value=${name} />`)}</datalist>
+        <button type="button" id=${`${prefix}add-area`} onClick=${add}>${text('add')}</button></div>
+    </fieldset>
+    ${
+      areas.length > 0 &&
+      html`<${Choice} id=${`${prefix}main-area`} label=${text('mainArea')} value=${main} options=${areas.map(area => [area, area])} onValue=${(to: string) => onChange({ ...chosen, main: to })} />`
+    }`
+}

@@ -1,0 +1,36 @@
+// Names what the gateway answers, with the types that its own code declares.
+import type { HeldItem } from '../../admin/held-back-routes.ts'
+import type { mergeStatus } from '../../admin/merged-status.ts'
+import type { RouteItem } from '../../admin/route-routes.ts'
+import type { explanationJson } from '../../explain/explain.ts'
+import type { StreamItem } from '../../forward/stream.ts'
+import type { User } from '../../identity.ts'
+import type { TrafficPoint } from '../../observe/traffic.ts'
+import type { AppItem } from '../../routes/apps.ts'
+import type { AuditItem } from '../../store/audit-list.ts'
+import type { ClientItem, ClientWithSecret } from '../../store/clients.ts'
+import type { PersonalTokenStore } from '../../store/personal-tokens.ts'
+import type { Sessions } from '../../store/sessions.ts'
+import type { PersonItem, Users } from '../../store/users.ts'
+
+export type { AppItem, AuditItem, ClientItem, ClientWithSecret, HeldItem, PersonItem, RouteItem, User }
+
+type ItemOf<List extends (...values: never[]) => Promise<{ items: readonly unknown[] }>> = Awaited<
+  ReturnType<List>
+>['items'][number]
+
+export type SessionItem = ItemOf<Sessions['list']>
+export type TokenItem = ItemOf<PersonalTokenStore['list']>
+export type GrantItem = ItemOf<Users['listGrants']>
+export type InstanceStream = StreamItem & { readonly instance: string }
+export type Status = ReturnType<typeof mergeStatus>
+export type Explanation = ReturnType<typeof explanationJson>
+export type Point = Omit<TrafficPoint, 'at'> & { readonly at: string }
+
+/** What a person's own access consists of, and where each part comes from. */
+export type AccessItem = Omit<PersonItem, 'disabled' | 'lastLoginAt'>
+
+export interface Named {
+  readonly id: number
+  readonly name: string
+}
