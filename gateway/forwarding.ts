@@ -16,7 +16,7 @@ import type { Upstream } from './routes/upstream.ts'
 import type { Settings } from './settings/settings.ts'
 import { createForwardSocketIo } from './socketio/forward.ts'
 import { createRefusedEvents } from './socketio/gate/refused-events.ts'
-import { createMemoryRecoveryIds, createRedisRecoveryIds } from './socketio/recovery-ids.ts'
+import { createRecoveryIds } from './socketio/recovery-ids.ts'
 import type { SessionParts } from './socketio/session.ts'
 import type { Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
@@ -118,7 +118,7 @@ export const createForwarding = (parts: ForwardingParts) => {
 
 const startSocketIo = (
   sockets: SocketForwarding,
-  { stores: { redis, instances }, tokenParts: { revocationsTrusted, verifiedTokens }, credentials }: ForwardingParts,
+  { settings, stores: { redis, instances }, tokenParts, credentials }: ForwardingParts,
   checking: Pick<SessionParts, 'check' | 'countRefusedEvent' | 'countRefusal'>
 ) =>
   createForwardSocketIo({
@@ -128,12 +128,12 @@ const startSocketIo = (
       ...addedHeaders(exchange),
       ...crossOriginFields(exchange, headerLines(passed), credentials.answers.origins)
     ],
-    recoveryIds: redis === undefined ? createMemoryRecoveryIds() : createRedisRecoveryIds(redis),
+    recoveryIds: createRecoveryIds([settings.jwt.secret, ...settings.jwt.previousSecrets]),
     instances: redis === undefined ? undefined : instances,
     isFromElsewhere,
     identify(token, ip): Identity {
-      if (!revocationsTrusted()) throw new Unavailable({ reason: 'revocations-too-old' })
-      const identity = verifiedTokens.identify(token)
+      if (!tokenParts.revocationsTrusted()) throw new Unavailable({ reason: 'revocations-too-old' })
+      const identity = tokenParts.verifiedTokens.identify(token)
       if (isFromElsewhere(identity, ip)) throw new Unauthenticated({ reason: 'foreign-address' })
       return identity
     },

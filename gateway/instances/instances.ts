@@ -12,7 +12,8 @@ const ASK_MS = 1000
 const LIST_MS = 500
 const OWN_MS = 60_000
 const JOIN_MS = 1000
-const WATCH_MS = 500
+/** A process that waits for another learns within this time that it has ended. */
+const WATCH_MS = 200
 /** After Redis was away, all instances are known to it again within this time. */
 const SETTLE_MS = 5000
 

@@ -5,9 +5,8 @@ import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import { contain, every } from '../values/contain.ts'
 import { createOwners } from './polling/owners.ts'
-import type { SocketIoForwarding } from './polling/polling-parts.ts'
-import { createPollingRequests } from './polling/polling-requests.ts'
-import { createProbes } from './polling/probes.ts'
+import { createPollingRequests } from './polling/requests.ts'
+import type { SocketIoForwarding } from './session.ts'
 import { createSocketIoSessions } from './sessions.ts'
 import { createSocketIoUpgrades } from './upgrades.ts'
 
@@ -16,10 +15,9 @@ const SWEEP_MS = 1000
 
 export const createForwardSocketIo = (forwarding: SocketIoForwarding) => {
   const sessions = createSocketIoSessions(forwarding)
-  const probes = createProbes()
-  const owners = createOwners(forwarding.instances, sessions, probes)
+  const owners = createOwners(forwarding.instances, sessions)
   const polling = createPollingRequests(forwarding, sessions, owners)
-  const upgrade = createSocketIoUpgrades(forwarding, { sessions, owners, probes })
+  const upgrade = createSocketIoUpgrades(forwarding, sessions, owners)
   const stop = every(SWEEP_MS, sessions.sweep)
 
   const fail = (exchange: Exchange, error: unknown) => {

@@ -1,42 +1,26 @@
-// Remembers whose state a recovery id of Socket.IO restores: in Redis, where every instance finds it, or in memory.
-import { createHash } from 'node:crypto'
-import type { RedisStore } from '../redis/redis.ts'
+// Signs the recovery ids of Socket.IO, so that one restores state only for the person to whom it was given; nothing is stored.
+import { timingSafeEqual } from 'node:crypto'
+import { keyedHash } from '../login/keyed-hash.ts'
 
-export interface RecoveryIds {
-  /** @param owner whose state it is, as one text */
-  bind(id: string, owner: string, lifetimeMs: number): Promise<void>
-  ownerOf(id: string): Promise<string | undefined>
-}
+export type RecoveryIds = ReturnType<typeof createRecoveryIds>
 
-const MAX_IDS = 100_000
+const SIGNED = /^(.+)\.([\w-]{43})$/s
 
-/** They are secrets, so only their hashes are stored. */
-const hashed = (id: string): string => createHash('sha256').update(id).digest('base64url')
-
-export const createMemoryRecoveryIds = (now: () => number = Date.now, maxIds = MAX_IDS): RecoveryIds => {
-  const owners = new Map<string, { owner: string; until: number }>()
+/** @param secrets the current one first; ids that were signed with the others are accepted too */
+export const createRecoveryIds = (secrets: readonly string[]) => {
+  const hashes = secrets.map(secret => keyedHash(secret, 'portaria recovery ids'))
+  const signatures = (id: string, owner: string) => hashes.map(hash => hash(JSON.stringify([id, owner])))
   return {
-    async bind(id, owner, lifetimeMs) {
-      const key = hashed(id)
-      // Insertion order is age, so the oldest goes first.
-      owners.delete(key)
-      owners.set(key, { owner, until: now() + lifetimeMs })
-      for (const [oldest, { until }] of owners) {
-        if (until > now() && owners.size <= maxIds) break
-        owners.delete(oldest)
-      }
-    },
-    async ownerOf(id) {
-      const known = owners.get(hashed(id))
-      return known !== undefined && known.until > now() ? known.owner : undefined
+    /** The id for a client. The same id and owner give the same text, by which a client learns that it was recovered. */
+    sign: (id: string, owner: string): string => `${id}.${signatures(id, owner)[0]}`,
+    /** The upstream's id; undefined: it was not given to this owner. */
+    read(given: string, owner: string): string | undefined {
+      const [, id = '', signature = ''] = SIGNED.exec(given) ?? []
+      const isSigned = signatures(id, owner).some(
+        expected =>
+          expected.length === signature.length && timingSafeEqual(Buffer.from(expected), Buffer.from(signature))
+      )
+      return isSigned ? id : undefined
     }
-  }
-}
-
-export const createRedisRecoveryIds = (redis: Pick<RedisStore, 'get' | 'set'>): RecoveryIds => {
-  const keyOf = (id: string) => `pid:${hashed(id)}`
-  return {
-    bind: (id, owner, lifetimeMs) => redis.set(keyOf(id), owner, Math.max(1, Math.ceil(lifetimeMs))),
-    ownerOf: async id => (await redis.get(keyOf(id))) ?? undefined
   }
 }

@@ -1,23 +1,52 @@
-// Holds the state of one Socket.IO session, on any transport, and ends each namespace when the access to it ends.
+// Holds the state of one Socket.IO session, on any transport; each of its namespaces is an open stream and ends with its access.
 import { Forbidden, GatewayError, RequestTimeout, TokenRevoked } from '../errors.ts'
+import type { OpenStreams } from '../forward/open-streams.ts'
 import type { StreamEnd } from '../forward/stream.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { Identity, User } from '../identity.ts'
+import type { Instances } from '../instances/instances.ts'
 import type { Route } from '../routes/route.ts'
+import { namespaceName, namespaceRoute } from '../routes/socketio-rules.ts'
+import type { Target, Upstream } from '../routes/upstream.ts'
+import { ownText } from '../values/bounded-map.ts'
 import { type Contained, noteFault } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
+import type { SocketForwarding } from '../websocket/upgrade.ts'
 import {
-  type AttachmentsDue,
+  createGateState,
+  type GateParts,
   type GateState,
-  type NamespaceState,
-  NOTHING_DUE,
+  type Namespace,
+  newNamespace,
   owesClient,
   owesUpstream
 } from './gate/gate-state.ts'
 import { createPacketGate, type PacketGate } from './gate/packet-gate.ts'
 import { connectErrorPacket, disconnectPacket } from './protocol/packets.ts'
-import type { RecoveryIds } from './recovery-ids.ts'
-import { createSessionRights, type SessionRightsParts } from './session-rights.ts'
-import type { SessionSource } from './session-source.ts'
+
+/** The client and the destination of a session. */
+export interface SessionSource {
+  readonly route: Route
+  readonly upstream: Upstream
+  readonly target: Target
+  readonly path: string
+  readonly hostName: string
+  readonly requestId: string
+  readonly ip: string
+  /** The key that limits count by. */
+  readonly ipKey: string
+}
+
+export const sourceOf = (exchange: Exchange, route: Route, upstream: Upstream, target: Target): SessionSource => ({
+  route,
+  upstream,
+  target,
+  path: ownText(exchange.path),
+  hostName: exchange.hostName,
+  requestId: ownText(exchange.requestId),
+  ip: exchange.client.address,
+  ipKey: exchange.client.key
+})
 
 /** The transport to both sides; packets are Engine.IO text packets. */
 interface Carrier {
@@ -28,13 +57,25 @@ interface Carrier {
   bytes(): number
 }
 
-export interface SessionParts extends SessionRightsParts {
-  readonly recoveryIds: RecoveryIds
+export interface SessionParts extends Pick<GateParts, 'recoveryIds' | 'check'> {
+  readonly streams: OpenStreams
+  readonly log: Log
   /** The identity behind a token that came from this address; throws 401. */
   readonly identify: (token: string, ip: string) => Identity
-  readonly check: (route: Route, user: User) => GatewayError | undefined
   /** Milliseconds of the monotonic clock. */
   readonly now: () => number
+  /** @param namespace as written in the route file */
+  readonly countRefusedEvent: (routeId: string, namespace: string) => void
+  readonly countRefusal: (refusal: GatewayError) => void
+}
+
+export interface SocketIoForwarding extends SocketForwarding, SessionParts {
+  /** `[name, value, …]` to add to a response with the fields `passed`. */
+  readonly pollHeaders: (exchange: Exchange, passed: readonly string[]) => readonly string[]
+  /** The processes among which requests of a session may be spread; undefined: there is one, or its balancer is sticky. */
+  readonly instances: Pick<Instances, 'id' | 'ask' | 'answer'> | undefined
+  /** Whether a token may not be used from an address. */
+  readonly isFromElsewhere: (identity: Identity, ip: string) => boolean
 }
 
 /**
@@ -47,76 +88,52 @@ type Phase = 'opening' | 'polling' | 'probing' | 'websocket' | 'over'
 /** A session without an open namespace ends after this time. */
 const PROVE_MS = 10_000
 /** What a client may send before its first namespace is open. */
-const UNPROVEN_BYTES = 100_000
+export const UNPROVEN_BYTES = 100_000
+/** Refused events and CONNECTs of one session; all are counted. */
+const MAX_LOGGED = 10
 
 /** What the session that continues another must know; plain data, because that may be in another process. */
-export interface HandedSession {
-  readonly isProven: boolean
+export interface HandedSession extends Pick<GateState, 'isProven' | 'due'> {
   readonly unprovenBytes: number
   /** How long it still has for proving itself. */
   readonly proveMs: number
-  readonly due: AttachmentsDue
-  readonly namespaces: readonly (readonly [string, NamespaceState])[]
+  readonly namespaces: readonly (readonly [string, Pick<Namespace, 'phase' | 'identity' | 'held'>])[]
 }
 
-export interface Session extends Contained {
-  readonly source: SessionSource
-  readonly gate: PacketGate
-  readonly state: GateState
-  readonly phase: Phase
-  readonly isOver: boolean
-  /** When it ends unless a namespace is open by then; milliseconds of the monotonic clock. */
-  readonly proveUntil: number
-  /** Polling carries it. */
-  poll(carrier: Carrier): void
-  /** A WebSocket carries it from now on. */
-  openSocket(carrier: Carrier): void
-  /** A WebSocket is tried while requests carry it; false: not possible now. */
-  probe(): boolean
-  abandonProbe(): void
-  /** The client's next packets come from this address. */
-  comesFrom(ip: string): void
-  /** How many bytes the client may still send before a namespace is open. */
-  bytesLeft(): number
-  /** Counts what the client sent; false: too much before anything was proven. */
-  takeBytes(bytes: number): boolean
-  /** Ends everything: the upstream receives a DISCONNECT, so that nothing can be recovered. */
-  end(code: number): void
-  /** Ends it because of a forbidden packet, and logs that. */
-  violate(reason: string): void
-  /** The transport is gone, so nothing more can be sent. */
-  leave(): void
-  /** It is over here, and another session continues it. */
-  handOver(): HandedSession
-  /** Continues another session; ends if one of its accesses has ended meanwhile. */
-  adopt(other: HandedSession): void
-}
-
-/** The same, in a form that its owner can change. */
-type OwnSession = { -readonly [K in keyof Session]: Session[K] }
+export type Session = Readonly<ReturnType<typeof createSession>>
 
 /** @param onOver `isFinal`: its access ended, or it broke a rule; otherwise the client is to connect again */
-export const createSession = (
-  parts: SessionParts,
-  source: SessionSource,
-  onOver: (session: Session, isFinal: boolean) => void
-): Session => {
+export const createSession = (parts: SessionParts, source: SessionSource, onOver: (isFinal: boolean) => void) => {
+  const { route, path, hostName, requestId } = source
+  const state = createGateState()
+  const { namespaces } = state
   let carrier: Carrier | undefined
   let { ip } = source
-  /** Whether a namespace has been open since the session began. */
-  let isProven = false
   let unprovenBytes = 0
-  const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
+  let leavePlace: (() => void) | undefined
 
-  const release = (namespace: string) => {
-    // It was the last one: the time begins again.
-    if (!rights.release(namespace)) session.proveUntil = parts.now() + PROVE_MS
+  const close = (names: readonly string[], code: number) => {
+    const last = carrier
+    disconnect(last, state, names, code)
+    leaveWith(isFinal(code))
+    last?.close(code)
+  }
+
+  const leaveWith = (isFinal: boolean) => {
+    if (session.isOver) return
+    session.phase = 'over'
+    session.isOver = true
+    for (const { stream } of namespaces.values()) stream.close()
+    namespaces.clear()
+    leavePlace?.()
+    carrier = undefined
+    onOver(isFinal)
   }
 
   const endNamespace = (namespace: string, code: StreamEnd) => {
     const phase = session.isOver ? undefined : gate.end(namespace)
     if (phase === undefined) return
-    const isLast = [...state.namespaces.values()].every(other => other.phase === 'ended')
+    const isLast = [...namespaces.values()].every(other => other.phase === 'ended')
     // Neither side may mistake our packet for an attachment that it expects, so the whole session ends.
     if (!isFinal(code) || isLast || owesUpstream(state) || owesClient(state)) {
       close([...(phase === 'open' ? [namespace] : []), ...namespaceNames(state)], code)
@@ -127,42 +144,37 @@ export const createSession = (
     }
   }
 
-  const close = (namespaces: readonly string[], code: number) => {
-    const last = carrier
-    disconnect(last, state, namespaces, code)
-    leaveWith(isFinal(code))
-    last?.close(code)
+  /** Throws if the access has ended in the meantime, or no place is left. */
+  const register = (name: string, checkedBy: Route, identity: Identity): Namespace => {
+    // A session belongs to one person: its place counts for them from the first namespace that they request.
+    leavePlace ??= placeFor(parts.streams, source, identity.user.id)
+    const asked = newNamespace(identity, checkedBy)
+    asked.stream = parts.streams.register(
+      { kind: 'socketio', identity, route: checkedBy, path, hostName, namespace: name, requestId, ip: source.ip },
+      {
+        end: code => endNamespace(name, code),
+        destroy: () => session.end(1001),
+        bytes: () => carrier?.bytes() ?? 0,
+        onChange(current) {
+          asked.right = { route: current.route, user: current.identity?.user ?? identity.user }
+        }
+      }
+    )
+    return asked
   }
-
-  const leaveWith = (isFinal: boolean) => {
-    if (session.isOver) return
-    session.phase = 'over'
-    session.isOver = true
-    state.namespaces.clear()
-    rights.close()
-    carrier = undefined
-    onOver(session, isFinal)
-  }
-
-  const rights = createSessionRights(parts, source, {
-    end: endNamespace,
-    destroy: () => session.end(1001),
-    bytes: () => carrier?.bytes() ?? 0
-  })
 
   const gate = createPacketGate({
     ...parts,
     ...source,
+    ...createRefusalNotes(parts, source),
     state,
     identify: token => parts.identify(token, ip),
-    onAsked: rights.register,
-    rightOf: rights.of,
-    onRefusedConnect: rights.noteRefusedConnect,
-    onRefusedEvent: rights.noteRefusedEvent,
-    onOpen() {
-      isProven = true
+    register,
+    onLeft() {
+      const isLast = [...namespaces.values()].every(({ phase }) => phase === 'ended')
+      // The time begins again.
+      if (isLast) session.proveUntil = parts.now() + PROVE_MS
     },
-    onLeft: release,
     onLateConfirm(namespace) {
       if (owesUpstream(state)) session.end(1001)
       else carrier?.toUpstream([disconnectPacket(namespace)])
@@ -170,22 +182,21 @@ export const createSession = (
   })
 
   // Plain properties, read for every message: accessors would cost more (docs/internals.md).
-  const session: OwnSession = {
+  const session = {
     source,
-    gate,
+    gate: gate as PacketGate,
     state,
-    phase: 'opening',
+    phase: 'opening' as Phase,
     isOver: false,
+    /** When it ends unless a namespace is open by then; milliseconds of the monotonic clock. */
     proveUntil: parts.now() + PROVE_MS,
-    poll(by) {
-      session.phase = 'polling'
+    /** Requests, or from now on a WebSocket, carry it. */
+    carryBy(phase: 'polling' | 'websocket', by: Carrier) {
+      session.phase = phase
       carrier = by
     },
-    openSocket(by) {
-      session.phase = 'websocket'
-      carrier = by
-    },
-    probe() {
+    /** A WebSocket is tried while requests carry it; false: not possible now. */
+    probe(): boolean {
       if (session.phase !== 'polling') return false
       session.phase = 'probing'
       return true
@@ -193,53 +204,97 @@ export const createSession = (
     abandonProbe() {
       if (session.phase === 'probing') session.phase = 'polling'
     },
-    comesFrom(address) {
+    /** The client's next packets come from this address. */
+    comesFrom(address: string) {
       ip = address
     },
-    bytesLeft: () => (isProven ? Number.POSITIVE_INFINITY : UNPROVEN_BYTES - unprovenBytes),
-    takeBytes(bytes) {
+    /** How many bytes the client may still send before a namespace is open. */
+    bytesLeft: () => (state.isProven ? Number.POSITIVE_INFINITY : UNPROVEN_BYTES - unprovenBytes),
+    /** Counts what the client sent; false: too much before anything was proven. */
+    takeBytes(bytes: number): boolean {
       unprovenBytes += bytes
       return session.bytesLeft() >= 0
     },
-    end(code) {
+    /** Ends everything: the upstream receives a DISCONNECT, so that nothing can be recovered. */
+    end(code: number) {
       if (!session.isOver) close(namespaceNames(state), code)
     },
-    violate(reason) {
+    /** Ends it because of a forbidden packet, and logs that. */
+    violate(reason: string) {
       if (!session.isOver) logViolation(parts.log, source, reason)
       session.end(isOfUpstream(reason) ? 1011 : 1008)
     },
+    /** The transport is gone, so nothing more can be sent. */
     leave: () => leaveWith(false),
-    onThrown(error) {
-      noteFault('socketio', error, source.requestId)
+    onThrown(error: unknown) {
+      noteFault('socketio', error, requestId)
       const last = carrier
       try {
         session.end(1001)
       } catch (further) {
-        noteFault('socketio', further, source.requestId)
+        noteFault('socketio', further, requestId)
         leaveWith(false)
         last?.close(1001)
       }
     },
-    handOver() {
-      const proof = { isProven, unprovenBytes, proveMs: session.proveUntil - parts.now() }
-      const other = { ...proof, due: state.due, namespaces: [...state.namespaces] }
+    /** It is over here, and another session continues it. */
+    handOver(): HandedSession {
+      const { isProven, due } = state
+      const proveMs = session.proveUntil - parts.now()
+      const plain = [...namespaces].map(
+        ([name, { phase, identity, held }]) => [name, { phase, identity, held }] as const
+      )
       leaveWith(false)
-      return other
+      return { isProven, due, unprovenBytes, proveMs, namespaces: plain }
     },
-    adopt({ due, namespaces, ...proof }) {
-      isProven = proof.isProven
-      unprovenBytes += proof.unprovenBytes
-      session.proveUntil = parts.now() + proof.proveMs
-      state.due = due
-      for (const [name, namespace] of namespaces) state.namespaces.set(name, namespace)
+    /** Continues another session; ends if one of its accesses has ended meanwhile. */
+    adopt(other: HandedSession) {
+      state.isProven = other.isProven
+      Object.assign(state.due, other.due)
+      unprovenBytes += other.unprovenBytes
+      session.proveUntil = parts.now() + other.proveMs
+      // All of them are known first: whatever ends the session, the upstream gets a DISCONNECT for each.
+      for (const [name, one] of other.namespaces) namespaces.set(name, { ...newNamespace(one.identity, route), ...one })
       try {
-        for (const [name, namespace] of namespaces) rights.adopt(name, namespace)
+        for (const [name, one] of other.namespaces) {
+          if (one.phase === 'ended') continue
+          const checkedBy = namespaceRoute(route, name)
+          if (checkedBy === undefined) throw new Forbidden({ reason: 'no-namespace' })
+          namespaces.set(name, Object.assign(register(name, checkedBy, one.identity), one))
+        }
       } catch (error) {
         session.end(endingAfter(error, 4401))
       }
     }
   }
-  return session
+  return session satisfies Contained
+}
+
+const placeFor = (streams: OpenStreams, { upstream }: SessionSource, userId: number): (() => void) => {
+  const taken = streams.admit({ upstream, userId, ip: undefined })
+  if (taken instanceof GatewayError) throw taken
+  return taken
+}
+
+/** Counts the refusals of one session, and logs the first of them. */
+const createRefusalNotes = (parts: SessionParts, { route, requestId, ip }: SessionSource) => {
+  let refused = 0
+  const note = (fields: object, { reason }: GatewayError, message: string) => {
+    if (++refused <= MAX_LOGGED) parts.log.info({ requestId, route: route.id, ...fields, reason }, message)
+  }
+  return {
+    onRefusedConnect(namespace: string, user: User | undefined, refusal: GatewayError) {
+      parts.countRefusal(refusal)
+      // What a client sent as a name is written only if a route file lists it.
+      const named = namespaceRoute(route, namespace) === undefined ? {} : { namespace }
+      const fields = { ...named, user: user?.username, code: refusal.code, ip }
+      note(fields, refusal, 'refused a Socket.IO CONNECT')
+    },
+    onRefusedEvent(namespace: string, event: string, refusal: GatewayError, right: Namespace['right']) {
+      parts.countRefusedEvent(route.id, namespaceName(right.route))
+      note({ namespace, event, user: right.user.username }, refusal, 'refused a Socket.IO event')
+    }
+  }
 }
 
 /** Those that the upstream has confirmed come first: at one that it does not know, the stock server closes everything. */
@@ -263,8 +318,8 @@ const isFinal = (code: number): boolean => code === 1008 || code === 4401 || cod
  * Notifies both sides, in order, that namespaces are over; a side that expects an attachment would mistake it for that. After a
  * DISCONNECT, a stock client does not connect again, but after the end of its transport it does.
  */
-const disconnect = (carrier: Carrier | undefined, state: GateState, namespaces: readonly string[], code: number) => {
-  const packets = namespaces.map(disconnectPacket)
+const disconnect = (carrier: Carrier | undefined, state: GateState, names: readonly string[], code: number) => {
+  const packets = names.map(disconnectPacket)
   if (!owesUpstream(state)) carrier?.toUpstream(packets)
   if (isFinal(code) && !owesClient(state)) carrier?.toClient(packets)
 }

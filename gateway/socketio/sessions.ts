@@ -1,10 +1,8 @@
 // Keeps the Socket.IO sessions of this process: limited until a CONNECT is accepted, found by their sid, and swept.
 import { BadRequest, GatewayError, RateLimited, Unauthenticated } from '../errors.ts'
 import { contain } from '../values/contain.ts'
-import type { PollingSource, SocketIoForwarding } from './polling/polling-parts.ts'
-import { createPollingTransport, type PollingTransport } from './polling/polling-transport.ts'
-import { createSession, type Session } from './session.ts'
-import type { SessionSource } from './session-source.ts'
+import { createPollingTransport, type PollingSource, type PollingTransport } from './polling/transport.ts'
+import { createSession, type Session, type SessionSource, type SocketIoForwarding } from './session.ts'
 
 const FAREWELL_MS = 5000
 const MAX_UNPROVEN_PER_IP = 20
@@ -24,8 +22,8 @@ interface PollingSession {
   readonly polling: PollingTransport
   readonly sessionMs: number
   lastSeen: number
-  /** While a WebSocket is being tried: called if the session ends. */
-  onOver: ((isFinal: boolean) => void) | undefined
+  /** While a WebSocket is being tried: called if the access ends, or a rule is broken. */
+  onEnded: (() => void) | undefined
 }
 
 interface Handshake {
@@ -75,11 +73,13 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
   }
 
   /** A session that is not limited or swept until it is entered. */
-  const create = (source: SessionSource, onOver: (isFinal: boolean) => void = () => undefined): Session =>
-    createSession(forwarding, source, (over, isFinal) => {
-      leave(over)
+  const create = (source: SessionSource, onOver = (_isFinal: boolean) => {}): Session => {
+    const session = createSession(forwarding, source, isFinal => {
+      leave(session)
       onOver(isFinal)
     })
+    return session
+  }
 
   /** Begins a session that is carried by polling. */
   const hold = (source: SessionSource, record: PollingSource): PollingSession => {
@@ -89,17 +89,11 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
       release()
       // Kept until the sweep, because its last packet may still wait for a poll.
       entry.lastSeen = now()
-      entry.onOver?.(isFinal)
+      if (isFinal) entry.onEnded?.()
     })
     const polling = createPollingTransport({ forwarding, session, record })
-    const entry: PollingSession = {
-      session,
-      polling,
-      sessionMs: record.sessionMs,
-      lastSeen: now(),
-      onOver: undefined
-    }
-    session.poll(polling.carrier)
+    const entry: PollingSession = { session, polling, sessionMs: record.sessionMs, lastSeen: now(), onEnded: undefined }
+    session.carryBy('polling', polling.carrier)
     enter(session)
     polled.set(record.sid, entry)
     return entry

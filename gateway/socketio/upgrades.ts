@@ -3,25 +3,23 @@ import { BadRequest, GatewayError, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
+import { task } from '../values/contain.ts'
 import type { OpenUpstream } from '../websocket/dial.ts'
 import { checkClientHandshake } from '../websocket/handshake.ts'
 import type { Relay } from '../websocket/relay.ts'
 import { faultLog, openUpstream, passBytes, switchClient, type UpgradeRequest } from '../websocket/upgrade.ts'
-import type { Owner } from './polling/owner.ts'
 import type { Owners } from './polling/owners.ts'
-import type { SocketIoForwarding } from './polling/polling-parts.ts'
-import type { Probes, Trial } from './polling/probes.ts'
 import { isEnginePath, queryWithSid, readEngineQuery } from './protocol/engineio-handshake.ts'
-import type { Session } from './session.ts'
-import { sourceOf } from './session-source.ts'
-import { type SocketIoSessions, unknownSid } from './sessions.ts'
+import { type HandedSession, type Session, type SocketIoForwarding, sourceOf } from './session.ts'
+import type { SocketIoSessions } from './sessions.ts'
 import { createWebSocketTransport } from './websocket.ts'
 
 /** A session carried by polling, for which a WebSocket is tried. */
 interface Polled {
-  readonly sid: string
-  readonly owner: Owner
-  readonly trial: Trial
+  readonly takeOver: () => Promise<HandedSession & { packets: string[] }>
+  readonly settle: (outcome: 'taken' | 'broken') => void
+  /** The session is not to come back. */
+  readonly ended: Promise<void>
 }
 
 interface Sockets {
@@ -31,37 +29,31 @@ interface Sockets {
   readonly leave: () => void
 }
 
-interface UpgradeParts {
-  readonly sessions: SocketIoSessions
-  readonly owners: Owners
-  readonly probes: Probes
-}
-
 /** Throws a refusal, or rejects with one. */
-export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, { sessions, owners, probes }: UpgradeParts) => {
+export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions: SocketIoSessions, owners: Owners) => {
   const join = (session: Session, { request, open, leave }: Sockets, polled: Polled | undefined) => {
     let relay: Relay | undefined
     let isClosed = false
+    const takeOver = async (from: Polled) => {
+      const { packets, ...other } = await from.takeOver()
+      return () => {
+        from.settle('taken')
+        if (isClosed || session.isOver) return
+        begin()
+        session.adopt(other)
+        if (!session.isOver) transport.carrier.toClient(packets)
+      }
+    }
     const transport = createWebSocketTransport({
       session,
       relay: () => relay,
       onUpgrade: polled && (() => takeOver(polled))
     })
-    const takeOver = async ({ sid, owner, trial }: Polled) => {
-      const { packets, ...other } = await owner.takeOver({ sid })
-      return () => {
-        trial.settle('taken')
-        if (isClosed || session.isOver) return
-        sessions.enter(session)
-        session.openSocket(transport.carrier)
-        session.adopt(other)
-        if (!session.isOver) transport.carrier.toClient(packets)
-      }
-    }
-    if (polled === undefined) {
+    const begin = () => {
       sessions.enter(session)
-      session.openSocket(transport.carrier)
+      session.carryBy('websocket', transport.carrier)
     }
+    if (polled === undefined) begin()
     const client = switchClient(forwarding, request, open)
     relay = forwarding.relays.join({
       client: client.socket,
@@ -74,7 +66,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, { session
       onFault: faultLog(forwarding, session.source),
       onBreak() {
         if (polled === undefined || !transport.isConfirmed || session.phase !== 'opening') return false
-        polled.trial.settle('broken')
+        polled.settle('broken')
         return transport.isExpected
       },
       onClosed() {
@@ -83,13 +75,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, { session
         session.leave()
       }
     })
-    // If the client is about to complete the upgrade, it must find its side of the WebSocket open.
-    if (polled !== undefined) {
-      polled.trial.onOver = isFinal => {
-        if (!isFinal && transport.isExpected) relay.retire()
-        else relay.end({ code: 1008, reason: '' })
-      }
-    }
+    polled?.ended.then(task(() => relay.end({ code: 1008, reason: '' })))
     passBytes(relay, client, open)
   }
 
@@ -105,7 +91,6 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, { session
       forwarding,
       request,
       (open, target) => {
-        if (polled?.trial.isOver) throw unknownSid()
         join(sessions.create(sourceOf(exchange, route, upstream, target)), { request, open, leave }, polled)
         onJoined()
       },
@@ -115,21 +100,23 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, { session
 
   const upgradeKnown = async (request: UpgradeRequest, given: string) => {
     const { exchange, route, upstream } = request
-    const { sid, owner } = owners.read(given)
+    const { sid, ask } = owners.read(given)
     exchange.query = queryWithSid(exchange.query, sid)
     const place = takePlace(request)
+    let giveUp = () => {}
     const leave = () => {
       place()
-      trial?.settle('given-up')
+      giveUp()
     }
-    let trial: Trial | undefined
     try {
-      trial = probes.begin(sid)
-      const asked = await owner.probe({ sid, routeId: route.id, ip: exchange.client.address, prober: owners.id })
-      const target = forwarding.upstreams.poolOf(upstream).targetAt(asked.target)
+      const client = { sid, routeId: route.id, ip: exchange.client.address }
+      const trial = await owners.tryWebSocket(ask, client)
+      giveUp = () => trial.settle('given-up')
+      const target = forwarding.upstreams.poolOf(upstream).targetAt(trial.target)
       if (target === undefined) throw new Unavailable({ reason: 'no-target' })
+      const polled = { ...trial, takeOver: () => ask('takeOver', { sid }) }
       if (exchange.response.isGone) leave()
-      else begin({ ...request, targets: [target] }, leave, { sid, owner, trial })
+      else begin({ ...request, targets: [target] }, leave, polled)
     } catch (error) {
       leave()
       throw error

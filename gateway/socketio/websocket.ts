@@ -1,11 +1,10 @@
 // Carries a Socket.IO session by WebSocket: whole packets, each checked before it passes.
-
 import { GatewayError } from '../errors.ts'
 import { END_REASONS } from '../forward/stream.ts'
 import { BINARY, TEXT } from '../websocket/frames.ts'
 import type { Side } from '../websocket/leg.ts'
 import type { Relay } from '../websocket/relay.ts'
-import type { PacketVerdict } from './gate/packet-verdict.ts'
+import { PASSED, type PacketVerdict } from './gate/gate-state.ts'
 import { binaryFrame, bytesOf, type EnginePacket, readEnginePacket } from './protocol/engineio.ts'
 import type { Session } from './session.ts'
 
@@ -70,53 +69,38 @@ export const createWebSocketTransport = (options: TransportOptions) => {
     relay()?.send(to, bytes === undefined ? TEXT : BINARY, bytes ?? Buffer.from(text))
   }
 
-  /** Order is kept: while one packet waits for its verdict, those behind it wait too. */
+  /** Order is kept: while the session moves here, what its client sends waits. */
   const work = () => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const verdict = check(next.packet)
-      if (!(verdict instanceof Promise)) {
-        apply(verdict, next, 'client')
-        continue
-      }
-      const checked = next
-      waiting = true
-      relay()?.hold('client', true)
-      verdict
-        .then(
-          late => resume(() => apply(late, checked, 'client')),
-          error => resume(() => failChecking(error))
-        )
-        .catch(session.onThrown)
-      return
+      if (session.isOver) continue
+      if (onUpgrade === undefined) apply(session.gate.fromClient(next.packet), next, 'client')
+      else if (next.packet.text === '2probe') apply(PASSED, next, 'client')
+      else if (next.packet.text === '5') return move(onUpgrade)
+      else end('packet-before-upgrade')
     }
   }
 
-  const failChecking = (error: unknown) => {
-    if (error instanceof GatewayError) end('checking-failed')
-    else session.onThrown(error)
-  }
-
-  const resume = (then: () => void) => {
-    waiting = false
-    if (!session.isOver) then()
-    relay()?.hold('client', false)
-    work()
-  }
-
-  const check = (packet: EnginePacket): PacketVerdict | Promise<PacketVerdict> => {
-    if (session.isOver) return { verdict: 'drop' }
-    if (onUpgrade === undefined) return session.gate.fromClient(packet)
-    if (packet.text === '2probe') return { verdict: 'pass' }
-    if (packet.text !== '5') return { verdict: 'violation', reason: 'packet-before-upgrade' }
+  const move = (upgrade: () => Promise<() => void>) => {
     hasMoved = true
-    return onUpgrade().then(upgrade)
-  }
-
-  const upgrade = (take: () => void): PacketVerdict => {
-    onUpgrade = undefined
-    sendText('upstream', '5')
-    take()
-    return { verdict: 'drop' }
+    waiting = true
+    relay()?.hold('client', true)
+    const resume = (then: () => void) => {
+      waiting = false
+      if (!session.isOver) then()
+      relay()?.hold('client', false)
+      work()
+    }
+    upgrade()
+      .then(
+        take =>
+          resume(() => {
+            onUpgrade = undefined
+            sendText('upstream', '5')
+            take()
+          }),
+        error => resume(() => (error instanceof GatewayError ? end('checking-failed') : session.onThrown(error)))
+      )
+      .catch(session.onThrown)
   }
 
   const fromClient = (queued: Queued) => {

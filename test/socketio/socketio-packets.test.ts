@@ -3,12 +3,12 @@ import { decodePayload } from 'engine.io-parser'
 import { Decoder, Encoder } from 'socket.io-parser'
 import t from 'tap'
 import { Unauthenticated } from '../../gateway/errors.ts'
-import { type GateState, NOTHING_DUE } from '../../gateway/socketio/gate/gate-state.ts'
+import { createGateState, newNamespace } from '../../gateway/socketio/gate/gate-state.ts'
 import { createPacketGate } from '../../gateway/socketio/gate/packet-gate.ts'
 import { type EnginePacket, readEnginePayload } from '../../gateway/socketio/protocol/engineio.ts'
 import { readEngineQuery, readHandshake } from '../../gateway/socketio/protocol/engineio-handshake.ts'
 import { eventName, readSocketIoPacket } from '../../gateway/socketio/protocol/packets.ts'
-import { createMemoryRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
+import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { person, routeAt, upstreamAt } from '../support/routes.ts'
 import { fc } from '../support/worlds.ts'
 
@@ -165,7 +165,7 @@ t.test('only unambiguous Engine.IO 4 queries are read', async t => {
 })
 
 const gateWorld = (now = Date.now) => {
-  const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
+  const state = createGateState()
   const socketio = {
     maxMessageBytes: 1e6,
     messagesPerSecond: 1000,
@@ -180,13 +180,11 @@ const gateWorld = (now = Date.now) => {
       return { user: person(), subject: '7', tokenId: 'x', version: 0, kind: 'login', ...life }
     },
     check: () => undefined,
-    recoveryIds: createMemoryRecoveryIds(),
-    onAsked: () => undefined,
-    rightOf: () => undefined,
+    recoveryIds: createRecoveryIds([]),
+    register: (_, route, identity) => newNamespace(identity, route),
     onRefusedConnect: () => undefined,
     onRefusedEvent: () => undefined,
     requestId: 'x',
-    onOpen: () => undefined,
     onLateConfirm: () => undefined,
     onLeft: () => undefined,
     now
@@ -235,7 +233,7 @@ t.test('no order of packets delivers anything of a namespace that was not proved
         const packets = readEnginePayload(text)
         const [packet] = packets ?? []
         if (packet === undefined) continue
-        const verdict = fromClient ? await gate.fromClient(packet) : gate.fromUpstream(packet)
+        const verdict = fromClient ? gate.fromClient(packet) : gate.fromUpstream(packet)
         if (verdict.verdict === 'violation') return
         if (state.namespaces.size > 0) throw new Error('a namespace without a proof')
         if (verdict.verdict === 'pass' && (packet.type === '4' || packet.type === 'b'))
@@ -251,7 +249,7 @@ t.test('no order of packets delivers anything of a namespace that was not proved
 t.test('CONNECT reaches the upstream with the person and without the token, whatever the client put there', async t => {
   const { gate } = gateWorld()
   const auth = '{"token":"good","user":{"id":1},"user":{"id":2},"__proto__":{"admin":true},"mine":[1]}'
-  const verdict = await gate.fromClient({ type: '4', text: `40/messaging,${auth}` })
+  const verdict = gate.fromClient({ type: '4', text: `40/messaging,${auth}` })
   if (verdict.verdict !== 'pass' || verdict.text === undefined) return t.fail('refused')
   t.same(JSON.parse(verdict.text.slice(verdict.text.indexOf(',') + 1)), { mine: [1], user: person() })
   t.notMatch(verdict.text, /good|admin|__proto__/)
@@ -260,7 +258,7 @@ t.test('CONNECT reaches the upstream with the person and without the token, what
 t.test('a client may connect to namespaces 120 times a minute', async t => {
   let nowMs = 60_000
   const { gate } = gateWorld(() => nowMs)
-  const say = async (text: string) => (await gate.fromClient({ type: '4', text })).verdict
+  const say = async (text: string) => gate.fromClient({ type: '4', text }).verdict
   const reconnect = async () => [await say('40/messaging,{"token":"good"}'), await say('41/messaging,')]
   for (let turn = 0; turn < 2; turn++) {
     for (let n = 0; n < 120; n++) t.same(await reconnect(), ['pass', 'pass'], `${turn} ${n}`)
@@ -268,23 +266,24 @@ t.test('a client may connect to namespaces 120 times a minute', async t => {
   }
   for (let n = 0; n < 120; n++) await reconnect()
   nowMs += 59_999
-  const last = await gate.fromClient({ type: '4', text: '40/messaging,{"token":"good"}' })
+  const last = gate.fromClient({ type: '4', text: '40/messaging,{"token":"good"}' })
   t.same(last, { verdict: 'violation', reason: 'too-many-connects' }, 'the minute is not over')
 })
 
 t.test('a client that is refused more than 20 times is done', async t => {
   const { gate } = gateWorld()
   const refused = { type: '4', text: '40/messaging,{"token":"bad"}' } as const
-  for (let n = 0; n < 20; n++) t.equal((await gate.fromClient(refused)).verdict, 'answer')
-  t.same(await gate.fromClient(refused), { verdict: 'violation', reason: 'too-many-connects' })
+  for (let n = 0; n < 20; n++) t.equal(gate.fromClient(refused).verdict, 'answer')
+  t.same(gate.fromClient(refused), { verdict: 'violation', reason: 'too-many-connects' })
 })
 
 t.test('an event passes in no namespace to which the access has ended', async t => {
   const { gate } = gateWorld()
-  t.equal((await gate.fromClient({ type: '4', text: '40/messaging,{"token":"good"}' })).verdict, 'pass')
-  const event = await gate.fromClient({ type: '4', text: '42/messaging,["x"]' })
+  t.equal(gate.fromClient({ type: '4', text: '40/messaging,{"token":"good"}' }).verdict, 'pass')
+  t.equal(gate.end('/messaging'), 'asked')
+  const event = gate.fromClient({ type: '4', text: '42/messaging,["x"]' })
   t.equal(event.verdict, 'drop', 'without an id, nothing is said back')
-  const asking = await gate.fromClient({ type: '4', text: '42/messaging,7["x"]' })
+  const asking = gate.fromClient({ type: '4', text: '42/messaging,7["x"]' })
   t.match(asking, { verdict: 'answer', text: /^43\/messaging,7\[.*GW_FORBIDDEN/ })
 })
 

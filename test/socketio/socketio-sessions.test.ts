@@ -1,12 +1,11 @@
 // Sessions of Socket.IO: what is read and told, how they end, and what they leave behind is bounded.
 import t from 'tap'
 import { BadRequest, RequestTimeout, Unavailable } from '../../gateway/errors.ts'
-import { NOTHING_DUE } from '../../gateway/socketio/gate/gate-state.ts'
-import { createUpstreamPackets } from '../../gateway/socketio/gate/packet-gate.ts'
+import { createGateState, newNamespace } from '../../gateway/socketio/gate/gate-state.ts'
+import { createPacketGate } from '../../gateway/socketio/gate/packet-gate.ts'
 import { createOwners } from '../../gateway/socketio/polling/owners.ts'
-import { createPollingRequests } from '../../gateway/socketio/polling/polling-requests.ts'
-import { createProbes } from '../../gateway/socketio/polling/probes.ts'
-import { createMemoryRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
+import { createPollingRequests } from '../../gateway/socketio/polling/requests.ts'
+import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { endingAfter } from '../../gateway/socketio/session.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
@@ -95,7 +94,7 @@ t.test('a handshake goes to the next target while one cannot be reached, and tel
   const { forwarding, sessions, source } = holdSessions(t)
   const headStart = () => 'GET /socket.io/?EIO=4&transport=polling HTTP/1.1\r\nhost: x\r\n'
   const responseContext = () => createResponseContext({ has: () => false })(source.route, source.upstream, 'x')
-  const owners = createOwners(undefined, sessions, createProbes())
+  const owners = createOwners(undefined, sessions)
   const requests = createPollingRequests({ ...forwarding, upstreams, headStart, responseContext }, sessions, owners)
   const ask = (...ports: number[]) => {
     const exchange = exchangeOf({ target: '/socket.io/?EIO=4&transport=polling' })
@@ -123,11 +122,18 @@ t.test('a WebSocket is closed with the reason of an ended access, and without on
   ])
 })
 
-t.test('recovery ids are kept to a bound, the oldest leaves first', async t => {
-  const ids = createMemoryRecoveryIds(() => 0, 2)
-  const owner = 'maria'
-  for (const id of ['one', 'two', 'one', 'three']) await ids.bind(id, owner, 1000)
-  t.same(await Promise.all(['one', 'two', 'three'].map(ids.ownerOf)), [owner, undefined, owner])
+t.test('a recovery id is taken only from the one to whom it was given, as it was given', t => {
+  const ids = createRecoveryIds(['new', 'old'])
+  const given = ids.sign('pid.1', 'maria')
+  t.equal(ids.sign('pid.1', 'maria'), given, 'the client compares it with the one that it had')
+  t.equal(ids.read(given, 'maria'), 'pid.1')
+  t.equal(createRecoveryIds(['other', 'new']).read(given, 'maria'), 'pid.1', 'also after the secret was rotated')
+  const last = given.at(-2) === 'A' ? 'B' : 'A'
+  for (const wrong of ['', 'pid.1', `x${given}`, `${given}x`, given.slice(0, -2) + last + given.at(-1)])
+    t.equal(ids.read(wrong, 'maria'), undefined, wrong)
+  t.equal(ids.read(given, 'ana'), undefined)
+  t.equal(createRecoveryIds(['other']).read(given, 'maria'), undefined)
+  t.end()
 })
 
 t.test('a WebSocket is tried for a session once at a time, and only while requests carry it', async t => {
@@ -168,10 +174,11 @@ const settled = () => new Promise(resolve => setImmediate(resolve))
 t.test('an attachment goes the way of its event, and only so much waits for a CONNECT to be confirmed', async t => {
   const socketio = { maxMessageBytes: 40, messagesPerSecond: 0, namespaces: [] }
   const from = (phase: 'asked' | 'open', ...texts: string[]) => {
-    const state = { namespaces: new Map([['/a', { phase, identity: {} }]]), due: { ...NOTHING_DUE } }
-    const parts = { state, route: routeAt('/socket.io/', upstreamAt(1), { socketio }) }
-    const take = createUpstreamPackets(parts as never, verdict => verdict)
-    return texts.map(text => take({ type: text.charAt(0) as '4' | 'b', text }))
+    const route = routeAt('/socket.io/', upstreamAt(1), { socketio })
+    const state = createGateState()
+    state.namespaces.set('/a', { ...newNamespace({ user: {} } as never, route), phase })
+    const gate = createPacketGate({ state, route } as never)
+    return texts.map(text => gate.fromUpstream({ type: text.charAt(0) as '4' | 'b', text }))
   }
   const [pass, drop] = [{ verdict: 'pass' }, { verdict: 'drop' }]
   t.same(from('open', '451-/a,["x"]', 'bAA=='), [pass, pass])
@@ -195,20 +202,26 @@ t.test('a poll gets what the gateway itself says, or is given up with its client
   t.match(refused, [{ reason: 'client-gone' }])
 })
 
-t.test('a client is not read while its packet is checked, and a socket may end before it is joined', async t => {
-  const told: string[] = []
-  const relay = {
-    hold: (side: string, isHeld: boolean) => told.push(`${isHeld ? 'hold' : 'read'} ${side}`),
-    send: (to: string, _: number, payload: Buffer) => told.push(`${payload} to ${to}`)
+t.test(
+  'a client is not read while its session moves to its WebSocket, and a socket may end before it is joined',
+  async t => {
+    const told: string[] = []
+    const relay = {
+      hold: (side: string, isHeld: boolean) => told.push(`${isHeld ? 'hold' : 'read'} ${side}`),
+      send: (to: string, _: number, payload: Buffer) => told.push(`${payload} to ${to}`)
+    }
+    const session = { takeBytes: () => true, isOver: false, gate: { fromClient: () => ({ verdict: 'pass' }) } }
+    const onUpgrade = async () => () => told.push('taken over')
+    const { onMessage } = createWebSocketTransport({ session, relay: () => relay, onUpgrade } as never)
+    onMessage('client', true, Buffer.from('5'))
+    onMessage('client', true, Buffer.from('42["x"]'))
+    t.same(told, ['hold client'])
+    await settled()
+    t.same(told, ['hold client', '5 to upstream', 'taken over', 'read client', '42["x"] to upstream'])
+    const unjoined = createWebSocketTransport({ session, relay: () => undefined } as never)
+    t.doesNotThrow(() => unjoined.carrier.close(1008))
   }
-  const session = { takeBytes: () => true, isOver: false, gate: { fromClient: async () => ({ verdict: 'pass' }) } }
-  createWebSocketTransport({ session, relay: () => relay } as never).onMessage('client', true, Buffer.from('42["x"]'))
-  t.same(told, ['hold client'])
-  await settled()
-  t.same(told, ['hold client', '42["x"] to upstream', 'read client'])
-  const unjoined = createWebSocketTransport({ session, relay: () => undefined } as never)
-  t.doesNotThrow(() => unjoined.carrier.close(1008))
-})
+)
 
 t.test('a stock client connects again, unless its access has ended or it broke a rule', async t => {
   // RW-75, RW-90

@@ -13,7 +13,9 @@ t.test('two instances with two workers each serve polling, upgrades, reconnectio
 })
 
 // RW-93
-t.test('when an instance is killed, its clients are back within three seconds', async t => {
-  const backMs = await killInTheMiddle(world, 20)
-  t.ok(Math.max(...backMs) <= 3000, backMs.map(Math.round).join(' '))
+t.test('when an instance is killed, its clients are back with their first attempt to connect again', async t => {
+  const returns = await killInTheMiddle(world, 20)
+  const attempts = returns.map(each => each.attempts)
+  // A client makes it after 1.5 s at most; `npm run conversations` measures the whole time.
+  t.equal(Math.max(...attempts), 1, JSON.stringify(returns))
 })

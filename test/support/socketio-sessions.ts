@@ -2,10 +2,8 @@
 import type { Test } from 'tap'
 import { type GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import { createOpenStreams } from '../../gateway/forward/open-streams.ts'
-import type { SocketIoForwarding } from '../../gateway/socketio/polling/polling-parts.ts'
-import { createMemoryRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
-import type { Session } from '../../gateway/socketio/session.ts'
-import type { SessionSource } from '../../gateway/socketio/session-source.ts'
+import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
+import type { Session, SessionSource, SocketIoForwarding } from '../../gateway/socketio/session.ts'
 import { createSocketIoSessions } from '../../gateway/socketio/sessions.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
@@ -44,7 +42,7 @@ export const holdSessions = (t: Pick<Test, 'teardown'>) => {
   const forwarding = {
     upstreams,
     streams,
-    recoveryIds: createMemoryRecoveryIds(now),
+    recoveryIds: createRecoveryIds(['secret']),
     isFromElsewhere: () => false,
     responseContext: () => createResponseContext({ has: () => false })(source.route, source.upstream, 'x'),
     now,
@@ -72,22 +70,22 @@ export const holdSessions = (t: Pick<Test, 'teardown'>) => {
     ip: '192.0.2.1',
     ipKey: '192.0.2.1'
   }
-  const enter = async ({ gate }: Session, name: string) => {
-    await gate.fromClient({ type: '4', text: `40${name},{"token":"token-${name}"}` })
+  const enter = ({ gate }: Session, name: string) => {
+    gate.fromClient({ type: '4', text: `40${name},{"token":"token-${name}"}` })
     gate.fromUpstream({ type: '4', text: `40${name},{"sid":"s"}` })
   }
   /** A session with an open namespace for each name, each by a token of its own. */
-  const open = async (...names: string[]) => {
+  const open = (...names: string[]) => {
     const told: string[] = []
     const session = sessions.create(source, () => told.push('over'))
     sessions.enter(session)
-    session.openSocket({
+    session.carryBy('websocket', {
       toClient: packets => told.push(...packets),
       toUpstream: packets => told.push(...packets.map(packet => `up ${packet}`)),
       close: code => told.push(`close ${code}`),
       bytes: () => 0
     })
-    for (const name of names) await enter(session, name)
+    for (const name of names) enter(session, name)
     return { session, told }
   }
   /** A session that is polled, for a second after each request. */

@@ -3,13 +3,11 @@ import { once } from 'node:events'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { setTimeout as delay } from 'node:timers/promises'
 import { Server } from 'socket.io'
 import { io, type Socket } from 'socket.io-client'
 import { closeSoon } from './engine-closing.ts'
 import { signToken, TEST_SECRET } from './gateway.ts'
 import { baseEnv, type GatewayProcess, routeFile, spawnGateway } from './gateway-process.ts'
-import { measureOwnTime } from './own-time.ts'
 import type { TestRedis } from './redis.ts'
 import { until } from './until.ts'
 
@@ -191,38 +189,37 @@ export const holdConversations = async (world: SpreadChats, count: number, atOnc
   return failures
 }
 
-const WATCHED_MS = 5000
+interface Return {
+  /** To connect again; 0: it has lost nothing. */
+  readonly attempts: number
+  readonly afterMs: number
+}
 
-/** An instance is killed while clients talk: how long it takes until each talks again, in milliseconds; 0: it lost nothing. */
-export const killInTheMiddle = async ({ connect, instances }: SpreadChats, count: number): Promise<number[]> => {
+/** An instance is killed while clients talk: what each of them needed to talk again. */
+export const killInTheMiddle = async ({ connect, instances }: SpreadChats, count: number): Promise<Return[]> => {
   const clients = await Promise.all(
     Array.from({ length: count }, (_, n) => connect(10_000 + n, TRANSPORTS[n % TRANSPORTS.length] ?? []))
   )
   await Promise.all(clients.map(client => connected(client, 'connected')))
-  const isTalking = async (client: Socket) =>
-    client.connected &&
-    (await client
-      .timeout(1000)
-      .emitWithAck('ask', 1)
-      .catch(() => 0)) === 1
-  for (const client of clients) await until(() => isTalking(client), 'talks')
-  const killed = instances[0]
-  const pids = killed?.workers() ?? []
-  killed?.signal('SIGKILL')
+  const talks = (client: Socket) =>
+    until(async () => {
+      const ask = () => client.timeout(1000).emitWithAck('ask', 1)
+      return client.connected && (await ask().catch(() => 0)) === 1
+    }, 'talks')
+  for (const client of clients) await talks(client)
+  const pids = instances[0]?.workers() ?? []
+  instances[0]?.signal('SIGKILL')
   for (const pid of pids) process.kill(pid, 'SIGKILL')
-  const ownTimeMs = measureOwnTime()
-  const backAfter = async (client: Socket): Promise<number> => {
-    let lastLostMs = 0
-    for (; ownTimeMs() < WATCHED_MS; await delay(20)) {
-      const asked = client.connected
-        ? await client
-            .timeout(500)
-            .emitWithAck('ask', 1)
-            .catch(() => 0)
-        : 0
-      if (asked !== 1) lastLostMs = ownTimeMs()
-    }
-    return lastLostMs
-  }
-  return Promise.all(clients.map(backAfter))
+  const killedAt = performance.now()
+  const returns = clients.map(async client => {
+    let attempts = 0
+    let backAt = killedAt
+    client.io.on('reconnect_attempt', () => attempts++)
+    client.on('connect', () => {
+      backAt = performance.now()
+    })
+    await talks(client)
+    return { attempts, afterMs: backAt - killedAt }
+  })
+  return Promise.all(returns)
 }

@@ -168,7 +168,9 @@ const callsTo = (t: Tap, upstream: Upstream, now: () => number) => {
   const call = (method: 'GET' | 'POST', body?: Buffer) => {
     const length = body === undefined ? '' : `content-length: ${body.length}\r\n`
     const head = `${method} / HTTP/1.1\r\nhost: x\r\n${length}\r\n`
-    return callUpstream(upstreams, { upstream, target, method, head, body, timeoutMs: 1000, maxBytes: 100 }).answer
+    const [targets, timeoutMs, maxBytes] = [[target], 1000, 100]
+    return callUpstream(upstreams, { upstream, targets, method, head, ...(body && { body }), timeoutMs, maxBytes })
+      .answer
   }
   return { upstreams, call }
 }
@@ -208,9 +210,9 @@ t.test('no request waits behind a body that its backend has answered and does no
   upstreams.retain(inUse(upstream))
   const ask = async (method: 'GET' | 'POST', body: Buffer | undefined) => {
     const head = `${method} / HTTP/1.1\r\nhost: x\r\ncontent-length: ${body?.length ?? 0}\r\n\r\n`
-    return (
-      await callUpstream(upstreams, { upstream, target, method, head, body, timeoutMs: 1000, maxBytes: 10 }).answer
-    ).head.status
+    const [targets, timeoutMs, maxBytes] = [[target], 1000, 10]
+    const call = { upstream, targets, method, head, ...(body && { body }), timeoutMs, maxBytes }
+    return (await callUpstream(upstreams, call).answer).head.status
   }
   t.equal(await ask('POST', Buffer.alloc(32 * 1024 * 1024)), 200)
   const answeredAt = performance.now()

@@ -2,7 +2,7 @@
 import { Forbidden, type GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import type { Identity, User } from '../../gateway/identity.ts'
 import type { Route } from '../../gateway/routes/route.ts'
-import { type GateState, NOTHING_DUE, owesUpstream, type Right } from '../../gateway/socketio/gate/gate-state.ts'
+import { createGateState, newNamespace, owesUpstream } from '../../gateway/socketio/gate/gate-state.ts'
 import { createPacketGate } from '../../gateway/socketio/gate/packet-gate.ts'
 import {
   type EnginePacket,
@@ -11,7 +11,7 @@ import {
   textOf
 } from '../../gateway/socketio/protocol/engineio.ts'
 import { disconnectPacket } from '../../gateway/socketio/protocol/packets.ts'
-import { createMemoryRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
+import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { routeAt, upstreamAt } from '../../test/support/routes.ts'
 
 const person = (id: number, username: string, profiles: string[]): User => ({
@@ -61,7 +61,7 @@ const SOCKETIO = {
   ]
 }
 const ROUTE = routeAt('/socket.io/*', upstreamAt(1), { socketio: SOCKETIO })
-const RECOVERY_IDS = createMemoryRecoveryIds()
+const RECOVERY_IDS = createRecoveryIds([])
 
 export interface GateWorld {
   /** What passes of a text frame. */
@@ -76,8 +76,7 @@ export interface GateWorld {
 }
 
 export const createGateWorld = (): GateWorld => {
-  const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
-  const rights = new Map<string, Right>()
+  const state = createGateState()
   let over = false
   const identify = (token: string): Identity => {
     const user = PEOPLE.find(({ username }) => username === token)
@@ -93,13 +92,11 @@ export const createGateWorld = (): GateWorld => {
     identify,
     check,
     recoveryIds: RECOVERY_IDS,
-    onAsked: (namespace, route, { user }) => rights.set(namespace, { route, user }),
-    rightOf: namespace => rights.get(namespace),
+    register: (_, route, identity) => newNamespace(identity, route),
     onRefusedConnect: () => undefined,
     onRefusedEvent: () => undefined,
     requestId: 'fuzz',
-    onOpen: () => undefined,
-    onLeft: namespace => rights.delete(namespace),
+    onLeft: () => undefined,
     onLateConfirm: () => undefined,
     now: () => 0
   })
@@ -107,7 +104,6 @@ export const createGateWorld = (): GateWorld => {
     const passed: string[] = []
     for (const packet of packets ?? []) {
       const verdict = gate.fromClient(packet)
-      if (verdict instanceof Promise) throw new Error('nothing here has to wait')
       if (verdict.verdict === 'violation') {
         over = true
         // As a polling body: nothing of it is forwarded.
@@ -130,7 +126,6 @@ export const createGateWorld = (): GateWorld => {
       const namespace = names[Math.floor(choice * names.length)]
       if (namespace === undefined) return undefined
       gate.end(namespace)
-      rights.delete(namespace)
       if (!owesUpstream(state) && state.namespaces.size > 0) return { namespace, told: disconnectPacket(namespace) }
       const told = owesUpstream(state) ? undefined : disconnectPacket(namespace)
       over = true

@@ -1,20 +1,24 @@
 // Sends one small request to an upstream and reads its whole response, within limits, or fails with a refusal.
 import { BadUpstreamResponse, Unavailable } from '../../errors.ts'
+import { forwardedPath } from '../../routes/route.ts'
 import type { Target, Upstream } from '../../routes/upstream.ts'
 import type { UpstreamConnection } from '../../upstream/connection.ts'
 import { upstreamRefusal } from '../../upstream/faults.ts'
+import { requestRulesOf } from '../../upstream/headers/header-rules.ts'
 import type { Requester, ResponseHead } from '../../upstream/parser.ts'
 import { mustBeRead } from '../../upstream/pool.ts'
 import type { Upstreams } from '../../upstream/upstreams.ts'
 import { contain } from '../../values/contain.ts'
+import type { SessionSource } from '../session.ts'
 
 interface Call {
   readonly upstream: Upstream
-  readonly target: Target
+  /** Tried in turn until one can be reached. */
+  readonly targets: readonly Target[]
   readonly method: 'GET' | 'POST'
-  /** The complete head, including its empty line. */
+  /** From {@link headTemplate}. */
   readonly head: string
-  readonly body: Buffer | undefined
+  readonly body?: Buffer
   readonly timeoutMs: number
   /** It may wait for a long time, and counts as a stream. */
   readonly isStream?: boolean
@@ -23,6 +27,8 @@ interface Call {
 }
 
 export interface UpstreamAnswer {
+  /** The one that answered. */
+  readonly target: Target
   readonly head: ResponseHead
   readonly body: Buffer
 }
@@ -38,7 +44,9 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
   let connection: UpstreamConnection | undefined
   let aborted = false
   let attempts = 0
+  let turn = 0
   const answer = new Promise<UpstreamAnswer>((resolve, reject) => {
+    let target: Target
     let head: ResponseHead | undefined
     let parts: Buffer[] = []
     let size = 0
@@ -60,26 +68,30 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
       onBody: keep,
       onEnd() {
         connection = undefined
-        if (head !== undefined) resolve({ head, body: Buffer.concat(parts) })
+        if (head !== undefined) resolve({ target, head, body: Buffer.concat(parts) })
         parts = []
       },
       onFault(fault, cause, nothingSent) {
         connection = undefined
         // Nothing has been sent: a warm connection that was closed in the meantime is replaced.
         if (nothingSent && fault === 'reset' && attempts < 3) begin()
+        else if (fault === 'unreachable' && ++turn < call.targets.length) begin()
         else reject(upstreamRefusal(fault, cause))
       }
     }
     const send = (to: UpstreamConnection) => {
       if (aborted) return to.destroy()
       if (to.destroyed) return begin()
-      to.send(call.method, call.head, requester, call.timeoutMs)
+      to.send(call.method, fillHead(call.head, target, call.body?.length), requester, call.timeoutMs)
       if (call.body !== undefined) to.write(call.body)
       to.finish()
     }
     const begin = () => {
       attempts++
-      const acquired = pool.acquire({ isStream: call.isStream }, call.target)
+      const next = call.targets[turn]
+      if (next === undefined) return reject(new Unavailable({ reason: 'no-target' }))
+      target = next
+      const acquired = pool.acquire({ isStream: call.isStream }, target)
       if (acquired === undefined) return reject(new Unavailable({ reason: 'upstream-connections-exhausted' }))
       connection = acquired
       if (!mustBeRead(acquired, call.body !== undefined)) send(acquired)
@@ -95,3 +107,27 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
     }
   }
 }
+
+// Neither can occur in a request (RFC 9112 §3, RFC 9110 §5.5).
+const AUTHORITY = '\0'
+const LENGTH = '\x01'
+
+/**
+ * The head of a request for which target and length are not known yet: its session may be elsewhere.
+ * @param write returns the start of the head for this authority and these framing lines
+ */
+export const headTemplate = (method: string, write: (authority: string, framing: string) => string): string =>
+  `${write(AUTHORITY, method === 'POST' ? `content-length: ${LENGTH}\r\n` : '')}\r\n`
+
+const fillHead = (template: string, { authority }: Target, length = 0): string =>
+  template.replace(AUTHORITY, authority).replace(LENGTH, String(length))
+
+/** The head of one of the gateway's own POSTs. */
+export const ownPostHead = ({ route, upstream, path, requestId }: SessionSource, sid: string): string =>
+  headTemplate(
+    'POST',
+    (authority, framing) =>
+      `POST ${forwardedPath(route, path)}?EIO=4&transport=polling&sid=${sid} HTTP/1.1\r\nhost: ${authority}\r\n` +
+      `content-type: text/plain;charset=UTF-8\r\n${framing}x-request-id: ${requestId}\r\n` +
+      `${requestRulesOf(upstream)?.lines ?? ''}`
+  )

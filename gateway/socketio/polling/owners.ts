@@ -1,17 +1,166 @@
-// Reaches the process that owns a polling session, whose id is in the sid: this one directly, the others over Redis.
-import { GatewayError, Internal, Unavailable } from '../../errors.ts'
+// Answers for the polling sessions of this process, and asks the processes that own others, whose ids are in their sids.
+import { BadRequest, BodyTooLarge, GatewayError, Internal, Unavailable } from '../../errors.ts'
 import { CallFailure } from '../../instances/calls.ts'
 import type { Instances } from '../../instances/instances.ts'
-import { noteFault } from '../../values/contain.ts'
-import { type SocketIoSessions, unknownSid } from '../sessions.ts'
-import { createOwner, type Owner } from './owner.ts'
-import type { Probes } from './probes.ts'
-
-type Method = keyof Owner
-type Call = (request: object) => Promise<unknown>
+import { noteFault, task } from '../../values/contain.ts'
+import { endingAfter, type HandedSession } from '../session.ts'
+import { type SessionRequest, type SocketIoSessions, unknownSid } from '../sessions.ts'
+import type { PollingResponse } from './transport.ts'
 
 /** Longer than any poll; a process that ends is noticed earlier. */
 const ASK_MS = 2 * 60 * 60_000
+
+/** How a WebSocket that was tried for a session ended. `broken`: its client was told that it works, and may wait for it. */
+type ProbeOutcome = 'taken' | 'given-up' | 'broken'
+
+interface ForwardedRequest extends SessionRequest {
+  /** From `headTemplate`. */
+  readonly head: string
+}
+
+/** Requests and results are plain data with one Buffer at most, `bytes`; everything rejects with a refusal. */
+interface Handlers {
+  poll(request: ForwardedRequest): Promise<PollingResponse>
+  /** The client of the poll that waits has gone. */
+  abandonPoll(request: { sid: string }): Promise<void>
+  /** The process where the poll waits is ending: it gets a noop. */
+  releasePoll(request: { sid: string }): Promise<void>
+  /** How many bytes a client may send before it has proven itself; asked before a long body is read. */
+  bytesLeft(request: SessionRequest): Promise<{ left: number | null }>
+  post(request: ForwardedRequest & { bytes: Buffer }): Promise<PollingResponse>
+  /** The body of a post could not be read: the session ends, so that the upstream is not left with half of it. */
+  failPost(request: { sid: string; code: number }): Promise<void>
+  /** A WebSocket is tried at the process `prober`. @returns the URL of the session's target */
+  probe(request: SessionRequest & { prober: string }): Promise<{ target: string }>
+  /** Asked of the prober; resolves when it is known. */
+  probed(request: { sid: string }): Promise<{ outcome: ProbeOutcome }>
+  /** Asked of the prober: the session is not to come back, and so is what is tried for it. */
+  probeOver(request: { sid: string }): Promise<void>
+  /** The WebSocket that was tried carries the session from now on. `packets`: what its client has not fetched. */
+  takeOver(request: { sid: string }): Promise<HandedSession & { packets: string[] }>
+}
+
+type Method = keyof Handlers
+type Ask = <M extends Method>(method: M, request: Parameters<Handlers[M]>[0]) => ReturnType<Handlers[M]>
+
+export type Owners = ReturnType<typeof createOwners>
+
+const OWNED = /^(.+)\.([0-9a-f]{8})$/
+
+/** @param instances undefined: this process is alone, or its balancer is sticky */
+export const createOwners = (
+  instances: Pick<Instances, 'id' | 'ask' | 'answer'> | undefined,
+  sessions: SocketIoSessions
+) => {
+  const own = instances?.id ?? ''
+  /** The WebSockets that are being tried here. */
+  const trials = new Map<string, { outcome: PromiseWithResolvers<ProbeOutcome>; ended: PromiseWithResolvers<void> }>()
+
+  const askOf =
+    (id: string): Ask =>
+    (method, request) => {
+      if (instances === undefined || id === own) return handlers[method](request as never) as never
+      return askElsewhere(instances, id, method, request) as never
+    }
+
+  /** A client that was told that its WebSocket works may neither poll nor send any more until its ping times out. */
+  const awaitProbe = async (sid: string, prober: string) => {
+    const { outcome } = await askOf(prober)('probed', { sid }).catch(() => ({ outcome: 'broken' }))
+    const entry = sessions.held(sid)
+    if (entry?.session.phase !== 'probing') return
+    entry.onEnded = undefined
+    if (outcome === 'given-up') return entry.session.abandonProbe()
+    // Once its requests have succeeded, it would wait; if one fails, it connects again at once.
+    entry.polling.failPosts()
+    entry.session.end(1001)
+  }
+
+  const handlers: Handlers = {
+    async poll({ head, ...request }) {
+      const { polling, session } = sessions.find(request)
+      if (session.isOver && !polling.hasMail) throw unknownSid()
+      return polling.get(head)
+    },
+    abandonPoll: async ({ sid }) => sessions.held(sid)?.polling.abandonPoll(),
+    releasePoll: async ({ sid }) => sessions.held(sid)?.polling.releasePoll(),
+    async bytesLeft(request) {
+      const { session } = sessions.find(request)
+      if (session.isOver) throw unknownSid()
+      const left = session.bytesLeft()
+      return { left: Number.isFinite(left) ? left : null }
+    },
+    async post({ head, bytes, ...request }) {
+      const { polling, session } = sessions.find(request)
+      if (session.isOver) throw unknownSid()
+      try {
+        if (!session.takeBytes(bytes.length)) throw new BodyTooLarge({ reason: 'body-too-large' })
+        return await polling.post(head, bytes)
+      } catch (error) {
+        session.end(endingAfter(error, 1008))
+        throw error
+      }
+    },
+    failPost: async ({ sid, code }) => sessions.held(sid)?.session.end(code),
+    async probe({ prober, ...request }) {
+      const entry = sessions.find(request)
+      const { session } = entry
+      if (session.isOver) throw unknownSid()
+      if (!session.probe()) throw new BadRequest({ reason: 'upgrading-already' })
+      entry.onEnded = task(() => askOf(prober)('probeOver', { sid: request.sid }))
+      task(awaitProbe)(request.sid, prober)
+      return { target: session.source.target.url }
+    },
+    async probed({ sid }) {
+      return { outcome: (await trials.get(sid)?.outcome.promise) ?? 'given-up' }
+    },
+    probeOver: async ({ sid }) => trials.get(sid)?.ended.resolve(),
+    async takeOver({ sid }) {
+      const entry = sessions.held(sid)
+      if (entry?.session.phase !== 'probing') throw unknownSid()
+      // The upstream must not learn of the upgrade earlier: what it answers to a poll comes before what it sends by WebSocket.
+      await entry.polling.last()
+      if (entry.session.phase !== 'probing') throw unknownSid()
+      sessions.drop(sid)
+      const packets = entry.polling.takeAll()
+      return { ...entry.session.handOver(), packets }
+    }
+  }
+  for (const [method, handle] of Object.entries(handlers))
+    instances?.answer(nameOf(method), (request: never) => handle(request).catch(plainRefusal))
+
+  return {
+    /** The sid for a client of a session that begins here. */
+    give: (sid: string) => (instances === undefined ? sid : `${sid}.${own}`),
+    /** The upstream's sid, and who owns the session. Throws a refusal. */
+    read(given: string): { sid: string; ask: Ask } {
+      if (instances === undefined) return { sid: given, ask: askOf(own) }
+      const [, sid, id] = OWNED.exec(given) ?? []
+      if (sid === undefined || id === undefined) throw unknownSid()
+      return { sid, ask: askOf(id) }
+    },
+    /** A WebSocket is tried here for a session: asks its owner. `ended`: the session is not to come back. */
+    async tryWebSocket(ask: Ask, request: SessionRequest) {
+      const { sid } = request
+      if (trials.has(sid)) throw new BadRequest({ reason: 'upgrading-already' })
+      const trial = { outcome: Promise.withResolvers<ProbeOutcome>(), ended: Promise.withResolvers<void>() }
+      trials.set(sid, trial)
+      /** The first outcome counts. */
+      const settle = (outcome: ProbeOutcome) => {
+        if (trials.get(sid) === trial) trials.delete(sid)
+        trial.outcome.resolve(outcome)
+      }
+      try {
+        const { target } = await ask('probe', { ...request, prober: own })
+        return { target, settle, ended: trial.ended.promise }
+      } catch (error) {
+        settle('given-up')
+        throw error
+      }
+    }
+  }
+}
+
+const nameOf = (method: string): string => `socketio.${method}`
 
 interface Refusal {
   readonly refusal: Pick<GatewayError, 'code' | 'message' | 'statusCode' | 'reason' | 'headers'>
@@ -20,59 +169,21 @@ interface Refusal {
 const isRefusal = (reply: unknown): reply is Refusal =>
   typeof reply === 'object' && reply !== null && 'refusal' in reply
 
-const nameOf = (method: Method): string => `socketio.${method}`
-
-export type Owners = ReturnType<typeof createOwners>
-
-const OWNED = /^(.+)\.([0-9a-f]{8})$/
-
-export const createOwners = (
-  instances: Pick<Instances, 'id' | 'ask' | 'answer'> | undefined,
-  sessions: SocketIoSessions,
-  probes: Probes
-) => {
-  const ownerAt = (id: string): Owner =>
-    instances === undefined || id === instances.id ? own : remoteOwner(instances, id, Object.keys(own) as Method[])
-  const own = createOwner(sessions, probes, ownerAt)
-  if (instances === undefined)
-    return { id: '', give: (sid: string) => sid, read: (sid: string) => ({ sid, owner: own }) }
-  for (const [name, method] of Object.entries(own) as [Method, Call][])
-    instances.answer(nameOf(name), (request: never) => method(request).catch(plainRefusal))
-  return {
-    /** The id of this process; '' if it is alone. */
-    id: instances.id,
-    /** The sid for a client of a session that begins here. */
-    give: (sid: string) => `${sid}.${instances.id}`,
-    /** The upstream's sid, and who owns the session. Throws a refusal. */
-    read(given: string) {
-      const [, sid, id] = OWNED.exec(given) ?? []
-      if (sid === undefined || id === undefined) throw unknownSid()
-      return { sid, owner: ownerAt(id) }
-    }
-  }
-}
-
-const remoteOwner = (instances: Pick<Instances, 'ask'>, id: string, methods: readonly Method[]): Owner => {
-  const call =
-    (method: Method): Call =>
-    async request => {
-      const reply = await instances.ask(id, nameOf(method), request, ASK_MS).catch(refuseFailure)
-      if (!isRefusal(reply)) return reply
-      const { code, message, statusCode, reason, headers } = reply.refusal
-      throw new GatewayError(code, message, statusCode, { ...(reason === undefined ? {} : { reason }), headers })
-    }
-  return Object.fromEntries(methods.map(method => [method, call(method)])) as unknown as Owner
-}
-
-/** A process that has ended takes its sessions with it; nothing may be allowed on a guess about one that cannot be asked. */
-const refuseFailure = (cause: unknown): never => {
-  if (cause instanceof CallFailure && cause.reason === 'gone') throw unknownSid()
-  throw new Unavailable({ cause, reason: 'session-owner' })
-}
-
 const plainRefusal = (error: unknown): Refusal => {
   if (!(error instanceof GatewayError)) noteFault('socketio', error)
   const known = error instanceof GatewayError ? error : new Internal({ reason: 'socketio' })
   const { code, message, statusCode, reason, headers } = known
   return { refusal: { code, message, statusCode, reason, headers } }
+}
+
+const askElsewhere = async (instances: Pick<Instances, 'ask'>, id: string, method: Method, request: object) => {
+  const reply = await instances.ask(id, nameOf(method), request, ASK_MS).catch(cause => {
+    // A process that has ended takes its sessions with it; nothing may be allowed on a guess about one that cannot be asked.
+    throw cause instanceof CallFailure && cause.reason === 'gone'
+      ? unknownSid()
+      : new Unavailable({ cause, reason: 'session-owner' })
+  })
+  if (!isRefusal(reply)) return reply
+  const { code, message, statusCode, reason, headers } = reply.refusal
+  throw new GatewayError(code, message, statusCode, { ...(reason === undefined ? {} : { reason }), headers })
 }

@@ -12,7 +12,7 @@ import type { ResponseFieldKind } from './response-fields.ts'
 
 const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i
 
-export interface ResponseContext extends AddressContext {
+interface ResponseContext extends AddressContext {
   /** Cookie names that only the gateway may set. */
   ownCookies: OwnCookies
 }

@@ -2,18 +2,68 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { BadRequest, BadUpstreamResponse, GatewayError, Internal, RateLimited } from '../../errors.ts'
 import { inParts, inTurns, type Parts } from '../../routes/in-parts.ts'
+import { clientHeadFields } from '../../upstream/headers/client-head.ts'
+import { privateAnswersOf } from '../../upstream/headers/private-answers.ts'
+import type { ResponseHead } from '../../upstream/parser.ts'
 import { task } from '../../values/contain.ts'
+import { fieldsWithout } from '../../websocket/handshake.ts'
 import { burstBytes, ENGINE_CLOSE, readEnginePacket, readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
-import type { Session } from '../session.ts'
-import { ownPostHead } from '../session-source.ts'
-import { callUpstream, type PendingCall, type UpstreamAnswer } from './call-upstream.ts'
-import { fillHead } from './head-template.ts'
-import { createMailbox, type Mailbox, NOOP } from './mailbox.ts'
-import type { PollingParts, PollingResponse } from './polling-parts.ts'
-import { clientFields, failureResponse, textResponse } from './responses.ts'
+import type { Session, SessionSource, SocketIoForwarding } from '../session.ts'
+import { callUpstream, ownPostHead, type PendingCall, type UpstreamAnswer } from './call-upstream.ts'
+
+/** The response to a poll or a post, without the fields that belong to one exchange. */
+export interface PollingResponse {
+  readonly status: number
+  /** `[name, value, …]` of the upstream, as far as the client may see them. */
+  readonly fields: readonly string[]
+  readonly bytes: Buffer
+}
+
+const NOT_REPEATED = /^(?:content-.*|transfer-encoding|set-cookie|date|etag|x-request-id|x-ratelimit-.*)$/i
+const NOTHING = Buffer.alloc(0)
+
+/** `[name, value, …]` of an upstream's response, as far as the client may see them. */
+export const clientFields = (
+  head: ResponseHead,
+  { responseContext }: SocketIoForwarding,
+  { route, upstream }: SessionSource
+): string[] =>
+  fieldsWithout(clientHeadFields(head, responseContext(route, upstream, ''), privateAnswersOf(route)), NOT_REPEATED)
+
+export const textResponse = (fields: readonly string[], text: string): PollingResponse => ({
+  status: 200,
+  fields: [...fields, 'content-type', 'text/plain; charset=UTF-8'],
+  bytes: Buffer.from(text)
+})
+
+/** The upstream's own refusal, without its body. */
+export const failureResponse = ({ status }: ResponseHead, fields: readonly string[]): PollingResponse => ({
+  status: status < 400 ? 502 : status,
+  fields,
+  bytes: NOTHING
+})
+
+/** Times in milliseconds. */
+export interface PollingSource {
+  /** The upstream's session id. */
+  readonly sid: string
+  /** How long the server keeps a session that is not polled, and how long it may hold a poll. */
+  readonly sessionMs: number
+  readonly pollMs: number
+  /** `[name, value, …]` of the handshake's response. */
+  readonly fields: readonly string[]
+}
+
+interface PollingParts {
+  readonly forwarding: SocketIoForwarding
+  readonly session: Session
+  readonly record: PollingSource
+}
 
 /** A server answers its last poll as soon as a WebSocket is tried: within 100 ms, the stock one. */
 const LAST_MS = 1000
+
+export type PollingTransport = ReturnType<typeof createPollingTransport>
 
 export const createPollingTransport = (parts: PollingParts) => {
   const { session, record } = parts
@@ -24,7 +74,7 @@ export const createPollingTransport = (parts: PollingParts) => {
   let posted = 0
 
   return {
-    /** @param head for `fillHead`; rejects with a refusal */
+    /** @param head from `headTemplate`; rejects with a refusal */
     get(head: string): Promise<PollingResponse> {
       if (mailbox.isAwaited()) {
         session.violate('overlapping-polls')
@@ -32,7 +82,7 @@ export const createPollingTransport = (parts: PollingParts) => {
       }
       const response = mailbox.wait()
       // After one of the gateway's own responses, the upstream's earlier poll is still in progress.
-      if (mailbox.isEmpty() && !polls.isAsking()) polls.ask(fillHead(head, session.source.target))
+      if (mailbox.isEmpty() && !polls.isAsking()) polls.ask(head)
       else mailbox.flush()
       return response
     },
@@ -44,7 +94,8 @@ export const createPollingTransport = (parts: PollingParts) => {
       mailbox.refuse(new BadRequest({ reason: 'client-gone' }))
     },
     /** The poll that waits is answered, and the upstream's goes on. */
-    releasePoll: mailbox.release,
+    releasePoll: () => mailbox.respond(NOOP),
+    /** @param head from `headTemplate`; rejects with a refusal */
     post(head: string, payload: Buffer): Promise<PollingResponse> {
       posted += payload.length
       return posts.post(head, payload)
@@ -54,8 +105,9 @@ export const createPollingTransport = (parts: PollingParts) => {
     last: () => Promise.race([Promise.all([polls.last(), posts.last()]), delay(LAST_MS, undefined, { ref: false })]),
     /** A WebSocket carries the session from now on: what no poll has fetched. */
     takeAll(): string[] {
+      mailbox.respond(NOOP)
       // A noop or a close is about the transport of polls, which is over.
-      return mailbox.takeAll().filter(packet => packet !== NOOP && packet !== ENGINE_CLOSE)
+      return mailbox.packets.splice(0).filter(packet => packet !== NOOP && packet !== ENGINE_CLOSE)
     },
     /** A last packet that waits for the client's next poll. */
     get hasMail() {
@@ -80,7 +132,61 @@ export const createPollingTransport = (parts: PollingParts) => {
   }
 }
 
-export type PollingTransport = ReturnType<typeof createPollingTransport>
+const NOOP = '6'
+/** A response ends with the packet that exceeds this; what is left waits for the next poll. */
+const RESPONSE_LENGTH = 1_000_000
+
+type Mailbox = ReturnType<typeof createMailbox>
+
+/** Holds packets for a polling client until its next poll. @param fields of responses, until the upstream sends others */
+const createMailbox = (fields: readonly string[]) => {
+  const packets: string[] = []
+  let waiting: PromiseWithResolvers<PollingResponse> | undefined
+
+  /** The poll that waits, if any, is answered. */
+  const settle = (response: PollingResponse) => {
+    waiting?.resolve(response)
+    waiting = undefined
+  }
+  const respond = (text: string) => settle(textResponse(mailbox.fields, text))
+
+  const mailbox = {
+    packets,
+    fields,
+    /** Of the gateway's own packets since all were last fetched: a client may cause them without fetching any. */
+    ownLength: 0,
+    put(more: readonly string[]) {
+      for (const packet of more) packets.push(packet)
+    },
+    isEmpty: () => packets.length === 0,
+    isAwaited: () => waiting !== undefined,
+    /** A poll waits for mail. */
+    wait() {
+      waiting = Promise.withResolvers()
+      return waiting.promise
+    },
+    /** Passes on what can be passed on. */
+    flush() {
+      if (waiting === undefined || packets.length === 0) return
+      let length = 0
+      const last = packets.findIndex(packet => {
+        length += packet.length
+        return length >= RESPONSE_LENGTH
+      })
+      const fetched = packets.splice(0, last === -1 ? packets.length : last + 1)
+      if (packets.length === 0) mailbox.ownLength = 0
+      respond(fetched.join(SEPARATOR))
+    },
+    settle,
+    respond,
+    /** The poll that waits, if any, is refused. */
+    refuse(error: unknown) {
+      waiting?.reject(error)
+      waiting = undefined
+    }
+  }
+  return mailbox
+}
 
 const MALFORMED = 'upstream-malformed-payload'
 
@@ -100,22 +206,21 @@ const createUpstreamPolls = ({ forwarding, session, record }: PollingParts, mail
     mailbox.refuse(error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'socketio' }))
   }
 
+  /** The session is over at the upstream, which is not the gateway's to explain. */
+  const leave = (response: PollingResponse) => {
+    poll = undefined
+    session.leave()
+    mailbox.settle(response)
+  }
+
   const takeAnswer = async ({ head, body }: UpstreamAnswer) => {
     const fields = clientFields(head, forwarding, session.source)
-    if (head.status !== 200) {
-      // The session is unknown or broken there: the client gets the same status and starts a new one.
-      poll = undefined
-      session.leave()
-      return mailbox.respond(failureResponse(head, fields))
-    }
-    mailbox.useFields(fields)
+    // It is unknown or broken there: the client gets the same status and starts a new one.
+    if (head.status !== 200) return leave(failureResponse(head, fields))
+    mailbox.fields = fields
     bytes += body.length
-    if (body.length === 0) {
-      // How python-engineio ends the poll of a client that has said goodbye.
-      poll = undefined
-      session.leave()
-      return mailbox.respond(textResponse(fields, ''))
-    }
+    // How python-engineio ends the poll of a client that has said goodbye.
+    if (body.length === 0) return leave(textResponse(fields, ''))
     const { passed, violation } = await inTurns(checkAll(session, body.toString('utf8')))
     poll = undefined
     if (violation === MALFORMED) return fail(new BadUpstreamResponse({ reason: violation }))
@@ -125,15 +230,13 @@ const createUpstreamPolls = ({ forwarding, session, record }: PollingParts, mail
     mailbox.flush()
   }
 
-  const ask = (head: string) => {
-    const [method, body, isStream, timeoutMs] = ['GET', undefined, true, record.pollMs] as const
-    const call = { upstream, target, method, head, body, isStream, timeoutMs, maxBytes }
-    poll = callUpstream(forwarding.upstreams, call)
-    answered = poll.answer.then(takeAnswer).catch(fail)
-  }
-
   return {
-    ask,
+    ask(head: string) {
+      const [method, isStream, timeoutMs] = ['GET', true, record.pollMs] as const
+      const call = { upstream, targets: [target], method, head, isStream, timeoutMs, maxBytes }
+      poll = callUpstream(forwarding.upstreams, call)
+      answered = poll.answer.then(takeAnswer).catch(fail)
+    },
     isAsking: () => poll !== undefined,
     /** The upstream sees its poll aborted. */
     abort() {
@@ -181,10 +284,9 @@ const createPollingPosts = ({ forwarding, record: { sid }, session }: PollingPar
   let isClientPosting = false
   let isFailing = false
 
-  const send = (packets: readonly string[], headOf: (length: number) => string, timeoutMs: number) => {
-    const body = Buffer.from(packets.join(SEPARATOR))
-    const head = headOf(body.length)
-    const call = { upstream, target, method: 'POST', head, body, timeoutMs, maxBytes: MAX_ANSWER_BYTES } as const
+  const send = (packets: readonly string[], head: string, timeoutMs: number) => {
+    const [method, body, maxBytes] = ['POST', Buffer.from(packets.join(SEPARATOR)), MAX_ANSWER_BYTES] as const
+    const call = { upstream, targets: [target], method, head, body, timeoutMs, maxBytes }
     return callUpstream(forwarding.upstreams, call).answer
   }
 
@@ -196,28 +298,30 @@ const createPollingPosts = ({ forwarding, record: { sid }, session }: PollingPar
   }
 
   /** Checks a body packet by packet; a violation ends the session before any of the body is forwarded. */
-  const check = async (payload: string): Promise<string[]> => {
+  const check = (payload: string): string[] => {
     const count = payload.split(SEPARATOR, maxMessages + 1).length
     if (isFlood(count)) throw new RateLimited({ reason: 'too-many-messages', headers: { 'retry-after': '1' } })
     const packets = readEnginePayload(payload)
     if (packets === undefined) throw new BadRequest({ reason: 'malformed-payload' })
     const passed: string[] = []
     for (const packet of packets) {
-      const verdict = await session.gate.fromClient(packet)
-      if (session.isOver) throw new BadRequest({ reason: 'session-over' })
+      const verdict = session.gate.fromClient(packet)
       if (verdict.verdict === 'violation') throw new BadRequest({ reason: verdict.reason })
       if (verdict.verdict === 'pass') passed.push(verdict.text ?? packet.text)
-      if (verdict.verdict === 'answer') mailbox.putOwn([verdict.text])
+      if (verdict.verdict !== 'answer') continue
+      mailbox.put([verdict.text])
+      mailbox.ownLength += verdict.text.length
     }
+    mailbox.flush()
+    if (mailbox.ownLength > UNREAD_LENGTH) throw new BadRequest({ reason: 'answers-unread' })
     return passed
   }
 
-  const accepted = (): PollingResponse => textResponse(mailbox.fields(), 'ok')
+  const accepted = (): PollingResponse => textResponse(mailbox.fields, 'ok')
 
   const forward = async (head: string, packets: readonly string[]): Promise<PollingResponse> => {
     if (packets.length === 0) return accepted()
-    const headOf = (length: number) => fillHead(head, target, length)
-    const answer = await send(packets, headOf, route.timeoutMs ?? upstream.timeoutMs)
+    const answer = await send(packets, head, route.timeoutMs ?? upstream.timeoutMs)
     if (isFailing) throw new BadRequest({ reason: 'session-over' })
     if (answer.head.status !== 200) {
       session.leave()
@@ -229,14 +333,11 @@ const createPollingPosts = ({ forwarding, record: { sid }, session }: PollingPar
   }
 
   return {
-    /** @param head for `fillHead`; rejects with a refusal */
     async post(head: string, payload: Buffer): Promise<PollingResponse> {
       if (isClientPosting) throw new BadRequest({ reason: 'overlapping-posts' })
       isClientPosting = true
       try {
-        const packets = await check(payload.toString('utf8'))
-        mailbox.flush()
-        if (mailbox.ownLength() > UNREAD_LENGTH) throw new BadRequest({ reason: 'answers-unread' })
+        const packets = check(payload.toString('utf8'))
         const work = last.then(() => forward(head, packets))
         last = work.catch(() => undefined)
         return await work
@@ -252,8 +353,8 @@ const createPollingPosts = ({ forwarding, record: { sid }, session }: PollingPar
     },
     /** Sends one of the gateway's own packets; never rejects. */
     tell(packets: readonly string[]): Promise<unknown> {
-      const headOf = (length: number) => ownPostHead(session.source, sid, length)
-      last = last.then(() => send(packets, headOf, upstream.timeoutMs)).catch(() => undefined)
+      const head = ownPostHead(session.source, sid)
+      last = last.then(() => send(packets, head, upstream.timeoutMs)).catch(() => undefined)
       return last
     }
   }

@@ -1,11 +1,11 @@
 // Passes handshakes, polls and posts of a Socket.IO route to the sessions that they name, in whichever process those are.
-import { BadRequest, GatewayError, MethodNotAllowed, Unavailable } from '../../errors.ts'
+import { BadRequest, MethodNotAllowed } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { readBody } from '../../http/own-endpoints.ts'
 import { fieldValue, fieldValues, hasBody } from '../../http/request.ts'
 import type { Route } from '../../routes/route.ts'
 import type { Upstream } from '../../routes/upstream.ts'
-import { clientHeadFields, type ResponseContext } from '../../upstream/headers/client-head.ts'
+import { clientHeadFields } from '../../upstream/headers/client-head.ts'
 import {
   handshakeWithSid,
   isEnginePath,
@@ -13,14 +13,11 @@ import {
   readEngineQuery,
   readHandshake
 } from '../protocol/engineio-handshake.ts'
-import { endingAfter } from '../session.ts'
-import { type SessionSource, sourceOf } from '../session-source.ts'
+import { endingAfter, type SocketIoForwarding, sourceOf, UNPROVEN_BYTES } from '../session.ts'
 import type { SocketIoSessions } from '../sessions.ts'
-import { callUpstream, type UpstreamAnswer } from './call-upstream.ts'
-import { fillHead, headTemplate } from './head-template.ts'
+import { callUpstream, headTemplate } from './call-upstream.ts'
 import type { Owners } from './owners.ts'
-import type { PollingResponse, SocketIoForwarding } from './polling-parts.ts'
-import { clientFields, failureResponse, textResponse } from './responses.ts'
+import { clientFields, failureResponse, type PollingResponse, textResponse } from './transport.ts'
 
 const BODY_MS = 30_000
 const HANDSHAKE_BYTES = 64 * 1024
@@ -28,16 +25,11 @@ const PLAIN_TEXT = /^text\/plain\s*(?:;|$)/i
 // Bodies are read here, so they must be uncompressed; the other fields belong to one hop or one transport.
 const REWRITTEN: ReadonlySet<string> = new Set(['accept-encoding', 'content-length', 'range', 'if-none-match'])
 
-/** Bodies are read here, so they must be uncompressed text. */
-const checkBodyFields = ({ request: { fields } }: Exchange) => {
-  const type = fieldValue(fields, 'content-type')
-  if ((type !== undefined && !PLAIN_TEXT.test(type)) || fieldValue(fields, 'content-encoding') !== undefined) {
-    throw new BadRequest({ reason: 'content-type' })
-  }
-}
-
 const readPost = async (exchange: Exchange, maxBytes: number): Promise<Buffer> => {
-  checkBodyFields(exchange)
+  const { fields } = exchange.request
+  const type = fieldValue(fields, 'content-type')
+  if ((type !== undefined && !PLAIN_TEXT.test(type)) || fieldValue(fields, 'content-encoding') !== undefined)
+    throw new BadRequest({ reason: 'content-type' })
   return readBody(exchange, { maxBytes, timeoutMs: BODY_MS })
 }
 
@@ -62,61 +54,44 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
   const handshake = async (exchange: Exchange, route: Route, upstream: Upstream) => {
     const leaveUnproven = sessions.enterUnproven(exchange.client.key)
     try {
-      const { answer, target } = await firstAnswer(exchange, route, upstream)
+      const { target, head, body } = await callUpstream(forwarding.upstreams, {
+        upstream,
+        targets: forwarding.upstreams.poolOf(upstream).inTurn(),
+        method: 'GET',
+        head: headFor(exchange, route),
+        timeoutMs: route.timeoutMs ?? upstream.timeoutMs,
+        maxBytes: HANDSHAKE_BYTES
+      }).answer
       if (exchange.response.isGone) return
-      openPolling(exchange, sourceOf(exchange, route, upstream, target), answer)
+      const source = sourceOf(exchange, route, upstream, target)
+      const text = body.toString('utf8')
+      const opened = head.status === 200 ? readHandshake(text) : undefined
+      const fields = clientFields(head, forwarding, source)
+      if (opened === undefined || sessions.held(opened.sid)) return respond(exchange, failureResponse(head, fields))
+      sessions.hold(source, { ...opened, fields })
+      const given = owners.give(opened.sid)
+      // An affinity cookie of the backend, set only in the handshake.
+      const context = forwarding.responseContext(route, upstream, exchange.host)
+      const cookies = fieldValues(clientHeadFields(head, context), 'set-cookie')
+      respond(
+        exchange,
+        textResponse(fields, given === opened.sid ? text : handshakeWithSid(text, given)),
+        cookies.flatMap(cookie => ['set-cookie', cookie])
+      )
     } finally {
       leaveUnproven()
     }
   }
 
-  const firstAnswer = async (exchange: Exchange, route: Route, upstream: Upstream) => {
-    const targets = forwarding.upstreams.poolOf(upstream).inTurn()
-    for (const [index, target] of targets.entries()) {
-      const call = callUpstream(forwarding.upstreams, {
-        upstream,
-        target,
-        method: 'GET',
-        head: fillHead(headFor(exchange, route), target),
-        body: undefined,
-        timeoutMs: route.timeoutMs ?? upstream.timeoutMs,
-        maxBytes: HANDSHAKE_BYTES
-      })
-      try {
-        return { answer: await call.answer, target }
-      } catch (error) {
-        const isUnreachable = error instanceof GatewayError && error.reason === 'upstream-unreachable'
-        if (!isUnreachable || index === targets.length - 1) throw error
-      }
-    }
-    throw new Unavailable({ reason: 'no-target' })
-  }
-
-  const openPolling = (exchange: Exchange, source: SessionSource, { head, body }: UpstreamAnswer) => {
-    const text = body.toString('utf8')
-    const opened = head.status === 200 ? readHandshake(text) : undefined
-    const { route, upstream } = source
-    const fields = clientFields(head, forwarding, source)
-    if (opened === undefined || sessions.held(opened.sid)) return respond(exchange, failureResponse(head, fields))
-    sessions.hold(source, { ...opened, fields })
-    const given = owners.give(opened.sid)
-    const cookies = cookiesOf(head, forwarding.responseContext(route, upstream, exchange.host))
-    respond(exchange, textResponse(fields, given === opened.sid ? text : handshakeWithSid(text, given)), cookies)
-  }
-
-  /** An affinity cookie of the backend, set only in the handshake. */
-  const cookiesOf = (head: UpstreamAnswer['head'], context: ResponseContext): string[] =>
-    fieldValues(clientHeadFields(head, context), 'set-cookie').flatMap(cookie => ['set-cookie', cookie])
-
   const poll = async (exchange: Exchange, route: Route, given: string) => {
-    const { sid, owner } = owners.read(given)
+    const { sid, ask } = owners.read(given)
     exchange.query = queryWithSid(exchange.query, sid)
-    const release = () => void owner.releasePoll({ sid }).catch(() => undefined)
-    exchange.underway = { abort: () => void owner.abandonPoll({ sid }).catch(() => undefined) }
+    const release = () => void ask('releasePoll', { sid }).catch(() => undefined)
+    exchange.underway = { abort: () => void ask('abandonPoll', { sid }).catch(() => undefined) }
     waiting.add(release)
     try {
       const request = { sid, routeId: route.id, ip: exchange.client.address, head: headFor(exchange, route) }
-      const response = owner.poll(request)
+      const response = ask('poll', request)
       if (isDraining) release()
       respond(exchange, await response)
     } finally {
@@ -125,15 +100,19 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
   }
 
   const post = async (exchange: Exchange, route: Route, given: string) => {
-    const { sid, owner } = owners.read(given)
+    const { sid, ask } = owners.read(given)
     exchange.query = queryWithSid(exchange.query, sid)
     const request = { sid, routeId: route.id, ip: exchange.client.address }
-    const { maxBytes } = await owner.postLimit(request)
-    const bytes = await readPost(exchange, maxBytes).catch(error => {
-      owner.failPost({ sid, code: endingAfter(error, 1008) }).catch(() => undefined)
+    const allowed = route.socketio?.maxMessageBytes ?? 1_000_000
+    // Only who has proven themselves may send more, which is asked before a body is read that may be long.
+    const isShort = Number(exchange.head.contentLength ?? Number.NaN) <= UNPROVEN_BYTES
+    const maxBytes = isShort ? allowed : Math.min(allowed, (await ask('bytesLeft', request)).left ?? allowed)
+    const fail = (error: unknown): never => {
+      ask('failPost', { sid, code: endingAfter(error, 1008) }).catch(() => undefined)
       throw error
-    })
-    respond(exchange, await owner.post({ ...request, head: headFor(exchange, route), bytes }))
+    }
+    const bytes = await readPost(exchange, maxBytes).catch(fail)
+    respond(exchange, await ask('post', { ...request, head: headFor(exchange, route), bytes }))
   }
 
   /** Polls that arrived here get a noop, so that clients whose sessions are elsewhere go on there. */
