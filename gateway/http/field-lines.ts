@@ -7,16 +7,21 @@ export const INVALID = -2
 const CHECKED_LENGTH = 256
 const LF = 10
 
+const NAME = "[\\w!#$%&'*+.^`|~-]+"
+const VALUE = '[\\x21-\\x7e\\x80-\\xff]+(?:[\\t ]+[\\x21-\\x7e\\x80-\\xff]+)*'
+
 // token ":" OWS field-value OWS and the end of the line: no folding, no blank before the colon, no control character.
 // No two parts can take the same characters, so a line that does not match costs no more than one that does.
-const fieldLine = (lineEnd: string): RegExp =>
-  new RegExp(
-    `([\\w!#$%&'*+.^\`|~-]+):[\\t ]*(?:([\\x21-\\x7e\\x80-\\xff]+(?:[\\t ]+[\\x21-\\x7e\\x80-\\xff]+)*)[\\t ]*)?${lineEnd}`,
-    'y'
-  )
+const fieldLine = (lineEnd: string): RegExp => new RegExp(`(${NAME}):[\\t ]*(?:(${VALUE})[\\t ]*)?${lineEnd}`, 'y')
 
 const STRICT_LINE = fieldLine('\\r\\n')
 const LAX_LINE = fieldLine('\\r?\\n')
+
+const WHOLE_NAME = new RegExp(`^${NAME}$`)
+const WHOLE_VALUE = new RegExp(`^(?:${VALUE})?$`)
+
+/** Whether a field can be written as a line that is read as the same field. */
+export const isFieldLine = (name: string, value: string): boolean => WHOLE_NAME.test(name) && WHOLE_VALUE.test(value)
 
 const matches = (line: RegExp, text: string): boolean => {
   line.lastIndex = 0
@@ -54,9 +59,12 @@ export const readFieldLines = (text: string, from: number, fields: string[], isS
   return isStart ? PARTIAL : INVALID
 }
 
-/** `[name, value, …]` of lines. */
+/** `[name, value, …]` of lines that the gateway has written. */
 export const parseFieldLines = (lines: string): string[] => {
   const fields: string[] = []
-  readFieldLines(`${lines}\r\n`, 0, fields)
+  for (let at = 0, end = lines.indexOf('\r\n'); end !== -1; at = end + 2, end = lines.indexOf('\r\n', at)) {
+    const colon = lines.indexOf(': ', at)
+    fields.push(lines.slice(at, colon), lines.slice(colon + 2, end))
+  }
   return fields
 }

@@ -16,6 +16,10 @@ const START_OF_LINE = /^(?:\r?|[A-Z-]{1,16}(?: [^\x00-\x20\x7f]*(?: [HTP/\d.]{0,
 const CR = 13
 const LF = 10
 
+/** Whether a known method stands before a target in a form of RFC 9112 §3.2; its characters are not looked at. */
+export const isRequestLine = (method: string, target: string): boolean =>
+  METHODS.has(method) && (TARGET.test(target) || method === 'CONNECT')
+
 interface FoundHead extends ParsedHead {
   /** Where the body begins. */
   readonly end: number
@@ -54,8 +58,7 @@ export class HeadReader {
     const [{ length }, method = '', target = '', version = '0.9'] = line
     const fields: string[] = []
     const end = readFieldLines(text, length, fields, true)
-    const isTarget = TARGET.test(target) || method === 'CONNECT'
-    if (end === INVALID || !METHODS.has(method) || !isTarget) return 'malformed'
+    if (end === INVALID || !isRequestLine(method, target)) return 'malformed'
     if (end === PARTIAL) return this.#noteLines(text, bytes)
     const [versionMajor, versionMinor] = [Number(version[0]), Number(version[2])]
     const found = { method, target, versionMajor, versionMinor, fields, end: this.#at + end }

@@ -30,6 +30,8 @@ export class Http2Connection implements ServedConnection {
   readonly #socket: MeteredSocket
   readonly #session: ServerHttp2Session
   readonly #streams = new Set<Stream>()
+  /** Those whose requests have bodies. */
+  readonly #bodies = new Set<Stream>()
   #isNew = true
 
   constructor(socket: Socket, host: ConnectionHost, origin: Pick<ClientConnection, 'peer' | 'covers'>) {
@@ -70,7 +72,9 @@ export class Http2Connection implements ServedConnection {
     this.#streams.add(one)
     stream.on('close', () => contain(this, () => this.#onStreamClosed(one)))
     contain(one, () => one.start(raw, isComplete, this.#host.handler))
-    if (!isComplete) stream.on('data', () => this.#holdOrRead())
+    if (isComplete) return
+    this.#bodies.add(one)
+    stream.on('data', () => this.#holdOrRead())
   }
 
   #onStreamClosed(stream: Stream) {
@@ -78,14 +82,14 @@ export class Http2Connection implements ServedConnection {
     this.#isNew = false
     if (this.#streams.size === 0)
       this.deadline = this.#host.now + (this.#session.closed ? GOAWAY_MS : this.#host.limits.idleMs)
-    this.#holdOrRead()
+    if (this.#bodies.delete(stream)) this.#holdOrRead()
     contain(stream, closed => closed.onClose())
   }
 
   /** Reads no more from a client that has too much waiting here. */
   #holdOrRead() {
     let bytes = 0
-    for (const stream of this.#streams) bytes += stream.waitingBytes
+    for (const stream of this.#bodies) bytes += stream.waitingBytes
     this.#socket.hold(bytes > CONNECTION_BYTES)
   }
 

@@ -1,5 +1,6 @@
 // Writes the response to one request of an HTTP/2 stream (RFC 9113 §8.1, §8.3.2).
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import { type Contained, contain } from '../../values/contain.ts'
 import { parseFieldLines } from '../field-lines.ts'
 import type { AnswerHead, AnswerTaker, HttpResponse } from '../response.ts'
 import { CONNECTION_FIELDS } from './request-head.ts'
@@ -11,16 +12,17 @@ export class Http2Response implements HttpResponse {
   isGone = false
   keepAlive = true
   taker: AnswerTaker | undefined = undefined
-  readonly #stream: ServerHttp2Stream
   /** The request is HEAD, whose response has no body. */
   isHead = false
   writtenBytes = 0
+  readonly #stream: ServerHttp2Stream
+  readonly #owner: Contained
   #hasBody = false
   #trailers = ''
 
-  constructor(stream: ServerHttp2Stream) {
+  constructor(stream: ServerHttp2Stream, owner: Contained) {
     this.#stream = stream
-    stream.on('wantTrailers', () => stream.sendTrailers(headersOf(parseFieldLines(this.#trailers))))
+    this.#owner = owner
   }
 
   get hasBegun(): boolean {
@@ -32,14 +34,19 @@ export class Http2Response implements HttpResponse {
     this.isEnded = true
     const isEmpty = this.isHead || body === ''
     this.#respond(head, { endStream: isEmpty })
-    this.#stream.end(isEmpty ? undefined : Buffer.from(body, 'latin1'))
+    if (!isEmpty) this.#stream.end(body, 'latin1')
   }
 
   begin(head: AnswerHead, bodyLength: number): void {
     if (this.#isOver) return
     this.#hasBody = !this.isHead && head.status !== 204 && head.status !== 304
     // Only a body of unknown length has trailers, as in HTTP/1.1.
-    this.#respond(head, { endStream: !this.#hasBody, waitForTrailers: this.#hasBody && bodyLength < 0 })
+    const waitForTrailers = this.#hasBody && bodyLength < 0
+    this.#stream.on('drain', () => contain(this.#owner, () => this.taker?.onTaken()))
+    this.#stream.on('wantTrailers', () =>
+      contain(this.#owner, () => this.#stream.sendTrailers(headersOf(parseFieldLines(this.#trailers))))
+    )
+    this.#respond(head, { endStream: !this.#hasBody, waitForTrailers })
   }
 
   write(chunk: Buffer): boolean {
@@ -56,7 +63,7 @@ export class Http2Response implements HttpResponse {
   }
 
   interim(status: number, _reason: string, lines: string): void {
-    if (!this.#isOver) this.#stream.additionalHeaders({ ':status': status, ...headersOf(parseFieldLines(lines)) })
+    if (!this.#isOver) this.#stream.additionalHeaders(headersOf(parseFieldLines(lines), status))
   }
 
   abort(): void {
@@ -66,8 +73,9 @@ export class Http2Response implements HttpResponse {
 
   #respond(head: AnswerHead, options: { endStream: boolean; waitForTrailers?: boolean }) {
     this.status = head.status
-    const fields = headersOf([...parseFieldLines(head.lines ?? ''), ...(head.headers ?? [])])
-    this.#stream.respond({ ':status': head.status, ...fields }, options)
+    const fields = parseFieldLines(head.lines ?? '')
+    if (head.headers !== undefined) fields.push(...head.headers)
+    this.#stream.respond(headersOf(fields, head.status), options)
   }
 
   get #isOver(): boolean {
@@ -76,14 +84,15 @@ export class Http2Response implements HttpResponse {
 }
 
 /** Of `[name, value, …]`, Latin-1, without what HTTP/2 does not have. Fields that are sent more than once are joined (RFC 9110 §5.3). */
-const headersOf = (fields: readonly string[]): OutgoingHttpHeaders => {
-  const headers = new Map<string, string | string[]>()
+const headersOf = (fields: readonly string[], status?: number): OutgoingHttpHeaders => {
+  const headers: Record<string, string | string[]> = Object.create(null)
+  if (status !== undefined) headers[':status'] = String(status)
   for (let i = 0; i < fields.length; i += 2) {
     const [name = '', value = ''] = [fields[i]?.toLowerCase(), fields[i + 1]]
     if (CONNECTION_FIELDS.has(name)) continue
-    const before = headers.get(name)
-    if (name === 'set-cookie') headers.set(name, [...(before ?? []), value])
-    else headers.set(name, before === undefined ? value : `${before}, ${value}`)
+    const before = headers[name]
+    if (before === undefined) headers[name] = value
+    else headers[name] = name === 'set-cookie' ? [before, value].flat() : `${before}, ${value}`
   }
-  return Object.fromEntries(headers)
+  return headers
 }

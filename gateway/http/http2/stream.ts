@@ -24,7 +24,7 @@ export class Stream implements ClientConnection, Contained {
     client: ClientConnection['client']
   ) {
     this.#stream = stream
-    this.#response = new Http2Response(stream)
+    this.#response = new Http2Response(stream, this)
     this.peer = peer
     this.covers = covers
     this.client = client
@@ -41,9 +41,10 @@ export class Stream implements ClientConnection, Contained {
 
   /** @param raw as node:http2 gives it: `[name, value, …]` with pseudo-fields */
   start(raw: readonly string[], isComplete: boolean, handler: MessageHandler): void {
-    this.#listen()
-    if (isComplete) this.#stream.resume()
-    else this.#stream.pause()
+    // What is wrong with a stream ends it.
+    this.#stream.on('error', () => undefined)
+    // Of a complete request nothing is read, not even its end: node:http2 would destroy the stream in the middle of its last write.
+    if (!isComplete) this.#takeBody()
     const parts = readRequestHead(raw, !isComplete)
     if (typeof parts === 'string') {
       handler.onFault(this, parts, this.#response)
@@ -54,17 +55,15 @@ export class Stream implements ClientConnection, Contained {
     handler.onRequest(this.#request)
   }
 
-  #listen() {
+  #takeBody() {
     const stream = this.#stream
+    stream.pause()
     stream.on('data', (chunk: Buffer) => contain(this, one => one.#give(chunk)))
     stream.on('end', () => contain(this, one => one.#giveEnd()))
-    stream.on('drain', () => contain(this, one => one.#response.taker?.onTaken()))
     // The rest of a body that its response did not wait for is not wanted (RFC 9113 §8.1).
     stream.on('finish', () => {
       if (this.#request?.isComplete !== true) stream.close(constants.NGHTTP2_NO_ERROR)
     })
-    // What is wrong with a stream ends it.
-    stream.on('error', () => undefined)
   }
 
   #give(chunk: Buffer) {
@@ -109,6 +108,8 @@ export class Stream implements ClientConnection, Contained {
 
   onClose(): void {
     const request = this.#request
+    // V8 may keep an ended stream for a while, through the maps that it was in, so it holds as little as possible.
+    this.#request = undefined
     if (request === undefined) return
     const { response } = request
     // Where the connection or the stream was lost, it is CANCEL.

@@ -40,26 +40,29 @@ const listenHttp2 = async (t: Test, server: HttpServer) => {
   return { port: (listener.address() as AddressInfo).port, ca: authority.ca }
 }
 
-t.test('a client that resets a stream ends its request at the backend, and no other', async t => {
-  const { place, upstream } = await startHttp2World(t)
-  const session = await connectHttp2(t, place)
-  const sockets: Socket[] = []
-  upstream.respond(({ socket, target }) => {
-    if (target === '/open/slow') sockets.push(socket)
-    return target === '/open/slow' ? undefined : 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+const CANCEL = 8
+
+for (const code of [0, CANCEL])
+  t.test(`a client that resets a stream ends its request at the backend, and no other: code ${code}`, async t => {
+    const { place, upstream } = await startHttp2World(t)
+    const session = await connectHttp2(t, place)
+    const sockets: Socket[] = []
+    upstream.respond(({ socket, target }) => {
+      if (target === '/open/slow') sockets.push(socket)
+      return target === '/open/slow' ? undefined : 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+    })
+    const streams = [0, 1].map(() => session.request({ ':path': '/open/slow' }))
+    for (const stream of streams) stream.on('error', () => undefined)
+    await until(() => sockets.length === 2)
+    const ends = sockets.map(socket => once(socket, 'close').then(() => socket))
+    streams[0]?.close(code)
+    const first = await Promise.race(ends)
+    t.equal(sockets.filter(socket => socket.destroyed).length, 1)
+    sockets.find(socket => socket !== first)?.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    const [headers] = await once(streams[1] ?? session, 'response')
+    t.equal(headers[':status'], 200)
+    t.match(await askHttp2(session, { ':path': '/open/x' }), { status: 200, body: 'ok' })
   })
-  const streams = [0, 1].map(() => session.request({ ':path': '/open/slow' }))
-  for (const stream of streams) stream.on('error', () => undefined)
-  await until(() => sockets.length === 2)
-  const ends = sockets.map(socket => once(socket, 'close').then(() => socket))
-  streams[0]?.close(8)
-  const first = await Promise.race(ends)
-  t.equal(sockets.filter(socket => socket.destroyed).length, 1)
-  sockets.find(socket => socket !== first)?.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
-  const [headers] = await once(streams[1] ?? session, 'response')
-  t.equal(headers[':status'], 200)
-  t.match(await askHttp2(session, { ':path': '/open/x' }), { status: 200, body: 'ok' })
-})
 
 t.test(
   'a response that its backend breaks off is reset, one that comes before the end of a body is complete',
