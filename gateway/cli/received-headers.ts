@@ -12,25 +12,21 @@ export interface ReceivedHeaders {
   readonly removed: readonly string[]
 }
 
-const IDENTITY: readonly IdentityHeader[] = [
-  { name: 'x-user-id', attribute: 'id' },
-  { name: 'x-user-name', attribute: 'name' },
-  { name: 'x-user-email', attribute: 'email' },
-  { name: 'x-user-username', attribute: 'username' },
-  { name: 'x-user-provider', attribute: 'provider' },
-  { name: 'x-user-profiles', attribute: 'profiles' },
-  { name: 'x-user-areas', attribute: 'areas' },
-  { name: 'x-user-area-principal', attribute: 'areaPrincipal' },
-  { name: 'x-user-access-status', attribute: 'accessStatus' }
+const ATTRIBUTES = [
+  ...(['id', 'name', 'email', 'username', 'provider'] as const),
+  ...(['profiles', 'areas', 'areaPrincipal', 'accessStatus'] as const)
 ]
+const IDENTITY: readonly IdentityHeader[] = ATTRIBUTES.map(attribute => ({
+  name: `x-user-${attribute.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`,
+  attribute
+}))
 
 /** The headers of a request that this route forwards for this person. */
 export const receivedHeaders = (route: Route, asker: NamedAsker): ReceivedHeaders => {
   const { upstream } = route
   if (upstream === undefined) return { lines: [], removed: [] }
   const hasIdentity = !route.public && route.socketio === undefined
-  const named = hasIdentity ? [...IDENTITY, ...(upstream.identityHeaders ?? [])] : []
-  const [standard, own] = [named.slice(0, IDENTITY.length), named.slice(IDENTITY.length)]
+  const [standard, own] = hasIdentity ? [IDENTITY, upstream.identityHeaders ?? []] : [[], []]
   const prefix = route.stripPrefix === undefined || route.stripPrefix === '/' ? [] : [route.stripPrefix]
   const set = upstream.requestHeaders?.set ?? []
   return {

@@ -18,7 +18,7 @@ import {
 import { type Actor, AuditKeyMissing, appendAudit, keysOf, linkingKey, sealedAuditKey } from './audit-entry.ts'
 import { sinceTime } from './audit-list.ts'
 import type { Database } from './database.ts'
-import { AUDIT_CHECK_LOCK, query } from './query.ts'
+import { AUDIT_CHECK_LOCK, clockOf, query } from './query.ts'
 
 export interface Archiving {
   readonly actor: Actor
@@ -77,8 +77,7 @@ const plan = async (manager: EntityManager, { before, secrets, most }: Archiving
   if (last <= head.archived) return undefined
   const [end] = await selectRows(manager, 'WHERE e.id = $1', [last])
   if (end === undefined) throw new AuditBroken(last)
-  const [clock] = await query<{ nowS: number }>(manager, 'SELECT extract(epoch FROM now())::float8 AS "nowS"')
-  const nowS = clock?.nowS ?? 0
+  const nowS = (await clockOf(manager)) / 1000
   const header = archiveHeader(key, {
     first: head.archived + 1,
     last,

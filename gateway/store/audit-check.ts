@@ -14,7 +14,7 @@ import {
 } from './audit-chain.ts'
 import { AuditKeyMissing, keysOf } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { AUDIT_CHECK_LOCK, query } from './query.ts'
+import { AUDIT_CHECK_LOCK, clockOf, query } from './query.ts'
 import { readTimeline } from './token-state.ts'
 
 /** How far the log has been checked; stored with a MAC. */
@@ -102,7 +102,7 @@ const stepFrom = async (
     if (broken === undefined && again.number === tail.number && again.hash !== tail.hash) broken = tail.number
   }
   const isDone = broken !== undefined || (isTailDone && (before.fullAt === null || again.number >= goal))
-  const now = await timeOf(manager)
+  const now = new Date(await clockOf(manager)).toISOString()
   const isFull = broken === undefined && isTailDone && (before.fullAt === null || again.number === tail.number)
   const next = isFull ? walkFrom(head.archived, head.archivedHash) : again
   const checkpoint: AuditCheckpoint = {
@@ -150,11 +150,6 @@ const brokenEnd = async (manager: EntityManager, tail: ChainWalk, head: AuditHea
   return (await isBeyondHead(manager, head.entries)) ? head.entries + 1 : undefined
 }
 
-const timeOf = async (manager: EntityManager): Promise<string> => {
-  const [row] = await query<{ at: Date }>(manager, 'SELECT clock_timestamp() AS at')
-  return (row?.at ?? new Date()).toISOString()
-}
-
 interface CheckSeen {
   /** Undefined: nothing has been checked yet, or none of our keys vouches for what is stored. */
   readonly checkpoint: AuditCheckpoint | undefined
@@ -182,7 +177,7 @@ export const readChecked = async (
 
 /** By the clock of the database. */
 const ageOf = async (manager: EntityManager, { checkedAt = null }: Partial<AuditCheckpoint> = {}): Promise<number> =>
-  checkedAt === null ? Number.POSITIVE_INFINITY : Date.parse(await timeOf(manager)) - Date.parse(checkedAt)
+  checkedAt === null ? Number.POSITIVE_INFINITY : (await clockOf(manager)) - Date.parse(checkedAt)
 
 /** Undefined if there is none, or none that one of our keys vouches for. */
 export const readCheckpoint = async (manager: EntityManager): Promise<AuditCheckpoint | undefined> => {

@@ -13,7 +13,7 @@ import {
   readAuditHead
 } from './audit-chain.ts'
 import type { Database } from './database.ts'
-import { AUDIT_KEY_LOCK, query, storableJson, storableText } from './query.ts'
+import { AUDIT_KEY_LOCK, clockOf, query, storableJson, storableText } from './query.ts'
 
 /** An entry cannot be linked: the log is keyed, and this process has no secret that opens the key. */
 export class AuditKeyMissing extends Error {
@@ -106,13 +106,8 @@ const create = async (manager: EntityManager, secrets: readonly SealingSecret[])
 }
 
 const store = async (manager: EntityManager, key: AuditKey, secrets: readonly SealingSecret[]) => {
-  const sealed = sealedAuditKey(key, secrets, await clock(manager))
+  const sealed = sealedAuditKey(key, secrets, (await clockOf(manager)) / 1000)
   await query(manager, 'INSERT INTO audit_keys (id, sealed) VALUES ($1, $2::jsonb)', [key.id, JSON.stringify(sealed)])
-}
-
-const clock = async (manager: EntityManager): Promise<number> => {
-  const [row] = await query<{ nowS: number }>(manager, 'SELECT extract(epoch FROM clock_timestamp())::float8 AS "nowS"')
-  return row?.nowS ?? 0
 }
 
 const keepSealed = async (manager: EntityManager, rows: readonly KeyRow[], secrets: readonly SealingSecret[]) => {

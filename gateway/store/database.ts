@@ -16,7 +16,7 @@ import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from
 import type { NotificationSource } from './embedded-notifications.ts'
 import type { EmbeddedOptions, EmbeddedPostgres } from './embedded-postgres.ts'
 import { entities } from './entities.ts'
-import { MIGRATION_LOCK } from './query.ts'
+import { clockOf, MIGRATION_LOCK } from './query.ts'
 import { refuseNewerSchema } from './schema-release.ts'
 
 /** DATABASE_POOL_SIZE */
@@ -147,10 +147,7 @@ const describe = (
         })
       return pinging
     },
-    async clock() {
-      const [row] = await use(opened, workMs, plainly, manager => manager.query(CLOCK))
-      return row.ms
-    },
+    clock: () => use(opened, workMs, plainly, clockOf),
     ...connectors,
     notifications: embedded?.notifications,
     embedded: embedded !== undefined,
@@ -167,8 +164,6 @@ const describe = (
 const WRITE = `
   SET LOCAL work_mem = '64kB'; SELECT count(*) FROM generate_series(1, 40000);
   SELECT FROM profiles LIMIT 1 FOR KEY SHARE`
-
-const CLOCK = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms'
 
 interface Opened {
   readonly dataSource: DataSource

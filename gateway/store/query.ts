@@ -136,6 +136,13 @@ export const AUDIT_CHECK_LOCK = 7_263_544_005
 export const ONLINE_STEPS_LOCK = 7_263_544_006
 export const AUDIT_KEY_LOCK = 7_263_544_007
 
+/** The clock of the database, in milliseconds since the epoch. */
+export const clockOf = async (manager: EntityManager): Promise<number> => {
+  const [row] = await query<{ ms: number }>(manager, CLOCK)
+  return row?.ms ?? Date.now()
+}
+const CLOCK = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms'
+
 /** Until the end of the transaction, no other change of access, area or state runs, on any instance. */
 export const lockAccess = (manager: EntityManager) => query(manager, 'SELECT pg_advisory_xact_lock($1)', [ACCESS_LOCK])
 

@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm'
 import type { KeyPlan, SigningKeyRow } from '../tokens/signing-keys.ts'
 import { type Actor, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { query, SIGNING_KEYS_LOCK } from './query.ts'
+import { clockOf, query, SIGNING_KEYS_LOCK } from './query.ts'
 
 interface KeysRead {
   readonly rows: readonly SigningKeyRow[]
@@ -35,8 +35,7 @@ const isNothing = ({ add, reseal, setAside, remove }: KeyPlan): boolean =>
 
 const readKeys = async (manager: EntityManager): Promise<KeysRead> => {
   const rows = await query<SigningKeyRow>(manager, READ)
-  const [clock] = await query<{ now: number }>(manager, 'SELECT extract(epoch FROM clock_timestamp())::float8 AS now')
-  return { rows, nowS: clock?.now ?? 0 }
+  return { rows, nowS: (await clockOf(manager)) / 1000 }
 }
 
 const apply = async (manager: EntityManager, { add, reseal, setAside, remove }: KeyPlan) => {
