@@ -11,7 +11,7 @@ import { createForwarding, type Forwarding } from './forwarding.ts'
 import { createRequestHost } from './http/client-address.ts'
 import { createOwnEndpoints } from './http/own-endpoints.ts'
 import { type Certificates, createCertificates } from './listener/certificates.ts'
-import { createClientPlaces, type PlacesOptions } from './listener/connection-places.ts'
+import { createClientQuota, type QuotaOptions } from './listener/connection-quota.ts'
 import { openListener } from './listener/listener.ts'
 import { createViolations } from './listener/violations.ts'
 import { createLoginAudit } from './login/audit.ts'
@@ -63,7 +63,7 @@ export interface SharedListener {
   /** As tracked by the primary process; undefined: no TLS. */
   readonly certificates: Certificates | undefined
   /** Asks the others how many connections of some client addresses they have. */
-  readonly askConnections: NonNullable<PlacesOptions['ask']>
+  readonly askConnections: NonNullable<QuotaOptions['ask']>
   /** Reads the route files in all of them at once. */
   reload(): Promise<unknown>
 }
@@ -132,7 +132,7 @@ export const startGateway = async (
   const frequent = { '/health': () => findHealth(views) }
   const own = await createOwnEndpoints({ ...answers, log, refuse, checkAgain, register, frequent })
 
-  const { clientAddress, places } = createClientPlaces(settings, shared?.askConnections, log)
+  const { clientAddress, quota } = createClientQuota(settings, shared?.askConnections, log)
   const server = buildApp({
     clientStallMs: embedding.clientStallMs,
     clientAddress,
@@ -153,7 +153,7 @@ export const startGateway = async (
   })
   const checks = { isTrusted: clientAddress.trusted, onRefused: violations.note }
   await embedding.beforeListening?.()
-  const listener = await openListener({ server, settings, certificates, places, ...checks })
+  const listener = await openListener({ server, settings, certificates, quota, ...checks })
   observation.nowReady()
 
   return {
@@ -164,7 +164,7 @@ export const startGateway = async (
     openapi: () => own.app.swagger(),
     announceEnd: listener.announceEnd,
     metrics: observation.metrics,
-    connections: places.answer,
+    connections: quota.answer,
     async close() {
       await drain(settings, observation, listener, forwarding)
       // Whatever still waits for the database then fails at once.

@@ -45,7 +45,6 @@ const move = async ({ environment }: Cli): Promise<Report> => {
 type Opened = Awaited<ReturnType<typeof openOrFail>>
 
 const copyAll = async (from: Opened, to: Opened, environment: Environment): Promise<readonly CopiedTable[]> => {
-  const { copyDatabase, CopyRefused } = await import('../cli/move.ts')
   const { createAuditLog } = await import('../store/audit-log.ts')
   try {
     const copied = await copyDatabase(from, to)

@@ -84,8 +84,8 @@ export const refuseForwardAuth = (exchange: Exchange, error: GatewayError, optio
   }
   setError(exchange, error)
   const text = error.bodyText(exchange.requestId)
-  const told = login === undefined ? ['x-auth-status', String(error.statusCode)] : ['x-auth-location', login]
-  const more = [...Object.entries(error.headers).flat(), ...told, ...documentHeaders(Buffer.byteLength(text))]
+  const details = login === undefined ? ['x-auth-status', String(error.statusCode)] : ['x-auth-location', login]
+  const more = [...Object.entries(error.headers).flat(), ...details, ...documentHeaders(Buffer.byteLength(text))]
   const headers = [...ownHeaders(exchange, options), ...more]
   exchange.response.whole({ status: login === undefined ? 403 : 401, headers }, Buffer.from(text).toString('latin1'))
 }

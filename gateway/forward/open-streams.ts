@@ -4,7 +4,7 @@ import { Forbidden, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts
 import { type Identity, narrowedTo, type User } from '../identity.ts'
 import { inParts, inTurns } from '../routes/in-parts.ts'
 import type { Route } from '../routes/route.ts'
-import type { Changed, Revocations, Standing } from '../tokens/revocations.ts'
+import type { Changed, Revocations, TokenState } from '../tokens/revocations.ts'
 import { every, noteFault, task } from '../values/contain.ts'
 import {
   expiresAtOf,
@@ -16,7 +16,7 @@ import {
   type StreamInfo,
   type StreamKind
 } from './stream.ts'
-import { createPlaces, type StreamShares } from './stream-places.ts'
+import { createStreamQuota, type StreamShares } from './stream-quota.ts'
 
 /** The current access of people, by id; without those who no longer exist or are disabled. */
 type FreshAccess = (
@@ -24,7 +24,7 @@ type FreshAccess = (
 ) => Promise<ReadonlyMap<number, { readonly user: User; readonly version: number }>>
 
 interface OpenStreamsOptions {
-  revocations: Pick<Revocations, 'standing'>
+  revocations: Pick<Revocations, 'tokenState'>
   freshAccess: FreshAccess
   /** Whether a person with the current access may have a stream of this route. */
   mayPass: (route: Route, user: User) => boolean
@@ -160,7 +160,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     const { identity } = stream
     if (entries.get(stream.id) !== entry || identity === undefined) return
     // A later look has overtaken this one.
-    if (revocations.standing(identity) !== 'stale') return
+    if (revocations.tokenState(identity) !== 'stale') return
     const access = found === 'unknown' ? undefined : found.get(identity.user.id)
     const user = access && narrowedTo(access.user, identity.profilesAtMost)
     if (user === undefined) finish(entry, found === 'unknown' ? 4403 : 4401)
@@ -174,21 +174,21 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     changed = []
     await forEach(some, entry => {
       const { identity } = entry.stream
-      const standing = identity === undefined ? 'valid' : revocations.standing(identity)
-      if (standing === 'revoked') finish(entry, 4401)
-      if (standing === 'stale') stale.push(entry)
+      const tokenState = identity === undefined ? 'valid' : revocations.tokenState(identity)
+      if (tokenState === 'revoked') finish(entry, 4401)
+      if (tokenState === 'stale') stale.push(entry)
     })
     for (let at = 0; at < stale.length; at += PORTION) task(checkFresh)(stale.slice(at, at + PORTION))
   }
 
   return {
     /** Reserves a place for a stream that is about to open; returns the function that releases it, or a refusal (429, 503). */
-    admit: createPlaces(options.shares ?? DEFAULT_SHARES),
+    admit: createStreamQuota(options.shares ?? DEFAULT_SHARES),
     /** Throws if the token has ended, or the table has been swapped, in the meantime (between the decision and the 101). */
     register(info: StreamInfo, control: StreamControl): StreamHandle {
       const [at, { identity }] = [now(), info]
-      const standing = identity === undefined ? 'valid' : revocations.standing(identity)
-      refuseEnded(identity, standing, at)
+      const tokenState = identity === undefined ? 'valid' : revocations.tokenState(identity)
+      refuseEnded(identity, tokenState, at)
       if (draining) throw new Unavailable({ reason: 'draining' })
       const stream: OpenStream = { ...info, id: `${options.instance}-${++serial}`, since: at }
       const route = options.checkAgain(stream)
@@ -198,7 +198,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       const entry: Entry = { stream, control, livesUntil }
       enter(entry)
       if (route !== info.route) change(entry, { ...stream, route })
-      if (standing === 'stale') task(checkFresh)([entry])
+      if (tokenState === 'stale') task(checkFresh)([entry])
       return { id: stream.id, close: () => forget(entry) }
     },
     onRevocationsChanged(ids: Changed) {
@@ -253,9 +253,9 @@ const peopleOf = (entries: readonly Entry[]): number[] => [
   ...new Set(entries.flatMap(({ stream: { identity } }) => (identity === undefined ? [] : [identity.user.id])))
 ]
 
-const refuseEnded = (identity: Identity | undefined, standing: Standing, at: number): void => {
+const refuseEnded = (identity: Identity | undefined, tokenState: TokenState, at: number): void => {
   if (identity !== undefined && identity.expiresAt * 1000 <= at) throw new TokenExpired({ reason: 'expired' })
-  if (standing === 'revoked') throw new TokenRevoked({ reason: 'revoked' })
+  if (tokenState === 'revoked') throw new TokenRevoked({ reason: 'revoked' })
 }
 
 const countKinds = (entries: Iterable<Entry>): Record<StreamKind, number> => {

@@ -12,7 +12,7 @@ import {
 import { createCertificateNames } from '../values/certificates.ts'
 import { contain, ending, task } from '../values/contain.ts'
 import type { CertificateState } from './certificates.ts'
-import type { ConnectionPlaces } from './connection-places.ts'
+import type { ConnectionQuota } from './connection-quota.ts'
 import { takeProxyHeader } from './proxy-protocol.ts'
 
 interface Accepted {
@@ -32,7 +32,7 @@ type Covers = (host: string) => boolean
 export interface FrontParts {
   /** Each connection passed on occupies a place, which is released when the connection is gone. */
   readonly accept: (accepted: Accepted) => void
-  readonly places: ConnectionPlaces
+  readonly quota: ConnectionQuota
   /** undefined: plain HTTP. */
   readonly certificates: CertificateState | undefined
   readonly offersHttp2?: boolean
@@ -48,7 +48,7 @@ export type Front = ReturnType<typeof createFront>
 const EARLY_MS = 10_000
 
 export const createFront = (parts: FrontParts) => {
-  const { accept, places, certificates, offersHttp2 = false, sendsProxyHeader, onRefused } = parts
+  const { accept, quota, certificates, offersHttp2 = false, sendsProxyHeader, onRefused } = parts
   const early = new Set<Socket>()
   let onNoneEarly: (() => void) | undefined
   const leaveEarly = (connection: Socket) => {
@@ -59,9 +59,9 @@ export const createFront = (parts: FrontParts) => {
     accept(accepted)
     leaveEarly(connection)
   }
-  const tls = certificates === undefined ? undefined : createTls(certificates, offersHttp2, accepts, places.leave)
+  const tls = certificates === undefined ? undefined : createTls(certificates, offersHttp2, accepts, quota.leave)
   const greet = (socket: Socket, peer: string | undefined) => {
-    if (!places.enter(peer)) socket.destroy()
+    if (!quota.enter(peer)) socket.destroy()
     else if (tls === undefined) accepts(socket, { socket, peer, isSecure: false, isHttp2: false, covers: undefined })
     else tls.greet(socket, peer)
   }

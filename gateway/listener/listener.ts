@@ -6,7 +6,7 @@ import { createHttpServer, type HttpServer } from '../http/server.ts'
 import type { Settings } from '../settings/settings.ts'
 import { encodeRawBytes } from '../values/raw-bytes.ts'
 import type { Certificates } from './certificates.ts'
-import type { ConnectionPlaces } from './connection-places.ts'
+import type { ConnectionQuota } from './connection-quota.ts'
 import { createFront, type Front, type FrontParts } from './front.ts'
 
 interface ListenerParts {
@@ -20,7 +20,7 @@ interface ListenerParts {
   /** Whether a peer is in TRUST_PROXY. */
   readonly isTrusted: (peer: string | undefined) => boolean
   /** Both listeners count together. */
-  readonly places: ConnectionPlaces
+  readonly quota: ConnectionQuota
   readonly onRefused: FrontParts['onRefused']
 }
 
@@ -31,22 +31,22 @@ interface Open {
 }
 
 /** A port, or a socket that is open already. */
-type Place = { readonly port: number } | { readonly fd: number }
+type ListenAddress = { readonly port: number } | { readonly fd: number }
 
 const FIRST_PASSED = 3
 
 /** A socket that systemd holds open while the service restarts, so that clients wait instead of being refused. */
-const placeOf = (settings: ListenerParts['settings'], index: number, port: number): Place =>
+const addressOf = (settings: ListenerParts['settings'], index: number, port: number): ListenAddress =>
   index < settings.passedSockets ? { fd: FIRST_PASSED + index } : { port }
 
 export const openListener = async (parts: ListenerParts) => {
   const { settings, certificates } = parts
-  const main = await open(parts, parts.server, placeOf(settings, 0, settings.port), certificates)
+  const main = await open(parts, parts.server, addressOf(settings, 0, settings.port), certificates)
   const all = [main]
   try {
     if (settings.redirectPort !== undefined) {
-      const place = placeOf(settings, 1, settings.redirectPort)
-      all.push(await open(parts, createRedirectServer(settings.publicUrl), place, undefined))
+      const address = addressOf(settings, 1, settings.redirectPort)
+      all.push(await open(parts, createRedirectServer(settings.publicUrl), address, undefined))
     }
   } catch (error) {
     main.front.server.close()
@@ -69,22 +69,22 @@ export const openListener = async (parts: ListenerParts) => {
 }
 
 const open = async (
-  { settings, isTrusted, places, onRefused }: ListenerParts,
+  { settings, isTrusted, quota, onRefused }: ListenerParts,
   http: HttpServer,
-  place: Place,
+  address: ListenAddress,
   certificates: Certificates | undefined
 ): Promise<Open> => {
   const front = createFront({
     accept: ({ socket, peer, isSecure, isHttp2, covers }) =>
-      http.accept(socket, { peer, isTls: isSecure, isHttp2, covers, onClosed: places.leave }),
-    places,
+      http.accept(socket, { peer, isTls: isSecure, isHttp2, covers, onClosed: quota.leave }),
+    quota,
     certificates: certificates?.state(),
     offersHttp2: settings.http2,
     sendsProxyHeader: settings.proxyProtocol ? isTrusted : undefined,
     onRefused
   })
   certificates?.onChange(front.useCertificates)
-  await once(front.server.listen({ host: settings.host, backlog: BACKLOG, ...place }), 'listening')
+  await once(front.server.listen({ host: settings.host, backlog: BACKLOG, ...address }), 'listening')
   return { front, http, port: (front.server.address() as AddressInfo).port }
 }
 

@@ -14,8 +14,8 @@ const MANY = 50
 
 /** Notifies all instances when the transaction of `manager` commits. */
 export const announce = async (manager: EntityManager, changes: AccessChange[]): Promise<void> => {
-  const told: AccessChange[] = changes.length > MANY ? [{ kind: 'many' }] : changes
-  const payloads = told.map(change => JSON.stringify(change))
+  const announced: AccessChange[] = changes.length > MANY ? [{ kind: 'many' }] : changes
+  const payloads = announced.map(change => JSON.stringify(change))
   await query(manager, 'SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload', [ACCESS_CHANNEL, payloads])
 }
 
@@ -137,9 +137,9 @@ const listenOnce = async (
   try {
     await unless(over.signal, client.query(`LISTEN ${ACCESS_CHANNEL}`))
     for (let isFirst = true; ; isFirst = false) {
-      const heard = echo()
+      const echoed = echo()
       const isSent = await unless(over.signal, send(database, self))
-      if (isSent) await within(over.signal, HEARING_MS, heard)
+      if (isSent) await within(over.signal, HEARING_MS, echoed)
       else if (isFirst) throw new Error('the database cannot be used')
       if (isFirst) onHearing()
       await delay(options.checkMs ?? CHECK_MS, undefined, { signal: over.signal })
@@ -162,11 +162,11 @@ const send = (database: Database, payload: string): Promise<boolean> =>
     .then(() => true)
     .catch(() => false)
 
-const within = async (over: AbortSignal, timeoutMs: number, heard: Promise<void>): Promise<void> => {
+const within = async (over: AbortSignal, timeoutMs: number, echoed: Promise<void>): Promise<void> => {
   const silence = new AbortController()
   const timer = setTimeout(() => silence.abort(new Error('it does not hear its own notification')), timeoutMs)
   try {
-    await unless(AbortSignal.any([over, silence.signal]), heard)
+    await unless(AbortSignal.any([over, silence.signal]), echoed)
   } finally {
     clearTimeout(timer)
   }

@@ -14,7 +14,7 @@ export interface LoadedGrants {
   readonly changedAt: Date
 }
 
-export interface GrantsStanding {
+export interface GrantsProgress {
   /** Counts the changes of the grants in force. */
   readonly generation: number
   /** Whether these grants are the ones in force; otherwise another instance has newer files. */
@@ -40,7 +40,7 @@ export const loadGrants = (
   database: Database,
   { grants, profiles, changedAt }: LoadedGrants,
   replacesAbandoned = false
-): Promise<GrantsStanding> =>
+): Promise<GrantsProgress> =>
   database.write(async manager => {
     await lockAccess(manager)
     await query(manager, CREATE_PROFILES, [profiles])
@@ -48,7 +48,7 @@ export const loadGrants = (
     const [known] = await query<Checked>(manager, `${COMPARED} FOR UPDATE`, [grants.checksum, changedAt])
     const isOlder =
       known !== undefined && !known.isInForce && !known.isNewer && !(known.isAbandoned && replacesAbandoned)
-    const standing = isOlder ? known : await enforce(manager, grants, changedAt, known?.isInForce !== true)
+    const progress = isOlder ? known : await enforce(manager, grants, changedAt, known?.isInForce !== true)
     const entries = areas.map(({ id, name }) => ({
       actor: GRANTS_ACTOR,
       action: 'area.create',
@@ -56,7 +56,7 @@ export const loadGrants = (
       after: { name }
     }))
     await appendAudits(manager, entries)
-    return standing
+    return progress
   })
 
 const enforce = async (
@@ -64,10 +64,10 @@ const enforce = async (
   { list, checksum }: Grants,
   changedAt: Date,
   isChanged: boolean
-): Promise<GrantsStanding> => {
+): Promise<GrantsProgress> => {
   // From here on logins wait until these grants are committed.
   if (isChanged) await query(manager, 'SELECT pg_advisory_xact_lock($1)', [GRANTS_LOCK])
-  const [stored] = await query<Pick<GrantsStanding, 'generation' | 'isDone'>>(manager, ENFORCE, [checksum, changedAt])
+  const [stored] = await query<Pick<GrantsProgress, 'generation' | 'isDone'>>(manager, ENFORCE, [checksum, changedAt])
   await query(manager, 'DELETE FROM grant_rules')
   await query(manager, WRITE_RULES, [JSON.stringify(list.map(ruleOf))])
   if (stored === undefined) throw new Error('the grants were not stored')
@@ -84,7 +84,7 @@ const enforce = async (
 export const checkGrants = (
   database: Database,
   { grants, changedAt }: LoadedGrants
-): Promise<GrantsStanding & { readonly isDue: boolean }> =>
+): Promise<GrantsProgress & { readonly isDue: boolean }> =>
   database.read(async manager => {
     const [known] = await query<Checked>(manager, COMPARED, [grants.checksum, changedAt])
     if (known === undefined) return { generation: 0, isInForce: false, isDone: false, isDue: true }
@@ -92,7 +92,7 @@ export const checkGrants = (
     return { ...known, isDue: !known.isInForce && (known.isNewer || known.isAbandoned) }
   })
 
-interface Checked extends GrantsStanding {
+interface Checked extends GrantsProgress {
   /** Newer than those in force. */
   readonly isNewer: boolean
   /** No instance has reported those in force for a while. */

@@ -5,7 +5,7 @@ import { every, task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import type { Database } from './database.ts'
 import { regrantBatch } from './granted-access.ts'
-import { checkGrants, type GrantsStanding, type LoadedGrants, loadGrants, REPORT_MS } from './grants-in-force.ts'
+import { checkGrants, type GrantsProgress, type LoadedGrants, loadGrants, REPORT_MS } from './grants-in-force.ts'
 
 /**
  * `regranting`: some people still have what earlier grants gave. `older`: another instance has newer route files, and people
@@ -36,7 +36,7 @@ export const createRegranting = ({ database, table, log, now = Date.now }: Regra
   let retry: NodeJS.Timeout | undefined
   let isClosed = false
 
-  const note = ({ isInForce, isDone, generation }: GrantsStanding) => {
+  const note = ({ isInForce, isDone, generation }: GrantsProgress) => {
     state = isInForce ? (isDone ? 'ok' : 'regranting') : 'older'
     if (isOlder !== isInForce) return
     isOlder = !isInForce
@@ -47,9 +47,9 @@ export const createRegranting = ({ database, table, log, now = Date.now }: Regra
       )
     } else log.info({ generation }, 'the grants of these route files are in force now')
   }
-  const finishPass = async (mine: LoadedGrants, standing: GrantsStanding): Promise<void> => {
-    note(standing)
-    if (!standing.isInForce || standing.isDone) return
+  const finishPass = async (mine: LoadedGrants, progress: GrantsProgress): Promise<void> => {
+    note(progress)
+    if (!progress.isInForce || progress.isDone) return
     const before = people
     // A table that was swapped in meanwhile has its own turn.
     while (!isClosed && loaded === mine) {
@@ -85,8 +85,8 @@ export const createRegranting = ({ database, table, log, now = Date.now }: Regra
   const check = async (): Promise<void> => {
     const mine = loaded
     if (mine === undefined) return
-    const standing = await checkGrants(database, mine)
-    await finishPass(mine, standing.isDue ? await loadGrants(database, mine, true) : standing)
+    const progress = await checkGrants(database, mine)
+    await finishPass(mine, progress.isDue ? await loadGrants(database, mine, true) : progress)
   }
   // A pass reports by itself that this instance is there.
   const stop = every(REPORT_MS, () => (waiting === 0 ? enqueue(check) : undefined))
@@ -106,8 +106,8 @@ export const createRegranting = ({ database, table, log, now = Date.now }: Regra
       loading = promise
       return enqueue(async () => {
         if (loaded !== mine) return
-        const standing = await loadGrants(database, mine).finally(resolve)
-        await finishPass(mine, standing)
+        const progress = await loadGrants(database, mine).finally(resolve)
+        await finishPass(mine, progress)
       }).finally(resolve)
     },
     /** Resolves when the grants loaded last are in force or known to be older, or that was attempted. */

@@ -68,7 +68,7 @@ const VERSIONS = `
   SELECT id AS "userId", access_version AS version, lowest_accepted_version AS "lowestAccepted" FROM users
   WHERE access_version > 0 AND version_changed_in >= $1::text::xid8`
 const LOST = `
-  SELECT user_id AS "userId", lowest_accepted AS "lowestAccepted", extract(epoch FROM heard_at)::float8 AS "heardAt"
+  SELECT user_id AS "userId", lowest_accepted AS "lowestAccepted", extract(epoch FROM heard_at)::float8 AS "receivedAt"
   FROM lost_people WHERE written_in >= $1::text::xid8`
 
 /** Ends a token and its session on every instance, within a transaction. */
@@ -85,7 +85,7 @@ const RESTORER = { id: null, username: 'gateway' }
 
 const restore = async (manager: EntityManager, { tokens, people }: Lost): Promise<void> => {
   const ids = people.map(({ userId }) => userId)
-  const values = [ids, people.map(({ lowestAccepted }) => lowestAccepted), people.map(({ heardAt }) => heardAt)]
+  const values = [ids, people.map(({ lowestAccepted }) => lowestAccepted), people.map(({ receivedAt }) => receivedAt)]
   const restored = await query(manager, RESTORE_PEOPLE, values)
   await query(manager, END_SESSIONS, values)
   const personal = await query<RevokedToken>(manager, END_PERSONAL, values)

@@ -105,7 +105,7 @@ export const createPersonalTokens = (options: PersonalTokensOptions) => {
       if (known.row.expiresAt * 1000 <= nowMs) return new TokenExpired({ reason: 'expired' })
       const identity = identityFor(known, owner)
       const ended = owner.disabled || known.row.version < owner.lowestAccepted
-      if (ended || revocations.standing(identity) === 'revoked') return new TokenRevoked({ reason: 'revoked' })
+      if (ended || revocations.tokenState(identity) === 'revoked') return new TokenRevoked({ reason: 'revoked' })
       if (nowMs - owner.confirmedAt * 1000 > confirmMs) return new LoginRequired({ reason: 'owner-unconfirmed' })
       known.usedMinute = Math.floor(nowMs / 60_000)
       return identity

@@ -1,7 +1,7 @@
 // Keeps this instance's knowledge of ended tokens and changed people, which every request checks without a lookup.
 import type { Identity } from '../identity.ts'
 
-export type Standing = 'valid' | 'stale' | 'revoked'
+export type TokenState = 'valid' | 'stale' | 'revoked'
 
 /** What is known about a person's access: a token below `lowestAccepted` is revoked, one below `version` is stale. */
 export interface PersonVersion {
@@ -33,7 +33,7 @@ export interface LostPerson {
   readonly userId: number
   readonly lowestAccepted: number
   /** When this instance had learned it, in seconds since the epoch. */
-  readonly heardAt: number
+  readonly receivedAt: number
 }
 
 interface News {
@@ -46,7 +46,7 @@ export type Revocations = ReturnType<typeof createRevocations>
 
 export const createRevocations = (now: () => number = Date.now) => {
   const tokens = new Map<string, number>()
-  const versions = new Map<number, PersonVersion & { readonly heardAt: number }>()
+  const versions = new Map<number, PersonVersion & { readonly receivedAt: number }>()
   const lostPeople = new Map<number, LostPerson>()
   const listeners: ((changed: Changed) => void)[] = []
 
@@ -65,26 +65,26 @@ export const createRevocations = (now: () => number = Date.now) => {
       userId: news.userId,
       version: Math.max(news.version, known?.version ?? 0),
       lowestAccepted: Math.max(news.lowestAccepted, known?.lowestAccepted ?? 0),
-      heardAt: now() / 1000
+      receivedAt: now() / 1000
     })
     return true
   }
 
   const learnLost = (person: LostPerson): boolean => {
-    const { heardAt = 0, lowestAccepted = 0 } = lostPeople.get(person.userId) ?? {}
-    if (heardAt >= person.heardAt && lowestAccepted >= person.lowestAccepted) return false
+    const { receivedAt = 0, lowestAccepted = 0 } = lostPeople.get(person.userId) ?? {}
+    if (receivedAt >= person.receivedAt && lowestAccepted >= person.lowestAccepted) return false
     lostPeople.set(person.userId, {
       userId: person.userId,
-      heardAt: Math.max(heardAt, person.heardAt),
+      receivedAt: Math.max(receivedAt, person.receivedAt),
       lowestAccepted: Math.max(lowestAccepted, person.lowestAccepted)
     })
     return true
   }
 
   /** A token that a lost change had ended, or made stale; `iat` may be of the same second. */
-  const lostStanding = ({ user, version, issuedAt }: Identity): Standing => {
+  const stateByLoss = ({ user, version, issuedAt }: Identity): TokenState => {
     const lost = lostPeople.get(user.id)
-    if (lost === undefined || issuedAt > lost.heardAt) return 'valid'
+    if (lost === undefined || issuedAt > lost.receivedAt) return 'valid'
     return version < lost.lowestAccepted ? 'revoked' : 'stale'
   }
 
@@ -97,11 +97,11 @@ export const createRevocations = (now: () => number = Date.now) => {
   const revocations = {
     /** Raised by every change; equal epochs mean equal results. */
     epoch: 0,
-    standing(identity: Identity): Standing {
+    tokenState(identity: Identity): TokenState {
       if (tokens.has(identity.tokenId)) return 'revoked'
       const person = versions.get(identity.user.id)
       if (person === undefined || identity.version >= person.version)
-        return lostPeople.size === 0 ? 'valid' : lostStanding(identity)
+        return lostPeople.size === 0 ? 'valid' : stateByLoss(identity)
       return identity.version < person.lowestAccepted ? 'revoked' : 'stale'
     },
     /** Whether the token with this `jti` has been ended individually. */

@@ -5,7 +5,7 @@ import type { Identity } from '../identity.ts'
 import { boundedMap, ownText } from '../values/bounded-map.ts'
 import type { AccessTokens } from './access-token.ts'
 import { isPersonalToken, type PersonalTokens } from './personal-tokens.ts'
-import type { Revocations, Standing } from './revocations.ts'
+import type { Revocations, TokenState } from './revocations.ts'
 import type { TokenUse } from './token-uses.ts'
 
 /** Tokens per generation, which are all kept if they are used in turn; two generations take 60 to 100 MB. */
@@ -16,8 +16,8 @@ interface Remembered {
   /** A substring of this same `token`; as part of another text, it would keep that one in memory too. */
   readonly signature: string
   readonly identity: Identity
-  standing: Standing
-  /** Epoch of the revocations at which `standing` was determined. */
+  tokenState: TokenState
+  /** Epoch of the revocations at which `tokenState` was determined. */
   epoch: number
   /** Minutes since the epoch; when the token last passed. */
   usedMinute: number
@@ -72,7 +72,7 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions) => {
       token: own,
       signature: own.slice(own.lastIndexOf('.') + 1),
       identity,
-      standing: 'valid',
+      tokenState: 'valid',
       epoch: -1,
       usedMinute: 0
     }
@@ -88,11 +88,11 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions) => {
     if (entry.identity.host !== host) return new Unauthenticated({ reason: 'foreign-host' })
     if (entry.identity.expiresAt * 1000 <= nowMs) return new TokenExpired({ reason: 'expired' })
     if (entry.epoch !== revocations.epoch) {
-      entry.standing = revocations.standing(entry.identity)
+      entry.tokenState = revocations.tokenState(entry.identity)
       entry.epoch = revocations.epoch
     }
-    if (entry.standing === 'revoked') return new TokenRevoked({ reason: 'revoked' })
-    if (entry.standing === 'stale' && !allowStale) return new TokenStale({ reason: 'stale' })
+    if (entry.tokenState === 'revoked') return new TokenRevoked({ reason: 'revoked' })
+    if (entry.tokenState === 'stale' && !allowStale) return new TokenStale({ reason: 'stale' })
     entry.usedMinute = Math.floor(nowMs / 60_000)
     return entry.identity
   }

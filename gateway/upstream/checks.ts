@@ -17,13 +17,13 @@ export interface ProbeContext {
 }
 
 /** One request, one result: whatever comes first counts, and everything else is dropped. */
-const once = (done: (failure: string | undefined) => void, timeoutMs: number, letGo: () => void) => {
+const once = (done: (failure: string | undefined) => void, timeoutMs: number, release: () => void) => {
   let isOver = false
   const end = (then: () => void) => {
     if (isOver) return
     isOver = true
     clearTimeout(timer)
-    letGo()
+    release()
     then()
   }
   const settle = (failure: string | undefined) => end(() => done(failure))

@@ -43,13 +43,13 @@ export const createSharedLookup = (options: SharedLookupOptions = {}): LookupFun
     if (waiting !== undefined) return void waiting.push(done)
     underWay.set(name, [done])
     resolve(name, (error, addresses) => {
-      const told = underWay.get(name) ?? []
+      const waiting = underWay.get(name) ?? []
       underWay.delete(name)
       const known = answers.get(name)
       const answer = error === null ? { addresses, at: now() } : known
       if (error === null && answer !== undefined) answers.set(name, answer)
       const isUsable = answer !== undefined && now() - answer.at < STALE_MS
-      for (const one of told) task(one)(isUsable ? null : error, isUsable ? answer : undefined)
+      for (const one of waiting) task(one)(isUsable ? null : error, isUsable ? answer : undefined)
     })
   }
 

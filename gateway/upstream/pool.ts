@@ -48,7 +48,7 @@ export interface Membership {
 }
 
 /** What happens to a socket that is dialled elsewhere; one for all of a target. */
-export interface SocketPlace {
+export interface DialledSocket {
   answered(status: number): void
   failed(fault: UpstreamFault, nothingSent: boolean): void
   /** It is closed. */
@@ -151,7 +151,7 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
     health.close()
   }
 
-  const socketPlace: SocketPlace = {
+  const dialledSocket: DialledSocket = {
     answered: status => health.answered(status, now()),
     failed: health.failed,
     leave() {
@@ -175,7 +175,7 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
     hasRoom,
     hasBound: idle.hasBound,
     connections: () => open.size,
-    /** A later route table has the same target: its connections and its standing stay. */
+    /** A later route table has the same target: its connections and its health stay. */
     join(next: Membership): void {
       const before = member.upstream.healthCheck
       member = next
@@ -192,11 +192,11 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
       return connection
     },
     /** Counts a socket that is dialled elsewhere; undefined if the target is full. */
-    enterSocket(): SocketPlace | undefined {
+    enterSocket(): DialledSocket | undefined {
       if (busy() + sockets >= most()) return undefined
       closeIdleDownTo(most() - 1)
       sockets++
-      return socketPlace
+      return dialledSocket
     },
     /** Closes what is past its deadline. */
     sweep(at: number): void {

@@ -24,7 +24,7 @@ interface UpstreamsOptions {
 
 const hasName = ({ socketPath, host }: Target): boolean => socketPath === undefined && net.isIP(host) === 0
 
-/** Targets with the same key share connections and standing. */
+/** Targets with the same key share connections and health. */
 const keyOf = (upstream: Upstream, target: Target): string => {
   const { ca, clientCertificate, serverName } = upstream
   return JSON.stringify([upstream.name, endpointOf(target), target.tls && { ca, clientCertificate, serverName }])
@@ -108,7 +108,7 @@ export const createUpstreams = (options: UpstreamsOptions = {}) => {
       current.get(upstream) ?? retire(upstream, retired.get(upstream) ?? createUpstreamPool(upstream, joinNothing)),
     /**
      * Takes over the targets of a table. Those at the same address, with the same TLS settings, keep their connections and
-     * their standing; those that are in the table no longer are drained.
+     * their health; those that are in the table no longer are drained.
      */
     retain(table: Pick<RouteTable, 'upstreams'>): void {
       const kept = new Set(table.upstreams.values())

@@ -10,12 +10,12 @@ export const seldom = <Details extends unknown[]>(
   say: (count: number, ...details: Details) => void,
   now: () => number = () => performance.now()
 ): ((...details: Details) => void) => {
-  let saidAt = Number.NEGATIVE_INFINITY
+  let loggedAt = Number.NEGATIVE_INFINITY
   let count = 0
   return (...details) => {
     count++
-    if (now() - saidAt < QUIET_MS) return
-    saidAt = now()
+    if (now() - loggedAt < QUIET_MS) return
+    loggedAt = now()
     say(count, ...details)
     count = 0
   }

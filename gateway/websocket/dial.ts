@@ -67,19 +67,19 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
   let timer: NodeJS.Timeout | undefined
 
   const settle = (report: (asker: DialEvents) => void) => {
-    const told = asker
-    if (told === undefined) return
+    const caller = asker
+    if (caller === undefined) return
     asker = undefined
     clearTimeout(timer)
     // The new owner of the socket listens for its errors.
     socket.off('end', onGone).off('close', onGone).off('error', onError)
-    report(told)
+    report(caller)
   }
   const fail = (fault: UpstreamFault, cause: unknown) =>
     contain(owner, () =>
-      settle(told => {
+      settle(caller => {
         socket.on('error', ignore).destroy()
-        told.onFault(fault, cause, !connected)
+        caller.onFault(fault, cause, !connected)
       })
     )
   const onThrown = (error: unknown) => {
@@ -122,13 +122,13 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
     const protocol = checkSwitch(head, key, subprotocols)
     const rest = received
     received = EMPTY
-    settle(told => told.onOpen({ socket, head, protocol, rest, read }))
+    settle(caller => caller.onOpen({ socket, head, protocol, rest, read }))
   }
 
   const refused = (head: ResponseHead) =>
-    settle(told => {
+    settle(caller => {
       socket.on('error', ignore).destroy()
-      told.onRefused(head)
+      caller.onRefused(head)
     })
 
   const ask = () => {

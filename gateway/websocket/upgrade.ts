@@ -77,8 +77,8 @@ export const openUpstream = (
   const next = () => {
     const target = targets[attempt++]
     if (target === undefined) return giveUp(new Unavailable({ reason: 'upstream-connections-exhausted' }))
-    const place = pool.enterSocket(target)
-    if (place === undefined) return next()
+    const dialled = pool.enterSocket(target)
+    if (dialled === undefined) return next()
     const abort = dialWebSocket(
       {
         upstream,
@@ -90,8 +90,8 @@ export const openUpstream = (
       {
         onOpen(open) {
           exchange.underway = undefined
-          place.answered(101)
-          open.socket.once('close', place.leave)
+          dialled.answered(101)
+          open.socket.once('close', dialled.leave)
           try {
             onOpen(open, target)
           } catch (error) {
@@ -101,15 +101,15 @@ export const openUpstream = (
         },
         onRefused(head) {
           exchange.underway = undefined
-          place.answered(head.status)
-          place.leave()
+          dialled.answered(head.status)
+          dialled.leave()
           onGivenUp()
           passRefusal(forwarding, request, head)
         },
         onThrown: error => exchange.onThrown(error),
         onFault(fault, cause, nothingSent) {
-          place.failed(fault, nothingSent)
-          place.leave()
+          dialled.failed(fault, nothingSent)
+          dialled.leave()
           if (nothingSent && fault !== EXHAUSTED && attempt < targets.length) next()
           else giveUp(upstreamRefusal(fault, cause))
         }
@@ -118,7 +118,7 @@ export const openUpstream = (
     exchange.underway = {
       abort() {
         abort()
-        place.leave()
+        dialled.leave()
         onGivenUp()
       }
     }

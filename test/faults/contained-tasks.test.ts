@@ -148,7 +148,7 @@ t.test('a listener closes the connection that it fails to pass on, and takes the
   let accepted = 0
   const front = createFront({
     accept: ({ socket }) => (accepted++ === 0 ? planted() : void socket.end('served')),
-    places: placesFor(Number.POSITIVE_INFINITY),
+    quota: placesFor(Number.POSITIVE_INFINITY),
     certificates: undefined,
     sendsProxyHeader: undefined,
     onRefused: () => undefined

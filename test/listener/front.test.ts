@@ -27,7 +27,7 @@ const startFront = async (t: Test, parts: Partial<FrontParts>) => {
       socket.on('end', () => socket.end())
       socket.on('data', data => socket.write(`${peer} ${isSecure} ${data}`))
     },
-    places: placesFor(Number.POSITIVE_INFINITY),
+    quota: placesFor(Number.POSITIVE_INFINITY),
     certificates: undefined,
     sendsProxyHeader: undefined,
     onRefused: reason => refusals.push(reason),
@@ -169,7 +169,7 @@ t.test('a handshake that is under way when the end begins is completed', async t
 
 t.test('a connection that is still in its handshake has a place, which it leaves when it is lost', async t => {
   const authority = createCertificateAuthority(t.testdir({}))
-  const { port } = await startFront(t, { certificates: stateOf(authority.issue('one')), places: placesFor(2) })
+  const { port } = await startFront(t, { certificates: stateOf(authority.issue('one')), quota: placesFor(2) })
   const [silent] = [await dial(t, port), await dial(t, port)]
   const refused = await dial(t, port)
   refused.on('data', () => t.fail('answered'))

@@ -63,7 +63,7 @@ t.test('no revoked token passes on any instance after a fail-over that lost comm
   for (const jti of ended) await one.tokenState.revokeToken(jti, nowS() + 3600)
   await one.users.revokePerson(actor, user.id)
   const old = tokenOf(user.id, 'old', 0, nowS() - 60)
-  await until(() => instances.every(({ revocations }) => revocations.standing(old) === 'revoked'))
+  await until(() => instances.every(({ revocations }) => revocations.tokenState(old) === 'revoked'))
   await until(() => instances.every(({ revocations }) => ended.every(revocations.isRevoked)))
   const revokedAt = nowS()
   away.isAway.now = true
@@ -81,20 +81,20 @@ t.test('no revoked token passes on any instance after a fail-over that lost comm
 
   const all = [...ended, ...later]
   await until(() => instances.every(({ revocations }) => all.every(revocations.isRevoked)))
-  await until(() => instances.every(({ revocations }) => revocations.standing(old) === 'revoked'))
+  await until(() => instances.every(({ revocations }) => revocations.tokenState(old) === 'revoked'))
   // Tokens tell when they were issued in whole seconds: those of the second of a lost revocation are refused.
   await until(() => nowS() > revokedAt)
   const again = await one.users.syncPerson(person('maria'))
   const fresh = tokenOf(user.id, 'fresh', again.version, nowS())
   for (const { revocations } of instances) {
-    t.equal(revocations.standing(old), 'revoked')
-    t.equal(revocations.standing(fresh), 'valid')
+    t.equal(revocations.tokenState(old), 'revoked')
+    t.equal(revocations.tokenState(fresh), 'valid')
   }
   t.ok((await one.audit.list({ action: 'revocations.restored' })).total >= 1)
   const restarted = await startInstance(t, postgres)
   t.ok(all.every(restarted.revocations.isRevoked))
-  t.equal(restarted.revocations.standing(old), 'revoked')
-  t.equal(restarted.revocations.standing(fresh), 'valid')
+  t.equal(restarted.revocations.tokenState(old), 'revoked')
+  t.equal(restarted.revocations.tokenState(fresh), 'valid')
 })
 
 t.test(

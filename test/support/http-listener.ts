@@ -3,24 +3,24 @@ import type { Test } from 'tap'
 import { createClientAddress } from '../../gateway/http/client-address.ts'
 import type { HttpRequest } from '../../gateway/http/request.ts'
 import { createHttpServer } from '../../gateway/http/server.ts'
-import { type ConnectionPlaces, createConnectionPlaces } from '../../gateway/listener/connection-places.ts'
+import { type ConnectionQuota, createConnectionQuota } from '../../gateway/listener/connection-quota.ts'
 import { openListener } from '../../gateway/listener/listener.ts'
 
 type Limits = NonNullable<Parameters<typeof createHttpServer>[0]['limits']>
 
 /** Places of connections, of which an address has `most`. */
-export const placesFor = (most: number) => createConnectionPlaces({ most, clientAddress: createClientAddress([]) })
+export const placesFor = (most: number) => createConnectionQuota({ most, clientAddress: createClientAddress([]) })
 
 export const startListener = async (
   t: Pick<Test, 'teardown'>,
   onRequest: (request: HttpRequest) => void,
   {
     limits,
-    places = placesFor(Number.POSITIVE_INFINITY),
+    quota = placesFor(Number.POSITIVE_INFINITY),
     redirectPort
   }: {
     limits?: Limits
-    places?: ConnectionPlaces
+    quota?: ConnectionQuota
     redirectPort?: number
   } = {}
 ) => {
@@ -42,7 +42,7 @@ export const startListener = async (
     settings,
     certificates: undefined,
     isTrusted: () => false,
-    places,
+    quota,
     onRefused: () => undefined
   })
   t.teardown(() => listener.drain(0))

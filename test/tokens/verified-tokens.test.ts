@@ -196,13 +196,13 @@ t.test('news of revocations merge in any order, and only what changes something 
   const revocations = createRevocations(() => NOW_S * 1000)
   let heard = 0
   revocations.onChange(() => heard++)
-  const standing = (version: number, tokenId = 'x') => revocations.standing(identityOf({ version, tokenId }))
-  t.equal(standing(0), 'valid')
+  const tokenState = (version: number, tokenId = 'x') => revocations.tokenState(identityOf({ version, tokenId }))
+  t.equal(tokenState(0), 'valid')
   const learn = (userId: number, version: number, lowestAccepted: number) =>
     revocations.learn({ versions: [{ userId, version, lowestAccepted }] })
   learn(7, 5, 3)
   t.same(
-    [standing(2), standing(3), standing(4), standing(5), standing(6)],
+    [tokenState(2), tokenState(3), tokenState(4), tokenState(5), tokenState(6)],
     ['revoked', 'stale', 'stale', 'valid', 'valid']
   )
   learn(7, 4, 2)
@@ -211,12 +211,12 @@ t.test('news of revocations merge in any order, and only what changes something 
   learn(7, 4, 3)
   t.same([revocations.epoch, heard], [1, 1])
   learn(7, 4, 4)
-  t.same([standing(3), standing(4)], ['revoked', 'stale'])
+  t.same([tokenState(3), tokenState(4)], ['revoked', 'stale'])
   learn(7, 6, 1)
-  t.same([standing(3), standing(5), standing(6)], ['revoked', 'stale', 'valid'])
+  t.same([tokenState(3), tokenState(5), tokenState(6)], ['revoked', 'stale', 'valid'])
   t.same([revocations.epoch, heard, revocations.size()], [3, 3, 1])
   const standingOf = (id: number) =>
-    revocations.standing(identityOf({ version: 0, user: { ...identityOf().user, id } }))
+    revocations.tokenState(identityOf({ version: 0, user: { ...identityOf().user, id } }))
   revocations.learn({
     versions: [
       { userId: 8, version: 0, lowestAccepted: 0 },
@@ -228,10 +228,10 @@ t.test('news of revocations merge in any order, and only what changes something 
 
   revocations.learn({ tokens: [{ jti: 'a', expiresAt: NOW_S }] })
   revocations.learn({})
-  t.same([standing(9, 'a'), revocations.epoch], ['valid', 4], 'what has expired needs no revocation')
+  t.same([tokenState(9, 'a'), revocations.epoch], ['valid', 4], 'what has expired needs no revocation')
   revocations.learn({ tokens: [{ jti: 'a', expiresAt: NOW_S + 1 }] })
   revocations.learn({ tokens: [{ jti: 'a', expiresAt: NOW_S + 9 }] })
-  t.same([standing(9, 'a'), standing(9, 'b'), revocations.epoch, revocations.size()], ['revoked', 'valid', 5, 4])
+  t.same([tokenState(9, 'a'), tokenState(9, 'b'), revocations.epoch, revocations.size()], ['revoked', 'valid', 5, 4])
 
   let nowS = NOW_S
   const later = createRevocations(() => nowS * 1000)
@@ -244,7 +244,7 @@ t.test('news of revocations merge in any order, and only what changes something 
   nowS = NOW_S + 1
   later.purge()
   t.equal(later.size(), 1)
-  t.equal(later.standing(identityOf({ tokenId: 'b' })), 'revoked')
+  t.equal(later.tokenState(identityOf({ tokenId: 'b' })), 'revoked')
 })
 
 const OWNER: TokenOwner = {
@@ -357,10 +357,10 @@ t.test('a token is verified once, and asked about anew whenever revocations chan
   const revocations = createRevocations(() => clock.nowS * 1000)
   let checked = 0
   let asked = 0
-  const { standing } = revocations
-  revocations.standing = identity => {
+  const { tokenState } = revocations
+  revocations.tokenState = identity => {
     asked++
-    return standing(identity)
+    return tokenState(identity)
   }
   const verified = createVerifiedTokens({
     tokens: {

@@ -9,9 +9,9 @@ import { seldom } from '../values/seldom.ts'
 /** A client address and the number of its connections in all processes, as far as the reporting process knows. */
 type Claim = readonly [key: string, total: number]
 
-export type ConnectionPlaces = ReturnType<typeof createConnectionPlaces>
+export type ConnectionQuota = ReturnType<typeof createConnectionQuota>
 
-export interface PlacesOptions {
+export interface QuotaOptions {
   readonly most: number
   /** Trusted proxies are exempt, because the client behind them is not known yet. */
   readonly clientAddress: ClientAddressOf
@@ -23,13 +23,13 @@ export interface PlacesOptions {
   readonly now?: () => number
 }
 
-/** An address that uses this share of its places in one process is looked up in the others. */
+/** An address that uses this share of its quota in one process is looked up in the others. */
 const TOLD_PART = 16
 const ASK_EVERY_MS = 100
 /** What others hold is dropped unless they report it again. */
 const KNOWN_MS = 1000
 
-export const createConnectionPlaces = (options: PlacesOptions) => {
+export const createConnectionQuota = (options: QuotaOptions) => {
   const { most, clientAddress, ask, now = () => performance.now() } = options
   const here = new Map<string, number>()
   const elsewhere = new Map<string, { count: number; at: number }>()
@@ -100,19 +100,19 @@ const countAt = (answer: unknown, index: number): number => {
 }
 
 /** Also finds the addresses of clients. @param ask asks the other processes; undefined: there are none */
-export const createClientPlaces = (settings: Settings, ask: PlacesOptions['ask'], log: Logger) => {
+export const createClientQuota = (settings: Settings, ask: QuotaOptions['ask'], log: Logger) => {
   const clientAddress = createClientAddress(settings.trustProxy, element =>
     log.warn(
       { element },
       'a trusted proxy sent an X-Forwarded-For element that is not an IP address; its requests are attributed to the proxy itself'
     )
   )
-  const places = createConnectionPlaces({
+  const quota = createConnectionQuota({
     most: settings.connectionsPerIp,
     clientAddress,
     ask,
     onRefused: (address, count) =>
       log.warn({ address, count }, 'closed connections of a client address that has reached CONNECTIONS_PER_IP')
   })
-  return { clientAddress, places }
+  return { clientAddress, quota }
 }

@@ -4,41 +4,41 @@ import { once } from 'node:events'
 import net, { createConnection } from 'node:net'
 import t from 'tap'
 import { createClientAddress } from '../../gateway/http/client-address.ts'
-import { type ConnectionPlaces, createConnectionPlaces } from '../../gateway/listener/connection-places.ts'
+import { type ConnectionQuota, createConnectionQuota } from '../../gateway/listener/connection-quota.ts'
 import { startGateway } from '../support/gateway.ts'
 import { placesFor, startListener } from '../support/http-listener.ts'
 
 const clientAddress = createClientAddress(['10.0.0.0/8'])
-const entered = (places: ConnectionPlaces, peer: string, count: number) =>
-  Array.from({ length: count }, () => places.enter(peer)).filter(Boolean).length
+const entered = (quota: ConnectionQuota, peer: string, count: number) =>
+  Array.from({ length: count }, () => quota.enter(peer)).filter(Boolean).length
 
-t.test('an address has its places and no more, whatever others have', async t => {
+t.test('an address has its quota and no more, whatever others have', async t => {
   const told: [string, number][] = []
   let clock = 0
-  const places = createConnectionPlaces({
+  const quota = createConnectionQuota({
     most: 10,
     clientAddress,
     onRefused: (key, count) => told.push([key, count]),
     now: () => clock
   })
-  t.equal(entered(places, '192.0.2.1', 12), 10)
-  t.equal(entered(places, '192.0.2.2', 12), 10)
-  t.equal(entered(places, '2001:db8::1', 6) + entered(places, '2001:db8::2', 6), 10, 'one /64 is one address')
-  t.equal(entered(places, '10.1.2.3', 100), 100, 'trusted proxies are exempt')
-  places.leave('192.0.2.1')
-  t.equal(entered(places, '192.0.2.1', 2), 1)
+  t.equal(entered(quota, '192.0.2.1', 12), 10)
+  t.equal(entered(quota, '192.0.2.2', 12), 10)
+  t.equal(entered(quota, '2001:db8::1', 6) + entered(quota, '2001:db8::2', 6), 10, 'one /64 is one address')
+  t.equal(entered(quota, '10.1.2.3', 100), 100, 'trusted proxies are exempt')
+  quota.leave('192.0.2.1')
+  t.equal(entered(quota, '192.0.2.1', 2), 1)
   t.same(told, [['192.0.2.1', 1]], 'said once a minute')
   clock = 60_001
-  t.notOk(places.enter('192.0.2.1'))
+  t.notOk(quota.enter('192.0.2.1'))
   t.equal(told.length, 2)
   t.equal(told[1]?.[1], 7)
 })
 
 t.test('several processes count together', async t => {
-  const all: ConnectionPlaces[] = []
-  const ask = (from: () => ConnectionPlaces | undefined) => async (claims: unknown) =>
+  const all: ConnectionQuota[] = []
+  const ask = (from: () => ConnectionQuota | undefined) => async (claims: unknown) =>
     all.filter(one => one !== from()).map(one => one.answer(claims))
-  for (let i = 0; i < 3; i++) all.push(createConnectionPlaces({ most: 32, clientAddress, ask: ask(() => all[i]) }))
+  for (let i = 0; i < 3; i++) all.push(createConnectionQuota({ most: 32, clientAddress, ask: ask(() => all[i]) }))
   const turn = () => new Promise(resolve => setImmediate(resolve))
   let count = 0
   for (let round = 0; round < 60; round++) {
@@ -69,7 +69,7 @@ t.test('a connection too many is closed at once, and one that ends makes room', 
 
 t.test('the listener that redirects counts with the other one', async t => {
   const onRequest = () => t.fail('asked')
-  const { port, listener } = await startListener(t, onRequest, { places: placesFor(2), redirectPort: 0 })
+  const { port, listener } = await startListener(t, onRequest, { quota: placesFor(2), redirectPort: 0 })
   const dial = async (to: number) => {
     const socket = net.connect(to, '127.0.0.1')
     t.teardown(() => socket.destroy())

@@ -26,7 +26,7 @@ interface StreamAsker {
   readonly ip: string | undefined
 }
 
-export const createPlaces = (shares: StreamShares) => {
+export const createStreamQuota = (shares: StreamShares) => {
   // Keyed by the upstream's name, alone and followed by a person or an address.
   const held = new Map<string, number>()
   let total = 0
