@@ -57,52 +57,33 @@ export const answeredAfterMs = (exchange: Exchange, now: number): number =>
 
 const OUTCOME_INDEX: Record<Outcome, number> = { allow: 0, refuse: 1, fail: 2 }
 
-/** Counts by two words; words beyond the limit share one entry. */
-const createPairCounts = () => {
-  const counts = new Map<string, Map<string, number>>()
-  let size = 0
-  const add = (one: string, two: string) => {
-    let inner = counts.get(one)
-    if (inner === undefined) {
-      inner = new Map()
-      counts.set(one, inner)
-    }
-    const known = inner.get(two)
-    if (known === undefined) size++
-    const word = known === undefined && size > MAX_REASONS ? 'other' : two
-    inner.set(word, (inner.get(word) ?? 0) + 1)
+/** Counts by labels; reasons beyond the limit share one entry. */
+const createReasonCounts = <Labels extends { readonly reason: string }>() => {
+  const counts = new Map<string, Labels & { count: number }>()
+  const add = (labels: Labels): void => {
+    const key = Object.values(labels).join(' ')
+    const known = counts.get(key)
+    if (known !== undefined) known.count++
+    else if (counts.size < MAX_REASONS || labels.reason === 'other') counts.set(key, { ...labels, count: 1 })
+    else add({ ...labels, reason: 'other' })
   }
-  const list = () => [...counts].flatMap(([one, inner]) => [...inner].map(([two, count]) => ({ one, two, count })))
-  return { add, list }
+  return { add, list: () => [...counts.values()] }
 }
 
 export const createRequestCounters = () => {
   const other = createRouteCounts('other')
   const byId = new Map<string, RouteCounts>()
-  /** 0: not known yet; 1: beyond the number of routes that are counted. */
-  const noSlots = (): (RouteCounts | undefined)[] => [undefined, other]
-  // The position in `bySlot` of the counts of each route of the table: thousands of routes fit into few cache lines.
-  let slots = new Uint16Array(0)
-  let firstNumber = 0
-  let bySlot = noSlots()
   const protocols = { 'http/1.1': 0, h2: 0 }
-  const refusals = createPairCounts()
-  const logins = createPairCounts()
+  const refusals = createReasonCounts<{ code: string; reason: string }>()
+  const logins = createReasonCounts<{ provider: string; result: 'ok' | 'refused'; reason: string }>()
 
-  const enterCounts = (route: Route, index: number): RouteCounts => {
-    const counts = byId.get(route.id) ?? (byId.size < MAX_ROUTES ? createRouteCounts(route.id) : other)
-    if (counts !== other) byId.set(route.id, counts)
-    if (index >= 0 && index < slots.length) {
-      const known = bySlot.indexOf(counts)
-      slots[index] = known === -1 ? bySlot.push(counts) - 1 : known
-    }
-    return counts
-  }
   const countsOf = (route: Route | undefined): RouteCounts => {
-    if (route === undefined) return other
-    const index = route.number - firstNumber
-    // A request in progress may have a route of the previous table.
-    return (index < 0 ? undefined : bySlot[slots[index] ?? 0]) ?? enterCounts(route, index)
+    const known = route === undefined ? other : byId.get(route.id)
+    if (known !== undefined) return known
+    if (route === undefined || byId.size >= MAX_ROUTES) return other
+    const counts = createRouteCounts(route.id)
+    byId.set(route.id, counts)
+    return counts
   }
 
   return {
@@ -116,27 +97,21 @@ export const createRequestCounters = () => {
       addTime(counts.gateway, Math.max(0, answeredAfterMs(exchange, now) - Math.max(0, upstreamMs)))
       if (upstreamMs >= 0) addTime(counts.upstream, upstreamMs)
       protocols[exchange.request.connection.isHttp2 ? 'h2' : 'http/1.1']++
-      if (error !== undefined) refusals.add(error.code, error.reason ?? '')
+      if (error !== undefined) refusals.add({ code: error.code, reason: error.reason ?? '' })
     },
     /** A refusal within an exchange, which counts as allowed itself. */
-    recordRefusal: ({ code, reason = '' }: Pick<GatewayError, 'code' | 'reason'>): void => refusals.add(code, reason),
+    recordRefusal: ({ code, reason = '' }: Pick<GatewayError, 'code' | 'reason'>): void =>
+      refusals.add({ code, reason }),
     recordLogin: ({ provider, ok, reason }: Pick<LoginOutcome, 'provider' | 'ok' | 'reason'>): void =>
-      logins.add(`${provider} ${ok ? 'ok' : 'refused'}`, reason),
+      logins.add({ provider, result: ok ? 'ok' : 'refused', reason }),
     /** A new table is in use: drops the routes that it no longer contains. */
     retain(table: RouteTable): void {
       const ids = new Set(table.routes.map(route => route.id))
       for (const id of byId.keys()) if (!ids.has(id)) byId.delete(id)
-      slots = new Uint16Array(table.routes.length)
-      firstNumber = table.routes[0]?.number ?? 0
-      bySlot = noSlots()
     },
     routes: (): RouteCounts[] => [...byId.values(), other],
     protocols: (): Readonly<Record<string, number>> => protocols,
-    refusals: () => refusals.list().map(({ one, two, count }) => ({ code: one, reason: two, count })),
-    logins: () =>
-      logins.list().map(({ one, two, count }) => {
-        const [provider = '', result] = one.split(' ')
-        return { provider, result: result === 'ok' ? 'ok' : 'refused', reason: two, count }
-      })
+    refusals: refusals.list,
+    logins: logins.list
   }
 }

@@ -6,7 +6,6 @@ import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import type { Route, RouteTable } from '../../gateway/routes/route.ts'
 import { buildRouteTable } from '../../gateway/routes/route-table.ts'
 import { atOnce } from '../support/route-files.ts'
-import { fc } from '../support/worlds.ts'
 
 const tableOf = (paths: readonly string[]): RouteTable => {
   const [own] = ownRoutes()
@@ -56,42 +55,4 @@ t.test('more than 500 routes share the last one, and each of the first keeps its
   const counts = countsOf(counters)
   t.equal(counts.other, 3000)
   t.equal(Object.values(counts).filter(count => count === 2).length, 500)
-})
-
-t.test('however tables and requests follow each other, nothing counts for another route', async () => {
-  const path: fc.Arbitrary<string> = fc.constantFrom('/a', '/b', '/c', '/d')
-  const step = fc.oneof(
-    fc.uniqueArray(path, { minLength: 1 }).map(paths => ({ made: paths })),
-    fc.nat().map(table => ({ used: table })),
-    fc.record({ table: fc.nat(), route: fc.nat() })
-  )
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 40 }), steps => {
-      const counters = createRequestCounters()
-      const tables: RouteTable[] = []
-      let expected: Record<string, number> = {}
-      for (const one of steps) {
-        if ('made' in one) {
-          tables.push(tableOf(one.made))
-          continue
-        }
-        if ('used' in one) {
-          const table = tables[one.used % tables.length]
-          if (table === undefined) continue
-          counters.retain(table)
-          const kept = Object.entries(expected).filter(([id]) => table.routes.some(route => route.id === id))
-          expected = Object.fromEntries(kept)
-          continue
-        }
-        const { routes } = tables[one.table % tables.length] ?? { routes: [] }
-        const route = routes[one.route % routes.length]
-        if (route === undefined) continue
-        counters.record(answered(route), 2)
-        expected[route.id] = (expected[route.id] ?? 0) + 1
-      }
-      const counts = countsOf(counters)
-      const ids = new Set([...Object.keys(counts), ...Object.keys(expected)])
-      return [...ids].every(id => counts[id] === expected[id])
-    })
-  )
 })
