@@ -34,6 +34,8 @@ export type RequestCounters = ReturnType<typeof createRequestCounters>
 /** Routes beyond this number share the counts of `other`. */
 const MAX_ROUTES = 500
 const MAX_REASONS = 500
+/** What is beyond these numbers. */
+const OTHER = 'other'
 
 const createTimes = (): Times => ({ buckets: new Float64Array(BUCKETS_MS.length + 1), sumMs: 0 })
 
@@ -64,14 +66,14 @@ const createReasonCounts = <Labels extends { readonly reason: string }>() => {
     const key = Object.values(labels).join(' ')
     const known = counts.get(key)
     if (known !== undefined) known.count++
-    else if (counts.size < MAX_REASONS || labels.reason === 'other') counts.set(key, { ...labels, count: 1 })
-    else add({ ...labels, reason: 'other' })
+    else if (counts.size < MAX_REASONS || labels.reason === OTHER) counts.set(key, { ...labels, count: 1 })
+    else add({ ...labels, reason: OTHER })
   }
   return { add, list: () => [...counts.values()] }
 }
 
 export const createRequestCounters = () => {
-  const other = createRouteCounts('other')
+  const other = createRouteCounts(OTHER)
   const byId = new Map<string, RouteCounts>()
   const protocols = { 'http/1.1': 0, h2: 0 }
   const refusals = createReasonCounts<{ code: string; reason: string }>()
