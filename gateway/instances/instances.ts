@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { RedisStore } from '../redis/redis.ts'
 import { within } from '../redis/redis-failure.ts'
+import { boundedMap } from '../values/bounded-map.ts'
 import { every } from '../values/contain.ts'
 import { CallFailure, type CallMessage, type Calls, createCalls, gone } from './calls.ts'
 
@@ -16,6 +17,7 @@ const JOIN_MS = 1000
 const WATCH_MS = 200
 /** After Redis was away, all instances are known to it again within this time. */
 const SETTLE_MS = 5000
+const MOST_NAMES = 1000
 
 /** For administrators only, because it names the host. */
 const ownName = (): string => `${hostname().replace(/[^\w.-]/g, '-')}:${process.pid}`
@@ -44,21 +46,23 @@ export const startInstances = async (redis: RedisStore | undefined, name = ownNa
     ...own,
     ask,
     /**
-     * Calls all processes, this one too. `missing` has the names of those that did not reply within a second, and `*` if
-     * Redis is unavailable, because there may be others then.
+     * Calls all processes, this one too. `missing` has those that did not reply within a second, by name, or by id if they were
+     * never heard of before, and `*` if Redis is unavailable, because there may be others then.
      */
     async askAll(
       name: string,
       body?: unknown
     ): Promise<{ replies: (Instance & { body: unknown })[]; missing: string[] }> {
-      const { others, isComplete } = (await link?.others(LIST_MS)) ?? { others: [], isComplete: true }
+      const { ids, isComplete } = (await link?.others(LIST_MS)) ?? { ids: [], isComplete: true }
       const missing = isComplete ? [] : ['*']
-      const asked = [own, ...others].map(async each => {
+      const nameOf = (id: string) => (id === own.id ? own.name : (link?.nameOf(id) ?? id))
+      const asked = [own.id, ...ids].map(async id => {
         try {
-          return [{ ...each, body: await ask(each.id, name, body, each === own ? OWN_MS : ASK_MS) }]
+          const reply = await ask(id, name, body, id === own.id ? OWN_MS : ASK_MS)
+          return [{ id, name: nameOf(id), body: reply }]
         } catch (error) {
-          if (each === own) throw error
-          missing.push(each.name)
+          if (id === own.id) throw error
+          missing.push(nameOf(id))
           return []
         }
       })
@@ -68,38 +72,43 @@ export const startInstances = async (redis: RedisStore | undefined, name = ownNa
     answer: calls.answer,
     async close(): Promise<void> {
       calls.close()
-      await link?.close()
+      link?.close()
     }
   }
 }
 
-const channelOf = (id: string): string => `instance:${id}`
+const CHANNEL = 'instance:'
 
 const away = (why: string): CallFailure => new CallFailure('away', `other instances cannot be reached: ${why}`)
 
-/** Carries calls between this process and the others. */
+/** Carries calls between this process and the others, each of which listens to a channel of its own. */
 const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
-  const presence = createPresence(redis, own)
-  const { promise: joined, resolve } = Promise.withResolvers<unknown>()
+  const { promise: joined, resolve } = Promise.withResolvers<void>()
+  /** Of those from which a message has arrived, by id. */
+  const names = boundedMap<string, string>(MOST_NAMES)
   const startedAt = performance.now()
   let isSubscribed = false
   let settledAt = startedAt
+  let known: readonly string[] = []
   /** False while Redis is away, and until the others must have found it again. */
   const isSettled = () => isSubscribed && performance.now() >= settledAt
 
   const noListener = () => (isSettled() ? gone() : away('Redis was away a moment ago'))
-  /** Those of these processes that do not listen. */
-  const notListening = async (ids: readonly string[]) => {
-    const counts = await redis.receivers(ids.map(channelOf))
-    return ids.filter((_, index) => counts[index] === 0)
+  /** The ids of the others; those last found if Redis does not answer in time. */
+  const listening = async (): Promise<readonly string[]> => {
+    known = (await redis.channels(CHANNEL)).filter(id => id !== own.id)
+    return known
   }
   const awaitedOthers = () => [...calls.awaited()].filter(id => id !== own.id)
 
   const leave = redis.subscribe(
-    channelOf(own.id),
+    CHANNEL + own.id,
     frame => {
       const message = decodeFrame(frame)
-      if (message !== undefined) calls.receive(message, String(message.from))
+      if (message === undefined) return
+      const from = String(message.from)
+      if (typeof message.sender === 'string') names.set(from, message.sender)
+      calls.receive(message, from)
     },
     isConnected => {
       isSubscribed = isConnected
@@ -109,15 +118,15 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
       }
       const now = performance.now()
       if (now - startedAt > JOIN_MS) settledAt = now + SETTLE_MS
-      presence.keep(true).then(resolve, () => undefined)
+      resolve()
     }
   )
+  /** So that a reply that may take long is not awaited from a process that has ended. */
   const watch = async () => {
-    if (!isSubscribed) return
-    await presence.keep()
-    // So that a reply that may take long is not awaited from a process that has ended.
-    const awaited = awaitedOthers()
-    if (awaited.length > 0) for (const id of await notListening(awaited)) calls.fail(noListener(), id)
+    const awaited = isSubscribed ? awaitedOthers() : []
+    if (awaited.length === 0) return
+    const ids = await listening()
+    for (const id of awaited) if (!ids.includes(id)) calls.fail(noListener(), id)
   }
   const stop = every(WATCH_MS, () => watch().catch(() => undefined))
 
@@ -125,25 +134,24 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
     joined: (timeoutMs: number) => within(joined, timeoutMs).catch(() => undefined),
     async send(message: CallMessage, to: string) {
       if (!isSubscribed) throw away('Redis is away')
-      const frame = encodeFrame({ ...message, from: own.id })
+      const frame = encodeFrame({ ...message, from: own.id, sender: own.name })
       // In a Cluster, the first count is that of one node.
-      const isLost = async () =>
-        (await redis.publish(channelOf(to), frame)) === 0 && (await notListening([to])).length > 0
+      const isLost = async () => (await redis.publish(CHANNEL + to, frame)) === 0 && !(await listening()).includes(to)
       const lost = await isLost().catch(error => {
         throw away(redis.failure(error).reason)
       })
       if (lost) throw noListener()
     },
-    /** Those last known if Redis is away. */
+    /** The ids of the others; those last found if Redis is away. */
     others: (timeoutMs: number) =>
-      presence.report(timeoutMs).then(
-        others => ({ others, isComplete: isSettled() }),
-        () => ({ others: presence.known(), isComplete: false })
+      within(listening(), timeoutMs).then(
+        ids => ({ ids, isComplete: isSettled() }),
+        () => ({ ids: known, isComplete: false })
       ),
-    async close() {
+    nameOf: (id: string): string => names.get(id) ?? id,
+    close() {
       stop()
       leave()
-      await presence.leave()
     }
   }
 }
@@ -154,7 +162,11 @@ const PREFIX = 4
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 
 /** A Buffer in the property `bytes` of its body is not turned into JSON. */
-export const encodeFrame = (message: { readonly from: string; readonly body?: unknown }): Buffer => {
+export const encodeFrame = (message: {
+  readonly from: string
+  readonly sender: string
+  readonly body?: unknown
+}): Buffer => {
   const { body } = message
   const bytes = isRecord(body) && Buffer.isBuffer(body.bytes) ? body.bytes : undefined
   const plain = bytes === undefined ? message : { ...message, body: { ...(body as object), bytes: true } }
@@ -183,52 +195,4 @@ interface Instance {
   readonly id: string
   /** For administrators: host name and process id. */
   readonly name: string
-}
-
-const KEY = 'instances'
-const BEAT_MS = 10_000
-const REPORT_MS = 1000
-/** One that ended without leaving, or lost Redis, is listed for this long. */
-const LISTED_MS = 60_000
-
-// By Redis's clock, as the clocks of machines differ. ARGV: this process, how long the others are listed.
-const PRESENT = `local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-redis.call('ZADD', KEYS[1], now, ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return redis.call('ZRANGE', KEYS[1], 0, -1)`
-
-const LEAVE = `return redis.call('ZREM', KEYS[1], ARGV[1])`
-
-const read = (member: unknown): Instance => {
-  const [id = '', name = ''] = String(member).split(' ', 2)
-  return { id, name }
-}
-
-/** Records in Redis which processes of the installation are running, and returns the others. */
-const createPresence = (redis: RedisStore, own: Instance) => {
-  const member = `${own.id} ${own.name}`
-  let others: readonly Instance[] = []
-  let reportedAt = Number.NEGATIVE_INFINITY
-
-  /** Records that this process is running. @returns all others; rejects if Redis does not reply in time */
-  const report = async (timeoutMs: number): Promise<readonly Instance[]> => {
-    const members = await redis.evalScript(PRESENT, [KEY], [member, LISTED_MS], timeoutMs)
-    reportedAt = performance.now()
-    others = (Array.isArray(members) ? members.map(read) : []).filter(({ id }) => id !== own.id)
-    return others
-  }
-
-  return {
-    report,
-    /** Reports if it is time for it, or Redis may have forgotten what was reported. */
-    async keep(isForgotten = false) {
-      if (isForgotten) reportedAt = Number.NEGATIVE_INFINITY
-      if (performance.now() - reportedAt > BEAT_MS) await report(REPORT_MS)
-    },
-    /** The others, as last reported. */
-    known: () => others,
-    leave: () => redis.evalScript(LEAVE, [KEY], [member], REPORT_MS).catch(() => undefined)
-  }
 }

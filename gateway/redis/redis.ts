@@ -77,9 +77,6 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>) =
 
   return {
     evalScript,
-    get: (key: string) => command(() => client.get(named(key))),
-    set: async (key: string, value: string, ttlMs: number): Promise<void> =>
-      void (await command(() => client.set(named(key), value, 'PX', ttlMs))),
     /** Redis's own clock, in milliseconds since the epoch. */
     clock: async () => {
       const [seconds, microseconds] = await command(() => client.time())
@@ -87,8 +84,8 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>) =
     },
     /** Resolves to the number of receivers; in a Cluster only of those at one node. */
     publish: (channel: string, message: string | Buffer) => command(() => client.publish(named(channel), message)),
-    /** How many connections have subscribed to each of the channels. */
-    receivers: (channels: readonly string[]) => command(() => receiversOf(client, channels.map(named))),
+    /** The rest of the names of all channels that begin with this and have subscribers. */
+    channels: (beginning: string) => command(() => channelsOf(client, named(beginning))),
     subscribe(...[channel, ...listeners]: Parameters<Subscribe>) {
       const leave = subscribe(named(channel), ...listeners)
       leaves.push(leave)
@@ -240,11 +237,11 @@ const connectSubscriber = (settings: RedisSettings, client: Redis | Cluster): Re
   })
 }
 
-const receiversOf = async (client: Redis | Cluster, channels: readonly string[]): Promise<number[]> => {
+/** In a Cluster, each node knows its own subscribers. */
+const channelsOf = async (client: Redis | Cluster, prefix: string): Promise<string[]> => {
   const nodes = client instanceof Cluster ? client.nodes('all') : [client]
-  // Of each node: the channels, each followed by its count.
-  const counts = await Promise.all(nodes.map(node => node.pubsub('NUMSUB', ...channels)))
-  return channels.map((_, index) => counts.reduce((sum, ofNode) => sum + Number(ofNode[2 * index + 1]), 0))
+  const found = await Promise.all(nodes.map(node => node.pubsub('CHANNELS', `${prefix}*`)))
+  return (found as string[][]).flat().map(name => name.slice(prefix.length))
 }
 
 /** Ends connections on which a command has gone unanswered for too long; without commands, a connection is not silent. */

@@ -3,7 +3,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { createLimiter, type Limiter, type LimiterParts, type LimiterStatus } from '../../gateway/limits/limiter.ts'
-import { openRedis, type RedisStore } from '../../gateway/redis/redis.ts'
+import { openRedis } from '../../gateway/redis/redis.ts'
 import { parseRedisUrl, type RedisSettings } from '../../gateway/settings/redis-url.ts'
 import { undisturbed } from './undisturbed.ts'
 import { until } from './until.ts'
@@ -23,18 +23,21 @@ const READY_MS = 30_000
 type StoreParts = Partial<Pick<RedisSettings, 'prefix' | 'certificates'>>
 
 /** Connected, or not when nothing answers in time; closed when the test ends. */
-export const openStore = async (
-  t: Pick<Test, 'teardown'>,
-  url: string,
-  readyMs = READY_MS,
-  more: StoreParts = {}
-): Promise<RedisStore> => {
+/** As long as the commands of the store itself. */
+const COMMAND_MS = 1000
+
+export const openStore = async (t: Pick<Test, 'teardown'>, url: string, readyMs = READY_MS, more: StoreParts = {}) => {
   const settings = parseRedisUrl(url)
   if ('mistake' in settings) throw new Error(settings.mistake)
   const store = openRedis({ ...settings, prefix: 'portaria:', certificates: {}, ...more }, silent)
   t.teardown(() => store.close())
   await store.ready(readyMs)
-  return store
+  return {
+    ...store,
+    get: (key: string) => store.evalScript("return redis.call('GET', KEYS[1])", [key], [], COMMAND_MS),
+    set: (key: string, value: string, ttlMs: number) =>
+      store.evalScript("return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])", [key], [value, ttlMs], COMMAND_MS)
+  }
 }
 
 export const startLimiter = async (
