@@ -80,20 +80,42 @@ export const frame = (type: number, flags: number, stream: number, payload: Buff
   return Buffer.concat([head, payload])
 }
 
-/** A field line that no table compresses (RFC 7541 §6.2.2). */
-export const literal = (name: string, value: string): Buffer => {
-  const text = (part: string) =>
-    Buffer.concat([integer(Buffer.byteLength(part, 'latin1')), Buffer.from(part, 'latin1')])
-  return Buffer.concat([Buffer.from([0]), text(name), text(value)])
+export interface Frame {
+  readonly type: number
+  readonly flags: number
+  readonly stream: number
+  readonly payload: Buffer
 }
 
-/** With a prefix of 7 bits (RFC 7541 §5.1). */
-const integer = (value: number): Buffer => {
-  if (value < 127) return Buffer.from([value])
-  const bytes = [127]
-  let rest = value - 127
-  for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128)
-  return Buffer.from([...bytes, rest])
+/** Takes bytes, split anywhere. */
+export const readFrames = (onFrame: (frame: Frame) => void) => {
+  let held: Buffer = Buffer.alloc(0)
+  return (bytes: Buffer): void => {
+    held = Buffer.concat([held, bytes])
+    while (held.length >= 9 && held.length >= 9 + held.readUIntBE(0, 3)) {
+      const end = 9 + held.readUIntBE(0, 3)
+      const [type = 0, flags = 0] = [held[3], held[4]]
+      const stream = held.readUInt32BE(5)
+      const payload = held.subarray(9, end)
+      held = held.subarray(end)
+      onFrame({ type, flags, stream, payload })
+    }
+  }
+}
+
+/** A field line that no table compresses, with its name and value written out (RFC 7541 §6.2); Latin-1. */
+export const literalText = (name: string, value: string, kind = '\0'): string =>
+  kind + stringText(name) + stringText(value)
+
+export const literal = (name: string, value: string): Buffer => Buffer.from(literalText(name, value), 'latin1')
+
+/** Without Huffman code (RFC 7541 §5.1, §5.2). */
+export const stringText = (text: string): string => {
+  if (text.length < 127) return String.fromCharCode(text.length) + text
+  let length = '\x7f'
+  let rest = text.length - 127
+  for (; rest >= 128; rest = Math.floor(rest / 128)) length += String.fromCharCode((rest % 128) + 128)
+  return length + String.fromCharCode(rest) + text
 }
 
 /** A connection whose frames are written by hand; it has sent the preface and its settings. */
@@ -109,17 +131,11 @@ export const connectFrames = async (t: Teardown, { port, ca }: Place, options: {
   t.teardown(() => socket.destroy())
   socket.on('error', () => undefined)
   await once(socket, 'secureConnect')
-  let held = Buffer.alloc(0)
-  const frames: { type: number; flags: number; stream: number; payload: Buffer }[] = []
-  socket.on('data', (bytes: Buffer) => {
-    held = Buffer.concat([held, bytes])
-    while (held.length >= 9 && held.length >= 9 + held.readUIntBE(0, 3)) {
-      const end = 9 + held.readUIntBE(0, 3)
-      const [type = 0, flags = 0] = [held[3], held[4]]
-      frames.push({ type, flags, stream: held.readUInt32BE(5), payload: held.subarray(9, end) })
-      held = held.subarray(end)
-    }
-  })
+  const frames: Frame[] = []
+  socket.on(
+    'data',
+    readFrames(one => frames.push(one))
+  )
   const closed = new Promise(resolve => socket.on('close', resolve))
   socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(FRAMES.settings, 0, 0)]))
   return { socket, frames, closed }

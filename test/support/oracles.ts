@@ -41,7 +41,11 @@ export const laxReadings = (path: string): string[] => {
  * Route oracle: the rule that authorised a request is the rule of the path which the upstream received, however it reads it.
  * Returns what is wrong, or undefined.
  */
-export const routeFault = (table: RouteTable, authorisedId: string, received: RawRequest): string | undefined => {
+export const routeFault = (
+  table: RouteTable,
+  authorisedId: string,
+  received: Pick<RawRequest, 'method' | 'target'>
+): string | undefined => {
   const path = received.target.split('?', 1)[0] ?? ''
   for (const reading of laxReadings(path)) {
     const { route } = table.match(received.method, reading)
@@ -54,7 +58,7 @@ export const routeFault = (table: RouteTable, authorisedId: string, received: Ra
 const collapse = (name: string) => name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 
 /** Header oracle: the identity fields that arrived, every byte outside `[a-z0-9]` as `-`, each with how often it came. */
-export const identityFields = (request: RawRequest): Record<string, string[]> => {
+export const identityFields = (request: Pick<RawRequest, 'headers'>): Record<string, string[]> => {
   const found: Record<string, string[]> = {}
   for (const [name, value] of request.headers) {
     const collapsed = collapse(name)

@@ -4,9 +4,8 @@ import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import type { World } from '../../test/support/gateway.ts'
 import { identityFields, routeFault } from '../../test/support/oracles.ts'
-import type { RawRequest } from '../../test/support/raw-upstream.ts'
 import { createRandom, mutate, pieces, readCorpus } from './mutate.ts'
-import type { StrictUpstream } from './strict-upstream.ts'
+import type { StrictRequest, StrictUpstream } from './strict-upstream.ts'
 
 /** No answer may hold any of these: they are words of libraries, hosts and files. */
 export const LIBRARY_WORDS =
@@ -47,7 +46,7 @@ export const exchangeBytes = (port: number, parts: readonly string[]): Promise<s
     })
   })
 
-const checkRequest = (request: RawRequest, table: Parameters<typeof routeFault>[0]): string | undefined => {
+const checkRequest = (request: StrictRequest, table: Parameters<typeof routeFault>[0]): string | undefined => {
   const identity = identityFields(request)
   const named = Object.keys(identity).length > 0
   if (named && (identity['x-user-id']?.join() !== '7' || identity['x-user-profiles']?.join() !== 'Agente'))

@@ -4,6 +4,8 @@ import { faultCounts } from '../../gateway/values/contain.ts'
 import { fuzzClientBytes } from './client-bytes.ts'
 import { fuzzDecisions } from './decisions/compare.ts'
 import { fuzzTestLines } from './decisions/test-lines.ts'
+import { fuzzHttp2 } from './http2/compare.ts'
+import { startHaproxy, startNginx, startPortaria } from './http2/fronts.ts'
 import { createRandom } from './mutate.ts'
 import { fuzzPeople, startSlapdDirectories } from './people/run.ts'
 import { fuzzReading, READINGS } from './readings/readings.ts'
@@ -53,6 +55,13 @@ const TARGETS: Readonly<Record<string, () => Promise<string>>> = {
     return `${done} responses, health ${(await world.fetch('/health')).status}`
   },
   readings: async () => READINGS.map(reading => `${fuzzReading(reading, limits())} ${reading.name}`).join(', '),
+  async http2() {
+    const fronts = [await startPortaria(t), await startHaproxy(t), await startNginx(t)]
+    const onProgress = (done: number) => console.log(`${new Date().toISOString()} ${done} messages`)
+    const { done, forwarded, explained } = await fuzzHttp2({ ...limits(), fronts, onProgress })
+    const lines = [...explained].map(([sentence, count]) => `\n${count} times: ${sentence}`)
+    return `${done} messages, ${forwarded} forwarded${lines.toSorted().join('')}`
+  },
   async sockets() {
     const { packets, passed, delivered } = fuzzSocketPackets(limits())
     return `${packets} packets, ${passed} passed, ${delivered} deliveries`

@@ -1,6 +1,7 @@
 // Known messages have become unknown ones, the same for the same seed.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { randomFrom } from './random.ts'
 
 export interface Random {
   /** An integer from 0 to below `n`. */
@@ -8,16 +9,8 @@ export interface Random {
   pick<T>(items: readonly T[]): T
 }
 
-/** mulberry32: small, seeded, good enough to choose bytes. */
 export const createRandom = (seed: number): Random => {
-  let state = seed >>> 0
-  const next = () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let t = state
-    t = Math.imul(t ^ (t >>> 15), t | 1)
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-  }
+  const next = randomFrom(seed)
   const below = (n: number) => Math.floor(next() * n)
   return {
     below,

@@ -1,68 +1,39 @@
-// An upstream takes only requests that RFC 9112 allows a proxy to send; anything else is noted as a fault.
-
+// Answers requests that RFC 9112 allows a proxy to send; anything else is noted as a fault.
 import net from 'node:net'
 import type { Test } from 'tap'
 import type { RawRequest } from '../../test/support/raw-upstream.ts'
+import { valuesOf } from './readings/http-lines.ts'
+import { type ReadRequest, readRequests } from './readings/http-requests.ts'
 
 export interface StrictUpstream {
   readonly url: string
+  readonly port: number
   /** Requests since the last call. */
-  takeRequests(): RawRequest[]
+  takeRequests(): StrictRequest[]
   /** Faults since the last call. */
   takeFaults(): string[]
   open(): number
 }
 
-const HEAD =
-  /^([A-Z]+) (\/[!-~]*?(?:\?[!-~\x80-\xff]*)?|\*) HTTP\/1\.1\r\n((?:[!#$%&'*+.^_`|~0-9A-Za-z-]+: ?[\t\x20-\x7e\x80-\xff]*\r\n)*)\r\n$/
+export type StrictRequest = Omit<RawRequest, 'socket'> & Pick<ReadRequest, 'trailers'>
+
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
-/** Length of a chunked body at the start of `text`; undefined while incomplete, -1 when malformed. */
-const chunkedLength = (text: string): number | undefined => {
-  let at = 0
-  for (;;) {
-    const end = text.indexOf('\r\n', at)
-    if (end === -1) return undefined
-    const size = text.slice(at, end)
-    if (!/^[0-9a-f]{1,8}$/.test(size)) return -1
-    const length = Number.parseInt(size, 16)
-    if (text.length < end + 4 + length) return undefined
-    if (text.slice(end + 2 + length, end + 4 + length) !== '\r\n') return -1
-    at = end + 4 + length
-    if (length === 0) return at
-  }
-}
+/** A proxy sends origin-form to a server, and has met an expectation itself. */
+const faultOf = ({ inadmissible, target, fields }: ReadRequest): string | undefined =>
+  inadmissible ?? (/^[/*]/.test(target) && valuesOf(fields, 'expect').length === 0 ? undefined : 'not from a proxy')
 
-interface Parsed {
-  request: Omit<RawRequest, 'socket'>
-  length: number
-}
-
-/** A request at the start of `text`; undefined while incomplete, a string when it is none. */
-const parse = (text: string): Parsed | string | undefined => {
-  const end = text.indexOf('\r\n\r\n')
-  if (end === -1) return undefined
-  const head = text.slice(0, end + 4)
-  const line = HEAD.exec(head)
-  if (line === null) return head
-  const [, method = '', target = '', fields = ''] = line
-  const headers = fields
-    .split('\r\n')
-    .filter(Boolean)
-    .map((field): [string, string] => [field.slice(0, field.indexOf(':')), field.slice(field.indexOf(':') + 1).trim()])
-  const of = (name: string) => headers.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value)
-  const [lengths, encodings] = [of('content-length'), of('transfer-encoding')]
-  if (of('host').length !== 1 || lengths.length + encodings.length > 1 || of('expect').length > 0) return head
-  if (encodings.some(value => value !== 'chunked') || lengths.some(value => !/^\d+$/.test(value))) return head
-  const rest = text.slice(end + 4)
-  const length = encodings.length > 0 ? chunkedLength(rest) : Number(lengths[0] ?? 0)
-  if (length === -1) return `${head}${rest.slice(0, 200)}`
-  if (length === undefined || rest.length < length) return undefined
-  return { request: { head, body: rest.slice(0, length), target, method, headers }, length: end + 4 + length }
-}
+const received = ({ method, target, fields, body, trailers }: ReadRequest, head: string): StrictRequest => ({
+  head,
+  method,
+  target,
+  headers: fields.map(([name, value]) => [name, value]),
+  body,
+  trailers
+})
 
 export const startStrictUpstream = async (t: Pick<Test, 'teardown'>): Promise<StrictUpstream> => {
-  let requests: RawRequest[] = []
+  let requests: StrictRequest[] = []
   let faults: string[] = []
   const sockets = new Set<net.Socket>()
   const server = net.createServer(socket => {
@@ -70,16 +41,19 @@ export const startStrictUpstream = async (t: Pick<Test, 'teardown'>): Promise<St
     let pending = ''
     socket.on('data', chunk => {
       pending += chunk.toString('latin1')
-      for (let parsed = parse(pending); parsed !== undefined; parsed = parse(pending)) {
-        if (typeof parsed === 'string') {
-          faults.push(JSON.stringify(parsed))
-          socket.destroy()
-          return
-        }
-        pending = pending.slice(parsed.length)
-        requests.push({ ...parsed.request, socket })
-        socket.write(parsed.request.method === 'HEAD' ? OK.slice(0, -2) : OK)
+      const read = readRequests(pending)
+      for (const request of read.requests) {
+        const fault = faultOf(request)
+        if (fault !== undefined) faults.push(`${fault}: ${JSON.stringify(pending)}`)
+        if (!request.complete) break
+        requests.push(received(request, pending.slice(0, pending.indexOf('\r\n\r\n') + 4)))
+        socket.write(request.method === 'HEAD' ? OK.slice(0, -2) : OK)
       }
+      if (read.refused !== undefined) {
+        faults.push(`${read.refused}: ${JSON.stringify(pending)}`)
+        socket.destroy()
+      }
+      pending = pending.slice(read.end)
     })
     socket.on('error', () => socket.destroy())
     socket.on('close', () => sockets.delete(socket))
@@ -89,8 +63,10 @@ export const startStrictUpstream = async (t: Pick<Test, 'teardown'>): Promise<St
     for (const socket of sockets) socket.destroy()
     await new Promise(resolve => server.close(resolve))
   })
+  const { port } = server.address() as net.AddressInfo
   return {
-    url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
+    port,
     takeRequests() {
       const taken = requests
       requests = []

@@ -46,6 +46,8 @@ export class Http2Connection implements ServedConnection {
     })
     this.#session = performServerHandshake(this.#socket, {
       maxHeaderListPairs: MOST_FIELDS,
+      // nghttp2 would leave out fields with blanks at an end of their value; here they are malformed (RFC 9113 §8.2.1).
+      strictFieldWhitespaceValidation: false,
       settings: {
         initialWindowSize: STREAM_BYTES,
         maxConcurrentStreams: MAX_STREAMS,

@@ -31,8 +31,8 @@ export const readRequestHead = (raw: readonly string[], hasBody: boolean): Parse
     else if (name === ':path') target = value
     else if (name === ':authority') authority = value
     // Crumbs of one field, so that it can be compressed (RFC 9113 §8.2.3).
-    else if (name === 'cookie') cookie = cookie === undefined ? value : `${cookie}; ${value}`
-    else if (CONNECTION_FIELDS.has(name) || (name === 'te' && value !== 'trailers')) return 'malformed'
+    else if (name === 'cookie') cookie = cookie ? `${cookie}${value && '; '}${value}` : value
+    else if (CONNECTION_FIELDS.has(name) || (name === 'te' && value.toLowerCase() !== 'trailers')) return 'malformed'
     else if (name !== ':scheme') fields.push(name, value)
   }
   const host = fieldValue(fields, 'host')

@@ -79,7 +79,7 @@ export class Http2Response implements HttpResponse {
   }
 
   get #isOver(): boolean {
-    return this.status !== 0 || this.isGone
+    return this.status !== 0 || this.isGone || this.#stream.destroyed
   }
 }
 

@@ -32,25 +32,27 @@ export interface Reading {
   readonly refused: string | undefined
   /** The last request ends the connection: what follows it is not read (RFC 9112 §9.6). */
   readonly closed: boolean
+  /** Where the last complete request ends. */
+  readonly end: number
 }
 
 /** @param bytes Latin-1, all that a client sent on one connection. */
 export const readRequests = (bytes: string): Reading => {
   const requests: ReadRequest[] = []
-  let at = 0
+  let end = 0
+  const reading = (refused?: string, closed = false): Reading => ({ requests, refused, closed, end })
   try {
     for (;;) {
-      at = afterEmptyLines(bytes, at)
-      const head = readHead(bytes, at)
-      if (head === undefined) return { requests, refused: undefined, closed: false }
+      const head = readHead(bytes, afterEmptyLines(bytes, end))
+      if (head === undefined) return reading()
       const body = readBody(bytes, head)
       requests.push({ ...head, ...body })
-      if (!body.complete) return { requests, refused: body.refused, closed: false }
-      if (endsConnection(head)) return { requests, refused: undefined, closed: true }
-      at = body.end
+      if (!body.complete) return reading(body.refused)
+      end = body.end
+      if (endsConnection(head)) return reading(undefined, true)
     }
   } catch (error) {
-    if (error instanceof Refusal) return { requests, refused: error.message, closed: false }
+    if (error instanceof Refusal) return reading(error.message)
     throw error
   }
 }

@@ -1,0 +1,144 @@
+// Compares what Portaria makes of HTTP/2 requests with RFC 9113, and with what HAProxy and nginx make of the same bytes.
+import { LIBRARY_WORDS } from '../client-bytes.ts'
+import { createRandom, type Random } from '../mutate.ts'
+import type { StrictRequest } from '../strict-upstream.ts'
+import { interleave, type Outcome, type Sent, send } from './exchange.ts'
+import { explanationsOf, ownReason, withoutLeftOut } from './explained.ts'
+import { arePadded, framesOf } from './frames.ts'
+import type { Front } from './fronts.ts'
+import { type Message, makeMessage } from './messages.ts'
+import { differenceIn, faultsOf, lateFaults } from './model.ts'
+
+interface Options {
+  /** Portaria is the first. */
+  readonly fronts: readonly Front[]
+  readonly random: Random
+  readonly goesOn: (done: number) => boolean
+  readonly onFault: (fault: string, input: string) => void
+  /** Called every 20,000 messages. */
+  readonly onProgress?: (done: number) => void
+}
+
+/** What one front made of one message. */
+interface Result {
+  readonly outcome: Outcome
+  readonly received: readonly StrictRequest[]
+  readonly isRepeated: boolean
+}
+
+const LANES = 4
+const MOST_STREAMS = 50
+const PROGRESS = 20_000
+
+const show = (message: Message): string =>
+  JSON.stringify(message, (_, value) => (typeof value === 'string' ? value.slice(0, 100) : value))
+
+/** Sends it to one front; what a lost connection took with it is sent again, each on a connection of its own. */
+const resultsOf = async (front: Front, bytes: Buffer, batch: readonly Sent[], take: Take): Promise<Result[]> => {
+  const outcomes = await send(front, bytes, batch)
+  const results: Result[] = []
+  for (const [index, sent] of batch.entries()) {
+    let outcome = outcomes[index]
+    const isRepeated = batch.length > 1 && outcome?.end === 'lost' && sent.message.end !== 'reset'
+    if (isRepeated) outcome = (await send(front, interleave([sent], createRandom(0)), [sent]))[0]
+    if (outcome === undefined) throw new Error('no outcome')
+    results.push({ outcome, isRepeated, received: take(front, sent.message.id) })
+  }
+  return results
+}
+
+/** Takes what the backend of a front got of a message. */
+type Take = (front: Front, id: string) => StrictRequest[]
+
+/** What Portaria does against the standard, or against itself; undefined: nothing. */
+const faultOf = (sent: Sent, { outcome, received, isRepeated }: Result): string | undefined => {
+  const { message } = sent
+  const [first] = received
+  if (outcome.end === 'never') return 'was never answered'
+  if (LIBRARY_WORDS.test(outcome.text) || /GW_(?:INTERNAL|UPSTREAM)/.test(outcome.text))
+    return `answered ${outcome.text}`
+  if (first === undefined) {
+    const isRefused = faultsOf(message).length > 0 || ownReason(sent) !== undefined
+    return isRefused ? undefined : `refused (${outcome.end} ${outcome.text})`
+  }
+  if (received.length > 1 && !isRepeated) return 'forwarded twice'
+  const taken = withoutLeftOut(message)
+  const faults = faultsOf(taken)
+  if (faults.length > 0) return `forwarded in spite of ${faults.join(', ')}`
+  const difference = differenceIn(taken, first, 'Portaria')
+  if (difference !== undefined) return `forwarded with another meaning: ${difference}`
+  return outcome.isOk || lateFaults(message).length > 0 ? undefined : `forwarded, but ${outcome.end}: ${outcome.text}`
+}
+
+/** How a peer's result differs from Portaria's; undefined: it does not. */
+const peerDifference = (message: Message, peer: Front, own: Result, its: Result): string | undefined => {
+  const [first] = its.received
+  if (first === undefined) return own.received.length === 0 ? undefined : 'refuses'
+  if (own.received.length === 0) return 'accepts'
+  const difference = differenceIn(message, first, peer.name)
+  return difference === undefined ? undefined : `changes ${difference}`
+}
+
+/** Runs until `goesOn` says no; returns how many messages were sent, how many Portaria forwarded, and which differences were explained. */
+export const fuzzHttp2 = async ({ fronts, random, goesOn, onFault, onProgress }: Options) => {
+  const explained = new Map<string, number>()
+  const arrived = new Map(fronts.map(front => [front, new Map<string, StrictRequest[]>()]))
+  let [done, forwarded, shown] = [0, 0, 0]
+
+  const take: Take = (front, id) => {
+    const waiting = arrived.get(front) ?? new Map<string, StrictRequest[]>()
+    for (const request of front.backend.takeRequests()) {
+      const known = request.headers.find(([name]) => name.toLowerCase() === 'x-n')?.[1] ?? 'none'
+      waiting.set(known, [...(waiting.get(known) ?? []), request])
+    }
+    const taken = waiting.get(id) ?? []
+    waiting.delete(id)
+    return taken
+  }
+  const compare = (sent: Sent, results: readonly Result[][], index: number) => {
+    const { message } = sent
+    const [own, ...peers] = results.map(one => one[index])
+    if (own === undefined) return
+    if (own.received.length > 0) forwarded++
+    const fault = faultOf(sent, own)
+    if (fault !== undefined) onFault(fault, show(message))
+    for (const [n, its] of peers.entries()) {
+      const peer = fronts[n + 1]
+      const difference = its && peer && peerDifference(message, peer, own, its)
+      if (peer === undefined || difference === undefined) continue
+      const sentences = explanationsOf(peer.name, difference, sent)
+      if (sentences.length === 0) onFault(`${peer.name} ${difference}: ${faultsOf(message)}`, show(message))
+      for (const sentence of sentences) explained.set(sentence, (explained.get(sentence) ?? 0) + 1)
+    }
+  }
+  /** By what a front ends connections over: messages that share one have that in common. */
+  const pools: Record<string, Sent[]> = { plain: [], trailers: [], padded: [] }
+  const makeBatch = (): Sent[] => {
+    for (;;) {
+      const message = makeMessage(`n${done++}`, random)
+      const frames = framesOf(message, random)
+      const isPadded = arePadded(frames)
+      const own = message.end === 'trailers' ? 'trailers' : isPadded ? 'padded' : 'plain'
+      const pool = pools[own] ?? []
+      pool.push({ message, frames, isPadded })
+      if (pool.length === MOST_STREAMS) return pool.splice(0)
+    }
+  }
+  const one = async (batch: readonly Sent[]) => {
+    const bytes = interleave(batch, random)
+    const results = await Promise.all(fronts.map(front => resultsOf(front, bytes, batch, take)))
+    for (const [index, sent] of batch.entries()) compare(sent, results, index)
+    for (const fault of fronts[0]?.backend.takeFaults() ?? []) onFault(`the backend got no HTTP: ${fault}`, '')
+    if (done < shown + PROGRESS) return
+    shown = done
+    onProgress?.(done)
+  }
+  const lane = async () => {
+    while (goesOn(done)) await one(makeBatch())
+  }
+  await Promise.all(Array.from({ length: LANES }, lane))
+  const [own] = arrived.values()
+  for (const [id, [request]] of own ?? [])
+    onFault(`a request arrived that was not sent, or late: ${id}`, request?.head ?? '')
+  return { done, forwarded, explained }
+}
