@@ -1,5 +1,7 @@
 // Forwards allowed traffic to the backends: requests, event streams, WebSocket and Socket.IO; all open streams in one place.
+
 import type { Credentials } from './access/credentials.ts'
+import { withoutPublicTokens } from './access/socket-token.ts'
 import { Unauthenticated, Unavailable } from './errors.ts'
 import { createRegisterEventStream } from './forward/event-streams.ts'
 import { createForwardHttp } from './forward/forward-http.ts'
@@ -20,7 +22,6 @@ import { createRecoveryIds } from './socketio/recovery-ids.ts'
 import type { SessionParts } from './socketio/session.ts'
 import type { Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
-import { holdsOwnToken } from './tokens/own-tokens.ts'
 import { isFromElsewhere } from './tokens/token-addresses.ts'
 import { createResponseContext } from './upstream/headers/client-head.ts'
 import { createUpstreamHeads } from './upstream/headers/upstream-head.ts'
@@ -81,6 +82,7 @@ export const createForwarding = (parts: ForwardingParts) => {
       parts.observation.onClose(exchange)
     }
   }
+  const forwardWebSocket = createForwardWebSocket(sockets)
   const refusedEvents = createRefusedEvents()
   const socketio = startSocketIo(sockets, parts, {
     check: rights.check,
@@ -103,7 +105,10 @@ export const createForwarding = (parts: ForwardingParts) => {
       onEventStream: createRegisterEventStream(streams),
       maxBodyBytes: settings.maxBodyBytes
     }),
-    forwardUpgrade: createForwardUpgrade(createForwardWebSocket(sockets), socketio.onUpgrade, tokenParts),
+    forwardUpgrade(exchange: Exchange, route: Route, upstream: Upstream, offer: SocketToken) {
+      if (route.socketio !== undefined) return socketio.onUpgrade(exchange, route, upstream)
+      forwardWebSocket(exchange, route, upstream, withoutPublicTokens(offer, exchange, tokenParts.tokens.isOurs))
+    },
     forwardPolling: socketio.onRequest,
     /** Closes everything with 1012, spread over the given time. */
     async drain(timeoutMs: number) {
@@ -139,19 +144,3 @@ const startSocketIo = (
     },
     now: () => performance.now()
   })
-
-const createForwardUpgrade = (
-  forwardWebSocket: ReturnType<typeof createForwardWebSocket>,
-  forwardSocketIo: (exchange: Exchange, route: Route, upstream: Upstream) => void,
-  { tokens }: Pick<TokenParts, 'tokens'>
-) => {
-  /** A Portaria token among the subprotocols, without `bearer` before it, reaches no backend of a public route. */
-  const withoutTokens = (offer: SocketToken): SocketToken => ({
-    ...offer,
-    subprotocols: offer.subprotocols.filter(protocol => !holdsOwnToken(protocol, tokens.isOurs))
-  })
-  return (exchange: Exchange, route: Route, upstream: Upstream, offer: SocketToken) => {
-    if (route.socketio !== undefined) return forwardSocketIo(exchange, route, upstream)
-    forwardWebSocket(exchange, route, upstream, exchange.identity === undefined ? withoutTokens(offer) : offer)
-  }
-}

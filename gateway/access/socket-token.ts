@@ -3,6 +3,7 @@ import { BadRequest } from '../errors.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
 import { bearerToken, fieldValues } from '../http/request.ts'
 import type { Route } from '../routes/route.ts'
+import { holdsOwnToken } from '../tokens/own-tokens.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
 
 const QUERY_TOKEN = 'access_token'
@@ -26,6 +27,16 @@ export const socketToken = (exchange: Exchange, route: Pick<Route, 'websocket' |
     query: query.query
   }
 }
+
+/** A Portaria token among the subprotocols, without `bearer` before it, reaches no backend of a public route. */
+export const withoutPublicTokens = (
+  offer: SocketToken,
+  { identity }: Exchange,
+  isOurs: (token: string) => boolean
+): SocketToken => ({
+  ...offer,
+  subprotocols: offer.subprotocols.filter(protocol => identity !== undefined || !holdsOwnToken(protocol, isOurs))
+})
 
 const splitList = (value: string): string[] => value.split(',').map(item => item.trim())
 
