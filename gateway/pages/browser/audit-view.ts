@@ -7,7 +7,7 @@ import { dateTime, number } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
 import { ask } from './session.ts'
 import type { AuditItem, Status } from './shapes.ts'
-import { ACTIONS, type AuditAction, actionName, text } from './words-console.ts'
+import { ACTIONS, actionName, text } from './words-console.ts'
 
 const json = (value: unknown): string => (value === null || value === undefined ? '–' : JSON.stringify(value, null, 1))
 
@@ -20,8 +20,6 @@ const Details = ({ item }: { item: AuditItem }): VNode => html`<details><summary
     [text('requestId'), html`<code>${item.requestId || '–'}</code>`],
     [text('hash'), html`<code>${item.hash}</code>`]
   ]} /></details>`
-
-const isKnown = (action: string): action is AuditAction => ACTIONS.includes(action as AuditAction)
 
 /** People and their names link to the person; if the name no longer exists, the number is shown. */
 const Subject = ({ item: { target, targetName } }: { item: AuditItem }): VNode | null => {
@@ -39,7 +37,7 @@ export const AuditTable = ({ path }: { path: string }): VNode => {
     [
       text('action'),
       ({ action }) =>
-        html`${isKnown(action) && `${actionName(action)} `}<small class="quiet"><code>${action}</code></small>`
+        html`${actionName(action) !== action && `${actionName(action)} `}<small class="quiet"><code>${action}</code></small>`
     ],
     [text('subject'), item => html`<${Subject} item=${item} />`],
     [text('details'), item => html`<${Details} item=${item} />`]
@@ -85,8 +83,9 @@ export const AuditView = (): VNode => {
     if (answer.status === 200) save(answer.body, 'portaria-audit.csv')
     say(answer.status === 200 ? '' : answer.status === 400 ? text('tooLong') : problemOf(answer), true)
   }
-  const actions = action === '' || isKnown(action) ? ACTIONS : [...ACTIONS, action]
-  const options = actions.map(one => [one, isKnown(one) ? actionName(one) : one] as const)
+  const options = [...new Set([...ACTIONS, ...(action === '' ? [] : [action])])].map(
+    one => [one, actionName(one)] as const
+  )
   return html`<h1>${text('audit')}</h1><${ChainLine} />
     <${Filters}>
       <${Field} grows id="audit-user" label=${text('byUser')} type="search" maxlength="256" value=${user} onValue=${(user: string) => change({ user })} />

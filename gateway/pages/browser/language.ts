@@ -47,6 +47,12 @@ export const createText =
   (key: K, values: Readonly<Record<string, string | number>> = {}): string =>
     words[key][language === 'pt' ? 0 : 1].replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ''))
 
+/** Finds the name of what the gateway names in one word; a word that is not known stays as it is. */
+export const createNames = (words: Readonly<Record<string, readonly [pt: string, en: string]>>) => {
+  const text = createText(words)
+  return (word: string): string => (Object.hasOwn(words, word) ? text(word) : word)
+}
+
 const locale = () => (language === 'pt' ? 'pt-BR' : 'en')
 
 export const number = (value: number, digits = 0): string =>

@@ -5,17 +5,7 @@ import { Dialog, Pager, State, Table } from './console-parts.ts'
 import { Choice, Field, Filters, sends } from './fields.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
 import type { Explanation, RouteItem } from './shapes.ts'
-import { text } from './words-console.ts'
-
-const ROLE_WORDS = {
-  anonymous: 'notLoggedIn',
-  'cloud-unassigned': 'cloudUnassigned',
-  unassigned: 'noAccessRole'
-} as const
-
-/** Names for people without a profile; profiles go by their own names. */
-const roleWords = (role: string): string =>
-  Object.hasOwn(ROLE_WORDS, role) ? text(ROLE_WORDS[role as keyof typeof ROLE_WORDS]) : role
+import { roleName, text } from './words-console.ts'
 
 const SHOWN = 50
 
@@ -44,7 +34,7 @@ const Cell = ({ row, role, onAsk }: { row: RouteItem; role: string; onAsk: (ques
   const passes = row.allowed[role] === true
   const ask = () =>
     onAsk({ method: row.methods[0] ?? 'GET', path: sampleOf(row), as: role, from: sampleAddressOf(row) })
-  const label = text('cell', { route: row.id, role: roleWords(role), answer: text(passes ? 'yes' : 'no') })
+  const label = text('cell', { route: row.id, role: roleName(role), answer: text(passes ? 'yes' : 'no') })
   return html`<td class="cell"><button type="button" data-passes=${passes} aria-label=${label} title=${label} onClick=${ask}>
     <span aria-hidden="true">${passes ? '✓' : '×'}</span></button></td>`
 }
@@ -85,7 +75,7 @@ export const MatrixView = (): VNode => {
     ${typeof rows === 'string' && html`<div class="notice" data-error="true" role="alert">${rows}</div>`}
     ${
       Array.isArray(rows) &&
-      html`<${Table} kind="matrix" label=${text('access')} heads=${[text('route'), ...roles.map(roleWords)]}>
+      html`<${Table} kind="matrix" label=${text('access')} heads=${[text('route'), ...roles.map(roleName)]}>
         ${groups.map(
           label =>
             html`<${Group} key=${label} rows=${shown.filter(row => labelOf(row) === label)} roles=${roles} onAsk=${setQuestion} label=${label} />`
@@ -145,7 +135,7 @@ const ExplainPanel = ({ first, roles, onClose }: PanelProps): VNode => {
     <form class="filters" onSubmit=${sends(explain)}>
       <${Choice} id="explain-method" label=${text('method')} value=${asked.method} options=${methods.map(method => [method, method])} onValue=${take('method')} />
       <${Field} grows id="explain-path" label=${text('path')} required pattern="(https?:/)?/.*" maxlength="2048" value=${asked.path} spellcheck=${false} onValue=${take('path')} />
-      <${Choice} id="explain-as" label=${text('as')} value=${asked.as} options=${roles.map(role => [role, roleWords(role)])} onValue=${take('as')} />
+      <${Choice} id="explain-as" label=${text('as')} value=${asked.as} options=${roles.map(role => [role, roleName(role)])} onValue=${take('as')} />
       <${Field} id="explain-from" label=${text('clientAddress')} maxlength="45" size="16" value=${asked.from} spellcheck=${false} onValue=${take('from')} />
       <button type="submit" class="main">${text('ask')}</button>
     </form>

@@ -4,51 +4,20 @@ import { Missing, State, Table, Waiting } from './console-parts.ts'
 import { dateTime, number } from './language.ts'
 import { type ComponentChildren, html, type VNode } from './render.ts'
 import type { Status } from './shapes.ts'
-import { type ConsoleKey, text } from './words-console.ts'
+import { checkName, stateName, text } from './words-console.ts'
 
 const EVERY_MS = 10_000
 
-/** How bad each state is, and what it is called. */
-const STATES: Readonly<Record<string, readonly ['ok' | 'warn' | 'bad', ConsoleKey]>> = {
-  ok: ['ok', 'ok'],
-  up: ['ok', 'up'],
-  memory: ['ok', 'memory'],
-  redis: ['ok', 'redis'],
-  degraded: ['warn', 'degraded'],
-  insecure: ['warn', 'insecure'],
-  unknown: ['warn', 'unknown'],
-  regranting: ['warn', 'regranting'],
-  older: ['warn', 'older'],
-  polling: ['warn', 'polling'],
-  away: ['warn', 'away'],
-  refused: ['warn', 'refusedState'],
-  returning: ['warn', 'returning'],
-  broken: ['bad', 'chainBroken'],
-  down: ['bad', 'down']
+/** How bad a state is; all others are a warning. */
+const KINDS: Readonly<Record<string, 'ok' | 'bad'>> = {
+  ok: 'ok',
+  up: 'ok',
+  memory: 'ok',
+  redis: 'ok',
+  broken: 'bad',
+  down: 'bad'
 }
-const Word = ({ of }: { of: string }): VNode => {
-  const [kind, key] = STATES[of] ?? ['warn']
-  return html`<${State} is=${kind}>${key === undefined ? of : text(key)}<//>`
-}
-
-const CHECKS: Readonly<Record<string, ConsoleKey>> = {
-  database: 'database',
-  rateLimit: 'limiter',
-  routes: 'routes',
-  upstreams: 'upstreams',
-  revocations: 'revocationFeed',
-  directory: 'directory',
-  addresses: 'plainAddresses',
-  provider: 'cloudProvider',
-  tls: 'tls',
-  grants: 'groupAccess',
-  audit: 'chain',
-  clock: 'clock'
-}
-const checkName = (name: string): string => {
-  const key = CHECKS[name]
-  return key === undefined ? name : text(key)
-}
+const Word = ({ of }: { of: string }): VNode => html`<${State} is=${KINDS[of] ?? 'warn'}>${stateName(of)}<//>`
 
 const Fact = ({ label, children }: { label: string; children?: ComponentChildren }): VNode =>
   html`<div><dt>${label}</dt><dd>${children}</dd></div>`

@@ -1,5 +1,5 @@
 // Holds the texts of the console, in both languages, one a row.
-import { createText } from './language.ts'
+import { createNames, createText } from './language.ts'
 import { words } from './words-pages.ts'
 
 const actions = {
@@ -39,11 +39,51 @@ const actions = {
   'token.end': ['Token de acesso removido', 'Access token removed']
 } as const
 
-export type AuditAction = keyof typeof actions
-
 /** The actions that the gateway records. */
-export const ACTIONS = Object.keys(actions) as AuditAction[]
-export const actionName = createText(actions)
+export const ACTIONS = Object.keys(actions)
+export const actionName = createNames(actions)
+
+/** Of checks, targets, the limiter and the audit chain. */
+export const stateName = createNames({
+  ok: ['OK', 'OK'],
+  up: ['no ar', 'up'],
+  memory: ['na memória deste processo', 'in the memory of this process'],
+  redis: ['no Redis', 'in Redis'],
+  degraded: ['degradado', 'degraded'],
+  insecure: ['inseguro', 'insecure'],
+  unknown: ['ainda não verificado', 'not checked yet'],
+  regranting: ['sendo recalculado', 'being recalculated'],
+  older: ['outra instância tem arquivos mais novos', 'another instance has newer files'],
+  polling: ['consultando', 'polling'],
+  away: ['fora do ar', 'unavailable'],
+  refused: ['recusado', 'refused'],
+  returning: ['voltando', 'returning'],
+  broken: ['violada', 'broken'],
+  down: ['fora do ar', 'down'],
+  'groups-unreadable': ['grupos ilegíveis', 'groups cannot be read']
+})
+
+export const checkName = createNames({
+  database: ['Banco de dados', 'Database'],
+  rateLimit: ['Limite de solicitações', 'Rate limit'],
+  routes: ['Rotas', 'Routes'],
+  upstreams: ['Destinos', 'Upstreams'],
+  revocations: ['Revogações', 'Revocations'],
+  directory: ['Diretório', 'Directory'],
+  addresses: ['Endereços do frontend', 'Addresses of the frontend'],
+  provider: ['Provedor na nuvem', 'Cloud provider'],
+  tls: ['Certificado TLS', 'TLS certificate'],
+  grants: ['Acesso por grupo', 'Access by group'],
+  audit: ['Cadeia da auditoria', 'Audit chain'],
+  clock: ['Relógio', 'Clock']
+})
+
+/** For people without a profile; profiles go by their own names. */
+export const roleName = createNames({
+  anonymous: ['sem login', 'not logged in'],
+  'cloud-unassigned': ['sem acesso (nuvem)', 'no access (cloud)'],
+  unassigned: ['sem acesso', 'no access']
+})
 
 export const text = createText({
   ...words,
@@ -99,9 +139,6 @@ export const text = createText({
   refuse: ['recusa {status}', 'refused {status}'],
   siteRoutes: ['Rotas do site', 'Routes of the site'],
   ownRoutes: ['Rotas do próprio gateway', 'Routes of the gateway itself'],
-  notLoggedIn: ['sem login', 'not logged in'],
-  cloudUnassigned: ['sem acesso (nuvem)', 'no access (cloud)'],
-  noAccessRole: ['sem acesso', 'no access'],
   lastHour: ['Última hora', 'Last hour'],
   last10: ['Últimos 10 minutos', 'Last 10 minutes'],
   requests: ['Solicitações, contadas a cada {step}', 'Requests, counted every {step}'],
@@ -119,10 +156,6 @@ export const text = createText({
   reason: ['Motivo', 'Reason'],
   count: ['Quantidade', 'Count'],
   overall: ['Situação geral', 'Overall'],
-  ok: ['OK', 'OK'],
-  degraded: ['degradado', 'degraded'],
-  insecure: ['inseguro', 'insecure'],
-  unknown: ['ainda não verificado', 'not checked yet'],
   startedAt: ['No ar desde', 'Up since'],
   upstreams: ['Destinos', 'Upstreams'],
   target: ['Servidor', 'Server'],
@@ -137,35 +170,16 @@ export const text = createText({
   routes: ['Rotas', 'Routes'],
   reloadBroken: ['Os arquivos em disco têm erros; a última versão válida continua em uso.', 'The files on disk have errors; the last valid version stays in use.'],
   chain: ['Cadeia da auditoria', 'Audit chain'],
-  clock: ['Relógio', 'Clock'],
-  polling: ['consultando', 'polling'],
   chainEntries: ['Registros', 'Entries'],
   checkedAt: ['Verificada em', 'Checked at'],
   firstBroken: ['Primeiro registro violado', 'First broken entry'],
   openStreams: ['Conexões abertas', 'Open connections'],
-  plainAddresses: ['Endereços do frontend', 'Addresses of the frontend'],
   insecureSettings: ['Configurações inseguras em uso', 'Insecure settings in use'],
   revocations: ['Revogações conhecidas', 'Known revocations'],
-  away: ['fora do ar', 'unavailable'],
   period: ['Período', 'Period'],
-  chainBroken: ['violada', 'broken'],
   loginCount: ['Logins', 'Logins'],
   fiveSeconds: ['5 segundos', '5 seconds'],
   minute: ['minuto', 'minute'],
-  up: ['no ar', 'up'],
-  returning: ['voltando', 'returning'],
-  down: ['fora do ar', 'down'],
-  memory: ['na memória deste processo', 'in the memory of this process'],
-  redis: ['no Redis', 'in Redis'],
-  refusedState: ['recusado', 'refused'],
-  database: ['Banco de dados', 'Database'],
-  revocationFeed: ['Revogações', 'Revocations'],
-  directory: ['Diretório', 'Directory'],
-  groupAccess: ['Acesso por grupo', 'Access by group'],
-  regranting: ['sendo recalculado', 'being recalculated'],
-  older: ['outra instância tem arquivos mais novos', 'another instance has newer files'],
-  cloudProvider: ['Provedor na nuvem', 'Cloud provider'],
-  tls: ['Certificado TLS', 'TLS certificate'],
   fingerprint: ['SHA-256', 'SHA-256'],
   newArea: ['Nova área', 'New area'],
   create: ['Criar', 'Create'],
