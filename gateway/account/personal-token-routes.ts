@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { LoginRequired } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'
-import { actorOf, idParams, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
+import { actorOf, changeById, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { PersonalTokenStore, TokenWish } from '../store/personal-tokens.ts'
 import { array, closed, integer, names, string } from '../values/json-schema.ts'
 
@@ -57,13 +57,7 @@ export const personalTokenRoutes = (app: FastifyInstance, { personalTokens }: Pe
     }
   )
 
-  app.delete<{ Params: { id: string } }>(
-    '/auth/tokens/:id',
-    { schema: { summary: 'Ends one of your access tokens', params: idParams, response: { 204: nothing } } },
-    async (request, reply) => {
-      const { user } = identityOf(request.exchange)
-      await personalTokens.end(actorOf(request), Number(request.params.id), user.id)
-      return reply.code(204).send()
-    }
+  changeById(app, 'DELETE /auth/tokens/:id', 'Ends one of your access tokens', (actor, id) =>
+    personalTokens.end(actor, id, actor.id)
   )
 }

@@ -1,7 +1,7 @@
 // Shows people their own live sessions, and ends one of them or all others.
 import type { FastifyInstance } from 'fastify'
 import { identityOf } from '../http/exchange.ts'
-import { actorOf, idParams, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
+import { actorOf, changeById, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
 import { type Sessions, sessionItemSchema, sessionUse } from '../store/sessions.ts'
 
 interface SessionRoutesParts {
@@ -30,12 +30,7 @@ export const sessionRoutes = (app: FastifyInstance, { sessions }: SessionRoutesP
     }
   )
 
-  app.delete<{ Params: { id: string } }>(
-    '/auth/sessions/:id',
-    { schema: { summary: 'Ends one of your sessions', params: idParams, response: { 204: nothing } } },
-    async (request, reply) => {
-      await sessions.end(actorOf(request), identityOf(request.exchange).user.id, Number(request.params.id))
-      return reply.code(204).send()
-    }
+  changeById(app, 'DELETE /auth/sessions/:id', 'Ends one of your sessions', (actor, id) =>
+    sessions.end(actor, actor.id, id)
   )
 }

@@ -1,9 +1,8 @@
 // Lets Admins manage areas, and lists profiles.
 import type { FastifyInstance } from 'fastify'
-import { actorOf, idParams, listSchema, type PagingQuery, pageOf, paging } from '../http/own-requests.ts'
+import { actorOf, changeById, idParams, listSchema, type PagingQuery, pageOf, paging } from '../http/own-requests.ts'
 import type { Users } from '../store/users.ts'
 import { namedSchema, nameSchema } from './admin-schemas.ts'
-import { changeById } from './change-by-id.ts'
 
 export interface AreaRoutesParts {
   users: Pick<Users, 'listAreas' | 'createArea' | 'renameArea' | 'deleteArea' | 'listProfiles'>
@@ -30,12 +29,7 @@ export const areaRoutes = (app: FastifyInstance, { users }: AreaRoutesParts): vo
     async request => users.renameArea(actorOf(request), Number(request.params.id), request.body.name)
   )
 
-  changeById(app, {
-    method: 'DELETE',
-    url: '/auth/admin/areas/:id',
-    summary: 'Deletes an area and removes it from everyone',
-    change: users.deleteArea
-  })
+  changeById(app, 'DELETE /auth/admin/areas/:id', 'Deletes an area and removes it from everyone', users.deleteArea)
 
   app.get(
     '/auth/admin/profiles',

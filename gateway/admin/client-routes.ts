@@ -1,10 +1,9 @@
 // Lets Admins create service accounts, change their access, rotate their secrets and remove them.
 import type { FastifyInstance } from 'fastify'
-import { actorOf, idParams, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
+import { actorOf, changeById, idParams, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { Clients, ClientWish } from '../store/clients.ts'
 import { array, closed, integer, names, optional, string } from '../values/json-schema.ts'
 import { accessSchema } from './admin-schemas.ts'
-import { changeById } from './change-by-id.ts'
 
 export interface ClientRoutesParts {
   clients: Pick<Clients, 'list' | 'get' | 'create' | 'update' | 'rotate' | 'remove'>
@@ -93,10 +92,5 @@ export const clientRoutes = (app: FastifyInstance, { clients }: ClientRoutesPart
     async request => clients.rotate(actorOf(request), Number(request.params.id))
   )
 
-  changeById(app, {
-    method: 'DELETE',
-    url: '/auth/admin/clients/:id',
-    summary: 'Removes a service account and ends its tokens',
-    change: clients.remove
-  })
+  changeById(app, 'DELETE /auth/admin/clients/:id', 'Removes a service account and ends its tokens', clients.remove)
 }

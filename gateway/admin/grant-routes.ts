@@ -1,6 +1,6 @@
 // Lets Admins change the access of many people at once, and see what groups grant, and to how many.
 import type { FastifyInstance } from 'fastify'
-import { actorOf, type PagingQuery, pageOf, paging, pagingQuery } from '../http/own-requests.ts'
+import { actorOf, type PagingQuery, pageFrom, pageOf, pagingQuery } from '../http/own-requests.ts'
 import type { BulkChange, Users } from '../store/users.ts'
 import { array, closed, integer, names, object, optional, string } from '../values/json-schema.ts'
 
@@ -78,10 +78,8 @@ export const grantRoutes = (app: FastifyInstance, { users }: GrantRoutesParts): 
       }
     },
     async ({ query }) => {
-      const { page, pageSize } = paging(query)
       const { items, peopleCutOff } = await users.listGrants()
-      const shown = items.slice((page - 1) * pageSize, page * pageSize)
-      return { items: shown, page, pageSize, total: items.length, peopleCutOff }
+      return { ...pageFrom(items, query), peopleCutOff }
     }
   )
 }

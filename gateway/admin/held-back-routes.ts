@@ -1,6 +1,6 @@
 // Shows Admins which accounts and client addresses the login throttle holds back, and frees an address.
 import type { FastifyInstance } from 'fastify'
-import { actorOf, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
+import { actorOf, listSchema, type PagingQuery, pageFrom } from '../http/own-requests.ts'
 import type { HeldBack } from '../login/unlock.ts'
 import type { Actor } from '../store/audit-entry.ts'
 import { closed, integer, object, string } from '../values/json-schema.ts'
@@ -47,11 +47,7 @@ export const heldBackRoutes = (app: FastifyInstance, { heldBack, unlockAddress }
   app.get<{ Querystring: PagingQuery }>(
     '/auth/admin/held-back',
     { schema: listSchema('Lists the accounts, then the addresses, that failed logins hold back', itemSchema) },
-    async ({ query }) => {
-      const items = itemsOf(await heldBack())
-      const { page, pageSize } = paging(query)
-      return { items: items.slice((page - 1) * pageSize, page * pageSize), page, pageSize, total: items.length }
-    }
+    async ({ query }) => pageFrom(itemsOf(await heldBack()), query)
   )
 
   app.post<{ Body: { address: string } }>(

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { NotFound } from '../errors.ts'
 import {
   actorOf,
+  changeById,
   idParams,
   listSchema,
   nothing,
@@ -17,7 +18,6 @@ import type { Page } from '../store/query.ts'
 import type { AccessNames, Actor, PersonItem, Users } from '../store/users.ts'
 import { closed, optional } from '../values/json-schema.ts'
 import { accessSchema, auditItemSchema, personItemSchema } from './admin-schemas.ts'
-import { changeById } from './change-by-id.ts'
 
 export interface PeopleRoutesParts {
   users: Pick<
@@ -123,12 +123,11 @@ export const peopleRoutes = (app: FastifyInstance, { users, unlock, listAudit }:
     }
   )
 
-  const ends = (action: string, summary: string, change: (actor: Actor, id: number) => Promise<void>) =>
-    changeById(app, { method: 'POST', url: `/auth/admin/users/:id/${action}`, summary, change })
-  ends('revoke', 'Ends every token of the person', users.revokePerson)
-  ends('disable', 'Ends every token and lets the person in no more', users.disablePerson)
-  ends('unlock', 'Releases an account that the login throttle holds back', unlock)
-  ends('enable', 'Lets the person log in again', users.enablePerson)
+  const person = '/auth/admin/users/:id'
+  changeById(app, `POST ${person}/revoke`, 'Ends every token of the person', users.revokePerson)
+  changeById(app, `POST ${person}/disable`, 'Ends every token and lets the person in no more', users.disablePerson)
+  changeById(app, `POST ${person}/unlock`, 'Releases an account that the login throttle holds back', unlock)
+  changeById(app, `POST ${person}/enable`, 'Lets the person log in again', users.enablePerson)
 
   app.post<ById & { Body: { username: string } }>(
     '/auth/admin/users/:id/erase',

@@ -4,7 +4,7 @@ import { BadRequest } from '../errors.ts'
 import { accessMatrix } from '../explain/access-matrix.ts'
 import { askersWith, readAsker } from '../explain/askers.ts'
 import { explain, explanationJson } from '../explain/explain.ts'
-import { listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
+import { listSchema, type PagingQuery, pageFrom } from '../http/own-requests.ts'
 import { formatPlace } from '../route-files/complaint.ts'
 import { readTarget } from '../route-files/test-lines.ts'
 import type { DecideOptions } from '../routes/decide.ts'
@@ -108,11 +108,7 @@ export const routeRoutes = (app: FastifyInstance, { routes, cloudUnassignedMayPa
   app.get<{ Querystring: PagingQuery }>(
     '/auth/admin/routes',
     { schema: listSchema('Returns the access matrix: every route and who may pass it', routeItemSchema) },
-    async ({ query }) => {
-      const { page, pageSize } = paging(query)
-      const all = itemsOf(routes(), { cloudUnassignedMayPass })
-      return { items: all.slice((page - 1) * pageSize, page * pageSize), page, pageSize, total: all.length }
-    }
+    async ({ query }) => pageFrom(itemsOf(routes(), { cloudUnassignedMayPass }), query)
   )
 
   app.get<{ Querystring: { method: string; path: string; as: string } }>(

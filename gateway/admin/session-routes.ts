@@ -1,10 +1,9 @@
 // Shows Admins the live sessions of a person, and ends all of them.
 import type { FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
-import { idParams, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
+import { changeById, idParams, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import { type Sessions, sessionItemSchema } from '../store/sessions.ts'
 import type { Users } from '../store/users.ts'
-import { changeById } from './change-by-id.ts'
 
 export interface SessionAdminParts {
   sessions: Pick<Sessions, 'list' | 'endAll'>
@@ -30,10 +29,8 @@ export const sessionAdminRoutes = (app: FastifyInstance, { sessions, users }: Se
       sessions.list(await personId(Number(params.id)), { tokenId: exchange.identity?.tokenId ?? '', ...paging(query) })
   )
 
-  changeById(app, {
-    method: 'DELETE',
-    url: '/auth/admin/users/:id/sessions',
-    summary: 'Ends all sessions of a person, but not the access tokens',
-    change: async (actor, id) => sessions.endAll(actor, await personId(id))
-  })
+  const summary = 'Ends all sessions of a person, but not the access tokens'
+  changeById(app, 'DELETE /auth/admin/users/:id/sessions', summary, async (actor, id) =>
+    sessions.endAll(actor, await personId(id))
+  )
 }

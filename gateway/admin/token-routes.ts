@@ -1,9 +1,8 @@
 // Shows Admins the access tokens of all people, and ends one.
 import type { FastifyInstance } from 'fastify'
-import { listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
+import { changeById, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { PersonalTokenStore } from '../store/personal-tokens.ts'
 import { array, closed, integer, object, string } from '../values/json-schema.ts'
-import { changeById } from './change-by-id.ts'
 
 export interface TokenAdminParts {
   personalTokens: Pick<PersonalTokenStore, 'list' | 'end'>
@@ -25,10 +24,5 @@ export const tokenAdminRoutes = (app: FastifyInstance, { personalTokens }: Token
     async ({ query }) => personalTokens.list(paging(query))
   )
 
-  changeById(app, {
-    method: 'DELETE',
-    url: '/auth/admin/tokens/:id',
-    summary: 'Ends an access token',
-    change: personalTokens.end
-  })
+  changeById(app, 'DELETE /auth/admin/tokens/:id', 'Ends an access token', personalTokens.end)
 }

@@ -32,6 +32,12 @@ export const paging = ({ page = '1', pageSize = '50' }: PagingQuery) => ({
   pageSize: Number(pageSize)
 })
 
+/** One page of a list that is in memory. */
+export const pageFrom = <T>(all: readonly T[], query: PagingQuery) => {
+  const { page, pageSize } = paging(query)
+  return { items: all.slice((page - 1) * pageSize, page * pageSize), page, pageSize, total: all.length }
+}
+
 export const pageOf = (items: object, more: Readonly<Record<string, object>> = {}) =>
   object({ items: array(items), page: integer, pageSize: integer, total: integer, ...more })
 
@@ -61,6 +67,27 @@ export const userSchema = closed(userProperties)
 export const tokenAnswerSchema = closed({ token: string, user: userSchema })
 
 export const nothing = { type: 'null', description: 'Done' } as const
+
+type Actor = ReturnType<typeof actorOf>
+
+/** A change to one thing by its id, in the name of who asks for it, with an empty response. @param name method and path */
+export const changeById = (
+  app: FastifyInstance,
+  name: `${'POST' | 'DELETE'} /${string}/:id${string}`,
+  summary: string,
+  change: (actor: Actor, id: number) => Promise<unknown>
+): void => {
+  const [method = '', url = ''] = name.split(' ')
+  app.route<{ Params: { id: string } }>({
+    method: method as 'POST',
+    url,
+    schema: { summary, params: idParams, response: { 204: nothing } },
+    handler: async (request, reply) => {
+      await change(actorOf(request), Number(request.params.id))
+      return reply.code(204).send()
+    }
+  })
+}
 
 export const FORM = 'application/x-www-form-urlencoded'
 
