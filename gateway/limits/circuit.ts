@@ -25,23 +25,19 @@ const STABLE_MS = 10_000
 /**
  * @param probe asks Redis whether the slot of the failed key is writable; rejects if not
  * @param faultOf names the rejection of a probe
+ * @param onUp Redis is available again
  */
 export const createCircuit = (
   probe: (key: string) => Promise<unknown>,
   faultOf: (error: unknown) => RedisFault,
-  log: LimiterLog
+  log: LimiterLog,
+  onUp: () => void
 ) => {
-  const listeners = new Set<(state: CircuitState) => void>()
   let state: CircuitState = { up: true, since: Date.now(), reason: undefined }
   let delayMs = FIRST_PROBE_MS
   let upAt = performance.now()
   let timer: NodeJS.Timeout | undefined
   let closed = false
-
-  const change = (next: CircuitState) => {
-    state = next
-    for (const listener of listeners) task(listener)(state)
-  }
 
   const probeLater = (key: string) => {
     if (closed) return
@@ -55,7 +51,8 @@ export const createCircuit = (
         if (closed) return
         upAt = performance.now()
         log.info({ downMs: Date.now() - state.since }, 'rate limit: counting in Redis again')
-        change({ up: true, since: Date.now(), reason: undefined })
+        state = { up: true, since: Date.now(), reason: undefined }
+        task(onUp)()
       },
       (error: unknown) => {
         // The current reason is shown; a reason that changes during an outage is not a change of state.
@@ -74,10 +71,9 @@ export const createCircuit = (
       if (!state.up || closed) return
       if (performance.now() - upAt > STABLE_MS) delayMs = FIRST_PROBE_MS
       log.warn({ ...fault }, REDIS_UNAVAILABLE)
-      change({ up: false, since: Date.now(), reason: fault.reason })
+      state = { up: false, since: Date.now(), reason: fault.reason }
       probeLater(key)
     },
-    onChange: (listener: (state: CircuitState) => void) => void listeners.add(listener),
     close() {
       closed = true
       clearTimeout(timer)

@@ -79,7 +79,6 @@ export const createLimiter = (parts: LimiterParts) => {
   return {
     take,
     status,
-    onChange: (listener: (status: LimiterStatus) => void) => shared?.circuit.onChange(() => listener(status())),
     /** Returns unused permits. Afterwards `take` counts locally. */
     async close() {
       stop()

@@ -60,7 +60,12 @@ export const createRedisLeases = (parts: RedisLeaseParts) => {
   }
 
   const probe = (key: string) => run(probeKey(key), 1, 1000, { sequence: ++sequence, ...NOTHING }, timeoutMs)
-  const circuit = createCircuit(probe, redis.failure, parts.log)
+  /** After an outage, everything known to be used is reported, because Redis may have lost it or never received it. */
+  const reportAll = () => {
+    for (const lease of busy) beginAnew(lease)
+    return inBatches(parts.openWindows(clock()), REPORTS_AT_ONCE, report)
+  }
+  const circuit = createCircuit(probe, redis.failure, parts.log, reportAll)
 
   const away = (lease: Lease, fault: RedisFault) => {
     circuit.fail(fault, lease.key)
@@ -159,13 +164,6 @@ export const createRedisLeases = (parts: RedisLeaseParts) => {
     const unsaid = leases.filter(lease => circuit.isUp() && lease.flight === undefined)
     await Promise.all(unsaid.map(lease => send(lease, true)))
   }
-
-  // After an outage, everything known to be used is reported, because Redis may have lost it or never received it.
-  circuit.onChange(({ up }) => {
-    if (!up) return
-    for (const lease of busy) beginAnew(lease)
-    task(inBatches)(parts.openWindows(clock()), REPORTS_AT_ONCE, report)
-  })
 
   const anyKey = leaseKey('', instance, 1, 1000)
   redis

@@ -4,7 +4,7 @@ import { keyedHash } from '../login/keyed-hash.ts'
 
 export type RecoveryIds = ReturnType<typeof createRecoveryIds>
 
-const SIGNED = /^(.+)\.([\w-]{43})$/s
+const SIGNED = /^(.{1,256})\.([\w-]{43})$/s
 
 /** @param secrets the current one first; ids that were signed with the others are accepted too */
 export const createRecoveryIds = (secrets: readonly string[]) => {

@@ -63,9 +63,7 @@ t.test('Redis killed and restarted in the middle of a flood: limits go on locall
 t.test('a frozen Redis is left within a second and used again when it thaws; one log line per change', async t => {
   const redis = await startRedis(t)
   const log = recordingLog()
-  const changes: string[] = []
   const limiter = await startLimiter(t, redis.url, { log })
-  limiter.onChange(({ mode }) => changes.push(mode))
   await limiter.take('global', 'a', 10, 60_000)
   redis.freeze()
   const ownTimeMs = measureOwnTime()
@@ -78,7 +76,6 @@ t.test('a frozen Redis is left within a second and used again when it thaws; one
   t.match(limiter.status(), { mode: 'degraded', reason: 'timeout' })
   redis.thaw()
   await until(() => limiter.status().mode === 'redis', 'back')
-  t.same(changes, ['degraded', 'redis'])
   t.same(
     log.lines.map(({ level }) => level),
     ['warn', 'info']

@@ -1,11 +1,10 @@
 // What the limiter answers and when it asks, with a Redis that answers when the test says so. RL-03, RL-09, RL-11, RL-13
 import t, { type Test } from 'tap'
-import { createCircuit } from '../../gateway/limits/circuit.ts'
 import { createLimiter, type Limiter, type LimiterParts, type Verdict } from '../../gateway/limits/limiter.ts'
 import type { RedisStore } from '../../gateway/redis/redis.ts'
 import { redisFault } from '../../gateway/redis/redis-failure.ts'
 import { createLeaseModel } from '../support/lease-model.ts'
-import { recordingLog, silent } from '../support/limiters.ts'
+import { silent } from '../support/limiters.ts'
 
 interface Teardown {
   teardown(action: () => unknown): unknown
@@ -320,15 +319,12 @@ t.test('a limiter that is closed gives back what it holds, and counts for itself
 t.test('while Redis is away each instance counts for itself, and says so', async t => {
   const { redis, clock, state, answer } = startModel()
   const limiter = startLimiter(t, { redis, clock: () => clock.now })
-  const heard: string[] = []
-  limiter.onChange(({ mode }) => heard.push(mode))
   await answer()
   state.isAway = true
   const first = limiter.take('global', 'a', 2, 1000)
   await answer()
   t.match(await first, { allowed: true, remaining: 1 })
   t.match(limiter.status(), { mode: 'degraded', reason: String })
-  t.same(heard, ['degraded'])
   const now = limiter.take('global', 'a', 2, 1000)
   t.notOk(now instanceof Promise)
   t.match(limiter.take('global', 'a', 2, 1000), { allowed: false })
@@ -378,7 +374,6 @@ t.test('without Redis the limiter is in memory, and is so from its start', async
   const status = limiter.status()
   t.match(status, { mode: 'memory', commands: 0, entries: 0, leases: 0 })
   t.ok(status.since >= before && status.since <= Date.now())
-  t.doesNotThrow(() => limiter.onChange(() => undefined))
   limiter.take('global', 'a', 2, 1000)
   t.equal(limiter.status().entries, 1)
   const onMachine = createLimiter({ log: silent })
@@ -391,67 +386,4 @@ t.test('without Redis the limiter is in memory, and is so from its start', async
   const small = startLimiter(t, { maxEntries: 64 })
   for (let i = 0; i < 1000; i++) small.take('global', `b${i}`, 2, 1000)
   t.equal(small.status().entries, 64, 'and no more than it may keep')
-})
-
-const startCircuit = (t: Teardown) => {
-  const log = recordingLog()
-  const probes: { key: string; resolve: (value?: unknown) => void; reject: (error: unknown) => void }[] = []
-  const circuit = createCircuit(
-    key => new Promise((resolve, reject) => probes.push({ key, resolve, reject })),
-    error => ({ reason: `fault ${error}`, code: 'CODE' }),
-    log
-  )
-  t.teardown(() => circuit.close())
-  const probed = async (count: number) => {
-    const until = performance.now() + 20_000
-    while (probes.length < count && performance.now() < until) await new Promise(resolve => setImmediate(resolve))
-    return probes.length
-  }
-  return { circuit, log, probes, probed }
-}
-
-t.test('the state changes once, is reported once, and a probe that succeeds heals it', async t => {
-  const { circuit, log, probes, probed } = startCircuit(t)
-  // What the circuit waits with does not keep a process alive; this does.
-  const alive = setInterval(() => undefined, 1000)
-  t.teardown(() => clearInterval(alive))
-  const heard: unknown[] = []
-  circuit.onChange(({ up, reason }) => heard.push([up, reason]))
-  t.match(circuit.state(), { up: true, reason: undefined })
-  t.equal(circuit.isUp(), true)
-  const startedAt = performance.now()
-  circuit.fail({ reason: 'timeout' }, 'k1')
-  circuit.fail({ reason: 'connection' }, 'k2')
-  t.equal(circuit.isUp(), false)
-  t.match(circuit.state(), { up: false, reason: 'timeout' })
-  t.same(heard, [[false, 'timeout']])
-  t.equal(await probed(1), 1)
-  t.ok(performance.now() - startedAt >= 70, 'not at once')
-  t.equal(probes[0]?.key, 'k1')
-  probes[0]?.reject('no')
-  t.equal(await probed(2), 2)
-  t.match(circuit.state(), { up: false, reason: 'fault no' })
-  t.same(heard, [[false, 'timeout']], 'another reason is no change')
-  t.equal(probes[1]?.key, 'k1')
-  probes[1]?.resolve()
-  await new Promise(resolve => setImmediate(resolve))
-  t.match(circuit.state(), { up: true, reason: undefined })
-  t.same(heard, [
-    [false, 'timeout'],
-    [true, undefined]
-  ])
-  t.same(
-    log.lines.map(({ level }) => level),
-    ['warn', 'info']
-  )
-  circuit.fail({ reason: 'timeout' }, 'k3')
-  t.same(heard.length, 3)
-  t.equal(await probed(3), 3)
-  circuit.close()
-  t.equal(circuit.isUp(), false)
-  probes[2]?.resolve()
-  await new Promise(resolve => setImmediate(resolve))
-  t.equal(heard.length, 3, 'closed, it tells nobody')
-  circuit.fail({ reason: 'timeout' }, 'k4')
-  t.equal(heard.length, 3)
 })
