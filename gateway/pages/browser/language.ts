@@ -12,7 +12,7 @@ const preferred = (): Language => {
 }
 
 let language: Language
-/** Draws the page again, in another language. */
+/** Draws the page again, in another language; undefined: nothing can, because the page has failed. */
 let redraw: (() => void) | undefined
 
 const use = (chosen: Language) => {
@@ -26,6 +26,9 @@ export const useLanguage = (): void => {
   const [, setTurn] = useState(0)
   useEffect(() => {
     redraw = () => setTurn(turn => turn + 1)
+    return () => {
+      redraw = undefined
+    }
   }, [])
 }
 
@@ -34,7 +37,8 @@ export const LanguageSwitch = ({ label, isShort = false }: { label: string; isSh
   const choose = (chosen: Language) => {
     localStorage.setItem(KEPT, chosen)
     use(chosen)
-    redraw?.()
+    if (redraw === undefined) location.reload()
+    else redraw()
   }
   const button = (to: Language, name: string) => html`
     <button type="button" lang=${to} aria-pressed=${language === to} title=${name} onClick=${() => choose(to)}>${isShort ? to.toUpperCase() : name}</button>`
