@@ -46,7 +46,12 @@ const keep = (files: BundledFiles, folder: string): void => {
 export const bundlePages = async (): Promise<BundledFiles> => {
   const modules = await bundleModules()
   // login.3RYL553M.js is login.js.
-  const manifest = Object.fromEntries(modules.map(([file]) => [file.replace(/\.\w+(?=\.\w+$)/, ''), file]))
+  const manifest = Object.fromEntries(
+    modules.map(([file, content]) => {
+      const integrity = `sha384-${createHash('sha384').update(content).digest('base64')}`
+      return [file.replace(/\.\w+(?=\.\w+$)/, ''), { file, integrity }]
+    })
+  )
   const files = [...modules, ...(await bundleSessionScript())].flatMap(([file, content]): [string, Buffer][] => [
     [file, content],
     [`${file}.gz`, gzipSync(content, { level: 9 })]

@@ -9,8 +9,14 @@ export type BundledFiles = ReadonlyMap<string, Buffer>
 export const PAGES = ['login', 'console', 'account', 'apps'] as const
 export type PageName = (typeof PAGES)[number]
 
+/** A file, and its hash for Subresource Integrity. */
+export interface FileReference {
+  readonly file: string
+  readonly integrity: string
+}
+
 /** In `manifest.json`: the file of each script, style sheet and picture, such as `login.js`. */
-export type Manifest = Readonly<Record<`${PageName}.js` | `${PageName}.css` | 'icon.svg', string>>
+export type Manifest = Readonly<Record<`${PageName}.js` | `${PageName}.css` | 'icon.svg', FileReference>>
 
 export const readBundledFiles = (folder: string): BundledFiles =>
   new Map(readdirSync(folder).map(name => [name, readFileSync(join(folder, name))]))

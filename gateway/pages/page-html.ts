@@ -1,5 +1,6 @@
 // Writes the small HTML documents of the pages, whose scripts render everything in the reader's language.
 import { ASSETS } from './assets.ts'
+import type { FileReference } from './bundled-files.ts'
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
@@ -8,9 +9,8 @@ export const escapeHtml = (text: string): string =>
 
 interface PageDocument {
   readonly brand: string
-  /** Names of files. */
-  readonly script: string
-  readonly style: string
+  readonly script: FileReference
+  readonly style: FileReference
   readonly icon: string
   /** What the script needs from the start: `<meta name="portaria:NAME" content="VALUE">`. */
   readonly facts: Readonly<Record<string, string>>
@@ -27,8 +27,8 @@ ${Object.entries(facts)
   .map(([name, value]) => `<meta name="portaria:${escapeHtml(name)}" content="${escapeHtml(value)}">\n`)
   .join('')}<title>${escapeHtml(brand)}</title>
 <link rel="icon" type="image/svg+xml" href="${ASSETS}${icon}">
-<link rel="stylesheet" href="${ASSETS}${style}">
-<script type="module" src="${ASSETS}${script}"></script>
+<link rel="stylesheet" href="${ASSETS}${style.file}" integrity="${style.integrity}">
+<script type="module" src="${ASSETS}${script.file}" integrity="${script.integrity}"></script>
 </head>
 <body>
 <div id="app"><main class="card late"><h1>${escapeHtml(brand)}</h1>

@@ -73,7 +73,7 @@ export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void =
       const elsewhere = browserSession && hosts.named(exchange) !== undefined && awayFrom(exchange, name, parts)
       if (elsewhere) return reply.code(302).headers(elsewhere).send()
       const { manifest } = await pageAssets()
-      const files = { script: manifest[`${name}.js`], style: manifest[`${name}.css`], icon: manifest['icon.svg'] }
+      const files = { script: manifest[`${name}.js`], style: manifest[`${name}.css`], icon: manifest['icon.svg'].file }
       const facts = { ...fixed, apps: String(parts.hasApps()) }
       return reply.headers(PAGE_HEADERS).send(pageHtml({ brand, ...files, facts }))
     }
