@@ -15,6 +15,7 @@ const FOUND_AS: Readonly<Partial<Record<Mistake, string>>> = {
   'identity-believed': 'identity-believed',
   'address-believed': 'address-believed',
   'host-spelled': 'host-confused',
+  'sni-believed': 'sni-confused',
   'identity-forwarded': 'identity-forged',
   'underscore-forwarded': 'identity-forged',
   'foreign-identity-forwarded': 'foreign-identity-forged',

@@ -2,6 +2,7 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
+import { createCertificateAuthority } from '../support/certificates.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { checkFoundOut, type Diagnosis, examine } from '../support/doctor.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
@@ -85,20 +86,25 @@ t.test('the doctor finds nothing in this gateway, whatever it knows about it', a
 
 t.test('the doctor finds nothing on a host of its own, beside others where everything is public', async t => {
   const url = await startEcho(t)
+  const { certFile, keyFile } = createCertificateAuthority(t.testdir()).selfSigned('localhost')
   const world = await startGateway(t, {
-    env: { PUBLIC_URL: 'http://127.0.0.1' },
+    env: { PUBLIC_URL: 'https://localhost', TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile },
     config: {
       upstreams: { echo: { url } },
       routes: [
         { path: '/*', upstream: 'echo', public: true },
         { path: '/*', upstream: 'echo', public: true, host: 'open.example' },
-        { path: '/private/*', upstream: 'echo', host: '127.0.0.1' }
+        { path: '/private/*', upstream: 'echo', host: 'localhost' }
       ]
     }
   })
-  const result = await portaria(['doctor', world.url, '--config', world.folder, '--json'])
-  t.same(result.json<Diagnosis>().findings, [])
-  t.equal(result.code, 0)
+  const result = await portaria(['doctor', `https://localhost:${world.port}`, '--config', world.folder, '--json'])
+  t.match(result.json(), { complete: true, ended: '' })
+  t.same(
+    result.json<Diagnosis>().findings.map(({ id }) => id),
+    ['tls'],
+    'which a test certificate deserves'
+  )
 })
 
 t.test('on a host that TRUST_PROXY names the doctor says so, and finds no weakness in it', async t => {

@@ -1,10 +1,14 @@
 // A small proxy that is sound, but for the one mistake it is told to make.
 
 import { createHash, createHmac } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
+import { createCertificateAuthority } from './certificates.ts'
 
 /** How a lax backend reads a path, where the proxy only looks for the exact one. */
 const HABITS = {
@@ -36,6 +40,7 @@ export const MISTAKES = [
   'identity-believed',
   'address-believed',
   'host-spelled',
+  'sni-believed',
   'identity-forwarded',
   'underscore-forwarded',
   'foreign-identity-forwarded',
@@ -90,7 +95,7 @@ interface Refusal {
 
 /** Starts the proxy on a free port of loopback; `/private/data` is closed, `/public/…` open, `/private/live` a socket. */
 export const startVulnerableProxy = async (
-  t: Pick<Test, 'teardown'>,
+  t: Pick<Test, 'teardown' | 'testdir'>,
   mistake?: Mistake,
   /** Requests after which one is refused with 429. */
   limitEvery = Number.POSITIVE_INFINITY,
@@ -157,6 +162,7 @@ export const startVulnerableProxy = async (
 
   const isExempt = ({ method, headers, socket }: IncomingMessage): boolean =>
     has('private-open') ||
+    (socket instanceof TLSSocket && socket.servername !== 'localhost') ||
     (has('host-spelled') && headers.host !== `127.0.0.1:${socket.localPort}`) ||
     (has('head-open') && method === 'HEAD') ||
     (has('options-open') && method === 'OPTIONS') ||
@@ -212,14 +218,24 @@ export const startVulnerableProxy = async (
     )
   }
 
-  const server = http.createServer({ requireHostHeader: false }, handle)
+  const options = { requireHostHeader: false }
+  // The one that takes its rules from the handshake is the only one that needs it.
+  const server = has('sni-believed')
+    ? https.createServer({ ...options, ...selfSigned(t.testdir()) }, handle)
+    : http.createServer(options, handle)
   server.on('upgrade', upgrade)
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => {
     server.closeAllConnections()
     return new Promise(resolve => server.close(resolve))
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+  const { port } = server.address() as AddressInfo
+  return { url: has('sni-believed') ? `https://localhost:${port}` : `http://127.0.0.1:${port}` }
+}
+
+const selfSigned = (folder: string) => {
+  const { certFile, keyFile } = createCertificateAuthority(folder).selfSigned('localhost')
+  return { cert: readFileSync(certFile), key: readFileSync(keyFile) }
 }
 
 const parse = (part: string): Record<string, unknown> => {

@@ -8,6 +8,8 @@ export interface Probe {
   readonly target: string
   /** In order; `Host` and `Connection` are added if they are missing. */
   readonly headers?: readonly (readonly [name: string, value: string])[]
+  /** The name in the TLS handshake, '': none; absent: that of the URL. */
+  readonly serverName?: string
 }
 
 export interface ProbeAnswer {
@@ -51,7 +53,7 @@ export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds)
         if (performance.now() > deadline)
           throw new ProbesEnded(`${maxTimeMs / 1000} seconds had passed (--max-seconds)`)
         asked += 1
-        const answer = parse(await send(url, render(url, probe)))
+        const answer = parse(await send(url, render(url, probe), probe.serverName))
         if (answer.status === 429) {
           await waitAsTold(answer, deadline)
           continue
@@ -93,9 +95,12 @@ export const connectTls = (url: URL, options: tls.ConnectionOptions = {}): tls.T
   return tls.connect({ ...endpoint, ...name, ...options, rejectUnauthorized: false })
 }
 
-const send = (url: URL, request: Buffer): Promise<Buffer> =>
+const send = (url: URL, request: Buffer, servername?: string): Promise<Buffer> =>
   new Promise(resolve => {
-    const socket = url.protocol === 'https:' ? connectTls(url) : net.connect(endpointOf(url))
+    const socket =
+      url.protocol === 'https:'
+        ? connectTls(url, { ...(servername !== undefined && { servername }) })
+        : net.connect(endpointOf(url))
     const chunks: Buffer[] = []
     let size = 0
     const end = () => {

@@ -1,5 +1,6 @@
 // Probes headers that some gateways or backends trust from any client, on private and public paths.
 import { randomBytes } from 'node:crypto'
+import { isIP } from 'node:net'
 import type { Probe } from './client.ts'
 import { type Checks, collect, type DoctorWorld, getsIn, isSuccess, show } from './world.ts'
 
@@ -88,6 +89,16 @@ export const HEADER_CHECKS: Checks = {
         return found === undefined ? undefined : `${found} with Host: ${host}`
       })
   },
+  'sni-confused': {
+    severity: 'high',
+    title: 'Another name in the TLS handshake (SNI) opens a private path',
+    fix: 'Choose rules by Host alone, and answer 421 if the certificate of the connection is not for it (RFC 9110 §15.5.20).',
+    look: world =>
+      collect(serverNames(world), async serverName => {
+        const found = await getsIn(world, world.closed[0]?.path ?? '/', target => ({ target, serverName }))
+        return found === undefined ? undefined : `${found} with ${serverName === '' ? 'no SNI' : `SNI ${serverName}`}`
+      })
+  },
   'identity-forged': {
     severity: 'high',
     title: 'Identity headers sent by a client reach a backend',
@@ -137,6 +148,12 @@ const hostSpellings = ({ host, hostname }: URL) => [
   { origin: `http://other.invalid@${host}`, host },
   { origin: 'http://other.invalid', host }
 ]
+
+/** Of no host, of another spelling, and of hosts that may have other rules. */
+const serverNames = ({ client: { url }, hosts }: DoctorWorld): readonly string[] =>
+  url.protocol === 'https:'
+    ? ['', 'other.invalid', 'localhost', url.hostname.toUpperCase(), ...hosts].filter(name => isIP(name) === 0)
+    : []
 
 const FOREIGN_NAMES = [
   'Remote-User',

@@ -7,8 +7,11 @@ import { readTable } from '../read-routes.ts'
 
 export interface Surroundings {
   readonly candidates: readonly { readonly path: string; readonly isGiven: boolean }[]
+  /** Paths that require no token. */
   readonly open: readonly string[]
   readonly sockets: readonly string[]
+  /** Some of those that route files name, without wildcards. */
+  readonly hosts: readonly string[]
 }
 
 export interface GivenPaths {
@@ -35,7 +38,8 @@ export const surroundingsOf = async (given: GivenPaths, host: string): Promise<S
       ...OWN.map(path => ({ path, isGiven: false }))
     ],
     open: [...(given.public ?? []), ...routes.filter(route => route.public).map(example)].slice(0, MAX_PATHS),
-    sockets: [...(given.websocket ?? []), ...sockets.map(example)].slice(0, MAX_PATHS)
+    sockets: [...(given.websocket ?? []), ...sockets.map(example)].slice(0, MAX_PATHS),
+    hosts: (table?.hosts ?? []).filter(name => name !== host && !name.startsWith('*')).slice(0, MAX_PATHS)
   }
   const all = [...paths, ...surroundings.open, ...surroundings.sockets]
   if (all.some(path => !/^\/[\x21-\x7e]*$/.test(path)))

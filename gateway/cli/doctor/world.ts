@@ -1,14 +1,12 @@
 // Describes what the doctor knows of a gateway: private and public paths, and how to tell that a private one let it in.
 import { randomBytes } from 'node:crypto'
 import type { DoctorClient, Probe, ProbeAnswer } from './client.ts'
+import type { Surroundings } from './surroundings.ts'
 
-export interface DoctorWorld {
+export interface DoctorWorld extends Omit<Surroundings, 'candidates'> {
   readonly client: DoctorClient
   /** Paths that refuse requests without a token; at least one. */
   readonly closed: readonly ClosedPath[]
-  /** Paths that require no token. */
-  readonly open: readonly string[]
-  readonly sockets: readonly string[]
   /** A closed path that refuses the given token too, because its owner lacks a role. */
   readonly forbidden: string | undefined
   /** A valid token, if one was given. */
