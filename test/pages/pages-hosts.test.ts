@@ -89,6 +89,14 @@ t.test('one login opens both hosts, each by a cookie of its own, and leads back 
   await page?.goto(at('b.localhost', '/x'))
   await page?.waitForURL(`${world.origin}/auth/login?**`)
   await page?.locator('#username').waitFor()
+  // A logout at one host ends the session at the other.
+  const left = await one?.newPage()
+  await left?.goto(at('a.localhost', '/x'))
+  t.equal(await left?.evaluate(`fetch('/auth/logout', { method: 'POST' }).then(({ status }) => status)`), 204)
+  for (const host of ['b.localhost', 'a.localhost']) {
+    await left?.goto(at(host, '/x'))
+    await left?.waitForURL(`${world.origin}/auth/login?**`)
+  }
   for (const { faults, context } of people) {
     t.same(faults, [])
     await context.close()

@@ -15,6 +15,8 @@ interface Asked {
   readonly fields?: readonly string[]
   readonly version?: readonly [major: number, minor: number]
   readonly peer?: string
+  /** Whether the certificate of its connection is for a host. */
+  readonly covers?: ClientConnection['covers']
   /** Whether the peer is a proxy that TRUST_PROXY names. */
   readonly trusted?: boolean
   /** What earlier steps found. */
@@ -25,10 +27,10 @@ interface Asked {
 const clientAddress = createClientAddress([])
 const behindProxy = createClientAddress(['192.0.2.0/24'])
 
-const connectionOf = (peer = '192.0.2.1'): ClientConnection => ({
+const connectionOf = ({ peer = '192.0.2.1', covers }: Asked): ClientConnection => ({
   peer,
   isTls: false,
-  covers: undefined,
+  covers,
   isHttp2: false,
   isOpen: true,
   client: { isOpen: true },
@@ -46,11 +48,11 @@ export const routeOf = (parts: Partial<Route> = {}): Route => ({ ...PROXIED, id:
 export const requestHost = createRequestHost({ publicUrl: 'https://gw.example', allowedHosts: [] })
 
 export const exchangeOf = (asked: Asked = {}): Exchange => {
-  const { method = 'GET', target = '/x', fields = ['Host', 'gw.example'], version = [1, 1], peer } = asked
+  const { method = 'GET', target = '/x', fields = ['Host', 'gw.example'], version = [1, 1] } = asked
   const [versionMajor, versionMinor] = version
   const parts = { method, target, versionMajor, versionMinor, fields }
   // Nothing that checks writes an answer.
-  const request = new HttpRequest(parts, readHead(fields), connectionOf(peer), {} as HttpResponse, true)
+  const request = new HttpRequest(parts, readHead(fields), connectionOf(asked), {} as HttpResponse, true)
   const address = asked.trusted === true ? behindProxy : clientAddress
   const exchange = new Exchange(request, address, { onClosed: () => undefined, onBodyFault: () => undefined, onThrown })
   const [path = '', query] = target.split('?', 2)

@@ -1,4 +1,5 @@
 // Decides requests on many hosts: the rule that decides is the rule of the host which the backend is told, however that was written.
+import { checkCertificate } from '../../../gateway/access/check-certificate.ts'
 import { createMatchRoute } from '../../../gateway/access/match-route.ts'
 import { beginForwardAuth } from '../../../gateway/forward/forward-auth.ts'
 import { createRequestHost } from '../../../gateway/http/client-address.ts'
@@ -7,6 +8,7 @@ import { ownRoutes } from '../../../gateway/routes/own-routes.ts'
 import type { WrittenRoute } from '../../../gateway/routes/route.ts'
 import { buildRouteTable } from '../../../gateway/routes/route-table.ts'
 import { createUpstreamHeads } from '../../../gateway/upstream/headers/upstream-head.ts'
+import { createCertificateNames } from '../../../gateway/values/certificates.ts'
 import { exchangeOf } from '../../../test/support/exchanges.ts'
 import { routeAt, upstreamAt } from '../../../test/support/routes.ts'
 import { createRandom, type Random } from '../mutate.ts'
@@ -106,6 +108,18 @@ interface Asked {
   readonly fields: string[]
   readonly isTrusted: boolean
   readonly asks: 'uri' | 'url' | undefined
+  /** The names of the certificate that SNI chose; undefined: there is only one. */
+  readonly certificate: readonly string[] | undefined
+}
+
+const CERTIFICATES = [['gw.example', '127.0.0.1'], ['*.wiki.example', 'wiki.example'], ['*.example']]
+
+/** RFC 9110 §15.5.20: Host must be one of the names, a wildcard standing for one label (RFC 9525 §6.3). */
+const isMisdirected = ({ fields, isTrusted, certificate }: Asked): boolean => {
+  const [host] = valuesOf(fields, 'host')
+  if (certificate === undefined || isTrusted || host === undefined) return false
+  const [, ...parents] = (nameIn(host) ?? '').split('.')
+  return ![nameIn(host), ['*', ...parents].join('.')].some(name => name !== undefined && certificate.includes(name))
 }
 
 const valuesOf = (fields: readonly string[], name: string): string[] =>
@@ -122,6 +136,7 @@ const saidBy = ({ target, fields, isTrusted, asks }: Asked): string | null | und
 
 /** `ROUTE on HOST`, or why not; undefined: the model does not know. */
 const decideByModel = (world: Tables, asked: Asked): string | undefined => {
+  if (isMisdirected(asked)) return 'refused'
   const path = ASKED.find(each => asked.target === each || asked.target.replace(/^https?:\/\/[^/\\]*/i, '') === each)
   if (path === undefined) return undefined
   const said = saidBy(asked)
@@ -136,7 +151,7 @@ const decideByModel = (world: Tables, asked: Asked): string | undefined => {
   return `${isOther ? 'none' : (route ?? 'none')} on ${told}`
 }
 
-const decide = (world: Tables, { target, fields, isTrusted, asks }: Asked): string => {
+const decide = (world: Tables, { target, fields, isTrusted, asks, certificate }: Asked): string => {
   const named =
     asks === 'uri'
       ? ['X-Forwarded-Method', 'GET', 'X-Forwarded-Uri', target]
@@ -144,11 +159,13 @@ const decide = (world: Tables, { target, fields, isTrusted, asks }: Asked): stri
   const exchange = exchangeOf({
     target: asks === undefined ? target : '/auth/forward',
     fields: asks === undefined ? fields : [...fields, ...named],
-    trusted: isTrusted
+    trusted: isTrusted,
+    covers: certificate && (host => createCertificateNames([certificate]).covers(0, host))
   })
   if (asks !== undefined) exchange.refusal = beginForwardAuth(exchange)
   world.steps.matchPlain(exchange)
   world.steps.matchUnusual(exchange)
+  exchange.refusal ??= checkCertificate(exchange)
   if (exchange.refusal !== undefined) return `refused ${exchange.refusal.reason}`
   const { route, host } = exchange
   if (route === undefined || route.place.file === 'gateway') return `none on ${host.toLowerCase()}`
@@ -169,7 +186,7 @@ const run = (input: string, random: Random): void => {
   const world = random.pick(WORLDS)
   const isTrusted = random.below(2) === 0
   const asks = isTrusted ? ([undefined, undefined, 'uri', 'url'] as const)[random.below(4)] : undefined
-  const asked = { target, fields, isTrusted, asks }
+  const asked = { target, fields, isTrusted, asks, certificate: CERTIFICATES[random.below(4)] }
   const got = decide(world, asked)
   const expected = decideByModel(world, asked)
   // Two hosts, none, and what no Host may hold are refused whatever the routes are; so are targets of another host.
