@@ -13,7 +13,7 @@ const ASK_MS = 1000
 const LIST_MS = 500
 const OWN_MS = 60_000
 const JOIN_MS = 1000
-/** A process that waits for another learns within this time that it has ended. */
+/** A process that waits for another learns within twice this time that it has ended. */
 const WATCH_MS = 200
 /** After Redis was away, all instances are known to it again within this time. */
 const SETTLE_MS = 5000
@@ -89,12 +89,15 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
   const startedAt = performance.now()
   let isSubscribed = false
   let settledAt = startedAt
+  /** The ids of the others, as last found. */
   let known: readonly string[] = []
+  /** Awaited, but not found by the last look: one whose connection broke subscribes again at once. */
+  let missed: ReadonlySet<string> = new Set()
   /** False while Redis is away, and until the others must have found it again. */
   const isSettled = () => isSubscribed && performance.now() >= settledAt
 
   const noListener = () => (isSettled() ? gone() : away('Redis was away a moment ago'))
-  /** The ids of the others; those last found if Redis does not answer in time. */
+  /** The ids of the others; rejects if Redis does not answer in time. */
   const listening = async (): Promise<readonly string[]> => {
     known = (await redis.channels(CHANNEL)).filter(id => id !== own.id)
     return known
@@ -126,7 +129,9 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
     const awaited = isSubscribed ? awaitedOthers() : []
     if (awaited.length === 0) return
     const ids = await listening()
-    for (const id of awaited) if (!ids.includes(id)) calls.fail(noListener(), id)
+    const absent = awaited.filter(id => !ids.includes(id))
+    for (const id of absent) if (missed.has(id)) calls.fail(noListener(), id)
+    missed = new Set(absent)
   }
   const stop = every(WATCH_MS, () => watch().catch(() => undefined))
 
