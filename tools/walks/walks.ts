@@ -18,6 +18,8 @@ import { startRedis } from '../../test/support/redis.ts'
 const { values } = parseArgs({ options: { list: { type: 'boolean', default: false } } })
 const GATEWAY = fileURLToPath(new URL('../../gateway/', import.meta.url))
 const RUNS = 5
+/** What runs by itself has run in this time. */
+const IDLE_MS = 10_000
 
 provision(console.log)
 const undo: (() => unknown)[] = []
@@ -43,13 +45,17 @@ session.connect()
 await session.post('Profiler.enable')
 await session.post('Profiler.startPreciseCoverage', { callCount: true })
 
-/** The files of the gateway in which a function was called since the last time. */
+/** The functions of the gateway that were called since the last time, as `file offset`. */
 const called = async (): Promise<Set<string>> => {
   const { result } = await session.post('Profiler.takePreciseCoverage')
-  const files = result
-    .filter(({ functions }) => functions.some(({ ranges: [range] }) => (range?.count ?? 0) > 0))
-    .flatMap(({ url }) => (url.startsWith('file:') ? [relative(GATEWAY, fileURLToPath(url))] : []))
-  return new Set(files.filter(file => !file.startsWith('..')))
+  const functions = result.flatMap(({ url, functions }) =>
+    functions.flatMap(({ ranges: [range] }) =>
+      url.startsWith('file:') && range !== undefined && range.count > 0
+        ? [`${relative(GATEWAY, fileURLToPath(url))} ${range.startOffset}`]
+        : []
+    )
+  )
+  return new Set(functions.filter(one => !one.startsWith('..')))
 }
 
 const setProfiles = (id: number, ...profiles: string[]) =>
@@ -80,24 +86,27 @@ const WALKS: Record<string, (socket: WebSocket) => Promise<unknown>> = {
     Promise.all([once(socket, 'close'), setProfiles(user.id, 'Supervisor')])
 }
 
-/** The files of all runs: what else happens to run meanwhile is missing from some of them. */
-const filesOf = async (walk: (socket: WebSocket) => Promise<unknown>): Promise<string[]> => {
-  let files: string[] | undefined
+/** The functions of all runs, except those that run by themselves. */
+const functionsOf = async (walk: (socket: WebSocket) => Promise<unknown>, idle: ReadonlySet<string>) => {
+  let common: string[] | undefined
   for (let run = 0; run < RUNS; run++) {
     const socket = await openSocket()
-    await delay(100)
     await called()
     await walk(socket)
     const now = await called()
-    files = files?.filter(file => now.has(file)) ?? [...now].sort()
+    common = (common ?? [...now].filter(one => !idle.has(one))).filter(one => now.has(one))
     socket.terminate()
   }
-  return files ?? []
+  return common ?? []
 }
 
 await get()
+await called()
+await delay(IDLE_MS)
+const idle = await called()
 for (const [name, walk] of Object.entries(WALKS)) {
-  const files = await filesOf(walk)
+  const functions = await functionsOf(walk, idle)
+  const files = [...new Set(functions.map(one => one.split(' ', 1)[0] ?? ''))].sort()
   console.log(`${name}: ${files.length} files`)
   if (values.list) console.log(files.map(file => `  ${file}`).join('\n'))
 }
