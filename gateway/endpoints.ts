@@ -117,8 +117,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     client: cloud,
     signIn,
     usedStates: { use: (nonce, expiresAtMs) => loginMemory.useOAuthState(nonce, new Date(expiresAtMs)) },
-    onOutcome,
-    log
+    onOutcome
   })
   providerLogoutRoutes(app, {
     client: settings.cloudidp.issuer === undefined ? undefined : cloud,

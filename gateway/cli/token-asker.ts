@@ -44,7 +44,7 @@ const askerOfPersonalToken = async ({ environment }: Cli, token: string): Promis
   const { hasDatabase, withDatabase } = await import('./open-store.ts')
   if (!hasDatabase(environment))
     throw new CannotRun('Access tokens (pt_…) cannot be checked without the database: set DATABASE_URL')
-  const { readLiveTokens } = await import('../store/live-tokens.ts')
+  const { readLiveTokens } = await import('../store/personal-tokens.ts')
   const tokens = createPersonalTokens({
     revocations: createRevocations(),
     confirmMs: accessTokenConfirmMs(environment)

@@ -5,8 +5,6 @@ import type { CloudIdpSettings } from '../settings/settings.ts'
 import type { Attempt } from './attempts.ts'
 import { claimedSurroundings, linkWithoutIssuer } from './claimed-groups.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
-import { checkDirectIdToken, checkIdToken, checkLoggedInAgain } from './id-token.ts'
-import { checkLogoutToken } from './logout-token.ts'
 import { type Claims, provePerson } from './person.ts'
 import { createProviderFetch, isAllowedAddress, type ProviderFetch, withDeadline } from './provider-fetch.ts'
 import {
@@ -18,7 +16,14 @@ import {
   reachProvider,
   readJson
 } from './provider-metadata.ts'
-import { createTokenVerifier, type VerifyProviderToken } from './provider-tokens.ts'
+import {
+  checkDirectIdToken,
+  checkIdToken,
+  checkLoggedInAgain,
+  checkLogoutToken,
+  createTokenVerifier,
+  type VerifyProviderToken
+} from './provider-tokens.ts'
 
 /** The parameters with which the provider redirected the browser back (RFC 6749 §4.1.2, RFC 9207 §2). */
 interface AuthorizationAnswer {

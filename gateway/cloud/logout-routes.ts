@@ -5,7 +5,7 @@ import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
 import type { ProviderSessions } from '../store/provider-sessions.ts'
 import type { OAuthClient } from './client.ts'
 import { OAuthFailure } from './failure.ts'
-import { LogoutTokenError } from './logout-token.ts'
+import { LogoutTokenError } from './provider-tokens.ts'
 
 interface LogoutRoutesParts {
   /** undefined: no issuer can sign logout tokens. */

@@ -1,14 +1,19 @@
-// Verifies ID tokens and logout tokens with the provider's published keys (OpenID Connect Core §10.1).
-import type { JWK, JWTPayload, JWTVerifyOptions } from 'jose'
-import { JWKSMultipleMatchingKeys, JWKSNoMatchingKey, JWSSignatureVerificationFailed } from 'jose/errors'
-import { createLocalJWKSet } from 'jose/jwks/local'
+// Verifies ID tokens and logout tokens with the provider's published keys, and checks what they say (OpenID Connect Core §3.1.3.7, §10.1).
+import type { JWTPayload, JWTVerifyOptions, JWTVerifyResult } from 'jose'
+import { decodeProtectedHeader } from 'jose/decode/protected_header'
+import { JOSEError, JWKSMultipleMatchingKeys, JWKSNoMatchingKey, JWSSignatureVerificationFailed } from 'jose/errors'
+import { createRemoteJWKSet, customFetch } from 'jose/jwks/remote'
+import { decodeJwt } from 'jose/jwt/decode'
 import { jwtVerify } from 'jose/jwt/verify'
+import type { ProviderLogout } from '../store/provider-sessions.ts'
 import { isRecord } from '../values/records.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
-import { CLOCK_TOLERANCE_S, tenantIssuer } from './id-token.ts'
+import type { Claims } from './person.ts'
 import type { ProviderFetch } from './provider-fetch.ts'
-import { isTemplate, type ProviderMetadata, readJson } from './provider-metadata.ts'
+import { isTemplate, type ProviderMetadata, readJson, TENANT_PLACEHOLDER } from './provider-metadata.ts'
 
+/** Seconds by which the provider's clock may differ. */
+const CLOCK_TOLERANCE_S = 30
 const KEEP_MS = 5 * 60 * 1000
 /** Anyone can send tokens, and they can name any key. */
 const PAUSE_MS = 10_000
@@ -27,8 +32,6 @@ interface ProviderToken {
 /** Throws OAuthFailure if the keys cannot be read, otherwise jose's error about the token. */
 export type VerifyProviderToken = (token: string, metadata: ProviderMetadata) => Promise<ProviderToken>
 
-type Keys = ReturnType<typeof createLocalJWKSet>
-
 interface VerifierOptions {
   readonly clientId: string
   readonly fetch: ProviderFetch
@@ -37,13 +40,13 @@ interface VerifierOptions {
 }
 
 export const createTokenVerifier = ({ clientId, fetch, now }: VerifierOptions): VerifyProviderToken => {
-  let known: { readonly uri: string; readonly published: PublishedKeys } | undefined
+  let published: ReturnType<typeof publishedKeys> | undefined
 
   return async (token, metadata) => {
     const uri = metadata.jwks_uri
     if (uri === undefined) throw new OAuthFailure('provider-metadata', 'the provider publishes no keys')
-    if (known?.uri !== uri) known = { uri, published: publishedKeys(uri, fetch) }
-    const { published } = known
+    if (published?.uri !== uri) published = publishedKeys(uri, fetch)
+    const { keys, reads, areNewer } = published
     const issuer = isTemplate(metadata) ? tenantIssuer(token, clientId, metadata.issuer) : metadata.issuer
     const announced = metadata.id_token_signing_alg_values_supported ?? ['RS256']
     const options: JWTVerifyOptions = {
@@ -54,66 +57,65 @@ export const createTokenVerifier = ({ clientId, fetch, now }: VerifierOptions): 
       currentDate: new Date(now()),
       requiredClaims: ['iat', 'exp']
     }
-    const keys = await published.current()
+    const before = reads()
     try {
       return { ...(await verify(token, keys, options)), issuer }
     } catch (error) {
       // A provider may have replaced its keys; its tokens need not name one.
-      if (!(error instanceof JWKSNoMatchingKey || error instanceof JWSSignatureVerificationFailed)) throw error
-      const newer = await published.newerThan(keys)
-      if (newer === undefined) throw error
-      return { ...(await verify(token, newer, options)), issuer }
+      const mayBeNew = error instanceof JWKSNoMatchingKey || error instanceof JWSSignatureVerificationFailed
+      if (!mayBeNew || !(await areNewer(before))) throw error
+      return { ...(await verify(token, keys, options)), issuer }
     }
   }
 }
-
-type PublishedKeys = ReturnType<typeof publishedKeys>
 
 const publishedKeys = (uri: string, fetch: ProviderFetch) => {
   const url = URL.parse(uri)
   if (url === null) throw new OAuthFailure('provider-metadata', 'jwks_uri is not a URL')
-  let known: { readonly keys: Keys; readonly readAt: number } | undefined
-  let reading: Promise<Keys> | undefined
+  let read = 0
   let askedAgainAt = Number.NEGATIVE_INFINITY
-  const read = async () => {
-    const keys = await readKeys(url.href, fetch)
-    known = { keys, readAt: performance.now() }
-    return keys
-  }
-  const readOnce = () => {
-    reading ??= read().finally(() => {
-      reading = undefined
-    })
-    return reading
+  const keys = createRemoteJWKSet(url, {
+    cacheMaxAge: KEEP_MS,
+    // `areNewer` decides, because it also reads again for tokens that name no key.
+    cooldownDuration: Number.POSITIVE_INFINITY,
+    [customFetch]: async address => {
+      const set = await readKeys(address, fetch)
+      read += 1
+      return set
+    }
+  })
+  const mayAskAgain = (): boolean => {
+    if (performance.now() - askedAgainAt < PAUSE_MS) return false
+    askedAgainAt = performance.now()
+    return true
   }
   return {
-    /** At most five minutes old. */
-    current: async () => (known !== undefined && performance.now() - known.readAt < KEEP_MS ? known.keys : readOnce()),
-    /** What was read after these: by another token, or now, but at most every ten seconds; otherwise undefined. */
-    async newerThan(used: Keys): Promise<Keys | undefined> {
-      if (reading !== undefined) return reading
-      if (known?.keys !== used) return known?.keys
-      if (performance.now() - askedAgainAt < PAUSE_MS) return undefined
-      askedAgainAt = performance.now()
-      return readOnce()
+    uri,
+    keys,
+    /** How often they were read. */
+    reads: () => read,
+    /** Whether they were read since: for another token, or now, but at most every ten seconds. */
+    areNewer: async (before: number): Promise<boolean> => {
+      if (keys.reloading || (read === before && mayAskAgain())) await keys.reload()
+      return read !== before
     }
   }
 }
 
-const readKeys = async (address: string, fetch: ProviderFetch): Promise<Keys> => {
+const readKeys = async (address: string, fetch: ProviderFetch): Promise<Response> => {
   try {
     const headers = { accept: 'application/json, application/jwk-set+json' }
     const response = await fetch(address, { method: 'GET', headers })
     if (response.status !== 200) throw new OAuthFailure('provider-error', `jwks_uri responded with ${response.status}`)
     const { keys } = await readJson(response)
     if (!Array.isArray(keys) || keys.length > MAX_KEYS) throw new OAuthFailure('provider-nonsense', 'no usable key set')
-    return createLocalJWKSet({ keys: keys.filter(isRecord) as unknown as JWK[] })
+    return Response.json({ keys: keys.filter(isRecord) })
   } catch (error) {
     throw asOAuthFailure(error, 'provider-nonsense')
   }
 }
 
-const verify = async (token: string, keys: Keys, options: JWTVerifyOptions) => {
+const verify = async (token: string, keys: ReturnType<typeof createRemoteJWKSet>, options: JWTVerifyOptions) => {
   try {
     return verified(await jwtVerify(token, keys, options))
   } catch (error) {
@@ -129,7 +131,116 @@ const verify = async (token: string, keys: Keys, options: JWTVerifyOptions) => {
   }
 }
 
-const verified = ({ payload, protectedHeader }: { payload: JWTPayload; protectedHeader: { typ?: string } }) => ({
-  claims: payload,
-  typ: protectedHeader.typ
-})
+const verified = ({ payload, protectedHeader }: JWTVerifyResult) => ({ claims: payload, typ: protectedHeader.typ })
+
+/**
+ * The claims. Without CLOUDIDP_ISSUER no keys are known: the TLS connection to the configured token endpoint authenticates
+ * the issuer (OpenID Connect Core §3.1.3.7, item 6); audience and time are checked here. It provides the tenant (`tid`)
+ * and missing names, never the subject. `now` in milliseconds since the epoch. Throws OAuthFailure.
+ */
+export const checkDirectIdToken = (idToken: string, clientId: string, now: number): Claims => {
+  const { alg, claims } = decoded(idToken)
+  if (typeof alg !== 'string' || alg.toLowerCase() === 'none' || idToken.endsWith('.')) throw invalid('is not signed')
+  checkParty(claims, clientId)
+  const nowS = Math.floor(now / 1000)
+  if (typeof claims.exp !== 'number' || claims.exp <= nowS - CLOCK_TOLERANCE_S) throw invalid('has expired')
+  if (claims.nbf !== undefined && (typeof claims.nbf !== 'number' || claims.nbf > nowS + CLOCK_TOLERANCE_S)) {
+    throw invalid('is not valid yet')
+  }
+  return claims
+}
+
+/** For claims whose signature, issuer, audience and time have been verified. Throws OAuthFailure. */
+export const checkIdToken = (claims: Claims, clientId: string, nonce: string): Claims => {
+  checkParty(claims, clientId)
+  if (claims.nonce !== nonce) throw invalid('belongs to another login (nonce)')
+  if (typeof claims.sub !== 'string' || claims.sub === '') throw invalid('names no subject')
+  return claims
+}
+
+/**
+ * That the person has proven who they are since then, where the provider says when they last did (OpenID Connect Core
+ * §3.1.2.1, `max_age`): one that ignores `prompt=login` answers from its old session. Throws OAuthFailure.
+ */
+export const checkLoggedInAgain = ({ auth_time: at }: Claims, since: number | undefined): void => {
+  if (since === undefined || at === undefined) return
+  if (typeof at !== 'number' || at < Math.floor(since / 1000) - CLOCK_TOLERANCE_S)
+    throw new OAuthFailure('login-not-repeated', 'the provider went on with an earlier login')
+}
+
+const checkParty = ({ aud, azp }: Claims, clientId: string): void => {
+  const audience = Array.isArray(aud) ? aud : [aud]
+  if (!audience.includes(clientId)) throw invalid('is for another client')
+  if (azp !== undefined ? azp !== clientId : audience.length > 1) throw invalid('was issued to another client')
+}
+
+/**
+ * The issuer of this tenant, from a template with `{tenantid}`. This only selects the expected issuer; the token's issuer
+ * and signature are verified with it afterwards.
+ */
+const tenantIssuer = (idToken: string, clientId: string, template: string): string => {
+  const { tid } = checkDirectIdToken(idToken, clientId, Date.now())
+  if (typeof tid !== 'string' || !/^[0-9a-z-]{1,64}$/i.test(tid)) {
+    throw new OAuthFailure('tenant-unknown', 'the ID token names no tenant')
+  }
+  return template.replace(TENANT_PLACEHOLDER, tid)
+}
+
+const invalid = (what: string) => new OAuthFailure('id-token-invalid', `the ID token ${what}`)
+
+const decoded = (idToken: string) => {
+  try {
+    return { claims: decodeJwt(idToken), alg: decodeProtectedHeader(idToken).alg }
+  } catch {
+    throw invalid('is no JWT')
+  }
+}
+
+const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
+const MAX_TOKEN_LENGTH = 16 * 1024
+
+/** What is wrong with a logout token, worded for the provider's log. */
+export class LogoutTokenError extends Error {}
+
+interface LogoutTokenParts {
+  readonly metadata: ProviderMetadata
+  readonly verify: VerifyProviderToken
+  /** Milliseconds since the epoch. */
+  readonly now: number
+}
+
+/** Throws LogoutTokenError, and OAuthFailure if the provider's keys cannot be read. */
+export const checkLogoutToken = async (
+  token: string,
+  { metadata, verify, now }: LogoutTokenParts
+): Promise<ProviderLogout> => {
+  if (token.length > MAX_TOKEN_LENGTH) throw new LogoutTokenError('the logout token is too long')
+  const { claims, typ, issuer } = await verify(token, metadata).catch(error => {
+    throw error instanceof OAuthFailure
+      ? error
+      : new LogoutTokenError(`the logout token is not valid (${faultOf(error)})`)
+  })
+  // An ID token must not end sessions (§2.4 recommends the type, RFC 8725 §3.11 explains why).
+  if (typ !== undefined && !/^(?:application\/)?(?:logout\+jwt|jwt)$/i.test(typ)) throw wrong('typ')
+  if (claims.nonce !== undefined) throw wrong('nonce')
+  if (!isRecord(claims.events) || !isRecord(claims.events[EVENT])) throw wrong('events')
+  const { iat: issuedAt = Number.NaN, exp: expiresAt = 0 } = claims
+  if (!(issuedAt <= now / 1000 + CLOCK_TOLERANCE_S)) throw wrong('iat')
+  const [subject, sid, jti] = [textOf('sub', claims.sub), textOf('sid', claims.sid), textOf('jti', claims.jti)]
+  if (jti === undefined) throw wrong('jti')
+  if (subject === undefined && sid === undefined) throw wrong('sub')
+  return { issuer, subject, sid, jti, issuedAt, expiresAt }
+}
+
+const faultOf = (error: unknown): string => {
+  if (!(error instanceof JOSEError)) return 'malformed'
+  return 'claim' in error ? `claim ${error.claim}` : error.code
+}
+
+const wrong = (claim: string) => new LogoutTokenError(`the logout token is not valid (claim ${claim})`)
+
+const textOf = (claim: string, value: unknown): string | undefined => {
+  if (value === undefined) return undefined
+  if (typeof value !== 'string' || value === '' || value.length > 512) throw wrong(claim)
+  return value
+}

@@ -1,31 +1,36 @@
 // Sends a browser to the cloud provider, and logs the person in when it returns.
-import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
 import type { OwnHosts } from '../access/own-hosts.ts'
 import { BadRequest, OAuthFailed, OAuthState, Unavailable } from '../errors.ts'
 import type { LoginContext, LoginOutcome, SignedIn, SignIn } from '../login/sign-in.ts'
 import type { Settings } from '../settings/settings.ts'
-import { type Attempt, beginAttempt, endAttempt, findAttempt, type UsedStates } from './attempts.ts'
-import { createOAuthClient, type OAuthClient } from './client.ts'
+import {
+  type Attempt,
+  beginAttempt,
+  endAttempt,
+  findAttempt,
+  type StateReason,
+  type UsedStates,
+  type VerifiedState,
+  verifyState
+} from './attempts.ts'
+import type { OAuthClient } from './client.ts'
 import { asOAuthFailure, OAuthFailure, quoted } from './failure.ts'
-import { type StateReason, type VerifiedState, verifyState } from './state.ts'
 
 interface OAuthRoutesParts {
   settings: Pick<Settings, 'cloudidp' | 'jwt' | 'publicUrl'>
   hosts: Pick<OwnHosts, 'named'>
-  /** The default is one of its own. */
-  client?: OAuthClient | undefined
+  /** undefined: this provider is not active. */
+  client: OAuthClient | undefined
   signIn: SignIn
   usedStates: UsedStates
   /** Called for every login that fails after its state was accepted. Failures in `signIn` are reported there. */
   onOutcome: (outcome: LoginOutcome) => void
-  log: Pick<FastifyBaseLogger, 'warn'>
   /** BROWSER_SESSION: the login is also kept in a cookie. */
   sessionCookies?: SessionCookies | undefined
   /** Milliseconds since the epoch. */
   now?: () => number
-  /** Time limit for all requests of one login to the provider. */
-  providerDeadlineMs?: number
 }
 
 const START = '/auth/oauth/cloudidp/start'
@@ -38,15 +43,7 @@ const CLOCK_DIFFERENCE_MS = 60_000
  * also when this provider is not active, as a directory login does), `GW_UNAVAILABLE` (503) and what `signIn` throws.
  */
 export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void => {
-  const { settings, now = Date.now } = parts
-  const client =
-    parts.client ??
-    createOAuthClient({
-      settings: settings.cloudidp,
-      log: parts.log,
-      now,
-      deadlineMs: parts.providerDeadlineMs
-    })
+  const { settings, client, now = Date.now } = parts
   const attempts = {
     secrets: [settings.jwt.secret, ...settings.jwt.previousSecrets],
     maxAgeMs: settings.cloudidp.stateMaxAgeMs,
@@ -58,7 +55,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     // The provider comes back to PUBLIC_URL, where the attempt must have begun.
     if (parts.hosts.named(request.exchange) !== undefined)
       return redirect(reply, settings.publicUrl + START + request.exchange.query, [])
-    if (!settings.cloudidp.active) throw failed(new OAuthFailure('cloudidp-not-active', 'CLOUDIDP is not active'))
+    if (client === undefined) throw failed(notActive())
     const query = new URLSearchParams((request.raw.url ?? '').split('?')[1])
     const beginning = { fromOwnPage: query.get('page') === '1', again: query.get('again') === '1' }
     const { attempt, setCookies } = beginAttempt(request.headers.cookie, beginning, now(), attempts)
@@ -87,7 +84,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     const { nonce, expiresAt } = returned.state
     const isFirst = await parts.usedStates.use(nonce.toString('base64url'), expiresAt + CLOCK_DIFFERENCE_MS)
     if (!isFirst) throw refused('state-replayed', returned.end)
-    const signedIn = await logIn(returned, context, client, parts)
+    const signedIn = await logIn(returned, context, parts)
     const cookies = (await parts.sessionCookies?.begin(request.exchange, signedIn.token)) ?? []
     const { fromOwnPage } = returned.attempt
     const address = fromOwnPage ? `${settings.publicUrl}/auth/login` : settings.cloudidp.successRedirectUrl
@@ -138,6 +135,8 @@ const failed = (failure: OAuthFailure, setCookie?: string) =>
     headers: setCookie === undefined ? {} : { 'set-cookie': setCookie }
   })
 
+const notActive = () => new OAuthFailure('cloudidp-not-active', 'CLOUDIDP is not active')
+
 /** A prefetch is not a decision to log in. An error status keeps the prefetched response from being used. */
 const refusePrefetch = ({ headers }: FastifyRequest): void => {
   const purposes = [headers['sec-purpose'], headers.purpose, headers['x-purpose'], headers['x-moz']]
@@ -161,11 +160,10 @@ const readCallback = (url: string): CallbackAnswer => {
 const logIn = async (
   { answer, attempt, end }: Returned,
   context: LoginContext,
-  client: OAuthClient,
-  { settings, signIn, onOutcome }: OAuthRoutesParts
+  { client, signIn, onOutcome }: OAuthRoutesParts
 ): Promise<SignedIn> => {
   try {
-    if (!settings.cloudidp.active) throw new OAuthFailure('cloudidp-not-active', 'CLOUDIDP is not active')
+    if (client === undefined) throw notActive()
     const { code, error, iss } = answer
     if (code === undefined || error !== undefined) {
       throw new OAuthFailure('provider-refused', `the provider returned the error ${quoted(error ?? '')}`)

@@ -1,11 +1,11 @@
 // Starts cloud logins: warns if changed settings would turn people into new people, and watches whether the provider responds.
 
-import { watchReachability } from '../observe/reachability.ts'
 import { isOpenTenant } from '../settings/cloud.ts'
 import type { CloudIdpSettings, Settings } from '../settings/settings.ts'
 import type { Database } from '../store/database.ts'
 import { countCloudLinks } from '../store/links.ts'
 import type { Log } from '../values/log.ts'
+import { watchState } from '../values/watch-state.ts'
 import { createOAuthClient } from './client.ts'
 import { profileSource } from './provider-metadata.ts'
 
@@ -16,11 +16,19 @@ export const startCloud = async ({ cloudidp }: Settings, database: Database, log
   // No cloud login.
   if (!cloudidp.active) return { client: undefined, state: undefined, close: () => undefined }
   const client = createOAuthClient({ settings: cloudidp, log })
-  const { state, close } = watchReachability({
+  const { state, close } = watchState({
     reach: client.reach,
-    log,
-    away: 'the cloud provider cannot be reached; cloud logins fail until it responds again',
-    back: 'the cloud provider can be reached again'
+    stateAfter: () => 'away' as const,
+    onChange: (next, error) => {
+      if (next === 'ok') log.warn({ reason: 'login-provider-back' }, 'the cloud provider can be reached again')
+      else
+        log.warn(
+          { err: error, reason: 'login-provider-away' },
+          'the cloud provider cannot be reached; cloud logins fail until it responds again'
+        )
+    },
+    wellEveryMs: 30_000,
+    illEveryMs: 3_000
   })
   return { client, state, close }
 }

@@ -1,23 +1,17 @@
 // Checks in the background whether the directory responds and shows groups, and logs each change.
 import type { Logger } from 'pino'
+import { watchState } from '../values/watch-state.ts'
 import type { Directory } from './directory.ts'
 import { DirectoryFailure } from './failure.ts'
 
 /** `refused`: it responds, but no longer accepts the service account. */
 type DirectoryState = 'ok' | 'away' | 'refused' | 'unknown' | 'groups-unreadable'
 
-const WELL_EVERY_MS = 10_000
-const ILL_EVERY_MS = 2_000
-
 /** @param directory its `check` throws DirectoryFailure if logins would fail now. */
 export const startDirectoryWatch = (
   directory: Pick<Directory, 'check' | 'missingBases'>,
   log: Pick<Logger, 'warn'>
 ) => {
-  let state: Exclude<DirectoryState, 'groups-unreadable'> = 'unknown'
-  let timer: NodeJS.Timeout | undefined
-  let running: Promise<void> | undefined
-  let isClosed = false
   let missing: readonly string[] = []
   let areGroupsReadable = true
 
@@ -42,45 +36,29 @@ export const startDirectoryWatch = (
         'the groups of people cannot be read from the directory: what they grant stays for two rechecks, or for 24 hours without a recheck, then it lapses. Check LDAP_GROUP_BASE, LDAP_GROUP_FILTER and the permissions of the account that reads them'
       )
   }
-  const enter = (next: 'ok' | 'away' | 'refused', error: unknown): void => {
-    const before = state
-    state = next
-    if (next === before || (before === 'unknown' && next === 'ok')) return
-    if (next === 'ok') log.warn({ reason: 'directory-ok' }, 'the directory responds again')
-    else log.warn({ err: error, reason: `directory-${next}` }, MESSAGES[next])
-  }
-  const look = async (): Promise<void> => {
-    try {
+  const { state, look, close } = watchState({
+    reach: async () => {
       await directory.check()
       enterBases(await directory.missingBases())
-      enter('ok', undefined)
-    } catch (error) {
-      const isRefused = error instanceof DirectoryFailure && error.reason === 'service-account-refused'
-      enter(isRefused ? 'refused' : 'away', error)
-    }
-  }
-  const run = (): void => {
-    clearTimeout(timer)
-    running ??= look().finally(() => {
-      running = undefined
-      if (!isClosed) timer = setTimeout(run, state === 'ok' ? WELL_EVERY_MS : ILL_EVERY_MS).unref()
-    })
-  }
-  run()
+    },
+    stateAfter: error =>
+      error instanceof DirectoryFailure && error.reason === 'service-account-refused' ? 'refused' : 'away',
+    onChange: (next, error) => {
+      if (next === 'ok') log.warn({ reason: 'directory-ok' }, 'the directory responds again')
+      else log.warn({ err: error, reason: `directory-${next}` }, MESSAGES[next])
+    },
+    wellEveryMs: 10_000,
+    illEveryMs: 2_000
+  })
   return {
-    state: (): DirectoryState => (state === 'ok' && !areGroupsReadable ? 'groups-unreadable' : state),
+    state: (): DirectoryState => (state() === 'ok' && !areGroupsReadable ? 'groups-unreadable' : state()),
     /** Reports the outcome of a login or lookup, because the state may have changed. */
     notice: (error: unknown) => {
-      const isNews = error instanceof DirectoryFailure && state === 'ok' && MAY_BE_AWAY.has(error.reason)
-      if (isNews && !isClosed) run()
+      if (error instanceof DirectoryFailure && state() === 'ok' && MAY_BE_AWAY.has(error.reason)) look()
     },
     /** Reports that somebody's groups were read; or why they could not be. */
     noticeGroups: enterGroups,
-    close: async () => {
-      isClosed = true
-      clearTimeout(timer)
-      await running
-    }
+    close
   }
 }
 

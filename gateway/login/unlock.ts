@@ -14,8 +14,7 @@ import {
 import { guardsOfPerson } from '../store/login-names.ts'
 import { getPerson } from '../store/people.ts'
 import { limitKeyOf } from '../values/addresses.ts'
-import { accountRules } from './throttle/admission.ts'
-import { decideAccount, livePermits } from './throttle/permits.ts'
+import { accountRules, decideAccount, livePermits } from './throttle/permits.ts'
 
 export interface ThrottleSettings {
   readonly ldap: Parameters<typeof accountRules>[0]

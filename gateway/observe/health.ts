@@ -9,7 +9,6 @@ import type { UpstreamStatus } from '../upstream/upstream-pool.ts'
 import { object } from '../values/json-schema.ts'
 import type { AuditState } from './audit-watch.ts'
 import type { ClockState } from './clock-watch.ts'
-import type { Reachability } from './reachability.ts'
 
 /**
  * `broken`: the audit log does not match its hash chain. `insecure`: it works, but a setting has switched a protection off.
@@ -100,7 +99,7 @@ export interface Known {
   /** Connections closed because of their PROXY header. */
   readonly proxyViolations: () => number
   /** undefined: no cloud login. */
-  readonly provider: () => Reachability | undefined
+  readonly provider: () => 'ok' | 'away' | 'unknown' | undefined
   readonly audit: () => AuditState
   /** What groups grant, and the people whose access was worked out again. */
   readonly grants: { readonly state: () => GrantsState; readonly people: () => number }

@@ -1,9 +1,8 @@
 // A state is accepted as it was made, until it is too old, and in no other spelling.
 import { createHmac, randomBytes } from 'node:crypto'
 import t from 'tap'
-import { beginAttempt, findAttempt } from '../../gateway/cloud/attempts.ts'
+import { beginAttempt, findAttempt, STATE_LENGTH, signState, verifyState } from '../../gateway/cloud/attempts.ts'
 import { linkWithoutIssuer } from '../../gateway/cloud/claimed-groups.ts'
-import { STATE_LENGTH, signState, verifyState } from '../../gateway/cloud/state.ts'
 import { fc } from '../support/worlds.ts'
 
 const SECRET = 'the secret of this test, 32 bytes or more'

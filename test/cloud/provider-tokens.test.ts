@@ -2,10 +2,8 @@
 import { createPublicKey } from 'node:crypto'
 import { exportJWK, exportSPKI, generateKeyPair, SignJWT } from 'jose'
 import t from 'tap'
-import { checkIdToken } from '../../gateway/cloud/id-token.ts'
-import { checkLogoutToken } from '../../gateway/cloud/logout-token.ts'
 import { createProviderFetch } from '../../gateway/cloud/provider-fetch.ts'
-import { createTokenVerifier } from '../../gateway/cloud/provider-tokens.ts'
+import { checkIdToken, checkLogoutToken, createTokenVerifier } from '../../gateway/cloud/provider-tokens.ts'
 import { answerJson, startFaultyProvider } from '../support/faulty-provider.ts'
 import { until } from '../support/until.ts'
 

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { createLoginAudit } from '../../gateway/login/audit.ts'
 import { startDirectory } from '../../gateway/login/start-directory.ts'
-import { createUnsettled } from '../../gateway/login/throttle/admission.ts'
+import { createUnsettled } from '../../gateway/login/throttle/throttle.ts'
 import { createTurns } from '../../gateway/values/turns.ts'
 import { quiet } from '../support/quiet.ts'
 import { until } from '../support/until.ts'

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import Fastify, { type FastifyError, LogController } from 'fastify'
 import type { Test } from 'tap'
 import type { UsedStates } from '../../gateway/cloud/attempts.ts'
+import { createOAuthClient } from '../../gateway/cloud/client.ts'
 import { oauthRoutes } from '../../gateway/cloud/routes.ts'
 import { errorBody } from '../../gateway/errors.ts'
 import { asGatewayError } from '../../gateway/http/answer.ts'
@@ -111,6 +112,7 @@ export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthApp
     if (method === 'GET' && schema?.summary !== undefined) described.push(url)
   })
   app.get('/welcome', async (_, reply) => reply.type('text/html').send('<!doctype html><title>welcome</title>'))
+  const clock = options.now === undefined ? {} : { now: options.now }
   oauthRoutes(app, {
     hosts: { named: () => undefined },
     settings: {
@@ -119,7 +121,9 @@ export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthApp
       publicUrl: options.publicUrl ?? url
     },
     usedStates: options.usedStates ?? createUsedStates(),
-    log: app.log,
+    client: cloudidp.active
+      ? createOAuthClient({ settings: cloudidp, log: app.log, ...clock, deadlineMs: options.deadlineMs })
+      : undefined,
     onOutcome: outcome => outcomes.push(outcome),
     signIn:
       options.signIn ??
@@ -127,8 +131,7 @@ export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthApp
         people.push(person)
         return { token: `token-of-${person.subject}`, user: userOf(person, people.length) }
       }),
-    ...(options.now === undefined ? {} : { now: options.now }),
-    ...(options.deadlineMs === undefined ? {} : { providerDeadlineMs: options.deadlineMs })
+    ...clock
   })
   await app.listen({ port, host: '127.0.0.1' })
   t.teardown(() => app.close())

@@ -1,4 +1,5 @@
 // Decides whether one more login of an account or a client may begin, without a store, clock or network.
+import type { LdapSettings } from '../../settings/settings.ts'
 import type { AccountPermit, AttemptState } from '../../store/login-attempts.ts'
 
 export interface PermitRules {
@@ -26,6 +27,22 @@ interface DirectoryReading {
  * case, because a person's first login comes from a new address.
  */
 export const strangersMax = (lockoutThreshold: number): number => Math.max(1, lockoutThreshold - 3)
+
+/** Time that a bind and everything around it may take beyond LDAP_TIMEOUT_MS on a busy machine. */
+const GRACE_MS = 2000
+/** For directories whose clocks count whole seconds. */
+export const CLOCK_MARGIN_MS = 1000
+
+export const accountRules = ({
+  timeoutMs,
+  lockoutThreshold,
+  lockoutWindowMs
+}: Pick<LdapSettings, 'timeoutMs' | 'lockoutThreshold' | 'lockoutWindowMs'>): PermitRules => ({
+  max: lockoutThreshold - 1,
+  maxForStrangers: strangersMax(lockoutThreshold),
+  windowMs: lockoutWindowMs === 0 ? Number.POSITIVE_INFINITY : lockoutWindowMs + CLOCK_MARGIN_MS,
+  patienceMs: timeoutMs + GRACE_MS
+})
 
 interface PermitRequest {
   readonly now: number

@@ -1,13 +1,25 @@
-// Limits failed logins per client and per account, so that no directory locks an account because of the gateway.
+// Limits failed logins per client and per account, checked with those of the other instances, so that no directory locks an account because of the gateway.
 import { randomUUID } from 'node:crypto'
-import type { BindGuard } from '../../directory/account.ts'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { BindGuard, DirectoryCount, GuardedAccount } from '../../directory/account.ts'
 import { DirectoryFailure } from '../../directory/failure.ts'
 import type { DirectoryPerson } from '../../directory/person.ts'
-import type { AttemptOutcome } from '../../store/login-attempts.ts'
+import { LoginThrottled } from '../../errors.ts'
+import type { LdapSettings } from '../../settings/settings.ts'
+import type { AttemptOutcome, AttemptState, BegunAttempt, LoginAttempts } from '../../store/login-attempts.ts'
 import type { LoginNames } from '../../store/login-names.ts'
+import { boundedMap } from '../../values/bounded-map.ts'
+import type { Log } from '../../values/log.ts'
 import { createTurns } from '../../values/turns.ts'
 import { keyedHash } from '../keyed-hash.ts'
-import { type AdmissionParts, createAdmission, throttled } from './admission.ts'
+import {
+  accountRules,
+  CLOCK_MARGIN_MS,
+  decideAccount,
+  decideAddress,
+  type PermitRules,
+  type PermitVerdict
+} from './permits.ts'
 
 /** One attempt of one client with one name and password. */
 interface LoginAttempt {
@@ -18,10 +30,28 @@ interface LoginAttempt {
   readonly ipKey: string
 }
 
-interface LoginThrottleParts extends AdmissionParts {
+interface LoginThrottleParts {
+  readonly ldap: LdapSettings
+  readonly loginFailures: { readonly perIp: number; readonly windowMs: number }
+  /**
+   * In Postgres, without which no one can log in anyway: what is counted must survive a crash of any part and be the same
+   * for all instances, or two of them could together lock an account.
+   */
+  readonly attempts: LoginAttempts
   readonly names: Pick<LoginNames, 'join'>
   /** JWT_SECRET; the key for hashing pairs of name and password is derived from it. */
   readonly secret: string
+  readonly log: Pick<Log, 'warn'>
+}
+
+/** One bind that is about to be sent. */
+interface Entry {
+  readonly attempt: BegunAttempt
+  /** As typed and normalised; later attempts under this name may be refused without asking the database. */
+  readonly asked: string
+  readonly account: GuardedAccount
+  /** When to stop waiting, by `performance.now()`. */
+  readonly deadline: number
 }
 
 /** Attempts in progress at once on one instance; further ones fail immediately. */
@@ -29,17 +59,132 @@ const MAX_UNDER_WAY = 2000
 const MAX_WAITING = 250
 const RETRY_MS = 1000
 const DAY_MS = 24 * 60 * 60_000
+/** If nothing is ever forgotten, at least the names that no account has. */
+const NOBODY_MS = 180 * DAY_MS
+const FIRST_POLL_MS = 20
+const LAST_POLL_MS = 200
+
+const throttled = (reason: string, retryAfterMs: number) =>
+  new LoginThrottled({ reason, headers: { 'retry-after': String(Math.ceil(Math.min(retryAfterMs, DAY_MS) / 1000)) } })
+const busy = () => throttled('login-throttled-busy', RETRY_MS)
+
+/** Rolls the attempt back. */
+class Denied extends Error {
+  readonly reason: 'login-throttled-client' | 'login-throttled-account'
+  readonly verdict: Exclude<PermitVerdict, { kind: 'granted' }>
+  readonly isKnown: boolean
+
+  constructor(reason: Denied['reason'], verdict: Denied['verdict'], isKnown: boolean) {
+    super(reason)
+    this.reason = reason
+    this.verdict = verdict
+    this.isKnown = isKnown
+  }
+}
 
 export type LoginThrottle = ReturnType<typeof createLoginThrottle>
 
-export const createLoginThrottle = (parts: LoginThrottleParts) => {
-  const { ldap, loginFailures, names, log } = parts
-  const admission = createAdmission(parts)
-  const hash = keyedHash(parts.secret, 'portaria login pairs')
-  const busy = () => throttled('login-throttled-busy', RETRY_MS)
+export const createLoginThrottle = ({ ldap, loginFailures, attempts, names, secret, log }: LoginThrottleParts) => {
+  const rules = accountRules(ldap)
+  const { patienceMs } = rules
+  const addressRules = { max: loginFailures.perIp, windowMs: loginFailures.windowMs, patienceMs }
+  // Each failure may extend the life of the ones before it, at most as often as an account may fail.
+  const keepMs = Math.max(rules.windowMs * ldap.lockoutThreshold, loginFailures.windowMs) + patienceMs
+  const hash = keyedHash(secret, 'portaria login pairs')
+  const refusals = createRefusals(() => performance.now())
+  const unsettled = createUnsettled(attempts.settle)
+  const oneByOne = createTurns(1, MAX_WAITING, busy)
+  const inQueue = createTurns(1, MAX_WAITING, busy)
   // One client must not hold all connections to the directory.
   const perAddress = createTurns(loginFailures.perIp, MAX_WAITING, busy)
   let underWay = 0
+
+  /** Throws if a login under this name was refused a moment ago, unless it comes from an address of that account. */
+  const expect = async (asked: string, address: string): Promise<void> => {
+    const refusal = refusals.get(addressKey(address)) ?? refusals.get(nameKey(asked))
+    if (refusal === undefined) return
+    const { strangersTo, error } = refusal
+    if (strangersTo === undefined || !(await attempts.isKnown({ ...strangersTo, address }))) throw error
+  }
+
+  const decide = (state: AttemptState, account: GuardedAccount): AttemptState => {
+    const { now, permits, isKnown, isResolved } = state
+    const ofAddress = decideAddress(state, addressRules)
+    if (ofAddress.kind !== 'granted') throw new Denied('login-throttled-client', ofAddress, isKnown)
+    const isHalf = account.mayHaveTwoNames && !isResolved
+    const request = {
+      now,
+      permits,
+      isKnown,
+      most: isHalf ? halfOf(rules) : undefined,
+      reading: readingOf(account.count)
+    }
+    const verdict = decideAccount(request, isHalf ? unresolved(rules) : rules)
+    if (verdict.kind !== 'granted') throw new Denied('login-throttled-account', verdict, isKnown)
+    return state
+  }
+
+  const refuse = ({ attempt, asked }: Entry, { reason, isKnown }: Denied, retryAfterMs: number) => {
+    const error = throttled(reason, retryAfterMs)
+    if (reason === 'login-throttled-client') refusals.add(addressKey(attempt.address), { error }, retryAfterMs)
+    else refusals.add(nameKey(asked), { error, strangersTo: isKnown ? undefined : attempt }, retryAfterMs)
+    return error
+  }
+
+  /** Of the connections to the database, one account takes one at most, and so does one client. */
+  const inTurn = <T>({ name, address }: BegunAttempt, work: () => Promise<T>): Promise<T> =>
+    oneByOne(nameKey(name), () => oneByOne(addressKey(address), work))
+
+  /** A denial: all permits are taken by logins in progress. */
+  const begin = (entry: Entry): Promise<AttemptState | Denied> =>
+    inTurn(entry.attempt, async () => {
+      const { attempt, asked, account } = entry
+      await expect(asked, attempt.address)
+      try {
+        return await attempts.begin(attempt, addressRules, keepMs, state => decide(state, account))
+      } catch (error) {
+        if (!(error instanceof Denied)) {
+          // Whether it was stored is unknown.
+          unsettled.add(attempt.id, { attempt, accounts: [], outcome: 'returned', keepMs, patienceMs })
+          throw error
+        }
+        if (error.verdict.kind === 'refused') throw refuse(entry, error, error.verdict.retryAfterMs)
+        return error
+      }
+    })
+
+  /** The first in the queue asks on behalf of all behind it, so that a crowd costs no more than one. */
+  const wait = (entry: Entry, { reason, isKnown }: Denied): Promise<AttemptState> => {
+    const { attempt, deadline } = entry
+    const queue = reason === 'login-throttled-client' ? addressKey(attempt.address) : `${isKnown} ${attempt.name}`
+    return inQueue(queue, async () => {
+      for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, LAST_POLL_MS)) {
+        const begun = await begin(entry)
+        if (!(begun instanceof Denied)) return begun
+        const leftMs = deadline - performance.now()
+        if (leftMs <= 0) throw throttled(begun.reason, CLOCK_MARGIN_MS)
+        await delay(Math.min(pollMs, leftMs))
+      }
+    })
+  }
+
+  const settle = async (
+    { attempt, asked }: Entry,
+    { accounts }: AttemptState,
+    outcome: AttemptOutcome,
+    isNobody = false
+  ): Promise<void> => {
+    if (outcome !== 'failed' && outcome !== 'lost') refusals.delete(nameKey(asked))
+    const kept = isNobody ? Math.min(keepMs, NOBODY_MS) : keepMs
+    const settlement = { attempt, accounts, outcome, keepMs: kept, patienceMs }
+    await attempts.settle(settlement).catch((error: unknown) => {
+      log.warn(
+        { err: error, reason: 'login-permit-unsettled' },
+        'the outcome of a login could not be stored; it is tried again every second'
+      )
+      unsettled.add(attempt.id, settlement)
+    })
+  }
 
   const guardOf = ({ login = '', ipKey: address, password }: LoginAttempt, deadline: number): BindGuard => {
     // The same pair has another hash on another day.
@@ -48,21 +193,23 @@ export const createLoginThrottle = (parts: LoginThrottleParts) => {
     return {
       expect: name => {
         asked = name
-        return admission.expect(name, address)
+        return expect(name, address)
       },
       bind: async (account, bind) => {
-        const { name } = account
         // Elsewhere `name` is that of the entry itself: under other settings it may have led to another account.
         const isTyped = account.mayHaveTwoNames
-        const attempt = { id: randomUUID(), name, isTyped, address, pair }
-        const settle = await admission.enter({ attempt, asked, account, deadline })
+        const attempt = { id: randomUUID(), name: account.name, isTyped, address, pair }
+        const entry = { attempt, asked, account, deadline }
+        const first = await begin(entry)
+        const begun = first instanceof Denied ? await wait(entry, first) : first
         try {
           await bind()
         } catch (error) {
-          await settle(outcomeOf(error), error instanceof DirectoryFailure && error.reason === 'unknown-user')
+          const isNobody = error instanceof DirectoryFailure && error.reason === 'unknown-user'
+          await settle(entry, begun, outcomeOf(error), isNobody)
           throw error
         }
-        await settle('accepted')
+        await settle(entry, begun, 'accepted')
       }
     }
   }
@@ -78,7 +225,7 @@ export const createLoginThrottle = (parts: LoginThrottleParts) => {
 
   return {
     /** Accounts or addresses were freed; other instances notice within a second. */
-    forgetRefusals: admission.forgetRefusals,
+    forgetRefusals: refusals.clear,
     /**
      * Runs `authenticate` as soon as this client may try, and lets each of its binds begin as soon as that account may,
      * after LDAP_TIMEOUT_MS at the latest. Throws whatever `authenticate` throws, or `GW_LOGIN_THROTTLED` with Retry-After
@@ -108,4 +255,79 @@ const outcomeOf = (error: unknown): AttemptOutcome => {
   if (error.bind === 'accepted') return 'accepted'
   if (error.bind === 'refused') return 'failed'
   return error.countsAsBind ? 'lost' : 'returned'
+}
+
+const addressKey = (address: string): string => `address ${address}`
+const nameKey = (name: string): string => `name ${name}`
+
+/**
+ * Active Directory binds two names of an account. Until a login has shown which account a name belongs to, each name gets
+ * half of an account's permits, so that two names together cannot lock it.
+ */
+const halfOf = ({ max }: PermitRules): number => Math.floor(max / 2)
+
+/**
+ * As many failures under the other name, each just before the directory forgets, keep those of this name alive for so long
+ * there (lockOutObservationWindow counts from the last one).
+ */
+const unresolved = (rules: PermitRules): PermitRules => ({ ...rules, windowMs: rules.windowMs * (halfOf(rules) + 1) })
+
+const readingOf = (count: DirectoryCount | undefined) => count && { ...count, ageMs: performance.now() - count.readAt }
+
+interface Refusal {
+  readonly error: InstanceType<typeof LoginThrottled>
+  /** The account whose known addresses may still try; undefined: none may. */
+  readonly strangersTo?: { readonly name: string; readonly isTyped: boolean } | undefined
+}
+
+/** Another instance may have freed the account or the address by then. */
+const REMEMBERED_MS = 1000
+const MAX_REMEMBERED = 10_000
+
+/** @param clock monotonic ms */
+const createRefusals = (clock: () => number) => {
+  const refusals = boundedMap<string, { readonly refusal: Refusal; readonly until: number }>(MAX_REMEMBERED)
+  return {
+    /** @param forMs after which another attempt would not be refused; at most a second is remembered */
+    add: (key: string, refusal: Refusal, forMs: number) =>
+      refusals.set(key, { refusal, until: clock() + Math.min(REMEMBERED_MS, forMs) }),
+    get: (key: string) => {
+      const found = refusals.get(key)
+      return found !== undefined && clock() < found.until ? found.refusal : undefined
+    },
+    delete: refusals.delete,
+    clear: refusals.clear
+  }
+}
+
+/** Those that come first matter: while the database is away, no further login begins. */
+const MAX_UNSETTLED = 1000
+
+/** Stores outcomes of logins that the database did not take at first, so that no right password is counted as a failure. */
+export const createUnsettled = <Settlement>(settle: (settlement: Settlement) => Promise<void>) => {
+  const waiting = new Map<string, Settlement>()
+  let isRetrying = false
+
+  const retry = async (): Promise<void> => {
+    isRetrying = true
+    while (waiting.size > 0) {
+      await delay(RETRY_MS, undefined, { ref: false })
+      try {
+        for (const [id, settlement] of waiting) {
+          await settle(settlement)
+          waiting.delete(id)
+        }
+      } catch {
+        // The database is still away.
+      }
+    }
+    isRetrying = false
+  }
+
+  return {
+    add: (id: string, settlement: Settlement): void => {
+      if (waiting.size < MAX_UNSETTLED) waiting.set(id, settlement)
+      if (!isRetrying) void retry()
+    }
+  }
 }
