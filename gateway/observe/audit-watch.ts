@@ -1,5 +1,4 @@
 // Has the audit log checked in the background by one process of the installation, so that a changed entry is noticed.
-
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { AuditLog } from '../store/audit-log.ts'

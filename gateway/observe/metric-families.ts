@@ -1,5 +1,4 @@
 // Lists the metrics: the name, type and help text of each, where its values are read from, and how those of processes are combined.
-
 import type { ServedCertificate } from '../listener/certificates.ts'
 import { GRANTS_STATES } from '../store/regranting.ts'
 import { faultCounts } from '../values/contain.ts'

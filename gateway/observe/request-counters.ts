@@ -1,5 +1,4 @@
 // Counts finished requests and logins in plain numbers, by a few bounded labels.
-
 import type { GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { LoginOutcome } from '../login/sign-in.ts'

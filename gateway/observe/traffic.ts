@@ -1,5 +1,4 @@
 // Keeps the traffic of the last hour in steps of five seconds, in bounded memory, for live views.
-
 import type { Exchange } from '../http/exchange.ts'
 import { outcomeOf } from './access-log.ts'
 import { answeredAfterMs } from './request-counters.ts'

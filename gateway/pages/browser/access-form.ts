@@ -1,5 +1,4 @@
 // Edits the profiles, areas and main area of a person, and saves them together.
-
 import { AccessChoice, accessBody, type ChosenAccess } from './access-choice.ts'
 import { AccessConflict, differencesOf } from './access-conflict.ts'
 import { admin, type ListOf, problemOf } from './console-data.ts'

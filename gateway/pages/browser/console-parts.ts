@@ -136,7 +136,7 @@ export const Dialog = ({ title, onClose, children, isFixed = false }: DialogProp
   return html`<dialog ref=${element} aria-labelledby=${id} onCancel=${cancel}><h2 id=${id}>${title}</h2>${children}</dialog>`
 }
 
-export interface Act {
+interface Act {
   readonly title: string
   /** What will happen. */
   readonly consequence: string
