@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import { startGateway, type World, type WorldOptions } from './gateway.ts'
 import type { OpenLdap } from './openldap.ts'
 import { freePort } from './ports.ts'
+import { PATIENT } from './store.ts'
 
 export interface PagesWorldOptions extends WorldOptions {
   ldap?: Pick<OpenLdap, 'env'>
@@ -28,6 +29,8 @@ export const startPagesWorld = async (
         }
   const world = await startGateway(t, {
     ...options,
+    // No test of pages is about a slow database.
+    limits: { databaseDeadlines: PATIENT, ...options.limits },
     port: listening,
     env: { PUBLIC_URL: origin, ...directory, ...env }
   })
