@@ -136,7 +136,7 @@ const saidBy = ({ target, fields, isTrusted, asks }: Asked): string | null | und
 
 /** `ROUTE on HOST`, or why not; undefined: the model does not know. */
 const decideByModel = (world: Tables, asked: Asked): string | undefined => {
-  if (isMisdirected(asked)) return 'refused'
+  if (asked.target.includes('#') || isMisdirected(asked)) return 'refused'
   const path = ASKED.find(each => asked.target === each || asked.target.replace(/^https?:\/\/[^/\\]*/i, '') === each)
   if (path === undefined) return undefined
   const said = saidBy(asked)
