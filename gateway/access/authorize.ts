@@ -35,27 +35,15 @@ const revealed = (
 }
 
 const refusalOf = (match: RouteMatch, decision: Decision, text: RefusalText): GatewayError => {
-  const reason = decision.reason
-  switch (decision.code) {
-    case BadPath.code:
-      return new BadPath({ reason })
-    case MethodNotAllowed.code:
-      return new MethodNotAllowed({
-        reason,
-        headers: { allow: match.refusal === 'method' ? match.allowed.join(', ') : '' }
-      })
-    case NoRoute.code:
-      return new NoRoute({ reason })
-    case Unauthenticated.code:
-      return new Unauthenticated({ reason })
-    default: {
-      const isUnassigned = decision.code === Unassigned.code
-      // Profiles that open the path of the request do not open what it writes to.
-      const more = reason === 'destination' ? undefined : revealed(match, isUnassigned, text)
-      const details = { reason, ...more }
-      return isUnassigned ? new Unassigned(details) : new Forbidden(details)
-    }
-  }
+  const { code, reason } = decision
+  if (match.refusal === 'method' && code === MethodNotAllowed.code)
+    return new MethodNotAllowed({ reason, headers: { allow: match.allowed.join(', ') } })
+  const Plain = [BadPath, NoRoute, Unauthenticated].find(kind => kind.code === code)
+  if (Plain !== undefined) return new Plain({ reason })
+  const isUnassigned = code === Unassigned.code
+  // Profiles that open the path of the request do not open what it writes to.
+  const more = reason === 'destination' ? undefined : revealed(match, isUnassigned, text)
+  return isUnassigned ? new Unassigned({ reason, ...more }) : new Forbidden({ reason, ...more })
 }
 
 export const createAuthorize =
