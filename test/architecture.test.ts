@@ -189,20 +189,17 @@ t.test('each library has one home', async t => {
 })
 
 // RV-98
-t.test(
-  'docs/architecture.md lists the libraries of the package, and says of jose what the code does with it',
-  async t => {
-    const page = readFileSync(join(ROOT, 'docs', 'architecture.md'), 'utf8').replaceAll(/\s+/g, ' ')
-    const listed = /## Libraries (.*?) For tests:/.exec(page)?.[1] ?? ''
-    const aside = ['node:', '@fastify/', '@electric-sql/', '@opentelemetry/']
-    for (const name of Object.keys(HOMES).filter(name => !aside.some(start => name.startsWith(start))))
-      t.ok(listed.includes(name), name)
-    t.match(page, /Tokens are signed and verified with `node:crypto`/)
-    t.match(listed, /jose \(tokens of the cloud provider\)/)
-    const users = files.filter(file => imports(file).some(({ from }) => from.split('/', 1)[0] === 'jose'))
-    t.ok(users.length > 0 && users.every(file => file.startsWith('gateway/cloud/')))
-  }
-)
+t.test('docs/architecture.md lists the libraries, and says of jose what the code does with it', async t => {
+  const page = readFileSync(join(ROOT, 'docs', 'architecture.md'), 'utf8').replaceAll(/\s+/g, ' ')
+  const listed = /## Libraries (.*?) For tests:/.exec(page)?.[1] ?? ''
+  const aside = ['node:', '@fastify/', '@electric-sql/', '@opentelemetry/']
+  for (const name of Object.keys(HOMES).filter(name => !aside.some(start => name.startsWith(start))))
+    t.ok(listed.includes(name), name)
+  t.match(page, /Tokens are signed and verified with `node:crypto`/)
+  t.match(listed, /jose \(tokens of the cloud provider\)/)
+  const users = files.filter(file => imports(file).some(({ from }) => from.split('/', 1)[0] === 'jose'))
+  t.ok(users.length > 0 && users.every(file => file.startsWith('gateway/cloud/')))
+})
 
 t.test('a file has at most 400 lines', async t => {
   for (const file of files) t.ok(readFileSync(join(ROOT, file), 'utf8').split('\n').length <= 401, file)

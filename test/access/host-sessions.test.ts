@@ -53,44 +53,38 @@ const openBrowser = ({ world, port }: Started) => {
   }
 }
 
-t.test(
-  'a named host gets its session from PUBLIC_URL by a code, and the person comes back to the very page',
-  async t => {
-    const started = await start(t)
-    const { world, upstream, port } = started
-    const browser = openBrowser(started)
-    const page = browser.address('a.localhost', '/d/1?panes={%22a%22:1}&to=//evil')
-    const asked = await browser.ask(page)
-    t.equal(asked.status, 302)
-    const login = new URL(asked.headers.location ?? '')
-    t.equal(login.origin + login.pathname, `${world.origin}/auth/login`)
-    t.equal(login.searchParams.get('returnTo'), page)
-    t.match(
-      asked.headers['set-cookie'],
-      /^portaria_host_login=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=3600$/
-    )
+t.test('a named host gets its session from PUBLIC_URL by a code, and the person returns to the page', async t => {
+  const started = await start(t)
+  const { world, upstream, port } = started
+  const browser = openBrowser(started)
+  const page = browser.address('a.localhost', '/d/1?panes={%22a%22:1}&to=//evil')
+  const asked = await browser.ask(page)
+  t.equal(asked.status, 302)
+  const login = new URL(asked.headers.location ?? '')
+  t.equal(login.origin + login.pathname, `${world.origin}/auth/login`)
+  t.equal(login.searchParams.get('returnTo'), page)
+  t.match(asked.headers['set-cookie'], /^portaria_host_login=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=3600$/)
 
-    const without = await browser.ask(browser.afterLogin(login.href))
-    t.match(without, { status: 302, headers: { location: /^\/auth\/login\?again=1&returnTo=/ } }, 'nobody is logged in')
-    await browser.logIn('maria')
-    const made = await browser.ask(browser.afterLogin(login.href))
-    t.equal(made.status, 302)
-    t.match(made.headers.location, `http://a.localhost:${port}/auth/session?code=`)
-    const taken = await browser.ask(made.headers.location ?? '')
-    t.match(taken, { status: 302, headers: { location: '/d/1?panes={%22a%22:1}&to=//evil' } })
+  const without = await browser.ask(browser.afterLogin(login.href))
+  t.match(without, { status: 302, headers: { location: /^\/auth\/login\?again=1&returnTo=/ } }, 'nobody is logged in')
+  await browser.logIn('maria')
+  const made = await browser.ask(browser.afterLogin(login.href))
+  t.equal(made.status, 302)
+  t.match(made.headers.location, `http://a.localhost:${port}/auth/session?code=`)
+  const taken = await browser.ask(made.headers.location ?? '')
+  t.match(taken, { status: 302, headers: { location: '/d/1?panes={%22a%22:1}&to=//evil' } })
 
-    t.equal((await browser.ask(page)).status, 200)
-    const [own, there] = ['localhost', 'a.localhost'].map(host => claimsOf(browser.session(host)))
-    t.match(there, { jti: own?.jti, sub: own?.sub, exp: own?.exp, auth_time: own?.auth_time, host: 'a.localhost' })
-    t.equal(own?.host, undefined)
-    const received = upstream.requests.at(-1)?.head ?? ''
-    t.notMatch(received, /portaria_(?:session|host)/, 'no backend sees a cookie of the gateway')
+  t.equal((await browser.ask(page)).status, 200)
+  const [own, there] = ['localhost', 'a.localhost'].map(host => claimsOf(browser.session(host)))
+  t.match(there, { jti: own?.jti, sub: own?.sub, exp: own?.exp, auth_time: own?.auth_time, host: 'a.localhost' })
+  t.equal(own?.host, undefined)
+  const received = upstream.requests.at(-1)?.head ?? ''
+  t.notMatch(received, /portaria_(?:session|host)/, 'no backend sees a cookie of the gateway')
 
-    const again = await browser.ask(made.headers.location ?? '')
-    t.equal(again.status, 400, 'once')
-    t.equal((await world.logged(line => line.reason === 'host-code-replayed')).code, 'GW_OAUTH_STATE')
-  }
-)
+  const again = await browser.ask(made.headers.location ?? '')
+  t.equal(again.status, 400, 'once')
+  t.equal((await world.logged(line => line.reason === 'host-code-replayed')).code, 'GW_OAUTH_STATE')
+})
 
 t.test('a code is of no use to another browser, on another host, or once the person has logged out', async t => {
   const started = await start(t)
@@ -138,48 +132,40 @@ t.test('the cookie of one host opens no other, and is no token anywhere else', a
   t.equal((await world.logged(line => line.reason === 'foreign-host')).status, 401)
 })
 
-t.test(
-  'two people in two browsers, and one after the other in one, are each seen by every host as themselves',
-  async t => {
-    const started = await start(t)
-    const { upstream } = started
-    const names = async (browser: ReturnType<typeof openBrowser>, host: string) => {
-      const { status } = await browser.ask(browser.address(host, '/x'))
-      return status === 200
-        ? upstream.requests.at(-1)?.headers.find(([name]) => name === 'x-user-username')?.[1]
-        : status
-    }
-    const [one, two] = [openBrowser(started), openBrowser(started)]
-    await one.logIn('maria')
-    await two.logIn('carlos')
-    for (const host of ['a.localhost', 'b.localhost']) {
-      await one.enter(host)
-      await two.enter(host)
-      t.strictSame([await names(one, host), await names(two, host)], ['maria', 'carlos'])
-    }
-    await one.logIn('carlos')
-    t.equal(await names(one, 'a.localhost'), 302, 'the session of the person who was replaced has ended everywhere')
-    await one.enter('a.localhost')
-    t.equal(await names(one, 'a.localhost'), 'carlos')
+t.test('two people in two browsers, or in turn in one, are seen by every host as themselves', async t => {
+  const started = await start(t)
+  const { upstream } = started
+  const names = async (browser: ReturnType<typeof openBrowser>, host: string) => {
+    const { status } = await browser.ask(browser.address(host, '/x'))
+    return status === 200 ? upstream.requests.at(-1)?.headers.find(([name]) => name === 'x-user-username')?.[1] : status
   }
-)
+  const [one, two] = [openBrowser(started), openBrowser(started)]
+  await one.logIn('maria')
+  await two.logIn('carlos')
+  for (const host of ['a.localhost', 'b.localhost']) {
+    await one.enter(host)
+    await two.enter(host)
+    t.strictSame([await names(one, host), await names(two, host)], ['maria', 'carlos'])
+  }
+  await one.logIn('carlos')
+  t.equal(await names(one, 'a.localhost'), 302, 'the session of the person who was replaced has ended everywhere')
+  await one.enter('a.localhost')
+  t.equal(await names(one, 'a.localhost'), 'carlos')
+})
 
-t.test(
-  'a second login of the same person takes the place of the first on every host, so that one logout ends all',
-  async t => {
-    const started = await start(t)
-    const browser = openBrowser(started)
-    await browser.logIn('maria')
-    for (const host of ['a.localhost', 'b.localhost']) await browser.enter(host)
-    await browser.logIn('maria')
-    t.equal((await browser.ask(browser.address('a.localhost', '/x'))).status, 302)
-    t.equal((await browser.enter('a.localhost')).response.status, 200, 'without another login')
-    const fields = { Origin: started.world.origin, 'Sec-Fetch-Site': 'same-origin', 'Content-Length': '0' }
-    t.equal((await browser.ask(browser.address('localhost', '/auth/logout'), fields, 'POST')).status, 204)
-    for (const host of ['a.localhost', 'b.localhost'])
-      t.equal((await browser.ask(browser.address(host, '/x'))).status, 302, host)
-  }
-)
+t.test('a second login of a person replaces the first on every host, so that one logout ends all', async t => {
+  const started = await start(t)
+  const browser = openBrowser(started)
+  await browser.logIn('maria')
+  for (const host of ['a.localhost', 'b.localhost']) await browser.enter(host)
+  await browser.logIn('maria')
+  t.equal((await browser.ask(browser.address('a.localhost', '/x'))).status, 302)
+  t.equal((await browser.enter('a.localhost')).response.status, 200, 'without another login')
+  const fields = { Origin: started.world.origin, 'Sec-Fetch-Site': 'same-origin', 'Content-Length': '0' }
+  t.equal((await browser.ask(browser.address('localhost', '/auth/logout'), fields, 'POST')).status, 204)
+  for (const host of ['a.localhost', 'b.localhost'])
+    t.equal((await browser.ask(browser.address(host, '/x'))).status, 302, host)
+})
 
 t.test('logging out at any host ends the session at all of them', async t => {
   const started = await start(t)

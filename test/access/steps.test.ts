@@ -397,37 +397,34 @@ t.test('a target is matched in origin form, or in absolute form under the Host t
   t.equal(noHost.refusal?.reason, 'target-form')
 })
 
-t.test(
-  'a request that was found faulty is not matched, and a preflight is matched by the method it asks for',
-  async t => {
-    const table = await tableOf(t, '/x {methods: [PUT]}', '/y {methods: [OPTIONS]}')
-    let asked = 0
-    const { matchPlain, matchUnusual } = createMatchRoute(() => {
-      asked++
-      return table
-    }, requestHost)
-    const exchange = exchangeOf({ fields: [], target: '/x' })
-    matchPlain(exchange)
-    t.equal(matchUnusual(exchange), exchange.refusal)
-    t.equal(exchange.refusal?.reason, 'host-count')
-    const kept = new TokenExpired({ reason: 'kept' })
-    const checked = exchangeOf({ target: '/x' })
-    checked.refusal = kept
-    matchPlain(checked)
-    t.equal(checked.refusal, kept)
-    t.equal(asked, 0)
+t.test('a faulty request is not matched, and a preflight is matched by the method it asks for', async t => {
+  const table = await tableOf(t, '/x {methods: [PUT]}', '/y {methods: [OPTIONS]}')
+  let asked = 0
+  const { matchPlain, matchUnusual } = createMatchRoute(() => {
+    asked++
+    return table
+  }, requestHost)
+  const exchange = exchangeOf({ fields: [], target: '/x' })
+  matchPlain(exchange)
+  t.equal(matchUnusual(exchange), exchange.refusal)
+  t.equal(exchange.refusal?.reason, 'host-count')
+  const kept = new TokenExpired({ reason: 'kept' })
+  const checked = exchangeOf({ target: '/x' })
+  checked.refusal = kept
+  matchPlain(checked)
+  t.equal(checked.refusal, kept)
+  t.equal(asked, 0)
 
-    const fields = ['Host', 'a', 'Origin', 'https://a.example', 'Access-Control-Request-Method', 'put']
-    const preflight = exchangeOf({ method: 'OPTIONS', fields, target: '/x' })
-    matchPlain(preflight)
-    t.equal(preflight.route?.path, '/x')
-    matchUnusual(preflight)
-    t.equal(asked, 1, 'matched once')
-    const options = exchangeOf({ method: 'OPTIONS', target: '/y' })
-    matchPlain(options)
-    t.equal(options.route?.path, '/y')
-  }
-)
+  const fields = ['Host', 'a', 'Origin', 'https://a.example', 'Access-Control-Request-Method', 'put']
+  const preflight = exchangeOf({ method: 'OPTIONS', fields, target: '/x' })
+  matchPlain(preflight)
+  t.equal(preflight.route?.path, '/x')
+  matchUnusual(preflight)
+  t.equal(asked, 1, 'matched once')
+  const options = exchangeOf({ method: 'OPTIONS', target: '/y' })
+  matchPlain(options)
+  t.equal(options.route?.path, '/y')
+})
 
 t.test('what is checked for a proxy is never forwarded, and what is forwarded is never checked for one', async t => {
   const routes = { own: routeOf({ external: false }), external: routeOf({ external: true }) }
@@ -447,39 +444,34 @@ t.test('what is checked for a proxy is never forwarded, and what is forwarded is
   )
 })
 
-t.test(
-  'a preflight that a proxy asks about is matched as the OPTIONS that it forwards, if only that is public',
-  async t => {
-    const check = (
-      routes: { PUT?: boolean; OPTIONS?: boolean },
-      forwardAuth: 'plain' | undefined,
-      requested?: string
-    ) => {
-      const match: RouteTable['match'] = method => {
-        const isPublic = method === 'PUT' || method === 'OPTIONS' ? routes[method] : undefined
-        if (isPublic === undefined) return NO_ROUTE
-        const route = routeOf({ id: method, public: isPublic, external: forwardAuth !== undefined })
-        return { route, path: '/x' }
-      }
-      const asked = requested === undefined ? [] : ['Access-Control-Request-Method', requested]
-      const fields = ['Host', 'a', 'Origin', 'https://a.example', ...asked]
-      const exchange = exchangeOf({ method: 'OPTIONS', fields, target: '/x' })
-      exchange.forwardAuth = forwardAuth
-      createMatchRoute(() => ({ match, hosts: [] as readonly string[] }) as RouteTable, requestHost).matchPlain(
-        exchange
-      )
-      return exchange.match?.refusal ?? exchange.route?.id
+t.test('a preflight that a proxy asks about is matched as OPTIONS, if only that is public', async t => {
+  const check = (
+    routes: { PUT?: boolean; OPTIONS?: boolean },
+    forwardAuth: 'plain' | undefined,
+    requested?: string
+  ) => {
+    const match: RouteTable['match'] = method => {
+      const isPublic = method === 'PUT' || method === 'OPTIONS' ? routes[method] : undefined
+      if (isPublic === undefined) return NO_ROUTE
+      const route = routeOf({ id: method, public: isPublic, external: forwardAuth !== undefined })
+      return { route, path: '/x' }
     }
-    const asPreflight = (routes: Parameters<typeof check>[0]) => check(routes, 'plain', 'PUT')
-    t.equal(asPreflight({ PUT: true, OPTIONS: true }), 'PUT')
-    t.equal(asPreflight({ PUT: true }), 'PUT')
-    t.equal(asPreflight({ PUT: false, OPTIONS: true }), 'OPTIONS')
-    t.equal(asPreflight({ OPTIONS: true }), 'OPTIONS')
-    t.equal(asPreflight({ PUT: false, OPTIONS: false }), 'PUT')
-    t.equal(asPreflight({ PUT: false }), 'PUT')
-    t.equal(asPreflight({ OPTIONS: false }), 'no-route')
-    t.equal(asPreflight({}), 'no-route')
-    t.equal(check({ PUT: false, OPTIONS: true }, undefined, 'PUT'), 'PUT', 'the gateway answers it itself')
-    t.equal(check({ PUT: true, OPTIONS: false }, 'plain'), 'OPTIONS', 'no preflight')
+    const asked = requested === undefined ? [] : ['Access-Control-Request-Method', requested]
+    const fields = ['Host', 'a', 'Origin', 'https://a.example', ...asked]
+    const exchange = exchangeOf({ method: 'OPTIONS', fields, target: '/x' })
+    exchange.forwardAuth = forwardAuth
+    createMatchRoute(() => ({ match, hosts: [] as readonly string[] }) as RouteTable, requestHost).matchPlain(exchange)
+    return exchange.match?.refusal ?? exchange.route?.id
   }
-)
+  const asPreflight = (routes: Parameters<typeof check>[0]) => check(routes, 'plain', 'PUT')
+  t.equal(asPreflight({ PUT: true, OPTIONS: true }), 'PUT')
+  t.equal(asPreflight({ PUT: true }), 'PUT')
+  t.equal(asPreflight({ PUT: false, OPTIONS: true }), 'OPTIONS')
+  t.equal(asPreflight({ OPTIONS: true }), 'OPTIONS')
+  t.equal(asPreflight({ PUT: false, OPTIONS: false }), 'PUT')
+  t.equal(asPreflight({ PUT: false }), 'PUT')
+  t.equal(asPreflight({ OPTIONS: false }), 'no-route')
+  t.equal(asPreflight({}), 'no-route')
+  t.equal(check({ PUT: false, OPTIONS: true }, undefined, 'PUT'), 'PUT', 'the gateway answers it itself')
+  t.equal(check({ PUT: true, OPTIONS: false }, 'plain'), 'OPTIONS', 'no preflight')
+})

@@ -81,62 +81,56 @@ t.test('a bootstrap entry makes an Admin once, and what Admins change later stan
   t.match(heir.user, { profiles: only() })
 })
 
-t.test(
-  'a bootstrap entry written after the first login is applied at the next, and makes earlier tokens stale',
-  async t => {
-    const { users } = await openStore(t, postgres)
-    await users.syncPerson(person('maria'))
-    const bootstrapAdmins = [{ provider: 'ldap', subject: 'maria' }] as const
-    t.match(await users.syncPerson(person('maria', { bootstrapAdmins })), {
-      version: 1,
-      user: { profiles: only('Admin') }
-    })
-  }
-)
+t.test('a bootstrap entry written after the first login counts from the next; earlier tokens are stale', async t => {
+  const { users } = await openStore(t, postgres)
+  await users.syncPerson(person('maria'))
+  const bootstrapAdmins = [{ provider: 'ldap', subject: 'maria' }] as const
+  t.match(await users.syncPerson(person('maria', { bootstrapAdmins })), {
+    version: 1,
+    user: { profiles: only('Admin') }
+  })
+})
 
-t.test(
-  'a change of access raises the version, ending raises the lowest accepted one, and both are audited',
-  async t => {
-    const { users, audit, tokenState } = await openStore(t, postgres)
-    const { user } = await users.syncPerson(person('maria'))
-    await users.createArea(actor, 'Norte')
-    await users.createArea(actor, 'Sul')
-    const access = { profiles: ['Agente', 'Supervisor'], areas: ['Sul', 'Norte'], areaPrincipal: 'Sul' }
-    t.match(await users.setAccess(actor, user.id, access), {
-      version: 1,
-      lowestAcceptedVersion: 0,
-      user: {
-        profiles: only('Supervisor', 'Agente'),
-        perfis: only('Supervisor', 'Agente'),
-        areas: only('Norte', 'Sul'),
-        areaPrincipal: 'Sul',
-        accessStatus: 'assigned'
-      }
-    })
-    t.match(await users.setAccess(actor, user.id, access), { version: 1 }, 'nothing changed')
-    await users.revokePerson(actor, user.id)
-    t.match(await users.loadPerson(user.id), { version: 2, lowestAcceptedVersion: 2, disabled: false })
-    await users.disablePerson(actor, user.id)
-    await users.disablePerson(actor, user.id)
-    t.match(await users.syncPerson(person('maria', { name: 'changed' })), { disabled: true, user: { name: 'MARIA' } })
-    await users.enablePerson(actor, user.id)
-    t.match(await users.loadPerson(user.id), { version: 3, lowestAcceptedVersion: 3, disabled: false })
-    t.same((await tokenState.loadRevocations()).versions, [{ userId: user.id, version: 3, lowestAccepted: 3 }])
-    const { items } = await audit.list({ user: user.id })
-    t.same(
-      items.map(item => item.action),
-      ['person.enable', 'person.disable', 'person.revoke', 'access.set']
-    )
-    t.match(items.at(-1), {
-      actor: { id: null, username: 'test' },
-      target: `user:${user.id}`,
-      before: { profiles: only(), areas: only(), areaPrincipal: null },
-      after: { profiles: only('Supervisor', 'Agente'), areas: only('Norte', 'Sul'), areaPrincipal: 'Sul' },
-      requestId: 'r-1',
-      ip: '127.0.0.1'
-    })
-  }
-)
+t.test('a change raises the version, an ending the lowest accepted one, and both are audited', async t => {
+  const { users, audit, tokenState } = await openStore(t, postgres)
+  const { user } = await users.syncPerson(person('maria'))
+  await users.createArea(actor, 'Norte')
+  await users.createArea(actor, 'Sul')
+  const access = { profiles: ['Agente', 'Supervisor'], areas: ['Sul', 'Norte'], areaPrincipal: 'Sul' }
+  t.match(await users.setAccess(actor, user.id, access), {
+    version: 1,
+    lowestAcceptedVersion: 0,
+    user: {
+      profiles: only('Supervisor', 'Agente'),
+      perfis: only('Supervisor', 'Agente'),
+      areas: only('Norte', 'Sul'),
+      areaPrincipal: 'Sul',
+      accessStatus: 'assigned'
+    }
+  })
+  t.match(await users.setAccess(actor, user.id, access), { version: 1 }, 'nothing changed')
+  await users.revokePerson(actor, user.id)
+  t.match(await users.loadPerson(user.id), { version: 2, lowestAcceptedVersion: 2, disabled: false })
+  await users.disablePerson(actor, user.id)
+  await users.disablePerson(actor, user.id)
+  t.match(await users.syncPerson(person('maria', { name: 'changed' })), { disabled: true, user: { name: 'MARIA' } })
+  await users.enablePerson(actor, user.id)
+  t.match(await users.loadPerson(user.id), { version: 3, lowestAcceptedVersion: 3, disabled: false })
+  t.same((await tokenState.loadRevocations()).versions, [{ userId: user.id, version: 3, lowestAccepted: 3 }])
+  const { items } = await audit.list({ user: user.id })
+  t.same(
+    items.map(item => item.action),
+    ['person.enable', 'person.disable', 'person.revoke', 'access.set']
+  )
+  t.match(items.at(-1), {
+    actor: { id: null, username: 'test' },
+    target: `user:${user.id}`,
+    before: { profiles: only(), areas: only(), areaPrincipal: null },
+    after: { profiles: only('Supervisor', 'Agente'), areas: only('Norte', 'Sul'), areaPrincipal: 'Sul' },
+    requestId: 'r-1',
+    ip: '127.0.0.1'
+  })
+})
 
 t.test('access that names what does not exist, or repeats itself, is refused and changes nothing', async t => {
   const { users, audit } = await openStore(t, postgres)

@@ -18,32 +18,29 @@ const create = ['client', 'create', 'ci', '--profile', 'Agente', '--area', 'Nort
 const token = (id: string, secret: string) =>
   portaria(['token', '--url', world.url, '--client-id', id, '--secret-stdin'], { input: `${secret}\n` })
 
-t.test(
-  'a service account is made with an area that did not exist, gets a token, is rotated, listed and removed',
-  async t => {
-    const made = await portaria([...create, '--address', '127.0.0.0/8', '--json'], { env })
-    t.equal(made.code, 0, made.stderr)
-    const { clientId, clientSecret, id } = made.json<Made>()
-    const first = await token(clientId, clientSecret)
-    t.equal(first.code, 0, first.stderr)
-    const me = await world.fetch('/auth/me', { token: first.stdout.trim() })
-    t.match(await me.json(), { id, username: 'ci', provider: 'client' })
+t.test('a service account is made with a new area, gets a token, is rotated, listed and removed', async t => {
+  const made = await portaria([...create, '--address', '127.0.0.0/8', '--json'], { env })
+  t.equal(made.code, 0, made.stderr)
+  const { clientId, clientSecret, id } = made.json<Made>()
+  const first = await token(clientId, clientSecret)
+  t.equal(first.code, 0, first.stderr)
+  const me = await world.fetch('/auth/me', { token: first.stdout.trim() })
+  t.match(await me.json(), { id, username: 'ci', provider: 'client' })
 
-    const rotated = await portaria(['client', 'rotate', 'ci'], { env })
-    t.match(rotated.stdout, /client_secret {2}ps_[\w-]{43}/)
-    t.equal((await token(clientId, clientSecret)).code, 0, 'the secret before lives for another day')
+  const rotated = await portaria(['client', 'rotate', 'ci'], { env })
+  t.match(rotated.stdout, /client_secret {2}ps_[\w-]{43}/)
+  t.equal((await token(clientId, clientSecret)).code, 0, 'the secret before lives for another day')
 
-    const list = await portaria(['client', 'list'], { env })
-    t.match(list.stdout, /ci {2}pc_/)
-    t.match(list.stdout, /Agente in Norte/)
-    t.notMatch(list.stdout, /ps_/)
+  const list = await portaria(['client', 'list'], { env })
+  t.match(list.stdout, /ci {2}pc_/)
+  t.match(list.stdout, /Agente in Norte/)
+  t.notMatch(list.stdout, /ps_/)
 
-    t.equal((await portaria(['client', 'remove', 'ci'], { env })).code, 0)
-    const refused = await token(clientId, clientSecret)
-    t.equal(refused.code, 1)
-    t.match(refused.stderr, /401 invalid_client/)
-  }
-)
+  t.equal((await portaria(['client', 'remove', 'ci'], { env })).code, 0)
+  const refused = await token(clientId, clientSecret)
+  t.equal(refused.code, 1)
+  t.match(refused.stderr, /401 invalid_client/)
+})
 
 t.test('what cannot be done is said', async t => {
   const rows: [string[], RegExp][] = [

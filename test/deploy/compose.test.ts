@@ -61,18 +61,15 @@ t.test('the secrets service makes secrets once, and the gateway accepts them wit
 })
 
 // CF-13
-t.test(
-  'every setting named in the compose file is one that the gateway reads, and none of them is a secret',
-  async t => {
-    const settings = VARIABLES.flatMap(({ name }) => [name, `${name}_FILE`])
-    for (const name of Object.keys(gateway?.environment ?? {})) {
-      if (name.endsWith('_URL')) t.notMatch(gateway?.environment?.[name], /@/, `${name} holds no password`)
-      t.ok(settings.includes(name), `${name} is a setting`)
-      t.notMatch(name, /SECRET|PASSWORD|DATABASE_URL/)
-    }
-    t.same(gateway?.env_file, [{ path: '.env', required: false }], 'further settings come from .env')
+t.test('every setting in the compose file is one that the gateway reads, and none is a secret', async t => {
+  const settings = VARIABLES.flatMap(({ name }) => [name, `${name}_FILE`])
+  for (const name of Object.keys(gateway?.environment ?? {})) {
+    if (name.endsWith('_URL')) t.notMatch(gateway?.environment?.[name], /@/, `${name} holds no password`)
+    t.ok(settings.includes(name), `${name} is a setting`)
+    t.notMatch(name, /SECRET|PASSWORD|DATABASE_URL/)
   }
-)
+  t.same(gateway?.env_file, [{ path: '.env', required: false }], 'further settings come from .env')
+})
 
 t.test('Postgres and Redis have passwords, and a network that only the gateway shares', async t => {
   t.same(compose.networks, { data: { internal: true } })
@@ -153,29 +150,26 @@ t.test('the build of the image has every file that it bundles', async t => {
   }
 })
 
-t.test(
-  'only the gateway is published, to this machine alone, and nothing starts before what it needs is healthy',
-  async t => {
-    for (const [name, service] of Object.entries(compose.services)) {
-      if (name === 'gateway') t.strictSame(service.ports?.length, 1)
-      else t.equal(service.ports, undefined, `${name} is not published`)
-      for (const [needed, { condition }] of Object.entries(service.depends_on ?? {})) {
-        const other = compose.services[needed]
-        t.ok(other, `${name} needs ${needed}`)
-        const base = other?.extends === undefined ? other : compose.services[other.extends.service]
-        const dockerfile = base?.build === undefined ? '' : read(join(base.build, 'Dockerfile'))
-        t.match(condition, /^service_(?:healthy|completed_successfully)$/, `${name} waits for ${needed}`)
-        if (condition === 'service_healthy')
-          t.ok(base?.healthcheck ?? dockerfile.includes('HEALTHCHECK'), `${needed} has a check`)
-      }
-      for (const volume of service.volumes ?? []) {
-        const source = volume.split(':')[0] ?? ''
-        t.ok(source.startsWith('./') || source in compose.volumes, `${name}: ${source} is declared`)
-      }
+t.test('only the gateway is published, to this machine alone; nothing starts before what it needs', async t => {
+  for (const [name, service] of Object.entries(compose.services)) {
+    if (name === 'gateway') t.strictSame(service.ports?.length, 1)
+    else t.equal(service.ports, undefined, `${name} is not published`)
+    for (const [needed, { condition }] of Object.entries(service.depends_on ?? {})) {
+      const other = compose.services[needed]
+      t.ok(other, `${name} needs ${needed}`)
+      const base = other?.extends === undefined ? other : compose.services[other.extends.service]
+      const dockerfile = base?.build === undefined ? '' : read(join(base.build, 'Dockerfile'))
+      t.match(condition, /^service_(?:healthy|completed_successfully)$/, `${name} waits for ${needed}`)
+      if (condition === 'service_healthy')
+        t.ok(base?.healthcheck ?? dockerfile.includes('HEALTHCHECK'), `${needed} has a check`)
     }
-    t.match(gateway?.ports?.[0], /^127\.0\.0\.1:/)
+    for (const volume of service.volumes ?? []) {
+      const source = volume.split(':')[0] ?? ''
+      t.ok(source.startsWith('./') || source in compose.volumes, `${name}: ${source} is declared`)
+    }
   }
-)
+  t.match(gateway?.ports?.[0], /^127\.0\.0\.1:/)
+})
 
 t.test('the sample routes load, pass their own tests, and lead to services of the stack', async t => {
   const { table, warnings } = await loadRoutes(join(root, 'upstream-config'), [])

@@ -62,37 +62,34 @@ const signedBy = async (world: World, token: string): Promise<string> => {
   return ((await answer.json()) as { token: string }).token
 }
 
-t.test(
-  'add the new secret everywhere, then swap, then drop the old one: every token is valid on every instance',
-  async t => {
-    const first = await signToken(OLD, { id: user.id, username: 'maria' })
-    const instances = [await start(OLD), await start(OLD)]
-    const steps: readonly (readonly string[])[] = [
-      [OLD, NEW],
-      [NEW, OLD]
-    ]
-    const tokens = [first]
-    const checkAll = async (step: string) => {
-      for (const world of instances) tokens.push(await signedBy(world, first))
-      for (const [i, world] of instances.entries()) {
-        for (const token of new Set(tokens)) t.equal(await statusAt(world, token), 200, `${step}, instance ${i}`)
-      }
+t.test('add the new secret everywhere, swap, drop the old one: every token is valid on every instance', async t => {
+  const first = await signToken(OLD, { id: user.id, username: 'maria' })
+  const instances = [await start(OLD), await start(OLD)]
+  const steps: readonly (readonly string[])[] = [
+    [OLD, NEW],
+    [NEW, OLD]
+  ]
+  const tokens = [first]
+  const checkAll = async (step: string) => {
+    for (const world of instances) tokens.push(await signedBy(world, first))
+    for (const [i, world] of instances.entries()) {
+      for (const token of new Set(tokens)) t.equal(await statusAt(world, token), 200, `${step}, instance ${i}`)
     }
-    for (const [n, [secret = '', ...previous]] of steps.entries()) {
-      for (const i of instances.keys()) {
-        // One after the other, as a rolling restart does: in between they differ.
-        const next = await start(secret, ...previous)
-        await instances[i]?.gateway.close()
-        instances[i] = next
-        await checkAll(`step ${n + 1}`)
-      }
-    }
-    const signedNew = await signedBy(instances[0] as World, first)
-    const last = await start(NEW)
-    t.equal(await statusAt(last, signedNew), 200, 'after JWT_EXPIRES_IN only such tokens are left')
-    t.equal(await statusAt(last, first), 401, 'the old secret is worth nothing any more')
   }
-)
+  for (const [n, [secret = '', ...previous]] of steps.entries()) {
+    for (const i of instances.keys()) {
+      // One after the other, as a rolling restart does: in between they differ.
+      const next = await start(secret, ...previous)
+      await instances[i]?.gateway.close()
+      instances[i] = next
+      await checkAll(`step ${n + 1}`)
+    }
+  }
+  const signedNew = await signedBy(instances[0] as World, first)
+  const last = await start(NEW)
+  t.equal(await statusAt(last, signedNew), 200, 'after JWT_EXPIRES_IN only such tokens are left')
+  t.equal(await statusAt(last, first), 401, 'the old secret is worth nothing any more')
+})
 
 t.test('swapping at once, without the first step, refuses people wherever the old secret is still alone', async t => {
   const swapped = await start(NEW, OLD)

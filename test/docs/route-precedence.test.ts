@@ -24,15 +24,12 @@ t.test('the examples of precedence are what the route table decides', async t =>
 })
 
 // RV-38
-t.test(
-  'the page says what websocket forwards besides, that no prefix is added, and that Host chooses no route',
-  async t => {
-    const text = page.replaceAll(/\s+/g, ' ')
-    t.match(text, /such a route also forwards ordinary requests, with all methods/)
-    t.match(text, /remove a prefix of the path \(`stripPrefix`\), but not add one/)
-    t.match(text, /host of a request chooses no route/)
-  }
-)
+t.test('the page says what websocket forwards besides, and that no prefix is added', async t => {
+  const text = page.replaceAll(/\s+/g, ' ')
+  t.match(text, /such a route also forwards ordinary requests, with all methods/)
+  t.match(text, /remove a prefix of the path \(`stripPrefix`\), but not add one/)
+  t.match(text, /host of a request chooses no route/)
+})
 
 // RV-113
 t.test('the page says what applications with messages of more than 1 MB need', async t => {

@@ -72,18 +72,15 @@ t.test('a new pair comes into use when its files are replaced, with new ticket k
   t.strictSame(lines.at(-1), 'a new certificate is in use')
 })
 
-t.test(
-  'a pair written one file after the other is taken when both are there, and said to be broken once meanwhile',
-  async t => {
-    const { two, live, lines, states, until } = world(t)
-    copyFileSync(two.certFile, live.certFile)
-    await until(({ current }) => !current)
-    copyFileSync(two.keyFile, live.keyFile)
-    await until(({ current, pair }) => current && pair.key === read(two).key)
-    t.match(states.at(-1), { current: true, pair: read(two) })
-    t.equal(lines.filter(line => line.includes('cannot be used')).length, 1)
-  }
-)
+t.test('a pair is taken when both of its files are there, and said to be broken once meanwhile', async t => {
+  const { two, live, lines, states, until } = world(t)
+  copyFileSync(two.certFile, live.certFile)
+  await until(({ current }) => !current)
+  copyFileSync(two.keyFile, live.keyFile)
+  await until(({ current, pair }) => current && pair.key === read(two).key)
+  t.match(states.at(-1), { current: true, pair: read(two) })
+  t.equal(lines.filter(line => line.includes('cannot be used')).length, 1)
+})
 
 t.test('what is no pair, has expired or is gone leaves the old one in use', async t => {
   const { one, expired, live, certificates, state, use } = world(t)

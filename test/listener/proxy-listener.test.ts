@@ -51,28 +51,25 @@ t.test('the client is whom the PROXY header names, and what it forwards counts o
   t.match(await world.logged(line => line.ip === '203.0.113.9'), { level: 30 })
 })
 
-t.test(
-  'violations close the connection: nothing is answered, one line is logged, and a metric counts them',
-  async t => {
-    const { upstream, world } = await startWorld(t)
-    t.equal(await send(world.port, get()), '')
-    t.equal(await send(world.port, `PROXY TCP4 1.2.3.4\r\n${get()}`), '')
-    t.match(
-      await send(world.port, `PROXY UNKNOWN\r\n${get()}`, '127.0.0.2'),
-      /^HTTP\/1\.1 400 /,
-      'others may not send one'
-    )
-    t.match(await send(world.port, get(), '127.0.0.2'), /^HTTP\/1\.1 200 /)
-    t.equal(upstream.received().match(/^GET /gm)?.length, 1)
-    t.match(await world.logged(line => line.msg.includes('PROXY header')), {
-      level: 40,
-      peer: '127.0.0.1',
-      connections: 1
-    })
-    const metrics = await (await fetch(`http://127.0.0.1:${world.gateway.opsPort}/metrics`)).text()
-    t.match(metrics, /^portaria_proxy_header_violations_total 2$/m)
-  }
-)
+t.test('violations close the connection without an answer; one line and a metric tell of them', async t => {
+  const { upstream, world } = await startWorld(t)
+  t.equal(await send(world.port, get()), '')
+  t.equal(await send(world.port, `PROXY TCP4 1.2.3.4\r\n${get()}`), '')
+  t.match(
+    await send(world.port, `PROXY UNKNOWN\r\n${get()}`, '127.0.0.2'),
+    /^HTTP\/1\.1 400 /,
+    'others may not send one'
+  )
+  t.match(await send(world.port, get(), '127.0.0.2'), /^HTTP\/1\.1 200 /)
+  t.equal(upstream.received().match(/^GET /gm)?.length, 1)
+  t.match(await world.logged(line => line.msg.includes('PROXY header')), {
+    level: 40,
+    peer: '127.0.0.1',
+    connections: 1
+  })
+  const metrics = await (await fetch(`http://127.0.0.1:${world.gateway.opsPort}/metrics`)).text()
+  t.match(metrics, /^portaria_proxy_header_violations_total 2$/m)
+})
 
 t.test('limits count the client that was named', async t => {
   const { world } = await startWorld(t, { RATE_LIMIT_MAX: '2', RATE_LIMIT_TTL_MS: '3600000' })

@@ -158,40 +158,37 @@ t.test('REDIRECT_PORT leads to PUBLIC_URL, path and query kept', async t => {
   t.equal(answers[0]?.headers.get('strict-transport-security'), null)
 })
 
-t.test(
-  'several workers serve the certificate that one process follows, also one that starts while it is broken',
-  async t => {
-    const { authority, env, live, use, two } = certificateFiles(t)
-    const [postgres, redis, backend] = await Promise.all([startPostgres(t), startRedis(t), startBackend(t)])
-    const port = await freePort()
-    const gateway = spawnGateway(t, {
-      ...baseEnv(routeFile(t, config(backend.url)).folder),
-      JWT_SECRET: TEST_SECRET,
-      DATABASE_URL: postgres.url,
-      REDIS_URL: redis.url,
-      PORT: String(port),
-      WORKERS: '2',
-      ...env
-    })
-    await gateway.logged('listening')
-    const served = async () => (await get(port, authority.ca, '/health')).servedBy
-    t.equal(await served(), 'one')
-    use(two)
-    await gateway.logged('a new certificate is in use')
-    // Each worker takes some of so many connections.
-    const all = async () => new Set(await Promise.all(Array.from({ length: 24 }, served)))
-    await until(async () => [...(await all())].join() === 'two')
+t.test('several workers serve the certificate that one process follows, also while it is broken', async t => {
+  const { authority, env, live, use, two } = certificateFiles(t)
+  const [postgres, redis, backend] = await Promise.all([startPostgres(t), startRedis(t), startBackend(t)])
+  const port = await freePort()
+  const gateway = spawnGateway(t, {
+    ...baseEnv(routeFile(t, config(backend.url)).folder),
+    JWT_SECRET: TEST_SECRET,
+    DATABASE_URL: postgres.url,
+    REDIS_URL: redis.url,
+    PORT: String(port),
+    WORKERS: '2',
+    ...env
+  })
+  await gateway.logged('listening')
+  const served = async () => (await get(port, authority.ca, '/health')).servedBy
+  t.equal(await served(), 'one')
+  use(two)
+  await gateway.logged('a new certificate is in use')
+  // Each worker takes some of so many connections.
+  const all = async () => new Set(await Promise.all(Array.from({ length: 24 }, served)))
+  await until(async () => [...(await all())].join() === 'two')
 
-    writeFileSync(live.certFile, 'nonsense')
-    await gateway.logged('the certificate files cannot be used; the previous certificate stays in use')
-    for (const pid of gateway.workers()) {
-      process.kill(pid, 'SIGKILL')
-      await until(() => gateway.workers().length === 2 && !gateway.workers().includes(pid))
-      await until(async () => (await all().catch(() => new Set())).size > 0)
-    }
-    t.strictSame([...(await all())], ['two'])
-    t.match(JSON.parse((await get(port, authority.ca, '/health')).body), { checks: { tls: 'degraded' } })
-    gateway.signal('SIGTERM')
-    t.equal(await gateway.ended, 0)
+  writeFileSync(live.certFile, 'nonsense')
+  await gateway.logged('the certificate files cannot be used; the previous certificate stays in use')
+  for (const pid of gateway.workers()) {
+    process.kill(pid, 'SIGKILL')
+    await until(() => gateway.workers().length === 2 && !gateway.workers().includes(pid))
+    await until(async () => (await all().catch(() => new Set())).size > 0)
   }
-)
+  t.strictSame([...(await all())], ['two'])
+  t.match(JSON.parse((await get(port, authority.ca, '/health')).body), { checks: { tls: 'degraded' } })
+  gateway.signal('SIGTERM')
+  t.equal(await gateway.ended, 0)
+})

@@ -50,43 +50,40 @@ const logged = (world: World, count: number) =>
     look()
   })
 
-t.test(
-  'requests are counted by route, decision and status class, their times split between gateway and upstream',
-  async t => {
-    const { world } = await startWorld(t)
-    const admin = await world.tokenFor({ profiles: ['Admin'] })
-    const agente = await world.tokenFor({ profiles: ['Agente'] })
-    await world.fetch('/api/1', { token: admin })
-    await world.fetch('/api/2', { token: admin })
-    await world.fetch('/api/3', { token: agente })
-    await world.fetch('/open/x')
-    await world.fetch('/dead')
-    await world.fetch('/nowhere')
-    await logged(world, 6)
-    const metrics = await metricsOf(world)
-    t.equal(metrics.get('portaria_requests_total{route="/api/*",decision="allow",status="2xx"}'), 2)
-    t.equal(metrics.get('portaria_requests_total{route="/api/*",decision="refuse",status="4xx"}'), 1)
-    t.equal(metrics.get('portaria_requests_total{route="/open/*",decision="allow",status="2xx"}'), 1)
-    t.equal(metrics.get('portaria_requests_total{route="/dead",decision="fail",status="5xx"}'), 1)
-    t.equal(metrics.get('portaria_requests_total{route="other",decision="refuse",status="4xx"}'), 1)
-    t.equal(metrics.get('portaria_refusals_total{code="GW_FORBIDDEN",reason="role-missing"}'), 1)
-    t.equal(metrics.get('portaria_refusals_total{code="GW_UPSTREAM_UNREACHABLE",reason="upstream-unreachable"}'), 1)
-    t.equal(metrics.get('portaria_upstream_duration_seconds_bucket{le="+Inf",route="/api/*"}'), 2)
-    t.equal(metrics.get('portaria_upstream_duration_seconds_count{route="/api/*"}'), 2)
-    t.equal(metrics.get('portaria_gateway_duration_seconds_count{route="/api/*"}'), 3)
-    const bounds = ['0.00025', '0.001', '0.01', '1', '30', '+Inf'].map(
-      le => metrics.get(`portaria_gateway_duration_seconds_bucket{le="${le}",route="/api/*"}`) ?? -1
-    )
-    t.same(
-      bounds,
-      bounds.toSorted((a, b) => a - b),
-      'buckets are cumulative'
-    )
-    t.equal(metrics.get('portaria_token_cache_misses_total'), 2)
-    t.equal(metrics.get('portaria_token_cache_hits_total'), 1)
-    t.equal(metrics.get('portaria_tokens_verified_total{key="current"}'), 2)
-  }
-)
+t.test('requests are counted by route, decision and status, with the times of gateway and upstream', async t => {
+  const { world } = await startWorld(t)
+  const admin = await world.tokenFor({ profiles: ['Admin'] })
+  const agente = await world.tokenFor({ profiles: ['Agente'] })
+  await world.fetch('/api/1', { token: admin })
+  await world.fetch('/api/2', { token: admin })
+  await world.fetch('/api/3', { token: agente })
+  await world.fetch('/open/x')
+  await world.fetch('/dead')
+  await world.fetch('/nowhere')
+  await logged(world, 6)
+  const metrics = await metricsOf(world)
+  t.equal(metrics.get('portaria_requests_total{route="/api/*",decision="allow",status="2xx"}'), 2)
+  t.equal(metrics.get('portaria_requests_total{route="/api/*",decision="refuse",status="4xx"}'), 1)
+  t.equal(metrics.get('portaria_requests_total{route="/open/*",decision="allow",status="2xx"}'), 1)
+  t.equal(metrics.get('portaria_requests_total{route="/dead",decision="fail",status="5xx"}'), 1)
+  t.equal(metrics.get('portaria_requests_total{route="other",decision="refuse",status="4xx"}'), 1)
+  t.equal(metrics.get('portaria_refusals_total{code="GW_FORBIDDEN",reason="role-missing"}'), 1)
+  t.equal(metrics.get('portaria_refusals_total{code="GW_UPSTREAM_UNREACHABLE",reason="upstream-unreachable"}'), 1)
+  t.equal(metrics.get('portaria_upstream_duration_seconds_bucket{le="+Inf",route="/api/*"}'), 2)
+  t.equal(metrics.get('portaria_upstream_duration_seconds_count{route="/api/*"}'), 2)
+  t.equal(metrics.get('portaria_gateway_duration_seconds_count{route="/api/*"}'), 3)
+  const bounds = ['0.00025', '0.001', '0.01', '1', '30', '+Inf'].map(
+    le => metrics.get(`portaria_gateway_duration_seconds_bucket{le="${le}",route="/api/*"}`) ?? -1
+  )
+  t.same(
+    bounds,
+    bounds.toSorted((a, b) => a - b),
+    'buckets are cumulative'
+  )
+  t.equal(metrics.get('portaria_token_cache_misses_total'), 2)
+  t.equal(metrics.get('portaria_token_cache_hits_total'), 1)
+  t.equal(metrics.get('portaria_tokens_verified_total{key="current"}'), 2)
+})
 
 t.test('metrics tell of upstreams, limiter, reloads, streams, lost lines and weakened settings', async t => {
   const { world, raw, dead } = await startWorld(t, { PUBLIC_URL: 'http://portaria.example' })

@@ -192,28 +192,25 @@ t.test('an Admin sees which addresses are held back, and frees one', async t => 
   t.same(faults, [])
 })
 
-t.test(
-  'on a phone the open section is in view, and the grid begins with the routes of the site and scrolls',
-  async t => {
-    const phone = { viewport: { width: 375, height: 740 }, isMobile: true, hasTouch: true }
-    const { context, faults, page } = await logIn(phone)
-    await page.goto(`${world.origin}/auth/console#/audit`)
-    const inView = `(() => { const { left, right } = document.querySelector('nav [aria-current]').getBoundingClientRect()
+t.test('on a phone the open section is in view, and the grid begins with routes of the site', async t => {
+  const phone = { viewport: { width: 375, height: 740 }, isMobile: true, hasTouch: true }
+  const { context, faults, page } = await logIn(phone)
+  await page.goto(`${world.origin}/auth/console#/audit`)
+  const inView = `(() => { const { left, right } = document.querySelector('nav [aria-current]').getBoundingClientRect()
     return left >= 0 && right <= innerWidth })()`
-    await page.locator('#chain').waitFor()
-    t.ok(await page.evaluate(inView), 'the last section')
-    await page.goto(`${world.origin}/auth/console#/access`)
-    await page.locator('.cell').first().waitFor()
-    t.ok(await page.evaluate(inView))
-    t.match(await page.locator('tbody tr').nth(1).textContent(), /\/orders\/\*/)
-    t.match(await page.locator('thead').textContent(), /Financeiro/, 'profiles of the route files too')
-    const scroll = `(() => { const place = document.querySelector('.scroll')
+  await page.locator('#chain').waitFor()
+  t.ok(await page.evaluate(inView), 'the last section')
+  await page.goto(`${world.origin}/auth/console#/access`)
+  await page.locator('.cell').first().waitFor()
+  t.ok(await page.evaluate(inView))
+  t.match(await page.locator('tbody tr').nth(1).textContent(), /\/orders\/\*/)
+  t.match(await page.locator('thead').textContent(), /Financeiro/, 'profiles of the route files too')
+  const scroll = `(() => { const place = document.querySelector('.scroll')
     place.scrollLeft = place.scrollWidth
     return [place.scrollLeft > 0, place.querySelector('tbody th[scope=row]').getBoundingClientRect().left >= 0] })()`
-    t.same(await page.evaluate(scroll), [true, true], 'it scrolls, and the routes stay in view')
-    t.ok(await page.getByText('Scroll the table sideways to see every profile.').isVisible())
-    t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'))
-    t.same(faults, [])
-    await context.close()
-  }
-)
+  t.same(await page.evaluate(scroll), [true, true], 'it scrolls, and the routes stay in view')
+  t.ok(await page.getByText('Scroll the table sideways to see every profile.').isVisible())
+  t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'))
+  t.same(faults, [])
+  await context.close()
+})

@@ -108,47 +108,42 @@ t.test('a cloud login is taken by the tab that began it, and by no other', async
   await context.close()
 })
 
-t.test(
-  'a server-rendered page is reached through the login, and its session ends and begins again without losing it',
-  async t => {
-    const clocks = shiftClocks(t)
-    const upstream = await startRawUpstream(t)
-    const html =
-      '<!doctype html><title>App</title><input id="draft"><script src="/auth/session.js" data-warn-seconds="60" defer></script>'
-    upstream.respond(
-      () => `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${html.length}\r\n\r\n${html}`
-    )
-    const world = await start(t, {
-      env: { BROWSER_SESSION: 'true', JWT_EXPIRES_IN: '10m' },
-      config: {
-        upstreams: { app: { url: upstream.url } },
-        routes: [{ path: '/app/*', upstream: 'app', browser: true }]
-      }
-    })
-    const { context, faults, newPage } = await openContext(browser, [world.origin])
-    const page = await newPage()
-    const pass = await controlTime(clocks, page)
-    await page.goto(`${world.origin}/app/report?year=2026`)
-    await page.locator('#username').waitFor()
-    await fillLogin(page, 'maria')
-    await page.locator('#draft').waitFor()
-    t.equal(page.url(), `${world.origin}/app/report?year=2026`)
-    t.equal(await page.evaluate("document.cookie.includes('session')"), false, 'scripts see no session')
-    await page.fill('#draft', 'half a sentence')
-    await pass(9.1)
-    await page.locator('portaria-session dialog[open]').waitFor()
-    t.match(await page.locator('portaria-session h2').textContent(), /ends soon/)
-    await pass(1)
-    await page.getByText('has ended').waitFor()
-    const [popup] = await Promise.all([page.waitForEvent('popup'), page.locator('portaria-session .main').click()])
-    await popup.locator('#username').waitFor()
-    await Promise.all([popup.waitForEvent('close'), fillLogin(popup, 'maria').catch(() => undefined)])
-    await page.locator('portaria-session').waitFor({ state: 'detached' })
-    t.equal(await page.inputValue('#draft'), 'half a sentence')
-    t.same(faults, [])
-    await context.close()
-  }
-)
+t.test('a server-rendered page is reached by a login, and stays while its session ends and begins again', async t => {
+  const clocks = shiftClocks(t)
+  const upstream = await startRawUpstream(t)
+  const html =
+    '<!doctype html><title>App</title><input id="draft"><script src="/auth/session.js" data-warn-seconds="60" defer></script>'
+  upstream.respond(() => `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${html.length}\r\n\r\n${html}`)
+  const world = await start(t, {
+    env: { BROWSER_SESSION: 'true', JWT_EXPIRES_IN: '10m' },
+    config: {
+      upstreams: { app: { url: upstream.url } },
+      routes: [{ path: '/app/*', upstream: 'app', browser: true }]
+    }
+  })
+  const { context, faults, newPage } = await openContext(browser, [world.origin])
+  const page = await newPage()
+  const pass = await controlTime(clocks, page)
+  await page.goto(`${world.origin}/app/report?year=2026`)
+  await page.locator('#username').waitFor()
+  await fillLogin(page, 'maria')
+  await page.locator('#draft').waitFor()
+  t.equal(page.url(), `${world.origin}/app/report?year=2026`)
+  t.equal(await page.evaluate("document.cookie.includes('session')"), false, 'scripts see no session')
+  await page.fill('#draft', 'half a sentence')
+  await pass(9.1)
+  await page.locator('portaria-session dialog[open]').waitFor()
+  t.match(await page.locator('portaria-session h2').textContent(), /ends soon/)
+  await pass(1)
+  await page.getByText('has ended').waitFor()
+  const [popup] = await Promise.all([page.waitForEvent('popup'), page.locator('portaria-session .main').click()])
+  await popup.locator('#username').waitFor()
+  await Promise.all([popup.waitForEvent('close'), fillLogin(popup, 'maria').catch(() => undefined)])
+  await page.locator('portaria-session').waitFor({ state: 'detached' })
+  t.equal(await page.inputValue('#draft'), 'half a sentence')
+  t.same(faults, [])
+  await context.close()
+})
 
 t.test('a page that is used keeps its session beyond the life of a token', async t => {
   const clocks = shiftClocks(t)

@@ -68,35 +68,32 @@ t.test('a logout in one tab ends the same person in the others, and they say why
 })
 
 // RV-89
-t.test(
-  'somebody else who logs in in the pop-up does not become the person of the page without being asked',
-  async t => {
-    const { context, faults, newPage } = await openContext(browser, [world.origin])
-    const page = await newPage()
-    const token = await logIn(page, world.origin)
-    await page.goto(`${world.origin}/auth/console#/areas`)
-    await page.locator('main form input').first().waitFor()
-    await page.locator('main form input').first().fill('Half an area')
-    await world.fetch('/auth/logout', { method: 'POST', token })
-    await page.click('main form button')
-    const [popup] = await Promise.all([page.waitForEvent('popup'), page.click('#log-in-again')])
-    await fillLogin(popup, 'carlos')
-    await popup.locator('#open-as-me').waitFor()
-    t.equal((JSON.parse((await kept(page, 'authUser')) ?? '{}') as { username: string }).username, 'maria')
-    t.match(await page.locator('header .name').textContent(), /Maria/)
-    await Promise.all([popup.waitForEvent('close'), popup.click('#open-as-me')])
-    await page
-      .getByText(/administra/i)
-      .first()
-      .waitFor()
-    t.equal((JSON.parse((await kept(page, 'authUser')) ?? '{}') as { username: string }).username, 'carlos')
-    t.equal(await page.locator('main form input').count(), 0, 'what was begun is gone')
-    const areas = await world.fetch('/auth/admin/areas', { token: await world.tokenFor({ profiles: ['Admin'] }) })
-    t.notMatch(await areas.text(), 'Half an area')
-    t.same(faults, [])
-    await context.close()
-  }
-)
+t.test('somebody else who logs in in the pop-up becomes the person of the page only when asked', async t => {
+  const { context, faults, newPage } = await openContext(browser, [world.origin])
+  const page = await newPage()
+  const token = await logIn(page, world.origin)
+  await page.goto(`${world.origin}/auth/console#/areas`)
+  await page.locator('main form input').first().waitFor()
+  await page.locator('main form input').first().fill('Half an area')
+  await world.fetch('/auth/logout', { method: 'POST', token })
+  await page.click('main form button')
+  const [popup] = await Promise.all([page.waitForEvent('popup'), page.click('#log-in-again')])
+  await fillLogin(popup, 'carlos')
+  await popup.locator('#open-as-me').waitFor()
+  t.equal((JSON.parse((await kept(page, 'authUser')) ?? '{}') as { username: string }).username, 'maria')
+  t.match(await page.locator('header .name').textContent(), /Maria/)
+  await Promise.all([popup.waitForEvent('close'), popup.click('#open-as-me')])
+  await page
+    .getByText(/administra/i)
+    .first()
+    .waitFor()
+  t.equal((JSON.parse((await kept(page, 'authUser')) ?? '{}') as { username: string }).username, 'carlos')
+  t.equal(await page.locator('main form input').count(), 0, 'what was begun is gone')
+  const areas = await world.fetch('/auth/admin/areas', { token: await world.tokenFor({ profiles: ['Admin'] }) })
+  t.notMatch(await areas.text(), 'Half an area')
+  t.same(faults, [])
+  await context.close()
+})
 
 // RV-86, RV-87
 t.test('a cloud login that one of our pages began comes back to it, and its logout asks the provider', async t => {

@@ -17,31 +17,28 @@ const failure = (promise: Promise<unknown>) =>
   )
 
 // RV-44
-t.test(
-  'a connection is silent only once a command has gone unanswered for 5 s, however long none was sent',
-  async t => {
-    const redis = await startRedis(t)
-    const store = await openStore(t, redis.url)
-    await store.get('a')
-    const [before] = (await redis.command('client', 'list')).match(/id=\d+(?=.* name=portaria)/) ?? []
-    const clocks = shiftClocks(t)
-    clocks.monotonicMs = 6000
-    redis.freeze()
-    t.equal(await failure(store.evalScript('return 1', ['k'], [], 100)), 'timeout')
-    const asked = store.evalScript('return 1', ['k'], [], 60_000)
-    redis.thaw()
-    t.equal(await failure(asked), 'none', 'another command waits for its reply')
-    t.equal(/id=\d+(?=.* name=portaria)/.exec(await redis.command('client', 'list'))?.[0], before)
+t.test('a connection is silent once a command goes unanswered for 5 s, however long none was sent', async t => {
+  const redis = await startRedis(t)
+  const store = await openStore(t, redis.url)
+  await store.get('a')
+  const [before] = (await redis.command('client', 'list')).match(/id=\d+(?=.* name=portaria)/) ?? []
+  const clocks = shiftClocks(t)
+  clocks.monotonicMs = 6000
+  redis.freeze()
+  t.equal(await failure(store.evalScript('return 1', ['k'], [], 100)), 'timeout')
+  const asked = store.evalScript('return 1', ['k'], [], 60_000)
+  redis.thaw()
+  t.equal(await failure(asked), 'none', 'another command waits for its reply')
+  t.equal(/id=\d+(?=.* name=portaria)/.exec(await redis.command('client', 'list'))?.[0], before)
 
-    redis.freeze()
-    t.equal(await failure(store.get('a')), 'timeout')
-    clocks.monotonicMs = 12_000
-    t.equal(await failure(store.evalScript('return 1', ['k'], [], 10)), 'timeout')
-    await until(() => !store.isReady(), 'the connection ends')
-    redis.thaw()
-    t.equal(await store.ready(120_000), true)
-  }
-)
+  redis.freeze()
+  t.equal(await failure(store.get('a')), 'timeout')
+  clocks.monotonicMs = 12_000
+  t.equal(await failure(store.evalScript('return 1', ['k'], [], 10)), 'timeout')
+  await until(() => !store.isReady(), 'the connection ends')
+  redis.thaw()
+  t.equal(await store.ready(120_000), true)
+})
 
 t.test('a server that still loads its data after 5 s is left for the one that is at its address then', async t => {
   // A key takes it a second to load; after each it answers.

@@ -58,36 +58,33 @@ t.test('a silent Redis fails commands in time, a dead one at once, and it is use
   t.equal(await store.get('a'), null)
 })
 
-t.test(
-  'messages of a channel are heard until one stops to listen; a lost and a regained subscription are reported',
-  async t => {
-    const redis = await startRedis(t)
-    const store = await openStore(t, redis.url)
-    const heard: string[] = []
-    const connected: boolean[] = []
-    const leave = store.subscribe(
-      'news',
-      message => heard.push(`${message}`),
-      state => connected.push(state)
-    )
-    await until(() => connected.length === 1)
-    t.same(await store.channels('ne'), ['ws'])
-    t.same([await store.publish('other', 'none'), await store.publish('news', 'one')], [0, 1])
-    await until(() => heard.length === 1)
-    await redis.kill()
-    await until(() => connected.length === 2)
-    await redis.restart()
-    await until(() => connected.length === 3)
-    await store.ready(30_000)
-    await store.publish('news', 'two')
-    await until(() => heard.length === 2)
-    leave()
-    await until(async () => (await store.channels('news')).length === 0)
+t.test('messages are heard until one stops to listen; a lost and a regained subscription are reported', async t => {
+  const redis = await startRedis(t)
+  const store = await openStore(t, redis.url)
+  const heard: string[] = []
+  const connected: boolean[] = []
+  const leave = store.subscribe(
+    'news',
+    message => heard.push(`${message}`),
+    state => connected.push(state)
+  )
+  await until(() => connected.length === 1)
+  t.same(await store.channels('ne'), ['ws'])
+  t.same([await store.publish('other', 'none'), await store.publish('news', 'one')], [0, 1])
+  await until(() => heard.length === 1)
+  await redis.kill()
+  await until(() => connected.length === 2)
+  await redis.restart()
+  await until(() => connected.length === 3)
+  await store.ready(30_000)
+  await store.publish('news', 'two')
+  await until(() => heard.length === 2)
+  leave()
+  await until(async () => (await store.channels('news')).length === 0)
 
-    t.same(heard, ['one', 'two'])
-    t.same(connected, [true, false, true])
-  }
-)
+  t.same(heard, ['one', 'two'])
+  t.same(connected, [true, false, true])
+})
 
 t.test('a subscriber to a Redis that is away hears as soon as it is there', async t => {
   const redis = await startRedis(t)

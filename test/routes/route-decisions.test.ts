@@ -114,45 +114,39 @@ t.test('a test line that does not hold refuses the files and says what the answe
   t.same(await complaintsOf(t, { 'a.yaml': yaml(...holding) }), [])
 })
 
-t.test(
-  'an endpoint of the gateway may be for some kinds of tokens only, and a lax reading must admit the asker too',
-  async t => {
-    const table = await tableOf(t, '/a', '/b {roles: [Admin]}')
-    const [open, admins] = ['/a', '/b'].map(path => table.match('GET', path).route)
-    if (open === undefined || admins === undefined) return t.fail('no routes')
-    const who = (kind?: 'login' | 'client' | 'personal'): Asker => ({
-      user: { profiles: ['Agente'], accessStatus: 'assigned', provider: 'ldap' },
-      ...(kind === undefined ? {} : { kind })
-    })
-    const options = { cloudUnassignedMayPass: false }
-    const check = (tokenKinds: readonly ('login' | 'client' | 'personal')[] | undefined, asker: Asker) =>
-      decide({ route: { ...open, tokenKinds }, path: '/a' }, asker, options)
-    const refused = { decision: 403, code: 'GW_FORBIDDEN', reason: 'token-kind' }
-    const allowed = { decision: 'allow', code: undefined, reason: 'any-valid-token' }
-    t.same(check(['login'], who()), allowed, 'a token of a login, when nothing is said')
-    t.same(check(['login'], who('personal')), refused)
-    t.same(check(['login', 'personal'], who('personal')), allowed)
-    t.same(check(undefined, who('client')), allowed)
-    t.same(check(['client'], {}), { decision: 401, code: 'GW_UNAUTHENTICATED', reason: 'no-token' })
+t.test('an own endpoint may be for some kinds of tokens only, and lax readings must admit the asker too', async t => {
+  const table = await tableOf(t, '/a', '/b {roles: [Admin]}')
+  const [open, admins] = ['/a', '/b'].map(path => table.match('GET', path).route)
+  if (open === undefined || admins === undefined) return t.fail('no routes')
+  const who = (kind?: 'login' | 'client' | 'personal'): Asker => ({
+    user: { profiles: ['Agente'], accessStatus: 'assigned', provider: 'ldap' },
+    ...(kind === undefined ? {} : { kind })
+  })
+  const options = { cloudUnassignedMayPass: false }
+  const check = (tokenKinds: readonly ('login' | 'client' | 'personal')[] | undefined, asker: Asker) =>
+    decide({ route: { ...open, tokenKinds }, path: '/a' }, asker, options)
+  const refused = { decision: 403, code: 'GW_FORBIDDEN', reason: 'token-kind' }
+  const allowed = { decision: 'allow', code: undefined, reason: 'any-valid-token' }
+  t.same(check(['login'], who()), allowed, 'a token of a login, when nothing is said')
+  t.same(check(['login'], who('personal')), refused)
+  t.same(check(['login', 'personal'], who('personal')), allowed)
+  t.same(check(undefined, who('client')), allowed)
+  t.same(check(['client'], {}), { decision: 401, code: 'GW_UNAUTHENTICATED', reason: 'no-token' })
 
-    const lax = (...alsoReadAs: (typeof open)[]) => decide({ route: open, path: '/a', alsoReadAs }, who(), options)
-    t.same(lax(), allowed)
-    t.same(lax(open), allowed)
-    t.same(lax(open, admins), { decision: 400, code: 'GW_BAD_PATH', reason: 'lax-reading' })
-    t.equal(decide({ route: admins, path: '/b', alsoReadAs: [open] }, who(), options).decision, 403)
-  }
-)
+  const lax = (...alsoReadAs: (typeof open)[]) => decide({ route: open, path: '/a', alsoReadAs }, who(), options)
+  t.same(lax(), allowed)
+  t.same(lax(open), allowed)
+  t.same(lax(open, admins), { decision: 400, code: 'GW_BAD_PATH', reason: 'lax-reading' })
+  t.equal(decide({ route: admins, path: '/b', alsoReadAs: [open] }, who(), options).decision, 403)
+})
 
-t.test(
-  'on a public route a token is not checked, so another route that must admit the request knows no person',
-  async t => {
-    const table = await tableOf(t, '/* {public: true}', '/index.html')
-    const options = { cloudUnassignedMayPass: false }
-    const asAdmin: Asker = { user: { profiles: ['Admin'], accessStatus: 'assigned', provider: 'ldap' } }
-    t.match(decide(table.match('GET', '/'), asAdmin, options), { decision: 400, reason: 'lax-reading' })
-    t.match(decide(table.match('GET', '/x'), asAdmin, options), { decision: 'allow', reason: 'public' })
-  }
-)
+t.test('a public route checks no token, so another route that must admit the request knows no person', async t => {
+  const table = await tableOf(t, '/* {public: true}', '/index.html')
+  const options = { cloudUnassignedMayPass: false }
+  const asAdmin: Asker = { user: { profiles: ['Admin'], accessStatus: 'assigned', provider: 'ldap' } }
+  t.match(decide(table.match('GET', '/'), asAdmin, options), { decision: 400, reason: 'lax-reading' })
+  t.match(decide(table.match('GET', '/x'), asAdmin, options), { decision: 'allow', reason: 'public' })
+})
 
 // RW-45
 t.test('what a request writes to besides its own path must admit the asker too', async t => {

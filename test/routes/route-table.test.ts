@@ -75,20 +75,17 @@ t.test('a rest covers its own path with and without a slash, and ends at segment
 })
 
 // RT-17
-t.test(
-  'a named method is more specific than all methods, and GET includes HEAD unless HEAD has its own route',
-  async t => {
-    const table = await tableOf(t, '/a', '/a {methods: [GET]}', '/b {methods: [GET]}', '/b {methods: [HEAD]}')
-    asks(t, table, {
-      'POST /a': '/a',
-      'GET /a': 'GET /a',
-      'HEAD /a': 'GET /a',
-      'HEAD /b': 'HEAD /b',
-      'PUT /b': 'method'
-    })
-    asks(t, table, { 'get /b': 'method', 'GETX /b': 'method', 'QUERY /a': '/a' })
-  }
-)
+t.test('a named method is more specific than all; GET includes HEAD unless that has its own route', async t => {
+  const table = await tableOf(t, '/a', '/a {methods: [GET]}', '/b {methods: [GET]}', '/b {methods: [HEAD]}')
+  asks(t, table, {
+    'POST /a': '/a',
+    'GET /a': 'GET /a',
+    'HEAD /a': 'GET /a',
+    'HEAD /b': 'HEAD /b',
+    'PUT /b': 'method'
+  })
+  asks(t, table, { 'get /b': 'method', 'GETX /b': 'method', 'QUERY /a': '/a' })
+})
 
 t.test('where the most specific route lacks the method, the next wider one that has it serves', async t => {
   const table = await tableOf(t, '/api/*', '/api/:id {methods: [PUT]}', '/api/x {methods: [GET, DELETE]}')
@@ -134,15 +131,12 @@ t.test('TRACE, which shows what the gateway told the backend, needs a route that
   t.equal(ask(table, 'TRACE', '/nothing'), 'no-route')
 })
 
-t.test(
-  'CONNECT is served by no route, because proxies behind the gateway would take its response for a tunnel',
-  async t => {
-    // RW-80, RT-15, RT-17
-    const table = await tableOf(t, '/api/*', '/debug {methods: [TRACE]}', '/open/* {public: true}')
-    asks(t, table, { 'CONNECT /api/x': 'method', 'CONNECT /open/x': 'method', 'CONNECT /debug': 'method' })
-    t.match(table.match('CONNECT', '/open/x'), { public: true })
-  }
-)
+t.test('no route serves CONNECT, since a proxy behind would take its response for a tunnel', async t => {
+  // RW-80, RT-15, RT-17
+  const table = await tableOf(t, '/api/*', '/debug {methods: [TRACE]}', '/open/* {public: true}')
+  asks(t, table, { 'CONNECT /api/x': 'method', 'CONNECT /open/x': 'method', 'CONNECT /debug': 'method' })
+  t.match(table.match('CONNECT', '/open/x'), { public: true })
+})
 
 t.test('a path that a case-insensitive backend would take for another route is refused', async t => {
   const table = await tableOf(t, '/api/*', '/api/admin/* {roles: [Admin]}', '/api/Reports', '/assets/*')

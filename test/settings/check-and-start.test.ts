@@ -70,56 +70,53 @@ t.test('the base of a search is a distinguished name', async t => {
 })
 
 // RV-93
-t.test(
-  'addresses without https beside an https PUBLIC_URL are named at check, at the start and in /health',
-  async t => {
-    const cloud = {
-      CLOUDIDP_ENABLED: 'true',
-      CLOUDIDP_CLIENT_ID: 'x',
-      CLOUDIDP_CLIENT_SECRET: 'y',
-      CLOUDIDP_ALLOWED_TENANTS: '7f0c'
-    }
-    const plain = {
-      FRONTEND_URL: 'http://app.corp.example/x',
-      CORS_ORIGINS: 'https://a.corp.example,http://b.corp.example',
-      CLOUDIDP_SUCCESS_REDIRECT_URL: 'http://c.corp.example/login'
-    }
-    const named = async (more: Record<string, string>) => {
-      const { mistakes, warnings } = await checked({ ...cloud, PUBLIC_URL: 'https://g.corp.example', ...more })
-      t.same(mistakes, [])
-      return warnings.flatMap(warning => /^(\w+) is http:\/\/ although/.exec(warning)?.[1] ?? [])
-    }
-    const entries = Object.entries(plain)
-    const subsets = Array.from({ length: 2 ** entries.length }, (_, set) =>
-      entries.filter((_, n) => (set >> n) % 2 === 1)
-    )
-    for (const subset of subsets) {
-      const names = subset.map(([name]) => name)
-      const more = Object.fromEntries(subset)
-      t.same(await named(more), names)
-      t.same(await named({ ...more, PUBLIC_URL: 'http://localhost:3000' }), [], 'nothing else is encrypted either')
-      const local = Object.fromEntries(names.map(name => [name, 'http://127.0.0.1:4200']))
-      t.same(await named(local), [], 'loopback is exempt')
-      const encrypted = Object.fromEntries(subset.map(([name, value]) => [name, value.replaceAll('http:', 'https:')]))
-      t.same(await named(encrypted), [])
-    }
-    t.same(
-      await named({ ...plain, AUTH_PROVIDERS: 'ldap' }),
-      ['FRONTEND_URL', 'CORS_ORIGINS'],
-      'no cloud login goes there'
-    )
-
-    const world = await startGateway(t, {
-      env: { PUBLIC_URL: 'https://g.corp.example', FRONTEND_URL: plain.FRONTEND_URL }
-    })
-    const { checks } = (await (await world.fetch('/health')).json()) as { checks: Record<string, string> }
-    t.equal(checks.addresses, 'insecure')
-    const status = await (
-      await world.fetch('/auth/admin/status', { token: await world.tokenFor({ profiles: ['Admin'] }) })
-    ).json()
-    t.match(status, { insecure: only('FRONTEND_URL') })
+t.test('addresses without https beside an https PUBLIC_URL are named at check, at start and in /health', async t => {
+  const cloud = {
+    CLOUDIDP_ENABLED: 'true',
+    CLOUDIDP_CLIENT_ID: 'x',
+    CLOUDIDP_CLIENT_SECRET: 'y',
+    CLOUDIDP_ALLOWED_TENANTS: '7f0c'
   }
-)
+  const plain = {
+    FRONTEND_URL: 'http://app.corp.example/x',
+    CORS_ORIGINS: 'https://a.corp.example,http://b.corp.example',
+    CLOUDIDP_SUCCESS_REDIRECT_URL: 'http://c.corp.example/login'
+  }
+  const named = async (more: Record<string, string>) => {
+    const { mistakes, warnings } = await checked({ ...cloud, PUBLIC_URL: 'https://g.corp.example', ...more })
+    t.same(mistakes, [])
+    return warnings.flatMap(warning => /^(\w+) is http:\/\/ although/.exec(warning)?.[1] ?? [])
+  }
+  const entries = Object.entries(plain)
+  const subsets = Array.from({ length: 2 ** entries.length }, (_, set) =>
+    entries.filter((_, n) => (set >> n) % 2 === 1)
+  )
+  for (const subset of subsets) {
+    const names = subset.map(([name]) => name)
+    const more = Object.fromEntries(subset)
+    t.same(await named(more), names)
+    t.same(await named({ ...more, PUBLIC_URL: 'http://localhost:3000' }), [], 'nothing else is encrypted either')
+    const local = Object.fromEntries(names.map(name => [name, 'http://127.0.0.1:4200']))
+    t.same(await named(local), [], 'loopback is exempt')
+    const encrypted = Object.fromEntries(subset.map(([name, value]) => [name, value.replaceAll('http:', 'https:')]))
+    t.same(await named(encrypted), [])
+  }
+  t.same(
+    await named({ ...plain, AUTH_PROVIDERS: 'ldap' }),
+    ['FRONTEND_URL', 'CORS_ORIGINS'],
+    'no cloud login goes there'
+  )
+
+  const world = await startGateway(t, {
+    env: { PUBLIC_URL: 'https://g.corp.example', FRONTEND_URL: plain.FRONTEND_URL }
+  })
+  const { checks } = (await (await world.fetch('/health')).json()) as { checks: Record<string, string> }
+  t.equal(checks.addresses, 'insecure')
+  const status = await (
+    await world.fetch('/auth/admin/status', { token: await world.tokenFor({ profiles: ['Admin'] }) })
+  ).json()
+  t.match(status, { insecure: only('FRONTEND_URL') })
+})
 
 // RV-94
 t.test('a password may contain what looks like a placeholder, and only a whole one is refused', async t => {

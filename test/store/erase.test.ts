@@ -59,41 +59,38 @@ const traces = async (url: string): Promise<string[]> => {
   return found
 }
 
-t.test(
-  'an Admin erases a person: no table names them, their tokens end, the audit log verifies and says who did it',
-  async t => {
-    const { url, users, audit, world, user, other, admin, token, erase } = await startTraced(t)
-    t.ok((await traces(url)).length > 8)
-    t.equal((await world.fetch('/auth/me', { token })).status, 200)
-    t.equal((await erase(user.id, 'quiteria.unica')).status, 400, 'the username is not typed exactly')
-    t.equal((await erase(user.id, NAMES.username)).status, 204)
+t.test('an Admin erases a person: no table names them, their tokens end, the log verifies and tells it', async t => {
+  const { url, users, audit, world, user, other, admin, token, erase } = await startTraced(t)
+  t.ok((await traces(url)).length > 8)
+  t.equal((await world.fetch('/auth/me', { token })).status, 200)
+  t.equal((await erase(user.id, 'quiteria.unica')).status, 400, 'the username is not typed exactly')
+  t.equal((await erase(user.id, NAMES.username)).status, 204)
 
-    t.same(await traces(url), [])
-    t.equal((await world.fetch('/auth/me', { token })).status, 401)
-    t.equal((await world.fetch(`/auth/admin/users/${user.id}`, { token: admin })).status, 404)
-    t.equal((await erase(user.id, '')).status, 404)
-    t.match(await users.listPeople(), { total: 1, items: [{ id: other.id }] })
-    t.match(await users.findByUsername(''), [])
-    t.match(await audit.verify(), { ok: true })
-    const { items } = await audit.list({ user: user.id })
-    t.match(items[0], {
-      action: 'person.erase',
-      actor: { username: 'root' },
-      targetName: '',
-      before: null,
-      after: null
-    })
-    const theirs = items.filter(({ action }) => action.startsWith('login'))
-    t.match(theirs, [
-      { action: 'login.failed', actor: { id: null, username: '' }, ip: '' },
-      { action: 'login', actor: { id: user.id, username: '' }, ip: '' }
-    ])
-    t.match((await audit.list({ user: other.id })).items[0], { actor: { username: 'maria' }, ip: '192.0.2.1' })
-    const again = await users.syncPerson(person('quiteria.unica', NAMES))
-    t.not(again.user.id, user.id, 'the account is a new person')
-    t.equal(again.user.accessStatus, 'unassigned')
-  }
-)
+  t.same(await traces(url), [])
+  t.equal((await world.fetch('/auth/me', { token })).status, 401)
+  t.equal((await world.fetch(`/auth/admin/users/${user.id}`, { token: admin })).status, 404)
+  t.equal((await erase(user.id, '')).status, 404)
+  t.match(await users.listPeople(), { total: 1, items: [{ id: other.id }] })
+  t.match(await users.findByUsername(''), [])
+  t.match(await audit.verify(), { ok: true })
+  const { items } = await audit.list({ user: user.id })
+  t.match(items[0], {
+    action: 'person.erase',
+    actor: { username: 'root' },
+    targetName: '',
+    before: null,
+    after: null
+  })
+  const theirs = items.filter(({ action }) => action.startsWith('login'))
+  t.match(theirs, [
+    { action: 'login.failed', actor: { id: null, username: '' }, ip: '' },
+    { action: 'login', actor: { id: user.id, username: '' }, ip: '' }
+  ])
+  t.match((await audit.list({ user: other.id })).items[0], { actor: { username: 'maria' }, ip: '192.0.2.1' })
+  const again = await users.syncPerson(person('quiteria.unica', NAMES))
+  t.not(again.user.id, user.id, 'the account is a new person')
+  t.equal(again.user.accessStatus, 'unassigned')
+})
 
 t.test('what was erased from an entry can be neither put back nor replaced unnoticed', async t => {
   const { url, audit, user, erase } = await startTraced(t)

@@ -97,48 +97,42 @@ t.test('no revoked token passes on any instance after a fail-over that lost comm
   t.equal(restarted.revocations.tokenState(fresh), 'valid')
 })
 
-t.test(
-  'entries of the audit log that a fail-over has lost are warned of once, and the log is whole without them',
-  async t => {
-    const postgres = await startOwnPostgres(t)
-    const { audit, database } = await openStore(t, postgres, postgres.url)
-    const append = (action: string) => audit.append({ actor, action })
-    await append('kept')
-    await postgres.replicate()
-    await until(() => database.ping())
-    const reasons: string[] = []
-    const note = ({ reason = '' }: { reason?: string }) => void reasons.push(reason)
-    const log = { ...quiet, info: () => undefined, warn: note, error: note } as never
-    const watch = createAuditWatch(audit, log, { everyMs: 20, lookMs: 20 })
-    t.teardown(watch.close)
-    for (let n = 0; n < 20; n++) await append('lost')
-    const { entries: before } = (await audit.checked()) ?? {}
-    await until(async () => (await audit.checked()).checkpoint?.verified === before, 'all entries are checked')
-    const checkedAt = Date.now()
-    await until(() => Number(watch.last().checkedAt ?? 0) > checkedAt, 'the process knows that they are')
-    await postgres.failOver()
-    await until(() => reasons.includes('audit-lost'), 'the loss is noticed')
-    await until(() =>
-      append('later').then(
-        () => true,
-        () => false
-      )
+t.test('audit entries that a fail-over has lost are warned of once; the log is whole without them', async t => {
+  const postgres = await startOwnPostgres(t)
+  const { audit, database } = await openStore(t, postgres, postgres.url)
+  const append = (action: string) => audit.append({ actor, action })
+  await append('kept')
+  await postgres.replicate()
+  await until(() => database.ping())
+  const reasons: string[] = []
+  const note = ({ reason = '' }: { reason?: string }) => void reasons.push(reason)
+  const log = { ...quiet, info: () => undefined, warn: note, error: note } as never
+  const watch = createAuditWatch(audit, log, { everyMs: 20, lookMs: 20 })
+  t.teardown(watch.close)
+  for (let n = 0; n < 20; n++) await append('lost')
+  const { entries: before } = (await audit.checked()) ?? {}
+  await until(async () => (await audit.checked()).checkpoint?.verified === before, 'all entries are checked')
+  const checkedAt = Date.now()
+  await until(() => Number(watch.last().checkedAt ?? 0) > checkedAt, 'the process knows that they are')
+  await postgres.failOver()
+  await until(() => reasons.includes('audit-lost'), 'the loss is noticed')
+  await until(() =>
+    append('later').then(
+      () => true,
+      () => false
     )
-    await until(async () => watch.last().entries === (await audit.checked()).entries, 'the new entry is seen')
-    t.match(watch.last(), { state: 'ok', firstBroken: undefined, entries: Number(before) - 19 })
-    t.same(
-      reasons.filter(reason => reason.startsWith('audit-') && reason !== 'audit-unreadable'),
-      ['audit-lost']
-    )
-    await postgres.query("SET session_replication_role = replica; DELETE FROM audit_events WHERE action = 'later'")
-    await until(async () => watch.last().state === 'broken', 'what is gone without a fail-over is missed')
-  }
-)
+  )
+  await until(async () => watch.last().entries === (await audit.checked()).entries, 'the new entry is seen')
+  t.match(watch.last(), { state: 'ok', firstBroken: undefined, entries: Number(before) - 19 })
+  t.same(
+    reasons.filter(reason => reason.startsWith('audit-') && reason !== 'audit-unreadable'),
+    ['audit-lost']
+  )
+  await postgres.query("SET session_replication_role = replica; DELETE FROM audit_events WHERE action = 'later'")
+  await until(async () => watch.last().state === 'broken', 'what is gone without a fail-over is missed')
+})
 
 // RV-100 RV-101
-t.test(
-  'three gateways go on when a standby is promoted that lacks the last 1.5 s, one of them away for longer',
-  async t => {
-    t.same(await runFailOver(t, await startOwnPostgres(t), 30), [])
-  }
-)
+t.test('three gateways go on when the promoted standby lacks 1.5 s, one of them away for longer', async t => {
+  t.same(await runFailOver(t, await startOwnPostgres(t), 30), [])
+})

@@ -168,27 +168,24 @@ t.test('an address is known after a success, for that login alone and 180 days, 
   t.equal(await knows('maria', '198.51.100.1'), false)
 })
 
-t.test(
-  'a listener comes back by itself after Postgres was killed, and says when it may have missed something',
-  async t => {
-    const own = await startOwnPostgres(t)
-    const { database, tokenState } = await openStore(t, own, own.url)
-    const { events, heard } = listen(t, database)
-    await once(events, 'restored')
-    const lost = once(events, 'lost')
-    await own.kill()
-    await lost
-    const restored = once(events, 'restored')
-    await own.start()
-    const ownTimeMs = measureOwnTime()
-    await restored
-    t.ok(ownTimeMs() < 5_000)
-    const change = once(events, 'change')
-    await tokenState.revokeToken('after', soon())
-    await change
-    t.match(heard, [{ jti: 'after' }])
-  }
-)
+t.test('a listener comes back after Postgres was killed, and says when it may have missed something', async t => {
+  const own = await startOwnPostgres(t)
+  const { database, tokenState } = await openStore(t, own, own.url)
+  const { events, heard } = listen(t, database)
+  await once(events, 'restored')
+  const lost = once(events, 'lost')
+  await own.kill()
+  await lost
+  const restored = once(events, 'restored')
+  await own.start()
+  const ownTimeMs = measureOwnTime()
+  await restored
+  t.ok(ownTimeMs() < 5_000)
+  const change = once(events, 'change')
+  await tokenState.revokeToken('after', soon())
+  await change
+  t.match(heard, [{ jti: 'after' }])
+})
 
 t.test('a listener asks again and again on one connection whether it still lives', async t => {
   const { database, url } = await openStore(t, postgres)
@@ -227,29 +224,26 @@ t.test('a listener hears again when a frozen Postgres thaws', async t => {
   t.match(heard[0], { jti: 'thawed' })
 })
 
-t.test(
-  'a token and its refreshed copy that are used in the same while are one session, last used when the later one was',
-  async t => {
-    const { database, users } = await openStore(t, postgres)
-    const { user } = await users.syncPerson({ ...maria, subject: 'refreshed' })
-    const sessions = createSessions(database)
-    const now = Math.floor(Date.now() / 60_000) * 60
-    const login = {
-      userId: user.id,
-      provider: 'ldap',
-      version: 0,
-      createdAt: now - 600,
-      expiresAt: now + 3600
-    } as const
-    const use = (tokenId: string, secondsAgo: number) => ({ ...login, tokenId, usedAt: (now - secondsAgo) * 1000 })
-    await sessions.recordUse([use('copied', 300), use('copied', 120), use('copied', 240), use('other', 180)])
-    const { items } = await sessions.list(user.id, { page: 1, pageSize: 10 })
-    t.same(
-      items.map(({ lastUsedAt }) => now - Date.parse(lastUsedAt) / 1000),
-      [120, 180]
-    )
-  }
-)
+t.test('a token and its refreshed copy are one session, last used when the later one was', async t => {
+  const { database, users } = await openStore(t, postgres)
+  const { user } = await users.syncPerson({ ...maria, subject: 'refreshed' })
+  const sessions = createSessions(database)
+  const now = Math.floor(Date.now() / 60_000) * 60
+  const login = {
+    userId: user.id,
+    provider: 'ldap',
+    version: 0,
+    createdAt: now - 600,
+    expiresAt: now + 3600
+  } as const
+  const use = (tokenId: string, secondsAgo: number) => ({ ...login, tokenId, usedAt: (now - secondsAgo) * 1000 })
+  await sessions.recordUse([use('copied', 300), use('copied', 120), use('copied', 240), use('other', 180)])
+  const { items } = await sessions.list(user.id, { page: 1, pageSize: 10 })
+  t.same(
+    items.map(({ lastUsedAt }) => now - Date.parse(lastUsedAt) / 1000),
+    [120, 180]
+  )
+})
 
 // RW-63
 t.test('a connection that stays open for weeks keeps nothing of what it has asked', async t => {

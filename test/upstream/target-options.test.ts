@@ -94,44 +94,41 @@ t.test('requests beyond maxConnections wait in order, as long and as many as the
   await until(() => raw.open() <= 2)
 })
 
-t.test(
-  'a request that waits for too long is refused; without a queue it is refused at once, as a socket is',
-  async t => {
-    const raw = await startRawUpstream(t)
-    let holds: RawRequest | undefined
-    raw.respond(request => {
-      holds = request
-      return undefined
-    })
-    const limited = { url: raw.url, maxConnections: 1, queue: { max: 5, timeout: '50ms' } }
-    const world = await startGateway(t, { postgres, config: open(limited) })
-    const reasonOf = async (path: string) => {
-      const answer = await world.fetch(path)
-      t.match([answer.status, await answer.json()], [503, { code: 'GW_UNAVAILABLE' }])
-      return (await world.logged(line => line.msg === 'request' && line.path === path)).reason
-    }
-    const first = text(world)
-    await until(() => holds !== undefined)
-    t.equal(await reasonOf('/open/late'), 'upstream-queue-timeout')
-    const fields = 'Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n'
-    const upgrade = await world.raw(
-      `GET /socket HTTP/1.1\r\nHost: x\r\n${fields}Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`
-    )
-    t.equal(upgrade.status, 503)
-    world.writeRoutes(open({ ...limited, queue: { max: 0 } }))
-    await world.gateway.reload()
-    t.equal(await reasonOf('/open/none'), 'upstream-queue-full')
-    holds?.socket.write(OK)
-    t.equal(await first, 'ok')
-    holds = undefined
-    const next = text(world)
-    await until(() => holds !== undefined)
-    const held = holds as RawRequest | undefined
-    held?.socket.write(OK)
-    t.equal(await next, 'ok')
-    await until(() => raw.open() <= 1)
+t.test('a request that waits for too long is refused; without a queue at once, as a socket is', async t => {
+  const raw = await startRawUpstream(t)
+  let holds: RawRequest | undefined
+  raw.respond(request => {
+    holds = request
+    return undefined
+  })
+  const limited = { url: raw.url, maxConnections: 1, queue: { max: 5, timeout: '50ms' } }
+  const world = await startGateway(t, { postgres, config: open(limited) })
+  const reasonOf = async (path: string) => {
+    const answer = await world.fetch(path)
+    t.match([answer.status, await answer.json()], [503, { code: 'GW_UNAVAILABLE' }])
+    return (await world.logged(line => line.msg === 'request' && line.path === path)).reason
   }
-)
+  const first = text(world)
+  await until(() => holds !== undefined)
+  t.equal(await reasonOf('/open/late'), 'upstream-queue-timeout')
+  const fields = 'Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n'
+  const upgrade = await world.raw(
+    `GET /socket HTTP/1.1\r\nHost: x\r\n${fields}Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`
+  )
+  t.equal(upgrade.status, 503)
+  world.writeRoutes(open({ ...limited, queue: { max: 0 } }))
+  await world.gateway.reload()
+  t.equal(await reasonOf('/open/none'), 'upstream-queue-full')
+  holds?.socket.write(OK)
+  t.equal(await first, 'ok')
+  holds = undefined
+  const next = text(world)
+  await until(() => holds !== undefined)
+  const held = holds as RawRequest | undefined
+  held?.socket.write(OK)
+  t.equal(await next, 'ok')
+  await until(() => raw.open() <= 1)
+})
 
 t.test('a backup is used only while no other target is in service', async t => {
   const [primary, backup] = [await startRawUpstream(t), await startRawUpstream(t)]

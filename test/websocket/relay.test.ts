@@ -46,24 +46,21 @@ const world = (t: Test, more: { idleTimeoutMs?: number; isRead?: boolean } = {})
 const settled = () => new Promise(resolve => setImmediate(resolve))
 
 const KEY = 'AAAAAAAAAAAAAAAAAAAAAA=='
-t.test(
-  'a side that does not close with the other is cut off, one that fails or leaves takes the other along',
-  async t => {
-    const closing = world(t)
-    closing.relay.take('client', buildFrame(8, Buffer.from([3, 232]), true))
-    await until(() => closing.upstreamEnd.readableLength > 0)
-    closing.relay.sweep(closing.relay.now())
-    t.equal(closing.upstream.destroyed, false)
-    closing.relay.sweep(closing.relay.now() + 25_000)
-    t.same([closing.client.destroyed, closing.upstream.destroyed], [true, true])
+t.test('a side that does not close with the other is cut off; one that fails takes the other along', async t => {
+  const closing = world(t)
+  closing.relay.take('client', buildFrame(8, Buffer.from([3, 232]), true))
+  await until(() => closing.upstreamEnd.readableLength > 0)
+  closing.relay.sweep(closing.relay.now())
+  t.equal(closing.upstream.destroyed, false)
+  closing.relay.sweep(closing.relay.now() + 25_000)
+  t.same([closing.client.destroyed, closing.upstream.destroyed], [true, true])
 
-    const failing = world(t)
-    t.equal(failing.upstream.emit('error', new Error('reset')), true)
-    await until(() => failing.clientEnd.readableLength > 0)
-    t.equal(failing.upstream.destroyed, true)
-    t.match(failing.received(failing.clientEnd), [/^1\d{3} /])
-  }
-)
+  const failing = world(t)
+  t.equal(failing.upstream.emit('error', new Error('reset')), true)
+  await until(() => failing.clientEnd.readableLength > 0)
+  t.equal(failing.upstream.destroyed, true)
+  t.match(failing.received(failing.clientEnd), [/^1\d{3} /])
+})
 
 t.test('a client that is not to know of the end of its upstream learns of it after two seconds', async t => {
   // RW-78

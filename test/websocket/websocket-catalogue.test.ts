@@ -31,18 +31,15 @@ const authorization = `Bearer ${await gateway.tokenFor()}`
 const count = async () => (await openStreams(gateway)).total
 
 // WS-19
-t.test(
-  'an upgrade of a path that no route owns is answered and its connection ended, however it is spelled',
-  async t => {
-    for (const path of ['/nowhere', '/%77s/x', '/%57S', '/', '/socket.io/?EIO=4&transport=websocket']) {
-      const raw = await rawWebSocket(gateway.port, { path, headers: { authorization } })
-      t.match(raw.head(), /^HTTP\/1\.1 (?:400|404) /, path)
-      raw.socket.end()
-      await raw.closed
-    }
-    t.equal(backend.clients.size, 0)
+t.test('an upgrade of a path that no route owns is answered, however spelled, and its connection ended', async t => {
+  for (const path of ['/nowhere', '/%77s/x', '/%57S', '/', '/socket.io/?EIO=4&transport=websocket']) {
+    const raw = await rawWebSocket(gateway.port, { path, headers: { authorization } })
+    t.match(raw.head(), /^HTTP\/1\.1 (?:400|404) /, path)
+    raw.socket.end()
+    await raw.closed
   }
-)
+  t.equal(backend.clients.size, 0)
+})
 
 // WS-36
 t.test('a close frame holds its code and its reason, and not a byte of other memory', async t => {

@@ -52,21 +52,18 @@ const logout = async (gateway: World, token: string) => {
 }
 
 // WS-14, WS-16
-t.test(
-  'a side that vanishes ends the other: with 1011 when it was the upstream, with 1001 when it was the client',
-  async t => {
-    const { open, quiet } = await world(t)
-    const first = await open()
-    first.peer.socket.resetAndDestroy()
-    await first.raw.closed
-    t.equal(first.raw.closeCode(), 1011)
-    const second = await open()
-    second.raw.socket.resetAndDestroy()
-    await until(() => upstreamCloseCode(second.peer.received) !== undefined, 'told')
-    t.equal(upstreamCloseCode(second.peer.received), 1001)
-    await quiet()
-  }
-)
+t.test('a side that vanishes ends the other: 1011 when it was the upstream, 1001 when the client', async t => {
+  const { open, quiet } = await world(t)
+  const first = await open()
+  first.peer.socket.resetAndDestroy()
+  await first.raw.closed
+  t.equal(first.raw.closeCode(), 1011)
+  const second = await open()
+  second.raw.socket.resetAndDestroy()
+  await until(() => upstreamCloseCode(second.peer.received) !== undefined, 'told')
+  t.equal(upstreamCloseCode(second.peer.received), 1001)
+  await quiet()
+})
 
 t.test('kill -9 of an upstream process is a 1011 for its clients, and no stream is left', async t => {
   const child = fork(new URL('../support/echo-upstream.ts', import.meta.url), {
@@ -160,26 +157,23 @@ t.test('expiry, logout, lost role and a reloaded route each end exactly their so
   )
 })
 
-t.test(
-  'an end in the middle of a large frame waits for its rest, and nothing of the next one is delivered',
-  async t => {
-    const { open, gateway } = await world(t)
-    const { raw, peer, token } = await open()
-    const frame = buildFrame(2, Buffer.alloc(1000, 1), false)
-    peer.socket.write(frame.subarray(0, 500))
-    await until(() => raw.frames().length === 500, 'half')
-    await logout(gateway, token)
-    await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
-    peer.socket.write(Buffer.concat([frame.subarray(500), buildFrame(1, Buffer.from('secret'), false)]))
-    await until(() => raw.closeCode() === 4401, 'told')
-    t.notMatch(raw.frames().toString('latin1'), 'secret')
-    const second = await open()
-    second.peer.socket.write(frame.subarray(0, 500))
-    await until(() => second.raw.frames().length === 500, 'half')
-    await logout(gateway, second.token)
-    t.ok(await within(second.raw.closed, 1000), 'a frame that is never finished does not hold the socket')
-  }
-)
+t.test('an end within a large frame waits for its rest, and nothing of the next one is delivered', async t => {
+  const { open, gateway } = await world(t)
+  const { raw, peer, token } = await open()
+  const frame = buildFrame(2, Buffer.alloc(1000, 1), false)
+  peer.socket.write(frame.subarray(0, 500))
+  await until(() => raw.frames().length === 500, 'half')
+  await logout(gateway, token)
+  await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
+  peer.socket.write(Buffer.concat([frame.subarray(500), buildFrame(1, Buffer.from('secret'), false)]))
+  await until(() => raw.closeCode() === 4401, 'told')
+  t.notMatch(raw.frames().toString('latin1'), 'secret')
+  const second = await open()
+  second.peer.socket.write(frame.subarray(0, 500))
+  await until(() => second.raw.frames().length === 500, 'half')
+  await logout(gateway, second.token)
+  t.ok(await within(second.raw.closed, 1000), 'a frame that is never finished does not hold the socket')
+})
 
 // WS-15
 t.test('a silent side is pinged, and dead after two pings without an answer', async t => {
