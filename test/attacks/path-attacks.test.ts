@@ -47,59 +47,17 @@ const neverMore = async (test: Pick<typeof t, 'ok'>, target: string, method = 'G
 
 t.test('a path that could be read in two ways is refused, not repaired', async t => {
   // RT-01, RT-02, RT-03, RT-04, RT-05, RT-06, RT-07, RT-08, RT-09, RT-10, RT-14, RT-19, RT-21, RT-25
-  const ambiguous = [
-    '/api/./admin/x',
-    '/api/././admin/x',
-    '/api/%2e/admin/x',
-    '/api/%2E/admin/x',
-    '/api/.\\admin/x',
-    '/api/%2e\\admin/x',
-    '/api/\\admin/x',
-    '/api/admin%5cx',
-    '/api//admin/x',
-    '//api/admin/x',
-    '/api/admin//x',
-    '///',
-    '/api/admin%2fx',
-    '/api/admin%2Fx',
-    '/api%2fadmin/x',
-    '/api/x%2f..%2fadmin',
-    '/public/%252e%252e/admin/x',
-    '/api/%2561dmin/x',
-    '/api/admin%252fx',
-    '/api/%25252e/x',
-    '/public/../api/admin/x',
-    '/public/%2e%2e/api/admin',
-    '/public/.%2e/admin',
-    '/public/..%2fadmin',
-    '/public/..\\admin',
-    '/public/..%5cadmin',
-    '/public/..;/admin',
-    '/public/....//admin',
-    '/api/admin/..%00/',
-    '/api/admin;a=b/x',
-    '/api/;a/admin/x',
-    '/api/.;/admin/x',
-    '/api/admin%3ba/x',
-    '/api/admin%00/x',
-    '/api/%09admin/x',
-    '/api/x%0d%0aX-Inj:%201',
-    '/api/private#/public',
-    '/public/a#x',
-    '/api/%zz',
-    '/api/%',
-    '/api/%c0%ae%c0%ae/x',
-    '/api/%ff',
-    '/api/%u0061',
-    '//evil.example/x',
-    '///evil.example/x',
-    '/\\evil.example/x',
-    '/public//evil.example/x',
-    '/public/http://evil.example/x',
-    '/strip//admin',
-    '/strip/%2e/admin',
-    '/strip%2fadmin'
-  ]
+  const ambiguous = words`
+    /api/./admin/x /api/././admin/x /api/%2e/admin/x /api/%2E/admin/x /api/.\admin/x /api/%2e\admin/x /api/\admin/x
+    /api/admin%5cx /api//admin/x //api/admin/x /api/admin//x /// /api/admin%2fx /api/admin%2Fx /api%2fadmin/x
+    /api/x%2f..%2fadmin /public/%252e%252e/admin/x /api/%2561dmin/x /api/admin%252fx /api/%25252e/x
+    /public/../api/admin/x /public/%2e%2e/api/admin /public/.%2e/admin /public/..%2fadmin /public/..\admin
+    /public/..%5cadmin /public/..;/admin /public/....//admin /api/admin/..%00/ /api/admin;a=b/x /api/;a/admin/x
+    /api/.;/admin/x /api/admin%3ba/x /api/admin%00/x /api/%09admin/x /api/x%0d%0aX-Inj:%201 /api/private#/public
+    /public/a#x /api/%zz /api/% /api/%c0%ae%c0%ae/x /api/%ff /api/%u0061 //evil.example/x ///evil.example/x
+    /\evil.example/x /public//evil.example/x /public/http://evil.example/x /strip//admin /strip/%2e/admin
+    /strip%2fadmin
+  `
   for (const target of ambiguous) {
     const before = raw.requests.length
     const answer = await ask(target)

@@ -1,5 +1,4 @@
 // Commands say what the gateway decides: external routes, access tokens, kinds of people, limits, warnings.
-
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { portariaHere as portaria } from '../support/cli-here.ts'
@@ -163,27 +162,14 @@ t.test('explain lists the header lines that a backend receives', async t => {
     return JSON.parse(stdout) as { headers?: string[]; removed?: string[] }
   }
   t.match(await ask('GET', '/app/x', '--as', 'Agente'), {
-    headers: [
-      'host: <host asked for>',
-      'authorization: <as the client sent it>',
-      'x-forwarded-for: <client address>',
-      'x-forwarded-proto: <http or https>',
-      'x-forwarded-host: <host asked for>',
-      'x-forwarded-prefix: /app',
-      'x-real-ip: <client address>',
-      'x-request-id: <request id>',
-      'x-user-id: <id>',
-      'x-user-name: <name>',
-      'x-user-email: <email>',
-      'x-user-username: <username>',
-      'x-user-provider: ldap',
-      'x-user-profiles: Agente',
-      'x-user-areas: <areas>',
-      'x-user-area-principal: <areaPrincipal>',
-      'x-user-access-status: assigned',
-      'X-Tenant: norte',
-      'X-WEBAUTH-USER: <provider:username>'
-    ],
+    headers: (
+      'host: <host asked for>¦authorization: <as the client sent it>¦x-forwarded-for: <client address>¦' +
+      'x-forwarded-proto: <http or https>¦x-forwarded-host: <host asked for>¦x-forwarded-prefix: /app¦' +
+      'x-real-ip: <client address>¦x-request-id: <request id>¦x-user-id: <id>¦x-user-name: <name>¦' +
+      'x-user-email: <email>¦x-user-username: <username>¦x-user-provider: ldap¦x-user-profiles: Agente¦' +
+      'x-user-areas: <areas>¦x-user-area-principal: <areaPrincipal>¦x-user-access-status: assigned¦' +
+      'X-Tenant: norte¦X-WEBAUTH-USER: <provider:username>'
+    ).split('¦'),
     removed: ['X-Tenant', 'X-WEBAUTH-USER', 'Accept-Language']
   })
   const open = await ask('GET', '/open/x', '--as', 'anonymous')

@@ -5,6 +5,7 @@ import t from 'tap'
 import { only } from '../support/only.ts'
 import { freePort } from '../support/ports.ts'
 import { occupy, printed, run, spawnDemo, startDemo, temporaryFolder } from '../support/running-demo.ts'
+import { words } from '../support/words.ts'
 
 const READY_WITHIN_MS = 60_000
 const GONE_WITHIN_MS = 20_000
@@ -171,14 +172,9 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
   })
 
   await t.test('the pages are public', async t => {
-    for (const path of [
-      '/',
-      '/messaging-demo/',
-      '/messaging-demo/socket.io.js',
-      '/auth/login',
-      '/auth/apps',
-      '/auth/console'
-    ]) {
+    for (const path of words`
+      / /messaging-demo/ /messaging-demo/socket.io.js /auth/login /auth/apps /auth/console
+    `) {
       t.equal((await fetch(demo.url + path)).status, 200, path)
     }
   })

@@ -110,17 +110,11 @@ t.test('what the lines for systemd and Kubernetes name exists', async t => {
   const inline = pages
     .flatMap(page => [...read(page).matchAll(/`((?:systemctl|journalctl|kubectl) [^`]+)`/g)])
     .map(([, line]) => line)
-  const INLINE = [
-    'systemctl reload portaria',
-    'systemctl reload',
-    'systemctl restart',
-    'systemctl start',
-    'systemctl stop',
-    'systemctl stop portaria',
-    'journalctl -u portaria -o cat',
-    'kubectl apply -f deploy/kubernetes/portaria.yaml',
-    'kubectl rollout restart'
-  ]
+  const INLINE = (
+    'systemctl reload portaria¦systemctl reload¦systemctl restart¦systemctl start¦systemctl stop¦' +
+    'systemctl stop portaria¦journalctl -u portaria -o cat¦' +
+    'kubectl apply -f deploy/kubernetes/portaria.yaml¦kubectl rollout restart'
+  ).split('¦')
   t.same([...new Set(inline)].sort(), INLINE.sort())
 
   const documents = parseAllDocuments(read('deploy/kubernetes/portaria.yaml')).map(document => document.toJS())

@@ -6,14 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createOpenStreams } from '../../gateway/forward/open-streams.ts'
-import { flushSoon } from '../../gateway/http/outbox.ts'
 import { createHttpServer } from '../../gateway/http/server.ts'
 import { createCircuit } from '../../gateway/limits/circuit.ts'
 import { createFront } from '../../gateway/listener/front.ts'
 import { fingerprint, watchFolder } from '../../gateway/route-files/watch.ts'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
-import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import { watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup } from '../../gateway/upstream/lookup.ts'
 import { faultCounts, logFaultsTo } from '../../gateway/values/contain.ts'
@@ -21,9 +19,8 @@ import { placesFor } from '../support/http-listener.ts'
 import { openStore } from '../support/limiters.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { startRawUpstream } from '../support/raw-upstream.ts'
 import { startRedis } from '../support/redis.ts'
-import { routeAt, targetAt, upstreamAt } from '../support/routes.ts'
+import { routeAt, upstreamAt } from '../support/routes.ts'
 import { holdSessions } from '../support/socketio-sessions.ts'
 import { openStore as openDatabase } from '../support/store.ts'
 import { until } from '../support/until.ts'
@@ -43,21 +40,6 @@ const hasOne = async (t: Test, place: keyof ReturnType<typeof faultCounts>, befo
   t.match(line, { place, err: { stack: /planted\n.*contained-tasks/ } })
   t.equal(line?.requestId, requestId)
 }
-
-t.test('a batch of writes goes on with the others', async t => {
-  const before = faultCounts().task
-  const thrown: unknown[] = []
-  flushSoon({ flush: planted, onThrown: error => thrown.push(error) })
-  flushSoon({
-    flush: planted,
-    onThrown() {
-      planted()
-    }
-  })
-  await new Promise<void>(resolve => flushSoon({ flush: resolve, onThrown: planted }))
-  t.match(thrown, [{ message: 'planted' }])
-  await hasOne(t, 'task', before)
-})
 
 t.test('open streams: the one that cannot be ended is dropped, the others end as they should', async t => {
   const clock = { now: 1_800_000_000_000 }
@@ -214,41 +196,6 @@ t.test('a health check that fails by itself counts as failed, and is made again'
   const before = faultCounts().task
   await until(() => asked > 2)
   await hasOne(t, 'task', before)
-})
-
-t.test('a request ends with the connection that fails when it is made, or when it is closed', async t => {
-  const raw = await startRawUpstream(t)
-  const upstream = upstreamAt(raw.port)
-  const state = { isBroken: false, closes: 0 }
-  const connect = () =>
-    new UpstreamConnection(upstream, targetAt(raw.port), {
-      now: () => (state.isBroken ? planted() : performance.now()),
-      onFree: () => undefined,
-      onClosed: () => (state.closes++ === 0 ? undefined : planted())
-    })
-  const requester = { onInterim() {}, onHead() {}, onBody() {}, onEnd() {}, onFault() {}, onDrain() {} }
-  const thrown = new Promise<unknown>(resolve => {
-    const connection = connect()
-    connection.send('GET', 'GET / HTTP/1.1\r\nhost: x\r\n\r\n', { ...requester, onThrown: resolve }, 1000)
-    state.isBroken = true
-  })
-  t.match(await thrown, { message: 'planted' })
-  state.isBroken = false
-
-  const before = faultCounts().upstream
-  raw.respond(() => socket => void socket.resetAndDestroy())
-  const fault = await new Promise<unknown>((resolve, reject) => {
-    const connection = connect()
-    connection.send(
-      'GET',
-      'GET / HTTP/1.1\r\nhost: x\r\n\r\n',
-      { ...requester, onFault: resolve, onThrown: reject },
-      1000
-    )
-    connection.finish()
-  })
-  t.equal(fault, 'reset')
-  await hasOne(t, 'upstream', before)
 })
 
 t.test('an answer of the resolver reaches the others that wait for it', async t => {

@@ -7,7 +7,6 @@ import { startGateway, type World } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
-import { createTargetProcess } from '../support/target-process.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -111,20 +110,6 @@ t.test('what an old connection still answers does not bring a closing target bac
   t.notOk(health.isOut)
 })
 
-t.test('two failed checks put a target out, and only a check brings it back', async t => {
-  const { health, pass, probed } = watched(t, 20)
-  ;(await probed(1))('check-status')
-  t.notOk(health.isOut)
-  ;(await probed(2))('check-status')
-  t.match(health.status(), { state: 'down', reason: 'check-status' })
-  pass(1)
-  health.answered(200, 1)
-  t.ok(health.isOut, 'requests may pass where the check does not')
-  ;(await probed(3))(undefined)
-  t.notOk(health.isOut)
-  await probed(4)
-})
-
 t.test('with all targets out requests are still tried, and health says so without names', async t => {
   const [a, b] = [await freePort(), await freePort()]
   const world = await startGateway(t, {
@@ -141,15 +126,6 @@ t.test('with all targets out requests are still tried, and health says so withou
   t.notMatch(health, /127\.0\.0\.1|app/)
   const line = await world.logged(one => one.msg === 'request' && one.path === '/open/x')
   t.equal(line.reason, 'upstream-unreachable')
-})
-
-t.test('a single target that comes up again is used at once', async t => {
-  const only = await createTargetProcess(t, 'only')
-  const world = await startGateway(t, { postgres, config: open([only.url]) })
-  t.equal((await world.fetch('/open/x')).status, 502)
-  await only.start()
-  t.equal((await world.fetch('/open/x')).status, 200)
-  t.equal((await checksOf(world)).upstreams, 'ok')
 })
 
 t.test('a target whose health path fails is passed over; its errors alone are only passed on', async t => {

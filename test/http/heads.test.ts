@@ -1,5 +1,4 @@
 // Heads of requests and responses are read and written right, without a connection; a refusal finds its words.
-
 import t from 'tap'
 import { secondsLeft } from '../../gateway/http/answer.ts'
 import { Http1Response } from '../../gateway/http/http1/response.ts'

@@ -1,5 +1,5 @@
 // CF-13, CF-14
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
 import { join } from 'node:path'
 import type tls from 'node:tls'
@@ -107,33 +107,6 @@ t.test('a certificate is replaced under load: no request fails, and the new one 
   t.same(failures, [])
   t.strictSame([...statuses.keys()], [200], `${statuses.get(200)} requests`)
   t.equal((await world.logged(line => line.msg === 'a new certificate is in use')).level, 30)
-})
-
-t.test('a broken certificate leaves the old one: log, health and metric say so until it is repaired', async t => {
-  const { authority, env, live, use, two } = certificateFiles(t)
-  const world = await startGateway(t, { config: config('http://127.0.0.1:9'), env: { ...env, OPS_PORT: '0' } })
-  const metric = async (name: string) => {
-    const text = await (await fetch(`http://127.0.0.1:${world.gateway.opsPort}/metrics`)).text()
-    return Number(new RegExp(`^${name}{file="${live.certFile}"} (.*)$`, 'm').exec(text)?.[1])
-  }
-  t.equal(await metric('portaria_tls_certificate_ok'), 1)
-  const expires = await metric('portaria_tls_certificate_expires_timestamp_seconds')
-  t.equal(new Date(expires * 1000).getUTCFullYear(), 2099)
-
-  writeFileSync(live.keyFile, readFileSync(two.keyFile))
-  t.match(await world.logged(line => line.msg.startsWith('the certificate files cannot be used')), {
-    level: 40,
-    variable: 'TLS_KEY_FILE'
-  })
-  const { servedBy, body } = await get(world.port, authority.ca, '/health')
-  t.equal(servedBy, 'one')
-  t.match(JSON.parse(body), { status: 'degraded', checks: { tls: 'degraded' } })
-  t.equal(await metric('portaria_tls_certificate_ok'), 0)
-  t.equal(await world.gateway.reload(), false)
-
-  use(two)
-  t.equal(await world.gateway.reload(), true)
-  t.match(await get(world.port, authority.ca, '/health'), { servedBy: 'two', body: /"tls":"ok"/ })
 })
 
 t.test('REDIRECT_PORT leads to PUBLIC_URL, path and query kept', async t => {

@@ -6,6 +6,7 @@ import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { words } from '../support/words.ts'
 
 const SUPORTE = 'CN=Suporte,OU=Grupos,DC=corp,DC=example'
 const [ldap, postgres, browser] = await Promise.all([
@@ -93,19 +94,7 @@ const settle = async (page: Page): Promise<void> => {
   while ((await loading.count()) > 0) await loading.first().waitFor({ state: 'detached' })
 }
 
-const SECTIONS = [
-  'people',
-  'people/1',
-  'areas',
-  'grants',
-  'held',
-  'clients',
-  'streams',
-  'access',
-  'traffic',
-  'status',
-  'audit'
-]
+const SECTIONS = words`people people/1 areas grants held clients streams access traffic status audit`
 
 for (const locale of ['en-GB', 'pt-BR']) {
   t.test(`axe-core finds nothing on any page, ${locale}`, async t => {
@@ -172,21 +161,17 @@ t.test('what is painted first does not move afterwards', async t => {
 t.test("no page asks for what is not there: the browser's console stays empty", async t => {
   const { context } = await openContext(browser, [world.origin])
   const page = await open(context, '')
-  const words: string[] = []
-  page.on('console', message => words.push(`${message.text()} ${message.location().url}`))
-  for (const path of [
-    '/auth/login',
-    '/auth/console',
-    '/auth/account',
-    '/auth/apps',
-    '/auth/oauth/cloudidp/callback?state=x&code=y'
-  ]) {
+  const said: string[] = []
+  page.on('console', message => said.push(`${message.text()} ${message.location().url}`))
+  for (const path of words`
+    /auth/login /auth/console /auth/account /auth/apps /auth/oauth/cloudidp/callback?state=x&code=y
+  `) {
     await page.goto(world.origin + path)
     await page.waitForLoadState('networkidle')
   }
   // The refusal itself is told by the browser; nothing else is.
   t.same(
-    words.filter(line => !line.includes('/callback?')),
+    said.filter(line => !line.includes('/callback?')),
     []
   )
   await context.close()

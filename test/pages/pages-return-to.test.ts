@@ -5,6 +5,7 @@ import { fillLogin, launchBrowser, openContext } from '../support/browser.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { words } from '../support/words.ts'
 
 const ORIGIN = 'https://portaria.example'
 
@@ -13,14 +14,10 @@ const STARTS = (
   '//¦///¦////¦/\\¦\\/¦\\\\¦/\\/¦\\/\\/¦/./\\¦/.//¦/..//¦/%09//¦/\t/¦/\n/¦/\r/¦/\0/¦/ /¦/\u00a0/¦/\u2028/¦' +
   '/\ufeff/¦／／¦/／¦〱¦/\u200b/¦/.\\¦/x/..//¦/x/../\\'
 ).split('¦')
-const ENDS = [
-  'evil.example',
-  'evil.example/',
-  'evil.example@portaria.example',
-  'portaria.example.evil.example',
-  'evil%E3%80%82example',
-  'evil。example'
-]
+const ENDS = words`
+  evil.example evil.example/ evil.example@portaria.example portaria.example.evil.example evil%E3%80%82example
+  evil。example
+`
 const WHOLE = (
   '¦ ¦.¦evil.example¦https:evil.example¦https:/evil.example¦https://evil.example¦HTTPS://evil.example¦' +
   'https:\\\\evil.example¦http://portaria.example/¦javascript:alert(1)¦JaVaScRiPt:alert(1)¦' +

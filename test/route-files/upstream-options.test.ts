@@ -38,37 +38,6 @@ t.test('without options a target rests for 10 s after five errors; nothing else 
   })
 })
 
-t.test('every option is read as it is written', async t => {
-  const healthCheck = '{ path: /up, interval: 1s, timeout: 2s, status: 204, host: "h.example:8080", rise: 3, fall: 4 }'
-  const written = `{ targets: ["http://a", { url: "http://b", backup: true }, { url: "http://c" }], healthCheck: ${healthCheck},
-    outlier: { errors: 0, for: 1m }, maxConnections: 8, queue: { max: 0, timeout: 500ms } }`
-  const upstream = await upstreamFrom(t, written)
-  t.same(
-    upstream.targets.map(({ url, backup }) => [url, backup]),
-    [
-      ['http://a', undefined],
-      ['http://b', true],
-      ['http://c', undefined]
-    ]
-  )
-  t.match(upstream, {
-    healthCheck: {
-      path: '/up',
-      intervalMs: 1000,
-      timeoutMs: 2000,
-      status: { from: 204, to: 204 },
-      host: 'h.example:8080',
-      rise: 3,
-      fall: 4
-    },
-    outlier: { errors: 0, restMs: 60_000 },
-    maxConnections: 8,
-    queue: { max: 0, timeoutMs: 500 }
-  })
-  const ranged = await upstreamFrom(t, '{ url: "http://h", healthCheck: { path: /, status: 200-299 } }')
-  t.same(ranged.healthCheck?.status, { from: 200, to: 299 })
-})
-
 t.test('mistakes in these options are named, with their place', async t => {
   const mistakes: readonly (readonly [written: string, ...complaints: string[]])[] = [
     ['{ targets: ["http://a", { url: "http://a/", backup: true }] }', 'a.yaml:2:38: this address is listed twice'],

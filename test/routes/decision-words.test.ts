@@ -4,6 +4,7 @@ import type { Decision } from '../../gateway/routes/decide.ts'
 import { reasonInWords } from '../../gateway/routes/decision-words.ts'
 import type { RouteMatch } from '../../gateway/routes/route.ts'
 import { tableOf } from '../support/route-files.ts'
+import { words } from '../support/words.ts'
 
 const maria = { name: 'maria' }
 const person = (...profiles: string[]) => ({
@@ -14,15 +15,7 @@ const because = (reason: string): Decision => ({ decision: 403, code: 'GW_FORBID
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
 const NO_METHOD: RouteMatch = { refusal: 'method', allowed: ['GET', 'HEAD'], public: false }
 
-const DECISIONS = [
-  'public',
-  'socketio',
-  'any-valid-token',
-  'has-role',
-  'role-missing',
-  'cloud-unassigned',
-  'unassigned'
-]
+const DECISIONS = words`public socketio any-valid-token has-role role-missing cloud-unassigned unassigned`
 const REFUSALS = ['method', 'no-route', 'destination', 'lax-reading', 'not-absolute', 'fragment', 'double-slash']
 const PATHS = ['dot-segment', 'encoded-slash', 'backslash', 'semicolon', 'control-character', 'double-encoding']
 const TOKENS = ['no-token', 'expired', 'bad-signature', 'bad-header', 'bad-claims', 'issued-in-the-future']

@@ -7,6 +7,7 @@ import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { forwardedPath, ROUTE_DEFAULTS, ROUTE_FLAGS, type WrittenRoute } from '../../gateway/routes/route.ts'
 import { buildRouteTable } from '../../gateway/routes/route-table.ts'
 import { atOnce, complaintsOf, tableOf } from '../support/route-files.ts'
+import { words } from '../support/words.ts'
 
 t.test('a route without options lets everyone with a valid token use every method, and changes nothing', async t => {
   const table = await tableOf(t, '/x')
@@ -46,16 +47,7 @@ t.test('a route without options lets everyone with a valid token use every metho
 })
 
 t.test('each flag of a route is described', async t => {
-  const flags = [
-    'public',
-    'requireAssigned',
-    'forwardToken',
-    'external',
-    'basic',
-    'browser',
-    'ownAuthorization',
-    'streaming'
-  ]
+  const flags = words`public requireAssigned forwardToken external basic browser ownAuthorization streaming`
   t.same(Object.keys(ROUTE_FLAGS), flags)
   for (const text of Object.values(ROUTE_FLAGS)) t.match(text, /^\p{Lu}.*\.$/u)
 })

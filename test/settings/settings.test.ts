@@ -322,13 +322,9 @@ t.test('templates contain the user name, and a search has both its base and its 
   t.same(mistaken({ LDAP_USER_DN_TEMPLATE: 'uid={{username}},o={{org}}' }), ['LDAP_USER_DN_TEMPLATE'])
   t.same(mistaken({ LDAP_SEARCH_BASE: search.LDAP_SEARCH_BASE }), ['LDAP_SEARCH_FILTER'])
   t.same(mistaken({ LDAP_SEARCH_FILTER: search.LDAP_SEARCH_FILTER }), ['LDAP_SEARCH_BASE'])
-  for (const filter of [
-    '(uid=maria)',
-    'uid={{username}}',
-    '((uid={{username}})',
-    '(uid={{username}}))',
-    '(uid={{username}})(x=y)'
-  ]) {
+  for (const filter of words`
+    (uid=maria) uid={{username}} ((uid={{username}}) (uid={{username}})) (uid={{username}})(x=y)
+  `) {
     t.same(mistaken({ ...search, LDAP_SEARCH_FILTER: filter }).at(0), 'LDAP_SEARCH_FILTER', filter)
   }
 })
@@ -631,29 +627,14 @@ t.test('a variable that is a typing mistake away from one of ours is a warning t
     t.match(warnings, [new RegExp(`did you mean ${meant}\\?`)], name)
     t.notMatch(warnings.join(), 'hunter2')
   }
-  const others = {
-    HOME: '/root',
-    PATH: '/bin',
-    PWD: '/',
-    USER: 'x',
-    SHELL: '/bin/sh',
-    TERM: 'xterm',
-    HOSTNAME: 'pod',
-    LANG: 'C',
-    NODE_ENV: 'production',
-    OTEL_SERVICE_NAME: 'x',
-    REDIS_SERVICE_HOST: '10.0.0.1',
-    REDIS_PORT: 'tcp://10.0.0.1:6379',
-    REDIS_PORT_6379_TCP_ADDR: '10.0.0.1',
-    LDAP_PORT: 'tcp://10.0.0.2:389',
-    LDAP_SERVICE_PORT: '389',
-    LDAP_SERVICE_PORT_LDAPS: '636',
-    OPS_SERVICE_HOST: '10.0.0.3',
-    KUBERNETES_PORT_443_TCP: 'tcp://10.0.0.4:443',
-    DATA: '1'
-  }
+  const others = words`
+    HOME=/root PATH=/bin PWD=/ USER=x SHELL=/bin/sh TERM=xterm HOSTNAME=pod LANG=C NODE_ENV=production
+    OTEL_SERVICE_NAME=x REDIS_SERVICE_HOST=10.0.0.1 REDIS_PORT=tcp://10.0.0.1:6379
+    REDIS_PORT_6379_TCP_ADDR=10.0.0.1 LDAP_PORT=tcp://10.0.0.2:389 LDAP_SERVICE_PORT=389
+    LDAP_SERVICE_PORT_LDAPS=636 OPS_SERVICE_HOST=10.0.0.3 KUBERNETES_PORT_443_TCP=tcp://10.0.0.4:443 DATA=1
+  `.map(one => one.split('='))
   t.same(
-    read(others).warnings.filter(warning => warning.includes('did you mean')),
+    read(Object.fromEntries(others)).warnings.filter(warning => warning.includes('did you mean')),
     []
   )
 })

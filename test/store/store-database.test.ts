@@ -1,5 +1,4 @@
 // Postgres may be late, race, freeze, vanish or turn read-only: the store says so within seconds, and recovers by itself.
-
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import t, { type Test } from 'tap'

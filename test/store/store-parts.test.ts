@@ -3,7 +3,6 @@ import pg from 'pg'
 import t from 'tap'
 import type { EntityManager } from 'typeorm'
 import { NO_GRANTS } from '../../gateway/routes/grants.ts'
-import { appendAudits } from '../../gateway/store/audit-entry.ts'
 import { createClients } from '../../gateway/store/clients.ts'
 import { createProviderSessions } from '../../gateway/store/provider-sessions.ts'
 import { GRANTS_LOCK } from '../../gateway/store/query.ts'
@@ -70,34 +69,6 @@ t.test('conditions of a service account that change while its secret is proved e
   t.same(proven?.addresses, [])
   t.equal(current?.lowestAcceptedVersion, 1)
   t.equal(proven?.person.version, 0)
-})
-
-t.test('the audit log is collected whole, over its portions, up to a bound', async t => {
-  const { id } = await newPerson('rui')
-  const target = `user:${id}`
-  await database.write(async manager => {
-    await appendAudits(
-      manager,
-      Array.from({ length: 1001 }, (_, n) => ({ actor, action: 'test.many', target, after: { n } }))
-    )
-  })
-  const found = await audit.collect({ action: 'test.many' }, 1001)
-  t.same(
-    found?.map(({ after }) => (after as { n: number }).n),
-    Array.from({ length: 1001 }, (_, n) => 1000 - n)
-  )
-  t.equal(await audit.collect({ action: 'test.many' }, 1000), undefined)
-  t.equal((await audit.collect({ action: 'test.many', user: 999_999 }, 10))?.length, 0)
-  const page = await audit.list({ user: String(id), action: 'test.many', until: new Date(Date.now() + 60_000) })
-  t.match(page, { total: 1001, items: [{ targetName: 'RUI' }] })
-  t.equal((await audit.list({ user: '9999999999' })).total, 0, 'no row has such an id')
-  const ofFirst = (await audit.list({ user: id })).total
-  t.ok(ofFirst > 0)
-  t.equal((await audit.list({ user: String(id) })).total, ofFirst)
-  t.equal((await audit.list({ until: new Date(0) })).total, 0)
-  const late = Array.from({ length: 20 }, () => audit.append({ actor, action: 'test.late', target }))
-  t.match(await audit.verify(), { ok: true }, 'an entry that is written meanwhile is left for the next time')
-  await Promise.all(late)
 })
 
 t.test('grants that cannot be applied now are tried again, and nothing fails', async t => {

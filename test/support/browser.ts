@@ -1,21 +1,16 @@
 // A test has a real browser, which tells of everything that a page should never do.
-
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 import { SAMPLE_PASSWORD } from './openldap-people.ts'
 import { findChromium } from './provision.ts'
+import { words } from './words.ts'
 
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync'
-]
+const FLAGS = words`
+  --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update
+  --disable-sync
+`
 
 /** Long enough for a machine that does ten other things. */
 const PATIENCE_MS = 120_000

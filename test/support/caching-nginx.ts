@@ -1,5 +1,4 @@
 // A real nginx with a shared cache in front of a gateway, gone when the test ends.
-
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

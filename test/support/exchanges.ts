@@ -1,5 +1,4 @@
 // Makes an exchange of a request's line and fields, without a connection, for the steps that only check it.
-
 import { createClientAddress, createRequestHost } from '../../gateway/http/client-address.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
 import { type ClientConnection, HttpRequest, readHead } from '../../gateway/http/request.ts'

@@ -1,5 +1,4 @@
 // A TCP server that misbehaves as a directory might: silent, slow, garbled, broken off, refusing, lying.
-
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { BerWriter } from 'ldapts'

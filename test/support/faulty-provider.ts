@@ -1,5 +1,4 @@
 // An OpenID provider on loopback does what a test tells it, right or wrong, and remembers what it was asked.
-
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'

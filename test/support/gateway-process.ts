@@ -1,5 +1,4 @@
 // The gateway as operators run it: a process with an environment, signals, an exit code and lines on its outputs.
-
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

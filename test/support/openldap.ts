@@ -1,5 +1,4 @@
 // A real OpenLDAP server with sample people, TLS and a password policy runs on free ports for one test file.
-
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

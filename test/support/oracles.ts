@@ -1,5 +1,4 @@
 // Four questions that every attack is checked by, whatever the status code was: route, headers, framing, liveness.
-
 import type { RouteTable } from '../../gateway/routes/route.ts'
 import type { World } from './gateway.ts'
 import type { RawRequest, RawUpstream } from './raw-upstream.ts'

@@ -1,5 +1,4 @@
 // Two gateways share Postgres and Redis over lines that fail, while people ask, refresh, are revoked, changed and limited.
-
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'

@@ -1,5 +1,4 @@
 // A test has databases on the run's one Postgres, or a Postgres of its own, which it may stop, kill, freeze and start again.
-
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {

@@ -1,5 +1,4 @@
 // A test has a real Redis of its own (single, Cluster, or behind a slow line), gone when the test ends.
-
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -1,5 +1,4 @@
 // A TCP line between a gateway and one of its stores that a test can cut, silence in one direction, slow down or make lossy.
-
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'

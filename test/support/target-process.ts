@@ -1,5 +1,4 @@
 // A backend in a process of its own: it can be killed without a word and started again at the same port.
-
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Test } from 'tap'

@@ -1,5 +1,4 @@
 // A test has several instances' login throttles on one directory and one Postgres.
-
 import type { Test } from 'tap'
 import type { BindGuard } from '../../gateway/directory/account.ts'
 import { createDirectory, type Directory } from '../../gateway/directory/directory.ts'

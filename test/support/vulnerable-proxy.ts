@@ -1,5 +1,4 @@
 // A small proxy that is sound, but for the one mistake it is told to make.
-
 import { createHash, createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
@@ -29,48 +28,66 @@ const HABITS = {
   absolute: path => path.replace(/^http:\/\/[^/]*/, '')
 } satisfies Record<string, (path: string) => string>
 
-export const MISTAKES = [
-  ...(Object.keys(HABITS) as (keyof typeof HABITS)[]),
-  'private-open',
-  'role-by-exact-path',
-  'original-url',
-  'method-override',
-  'head-open',
-  'options-open',
-  'identity-believed',
-  'address-believed',
-  'host-spelled',
-  'sni-believed',
-  'identity-forwarded',
-  'underscore-forwarded',
-  'foreign-identity-forwarded',
-  'token-forwarded',
-  'shared-cache',
-  'two-hosts',
-  'alg-none',
-  'signature-ignored',
-  'weak-secret',
-  'made-secret',
-  'any-hmac',
-  'key-from-token',
-  'expiry-ignored',
-  'token-in-query',
-  'socket-open',
-  'socket-origin',
-  'upgrade-open',
-  'cors-mirror',
-  'no-limit',
-  'limit-by-header',
-  'limit-by-port',
-  'metrics-open',
-  'stack-trace',
-  'input-mirrored',
-  'no-challenge',
-  'lax-cookie'
-] as const
-export type Mistake = (typeof MISTAKES)[number]
+/** Each mistake with the finding that names it. */
+export const READS_LAXLY = {
+  dots: 'path-dots',
+  slashes: 'path-slashes',
+  'encoded-slash': 'path-encoded-slash',
+  encoding: 'path-encoding',
+  'double-encoding': 'path-double-encoding',
+  backslash: 'path-backslash',
+  parameters: 'path-parameters',
+  case: 'path-case',
+  tail: 'path-tail',
+  format: 'path-format',
+  script: 'path-script',
+  plus: 'path-plus',
+  folding: 'path-folding',
+  absolute: 'path-absolute'
+} satisfies Record<keyof typeof HABITS, string>
 
-export const PROXY_SECRET = 'the secret of the small proxy, which is long enough'
+export const ERRS = {
+  'private-open': 'private-open',
+  'role-by-exact-path': 'path-case',
+  'original-url': 'header-original-url',
+  'method-override': 'header-method-override',
+  'head-open': 'method-unguarded',
+  'options-open': 'method-unguarded',
+  'identity-believed': 'identity-believed',
+  'address-believed': 'address-believed',
+  'host-spelled': 'host-confused',
+  'sni-believed': 'sni-confused',
+  'identity-forwarded': 'identity-forged',
+  'underscore-forwarded': 'identity-forged',
+  'foreign-identity-forwarded': 'foreign-identity-forged',
+  'token-forwarded': 'token-on-public',
+  'shared-cache': 'cache-shared',
+  'two-hosts': 'two-hosts',
+  'alg-none': 'jwt-none',
+  'signature-ignored': 'jwt-signature',
+  'weak-secret': 'jwt-weak-secret',
+  'made-secret': 'jwt-weak-secret',
+  'any-hmac': 'jwt-algorithm',
+  'key-from-token': 'jwt-key-by-token',
+  'expiry-ignored': 'jwt-lifetime',
+  'token-in-query': 'jwt-place',
+  'socket-open': 'websocket-no-token',
+  'socket-origin': 'websocket-origin',
+  'upgrade-open': 'upgrade-bypass',
+  'cors-mirror': 'cors',
+  'no-limit': 'rate-limit-missing',
+  'limit-by-header': 'rate-limit-address',
+  'limit-by-port': 'rate-limit-address',
+  'metrics-open': 'operations-open',
+  'stack-trace': 'leak',
+  'input-mirrored': 'leak',
+  'no-challenge': 'challenge-missing',
+  'lax-cookie': 'cookies'
+} as const
+
+export type Mistake = keyof typeof READS_LAXLY | keyof typeof ERRS
+
+const PROXY_SECRET = 'the secret of the small proxy, which is long enough'
 const CLOSED = '/private/data'
 
 /** What it signs with. */

@@ -1,5 +1,4 @@
 // What decides about backends does on its own: addresses made public, hosts, hints, faults, turns and limits.
-
 import t from 'tap'
 import type { UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import { EXHAUSTED, mayTryAgain } from '../../gateway/upstream/faults.ts'

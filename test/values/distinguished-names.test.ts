@@ -27,20 +27,7 @@ t.test('an attribute type has one meaning, as a short name, a long one or a numb
 })
 
 t.test('what is no name is the same as nothing, not even itself', async t => {
-  const texts = [
-    'nonsense',
-    '!cn=x',
-    '.cn=x',
-    'cn=x;dc=y',
-    'cn=x+',
-    ',cn=x',
-    'cn',
-    '=x',
-    'cn=a"b',
-    'cn=<x>',
-    'cn=a\0',
-    '1.=x'
-  ]
+  const texts = 'nonsense¦!cn=x¦.cn=x¦cn=x;dc=y¦cn=x+¦,cn=x¦cn¦=x¦cn=a"b¦cn=<x>¦cn=a\0¦1.=x'.split('¦')
   for (const text of [...texts, 'cn=\\z', 'cn=#', 'cn=#zz', 'cn=#z0c0178', 'cn=#0c0178zz', 'cn=#0c017', 'cn=#\\30']) {
     t.equal(dnKey(text), undefined, JSON.stringify(text))
     t.notOk(isSameDn(text, text), JSON.stringify(text))

@@ -1,5 +1,4 @@
 // Subjects are measured in turns, round after round, from outside: CPU and memory from /proc, the rest from wrk.
-
 import { runH2load } from './h2load.ts'
 import { type Peer, VoidRun } from './peers/peer.ts'
 import { cpuMicros, residentBytes } from './process-cost.ts'

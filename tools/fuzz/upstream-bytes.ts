@@ -1,5 +1,4 @@
 // An upstream has answered with mutated bytes, and every answer that a client got was its own, whole or visibly broken.
-
 import net from 'node:net'
 import type { Test } from 'tap'
 import type { World } from '../../test/support/gateway.ts'

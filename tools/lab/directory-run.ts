@@ -1,5 +1,4 @@
 // Tries each case of a directory or provider directly, then through Portaria, and prints both as a table.
-
 import type { Compared, Outcome } from './compared.ts'
 import { keycloak } from './keycloak.ts'
 import { samba } from './samba.ts'

@@ -1,5 +1,4 @@
 // Runs a Samba Active Directory domain controller in a folder of its own, on a loopback address of its own.
-
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

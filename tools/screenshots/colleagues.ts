@@ -1,25 +1,13 @@
 // Names a few dozen people of a company, with the access that each of them has.
 import type { DemoPerson } from '../../test/demo/directory.ts'
+import { words } from '../../test/support/words.ts'
 
 export interface Colleague extends DemoPerson {
   /** undefined: still waiting for access. */
   readonly access: { readonly profile: string; readonly area: string } | undefined
 }
 
-const FIRST = [
-  'Beatriz',
-  'Caio',
-  'Débora',
-  'Eduardo',
-  'Fernanda',
-  'Gustavo',
-  'Helena',
-  'Igor',
-  'Júlia',
-  'Leandro',
-  'Marina',
-  'Otávio'
-]
+const FIRST = words`Beatriz Caio Débora Eduardo Fernanda Gustavo Helena Igor Júlia Leandro Marina Otávio`
 const LAST = ['Almeida', 'Barbosa', 'Cardoso', 'Duarte', 'Esteves', 'Ferreira', 'Guimarães']
 const COUNT = 36
 const WAITING = new Set([7, 22])

@@ -1,6 +1,5 @@
 // Requests are read off a connection, one in a turn, within bounds of time and memory.
 // RW-01, RW-16, RW-21, RW-22, SM-13, SM-15, SM-30, SM-22, SM-12, SM-06
-
 import { once } from 'node:events'
 import net from 'node:net'
 import { setFlagsFromString } from 'node:v8'

@@ -1,5 +1,4 @@
 // RX-20, RX-23
-
 import { once } from 'node:events'
 import net from 'node:net'
 import t, { type Test } from 'tap'

@@ -1,5 +1,4 @@
 // RW-01, RW-06
-
 import t from 'tap'
 import { createReadTurns } from '../../../gateway/http/http1/turns.ts'
 import { onThrown } from '../../support/thrown.ts'

@@ -1,5 +1,4 @@
 // Reads what clients send on one connection in three ways: the gateway's, that of node:http, and a model of RFC 9112.
-
 import type { ReadMessages } from '../../../test/support/message-reader.ts'
 import { type Random, readCorpus } from '../mutate.ts'
 import { compareRequests, oursAsMessages } from './compare-requests.ts'

@@ -1,5 +1,4 @@
 // Reads the requests of a connection as the gateway does: by its own connection, each head checked by match-route.
-
 import { createMatchRoute } from '../../../gateway/access/match-route.ts'
 import { createClientAddress, createRequestHost } from '../../../gateway/http/client-address.ts'
 import { Exchange } from '../../../gateway/http/exchange.ts'

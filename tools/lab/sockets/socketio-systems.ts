@@ -1,5 +1,4 @@
 // Socket.IO servers and clients of Python, Java and JavaScript, and Engine.IO of Python by itself.
-
 import { freePort } from '../../../test/support/ports.ts'
 import { startProgram } from '../open-lab.ts'
 import { JAVA_CLIENT, javaPrograms, PROGRAMS, PYTHON_PACKAGES, python, socketIo } from './installed.ts'

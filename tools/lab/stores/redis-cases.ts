@@ -10,21 +10,12 @@ import { freePort } from '../../../test/support/ports.ts'
 import { startPostgres } from '../../../test/support/postgres.ts'
 import { startRedis } from '../../../test/support/redis.ts'
 import { until } from '../../../test/support/until.ts'
+import { words } from '../../../test/support/words.ts'
 import type { StoreCase } from './store-case.ts'
 
 const MAX = 50
 /** As in docs/operate.md. */
-const RULES = [
-  '~portaria:*',
-  '&portaria:*',
-  '+@read',
-  '+@write',
-  '+@scripting',
-  '+@pubsub',
-  '+@connection',
-  '+info',
-  '+time'
-]
+const RULES = words`~portaria:* &portaria:* +@read +@write +@scripting +@pubsub +@connection +info +time`
 
 export const redisCases = (program: string): readonly StoreCase[] => [
   {
