@@ -4,17 +4,10 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { launchBrowser } from '../support/browser.ts'
 import { startGateway, type WorldOptions } from '../support/gateway.ts'
-import { freePort } from '../support/ports.ts'
+import { freePort, listen } from '../support/ports.ts'
 import { recipeBlock } from '../support/recipe.ts'
 
 type Config = Required<NonNullable<WorldOptions['config']>>
-
-const listen = async (server: ReturnType<typeof createServer>): Promise<number> => {
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const address = server.address()
-  return typeof address === 'object' ? (address?.port ?? 0) : 0
-}
 
 const PAGE = '<!doctype html><title>Notes</title><link rel="manifest" MANIFEST><h1>Notes</h1>'
 const WORKER = `self.addEventListener('fetch', event => {
@@ -45,8 +38,8 @@ const calendars = createServer((request, response) => {
 
 const routesOf = (name: string, from: string, to: number) =>
   parse(recipeBlock(name, 'yaml', { [`127.0.0.1:${from}`]: `127.0.0.1:${to}` })) as Config
-const caldav = routesOf('caldav', '5232', await listen(calendars))
-const pwa = routesOf('pwa', '4173', await listen(notes))
+const caldav = routesOf('caldav', '5232', await listen(t, calendars))
+const pwa = routesOf('pwa', '4173', await listen(t, notes))
 const plain = { url: (caldav.upstreams.radicale as { url: string }).url }
 
 const port = await freePort()

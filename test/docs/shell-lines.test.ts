@@ -10,6 +10,7 @@ import { VARIABLES } from '../../gateway/settings/table.ts'
 import { APPS } from '../../tools/lab/apps/apps.ts'
 import { portariaHere } from '../support/cli-here.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
+import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { ROOT } from '../support/running-demo.ts'
 import { openStore, person } from '../support/store.ts'
@@ -129,10 +130,7 @@ t.test('the lines for curl and the command line do what the pages say', async t 
   const postgres = await startPostgres(t)
   const { users } = await openStore(t, postgres, postgres.url)
   const orders = createServer((request, response) => response.end(JSON.stringify({ path: request.url })))
-  await new Promise<void>(resolve => orders.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => orders.close())
-  const address = orders.address()
-  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
+  const url = `http://127.0.0.1:${await listen(t, orders)}`
   const world = await startGateway(t, {
     postgres,
     config: { upstreams: { orders: { url } }, routes: [{ path: '/api/*', upstream: 'orders' }] }

@@ -17,6 +17,7 @@ import { createSharedLookup } from '../../gateway/upstream/lookup.ts'
 import { faultCounts, logFaultsTo } from '../../gateway/values/contain.ts'
 import { placesFor } from '../support/http-listener.ts'
 import { openStore } from '../support/limiters.ts'
+import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { startRedis } from '../support/redis.ts'
@@ -135,10 +136,7 @@ t.test('a listener closes the connection that it fails to pass on, and takes the
     sendsProxyHeader: undefined,
     onRefused: () => undefined
   })
-  front.server.listen(0, '127.0.0.1')
-  await once(front.server, 'listening')
-  t.teardown(() => front.server.close())
-  const { port } = front.server.address() as net.AddressInfo
+  const port = await listen(t, front.server)
   const before = faultCounts().client
   const first = net.connect(port, '127.0.0.1').on('error', () => undefined)
   await once(first.resume(), 'close')
@@ -160,13 +158,8 @@ t.test('a connection that cannot be told that its time is over is cut, and the o
     }
   })
   const listener = net.createServer({ allowHalfOpen: true }, socket => server.accept(socket))
-  listener.listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  t.teardown(() => {
-    server.close()
-    listener.close()
-  })
-  const { port } = listener.address() as net.AddressInfo
+  const port = await listen(t, listener)
+  t.teardown(server.close)
   const before = faultCounts().client
   const clients = [0, 1].map(() => {
     const client = net.connect(port, '127.0.0.1').on('error', () => undefined)

@@ -1,11 +1,11 @@
 // In the 256 MB of a small container a gateway full of stuck clients and backends lives, answers, and ends well. DF-23
-import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
+import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 
@@ -30,13 +30,8 @@ const startStuckBackend = async () => {
       more()
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, open: () => sockets.size }
+  const port = await listen(t, server)
+  return { url: `http://127.0.0.1:${port}`, open: () => sockets.size }
 }
 
 t.test(

@@ -12,6 +12,7 @@ import { type Requester, ResponseParser } from '../../gateway/upstream/parser.ts
 import { faultCounts } from '../../gateway/values/contain.ts'
 import { Relay } from '../../gateway/websocket/relay.ts'
 import { startGateway, type World } from '../support/gateway.ts'
+import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import type { RawConnection, RawResponse } from '../support/raw-client.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
@@ -76,13 +77,9 @@ const startDeafUpstream = async (t: Test) => {
     // The gateway may have filled the buffers before the connection is accepted here.
     if (isReading) socket.resume()
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
+  const port = await listen(t, server)
   return {
-    url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     read() {
       isReading = true
       for (const socket of sockets) socket.resume()

@@ -1,5 +1,4 @@
 // What a backend says before it has read a whole upload reaches the client, although writing the rest of the upload fails.
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
@@ -8,6 +7,7 @@ import tls from 'node:tls'
 import t, { type Test } from 'tap'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
+import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 
 const CLIENTS = 40
@@ -35,9 +35,7 @@ const startHasty = async (t: Test, isTls: boolean): Promise<string> => {
     })
   }
   const server = isTls ? tls.createServer(options, onConnection) : net.createServer(onConnection)
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => server.close())
-  return `${isTls ? 'https' : 'http'}://127.0.0.1:${(server.address() as net.AddressInfo).port}`
+  return `${isTls ? 'https' : 'http'}://127.0.0.1:${await listen(t, server)}`
 }
 
 /** Resolves with the response, as far as it came. */

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import type { HttpRequest } from '../../gateway/http/request.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startListener } from '../support/http-listener.ts'
+import { listen } from '../support/ports.ts'
 import { connectRaw } from '../support/raw-client.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 
@@ -55,9 +56,7 @@ t.test('an early answer of a backend is read whole after the upload', async t =>
       socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
     })
   })
-  await once(backend.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => backend.close())
-  const { port } = backend.address() as net.AddressInfo
+  const port = await listen(t, backend)
   const world = await startGateway(t, {
     config: {
       upstreams: { early: { url: `http://127.0.0.1:${port}` } },

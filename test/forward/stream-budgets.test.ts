@@ -1,9 +1,9 @@
 // Open streams have a budget of their own for each upstream, of which nobody takes more than a share.
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { WebSocketServer } from 'ws'
 import { startGateway } from '../support/gateway.ts'
+import { listen } from '../support/ports.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { until } from '../support/until.ts'
 
@@ -12,20 +12,14 @@ const backend = createServer((req, res) => {
   res.writeHead(200, { 'content-type': 'text/event-stream' })
   return res.write('data: x\n\n')
 })
-const sockets = new WebSocketServer({ server: backend })
-await new Promise<void>(resolve => backend.listen(0, '127.0.0.1', resolve))
-t.teardown(() => {
-  sockets.close()
-  backend.closeAllConnections()
-  backend.close()
-})
+new WebSocketServer({ server: backend })
 
 // 3 and 6 of the 16,384 streams of one target.
 const env = { STREAMS_PER_USER: '0.02%', STREAMS_PER_IP: '0.04%', TRUST_PROXY: '127.0.0.1' }
 const world = await startGateway(t, {
   env,
   config: {
-    upstreams: { backend: { url: `http://127.0.0.1:${(backend.address() as AddressInfo).port}` } },
+    upstreams: { backend: { url: `http://127.0.0.1:${await listen(t, backend)}` } },
     routes: [
       { path: '/events/*', upstream: 'backend' },
       { path: '/plain', upstream: 'backend' },

@@ -1,7 +1,6 @@
 // Answers that end with their connection: over TLS, only a closure alert tells a whole one from one that was cut short.
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import net, { type AddressInfo } from 'node:net'
+import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Duplex } from 'node:stream'
@@ -11,6 +10,7 @@ import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import type { Requester } from '../../gateway/upstream/parser.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
+import { listen } from '../support/ports.ts'
 import { upstreamAt } from '../support/routes.ts'
 import { onThrown } from '../support/thrown.ts'
 
@@ -59,10 +59,7 @@ const startBackend = async (t: Test, version: SecureVersion, end: End, atOnce: b
       else socket.end(ANSWER)
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  return (server.address() as AddressInfo).port
+  return await listen(t, server)
 }
 
 for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {

@@ -3,7 +3,7 @@ import net from 'node:net'
 import t, { type Test } from 'tap'
 import { heldBodyBytes } from '../../gateway/forward/upload.ts'
 import { startGateway } from '../support/gateway.ts'
-import { freePort } from '../support/ports.ts'
+import { freePort, listen } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { fc } from '../support/worlds.ts'
 
@@ -64,7 +64,6 @@ const READ_PAUSES = 3
 /** Reads requests whose target is `/KIND/ID`, one at a time on each connection. */
 const startBackend = async (t: Test) => {
   const arrivals = new Map<string, Arrival>()
-  const open = new Set<net.Socket>()
   const serve = (socket: net.Socket) => {
     let text = ''
     let pauses = 0
@@ -118,16 +117,10 @@ const startBackend = async (t: Test) => {
       setImmediate(() => socket.resume())
     })
     socket.on('error', () => undefined)
-    open.add(socket)
-    socket.on('close', () => open.delete(socket))
   }
   const server = net.createServer(serve)
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    for (const socket of open) socket.destroy()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`, arrivals }
+  const port = await listen(t, server)
+  return { url: `http://127.0.0.1:${port}`, arrivals }
 }
 
 const headOf = ({ isChunked, isStreaming, isRefused, expects, backend }: Case, id: number, size: number): string => {

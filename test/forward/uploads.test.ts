@@ -1,12 +1,11 @@
 // Request bodies are buffered before they occupy a backend, and limited in size and slowness.
 // RV-09, RV-10, RV-05
-import { once } from 'node:events'
 import net from 'node:net'
 import t, { type Test } from 'tap'
 import { heldBodyBytes } from '../../gateway/forward/upload.ts'
 import { startGateway, type WorldOptions } from '../support/gateway.ts'
 import { hurryTimers } from '../support/hurried-timers.ts'
-import { freePort } from '../support/ports.ts'
+import { freePort, listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import type { RawConnection } from '../support/raw-client.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
@@ -135,9 +134,7 @@ t.test('once a response has begun, an upload may pause', async t => {
       }, 50)
     })
   })
-  await once(backend.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => backend.close())
-  const url = `http://127.0.0.1:${(backend.address() as net.AddressInfo).port}`
+  const url = `http://127.0.0.1:${await listen(t, backend)}`
   const world = await startGateway(t, {
     postgres,
     config: { upstreams: { early: { url } }, routes: [{ path: '/*', upstream: 'early', public: true }] }

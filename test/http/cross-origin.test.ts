@@ -1,12 +1,11 @@
 // Pages of other origins read answers only where CORS_ORIGINS lists them.
-import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import t, { type Test } from 'tap'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
+import { listen } from '../support/ports.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 
 const FRONTEND = 'https://app.example.org'
@@ -140,13 +139,8 @@ t.test('CORS_ORIGINS holds origins, neither * nor null', async t => {
 
 const serve = async (t: Test, listener: RequestListener) => {
   const server = createServer(listener)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { server, port: (server.address() as AddressInfo).port }
+  const port = await listen(t, server)
+  return { server, port }
 }
 
 /** Runs in the page: reads, posts, uploads, streams, connects, and tells what it saw. */

@@ -1,5 +1,4 @@
 // Postgres may be late, race, freeze, vanish or turn read-only: the store says so within seconds, and recovers by itself.
-import { once } from 'node:events'
 import { createServer } from 'node:net'
 import t, { type Test } from 'tap'
 import { appendAudit } from '../../gateway/store/audit-entry.ts'
@@ -9,6 +8,7 @@ import { DatabaseUnavailable, isUnavailable } from '../../gateway/store/database
 import { createUsers } from '../../gateway/store/users.ts'
 import { migrations } from '../../migrations/index.ts'
 import { measureOwnTime, ownTimeUntil } from '../support/own-time.ts'
+import { listen } from '../support/ports.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 
@@ -54,11 +54,7 @@ t.test('a Postgres that is late is waited for, and one that never comes is an er
   await own.start()
   t.ok(await (await opening).ping())
   const options = { dataDir: '/nonexistent', log: quiet, startTimeoutMs: 300 }
-  const silent = createServer().listen(0, '127.0.0.1')
-  await once(silent, 'listening')
-  t.teardown(() => silent.close())
-  const address = silent.address()
-  const port = typeof address === 'object' ? address?.port : 0
+  const port = await listen(t, createServer())
   for (const databaseUrl of ['postgres://x@127.0.0.1:1/x', `postgres://x@127.0.0.1:${port}/x`]) {
     const { error, timeMs } = await timed(openDatabase({ ...options, databaseUrl }))
     t.ok(error instanceof DatabaseUnavailable)

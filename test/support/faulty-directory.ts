@@ -4,6 +4,7 @@ import { createServer, type Socket } from 'node:net'
 import { BerWriter } from 'ldapts'
 import type { Test } from 'tap'
 import { createMessageReader, readElements } from '../../gateway/directory/messages.ts'
+import { listen } from './ports.ts'
 
 /** A request as it came: operation tag (RFC 4511 Appendix B) and message id. */
 export interface DirectoryRequest {
@@ -67,14 +68,7 @@ export const startFaultyDirectory = async (
     }
     socket.on('data', onData)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const port = await listen(t, server)
   return {
     url: `ldap://127.0.0.1:${port}`,
     port,

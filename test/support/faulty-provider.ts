@@ -1,10 +1,9 @@
 // An OpenID provider on loopback does what a test tells it, right or wrong, and remembers what it was asked.
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 import type { Test } from 'tap'
+import { listen } from './ports.ts'
 
 type Endpoint = 'discovery' | 'jwks' | 'token' | 'userinfo'
 type Fault = (res: ServerResponse, req: IncomingMessage) => void
@@ -45,13 +44,8 @@ export const answerJson = (res: ServerResponse, body: unknown, status = 200): vo
 
 export const startFaultyProvider = async (t: Pick<Test, 'teardown'>): Promise<FaultyProvider> => {
   const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listen(t, server)
+  const issuer = `http://127.0.0.1:${port}`
   const { privateKey, publicKey } = await generateKeyPair('RS256', { extractable: true })
   const pending = new Map<string, Pending>()
   const provider: FaultyProvider = {

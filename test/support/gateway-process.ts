@@ -3,7 +3,6 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -11,6 +10,7 @@ import { WebSocketServer } from 'ws'
 import { stringify } from 'yaml'
 import { CACHE_FOLDER } from '../../gateway/values/package-files.ts'
 import { TEST_SECRET } from './gateway.ts'
+import { listen } from './ports.ts'
 import { until } from './until.ts'
 
 const ENTRY = join(import.meta.dirname, '../../gateway/main.ts')
@@ -154,15 +154,9 @@ export const startBackend = async (t: Pick<Test, 'teardown'>) => {
     socket.on('error', () => undefined)
     socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    for (const socket of sockets.clients) socket.terminate()
-    server.closeAllConnections()
-    server.close()
-  })
+  const url = `http://127.0.0.1:${await listen(t, server)}`
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     /** Resolves when so many requests wait under `/slow`. */
     holds: (count: number) => until(() => held.length >= count),
     release() {

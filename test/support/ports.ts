@@ -1,7 +1,8 @@
-// Ports of loopback that were free a moment ago, and that the system gives to nothing else meanwhile.
+// Finds ports of loopback that are free and that the system gives to nothing else meanwhile, and listens on them.
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { connect, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import type { Test } from 'tap'
 
 /**
  * Below those that Linux gives to outgoing connections and to servers on port 0 (32768 and up): such a one could be taken
@@ -40,3 +41,18 @@ export const accepts = (port: number): Promise<boolean> =>
     socket.on('connect', () => resolve(true)).on('error', () => resolve(false))
     socket.on('connect', () => socket.destroy())
   })
+
+/** Listens on a free port until the teardown, which ends the connections too; resolves with the port. */
+export const listen = async (t: Pick<Test, 'teardown'>, server: Server): Promise<number> => {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    return new Promise(resolve => server.close(resolve))
+  })
+  return (server.address() as AddressInfo).port
+}

@@ -4,6 +4,7 @@ import net from 'node:net'
 import tls from 'node:tls'
 import type { Test } from 'tap'
 import type { CertificateFiles } from './certificates.ts'
+import { listen } from './ports.ts'
 
 export interface RawRequest {
   /** Everything up to and including the empty line, Latin-1. */
@@ -110,8 +111,7 @@ export const startRawUpstream = async (
           { key: readFileSync(certificate.keyFile), cert: readFileSync(certificate.certFile) },
           onConnection
         )
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as net.AddressInfo
+  const port = await listen(t, server)
   const close = async () => {
     for (const socket of sockets) socket.destroy()
     await new Promise(resolve => server.close(resolve))

@@ -2,12 +2,12 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { connect, createServer, type Socket } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Test } from 'tap'
-import { freePort } from './ports.ts'
+import { freePort, listen } from './ports.ts'
 import { until } from './until.ts'
 
 export interface TestRedis {
@@ -133,29 +133,20 @@ const firstAnswer = async (servers: readonly TestRedis[], ...words: string[]): P
 /** A line to a real Redis on which everything that comes back arrives `delayMs` late; the delay may be changed. */
 export const startSlowRedis = async (t: Pick<Test, 'teardown'>, delayMs: number) => {
   const redis = await startRedis(t)
-  const sockets = new Set<Socket>()
   const line = { delayMs }
   const proxy = createServer(near => {
     const far = connect(redis.port, '127.0.0.1')
     for (const socket of [near, far]) {
-      sockets.add(socket)
       socket.on('error', () => {})
       socket.on('close', () => {
-        sockets.delete(socket)
         near.destroy()
         far.destroy()
       })
     }
     near.pipe(far)
     far.on('data', chunk => void setTimeout(() => near.writable && near.write(chunk), line.delayMs).unref())
-  }).listen(0, '127.0.0.1')
-  await once(proxy, 'listening')
-  t.teardown(() => {
-    proxy.close()
-    for (const socket of sockets) socket.destroy()
   })
-  const address = proxy.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const port = await listen(t, proxy)
   const setDelay = (ms: number) => {
     line.delayMs = ms
   }

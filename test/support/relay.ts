@@ -1,7 +1,7 @@
 // A TCP line between a gateway and one of its stores that a test can cut, silence in one direction, slow down or make lossy.
-import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
+import { listen } from './ports.ts'
 
 /** `cut`: refused and reset. `to-store`, `from-store`: nothing passes in that direction, nothing says so. */
 export type LineState = 'open' | 'cut' | 'to-store' | 'from-store' | 'slow' | 'lossy'
@@ -59,15 +59,10 @@ export const startRelay = async (t: Pick<Test, 'teardown'>, firstPort: number): 
     }
     pass(near, far, 'to-store')
     pass(far, near, 'from-store')
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
   })
-  const address = server.address()
+  const port = await listen(t, server)
   return {
-    port: typeof address === 'object' && address !== null ? address.port : 0,
+    port,
     redirect(port) {
       targetPort = port
     },

@@ -5,6 +5,7 @@ import { Server, type Socket } from 'engine.io'
 import type { Test } from 'tap'
 import { closeSoon } from './engine-closing.ts'
 import { startGateway, type World, type WorldOptions } from './gateway.ts'
+import { listen } from './ports.ts'
 import type { Delivery, ServerModel } from './socketio-models.ts'
 
 export interface ModelledUpstream {
@@ -44,13 +45,9 @@ export const startModelledUpstream = async (
   })
   const server = createServer((_req, res) => res.writeHead(404).end())
   engine.attach(server, { path: '/socket.io' })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    engine.close()
-    server.closeAllConnections()
-    return new Promise(resolve => server.close(resolve))
-  })
-  return { port: (server.address() as AddressInfo).port, delivered, sockets, messages }
+  const port = await listen(t, server)
+  t.teardown(() => engine.close())
+  return { port, delivered, sockets, messages }
 }
 
 export const confirm = (socket: Socket, { kind, namespace }: Delivery) => {

@@ -8,6 +8,11 @@ import { io, type Socket } from 'socket.io-client'
 import { closeSoon } from './engine-closing.ts'
 import { signToken, TEST_SECRET } from './gateway.ts'
 import { baseEnv, type GatewayProcess, routeFile, spawnGateway } from './gateway-process.ts'
+
+
+import { listen } from './ports.ts'
+
+
 import type { TestRedis } from './redis.ts'
 import { until } from './until.ts'
 
@@ -64,13 +69,7 @@ const startBalancer = async (t: World, ports: readonly number[]): Promise<string
       forwarded.end()
     })
   })
-  balancer.listen(0, '127.0.0.1')
-  await once(balancer, 'listening')
-  t.teardown(() => {
-    balancer.closeAllConnections()
-    balancer.close()
-  })
-  return `http://127.0.0.1:${(balancer.address() as AddressInfo).port}`
+  return `http://127.0.0.1:${await listen(t, balancer)}`
 }
 
 const pass = (answer: IncomingMessage, res: ServerResponse) => {

@@ -3,11 +3,11 @@ import { createHash, createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import https from 'node:https'
-import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
 import { createCertificateAuthority } from './certificates.ts'
+import { listen } from './ports.ts'
 
 /** How a lax backend reads a path, where the proxy only looks for the exact one. */
 const HABITS = {
@@ -241,12 +241,7 @@ export const startVulnerableProxy = async (
     ? https.createServer({ ...options, ...selfSigned(t.testdir()) }, handle)
     : http.createServer(options, handle)
   server.on('upgrade', upgrade)
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    return new Promise(resolve => server.close(resolve))
-  })
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   return { url: has('sni-believed') ? `https://localhost:${port}` : `http://127.0.0.1:${port}` }
 }
 

@@ -1,25 +1,17 @@
 // Names a backend that does not speak HTTP/1.1.
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createSecureServer, createServer, type Http2Server } from 'node:http2'
-import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
+import { listen } from '../support/ports.ts'
 
 const start = async (t: Test, server: Http2Server): Promise<number> => {
-  const sessions = new Set<{ destroy(): void }>()
-  server.on('session', session => sessions.add(session))
   server.on('sessionError', () => undefined)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    for (const session of sessions) session.destroy()
-    server.close()
-  })
-  return (server.address() as AddressInfo).port
+  return listen(t, server)
 }
 
 const WARNING = /^an upstream target speaks HTTP\/2 only/

@@ -1,12 +1,13 @@
 // A connection to a backend carries one request after another, and loses none that could be sent again.
 import { once } from 'node:events'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import t, { type Test as Tap } from 'tap'
 import type { Upstream } from '../../gateway/routes/upstream.ts'
 import { callUpstream } from '../../gateway/socketio/polling/call-upstream.ts'
 import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import type { Requester } from '../../gateway/upstream/parser.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
+import { listen } from '../support/ports.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { inUse, upstreamAt } from '../support/routes.ts'
 import { onThrown } from '../support/thrown.ts'
@@ -65,13 +66,8 @@ const askJustAfter = async (
     socket.on('error', () => undefined)
     accepted.push(socket)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    for (const socket of accepted) socket.destroy()
-    server.close()
-  })
-  const upstream = upstreamAt((server.address() as AddressInfo).port)
+  const port = await listen(t, server)
+  const upstream = upstreamAt(port)
   const [target] = upstream.targets
   if (target === undefined) throw new Error('no target')
   const connection = new UpstreamConnection(upstream, target, {
@@ -199,10 +195,8 @@ t.test('no request waits behind a body that its backend has answered and does no
     socket.on('error', () => undefined)
     socket.once('data', () => socket.pause().write(OK))
     t.teardown(() => socket.destroy())
-  }).listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await once(server, 'listening')
-  const upstream = upstreamAt((server.address() as AddressInfo).port)
+  })
+  const upstream = upstreamAt(await listen(t, server))
   const [target] = upstream.targets
   if (target === undefined) return t.fail('no target')
   const upstreams = createUpstreams()

@@ -1,13 +1,13 @@
 // Checks which certificates the gateway accepts from backends, and which one it shows them.
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type ServerOptions } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
+import { listen } from '../support/ports.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'portaria-tls-'))
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
@@ -25,9 +25,7 @@ const startBackend = async (t: Test, options: ServerOptions = {}): Promise<strin
       res.end(JSON.stringify({ name: socket.servername, by: socket.getPeerCertificate().subject?.CN }))
     }
   )
-  await new Promise<void>(resolve => backend.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => backend.close())
-  return `https://127.0.0.1:${(backend.address() as AddressInfo).port}`
+  return `https://127.0.0.1:${await listen(t, backend)}`
 }
 
 const routes = [{ path: '/x', upstream: 'tls', public: true }]

@@ -1,9 +1,9 @@
 // A reload checks open streams again, and Admins see and end them.
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { startGateway } from '../support/gateway.ts'
+import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 
@@ -29,14 +29,10 @@ backend.on('upgrade', (req, socket, head) => {
   if (req.url?.startsWith('/live') === true)
     live.handleUpgrade(req, socket, head, ws => live.emit('connection', ws, req))
 })
-await new Promise<void>(resolve => backend.listen(0, '127.0.0.1', resolve))
-t.teardown(() => {
-  backend.closeAllConnections()
-  backend.close()
-})
+const port = await listen(t, backend)
 
 const config = {
-  upstreams: { backend: { url: `http://127.0.0.1:${(backend.address() as AddressInfo).port}` } },
+  upstreams: { backend: { url: `http://127.0.0.1:${port}` } },
   routes: [
     { path: '/live', upstream: 'backend', roles: ['Agente'], websocket: {} },
     { path: '/events', upstream: 'backend', roles: ['Agente'] }

@@ -1,10 +1,11 @@
 // What one side does wrong costs that side: faults are told by their names, floods end, and the rest is delivered.
 import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { acceptOf, buildFrame } from '../support/frames.ts'
 import { startGateway } from '../support/gateway.ts'
 import { measureWork } from '../support/own-time.ts'
+import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { until } from '../support/until.ts'
@@ -24,15 +25,11 @@ const world = async (t: Test, websocket: object = {}) => {
       `HTTP/1.1 101 S\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: ${accept}\r\n\r\n`
     )
   })
-  await new Promise<void>(resolve => backend.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy()
-    backend.close()
-  })
+  const port = await listen(t, backend)
   const gateway = await startGateway(t, {
     postgres,
     config: {
-      upstreams: { backend: { url: `http://127.0.0.1:${(backend.address() as AddressInfo).port}` } },
+      upstreams: { backend: { url: `http://127.0.0.1:${port}` } },
       routes: [{ path: '/live', upstream: 'backend', websocket }]
     }
   })

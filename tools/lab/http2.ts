@@ -1,14 +1,13 @@
 // Answers whether clients of HTTP/2, and a test suite of the protocol, find the gateway as they find a server of node:http2 itself.
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createSecureServer } from 'node:http2'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { createCertificateAuthority } from '../../test/support/certificates.ts'
 import { startGateway } from '../../test/support/gateway.ts'
+import { listen } from '../../test/support/ports.ts'
 import { install as installPackages } from '../../test/support/provision.ts'
 import { type ComparedCase, compare } from './cases.ts'
 import { goProgram, pip } from './installed.ts'
@@ -155,10 +154,8 @@ export const runHttp2 = async (page: string): Promise<number> => {
   const plain = createSecureServer({ ...certificate, allowHTTP1: true }, (request, response) =>
     request.resume().on('end', () => response.end('ok'))
   )
-  plain.on('sessionError', () => undefined).listen(0, '127.0.0.1')
-  await once(plain, 'listening')
-  own.teardown(() => plain.close())
-  const direct = { port: (plain.address() as AddressInfo).port, caFile: authority.caFile }
+  plain.on('sessionError', () => undefined)
+  const direct = { port: await listen(own, plain), caFile: authority.caFile }
   const world = await startGateway(own, {
     config: {
       upstreams: { back: { url: `https://localhost:${direct.port}`, caFile: authority.caFile } },

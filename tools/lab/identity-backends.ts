@@ -1,14 +1,12 @@
 // Backends that identify requests in their own way: by a header that they name, and by the gateway's certificate.
 import { match } from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { request } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { createCertificateAuthority } from '../../test/support/certificates.ts'
-import { freePort } from '../../test/support/ports.ts'
+import { freePort, listen } from '../../test/support/ports.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
 import { nginxVersion, startNginx } from './nginx.ts'
 import type { System } from './system.ts'
@@ -24,10 +22,8 @@ export const grafanaLike: System = {
       const user = headers['x-webauth-user']
       const known = `<p>Grafana ${user} ${headers['x-webauth-name']} ${headers['x-webauth-groups']}</p>`
       response.setHeader('content-type', 'text/html').end(user === undefined ? '<p>Grafana login</p>' : known)
-    }).listen(0, '127.0.0.1')
-    lab.teardown(() => backend.close())
-    await once(backend, 'listening')
-    const { port } = backend.address() as AddressInfo
+    })
+    const port = await listen(lab, backend)
     const world = await lab.gateway('grafana', { '127.0.0.1:3001': `127.0.0.1:${port}` })
     const token = await world.tokenFor({ username: 'ana', name: 'Ana', profiles: ['Agente', 'Supervisor'] })
     const ways = await askThreeWays(lab, {
