@@ -9,9 +9,7 @@ import { closeSoon } from './engine-closing.ts'
 import { signToken, TEST_SECRET } from './gateway.ts'
 import { baseEnv, type GatewayProcess, routeFile, spawnGateway } from './gateway-process.ts'
 
-
 import { listen } from './ports.ts'
-
 
 import type { TestRedis } from './redis.ts'
 import { until } from './until.ts'
