@@ -1,11 +1,9 @@
 // The doctor finds what is broken, and nothing where nothing is.
-import http from 'node:http'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
-import { checkFoundOut, type Diagnosis, examine } from '../support/doctor.ts'
+import { checkFoundOut, type Diagnosis, examine, startEcho } from '../support/doctor.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
-import { listen } from '../support/ports.ts'
 import { READS_LAXLY, startVulnerableProxy } from '../support/vulnerable-proxy.ts'
 
 // RW-10, RW-11, RW-40, RW-41, RW-42, RT-01 to RT-13
@@ -27,12 +25,6 @@ t.test('a doctor that meets a rate limit waits as asked, and says so when that t
   t.equal(hasty.code, 2)
   t.match(hasty.stderr, /Nothing could be tried/)
 })
-
-/** A backend that repeats what it was sent, for any path. */
-const startEcho = async (t: Test): Promise<string> => {
-  const server = http.createServer((req, res) => res.end(JSON.stringify({ url: req.url, headers: req.headers })))
-  return `http://127.0.0.1:${await listen(t, server)}`
-}
 
 t.test('the doctor finds nothing in this gateway, whatever it knows about it', async t => {
   const url = await startEcho(t)

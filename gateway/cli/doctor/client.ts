@@ -47,13 +47,13 @@ export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds)
     /** Requests sent so far. */
     asked: () => asked,
     /** Waits as long as a 429 demands. Throws {@link ProbesEnded} beyond the limits. */
-    async ask(probe: Probe): Promise<ProbeAnswer> {
+    async ask(probe: Probe, exchange = overHttp1): Promise<ProbeAnswer> {
       for (;;) {
         if (asked >= maxRequests) throw new ProbesEnded(`${maxRequests} requests were sent (--max-requests)`)
         if (performance.now() > deadline)
           throw new ProbesEnded(`${maxTimeMs / 1000} seconds had passed (--max-seconds)`)
         asked += 1
-        const answer = parse(await send(url, render(url, probe), probe.serverName))
+        const answer = await exchange(url, probe)
         if (answer.status === 429) {
           await waitAsTold(answer, deadline)
           continue
@@ -65,6 +65,9 @@ export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds)
     }
   }
 }
+
+const overHttp1 = async (url: URL, probe: Probe): Promise<ProbeAnswer> =>
+  parse(await send(url, render(url, probe), probe.serverName))
 
 /** RFC 9110 §10.2.3, in seconds; throws {@link ProbesEnded} if that would exceed the time limit. */
 const waitAsTold = async ({ headers }: ProbeAnswer, deadline: number): Promise<void> => {

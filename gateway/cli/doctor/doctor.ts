@@ -5,8 +5,9 @@ import { addCommand, CannotRun, type Cli, type Report, run } from '../command.ts
 import { verifyingSecrets } from '../command-settings.ts'
 import { plain, type Terminal } from '../terminal.ts'
 import { ANSWER_CHECKS } from './answers.ts'
-import { createDoctorClient, type DoctorClient, ProbesEnded } from './client.ts'
+import { createDoctorClient, type DoctorClient, type Probe, ProbesEnded } from './client.ts'
 import { HEADER_CHECKS } from './headers.ts'
+import { HTTP2_CHECKS, offersHttp2, sendOverHttp2 } from './http2.ts'
 import { PATH_CHECKS } from './paths.ts'
 import { SOCKET_CHECKS } from './sockets.ts'
 import { type GivenPaths, type Surroundings, surroundingsOf } from './surroundings.ts'
@@ -21,7 +22,14 @@ interface DoctorOptions extends GivenPaths {
   readonly maxSeconds: number
 }
 
-const CHECKS: Checks = { ...PATH_CHECKS, ...HEADER_CHECKS, ...TOKEN_CHECKS, ...SOCKET_CHECKS, ...ANSWER_CHECKS }
+const CHECKS: Checks = {
+  ...PATH_CHECKS,
+  ...HEADER_CHECKS,
+  ...TOKEN_CHECKS,
+  ...SOCKET_CHECKS,
+  ...HTTP2_CHECKS,
+  ...ANSWER_CHECKS
+}
 
 const HELP = `
 It sends only GET, HEAD and OPTIONS requests, one after the other, and waits if the rate limit requires it. To test a
@@ -69,7 +77,19 @@ const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promis
     throw error instanceof ProbesEnded ? new CannotRun(`Nothing could be tried: ${error.message}`) : error
   })
   const forbidden = await findForbidden(client, closed, options.token)
-  const world: DoctorWorld = { ...surroundings, client, closed, forbidden, token: options.token, secret, notes: [] }
+  const http2 = (await offersHttp2(url))
+    ? { ...client, ask: (probe: Probe) => client.ask(probe, sendOverHttp2) }
+    : undefined
+  const world: DoctorWorld = {
+    ...surroundings,
+    client,
+    http2,
+    closed,
+    forbidden,
+    token: options.token,
+    secret,
+    notes: []
+  }
   const ended = closed.length === 0 ? undefined : await examine(world, findings)
   if (findings.length === 0 && closed.length === 0) {
     throw new CannotRun('No path is known that requires a token: name one with --private or --config')

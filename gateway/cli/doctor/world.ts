@@ -5,6 +5,8 @@ import type { Surroundings } from './surroundings.ts'
 
 export interface DoctorWorld extends Omit<Surroundings, 'candidates'> {
   readonly client: DoctorClient
+  /** The same over HTTP/2; undefined: the address does not offer it. */
+  readonly http2: DoctorClient | undefined
   /** Paths that refuse requests without a token; at least one. */
   readonly closed: readonly ClosedPath[]
   /** A closed path that refuses the given token too, because its owner lacks a role. */
@@ -48,13 +50,14 @@ export const show = ({ method = 'GET', target }: Probe, { status }: ProbeAnswer)
   `${method} ${target} → ${status}`
 
 /** What was not tried because an argument is missing, and which argument that is. */
-export const notTried = ({ token, secret, open, sockets }: DoctorWorld): readonly string[] => [
+export const notTried = ({ token, secret, open, sockets, http2 }: DoctorWorld): readonly string[] => [
   ...(token === undefined ? ['what a backend receives, and what else a valid token allows (--token)'] : []),
   ...(secret === undefined
     ? ['tokens signed with the secret of this gateway that it must refuse (--with-secret)']
     : []),
   ...(open.length === 0 ? ['public paths (--public or --config)'] : []),
-  ...(sockets.length === 0 ? ['WebSockets (--websocket or --config)'] : [])
+  ...(sockets.length === 0 ? ['WebSockets (--websocket or --config)'] : []),
+  ...(http2 === undefined ? ['HTTP/2 (an https:// address that offers h2)'] : [])
 ]
 
 /** Random letters of the same length as `text`, so that the path exists on no gateway. */

@@ -13,7 +13,8 @@ export const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
   'upgrade'
 ])
 
-const PRINTABLE = /^[^\x00-\x20\x7f]+$/
+/** RFC 9113 §8.3.1. */
+const PATH = /^[/*][^\x00-\x20\x7f]*$/
 
 /**
  * What cannot be written as HTTP/1.1, or reads differently once it is, is malformed.
@@ -45,7 +46,7 @@ export const readRequestHead = (raw: readonly string[], hasBody: boolean): Parse
 
 const checked = (head: ParsedHead): ParsedHead | MessageFault => {
   const { method, target, fields } = head
-  if (!isRequestLine(method, target) || !PRINTABLE.test(target)) return 'malformed'
+  if (!isRequestLine(method, target) || !PATH.test(target)) return 'malformed'
   let length = `${method} ${target} HTTP/1.1\r\n\r\n`.length
   for (let i = 0; i < fields.length; i += 2) {
     const [name = '', value = ''] = [fields[i], fields[i + 1]]

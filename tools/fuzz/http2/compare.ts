@@ -67,7 +67,8 @@ const faultOf = (sent: Sent, { outcome, received, isRepeated }: Result): string 
   if (faults.length > 0) return `forwarded in spite of ${faults.join(', ')}`
   const difference = differenceIn(taken, first, 'Portaria')
   if (difference !== undefined) return `forwarded with another meaning: ${difference}`
-  return outcome.isOk || lateFaults(message).length > 0 ? undefined : `forwarded, but ${outcome.end}: ${outcome.text}`
+  const mayEnd = lateFaults(message).length > 0 || ownReason(sent) !== undefined
+  return outcome.isOk || mayEnd ? undefined : `forwarded, but ${outcome.end}: ${outcome.text}`
 }
 
 /** How a peer's result differs from Portaria's; undefined: it does not. */

@@ -20,7 +20,7 @@ const LEFT_OUT = new Set([
 
 const isKept = (field: Field): boolean =>
   !fieldFaults(field).some(fault => LEFT_OUT.has(fault)) &&
-  !(field[0] === 'host' && !/^[\w.~!$&'()*+,;=:@%[\]-]*$/.test(field[1]))
+  !(field[0] === 'host' && !/^[\w.~!$&'()*+,;=:%[\]-]*$/.test(field[1]))
 
 /** The message as nghttp2 gives it to Portaria. */
 export const withoutLeftOut = (message: Message): Message => ({
@@ -77,8 +77,8 @@ const PEER_REASONS: Readonly<Partial<Record<Front['name'], readonly Reason[]>>> 
   HAProxy: [
     LATE,
     [
-      'it refuses te and host in trailers',
-      ({ message }) => message.trailers.some(([name]) => /^(?:te|host)$/.test(name))
+      'it refuses te, host and content-length in trailers',
+      ({ message }) => message.trailers.some(([name]) => /^(?:te|host|content-length)$/.test(name))
     ],
     ['it ends a connection with padded frames', ({ isPadded }) => isPadded],
     [

@@ -1,0 +1,169 @@
+// Probes a gateway over HTTP/2: what it refuses over HTTP/1.1 it must refuse here too, and what HTTP/2 forbids besides.
+import http2, { type IncomingHttpHeaders } from 'node:http2'
+import { connectTls, type Probe, type ProbeAnswer } from './client.ts'
+import { HEADER_CHECKS } from './headers.ts'
+import { PATH_CHECKS } from './paths.ts'
+import { type Checks, collect, type DoctorWorld, getsIn } from './world.ts'
+
+const OFFER = { ALPNProtocols: ['h2'] }
+const ANSWER_TIMEOUT_MS = 5_000
+
+/** Whether the TLS listener speaks HTTP/2 (RFC 9113 §3.2). */
+export const offersHttp2 = (url: URL): Promise<boolean> =>
+  new Promise(resolve => {
+    if (url.protocol !== 'https:') return resolve(false)
+    const socket = connectTls(url, { ...OFFER, timeout: ANSWER_TIMEOUT_MS })
+    const end = () => {
+      resolve(socket.alpnProtocol === 'h2')
+      socket.destroy()
+    }
+    for (const event of ['secureConnect', 'error', 'timeout']) socket.on(event, end)
+  })
+
+/** On a connection of its own. */
+export const sendOverHttp2 = (
+  url: URL,
+  { method = 'GET', target, headers = [], serverName }: Probe
+): Promise<ProbeAnswer> =>
+  new Promise(resolve => {
+    const tlsOptions = serverName === undefined ? OFFER : { ...OFFER, servername: serverName }
+    const session = http2.connect(url.origin, { createConnection: () => connectTls(url, tlsOptions) })
+    const fields: Record<string, string | string[]> = { ':method': method, ':path': target, ':authority': url.host }
+    for (const [spelt, value] of headers) {
+      const name = spelt.toLowerCase()
+      if (name === 'host') fields[':authority'] = value
+      else if (name === 'cookie') fields[name] = [...(fields[name] ?? []), value]
+      else if (name !== 'connection') fields[name] = value
+    }
+    const answer = { status: 0, headers: new Map<string, string>(), body: '' }
+    const end = () => {
+      clearTimeout(timer)
+      session.destroy()
+      resolve(answer)
+    }
+    const timer = setTimeout(end, ANSWER_TIMEOUT_MS)
+    session.on('error', end)
+    const stream = session.request(fields)
+    stream.setEncoding('utf8')
+    stream.on('response', received => {
+      answer.status = received[':status'] ?? 0
+      answer.headers = headersOf(received)
+    })
+    stream.on('data', text => {
+      answer.body += text
+    })
+    stream.on('error', end)
+    stream.on('close', end)
+  })
+
+const headersOf = (received: IncomingHttpHeaders): Map<string, string> =>
+  new Map(Object.entries(received).map(([name, value]) => [name, [value ?? ''].flat().join('\n')]))
+
+/** The same checks; two Host headers are one of the malformed requests. */
+const { 'two-hosts': _twoHosts, ...SAME_HEADERS } = HEADER_CHECKS
+const overHttp2: Checks = Object.fromEntries(
+  Object.entries({ ...PATH_CHECKS, ...SAME_HEADERS }).map(([id, check]) => [
+    `http2-${id}`,
+    { ...check, title: `${check.title}, over HTTP/2`, look: world => lookOverHttp2(world, check.look) }
+  ])
+)
+
+const lookOverHttp2 = async (world: DoctorWorld, look: (world: DoctorWorld) => Promise<string[]>): Promise<string[]> =>
+  world.http2 === undefined ? [] : look({ ...world, client: world.http2 })
+
+export const HTTP2_CHECKS: Checks = {
+  'http2-open': {
+    severity: 'high',
+    title: 'A path that requires a token is served without one over HTTP/2',
+    fix: 'Apply the same rules to all protocols; or do not offer h2 (TLS_HTTP2=false).',
+    look: world =>
+      lookOverHttp2(world, over2 => collect(over2.closed, ({ path }) => getsIn(over2, path, target => ({ target }))))
+  },
+  'http2-malformed': {
+    severity: 'high',
+    title: 'A malformed HTTP/2 request is accepted',
+    fix: 'Reset streams whose fields HTTP/2 forbids (RFC 9113 §8.2, §8.3): written as HTTP/1.1 they become another request.',
+    look: malformed
+  },
+  'http2-token-in-crumbs': {
+    severity: 'medium',
+    title: "The gateway's own token reaches a backend behind a public path in a cookie of several fields",
+    fix: 'Join the Cookie fields of a request (RFC 9113 §8.2.3) before removing cookies from it.',
+    look: async ({ http2, open, token }) =>
+      collect(http2 === undefined || token === undefined ? [] : open, async target => {
+        const headers = ['a=1', `token=${token}`, 'b=2'].map(crumb => ['Cookie', crumb] as const)
+        const answer = await http2?.ask({ target, headers })
+        return answer?.body.includes(token ?? '') ? `GET ${target} repeats a token sent in a crumb` : undefined
+      })
+  },
+  ...overHttp2
+}
+
+type Field = readonly [name: string, value: string]
+
+const MALFORMED: Readonly<Record<string, (host: string) => readonly Field[]>> = {
+  'transfer-encoding: chunked': () => [['transfer-encoding', 'chunked']],
+  'connection: x-a': () => [['connection', 'x-a']],
+  'upgrade: websocket': () => [['upgrade', 'websocket']],
+  'te: gzip': () => [['te', 'gzip']],
+  'content-length without a body': () => [['content-length', '5']],
+  'a host beside another :authority': () => [['host', 'other.invalid']],
+  'a name in upper case': () => [['X-User-Id', '1']],
+  'a second :path': () => [[':path', '/']],
+  'a pseudo-field behind fields': host => [
+    ['x-a', '1'],
+    [':authority', host]
+  ]
+}
+
+/** Only a success counts, and only where the request without the fault succeeds. */
+async function malformed({ http2: over2, client: { url }, open, closed, token }: DoctorWorld): Promise<string[]> {
+  if (over2 === undefined) return []
+  const target = open[0] ?? closed[0]?.path ?? '/'
+  const own: Field[] = open[0] === undefined && token !== undefined ? [['authorization', `Bearer ${token}`]] : []
+  const plain: Field[] = [[':method', 'GET'], [':scheme', 'https'], [':authority', url.host], [':path', target], ...own]
+  if (!(await isTaken(url, plain))) return []
+  return collect(Object.entries(MALFORMED), async ([name, fieldsFor]) =>
+    (await isTaken(url, [...plain, ...fieldsFor(url.host)])) ? `GET ${target} with ${name} succeeds` : undefined
+  )
+}
+
+const [HEADERS, SETTINGS] = [1, 4]
+const END_STREAM_AND_HEADERS = 0x5
+/** `:status` 200, 204 and 206 of the static table (RFC 7541, Appendix A). */
+const SUCCESSES = [0x88, 0x89, 0x8a]
+
+/** Sends the fields as they are, which no HTTP/2 client would do; resolves to whether the answer is a success. */
+const isTaken = (url: URL, fields: readonly Field[]): Promise<boolean> =>
+  new Promise(resolve => {
+    const socket = connectTls(url, { ...OFFER, timeout: ANSWER_TIMEOUT_MS })
+    const block = fields.map(([name, value]) => `\0${lengthAndText(name)}${lengthAndText(value)}`).join('')
+    let received = Buffer.alloc(0)
+    const end = (isSuccess: boolean) => {
+      socket.destroy()
+      resolve(isSuccess)
+    }
+    socket.on('data', (bytes: Buffer) => {
+      received = Buffer.concat([received, bytes])
+      while (received.length >= 9 && received.length >= 9 + received.readUIntBE(0, 3)) {
+        const [length, type, stream] = [received.readUIntBE(0, 3), received[3], received.readUInt32BE(5)]
+        if (stream === 1) return end(type === HEADERS && SUCCESSES.includes(received[9] ?? 0))
+        received = received.subarray(9 + length)
+      }
+    })
+    for (const event of ['error', 'timeout', 'close']) socket.on(event, () => end(false))
+    const preface = `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${frame(SETTINGS, 0, 0, '')}`
+    socket.write(preface + frame(HEADERS, END_STREAM_AND_HEADERS, 1, block), 'latin1')
+  })
+
+const frame = (type: number, flags: number, stream: number, payload: string): string => {
+  const { length } = payload
+  return String.fromCharCode(length >> 16, (length >> 8) & 0xff, length & 0xff, type, flags, 0, 0, 0, stream) + payload
+}
+
+/** Without Huffman code (RFC 7541 §5.1, §5.2). */
+const lengthAndText = (text: string): string => {
+  if (text.length < 127) return String.fromCharCode(text.length) + text
+  const rest = text.length - 127
+  return String.fromCharCode(127, (rest & 0x7f) | 0x80, rest >> 7) + text
+}
