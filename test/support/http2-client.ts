@@ -1,5 +1,6 @@
 // Speaks HTTP/2 to a gateway: requests by node:http2, and single frames by hand (RFC 9113 §4.1).
 import { once } from 'node:events'
+import http from 'node:http'
 import http2, { type ClientHttp2Session, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2'
 import https from 'node:https'
 import tls from 'node:tls'
@@ -141,24 +142,28 @@ export const connectFrames = async (t: Teardown, { port, ca }: Place, options: {
   return { socket, frames, closed }
 }
 
-/** The same by HTTP/1.1 on a connection of its own. */
-export const answerOverTls = (
-  { port, ca }: Place,
+/** The same by HTTP/1.1 on a connection of its own, with TLS if an authority is given. */
+export const answerOverHttp1 = (
+  { port, ca }: Pick<Place, 'port'> & Partial<Place>,
   method: string,
   path: string,
   headers: Record<string, string>,
   body = ''
 ): Promise<{ readonly status: number; readonly headers: object; readonly body: string }> =>
   new Promise((resolve, reject) => {
-    const options = { host: '127.0.0.1', port, path, method, headers, ca, servername: 'localhost', agent: false }
-    const asking = https.request(options, response => {
+    const options = { host: '127.0.0.1', port, path, method, headers, agent: false }
+    const onResponse = (response: http.IncomingMessage) => {
       let text = ''
       response.setEncoding('latin1')
       response.on('data', chunk => {
         text += chunk
       })
       response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text }))
-    })
+    }
+    const asking =
+      ca === undefined
+        ? http.request(options, onResponse)
+        : https.request({ ...options, ca, servername: 'localhost' }, onResponse)
     asking.on('error', reject)
     asking.end(body)
   })

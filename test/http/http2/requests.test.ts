@@ -1,14 +1,23 @@
-// A request over HTTP/2 is answered as the same request over HTTP/1.1, and reaches the backend as one of those.
+// A request is answered in the same way over HTTP/1.1, with and without TLS, and over HTTP/2, and reaches the backend as the same.
+import { readFileSync } from 'node:fs'
 import type { OutgoingHttpHeaders } from 'node:http2'
+import { join } from 'node:path'
 import t from 'tap'
-import { answerOverTls, askHttp2, connectHttp2, startHttp2World } from '../../support/http2-client.ts'
+import { parse } from 'yaml'
+import { startGateway } from '../../support/gateway.ts'
+import { answerOverHttp1, askHttp2, connectHttp2, startHttp2World } from '../../support/http2-client.ts'
 import { OK } from '../../support/raw-upstream.ts'
 
 const VARYING =
-  /^(?:date|x-request-id|x-ratelimit-remaining|x-ratelimit-reset|connection|keep-alive|transfer-encoding)$/
+  /^(?:date|x-request-id|x-ratelimit-remaining|x-ratelimit-reset|connection|keep-alive|transfer-encoding|x-forwarded-proto|strict-transport-security)$/
 
-t.test('status, fields and body are those of HTTP/1.1', async t => {
+t.test('status, fields, body and what the backend receives are the same over three transports', async t => {
   const { world, place, upstream } = await startHttp2World(t)
+  const plain = await startGateway(t, {
+    postgres: world.postgres,
+    config: parse(readFileSync(join(world.folder, 'routes.yaml'), 'utf8')),
+    env: { PUBLIC_URL: 'https://gw.example' }
+  })
   upstream.respond(({ target, method }) => {
     if (target === '/open/empty') return 'HTTP/1.1 204 No Content\r\nX-A: 1\r\nX-A: 2\r\n\r\n'
     if (target === '/open/cookies')
@@ -35,18 +44,39 @@ t.test('status, fields and body are those of HTTP/1.1', async t => {
     ['GET', '/private', { accept: 'text/html', 'sec-fetch-mode': 'navigate' }, ''],
     ['OPTIONS', '/private', { origin: 'https://gw.example', 'access-control-request-method': 'GET' }, ''],
     ['GET', '/open/../private', {}, ''],
-    ['GET', '/auth/me', bearer, '']
+    ['GET', '/auth/me', bearer, ''],
+    ['GET', '/private', { ...bearer, 'x-user-id': '1', x_user_id: '1', cookie: 'a=1; b=2' }, ''],
+    ['PUT', '/private', { ...bearer, 'content-length': '2' }, 'ok'],
+    ['GET', '/private', { authorization: 'Bearer x' }, ''],
+    ['HEAD', '/private', bearer, ''],
+    ['GET', '/auth/admin/users', bearer, ''],
+    ['POST', '/auth/login', { 'content-type': 'application/json', 'content-length': '2' }, '{}'],
+    ['TRACE', '/open/x', {}, ''],
+    ['GET', '/open/%2e%2e/private', {}, ''],
+    ['GET', `/open/${'x'.repeat(9000)}`, {}, '']
   ]
   for (const [method, path, headers, body] of cases) {
     const fields: OutgoingHttpHeaders = { ':method': method, ':path': path, ':authority': 'gw.example', ...headers }
+    const received = () => {
+      const fields = upstream.requests.splice(0).map(({ method, target, headers, body }) => ({
+        line: [method, target, body],
+        headers: headers.filter(([name]) => !VARYING.test(name.toLowerCase())).map(pair => pair.join(': '))
+      }))
+      return fields.map(one => ({ ...one, headers: one.headers.map(line => line.toLowerCase()).toSorted() }))
+    }
     const over2 = await askHttp2(session, fields, body === '' ? [] : [body])
-    const over1 = await answerOverTls(place, method, path, { host: 'gw.example', ...headers }, body)
+    const atBackend = received()
     const shown = (all: object) =>
       Object.fromEntries(Object.entries(all).filter(([name]) => !VARYING.test(name) && !name.startsWith(':')))
-    t.equal(over2.status, over1.status, `${method} ${path}`)
-    t.same(shown({ ...over2.headers }), shown(over1.headers), `fields of ${method} ${path}`)
     const same = (text: string) => text.replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/, '')
-    t.equal(same(over2.body), same(over1.body), `body of ${method} ${path}`)
+    for (const other of [place, { port: plain.port }]) {
+      const what = `${method} ${path.slice(0, 40)}, ${'ca' in other ? 'TLS' : 'HTTP/1.1'}`
+      const over1 = await answerOverHttp1(other, method, path, { host: 'gw.example', ...headers }, body)
+      t.equal(over2.status, over1.status, what)
+      t.same(shown({ ...over2.headers }), shown(over1.headers), `fields of ${what}`)
+      t.equal(same(over2.body), same(over1.body), `body of ${what}`)
+      t.same(atBackend, received(), `at the backend: ${what}`)
+    }
     t.equal(over2.code, 0)
   }
   const line = await world.logged(one => one.protocol === 'h2' && one.path === '/private' && one.status === 200)
