@@ -134,15 +134,19 @@ const multiplex = async (place: Place, token: string): Promise<Outcome> => {
           const fields = { ':path': path, ':method': body === undefined ? 'GET' : 'POST' }
           const stream = session.request({ ...fields, authorization: `Bearer ${token}` })
           let status: Outcome = 'aborted'
-          const deadline = watch(resolve)
+          const settle = (outcome: Outcome) => {
+            clearInterval(deadline)
+            resolve(outcome)
+          }
+          const deadline = watch(settle)
           stream.on('response', head => {
             status = head[':status'] ?? 'aborted'
           })
           stream.on('error', () => undefined)
-          stream.on('close', () => {
-            clearInterval(deadline)
-            resolve(stream.rstCode === constants.NGHTTP2_NO_ERROR ? status : 'aborted')
-          })
+          // node:http2 may never close a stream whose response ended, with RST_STREAM, before all of its body was sent.
+          const isWhole = () => !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR
+          stream.on('end', () => isWhole() && settle(status))
+          stream.on('close', () => settle(isWhole() ? status : 'aborted'))
           stream.resume().end(body)
         })
     )
