@@ -50,6 +50,15 @@ const resultsOf = async (front: Front, bytes: Buffer, batch: readonly Sent[], ta
 /** Takes what the backend of a front got of a message. */
 type Take = (front: Front, id: string) => StrictRequest[]
 
+/** What is wrong with the request that the backend got of a message. */
+const forwardingFault = (message: Message, got: StrictRequest): string | undefined => {
+  const taken = withoutLeftOut(message)
+  const faults = faultsOf(taken)
+  if (faults.length > 0) return `forwarded in spite of ${faults.join(', ')}`
+  const difference = differenceIn(taken, got, 'Portaria')
+  return difference === undefined ? undefined : `forwarded with another meaning: ${difference}`
+}
+
 /** What Portaria does against the standard, or against itself; undefined: nothing. */
 const faultOf = (sent: Sent, { outcome, received, isRepeated }: Result): string | undefined => {
   const { message } = sent
@@ -62,11 +71,8 @@ const faultOf = (sent: Sent, { outcome, received, isRepeated }: Result): string 
     return isRefused ? undefined : `refused (${outcome.end} ${outcome.text})`
   }
   if (received.length > 1 && !isRepeated) return 'forwarded twice'
-  const taken = withoutLeftOut(message)
-  const faults = faultsOf(taken)
-  if (faults.length > 0) return `forwarded in spite of ${faults.join(', ')}`
-  const difference = differenceIn(taken, first, 'Portaria')
-  if (difference !== undefined) return `forwarded with another meaning: ${difference}`
+  const fault = forwardingFault(message, first)
+  if (fault !== undefined) return fault
   const mayEnd = lateFaults(message).length > 0 || ownReason(sent) !== undefined
   return outcome.isOk || mayEnd ? undefined : `forwarded, but ${outcome.end}: ${outcome.text}`
 }
@@ -84,6 +90,8 @@ const peerDifference = (message: Message, peer: Front, own: Result, its: Result)
 export const fuzzHttp2 = async ({ fronts, random, goesOn, onFault, onProgress }: Options) => {
   const explained = new Map<string, number>()
   const arrived = new Map(fronts.map(front => [front, new Map<string, StrictRequest[]>()]))
+  /** Messages whose client did not wait for a response: the backend may get them later. */
+  const abandoned = new Map<string, Message>()
   let [done, forwarded, shown] = [0, 0, 0]
 
   const take: Take = (front, id) => {
@@ -101,6 +109,7 @@ export const fuzzHttp2 = async ({ fronts, random, goesOn, onFault, onProgress }:
     const [own, ...peers] = results.map(one => one[index])
     if (own === undefined) return
     if (own.received.length > 0) forwarded++
+    if (message.end === 'reset' || own.isRepeated) abandoned.set(message.id, message)
     const fault = faultOf(sent, own)
     if (fault !== undefined) onFault(fault, show(message))
     for (const [n, its] of peers.entries()) {
@@ -139,7 +148,12 @@ export const fuzzHttp2 = async ({ fronts, random, goesOn, onFault, onProgress }:
   }
   await Promise.all(Array.from({ length: LANES }, lane))
   const [own] = arrived.values()
-  for (const [id, [request]] of own ?? [])
-    onFault(`a request arrived that was not sent, or late: ${id}`, request?.head ?? '')
+  for (const [id, requests] of own ?? []) {
+    for (const request of requests) {
+      const message = abandoned.get(id)
+      const fault = message === undefined ? 'arrived, but was not sent, or late' : forwardingFault(message, request)
+      if (fault !== undefined) onFault(`${id}: ${fault}`, request.head)
+    }
+  }
   return { done, forwarded, explained }
 }
