@@ -6,13 +6,27 @@ export interface Clocks {
   wallMs: number
   /** How far the monotonic clock is ahead. */
   monotonicMs: number
+  /** The monotonic clock stands still until the function that this returns is called. */
+  stopMonotonic(): () => void
 }
 
 /** To be called before what is tested captures `Date.now`. Timers keep to the machine's clock. */
 export const shiftClocks = (t: Pick<Test, 'teardown'>): Clocks => {
-  const clocks: Clocks = { wallMs: 0, monotonicMs: 0 }
   const RealDate = Date
   const realNow = performance.now.bind(performance)
+  let stoppedAt: number | undefined
+  const clocks: Clocks = {
+    wallMs: 0,
+    monotonicMs: 0,
+    stopMonotonic() {
+      const since = realNow()
+      stoppedAt = since
+      return () => {
+        stoppedAt = undefined
+        clocks.monotonicMs -= realNow() - since
+      }
+    }
+  }
   class ShiftedDate extends RealDate {
     constructor(...given: [] | [number]) {
       super(...((given.length === 0 ? [ShiftedDate.now()] : given) as [number]))
@@ -21,7 +35,7 @@ export const shiftClocks = (t: Pick<Test, 'teardown'>): Clocks => {
     static override now = () => RealDate.now() + clocks.wallMs
   }
   globalThis.Date = ShiftedDate as DateConstructor
-  performance.now = () => realNow() + clocks.monotonicMs
+  performance.now = () => (stoppedAt ?? realNow()) + clocks.monotonicMs
   t.teardown(() => {
     globalThis.Date = RealDate
     performance.now = realNow
