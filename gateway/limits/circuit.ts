@@ -16,6 +16,7 @@ export interface CircuitState {
 }
 
 export const REDIS_UNAVAILABLE = 'rate limit: Redis is unavailable; each instance counts requests on its own'
+export const REDIS_AVAILABLE = 'rate limit: counting in Redis again'
 
 const FIRST_PROBE_MS = 100
 const LAST_PROBE_MS = 1000
@@ -50,7 +51,7 @@ export const createCircuit = (
       () => {
         if (closed) return
         upAt = performance.now()
-        log.info({ downMs: Date.now() - state.since }, 'rate limit: counting in Redis again')
+        log.info({ downMs: Date.now() - state.since }, REDIS_AVAILABLE)
         state = { up: true, since: Date.now(), reason: undefined }
         task(onUp)()
       },

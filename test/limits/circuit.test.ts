@@ -1,6 +1,6 @@
 // One state says whether Redis counts; while it does not, it is probed ever later, and nothing else changes the state.
 import t, { type Test } from 'tap'
-import { createCircuit, REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
+import { createCircuit, REDIS_AVAILABLE, REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
 import { shiftClocks } from '../support/clocks.ts'
 
 interface Timer {
@@ -115,7 +115,7 @@ t.test('the first answer brings Redis back, and says for how long it was away', 
   t.equal(ups(), 1)
   const [level, fields, message] = lines[1] ?? []
   t.equal(level, 'info')
-  t.equal(message, 'rate limit: counting in Redis again')
+  t.equal(message, REDIS_AVAILABLE)
   const { downMs } = fields as { downMs: number }
   t.ok(downMs >= 5_000 && downMs < 15_000, `${downMs}`)
   t.equal(timers.length, 1, 'and nothing is asked any more')
