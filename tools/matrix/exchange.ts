@@ -22,7 +22,8 @@ interface Outcome {
   readonly isSameClient: boolean
 }
 
-const DEADLINE_MS = 60_000
+/** For as long as bytes pass, a cell may take its time. */
+const STANDSTILL_MS = 60_000
 
 const fieldsOf = ({ direction, framing, size }: Cell): http.OutgoingHttpHeaders => {
   if (direction === 'down') return {}
@@ -92,6 +93,17 @@ const uploadFaults = ({ cell, received }: Exchange): string[] => {
   return faults
 }
 
+/** Ends a request of which nothing was written or received since this was last called. */
+const endStandstill = (request: ClientRequest, exchange: Exchange) => {
+  let before = -1
+  return () => {
+    const { handedOver, received } = exchange
+    const passed = handedOver.client + handedOver.backend + (received?.body.length ?? 0)
+    if (passed === before) request.destroy(new Error('no byte has passed for a minute'))
+    before = passed
+  }
+}
+
 let count = 0
 
 /** Resolves when both ends are done with it. */
@@ -112,7 +124,7 @@ export const runCell = async (cell: Cell, origin: Origin, backend: Backend): Pro
     method: cell.direction === 'down' ? 'GET' : 'POST',
     headers: fieldsOf(cell)
   })
-  const deadline = setTimeout(() => request.destroy(new Error('no end in time')), DEADLINE_MS)
+  const watch = setInterval(endStandstill(request, exchange), STANDSTILL_MS)
   // Once it has begun, the response tells what went wrong.
   request.on('error', () => undefined)
   // A request that is cut off also fails its upload; the response tells why.
@@ -134,7 +146,7 @@ export const runCell = async (cell: Cell, origin: Origin, backend: Backend): Pro
   } catch (error) {
     faults.push(String(error))
   }
-  clearTimeout(deadline)
+  clearInterval(watch)
   backend.exchanges.delete(id)
   return { faults, connection: exchange.received?.connection, isSameClient: request.reusedSocket }
 }
