@@ -5,6 +5,9 @@ import { startPostgres } from '../../test/support/postgres.ts'
 import { provision } from '../../test/support/provision.ts'
 import { startRedis } from '../../test/support/redis.ts'
 
+/** In all, of runs that are repeated because Redis counted as away. */
+const MOST_REPEATED = 5
+
 const { values } = parseArgs({ options: { runs: { type: 'string', default: '10' } } })
 
 provision(console.log)
@@ -13,18 +16,23 @@ const t = { teardown: (action: () => unknown) => undo.push(action) }
 const [redis, postgres] = await Promise.all([startRedis(t), startPostgres(t)])
 const gateways = await startBusyGateways(t, redis, postgres.url)
 let broken = 0
-for (let run = 1; run <= Number(values.runs); run++) {
+let repeated = 0
+for (let run = 1; run - repeated <= Number(values.runs); run++) {
   const before = gateways.aways()
   const { admitted, frozenMs } = await floodBusyGateways(t, gateways, 10 + run)
   const isExact = admitted.every(
     ({ counts }) => counts.length === BUSY_WINDOWS && counts.every(each => each === BUSY_MAX)
   )
-  if (!isExact) broken++
   // On a machine with more to do than this, Redis may leave a command for over 100 ms: then each process counts for itself.
   const aways = gateways.aways() - before
+  const isRepeated = !isExact && aways > 0 && repeated < MOST_REPEATED
   const away = aways === 0 ? '' : ` (Redis, frozen for ${frozenMs.toFixed(0)} ms, counted as away ${aways} times)`
   const words = admitted.map(({ address, counts }) => `${address} ${counts.join(' ')}`).join(' · ')
-  console.log(`run ${run}: ${words}${isExact ? '' : styleText('red', ' not exact')}${away}`)
+  console.log(
+    `run ${run}: ${words}${isExact ? '' : styleText('red', ' not exact')}${away}${isRepeated ? ', repeated' : ''}`
+  )
+  if (isRepeated) repeated++
+  else if (!isExact) broken++
 }
 console.log(
   `${Number(values.runs) - broken} of ${values.runs} runs admitted exactly ${BUSY_MAX} per address and window`
