@@ -13,6 +13,8 @@ const ASK_MS = 1000
 const LIST_MS = 500
 const OWN_MS = 60_000
 const JOIN_MS = 1000
+/** A Redis that is connected has this many times as long, for a busy machine; it may also refuse subscriptions. */
+const JOIN_TRIES = 5
 /** A process that waits for another learns within twice this time that it has ended. */
 const WATCH_MS = 200
 /** After Redis was away, all instances are known to it again within this time. */
@@ -24,7 +26,7 @@ const ownName = (): string => `${hostname().replace(/[^\w.-]/g, '-')}:${process.
 
 /**
  * Bodies are JSON, except for one Buffer, of a few MB at most, in the property `bytes`. Resolves when the others can reach this
- * process, after a second at most. Without Redis it knows of no others.
+ * process, but does not wait for a Redis that is away. Without Redis it knows of no others.
  */
 export const startInstances = async (redis: RedisStore | undefined, name = ownName()) => {
   const own: Instance = { id: randomBytes(4).toString('hex'), name }
@@ -33,7 +35,7 @@ export const startInstances = async (redis: RedisStore | undefined, name = ownNa
     return link === undefined ? Promise.reject(gone()) : link.send(message, to)
   })
   const link = redis && createLink(own, redis, calls)
-  await link?.joined(JOIN_MS)
+  await link?.join()
 
   /**
    * Calls one process; this one too, which needs no Redis. Rejects with a {@link CallFailure}: `gone` within a second
@@ -83,12 +85,12 @@ const away = (why: string): CallFailure => new CallFailure('away', `other instan
 
 /** Carries calls between this process and the others, each of which listens to a channel of its own. */
 const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
-  const { promise: joined, resolve } = Promise.withResolvers<void>()
+  const { promise: subscribed, resolve } = Promise.withResolvers<void>()
   /** Of those from which a message has arrived, by id. */
   const names = boundedMap<string, string>(MOST_NAMES)
-  const startedAt = performance.now()
   let isSubscribed = false
-  let settledAt = startedAt
+  let isJoined = false
+  let settledAt = performance.now()
   /** The ids of the others, as last found. */
   let known: readonly string[] = []
   /** Awaited, but not found by the last look: one whose connection broke subscribes again at once. */
@@ -119,8 +121,7 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
         for (const id of awaitedOthers()) calls.fail(away('Redis is away'), id)
         return
       }
-      const now = performance.now()
-      if (now - startedAt > JOIN_MS) settledAt = now + SETTLE_MS
+      if (isJoined) settledAt = performance.now() + SETTLE_MS
       resolve()
     }
   )
@@ -136,7 +137,14 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
   const stop = every(WATCH_MS, () => watch().catch(() => undefined))
 
   return {
-    joined: (timeoutMs: number) => within(joined, timeoutMs).catch(() => undefined),
+    /** Until this process has subscribed, the others cannot ask it for the sessions that it begins. */
+    async join() {
+      for (let tries = 1; !isSubscribed; tries++) {
+        await within(subscribed, JOIN_MS).catch(() => undefined)
+        if (tries === JOIN_TRIES || !redis.isReady()) break
+      }
+      isJoined = true
+    },
     async send(message: CallMessage, to: string) {
       if (!isSubscribed) throw away('Redis is away')
       const frame = encodeFrame({ ...message, from: own.id, sender: own.name })

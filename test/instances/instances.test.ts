@@ -52,6 +52,18 @@ t.test('each asks one or all, whatever they are named; replies may be large and 
   t.equal(await two.ask(three.id, 'name').then(() => 'ok'), 'ok')
 })
 
+t.test('a process that starts while Redis takes its time can be asked once it has started', async t => {
+  const redis = await startRedis(t)
+  const one = await open(t, redis.url, 'a:1')
+  const store = await openStore(t, redis.url)
+  await redis.command('CLIENT', 'PAUSE', '1500')
+  const two = await startInstances(store, 'b:1')
+  t.teardown(() => two.close())
+  two.answer('name', () => 'b')
+  t.equal(await one.ask(two.id, 'name', undefined, 60_000), 'b')
+  t.equal(await two.ask(one.id, 'name', undefined, 60_000).then(() => 'asked'), 'asked')
+})
+
 t.test('a question that cannot be answered says why', async t => {
   const { url } = await startRedis(t)
   const [one, two] = [await open(t, url, 'a:1'), await open(t, url, 'b:1')]
