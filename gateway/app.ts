@@ -27,7 +27,7 @@ import {
 } from './http/answer.ts'
 import type { ClientAddressOf, RequestHost } from './http/client-address.ts'
 import { Exchange, type SocketToken } from './http/exchange.ts'
-import { answerFault } from './http/parser-errors.ts'
+import { answerFault } from './http/malformed-requests.ts'
 import { connectionNames, fieldValues, forwardsLeft, type HttpRequest } from './http/request.ts'
 import { createHttpServer, type HttpServer } from './http/server.ts'
 import type { Limiter } from './limits/limiter.ts'

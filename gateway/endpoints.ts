@@ -31,7 +31,7 @@ import { appsFor, hasApps } from './routes/apps.ts'
 import type { Settings } from './settings/settings.ts'
 import { knownAtOnce } from './store/access-changes.ts'
 import { createLoginAttempts, createSecretFailures } from './store/login-attempts.ts'
-import { createLoginMemory } from './store/login-memory.ts'
+import { createLoginMemory } from './store/login-records.ts'
 import type { Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
 

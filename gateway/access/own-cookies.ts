@@ -1,4 +1,4 @@
-// Names the cookies that are the gateway's own: no backend sees or sets one.
+// Recognises the gateway's own cookies, which are never passed to or taken from backends.
 import { isSessionCookie } from './browser-session.ts'
 import { isNonceCookie } from './host-login.ts'
 

@@ -8,8 +8,8 @@ import { type HeldBackRoutesParts, heldBackRoutes } from './held-back-routes.ts'
 import { type PeopleRoutesParts, peopleRoutes } from './people-routes.ts'
 import { type RouteRoutesParts, routeRoutes } from './route-routes.ts'
 import { type SessionAdminParts, sessionAdminRoutes } from './session-routes.ts'
-import { type SocketRoutesParts, socketRoutes } from './socket-routes.ts'
 import { type StatusRoutesParts, statusRoutes } from './status-routes.ts'
+import { type SocketRoutesParts, socketRoutes } from './stream-routes.ts'
 import { type TokenAdminParts, tokenAdminRoutes } from './token-routes.ts'
 
 export type AdminParts = PeopleRoutesParts &

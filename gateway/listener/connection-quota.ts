@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { type ClientAddressOf, createClientAddress } from '../http/client-address.ts'
 import type { Settings } from '../settings/settings.ts'
 import { task } from '../values/contain.ts'
-import { seldom } from '../values/seldom.ts'
+import { seldom } from '../values/throttled-log.ts'
 
 /** A client address and the number of its connections in all processes, as far as the reporting process knows. */
 type Claim = readonly [key: string, total: number]

@@ -1,6 +1,6 @@
 // Counts connections closed because of their PROXY header, and logs them at most once a minute.
 import type { Log } from '../values/log.ts'
-import { seldom } from '../values/seldom.ts'
+import { seldom } from '../values/throttled-log.ts'
 
 export type Violations = ReturnType<typeof createViolations>
 

@@ -2,7 +2,7 @@
 import net from 'node:net'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { contain } from '../values/contain.ts'
-import { seldom } from '../values/seldom.ts'
+import { seldom } from '../values/throttled-log.ts'
 import { type ProbeContext, probeOf } from './checks.ts'
 import { type Client, UpstreamConnection } from './connection.ts'
 import type { UpstreamFault } from './faults.ts'

@@ -1,7 +1,7 @@
 // A cloud login belongs to one browser, which may have several under way, and can be finished once.
 import t from 'tap'
 import { openDatabase } from '../../gateway/store/database.ts'
-import { createLoginMemory } from '../../gateway/store/login-memory.ts'
+import { createLoginMemory } from '../../gateway/store/login-records.ts'
 import { createCloudBrowser, readFragment } from '../support/cloud-browser.ts'
 import { answerJson, startFaultyProvider } from '../support/faulty-provider.ts'
 import { startOAuthApp } from '../support/oauth-app.ts'

@@ -1,4 +1,4 @@
-// Describes what the doctor knows of a gateway: private and public paths, and how to tell that a private one let it in.
+// Describes the gateway under test, and detects that a probe got in.
 import { randomBytes } from 'node:crypto'
 import type { DoctorClient, Probe, ProbeAnswer } from './client.ts'
 import type { Surroundings } from './surroundings.ts'

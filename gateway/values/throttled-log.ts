@@ -1,4 +1,4 @@
-// Says something that happens often at most once a minute.
+// Logs a frequent event at most once a minute.
 
 const QUIET_MS = 60_000
 

@@ -1,4 +1,4 @@
-// Remembers which OAuth states were used, and the addresses from which each person has logged in.
+// Records which OAuth states and one-time codes of hosts were used, and the addresses from which each person has logged in.
 import { BadRequest } from '../errors.ts'
 import type { Database } from './database.ts'
 import { query, storableKey } from './query.ts'
