@@ -179,7 +179,9 @@ export const startHttp2World = async (t: Test, options: Pick<WorldOptions, 'env'
       routes: [
         { path: '/open/*', upstream: 'back', public: true },
         { path: '/private', upstream: 'back' },
-        { path: '/admin', upstream: 'back', roles: ['Admin'] }
+        { path: '/admin', upstream: 'back', roles: ['Admin'] },
+        { path: '/asked', external: true },
+        { path: '/asked/admin', external: true, roles: ['Admin'] }
       ]
     },
     ...options,

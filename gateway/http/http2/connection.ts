@@ -14,7 +14,10 @@ const STREAM_BYTES = 65_535
 const CONNECTION_BYTES = 1024 * 1024
 /** Larger heads than are accepted, so that they can be answered. */
 const HEAD_BYTES = 32 * 1024
-const MOST_FIELDS = 1000
+/** Browsers send each of up to 180 cookies as a field. */
+const MOST_FIELDS = 300
+/** In a second; each takes far more to read and to answer than to send. */
+const MOST_REFUSED_HEADS = 20
 /** Announces the end of a connection without refusing a stream that is on its way (RFC 9113 §6.8). */
 const LAST_STREAM = 2 ** 31 - 1
 /** The time that a client has to receive GOAWAY; milliseconds. */
@@ -33,6 +36,8 @@ export class Http2Connection implements ServedConnection {
   /** Those whose requests have bodies. */
   readonly #bodies = new Set<Stream>()
   #isNew = true
+  #isEnding = false
+  readonly #refused = { second: 0, heads: 0 }
 
   constructor(socket: Socket, host: ConnectionHost, origin: Pick<ClientConnection, 'peer' | 'covers'>) {
     this.#host = host
@@ -74,9 +79,16 @@ export class Http2Connection implements ServedConnection {
     this.#streams.add(one)
     stream.on('close', () => contain(this, () => this.#onStreamClosed(one)))
     contain(one, () => one.start(raw, isComplete, this.#host.handler))
+    if (one.isRefused) this.#noteRefused()
     if (isComplete) return
     this.#bodies.add(one)
     stream.on('data', () => this.#holdOrRead())
+  }
+
+  #noteRefused() {
+    const second = Math.floor(this.#host.now / 1000)
+    if (second !== this.#refused.second) Object.assign(this.#refused, { second, heads: 0 })
+    if (++this.#refused.heads > MOST_REFUSED_HEADS) this.#end(NGHTTP2_ENHANCE_YOUR_CALM)
   }
 
   #onStreamClosed(stream: Stream) {
@@ -107,7 +119,7 @@ export class Http2Connection implements ServedConnection {
   }
 
   onAnnounced(): void {
-    if (!this.#session.closed) this.#session.goaway(NGHTTP2_NO_ERROR, LAST_STREAM)
+    if (!this.#session.closed && !this.#session.destroyed) this.#session.goaway(NGHTTP2_NO_ERROR, LAST_STREAM)
   }
 
   onDrain(sparesNew: boolean): void {
@@ -124,7 +136,9 @@ export class Http2Connection implements ServedConnection {
 
   /** Ends all streams, and tells the client why. */
   #end(code: number) {
-    if (this.#session.closed) return
+    if (this.#isEnding || this.#session.destroyed) return
+    this.#isEnding = true
+    this.#socket.stop()
     this.#session.goaway(code)
     this.#session.close()
     for (const stream of [...this.#streams]) stream.destroy()

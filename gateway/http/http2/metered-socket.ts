@@ -8,7 +8,7 @@ const PREFACE_BYTES = 24
 const LINGER_MS = 1000
 
 interface MeteredOwner {
-  /** Called once; nothing is passed on from then on. */
+  /** Called once. */
   onFlood(): void
   /** More has been passed on. */
   onBytes(): void
@@ -22,7 +22,8 @@ export class MeteredSocket extends Duplex {
   readonly #received = new FrameCounter(allowedIn, PREFACE_BYTES)
   readonly #sent = new FrameCounter(allowedOut)
   #isHeld = false
-  #isFlooded = false
+  /** Nothing more is read: each byte of a flood would take memory and time. */
+  #isStopped = false
 
   constructor(socket: Socket, owner: MeteredOwner) {
     super({ allowHalfOpen: true })
@@ -36,31 +37,37 @@ export class MeteredSocket extends Duplex {
 
   /** While it is held, nothing is read from the client. */
   hold(isHeld: boolean): void {
-    if (this.#isHeld === isHeld) return
+    if (this.#isHeld === isHeld || this.#isStopped) return
     this.#isHeld = isHeld
     if (isHeld) this.#socket.pause()
     else this.#socket.resume()
   }
 
+  /** Reads nothing more, until the end. What is written still leaves. */
+  stop(): void {
+    this.#isStopped = true
+    this.#socket.pause()
+  }
+
   #take(bytes: Buffer) {
-    if (this.#isFlooded || this.destroyed) return
+    if (this.#isStopped || this.destroyed) return
     if (this.#received.isFlood(bytes)) return this.#noteFlood()
     if (!this.push(bytes)) this.#socket.pause()
     this.#owner.onBytes()
   }
 
   #noteFlood() {
-    this.#isFlooded = true
+    this.stop()
     this.#owner.onFlood()
   }
 
   #write(bytes: Buffer, done: (error?: Error | null) => void) {
     this.#socket.write(bytes, done)
-    if (!this.#isFlooded && this.#sent.isFlood(bytes)) setImmediate(() => this.#noteFlood())
+    if (!this.#isStopped && this.#sent.isFlood(bytes)) setImmediate(() => this.#noteFlood())
   }
 
   override _read(): void {
-    if (!this.#isHeld) this.#socket.resume()
+    if (!this.#isHeld && !this.#isStopped) this.#socket.resume()
   }
 
   override _write(bytes: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
@@ -78,7 +85,7 @@ export class MeteredSocket extends Duplex {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#socket.end()
-    this.#socket.resume()
+    if (!this.#isStopped) this.#socket.resume()
     setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()
     done(error)
   }

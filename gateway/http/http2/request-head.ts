@@ -26,8 +26,12 @@ export const readRequestHead = (raw: readonly string[], hasBody: boolean): Parse
   let target = ''
   let authority: string | undefined
   let cookie: string | undefined
+  let values = 0
   for (let i = 0; i < raw.length; i += 2) {
     const [name = '', value = ''] = [raw[i], raw[i + 1]]
+    // References to one entry of the table cost a byte each (RFC 7541 §7.3), so nothing is joined before they are counted.
+    values += value.length
+    if (values > MAX_REQUEST_HEAD_BYTES) return 'too-large'
     if (name === ':method') method = value
     else if (name === ':path') target = value
     else if (name === ':authority') authority = value

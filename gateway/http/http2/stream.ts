@@ -7,6 +7,8 @@ import { readRequestHead } from './request-head.ts'
 import { Http2Response } from './response.ts'
 
 export class Stream implements ClientConnection, Contained {
+  /** Its head was malformed or too large. */
+  isRefused = false
   readonly isTls = true
   readonly isHttp2 = true
   readonly peer: string | undefined
@@ -47,6 +49,7 @@ export class Stream implements ClientConnection, Contained {
     if (!isComplete) this.#takeBody()
     const parts = readRequestHead(raw, !isComplete)
     if (typeof parts === 'string') {
+      this.isRefused = true
       handler.onFault(this, parts, this.#response)
       return
     }

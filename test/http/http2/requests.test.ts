@@ -8,15 +8,16 @@ import { startGateway } from '../../support/gateway.ts'
 import { answerOverHttp1, askHttp2, connectHttp2, startHttp2World } from '../../support/http2-client.ts'
 import { OK } from '../../support/raw-upstream.ts'
 
+const ENV = { MAX_BODY: '1KB', TRUST_PROXY: '127.0.0.1' }
 const VARYING =
   /^(?:date|x-request-id|x-ratelimit-remaining|x-ratelimit-reset|connection|keep-alive|transfer-encoding|x-forwarded-proto|strict-transport-security)$/
 
 t.test('status, fields, body and what the backend receives are the same over three transports', async t => {
-  const { world, place, upstream } = await startHttp2World(t)
+  const { world, place, upstream } = await startHttp2World(t, { env: ENV })
   const plain = await startGateway(t, {
     postgres: world.postgres,
     config: parse(readFileSync(join(world.folder, 'routes.yaml'), 'utf8')),
-    env: { PUBLIC_URL: 'https://gw.example' }
+    env: { PUBLIC_URL: 'https://gw.example', ...ENV }
   })
   upstream.respond(({ target, method }) => {
     if (target === '/open/empty') return 'HTTP/1.1 204 No Content\r\nX-A: 1\r\nX-A: 2\r\n\r\n'
@@ -24,15 +25,24 @@ t.test('status, fields, body and what the backend receives are the same over thr
       return 'HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nContent-Length: 0\r\n\r\n'
     if (target === '/open/chunked') return 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'
     if (target === '/open/latin') return 'HTTP/1.1 200 OK\r\nX-Name: caf\xe9\r\nContent-Length: 1\r\n\r\n\xe9'
+    if (target === '/open/unchanged') return 'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n'
+    if (target === '/open/events')
+      return 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n0\r\n\r\n'
     return method === 'HEAD' ? 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n' : OK
   })
   const token = await world.tokenFor()
   const bearer = { authorization: `Bearer ${token}` }
+  const asked = (uri: string) => ({ 'x-forwarded-method': 'GET', 'x-forwarded-uri': uri })
   const session = await connectHttp2(t, place)
   const cases: [string, string, Record<string, string>, string][] = [
     ['GET', '/open/x?a=%20b', {}, ''],
     ['HEAD', '/open/x', {}, ''],
     ['GET', '/open/empty', {}, ''],
+    ['HEAD', '/open/empty', {}, ''],
+    ['GET', '/open/unchanged', { 'if-none-match': '"x"' }, ''],
+    ['GET', '/open/events', { accept: 'text/event-stream' }, ''],
+    ['GET', '/nowhere', {}, ''],
+    ['HEAD', '/nowhere', {}, ''],
     ['GET', '/open/cookies', {}, ''],
     ['GET', '/open/chunked', {}, ''],
     ['GET', '/open/latin', {}, ''],
@@ -51,6 +61,12 @@ t.test('status, fields, body and what the backend receives are the same over thr
     ['HEAD', '/private', bearer, ''],
     ['GET', '/auth/admin/users', bearer, ''],
     ['POST', '/auth/login', { 'content-type': 'application/json', 'content-length': '2' }, '{}'],
+    ['POST', '/open/x', { 'content-length': '1025' }, 'x'.repeat(1025)],
+    ['GET', '/auth/forward', asked('/asked'), ''],
+    ['GET', '/auth/forward', { ...bearer, ...asked('/asked') }, ''],
+    ['GET', '/auth/forward', { ...bearer, ...asked('/asked/admin') }, ''],
+    ['GET', '/auth/forward', { ...asked('/asked'), accept: 'text/html', 'sec-fetch-mode': 'navigate' }, ''],
+    ['GET', '/auth/forward?mode=nginx', { ...bearer, ...asked('/asked/admin') }, ''],
     ['TRACE', '/open/x', {}, ''],
     ['GET', '/open/%2e%2e/private', {}, ''],
     ['GET', `/open/${'x'.repeat(9000)}`, {}, '']
