@@ -255,9 +255,9 @@ t.test('a WebSocket that breaks in the middle of an upgrade does not leave a sto
     })
   )
   const client = connect('/messaging', { auth: { token }, reconnection: true, reconnectionDelay: 1 })
+  await until(() => broken === 2, 'a new session is upgraded')
   await until(() => client.connected && client.io.engine.transport.name === 'websocket')
   t.equal(await client.emitWithAck('echo', 'again'), 'again')
-  t.equal(broken, 2, 'by a new session')
 })
 
 /** A session whose client has been told that its WebSocket works, and an upstream of which the test says what it does next. */
