@@ -34,44 +34,44 @@ t.test('status, fields, body and what the backend receives are the same over thr
   const bearer = { authorization: `Bearer ${token}` }
   const asked = (uri: string) => ({ 'x-forwarded-method': 'GET', 'x-forwarded-uri': uri })
   const session = await connectHttp2(t, place)
-  const cases: [string, string, Record<string, string>, string][] = [
-    ['GET', '/open/x?a=%20b', {}, ''],
-    ['HEAD', '/open/x', {}, ''],
-    ['GET', '/open/empty', {}, ''],
-    ['HEAD', '/open/empty', {}, ''],
-    ['GET', '/open/unchanged', { 'if-none-match': '"x"' }, ''],
-    ['GET', '/open/events', { accept: 'text/event-stream' }, ''],
-    ['GET', '/nowhere', {}, ''],
-    ['HEAD', '/nowhere', {}, ''],
-    ['GET', '/open/cookies', {}, ''],
-    ['GET', '/open/chunked', {}, ''],
-    ['GET', '/open/latin', {}, ''],
-    ['POST', '/open/x', { 'content-length': '5' }, 'hello'],
-    ['GET', '/private', {}, ''],
-    ['GET', '/private', bearer, ''],
-    ['GET', '/admin', bearer, ''],
-    ['GET', '/nowhere', bearer, ''],
-    ['GET', '/private', { accept: 'text/html', 'sec-fetch-mode': 'navigate' }, ''],
-    ['OPTIONS', '/private', { origin: 'https://gw.example', 'access-control-request-method': 'GET' }, ''],
-    ['GET', '/open/../private', {}, ''],
-    ['GET', '/auth/me', bearer, ''],
-    ['GET', '/private', { ...bearer, 'x-user-id': '1', x_user_id: '1', cookie: 'a=1; b=2' }, ''],
-    ['PUT', '/private', { ...bearer, 'content-length': '2' }, 'ok'],
-    ['GET', '/private', { authorization: 'Bearer x' }, ''],
-    ['HEAD', '/private', bearer, ''],
-    ['GET', '/auth/admin/users', bearer, ''],
-    ['POST', '/auth/login', { 'content-type': 'application/json', 'content-length': '2' }, '{}'],
-    ['POST', '/open/x', { 'content-length': '1025' }, 'x'.repeat(1025)],
-    ['GET', '/auth/forward', asked('/asked'), ''],
-    ['GET', '/auth/forward', { ...bearer, ...asked('/asked') }, ''],
-    ['GET', '/auth/forward', { ...bearer, ...asked('/asked/admin') }, ''],
-    ['GET', '/auth/forward', { ...asked('/asked'), accept: 'text/html', 'sec-fetch-mode': 'navigate' }, ''],
-    ['GET', '/auth/forward?mode=nginx', { ...bearer, ...asked('/asked/admin') }, ''],
-    ['TRACE', '/open/x', {}, ''],
-    ['GET', '/open/%2e%2e/private', {}, ''],
-    ['GET', `/open/${'x'.repeat(9000)}`, {}, '']
+  const cases: [number, string, string, Record<string, string>, string][] = [
+    [200, 'GET', '/open/x?a=%20b', {}, ''],
+    [200, 'HEAD', '/open/x', {}, ''],
+    [204, 'GET', '/open/empty', {}, ''],
+    [204, 'HEAD', '/open/empty', {}, ''],
+    [304, 'GET', '/open/unchanged', { 'if-none-match': '"x"' }, ''],
+    [200, 'GET', '/open/events', { accept: 'text/event-stream' }, ''],
+    [401, 'GET', '/nowhere', {}, ''],
+    [401, 'HEAD', '/nowhere', {}, ''],
+    [200, 'GET', '/open/cookies', {}, ''],
+    [200, 'GET', '/open/chunked', {}, ''],
+    [200, 'GET', '/open/latin', {}, ''],
+    [200, 'POST', '/open/x', { 'content-length': '5' }, 'hello'],
+    [401, 'GET', '/private', {}, ''],
+    [200, 'GET', '/private', bearer, ''],
+    [403, 'GET', '/admin', bearer, ''],
+    [404, 'GET', '/nowhere', bearer, ''],
+    [401, 'GET', '/private', { accept: 'text/html', 'sec-fetch-mode': 'navigate' }, ''],
+    [204, 'OPTIONS', '/private', { origin: 'https://gw.example', 'access-control-request-method': 'GET' }, ''],
+    [400, 'GET', '/open/../private', {}, ''],
+    [200, 'GET', '/auth/me', bearer, ''],
+    [200, 'GET', '/private', { ...bearer, 'x-user-id': '1', x_user_id: '1', cookie: 'a=1; b=2' }, ''],
+    [200, 'PUT', '/private', { ...bearer, 'content-length': '2' }, 'ok'],
+    [401, 'GET', '/private', { authorization: 'Bearer x' }, ''],
+    [200, 'HEAD', '/private', bearer, ''],
+    [403, 'GET', '/auth/admin/users', bearer, ''],
+    [400, 'POST', '/auth/login', { 'content-type': 'application/json', 'content-length': '2' }, '{}'],
+    [413, 'POST', '/open/x', { 'content-length': '1025' }, 'x'.repeat(1025)],
+    [401, 'GET', '/auth/forward', asked('/asked'), ''],
+    [200, 'GET', '/auth/forward', { ...bearer, ...asked('/asked') }, ''],
+    [403, 'GET', '/auth/forward', { ...bearer, ...asked('/asked/admin') }, ''],
+    [401, 'GET', '/auth/forward', { ...asked('/asked'), accept: 'text/html', 'sec-fetch-mode': 'navigate' }, ''],
+    [403, 'GET', '/auth/forward?mode=nginx', { ...bearer, ...asked('/asked/admin') }, ''],
+    [405, 'TRACE', '/open/x', {}, ''],
+    [400, 'GET', '/open/%2e%2e/private', {}, ''],
+    [414, 'GET', `/open/${'x'.repeat(9000)}`, {}, '']
   ]
-  for (const [method, path, headers, body] of cases) {
+  for (const [status, method, path, headers, body] of cases) {
     const fields: OutgoingHttpHeaders = { ':method': method, ':path': path, ':authority': 'gw.example', ...headers }
     const received = () => {
       const fields = upstream.requests.splice(0).map(({ method, target, headers, body }) => ({
@@ -93,11 +93,38 @@ t.test('status, fields, body and what the backend receives are the same over thr
       t.equal(same(over2.body), same(over1.body), `body of ${what}`)
       t.same(atBackend, received(), `at the backend: ${what}`)
     }
-    t.equal(over2.code, 0)
+    t.match(over2, { status, code: 0 }, `${method} ${path.slice(0, 40)}`)
   }
   const line = await world.logged(one => one.protocol === 'h2' && one.path === '/private' && one.status === 200)
   t.equal(line.decision, 'allow')
   t.equal(line.reason, undefined, 'the response was delivered')
+})
+
+t.test('requests over HTTP/1.1 and HTTP/2 are counted together', async t => {
+  const { world, place, upstream } = await startHttp2World(t, {
+    env: { RATE_LIMIT_MAX: '3', RATE_LIMIT_TTL_MS: '3600000' }
+  })
+  upstream.respond(() => OK)
+  const session = await connectHttp2(t, place)
+  const fields = { ':path': '/open/x', ':authority': 'gw.example' }
+  const answers = []
+  for (let i = 0; i < 2; i++) {
+    answers.push(await askHttp2(session, fields))
+    answers.push(await answerOverHttp1(place, 'GET', '/open/x', { host: 'gw.example' }, ''))
+  }
+  t.same(
+    answers.map(({ status, headers }) => [status, (headers as Record<string, unknown>)['x-ratelimit-remaining']]),
+    [
+      [200, '2'],
+      [200, '1'],
+      [200, '0'],
+      [429, '0']
+    ]
+  )
+  const refused = await askHttp2(session, fields)
+  t.match(refused, { status: 429, body: /GW_RATE_LIMITED/ })
+  t.ok(Number((refused.headers as Record<string, unknown>)['retry-after']) > 0)
+  t.ok(await world.logged(one => one.protocol === 'h2' && one.status === 429))
 })
 
 t.test('crumbs of a cookie are one field, and a body without a length is chunked', async t => {
