@@ -1,4 +1,4 @@
-// An installation that has outgrown the embedded database moves to Postgres, and nobody logs in again.
+// An installation that has outgrown the embedded database moves to Postgres, and no login has to be repeated.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

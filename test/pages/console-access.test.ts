@@ -184,7 +184,7 @@ t.test('an Admin sees which addresses are held back, and frees one', async t => 
   )
   await visit('held')
   const row = page.locator('tbody tr', { hasText: '192.0.2.50' })
-  t.match(await row.textContent(), /192\.0\.2\.50 address: nobody logs in from it.*20.*Free/s)
+  t.match(await row.textContent(), /192\.0\.2\.50 address: logins from it are refused.*20.*Free/s)
   t.same(await axeFindings(page), [])
   await page.getByRole('button', { name: 'Free 192.0.2.50' }).click()
   await page.getByText('192.0.2.50 may try again.').waitFor()

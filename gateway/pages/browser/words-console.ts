@@ -286,7 +286,7 @@ export const text = createText({
   noGrants: ['Os arquivos de rotas não dão nada a grupos.', 'The route files give nothing to groups.'],
   heldNote: ['Contas e endereços de rede com senhas erradas demais. Liberar uma conta não libera o endereço, e vice-versa.', 'Accounts and network addresses with too many wrong passwords. Freeing an account does not free an address, nor the reverse.'],
   heldAccount: ['conta: só entra de endereços conhecidos', 'account: logs in from known addresses only'],
-  heldAddress: ['endereço: ninguém entra por ele', 'address: nobody logs in from it'],
+  heldAddress: ['endereço: tentativas de login são recusadas', 'address: logins from it are refused'],
   heldForClients: ['endereço: para contas de serviço', 'address: for service accounts'],
   failures: ['Falhas', 'Failures'],
   heldUntil: ['Até', 'Until'],
