@@ -1,6 +1,6 @@
 // People log in, wait, come back and stay logged in, in a real browser.
 import type { Page } from 'playwright-core'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { axeFindings, fillLogin, launchBrowser, openContext } from '../support/browser.ts'
 import { type Clocks, shiftClocks } from '../support/clocks.ts'
 import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
@@ -108,14 +108,14 @@ t.test('a cloud login is taken by the tab that began it, and by no other', async
   await context.close()
 })
 
-t.test('a server-rendered page is reached by a login, and stays while its session ends and begins again', async t => {
+/** A server-rendered page behind a login, in a browser whose time and the gateway's are moved together. */
+const openServerPage = async (t: Test, content: string, path: string, env: Record<string, string> = {}) => {
   const clocks = shiftClocks(t)
   const upstream = await startRawUpstream(t)
-  const html =
-    '<!doctype html><title>App</title><input id="draft"><script src="/auth/session.js" data-warn-seconds="60" defer></script>'
+  const html = `<!doctype html><title>App</title>${content}`
   upstream.respond(() => `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${html.length}\r\n\r\n${html}`)
   const world = await start(t, {
-    env: { BROWSER_SESSION: 'true', JWT_EXPIRES_IN: '10m' },
+    env: { BROWSER_SESSION: 'true', JWT_EXPIRES_IN: '10m', ...env },
     config: {
       upstreams: { app: { url: upstream.url } },
       routes: [{ path: '/app/*', upstream: 'app', browser: true }]
@@ -124,9 +124,15 @@ t.test('a server-rendered page is reached by a login, and stays while its sessio
   const { context, faults, newPage } = await openContext(browser, [world.origin])
   const page = await newPage()
   const pass = await controlTime(clocks, page)
-  await page.goto(`${world.origin}/app/report?year=2026`)
+  await page.goto(`${world.origin}${path}`)
   await page.locator('#username').waitFor()
   await fillLogin(page, 'maria')
+  return { world, context, faults, page, pass }
+}
+
+t.test('a server-rendered page is reached by a login, and stays while its session ends and begins again', async t => {
+  const content = '<input id="draft"><script src="/auth/session.js" data-warn-seconds="60" defer></script>'
+  const { world, context, faults, page, pass } = await openServerPage(t, content, '/app/report?year=2026')
   await page.locator('#draft').waitFor()
   t.equal(page.url(), `${world.origin}/app/report?year=2026`)
   t.equal(await page.evaluate("document.cookie.includes('session')"), false, 'scripts see no session')
@@ -146,23 +152,8 @@ t.test('a server-rendered page is reached by a login, and stays while its sessio
 })
 
 t.test('a page that is used keeps its session beyond the life of a token', async t => {
-  const clocks = shiftClocks(t)
-  const upstream = await startRawUpstream(t)
-  const html = '<!doctype html><title>App</title><p id="text">x</p><script src="/auth/session.js" defer></script>'
-  upstream.respond(() => `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${html.length}\r\n\r\n${html}`)
-  const world = await start(t, {
-    env: { BROWSER_SESSION: 'true', JWT_EXPIRES_IN: '10m', SESSION_MAX: '8h' },
-    config: {
-      upstreams: { app: { url: upstream.url } },
-      routes: [{ path: '/app/*', upstream: 'app', browser: true }]
-    }
-  })
-  const { context, faults, newPage } = await openContext(browser, [world.origin])
-  const page = await newPage()
-  const pass = await controlTime(clocks, page)
-  await page.goto(`${world.origin}/app/report`)
-  await page.locator('#username').waitFor()
-  await fillLogin(page, 'maria')
+  const content = '<p id="text">x</p><script src="/auth/session.js" defer></script>'
+  const { context, faults, page, pass } = await openServerPage(t, content, '/app/report', { SESSION_MAX: '8h' })
   await page.locator('#text').waitFor()
   await page.evaluate(
     "window.renewals = 0; addEventListener('portaria:session', e => { e.preventDefault(); if (e.detail.state === 'refreshed') window.renewals++ })"
