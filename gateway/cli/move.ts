@@ -147,11 +147,13 @@ const tablesOf = async (target: pg.Client): Promise<Table[]> => {
   return ordered
 }
 
-// Transaction ids (xid8) are meaningless on another server, so their columns take their defaults.
+// Transaction ids (xid8) are meaningless on another server, so their columns take their defaults. Entries of the audit log are
+// numbered again as they arrive: those without a key are linked one by one, and need the ones before them in the head.
 const TABLES = `
   SELECT t.relname AS name,
     (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
-      WHERE attrelid = t.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '' AND atttypid <> 'xid8'::regtype) AS columns,
+      WHERE attrelid = t.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '' AND atttypid <> 'xid8'::regtype
+        AND (t.relname, attname) <> ('audit_events', 'id')) AS columns,
     (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.position) FROM pg_index i
       CROSS JOIN unnest(i.indkey::int[]) WITH ORDINALITY AS k (attnum, position)
       JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.attnum

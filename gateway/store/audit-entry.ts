@@ -5,6 +5,7 @@ import { reseal, type Sealed, type SealingSecret, seal, unseal } from '../tokens
 import { every } from '../values/contain.ts'
 import {
   type AuditContent,
+  type AuditHead,
   type AuditKey,
   type AuditKeys,
   auditKey,
@@ -156,15 +157,15 @@ export const appendAudits = async (manager: EntityManager, entries: readonly Aud
   const rows =
     key === undefined
       ? contents.map(content => ({ ...content, contentHash: contentHash(content) }))
-      : linked(contents, key, (await readAuditHead(manager, true)).lastHash)
+      : linked(contents, key, await readAuditHead(manager, true))
   await query(manager, INSERT, [JSON.stringify(rows)])
 }
 
-/** The database checks that the first of them follows the last entry there is. */
-const linked = (contents: readonly AuditContent[], key: AuditKey, lastHash: string) => {
+/** The database checks that they follow the last entry there is. */
+const linked = (contents: readonly AuditContent[], key: AuditKey, { entries, lastHash }: AuditHead) => {
   let previousHash = lastHash
-  return contents.map(content => {
-    const row = { ...content, keyId: key.id, contentHash: contentHash(content, key), previousHash }
+  return contents.map((content, n) => {
+    const row = { ...content, id: entries + 1 + n, keyId: key.id, contentHash: contentHash(content, key), previousHash }
     previousHash = linkHash(previousHash, row.contentHash, key)
     return { ...row, hash: previousHash }
   })
@@ -184,12 +185,12 @@ const contentOf = (entry: AuditEntry): AuditContent => ({
 })
 
 const INSERT = `
-  INSERT INTO audit_events (at, actor_id, actor_username, action, target, before, after, request_id, ip, details,
+  INSERT INTO audit_events (id, at, actor_id, actor_username, action, target, before, after, request_id, ip, details,
     content_hash, key_id, previous_hash, hash)
-  SELECT at, "actorId", "actorUsername", action, target, before, after, "requestId", ip, details,
+  SELECT id, at, "actorId", "actorUsername", action, target, before, after, "requestId", ip, details,
     "contentHash", "keyId", "previousHash", hash
   FROM ROWS FROM (jsonb_to_recordset($1::jsonb) AS (
-    at timestamptz, "actorId" int, "actorUsername" text, action text, target text, before jsonb, after jsonb,
+    id bigint, at timestamptz, "actorId" int, "actorUsername" text, action text, target text, before jsonb, after jsonb,
     "requestId" text, ip text, details jsonb, "contentHash" text, "keyId" text, "previousHash" text, hash text
   )) WITH ORDINALITY AS entry
   ORDER BY ordinality`

@@ -5,10 +5,12 @@ import { join } from 'node:path'
 import t from 'tap'
 import { NO_GRANTS } from '../../gateway/routes/grants.ts'
 import { archiveAudit } from '../../gateway/store/audit-archive.ts'
+import { contentHash } from '../../gateway/store/audit-chain.ts'
 import { keyAuditLog } from '../../gateway/store/audit-entry.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import { loadGrants } from '../../gateway/store/grants-in-force.ts'
+import { query } from '../../gateway/store/query.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { sealingSecret } from '../../gateway/tokens/sealed-keys.ts'
 import { portaria } from '../support/cli.ts'
@@ -38,12 +40,28 @@ const fill = async (database: Database) => {
   await users.setAccess(actor, maria.id, ACCESS)
   const ana = (await users.syncPerson(person('ana'))).user
   await users.revokePerson(actor, ana.id)
+  await writeUnkeyed(database)
   await createAuditLog(database).append({
     actor,
     action: 'test',
     before: { big: 2 ** 53 - 1, none: null, text: '\u2028' }
   })
   return { maria, ana }
+}
+
+/** An entry that the release before writes during an upgrade, between keyed ones. */
+const writeUnkeyed = (database: Database) => {
+  const at = new Date()
+  const text = { actorUsername: 'ana', action: 'old', target: '', requestId: '', ip: '' }
+  const hash = contentHash({ ...text, at, actorId: null, before: null, after: null, details: null })
+  const values = [at, ...Object.values(text), hash]
+  return database.write(manager =>
+    query(
+      manager,
+      `INSERT INTO audit_events (at, actor_username, action, target, request_id, ip, content_hash) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+      values
+    )
+  )
 }
 
 t.test('move copies everything, and a token from before is valid on Postgres', async t => {

@@ -102,6 +102,9 @@ t.test('the database removes entries only once they are archived, and a forged b
   // What somebody with the database role can say: the trigger takes it, the key does not vouch for it.
   const move = 'UPDATE audit_head SET archived = 5, archived_hash = (SELECT hash FROM audit_events WHERE id = 5)'
   await postgres.query(`${move}; DELETE FROM audit_events WHERE id <= 5`, [], url)
+  const again = `INSERT INTO audit_events (id, at, actor_username, action, target, request_id, ip, content_hash, key_id, previous_hash, hash)
+    VALUES (3, now(), '', '', '', '', '', '', 'k', '', '')`
+  await t.rejects(postgres.query(again, [], url), { code: '42501' }, 'the number of an entry that is gone')
   t.match(await audit.verify(), { ok: false, firstBroken: 5 })
   const out = join(t.testdir({}), 'audit.jsonl')
   t.equal((await portariaHere(['audit', 'archive', '--before', '2025-01-01', '--out', out], { env })).code, 1)

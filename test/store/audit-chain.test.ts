@@ -105,6 +105,52 @@ t.test('entries that the release before writes during an upgrade are part of the
   t.match(await checkAll(world), { unkeyed: 0 })
 })
 
+t.test('entries that number themselves are refused unless each follows the one before, the first the head', async t => {
+  const { url, audit } = await startKeyed(t)
+  const [head] = await postgres.query('SELECT last_hash FROM audit_head', [], url)
+  const last = String(head?.last_hash)
+  const insert = (rows: readonly (readonly [id: number | null, previous: string, hash: string])[]) => {
+    const [ids, previous, hashes] = [rows.map(([id]) => id), rows.map(row => row[1]), rows.map(row => row[2])]
+    return postgres.query(
+      `INSERT INTO audit_events (id, at, actor_username, action, target, request_id, ip, content_hash, key_id, previous_hash, hash)
+       SELECT id, now(), 'ana', 'new', '', '', '', 'c', 'k', previous, hash
+       FROM unnest($1::bigint[], $2::text[], $3::text[]) AS rows (id, previous, hash)`,
+      [ids, previous, hashes],
+      url
+    )
+  }
+  for (const [title, rows] of [
+    ['a gap', [[8, last, 'x']]],
+    [
+      'a gap between two',
+      [
+        [7, last, 'x'],
+        [9, 'x', 'y']
+      ]
+    ],
+    ['a number that is taken', [[6, last, 'x']]],
+    ['another entry before it', [[7, 'other', 'x']]],
+    [
+      'another entry between two',
+      [
+        [7, last, 'x'],
+        [8, 'other', 'y']
+      ]
+    ],
+    ['not numbered, after another entry', [[null, 'other', 'x']]]
+  ] as const)
+    await t.rejects(insert(rows), { code: title === 'a number that is taken' ? '23505' : '40001' }, title)
+  t.same(await audit.verify(), { ok: true, entries: 6 })
+  await insert([
+    [7, last, 'x'],
+    [8, 'x', 'y']
+  ])
+  await insert([[null, 'y', 'z']])
+  t.match(await postgres.query('SELECT entries, last_hash FROM audit_head', [], url), [
+    { entries: '9', last_hash: 'z' }
+  ])
+})
+
 // RV-80
 t.test('a running watch remembers: fewer entries than it has checked, or others, are broken', async t => {
   const EMPTY = `SET session_replication_role = replica; TRUNCATE audit_events; DELETE FROM audit_keys; DELETE FROM audit_check;
