@@ -5,16 +5,18 @@ import type { Identify } from './access/authenticate.ts'
 import type { BrowserSession } from './access/browser-session.ts'
 import type { HostLogin } from './access/host-login.ts'
 import type { OwnHosts } from './access/own-hosts.ts'
-import { accessRoutes } from './account/access-routes.ts'
+import { accessEndpoints } from './account/access-routes.ts'
 import { jwksRoutes } from './account/jwks-routes.ts'
-import { personalTokenRoutes } from './account/personal-token-routes.ts'
-import { sessionRoutes } from './account/session-routes.ts'
-import { type AdminParts, adminRoutes } from './admin/admin-routes.ts'
+import { personalTokenEndpoints } from './account/personal-token-routes.ts'
+import { sessionEndpoints } from './account/session-routes.ts'
+import type { AdminParts } from './admin/admin-parts.ts'
+import { adminRoutes } from './admin/admin-routes.ts'
 import type { OAuthClient } from './cloud/client.ts'
 import { providerLogoutRoutes } from './cloud/logout-routes.ts'
 import { oauthRoutes } from './cloud/routes.ts'
 import type { Directory } from './directory/directory.ts'
 import { identityOf } from './http/exchange.ts'
+import { addEndpoints } from './http/own-requests.ts'
 import { type LoginAudit, loginEntry } from './login/audit.ts'
 import { clientTokenRoutes } from './login/client-token-routes.ts'
 import { hostSessionRoutes } from './login/host-session-routes.ts'
@@ -153,9 +155,11 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     }
   })
   const personalTokens = knownAtOnce(stores.personalTokens, ['create', 'end'], feed.catchUp)
-  accessRoutes(app, { users })
-  sessionRoutes(app, { sessions })
-  personalTokenRoutes(app, { personalTokens })
+  addEndpoints(app, {
+    ...accessEndpoints(users),
+    ...sessionEndpoints(sessions),
+    ...personalTokenEndpoints(personalTokens)
+  })
   jwksRoutes(app, tokenParts)
   clientTokenRoutes(app, {
     clients: stores.clients,
@@ -180,9 +184,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
       throttle.forgetRefusals()
       return unlocked
     },
-    listAudit: audit.list,
-    collectAudit: audit.collect,
-    appendAudit: audit.append,
+    audit,
     sockets: parts.sockets,
     routes: parts.routes.current,
     cloudUnassignedMayPass: parts.cloudUnassignedMayPass,

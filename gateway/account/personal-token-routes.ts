@@ -1,14 +1,9 @@
 // Lets people create access tokens for their own scripts, see when each was last used, and end them.
-import type { FastifyInstance } from 'fastify'
 import { LoginRequired } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'
-import { actorOf, changeById, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
+import type { Asked, Endpoints } from '../http/own-requests.ts'
 import type { PersonalTokenStore, TokenWish } from '../store/personal-tokens.ts'
 import { array, closed, integer, names, string } from '../values/json-schema.ts'
-
-interface PersonalTokenParts {
-  personalTokens: Pick<PersonalTokenStore, 'list' | 'create' | 'end'>
-}
 
 /** A stolen login token must not turn into a year of access, so creating a token requires a login more recent than this. */
 const FRESH_LOGIN_S = 15 * 60
@@ -36,28 +31,28 @@ const wishSchema = closed({
   }
 })
 
-export const personalTokenRoutes = (app: FastifyInstance, { personalTokens }: PersonalTokenParts): void => {
-  app.get<{ Querystring: PagingQuery }>(
-    '/auth/tokens',
-    { schema: listSchema('Lists your own live access tokens, newest first', itemSchema) },
-    async ({ exchange, query }) => {
-      const { items, ...page } = await personalTokens.list(paging(query), identityOf(exchange).user.id)
+export const personalTokenEndpoints = (personalTokens: PersonalTokenStore): Endpoints => ({
+  'GET /auth/tokens': {
+    summary: 'Lists your own live access tokens, newest first',
+    lists: itemSchema,
+    async run({ actor, paging }) {
+      const { items, ...page } = await personalTokens.list(paging, actor.id)
       return { ...page, items: items.map(({ user: _, ...item }) => item) }
     }
-  )
-
-  app.post<{ Body: TokenWish }>(
-    '/auth/tokens',
-    { schema: { summary: 'Creates an access token', body: wishSchema, response: { 201: madeSchema } } },
-    async (request, reply) => {
-      const login = identityOf(request.exchange)
+  },
+  'POST /auth/tokens': {
+    summary: 'Creates an access token',
+    body: wishSchema,
+    creates: madeSchema,
+    run({ exchange, actor, body }: Asked<TokenWish>) {
+      const login = identityOf(exchange)
       if (Date.now() / 1000 - login.authenticatedAt > FRESH_LOGIN_S)
         throw new LoginRequired({ reason: 'login-too-old' })
-      return reply.code(201).send(await personalTokens.create(actorOf(request), login, request.body))
+      return personalTokens.create(actor, login, body)
     }
-  )
-
-  changeById(app, 'DELETE /auth/tokens/:id', 'Ends one of your access tokens', (actor, id) =>
-    personalTokens.end(actor, id, actor.id)
-  )
-}
+  },
+  'DELETE /auth/tokens/:id': {
+    summary: 'Ends one of your access tokens',
+    run: ({ actor, id }) => personalTokens.end(actor, id, actor.id)
+  }
+})

@@ -1,7 +1,9 @@
-// Describes what several endpoints of the admin API receive and send, as JSON Schema.
+// Describes what several endpoints of the admin API receive and send, as JSON Schema, and reads times.
+import { BadRequest } from '../errors.ts'
 import { userProperties } from '../http/own-requests.ts'
 import { accessSourceProperties } from '../store/people.ts'
-import { array, boolean, closed, integer, names, object, string } from '../values/json-schema.ts'
+import { array, boolean, closed, names, object, string } from '../values/json-schema.ts'
+import { parseTimestamp } from '../values/timestamps.ts'
 
 export const instanceSchema = {
   ...string,
@@ -30,10 +32,6 @@ export const accessSchema = closed({
   }
 })
 
-export const nameSchema = closed({ name: { type: 'string', minLength: 1, maxLength: 256 } })
-
-export const namedSchema = object({ id: integer, name: string })
-
 export const auditItemSchema = object({
   at: string,
   actor: object({ id: { type: ['integer', 'null'] }, username: string }),
@@ -49,3 +47,16 @@ export const auditItemSchema = object({
   ip: string,
   hash: string
 })
+
+export const timeProperty = (description: string) => ({ type: 'string', maxLength: 64, description }) as const
+
+/** @throws 400 for anything else, and for dates that do not exist */
+export const readTime = (name: string, text: string | undefined): Date | undefined => {
+  if (text === undefined) return undefined
+  const time = parseTimestamp(text)
+  if (time !== undefined) return time
+  throw new BadRequest({
+    message: `querystring/${name} must be a time such as 2027-06-30 or 2027-06-30T18:00:00Z`,
+    reason: 'invalid-request'
+  })
+}

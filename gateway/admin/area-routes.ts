@@ -1,42 +1,42 @@
 // Lets Admins manage areas, and lists profiles.
-import type { FastifyInstance } from 'fastify'
-import { actorOf, changeById, idParams, listSchema, type PagingQuery, pageOf, paging } from '../http/own-requests.ts'
-import type { Users } from '../store/users.ts'
-import { namedSchema, nameSchema } from './admin-schemas.ts'
+import { type Asked, type Endpoints, pageOf } from '../http/own-requests.ts'
+import { closed, integer, object, string } from '../values/json-schema.ts'
+import type { AdminParts } from './admin-parts.ts'
 
-export interface AreaRoutesParts {
-  users: Pick<Users, 'listAreas' | 'createArea' | 'renameArea' | 'deleteArea' | 'listProfiles'>
-}
+const nameSchema = closed({ name: { type: 'string', minLength: 1, maxLength: 256 } })
 
-type ById = { Params: { id: string } }
+const namedSchema = object({ id: integer, name: string })
 
-export const areaRoutes = (app: FastifyInstance, { users }: AreaRoutesParts): void => {
-  app.get<{ Querystring: PagingQuery }>(
-    '/auth/admin/areas',
-    { schema: listSchema('Lists areas by name', namedSchema) },
-    async ({ query }) => users.listAreas(paging(query))
-  )
+type Name = Asked<{ name: string }>
 
-  app.post<{ Body: { name: string } }>(
-    '/auth/admin/areas',
-    { schema: { summary: 'Creates an area', body: nameSchema, response: { 201: namedSchema } } },
-    async (request, reply) => reply.code(201).send(await users.createArea(actorOf(request), request.body.name))
-  )
-
-  app.patch<ById & { Body: { name: string } }>(
-    '/auth/admin/areas/:id',
-    { schema: { summary: 'Renames an area', params: idParams, body: nameSchema, response: { 200: namedSchema } } },
-    async request => users.renameArea(actorOf(request), Number(request.params.id), request.body.name)
-  )
-
-  changeById(app, 'DELETE /auth/admin/areas/:id', 'Deletes an area and removes it from everyone', users.deleteArea)
-
-  app.get(
-    '/auth/admin/profiles',
-    { schema: { summary: 'Lists profiles', response: { 200: pageOf(namedSchema) } } },
-    async () => {
+export const areaEndpoints = ({ users }: AdminParts): Endpoints => ({
+  'GET /auth/admin/areas': {
+    summary: 'Lists areas by name',
+    lists: namedSchema,
+    run: ({ paging }) => users.listAreas(paging)
+  },
+  'POST /auth/admin/areas': {
+    summary: 'Creates an area',
+    body: nameSchema,
+    creates: namedSchema,
+    run: ({ actor, body }: Name) => users.createArea(actor, body.name)
+  },
+  'PATCH /auth/admin/areas/:id': {
+    summary: 'Renames an area',
+    body: nameSchema,
+    returns: namedSchema,
+    run: ({ actor, id, body }: Name) => users.renameArea(actor, id, body.name)
+  },
+  'DELETE /auth/admin/areas/:id': {
+    summary: 'Deletes an area and removes it from everyone',
+    run: ({ actor, id }) => users.deleteArea(actor, id)
+  },
+  'GET /auth/admin/profiles': {
+    summary: 'Lists profiles',
+    returns: pageOf(namedSchema),
+    async run() {
       const items = await users.listProfiles()
       return { items, page: 1, pageSize: 50, total: items.length }
     }
-  )
-}
+  }
+})

@@ -1,24 +1,10 @@
 // Lists audit entries for Admins, newest first, and exports them as CSV.
-import type { FastifyInstance } from 'fastify'
 import { BadRequest } from '../errors.ts'
-import { type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
-import type { AuditFilter, AuditItem, AuditQuery } from '../store/audit-list.ts'
-import type { Page } from '../store/query.ts'
+import { type Asked, type Endpoints, pagingProperties } from '../http/own-requests.ts'
+import type { AuditFilter, AuditItem } from '../store/audit-list.ts'
 import { optional } from '../values/json-schema.ts'
-import { auditItemSchema } from './admin-schemas.ts'
-import { readTime, timeProperty } from './query-times.ts'
-
-export interface AuditRoutesParts {
-  listAudit: (filter: AuditQuery) => Promise<Page<AuditItem>>
-  collectAudit: (filter: AuditFilter, most: number) => Promise<AuditItem[] | undefined>
-}
-
-interface FilterQuery {
-  user?: string
-  action?: string
-  since?: string
-  until?: string
-}
+import type { AdminParts } from './admin-parts.ts'
+import { auditItemSchema, readTime, timeProperty } from './admin-schemas.ts'
 
 const filterProperties = {
   user: { type: 'string', minLength: 1, maxLength: 256, description: 'An id or a username' },
@@ -30,50 +16,38 @@ const filterProperties = {
 /** All of them are held in memory at once. */
 const MOST_IN_A_TABLE = 50_000
 
-const filterOf = ({ user, action, since, until }: FilterQuery): AuditFilter => ({
+const filterOf = ({ user, action, since, until }: Asked['query']): AuditFilter => ({
   user: user !== undefined && /^[1-9]\d{0,9}$/.test(user) ? Number(user) : user,
   action,
   since: readTime('since', since),
   until: readTime('until', until)
 })
 
-export const auditRoutes = (app: FastifyInstance, { listAudit, collectAudit }: AuditRoutesParts): void => {
-  app.get<{ Querystring: PagingQuery & FilterQuery }>(
-    '/auth/admin/audit',
-    {
-      schema: {
-        summary: 'Returns the audit log',
-        querystring: optional({ ...filterProperties, ...pagingProperties }),
-        response: { 200: pageOf(auditItemSchema) }
-      }
-    },
-    async ({ query }) => listAudit({ ...filterOf(query), ...paging(query) })
-  )
-
-  app.get<{ Querystring: FilterQuery }>(
-    '/auth/admin/audit.csv',
-    {
-      schema: {
-        summary: 'Returns the audit log as CSV (RFC 4180)',
-        querystring: optional(filterProperties),
-        produces: ['text/csv']
-      }
-    },
-    async ({ query }, reply) => {
-      const items = await collectAudit(filterOf(query), MOST_IN_A_TABLE)
+export const auditEndpoints = ({ audit }: AdminParts): Endpoints => ({
+  'GET /auth/admin/audit': {
+    summary: 'Returns the audit log',
+    query: optional({ ...filterProperties, ...pagingProperties }),
+    lists: auditItemSchema,
+    run: ({ query, paging }) => audit.list({ ...filterOf(query), ...paging })
+  },
+  'GET /auth/admin/audit.csv': {
+    summary: 'Returns the audit log as CSV (RFC 4180)',
+    query: optional(filterProperties),
+    produces: 'text/csv',
+    async run({ query, reply }) {
+      const items = await audit.collect(filterOf(query), MOST_IN_A_TABLE)
       if (items === undefined) {
         const message = `more than ${MOST_IN_A_TABLE} entries; name a shorter period with since and until`
         throw new BadRequest({ message, reason: 'too-many-entries' })
       }
-      return reply
-        .headers({
-          'content-type': 'text/csv; charset=utf-8; header=present',
-          'content-disposition': 'attachment; filename="portaria-audit.csv"'
-        })
-        .send(auditCsv(items))
+      reply.headers({
+        'content-type': 'text/csv; charset=utf-8; header=present',
+        'content-disposition': 'attachment; filename="portaria-audit.csv"'
+      })
+      return auditCsv(items)
     }
-  )
-}
+  }
+})
 
 const COLUMNS = 'at,actorId,actor,action,target,targetName,before,after,ip,requestId,hash'
 

@@ -1,13 +1,9 @@
 // Lets Admins create service accounts, change their access, rotate their secrets and remove them.
-import type { FastifyInstance } from 'fastify'
-import { actorOf, changeById, idParams, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
-import type { Clients, ClientWish } from '../store/clients.ts'
+import type { Asked, Endpoints } from '../http/own-requests.ts'
+import type { ClientWish } from '../store/clients.ts'
 import { array, closed, integer, names, optional, string } from '../values/json-schema.ts'
+import type { AdminParts } from './admin-parts.ts'
 import { accessSchema } from './admin-schemas.ts'
-
-export interface ClientRoutesParts {
-  clients: Pick<Clients, 'list' | 'get' | 'create' | 'update' | 'rotate' | 'remove'>
-}
 
 const wishProperties = {
   name: { type: 'string', minLength: 1, maxLength: 64 },
@@ -40,57 +36,36 @@ const clientWithSecretSchema = closed({
   clientSecret: { ...string, description: 'Shown only in this response' }
 })
 
-type ById = { Params: { id: string } }
-
-export const clientRoutes = (app: FastifyInstance, { clients }: ClientRoutesParts): void => {
-  app.get<{ Querystring: PagingQuery }>(
-    '/auth/admin/clients',
-    { schema: listSchema('Lists service accounts by name', clientSchema) },
-    async ({ query }) => clients.list(paging(query))
-  )
-
-  app.get<ById>(
-    '/auth/admin/clients/:id',
-    { schema: { summary: 'Returns a service account', params: idParams, response: { 200: clientSchema } } },
-    async ({ params }) => clients.get(Number(params.id))
-  )
-
-  app.post<{ Body: ClientWish }>(
-    '/auth/admin/clients',
-    {
-      schema: {
-        summary: 'Creates a service account',
-        body: closed(wishProperties, ['expiresAt', 'addresses']),
-        response: { 201: clientWithSecretSchema }
-      }
-    },
-    async (request, reply) => reply.code(201).send(await clients.create(actorOf(request), request.body))
-  )
-
-  app.patch<ById & { Body: Partial<ClientWish> }>(
-    '/auth/admin/clients/:id',
-    {
-      schema: {
-        summary: 'Changes the given fields. Tokens become stale; if expiry or addresses change, they end',
-        params: idParams,
-        body: { ...optional(wishProperties), minProperties: 1 },
-        response: { 200: clientSchema }
-      }
-    },
-    async request => clients.update(actorOf(request), Number(request.params.id), request.body)
-  )
-
-  app.post<ById>(
-    '/auth/admin/clients/:id/rotate',
-    {
-      schema: {
-        summary: 'Creates a new secret; the previous one works for another 24 hours',
-        params: idParams,
-        response: { 200: clientWithSecretSchema }
-      }
-    },
-    async request => clients.rotate(actorOf(request), Number(request.params.id))
-  )
-
-  changeById(app, 'DELETE /auth/admin/clients/:id', 'Removes a service account and ends its tokens', clients.remove)
-}
+export const clientEndpoints = ({ clients }: AdminParts): Endpoints => ({
+  'GET /auth/admin/clients': {
+    summary: 'Lists service accounts by name',
+    lists: clientSchema,
+    run: ({ paging }) => clients.list(paging)
+  },
+  'GET /auth/admin/clients/:id': {
+    summary: 'Returns a service account',
+    returns: clientSchema,
+    run: ({ id }) => clients.get(id)
+  },
+  'POST /auth/admin/clients': {
+    summary: 'Creates a service account',
+    body: closed(wishProperties, ['expiresAt', 'addresses']),
+    creates: clientWithSecretSchema,
+    run: ({ actor, body }: Asked<ClientWish>) => clients.create(actor, body)
+  },
+  'PATCH /auth/admin/clients/:id': {
+    summary: 'Changes the given fields. Tokens become stale; if expiry or addresses change, they end',
+    body: { ...optional(wishProperties), minProperties: 1 },
+    returns: clientSchema,
+    run: ({ actor, id, body }: Asked<Partial<ClientWish>>) => clients.update(actor, id, body)
+  },
+  'POST /auth/admin/clients/:id/rotate': {
+    summary: 'Creates a new secret; the previous one works for another 24 hours',
+    returns: clientWithSecretSchema,
+    run: ({ actor, id }) => clients.rotate(actor, id)
+  },
+  'DELETE /auth/admin/clients/:id': {
+    summary: 'Removes a service account and ends its tokens',
+    run: ({ actor, id }) => clients.remove(actor, id)
+  }
+})

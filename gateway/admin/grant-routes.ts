@@ -1,12 +1,8 @@
 // Lets Admins change the access of many people at once, and see what groups grant, and to how many.
-import type { FastifyInstance } from 'fastify'
-import { actorOf, type PagingQuery, pageFrom, pageOf, pagingQuery } from '../http/own-requests.ts'
-import type { BulkChange, Users } from '../store/users.ts'
+import { type Asked, type Endpoints, pageFrom, pageOf, pagingQuery } from '../http/own-requests.ts'
+import type { BulkChange } from '../store/users.ts'
 import { array, closed, integer, names, object, optional, string } from '../values/json-schema.ts'
-
-export interface GrantRoutesParts {
-  users: Pick<Users, 'setAccessOfMany' | 'listGrants'>
-}
+import type { AdminParts } from './admin-parts.ts'
 
 const changeOf = (maxItems: number, maxLength: number) =>
   optional({ add: names(maxItems, maxLength), remove: names(maxItems, maxLength) })
@@ -47,39 +43,25 @@ const grantSchema = object({
   people: { ...integer, description: 'Number of people in the group, as last seen' }
 })
 
-const grantsSchema = object({
-  ...pageOf(grantSchema).properties,
-  peopleCutOff: {
-    ...integer,
-    description: 'People for whom the provider truncated the list of groups; they get nothing'
+const peopleCutOff = {
+  ...integer,
+  description: 'People for whom the provider truncated the list of groups; they get nothing'
+}
+
+export const grantEndpoints = ({ users }: AdminParts): Endpoints => ({
+  'POST /auth/admin/users/access': {
+    summary: 'Adds and removes access for many people; each is changed and audited separately',
+    body: bulkSchema,
+    returns: outcomeSchema,
+    run: ({ actor, body }: Asked<BulkChange>) => users.setAccessOfMany(actor, body)
+  },
+  'GET /auth/admin/grants': {
+    summary: 'Lists what the route files grant to groups, and to how many people',
+    query: pagingQuery,
+    returns: pageOf(grantSchema, { peopleCutOff }),
+    async run({ paging }) {
+      const { items, peopleCutOff } = await users.listGrants()
+      return { ...pageFrom(items, paging), peopleCutOff }
+    }
   }
 })
-
-export const grantRoutes = (app: FastifyInstance, { users }: GrantRoutesParts): void => {
-  app.post<{ Body: BulkChange }>(
-    '/auth/admin/users/access',
-    {
-      schema: {
-        summary: 'Adds and removes access for many people; each is changed and audited separately',
-        body: bulkSchema,
-        response: { 200: outcomeSchema }
-      }
-    },
-    async request => users.setAccessOfMany(actorOf(request), request.body)
-  )
-
-  app.get<{ Querystring: PagingQuery }>(
-    '/auth/admin/grants',
-    {
-      schema: {
-        summary: 'Lists what the route files grant to groups, and to how many people',
-        querystring: pagingQuery,
-        response: { 200: grantsSchema }
-      }
-    },
-    async ({ query }) => {
-      const { items, peopleCutOff } = await users.listGrants()
-      return { ...pageFrom(items, query), peopleCutOff }
-    }
-  )
-}

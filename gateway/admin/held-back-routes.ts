@@ -1,14 +1,8 @@
 // Shows Admins which accounts and client addresses the login throttle holds back, and frees an address.
-import type { FastifyInstance } from 'fastify'
-import { actorOf, listSchema, type PagingQuery, pageFrom } from '../http/own-requests.ts'
+import { type Asked, type Endpoints, pageFrom } from '../http/own-requests.ts'
 import type { HeldBack } from '../login/unlock.ts'
-import type { Actor } from '../store/audit-entry.ts'
 import { closed, integer, object, string } from '../values/json-schema.ts'
-
-export interface HeldBackRoutesParts {
-  heldBack: () => Promise<HeldBack>
-  unlockAddress: (actor: Actor, address: string) => Promise<{ readonly address: string; readonly freed: number }>
-}
+import type { AdminParts } from './admin-parts.ts'
 
 const itemSchema = object({
   kind: { ...string, enum: ['account', 'address'] },
@@ -43,22 +37,16 @@ const itemsOf = ({ accounts, addresses }: HeldBack) => [
   }))
 ]
 
-export const heldBackRoutes = (app: FastifyInstance, { heldBack, unlockAddress }: HeldBackRoutesParts): void => {
-  app.get<{ Querystring: PagingQuery }>(
-    '/auth/admin/held-back',
-    { schema: listSchema('Lists the accounts, then the addresses, that failed logins hold back', itemSchema) },
-    async ({ query }) => pageFrom(itemsOf(await heldBack()), query)
-  )
-
-  app.post<{ Body: { address: string } }>(
-    '/auth/admin/held-back/unlock',
-    {
-      schema: {
-        summary: 'Frees a client address that failed logins hold back; the accounts that it tried stay as they are',
-        body: closed({ address: { ...string, minLength: 1, maxLength: 64 } }),
-        response: { 200: object({ address: string, freed: { ...integer, description: 'Failures that counted' } }) }
-      }
-    },
-    async request => unlockAddress(actorOf(request), request.body.address)
-  )
-}
+export const heldBackEndpoints = ({ heldBack, unlockAddress }: AdminParts): Endpoints => ({
+  'GET /auth/admin/held-back': {
+    summary: 'Lists the accounts, then the addresses, that failed logins hold back',
+    lists: itemSchema,
+    run: async ({ paging }) => pageFrom(itemsOf(await heldBack()), paging)
+  },
+  'POST /auth/admin/held-back/unlock': {
+    summary: 'Frees a client address that failed logins hold back; the accounts that it tried stay as they are',
+    body: closed({ address: { ...string, minLength: 1, maxLength: 64 } }),
+    returns: object({ address: string, freed: { ...integer, description: 'Failures that counted' } }),
+    run: ({ actor, body }: Asked<{ address: string }>) => unlockAddress(actor, body.address)
+  }
+})

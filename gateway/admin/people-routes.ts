@@ -1,41 +1,13 @@
-// Lets Admins find people, change their access and end their tokens; each change is audited.
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+// Lets Admins find people, change their access and end their sessions and tokens; each change is audited.
+import type { FastifyReply } from 'fastify'
 import { NotFound } from '../errors.ts'
-import {
-  actorOf,
-  changeById,
-  idParams,
-  listSchema,
-  nothing,
-  type PagingQuery,
-  pageOf,
-  paging,
-  pagingProperties
-} from '../http/own-requests.ts'
+import { type Asked, type Endpoints, pagingProperties } from '../http/own-requests.ts'
 import type { AccessStatus } from '../identity.ts'
-import type { AuditItem, AuditQuery } from '../store/audit-list.ts'
-import type { Page } from '../store/query.ts'
-import type { AccessNames, Actor, PersonItem, Users } from '../store/users.ts'
-import { closed, optional } from '../values/json-schema.ts'
+import { sessionItemSchema } from '../store/sessions.ts'
+import type { AccessNames, PersonItem } from '../store/users.ts'
+import { array, closed, integer, object, optional, string } from '../values/json-schema.ts'
+import type { AdminParts } from './admin-parts.ts'
 import { accessSchema, auditItemSchema, personItemSchema } from './admin-schemas.ts'
-
-export interface PeopleRoutesParts {
-  users: Pick<
-    Users,
-    'listPeople' | 'loadItem' | 'setAccess' | 'revokePerson' | 'disablePerson' | 'enablePerson' | 'erasePerson'
-  >
-  /** Releases the person's account from the login throttle. */
-  unlock: (actor: Actor, id: number) => Promise<void>
-  listAudit: (filter: AuditQuery) => Promise<Page<AuditItem>>
-}
-
-interface PeopleQuerystring extends PagingQuery {
-  search?: string
-  accessStatus?: AccessStatus
-  disabled?: 'true' | 'false'
-}
-
-type ById = { Params: { id: string } }
 
 const peopleQuery = optional({
   search: {
@@ -57,91 +29,114 @@ const eraseSchema = closed({ username: { type: 'string', maxLength: 256, descrip
 /** A change that names the ETag it is based on fails if someone else was faster (RFC 9110 §13.1.1). */
 const etagOf = (version: number): string => `"${version}"`
 
-const conditionOf = ({ headers }: FastifyRequest): ((version: number) => boolean) | undefined => {
-  const wanted = headers['if-match']?.split(',').map(tag => tag.trim())
+const conditionOf = (ifMatch: string | undefined): ((version: number) => boolean) | undefined => {
+  const wanted = ifMatch?.split(',').map(tag => tag.trim())
   return wanted === undefined || wanted.includes('*') ? undefined : version => wanted.includes(etagOf(version))
 }
 
-export const peopleRoutes = (app: FastifyInstance, { users, unlock, listAudit }: PeopleRoutesParts): void => {
-  const load = async (id: string, reply?: FastifyReply): Promise<PersonItem> => {
-    const found = await users.loadItem(Number(id))
+const tokenItemSchema = closed({
+  id: integer,
+  name: string,
+  profiles: array(string),
+  expiresAt: string,
+  lastUsedAt: string,
+  user: object({ id: integer, username: string, name: string })
+})
+
+export const peopleEndpoints = (parts: AdminParts): Endpoints => ({
+  'GET /auth/admin/users': {
+    summary: 'Lists people, those waiting for access first',
+    query: peopleQuery,
+    lists: personItemSchema,
+    run({ query: { search, accessStatus, disabled }, paging }) {
+      const isDisabled = disabled === undefined ? undefined : disabled === 'true'
+      const status = accessStatus as AccessStatus | undefined
+      return parts.users.listPeople({ search, accessStatus: status, disabled: isDisabled, ...paging })
+    }
+  },
+  ...personEndpoints(parts),
+  ...sessionEndpoints(parts)
+})
+
+const personEndpoints = ({ users, unlock, audit }: AdminParts): Endpoints => {
+  const load = async (id: number, reply?: FastifyReply): Promise<PersonItem> => {
+    const found = await users.loadItem(id)
     if (found === undefined) throw new NotFound({ reason: 'no-person' })
     reply?.header('etag', etagOf(found.version))
     return found.item
   }
-
-  app.get<{ Querystring: PeopleQuerystring }>(
-    '/auth/admin/users',
-    {
-      schema: {
-        summary: 'Lists people, those waiting for access first',
-        querystring: peopleQuery,
-        response: { 200: pageOf(personItemSchema) }
+  return {
+    'GET /auth/admin/users/:id': {
+      summary: 'Returns a person',
+      returns: personItemSchema,
+      run: ({ id, reply }) => load(id, reply)
+    },
+    'GET /auth/admin/users/:id/audit': {
+      summary: 'Lists the audit entries by and about a person, newest first',
+      lists: auditItemSchema,
+      async run({ id, paging }) {
+        await load(id)
+        return audit.list({ user: id, ...paging })
       }
     },
-    async ({ query }) => {
-      const { search, accessStatus } = query
-      const disabled = query.disabled === undefined ? undefined : query.disabled === 'true'
-      return users.listPeople({ search, accessStatus, disabled, ...paging(query) })
-    }
-  )
-
-  app.get<ById>(
-    '/auth/admin/users/:id',
-    { schema: { summary: 'Returns a person', params: idParams, response: { 200: personItemSchema } } },
-    async ({ params }, reply) => load(params.id, reply)
-  )
-
-  app.get<ById & { Querystring: PagingQuery }>(
-    '/auth/admin/users/:id/audit',
-    {
-      schema: {
-        ...listSchema('Lists the audit entries by and about a person, newest first', auditItemSchema),
-        params: idParams
+    'PUT /auth/admin/users/:id/access': {
+      summary: 'Assigns exactly this access; earlier tokens become stale',
+      body: accessSchema,
+      returns: personItemSchema,
+      async run({ actor, id, body, reply }: Asked<AccessNames>) {
+        await users.setAccess(actor, id, body, conditionOf(reply.request.headers['if-match']))
+        return load(id, reply)
       }
     },
-    async ({ params, query }) => {
-      await load(params.id)
-      return listAudit({ user: Number(params.id), ...paging(query) })
-    }
-  )
-
-  app.put<ById & { Body: AccessNames }>(
-    '/auth/admin/users/:id/access',
-    {
-      schema: {
-        summary: 'Assigns exactly this access; earlier tokens become stale',
-        params: idParams,
-        body: accessSchema,
-        response: { 200: personItemSchema }
-      }
+    'POST /auth/admin/users/:id/revoke': {
+      summary: 'Ends every token of the person',
+      run: ({ actor, id }) => users.revokePerson(actor, id)
     },
-    async (request, reply) => {
-      const { params, body } = request
-      await users.setAccess(actorOf(request), Number(params.id), body, conditionOf(request))
-      return load(params.id, reply)
-    }
-  )
-
-  const person = '/auth/admin/users/:id'
-  changeById(app, `POST ${person}/revoke`, 'Ends every token of the person', users.revokePerson)
-  changeById(app, `POST ${person}/disable`, 'Ends every token and lets the person in no more', users.disablePerson)
-  changeById(app, `POST ${person}/unlock`, 'Releases an account that the login throttle holds back', unlock)
-  changeById(app, `POST ${person}/enable`, 'Lets the person log in again', users.enablePerson)
-
-  app.post<ById & { Body: { username: string } }>(
-    '/auth/admin/users/:id/erase',
-    {
-      schema: {
-        summary: 'Ends every token of the person and removes what identifies them; not for Admins',
-        params: idParams,
-        body: eraseSchema,
-        response: { 204: nothing }
-      }
+    'POST /auth/admin/users/:id/disable': {
+      summary: 'Ends every token and lets the person in no more',
+      run: ({ actor, id }) => users.disablePerson(actor, id)
     },
-    async (request, reply) => {
-      await users.erasePerson(actorOf(request), Number(request.params.id), request.body.username)
-      return reply.code(204).send()
+    'POST /auth/admin/users/:id/unlock': {
+      summary: 'Releases an account that the login throttle holds back',
+      run: ({ actor, id }) => unlock(actor, id)
+    },
+    'POST /auth/admin/users/:id/enable': {
+      summary: 'Lets the person log in again',
+      run: ({ actor, id }) => users.enablePerson(actor, id)
+    },
+    'POST /auth/admin/users/:id/erase': {
+      summary: 'Ends every token of the person and removes what identifies them; not for Admins',
+      body: eraseSchema,
+      run: ({ actor, id, body }: Asked<{ username: string }>) => users.erasePerson(actor, id, body.username)
     }
-  )
+  }
+}
+
+const sessionEndpoints = ({ users, sessions, personalTokens }: AdminParts): Endpoints => {
+  const personId = async (id: number): Promise<number> => {
+    const person = await users.loadPerson(id)
+    if (person === undefined || person.user.provider === 'client') throw new NotFound({ reason: 'no-person' })
+    return person.user.id
+  }
+  return {
+    'GET /auth/admin/users/:id/sessions': {
+      summary: 'Lists the live sessions of a person, the most recently used first',
+      lists: sessionItemSchema,
+      run: async ({ exchange, id, paging }) =>
+        sessions.list(await personId(id), { tokenId: exchange.identity?.tokenId ?? '', ...paging })
+    },
+    'DELETE /auth/admin/users/:id/sessions': {
+      summary: 'Ends all sessions of a person, but not the access tokens',
+      run: async ({ actor, id }) => sessions.endAll(actor, await personId(id))
+    },
+    'GET /auth/admin/tokens': {
+      summary: 'Lists the live access tokens of all people, newest first',
+      lists: tokenItemSchema,
+      run: ({ paging }) => personalTokens.list(paging)
+    },
+    'DELETE /auth/admin/tokens/:id': {
+      summary: 'Ends an access token',
+      run: ({ actor, id }) => personalTokens.end(actor, id)
+    }
+  }
 }

@@ -1,62 +1,8 @@
 // Shows Admins the state of the gateway, its upstreams and its stores, and the traffic of the last hour.
-import type { FastifyInstance } from 'fastify'
-import type { TrafficPoint } from '../observe/traffic.ts'
+import type { Endpoints } from '../http/own-requests.ts'
 import { array, boolean, integer, object, optional, string } from '../values/json-schema.ts'
-import { instanceSchema, missingSchema } from './admin-schemas.ts'
-import type { mergeStatus } from './merged-status.ts'
-import { readTime, timeProperty } from './query-times.ts'
-
-export interface StatusRoutesParts {
-  status: {
-    ask: () => Promise<Status>
-    traffic: { stepMs: number; since: (since: number) => Promise<TrafficSince> }
-  }
-}
-
-type Status = ReturnType<typeof mergeStatus>
-
-interface TrafficSince {
-  readonly points: readonly TrafficPoint[]
-  /** Names of the instances whose traffic is included. */
-  readonly instances: readonly string[]
-  readonly missing: readonly string[]
-}
-
-const iso = (ms: number): string => new Date(ms).toISOString()
-
-export const statusRoutes = (app: FastifyInstance, { status }: StatusRoutesParts): void => {
-  app.get(
-    '/auth/admin/status',
-    {
-      schema: {
-        summary: 'Returns the state of all instances: upstreams, limiter, route files and audit log',
-        response: { 200: statusSchema }
-      }
-    },
-    status.ask
-  )
-
-  app.get<{ Querystring: { since?: string } }>(
-    '/auth/admin/traffic',
-    {
-      schema: {
-        summary: 'Returns the traffic of the last hour through all instances together, in steps',
-        querystring: trafficQuery,
-        response: { 200: trafficSchema }
-      }
-    },
-    async ({ query }) => {
-      const { points, ...rest } = await status.traffic.since(readTime('since', query.since)?.getTime() ?? 0)
-      const { stepMs } = status.traffic
-      return {
-        ...rest,
-        now: new Date().toISOString(),
-        stepMs,
-        points: points.map(point => ({ ...point, at: iso(point.at) }))
-      }
-    }
-  )
-}
+import type { AdminParts } from './admin-parts.ts'
+import { instanceSchema, missingSchema, readTime, timeProperty } from './admin-schemas.ts'
 
 const time = { type: 'string', description: 'ISO 8601, UTC' } as const
 
@@ -147,4 +93,23 @@ const trafficSchema = object({
   ),
   instances: array(instanceSchema),
   missing: missingSchema
+})
+
+export const statusEndpoints = ({ status }: AdminParts): Endpoints => ({
+  'GET /auth/admin/status': {
+    summary: 'Returns the state of all instances: upstreams, limiter, route files and audit log',
+    returns: statusSchema,
+    run: () => status.ask()
+  },
+  'GET /auth/admin/traffic': {
+    summary: 'Returns the traffic of the last hour through all instances together, in steps',
+    query: trafficQuery,
+    returns: trafficSchema,
+    async run({ query }) {
+      const { stepMs, since } = status.traffic
+      const { points, ...rest } = await since(readTime('since', query.since)?.getTime() ?? 0)
+      const dated = points.map(point => ({ ...point, at: new Date(point.at).toISOString() }))
+      return { ...rest, now: new Date().toISOString(), stepMs, points: dated }
+    }
+  }
 })

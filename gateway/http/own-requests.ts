@@ -1,17 +1,17 @@
-// Describes what the gateway's own endpoints accept and return, as JSON Schema: ids, pages, people, forms, and the actor for the audit log.
-import type { FastifyInstance } from 'fastify'
+// Registers own endpoints that are written as rows, and describes what several of them accept and return: ids, pages, people, forms.
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Identity } from '../identity.ts'
 import { array, closed, integer, object, optional, string } from '../values/json-schema.ts'
 import { type Exchange, identityOf } from './exchange.ts'
 
 /** The person or client that sent the request, for the audit log. */
-export const actorOf = ({ exchange }: { exchange: Exchange }) => {
+const actorOf = ({ exchange }: { exchange: Exchange }) => {
   const { user }: Identity = identityOf(exchange)
   return { id: user.id, username: user.username, requestId: exchange.requestId, ip: exchange.client.address }
 }
 
 /** Ids are positive int4 values, written in digits. */
-export const idParams = object({ id: { type: 'string', pattern: '^[1-9][0-9]{0,9}$' } })
+const idParams = object({ id: { type: 'string', pattern: '^[1-9][0-9]{0,9}$' } })
 
 // Query values are strings; nothing is coerced.
 export const pagingProperties = {
@@ -22,31 +22,18 @@ export const pagingProperties = {
 /** The query of a paginated list. */
 export const pagingQuery = optional(pagingProperties)
 
-export interface PagingQuery {
-  page?: string
-  pageSize?: string
-}
-
-export const paging = ({ page = '1', pageSize = '50' }: PagingQuery) => ({
+const paging = ({ page = '1', pageSize = '50' }: Asked['query']) => ({
   page: Number(page),
   pageSize: Number(pageSize)
 })
 
 /** One page of a list that is in memory. */
-export const pageFrom = <T>(all: readonly T[], query: PagingQuery) => {
-  const { page, pageSize } = paging(query)
+export const pageFrom = <T>(all: readonly T[], { page, pageSize }: Asked['paging']) => {
   return { items: all.slice((page - 1) * pageSize, page * pageSize), page, pageSize, total: all.length }
 }
 
 export const pageOf = (items: object, more: Readonly<Record<string, object>> = {}) =>
   object({ items: array(items), page: integer, pageSize: integer, total: integer, ...more })
-
-/** The description of an endpoint that returns a page of such items. */
-export const listSchema = (summary: string, items: object) => ({
-  summary,
-  querystring: pagingQuery,
-  response: { 200: pageOf(items) }
-})
 
 /** Of a person; see `User`. */
 export const userProperties = {
@@ -66,27 +53,75 @@ export const userSchema = closed(userProperties)
 
 export const tokenAnswerSchema = closed({ token: string, user: userSchema })
 
-export const nothing = { type: 'null', description: 'Done' } as const
+interface Contents {
+  Params: { id?: string }
+  Querystring: Readonly<Record<string, string | undefined>>
+}
 
-type Actor = ReturnType<typeof actorOf>
+/** A request at an endpoint that is written as a row, after validation. */
+export interface Asked<Body = unknown> {
+  readonly exchange: Exchange
+  readonly actor: ReturnType<typeof actorOf>
+  readonly params: Readonly<Contents['Params']>
+  /** From `params`; NaN if that has none. */
+  readonly id: number
+  readonly query: Contents['Querystring']
+  readonly paging: ReturnType<typeof paging>
+  readonly body: Body
+  readonly reply: FastifyReply
+}
 
-/** A change to one thing by its id, in the name of who asks for it, with an empty response. @param name method and path */
-export const changeById = (
-  app: FastifyInstance,
-  name: `${'POST' | 'DELETE'} /${string}/:id${string}`,
-  summary: string,
-  change: (actor: Actor, id: number) => Promise<unknown>
-): void => {
-  const [method = '', url = ''] = name.split(' ')
-  app.route<{ Params: { id: string } }>({
-    method: method as 'POST',
-    url,
-    schema: { summary, params: idParams, response: { 204: nothing } },
-    handler: async (request, reply) => {
-      await change(actorOf(request), Number(request.params.id))
-      return reply.code(204).send()
-    }
-  })
+/** What an endpoint accepts, as JSON Schema, what it returns, and what it does. */
+interface Endpoint {
+  readonly summary: string
+  readonly params?: object
+  readonly query?: object
+  readonly body?: object
+  /** With status 200: this, or a page of such items, or text of this media type. */
+  readonly returns?: object
+  readonly lists?: object
+  readonly produces?: string
+  /** With status 201. Without any of these four, it returns 204. */
+  readonly creates?: object
+  run(asked: Asked<unknown>): unknown
+}
+
+export type Endpoints = Readonly<Record<`${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'} /${string}`, Endpoint>>
+
+const nothing = { type: 'null', description: 'Done' }
+
+const statusOf = ({ returns, lists, produces, creates }: Endpoint): number =>
+  creates !== undefined ? 201 : (returns ?? lists ?? produces) === undefined ? 204 : 200
+
+const schemaOf = (path: string, endpoint: Endpoint) => {
+  const { summary, params, query, body, returns, lists, produces, creates } = endpoint
+  const accepted = query ?? (lists && pagingQuery)
+  const returned = returns ?? (lists && pageOf(lists)) ?? creates ?? nothing
+  return {
+    summary,
+    ...(path.includes('/:id') && { params: params ?? idParams }),
+    ...(accepted && { querystring: accepted }),
+    ...(body && { body }),
+    ...(produces ? { produces: [produces] } : { response: { [statusOf(endpoint)]: returned } })
+  }
+}
+
+export const addEndpoints = (app: FastifyInstance, endpoints: Endpoints): void => {
+  for (const [name, endpoint] of Object.entries(endpoints)) {
+    const [method = '', url = ''] = name.split(' ')
+    const status = statusOf(endpoint)
+    app.route<Contents>({
+      method,
+      url,
+      schema: schemaOf(url, endpoint),
+      async handler(request, reply) {
+        const { exchange, params, query, body } = request
+        const asked = { exchange, params, query, body, reply, actor: actorOf(request) }
+        const result = await endpoint.run({ ...asked, id: Number(params.id), paging: paging(query) })
+        return reply.code(status).send(status === 204 ? undefined : result)
+      }
+    })
+  }
 }
 
 export const FORM = 'application/x-www-form-urlencoded'

@@ -1,21 +1,16 @@
 // Shows Admins which roles each route requires, and explains the decision on a request.
-import type { FastifyInstance } from 'fastify'
 import { BadRequest } from '../errors.ts'
 import { accessMatrix } from '../explain/access-matrix.ts'
 import { askersWith, readAsker } from '../explain/askers.ts'
 import { explain, explanationJson } from '../explain/explain.ts'
-import { listSchema, type PagingQuery, pageFrom } from '../http/own-requests.ts'
+import { type Endpoints, pageFrom } from '../http/own-requests.ts'
 import { formatPlace } from '../route-files/complaint.ts'
 import { readTarget } from '../route-files/test-lines.ts'
 import type { DecideOptions } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { formatNetwork } from '../values/addresses.ts'
 import { array, boolean, closed, object, string } from '../values/json-schema.ts'
-
-export interface RouteRoutesParts {
-  routes: () => RouteTable
-  cloudUnassignedMayPass: boolean
-}
+import type { AdminParts } from './admin-parts.ts'
 
 const routeItemSchema = object({
   id: { ...string, description: 'A Socket.IO route has one item for each namespace: `… namespace /chat`' },
@@ -104,31 +99,24 @@ const explanationSchema = object(
   ['host', 'upstream', 'forwarded', 'everybody']
 )
 
-export const routeRoutes = (app: FastifyInstance, { routes, cloudUnassignedMayPass }: RouteRoutesParts): void => {
-  app.get<{ Querystring: PagingQuery }>(
-    '/auth/admin/routes',
-    { schema: listSchema('Returns the access matrix: every route and who may pass it', routeItemSchema) },
-    async ({ query }) => pageFrom(itemsOf(routes(), { cloudUnassignedMayPass }), query)
-  )
-
-  app.get<{ Querystring: { method: string; path: string; as: string } }>(
-    '/auth/admin/explain',
-    {
-      schema: {
-        summary: 'Explains which route a request matches, why, and the response that its client would get',
-        querystring: explainQuerySchema,
-        response: { 200: explanationSchema }
-      }
-    },
-    async ({ query }) => {
-      const { asker, complaint } = readAsker(query.as, routes())
+export const matrixEndpoints = ({ routes, cloudUnassignedMayPass }: AdminParts): Endpoints => ({
+  'GET /auth/admin/routes': {
+    summary: 'Returns the access matrix: every route and who may pass it',
+    lists: routeItemSchema,
+    run: ({ paging }) => pageFrom(itemsOf(routes(), { cloudUnassignedMayPass }), paging)
+  },
+  'GET /auth/admin/explain': {
+    summary: 'Explains which route a request matches, why, and the response that its client would get',
+    query: explainQuerySchema,
+    returns: explanationSchema,
+    run({ query: { method = '', path = '', as = '' } }) {
+      const { asker, complaint } = readAsker(as, routes())
       if (complaint !== undefined)
         throw new BadRequest({ message: 'querystring/as is not a known profile or kind of person', reason: 'who' })
-      const asked = readTarget(query.path)
+      const asked = readTarget(path)
       if (asked === undefined)
         throw new BadRequest({ message: 'querystring/path names a host that requests cannot have', reason: 'host' })
-      const question = { method: query.method, ...asked, asker }
-      return explanationJson(explain(routes(), question, { cloudUnassignedMayPass }))
+      return explanationJson(explain(routes(), { method, ...asked, asker }, { cloudUnassignedMayPass }))
     }
-  )
-}
+  }
+})
