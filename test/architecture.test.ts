@@ -39,7 +39,6 @@ const HOMES: Record<string, RegExp> = {
   typeorm: /^(?:gateway\/store|migrations)\//,
   pg: /^gateway\/store\//,
   '@electric-sql/pglite': /^gateway\/store\/embedded-/,
-  '@electric-sql/pglite-socket': /^gateway\/store\/embedded-/,
   yaml: /^gateway\/(?:route-files|settings)\//,
   ajv: /^gateway\/(?:route-files|settings)\//,
   commander: /^gateway\/cli\//,

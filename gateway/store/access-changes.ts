@@ -7,8 +7,7 @@ import { task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import { isRecord } from '../values/records.ts'
 import type { Database } from './database.ts'
-import { ACCESS_CHANNEL } from './embedded-notifications.ts'
-import { query } from './query.ts'
+import { ACCESS_CHANNEL, query } from './query.ts'
 
 const MANY = 50
 

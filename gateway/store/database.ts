@@ -13,8 +13,7 @@ import {
   tooLate
 } from './connection-pool.ts'
 import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from './database-errors.ts'
-import type { NotificationSource } from './embedded-notifications.ts'
-import type { EmbeddedOptions, EmbeddedPostgres } from './embedded-postgres.ts'
+import type { EmbeddedOptions, EmbeddedPostgres, NotificationSource } from './embedded-postgres.ts'
 import { entities } from './entities.ts'
 import { clockOf, MIGRATION_LOCK } from './query.ts'
 import { refuseNewerSchema } from './schema-release.ts'

@@ -8,8 +8,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { setFlagsFromString } from 'node:v8'
 import { PGlite } from '@electric-sql/pglite'
 import type { Log } from '../values/log.ts'
-import { ACCESS_CHANNEL, type NotificationSource, overhearNotifications } from './embedded-notifications.ts'
 import { startEmbeddedServer } from './embedded-server.ts'
+import { ACCESS_CHANNEL } from './query.ts'
 
 const PORT = 5432
 const JOIN_TIMEOUT_MS = 20_000
@@ -22,8 +22,13 @@ const MAX_SOCKET_PATH_BYTES = 100
  */
 const UNOPTIMIZED = ['--liftoff-only', '--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--wasm-lazy-compilation']
 
+export interface NotificationSource {
+  /** Calls back for each NOTIFY on ACCESS_CHANNEL; returns a function that stops it. */
+  subscribe(onPayload: (payload: string) => void): () => void
+}
+
 export interface EmbeddedPostgres {
-  readonly connection: { host: string; port: number; user: string; database: string }
+  readonly connection: ReturnType<typeof connectionTo>
   /** Undefined if another process runs the database and this one only connected to it. */
   readonly notifications: NotificationSource | undefined
   close(): Promise<void>
@@ -82,10 +87,16 @@ const start = async (home: string, folder: string, lock: DataDirLock, log: Log):
   for (const flag of UNOPTIMIZED) setFlagsFromString(flag)
   const database = await PGlite.create({ dataDir: join(home, 'postgres') })
   await database.exec(`LISTEN ${ACCESS_CHANNEL}`)
-  const { postgres, notifications } = overhearNotifications(database)
+  // PGlite is one session: a notification arrives with the answer to the client that sent the last message, so it is heard here.
+  const notifications: NotificationSource = {
+    subscribe: onPayload =>
+      database.onNotification((channel, payload) => {
+        if (channel === ACCESS_CHANNEL) onPayload(payload)
+      })
+  }
   // This process holds the lock, so any socket here belongs to a process that was killed.
   rmSync(path, { force: true })
-  const server = await startEmbeddedServer(postgres, path, log)
+  const server = await startEmbeddedServer(database, path, log)
   chmodSync(path, 0o600)
   log.info({ dataDir: home }, 'DATABASE_URL is not set: data is kept in the embedded Postgres')
   const close = async () => {

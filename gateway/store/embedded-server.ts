@@ -2,21 +2,18 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import type { PGlite } from '@electric-sql/pglite'
-import { PGLiteSocketHandler } from '@electric-sql/pglite-socket'
 import type { Log } from '../values/log.ts'
 
 const MAX_CONNECTIONS = 50
 
 /** @param path of the socket, which does not exist yet */
 export const startEmbeddedServer = async (database: PGlite, path: string, log: Pick<Log, 'warn'>) => {
-  const turns = createTurns(database)
-  const clients = new Map<PGLiteSocketHandler, Socket>()
+  const clients = new Map<Socket, Promise<void>>()
   const server = createServer(socket => {
-    // The library requires its own class, but calls only what Turns provides.
-    const handler = new PGLiteSocketHandler({ queryQueue: turns as never, closeOnDetach: true })
-    clients.set(handler, socket)
-    for (const end of ['close', 'error']) handler.addEventListener(end, () => clients.delete(handler))
-    void handler.attach(socket)
+    // A client may disconnect at any time.
+    const served = serve(database, socket).catch(() => undefined)
+    clients.set(socket, served)
+    socket.once('close', () => clients.delete(socket))
   })
   server.maxConnections = MAX_CONNECTIONS
   await once(server.listen(path), 'listening')
@@ -24,97 +21,75 @@ export const startEmbeddedServer = async (database: PGlite, path: string, log: P
   server.on('error', err => log.warn({ err }, 'the embedded Postgres could not accept a connection'))
   return {
     async close(): Promise<void> {
-      const closed = new Promise(resolve => server.close(resolve))
-      for (const [handler, socket] of clients) {
-        await handler.detach()
-        // A detached handler leaves a socket that is half closed and unread, and therefore stays open.
-        socket.destroy()
-      }
-      await closed
+      server.close()
+      for (const socket of clients.keys()) socket.destroy()
+      await Promise.all(clients.values())
     }
   }
 }
 
-/** The methods that a handler of pglite-socket calls on its queue; names and signatures are the library's. */
-interface Turns {
-  /** Resolves to the number of bytes in the response. */
-  enqueue(client: number, message: Uint8Array, onData: (data: Uint8Array) => void): Promise<number>
-  clearQueueForHandler(client: number): void
-  clearTransactionIfNeeded(client: number): Promise<void>
-}
-
-interface Turn {
-  readonly client: number
-  readonly message: Uint8Array
-  readonly onData: (data: Uint8Array) => void
-  readonly resolve: (size: number) => void
-  readonly reject: (error: unknown) => void
+/** Ends with the connection. */
+const serve = async (database: PGlite, socket: Socket): Promise<void> => {
+  const messages = messagesOf(socket)
+  // `for await` would end the messages when a turn takes some of them.
+  for (let next = await messages.next(); next.done !== true; next = await messages.next()) {
+    const { value } = next
+    await database.runExclusive(async () => {
+      if (!socket.destroyed) await finish(database, socket, value, messages)
+    })
+  }
 }
 
 /** Parse, Bind, Describe, Execute, Close and Flush: a statement ends only with Sync (protocol 3.0, extended query). */
-const UNFINISHED: ReadonlySet<number> = new Set(Array.from('PBDECH', type => type.charCodeAt(0)))
-const SYNC = Uint8Array.of('S'.charCodeAt(0), 0, 0, 0, 4)
+const UNFINISHED: ReadonlySet<number> = new Set(Buffer.from('PBDECH'))
+const SYNC = Buffer.from('S\0\0\0\x04')
+const ROLLBACK = Buffer.from('Q\0\0\0\x0dROLLBACK\0')
 
-/**
- * The library's own queue lets another client in between the messages of a statement whose client disconnects, so its
- * responses go astray. Here the session stays with a client until its Sync, and is reset if it disconnects before that.
- */
-const createTurns = (database: PGlite): Turns => {
-  const waiting: Turn[] = []
-  /** The client whose statement or transaction is not finished. */
-  let owner: number | undefined
-  let current: { readonly client: number; readonly done: Promise<void> } | undefined
-
-  const say = (message: Uint8Array, onRawData: (data: Uint8Array) => void) =>
-    database.runExclusive(() => database.execProtocolRawStream(message, { onRawData }))
-
-  const run = async ({ client, message, onData, resolve, reject }: Turn): Promise<void> => {
-    let size = 0
-    try {
-      await say(message, data => {
-        size += data.length
-        onData(data)
-      })
-      owner = UNFINISHED.has(message[0] ?? 0) || database.isInTransaction() ? client : undefined
-      resolve(size)
-    } catch (error) {
-      // Nothing shows how far it got: its handler is removed, and the session is reset.
-      owner = client
-      reject(error)
+/** Keeps the session until the statement or transaction of the client has ended, and resets it if the client leaves before. */
+const finish = async (database: PGlite, socket: Socket, first: Buffer, messages: Messages): Promise<void> => {
+  const run = async (message: Buffer) => (await database.execProtocol(message, { throwOnError: false })).data
+  try {
+    for (let message = first; ; ) {
+      // A copy, because the database writes its next answer to the same memory.
+      socket.write(Buffer.from(await run(message)))
+      if (!UNFINISHED.has(message[0] ?? 0) && !database.isInTransaction()) return
+      const next = await messages.next()
+      if (next.done === true) break
+      message = next.value
     }
+  } catch {
+    // Nothing shows how far it got.
+    socket.destroy()
   }
+  await run(SYNC)
+  if (database.isInTransaction()) await run(ROLLBACK)
+}
 
-  const work = async (): Promise<void> => {
-    while (current === undefined) {
-      const index = owner === undefined ? 0 : waiting.findIndex(turn => turn.client === owner)
-      const [turn] = index === -1 ? [] : waiting.splice(index, 1)
-      if (turn === undefined) return
-      const done = run(turn)
-      current = { client: turn.client, done }
-      await done
-      current = undefined
-    }
-  }
+type Messages = AsyncGenerator<Buffer, void, undefined>
 
-  return {
-    enqueue: (client, message, onData) =>
-      new Promise((resolve, reject) => {
-        waiting.push({ client, message, onData, resolve, reject })
-        void work()
-      }),
-    clearQueueForHandler(client) {
-      for (const turn of waiting.filter(each => each.client === client)) {
-        waiting.splice(waiting.indexOf(turn), 1)
-        turn.reject(new Error('the client disconnected'))
+const VERSION_3 = 3 << 16
+/** SSLRequest and GSSENCRequest (protocol 3.0, message formats), which are answered with N. */
+const ENCRYPTION_REQUESTS: ReadonlySet<number> = new Set([80_877_103, 80_877_104])
+
+/** Each is a type byte, which only the first one lacks, a length that counts itself, and a body (protocol 3.0, message formats). */
+async function* messagesOf(socket: Socket): Messages {
+  let bytes = Buffer.alloc(0)
+  let typeBytes = 0
+  for await (const chunk of socket) {
+    bytes = Buffer.concat([bytes, chunk])
+    while (bytes.length >= typeBytes + 4) {
+      const size = typeBytes + bytes.readUInt32BE(typeBytes)
+      if (bytes.length < size) break
+      const message = bytes.subarray(0, size)
+      bytes = bytes.subarray(size)
+      const request = typeBytes === 0 ? message.readUInt32BE(4) : VERSION_3
+      if (ENCRYPTION_REQUESTS.has(request)) socket.write('N')
+      // A CancelRequest needs a process to signal.
+      else if (request !== VERSION_3) return
+      else {
+        typeBytes = 1
+        yield message
       }
-    },
-    async clearTransactionIfNeeded(client) {
-      if (current?.client === client) await current.done
-      if (owner !== client) return
-      await say(SYNC, () => undefined)
-      if (database.isInTransaction()) await database.exec('ROLLBACK')
-      owner = undefined
-      void work()
     }
   }
 }

@@ -121,6 +121,9 @@ export const canonicalJson = (value: Json): string => {
 /** SHA-256 as lower-case hex. */
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
+/** Carries changes of access: see access-changes.ts. */
+export const ACCESS_CHANNEL = 'portaria_access'
+
 export const MIGRATION_LOCK = 7_263_544_001
 /** Held by every change of access, area or state. */
 const ACCESS_LOCK = 7_263_544_002
