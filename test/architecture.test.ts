@@ -48,7 +48,7 @@ const HOMES: Record<string, RegExp> = {
   '@opentelemetry/resources': /^gateway\/observe\/tracing\.ts$/,
   '@opentelemetry/exporter-trace-otlp-proto': /^gateway\/observe\/tracing\.ts$/,
   // Imported by an ES module, it takes a good part of the start: see docs/internals.md.
-  'node:http': /^gateway\/observe\/ops-listener\.ts$/,
+  'node:http': /^gateway\/(?:observe\/ops-listener|cli\/doctor\/client)\.ts$/,
   pino: /^gateway\/observe\/logging\.ts$/,
   esbuild: /^gateway\/pages\/bundle-pages\.ts$/,
   fastify: /^gateway\/http\/own-endpoints\.ts$/,

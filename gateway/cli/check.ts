@@ -8,6 +8,7 @@ import type { Environment, Mistake } from '../settings/reader.ts'
 import { addCommand, type Cli, type Report, run } from './command.ts'
 import { hasGatewaySettings, routeFolder } from './command-settings.ts'
 import { type CheckedRoutes, checkRoutes } from './read-routes.ts'
+import type { Terminal } from './terminal.ts'
 
 interface CheckOptions {
   readonly strict?: boolean
@@ -62,8 +63,10 @@ const check = async (
       skippedFiles: skipped,
       settings: { judged: withSettings, mistakes: settings.mistakes, warnings: settings.warnings, unchecked }
     },
-    text: ({ red, yellow, green, dim }) =>
-      [
+    text: terminal => {
+      const { red, yellow, green, dim } = terminal
+      const counted = `${count(proxied, 'route')} in ${count(routes.files, 'file')}, ${testWords(routes.tests)}`
+      return [
         ...routes.complaints.map(complaint => red(formatComplaint(complaint))),
         ...routes.warnings.map(warning => yellow(`${formatComplaint(warning)} (warning)`)),
         ...skipped.map(file => yellow(`${file} was not opened (--no-files)`)),
@@ -72,12 +75,11 @@ const check = async (
         ...settings.warnings.map(warning => yellow(`${warning} (warning)`)),
         routes.table === undefined
           ? red(`${folder}: ${count(routes.complaints.length, 'mistake')}`)
-          : green(
-              `${folder}: ${count(proxied, 'route')} in ${count(routes.files, 'file')}, ${testWords(routes.tests)}`
-            ),
-        ...hiddenPaths(routes.table).map(line => dim(line)),
-        settingsWords(withSettings, settings.mistakes.length, { red, green, dim })
+          : green(`${folder}: ${counted}`),
+        ...hiddenPaths(routes.table).map(dim),
+        settingsWords(withSettings, settings.mistakes.length, terminal)
       ].join('\n')
+    }
   }
 }
 
@@ -128,9 +130,7 @@ const count = (number: number, noun: string): string => `${number} ${noun}${numb
 
 const testWords = (tests: number): string => (tests === 0 ? 'no tests' : `${count(tests, 'test')} passed`)
 
-type Paints = Record<'red' | 'green' | 'dim', (text: string) => string>
-
-const settingsWords = (checked: boolean, mistakes: number, { red, green, dim }: Paints): string => {
+const settingsWords = (checked: boolean, mistakes: number, { red, green, dim }: Terminal): string => {
   if (!checked)
     return dim('settings: not checked (the environment contains no gateway settings; use --settings to check anyway)')
   return mistakes === 0 ? green('settings: fine') : red(`settings: ${count(mistakes, 'mistake')}`)

@@ -4,7 +4,7 @@ import { GatewayError } from '../errors.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { personNamed } from './named-arguments.ts'
 import { ACTOR, withUsers } from './open-store.ts'
-import { ask, readAll } from './read-input.ts'
+import { ask, isTerminal, readAll } from './read-input.ts'
 
 export const addErase = (program: Command, cli: Cli): void => {
   addCommand(program, 'erase', 'remove the names, addresses, logins and sessions of a person for good', [
@@ -42,8 +42,5 @@ const erase = (cli: Cli, name: string, { yes = false }: { yes?: boolean }): Prom
     }
   })
 
-const typed = async (cli: Cli, person: string): Promise<string> => {
-  if ('isTTY' in cli.stdin && cli.stdin.isTTY === true)
-    return ask(cli, `Type the username to erase ${person} for good: `, false)
-  return (await readAll(cli)).trim()
-}
+const typed = async (cli: Cli, person: string): Promise<string> =>
+  isTerminal(cli) ? ask(cli, `Type the username to erase ${person} for good: `, false) : (await readAll(cli)).trim()

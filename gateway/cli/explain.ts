@@ -54,13 +54,22 @@ export const addExplain = (program: Command, cli: Cli): void => {
         if (options.as !== undefined && options.token !== undefined) {
           throw new CannotRun('Use either --as or --token, not both')
         }
-        if (method.toUpperCase() === 'EVENT') return answerEvent(cli, path, event, options)
-        if (event !== undefined) {
-          throw new CannotRun(`Only EVENT takes the name of an event, not ${method.toUpperCase()}: "${event}"`)
-        }
-        return answer(cli, method.toUpperCase(), path, options)
+        const verb = method.toUpperCase()
+        if (verb === 'EVENT') return answerEvent(cli, path, event, options)
+        if (event !== undefined) throw new CannotRun(`Only EVENT takes the name of an event, not ${verb}: "${event}"`)
+        return answer(cli, verb, path, options)
       })
     )
+}
+
+/** What both kinds of question need. */
+const surroundingsOf = async (cli: Cli, options: ExplainOptions) => {
+  const { environment } = cli
+  const folder = routeFolder(environment, options.config)
+  const routes = await readTable(folder)
+  const who = await whoAsks(cli, options, routes)
+  const isForEverybody = options.as === undefined && options.token === undefined
+  return { folder, routes, who, isForEverybody, rules: { cloudUnassignedMayPass: cloudUnassignedMayPass(environment) } }
 }
 
 const answerEvent = async (
@@ -72,24 +81,22 @@ const answerEvent = async (
   if (!namespace.startsWith('/') || event === undefined) {
     throw new CannotRun('EVENT needs a namespace, which begins with /, and the name of an event')
   }
-  const folder = routeFolder(cli.environment, options.config)
-  const routes = await readTable(folder)
-  const { asker, fault, note } = await whoAsks(cli, options, routes)
+  const { folder, routes, who, isForEverybody, rules } = await surroundingsOf(cli, options)
+  const { asker, fault, note } = who
   const question = { namespace, event, asker, tokenFault: fault }
-  const found = explainEvent(routes, question, { cloudUnassignedMayPass: cloudUnassignedMayPass(cli.environment) })
+  const found = explainEvent(routes, question, rules)
   const json = found.map(one => eventExplanationJson(question, one))
-  const isForEverybody = options.as === undefined && options.token === undefined
+  const textOfOne = ({ decision, words, others }: (typeof found)[number], terminal: Terminal): string =>
+    [
+      `${terminal.bold(plain(`EVENT ${namespace} ${event}`))} as ${asker.name}`,
+      answerWords(decision, terminal),
+      words,
+      ...(note === undefined ? [] : [terminal.dim(note)]),
+      ...(isForEverybody ? ['', everybodyTable(others, terminal)] : [])
+    ].join('\n')
   return {
     json: json.length === 1 ? json[0] : json,
-    text: terminal =>
-      `${found
-        .map(({ decision, words, others }) => {
-          const head = terminal.bold(plain(`EVENT ${namespace} ${event}`))
-          const lines = [`${head} as ${asker.name}`, answerWords(decision, terminal), words]
-          if (note !== undefined) lines.push(terminal.dim(note))
-          return [...lines, ...(isForEverybody ? ['', everybodyTable(others, terminal)] : [])].join('\n')
-        })
-        .join('\n\n')}\n\n${checkedFolder(folder, terminal)}`
+    text: terminal => [...found.map(one => textOfOne(one, terminal)), checkedFolder(folder, terminal)].join('\n\n')
   }
 }
 
@@ -112,19 +119,11 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
   const asked = readTarget(path)
   if (asked === undefined)
     throw new CannotRun('PATH must begin with /, or be an address such as https://grafana.corp.example/path')
-  const { environment } = cli
-  const folder = routeFolder(environment, options.config)
-  const routes = await readTable(folder)
-  const who = await whoAsks(cli, options, routes)
-  const explanation = explain(
-    routes,
-    { method, ...asked, asker: who.asker, tokenFault: who.fault },
-    { cloudUnassignedMayPass: cloudUnassignedMayPass(environment) }
-  )
+  const { folder, routes, who, isForEverybody, rules } = await surroundingsOf(cli, options)
+  const explanation = explain(routes, { method, ...asked, asker: who.asker, tokenFault: who.fault }, rules)
   const { route } = explanation.match
   const isListed = options.headers === true && explanation.forwarded !== undefined && route !== undefined
   const received = isListed ? receivedHeaders(route, who.asker) : undefined
-  const isForEverybody = options.as === undefined && options.token === undefined
   return {
     json: {
       ...explanationJson(explanation),

@@ -1,4 +1,6 @@
 // Reads input up to a limit, and passwords without echo.
+import { createInterface } from 'node:readline/promises'
+import { Writable } from 'node:stream'
 import { CannotRun, type Cli } from './command.ts'
 
 const MAX_CHARACTERS = 64 * 1024
@@ -13,48 +15,30 @@ export const readAll = async ({ stdin }: Cli): Promise<string> => {
   return text
 }
 
-interface Keyboard extends NodeJS.ReadableStream {
-  readonly isTTY?: boolean
-  setRawMode?(on: boolean): unknown
-}
+export const isTerminal = ({ stdin }: Cli): boolean => 'isTTY' in stdin && stdin.isTTY === true
 
 /** Prompts on standard error, so that standard output contains only the result; with `isSecret`, input is not echoed. */
-export const ask = (cli: Cli, question: string, isSecret: boolean): Promise<string> => {
-  const keyboard: Keyboard = cli.stdin
-  if (keyboard.isTTY !== true || keyboard.setRawMode === undefined) {
-    throw new CannotRun('There is no terminal for a prompt: use --username and --password-stdin')
-  }
-  // Done first, so that an immediate answer is not echoed.
-  keyboard.setRawMode(true)
-  cli.stderr.write(question)
-  keyboard.setEncoding('utf8')
-  return new Promise((resolve, reject) => {
-    let typed = ''
-    const end = (settle: () => void) => {
-      keyboard.setRawMode?.(false)
-      keyboard.off('data', onData)
-      keyboard.off('end', onEnd)
-      keyboard.pause()
-      cli.stderr.write('\n')
-      settle()
+export const ask = async (cli: Cli, question: string, isSecret: boolean): Promise<string> => {
+  if (!isTerminal(cli)) throw new CannotRun('There is no terminal for a prompt: use --username and --password-stdin')
+  let isMuted = false
+  const output = new Writable({
+    write(chunk, _encoding, done) {
+      if (!isMuted) cli.stderr.write(chunk)
+      done()
     }
-    const stop = () => end(() => reject(new CannotRun('Stopped')))
-    const onEnd = () => stop()
-    const onData = (chunk: string | Buffer) => {
-      for (const key of String(chunk)) {
-        if (key === '\r' || key === '\n') return end(() => resolve(typed))
-        if (key === '\u0003' || key === '\u0004') return stop()
-        const isBackspace = key === '\u007f' || key === '\b'
-        if (isBackspace && typed !== '' && !isSecret) cli.stderr.write('\b \b')
-        if (isBackspace) typed = [...typed].slice(0, -1).join('')
-        else if (key >= ' ') {
-          typed += key
-          if (!isSecret) cli.stderr.write(key)
-        }
-      }
-    }
-    keyboard.on('data', onData)
-    keyboard.on('end', onEnd)
-    keyboard.resume()
   })
+  // It turns the echo of the terminal off before anything is asked, so that an immediate answer is not shown.
+  const terminal = createInterface({ input: cli.stdin, output, terminal: true, historySize: 0 })
+  const stopped = new AbortController()
+  terminal.once('close', () => stopped.abort())
+  try {
+    const answer = terminal.question(question, { signal: stopped.signal })
+    isMuted = isSecret
+    return await answer
+  } catch {
+    throw new CannotRun('Stopped')
+  } finally {
+    terminal.close()
+    if (isSecret) cli.stderr.write('\n')
+  }
 }

@@ -7,6 +7,7 @@ import { createRevocations } from '../tokens/revocations.ts'
 import { isRecord } from '../values/records.ts'
 import { CannotRun, type Cli } from './command.ts'
 import { accessTokenConfirmMs, verifyingSecrets } from './command-settings.ts'
+import type { Database } from './open-store.ts'
 import { readAll } from './read-input.ts'
 
 export interface TokenAsker {
@@ -34,10 +35,15 @@ export const askerOfToken = async (cli: Cli, given: string): Promise<TokenAsker>
     return { asker: { name: nameOf(user.username, user.profiles), user }, fault: undefined, note: NOT_KNOWN }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    const fault = { code: error.code, reason: error.reason ?? '' }
-    return { asker: { name: 'the sender of this token' }, fault, note: undefined }
+    return refusedAsker(error)
   }
 }
+
+const refusedAsker = ({ code, reason = '' }: GatewayError): TokenAsker => ({
+  asker: { name: 'the sender of this token' },
+  fault: { code, reason },
+  note: undefined
+})
 
 /** Looked up as the gateway does, in the database that the environment names. */
 const askerOfPersonalToken = async ({ environment }: Cli, token: string): Promise<TokenAsker> => {
@@ -49,20 +55,12 @@ const askerOfPersonalToken = async ({ environment }: Cli, token: string): Promis
     revocations: createRevocations(),
     confirmMs: accessTokenConfirmMs(environment)
   })
-  await withDatabase(environment, database => readLiveTokens(database, undefined, news => tokens.learn(news)), {
-    migrates: false
-  })
+  const learn = (database: Database) => readLiveTokens(database, undefined, news => tokens.learn(news))
+  await withDatabase(environment, learn, { migrates: false })
   const identity = tokens.check(token)
-  if (identity instanceof GatewayError) {
-    const fault = { code: identity.code, reason: identity.reason ?? '' }
-    return { asker: { name: 'the sender of this token' }, fault, note: undefined }
-  }
+  if (identity instanceof GatewayError) return refusedAsker(identity)
   const { user, kind } = identity
-  return {
-    asker: { name: nameOf(user.username, user.profiles), user, kind },
-    fault: undefined,
-    note: undefined
-  }
+  return { asker: { name: nameOf(user.username, user.profiles), user, kind }, fault: undefined, note: undefined }
 }
 
 const nameOf = (username: string, profiles: readonly string[]): string =>

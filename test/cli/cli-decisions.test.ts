@@ -168,7 +168,7 @@ t.test('explain lists the header lines that a backend receives', async t => {
       'x-real-ip: <client address>¦x-request-id: <request id>¦x-user-id: <id>¦x-user-name: <name>¦' +
       'x-user-email: <email>¦x-user-username: <username>¦x-user-provider: ldap¦x-user-profiles: Agente¦' +
       'x-user-areas: <areas>¦x-user-area-principal: <areaPrincipal>¦x-user-access-status: assigned¦' +
-      'X-Tenant: norte¦X-WEBAUTH-USER: <provider:username>'
+      'X-Tenant: norte¦X-WEBAUTH-USER: ldap:<username>'
     ).split('¦'),
     removed: ['X-Tenant', 'X-WEBAUTH-USER', 'Accept-Language']
   })

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { ConnectionOptions } from 'node:tls'
 import { isLoopbackHost } from '../../values/addresses.ts'
-import { connectTls, type Probe } from './client.ts'
+import { ANSWER_TIMEOUT_MS, connectTls, type Header, type Probe } from './client.ts'
 import { type Checks, collect, type DoctorWorld, getsIn, show } from './world.ts'
 
 const FOREIGN = 'https://foreign.invalid'
@@ -18,11 +18,10 @@ export const ANSWER_CHECKS: Checks = {
     severity: 'medium',
     title: 'There is no visible rate limit',
     fix: 'Limit requests per address before anything expensive, and announce it in x-ratelimit-* headers.',
-    look: async ({ client, closed }) => {
-      const probe = { target: closed[0]?.path ?? '/' }
-      const { headers } = await client.ask(probe)
+    look: async ({ client, path }) => {
+      const { headers } = await client.ask({ target: path })
       const has = [...headers.keys()].some(name => /^(?:x-)?ratelimit(?:-|$)/.test(name))
-      return has ? [] : [`GET ${probe.target}: no x-ratelimit-* header`]
+      return has ? [] : [`GET ${path}: no x-ratelimit-* header`]
     }
   },
   'rate-limit-address': {
@@ -35,14 +34,12 @@ export const ANSWER_CHECKS: Checks = {
     severity: 'medium',
     title: 'Shared caches may store a response for one person',
     fix: 'Add Cache-Control: private and Vary: Authorization to the responses of private routes.',
-    look: ({ client, closed, token }) =>
-      collect(token === undefined ? [] : closed, async ({ path }) => {
-        const headers = [['Authorization', `Bearer ${token}`]] as const
-        const answer = await client.ask({ target: path, headers })
+    look: ({ client, closed, bearer }) =>
+      collect(bearer.length === 0 ? [] : closed, async ({ path }) => {
+        const probe = { target: path, headers: bearer }
+        const answer = await client.ask(probe)
         const isPrivate = /(?:^|,)\s*(?:private|no-store)\s*(?:,|$)/i.test(answer.headers.get('cache-control') ?? '')
-        return answer.status === 200 && !isPrivate
-          ? `${show({ target: path }, answer)} without private or no-store`
-          : undefined
+        return answer.status === 200 && !isPrivate ? `${show(probe, answer)} without private or no-store` : undefined
       })
   },
   'operations-open': {
@@ -86,23 +83,20 @@ export const ANSWER_CHECKS: Checks = {
   }
 }
 
-async function foreignOrigins({ client, closed, open }: DoctorWorld): Promise<string[]> {
-  const paths = [closed[0]?.path ?? '/', ...open.slice(0, 1)]
-  const probes = paths.flatMap((target): { probe: Probe; origin: string }[] => [
-    { origin: FOREIGN, probe: { target, headers: [['Origin', FOREIGN]] } },
-    { origin: 'null', probe: { target, headers: [['Origin', 'null']] } },
-    {
-      origin: FOREIGN,
-      probe: {
-        method: 'OPTIONS',
-        target,
-        headers: [
-          ['Origin', FOREIGN],
-          ['Access-Control-Request-Method', 'GET'],
-          ['Access-Control-Request-Headers', 'authorization']
-        ]
-      }
-    }
+const PREFLIGHT: readonly Header[] = [
+  ['Access-Control-Request-Method', 'GET'],
+  ['Access-Control-Request-Headers', 'authorization']
+]
+
+async function foreignOrigins({ client, path, open }: DoctorWorld): Promise<string[]> {
+  const asked = (origin: string, probe: Probe) => ({
+    origin,
+    probe: { ...probe, headers: [['Origin', origin] as const, ...(probe.headers ?? [])] }
+  })
+  const probes = [path, ...open.slice(0, 1)].flatMap(target => [
+    asked(FOREIGN, { target }),
+    asked('null', { target }),
+    asked(FOREIGN, { method: 'OPTIONS', target, headers: PREFLIGHT })
   ])
   return collect(probes, async ({ probe, origin }) => {
     const { headers } = await client.ask(probe)
@@ -115,11 +109,10 @@ async function foreignOrigins({ client, closed, open }: DoctorWorld): Promise<st
 const TRUSTED =
   'X-Forwarded-For is trusted from this host: TRUST_PROXY names it. To see what other clients can do, run the doctor from a host that TRUST_PROXY does not name.'
 
-async function spoofedAddress({ client, closed, notes }: DoctorWorld): Promise<string[]> {
-  const target = closed[0]?.path ?? '/'
+async function spoofedAddress({ client, path, notes }: DoctorWorld): Promise<string[]> {
   const remaining = async (address?: string): Promise<number> => {
     const headers = address === undefined ? [] : [['X-Forwarded-For', address] as const]
-    const answer = await client.ask({ target, headers })
+    const answer = await client.ask({ target: path, headers })
     const text = answer.headers.get('x-ratelimit-remaining') ?? answer.headers.get('ratelimit-remaining')
     return text === undefined ? Number.NaN : Number(text)
   }
@@ -184,17 +177,14 @@ async function transport({ client: { url } }: DoctorWorld): Promise<string[]> {
 
 const handshake = (url: URL, options: ConnectionOptions): Promise<{ connected: boolean; fault?: string }> =>
   new Promise(resolve => {
-    const socket = connectTls(url, { ...options, timeout: 5_000 }).on('secureConnect', () => {
-      const fault = socket.authorized ? {} : { fault: String(socket.authorizationError) }
+    const socket = connectTls(url, { ...options, timeout: ANSWER_TIMEOUT_MS })
+    const end = (connected: boolean) => {
+      const isFaulty = connected && !socket.authorized
+      resolve({ connected, ...(isFaulty && { fault: String(socket.authorizationError) }) })
       socket.destroy()
-      resolve({ connected: true, ...fault })
-    })
-    const fail = () => {
-      socket.destroy()
-      resolve({ connected: false })
     }
-    socket.on('error', fail)
-    socket.on('timeout', fail)
+    socket.on('secureConnect', () => end(true))
+    for (const event of ['error', 'timeout']) socket.on(event, () => end(false))
   })
 
 const checkCookie = (cookie: string, protocol: string): string[] => {

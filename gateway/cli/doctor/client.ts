@@ -1,13 +1,17 @@
 // Sends probes exactly as written, and reads their responses within limits of size, time and number.
+import http, { type IncomingMessage } from 'node:http'
 import net from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import tls from 'node:tls'
+
+export type Header = readonly [name: string, value: string]
 
 export interface Probe {
   /** Only safe methods (RFC 9110 §9.2.1). */
   readonly method?: 'GET' | 'HEAD' | 'OPTIONS'
   readonly target: string
   /** In order; `Host` and `Connection` are added if they are missing. */
-  readonly headers?: readonly (readonly [name: string, value: string])[]
+  readonly headers?: readonly Header[]
   /** The name in the TLS handshake, '': none; absent: that of the URL. */
   readonly serverName?: string
 }
@@ -27,15 +31,15 @@ export type DoctorClient = ReturnType<typeof createDoctorClient>
 
 interface Bounds {
   readonly maxRequests: number
-  readonly maxTimeMs: number
+  readonly maxSeconds: number
 }
 
-const ANSWER_TIMEOUT_MS = 5_000
-const MAX_ANSWER_BYTES = 64 * 1024
+export const ANSWER_TIMEOUT_MS = 5_000
+const MAX_ANSWER_LENGTH = 64 * 1024
 const MAX_KEPT = 50
 
-export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds) => {
-  const deadline = performance.now() + maxTimeMs
+export const createDoctorClient = (url: URL, { maxRequests, maxSeconds }: Bounds) => {
+  const deadline = performance.now() + maxSeconds * 1000
   /** Every refusal seen so far. */
   const refusals: ProbeAnswer[] = []
   const cookies = new Set<string>()
@@ -50,8 +54,7 @@ export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds)
     async ask(probe: Probe, exchange = overHttp1): Promise<ProbeAnswer> {
       for (;;) {
         if (asked >= maxRequests) throw new ProbesEnded(`${maxRequests} requests were sent (--max-requests)`)
-        if (performance.now() > deadline)
-          throw new ProbesEnded(`${maxTimeMs / 1000} seconds had passed (--max-seconds)`)
+        if (performance.now() > deadline) throw new ProbesEnded(`${maxSeconds} seconds had passed (--max-seconds)`)
         asked += 1
         const answer = await exchange(url, probe)
         if (answer.status === 429) {
@@ -66,29 +69,74 @@ export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds)
   }
 }
 
-const overHttp1 = async (url: URL, probe: Probe): Promise<ProbeAnswer> =>
-  parse(await send(url, render(url, probe), probe.serverName))
-
 /** RFC 9110 §10.2.3, in seconds; throws {@link ProbesEnded} if that would exceed the time limit. */
 const waitAsTold = async ({ headers }: ProbeAnswer, deadline: number): Promise<void> => {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN)
   const isInTime = seconds >= 0 && performance.now() + seconds * 1000 < deadline
   if (!isInTime) throw new ProbesEnded('the rate limit (429) lasts longer than the time allowed (--max-seconds)')
-  await new Promise(resolve => setTimeout(resolve, Math.max(seconds, 0.1) * 1000))
+  await delay(Math.max(seconds, 0.1) * 1000)
 }
 
-const render = (url: URL, { method = 'GET', target, headers = [] }: Probe): Buffer => {
-  const names = new Set(headers.map(([name]) => name.toLowerCase()))
-  const lines = headers.map(([name, value]) => `${name}: ${value}`)
-  if (!names.has('host')) lines.unshift(`Host: ${url.host}`)
-  if (!names.has('connection')) lines.push('Connection: close')
-  return Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1')
+const overHttp1 = (url: URL, { method = 'GET', target, headers = [], serverName }: Probe): Promise<ProbeAnswer> => {
+  const lacks = (name: string) => headers.every(([one]) => one.toLowerCase() !== name)
+  const sent: Header[] = [
+    ...(lacks('host') ? [['Host', url.host] as const] : []),
+    ...headers,
+    ...(lacks('connection') ? [['Connection', 'close'] as const] : [])
+  ]
+  const createConnection = () =>
+    url.protocol === 'https:' ? connectTls(url, serverNameOption(serverName)) : net.connect(endpointOf(url))
+  return readAnswer((answer, end) => {
+    const request = http.request({ method, path: target, headers: sent.flat(), createConnection })
+    const read = (response: IncomingMessage) => {
+      answer.begin(response.statusCode, response.headersDistinct)
+      response.setEncoding('utf8').on('data', answer.add).on('error', end).on('close', end)
+    }
+    request.on('response', read).on('error', end)
+    request.on('upgrade', response => {
+      read(response)
+      end()
+    })
+    request.end()
+    return request
+  })
+}
+
+export const serverNameOption = (servername: string | undefined) => (servername === undefined ? {} : { servername })
+
+interface Arriving {
+  begin(status: number | undefined, headers: NodeJS.Dict<string | string[]>): void
+  add(text: string): void
+}
+
+/** What `start` receives until it calls `end`, the time is over or more has arrived than anything needs. */
+export const readAnswer = (
+  start: (answer: Arriving, end: () => void) => { destroy(): unknown }
+): Promise<ProbeAnswer> => {
+  const { promise, resolve } = Promise.withResolvers<ProbeAnswer>()
+  let answer: ProbeAnswer = { status: 0, headers: new Map(), body: '' }
+  const begin: Arriving['begin'] = (status = 0, fields) => {
+    const headers = new Map(Object.entries(fields).map(([name, value]) => [name, [value ?? ''].flat().join('\n')]))
+    answer = { status, headers, body: '' }
+  }
+  const add = (text: string) => {
+    answer = { ...answer, body: answer.body + text }
+    if (answer.body.length > MAX_ANSWER_LENGTH) end()
+  }
+  const end = () => {
+    clearTimeout(timer)
+    resolve(answer)
+    exchange.destroy()
+  }
+  const exchange = start({ begin, add }, end)
+  const timer = setTimeout(end, ANSWER_TIMEOUT_MS)
+  return promise
 }
 
 /** Where to connect: the brackets around an IPv6 address belong only to the URL. */
-const endpointOf = (url: URL) => ({
-  host: url.hostname.replace(/^\[|\]$/g, ''),
-  port: url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
+const endpointOf = ({ hostname, protocol, port }: URL) => ({
+  host: hostname.replace(/^\[|\]$/g, ''),
+  port: Number(port || (protocol === 'https:' ? 443 : 80))
 })
 
 /** Whether the certificate is valid is checked separately; here it must not hide the responses. */
@@ -96,54 +144,4 @@ export const connectTls = (url: URL, options: tls.ConnectionOptions = {}): tls.T
   const endpoint = endpointOf(url)
   const name = net.isIP(endpoint.host) === 0 ? { servername: endpoint.host } : {}
   return tls.connect({ ...endpoint, ...name, ...options, rejectUnauthorized: false })
-}
-
-const send = (url: URL, request: Buffer, servername?: string): Promise<Buffer> =>
-  new Promise(resolve => {
-    const socket =
-      url.protocol === 'https:'
-        ? connectTls(url, { ...(servername !== undefined && { servername }) })
-        : net.connect(endpointOf(url))
-    const chunks: Buffer[] = []
-    let size = 0
-    const end = () => {
-      clearTimeout(timer)
-      socket.destroy()
-      resolve(Buffer.concat(chunks))
-    }
-    const timer = setTimeout(end, ANSWER_TIMEOUT_MS)
-    socket.on('data', chunk => {
-      chunks.push(chunk)
-      size += chunk.length
-      if (size > MAX_ANSWER_BYTES || isComplete(Buffer.concat(chunks))) end()
-    })
-    socket.on('error', end)
-    socket.on('close', end)
-    socket.write(request)
-  })
-
-const isComplete = (bytes: Buffer): boolean => {
-  const text = bytes.toString('latin1')
-  const end = text.indexOf('\r\n\r\n')
-  if (end === -1) return false
-  const head = text.slice(0, end)
-  if (/^HTTP\/1\.[01] (?:101|204|304)/.test(head)) return true
-  const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
-  return length !== undefined && text.length - end - 4 >= Number(length)
-}
-
-const parse = (bytes: Buffer): ProbeAnswer => {
-  const text = bytes.toString('latin1')
-  const end = text.indexOf('\r\n\r\n')
-  const [first = '', ...lines] = text.slice(0, end === -1 ? 0 : end).split('\r\n')
-  const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(first)?.[1] ?? 0)
-  const headers = new Map<string, string>()
-  for (const line of lines) {
-    const colon = line.indexOf(':')
-    const name = line.slice(0, colon).toLowerCase()
-    const value = line.slice(colon + 1).trim()
-    const known = headers.get(name)
-    headers.set(name, known === undefined ? value : `${known}\n${value}`)
-  }
-  return { status, headers, body: end === -1 ? '' : bytes.subarray(end + 4).toString('utf8') }
 }

@@ -5,7 +5,7 @@ import { addCommand, CannotRun, type Cli, type Report, run } from '../command.ts
 import { verifyingSecrets } from '../command-settings.ts'
 import { plain, type Terminal } from '../terminal.ts'
 import { ANSWER_CHECKS } from './answers.ts'
-import { createDoctorClient, type DoctorClient, type Probe, ProbesEnded } from './client.ts'
+import { createDoctorClient, type DoctorClient, type Header, type Probe, ProbesEnded } from './client.ts'
 import { HEADER_CHECKS } from './headers.ts'
 import { HTTP2_CHECKS, offersHttp2, sendOverHttp2 } from './http2.ts'
 import { PATH_CHECKS } from './paths.ts'
@@ -69,25 +69,20 @@ const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promis
   const surroundings = await surroundingsOf(options, url.hostname)
   const [secret] = options.withSecret === true ? verifyingSecrets(cli.environment) : []
   if (options.withSecret === true && secret === undefined) throw new CannotRun('--with-secret requires JWT_SECRET')
-  const client = createDoctorClient(url, {
-    maxRequests: options.maxRequests,
-    maxTimeMs: options.maxSeconds * 1000
-  })
+  const client = createDoctorClient(url, options)
   const { closed, findings } = await findClosed(client, surroundings).catch(error => {
     throw error instanceof ProbesEnded ? new CannotRun(`Nothing could be tried: ${error.message}`) : error
   })
-  const forbidden = await findForbidden(client, closed, options.token)
+  const { token } = options
+  const bearer: readonly Header[] = token === undefined ? [] : [['Authorization', `Bearer ${token}`]]
+  const path = closed[0]?.path ?? '/'
+  const forbidden = await findForbidden(client, closed, bearer)
   const http2 = (await offersHttp2(url))
     ? { ...client, ask: (probe: Probe) => client.ask(probe, sendOverHttp2) }
     : undefined
   const world: DoctorWorld = {
     ...surroundings,
-    client,
-    http2,
-    closed,
-    forbidden,
-    token: options.token,
-    secret,
+    ...{ client, http2, closed, path, forbidden, token, bearer, secret },
     notes: []
   }
   const ended = closed.length === 0 ? undefined : await examine(world, findings)
@@ -138,9 +133,8 @@ const findClosed = async (client: DoctorClient, { candidates }: Surroundings) =>
 }
 
 /** The first of the closed paths that refuses the token as well. */
-const findForbidden = async (client: DoctorClient, closed: readonly ClosedPath[], token: string | undefined) => {
-  if (token === undefined) return undefined
-  const headers = [['Authorization', `Bearer ${token}`]] as const
+const findForbidden = async (client: DoctorClient, closed: readonly ClosedPath[], headers: readonly Header[]) => {
+  if (headers.length === 0) return undefined
   for (const { path } of closed) {
     const answer = await client.ask({ target: path, headers }).catch(error => {
       // The limits are reported by the checks, which reach them too.

@@ -1,37 +1,39 @@
 // Probes headers that some gateways or backends trust from any client, on private and public paths.
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
-import type { Probe } from './client.ts'
-import { type Checks, collect, type DoctorWorld, getsIn, isSuccess, show } from './world.ts'
+import type { Header, Probe } from './client.ts'
+import { type Checks, collect, type DoctorWorld, getsIn, isSuccess, show, waysIn } from './world.ts'
 
-type Header = readonly [name: string, value: string]
-
-/** Requests closed paths with headers chosen by the client. */
-const believed = (world: DoctorWorld, sets: readonly (readonly Header[])[], method: Probe['method'] = 'GET') =>
-  collect(sets, async headers => {
-    const path = world.closed[0]?.path ?? '/'
-    const found = await getsIn(world, path, target => ({ method, target, headers }))
-    return found === undefined ? undefined : `${found} with ${headers.map(([name]) => name).join(', ')}`
-  })
+/** Headers chosen by the client, on a closed path. */
+const believed = (world: DoctorWorld, sets: readonly (readonly Header[])[]) =>
+  waysIn(
+    world,
+    sets.map(headers => ({
+      how: `with ${headers.map(([name]) => name).join(', ')}`,
+      probeFor: target => ({ target, headers })
+    }))
+  )
 
 const each = (names: readonly string[], value: string): (readonly Header[])[] =>
   names.map(name => [[name, value] as const])
+
+const URL_HEADERS = ['X-Original-URL', 'X-Rewrite-URL', 'X-Original-URI', 'X-Forwarded-Uri', 'X-Forwarded-Path']
 
 export const HEADER_CHECKS: Checks = {
   'header-original-url': {
     severity: 'high',
     title: 'A header with another URL opens a private path',
     fix: 'Remove X-Original-URL, X-Rewrite-URL and similar headers before forwarding.',
-    look: async world => {
-      const path = world.closed[0]?.path ?? '/'
-      const names = ['X-Original-URL', 'X-Rewrite-URL', 'X-Original-URI', 'X-Forwarded-Uri', 'X-Forwarded-Path']
-      const carriers = [...new Set([...world.open.slice(0, 1), '/'])]
-      const pairs = carriers.flatMap(carrier => names.map(name => ({ carrier, name })))
-      return collect(pairs, async ({ carrier, name }) => {
-        const found = await getsIn(world, path, value => ({ target: carrier, headers: [[name, value]] }))
-        return found === undefined ? undefined : `${found} with ${name}: ${path}`
-      })
-    }
+    look: world =>
+      waysIn(
+        world,
+        [...new Set([...world.open.slice(0, 1), '/'])].flatMap(carrier =>
+          URL_HEADERS.map(name => ({
+            how: `with ${name}: ${world.path}`,
+            probeFor: value => ({ target: carrier, headers: [[name, value]] })
+          }))
+        )
+      )
   },
   'header-method-override': {
     severity: 'high',
@@ -48,9 +50,7 @@ export const HEADER_CHECKS: Checks = {
     title: 'A method that no rule names is allowed',
     fix: 'Apply rules to all methods unless they name some; treat HEAD like GET, and make no exception for OPTIONS.',
     look: world =>
-      collect(['HEAD', 'OPTIONS'] as const, method =>
-        getsIn(world, world.closed[0]?.path ?? '/', target => ({ method, target }))
-      )
+      collect(['HEAD', 'OPTIONS'] as const, method => getsIn(world, world.path, target => ({ method, target })))
   },
   'identity-believed': {
     severity: 'high',
@@ -83,21 +83,26 @@ export const HEADER_CHECKS: Checks = {
     title: 'Another spelling of the host opens a private path',
     fix: 'Compare hosts in lower case without port, and answer 400 to a dot at the end, user information, several names, and a target for another host than Host.',
     look: world =>
-      collect(hostSpellings(world.client.url), async ({ origin, host }) => {
-        const path = world.closed[0]?.path ?? '/'
-        const found = await getsIn(world, path, target => ({ target: origin + target, headers: [['Host', host]] }))
-        return found === undefined ? undefined : `${found} with Host: ${host}`
-      })
+      waysIn(
+        world,
+        hostSpellings(world.client.url).map(({ origin, host }) => ({
+          how: `with Host: ${host}`,
+          probeFor: target => ({ target: origin + target, headers: [['Host', host]] })
+        }))
+      )
   },
   'sni-confused': {
     severity: 'high',
     title: 'Another name in the TLS handshake (SNI) opens a private path',
     fix: 'Choose rules by Host alone, and answer 421 if the certificate of the connection is not for it (RFC 9110 §15.5.20).',
     look: world =>
-      collect(serverNames(world), async serverName => {
-        const found = await getsIn(world, world.closed[0]?.path ?? '/', target => ({ target, serverName }))
-        return found === undefined ? undefined : `${found} with ${serverName === '' ? 'no SNI' : `SNI ${serverName}`}`
-      })
+      waysIn(
+        world,
+        serverNames(world).map(serverName => ({
+          how: `with ${serverName === '' ? 'no SNI' : `SNI ${serverName}`}`,
+          probeFor: target => ({ target, serverName })
+        }))
+      )
   },
   'identity-forged': {
     severity: 'high',
@@ -121,9 +126,9 @@ export const HEADER_CHECKS: Checks = {
     severity: 'medium',
     title: 'A request with two Host headers is accepted',
     fix: 'Answer 400 (RFC 9112 §3.2).',
-    look: async ({ client, open, closed }) => {
+    look: async ({ client, open, path }) => {
       const probe: Probe = {
-        target: open[0] ?? closed[0]?.path ?? '/',
+        target: open[0] ?? path,
         headers: [
           ['Host', client.url.host],
           ['Host', 'other.invalid']
@@ -136,14 +141,12 @@ export const HEADER_CHECKS: Checks = {
 }
 
 const hostSpellings = ({ host, hostname }: URL) => [
-  ...[
-    host.toUpperCase(),
-    `${hostname}.`,
-    `${hostname}:1`,
-    `x@${host}`,
-    `${host}, other.invalid`,
-    `other.invalid, ${host}`
-  ].map(spelt => ({ origin: '', host: spelt })),
+  { origin: '', host: host.toUpperCase() },
+  { origin: '', host: `${hostname}.` },
+  { origin: '', host: `${hostname}:1` },
+  { origin: '', host: `x@${host}` },
+  { origin: '', host: `${host}, other.invalid` },
+  { origin: '', host: `other.invalid, ${host}` },
   { origin: `http://${host}`, host: 'other.invalid' },
   { origin: `http://other.invalid@${host}`, host },
   { origin: 'http://other.invalid', host }
@@ -171,8 +174,16 @@ const FOREIGN_NAMES = [
   'X-Original-Forwarded-For'
 ]
 
-/** Visible only if a backend's response repeats what it received. */
-async function tokenOnPublic({ client, open, token }: DoctorWorld): Promise<string[]> {
+/** The marks that a response repeats, as a backend's does that answers with what it received. */
+const repeated = async ({ client }: DoctorWorld, probe: Probe, marks: readonly Header[]) => {
+  const answer = await client.ask(probe)
+  const seen = [...answer.headers.values(), answer.body].join('\n')
+  const names = marks.filter(([, mark]) => seen.includes(mark)).map(([name]) => name)
+  return names.length === 0 ? undefined : { probe: show(probe, answer), names: names.join(', ') }
+}
+
+async function tokenOnPublic(world: DoctorWorld): Promise<string[]> {
+  const { open, token } = world
   if (token === undefined) return []
   const wrapped: readonly Header[] = [
     ['Authorization', `Bearer ${token}`],
@@ -181,32 +192,25 @@ async function tokenOnPublic({ client, open, token }: DoctorWorld): Promise<stri
     ['X-Api-Key', token],
     ['Cookie', `token=${token}`]
   ]
-  const probes = open.flatMap(target => wrapped.map(header => ({ target, headers: [header] })))
-  return collect(probes, async probe => {
-    const answer = await client.ask(probe)
-    const seen = [...answer.headers.values(), answer.body].join('\n')
-    return seen.includes(token) ? `${show(probe, answer)} repeats a token sent in ${probe.headers[0]?.[0]}` : undefined
+  const probes = open.flatMap(target => wrapped.map(header => ({ target, header })))
+  return collect(probes, async ({ target, header }) => {
+    const found = await repeated(world, { target, headers: [header] }, [[header[0], token]])
+    return found && `${found.probe} repeats a token sent in ${found.names}`
   })
 }
 
 const IDENTITY_NAMES = ['X-User-Id', 'X_User_Id', 'x-user_profiles', 'X-USER-EMAIL', 'X.User.Name', 'X-User-Areas']
 
-/** Visible only if a backend's response repeats what it received. */
-async function forged({ client, open, closed, token }: DoctorWorld, names: readonly string[]): Promise<string[]> {
-  const authorization: Header[] = token === undefined ? [] : [['Authorization', `Bearer ${token}`]]
+async function forged(world: DoctorWorld, names: readonly string[]): Promise<string[]> {
+  const { open, closed, bearer } = world
   const carriers = [
-    ...open.map(target => ({ target, headers: [] as Header[] })),
-    ...(token === undefined ? [] : closed.map(({ path }) => ({ target: path, headers: authorization })))
+    ...open.map(target => ({ target, own: [] as readonly Header[] })),
+    ...(bearer.length === 0 ? [] : closed.map(({ path }) => ({ target: path, own: bearer })))
   ]
-  return collect(carriers, async ({ target, headers }) => {
+  return collect(carriers, async ({ target, own }) => {
     const marks = names.map(name => [name, `doctor${randomBytes(6).toString('hex')}`] as const)
-    const probe: Probe = {
-      target,
-      headers: [...headers, ...marks, ['Connection', 'close, x-user-areas, x-user-email']]
-    }
-    const answer = await client.ask(probe)
-    const seen = [...answer.headers.values(), answer.body].join('\n')
-    const arrived = marks.filter(([, mark]) => seen.includes(mark)).map(([name]) => name)
-    return arrived.length === 0 ? undefined : `${show(probe, answer)} repeats ${arrived.join(', ')}`
+    const headers = [...own, ...marks, ['Connection', 'close, x-user-areas, x-user-email'] as const]
+    const found = await repeated(world, { target, headers }, marks)
+    return found && `${found.probe} repeats ${found.names}`
   })
 }

@@ -1,12 +1,19 @@
 // Probes a gateway over HTTP/2: what it refuses over HTTP/1.1 it must refuse here too, and what HTTP/2 forbids besides.
-import http2, { type IncomingHttpHeaders } from 'node:http2'
-import { connectTls, type Probe, type ProbeAnswer } from './client.ts'
+import http2 from 'node:http2'
+import {
+  ANSWER_TIMEOUT_MS,
+  connectTls,
+  type Header,
+  type Probe,
+  type ProbeAnswer,
+  readAnswer,
+  serverNameOption
+} from './client.ts'
 import { HEADER_CHECKS } from './headers.ts'
 import { PATH_CHECKS } from './paths.ts'
 import { type Checks, collect, type DoctorWorld, getsIn } from './world.ts'
 
 const OFFER = { ALPNProtocols: ['h2'] }
-const ANSWER_TIMEOUT_MS = 5_000
 
 /** Whether the TLS listener speaks HTTP/2 (RFC 9113 §3.2). */
 export const offersHttp2 = (url: URL): Promise<boolean> =>
@@ -24,40 +31,23 @@ export const offersHttp2 = (url: URL): Promise<boolean> =>
 export const sendOverHttp2 = (
   url: URL,
   { method = 'GET', target, headers = [], serverName }: Probe
-): Promise<ProbeAnswer> =>
-  new Promise(resolve => {
-    const tlsOptions = serverName === undefined ? OFFER : { ...OFFER, servername: serverName }
-    const session = http2.connect(url.origin, { createConnection: () => connectTls(url, tlsOptions) })
-    const fields: Record<string, string | string[]> = { ':method': method, ':path': target, ':authority': url.host }
-    for (const [spelt, value] of headers) {
-      const name = spelt.toLowerCase()
-      if (name === 'host') fields[':authority'] = value
-      else if (name === 'cookie') fields[name] = [...(fields[name] ?? []), value]
-      else if (name !== 'connection') fields[name] = value
-    }
-    const answer = { status: 0, headers: new Map<string, string>(), body: '' }
-    const end = () => {
-      clearTimeout(timer)
-      session.destroy()
-      resolve(answer)
-    }
-    const timer = setTimeout(end, ANSWER_TIMEOUT_MS)
-    session.on('error', end)
-    const stream = session.request(fields)
-    stream.setEncoding('utf8')
-    stream.on('response', received => {
-      answer.status = received[':status'] ?? 0
-      answer.headers = headersOf(received)
-    })
-    stream.on('data', text => {
-      answer.body += text
-    })
-    stream.on('error', end)
-    stream.on('close', end)
+): Promise<ProbeAnswer> => {
+  const fields: Record<string, string | string[]> = { ':method': method, ':path': target, ':authority': url.host }
+  for (const [spelt, value] of headers) {
+    const name = spelt.toLowerCase()
+    if (name === 'host') fields[':authority'] = value
+    else if (name === 'cookie') fields[name] = [...(fields[name] ?? []), value]
+    else if (name !== 'connection') fields[name] = value
+  }
+  const createConnection = () => connectTls(url, { ...OFFER, ...serverNameOption(serverName) })
+  return readAnswer((answer, end) => {
+    const session = http2.connect(url.origin, { createConnection }).on('error', end)
+    const stream = session.request(fields).setEncoding('utf8')
+    stream.on('response', received => answer.begin(received[':status'], received))
+    stream.on('data', answer.add).on('error', end).on('close', end)
+    return session
   })
-
-const headersOf = (received: IncomingHttpHeaders): Map<string, string> =>
-  new Map(Object.entries(received).map(([name, value]) => [name, [value ?? ''].flat().join('\n')]))
+}
 
 /** The same checks; two Host headers are one of the malformed requests. */
 const { 'two-hosts': _twoHosts, ...SAME_HEADERS } = HEADER_CHECKS
@@ -99,9 +89,7 @@ export const HTTP2_CHECKS: Checks = {
   ...overHttp2
 }
 
-type Field = readonly [name: string, value: string]
-
-const MALFORMED: Readonly<Record<string, (host: string) => readonly Field[]>> = {
+const MALFORMED: Readonly<Record<string, (host: string) => readonly Header[]>> = {
   'transfer-encoding: chunked': () => [['transfer-encoding', 'chunked']],
   'connection: x-a': () => [['connection', 'x-a']],
   'upgrade: websocket': () => [['upgrade', 'websocket']],
@@ -117,11 +105,17 @@ const MALFORMED: Readonly<Record<string, (host: string) => readonly Field[]>> = 
 }
 
 /** Only a success counts, and only where the request without the fault succeeds. */
-async function malformed({ http2: over2, client: { url }, open, closed, token }: DoctorWorld): Promise<string[]> {
+async function malformed({ http2: over2, client: { url }, open, path, bearer }: DoctorWorld): Promise<string[]> {
   if (over2 === undefined) return []
-  const target = open[0] ?? closed[0]?.path ?? '/'
-  const own: Field[] = open[0] === undefined && token !== undefined ? [['authorization', `Bearer ${token}`]] : []
-  const plain: Field[] = [[':method', 'GET'], [':scheme', 'https'], [':authority', url.host], [':path', target], ...own]
+  const target = open[0] ?? path
+  const own = open[0] === undefined ? bearer.map(([name, value]): Header => [name.toLowerCase(), value]) : []
+  const plain: Header[] = [
+    [':method', 'GET'],
+    [':scheme', 'https'],
+    [':authority', url.host],
+    [':path', target],
+    ...own
+  ]
   if (!(await isTaken(url, plain))) return []
   return collect(Object.entries(MALFORMED), async ([name, fieldsFor]) =>
     (await isTaken(url, [...plain, ...fieldsFor(url.host)])) ? `GET ${target} with ${name} succeeds` : undefined
@@ -134,7 +128,7 @@ const END_STREAM_AND_HEADERS = 0x5
 const SUCCESSES = [0x88, 0x89, 0x8a]
 
 /** Sends the fields as they are, which no HTTP/2 client would do; resolves to whether the answer is a success. */
-const isTaken = (url: URL, fields: readonly Field[]): Promise<boolean> =>
+const isTaken = (url: URL, fields: readonly Header[]): Promise<boolean> =>
   new Promise(resolve => {
     const socket = connectTls(url, { ...OFFER, timeout: ANSWER_TIMEOUT_MS })
     const block = fields.map(([name, value]) => `\0${lengthAndText(name)}${lengthAndText(value)}`).join('')

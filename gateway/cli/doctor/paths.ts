@@ -6,16 +6,13 @@ import { besides, type Check, type Checks, collect, type DoctorWorld, getsIn } f
 /** Spellings of a closed path; `open` is a path that needs no token. RT-01 to RT-14, RT-21, RT-24, RT-29. */
 type Spell = (path: string, open: string, host: string) => string[]
 
-const CANONICAL =
-  'Decide on one canonical spelling of the path, refuse all others with 400, and forward the path that was decided on.'
-
 /** Number of closed paths on which each family is tried. */
 const MAX_PATHS = 2
 
-const family = (title: string, spell: Spell, fix = CANONICAL): Check => ({
+const family = (title: string, spell: Spell): Check => ({
   severity: 'high',
   title,
-  fix,
+  fix: 'Decide on one canonical spelling of the path, refuse all others with 400, and forward the path that was decided on.',
   look: async world => {
     const evidence: string[] = []
     for (const { path } of world.closed.slice(0, MAX_PATHS)) evidence.push(...(await tried(world, spell, path)))
@@ -23,10 +20,6 @@ const family = (title: string, spell: Spell, fix = CANONICAL): Check => ({
     return evidence
   }
 })
-
-/** A spelling that changes nothing is the path itself. */
-const changesOf = (targets: readonly string[], path: string): number[] =>
-  [...targets.keys()].filter(index => targets[index] !== path)
 
 const tried = (
   world: DoctorWorld,
@@ -36,15 +29,17 @@ const tried = (
   elsewhere?: typeof besides
 ): Promise<string[]> => {
   const spelt = (other: string) => spell(other, world.open[0] ?? '/x', world.client.url.host)
-  return collect(changesOf(spelt(path), path), index =>
-    getsIn(world, path, other => ({ target: spelt(other)[index] ?? '/', ...more }), elsewhere)
+  // A spelling that changes nothing is the path itself.
+  return collect([...spelt(path).entries()], async ([index, target]) =>
+    target === path
+      ? undefined
+      : getsIn(world, path, other => ({ target: spelt(other)[index] ?? '/', ...more }), elsewhere)
   )
 }
 
 /** The token may pass a wider route, from which a spelling leads on to the path that refuses it. */
 const triedWithToken = async (world: DoctorWorld, spell: Spell, path: string): Promise<string[]> => {
-  const headers = [['Authorization', `Bearer ${world.token}`]] as const
-  const found = await tried(world, spell, path, { headers }, besides)
+  const found = await tried(world, spell, path, { headers: world.bearer }, besides)
   return found.map(line => `${line} with the token, which lacks the role for ${path}`)
 }
 

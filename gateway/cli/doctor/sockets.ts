@@ -1,10 +1,8 @@
 // Probes upgrades without a token, from pages of other origins, and to other protocols; each ends with its handshake.
 import { randomBytes } from 'node:crypto'
-import type { Probe } from './client.ts'
+import type { Header, Probe } from './client.ts'
 import { unsignedToken } from './tokens.ts'
 import { type Checks, collect, type DoctorWorld, isSuccess, show } from './world.ts'
-
-type Header = readonly [name: string, value: string]
 
 const FOREIGN = 'https://foreign.invalid'
 
@@ -36,7 +34,7 @@ export const SOCKET_CHECKS: Checks = {
       const forged = unsignedToken()
       return opens(
         world,
-        [...world.sockets, ...world.closed.slice(0, 1).map(({ path }) => path)].flatMap(path => [
+        [...world.sockets, world.path].flatMap(path => [
           { how: 'without a token', probe: upgrade(path) },
           { how: 'with an unsigned token', probe: upgrade(path, [['Authorization', `Bearer ${forged}`]]) },
           {
@@ -52,36 +50,31 @@ export const SOCKET_CHECKS: Checks = {
     severity: 'high',
     title: 'A WebSocket opens for a page of another origin',
     fix: 'Compare Origin with a list before the 101 (RFC 6455 §10.2); do not allow null.',
-    look: world => {
-      const { token, sockets } = world
-      const authorization: Header[] = token === undefined ? [] : [['Authorization', `Bearer ${token}`]]
-      return opens(
+    look: world =>
+      opens(
         world,
-        sockets.flatMap(path =>
+        world.sockets.flatMap(path =>
           [FOREIGN, 'null', `${world.client.url.origin}.foreign.invalid`].map(origin => ({
             how: `for ${origin}`,
-            probe: upgrade(path, [...authorization, ['Origin', origin]])
+            probe: upgrade(path, [...world.bearer, ['Origin', origin]])
           }))
         )
       )
-    }
   },
   'upgrade-bypass': {
     severity: 'high',
     title: 'An Upgrade header opens a private path',
     fix: 'Apply the same rules whatever protocol a request wants to upgrade to, and never forward h2c upgrades.',
-    look: world =>
-      collect(world.closed.slice(0, 1), async ({ path }) => {
-        const h2c: Header[] = [
-          ['Connection', 'Upgrade, HTTP2-Settings'],
-          ['Upgrade', 'h2c'],
-          ['HTTP2-Settings', 'AAMAAABkAAQAAP__']
-        ]
-        for (const probe of [{ target: path, headers: h2c }, upgrade(path)]) {
-          const answer = await world.client.ask(probe)
-          if (answer.status === 101 || isSuccess(answer)) return `${show(probe, answer)} with Upgrade`
-        }
-        return undefined
+    look: ({ client, path }) =>
+      collect([{ target: path, headers: H2C }, upgrade(path)], async probe => {
+        const answer = await client.ask(probe)
+        return answer.status === 101 || isSuccess(answer) ? `${show(probe, answer)} with Upgrade` : undefined
       })
   }
 }
+
+const H2C: readonly Header[] = [
+  ['Connection', 'Upgrade, HTTP2-Settings'],
+  ['Upgrade', 'h2c'],
+  ['HTTP2-Settings', 'AAMAAABkAAQAAP__']
+]

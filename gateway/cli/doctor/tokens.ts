@@ -1,6 +1,6 @@
 // Probes a private path with tokens that no one was given; none of them may be accepted.
 import { createHmac, createSign, generateKeyPairSync } from 'node:crypto'
-import type { Probe } from './client.ts'
+import type { Header, Probe } from './client.ts'
 import { type Checks, collect, type DoctorWorld, isSuccess } from './world.ts'
 
 type Part = Readonly<Record<string, unknown>>
@@ -76,8 +76,8 @@ const accepted = ({ client, closed }: DoctorWorld, tokens: readonly Named[]): Pr
   })
 }
 
-const withSecret = (world: DoctorWorld, tokens: (secret: string) => readonly Named[]): Promise<string[]> =>
-  world.secret === undefined ? Promise.resolve([]) : accepted(world, tokens(world.secret))
+const withSecret = async (world: DoctorWorld, tokens: (secret: string) => readonly Named[]): Promise<string[]> =>
+  world.secret === undefined ? [] : accepted(world, tokens(world.secret))
 
 export const TOKEN_CHECKS: Checks = {
   'jwt-none': {
@@ -170,23 +170,20 @@ const outOfTime = (secret: string): Named[] => {
   ]
 }
 
-async function misplaced({ client, closed, token }: DoctorWorld): Promise<string[]> {
+async function misplaced({ client, path, token }: DoctorWorld): Promise<string[]> {
   if (token === undefined) return []
-  const path = closed[0]?.path ?? '/'
-  const probes: (Probe & { where: string })[] = [
-    ...['access_token', 'token', 'jwt'].map(name => ({
-      where: `in the query as ${name}`,
-      target: `${path}?${name}=${token}`
-    })),
-    ...['token', 'access_token', 'authToken', 'jwt'].map(name => ({
-      where: `in the cookie ${name}`,
-      target: path,
-      headers: [['Cookie', `${name}=${token}`] as const]
-    })),
-    { where: 'in X-Access-Token', target: path, headers: [['X-Access-Token', token]] }
+  const inHeader = (header: Header): Probe => ({ target: path, headers: [header] })
+  const inQuery = (name: string): Probe => ({ target: `${path}?${name}=${token}` })
+  const inCookie = (name: string) => inHeader(['Cookie', `${name}=${token}`])
+  const probes: readonly (readonly [where: string, probe: Probe])[] = [
+    ...['access_token', 'token', 'jwt'].map(name => [`in the query as ${name}`, inQuery(name)] as const),
+    ...['token', 'access_token', 'authToken', 'jwt'].map(name => [`in the cookie ${name}`, inCookie(name)] as const),
+    ['in X-Access-Token', inHeader(['X-Access-Token', token])]
   ]
   // The report does not repeat the token itself.
-  return collect(probes, async probe => (isSuccess(await client.ask(probe)) ? `${path} ${probe.where}` : undefined))
+  return collect(probes, async ([where, probe]) =>
+    isSuccess(await client.ask(probe)) ? `${path} ${where}` : undefined
+  )
 }
 
 /** For probes other than HTTP. */

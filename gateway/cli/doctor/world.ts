@@ -1,6 +1,6 @@
 // Describes the gateway under test, and detects that a probe got in.
 import { randomBytes } from 'node:crypto'
-import type { DoctorClient, Probe, ProbeAnswer } from './client.ts'
+import type { DoctorClient, Header, Probe, ProbeAnswer } from './client.ts'
 import type { Surroundings } from './surroundings.ts'
 
 export interface DoctorWorld extends Omit<Surroundings, 'candidates'> {
@@ -9,10 +9,14 @@ export interface DoctorWorld extends Omit<Surroundings, 'candidates'> {
   readonly http2: DoctorClient | undefined
   /** Paths that refuse requests without a token; at least one. */
   readonly closed: readonly ClosedPath[]
+  /** The first of them. */
+  readonly path: string
   /** A closed path that refuses the given token too, because its owner lacks a role. */
   readonly forbidden: string | undefined
   /** A valid token, if one was given. */
   readonly token: string | undefined
+  /** The Authorization field that carries it; without a token, none. */
+  readonly bearer: readonly Header[]
   /** Observations that are not weaknesses. */
   readonly notes: string[]
   /** The gateway's secret, if it may be used to sign tokens that must nevertheless be refused. */
@@ -80,30 +84,20 @@ export const getsIn = async (
   const probe = probeFor(path)
   const answer = await client.ask(probe)
   if (!isSuccess(answer)) return undefined
-  if (await looksTheSame(client, answer, path, probeFor, elsewhere)) return undefined
-  return show(probe, answer)
+  const controls = new Set<string>()
+  for (let control = 0; control < CONTROLS; control += 1) {
+    const nowhere = elsewhere(path)
+    const { target } = probeFor(nowhere)
+    const other = await client.ask(probeFor(nowhere))
+    if (other.status !== answer.status) return show(probe, answer)
+    controls.add(essence(other.body, [target, nowhere]))
+  }
+  // Bodies that change from one request to the next prove nothing.
+  const looksTheSame = controls.size > 1 || controls.has(essence(answer.body, [probe.target, path]))
+  return looksTheSame ? undefined : show(probe, answer)
 }
 
 const CONTROLS = 2
-
-const looksTheSame = async (
-  client: DoctorClient,
-  answer: ProbeAnswer,
-  path: string,
-  probeFor: (path: string) => Probe,
-  elsewhere: (path: string) => string
-): Promise<boolean> => {
-  const seen = new Set<string>()
-  for (let control = 0; control < CONTROLS; control += 1) {
-    const nowhere = elsewhere(path)
-    const probe = probeFor(nowhere)
-    const other = await client.ask(probe)
-    if (other.status !== answer.status) return false
-    seen.add(essence(other.body, [probe.target, nowhere]))
-  }
-  // Bodies that change from one request to the next prove nothing.
-  return seen.size > 1 || seen.has(essence(answer.body, [probeFor(path).target, path]))
-}
 
 // Bodies may repeat the requested path, as it was sent or as it was read, and number their requests.
 const essence = (body: string, paths: readonly string[]): string =>
@@ -112,7 +106,7 @@ const essence = (body: string, paths: readonly string[]): string =>
     .reduce((text, part) => text.replaceAll(part, ''), body)
     .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+/gi, '')
 
-/** Collects evidence from several probes, one after the other. */
+/** Evidence from several probes, sent one after the other. */
 export const collect = async <T>(
   items: readonly T[],
   look: (item: T) => Promise<string | undefined>
@@ -124,3 +118,16 @@ export const collect = async <T>(
   }
   return evidence
 }
+
+interface Way {
+  /** What evidence says after the probe. */
+  readonly how: string
+  readonly probeFor: (path: string) => Probe
+}
+
+/** The ways that get in to the first closed path. */
+export const waysIn = (world: DoctorWorld, ways: readonly Way[]): Promise<string[]> =>
+  collect(ways, async ({ how, probeFor }) => {
+    const found = await getsIn(world, world.path, probeFor)
+    return found === undefined ? undefined : `${found} ${how}`
+  })

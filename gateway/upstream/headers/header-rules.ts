@@ -13,7 +13,7 @@ export interface RequestRules {
   /** Field lines for every request. */
   readonly lines: string
   /** Field lines with the person's identity; '' if it is unknown. */
-  identityLines(identity: Identity | undefined): string
+  identityLines(identity: Pick<Identity, 'user'> | undefined): string
 }
 
 interface ResponseRules {
