@@ -1,7 +1,8 @@
 // Provides the files that pages load: those of the build, or in a checkout those that it bundles itself.
+import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { isBuilt, PACKAGE_FOLDER } from '../values/package-files.ts'
-import { type Manifest, readBundledFiles } from './bundled-files.ts'
+import type { BundledFiles, Manifest } from './bundled-files.ts'
 
 export interface Asset {
   readonly type: string
@@ -31,10 +32,13 @@ export const pageAssets = (): Promise<Assets> => {
   return loaded
 }
 
+const readFiles = (folder: string): BundledFiles =>
+  new Map(readdirSync(folder).map(name => [name, readFileSync(join(folder, name))]))
+
 const load = async (): Promise<Assets> => {
   const files = isBuilt
-    ? readBundledFiles(join(PACKAGE_FOLDER, 'dist/browser'))
-    : await (await import('./bundle-pages.ts')).keptPages()
+    ? readFiles(join(PACKAGE_FOLDER, 'dist/browser'))
+    : await (await import('./bundle-pages.ts')).bundlePages()
   return {
     manifest: JSON.parse(String(files.get('manifest.json'))),
     get(file) {

@@ -1,47 +1,13 @@
 // Bundles what pages load with esbuild: for `npm run build`, and for a checkout when it needs them.
 import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build, type PluginBuild, stop } from 'esbuild'
-import { CACHE_FOLDER, PACKAGE_FOLDER } from '../values/package-files.ts'
-import { type BundledFiles, PAGES, readBundledFiles } from './bundled-files.ts'
+import { PACKAGE_FOLDER } from '../values/package-files.ts'
+import { type BundledFiles, PAGES } from './bundled-files.ts'
 
 const FOLDER = join(PACKAGE_FOLDER, 'gateway/pages/browser')
 const CHARTS = join(PACKAGE_FOLDER, 'node_modules/uplot/dist/uPlot.esm.js')
-
-/** Those that an earlier process has kept, if their sources are the same. */
-export const keptPages = async (): Promise<BundledFiles> => {
-  const folder = join(CACHE_FOLDER, `pages-${fingerprint()}`)
-  try {
-    return readBundledFiles(folder)
-  } catch {
-    const files = await bundlePages()
-    keep(files, folder)
-    return files
-  }
-}
-
-/** Of everything that is bundled; package.json names the versions of packages. */
-const fingerprint = (): string => {
-  const hash = createHash('sha256')
-  const sources = readdirSync(FOLDER).map(name => join(FOLDER, name))
-  for (const file of [join(PACKAGE_FOLDER, 'package.json'), import.meta.filename, ...sources])
-    hash.update(file).update(readFileSync(file))
-  return hash.digest('hex').slice(0, 16)
-}
-
-/** Renamed when it is complete, because others may write or read it now. */
-const keep = (files: BundledFiles, folder: string): void => {
-  try {
-    mkdirSync(dirname(folder), { recursive: true })
-    const unfinished = mkdtempSync(`${folder}-`)
-    for (const [name, content] of files) writeFileSync(join(unfinished, name), content)
-    renameSync(unfinished, folder)
-  } catch {
-    // The folder is read-only, or another process was faster.
-  }
-}
 
 export const bundlePages = async (): Promise<BundledFiles> => {
   const modules = await bundleModules()

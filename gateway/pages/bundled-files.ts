@@ -1,6 +1,4 @@
-// Names the files that pages load, and reads them from a folder.
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+// Names the files that pages load.
 
 /** By file name, each also compressed with `.gz` behind its name; but `manifest.json`. */
 export type BundledFiles = ReadonlyMap<string, Buffer>
@@ -17,6 +15,3 @@ export interface FileReference {
 
 /** In `manifest.json`: the file of each script, style sheet and picture, such as `login.js`. */
 export type Manifest = Readonly<Record<`${PageName}.js` | `${PageName}.css` | 'icon.svg', FileReference>>
-
-export const readBundledFiles = (folder: string): BundledFiles =>
-  new Map(readdirSync(folder).map(name => [name, readFileSync(join(folder, name))]))

@@ -5,6 +5,7 @@ import { admin, type ListOf, problemOf } from './console-data.ts'
 import { nameOf } from './console-parts.ts'
 import { sends } from './fields.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
+import type { Answer } from './session.ts'
 import type { PersonItem } from './shapes.ts'
 import { useUnsaved } from './unsaved.ts'
 import { type ConsoleKey, text } from './words-console.ts'
@@ -14,6 +15,11 @@ interface PersonRead {
   readonly person: PersonItem
   readonly etag: string
 }
+
+const readOf = ({ body, headers }: Answer<PersonItem>): PersonRead => ({
+  person: body,
+  etag: headers.get('etag') ?? ''
+})
 
 interface Props {
   readonly read: PersonRead
@@ -56,7 +62,7 @@ const findConflict = async (id: number): Promise<Conflict | undefined> => {
   if (now.status !== 200) return undefined
   const audit = await admin<ListOf<{ action: string; actor: { username: string } }>>(`users/${id}/audit?pageSize=50`)
   const by = audit.status === 200 ? audit.body.items.find(({ action }) => action === 'access.set') : undefined
-  return { person: now.body, etag: now.etag, by: by?.actor.username ?? '' }
+  return { ...readOf(now), by: by?.actor.username ?? '' }
 }
 
 const useAccess = ({ read, onDone }: Props) => {
@@ -80,7 +86,7 @@ const useAccess = ({ read, onDone }: Props) => {
     const path = `users/${base.person.id}/access`
     const answer = await admin<PersonItem>(path, { method: 'PUT', body: accessBody(choice), ifMatch })
     if (answer.status === 200) {
-      rebase({ person: answer.body, etag: answer.etag })
+      rebase(readOf(answer))
       return onDone(savedWords(answer.body), false)
     }
     const found = answer.code === 'GW_CONFLICT' ? await findConflict(base.person.id) : undefined

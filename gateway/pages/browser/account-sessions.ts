@@ -1,6 +1,6 @@
 // Shows a person's open sessions, and ends one of them or all others.
 import type { ListOf, Loaded } from './console-data.ts'
-import { Buttons, type Column, Rows, State, useActs } from './console-parts.ts'
+import { actOf, Buttons, type Column, Rows, State, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { html, type VNode } from './render.ts'
 import { ask } from './session.ts'
@@ -13,13 +13,7 @@ export const SessionsPart = ({ of: { data, problem, reload } }: { of: Loaded<Lis
     settle(await ask(path, { method: 'DELETE' }), text('ended'))
     reload()
   }
-  const endOthers = () =>
-    confirm({
-      title: text('endOthersAsk'),
-      consequence: text('endOthersWill'),
-      label: text('endOthers'),
-      run: () => end('/auth/sessions')
-    })
+  const endOthers = () => confirm(actOf(text, 'endOthers', {}, () => end('/auth/sessions')))
   const endOf = ({ id, current, userAgent }: SessionItem) =>
     current
       ? html`<${State} is="ok">${text('current')}<//>`

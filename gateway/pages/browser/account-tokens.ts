@@ -1,6 +1,6 @@
 // Lets a person create access tokens for their programs, see their last use, and remove them.
 import { type ListOf, type Loaded, problemOf } from './console-data.ts'
-import { Buttons, type Column, Rows, Secret, useActs } from './console-parts.ts'
+import { actOf, Buttons, type Column, Rows, Secret, useActs } from './console-parts.ts'
 import { Field, sends } from './fields.ts'
 import { dateTime } from './language.ts'
 import { loginAddress } from './page-session.ts'
@@ -61,13 +61,7 @@ export const TokensPart = ({ of: { data, problem, reload }, user }: PartProps): 
     settle(await ask(`/auth/tokens/${id}`, { method: 'DELETE' }), '')
     reload()
   }
-  const askRemove = ({ id, name }: TokenItem) =>
-    confirm({
-      title: text('removeAsk'),
-      consequence: text('removeWill', { name }),
-      label: text('remove'),
-      run: () => remove(id)
-    })
+  const askRemove = ({ id, name }: TokenItem) => confirm(actOf(text, 'remove', { name }, () => remove(id)))
   const columns: Column<TokenItem>[] = [
     [text('name'), ({ name }) => html`<bdi>${name}</bdi>`],
     [text('profiles'), ({ profiles }) => profiles.join(', ') || text('none')],

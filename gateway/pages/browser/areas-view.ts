@@ -1,6 +1,6 @@
 // Lets Admins manage areas.
 import { admin, useList } from './console-data.ts'
-import { type Button, Buttons, type Column, Dialog, Listing, Name, useActs } from './console-parts.ts'
+import { actOf, type Button, Buttons, type Column, Dialog, Listing, Name, useActs } from './console-parts.ts'
 import { Field, sends } from './fields.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { Named } from './shapes.ts'
@@ -26,12 +26,11 @@ export const AreasView = (): VNode => {
     return change(`areas/${renamed?.id}`, 'PATCH', text('areaRenamed'), { name: new FormData(form).get('name') })
   }
   const askDelete = (area: Named) =>
-    ask({
-      title: text('deleteAsk', { name: area.name.slice(0, 80) }),
-      consequence: text('deleteWill'),
-      label: text('delete'),
-      run: () => change(`areas/${area.id}`, 'DELETE', text('areaDeleted'))
-    })
+    ask(
+      actOf(text, 'delete', { name: area.name.slice(0, 80) }, () =>
+        change(`areas/${area.id}`, 'DELETE', text('areaDeleted'))
+      )
+    )
   const buttons = (area: Named): Button[] => [
     [text('rename'), text('renameArea', { name: area.name }), () => setRenamed(area)],
     [text('delete'), text('deleteArea', { name: area.name }), () => askDelete(area)]

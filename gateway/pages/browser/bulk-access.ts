@@ -1,6 +1,6 @@
 // Adds and removes access for many people with one confirmation.
 import { admin, allOf, type ListOf, problemOf, useLoad } from './console-data.ts'
-import { useActs } from './console-parts.ts'
+import { actOf, useActs } from './console-parts.ts'
 import { Choice, sends } from './fields.ts'
 import { number } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
@@ -99,12 +99,7 @@ export const BulkAccess = ({ ids, onDone, onClose }: Props): VNode => {
     const given = KINDS.flatMap(kind => changeOf(kind).add).join(', ')
     const taken = KINDS.flatMap(kind => changeOf(kind).remove).join(', ')
     if (given === '' && taken === '') return onDone(text('bulkNothing'), true)
-    ask({
-      title: text('bulkAsk', { n: number(ids.length) }),
-      consequence: text('bulkWill', { given: given || '–', taken: taken || '–' }),
-      label: text('bulkApply'),
-      run
-    })
+    ask(actOf(text, 'bulk', { n: number(ids.length), given: given || '–', taken: taken || '–' }, run))
   }
   const options = CHOICES.map(choice => [choice, text(choice)] as const)
   const pick = (kind: (typeof KINDS)[number], { id, name }: Named) =>
@@ -113,6 +108,6 @@ export const BulkAccess = ({ ids, onDone, onClose }: Props): VNode => {
     <h2>${text('bulkTitle', { n: number(ids.length) })}</h2>
     ${KINDS.map(kind => html`<fieldset key=${kind}><legend>${text(kind)}</legend><div class="checks">${known[kind].map(one => pick(kind, one))}</div></fieldset>`)}
     <div class="buttons"><button type="button" onClick=${onClose}>${text('cancel')}</button>
-      <button type="submit" class="main" disabled=${isBusy}>${text('bulkApply')}</button></div>
+      <button type="submit" class="main" disabled=${isBusy}>${text('bulk')}</button></div>
     ${notices}</form>`
 }

@@ -1,7 +1,18 @@
 // Lets Admins list, create, rotate and remove service accounts.
 import { ClientForm } from './client-form.ts'
 import { admin, useList } from './console-data.ts'
-import { type Button, Buttons, type Column, Dialog, Listing, Name, Secret, State, useActs } from './console-parts.ts'
+import {
+  actOf,
+  type Button,
+  Buttons,
+  type Column,
+  Dialog,
+  Listing,
+  Name,
+  Secret,
+  State,
+  useActs
+} from './console-parts.ts'
 import { Field } from './fields.ts'
 import { dateTime } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
@@ -38,12 +49,7 @@ export const ClientsView = (): VNode => {
     list.reload()
   }
   const asks = (action: 'rotate' | 'remove', client: ClientItem, run: (client: ClientItem) => Promise<void>) => () =>
-    ask({
-      title: text(`${action}Ask`, { name: client.name }),
-      consequence: text(`${action}Will`),
-      label: text(action),
-      run: () => run(client)
-    })
+    ask(actOf(text, action, { name: client.name }, () => run(client)))
   const buttons = (client: ClientItem): Button[] => {
     const { name } = client
     return [

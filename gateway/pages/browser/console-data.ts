@@ -58,7 +58,9 @@ export const problemOf = (answer: Answer<unknown>): string => {
   if (answer.status === 0) return text('unreachable')
   const reason = reasonOf(answer)
   const isUnclear = reason === 'invalid' || reason === 'broken'
-  return isUnclear ? text('withCode', { reason: text(reason), requestId: answer.requestId }) : text(reason)
+  return isUnclear
+    ? text('withCode', { reason: text(reason), requestId: answer.headers.get('x-request-id') ?? '' })
+    : text(reason)
 }
 
 /** What has been loaded, or why it was not. */
@@ -88,7 +90,8 @@ export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => {
       const mine = ++asked.current
       const answer = await (path.startsWith('/') ? ask<T>(path) : admin<T>(path))
       if (mine !== asked.current) return
-      if (answer.status === 200) setState({ data: answer.body, etag: answer.etag, problem: '', isMissing: false })
+      const etag = answer.headers.get('etag') ?? ''
+      if (answer.status === 200) setState({ data: answer.body, etag, problem: '', isMissing: false })
       else setState(now => ({ ...now, problem: problemOf(answer), isMissing: answer.status === 404 }))
     }
     void load()

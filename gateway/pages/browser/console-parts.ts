@@ -144,6 +144,21 @@ interface Act {
   readonly run: () => unknown
 }
 
+type Values = Readonly<Record<string, string | number>>
+
+/** The question before a change, in the view's words: `…Ask`, `…Will`, and the name of the change itself. */
+export const actOf = <K extends string>(
+  text: (key: NoInfer<K | `${K}Ask` | `${K}Will`>, values?: Values) => string,
+  change: K,
+  values: Values,
+  run: () => unknown
+): Act => ({
+  title: text(`${change}Ask`, values),
+  consequence: text(`${change}Will`, values),
+  label: text(change),
+  run
+})
+
 interface ConfirmProps {
   readonly act: Act
   readonly onClose: () => void

@@ -2,7 +2,7 @@
 import { AreasView } from './areas-view.ts'
 import { AuditView } from './audit-view.ts'
 import { ClientsView } from './clients-view.ts'
-import { Confirm } from './console-parts.ts'
+import { actOf, Confirm } from './console-parts.ts'
 import { sends } from './fields.ts'
 import { GrantsView } from './grants-view.ts'
 import { HeldBackView } from './held-back-view.ts'
@@ -89,15 +89,15 @@ const usePlace = (content: { readonly current: HTMLElement | null }) => {
   const question =
     leaving === undefined
       ? undefined
-      : html`<${Confirm} stay=${text('stay')} onClose=${() => setLeaving(undefined)} act=${{
-          title: text('leaveTitle'),
-          consequence: text('leaveWill'),
-          label: text('leave'),
-          run: () => {
+      : html`<${Confirm} stay=${text('stay')} onClose=${() => setLeaving(undefined)} act=${actOf(
+          text,
+          'leave',
+          {},
+          () => {
             giveUpUnsaved()
             leaving()
           }
-        }} />`
+        )} />`
   return { place, moves, leave, question }
 }
 

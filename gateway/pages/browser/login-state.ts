@@ -45,14 +45,14 @@ const needsToken = /^\/auth\/(?:account|console)(?:#|$)/.test(returnTo ?? '')
 const noticeOf = (key: LoginKey, isError = false): Notice => ({ key, isError })
 
 /** Why a login failed, in words that help the reader. */
-const noticeFor = ({ status, code, requestId, retryAfter }: Answer<unknown>): Notice => {
+const noticeFor = ({ status, code, headers }: Answer<unknown>): Notice => {
   if (status === 0) return noticeOf('unreachable', true)
-  if (status === 429) return { key: 'throttled', values: { seconds: retryAfter }, isError: true }
+  if (status === 429) return { key: 'throttled', values: { seconds: headers.get('retry-after') ?? 0 }, isError: true }
   if (status === 503) return noticeOf('unavailable', true)
   if (status === 400 || status === 413) return noticeOf('invalid', true)
   if (code === 'GW_PASSWORD_EXPIRED') return noticeOf('passwordExpired', true)
   if (code === 'GW_LOGIN_FAILED' || code === 'GW_OAUTH_FAILED') return noticeOf('refused', true)
-  return { key: 'unexpected', values: { requestId }, isError: true }
+  return { key: 'unexpected', values: { requestId: headers.get('x-request-id') ?? '' }, isError: true }
 }
 
 export const findDoors = async (): Promise<Doors | Notice> => {

@@ -4,6 +4,7 @@ import { queryInAddress } from './address.ts'
 import { AuditTable } from './audit-view.ts'
 import { admin, problemOf, useList, useLoad } from './console-data.ts'
 import {
+  actOf,
   type Column,
   Dialog,
   type Fact,
@@ -59,12 +60,7 @@ export const PersonView = ({ id }: { id: string }): VNode => {
   }
   const name = person === undefined ? '' : nameOf(person).slice(0, 80)
   const asks = (action: 'revoke' | 'disable', done: ConsoleKey) => () =>
-    ask({
-      title: text(`${action}Ask`, { name }),
-      consequence: text(`${action}Will`),
-      label: text(action),
-      run: () => run(action, done)
-    })
+    ask(actOf(text, action, { name }, () => run(action, done)))
 
   return html`
     <p><a href=${list} id="back">← ${text('back')}</a></p>
@@ -139,8 +135,7 @@ const PersonSessions = ({ id, name }: { id: number; name: string }): VNode => {
     list.onPage(1)
     list.reload()
   }
-  const askEndAll = () =>
-    ask({ title: text('endLiveAsk', { name }), consequence: text('endLiveWill'), label: text('endLive'), run: endAll })
+  const askEndAll = () => ask(actOf(text, 'endLive', { name }, endAll))
   const columns: Column<SessionItem>[] = [
     [
       text('browser'),

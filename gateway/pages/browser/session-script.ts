@@ -5,165 +5,147 @@
 //
 // Notifies the page with `portaria:session` on window, detail `{state, expiresAt}`: `active`, `refreshed`, `ending`, `ended`. A page
 // that calls preventDefault() on `ending` or `ended` shows something of its own; `event.detail.logIn()` opens the login.
-;(() => {
-  type State = 'active' | 'refreshed' | 'ending' | 'ended'
+import { onNews, refresh, send } from './session.ts'
 
-  const script = document.currentScript as HTMLScriptElement | null
-  const warnMs = Math.max(0, Number(script?.dataset.warnSeconds ?? '300')) * 1000
-  const isPortuguese = (document.documentElement.lang || navigator.language).toLowerCase().startsWith('pt')
-  const words = isPortuguese
-    ? {
-        ending: 'A sua sessão termina em breve.',
-        ended: 'A sua sessão terminou.',
-        note: 'Entre de novo em outra janela: esta página continua como está.',
-        logIn: 'Entrar de novo',
-        later: 'Depois'
-      }
-    : {
-        ending: 'Your session ends soon.',
-        ended: 'Your session has ended.',
-        note: 'Log in again in another window: this page stays as it is.',
-        logIn: 'Log in again',
-        later: 'Later'
-      }
+type State = 'active' | 'refreshed' | 'ending' | 'ended'
 
-  const STYLE = `
-    dialog { font: 16px/1.5 system-ui, sans-serif; color: #16211f; background: #fff; border: 1px solid #d3ddda; border-radius: 14px;
-      padding: 1.25rem; margin: auto 1rem 1rem auto; max-width: min(24rem, calc(100vw - 2rem)); box-shadow: 0 12px 32px #0004 }
-    h2 { font-size: 1.1rem; margin: 0 0 .4rem } p { margin: 0 0 1rem } div { display: flex; gap: .6rem }
-    button { font: inherit; font-weight: 600; padding: .5rem 1rem; border-radius: 10px; border: 1px solid #7c8d89; background: none; color: inherit; cursor: pointer }
-    .main { background: #0f6b5c; border-color: #0f6b5c; color: #fff }
-    @media (prefers-color-scheme: dark) { dialog { color: #e6eeec; background: #161e1d; border-color: #2d3b38 }
-      .main { background: #63cdb8; border-color: #63cdb8; color: #06211c } }`
-
-  const MAX_WAIT_MS = 60_000
-  let expiresAt = 0
-  /** Seconds since the epoch; 0: the session cannot be renewed. */
-  let renewsAt = 0
-  /** Somebody has used the page since the last renewal; opening it counts. */
-  let wasUsed = true
-  let timer = 0
-  let shown: HTMLElement | undefined
-
-  const token = () => sessionStorage.getItem('authToken')
-  const ask = (path: string, method: string): Promise<Response | undefined> => {
-    const kept = token()
-    const headers = { accept: 'application/json', ...(kept === null ? {} : { authorization: `Bearer ${kept}` }) }
-    return fetch(path, { method, headers, cache: 'no-store' }).catch(() => undefined)
-  }
-
-  const logIn = () => {
-    const opened = window.open('/auth/login?popup=1', 'portaria-login', 'popup,width=480,height=720')
-    if (opened === null)
-      location.assign(`/auth/login?returnTo=${encodeURIComponent(location.pathname + location.search)}`)
-  }
-
-  const hide = () => {
-    shown?.remove()
-    shown = undefined
-  }
-
-  const show = (state: 'ending' | 'ended') => {
-    hide()
-    const host = document.createElement('portaria-session')
-    const root = host.attachShadow({ mode: 'open' })
-    const sheet = new CSSStyleSheet()
-    sheet.replaceSync(STYLE)
-    root.adoptedStyleSheets = [sheet]
-    const make = (name: string, text: string, parent: Element) => {
-      const element = document.createElement(name)
-      element.textContent = text
-      parent.append(element)
-      return element
+const script = document.currentScript as HTMLScriptElement | null
+const warnMs = Math.max(0, Number(script?.dataset.warnSeconds ?? '300')) * 1000
+const isPortuguese = (document.documentElement.lang || navigator.language).toLowerCase().startsWith('pt')
+const words = isPortuguese
+  ? {
+      ending: 'A sua sessão termina em breve.',
+      ended: 'A sua sessão terminou.',
+      note: 'Entre de novo em outra janela: esta página continua como está.',
+      logIn: 'Entrar de novo',
+      later: 'Depois'
     }
-    const dialog = document.createElement('dialog')
-    dialog.setAttribute('aria-labelledby', 'title')
-    make('h2', words[state], dialog).id = 'title'
-    make('p', words.note, dialog)
-    const buttons = make('div', '', dialog)
-    const again = make('button', words.logIn, buttons)
-    again.className = 'main'
-    again.addEventListener('click', logIn)
-    if (state === 'ending') make('button', words.later, buttons).addEventListener('click', hide)
-    root.append(dialog)
-    document.body.append(host)
-    shown = host
-    // A warning leaves the page usable; without a session, nothing on it would work.
-    if (state === 'ended') dialog.showModal()
-    else dialog.show()
-  }
-
-  let told: State | undefined
-  const tell = (state: State) => {
-    if (told === state && state !== 'refreshed') return
-    told = state
-    const event = new CustomEvent('portaria:session', { cancelable: true, detail: { state, expiresAt, logIn } })
-    const isOurs = window.dispatchEvent(event)
-    if (state === 'active' || state === 'refreshed') hide()
-    else if (isOurs) show(state)
-  }
-
-  /** A refresh by header returns a token; a refresh by cookie renews the cookie and returns an empty text. */
-  const refresh = async (): Promise<boolean> => {
-    const before = token()
-    const answer = await ask('/auth/refresh', 'POST')
-    if (answer?.status !== 200) return false
-    const body = (await answer.json()) as { token: string; user: unknown }
-    if (before !== null && body.token !== '' && token() === before) {
-      sessionStorage.setItem('authToken', body.token)
-      sessionStorage.setItem('authUser', JSON.stringify(body.user))
+  : {
+      ending: 'Your session ends soon.',
+      ended: 'Your session has ended.',
+      note: 'Log in again in another window: this page stays as it is.',
+      logIn: 'Log in again',
+      later: 'Later'
     }
-    tell('refreshed')
-    return true
+
+const STYLE = `
+  dialog { font: 16px/1.5 system-ui, sans-serif; color: #16211f; background: #fff; border: 1px solid #d3ddda; border-radius: 14px;
+    padding: 1.25rem; margin: auto 1rem 1rem auto; max-width: min(24rem, calc(100vw - 2rem)); box-shadow: 0 12px 32px #0004 }
+  h2 { font-size: 1.1rem; margin: 0 0 .4rem } p { margin: 0 0 1rem } div { display: flex; gap: .6rem }
+  button { font: inherit; font-weight: 600; padding: .5rem 1rem; border-radius: 10px; border: 1px solid #7c8d89; background: none; color: inherit; cursor: pointer }
+  .main { background: #0f6b5c; border-color: #0f6b5c; color: #fff }
+  @media (prefers-color-scheme: dark) { dialog { color: #e6eeec; background: #161e1d; border-color: #2d3b38 }
+    .main { background: #63cdb8; border-color: #63cdb8; color: #06211c } }`
+
+const MAX_WAIT_MS = 60_000
+let expiresAt = 0
+/** Seconds since the epoch; 0: the session cannot be renewed. */
+let renewsAt = 0
+/** Somebody has used the page since the last renewal; opening it counts. */
+let wasUsed = true
+let timer = 0
+let shown: HTMLElement | undefined
+
+const logIn = () => {
+  const opened = window.open('/auth/login?popup=1', 'portaria-login', 'popup,width=480,height=720')
+  if (opened === null)
+    location.assign(`/auth/login?returnTo=${encodeURIComponent(location.pathname + location.search)}`)
+}
+
+const hide = () => {
+  shown?.remove()
+  shown = undefined
+}
+
+const show = (state: 'ending' | 'ended') => {
+  hide()
+  const host = document.createElement('portaria-session')
+  const root = host.attachShadow({ mode: 'open' })
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync(STYLE)
+  root.adoptedStyleSheets = [sheet]
+  const make = (name: string, text: string, parent: Element) => {
+    const element = document.createElement(name)
+    element.textContent = text
+    parent.append(element)
+    return element
   }
+  const dialog = document.createElement('dialog')
+  dialog.setAttribute('aria-labelledby', 'title')
+  make('h2', words[state], dialog).id = 'title'
+  make('p', words.note, dialog)
+  const buttons = make('div', '', dialog)
+  const again = make('button', words.logIn, buttons)
+  again.className = 'main'
+  again.addEventListener('click', logIn)
+  if (state === 'ending') make('button', words.later, buttons).addEventListener('click', hide)
+  root.append(dialog)
+  document.body.append(host)
+  shown = host
+  // A warning leaves the page usable; without a session, nothing on it would work.
+  if (state === 'ended') dialog.showModal()
+  else dialog.show()
+}
 
-  const mayRenew = () => renewsAt > 0 && Date.now() >= renewsAt * 1000
+let told: State | undefined
+const tell = (state: State) => {
+  if (told === state && state !== 'refreshed') return
+  told = state
+  const event = new CustomEvent('portaria:session', { cancelable: true, detail: { state, expiresAt, logIn } })
+  const isOurs = window.dispatchEvent(event)
+  if (state === 'active' || state === 'refreshed') hide()
+  else if (isOurs) show(state)
+}
 
-  /** If it fails, the next use tries again. */
-  const renew = async (): Promise<void> => {
-    wasUsed = false
-    renewsAt = 0
-    await refresh()
-    await look()
+const refreshed = async (): Promise<boolean> => {
+  const { status } = await refresh()
+  if (status === 200) tell('refreshed')
+  return status === 200
+}
+
+const mayRenew = () => renewsAt > 0 && Date.now() >= renewsAt * 1000
+
+/** If it fails, the next use tries again. */
+const renew = async (): Promise<void> => {
+  wasUsed = false
+  renewsAt = 0
+  await refreshed()
+  await look()
+}
+
+const plan = () => {
+  window.clearTimeout(timer)
+  const left = expiresAt * 1000 - Date.now()
+  if (left <= 0) return tell('ended')
+  if (mayRenew() && wasUsed) return void renew()
+  tell(left <= warnMs ? 'ending' : 'active')
+  const untilRenewal = renewsAt * 1000 - Date.now()
+  const next = Math.min(left > warnMs ? left - warnMs : left, untilRenewal > 0 ? untilRenewal : left)
+  timer = window.setTimeout(look, Math.min(MAX_WAIT_MS, Math.max(250, next)))
+}
+
+const look = async (): Promise<void> => {
+  const { status, code, headers } = await send('/auth/me', {})
+  if (status === 0 || status === 429 || status >= 500) {
+    timer = window.setTimeout(look, MAX_WAIT_MS)
+    return
   }
-
-  const plan = () => {
-    window.clearTimeout(timer)
-    const left = expiresAt * 1000 - Date.now()
-    if (left <= 0) return tell('ended')
-    if (mayRenew() && wasUsed) return void renew()
-    tell(left <= warnMs ? 'ending' : 'active')
-    const untilRenewal = renewsAt * 1000 - Date.now()
-    const next = Math.min(left > warnMs ? left - warnMs : left, untilRenewal > 0 ? untilRenewal : left)
-    timer = window.setTimeout(look, Math.min(MAX_WAIT_MS, Math.max(250, next)))
+  if (status === 200) {
+    expiresAt = Number(headers.get('portaria-session-expires') ?? 0)
+    renewsAt = Number(headers.get('portaria-session-renews') ?? 0)
+    return plan()
   }
+  if (code === 'GW_TOKEN_STALE' && (await refreshed())) return look()
+  tell('ended')
+}
 
-  const look = async (): Promise<void> => {
-    const answer = await ask('/auth/me', 'GET')
-    if (answer === undefined || answer.status === 429 || answer.status >= 500) {
-      timer = window.setTimeout(look, MAX_WAIT_MS)
-      return
-    }
-    if (answer.status === 200) {
-      expiresAt = Number(answer.headers.get('portaria-session-expires') ?? 0)
-      renewsAt = Number(answer.headers.get('portaria-session-renews') ?? 0)
-      return plan()
-    }
-    const { code } = (await answer.json().catch(() => ({}))) as { code?: string }
-    if (code === 'GW_TOKEN_STALE' && (await refresh())) return look()
-    tell('ended')
-  }
-
-  new BroadcastChannel('portaria.session').addEventListener('message', ({ data }) => {
-    if (data?.kind === 'login' || data?.kind === 'logout') void look()
+onNews(() => void look())
+for (const use of ['pointerdown', 'keydown'])
+  window.addEventListener(use, () => {
+    wasUsed = true
+    if (mayRenew()) void renew()
   })
-  for (const use of ['pointerdown', 'keydown'])
-    window.addEventListener(use, () => {
-      wasUsed = true
-      if (mayRenew()) void renew()
-    })
-  document.addEventListener('visibilitychange', () => {
-    if (!document.hidden) void look()
-  })
-  void look()
-})()
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) void look()
+})
+void look()

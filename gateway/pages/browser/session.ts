@@ -6,11 +6,7 @@ export interface Answer<T> {
   readonly status: number
   readonly code: string
   readonly body: T
-  readonly requestId: string
-  /** Seconds, from a 429; 0 if not given. */
-  readonly retryAfter: number
-  /** The ETag of the response; '' if it has none. */
-  readonly etag: string
+  readonly headers: Headers
 }
 
 const TOKEN = 'authToken'
@@ -54,7 +50,7 @@ export interface Question {
   isFile?: boolean
 }
 
-const send = async <T>(path: string, question: Question): Promise<Answer<T>> => {
+export const send = async <T>(path: string, question: Question): Promise<Answer<T>> => {
   const { method = 'GET', body, token = keptToken(), ifMatch, isFile = false } = question
   const headers: Record<string, string> = { accept: 'application/json' }
   if (ifMatch !== undefined) headers['if-match'] = ifMatch
@@ -71,12 +67,10 @@ const send = async <T>(path: string, question: Question): Promise<Answer<T>> => 
       status: response.status,
       code: typeof answer.code === 'string' && !response.ok ? answer.code : '',
       body: answer,
-      requestId: response.headers.get('x-request-id') ?? '',
-      retryAfter: Number(response.headers.get('retry-after') ?? 0),
-      etag: response.headers.get('etag') ?? ''
+      headers: response.headers
     }
   } catch {
-    return { status: 0, code: '', body: {} as T, requestId: '', retryAfter: 0, etag: '' }
+    return { status: 0, code: '', body: {} as T, headers: new Headers() }
   }
 }
 

@@ -1,6 +1,6 @@
 // Shows Admins who is connected to what and since when, and ends a connection.
 import { admin, useList } from './console-data.ts'
-import { type Button, Buttons, type Column, Listing, Missing, Name, useActs } from './console-parts.ts'
+import { actOf, type Button, Buttons, type Column, Listing, Missing, Name, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { html, type VNode } from './render.ts'
 import type { InstanceStream } from './shapes.ts'
@@ -19,12 +19,7 @@ export const StreamsView = (): VNode => {
     list.reload()
   }
   const askEnd = (stream: InstanceStream) =>
-    ask({
-      title: text('endAsk'),
-      consequence: text('endWill', { name: whoOf(stream).slice(0, 80), path: stream.route }),
-      label: text('end'),
-      run: () => end(stream)
-    })
+    ask(actOf(text, 'end', { name: whoOf(stream).slice(0, 80), path: stream.route }, () => end(stream)))
   const buttons = (stream: InstanceStream): Button[] => [
     [text('end'), text('endStream', { name: whoOf(stream), path: stream.route }), () => askEnd(stream)]
   ]

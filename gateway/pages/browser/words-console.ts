@@ -206,7 +206,7 @@ export const text = createText({
   selected: ['{n} selecionadas', '{n} selected'],
   bulkOpen: ['Alterar acesso', 'Change access'],
   bulkTitle: ['Acesso de {n} pessoas', 'Access of {n} people'],
-  bulkApply: ['Aplicar', 'Apply'],
+  bulk: ['Aplicar', 'Apply'],
   bulkAsk: ['Alterar o acesso de {n} pessoas?', 'Change the access of {n} people?'],
   bulkWill: ['Recebem: {given}. Perdem: {taken}. Tem efeito imediato; a auditoria registra cada pessoa.', 'They get: {given}. They lose: {taken}. This takes effect immediately; the audit log records each person.'],
   bulkDone: ['{changed} pessoas alteradas, {failed} recusadas.', '{changed} people changed, {failed} refused.'],

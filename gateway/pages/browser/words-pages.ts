@@ -61,7 +61,7 @@ export const words = {
   othersUnknown: ['O Redis está fora do ar: pode haver outras instâncias.', 'Redis is unavailable: there may be other instances.'],
   grants: ['Grupos', 'Groups'],
   held: ['Bloqueios', 'Held back'],
-  leaveTitle: ['Sair sem salvar?', 'Leave without saving?'],
+  leaveAsk: ['Sair sem salvar?', 'Leave without saving?'],
   leaveWill: ['As alterações não salvas nesta página serão perdidas.', 'Changes on this page that have not been saved will be lost.'],
   leave: ['Sair sem salvar', 'Leave without saving'],
   stay: ['Continuar editando', 'Keep editing'],
