@@ -17,17 +17,17 @@ import {
   Unauthenticated
 } from './errors.ts'
 import { answerForwardAuth, beginForwardAuth, isForwardAuth, refuseForwardAuth } from './forward/forward-auth.ts'
+import type { ClientAddressOf, RequestHost } from './http/client-address.ts'
+import { preflightMethod } from './http/cross-origin.ts'
+import { Exchange, type SocketToken } from './http/exchange.ts'
+import { answerFault } from './http/malformed-requests.ts'
 import {
-  type AnswerOptions,
   answerAsRecipient,
   answerPreflight,
   answerRefusal,
   asGatewayError,
-  preflightMethod
-} from './http/answer.ts'
-import type { ClientAddressOf, RequestHost } from './http/client-address.ts'
-import { Exchange, type SocketToken } from './http/exchange.ts'
-import { answerFault } from './http/malformed-requests.ts'
+  type ResponseOptions
+} from './http/own-responses.ts'
 import { connectionNames, fieldValues, forwardsLeft, type HttpRequest } from './http/request.ts'
 import { createHttpServer, type HttpServer } from './http/server.ts'
 import type { Limiter } from './limits/limiter.ts'
@@ -46,7 +46,7 @@ interface AppParts {
   /** undefined: BROWSER_SESSION is off. */
   renewCookie: RenewCookie | undefined
   authorization: DecideOptions & RefusalText
-  answers: AnswerOptions
+  answers: ResponseOptions
   /** The gateway's own endpoints. */
   answerOwn: (exchange: Exchange) => void
   forwardHttp: (exchange: Exchange, route: Route, upstream: Upstream) => void

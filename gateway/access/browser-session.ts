@@ -1,7 +1,7 @@
 // Carries a browser's session in a cookie that scripts cannot read, and accepts it only where that is safe.
 import { BadOrigin, BadRequest } from '../errors.ts'
-import { wantsPage } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { wantsPage } from '../http/own-responses.ts'
 import { fieldValue, fieldValues } from '../http/request.ts'
 import type { Identity } from '../identity.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'

@@ -1,7 +1,8 @@
 // Finds the token of a request wherever it may be, and chooses the response to requests without a valid one.
 import type { GatewayError } from '../errors.ts'
-import { type AnswerOptions, answerRefusal, createCrossOrigins, type RefusalPage } from '../http/answer.ts'
+import { createCrossOrigins } from '../http/cross-origin.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { answerRefusal, type RefusalPage, type ResponseOptions } from '../http/own-responses.ts'
 import type { Identity } from '../identity.ts'
 import type { RouteTable } from '../routes/route.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -45,7 +46,7 @@ export const createCredentials = (
         endReplaced: (login, { requestId, client }) => endLogin(login, { requestId, ip: client.address })
       })
     : undefined
-  const answers: AnswerOptions = {
+  const answers: ResponseOptions = {
     origins: createCrossOrigins(publicUrl, frontendUrl, corsOrigins),
     page,
     ...(sessionCookies === undefined ? {} : { loginAddress: sessionCookies.loginAddress })

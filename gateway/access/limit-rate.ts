@@ -1,8 +1,8 @@
 // Counts every request, and refuses those over the limit before anything expensive happens.
 
 import { type GatewayError, RateLimited } from '../errors.ts'
-import { secondsLeft } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { secondsLeft } from '../http/own-responses.ts'
 import type { Limiter, Verdict } from '../limits/limiter.ts'
 import type { RateLimit } from '../settings/settings.ts'
 

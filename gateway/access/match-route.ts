@@ -8,8 +8,8 @@ import {
   NotImplementedCoding,
   UriTooLong
 } from '../errors.ts'
-import { preflightMethod } from '../http/answer.ts'
 import { hostSaid, type RequestHost } from '../http/client-address.ts'
+import { preflightMethod } from '../http/cross-origin.ts'
 import { type Exchange, GATEWAY_NAME } from '../http/exchange.ts'
 import { isPlainPath } from '../routes/canonical-path.ts'
 import type { RouteMatch, RouteTable } from '../routes/route.ts'

@@ -1,7 +1,7 @@
 // Renews the session cookie of a browser that uses it: at half of its token's life, and at once if its access has changed.
 import { type GatewayError, TokenStale } from '../errors.ts'
-import { asGatewayError } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { asGatewayError } from '../http/own-responses.ts'
 import type { Identity } from '../identity.ts'
 import type { Renewed, RenewLogin } from '../tokens/renew-login.ts'
 import { boundedMap } from '../values/bounded-map.ts'

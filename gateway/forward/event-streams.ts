@@ -1,7 +1,7 @@
 // Registers a response that turns out to be an event stream, so that it ends when the access that opened it ends.
 import { GatewayError } from '../errors.ts'
-import { asGatewayError } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { asGatewayError } from '../http/own-responses.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import type { OpenStreams } from './open-streams.ts'
 import { streamInfoOf } from './stream.ts'

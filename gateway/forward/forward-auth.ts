@@ -1,8 +1,8 @@
 // Authorises a request for another proxy: reads which one its headers describe, and returns the identity or the refusal.
 import { BadRequest, Forbidden, type GatewayError, MethodNotAllowed } from '../errors.ts'
-import { type AnswerOptions, answerRefusal, documentHeaders, ownHeaders, setError } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { misleads } from '../http/fields.ts'
+import { answerRefusal, documentHeaders, ownHeaders, type ResponseOptions, setError } from '../http/own-responses.ts'
 import { fieldValues, type HttpRequest } from '../http/request.ts'
 import { identityFields } from '../upstream/headers/identity-headers.ts'
 
@@ -68,14 +68,14 @@ export const beginForwardAuth = (exchange: Exchange): GatewayError | undefined =
 }
 
 /** 200 with every identity header, empty if there is no value, so that proxies that copy them overwrite what a client sent. */
-export const answerForwardAuth = (exchange: Exchange, options: AnswerOptions): void => {
+export const answerForwardAuth = (exchange: Exchange, options: ResponseOptions): void => {
   const identity = identityFields(exchange.identity?.user)
   const headers = [...ownHeaders(exchange, options), ...identity, 'cache-control', 'no-store', 'content-length', '0']
   exchange.response.whole({ status: 200, headers }, '')
 }
 
 /** nginx's auth_request accepts only 2xx, 401 and 403 and treats any other status as an error, so the rest goes into headers. */
-export const refuseForwardAuth = (exchange: Exchange, error: GatewayError, options: AnswerOptions): void => {
+export const refuseForwardAuth = (exchange: Exchange, error: GatewayError, options: ResponseOptions): void => {
   const login = error.statusCode === 401 ? options.loginAddress?.(exchange) : undefined
   const isKnown = login === undefined && (error.statusCode === 401 || error.statusCode === 403)
   if (exchange.forwardAuth !== 'nginx' || isKnown) {

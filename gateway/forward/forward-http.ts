@@ -3,7 +3,7 @@ import { BodyTooLarge, GatewayError, UpstreamTimeout } from '../errors.ts'
 import type { Exchange, Underway } from '../http/exchange.ts'
 import { headerLines } from '../http/http1/response.ts'
 import { hasBody, ignoresBody } from '../http/request.ts'
-import type { AnswerTaker } from '../http/response.ts'
+import type { ResponseTaker } from '../http/response.ts'
 import type { Route } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { bindsConnection, type UpstreamConnection } from '../upstream/connection.ts'
@@ -48,7 +48,7 @@ const BEGUN: State = { name: 'begun', connection: undefined, leave: undefined }
 const OVER: State = { name: 'over', connection: undefined, leave: undefined }
 
 /** One request in progress to one upstream. */
-class HttpForward implements Requester, Underway, UploadOwner, AnswerTaker, Waiter {
+class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Waiter {
   readonly #exchange: Exchange
   readonly #forwarding: HttpForwarding
   readonly #upstream: Upstream

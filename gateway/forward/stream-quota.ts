@@ -1,11 +1,6 @@
-// Limits the open streams of each upstream and the share of one person or address, and decides who may keep theirs.
-import { Forbidden, type GatewayError, RateLimited, Unassigned, Unavailable } from '../errors.ts'
-import type { User } from '../identity.ts'
-import { type DecideOptions, decideRoute, isOutside } from '../routes/decide.ts'
-import type { Route, RouteTable } from '../routes/route.ts'
-import { streamRoute } from '../routes/socketio-rules.ts'
+// Limits the open streams of each upstream and the share of one person or address.
+import { type GatewayError, RateLimited, Unavailable } from '../errors.ts'
 import type { Upstream } from '../routes/upstream.ts'
-import type { OpenStream, StreamKind } from './stream.ts'
 
 /** Parts of an upstream's budget, above 0 and at most 1. */
 export interface StreamShares {
@@ -16,7 +11,7 @@ export interface StreamShares {
 /** In addition to the connections for plain requests, which streams never use. */
 const STREAMS_PER_TARGET = 16_384
 /** Per process, regardless of the upstreams, because each stream uses memory here. */
-const MAX_STREAMS = 50_000
+const MOST_STREAMS = 50_000
 
 interface StreamAsker {
   readonly upstream: Upstream
@@ -48,7 +43,7 @@ export const createStreamQuota = (shares: StreamShares) => {
     if (byUser !== undefined && count(byUser) >= Math.max(1, Math.floor(budget * shares.perUser))) return refuse()
     if (byIp !== undefined) {
       if (count(byIp) >= Math.max(1, Math.floor(budget * shares.perIp))) return refuse()
-      if (total >= MAX_STREAMS || count(name) >= budget) return new Unavailable({ reason: 'too-many-streams' })
+      if (total >= MOST_STREAMS || count(name) >= budget) return new Unavailable({ reason: 'too-many-streams' })
     }
     // Those without an address are counted already.
     const keys = [byIp === undefined ? undefined : name, byIp, byUser].filter(key => key !== undefined)
@@ -62,38 +57,4 @@ export const createStreamQuota = (shares: StreamShares) => {
       if (byIp !== undefined) total--
     }
   }
-}
-
-/** Whether the route still forwards streams of this kind. */
-const carries = ({ upstream, websocket, socketio }: Route, kind: StreamKind): boolean =>
-  upstream !== undefined &&
-  (kind !== 'websocket' || websocket !== undefined) &&
-  (kind !== 'socketio' || socketio !== undefined)
-
-export const createStreamRights = (routes: () => RouteTable, options: DecideOptions) => {
-  const check = (route: Route, user: User): GatewayError | undefined => {
-    const { decision, code, reason } = decideRoute(route, user, options.cloudUnassignedMayPass)
-    if (decision === 'allow') return undefined
-    return code === Unassigned.code ? new Unassigned({ reason }) : new Forbidden({ reason })
-  }
-  const mayPass = (route: Route, user: User): boolean => check(route, user) === undefined
-
-  /** The route of the current table that governs a stream; undefined: none allows it any more. */
-  const checkAgain = ({
-    kind,
-    method = 'GET',
-    path,
-    hostName,
-    namespace,
-    identity,
-    ip
-  }: OpenStream): Route | undefined => {
-    const { route } = routes().match(method, path, hostName)
-    const governing = route === undefined || !carries(route, kind) ? undefined : streamRoute(route, namespace)
-    if (governing === undefined || isOutside(governing, ip)) return undefined
-    if (identity === undefined) return governing.public ? governing : undefined
-    return mayPass(governing, identity.user) ? governing : undefined
-  }
-
-  return { check, mayPass, checkAgain }
 }

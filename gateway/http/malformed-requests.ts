@@ -2,8 +2,8 @@
 import { BadRequest, type GatewayError, HeadersTooLarge, RateLimited, RequestTimeout } from '../errors.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { RateLimit } from '../settings/settings.ts'
-import { type AnswerOptions, answerUnread } from './answer.ts'
 import type { ClientAddressOf } from './client-address.ts'
+import { answerUnread, type ResponseOptions } from './own-responses.ts'
 import type { ClientConnection } from './request.ts'
 import type { HttpResponse } from './response.ts'
 import type { MessageFault } from './served-connection.ts'
@@ -21,7 +21,7 @@ export const answerFault = (
   limiter: Limiter,
   { max, windowMs }: RateLimit,
   clientAddress: ClientAddressOf,
-  answers: AnswerOptions
+  answers: ResponseOptions
 ): void => {
   const verdict = limiter.take('global', clientAddress(peer, undefined).key, max, windowMs)
   const over = !(verdict instanceof Promise) && !verdict.allowed

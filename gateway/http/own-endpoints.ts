@@ -22,8 +22,8 @@ import {
   UnsupportedMedia
 } from '../errors.ts'
 import { contain } from '../values/contain.ts'
-import { type AnswerOptions, answerJson, asGatewayError, ownHeaders } from './answer.ts'
 import type { Exchange, Underway } from './exchange.ts'
+import { answerJson, asGatewayError, ownHeaders, type ResponseOptions } from './own-responses.ts'
 import { type BodyConsumer, hasBody } from './request.ts'
 
 declare module 'fastify' {
@@ -36,7 +36,7 @@ declare module 'fastify' {
 const BODY_LIMIT_BYTES = 64 * 1024
 const BODY_TIMEOUT_MS = 30_000
 
-interface OwnEndpointsOptions extends Pick<AnswerOptions, 'origins'> {
+interface OwnEndpointsOptions extends Pick<ResponseOptions, 'origins'> {
   log: FastifyBaseLogger
   refuse: (exchange: Exchange, error: GatewayError) => void
   /** Checks the sender again when a body has arrived: that takes up to half a minute, and access may have ended by then. */

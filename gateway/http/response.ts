@@ -3,12 +3,12 @@
 /** The keep-alive time that clients may rely on; the listener honours it. */
 export const CLIENT_KEEP_ALIVE_MS = 75_000
 
-export interface AnswerTaker {
+export interface ResponseTaker {
   /** Everything written has been taken. */
   onTaken(): void
 }
 
-export interface AnswerHead {
+export interface FinalHead {
   readonly status: number
   /** The standard phrase if absent; HTTP/2 has none. */
   readonly reason?: string
@@ -33,11 +33,11 @@ export interface HttpResponse {
   /** Whether an HTTP/1.1 connection is kept after this response. */
   keepAlive: boolean
   /** Notified when everything written has been taken. */
-  taker: AnswerTaker | undefined
+  taker: ResponseTaker | undefined
   /** A response in one piece. `body` is Latin-1 and matches Content-Length, except for HEAD. */
-  whole(head: AnswerHead, body: string): void
+  whole(head: FinalHead, body: string): void
   /** @param bodyLength -1: unknown, so the response is framed here */
-  begin(head: AnswerHead, bodyLength: number): void
+  begin(head: FinalHead, bodyLength: number): void
   /** Writes more of the body. Returns false if the client does not take it; the taker is notified once it has. */
   write(chunk: Buffer): boolean
   /** @param trailers field lines, each ending in CRLF; omitted if the framing does not allow them */

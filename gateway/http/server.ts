@@ -2,7 +2,7 @@
 import net from 'node:net'
 import { contain, endThrown, noteFault } from '../values/contain.ts'
 import { Http1Connection } from './http1/connection.ts'
-import { createReadTurns, type Turns } from './http1/turns.ts'
+import { createReadTurns, type Turns } from './http1/read-turns.ts'
 import { Http2Connection } from './http2/connection.ts'
 import { flushSoon, readMemory } from './outbox.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './response.ts'

@@ -1,5 +1,4 @@
 // Follows the certificate files of the listener, each pair by itself: a valid one replaces the previous one, any other leaves it in use.
-
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { type CertificatePair, checkPair } from '../settings/certificate-pair.ts'
@@ -38,12 +37,9 @@ interface CertificatesParts {
   readonly log: Pick<Log, 'info' | 'warn'>
   /** How often names, inodes, sizes and times are compared; renewals swap links, which file systems do not announce reliably. */
   readonly pollMs?: number
-  /** Interval at which an invalid pair is read again. */
-  readonly retryMs?: number
 }
 
 const POLL_MS = 500
-const RETRY_MS = 1000
 
 export const initialState = (tls: readonly TlsFiles[]): CertificateState => ({
   served: tls.map(({ certFile, pair }) => ({ file: certFile, pair, current: true })),
@@ -53,23 +49,17 @@ export const initialState = (tls: readonly TlsFiles[]): CertificateState => ({
 // RFC 5077 §4, as OpenSSL stores them: name, HMAC key and AES key, 16 bytes each.
 const newTicketKeys = (): string => randomBytes(48).toString('latin1')
 
-export const createCertificates = ({
-  tls,
-  log,
-  pollMs = POLL_MS,
-  retryMs = RETRY_MS
-}: CertificatesParts): Certificates => {
+export const createCertificates = ({ tls, log, pollMs = POLL_MS }: CertificatesParts): Certificates => {
   const held = holdState(initialState(tls))
   let isClosed = false
   const followed = tls.map((files, index) =>
-    followFiles(files, log, retryMs, (next, isNew) => {
+    followFiles(files, log, (next, isNew) => {
       const { served, ticketKeys } = held.state()
       if (!isClosed) held.set({ served: served.with(index, next), ticketKeys: isNew ? newTicketKeys() : ticketKeys })
     })
   )
   const poll = () => Promise.all(followed.map(one => one.poll()))
-  const timer = setInterval(task(poll), pollMs)
-  timer.unref()
+  const timer = setInterval(task(poll), pollMs).unref()
   return {
     ...held,
     reload: async () => !(await Promise.all(followed.map(one => one.reload()))).includes(false),
@@ -84,24 +74,23 @@ export const createCertificates = ({
 const followFiles = (
   files: TlsFiles,
   log: CertificatesParts['log'],
-  retryMs: number,
   replace: (next: ServedCertificate, isNew: boolean) => void
 ) => {
   const file = files.certFile
   let own: ServedCertificate = { file, pair: files.pair, current: true }
   let known: string | undefined
-  let retryAt = Number.POSITIVE_INFINITY
   let reading: Promise<boolean> | undefined
 
   const set = (next: ServedCertificate, isNew: boolean) => {
     own = next
     replace(next, isNew)
   }
-  const take = (read: Awaited<ReturnType<typeof readPair>>): boolean => {
-    retryAt = 'message' in read ? performance.now() + retryMs : Number.POSITIVE_INFINITY
-    if ('message' in read) {
+  const read = async (): Promise<boolean> => {
+    const found = await readPair(files)
+    reading = undefined
+    if ('message' in found) {
+      const { variable, message } = found
       if (!own.current) return false
-      const { variable, message } = read
       log.warn(
         { variable, file, fault: message },
         'the certificate files cannot be used; the previous certificate stays in use'
@@ -109,28 +98,25 @@ const followFiles = (
       set({ ...own, current: false }, false)
       return false
     }
-    const isSame = read.cert === own.pair.cert && read.key === own.pair.key
+    const isSame = found.cert === own.pair.cert && found.key === own.pair.key
     if (isSame && own.current) return true
-    const expires = new Date(read.expiresAt).toISOString()
+    const expires = new Date(found.expiresAt).toISOString()
     log.info({ file, expires }, isSame ? 'the certificate files can be used again' : 'a new certificate is in use')
-    set({ file, pair: read, current: true }, !isSame)
+    set({ file, pair: found, current: true }, !isSame)
     return true
   }
   const reload = (): Promise<boolean> => {
-    reading ??= readPair(files).then(read => {
-      reading = undefined
-      return take(read)
-    })
+    reading ??= read()
     return reading
   }
   return {
     reload,
     async poll() {
-      const now = await fingerprint(files)
-      if (now === known && performance.now() < retryAt) return
       // The first poll also compares, because the files may have changed since the settings were read.
-      known = now
-      await reload()
+      const stamps = JSON.stringify(await Promise.all([files.certFile, files.keyFile].map(stampOf)))
+      const isChanged = stamps !== known
+      known = stamps
+      if (isChanged || !own.current) await reload()
     }
   }
 }
@@ -173,6 +159,3 @@ const readPair = async ({ certFile, keyFile }: TlsFiles) => {
 }
 
 const textOf = (file: string): Promise<string | undefined> => readFile(file, 'utf8').catch(() => undefined)
-
-const fingerprint = async ({ certFile, keyFile }: TlsFiles): Promise<string> =>
-  JSON.stringify(await Promise.all([certFile, keyFile].map(stampOf)))

@@ -1,8 +1,8 @@
 // Writes a refusal as a small page in the reader's language, without scripts, with its request id and helpful links.
 import { createHash } from 'node:crypto'
 import type { GatewayError } from '../errors.ts'
-import type { RefusalPage } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
+import type { RefusalPage } from '../http/own-responses.ts'
 import { fieldValue } from '../http/request.ts'
 import type { Settings } from '../settings/settings.ts'
 import { escapeHtml } from './page-html.ts'

@@ -1,8 +1,8 @@
 // Heads of requests and responses are read and written right, without a connection; a refusal finds its words.
 import t from 'tap'
-import { secondsLeft } from '../../gateway/http/answer.ts'
 import { Http1Response } from '../../gateway/http/http1/response.ts'
 import { Outbox } from '../../gateway/http/outbox.ts'
+import { secondsLeft } from '../../gateway/http/own-responses.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { onThrown } from '../support/thrown.ts'
 

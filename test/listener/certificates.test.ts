@@ -39,8 +39,7 @@ const world = (t: Pick<typeof import('tap').default, 'testdir' | 'teardown'>) =>
   const certificates = createCertificates({
     tls: [{ ...live, pair }],
     log: { info: say, warn: say },
-    pollMs: 20,
-    retryMs: 40
+    pollMs: 20
   })
   const stateOf = ({ served: [own], ticketKeys }: CertificateState) => ({ ...(own as ServedCertificate), ticketKeys })
   certificates.onChange(state => {

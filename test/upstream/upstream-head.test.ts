@@ -1,6 +1,7 @@
 // What a backend is sent of a request: its target and fields, with the identity and without the gateway's own tokens.
 import t from 'tap'
-import { createCrossOrigins, ownHeaders } from '../../gateway/http/answer.ts'
+import { createCrossOrigins } from '../../gateway/http/cross-origin.ts'
+import { ownHeaders } from '../../gateway/http/own-responses.ts'
 import { createUpstreamHeads } from '../../gateway/upstream/headers/upstream-head.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { routeAt, upstreamAt } from '../support/routes.ts'

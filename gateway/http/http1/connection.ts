@@ -6,7 +6,7 @@ import { Outbox, type OutboxOwner, type Waiting } from '../outbox.ts'
 import { type ClientConnection, HttpRequest, keepsConnection, readHead, type Takeover } from '../request.ts'
 import type { ConnectionHost, MessageFault, ServedConnection } from '../served-connection.ts'
 import { bodyLengthOf, Intake, MAX_REQUEST_HEAD_BYTES } from './intake.ts'
-import { type AnswerSink, Http1Response } from './response.ts'
+import { Http1Response, type Http1Sink } from './response.ts'
 
 /** A net.Socket, plain or TLS. */
 type ClientSocket = Duplex & { resetAndDestroy(): unknown }
@@ -36,7 +36,7 @@ const HOLD_BYTES = MAX_REQUEST_HEAD_BYTES
 
 const NEVER = Number.POSITIVE_INFINITY
 
-export class Http1Connection implements ServedConnection, ClientConnection, AnswerSink, OutboxOwner {
+export class Http1Connection implements ServedConnection, ClientConnection, Http1Sink, OutboxOwner {
   readonly isHttp2 = false
   readonly peer: string | undefined
   readonly isTls: boolean

@@ -1,6 +1,6 @@
 // Writes the response to one request, framed for its client, in one piece if it is complete (RFC 9112 §4, §6, §9).
 import { ownText } from '../../values/bounded-map.ts'
-import { type AnswerHead, type AnswerTaker, CLIENT_KEEP_ALIVE_MS, type HttpResponse } from '../response.ts'
+import { CLIENT_KEEP_ALIVE_MS, type FinalHead, type HttpResponse, type ResponseTaker } from '../response.ts'
 
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
@@ -59,7 +59,7 @@ const CHUNKED_ENDS = { keeps: ownText(`${KEEPS}${CHUNKED}\r\n`), closes: ownText
 type Framing = 'whole' | 'length' | 'chunks' | 'until-close'
 
 /** The destination of a response's bytes. */
-export interface AnswerSink {
+export interface Http1Sink {
   /** Latin-1; leaves at the end of this turn of the event loop. */
   send(text: string): void
   /** Returns whether the client's side has taken it; otherwise the response's taker is notified. */
@@ -85,13 +85,13 @@ export class Http1Response implements HttpResponse {
   isDelivered = false
   isGone = false
   keepAlive: boolean
-  taker: AnswerTaker | undefined = undefined
-  readonly #sink: AnswerSink
+  taker: ResponseTaker | undefined = undefined
+  readonly #sink: Http1Sink
   readonly #isHead: boolean
   readonly #versionMinor: number
   #framing: Framing = 'whole'
 
-  constructor(sink: AnswerSink, asked: Asked) {
+  constructor(sink: Http1Sink, asked: Asked) {
     this.#sink = sink
     this.#isHead = asked.isHead
     this.#versionMinor = asked.versionMinor
@@ -102,14 +102,14 @@ export class Http1Response implements HttpResponse {
     return this.status !== 0
   }
 
-  whole(head: AnswerHead, body: string): void {
+  whole(head: FinalHead, body: string): void {
     if (this.#isOver) return
     this.isEnded = true
     this.#sink.send(`${this.#headText(head, PLAIN_ENDS)}${this.#isHead ? '' : body}`)
     this.#sink.onEnded()
   }
 
-  begin(head: AnswerHead, bodyLength: number): void {
+  begin(head: FinalHead, bodyLength: number): void {
     if (this.#isOver) return
     const hasBody = !this.#isHead && head.status !== 204 && head.status !== 304
     if (!hasBody) this.#framing = 'whole'
@@ -147,7 +147,7 @@ export class Http1Response implements HttpResponse {
     return this.status !== 0 || this.isGone
   }
 
-  #headText(head: AnswerHead, ends: typeof PLAIN_ENDS): string {
+  #headText(head: FinalHead, ends: typeof PLAIN_ENDS): string {
     const { status, lines = '', hasDate = false, headers = [] } = head
     this.status = status
     if (this.#sink.isDraining || this.#sink.isBodyDue) this.keepAlive = false

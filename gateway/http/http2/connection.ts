@@ -7,7 +7,7 @@ import type { ConnectionHost, ServedConnection } from '../served-connection.ts'
 import { MeteredSocket } from './metered-socket.ts'
 import { Stream } from './stream.ts'
 
-const MAX_STREAMS = 100
+const MAX_CONCURRENT_STREAMS = 100
 /** What a client may send of a body before it is taken. */
 const STREAM_BYTES = 65_535
 /** Of all bodies of a connection. Beyond, nothing more is read from it. */
@@ -55,7 +55,7 @@ export class Http2Connection implements ServedConnection {
       strictFieldWhitespaceValidation: false,
       settings: {
         initialWindowSize: STREAM_BYTES,
-        maxConcurrentStreams: MAX_STREAMS,
+        maxConcurrentStreams: MAX_CONCURRENT_STREAMS,
         maxHeaderListSize: HEAD_BYTES
       }
     })

@@ -2,7 +2,7 @@
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import { type Contained, contain } from '../../values/contain.ts'
 import { parseFieldLines } from '../field-lines.ts'
-import type { AnswerHead, AnswerTaker, HttpResponse } from '../response.ts'
+import type { FinalHead, HttpResponse, ResponseTaker } from '../response.ts'
 import { CONNECTION_FIELDS } from './request-head.ts'
 
 export class Http2Response implements HttpResponse {
@@ -11,7 +11,7 @@ export class Http2Response implements HttpResponse {
   isDelivered = false
   isGone = false
   keepAlive = true
-  taker: AnswerTaker | undefined = undefined
+  taker: ResponseTaker | undefined = undefined
   /** The request is HEAD, whose response has no body. */
   isHead = false
   writtenBytes = 0
@@ -29,7 +29,7 @@ export class Http2Response implements HttpResponse {
     return this.status !== 0
   }
 
-  whole(head: AnswerHead, body: string): void {
+  whole(head: FinalHead, body: string): void {
     if (this.#isOver) return
     this.isEnded = true
     const isEmpty = this.isHead || body === ''
@@ -37,7 +37,7 @@ export class Http2Response implements HttpResponse {
     if (!isEmpty) this.#stream.end(body, 'latin1')
   }
 
-  begin(head: AnswerHead, bodyLength: number): void {
+  begin(head: FinalHead, bodyLength: number): void {
     if (this.#isOver) return
     this.#hasBody = !this.isHead && head.status !== 204 && head.status !== 304
     // Only a body of unknown length has trailers, as in HTTP/1.1.
@@ -71,7 +71,7 @@ export class Http2Response implements HttpResponse {
     this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
   }
 
-  #respond(head: AnswerHead, options: { endStream: boolean; waitForTrailers?: boolean }) {
+  #respond(head: FinalHead, options: { endStream: boolean; waitForTrailers?: boolean }) {
     this.status = head.status
     const fields = parseFieldLines(head.lines ?? '')
     if (head.headers !== undefined) fields.push(...head.headers)

@@ -1,9 +1,9 @@
 // Compiles the header rules of an upstream once, and applies them to its requests and responses.
 import { collapse } from '../../http/fields.ts'
 import type { Identity, User } from '../../identity.ts'
-import type { IdentityHeader, Upstream } from '../../routes/upstream.ts'
-import { oncePer, ownText, remembered } from '../../values/bounded-map.ts'
-import { encodeList, encodeValue } from './identity-headers.ts'
+import type { Upstream } from '../../routes/upstream.ts'
+import { oncePer, remembered } from '../../values/bounded-map.ts'
+import { identityLines } from './identity-headers.ts'
 
 /** Whether to remove a field with this name, as its sender spelled it. */
 export type Removes = (name: string) => boolean
@@ -30,41 +30,16 @@ const createRemoves = (names: readonly string[]): Removes => {
   return remembered(name => removed.has(collapse(name)))
 }
 
-const attributeOf = (user: User, attribute: IdentityHeader['attribute']): string => {
-  switch (attribute) {
-    case 'id':
-      return String(user.id)
-    case 'login':
-      return user.username === '' ? '' : encodeValue(`${user.provider}:${user.username}`)
-    case 'profiles':
-    case 'areas':
-      return encodeList(user[attribute])
-    default:
-      return encodeValue(user[attribute])
-  }
-}
-
-/** `[name, value]` of an upstream's identity headers, without those that have no value. */
-const identityFieldsOf = ({ identityHeaders }: Upstream, user: User): [name: string, value: string][] => {
-  const fields: [string, string][] = []
-  for (const { name, attribute } of identityHeaders ?? []) {
-    const value = attributeOf(user, attribute)
-    if (value !== '') fields.push([name, value])
-  }
-  return fields
-}
-
 const linesOf = (fields: readonly (readonly [name: string, value: string])[]): string =>
   fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
 
-const compileRequest = (upstream: Upstream): RequestRules => {
-  const { requestHeaders, identityHeaders } = upstream
-  const blockOf = oncePer((user: User) => ownText(linesOf(identityFieldsOf(upstream, user))))
+const compileRequest = ({ requestHeaders, identityHeaders }: Upstream): RequestRules => {
+  const blockOf = oncePer((user: User) => identityLines(identityHeaders ?? [], user))
   const written = [...(requestHeaders?.set ?? []).map(([name]) => name), ...(identityHeaders ?? []).map(h => h.name)]
   return {
     removes: createRemoves([...written, ...(requestHeaders?.remove ?? [])]),
     lines: linesOf(requestHeaders?.set ?? []),
-    identityLines: identity => (identity === undefined || identityHeaders === undefined ? '' : blockOf(identity.user))
+    identityLines: identity => (identity === undefined ? '' : blockOf(identity.user))
   }
 }
 

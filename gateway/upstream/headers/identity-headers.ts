@@ -1,5 +1,6 @@
 // Writes a verified person as the trusted x-user-* header lines that every upstream receives.
 import type { User } from '../../identity.ts'
+import { IDENTITY_ATTRIBUTES, type IdentityHeader } from '../../routes/upstream.ts'
 import { oncePer, ownText } from '../../values/bounded-map.ts'
 
 // Printable ASCII except `%`; everything else is percent-encoded as UTF-8.
@@ -17,38 +18,35 @@ const escapeWith = (unsafe: RegExp, text: string): string => {
 }
 
 /** One value: characters outside printable ASCII, `%`, and blanks at the ends, percent-encoded as UTF-8. */
-export const encodeValue = (text: string): string => escapeWith(UNSAFE, text)
+const encodeValue = (text: string): string => escapeWith(UNSAFE, text)
 
 /** Items joined by `,`; a `,` within an item is percent-encoded too. */
-export const encodeList = (items: readonly string[]): string =>
-  items.map(item => escapeWith(UNSAFE_IN_LIST, item)).join(',')
+const encodeList = (items: readonly string[]): string => items.map(item => escapeWith(UNSAFE_IN_LIST, item)).join(',')
+
+/** The trusted headers of every upstream: `x-user-id`, …, `x-user-access-status`. */
+const IDENTITY_HEADERS: readonly IdentityHeader[] = IDENTITY_ATTRIBUTES.filter(one => one !== 'login').map(
+  attribute => ({ name: `x-user-${attribute.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`, attribute })
+)
+
+/** '': the person has none. */
+const valueFor = (attribute: IdentityHeader['attribute'], user: User): string => {
+  if (attribute === 'login') return user.username === '' ? '' : encodeValue(`${user.provider}:${user.username}`)
+  const value = user[attribute]
+  return typeof value === 'object' ? encodeList(value) : encodeValue(String(value))
+}
 
 /** `[name, value, …]` of all identity headers; '' if there is no value, or no user. */
-export const identityFields = (user: User | undefined): string[] => [
-  'x-user-id',
-  user === undefined ? '' : String(user.id),
-  'x-user-name',
-  encodeValue(user?.name ?? ''),
-  'x-user-email',
-  encodeValue(user?.email ?? ''),
-  'x-user-username',
-  encodeValue(user?.username ?? ''),
-  'x-user-provider',
-  user?.provider ?? '',
-  'x-user-profiles',
-  encodeList(user?.profiles ?? []),
-  'x-user-areas',
-  encodeList(user?.areas ?? []),
-  'x-user-area-principal',
-  encodeValue(user?.areaPrincipal ?? ''),
-  'x-user-access-status',
-  user?.accessStatus ?? ''
-]
+export const identityFields = (user: User | undefined): string[] =>
+  IDENTITY_HEADERS.flatMap(({ name, attribute }) => [name, user === undefined ? '' : valueFor(attribute, user)])
 
-/** The same as text for a request head, each line ending in CRLF; built once per token, as one flat string. */
-export const identityHeaderBlock = oncePer((user: User): string => {
-  const fields = identityFields(user)
-  let lines = ''
-  for (let i = 0; i < fields.length; i += 2) if (fields[i + 1] !== '') lines += `${fields[i]}: ${fields[i + 1]}\r\n`
-  return ownText(lines)
-})
+/** Field lines, as one flat string, of the headers for which the person has a value. */
+export const identityLines = (headers: readonly IdentityHeader[], user: User): string => {
+  const lines = headers.map(({ name, attribute }) => {
+    const value = valueFor(attribute, user)
+    return value === '' ? '' : `${name}: ${value}\r\n`
+  })
+  return ownText(lines.join(''))
+}
+
+/** Built once per token. */
+export const identityHeaderBlock = oncePer((user: User): string => identityLines(IDENTITY_HEADERS, user))

@@ -2,23 +2,22 @@
 import { remembered } from '../../values/bounded-map.ts'
 import { SHARED_CACHE_FIELDS, SHARED_CACHE_SUFFIX } from '../../values/cache-fields.ts'
 
+/** Fields that mean to the gateway what their name says. */
+const READ = [
+  'connection',
+  'keep-alive',
+  'transfer-encoding',
+  'content-length',
+  'content-type',
+  'set-cookie',
+  'refresh',
+  'date',
+  'cache-control',
+  'vary'
+] as const
+
 /** `pass`: passed on as it is. `drop`: never, because it is hop-by-hop or written by the gateway itself. */
-export type ResponseFieldKind =
-  | 'pass'
-  | 'drop'
-  | 'connection'
-  | 'keep-alive'
-  | 'transfer-encoding'
-  | 'content-length'
-  | 'content-type'
-  | 'address'
-  | 'set-cookie'
-  | 'refresh'
-  | 'date'
-  | 'authenticate'
-  | 'cache-control'
-  | 'vary'
-  | 'shared-caches'
+export type ResponseFieldKind = 'pass' | 'drop' | (typeof READ)[number] | 'address' | 'authenticate' | 'shared-caches'
 
 const DROPPED = [
   'proxy-connection',
@@ -36,19 +35,10 @@ const DROPPED = [
 ]
 
 const KINDS = new Map<string, ResponseFieldKind>([
-  ['connection', 'connection'],
-  ['keep-alive', 'keep-alive'],
-  ['transfer-encoding', 'transfer-encoding'],
-  ['content-length', 'content-length'],
-  ['content-type', 'content-type'],
+  ...READ.map(name => [name, name] as const),
   ['location', 'address'],
   ['content-location', 'address'],
-  ['set-cookie', 'set-cookie'],
-  ['refresh', 'refresh'],
-  ['date', 'date'],
   ['www-authenticate', 'authenticate'],
-  ['cache-control', 'cache-control'],
-  ['vary', 'vary'],
   ...SHARED_CACHE_FIELDS.map(name => [name, 'shared-caches'] as const),
   ...DROPPED.map(name => [name, 'drop'] as const)
 ])

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import t, { type Test } from 'tap'
-import { createReadTurns, type Turns } from '../../../gateway/http/http1/turns.ts'
+import { createReadTurns, type Turns } from '../../../gateway/http/http1/read-turns.ts'
 import { readEvents, readShared } from '../../../gateway/http/server.ts'
 
 const startServer = async (test: Test, onSocket: (socket: net.Socket) => void) => {

@@ -1,6 +1,6 @@
 // RW-01, RW-06
 import t from 'tap'
-import { createReadTurns } from '../../../gateway/http/http1/turns.ts'
+import { createReadTurns } from '../../../gateway/http/http1/read-turns.ts'
 import { onThrown } from '../../support/thrown.ts'
 
 const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))

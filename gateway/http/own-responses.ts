@@ -1,14 +1,23 @@
-// Writes the gateway's own responses and refusals in one shape, and lets only pages of the listed origins read responses (Fetch, CORS protocol).
+// Writes the gateway's own responses and refusals in one shape, and adds its fields to forwarded responses.
 import { randomUUID } from 'node:crypto'
 import { GatewayError, Internal } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import { noteFault } from '../values/contain.ts'
+import {
+  type CrossOrigins,
+  checkCredentials,
+  crossOriginFields,
+  EXPOSED,
+  PREFLIGHT_METHODS,
+  preflightFields,
+  readableBy
+} from './cross-origin.ts'
 import type { Exchange } from './exchange.ts'
 import { headerLines } from './http1/response.ts'
 import { fieldValue } from './request.ts'
 import type { HttpResponse } from './response.ts'
 
-export interface AnswerOptions {
+export interface ResponseOptions {
   /** Origins whose scripts may read these responses. */
   origins: CrossOrigins
   /** Where to redirect a navigation that lacks a valid session; undefined: it is refused. */
@@ -36,7 +45,7 @@ export const addedHeaders = ({ limit, requestId, setCookies }: Exchange): string
 }
 
 /** All lines of a forwarded response; `passed` are the backend's, of which those that are not allowed are removed. */
-export const forwardedLines = (exchange: Exchange, passed: string, { origins }: AnswerOptions): string => {
+export const forwardedLines = (exchange: Exchange, passed: string, { origins }: ResponseOptions): string => {
   const crossOrigin = crossOriginFields(exchange, passed, origins)
   const lines = headerLines(addedHeaders(exchange)) + checkCredentials(exchange, passed, origins)
   return crossOrigin.length === 0 ? lines : lines + headerLines(crossOrigin)
@@ -53,19 +62,19 @@ const sharedHeaders = (origin: string, overHttps: boolean): string[] => {
 }
 
 /** `[name, value, …]` on the gateway's own responses, including refusals. */
-export const ownHeaders = (exchange: Exchange, { origins }: Pick<AnswerOptions, 'origins'>): string[] => [
+export const ownHeaders = (exchange: Exchange, { origins }: Pick<ResponseOptions, 'origins'>): string[] => [
   ...sharedHeaders(readableBy(exchange, origins), exchange.scheme === 'https'),
   ...addedHeaders(exchange)
 ]
 
 /** Answers a CORS preflight from a page of a listed origin; nothing reaches a backend. */
-export const answerPreflight = (exchange: Exchange, options: AnswerOptions): void => {
+export const answerPreflight = (exchange: Exchange, options: ResponseOptions): void => {
   const headers = [...ownHeaders(exchange, options), ...preflightFields(exchange)]
   exchange.response.whole({ status: 204, headers }, '')
 }
 
 /** Answers a request that may not be forwarded (RFC 9110 §7.6.2), which makes the gateway its recipient. */
-export const answerAsRecipient = (exchange: Exchange, options: AnswerOptions): void => {
+export const answerAsRecipient = (exchange: Exchange, options: ResponseOptions): void => {
   const headers = [...ownHeaders(exchange, options), 'allow', PREFLIGHT_METHODS]
   exchange.response.whole({ status: 204, headers }, '')
 }
@@ -79,7 +88,7 @@ export const documentHeaders = (length: number, type = JSON_TYPE): string[] => {
 }
 
 /** Answers 200 with a document that must not be stored. */
-export const answerJson = (exchange: Exchange, document: object, options: Pick<AnswerOptions, 'origins'>): void => {
+export const answerJson = (exchange: Exchange, document: object, options: Pick<ResponseOptions, 'origins'>): void => {
   const body = Buffer.from(JSON.stringify(document)).toString('latin1')
   const headers = [...ownHeaders(exchange, options), ...documentHeaders(body.length)]
   exchange.response.whole({ status: 200, headers }, body)
@@ -103,7 +112,7 @@ const challengeOf = (exchange: Exchange): string[] => {
 }
 
 /** `[name, value, …]` of each refusal. */
-const refusalHeaders = (type: string, length: number, error: GatewayError, { page }: AnswerOptions): string[] => {
+const refusalHeaders = (type: string, length: number, error: GatewayError, { page }: ResponseOptions): string[] => {
   const headers = [...documentHeaders(length, type), 'content-security-policy', page.policy]
   for (const name in error.headers) headers.push(name, error.headers[name] ?? '')
   return headers
@@ -116,7 +125,7 @@ export const setError = (exchange: Exchange, error: GatewayError): void => {
 }
 
 /** Responds with a refusal. A response that has already begun is aborted instead, so that it does not look complete. */
-export const answerRefusal = (exchange: Exchange, error: GatewayError, options: AnswerOptions): void => {
+export const answerRefusal = (exchange: Exchange, error: GatewayError, options: ResponseOptions): void => {
   const { response } = exchange
   setError(exchange, error)
   if (response.hasBegun) {
@@ -144,7 +153,7 @@ export const answerUnread = (
   response: HttpResponse,
   error: GatewayError,
   overHttps: boolean,
-  options: AnswerOptions
+  options: ResponseOptions
 ): void => {
   const requestId = randomUUID()
   const text = error.bodyText(requestId)
@@ -159,67 +168,3 @@ export const asGatewayError = (thrown: unknown): GatewayError =>
 
 /** Seconds until the window ends; at least 1. */
 export const secondsLeft = ({ resetMs }: Verdict): number => Math.max(1, Math.ceil(resetMs / 1000))
-
-type CrossOrigins = ReturnType<typeof createCrossOrigins>
-
-const EXPOSED = 'retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id'
-
-const VARY = ['vary', 'Origin']
-const NONE: readonly string[] = []
-const PREFLIGHT_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
-
-export const createCrossOrigins = (publicUrl: string, frontendUrl: string, further: readonly string[]) => {
-  /** Named in the gateway's own responses to requests that name no listed origin. */
-  const frontend = new URL(frontendUrl).origin
-  /** The origins of FRONTEND_URL and CORS_ORIGINS, as browsers write them. */
-  const listed: ReadonlySet<string> = new Set([frontend, ...further])
-  // `isUsed`: whether any of them differs from the gateway's own.
-  return { frontend, listed, isUsed: listed.size > 1 || frontend !== new URL(publicUrl).origin }
-}
-
-/** The origin that may read a response of the gateway itself. */
-const readableBy = ({ head }: Exchange, { frontend, listed }: CrossOrigins): string =>
-  head.origin !== undefined && listed.has(head.origin) ? head.origin : frontend
-
-/** `OPTIONS` with an Origin and the method that a browser asks permission for (Fetch, CORS-preflight request). */
-export const preflightMethod = ({ method, request, head }: Exchange): string | undefined => {
-  if (method !== 'OPTIONS' || head.origin === undefined) return undefined
-  const asked = fieldValue(request.fields, 'access-control-request-method')
-  return asked !== undefined && /^[A-Za-z]{1,32}$/.test(asked) ? asked.toUpperCase() : undefined
-}
-
-/** `[name, value, …]` of the response to a preflight: the methods and fields that a listed page may send. */
-const preflightFields = (exchange: Exchange): string[] => {
-  const method = preflightMethod(exchange)
-  const isFurther = method !== undefined && !PREFLIGHT_METHODS.split(', ').includes(method)
-  const fields = ['access-control-allow-methods', isFurther ? `${PREFLIGHT_METHODS}, ${method}` : PREFLIGHT_METHODS]
-  fields.push('access-control-max-age', '600')
-  const asked = fieldValue(exchange.request.fields, 'access-control-request-headers')
-  if (asked !== undefined && /^[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,1024}$/.test(asked)) {
-    fields.push('access-control-allow-headers', asked)
-  }
-  return fields
-}
-
-/**
- * `[name, value, …]` to add to a forwarded response with the field lines `passed`. Backends that implement CORS themselves, and
- * all public routes, are left alone. Credentials are never allowed: a page of another origin sends its token itself.
- */
-export const crossOriginFields = (
-  { head, route }: Exchange,
-  passed: string,
-  { listed, isUsed }: CrossOrigins
-): readonly string[] => {
-  const { origin } = head
-  if (route === undefined || route.public) return NONE
-  if (origin === undefined || !listed.has(origin)) return isUsed ? VARY : NONE
-  if (/^access-control-allow-origin:/im.test(passed)) return NONE
-  // Without credentials `*` stands for every name (Fetch, CORS-exposed header-name list).
-  return ['access-control-allow-origin', origin, 'access-control-expose-headers', `*, ${EXPOSED}`, ...VARY]
-}
-
-/** A session cookie makes a response credentialed, so the backend's own CORS permissions to unlisted origins are removed. */
-const checkCredentials = ({ head, route }: Exchange, passed: string, { listed }: CrossOrigins): string => {
-  if (route?.browser !== true || head.origin === undefined || listed.has(head.origin)) return passed
-  return passed.replace(/^access-control-allow-credentials:[^\r]*\r\n/gim, '')
-}
