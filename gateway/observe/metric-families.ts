@@ -24,25 +24,37 @@ interface Value {
   readonly metricName?: string
 }
 
-type Read = (sources: MetricSources) => Value[] | Promise<Value[]>
+type Found = number | Value[]
 /** Values of several processes are added up, unless a row says otherwise. */
 type Row = readonly [
-  type: 'counter' | 'gauge' | 'histogram',
   help: string,
-  read: Read,
+  read: (sources: MetricSources) => Found | Promise<Found>,
   combined?: 'min' | 'max' | 'average'
 ]
 
-const one = (value: number, labels: Record<string, string> = {}): Value[] => [{ value, labels }]
+/** One value for each entry, under its name. */
+const by = (label: string, values: Iterable<readonly [name: string, value: number | boolean]>): Value[] =>
+  Array.from(values, ([name, value]) => ({ value: Number(value), labels: { [label]: name } }))
 
 /** 1 for the current word, 0 for all others; nothing if there is none. */
 const stateOf = (words: readonly string[], current: string | undefined, label = 'state'): Value[] =>
-  current === undefined ? [] : words.map(word => ({ value: Number(word === current), labels: { [label]: word } }))
+  current === undefined
+    ? []
+    : by(
+        label,
+        words.map(word => [word, word === current])
+      )
+
+const counted = (counts: readonly { readonly count: number }[]): Value[] =>
+  counts.map(({ count, ...labels }) => ({ value: count, labels }))
 
 const keyName = (index: number): string => (index === 0 ? 'current' : `previous-${index}`)
 
 const certificatesOf = (sources: MetricSources, read: (certificate: ServedCertificate) => number): Value[] =>
-  sources.certificates().map(certificate => ({ value: read(certificate), labels: { file: certificate.file } }))
+  by(
+    'file',
+    sources.certificates().map(certificate => [certificate.file, read(certificate)])
+  )
 
 const targetsOf = (sources: MetricSources) =>
   sources
@@ -79,125 +91,93 @@ const histogramOf = (of: 'gateway' | 'upstream', route: string, { buckets, sumMs
 
 const ROWS: Readonly<Record<string, Row>> = {
   requests_total: [
-    'counter',
     'Finished requests, by route, decision (allow, refuse, fail) and status class',
-    sources => sources.requests.routes().flatMap(countsOf)
+    ({ requests }) => requests.routes().flatMap(countsOf)
   ],
   requests_by_protocol_total: [
-    'counter',
     'Finished requests, by the protocol of their clients: http/1.1 (and 1.0) or h2',
-    sources =>
-      Object.entries(sources.requests.protocols()).map(([protocol, value]) => ({ value, labels: { protocol } }))
+    ({ requests }) => by('protocol', Object.entries(requests.protocols()))
   ],
-  refusals_total: [
-    'counter',
-    'Requests refused or failed, by code and reason',
-    sources => sources.requests.refusals().map(({ count, ...labels }) => ({ value: count, labels }))
-  ],
+  refusals_total: ['Requests refused or failed, by code and reason', ({ requests }) => counted(requests.refusals())],
   gateway_duration_seconds: [
-    'histogram',
     'Time until the response head was sent, without the time spent waiting for the upstream',
-    sources => sources.requests.routes().flatMap(({ id, gateway }) => histogramOf('gateway', id, gateway))
+    ({ requests }) => requests.routes().flatMap(({ id, gateway }) => histogramOf('gateway', id, gateway))
   ],
   upstream_duration_seconds: [
-    'histogram',
     'Time from sending the request to the upstream until its response head arrived',
-    sources => sources.requests.routes().flatMap(({ id, upstream }) => histogramOf('upstream', id, upstream))
+    ({ requests }) => requests.routes().flatMap(({ id, upstream }) => histogramOf('upstream', id, upstream))
   ],
   build_info: [
-    'gauge',
     'Always 1; the labels hold the versions of the gateway and of Node.js',
-    () => one(1, { version: VERSION, node: process.versions.node }),
+    () => [{ value: 1, labels: { version: VERSION, node: process.versions.node } }],
     'max'
   ],
-  ready: ['gauge', 'Whether the instance is ready', sources => one(Number(sources.isReady())), 'min'],
+  ready: ['Whether the instance is ready', ({ isReady }) => Number(isReady()), 'min'],
   open_streams: [
-    'gauge',
     'Open WebSockets, Socket.IO connections and event streams',
-    sources => Object.entries(sources.streams()).map(([kind, value]) => ({ value, labels: { kind } }))
+    ({ streams }) => by('kind', Object.entries(streams()))
   ],
   socketio_events_refused_total: [
-    'counter',
     'Socket.IO events refused by the `events` of a namespace',
-    sources => sources.refusedEvents().map(({ count, ...labels }) => ({ value: count, labels }))
+    ({ refusedEvents }) => counted(refusedEvents())
   ],
   limiter_mode: [
-    'gauge',
     'Where requests are counted: 1 for the current mode',
-    sources => stateOf(['memory', 'redis', 'degraded'], sources.limiter().mode, 'mode'),
+    ({ limiter }) => stateOf(['memory', 'redis', 'degraded'], limiter().mode, 'mode'),
     'max'
   ],
-  limiter_redis_commands_total: ['counter', 'Commands sent to Redis', sources => one(sources.limiter().commands)],
-  limiter_windows: ['gauge', 'Windows held in memory', sources => one(sources.limiter().entries)],
+  limiter_redis_commands_total: ['Commands sent to Redis', ({ limiter }) => limiter().commands],
+  limiter_windows: ['Windows held in memory', ({ limiter }) => limiter().entries],
   limiter_windows_forgotten_total: [
-    'counter',
     'Windows dropped before their end because there were too many: their counts began anew',
-    sources => one(sources.limiter().forgotten)
+    ({ limiter }) => limiter().forgotten
   ],
-  limiter_leases: ['gauge', 'Keys with permits leased from Redis', sources => one(sources.limiter().leases)],
-  logins_total: [
-    'counter',
-    'Logins by provider, result and reason',
-    sources => sources.requests.logins().map(({ count, ...labels }) => ({ value: count, labels }))
-  ],
+  limiter_leases: ['Keys with permits leased from Redis', ({ limiter }) => limiter().leases],
+  logins_total: ['Logins by provider, result and reason', ({ requests }) => counted(requests.logins())],
   reloads_total: [
-    'counter',
     'Reloads of the route files, by result',
-    sources => Object.entries(sources.reloads()).map(([result, value]) => ({ value, labels: { result } })),
+    ({ reloads }) => by('result', Object.entries(reloads())),
     'max'
   ],
-  routes_ok: [
-    'gauge',
-    'Whether the files on disk are the ones in use',
-    sources => one(Number(sources.routes().ok)),
-    'min'
-  ],
+  routes_ok: ['Whether the files on disk are the ones in use', ({ routes }) => Number(routes().ok), 'min'],
   routes_loaded_timestamp_seconds: [
-    'gauge',
     'When the route table in use was loaded',
-    sources => one(sources.routes().loadedAt.getTime() / 1000),
+    ({ routes }) => routes().loadedAt.getTime() / 1000,
     'min'
   ],
   routes: [
-    'gauge',
     "Routes in use, including the gateway's own; labelled with the checksum of the route files",
-    sources => one(sources.routes().count, { checksum: sources.routes().checksum }),
+    ({ routes }) => by('checksum', [[routes().checksum, routes().count]]),
     'max'
   ],
-  token_cache_hits_total: ['counter', 'Tokens found in the cache', sources => one(sources.tokenCache().hits)],
-  token_cache_misses_total: ['counter', 'Tokens that had to be verified', sources => one(sources.tokenCache().misses)],
-  token_cache_entries: ['gauge', 'Tokens in the cache', sources => one(sources.tokenCache().size)],
+  token_cache_hits_total: ['Tokens found in the cache', ({ tokenCache }) => tokenCache().hits],
+  token_cache_misses_total: ['Tokens that had to be verified', ({ tokenCache }) => tokenCache().misses],
+  token_cache_entries: ['Tokens in the cache', ({ tokenCache }) => tokenCache().size],
   tokens_verified_total: [
-    'counter',
     'Tokens verified, by the secret that signed them',
-    sources => sources.tokensByKey().map((value, index) => ({ value, labels: { key: keyName(index) } }))
+    ({ tokensByKey }) => tokensByKey().map((value, index) => ({ value, labels: { key: keyName(index) } }))
   ],
-  revocations: ['gauge', 'Known ended tokens and changed people', sources => one(sources.revocations().known), 'max'],
+  revocations: ['Known ended tokens and changed people', ({ revocations }) => revocations().known, 'max'],
   revocations_staleness_seconds: [
-    'gauge',
     'Time since the known revocations were last complete',
-    sources => one(sources.revocations().stalenessMs / 1000),
+    ({ revocations }) => revocations().stalenessMs / 1000,
     'max'
   ],
   grants_state: [
-    'gauge',
     'State of what the route files grant to groups: 1 for the current state',
-    sources => stateOf(GRANTS_STATES, sources.grants.state()),
+    ({ grants }) => stateOf(GRANTS_STATES, grants.state()),
     'max'
   ],
   grants_people_total: [
-    'counter',
     'People whose access was worked out again because grants had changed',
-    sources => one(sources.grants.people())
+    ({ grants }) => grants.people()
   ],
   upstream_target_up: [
-    'gauge',
     'State of a target: 1 up, 0.5 returning to service, 0 down',
     sources => targetsOf(sources).map(({ labels, state }) => ({ value: TARGET_STATES[state], labels })),
     'min'
   ],
   upstream_connections: [
-    'gauge',
     'Connections to a target, busy or idle',
     sources =>
       targetsOf(sources).flatMap(({ labels, busy, connections }) => [
@@ -206,7 +186,6 @@ const ROWS: Readonly<Record<string, Row>> = {
       ])
   ],
   upstream_faults_total: [
-    'counter',
     'Requests that failed at a target, by fault',
     sources =>
       targetsOf(sources).flatMap(({ labels, faults }) =>
@@ -214,86 +193,80 @@ const ROWS: Readonly<Record<string, Row>> = {
       )
   ],
   directory_state: [
-    'gauge',
     'State of the directory at its last check: 1 for the current state',
-    sources => stateOf(['ok', 'away', 'refused', 'unknown', 'groups-unreadable'], sources.directory()),
+    ({ directory }) => stateOf(['ok', 'away', 'refused', 'unknown', 'groups-unreadable'], directory()),
     'max'
   ],
   database_up: [
-    'gauge',
     'Whether the database responds and can be written',
-    async sources => one(Number(await sources.databaseOk())),
+    async ({ databaseOk }) => Number(await databaseOk()),
     'min'
   ],
   clock_ahead_seconds: [
-    'gauge',
     "How far the clock of the database, and of Redis, is ahead of this machine's; 0 within the accuracy of the measurement",
-    sources => [...(sources.clock()?.aheadS ?? [])].map(([of, value]) => ({ value, labels: { of } })),
+    ({ clock }) => by('of', clock()?.aheadS ?? []),
     'average'
   ],
   audit_chain_ok: [
-    'gauge',
     'Whether the last check found the audit log intact; absent before the first check',
-    sources => (sources.audit().state === 'unknown' ? [] : one(Number(sources.audit().state === 'ok'))),
+    ({ audit }) => (audit().state === 'unknown' ? [] : Number(audit().state === 'ok')),
     'min'
   ],
   audit_checked_timestamp_seconds: [
-    'gauge',
     'When the audit log was last checked; absent before the first check',
-    sources => {
-      const { checkedAt } = sources.audit()
-      return checkedAt === undefined ? [] : one(checkedAt.getTime() / 1000)
+    ({ audit }) => {
+      const { checkedAt } = audit()
+      return checkedAt === undefined ? [] : checkedAt.getTime() / 1000
     },
     'min'
   ],
   tls_certificate_ok: [
-    'gauge',
     'Whether the listener uses the certificate on disk, by its file; absent without TLS',
     sources => certificatesOf(sources, ({ current }) => Number(current)),
     'min'
   ],
   tls_certificate_expires_timestamp_seconds: [
-    'gauge',
     'When the certificate in use, or the first one in its chain, expires; by its file',
     sources => certificatesOf(sources, ({ pair }) => pair.expiresAt / 1000),
     'min'
   ],
   proxy_header_violations_total: [
-    'counter',
     'Connections of peers in TRUST_PROXY that were closed because of a missing or invalid PROXY header',
-    sources => one(sources.proxyViolations())
+    ({ proxyViolations }) => proxyViolations()
   ],
   provider_state: [
-    'gauge',
     'State of the cloud provider at its last check: 1 for the current state',
-    sources => stateOf(['ok', 'away', 'unknown'], sources.provider()),
+    ({ provider }) => stateOf(['ok', 'away', 'unknown'], provider()),
     'max'
   ],
   faults_total: [
-    'counter',
     'Faults of the gateway itself, by what each of them ended: report them',
-    () => Object.entries(faultCounts()).map(([place, value]) => ({ value, labels: { place } }))
+    () => by('place', Object.entries(faultCounts()))
   ],
   descriptors_exhausted_total: [
-    'counter',
     'Times that the process had no file descriptor left for a connection or a file',
-    () => one(timesOutOfDescriptors())
+    () => timesOutOfDescriptors()
   ],
-  log_lines_dropped_total: ['counter', 'Log lines lost', sources => one(sources.logLinesDropped())],
+  log_lines_dropped_total: ['Log lines lost', ({ logLinesDropped }) => logLinesDropped()],
   insecure: [
-    'gauge',
     '1 for each setting that switches a protection off',
-    sources => Object.entries(sources.insecure).map(([setting, on]) => ({ value: Number(on), labels: { setting } })),
+    ({ insecure }) => by('setting', Object.entries(insecure)),
     'max'
   ]
 }
 
+const typeOf = (name: string): 'counter' | 'gauge' | 'histogram' => {
+  if (name.endsWith('_total')) return 'counter'
+  return name.endsWith('_duration_seconds') ? 'histogram' : 'gauge'
+}
+
 /** Without values while there are no sources. */
 export const families = (sources: () => MetricSources | undefined) =>
-  Object.entries(ROWS).map(([name, [type, help, read, aggregator = 'sum']]) => ({
-    ...{ name: `portaria_${name}`, help, type, aggregator },
+  Object.entries(ROWS).map(([name, [help, read, aggregator = 'sum']]) => ({
+    ...{ name: `portaria_${name}`, help, type: typeOf(name), aggregator },
     async read(): Promise<Value[]> {
       const known = sources()
-      return known === undefined ? [] : read(known)
+      const found = known === undefined ? [] : await read(known)
+      return typeof found === 'number' ? [{ value: found, labels: {} }] : found
     }
   }))

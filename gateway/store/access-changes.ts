@@ -112,16 +112,17 @@ const listenOnce = async (
   onHearing: () => void
 ): Promise<never> => {
   const { client, destroy } = await database.connectListener(CONNECT_TIMEOUT_MS)
-  // Everything that waits for the connection waits for this signal, and leaves nothing with it afterwards: a connection may
-  // stay open for months.
-  const over = new AbortController()
-  const close = () => over.abort()
-  signal.addEventListener('abort', close)
-  if (signal.aborted) close()
+  const lost = new AbortController()
+  const over = AbortSignal.any([signal, lost.signal])
   const self = randomUUID()
   let onEcho = () => {}
-  client.on('error', error => over.abort(error))
-  client.on('end', () => over.abort(new Error('Connection terminated')))
+  const end = () => {
+    destroy(new Error('Connection terminated'))
+    onEcho()
+  }
+  over.addEventListener('abort', end)
+  client.on('error', error => lost.abort(error))
+  client.on('end', () => lost.abort(new Error('Connection terminated')))
   client.on(
     'notification',
     task(({ payload }) => {
@@ -129,25 +130,26 @@ const listenOnce = async (
       else hear(payload, options)
     })
   )
-  const echo = () =>
-    new Promise<void>(resolve => {
-      onEcho = resolve
-    })
   try {
-    await unless(over.signal, client.query(`LISTEN ${ACCESS_CHANNEL}`))
+    await client.query(`LISTEN ${ACCESS_CHANNEL}`)
     for (let isFirst = true; ; isFirst = false) {
-      const echoed = echo()
-      const isSent = await unless(over.signal, send(database, self))
-      if (isSent) await within(over.signal, HEARING_MS, echoed)
-      else if (isFirst) throw new Error('the database cannot be used')
+      over.throwIfAborted()
+      const echo = Promise.withResolvers<void>()
+      onEcho = echo.resolve
+      if (await send(database, self)) {
+        const timer = setTimeout(() => lost.abort(new Error('it does not hear its own notification')), HEARING_MS)
+        await echo.promise
+        clearTimeout(timer)
+      } else if (isFirst) throw new Error('the database cannot be used')
+      over.throwIfAborted()
       if (isFirst) onHearing()
-      await delay(options.checkMs ?? CHECK_MS, undefined, { signal: over.signal })
+      await delay(options.checkMs ?? CHECK_MS, undefined, { signal: over })
     }
   } catch (error) {
-    throw over.signal.reason ?? error
+    throw over.reason ?? error
   } finally {
-    signal.removeEventListener('abort', close)
-    destroy(new Error('Connection terminated'))
+    end()
+    lost.abort()
   }
 }
 
@@ -160,25 +162,6 @@ const send = (database: Database, payload: string): Promise<boolean> =>
     .read(manager => query(manager, 'SELECT pg_notify($1, $2)', [ACCESS_CHANNEL, payload]))
     .then(() => true)
     .catch(() => false)
-
-const within = async (over: AbortSignal, timeoutMs: number, echoed: Promise<void>): Promise<void> => {
-  const silence = new AbortController()
-  const timer = setTimeout(() => silence.abort(new Error('it does not hear its own notification')), timeoutMs)
-  try {
-    await unless(AbortSignal.any([over, silence.signal]), echoed)
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-/** What `work` resolves to; throws at once when `over` is aborted. */
-const unless = <T>(over: AbortSignal, work: Promise<T>): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const stop = () => reject(over.reason)
-    if (over.aborted) stop()
-    over.addEventListener('abort', stop)
-    work.then(resolve, reject).finally(() => over.removeEventListener('abort', stop))
-  })
 
 const hear = (payload: string | undefined, options: AccessListenerOptions) => {
   const change = parseChange(payload)

@@ -1,6 +1,7 @@
 // Opens connections to Postgres, to the first host that accepts writes, and keeps a bounded number of them for those who wait.
 import { Socket } from 'node:net'
 import pg from 'pg'
+import { createTurns } from '../values/turns.ts'
 
 /** How to reach one server; several are tried in turn. */
 type PostgresAddress =
@@ -17,7 +18,7 @@ export interface DatabaseConnection {
   readonly destroy: (error: Error) => void
 }
 
-export type Connect = (timeoutMs: number) => Promise<DatabaseConnection>
+export type Connect = (timeoutMs: number, signal?: AbortSignal) => Promise<DatabaseConnection>
 
 /**
  * The host that was used last is tried first. With several hosts, one that does not accept writes is never used.
@@ -29,7 +30,7 @@ export const createConnector = (
   prepare = ''
 ): Connect => {
   let preferred = 0
-  return async timeoutMs => {
+  return async (timeoutMs, signal) => {
     const deadline = performance.now() + timeoutMs
     const failures: unknown[] = []
     const order = addresses.map((_, n) => (preferred + n) % addresses.length)
@@ -39,7 +40,7 @@ export const createConnector = (
       const shareMs = Math.max(1, (deadline - performance.now()) / (addresses.length - n))
       const config = { ...address, application_name: applicationName }
       try {
-        const connection = await open(config, shareMs, { prepare, mustWrite: addresses.length > 1 })
+        const connection = await open(config, shareMs, { prepare, mustWrite: addresses.length > 1, signal })
         preferred = index
         return connection
       } catch (error) {
@@ -53,12 +54,14 @@ export const createConnector = (
 interface Preparation {
   readonly prepare: string
   readonly mustWrite: boolean
+  /** Aborted: the connection is no longer wanted. */
+  readonly signal: AbortSignal | undefined
 }
 
 const open = async (
   config: pg.ClientConfig,
   timeoutMs: number,
-  { prepare, mustWrite }: Preparation
+  { prepare, mustWrite, signal }: Preparation
 ): Promise<DatabaseConnection> => {
   const socket = new Socket()
   const client = new pg.Client({ ...config, keepAlive: true, stream: () => socket })
@@ -73,6 +76,8 @@ const open = async (
     socket.destroy(error)
   }
   const timer = setTimeout(() => destroy(tooLate()), timeoutMs)
+  const onAbort = () => destroy(closed())
+  signal?.addEventListener('abort', onAbort)
   try {
     await client.connect()
     const { rows } = await client.query<{ pid: number; read_only: string }>(WHO_ANSWERS)
@@ -87,6 +92,7 @@ const open = async (
     throw error
   } finally {
     clearTimeout(timer)
+    signal?.removeEventListener('abort', onAbort)
   }
 }
 
@@ -107,119 +113,81 @@ interface PoolOptions {
   onIdleLoss(error: Error): void
 }
 
-interface Waiting {
-  resolve(connection: DatabaseConnection): void
-  reject(error: unknown): void
-  readonly timer: NodeJS.Timeout
-}
-
 /** An unused connection is closed after this time. */
 const IDLE_MS = 30_000
 
 export const createConnectionPool = ({ connect, size, acquireMs, onIdleLoss }: PoolOptions) => {
+  const inTurn = createTurns(size, Number.POSITIVE_INFINITY, tooLate, acquireMs)
   const open = new Map<pg.Client, DatabaseConnection>()
   /** The one used last is used next, so that the others can be closed. */
-  const idle: { readonly connection: DatabaseConnection; readonly timer: NodeJS.Timeout }[] = []
-  const waiting: Waiting[] = []
-  let opening = 0
-  let isClosed = false
-
-  /** @param error why the connection is unusable; without one, it is ended as the protocol says */
-  const drop = (connection: DatabaseConnection, error?: Error) => {
-    open.delete(connection.client)
-    if (error === undefined) connection.client.end().catch(() => undefined)
-    else connection.destroy(error)
-    openMore()
-  }
+  const idle = new Map<DatabaseConnection, NodeJS.Timeout>()
+  const closing = new AbortController()
+  const { signal } = closing
 
   const takeIdle = (connection: DatabaseConnection) => {
-    const index = idle.findIndex(each => each.connection === connection)
-    if (index === -1) return false
-    clearTimeout(idle[index]?.timer)
-    idle.splice(index, 1)
-    return true
+    clearTimeout(idle.get(connection))
+    return idle.delete(connection)
   }
 
-  const rest = (connection: DatabaseConnection) => {
-    const timer = setTimeout(() => {
-      if (takeIdle(connection)) drop(connection)
-    }, IDLE_MS)
-    timer.unref()
-    idle.push({ connection, timer })
+  const openOne = async (timeoutMs: number): Promise<DatabaseConnection> => {
+    const connection = await connect(timeoutMs, signal)
+    open.set(connection.client, connection)
+    connection.client.once('end', () => {
+      open.delete(connection.client)
+      if (takeIdle(connection)) onIdleLoss(new Error('Connection terminated by the server'))
+    })
+    return connection
   }
 
-  const hand = (connection: DatabaseConnection) => {
-    const next = waiting.shift()
-    if (next === undefined) return rest(connection)
-    clearTimeout(next.timer)
-    next.resolve(connection)
+  const end = ({ client }: DatabaseConnection) => {
+    open.delete(client)
+    client.end().catch(() => undefined)
   }
 
-  const onEnd = (connection: DatabaseConnection) => {
-    if (!takeIdle(connection)) return
-    const error = new Error('Connection terminated by the server')
-    drop(connection, error)
-    onIdleLoss(error)
-  }
-
-  const openOne = async () => {
-    opening++
-    try {
-      const connection = await connect(acquireMs)
-      opening--
-      if (isClosed) return connection.destroy(closed())
-      open.set(connection.client, connection)
-      connection.client.once('end', () => onEnd(connection))
-      hand(connection)
-    } catch (error) {
-      opening--
-      const next = waiting.shift()
-      clearTimeout(next?.timer)
-      next?.reject(error)
-      openMore()
+  const keep = (connection: DatabaseConnection) => {
+    const onIdle = () => {
+      idle.delete(connection)
+      end(connection)
     }
+    idle.set(connection, setTimeout(onIdle, IDLE_MS).unref())
   }
 
-  const openMore = () => {
-    while (!isClosed && opening < waiting.length && open.size + opening < size) void openOne()
+  const take = async (timeoutMs: number): Promise<DatabaseConnection> => {
+    if (signal.aborted) throw closed()
+    const latest = [...idle.keys()].at(-1)
+    if (latest === undefined) return openOne(timeoutMs)
+    takeIdle(latest)
+    return latest
   }
 
   return {
-    /** Settles within the time that a connection may take to arrive. */
+    /**
+     * Settles within the time that a connection may take to arrive. `release` takes the reason why the connection must not
+     * be used again.
+     */
     acquire: () =>
-      new Promise<DatabaseConnection>((resolve, reject) => {
-        if (isClosed) return reject(closed())
-        const latest = idle.at(-1)?.connection
-        if (latest !== undefined && takeIdle(latest)) return resolve(latest)
-        const timer = setTimeout(() => {
-          waiting.splice(waiting.indexOf(entry), 1)
-          reject(tooLate())
-        }, acquireMs)
-        const entry = { resolve, reject, timer }
-        waiting.push(entry)
-        openMore()
+      new Promise<{ client: pg.Client; release(error?: Error): void }>((resolve, reject) => {
+        const deadline = performance.now() + acquireMs
+        const hold = async () => {
+          const connection = await take(Math.max(1, deadline - performance.now()))
+          const { promise, resolve: release } = Promise.withResolvers<Error | undefined>()
+          resolve({ client: connection.client, release })
+          const error = await promise
+          if (error !== undefined || signal.aborted || connection.isOver()) connection.destroy(error ?? closed())
+          else keep(connection)
+        }
+        inTurn('', hold).catch(reject)
       }),
-    /** @param error why the connection must not be used again */
-    release(connection: DatabaseConnection, error?: Error) {
-      if (!open.has(connection.client)) return
-      if (error !== undefined || connection.isOver()) drop(connection, error ?? closed())
-      else hand(connection)
-    },
     /** The connection of a client that this pool has opened. */
     connectionOf: (client: pg.Client) => open.get(client),
     /** Ends every connection, with whatever it is doing. */
     close() {
-      isClosed = true
-      for (const { connection, timer } of idle.splice(0)) {
-        clearTimeout(timer)
-        drop(connection)
-      }
-      for (const { timer, reject } of waiting.splice(0)) {
-        clearTimeout(timer)
-        reject(closed())
+      closing.abort()
+      for (const connection of idle.keys()) {
+        takeIdle(connection)
+        end(connection)
       }
       for (const connection of open.values()) connection.destroy(closed())
-      open.clear()
     }
   }
 }

@@ -1,4 +1,5 @@
 // Opens Postgres with its schema up to date, ends every use of it within a deadline, and reserves shares of its connections.
+import type pg from 'pg'
 import { DataSource, type EntityManager, MigrationExecutor, type QueryRunner } from 'typeorm'
 import { migrations } from '../../migrations/index.ts'
 import type { Log } from '../values/log.ts'
@@ -185,7 +186,7 @@ const open = ({ poolSize = POOL_SIZE, log }: DatabaseOptions, timing: { connect:
   return { dataSource, pool }
 }
 
-type Callback = (error: unknown, client?: DatabaseConnection['client'], release?: (error?: Error) => void) => void
+type Callback = (error: unknown, client?: pg.Client, release?: (error?: Error) => void) => void
 
 /** What TypeORM uses of pg's own pool. */
 const poolFor = (pool: ConnectionPool) =>
@@ -194,9 +195,7 @@ const poolFor = (pool: ConnectionPool) =>
       return this
     }
     connect(callback: Callback) {
-      pool.acquire().then(connection => {
-        callback(undefined, connection.client, error => pool.release(connection, error))
-      }, callback)
+      pool.acquire().then(({ client, release }) => callback(undefined, client, release), callback)
     }
     end(callback: () => void) {
       pool.close()
