@@ -41,8 +41,6 @@ interface OwnEndpointsOptions extends Pick<ResponseOptions, 'origins'> {
   refuse: (exchange: Exchange, error: GatewayError) => void
   /** Checks the sender again when a body has arrived: that takes up to half a minute, and access may have ended by then. */
   checkAgain?: (exchange: Exchange) => GatewayError | undefined
-  /** How long a body may take to arrive. */
-  bodyTimeoutMs?: number
   /** What GET returns at endpoints that are asked so often that Fastify only describes them, by path. */
   frequent?: Readonly<Record<string, () => Promise<object>>>
   /** Registers the endpoints, in the order of the contract. */
@@ -168,7 +166,7 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
         const frequent = options.frequent?.[bareOf(exchange.path)]
         return frequent === undefined ? ask(exchange, undefined) : answerFrequent(exchange, frequent)
       }
-      readBody(exchange, { maxBytes: BODY_LIMIT_BYTES, timeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS })
+      readBody(exchange, { maxBytes: BODY_LIMIT_BYTES, timeoutMs: BODY_TIMEOUT_MS })
         .then(
           body => {
             const refusal = options.checkAgain?.(exchange)
@@ -232,35 +230,24 @@ export const readBody = (exchange: Exchange, { maxBytes, timeoutMs }: BodyLimits
   // A length that is too large is refused before the body is requested.
   if (Number(exchange.head.contentLength ?? 0) > maxBytes)
     return Promise.reject(new BodyTooLarge({ reason: 'body-too-large' }))
-  return new Promise((resolve, reject) => {
-    const parts: Buffer[] = []
-    let size = 0
-    let isOver = false
-    const settle = (): boolean => {
-      if (isOver) return false
-      isOver = true
-      clearTimeout(timer)
-      if (exchange.underway === body) exchange.underway = undefined
-      return true
-    }
-    const fail = (error: GatewayError) => {
-      if (settle()) reject(error)
-    }
-    const body: BodyConsumer & Underway = {
-      onUpload(chunk) {
-        if (isOver) return
-        size += chunk.length
-        if (size <= maxBytes) parts.push(Buffer.from(chunk))
-        else fail(new BodyTooLarge({ reason: 'body-too-large' }))
-      },
-      onUploadEnd() {
-        if (settle()) resolve(Buffer.concat(parts))
-      },
-      abort: () => fail(new BadRequest({ reason: 'client-gone' }))
-    }
-    const timer = setTimeout(() => fail(new RequestTimeout({ reason: 'body-too-slow' })), timeoutMs)
-    exchange.underway = body
-    if (exchange.awaitsContinue) exchange.response.interim(100, 'Continue', '')
-    exchange.request.read(body)
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const parts: Buffer[] = []
+  let size = 0
+  const body: BodyConsumer & Underway = {
+    onUpload(chunk) {
+      size += chunk.length
+      if (size <= maxBytes) parts.push(Buffer.from(chunk))
+      else reject(new BodyTooLarge({ reason: 'body-too-large' }))
+    },
+    onUploadEnd: () => resolve(Buffer.concat(parts)),
+    abort: () => reject(new BadRequest({ reason: 'client-gone' }))
+  }
+  const timer = setTimeout(() => reject(new RequestTimeout({ reason: 'body-too-slow' })), timeoutMs)
+  exchange.underway = body
+  if (exchange.awaitsContinue) exchange.response.interim(100, 'Continue', '')
+  exchange.request.read(body)
+  return promise.finally(() => {
+    clearTimeout(timer)
+    if (exchange.underway === body) exchange.underway = undefined
   })
 }

@@ -53,16 +53,15 @@ export const createSharedLookup = (options: SharedLookupOptions = {}): LookupFun
     })
   }
 
-  return (name, { family, all }, callback) => {
+  return (name, { all }, callback) => {
     const tell = (error: Error | null, answer: KnownAddresses | undefined) => {
-      const wanted = family === 4 || family === 'IPv4' ? 4 : family === 6 || family === 'IPv6' ? 6 : 0
-      const fitting = (answer?.addresses ?? []).filter(address => wanted === 0 || address.family === wanted)
-      const [first] = fitting
+      const { addresses = [] } = answer ?? {}
+      const [first] = addresses
       if (error !== null || first === undefined) {
         const none = Object.assign(new Error(`no address of ${name}`), { code: 'ENOTFOUND', syscall: 'getaddrinfo' })
         return callback(error ?? none, '', 0)
       }
-      if (all === true) callback(null, fitting)
+      if (all === true) callback(null, [...addresses])
       else callback(null, first.address, first.family)
     }
     const known = answers.get(name)

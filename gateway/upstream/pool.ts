@@ -234,7 +234,7 @@ const QUIET_MS = 50
 const NOT_SHARED_MS = 60_000
 
 /** @param maxAgeMs a connection that was opened before that is not used again */
-export const createIdleConnections = (now: () => number, maxAgeMs: number) => {
+const createIdleConnections = (now: () => number, maxAgeMs: number) => {
   const idle: UpstreamConnection[] = []
   let sharedAgainAt = Number.NEGATIVE_INFINITY
 

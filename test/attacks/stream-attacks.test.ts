@@ -2,7 +2,6 @@
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'
-import { freePort } from '../support/ports.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { undisturbed } from '../support/undisturbed.ts'
 import { until } from '../support/until.ts'
@@ -16,14 +15,12 @@ const world = await startGateway(t, {
   config: {
     upstreams: {
       raw: { url: raw.url },
-      other: { url: other.url },
-      half: { targets: [`http://127.0.0.1:${await freePort()}`, raw.url] }
+      other: { url: other.url }
     },
     routes: [
       { path: '/open/*', upstream: 'raw', public: true },
       { path: '/other/*', upstream: 'other', public: true },
-      { path: '/live', upstream: 'raw', websocket: {} },
-      { path: '/half/*', upstream: 'half', public: true }
+      { path: '/live', upstream: 'raw', websocket: {} }
     ]
   }
 })
@@ -95,15 +92,6 @@ t.test('an upgrade behind an unanswered request does not end the process', async
   t.match(await connection.response(), { status: 401 }, 'checked like any request')
   t.equal((await world.fetch('/health')).status, 200)
   connection.destroy()
-})
-
-t.test('an empty chunked body is ended again at the target that could be reached', async t => {
-  // RX-12, SM-28
-  raw.respond(() => OK)
-  for (let i = 0; i < 4; i++) {
-    const answer = await world.raw('POST /half/x HTTP/1.1\r\nHost: gw\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n')
-    t.equal(answer.status, 200)
-  }
 })
 
 t.test('a client that was slow for a moment gets the rest, however long it takes', async t => {

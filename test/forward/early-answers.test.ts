@@ -1,8 +1,6 @@
 // What a backend says before it has read a whole upload reaches the client, although writing the rest of the upload fails.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import net from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import tls from 'node:tls'
 import t, { type Test } from 'tap'
 import { createCertificateAuthority } from '../support/certificates.ts'
@@ -14,9 +12,7 @@ const CLIENTS = 40
 const PIECE = Buffer.alloc(65_536, 'u')
 const PIECES = 320
 
-const folder = mkdtempSync(join(tmpdir(), 'portaria-early-'))
-t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-const authority = createCertificateAuthority(folder)
+const authority = createCertificateAuthority(t.testdir({}))
 const certificate = authority.issue('backend')
 const options = { key: readFileSync(certificate.keyFile), cert: readFileSync(certificate.certFile) }
 const postgres = await startPostgres(t)

@@ -1,15 +1,10 @@
 // Answers of https backends arrive whole, however they are cut into records.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import t from 'tap'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'portaria-https-'))
-t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-const authority = createCertificateAuthority(folder)
+const authority = createCertificateAuthority(t.testdir({}))
 
 const raw = await startRawUpstream(t, authority.issue('backend'))
 const world = await startGateway(t, {

@@ -1,8 +1,6 @@
 // Answers that end with their connection: over TLS, only a closure alert tells a whole one from one that was cut short.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import net from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Duplex } from 'node:stream'
 import tls, { type SecureVersion } from 'node:tls'
 import t, { type Test } from 'tap'
@@ -14,9 +12,7 @@ import { listen } from '../support/ports.ts'
 import { upstreamAt } from '../support/routes.ts'
 import { onThrown } from '../support/thrown.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'portaria-closure-'))
-t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-const authority = createCertificateAuthority(folder)
+const authority = createCertificateAuthority(t.testdir({}))
 const files = authority.issue('backend')
 const secureContext = (version: SecureVersion) =>
   tls.createSecureContext({

@@ -10,6 +10,7 @@ import { fc } from '../support/worlds.ts'
 const KB = 1024
 
 interface Case {
+  readonly method: string
   readonly isChunked: boolean
   readonly pieces: readonly number[]
   /** The first target that is tried refuses connections. */
@@ -24,9 +25,9 @@ interface Case {
 }
 
 const cases: fc.Arbitrary<Case> = fc.record({
+  method: fc.constantFrom('POST', 'PUT', 'DELETE'),
   isChunked: fc.boolean(),
   pieces: fc.array(fc.constantFrom(1, 5, 100, 16 * KB - 1, 16 * KB, 64 * KB - 1, 64 * KB, 64 * KB + 1, 130 * KB), {
-    minLength: 1,
     maxLength: 5
   }),
   isRefused: fc.boolean(),
@@ -123,14 +124,18 @@ const startBackend = async (t: Test) => {
   return { url: `http://127.0.0.1:${port}`, arrivals }
 }
 
-const headOf = ({ isChunked, isStreaming, isRefused, expects, backend }: Case, id: number, size: number): string => {
+const headOf = (
+  { method, isChunked, isStreaming, isRefused, expects, backend }: Case,
+  id: number,
+  size: number
+): string => {
   const host = isRefused ? 'refused' : 'one'
   const fields = [
     `Host: gw`,
     isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${size}`,
     ...(expects ? ['Expect: 100-continue'] : [])
   ]
-  return `POST /${host}/${isStreaming ? 'streaming/' : ''}${backend}/${id} HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n`
+  return `${method} /${host}/${isStreaming ? 'streaming/' : ''}${backend}/${id} HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n`
 }
 
 const chunkOf = (data: string): string => `${data.length.toString(16)}\r\n${data}\r\n`
@@ -186,6 +191,7 @@ const faultOf = (one: Case, id: number, received: string, arrival: Arrival | und
   return isRead && (arrival?.isWhole !== true || arrival.body !== body) ? 'bytes are missing' : undefined
 }
 
+// RV-05, RX-12, SM-28
 t.test('whatever clients send, and however backends take it, each body arrives once', async t => {
   const backend = await startBackend(t)
   const refusing = `http://127.0.0.1:${await freePort()}`

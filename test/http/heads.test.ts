@@ -1,35 +1,8 @@
-// Heads of requests and responses are read and written right, without a connection; a refusal finds its words.
+// Responses are framed for their clients, and written in turn.
 import t from 'tap'
 import { Http1Response } from '../../gateway/http/http1/response.ts'
 import { Outbox } from '../../gateway/http/outbox.ts'
-import { secondsLeft } from '../../gateway/http/own-responses.ts'
-import { exchangeOf } from '../support/exchanges.ts'
 import { onThrown } from '../support/thrown.ts'
-
-t.test('a request id is kept if a trusted proxy sent it', async t => {
-  const fields = ['Host', 'gw', 'X-Request-Id', 'from-the-proxy-1']
-  t.equal(exchangeOf({ fields, trusted: true }).requestId, 'from-the-proxy-1')
-  t.not(exchangeOf({ fields }).requestId, 'from-the-proxy-1')
-})
-
-t.test('what is under way is aborted once, when the client is gone or its body is malformed', async t => {
-  for (const end of ['onClosed', 'onBodyFault'] as const) {
-    const exchange = exchangeOf()
-    let aborted = 0
-    exchange.underway = { abort: () => void aborted++ }
-    exchange[end]()
-    exchange[end]()
-    t.equal(aborted, 1, end)
-  }
-})
-
-t.test('a limit is over in a second at the soonest', async t => {
-  const verdict = { allowed: true, limit: 1, remaining: 0 }
-  t.same(
-    [0, 1, 1000, 1001].map(resetMs => secondsLeft({ ...verdict, resetMs })),
-    [1, 1, 1, 2]
-  )
-})
 
 /** What a response writes, and whether its connection stays open. */
 const written = (

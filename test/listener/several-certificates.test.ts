@@ -2,7 +2,6 @@
 import { once } from 'node:events'
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import http2 from 'node:http2'
-import net from 'node:net'
 import { join } from 'node:path'
 import tls from 'node:tls'
 import t, { type Test } from 'tap'
@@ -184,52 +183,6 @@ t.test('a resumed session counts for the name asked for now, or in TLS 1.2 for a
     t.equal((await get('wiki.corp.example', 'stranger.example', { maxVersion, session })).status, 421, maxVersion)
     const other = await get('grafana.corp.example', 'gw.example', { maxVersion, session })
     if (maxVersion === 'TLSv1.3') t.equal(other.status, 421)
-  }
-})
-
-/** `hello` cut into TLS records of a few bytes each (RFC 8446 §5.1). */
-const inRecords = (hello: Buffer, bytes: number): Buffer => {
-  const pieces: Buffer[] = []
-  for (let at = 5; at < hello.length; at += bytes) {
-    const piece = hello.subarray(at, at + bytes)
-    pieces.push(Buffer.from([...hello.subarray(0, 3), piece.length >> 8, piece.length & 255]), piece)
-  }
-  return Buffer.concat(pieces)
-}
-
-t.test('a ClientHello chooses the same certificate in one piece, byte by byte and in many records', async t => {
-  const { authority, world } = await start(t)
-  const write = (socket: net.Socket, bytes: Buffer) =>
-    new Promise<void>(resolve => socket.write(bytes, () => setImmediate(resolve)))
-  const cuts: Record<string, (socket: net.Socket, hello: Buffer) => Promise<void>> = {
-    whole: write,
-    async bytes(socket, hello) {
-      for (const byte of hello) await write(socket, Buffer.from([byte]))
-    },
-    records: (socket, hello) => write(socket, inRecords(hello, 40)),
-    async both(socket, hello) {
-      for (const byte of inRecords(hello, 100)) await write(socket, Buffer.from([byte]))
-    }
-  }
-  for (const [how, send] of Object.entries(cuts)) {
-    const relay = net.createServer(async inner => {
-      const outer = net.connect({ host: '127.0.0.1', port: world.port, noDelay: true })
-      t.teardown(() => outer.destroy())
-      const [hello] = (await once(inner, 'data')) as [Buffer]
-      inner.pause()
-      await send(outer, hello)
-      inner.pipe(outer).pipe(inner)
-    })
-    relay.listen(0, '127.0.0.1')
-    await once(relay, 'listening')
-    const { port } = relay.address() as net.AddressInfo
-    const client = tls.connect({
-      ...{ host: '127.0.0.1', port, ca: authority.ca, servername: 'grafana.corp.example' }
-    })
-    await once(client, 'secureConnect')
-    t.equal(client.getPeerCertificate().subject.CN, 'exact', how)
-    client.destroy()
-    relay.close()
   }
 })
 

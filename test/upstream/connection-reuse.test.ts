@@ -1,19 +1,12 @@
 // Which requests share a connection to a backend: never those of two clients where one could get the other's response or login.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { UpstreamConnection } from '../../gateway/upstream/connection.ts'
-import { createIdleConnections } from '../../gateway/upstream/pool.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, type RawUpstream, startRawUpstream } from '../support/raw-upstream.ts'
 import { until } from '../support/until.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'portaria-reuse-'))
-t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-const authority = createCertificateAuthority(folder)
+const authority = createCertificateAuthority(t.testdir({}))
 const certificate = authority.issue('backend')
 const postgres = await startPostgres(t)
 
@@ -156,16 +149,4 @@ t.test('a target that once sent a body after HEAD has its connection closed afte
   const before = raw.accepted()
   for (let n = 0; n < 3; n++) await ask('HEAD / HTTP/1.1\r\nHost: gw\r\n\r\n', { head: true })
   t.ok(raw.accepted() - before >= 2)
-})
-
-t.test('each of a thousand clients finds its own connection again while no other may use it', async t => {
-  let now = 1
-  const idle = createIdleConnections(() => now, Number.POSITIVE_INFINITY)
-  const clients = Array.from({ length: 1000 }, () => ({ isOpen: true }))
-  const connections = clients.map(
-    client => ({ client, isBound: false, openedAt: 1, idleSince: 1, deadline: 4000 }) as UpstreamConnection
-  )
-  t.ok(connections.every(idle.add))
-  now += 10
-  t.ok(clients.every((client, i) => idle.take(client) === connections[i]))
 })

@@ -1,9 +1,7 @@
 // Names a backend that does not speak HTTP/1.1.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createSecureServer, createServer, type Http2Server } from 'node:http2'
 import { createServer as createTcpServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -17,9 +15,7 @@ const start = async (t: Test, server: Http2Server): Promise<number> => {
 const WARNING = /^an upstream target speaks HTTP\/2 only/
 
 t.test('a backend that speaks HTTP/2 only is named in the log as what it is', async t => {
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-h2-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  const authority = createCertificateAuthority(folder)
+  const authority = createCertificateAuthority(t.testdir({}))
   const { certFile, keyFile } = authority.issue('backend')
   const files = { cert: readFileSync(certFile), key: readFileSync(keyFile) }
   // As gRPC servers do: the SETTINGS frame comes before anything was asked.

@@ -1,8 +1,7 @@
-// What decides about backends does on its own: addresses made public, hosts, hints, faults, turns and limits.
+// How long a connection to a backend is kept, and when a request is tried again.
 import t from 'tap'
 import type { UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import { EXHAUSTED, mayTryAgain } from '../../gateway/upstream/faults.ts'
-import { createSharedLookup } from '../../gateway/upstream/lookup.ts'
 import { keepAliveHint } from '../../gateway/upstream/parser.ts'
 import { mustBeRead } from '../../gateway/upstream/pool.ts'
 import { parseHead } from '../support/response-heads.ts'
@@ -22,21 +21,6 @@ t.test('a connection is kept for as long as the backend announces, less half a s
     [keeps('0', 'a, keep-alive'), keeps('0', 'a'), keeps('1', 'a, close'), keeps('1', 'a')],
     [true, false, false, true]
   )
-})
-
-t.test('a name is looked up in the family that is wanted', async t => {
-  const resolve = (_: string, done: (error: null, addresses: { address: string; family: number }[]) => void) =>
-    done(null, [
-      { address: '2001:db8::1', family: 6 },
-      { address: '192.0.2.1', family: 4 }
-    ])
-  const found = (family: number | undefined) =>
-    new Promise(settle =>
-      createSharedLookup({ resolve })('a.example', family === undefined ? {} : { family }, (_, address) =>
-        settle(address)
-      )
-    )
-  t.same(await Promise.all([4, 6, undefined].map(found)), ['192.0.2.1', '2001:db8::1', '2001:db8::1'])
 })
 
 t.test('a request is tried again while a target is left that could be reached', async t => {

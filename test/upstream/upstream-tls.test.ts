@@ -1,7 +1,6 @@
 // Checks which certificates the gateway accepts from backends, and which one it shows them.
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { createServer, type ServerOptions } from 'node:https'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
@@ -9,8 +8,7 @@ import { createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
 import { listen } from '../support/ports.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'portaria-tls-'))
-t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+const folder = t.testdir({})
 const authority = createCertificateAuthority(folder)
 const server = authority.issue('backend', { names: ['DNS:orders.internal'] })
 const pem = (file: string) => readFileSync(file, 'utf8')
