@@ -119,9 +119,7 @@ export const createAuditWatch = (
   task(watch)()
 
   return {
-    /** The result of the last check. */
     last: (): AuditState => state,
-    /** Aborts a check in progress. */
     close: () => closing.abort()
   }
 }

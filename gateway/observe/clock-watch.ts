@@ -11,7 +11,6 @@ export interface ClockState {
 }
 
 interface ClockWatchOptions {
-  /** What reads each clock, in milliseconds since the epoch. */
   readonly clocks: Readonly<Record<string, () => Promise<number>>>
   readonly log: Log
   readonly now?: () => number

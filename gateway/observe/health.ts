@@ -15,46 +15,25 @@ import type { ClockState } from './clock-watch.ts'
  * `away`, `refused`, `unknown` and `groups-unreadable` are states of other systems, as found by the last background check.
  * `regranting` and `older` are states of the grants. `polling`: changes of access are not heard, but asked for twice a second.
  */
-type Check = (typeof CHECKS)[number]
+type Check = (typeof WELL | typeof UNWELL)[number]
 
-const CHECKS = [
-  'ok',
-  'degraded',
-  'broken',
-  'insecure',
-  'away',
-  'refused',
-  'unknown',
-  'groups-unreadable',
-  'regranting',
-  'older',
-  'polling'
-] as const
-const UNWELL: ReadonlySet<string> = new Set<Check>([
-  'degraded',
-  'broken',
-  'away',
-  'refused',
-  'groups-unreadable',
-  'older'
-])
+const WELL = ['ok', 'insecure', 'unknown', 'regranting', 'polling'] as const
+/** One of these makes the whole degraded. */
+const UNWELL = ['degraded', 'broken', 'away', 'refused', 'groups-unreadable', 'older'] as const
 
-/** Whether one of the checks makes the whole degraded. */
-export const isUnwell = (check: string): boolean => UNWELL.has(check)
+export const isUnwell = (check: string): boolean => UNWELL.some(word => word === check)
 
 export interface HealthParts {
-  /** One word per check. */
   checks: () => Promise<Record<string, Check>>
   /** When the audit log was last read completely; undefined before the first time. */
   auditCheckedAt: () => Date | undefined
-  /** Why Redis is not used, while it is not. */
   redisReason: () => string | undefined
 }
 
 const healthSchema = object(
   {
     status: { type: 'string', enum: ['ok', 'degraded'] },
-    checks: { type: 'object', additionalProperties: { type: 'string', enum: CHECKS } },
+    checks: { type: 'object', additionalProperties: { type: 'string', enum: [...WELL, ...UNWELL] } },
     auditCheckedAt: { type: 'string', description: 'When the audit log was last checked; ISO 8601, UTC' },
     redisReason: { type: 'string', description: 'Why Redis is not used, while rateLimit is degraded' }
   },
@@ -82,7 +61,6 @@ const REVOCATIONS_OLD_MS = 10_000
 /** The state of the gateway's parts, as read by metrics, health checks and the status page for Admins. */
 export interface Known {
   readonly streams: () => Readonly<Record<string, number>>
-  /** Socket.IO events that rules refused. */
   readonly refusedEvents: () => readonly { route: string; namespace: string; count: number }[]
   readonly limiter: () => LimiterStatus
   /** `ok`: the files on disk are the ones in use; `count`: number of routes. */
@@ -91,12 +69,10 @@ export interface Known {
   /** Verified tokens by the secret that signed them, the current one first. */
   readonly tokensByKey: () => readonly number[]
   readonly revocations: () => { known: number; stalenessMs: number }
-  /** Whether changes of access are heard as they are committed. */
   readonly isListening: () => boolean
   readonly upstreams: () => readonly UpstreamStatus[]
   /** The listener's certificates; none: no TLS. */
   readonly certificates: () => readonly ServedCertificate[]
-  /** Connections closed because of their PROXY header. */
   readonly proxyViolations: () => number
   /** undefined: no cloud login. */
   readonly provider: () => 'ok' | 'away' | 'unknown' | undefined
@@ -112,7 +88,6 @@ export interface Known {
 }
 
 interface Checked extends Known {
-  /** Whether some upstream has no target left. */
   hasUpstreamDown: () => boolean
   directoryInsecure: boolean
   /** Session tokens go to an http:// address, although PUBLIC_URL is https://. */

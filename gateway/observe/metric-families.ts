@@ -12,7 +12,6 @@ export interface MetricSources extends Known {
   readonly requests: RequestCounters
   readonly reloads: () => { ok: number; failed: number }
   readonly logLinesDropped: () => number
-  /** Settings that weaken a protection, and whether they do. */
   readonly insecure: Readonly<Record<string, boolean>>
   readonly isReady: () => boolean
 }

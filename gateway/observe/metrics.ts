@@ -14,7 +14,6 @@ const asMetric = ({ read, ...described }: ReturnType<typeof families>[number]) =
 /** @param sources returns undefined while the gateway is starting; then there are only metrics of the process itself. */
 export const createMetrics = (sources: () => MetricSources | undefined) => {
   const registry = new Registry()
-  // Process, heap, garbage collection and event-loop lag.
   collectDefaultMetrics({ register: registry })
   for (const family of families(sources)) registry.registerMetric(asMetric(family) as unknown as Metric)
   return {

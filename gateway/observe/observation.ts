@@ -79,7 +79,6 @@ export const startObservation = async (settings: Settings, log: Logger) => {
   return {
     /** Opens the span of a request; undefined if tracing is off. */
     onOpen: tracing?.begin,
-    /** A request is over. */
     onClose(exchange: Exchange): void {
       const now = performance.now()
       requests.record(exchange, now)
@@ -95,10 +94,8 @@ export const startObservation = async (settings: Settings, log: Logger) => {
     onReload(ok: boolean): void {
       reloads[ok ? 'ok' : 'failed']++
     },
-    /** A new table is in use. */
     onTable: requests.retain,
     traffic: { stepMs: STEP_MS, counts: traffic.counts },
-    /** Names of settings that switch off a protection. */
     insecure: Object.keys(insecure).filter(name => insecure[name] === true),
     /** Of the ops listener; undefined without one. */
     opsPort: ops?.port,
@@ -108,7 +105,6 @@ export const startObservation = async (settings: Settings, log: Logger) => {
       metrics ??= createMetrics(() => sources)
       return metrics.json()
     },
-    /** From now on all metrics are available. */
     attach(known: Known): void {
       sources = {
         ...known,

@@ -18,7 +18,6 @@ export interface Times {
 }
 
 export interface RouteCounts {
-  /** The route's id, or `other`. */
   readonly id: string
   /** By outcome × status class: index `outcome * STATUS_CLASSES.length + class`. */
   readonly requests: Float64Array
@@ -33,7 +32,6 @@ export type RequestCounters = ReturnType<typeof createRequestCounters>
 /** Routes beyond this number share the counts of `other`. */
 const MAX_ROUTES = 500
 const MAX_REASONS = 500
-/** What is beyond these numbers. */
 const OTHER = 'other'
 
 const createTimes = (): Times => ({ buckets: new Float64Array(BUCKETS_MS.length + 1), sumMs: 0 })

@@ -11,7 +11,6 @@ export interface TrafficPoint {
   readonly refused: number
   /** Allowed, but the upstream or the gateway could not serve it. */
   readonly failed: number
-  /** Refused and failed requests by code. */
   readonly codes: Readonly<Record<string, number>>
   /** Until the response head, accurate to a quarter; 0 without requests. */
   readonly p50Ms: number

@@ -12,13 +12,11 @@ interface ArchiveFacts {
   /** Hash of the entry before the first one. */
   readonly previousHash: string
   readonly lastHash: string
-  /** ISO 8601, UTC. */
   readonly writtenAt: string
   /** The keys that linked the entries, encrypted under the secrets of that time. */
   readonly keys: readonly { readonly id: string; readonly sealed: Sealed }[]
 }
 
-/** The first line of an archive. */
 export interface ArchiveHeader extends ArchiveFacts {
   readonly format: typeof FORMAT
   readonly keyId: string

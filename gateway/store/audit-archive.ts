@@ -5,16 +5,7 @@ import type { EntityManager } from 'typeorm'
 import type { SealingSecret } from '../tokens/sealed-keys.ts'
 import type { Log } from '../values/log.ts'
 import { type ArchiveHeader, archiveHeader } from './audit-archive-file.ts'
-import {
-  archivedMac,
-  type ChainWalk,
-  isBeginning,
-  nextRows,
-  readAuditHead,
-  selectRows,
-  walkFrom,
-  walkOver
-} from './audit-chain.ts'
+import { archivedMac, isBeginning, nextRows, readAuditHead, selectRows, walkFrom, walkPages } from './audit-chain.ts'
 import { type Actor, AuditKeyMissing, appendAudit, keysOf, linkingKey, sealedAuditKey } from './audit-entry.ts'
 import { sinceTime } from './audit-list.ts'
 import type { Database } from './database.ts'
@@ -27,7 +18,6 @@ export interface Archiving {
   /** Entries from this time on stay. */
   readonly before: Date
   readonly fileOf: (first: number, last: number) => string
-  /** Entries in one file at most. */
   readonly most?: number
 }
 
@@ -48,7 +38,6 @@ export class AuditBroken extends Error {
   }
 }
 
-const PAGE = 500
 const DELETED_AT_ONCE = 2_000
 
 /**
@@ -59,9 +48,18 @@ export const archiveAudit = async (database: Database, archiving: Archiving): Pr
   await removeArchived(database)
   const planned = await database.read(manager => plan(manager, archiving))
   if (planned === undefined) return undefined
-  const { header } = planned
+  const { header, keys, walk } = planned
   const file = archiving.fileOf(header.first, header.last)
-  await writeFile(file, lines => writeEntries(database, header, planned.walk, lines))
+  await writeFile(file, async lines => {
+    await lines([header])
+    const broken = await walkPages(walk, header.last, keys, async (after, most) => {
+      const rows = await database.read(manager => nextRows(manager, after, most))
+      await lines(rows)
+      return rows
+    })
+    if (broken !== undefined) throw new AuditBroken(broken)
+    if (walk.hash !== header.lastHash) throw new AuditBroken(walk.number)
+  })
   await database.write(manager => settle(manager, header, archiving.actor, file))
   await removeArchived(database)
   return { file, first: header.first, last: header.last }
@@ -86,26 +84,12 @@ const plan = async (manager: EntityManager, { before, secrets, most }: Archiving
     writtenAt: new Date(nowS * 1000).toISOString(),
     keys: keys.map(one => ({ id: one.id, sealed: sealedAuditKey(one, secrets, nowS) }))
   })
-  return { header, walk: walkFrom(head.archived, head.archivedHash) }
+  return { header, keys, walk: walkFrom(head.archived, head.archivedHash) }
 }
 
 const FIRST_KEPT = `SELECT e.id::float8 AS id FROM audit_events e WHERE ${sinceTime('$1')} ORDER BY e.id LIMIT 1`
 
 type Lines = (lines: readonly object[]) => Promise<void>
-
-const writeEntries = async (database: Database, header: ArchiveHeader, walk: ChainWalk, lines: Lines) => {
-  await lines([header])
-  while (walk.number < header.last) {
-    const most = Math.min(PAGE, header.last - walk.number)
-    const rows = await database.read(async manager => {
-      const next = await nextRows(manager, walk.number, most)
-      if (next.length === 0 || !walkOver(walk, next, keysOf(manager))) throw new AuditBroken(walk.number + 1)
-      return next
-    })
-    await lines(rows)
-  }
-  if (walk.hash !== header.lastHash) throw new AuditBroken(walk.number)
-}
 
 /** The file has its name only once all of it is on the disk. Only its owner may read it: it contains personal data. */
 const writeFile = async (file: string, write: (lines: Lines) => Promise<void>): Promise<void> => {
@@ -159,13 +143,9 @@ const REMOVE = `
     SELECT id FROM audit_events WHERE id <= (SELECT archived FROM audit_head) ORDER BY id LIMIT $1)
   RETURNING id`
 
-interface RetentionSettings {
+interface RetentionParts {
   readonly retentionMs: number
-  /** The folder that receives the files. */
   readonly folder: string
-}
-
-interface RetentionParts extends RetentionSettings {
   readonly database: Database
   readonly secrets: readonly SealingSecret[]
   readonly log: Log

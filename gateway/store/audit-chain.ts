@@ -1,5 +1,6 @@
 // Reads rows of the audit log, links them by HMAC (RFC 2104), and checks that each follows from the one before it.
 import { createHmac, hkdfSync } from 'node:crypto'
+import { setImmediate as breath } from 'node:timers/promises'
 import type { EntityManager } from 'typeorm'
 import { canonicalJson, type Json, query, sha256 } from './query.ts'
 
@@ -17,7 +18,6 @@ export interface AuditContent {
   details: Json
 }
 
-/** A row of the audit log. */
 export interface AuditRow extends AuditContent {
   id: number
   contentHash: string
@@ -25,9 +25,7 @@ export interface AuditRow extends AuditContent {
   hash: string
   /** The key that links it; null: written without one, by the release before this one. */
   keyId: string | null
-  /** Set once the name has been erased. */
   actorDigest: string | null
-  /** Set once the address has been erased. */
   ipDigest: string | null
 }
 
@@ -45,7 +43,6 @@ export interface AuditHead {
 export const selectRows = (manager: EntityManager, rest: string, values: readonly unknown[]): Promise<AuditRow[]> =>
   query<AuditRow>(manager, `${COLUMNS} ${rest}`, values)
 
-/** Entries after this number, in their order. */
 export const nextRows = (manager: EntityManager, after: number, most: number): Promise<AuditRow[]> =>
   selectRows(manager, 'WHERE e.id > $1 ORDER BY e.id LIMIT $2', [after, most])
 
@@ -83,7 +80,6 @@ export interface AuditKey {
   /** Names and addresses are hashed under a key of their own. */
   readonly digestSecret: Buffer
   readonly from: number
-  /** Hash of the entry with that number. */
   readonly hash: string
 }
 
@@ -139,7 +135,6 @@ export const isBeginning = (
 }
 
 export interface ChainWalk {
-  /** The last entry that was checked, and its hash. */
   number: number
   hash: string
   /** Entries without a key that is known here, after one had taken over. */
@@ -154,6 +149,24 @@ export const walkFrom = (number: number, hash: string): ChainWalk => ({ number, 
 export const walkOver = (walk: ChainWalk, rows: readonly AuditRow[], keys: AuditKeys): boolean => {
   for (const row of rows) if (row.id !== walk.number + 1 || !passes(walk, row, keys)) return false
   return true
+}
+
+/** Some milliseconds each, during which nothing else runs. */
+const PAGE = 200
+
+/** Moves on to `goal` page by page. Returns the number of the first entry that does not follow; undefined if all do. */
+export const walkPages = async (
+  walk: ChainWalk,
+  goal: number,
+  keys: AuditKeys,
+  read: (after: number, most: number) => Promise<readonly AuditRow[]>
+): Promise<number | undefined> => {
+  while (walk.number < goal) {
+    const rows = await read(walk.number, Math.min(PAGE, goal - walk.number))
+    if (rows.length === 0 || !walkOver(walk, rows, keys)) return walk.number + 1
+    await breath()
+  }
+  return undefined
 }
 
 const passes = (walk: ChainWalk, row: AuditRow, keys: AuditKeys): boolean => {

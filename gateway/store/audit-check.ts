@@ -1,5 +1,4 @@
 // Checks the audit log bit by bit, for all instances, from a stored checkpoint that only somebody with the key can write.
-import { setImmediate as breath } from 'node:timers/promises'
 import type { EntityManager } from 'typeorm'
 import {
   type AuditHead,
@@ -10,7 +9,7 @@ import {
   nextRows,
   readAuditHead,
   walkFrom,
-  walkOver
+  walkPages
 } from './audit-chain.ts'
 import { AuditKeyMissing, keysOf } from './audit-entry.ts'
 import type { Database } from './database.ts'
@@ -18,7 +17,7 @@ import { AUDIT_CHECK_LOCK, clockOf, query } from './query.ts'
 import { readTimeline } from './token-state.ts'
 
 /** How far the log has been checked; stored with a MAC. */
-export interface AuditCheckpoint {
+interface AuditCheckpoint {
   /** Every entry up to this number followed from the one before it when it was checked. */
   readonly verified: number
   readonly hash: string
@@ -31,12 +30,10 @@ export interface AuditCheckpoint {
   readonly checkedAt: string | null
 }
 
-/** Checking this many takes a few milliseconds, during which nothing else runs. */
-const PAGE = 200
-/** A transaction of some tens of milliseconds. */
-const PAGES = 10
+/** Entries of one step: a transaction of some tens of milliseconds. */
+const MOST = 2_000
 
-export interface CheckStep {
+interface CheckStep {
   readonly checkpoint: AuditCheckpoint
   /** Whether everything new has been checked, and as much again as was asked for. */
   readonly isDone: boolean
@@ -90,15 +87,16 @@ const stepFrom = async (
 ): Promise<CheckStep> => {
   const tail = walkFrom(before.verified, before.hash)
   const again = walkFrom(before.swept, before.sweptHash)
-  const pages = { left: PAGES }
+  const walkTo = (walk: ChainWalk, goal: number) =>
+    walkPages(walk, goal, keysOf(manager), (after, most) => nextRows(manager, after, most))
   let broken = await lostBefore(manager, before, head)
-  if (broken === undefined) broken = await walkTo(manager, tail, head.entries, pages)
+  if (broken === undefined) broken = await walkTo(tail, Math.min(head.entries, tail.number + MOST))
   const isTailDone = tail.number === head.entries
   if (broken === undefined && isTailDone) broken = await brokenEnd(manager, tail, head)
   const goal = Math.min(again.number + sweep, tail.number)
   // The first pass over what is new is one over everything.
   if (broken === undefined && isTailDone && before.fullAt !== null) {
-    broken = await walkTo(manager, again, goal, pages)
+    broken = await walkTo(again, Math.min(goal, again.number + MOST))
     if (broken === undefined && again.number === tail.number && again.hash !== tail.hash) broken = tail.number
   }
   const isDone = broken !== undefined || (isTailDone && (before.fullAt === null || again.number >= goal))
@@ -130,21 +128,6 @@ const lostBefore = async (
   return row?.hash === hash ? undefined : verified
 }
 
-/** Number of the first entry that does not follow; undefined if all do, or there is no time for more. */
-const walkTo = async (
-  manager: EntityManager,
-  walk: ChainWalk,
-  goal: number,
-  pages: { left: number }
-): Promise<number | undefined> => {
-  while (walk.number < goal && pages.left-- > 0) {
-    const rows = await nextRows(manager, walk.number, Math.min(PAGE, goal - walk.number))
-    if (rows.length === 0 || !walkOver(walk, rows, keysOf(manager))) return walk.number + 1
-    await breath()
-  }
-  return undefined
-}
-
 const brokenEnd = async (manager: EntityManager, tail: ChainWalk, head: AuditHead): Promise<number | undefined> => {
   if (tail.hash !== head.lastHash) return tail.number
   return (await isBeyondHead(manager, head.entries)) ? head.entries + 1 : undefined
@@ -155,17 +138,15 @@ interface CheckSeen {
   readonly checkpoint: AuditCheckpoint | undefined
   /** Number of the first entry that this process has seen checked, and that is gone or is another one now. */
   readonly lost: number | undefined
-  /** See `readTimeline`. */
   readonly timeline: string
   readonly entries: number
-  /** Milliseconds since the last round. */
   readonly ageMs: number
 }
 
 /** What has been checked, by whichever process; and whether it still holds what this process remembers. */
 export const readChecked = async (
   database: Database,
-  remembered: Pick<AuditCheckpoint, 'verified' | 'hash'> | undefined
+  remembered?: Pick<AuditCheckpoint, 'verified' | 'hash'>
 ): Promise<CheckSeen> => {
   const timeline = await readTimeline(database)
   return database.write(async manager => {
@@ -175,7 +156,6 @@ export const readChecked = async (
   })
 }
 
-/** By the clock of the database. */
 const ageOf = async (manager: EntityManager, { checkedAt = null }: Partial<AuditCheckpoint> = {}): Promise<number> =>
   checkedAt === null ? Number.POSITIVE_INFINITY : (await clockOf(manager)) - Date.parse(checkedAt)
 

@@ -79,11 +79,9 @@ const open = ({ id, sealed }: KeyRow, secrets: readonly SealingSecret[]): AuditK
   return text === undefined ? undefined : parse(id, text)
 }
 
-/** Opens a key that an archive holds. */
 export const openAuditKey = (id: string, sealed: Sealed, secrets: readonly SealingSecret[]): AuditKey | undefined =>
   open({ id, sealed, nowS: 0 }, secrets)
 
-/** The key in the form in which it is stored, for an archive. */
 export const sealedAuditKey = (key: AuditKey, secrets: readonly SealingSecret[], nowS: number): Sealed =>
   seal(secrets, purpose(key.id), textOf(key), nowS)
 

@@ -16,7 +16,7 @@ export interface AuditFilter {
   until?: Date | undefined
 }
 
-export type AuditQuery = AuditFilter & Bounds
+type AuditQuery = AuditFilter & Bounds
 
 /** With a filter, `total` is exact up to this number; beyond it, there are at least as many. */
 const MOST_COUNTED = 10_000

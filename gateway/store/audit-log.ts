@@ -1,9 +1,9 @@
 // Writes the audit log, reads it newest first, and verifies its chain.
-import { isBeginning, isBeyondHead, nextRows, readAuditHead, walkFrom, walkOver } from './audit-chain.ts'
-import { type AuditCheckpoint, type CheckStep, checkSome, readChecked, readCheckpoint } from './audit-check.ts'
+import { isBeginning, isBeyondHead, nextRows, readAuditHead, walkFrom, walkPages } from './audit-chain.ts'
+import { checkSome, readChecked, readCheckpoint } from './audit-check.ts'
 import { type AuditEntry, appendAudit, keysOf, linkingKey } from './audit-entry.ts'
-import { type AuditFilter, type AuditQuery, collectAudit, listAudit } from './audit-list.ts'
-import type { Database } from './database.ts'
+import { collectAudit, listAudit } from './audit-list.ts'
+import { bind, type Database } from './database.ts'
 
 export type AuditLog = ReturnType<typeof createAuditLog>
 
@@ -11,14 +11,8 @@ export type AuditLog = ReturnType<typeof createAuditLog>
 export const createAuditLog = (database: Database, lists = database) => ({
   /** Throws DatabaseUnavailable, AuditKeyMissing. */
   append: (entry: AuditEntry) => database.write(manager => appendAudit(manager, entry)),
-  /** Reads the whole chain. */
-  verify: () => verifyAuditLog(database),
-  /** See `checkSome`. */
-  check: (sweep: number, leastAgeMs?: number): Promise<CheckStep | undefined> => checkSome(database, sweep, leastAgeMs),
-  checked: (remembered?: Pick<AuditCheckpoint, 'verified' | 'hash'>) => readChecked(database, remembered),
-  list: (filter?: AuditQuery) => listAudit(lists, filter),
-  /** Everything that the filter finds, newest first; undefined if that is more than `most`. */
-  collect: (filter: AuditFilter, most: number) => collectAudit(lists, filter, most)
+  ...bind(database, { verify: verifyAuditLog, check: checkSome, checked: readChecked }),
+  ...bind(lists, { list: listAudit, collect: collectAudit })
 })
 
 interface AuditVerdict {
@@ -34,9 +28,6 @@ interface AuditVerdict {
   /** Entries whose key no secret opens any more. */
   uncheckable?: number
 }
-
-/** Some milliseconds each, during which nothing else runs. */
-const PAGE = 500
 
 /**
  * Whether every entry follows from the previous one, and the last is the one that the head names: a changed, removed,
@@ -57,34 +48,27 @@ const verifyOnce = async (database: Database): Promise<{ verdict: AuditVerdict; 
     return { head: await readAuditHead(manager), keys: keysOf(manager), checkpoint: await readCheckpoint(manager) }
   })
   const { entries, archived } = head
-  const broken = (firstBroken: number) => ({ verdict: { ok: false, entries, firstBroken }, archived })
-  if (!isBeginning(head, keys)) return broken(archived)
   const walk = walkFrom(archived, head.archivedHash)
   let unkeyedBefore = 0
-  while (walk.number < entries) {
-    // The entry that a gateway has checked last ends a page.
-    const goal = checkpoint !== undefined && checkpoint.verified > walk.number ? checkpoint.verified : entries
-    const most = Math.min(PAGE, goal - walk.number, entries - walk.number)
-    const rows = await database.read(manager => nextRows(manager, walk.number, most))
-    if (rows.length === 0 || !walkOver(walk, rows, keys)) return broken(walk.number + 1)
-    if (walk.number === checkpoint?.verified) {
-      if (walk.hash !== checkpoint.hash) return broken(walk.number)
+  const walkTo = (goal: number) =>
+    walkPages(walk, goal, keys, (after, most) => database.read(manager => nextRows(manager, after, most)))
+  const firstBroken = async (): Promise<number | undefined> => {
+    if (!isBeginning(head, keys)) return archived
+    if (checkpoint !== undefined && checkpoint.verified > archived) {
+      const broken = await walkTo(Math.min(checkpoint.verified, entries))
+      if (broken !== undefined) return broken
+      if (checkpoint.verified > entries) return entries + 1
+      if (walk.hash !== checkpoint.hash) return walk.number
       unkeyedBefore = walk.unkeyed
     }
+    const broken = await walkTo(entries)
+    if (broken !== undefined) return broken
+    if (walk.hash !== head.lastHash) return entries
+    return (await database.read(manager => isBeyondHead(manager, entries))) ? entries + 1 : undefined
   }
-  if (walk.hash !== head.lastHash) return broken(entries)
-  if ((checkpoint?.verified ?? 0) > entries) return broken(entries + 1)
-  if (await database.read(manager => isBeyondHead(manager, entries))) return broken(entries + 1)
-  const unkeyed = walk.unkeyed - unkeyedBefore
-  const { uncheckable } = walk
-  return {
-    verdict: {
-      ok: true,
-      entries,
-      ...(archived > 0 ? { archived } : {}),
-      ...(unkeyed > 0 ? { unkeyed } : {}),
-      ...(uncheckable > 0 ? { uncheckable } : {})
-    },
-    archived
-  }
+  const broken = await firstBroken()
+  if (broken !== undefined) return { verdict: { ok: false, entries, firstBroken: broken }, archived }
+  const counts = { archived, unkeyed: walk.unkeyed - unkeyedBefore, uncheckable: walk.uncheckable }
+  const found = Object.entries(counts).filter(([, count]) => count > 0)
+  return { verdict: { ok: true, entries, ...Object.fromEntries(found) }, archived }
 }

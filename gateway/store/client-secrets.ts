@@ -1,7 +1,7 @@
 // Proves service accounts by their secrets, and records when their tokens were used.
 import { timingSafeEqual } from 'node:crypto'
-import type { EntityManager } from 'typeorm'
 import type { Identity } from '../identity.ts'
+import type { Database } from './database.ts'
 import { findPerson, type StoredPerson } from './people.ts'
 import { query, sha256, storableKey } from './query.ts'
 
@@ -12,29 +12,27 @@ export interface ProvenClient {
   expiresAt: number | undefined
 }
 
-export interface ClientUse {
+interface ClientUse {
   readonly id: number
   /** Milliseconds since the epoch. */
   readonly usedAt: number
 }
 
-export const prove = async (
-  manager: EntityManager,
-  clientId: string,
-  secret: string
-): Promise<ProvenClient | undefined> => {
-  const given = sha256(secret)
-  const key = storableKey(clientId)
-  const [row] = key === undefined ? [] : await query<CredentialRow>(manager, CREDENTIALS, [key])
-  const matches = [row?.secret_hash ?? '', row?.previous_secret_hash ?? ''].map(hash => sameHash(hash, given))
-  if (row === undefined || !matches.includes(true)) return undefined
-  const person = await findPerson(manager, row.user_id)
-  if (person === undefined || person.disabled) return undefined
-  await query(manager, 'UPDATE clients SET last_used_at = now() WHERE user_id = $1', [row.user_id])
-  // The version that the conditions belong to: if they have changed since, a token under the old ones has already ended.
-  const { version } = row
-  return { person: { ...person, version }, addresses: row.addresses, expiresAt: row.expires_s ?? undefined }
-}
+/** The owner of these credentials, unless expired; takes as long for an unknown clientId as for a wrong secret. */
+export const prove = (database: Database, clientId: string, secret: string): Promise<ProvenClient | undefined> =>
+  database.read(async manager => {
+    const given = sha256(secret)
+    const key = storableKey(clientId)
+    const [row] = key === undefined ? [] : await query<CredentialRow>(manager, CREDENTIALS, [key])
+    const matches = [row?.secret_hash ?? '', row?.previous_secret_hash ?? ''].map(hash => sameHash(hash, given))
+    if (row === undefined || !matches.includes(true)) return undefined
+    const person = await findPerson(manager, row.user_id)
+    if (person === undefined || person.disabled) return undefined
+    await query(manager, 'UPDATE clients SET last_used_at = now() WHERE user_id = $1', [row.user_id])
+    // The version that the conditions belong to: if they have changed since, a token under the old ones has already ended.
+    const { version } = row
+    return { person: { ...person, version }, addresses: row.addresses, expiresAt: row.expires_s ?? undefined }
+  })
 
 interface CredentialRow {
   user_id: number
@@ -52,9 +50,11 @@ const sameHash = (hash: string, given: string): boolean =>
 export const clientUse = ({ identity, usedAt }: { identity: Identity; usedAt: number }): ClientUse[] =>
   identity.kind === 'client' ? [{ id: identity.user.id, usedAt }] : []
 
-export const recordUse = async (manager: EntityManager, uses: readonly ClientUse[]): Promise<void> => {
+/** Records when tokens of service accounts were last used. */
+export const recordUse = async (database: Database, uses: readonly ClientUse[]): Promise<void> => {
   if (uses.length === 0) return
-  await query(manager, RECORD_USE, [uses.map(({ id }) => id), uses.map(({ usedAt }) => usedAt / 1000)])
+  const [ids, times] = [uses.map(({ id }) => id), uses.map(({ usedAt }) => usedAt / 1000)]
+  await database.read(manager => query(manager, RECORD_USE, [ids, times]))
 }
 
 const CREDENTIALS = `

@@ -8,8 +8,8 @@ import { replaceAccess } from './access.ts'
 import { raiseVersions } from './access-changes.ts'
 import { areasFor } from './areas.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
-import { type ClientUse, type ProvenClient, prove, recordUse } from './client-secrets.ts'
-import type { Database } from './database.ts'
+import { prove, recordUse } from './client-secrets.ts'
+import { bind, type Database } from './database.ts'
 import { type AccessNames, findPerson, type StoredPerson } from './people.ts'
 import { type Bounds, isRowId, lockAccess, type Page, query, readPage, sha256, storableText } from './query.ts'
 
@@ -25,51 +25,39 @@ export interface ClientWish extends AccessNames {
 /** The secret is shown once and stored as SHA-256 only: 256 random bits need no slow hash. */
 export type ClientWithSecret = ClientItem & { clientSecret: string }
 
-export type Clients = ReturnType<typeof createClients>
-
-/** Every change is one transaction with its audit entry, and ends the affected tokens or makes them stale. */
-export const createClients = (database: Database) => ({
-  list: (bounds: Bounds = {}): Promise<Page<ClientItem>> => database.read(manager => list(manager, bounds)),
-  /** Throws NotFound. */
-  get: (id: number): Promise<ClientItem> => database.read(manager => getClient(manager, id)),
-  findByName: (name: string): Promise<ClientItem | undefined> => database.read(manager => findByName(manager, name)),
-  /** Throws Conflict (the name is taken), BadRequest; an area that does not exist is one, unless areas are made. */
-  create: (actor: Actor, wish: ClientWish, { makesAreas = false } = {}): Promise<ClientWithSecret> =>
-    database.write(manager => create(manager, actor, wish, makesAreas)),
-  /** Throws NotFound, Conflict, BadRequest. */
-  update: (actor: Actor, id: number, change: Partial<ClientWish>): Promise<ClientItem> =>
-    database.write(manager => update(manager, actor, id, change)),
-  /** Creates a new secret; the previous one keeps working for a day. Throws NotFound. */
-  rotate: (actor: Actor, id: number): Promise<ClientWithSecret> =>
-    database.write(manager => rotate(manager, actor, id)),
-  /** Ends its tokens; its id is never reused. Throws NotFound. */
-  remove: (actor: Actor, id: number): Promise<void> => database.write(manager => remove(manager, actor, id)),
-  /** The owner of these credentials, unless expired; takes as long for an unknown clientId as for a wrong secret. */
-  prove: (clientId: string, secret: string): Promise<ProvenClient | undefined> =>
-    database.read(manager => prove(manager, clientId, secret)),
-  /** Records when tokens of service accounts were last used. */
-  recordUse: (uses: readonly ClientUse[]): Promise<void> => database.read(manager => recordUse(manager, uses))
-})
-
 const MAX_NAME = 64
 
-const create = async (manager: EntityManager, actor: Actor, wish: ClientWish, makesAreas: boolean) => {
-  await lockAccess(manager)
-  const name = usableName(wish.name)
-  const conditions = [expiry(wish.expiresAt), networks(wish.addresses ?? [])]
-  if ((await findByName(manager, name)) !== undefined) throw new Conflict({ reason: 'client-name-taken' })
-  const { clientId, clientSecret } = { clientId: `pc_${random(15)}`, clientSecret: newSecret() }
-  const [row] = await query<{ id: number }>(manager, CREATE, [name, clientId, sha256(clientSecret), ...conditions])
-  if (row === undefined) throw new Error('the service account was not stored')
-  await replaceAccess(
-    manager,
-    await getOwner(manager, row.id),
-    makesAreas ? await withAreas(manager, actor, wish) : wish
-  )
-  const item = await getClient(manager, row.id)
-  await appendAudit(manager, { actor, action: 'client.create', target: target(row.id), after: item })
-  return { ...item, clientSecret }
-}
+const list = (database: Database, bounds: Bounds = {}): Promise<Page<ClientItem>> =>
+  database.read(async manager => {
+    const select = (window: string) => `${SELECT} ORDER BY lower(c.name) ${window}`
+    const page = await readPage<ClientRow>(manager, bounds, 'FROM clients', select)
+    const items: ClientItem[] = []
+    for (const row of page.items) items.push(await toItem(manager, row))
+    return { ...page, items }
+  })
+
+/** Throws NotFound. */
+const get = (database: Database, id: number): Promise<ClientItem> => database.read(manager => getClient(manager, id))
+
+const findByName = (database: Database, name: string): Promise<ClientItem | undefined> =>
+  database.read(manager => findClient(manager, name))
+
+/** Throws Conflict (the name is taken), BadRequest; an area that does not exist is one, unless areas are made. */
+const create = (database: Database, actor: Actor, wish: ClientWish, { makesAreas = false } = {}) =>
+  database.write(async (manager): Promise<ClientWithSecret> => {
+    await lockAccess(manager)
+    const name = usableName(wish.name)
+    const conditions = [expiry(wish.expiresAt), networks(wish.addresses ?? [])]
+    if ((await findClient(manager, name)) !== undefined) throw new Conflict({ reason: 'client-name-taken' })
+    const clientSecret = newSecret()
+    const values = [name, `pc_${random(15)}`, sha256(clientSecret), ...conditions]
+    const [row] = await query<{ id: number }>(manager, CREATE, values)
+    const owner = await getOwner(manager, row?.id ?? 0)
+    await replaceAccess(manager, owner, makesAreas ? await withAreas(manager, actor, wish) : wish)
+    const item = await getClient(manager, owner.user.id)
+    await appendAudit(manager, { actor, action: 'client.create', target: target(item.id), after: item })
+    return { ...item, clientSecret }
+  })
 
 const withAreas = async (manager: EntityManager, actor: Actor, { profiles, areas, areaPrincipal }: AccessNames) => {
   const known = await areasFor(manager, actor, areas)
@@ -77,49 +65,63 @@ const withAreas = async (manager: EntityManager, actor: Actor, { profiles, areas
   return { profiles, areas: known, areaPrincipal: main }
 }
 
-const update = async (manager: EntityManager, actor: Actor, id: number, change: Partial<ClientWish>) => {
-  await lockAccess(manager)
-  const before = await getClient(manager, id)
-  const name = change.name === undefined ? before.name : usableName(change.name)
-  const other = await findByName(manager, name)
-  if (other !== undefined && other.id !== id) throw new Conflict({ reason: 'client-name-taken' })
-  const expiresAt = change.expiresAt === undefined ? dateOf(before.expiresAt) : expiry(change.expiresAt)
-  const addresses = change.addresses === undefined ? before.addresses : networks(change.addresses)
-  await query(manager, UPDATE, [id, name, expiresAt, addresses])
-  const main = before.areaPrincipal === '' ? null : before.areaPrincipal
-  await replaceAccess(manager, await getOwner(manager, id), {
-    profiles: change.profiles ?? before.profiles,
-    areas: change.areas ?? before.areas,
-    areaPrincipal: change.areaPrincipal === undefined ? main : change.areaPrincipal
+/** Throws NotFound, Conflict, BadRequest. */
+const update = (database: Database, actor: Actor, id: number, change: Partial<ClientWish>): Promise<ClientItem> =>
+  database.write(async manager => {
+    await lockAccess(manager)
+    const before = await getClient(manager, id)
+    const name = change.name === undefined ? before.name : usableName(change.name)
+    const other = await findClient(manager, name)
+    if (other !== undefined && other.id !== id) throw new Conflict({ reason: 'client-name-taken' })
+    const expiresAt = change.expiresAt === undefined ? dateOf(before.expiresAt) : expiry(change.expiresAt)
+    const addresses = change.addresses === undefined ? before.addresses : networks(change.addresses)
+    await query(manager, UPDATE, [id, name, expiresAt, addresses])
+    const main = before.areaPrincipal === '' ? null : before.areaPrincipal
+    await replaceAccess(manager, await getOwner(manager, id), {
+      profiles: change.profiles ?? before.profiles,
+      areas: change.areas ?? before.areas,
+      areaPrincipal: change.areaPrincipal === undefined ? main : change.areaPrincipal
+    })
+    const after = await getClient(manager, id)
+    if (JSON.stringify(before) === JSON.stringify(after)) return after
+    // Tokens contain the conditions of their issue: changing a condition ends them, other changes make them stale.
+    const ends = before.expiresAt !== after.expiresAt || before.addresses.join() !== after.addresses.join()
+    await raiseVersions(manager, [id], ends)
+    await appendAudit(manager, { actor, action: 'client.update', target: target(id), before, after })
+    return after
   })
-  const after = await getClient(manager, id)
-  if (JSON.stringify(before) === JSON.stringify(after)) return after
-  // Tokens contain the conditions of their issue: changing a condition ends them, other changes make them stale.
-  const ends = before.expiresAt !== after.expiresAt || before.addresses.join() !== after.addresses.join()
-  await raiseVersions(manager, [id], ends)
-  await appendAudit(manager, { actor, action: 'client.update', target: target(id), before, after })
-  return after
-}
 
-const rotate = async (manager: EntityManager, actor: Actor, id: number): Promise<ClientWithSecret> => {
-  // A service account that is being removed gets no secret that never works.
-  await lockAccess(manager)
-  const item = await getClient(manager, id)
-  const clientSecret = newSecret()
-  await query(manager, ROTATE, [id, sha256(clientSecret)])
-  await appendAudit(manager, { actor, action: 'client.rotate', target: target(id) })
-  return { ...item, clientSecret }
-}
+/** Creates a new secret; the previous one keeps working for a day. Throws NotFound. */
+const rotate = (database: Database, actor: Actor, id: number): Promise<ClientWithSecret> =>
+  database.write(async manager => {
+    // A service account that is being removed gets no secret that never works.
+    await lockAccess(manager)
+    const item = await getClient(manager, id)
+    const clientSecret = newSecret()
+    await query(manager, ROTATE, [id, sha256(clientSecret)])
+    await appendAudit(manager, { actor, action: 'client.rotate', target: target(id) })
+    return { ...item, clientSecret }
+  })
 
-// The row in users stays, disabled: its versions keep earlier tokens ended, and its id is not assigned again.
-const remove = async (manager: EntityManager, actor: Actor, id: number) => {
-  await lockAccess(manager)
-  const before = await getClient(manager, id)
-  await query(manager, 'DELETE FROM clients WHERE user_id = $1', [id])
-  await query(manager, 'UPDATE users SET disabled = true WHERE id = $1', [id])
-  await raiseVersions(manager, [id], true)
-  await appendAudit(manager, { actor, action: 'client.remove', target: target(id), before })
-}
+/**
+ * Ends its tokens. The row in users stays, disabled: its versions keep earlier tokens ended, and its id is not assigned
+ * again. Throws NotFound.
+ */
+const remove = (database: Database, actor: Actor, id: number): Promise<void> =>
+  database.write(async manager => {
+    await lockAccess(manager)
+    const before = await getClient(manager, id)
+    await query(manager, 'DELETE FROM clients WHERE user_id = $1', [id])
+    await query(manager, 'UPDATE users SET disabled = true WHERE id = $1', [id])
+    await raiseVersions(manager, [id], true)
+    await appendAudit(manager, { actor, action: 'client.remove', target: target(id), before })
+  })
+
+export type Clients = ReturnType<typeof createClients>
+
+/** Every change is one transaction with its audit entry, and ends the affected tokens or makes them stale. */
+export const createClients = (database: Database) =>
+  bind(database, { list, get, findByName, create, update, rotate, remove, prove, recordUse })
 
 const random = (bytes: number): string => randomBytes(bytes).toString('base64url')
 const newSecret = (): string => `ps_${random(32)}`
@@ -167,17 +169,9 @@ const getClient = async (manager: EntityManager, id: number): Promise<ClientItem
   return toItem(manager, row)
 }
 
-const findByName = async (manager: EntityManager, name: string): Promise<ClientItem | undefined> => {
+const findClient = async (manager: EntityManager, name: string): Promise<ClientItem | undefined> => {
   const [row] = await query<ClientRow>(manager, `${SELECT} WHERE lower(c.name) = lower($1)`, [name])
   return row === undefined ? undefined : toItem(manager, row)
-}
-
-const list = async (manager: EntityManager, bounds: Bounds): Promise<Page<ClientItem>> => {
-  const select = (window: string) => `${SELECT} ORDER BY lower(c.name) ${window}`
-  const page = await readPage<ClientRow>(manager, bounds, 'FROM clients', select)
-  const items: ClientItem[] = []
-  for (const row of page.items) items.push(await toItem(manager, row))
-  return { ...page, items }
 }
 
 interface ClientRow {

@@ -126,19 +126,22 @@ const describe = (
   let pinging: Promise<boolean> | undefined
   let closing: Promise<void> | undefined
   const { workMs } = deadlines
-  const plainly: Run = (manager, work) => work(manager)
-  const inTransaction: Run = (manager, work, isPooled) =>
-    manager.transaction(async inner => {
-      if (isPooled) await inner.query(limits(deadlines, 'SET LOCAL'))
-      return work(inner)
-    })
-  /** The next statement may reach another connection of the pooler, with another limit. */
-  const reading: Run = (manager, work, isPooled) => (isPooled ? inTransaction : plainly)(manager, work, isPooled)
+  const inTransaction =
+    <T>(work: Work<T>): PooledWork<T> =>
+    (manager, isPooled) =>
+      manager.transaction(async inner => {
+        if (isPooled) await inner.query(limits(deadlines, 'SET LOCAL'))
+        return work(inner)
+      })
   // On a server that is read-only this fails, so the connection is replaced, and the next may lead to the new primary.
-  const ping = () => use(opened, PING_TIMEOUT_MS, plainly, manager => manager.query(WRITE).then(() => true))
+  const ping = () => use(opened, PING_TIMEOUT_MS, manager => manager.query(WRITE).then(() => true))
   return {
-    read: work => use(opened, workMs, reading, work),
-    write: work => again(() => use(opened, workMs, inTransaction, work)),
+    read: work =>
+      use(opened, workMs, (manager, isPooled) =>
+        // The next statement may reach another connection of the pooler, with another limit.
+        isPooled ? inTransaction(work)(manager, isPooled) : work(manager)
+      ),
+    write: work => again(() => use(opened, workMs, inTransaction(work))),
     ping() {
       pinging ??= ping()
         .catch(() => false)
@@ -147,7 +150,7 @@ const describe = (
         })
       return pinging
     },
-    clock: () => use(opened, workMs, plainly, clockOf),
+    clock: () => use(opened, workMs, clockOf),
     ...connectors,
     notifications: embedded?.notifications,
     embedded: embedded !== undefined,
@@ -266,10 +269,10 @@ const again = async <T>(write: () => Promise<T>): Promise<T> => {
 }
 
 type Work<T> = (manager: EntityManager) => Promise<T>
-type Run = <T>(manager: EntityManager, work: Work<T>, isPooled: boolean) => Promise<T>
+type PooledWork<T> = (manager: EntityManager, isPooled: boolean) => Promise<T>
 
 /** Runs `work` with a connection of the pool, which returns there whatever happens; after the deadline it is ended first. */
-const use = async <T>({ dataSource, pool }: Opened, timeoutMs: number, run: Run, work: Work<T>): Promise<T> => {
+const use = async <T>({ dataSource, pool }: Opened, timeoutMs: number, work: PooledWork<T>): Promise<T> => {
   const runner = dataSource.createQueryRunner()
   let connection: DatabaseConnection | undefined
   let isLate = false
@@ -281,7 +284,7 @@ const use = async <T>({ dataSource, pool }: Opened, timeoutMs: number, run: Run,
   try {
     connection = pool.connectionOf(await runner.connect())
     if (isLate) throw tooLate()
-    return await run(runner.manager, work, connection?.isPooled === true)
+    return await work(runner.manager, connection?.isPooled === true)
   } catch (error) {
     if (!isUnavailable(error)) throw error
     if (!isRetryable(error)) end(error)
@@ -290,6 +293,18 @@ const use = async <T>({ dataSource, pool }: Opened, timeoutMs: number, run: Run,
     clearTimeout(timer)
     await runner.release()
   }
+}
+
+type Operation = (database: Database, ...rest: never[]) => unknown
+type Bound<O> = O extends (database: Database, ...rest: infer Rest) => infer Result ? (...rest: Rest) => Result : never
+
+/** The same operations, all of them on this database. */
+export const bind = <Operations extends Readonly<Record<string, Operation>>>(
+  database: Database,
+  operations: Operations
+): { [Name in keyof Operations]: Bound<Operations[Name]> } => {
+  const bound = Object.entries(operations).map(([name, operation]) => [name, operation.bind(undefined, database)])
+  return Object.fromEntries(bound)
 }
 
 /** Shared, because a flood needs many. */

@@ -9,7 +9,7 @@ import { GRANTS_ACTOR, MATCHING_GRANTS } from './grants-in-force.ts'
 import { GRANTS_LOCK, lockPeople, query, storableKey } from './query.ts'
 
 /** What a provider reports about a person's groups. */
-export interface ProviderGroups {
+interface ProviderGroups {
   provider: Provider
   /** As the provider spells them: DNs of a directory, values of a claim. */
   groups: readonly string[]

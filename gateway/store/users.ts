@@ -3,21 +3,13 @@ import { revokePerson, setAccess, setDisabled } from './access.ts'
 import { areasFor, createArea, deleteArea, listAreas, listProfiles, renameArea } from './areas.ts'
 import type { Actor } from './audit-entry.ts'
 import { type BulkChange, changeAccessOfMany } from './bulk-access.ts'
-import type { Database } from './database.ts'
+import { bind, type Database } from './database.ts'
 import { erasePerson } from './erase-person.ts'
-import { applyGroupsOf, type ProviderGroups } from './granted-access.ts'
+import { applyGroupsOf } from './granted-access.ts'
 import { listGrants } from './granted-items.ts'
 import { relinkPerson } from './links.ts'
-import {
-  type AccessNames,
-  findByUsername,
-  findPeople,
-  findPerson,
-  listPeople,
-  loadItem,
-  type PeopleQuery
-} from './people.ts'
-import { type Bounds, lockAccess } from './query.ts'
+import { type AccessNames, findByUsername, findPeople, findPerson, listPeople, loadItem } from './people.ts'
+import { lockAccess } from './query.ts'
 import { type ConfirmedPerson, syncPerson } from './sync-person.ts'
 
 export type { Actor } from './audit-entry.ts'
@@ -41,21 +33,32 @@ interface FromRouteFiles {
  * @param lists the part of the database that long lists use
  */
 export const createUsers = (database: Database, files?: FromRouteFiles, lists = database) => ({
+  ...bind(database, {
+    applyGroups: applyGroupsOf,
+    areasFor: (on: Database, actor: Actor, names: readonly string[]) =>
+      on.write(async manager => {
+        await lockAccess(manager)
+        return areasFor(manager, actor, names)
+      }),
+    createArea,
+    deleteArea,
+    erasePerson,
+    findByUsername,
+    listAreas,
+    loadItem,
+    relinkPerson,
+    renameArea,
+    revokePerson
+  }),
+  ...bind(lists, { listPeople }),
   async syncPerson(confirmed: ConfirmedPerson) {
     await files?.grantsLoaded()
     return syncPerson(database, confirmed)
   },
-  /** The groups that a provider reports for a person who is not logging in. False if there is no such person. */
-  applyGroups: (id: number, seen: ProviderGroups) => applyGroupsOf(database, id, seen),
   /** Undefined if there is no such person. */
   loadPerson: (id: number) => database.read(manager => findPerson(manager, id)),
   /** Without those that do not exist. */
   loadPeople: (ids: readonly number[]) => database.read(manager => findPeople(manager, ids)),
-  findByUsername: (username: string) => findByUsername(database, username),
-  listPeople: (filter?: PeopleQuery) => listPeople(lists, filter),
-  /** The person as shown in lists, with the access version. Undefined if there is no such person. */
-  loadItem: (id: number) => loadItem(database, id),
-  relinkPerson: (actor: Actor, oldId: number, newId: number) => relinkPerson(database, actor, oldId, newId),
   setAccess: (actor: Actor, id: number, access: AccessNames, isCurrent?: (version: number) => boolean) =>
     setAccess(database, actor, id, access, files?.profiles(), isCurrent),
   setAccessOfMany: (actor: Actor, change: BulkChange) => changeAccessOfMany(database, actor, change, files?.profiles()),
@@ -64,20 +67,7 @@ export const createUsers = (database: Database, files?: FromRouteFiles, lists = 
     await files?.grantsLoaded()
     return listGrants(lists)
   },
-  revokePerson: (actor: Actor, id: number) => revokePerson(database, actor, id),
   disablePerson: (actor: Actor, id: number) => setDisabled(database, actor, id, true),
   enablePerson: (actor: Actor, id: number) => setDisabled(database, actor, id, false),
-  /** `username`: as it was typed to confirm this. */
-  erasePerson: (actor: Actor, id: number, username: string) => erasePerson(database, actor, id, username),
-  listAreas: (bounds?: Bounds) => listAreas(database, bounds),
-  createArea: (actor: Actor, name: string) => createArea(database, actor, name),
-  /** The stored names of areas, ignoring case; those that do not exist are created. */
-  areasFor: (actor: Actor, names: readonly string[]) =>
-    database.write(async manager => {
-      await lockAccess(manager)
-      return areasFor(manager, actor, names)
-    }),
-  renameArea: (actor: Actor, id: number, name: string) => renameArea(database, actor, id, name),
-  deleteArea: (actor: Actor, id: number) => deleteArea(database, actor, id),
   listProfiles: () => listProfiles(database, files?.profiles())
 })
