@@ -44,61 +44,44 @@ const INDEXES: readonly OnlineIndex[] = [
   }
 ]
 
+const runOnlineSteps = async ({ connectListener, embedded }: Steps, signal: AbortSignal): Promise<void> => {
+  // A lock of the session and its settings do not go through a pooler.
+  const { client } = await connectListener(CONNECT_TIMEOUT_MS)
+  const close = () => client.end().catch(() => undefined)
+  signal.addEventListener('abort', close)
+  try {
+    if (!signal.aborted) await buildMissing(client, embedded)
+  } finally {
+    signal.removeEventListener('abort', close)
+    await close()
+  }
+}
+
 /**
  * Does what is missing, unless another process is at it. Holds no lock that reading or writing waits for (PostgreSQL
  * documentation, CREATE INDEX, "Building Indexes Concurrently"). Throws what Postgres refuses.
  */
-const runOnlineSteps = async ({ connectListener, embedded }: Steps, signal?: AbortSignal): Promise<void> => {
-  // A lock of the session and its settings do not go through a pooler.
-  const { client } = await connectListener(CONNECT_TIMEOUT_MS)
-  const close = () => void client.end().catch(() => undefined)
-  if (signal?.aborted === true) return close()
-  signal?.addEventListener('abort', close)
-  try {
-    const isLarge = !embedded && (await hasMany(client))
-    const wanted = INDEXES.filter(({ isForMany = false }) => isLarge || !isForMany)
-    const missing = await missingOf(client, wanted)
-    if (missing.length > 0) await buildAll(client, wanted, embedded ? '' : 'CONCURRENTLY')
-  } finally {
-    signal?.removeEventListener('abort', close)
-    await client.end().catch(() => undefined)
+const buildMissing = async (client: pg.Client, embedded: boolean): Promise<void> => {
+  await client.query('SET statement_timeout = 0; SET lock_timeout = 0')
+  // Until the connection ends.
+  const { rows: locks } = await client.query(LOCK, [ONLINE_STEPS_LOCK])
+  if (locks[0]?.isOurs !== true) return
+  const isLarge = !embedded && (await client.query(`SELECT FROM users OFFSET ${MANY} LIMIT 1`)).rows.length > 0
+  const { rows: valid } = await client.query<{ name: string }>(VALID, [INDEXES.map(({ name }) => name)])
+  const how = embedded ? '' : 'CONCURRENTLY'
+  for (const { name, on, before, isForMany = false } of INDEXES) {
+    if ((isForMany && !isLarge) || valid.some(each => each.name === name)) continue
+    await before?.(client)
+    // It may have been left unfinished.
+    await client.query(`DROP INDEX ${how} IF EXISTS ${name}`)
+    await client.query(`CREATE INDEX ${how} ${name} ${on}`)
   }
 }
 
-const hasMany = async (client: pg.Client): Promise<boolean> => {
-  const { rows } = await client.query(`SELECT FROM users OFFSET ${MANY} LIMIT 1`)
-  return rows.length > 0
-}
-
-/** Those that are not there, or were left unfinished. */
-const missingOf = async (client: pg.Client, indexes: readonly OnlineIndex[]): Promise<OnlineIndex[]> => {
-  const { rows } = await client.query<{ name: string }>(VALID, [indexes.map(({ name }) => name)])
-  return indexes.filter(index => !rows.some(({ name }) => name === index.name))
-}
+const LOCK = 'SELECT pg_try_advisory_lock($1) AS "isOurs"'
 
 const VALID = `
   SELECT name FROM unnest($1::text[]) AS name JOIN pg_index ON indexrelid = to_regclass(name) WHERE indisvalid`
-
-const buildAll = async (
-  client: pg.Client,
-  indexes: readonly OnlineIndex[],
-  how: 'CONCURRENTLY' | ''
-): Promise<void> => {
-  await client.query('SET statement_timeout = 0; SET lock_timeout = 0')
-  const { rows } = await client.query<{ isOurs: boolean }>('SELECT pg_try_advisory_lock($1) AS "isOurs"', [
-    ONLINE_STEPS_LOCK
-  ])
-  if (rows[0]?.isOurs !== true) return
-  try {
-    for (const { name, on, before } of await missingOf(client, indexes)) {
-      await before?.(client)
-      await client.query(`DROP INDEX ${how} IF EXISTS ${name}`)
-      await client.query(`CREATE INDEX ${how} ${name} ${on}`)
-    }
-  } finally {
-    await client.query('SELECT pg_advisory_unlock($1)', [ONLINE_STEPS_LOCK])
-  }
-}
 
 /** Runs the steps in the background; what fails is tried again at the next start. */
 export const startOnlineSteps = (database: Steps, log: Log): { close(): void } => {
