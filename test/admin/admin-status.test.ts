@@ -11,6 +11,7 @@ import { only } from '../support/only.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
+import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 
@@ -38,15 +39,6 @@ type Status = {
   upstreams: { name: string; targets: { url: string; state: string; reason: string; since: string }[] }[]
   reload: { ok: boolean; checksum: string; complaints: { line: number; message: string }[] }
   audit: { state: string; entries: number; checkedAt: string }
-}
-
-/** Asks until `fits` says yes; the test's own time limit ends it. */
-const until = async <T>(ask: () => Promise<T>, fits: (answer: T) => boolean): Promise<T> => {
-  for (;;) {
-    const answer = await ask()
-    if (fits(answer)) return answer
-    await new Promise(setImmediate)
-  }
 }
 
 const requestsOf = (world: World) => world.log.filter(line => line.msg === 'request').length
@@ -96,17 +88,20 @@ t.test('the audit chain is read in the background, and health, metrics and statu
   // AD-08
   const url = await postgres.newDatabase()
   const start = () => startGateway(t, { postgres: { url }, env: { OPS_PORT: '0' } })
-  const checked = (world: World) =>
-    until(
-      async () => (await (await world.fetch('/health')).json()) as Health,
-      ({ checks }) => checks.audit !== 'unknown'
-    )
+  const checked = async (world: World) => {
+    let health: Health | undefined
+    await until(async () => {
+      health = (await (await world.fetch('/health')).json()) as Health
+      return health.checks.audit !== 'unknown'
+    })
+    return health
+  }
   const world = await start()
   const whole = await checked(world)
   t.match(whole, { status: 'ok', checks: { audit: 'ok' }, auditCheckedAt: /^\d{4}-/ })
   const token = await world.tokenFor({ profiles: ['Admin'] })
   const { audit } = (await (await world.fetch('/auth/admin/status', { token })).json()) as Status
-  t.match(audit, { state: 'ok', firstBroken: null, checkedAt: whole.auditCheckedAt })
+  t.match(audit, { state: 'ok', firstBroken: null, checkedAt: whole?.auditCheckedAt })
 
   await postgres.query('ALTER TABLE audit_events DISABLE TRIGGER ALL', [], url)
   const forged = "SELECT 1000000, now(), 1, 'maria', 'login', '', null, null, '', '', null, '', '', 'x'"
@@ -130,10 +125,7 @@ t.test('traffic tells of requests by decision and code, of latency and of logins
     body: JSON.stringify({ username: 'maria', password: 'x' }),
     headers: { 'content-type': 'application/json' }
   })
-  await until(
-    async () => requestsOf(world),
-    n => n >= 4
-  )
+  await until(() => requestsOf(world) >= 4)
   const { body } = await ask(`traffic?since=${new Date(before - 5000).toISOString()}`)
   const points = body.points as Record<string, number>[]
   const sum = (name: string) => points.reduce((total, point) => total + (point[name] ?? 0), 0)
@@ -152,19 +144,6 @@ t.test('traffic tells of requests by decision and code, of latency and of logins
   for (const since of ['yesterday', '2026-02-99T00:00:00Z', '1e9', '1780000000000', ''])
     t.equal((await ask(`traffic?since=${since}`)).status, 400, since)
   t.equal((await ask('traffic?until=1')).status, 400)
-})
-
-t.test('only an Admin sees status and traffic', async t => {
-  const { world } = await startWorld(t)
-  const supervisor = await world.tokenFor({ profiles: ['Supervisor'] })
-  for (const path of ['status', 'traffic']) {
-    t.equal((await world.fetch(`/auth/admin/${path}`)).status, 401)
-    t.equal((await world.fetch(`/auth/admin/${path}`, { token: supervisor })).status, 403)
-  }
-  const documented = (await (
-    await world.fetch('/auth/admin/openapi.json', { token: await world.tokenFor({ profiles: ['Admin'] }) })
-  ).json()) as { paths: Record<string, unknown> }
-  t.ok('/auth/admin/status' in documented.paths && '/auth/admin/traffic' in documented.paths)
 })
 
 t.test('an hour of traffic is kept, in steps of five seconds, and no more', async t => {

@@ -2,18 +2,15 @@
 
 // Its database is WebAssembly, which `--liftoff-only` leaves as it was first compiled: optimizing it would take a third of
 // the processor time of a start.
-import { join } from 'node:path'
 import { announcement } from './announcement.ts'
 import { createHome } from './home.ts'
 import { type Demo, startDemo } from './start-demo.ts'
-import { warmDatabase } from './warm-database.ts'
 
 const CLOSE_WITHIN_MS = 1500
 const PARENT_CHECK_MS = 250
 
 const home = createHome()
 process.once('exit', home.remove)
-const database = warmDatabase(join(home.path, 'data'))
 
 let demo: Demo | undefined
 let isStopping = false
@@ -23,7 +20,7 @@ const stop = async () => {
   isStopping = true
   setTimeout(() => process.exit(0), CLOSE_WITHIN_MS)
   // While it is starting, there are no requests to finish.
-  await (demo?.close() ?? database.cancel())
+  await demo?.close()
   process.exit(0)
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
@@ -42,7 +39,6 @@ try {
   console.log('Portaria demo starts …')
   demo = await startDemo({
     home: home.path,
-    database,
     host: HOST,
     port: Number(PORT === '' ? 3000 : PORT),
     portMayDiffer: PORT === '',

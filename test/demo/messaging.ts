@@ -1,16 +1,13 @@
 // A Socket.IO backend without any login of its own serves /messaging: a QR code to pair with, a status, and messages.
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Server, type Socket } from 'socket.io'
 import { renderSVG } from 'uqr'
-import type { DemoUpstream } from './upstreams.ts'
+import { type LocalServer, listenLocally } from './local-server.ts'
 
 const MAX_TEXT = 500
 
-/** Listens on a free port of 127.0.0.1. */
-export const startDemoMessaging = async (): Promise<DemoUpstream> => {
+export const startDemoMessaging = async (): Promise<LocalServer> => {
   const server = createServer()
   const sockets = new Server(server, { serveClient: false, connectionStateRecovery: {} })
   const messaging = sockets.of('/messaging')
@@ -26,10 +23,9 @@ export const startDemoMessaging = async (): Promise<DemoUpstream> => {
       if (typeof text === 'string' && text.trim() !== '') messaging.emit('message', say(name, text.slice(0, MAX_TEXT)))
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const { url } = await listenLocally(server)
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     // Takes the HTTP server with it.
     close: async () => {
       sockets.disconnectSockets(true)

@@ -1,11 +1,10 @@
 // The demo's cloud provider shows who can log in, and takes a name and a password.
+import { escapeHtml } from '../../gateway/pages/page-html.ts'
 
 interface Shown {
   readonly username: string
   readonly name: string
 }
-
-const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 
 const choice = ({ username, name }: Shown, index: number): string => `
       <label><input type="radio" name="username" value="${escapeHtml(username)}" required${index === 0 ? ' checked' : ''}>

@@ -25,3 +25,9 @@ declare module 'oidc-provider' {
 
   export default Provider
 }
+
+/** What it uses by default, with a warning. */
+declare module 'oidc-provider/lib/adapters/memory_adapter.js' {
+  const MemoryAdapter: new (kind: string) => object
+  export default MemoryAdapter
+}

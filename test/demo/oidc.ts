@@ -1,12 +1,11 @@
 // A real OpenID Connect provider runs in this process, with a small page on which sample people log in.
 import { generateKeyPair, randomBytes, timingSafeEqual } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import { Provider } from 'oidc-provider'
+import MemoryAdapter from 'oidc-provider/lib/adapters/memory_adapter.js'
+import { type LocalServer, listenLocally } from './local-server.ts'
 import { loginPage } from './oidc-login-page.ts'
-import { createStorage } from './oidc-storage.ts'
 
 export interface CloudPerson {
   readonly username: string
@@ -27,13 +26,12 @@ export interface DemoProviderOptions {
   readonly clientAuthentication?: 'client_secret_basic' | 'client_secret_post'
 }
 
-export interface DemoProvider {
+export interface DemoProvider extends Pick<LocalServer, 'close'> {
   readonly issuer: string
   readonly clientId: string
   readonly clientSecret: string
   /** Environment of a gateway that logs people in here. */
   readonly environment: Readonly<Record<string, string>>
-  close(): Promise<void>
 }
 
 const CLIENT_ID = 'portaria'
@@ -42,12 +40,10 @@ const MAX_FORM_BYTES = 4096
 
 export const subjectOf = (person: CloudPerson): string => person.subject ?? `cloud-${person.username}`
 
-/** Listens on 127.0.0.1; PKCE is required, consent is taken for granted. */
+/** PKCE is required, consent is taken for granted. */
 export const startDemoProvider = async (options: DemoProviderOptions): Promise<DemoProvider> => {
   const server = createServer()
-  server.listen(options.port ?? 0, '127.0.0.1')
-  await once(server, 'listening')
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { url: issuer, close } = await listenLocally(server, options.port)
   const clientSecret = randomBytes(24).toString('base64url')
   const provider = new Provider(issuer, await configuration(options, clientSecret))
   const protocol = provider.callback()
@@ -68,19 +64,14 @@ export const startDemoProvider = async (options: DemoProviderOptions): Promise<D
       CLOUDIDP_CLIENT_SECRET: clientSecret,
       CLOUDIDP_SCOPE: SCOPE
     },
-    close: async () => {
-      const closed = once(server, 'close')
-      server.close()
-      server.closeAllConnections()
-      await closed
-    }
+    close
   }
 }
 
 const configuration = async (options: DemoProviderOptions, clientSecret: string): Promise<Record<string, unknown>> => {
   const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
   return {
-    adapter: createStorage(),
+    adapter: MemoryAdapter,
     clients: [
       {
         client_id: CLIENT_ID,

@@ -1,30 +1,14 @@
 // A proxy of another make asks the gateway who may pass (forward-auth), as nginx, Caddy and Traefik do, and shows the answer.
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type LocalServer, listenLocally } from './local-server.ts'
 
-export interface OtherProxy {
-  readonly url: string
-  close(): Promise<void>
-}
-
-/** Listens on a free port of 127.0.0.1; what it protects is one page that says who is there. */
-export const startOtherProxy = async (gatewayUrl: string): Promise<OtherProxy> => {
+/** What it protects is one page that says who is there. */
+export const startOtherProxy = (gatewayUrl: string): Promise<LocalServer> => {
   const server = createServer((request, response) => {
     request.resume()
     pass(gatewayUrl, request, response).catch(() => response.writeHead(502).end())
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    url: `http://localhost:${(server.address() as AddressInfo).port}`,
-    close: async () => {
-      const closed = once(server, 'close')
-      server.close()
-      server.closeAllConnections()
-      await closed
-    }
-  }
+  return listenLocally(server)
 }
 
 const pass = async (gatewayUrl: string, request: IncomingMessage, response: ServerResponse): Promise<void> => {

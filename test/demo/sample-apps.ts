@@ -1,5 +1,6 @@
 // Renders the demo's applications for browsers: small pages made on the server, from the headers that name the person.
 import type { IncomingHttpHeaders } from 'node:http'
+import { escapeHtml } from '../../gateway/pages/page-html.ts'
 
 interface SampleApp {
   readonly title: string
@@ -62,11 +63,9 @@ const HANDBOOK: SampleApp = {
   icon: ['#465a2c', 'M7 7h7a3 3 0 0 1 3 3v15a3 3 0 0 0-3-2H7zM27 7h-7a3 3 0 0 0-3 3v15a3 3 0 0 1 3-2h7z']
 }
 
-const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-
 /** What the gateway says about the person, for HTML. */
 const fieldOf = (headers: IncomingHttpHeaders, name: string): string =>
-  decodeURIComponent(String(headers[name] ?? '')).replace(/[&<>"]/g, character => ESCAPES[character] ?? '')
+  escapeHtml(decodeURIComponent(String(headers[name] ?? '')))
 
 const page = (title: string, content: string): string =>
   `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title>` +

@@ -1,16 +1,15 @@
 // Everything of the demo runs in this process: directory, cloud provider, backends, database, gateway, people.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { fillDataDir } from '../support/embedded-template.ts'
 import { type Admitted, admitPeople, admitProgram, type ProgramAccount } from './admit-people.ts'
 import { writeDemoRoutes } from './demo-routes.ts'
 import { DEMO_GROUP, type DemoPerson } from './directory.ts'
 import { reservePort } from './reserve-port.ts'
-import type { WarmDatabase } from './warm-database.ts'
 
 export interface DemoOptions {
-  /** Folder for the route file. */
+  /** Folder for the route file and the database. */
   readonly home: string
-  readonly database: WarmDatabase
   readonly host: string
   readonly port: number
   /** Whether another port may be taken when that one is not free. */
@@ -37,7 +36,6 @@ const passwordOf = (username: string): string => `${username}-demo`
 
 export const startDemo = async ({
   home,
-  database,
   host,
   port,
   portMayDiffer,
@@ -55,11 +53,13 @@ export const startDemo = async ({
   const { startGateway } = await import('../../gateway/gateway.ts')
   const { createLog } = await import('../../gateway/observe/logging.ts')
   const { readSettings } = await import('../../gateway/settings/read-settings.ts')
+  const dataDir = join(home, 'data')
+  await fillDataDir(dataDir)
   const settings = readSettings({
     PORT: String(reserved.port),
     HOST: host,
     PUBLIC_URL: publicUrl,
-    DATA_DIR: database.dataDir,
+    DATA_DIR: dataDir,
     UPSTREAM_CONFIG: join(home, 'routes'),
     JWT_SECRET: randomBytes(48).toString('base64url'),
     BOOTSTRAP_ADMINS: 'ldap:maria',
@@ -72,7 +72,6 @@ export const startDemo = async ({
     ...directory.environment,
     ...provider.environment
   })
-  await database.ready
   const embedding = { beforeListening: reserved.release }
   const gateway = await startGateway(settings, createLog({ level: settings.logLevel }), embedding)
   const admitted = await admitPeople(publicUrl, people)
@@ -82,7 +81,7 @@ export const startDemo = async ({
     people: admitted,
     member,
     program: await admitProgram(publicUrl, admitted[0]?.token ?? ''),
-    proxyUrl: proxy.url,
+    proxyUrl: proxy.url.replace('127.0.0.1', 'localhost'),
     close: async () => {
       await gateway.close()
       await Promise.all([directory, provider, sample, messaging, proxy].map(part => part.close()))

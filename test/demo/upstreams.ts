@@ -1,16 +1,10 @@
 // The demo's backend answers without any login of its own: an orders API, a stream of events, applications, and two public pages.
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { isBuilt, PACKAGE_FOLDER } from '../../gateway/values/package-files.ts'
+import { type LocalServer, listenLocally } from './local-server.ts'
 import { answerApp } from './sample-apps.ts'
-
-export interface DemoUpstream {
-  readonly url: string
-  close(): Promise<void>
-}
 
 interface Order {
   readonly id: number
@@ -36,8 +30,7 @@ const FILES: Readonly<Record<string, readonly [type: string, file: string]>> = {
   '/messaging-demo/socket.io.js': ['text/javascript', SOCKET_IO]
 }
 
-/** Listens on a free port of 127.0.0.1. */
-export const startDemoUpstream = async (): Promise<DemoUpstream> => {
+export const startDemoUpstream = (): Promise<LocalServer> => {
   const orders = sampleOrders()
   const server = createServer((request, response) => {
     request.resume()
@@ -46,17 +39,7 @@ export const startDemoUpstream = async (): Promise<DemoUpstream> => {
     else if (path.startsWith('/api/')) sendJson(response, ...answerApi(orders, path, request))
     else sendPage(response, answerApp(path, request.headers) ?? readPage(path))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    close: async () => {
-      const closed = once(server, 'close')
-      server.close()
-      server.closeAllConnections()
-      await closed
-    }
-  }
+  return listenLocally(server)
 }
 
 const sampleOrders = (): Map<number, Order> =>

@@ -1,17 +1,10 @@
 // The page of applications, as people use it: after a login, with the keyboard, with a screen reader, on a phone.
 import t from 'tap'
-import { fillLogin, launchBrowser, openContext, openLoggedIn } from '../support/browser.ts'
-import { startOpenLdap } from '../support/openldap.ts'
-import { startPagesWorld } from '../support/pages-world.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { fillLogin } from '../support/browser.ts'
+import { startBrowserWorld } from '../support/pages-world.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 
-const [postgres, ldap, raw, browser] = await Promise.all([
-  startPostgres(t),
-  startOpenLdap(t, { lockoutThreshold: 0 }),
-  startRawUpstream(t),
-  launchBrowser(t)
-])
+const raw = await startRawUpstream(t)
 const PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><rect width="1" height="1"/></svg>'
 raw.respond(({ target }) => {
   const [type, body] = target === '/orders/icon.svg' ? ['image/svg+xml', PICTURE] : ['text/html', `<h1>${target}</h1>`]
@@ -19,9 +12,7 @@ raw.respond(({ target }) => {
   return `HTTP/1.1 ${status}\r\nContent-Type: ${type}\r\nContent-Length: ${body?.length}\r\n\r\n${body}`
 })
 
-const world = await startPagesWorld(t, {
-  ldap,
-  postgres,
+const world = await startBrowserWorld(t, {
   env: { BROWSER_SESSION: 'true' },
   config: {
     upstreams: { app: { url: raw.url } },
@@ -46,7 +37,7 @@ const world = await startPagesWorld(t, {
 })
 
 t.test('a login that nothing asked for leads to the tiles, which lead to the applications', async t => {
-  const { page, faults, context } = await openLoggedIn(browser, `${world.origin}/auth/login`, 'maria')
+  const page = await world.open(t, '/auth/login', { as: 'maria' })
   await page.waitForURL(`${world.origin}/auth/apps`)
   await page.locator('.tiles li').first().waitFor()
   t.same(await page.locator('.tiles bdi').allTextContents(), ['Orders <b>', 'Stock', 'Wiki'])
@@ -64,17 +55,15 @@ t.test('a login that nothing asked for leads to the tiles, which lead to the app
   await page.waitForURL(`${world.origin}/auth/apps`)
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Admin console' }).click()
   await page.locator('nav a[href="#/people"]').waitFor()
-  t.same(faults, [])
-  await context.close()
 })
 
 t.test('a new tab needs no login, and somebody without access still waits', async t => {
-  const { page, context, newPage, faults } = await openLoggedIn(browser, `${world.origin}/auth/login`, 'carlos')
+  const page = await world.open(t, '/auth/login', { as: 'carlos' })
   await page.locator('[data-state=unassigned]').waitFor()
   await page.getByRole('link', { name: 'Applications' }).click()
   await page.locator('.tiles').waitFor()
   t.same(await page.locator('.tiles bdi').allTextContents(), ['Orders <b>', 'Stock'])
-  const other = await newPage()
+  const other = await page.context().newPage()
   await other.goto(`${world.origin}/auth/apps`)
   await other.locator('.tiles').waitFor()
   t.equal(await other.evaluate("sessionStorage.getItem('authToken')"), null, 'the cookie is enough')
@@ -82,37 +71,29 @@ t.test('a new tab needs no login, and somebody without access still waits', asyn
   await other.locator('#username').waitFor()
   await page.locator('#username').waitFor()
   t.match(await page.locator('[role=status]').first().textContent(), /another tab/)
-  t.same(faults, [])
-  await context.close()
 })
 
 t.test('another person who logs in with the session of the browser gets their own tiles', async t => {
-  const { page, context, newPage, faults } = await openLoggedIn(browser, `${world.origin}/auth/apps`, 'maria')
+  const page = await world.open(t, '/auth/apps', { as: 'maria' })
   await page.locator('.tiles').waitFor()
-  const byCookie = await newPage()
+  const byCookie = await page.context().newPage()
   await byCookie.goto(`${world.origin}/auth/apps`)
   await byCookie.locator('.tiles', { hasText: 'Wiki' }).waitFor()
-  const other = await newPage()
+  const other = await page.context().newPage()
   await other.goto(`${world.origin}/auth/login?again=1`)
   await fillLogin(other, 'carlos')
   await other.locator('#who').waitFor()
   await byCookie.locator('.tiles:not(:has-text("Wiki"))').waitFor()
   t.match(await byCookie.locator('header .name').textContent(), /Carlos/)
-  t.same(faults, [])
-  await context.close()
 })
 
 t.test('without applications, the page says so, and a login ends where it did', async t => {
-  const { context, faults, newPage } = await openContext(browser, [world.origin])
-  const page = await newPage()
+  const page = await world.open(t, '/auth/login')
   await page.route('**/auth/apps', route =>
     route.request().headers().accept === 'application/json' ? route.fulfill({ json: { items: [] } }) : route.continue()
   )
-  await page.goto(`${world.origin}/auth/login`)
   await fillLogin(page, 'maria')
   await page.locator('#who').waitFor()
   await page.goto(`${world.origin}/auth/apps`)
   await page.getByText('No applications are available').waitFor()
-  t.same(faults, [])
-  await context.close()
 })

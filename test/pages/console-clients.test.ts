@@ -1,27 +1,18 @@
 // In the console an Admin keeps service accounts, whose secrets are shown once, and ends the sessions of a person.
 import type { Page } from 'playwright-core'
-import t from 'tap'
-import { axeFindings, fillLogin, launchBrowser, openContext } from '../support/browser.ts'
-import { startOpenLdap } from '../support/openldap.ts'
-import { startPagesWorld } from '../support/pages-world.ts'
-import { startPostgres } from '../support/postgres.ts'
+import t, { type Test } from 'tap'
+import { axeFindings } from '../support/browser.ts'
+import { startBrowserWorld } from '../support/pages-world.ts'
 
-const [postgres, ldap] = await Promise.all([startPostgres(t), startOpenLdap(t)])
-const browser = await launchBrowser(t)
-const world = await startPagesWorld(t, { ldap, postgres, env: { BOOTSTRAP_ADMINS: 'ldap:maria,ldap:carlos' } })
+const world = await startBrowserWorld(t, { env: { BOOTSTRAP_ADMINS: 'ldap:maria,ldap:carlos' } })
 
-const logIn = async (page: Page, address: string, username: string) => {
-  await page.goto(`${world.origin}${address}`)
-  await fillLogin(page, username)
-}
-
-const openClients = async (options = {}) => {
-  const opened = await openContext(browser, [world.origin], options)
-  await opened.context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.origin })
-  const page = await opened.newPage()
-  await logIn(page, '/auth/console#/clients', 'maria')
+const openClients = async (t: Test) => {
+  const page = await world.open(t, '/auth/console#/clients', {
+    as: 'maria',
+    permissions: ['clipboard-read', 'clipboard-write']
+  })
   await page.locator('input[name=profile][value=Agente]').waitFor()
-  return { ...opened, page }
+  return page
 }
 
 const secretOf = (page: Page) => page.locator('#secret-value').inputValue()
@@ -40,7 +31,7 @@ const tokenAnswer = async (clientId: string, secret: string) => {
 }
 
 t.test('an Admin makes a service account, copies its secret once, rotates it, and removes it', async t => {
-  const { context, page, faults } = await openClients()
+  const page = await openClients(t)
   await page.goto(`${world.origin}/auth/console#/areas`)
   await page.fill('#area-name', 'Norte')
   await page.keyboard.press('Enter')
@@ -122,12 +113,10 @@ t.test('an Admin makes a service account, copies its secret once, rotates it, an
   await row.waitFor({ state: 'detached' })
   t.match(await tokenAnswer(clientId, second), { status: 401, body: { error: 'invalid_client' } })
   t.equal((await world.fetch('/auth/me', { token: issued.body.access_token ?? '' })).status, 401)
-  t.same(faults, [])
-  await context.close()
 })
 
 t.test('what the gateway refuses of a new service account is said beside the form, which keeps its input', async t => {
-  const { context, page, faults } = await openClients()
+  const page = await openClients(t)
   const problem = page.locator('#new-client [role=alert]')
   await page.fill('#client-name', 'twice')
   await page.fill('#client-addresses', 'somewhere')
@@ -144,16 +133,12 @@ t.test('what the gateway refuses of a new service account is said beside the for
   await page.click('#new-client .main')
   await problem.getByText('A service account with this name already exists.').waitFor()
   t.equal(await page.locator('tbody tr').count(), 1)
-  t.same(faults, [])
-  await context.close()
 })
 
 t.test('an Admin sees where a person is logged in, and ends these sessions after being asked once', async t => {
-  const carlos = await openContext(browser, [world.origin], { userAgent: 'the browser of carlos' })
-  const account = await carlos.newPage()
-  await logIn(account, '/auth/account', 'carlos')
+  const account = await world.open(t, '/auth/account', { as: 'carlos', userAgent: 'the browser of carlos' })
   await account.locator('#sessions').waitFor()
-  const { context, page, faults } = await openClients()
+  const page = await openClients(t)
   await page.goto(`${world.origin}/auth/console#/people`)
   await page.locator('tbody a', { hasText: /carlos/i }).click()
   const row = page.locator('#live-sessions tbody tr')
@@ -170,7 +155,4 @@ t.test('an Admin sees where a person is logged in, and ends these sessions after
   t.equal(await page.locator('#end-live').count(), 0)
   await account.reload()
   await account.locator('#username').waitFor()
-  t.same(faults, [])
-  t.same(carlos.faults, [])
-  await Promise.all([context.close(), carlos.context.close()])
 })

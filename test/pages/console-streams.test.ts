@@ -3,15 +3,9 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
-import { axeFindings, fillLogin, launchBrowser, openContext } from '../support/browser.ts'
-import { startOpenLdap } from '../support/openldap.ts'
-import { startPagesWorld } from '../support/pages-world.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { axeFindings, openPage } from '../support/browser.ts'
+import { startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
 import { startRedis } from '../support/redis.ts'
-
-const postgres = await startPostgres(t)
-const ldap = await startOpenLdap(t)
-const browser = await launchBrowser(t)
 
 const backend = new WebSocketServer({ host: '127.0.0.1', port: 0 })
 backend.on('connection', socket => socket.send('hello'))
@@ -25,9 +19,9 @@ const config = {
   upstreams: { live: { url: `http://127.0.0.1:${(backend.address() as AddressInfo).port}` } },
   routes: [{ path: '/live', upstream: 'live', roles: ['Agente'], websocket: {} }]
 }
-const world = await startPagesWorld(t, { ldap, postgres, config })
+const world = await startBrowserWorld(t, { config })
 
-const connect = async (username: string, id: number, to = world) => {
+const connect = async (username: string, id: number, to: Pick<typeof world, 'tokenFor' | 'port'> = world) => {
   const token = await to.tokenFor({ id, username })
   const socket = new WebSocket(`ws://127.0.0.1:${to.port}/live`, { headers: { authorization: `Bearer ${token}` } })
   t.teardown(() => socket.terminate())
@@ -39,10 +33,7 @@ const connect = async (username: string, id: number, to = world) => {
 // AD-09
 t.test('an Admin sees an open WebSocket in the console and ends it, and no other, after being asked once', async t => {
   const [rui, ana] = [await connect('rui', 44), await connect('ana', 45)]
-  const { context, faults, newPage } = await openContext(browser, [world.origin])
-  const page = await newPage()
-  await page.goto(`${world.origin}/auth/console#/streams`)
-  await fillLogin(page, 'maria')
+  const page = await world.open(t, '/auth/console#/streams', { as: 'maria' })
   const row = page.locator('tbody tr', { hasText: 'rui' })
   await row.waitFor()
   t.equal(await row.locator('code').textContent(), '/live', 'where it leads')
@@ -62,20 +53,16 @@ t.test('an Admin sees an open WebSocket in the console and ends it, and no other
   t.equal(ana.socket.readyState, WebSocket.OPEN, 'somebody else stays connected')
   await page.goto(`${world.origin}/auth/console#/audit`)
   await page.getByText('stream.end').first().waitFor()
-  t.same(faults, [])
-  await context.close()
 })
 
 // RV-103
 t.test('an Admin sees and ends the connections of all instances, and reads which did not reply', async t => {
+  const { postgres, ldap, browser } = world
   const redis = await startRedis(t)
   const shared = { postgres, config, env: { REDIS_URL: redis.url } }
   const [here, there] = [await startPagesWorld(t, { ...shared, ldap }), await startPagesWorld(t, shared)]
   const { closed } = await connect('rui', 44, there)
-  const { context, faults, newPage } = await openContext(browser, [here.origin])
-  const page = await newPage()
-  await page.goto(`${here.origin}/auth/console#/status`)
-  await fillLogin(page, 'maria')
+  const page = await openPage(t, browser, `${here.origin}/auth/console#/status`, { as: 'maria' })
   const instances = page.getByRole('region', { name: 'Instances' })
   await instances.waitFor()
   t.equal(await instances.locator('tbody tr').count(), 2)
@@ -99,6 +86,4 @@ t.test('an Admin sees and ends the connections of all instances, and reads which
     t.match(await page.textContent('main'), /did not reply: .*:\d+\./, view)
     t.same(await axeFindings(page), [])
   }
-  t.same(faults, [])
-  await context.close()
 })

@@ -2,7 +2,7 @@
 // OA-07, AD-22
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { fillLogin, launchBrowser, openContext } from '../support/browser.ts'
+import { fillLogin, launchBrowser, openContext, openPage } from '../support/browser.ts'
 import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { callbackOf, startPagesWorld } from '../support/pages-world.ts'
@@ -66,10 +66,10 @@ const enter = async (page: Page, address: string, username: string) => {
 t.test('one login opens both hosts, each by a cookie of its own, and leads back to the very page', async t => {
   const { world, at, origins } = await start(t)
   const people = await Promise.all(
-    ['maria', 'carlos'].map(async username => ({ username, ...(await openContext(browser, origins)) }))
+    ['maria', 'carlos'].map(async username => ({ username, context: await openContext(t, browser, origins) }))
   )
-  for (const { username, context, newPage } of people) {
-    const page = await newPage()
+  for (const { username, context } of people) {
+    const page = await context.newPage()
     const address = at('a.localhost', '/d/1?panes={%22a%22:1}')
     t.equal(await enter(page, address, username), `${username} /d/1`)
     await page.goto(at('b.localhost', '/x'))
@@ -85,31 +85,27 @@ t.test('one login opens both hosts, each by a cookie of its own, and leads back 
   const ofMaria = (await one?.context.cookies(at('a.localhost'))) ?? []
   await two?.context.clearCookies()
   await two?.context.addCookies(ofMaria.map(({ name, value }) => ({ name, value, url: at('b.localhost') })))
-  const page = await two?.newPage()
+  const page = await two?.context.newPage()
   await page?.goto(at('b.localhost', '/x'))
   await page?.waitForURL(`${world.origin}/auth/login?**`)
   await page?.locator('#username').waitFor()
   // A logout at one host ends the session at the other.
-  const left = await one?.newPage()
+  const left = await one?.context.newPage()
   await left?.goto(at('a.localhost', '/x'))
   t.equal(await left?.evaluate(`fetch('/auth/logout', { method: 'POST' }).then(({ status }) => status)`), 204)
   for (const host of ['b.localhost', 'a.localhost']) {
     await left?.goto(at(host, '/x'))
     await left?.waitForURL(`${world.origin}/auth/login?**`)
   }
-  for (const { faults, context } of people) {
-    t.same(faults, [])
-    await context.close()
-  }
 })
 
 t.test('tabs of two hosts that wait for a login at once each go on to their own page', async t => {
   const { at, origins } = await start(t)
-  const { context, faults, newPage } = await openContext(browser, origins)
+  const context = await openContext(t, browser, origins)
   const addresses = [at('a.localhost', '/one'), at('a.localhost', '/two'), at('b.localhost', '/three')]
   const tabs: Page[] = []
   for (const address of addresses) {
-    const tab = await newPage()
+    const tab = await context.newPage()
     await tab.goto(address)
     await tab.locator('#username').waitFor()
     tabs.push(tab)
@@ -124,15 +120,12 @@ t.test('tabs of two hosts that wait for a login at once each go on to their own 
     await arrive(tab, `${addresses[i]}?again`)
     t.match(await heading(tab), /^maria /, 'without another login')
   }
-  t.same(faults, [])
-  await context.close()
 })
 
 t.test('a page of a named host logs in again in a pop-up, which closes itself, and stays as it is', async t => {
   const { at, origins } = await start(t, undefined, { JWT_EXPIRES_IN: '30s' })
-  const { context, faults, newPage } = await openContext(browser, origins)
-  const page = await newPage()
-  await enter(page, at('a.localhost', '/x'), 'maria')
+  const page = await openPage(t, browser, at('a.localhost', '/x'), { as: 'maria', origins })
+  await arrive(page, at('a.localhost', '/x'))
   await page.evaluate(`document.title = 'unsaved'; window.states = []
     window.addEventListener('portaria:session', ({ detail }) => window.states.push(detail.state))`)
   t.equal(await page.evaluate(`fetch('/auth/logout', { method: 'POST' }).then(({ status }) => status)`), 204)
@@ -145,23 +138,17 @@ t.test('a page of a named host logs in again in a pop-up, which closes itself, a
   t.equal(await page.evaluate('document.title'), 'unsaved')
   await page.reload()
   t.equal(await heading(page), 'maria /x')
-  t.same(faults, [])
-  await context.close()
 })
 
 t.test('a login with the cloud provider leads back to the named host', async t => {
   const port = await freePort()
   const provider = await startOidcProvider(t, { redirectUris: [callbackOf(port)] })
   const { at, origins } = await start(t, port, { ...provider.environment })
-  const { context, faults, newPage } = await openContext(browser, [...origins, provider.issuer])
-  const page = await newPage()
-  await page.goto(at('b.localhost', '/d?x=1'))
+  const page = await openPage(t, browser, at('b.localhost', '/d?x=1'), { origins: [...origins, provider.issuer] })
   await page.click('#cloud')
   await page.locator(`input[value="${cloudMaria.username}"]`).check()
   await page.locator('input[type=password]').fill(cloudMaria.password)
   await page.locator('button').click()
   await arrive(page, at('b.localhost', '/d?x=1'))
   t.match(await heading(page), / \/d$/)
-  t.same(faults, [])
-  await context.close()
 })

@@ -1,30 +1,23 @@
 // People log in, wait, come back and stay logged in, in a real browser.
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { axeFindings, fillLogin, launchBrowser, openContext } from '../support/browser.ts'
+import { axeFindings, fillLogin, openContext, openPage } from '../support/browser.ts'
 import { type Clocks, shiftClocks } from '../support/clocks.ts'
 import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
 import { only } from '../support/only.ts'
-import { startOpenLdap } from '../support/openldap.ts'
-import { callbackOf, type PagesWorldOptions, startPagesWorld } from '../support/pages-world.ts'
+import { kept } from '../support/page-tabs.ts'
+import { callbackOf, type PagesWorldOptions, startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { until } from '../support/until.ts'
 
-const [postgres, ldap, browser] = await Promise.all([
-  startPostgres(t),
-  startOpenLdap(t, { lockoutThreshold: 0 }),
-  launchBrowser(t)
-])
+/** For tests that need no settings of their own. */
+const world = await startBrowserWorld(t)
+const { postgres, ldap, browser } = world
 
 const start = (test: Parameters<typeof startPagesWorld>[0], options: PagesWorldOptions = {}) =>
   startPagesWorld(test, { ldap, postgres, ...options })
-
-/** For tests that need no settings of their own. */
-const world = await start(t)
-
-const kept = (page: Page, key: string): Promise<string | null> => page.evaluate(`sessionStorage.getItem('${key}')`)
 
 const grant = async (id: number, profiles: string[]) => {
   const token = await world.tokenFor({ profiles: ['Admin'] })
@@ -44,10 +37,7 @@ const controlTime = async (clocks: Clocks, page: Page) => {
 }
 
 t.test('a wrong password is answered in words; the right one shows who is here, in this tab alone', async t => {
-  const { context, faults, newPage } = await openContext(browser, [world.origin])
-  const page = await newPage()
-  await page.goto(`${world.origin}/auth/login`)
-  await page.locator('#username').waitFor()
+  const page = await world.open(t, '/auth/login')
   t.same(await page.locator('#password').getAttribute('autocomplete'), 'current-password')
   await fillLogin(page, 'maria', 'wrong')
   t.match(await page.locator('[role=alert]').textContent(), /incorrect/)
@@ -56,29 +46,34 @@ t.test('a wrong password is answered in words; the right one shows who is here, 
   t.match(await kept(page, 'authToken'), /^eyJ/)
   t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { username: 'maria', profiles: only('Admin') })
   t.same(await page.evaluate('Object.keys(localStorage)'), [], 'nothing outlives the tab') // AD-15
-  t.same(await context.cookies(), [], 'and no cookie, unless asked for')
+  t.same(await page.context().cookies(), [], 'and no cookie, unless asked for')
   await page.reload()
   t.equal(await page.locator('#who').textContent(), 'Maria da Silva', 'a reload stays logged in')
   t.same(await axeFindings(page), [])
-  t.same(faults, [])
-  await context.close()
+})
+
+t.test('a login beyond the limit says how long to wait, in whichever language the reader chooses', async t => {
+  const { origin } = await start(t, { postgres: await startPostgres(t), env: { LOGIN_FAILURES_PER_IP: '1' } })
+  const page = await openPage(t, browser, `${origin}/auth/login`)
+  const said = (words: RegExp) => page.locator('[role=alert]', { hasText: words }).waitFor()
+  await fillLogin(page, 'maria', 'wrong')
+  await said(/incorrect/)
+  await fillLogin(page, 'maria', 'wrong')
+  await said(/^Too many attempts\. Wait [1-5] min and try again\.$/)
+  t.same(await axeFindings(page), [])
+  await page.getByRole('button', { name: 'Português' }).click()
+  await said(/^Foram muitas tentativas\. Espere [1-5] min e tente de novo\.$/)
 })
 
 // AD-17
 t.test('somebody unassigned waits, and is let in as soon as an Admin gives access', async t => {
-  const { context, faults, newPage } = await openContext(browser, [world.origin], { locale: 'pt-BR' })
-  const page = await newPage()
-  await page.goto(`${world.origin}/auth/login`)
-  await page.locator('#username').waitFor()
-  await fillLogin(page, 'carlos')
+  const page = await world.open(t, '/auth/login', { as: 'carlos', locale: 'pt-BR' })
   await page.locator('[data-state=unassigned]').waitFor()
   t.match(await page.locator('h1').textContent(), /liberação/)
   t.same(await axeFindings(page), [])
   await grant((JSON.parse((await kept(page, 'authUser')) ?? '') as { id: number }).id, ['Agente'])
   await page.locator('[data-state=assigned]').waitFor()
   t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { accessStatus: 'assigned', profiles: only('Agente') })
-  t.same(faults, [])
-  await context.close()
 })
 
 // OA-10, OA-18
@@ -86,9 +81,8 @@ t.test('a cloud login is taken by the tab that began it, and by no other', async
   const port = await freePort()
   const provider = await startOidcProvider(t, { redirectUris: [callbackOf(port)] })
   const world = await start(t, { port, env: { ...provider.environment } })
-  const { context, faults, newPage } = await openContext(browser, [world.origin, provider.issuer])
-  const page = await newPage()
-  await page.goto(`${world.origin}/auth/login?returnTo=%2Fauth%2Fconsole`)
+  const address = `${world.origin}/auth/login?returnTo=%2Fauth%2Fconsole`
+  const page = await openPage(t, browser, address, { origins: [provider.issuer] })
   await page.click('#cloud')
   await page.locator(`input[value="${cloudMaria.username}"]`).check()
   await page.locator('input[type=password]').fill(cloudMaria.password)
@@ -98,14 +92,12 @@ t.test('a cloud login is taken by the tab that began it, and by no other', async
   const token = (await kept(page, 'authToken')) ?? ''
   const user = (await kept(page, 'authUser')) ?? ''
   const payload = Buffer.from(JSON.stringify({ token, user: JSON.parse(user) })).toString('base64url')
-  const other = await newPage()
+  const other = await page.context().newPage()
   await other.goto(`${world.origin}/auth/login#auth=${payload}`)
   await other.locator('#username').waitFor()
   t.equal(await kept(other, 'authToken'), null, 'a link logs nobody in')
   t.equal(new URL(other.url()).hash, '')
   t.match(await other.locator('[role=alert]').textContent(), /was not started in this tab/)
-  t.same(faults, [])
-  await context.close()
 })
 
 /** A server-rendered page behind a login, in a browser whose time and the gateway's are moved together. */
@@ -121,18 +113,16 @@ const openServerPage = async (t: Test, content: string, path: string, env: Recor
       routes: [{ path: '/app/*', upstream: 'app', browser: true }]
     }
   })
-  const { context, faults, newPage } = await openContext(browser, [world.origin])
-  const page = await newPage()
+  const page = await (await openContext(t, browser, [world.origin])).newPage()
   const pass = await controlTime(clocks, page)
   await page.goto(`${world.origin}${path}`)
-  await page.locator('#username').waitFor()
   await fillLogin(page, 'maria')
-  return { world, context, faults, page, pass }
+  return { world, page, pass }
 }
 
 t.test('a server-rendered page is reached by a login, and stays while its session ends and begins again', async t => {
   const content = '<input id="draft"><script src="/auth/session.js" data-warn-seconds="60" defer></script>'
-  const { world, context, faults, page, pass } = await openServerPage(t, content, '/app/report?year=2026')
+  const { world, page, pass } = await openServerPage(t, content, '/app/report?year=2026')
   await page.locator('#draft').waitFor()
   t.equal(page.url(), `${world.origin}/app/report?year=2026`)
   t.equal(await page.evaluate("document.cookie.includes('session')"), false, 'scripts see no session')
@@ -147,13 +137,11 @@ t.test('a server-rendered page is reached by a login, and stays while its sessio
   await Promise.all([popup.waitForEvent('close'), fillLogin(popup, 'maria').catch(() => undefined)])
   await page.locator('portaria-session').waitFor({ state: 'detached' })
   t.equal(await page.inputValue('#draft'), 'half a sentence')
-  t.same(faults, [])
-  await context.close()
 })
 
 t.test('a page that is used keeps its session beyond the life of a token', async t => {
   const content = '<p id="text">x</p><script src="/auth/session.js" defer></script>'
-  const { context, faults, page, pass } = await openServerPage(t, content, '/app/report', { SESSION_MAX: '8h' })
+  const { page, pass } = await openServerPage(t, content, '/app/report', { SESSION_MAX: '8h' })
   await page.locator('#text').waitFor()
   await page.evaluate(
     "window.renewals = 0; addEventListener('portaria:session', e => { e.preventDefault(); if (e.detail.state === 'refreshed') window.renewals++ })"
@@ -168,6 +156,4 @@ t.test('a page that is used keeps its session beyond the life of a token', async
   await page.reload()
   await page.locator('#text').waitFor()
   t.equal(new URL(page.url()).pathname, '/app/report')
-  t.same(faults, [])
-  await context.close()
 })

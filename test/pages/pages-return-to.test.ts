@@ -1,10 +1,7 @@
 // Checks where a login may lead back to.
 import t from 'tap'
 import { safeReturnTo } from '../../gateway/pages/browser/return-to.ts'
-import { fillLogin, launchBrowser, openContext } from '../support/browser.ts'
-import { startOpenLdap } from '../support/openldap.ts'
-import { startPagesWorld } from '../support/pages-world.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { startBrowserWorld } from '../support/pages-world.ts'
 import { words } from '../support/words.ts'
 
 const ORIGIN = 'https://portaria.example'
@@ -59,12 +56,8 @@ t.test('nothing but a path of this origin is a place to return to', async t => {
 })
 
 t.test('a browser that is sent to the login with such a place to return to stays on this origin', async t => {
-  const ldap = await startOpenLdap(t)
-  const world = await startPagesWorld(t, { ldap, postgres: await startPostgres(t) })
-  const { faults, newPage } = await openContext(await launchBrowser(t), [world.origin])
-  const page = await newPage()
-  await page.goto(`${world.origin}/auth/login`)
-  await fillLogin(page, 'maria')
+  const world = await startBrowserWorld(t)
+  const page = await world.open(t, '/auth/login', { as: 'maria' })
   await page.locator('#who').waitFor()
   for (const text of [
     '//evil.example',
@@ -79,5 +72,4 @@ t.test('a browser that is sent to the login with such a place to return to stays
     t.equal(new URL(page.url()).pathname, '/auth/login', text)
     t.equal(await page.locator('a.button.main').count(), 0, 'nor is it offered')
   }
-  t.same(faults, [])
 })

@@ -15,13 +15,6 @@ const FLAGS = words`
 /** Long enough for a machine that does ten other things. */
 const PATIENCE_MS = 120_000
 
-export interface Watched {
-  readonly context: BrowserContext
-  /** Policy violations, dialogs, uncaught errors and requests to other origins than those allowed, in words. */
-  readonly faults: string[]
-  newPage(): Promise<Page>
-}
-
 export const launchBrowser = async (t: Pick<Test, 'teardown'>): Promise<Browser> => {
   const browser = await chromium.launch({
     executablePath: findChromium() ?? '/usr/bin/chromium',
@@ -40,33 +33,33 @@ const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js'
 const RUN_AXE = `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.flatMap(({ id, nodes }) =>
   nodes.map(node => id + ': ' + node.html.slice(0, 160) + ' ' + node.failureSummary)))`
 
-/** A browser profile of its own. `origins` are all that its pages may ask. */
+/** A browser profile of its own, whose pages may ask only `origins`. What a page should never do fails the test. */
 export const openContext = async (
+  t: Pick<Test, 'teardown' | 'fail'>,
   browser: Browser,
   origins: readonly string[],
   options: BrowserContextOptions = {}
-): Promise<Watched> => {
+): Promise<BrowserContext> => {
   const context = await browser.newContext({ locale: 'en-GB', viewport: { width: 1280, height: 860 }, ...options })
+  t.teardown(() => context.close())
   context.setDefaultTimeout(PATIENCE_MS)
-  const faults: string[] = []
-  await context.exposeFunction('reportViolation', (text: string) => faults.push(`violates the policy: ${text}`))
+  await context.exposeFunction('reportViolation', (text: string) => t.fail(`violates the policy: ${text}`))
   await context.addInitScript(REPORT_VIOLATIONS)
-  const watch = (page: Page) => {
+  context.on('page', page => {
     page.on('dialog', dialog => {
-      faults.push(`a dialog: ${dialog.message()}`)
+      t.fail(`a dialog: ${dialog.message()}`)
       void dialog.dismiss()
     })
-    page.on('pageerror', error => faults.push(`an error: ${error.message}`))
+    page.on('pageerror', error => t.fail(`an error: ${error.message}`))
     page.on('request', request => {
       const { origin } = new URL(request.url())
-      if (!origins.includes(origin)) faults.push(`asked elsewhere: ${request.url()}`)
+      if (!origins.includes(origin)) t.fail(`asked elsewhere: ${request.url()}`)
     })
     page.on('console', message => {
-      if (/Content Security Policy|TrustedHTML|Trusted Type/i.test(message.text())) faults.push(message.text())
+      if (/Content Security Policy|TrustedHTML|Trusted Type/i.test(message.text())) t.fail(message.text())
     })
-  }
-  context.on('page', watch)
-  return { context, faults, newPage: () => context.newPage() }
+  })
+  return context
 }
 
 /** What axe-core finds on a page: `rule: element`, empty when all is well. */
@@ -83,16 +76,23 @@ export const fillLogin = async (page: Page, username: string, password = SAMPLE_
   await page.click('form .main')
 }
 
-/** Opens a page of the gateway as somebody who logs in on the way to it. */
-export const openLoggedIn = async (
+export interface OpenOptions extends BrowserContextOptions {
+  /** Who logs in on the way. */
+  readonly as?: string
+  /** Further origins that the page may ask. */
+  readonly origins?: readonly string[]
+}
+
+/** Opens an address in a browser profile of its own. */
+export const openPage = async (
+  t: Pick<Test, 'teardown' | 'fail'>,
   browser: Browser,
   address: string,
-  username: string,
-  options: BrowserContextOptions = {}
-): Promise<Watched & { readonly page: Page }> => {
-  const opened = await openContext(browser, [new URL(address).origin], options)
-  const page = await opened.newPage()
+  { as, origins = [], ...options }: OpenOptions = {}
+): Promise<Page> => {
+  const context = await openContext(t, browser, [new URL(address).origin, ...origins], options)
+  const page = await context.newPage()
   await page.goto(address)
-  await fillLogin(page, username)
-  return { ...opened, page }
+  if (as !== undefined) await fillLogin(page, as)
+  return page
 }

@@ -1,8 +1,10 @@
 // A test has the whole gateway behind one public address, with a directory to log in to and perhaps a cloud provider.
 import type { Test } from 'tap'
+import { launchBrowser, type OpenOptions, openPage } from './browser.ts'
 import { startGateway, type World, type WorldOptions } from './gateway.ts'
-import type { OpenLdap } from './openldap.ts'
+import { type OpenLdap, startOpenLdap } from './openldap.ts'
 import { freePort } from './ports.ts'
+import { startPostgres } from './postgres.ts'
 import { PATIENT } from './store.ts'
 
 export interface PagesWorldOptions extends WorldOptions {
@@ -20,13 +22,7 @@ export const startPagesWorld = async (
 ): Promise<World & { readonly origin: string }> => {
   const listening = port ?? (await freePort())
   const origin = `http://localhost:${listening}`
-  const directory: Record<string, string> =
-    ldap === undefined
-      ? {}
-      : {
-          ...ldap.env,
-          BOOTSTRAP_ADMINS: 'ldap:maria'
-        }
+  const directory = ldap === undefined ? {} : { ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria' }
   const world = await startGateway(t, {
     ...options,
     // No test of pages is about a slow database.
@@ -35,4 +31,17 @@ export const startPagesWorld = async (
     env: { PUBLIC_URL: origin, ...directory, ...env }
   })
   return { ...world, origin }
+}
+
+/** With all that a page needs: a database, a directory and a browser. */
+export const startBrowserWorld = async (t: Test, options: PagesWorldOptions = {}) => {
+  const [postgres, ldap, browser] = await Promise.all([startPostgres(t), startOpenLdap(t), launchBrowser(t)])
+  const world = await startPagesWorld(t, { postgres, ldap, ...options })
+  return {
+    ...world,
+    postgres,
+    ldap,
+    browser,
+    open: (t: Test, path: string, how?: OpenOptions) => openPage(t, browser, `${world.origin}${path}`, how)
+  }
 }

@@ -10,7 +10,7 @@ import { billOfMaterials, bundledPackages, licenceTexts } from './contents.ts'
 const DIST = join(PACKAGE_FOLDER, 'dist')
 /** The command line, and what `moduleUrl` names. */
 const ENTRIES = ['gateway/cli/portaria.ts', 'gateway/workers/worker.ts', 'gateway/route-files/reader-thread.ts']
-const DEMO = ['test/demo/demo.ts', 'test/demo/warm-database-worker.ts']
+const DEMO = 'test/demo/demo.ts'
 /** The embedded Postgres finds them beside the code that starts it. */
 const POSTGRES = ['pglite.wasm', 'pglite.data', 'initdb.wasm']
 
@@ -66,7 +66,7 @@ const copyDemoPages = () => {
 const { values } = parseArgs({ options: { 'no-demo': { type: 'boolean', default: false } } })
 const hasDemo = !values['no-demo']
 rmSync(DIST, { recursive: true, force: true })
-const metafile = await bundleCode(hasDemo ? [...ENTRIES, ...DEMO] : ENTRIES)
+const metafile = await bundleCode(hasDemo ? [...ENTRIES, DEMO] : ENTRIES)
 copyFileSync(join(import.meta.dirname, 'launcher.cjs'), join(DIST, 'portaria.cjs'))
 for (const file of POSTGRES)
   copyFileSync(join(PACKAGE_FOLDER, 'node_modules/@electric-sql/pglite/dist', file), join(DIST, file))

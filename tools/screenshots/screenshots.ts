@@ -4,7 +4,6 @@ import { join, resolve } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { createHome } from '../../test/demo/home.ts'
 import { type Demo, startDemo } from '../../test/demo/start-demo.ts'
-import { warmDatabase } from '../../test/demo/warm-database.ts'
 import { type Clocks, shiftClocks } from '../../test/support/clocks.ts'
 import { findChromium } from '../../test/support/provision.ts'
 import { COLLEAGUES } from './colleagues.ts'
@@ -81,7 +80,6 @@ clocks.wallMs = -HOURS_MS
 const demo = await startDemo({
   colleagues: COLLEAGUES,
   home: home.path,
-  database: warmDatabase(join(home.path, 'data')),
   host: '127.0.0.1',
   port: 3000,
   portMayDiffer: true,

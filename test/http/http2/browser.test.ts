@@ -1,6 +1,6 @@
 // A page holds twenty event streams open and loads thirty other things, all through one connection.
 import t from 'tap'
-import { launchBrowser, openContext } from '../../support/browser.ts'
+import { launchBrowser, openPage } from '../../support/browser.ts'
 import { startHttp2World } from '../../support/http2-client.ts'
 
 const PAGE = '<!doctype html><title>Streams</title>'
@@ -24,9 +24,7 @@ t.test('twenty event streams and thirty requests of one page go on at once', asy
   })
   const origin = `https://localhost:${place.port}`
   const browser = await launchBrowser(t)
-  const { newPage } = await openContext(browser, [origin], { ignoreHTTPSErrors: true })
-  const page = await newPage()
-  await page.goto(`${origin}/open/page`)
+  const page = await openPage(t, browser, `${origin}/open/page`, { ignoreHTTPSErrors: true })
   const { texts, open, protocols } = (await page.evaluate(STREAMS)) as Record<string, unknown>
   t.same(texts, Array(30).fill('thing'))
   t.same({ open, protocols }, { open: 20, protocols: ['h2'] })
