@@ -1,17 +1,27 @@
 // What a group of rows hands back, and the little that all groups do the same way.
-import type { Row } from './measure.ts'
+import { CPU, type Row } from './measure.ts'
 import { type Peer, probe, VoidRun } from './peers/peer.ts'
-import { perRound } from './statistics.ts'
-import type { Finding, TargetId } from './targets.ts'
+import type { Finding } from './targets.ts'
+import { BENCH_PATH } from './upstream.ts'
 import type { World } from './world.ts'
 
 export interface GroupResult {
   readonly rows: readonly Row[]
-  readonly findings: readonly Finding[]
+  readonly findings?: readonly Finding[]
   /** What could not be measured, and how the rest was. */
-  readonly notes: readonly string[]
-  /** Somebody did other work than was asked: nothing was measured. */
+  readonly notes?: readonly string[]
+  /** A peer did other work than was asked: nothing was measured. */
   readonly isVoid?: boolean
+}
+
+/** Parts of a group, in their order. */
+export const together = (...parts: readonly (GroupResult | undefined)[]): GroupResult => {
+  const present = parts.filter(part => part !== undefined)
+  return {
+    rows: present.flatMap(({ rows }) => rows),
+    findings: present.flatMap(({ findings }) => findings ?? []),
+    notes: present.flatMap(({ notes }) => notes ?? [])
+  }
 }
 
 /** Starts what can be started; a subject that cannot leaves a note, and the others go on. */
@@ -39,22 +49,25 @@ export const inShort = (error: unknown): string => {
 }
 
 /** Every peer keeps its promises before and after. */
-export const probed = async <T>(
-  world: World,
-  peers: readonly Peer[],
-  path: string,
-  measure: () => Promise<T>
-): Promise<T> => {
-  for (const peer of peers) await probe(peer, world.secret, world.token, path)
+export const probed = async <T>(world: World, peers: readonly Peer[], measure: () => Promise<T>): Promise<T> => {
+  for (const peer of peers) await probe(peer, world.secret, world.token, BENCH_PATH)
   const result = await measure()
-  for (const peer of peers) await probe(peer, world.secret, world.token, path)
+  for (const peer of peers) await probe(peer, world.secret, world.token, BENCH_PATH)
   return result
 }
 
-/** The finding for `above` compared with `below`, round by round; none when either is missing. */
+/** What was measured in the same round stands together, so that drift of the machine cancels out. */
 export const compared = (
-  target: TargetId,
-  above: readonly number[] | undefined,
-  below: readonly number[] | undefined,
-  combine?: (a: number, b: number) => number
-): Finding[] => (above === undefined || below === undefined ? [] : [{ target, value: perRound(above, below, combine) }])
+  target: Finding['target'],
+  above: Row | undefined,
+  below: Row | undefined,
+  column = CPU,
+  combine = (a: number, b: number) => a / b
+): Finding[] => {
+  const divisors = below?.figures[column]
+  const values = above?.figures[column]?.flatMap((value, round) => {
+    const divisor = divisors?.[round]
+    return divisor === undefined ? [] : [combine(value, divisor)]
+  })
+  return values === undefined || values.length === 0 ? [] : [{ target, values }]
+}

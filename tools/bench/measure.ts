@@ -1,18 +1,17 @@
-// Subjects are measured in turns, round after round, from outside: CPU and memory from /proc, the rest from wrk.
-import { runH2load } from './h2load.ts'
+// Measures subjects in turns, round after round, from outside: CPU and memory from /proc, the rest from wrk.
 import { type Peer, VoidRun } from './peers/peer.ts'
 import { cpuMicros, residentBytes } from './process-cost.ts'
-import { type Spread, spread } from './statistics.ts'
+import { BENCH_PATH } from './upstream.ts'
 import type { World } from './world.ts'
-import { type Load, type LoadResult, runWrk } from './wrk.ts'
+import { type Load, type LoadResult, runH2load, runWrk } from './wrk.ts'
 
 type RoundLoad = Pick<Load, 'url' | 'token' | 'pool' | 'isPost'>
 
 export interface Subject {
   readonly name: string
   readonly peer: Peer
-  /** What to send in a round; warm-up is round -1. `seconds` tells how much must be there to send. */
-  load(round: number, seconds: number): Promise<RoundLoad> | RoundLoad
+  /** What to send in a round. `seconds` tells how much must be there to send. */
+  load(seconds: number): Promise<RoundLoad> | RoundLoad
   /** Every answer must be a refusal instead of a success. */
   readonly isRefused?: boolean
   /** A pool that was read to its end voids the round. */
@@ -21,76 +20,82 @@ export interface Subject {
   readonly isHttp2?: boolean
 }
 
-/** One entry a round. */
-export interface Samples {
-  readonly subject: Subject
-  readonly cpuMicros: number[]
-  readonly perSecond: number[]
-  readonly p50Ms: number[]
-  readonly p99Ms: number[]
-  readonly residentMb: number[]
-}
-
-/** A line of raw figures; column names carry their units. */
+/** A line of raw figures: an entry a round in each column, whose name carries the unit. */
 export interface Row {
   readonly name: string
-  readonly columns: Readonly<Record<string, Spread>>
+  readonly figures: Readonly<Record<string, readonly number[]>>
 }
 
+export const CPU = 'CPU µs/request'
+export const PER_SECOND = 'requests/s'
+export const P99 = 'p99 ms'
+export const RESIDENT = 'RSS MB'
 export const MEGABYTE = 1024 * 1024
+
+/** What was measured once. */
+export const oneOff = (name: string, figures: Readonly<Record<string, number>>): Row => ({
+  name,
+  figures: Object.fromEntries(Object.entries(figures).map(([column, value]) => [column, [value]]))
+})
+
+/** Measures each item once a round, so that drift of the machine meets all alike; a row for each. */
+export const inTurns = async <Item extends { readonly name: string }>(
+  { options }: World,
+  items: readonly Item[],
+  measure: (item: Item) => Promise<Readonly<Record<string, number>>>
+): Promise<Row[]> => {
+  const rows = items.map(item => ({ item, name: item.name, figures: {} as Record<string, number[]> }))
+  for (let round = 0; round < options.rounds; round += 1)
+    for (const { item, figures } of rows)
+      for (const [column, value] of Object.entries(await measure(item))) {
+        figures[column] ??= []
+        figures[column].push(value)
+      }
+  return rows
+}
+
+/** The same request with the good token, again and again. */
+export const requests = (
+  world: World,
+  peer: Peer,
+  { name = peer.name, scheme = 'http', path = BENCH_PATH, isPost = false } = {}
+): Subject => {
+  const load = { url: `${scheme}://127.0.0.1:${peer.port}${path}`, token: world.token, isPost }
+  return { name, peer, load: () => load }
+}
 
 /** CPU time so far, in microseconds. */
 const cpuOf = ({ running, behind }: Peer): number => cpuMicros(running.pid) + (behind === undefined ? 0 : cpuOf(behind))
 
 /** Warms every subject up, then measures each once a round. @throws VoidRun when answers are not what they must be. */
-export const interleave = async (world: World, subjects: readonly Subject[]): Promise<Samples[]> => {
-  const { options } = world
-  for (const subject of subjects) await runRound(world, subject, -1, options.warmUpSeconds)
-
-  const all = subjects.map(
-    (subject): Samples => ({ subject, cpuMicros: [], perSecond: [], p50Ms: [], p99Ms: [], residentMb: [] })
-  )
-  for (let round = 0; round < options.rounds; round += 1) {
-    for (const samples of all) {
-      const before = cpuOf(samples.subject.peer)
-      const result = await runRound(world, samples.subject, round, options.seconds)
-      const after = cpuOf(samples.subject.peer)
-      samples.cpuMicros.push((after - before) / result.requests)
-      samples.perSecond.push(result.perSecond)
-      samples.p50Ms.push(result.p50Ms)
-      samples.p99Ms.push(result.p99Ms)
-      samples.residentMb.push(residentBytes(samples.subject.peer.running.pid) / MEGABYTE)
+export const interleave = async (world: World, subjects: readonly Subject[]): Promise<Row[]> => {
+  const { warmUpSeconds, seconds } = world.options
+  for (const subject of subjects) await runRound(world, subject, warmUpSeconds)
+  return inTurns(world, subjects, async subject => {
+    const before = cpuOf(subject.peer)
+    const result = await runRound(world, subject, seconds)
+    return {
+      [CPU]: (cpuOf(subject.peer) - before) / result.requests,
+      [PER_SECOND]: result.perSecond,
+      ...result.latency,
+      [RESIDENT]: residentBytes(subject.peer.running.pid) / MEGABYTE
     }
-  }
-  return all
+  })
 }
 
-const runRound = async (world: World, subject: Subject, round: number, seconds: number): Promise<LoadResult> => {
-  const load = await subject.load(round, seconds)
+const runRound = async (world: World, subject: Subject, seconds: number): Promise<LoadResult> => {
+  const load = await subject.load(seconds)
   const run = subject.isHttp2 === true ? runH2load : runWrk
   const result = await run({ ...load, seconds, connections: world.options.connections })
-  const expected = subject.isRefused ? result.requests : 0
-  const complaint =
-    result.requests === 0
-      ? 'answered nothing'
-      : result.refused !== expected
-        ? `refused ${result.refused} of ${result.requests} requests, ${expected} expected`
-        : result.socketErrors > 0
-          ? `broke ${result.socketErrors} connections`
-          : subject.isFresh && result.poolWraps > 0
-            ? 'was faster than the pool of tokens is large'
-            : undefined
+  const complaint = complaintOf(subject, result)
   if (complaint === undefined) return result
   throw new VoidRun(`${subject.name} ${complaint}\n${subject.peer.running.output()}`)
 }
 
-export const toRow = (samples: Samples): Row => ({
-  name: samples.subject.name,
-  columns: {
-    'CPU µs/request': spread(samples.cpuMicros),
-    'requests/s': spread(samples.perSecond),
-    'p50 ms': spread(samples.p50Ms),
-    'p99 ms': spread(samples.p99Ms),
-    'RSS MB': spread(samples.residentMb)
-  }
-})
+const complaintOf = (subject: Subject, { requests: sent, refused, socketErrors, poolWraps }: LoadResult) => {
+  const expected = subject.isRefused ? sent : 0
+  if (sent === 0) return 'answered nothing'
+  if (refused !== expected) return `refused ${refused} of ${sent} requests, ${expected} expected`
+  if (socketErrors > 0) return `broke ${socketErrors} connections`
+  return subject.isFresh && poolWraps > 0 ? 'was faster than the pool of tokens is large' : undefined
+}

@@ -1,28 +1,21 @@
 // Prints a run as plain text: raw rows, and targets with verdicts.
 import { arch, cpus, platform, release } from 'node:os'
 import type { GroupResult } from './group.ts'
-import type { Group, Options } from './options.ts'
-import type { Spread } from './statistics.ts'
-import { check, targets, type Verdict } from './targets.ts'
-
-export interface Run {
-  readonly at: string
-  readonly machine: string
-  readonly node: string
-  readonly options: Pick<Options, 'quick' | 'rounds' | 'seconds' | 'warmUpSeconds' | 'connections'>
-  readonly groups: Readonly<Partial<Record<Group, GroupResult>>>
-}
-
-export const describeMachine = (): string =>
-  `${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown CPU'}, ${platform()} ${release()} ${arch()}`
+import type { Row } from './measure.ts'
+import type { Options } from './options.ts'
+import { median } from './statistics.ts'
+import { type Finding, TARGETS, verdictOf } from './targets.ts'
 
 const digits = (value: number): string => {
   if (!Number.isFinite(value)) return '–'
   return Math.abs(value) >= 100 ? value.toFixed(0) : Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(2)
 }
 
-const withSpread = (value: number | Spread): string =>
-  typeof value === 'number' ? digits(value) : `${digits(value.median)} (${digits(value.min)}–${digits(value.max)})`
+/** One value, or the median with the least and the most of several. */
+const spreadOf = (values: readonly number[] = []): string => {
+  if (values.length < 2) return values.map(digits).join('')
+  return `${digits(median(values))} (${digits(Math.min(...values))}–${digits(Math.max(...values))})`
+}
 
 /** Columns as wide as their widest cell; the first one left, the others right. */
 const textTable = (lines: readonly (readonly string[])[]): string => {
@@ -32,58 +25,35 @@ const textTable = (lines: readonly (readonly string[])[]): string => {
   return lines.map(line => line.map(pad).join('  ').trimEnd()).join('\n')
 }
 
-const rawRows = (result: GroupResult): string => {
-  if (result.rows.length === 0) return ''
-  const columns = [...new Set(result.rows.flatMap(row => Object.keys(row.columns)))]
-  return textTable([
-    ['median (min–max)', ...columns],
-    ...result.rows.map(row => [
-      row.name,
-      ...columns.map(column => {
-        const cell = row.columns[column]
-        return cell === undefined ? '' : withSpread(cell)
-      })
-    ])
-  ])
+const rawRows = (rows: readonly Row[]): string => {
+  const columns = [...new Set(rows.flatMap(({ figures }) => Object.keys(figures)))]
+  const lines = rows.map(({ name, figures }) => [name, ...columns.map(column => spreadOf(figures[column]))])
+  return rows.length === 0 ? '' : textTable([['median (min–max)', ...columns], ...lines])
 }
 
-const allFindings = (run: Run) => Object.values(run.groups).flatMap(group => group.findings)
-
-export const verdicts = (run: Run): Verdict[] => {
-  const findings = allFindings(run)
-  return targets.map(target =>
-    check(
-      target,
-      findings.find(finding => finding.target === target.id)
-    )
-  )
-}
-
-const targetTable = (run: Run): string => {
-  const findings = allFindings(run)
-  return textTable([
+const targetTable = (findings: readonly Finding[]): string =>
+  textTable([
     ['target', 'asked', 'measured', 'verdict'],
-    ...targets.map(target => {
-      const finding = findings.find(each => each.target === target.id)
-      const asked = `${target.direction === 'at most' ? '≤' : '≥'} ${target.bound} ${target.unit}`.trim()
+    ...Object.entries(TARGETS).map(([id, { title, sign, bound, unit }]) => {
+      const finding = findings.find(({ target }) => target === id)
       const note = finding?.note === undefined ? '' : `  [${finding.note}]`
-      const measured = finding === undefined ? '' : withSpread(finding.value)
-      return [target.title, asked, measured, check(target, finding) + note]
+      const verdict = finding === undefined ? 'not measured here' : verdictOf(finding)
+      return [title, `${sign} ${bound} ${unit}`.trim(), spreadOf(finding?.values), verdict + note]
     })
   ])
-}
 
-export const reportText = (run: Run): string => {
-  const { options } = run
-  const groups = Object.entries(run.groups).map(([name, result]) =>
-    [`## ${name}`, rawRows(result), ...result.notes.map(note => `- ${note}`)].filter(Boolean).join('\n')
+export const reportText = (options: Options, results: ReadonlyMap<string, GroupResult>): string => {
+  const { rounds, seconds, warmUpSeconds, connections, quick } = options
+  const groups = [...results].map(([name, { rows, notes = [] }]) =>
+    [`## ${name}`, rawRows(rows), ...notes.map(note => `- ${note}`)].filter(Boolean).join('\n')
   )
+  const machine = `${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown CPU'}, ${platform()} ${release()} ${arch()}`
   return [
-    `# Benchmark of ${run.at}`,
-    `${run.machine}, Node ${run.node}`,
-    `${options.rounds} interleaved rounds of ${options.seconds} s after ${options.warmUpSeconds} s of warm-up, ` +
-      `${options.connections} connections${options.quick ? '; QUICK: these figures try the harness and mean nothing' : ''}`,
+    `# Benchmark of ${new Date().toISOString()}`,
+    `${machine}, Node ${process.version}`,
+    `${rounds} interleaved rounds of ${seconds} s after ${warmUpSeconds} s of warm-up, ` +
+      `${connections} connections${quick ? '; QUICK: these figures try the harness and mean nothing' : ''}`,
     ...groups,
-    `## Targets\n${targetTable(run)}`
+    `## Targets\n${targetTable([...results.values()].flatMap(({ findings = [] }) => findings))}`
   ].join('\n\n')
 }

@@ -3,8 +3,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createCertificateAuthority } from '../../test/support/certificates.ts'
 import { freePort } from '../../test/support/ports.ts'
-import { LOAD_CORE, startListening } from './processes.ts'
+import { LOAD_CORE, startConfigured } from './processes.ts'
 import { SUBJECT } from './tokens.ts'
+import type { Place } from './world.ts'
 
 export const BODY_BYTES = 1024
 /** Answers the 1 KB body. */
@@ -25,9 +26,9 @@ export interface Upstream {
   readonly openPort: number
 }
 
-/** Beginning of every nginx configuration here: one worker, nothing written to disk but what the folder holds. */
-export const nginxPreamble = (folder: string, modules: readonly string[] = []): string => `
-${modules.map(path => `load_module ${path};`).join('\n')}
+/** An nginx configuration: one worker, nothing written to disk but what the folder holds. */
+const nginxConfig = (folder: string, http: string, modules = ''): string => `
+${modules}
 daemon off;
 worker_processes 1;
 worker_rlimit_nofile 20000;
@@ -35,9 +36,7 @@ ${process.getuid?.() === 0 ? 'user root;' : ''}
 pid ${folder}/nginx.pid;
 error_log stderr error;
 events { worker_connections 19900; }
-`
-
-export const nginxHttpPreamble = (folder: string): string => `
+http {
   access_log off;
   client_body_temp_path ${folder}/body;
   proxy_temp_path ${folder}/proxy;
@@ -46,7 +45,25 @@ export const nginxHttpPreamble = (folder: string): string => `
   scgi_temp_path ${folder}/scgi;
   keepalive_requests 100000000;
   keepalive_timeout 300s;
+  ${http}
+}
 `
+
+/** Starts nginx with what `http` returns for its port and folder. */
+export const startNginxWith = (
+  place: Place,
+  name: string,
+  core: number,
+  http: (port: number, folder: string) => string,
+  modules?: string
+) =>
+  startConfigured(place, {
+    name,
+    core,
+    command: 'nginx',
+    config: (port, folder) => nginxConfig(folder, http(port, folder), modules),
+    args: (file, folder) => ['-p', folder, '-c', file]
+  })
 
 const server = (folder: string, listen: string, check: string): string => `
   server {
@@ -57,30 +74,18 @@ const server = (folder: string, listen: string, check: string): string => `
   }
 `
 
-export const startUpstream = async (
-  folder: string,
-  defer: (action: () => Promise<unknown>) => void
-): Promise<Upstream> => {
-  const checkedPort = await freePort()
-  const tlsPort = await freePort()
-  const authority = createCertificateAuthority(folder)
+export const startUpstream = async (place: Place): Promise<Upstream> => {
+  const [checkedPort, tlsPort] = [await freePort(), await freePort()]
+  const authority = createCertificateAuthority(await place.folder('authority'))
   const { certFile, keyFile } = authority.issue('localhost')
   const check = `if ($http_x_user_id != "${SUBJECT}") { return 418; }`
   const tls = `${tlsPort} ssl backlog=4096; ssl_certificate ${certFile}; ssl_certificate_key ${keyFile}`
-  writeFileSync(join(folder, 'large'), Buffer.alloc(LARGE_BYTES, 'portaria'))
-  const file = join(folder, 'nginx.conf')
-  const config = (openPort: number) => `${nginxPreamble(folder)}
-http {
-  ${nginxHttpPreamble(folder)}
-  default_type text/plain;
+  const { port: openPort } = await startNginxWith(place, 'upstream nginx', LOAD_CORE, (port, folder) => {
+    writeFileSync(join(folder, 'large'), Buffer.alloc(LARGE_BYTES, 'portaria'))
+    return `default_type text/plain;
   ${server(folder, `${checkedPort} backlog=4096`, check)}
   ${server(folder, tls, check)}
-  ${server(folder, `${openPort} backlog=4096`, '')}
-}
-`
-  const { port: openPort } = await startListening({ defer }, port => {
-    writeFileSync(file, config(port))
-    return { name: 'upstream nginx', core: LOAD_CORE, command: 'nginx', args: ['-p', folder, '-c', file] }
+  ${server(folder, `${port} backlog=4096`, '')}`
   })
   return { checkedPort, tlsPort, caFile: authority.caFile, openPort }
 }

@@ -1,6 +1,6 @@
-// One run of wrk from the load core, and what it printed as numbers.
-import { fileURLToPath } from 'node:url'
-import { LOAD_CORE, runPinned } from './processes.ts'
+// One run of wrk or h2load from the load core, and what it printed as numbers.
+import { join } from 'node:path'
+import { runOnLoadCore } from './processes.ts'
 
 export interface Load {
   readonly url: string
@@ -17,8 +17,8 @@ export interface Load {
 export interface LoadResult {
   readonly requests: number
   readonly perSecond: number
-  readonly p50Ms: number
-  readonly p99Ms: number
+  /** By column; h2load prints no percentiles. */
+  readonly latency: Readonly<Record<string, number>>
   /** Responses outside 2xx and 3xx. */
   readonly refused: number
   readonly socketErrors: number
@@ -26,36 +26,48 @@ export interface LoadResult {
   readonly poolWraps: number
 }
 
-const postScript = fileURLToPath(new URL('./load/post.lua', import.meta.url))
-const poolScript = fileURLToPath(new URL('./load/pool.lua', import.meta.url))
+const script = (name: string): string => join(import.meta.dirname, 'load', name)
+
+const number = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0)
 
 export const runWrk = async (load: Load): Promise<LoadResult> => {
   const args = ['-t1', `-c${load.connections}`, `-d${load.seconds}s`, '--latency', '--timeout', '10s']
   if (load.token !== undefined) args.push('-H', `Authorization: Bearer ${load.token}`)
-  if (load.isPost === true) args.push('-s', postScript)
+  if (load.isPost === true) args.push('-s', script('post.lua'))
   if (load.pool === undefined) args.push(load.url)
-  else args.push('-s', poolScript, load.url, '--', load.pool)
-  return parseWrk(await runPinned({ name: 'wrk', core: LOAD_CORE, command: 'wrk', args }))
+  else args.push('-s', script('pool.lua'), load.url, '--', load.pool)
+  const text = await runOnLoadCore('wrk', args)
+  const errors = /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(text) ?? []
+  return {
+    requests: number(text, /^\s*(\d+) requests in/m),
+    perSecond: number(text, /Requests\/sec:\s+([\d.]+)/),
+    latency: { 'p50 ms': percentile(text, 50), 'p99 ms': percentile(text, 99) },
+    refused: number(text, /Non-2xx or 3xx responses: (\d+)/),
+    socketErrors: errors.slice(1).reduce((sum, count) => sum + Number(count), 0),
+    poolWraps: number(text, /pool-wraps: (\d+)/)
+  }
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { us: 0.001, ms: 1, s: 1000, m: 60_000 }
 
-const number = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0)
-
 const percentile = (text: string, percent: number): number => {
-  const found = new RegExp(`^\\s+${percent}%\\s+([\\d.]+)(us|ms|s|m)\\s*$`, 'm').exec(text)
-  return Number(found?.[1] ?? Number.NaN) * (UNIT_MS[found?.[2] ?? ''] ?? Number.NaN)
+  const [, value, unit = ''] = new RegExp(`^\\s+${percent}%\\s+([\\d.]+)(us|ms|s|m)\\s*$`, 'm').exec(text) ?? []
+  return Number(value) * (UNIT_MS[unit] ?? Number.NaN)
 }
 
-const parseWrk = (text: string): LoadResult => {
-  const errors = /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(text)
+/** Of each connection at once. */
+const STREAMS = 10
+
+export const runH2load = async ({ url, seconds, connections, token = '' }: Load): Promise<LoadResult> => {
+  const args = ['-t1', `-c${Math.ceil(connections / STREAMS)}`, `-m${STREAMS}`, `-D${seconds}`]
+  const text = await runOnLoadCore('h2load', [...args, '-H', `authorization: Bearer ${token}`, url])
+  const requests = number(text, /requests: .* (\d+) done/)
   return {
-    requests: number(text, /^\s*(\d+) requests in/m),
-    perSecond: number(text, /Requests\/sec:\s+([\d.]+)/),
-    p50Ms: percentile(text, 50),
-    p99Ms: percentile(text, 99),
-    refused: number(text, /Non-2xx or 3xx responses: (\d+)/),
-    socketErrors: errors === null ? 0 : errors.slice(1).reduce((sum, count) => sum + Number(count), 0),
-    poolWraps: number(text, /pool-wraps: (\d+)/)
+    requests,
+    perSecond: requests / seconds,
+    latency: {},
+    refused: number(text, / (\d+) 4xx/) + number(text, / (\d+) 5xx/),
+    socketErrors: number(text, /(\d+) errored/),
+    poolWraps: 0
   }
 }

@@ -8,7 +8,7 @@ const period = randomBytes(PERIOD)
 const repeated = Buffer.concat([period, period, period])
 
 /** @param length at most 64 KB */
-const bytesAt = (position: number, length: number): Buffer => {
+export const bytesAt = (position: number, length: number): Buffer => {
   const at = position % PERIOD
   return repeated.subarray(at, at + length)
 }
@@ -26,14 +26,15 @@ export interface BodyCheck {
   readonly wrongAt: number | undefined
 }
 
-export const createBodyCheck = (): BodyCheck => {
+/** @param start position of its first byte */
+export const createBodyCheck = (start = 0): BodyCheck => {
   let length = 0
   let wrongAt: number | undefined
   return {
     take(chunk) {
       for (let at = 0; at < chunk.length; at += MAX_PIECE) {
         const part = chunk.subarray(at, at + MAX_PIECE)
-        if (wrongAt === undefined && !part.equals(bytesAt(length, part.length))) wrongAt = length
+        if (wrongAt === undefined && !part.equals(bytesAt(start + length, part.length))) wrongAt = length
         length += part.length
       }
     },

@@ -2,8 +2,9 @@
 import http from 'node:http'
 import https from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type BodyAsked, queryOf } from './body-backend.ts'
-import { checkPattern, type PatternCheck, patternAt } from './pattern.ts'
+import { type BodyCheck, bytesAt, createBodyCheck } from '../matrix/body.ts'
+import { write } from '../matrix/flow.ts'
+import { type BodyAsked, queryOf, some } from './body-backend.ts'
 import type { Outcome, Place } from './traffic.ts'
 
 export const BODY_BACKENDS = ['http', 'https', 'unix'] as const
@@ -16,8 +17,6 @@ const LARGE_BYTES = 12_000_000
 const STILL_MS = 20_000
 /** A slow side pauses so often; records may be small, and a pause takes as long as the machine is busy. */
 const PAUSES = 50
-
-const some = <T>(values: readonly T[]): T => values[Math.floor(Math.random() * values.length)] as T
 
 const FRAMED: readonly BodyAsked['framing'][] = ['length', 'chunked', 'trailers']
 
@@ -62,27 +61,18 @@ const agentOf = ({ name, isTls }: Place): http.Agent => {
   return agent
 }
 
-const drained = (request: http.ClientRequest) =>
-  new Promise<void>(resolve => {
-    const go = () => {
-      request.off('drain', go).off('close', go)
-      resolve()
-    }
-    request.on('drain', go).on('close', go)
-  })
-
 const upload = async (request: http.ClientRequest, { size, seed, pace }: Move, onMoved: () => void) => {
   for (let at = 0, pieces = 0; at < size && !request.destroyed; pieces++) {
-    const piece = patternAt(seed, at, Math.min(some([1000, 16_000, 65_537]), size - at))
+    const piece = bytesAt(seed + at, Math.min(some([1000, 16_000, 65_536]), size - at))
     at += piece.length
-    if (!request.write(piece)) await drained(request)
+    await write(request, piece)
     onMoved()
     if (pace === 'slow' && pieces < PAUSES) await delay(1)
   }
   request.end()
 }
 
-const complaint = (move: Move, answer: http.IncomingMessage, text: string, check: PatternCheck): string | undefined => {
+const complaint = (move: Move, answer: http.IncomingMessage, text: string, check: BodyCheck): string | undefined => {
   const { way, size, framing } = move
   if (way === 'up') return text === `${size} right` ? undefined : `the backend got ${text} of ${size} bytes`
   if (check.wrongAt !== undefined) return `byte ${check.wrongAt} of ${size} is wrong`
@@ -136,7 +126,7 @@ const carryOut = (place: Place, move: Move): Promise<Outcome> =>
     }, 1000)
     const leaving = pace === 'leaves' ? setTimeout(settle, Math.random() * 20, 'aborted') : undefined
     request.on('response', answer => {
-      const check = checkPattern(move.seed)
+      const check = createBodyCheck(move.seed)
       let text = ''
       received = 0
       answer.on('data', (chunk: Buffer) => {

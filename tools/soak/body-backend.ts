@@ -3,7 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
-import { checkPattern, patternAt } from './pattern.ts'
+import { bytesAt, createBodyCheck } from '../matrix/body.ts'
+import { write } from '../matrix/flow.ts'
 
 /** What the query of `/body` asks for. */
 export interface BodyAsked {
@@ -17,9 +18,9 @@ export interface BodyAsked {
   readonly seed: number
 }
 
-const PIECE_BYTES = [1, 700, 5000, 16_384, 20_000, 65_537]
+const PIECE_BYTES = [1, 700, 5000, 16_384, 20_000, 65_536]
 
-const some = <T>(values: readonly T[]): T => values[Math.floor(Math.random() * values.length)] as T
+export const some = <T>(values: readonly T[]): T => values[Math.floor(Math.random() * values.length)] as T
 
 export const queryOf = (asked: BodyAsked): string =>
   new URLSearchParams(Object.entries(asked).map(([name, value]): [string, string] => [name, `${value}`])).toString()
@@ -44,17 +45,6 @@ export const resetSocket = (socket: Socket): void => {
   else socket.resetAndDestroy()
 }
 
-const isTaken = async (res: ServerResponse, bytes: Buffer): Promise<void> => {
-  if (res.write(bytes) || res.destroyed) return
-  await new Promise<void>(resolve => {
-    const go = () => {
-      res.off('drain', go).off('close', go)
-      resolve()
-    }
-    res.on('drain', go).on('close', go)
-  })
-}
-
 const give = async (req: IncomingMessage, res: ServerResponse, asked: BodyAsked) => {
   const { size, seed, breaks } = asked
   frame(res, asked)
@@ -64,9 +54,9 @@ const give = async (req: IncomingMessage, res: ServerResponse, asked: BodyAsked)
   }
   const until = breaks === 'midway' ? Math.floor(size / 2) : size
   for (let at = 0; at < until && !res.destroyed; ) {
-    const piece = patternAt(seed, at, Math.min(some(PIECE_BYTES), until - at))
+    const piece = bytesAt(seed + at, Math.min(some(PIECE_BYTES), until - at))
     at += piece.length
-    await isTaken(res, piece)
+    await write(res, piece)
   }
   if (breaks === 'midway') return resetSocket(req.socket)
   if (asked.framing === 'trailers') res.addTrailers({ 'x-size': `${size}` })
@@ -75,7 +65,7 @@ const give = async (req: IncomingMessage, res: ServerResponse, asked: BodyAsked)
 
 /** Says how many bytes came and where the first wrong one was. */
 const take = (req: IncomingMessage, res: ServerResponse, { seed }: BodyAsked) => {
-  const check = checkPattern(seed)
+  const check = createBodyCheck(seed)
   req.on('data', chunk => check.take(chunk))
   req.on('end', () => res.end(`${check.length} ${check.wrongAt ?? 'right'}`))
 }

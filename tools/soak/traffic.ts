@@ -44,28 +44,34 @@ interface Asked {
 }
 
 /**
- * Settles what has no answer after so many of this process's own seconds: those in which it was held up itself do not count.
- * @param reached how far the exchange has come
+ * The first outcome that `start` settles. Without an answer it is `unanswered` after so many of this process's own
+ * seconds: those in which it was held up itself do not count.
+ *
+ * @param start returns what ends the exchange
+ * @param reached how far it has come
  */
-const watch = (settle: (outcome: Outcome) => void, reached = () => ''): NodeJS.Timeout => {
-  let seconds = 0
-  return setInterval(() => {
-    if (++seconds === ANSWERED_S) settle(`unanswered: nothing for ${ANSWERED_S} s${reached()}`)
-  }, 1000)
-}
+const outcomeOf = (
+  start: (settle: (outcome: Outcome) => void) => () => unknown,
+  reached = () => ''
+): Promise<Outcome> =>
+  new Promise(resolve => {
+    let seconds = 0
+    const deadline = setInterval(() => {
+      if (++seconds === ANSWERED_S) settle(`unanswered: nothing for ${ANSWERED_S} s${reached()}`)
+    }, 1000)
+    const settle = (outcome: Outcome) => {
+      clearInterval(deadline)
+      resolve(outcome)
+      end()
+    }
+    const end = start(settle)
+  })
 
 const ask = ({ port, isTls }: Place, { path, method = 'GET', token, body, leavesAfterMs }: Asked): Promise<Outcome> =>
-  new Promise(resolve => {
+  outcomeOf(settle => {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
     const options = { host: '127.0.0.1', port, path, method, headers, rejectUnauthorized: false, agent: false }
     const request = (isTls ? https : http).request(options)
-    const settle = (outcome: Outcome) => {
-      clearInterval(deadline)
-      clearTimeout(leaving)
-      resolve(outcome)
-      request.destroy()
-    }
-    const deadline = watch(settle)
     const leaving = leavesAfterMs === undefined ? undefined : setTimeout(() => settle('aborted'), leavesAfterMs)
     request.on('response', answer => {
       answer.resume()
@@ -75,52 +81,50 @@ const ask = ({ port, isTls }: Place, { path, method = 'GET', token, body, leaves
     // The connection broke before an answer: that is none.
     request.on('error', (error: NodeJS.ErrnoException) => settle(`unanswered: ${error.code ?? error.message}`))
     request.end(body)
+    return () => {
+      clearTimeout(leaving)
+      request.destroy()
+    }
   })
 
 /** 101 and an echo, a refusal's status, or nothing. */
 const echo = ({ port, isTls }: Place, token: string): Promise<Outcome> =>
-  new Promise(resolve => {
+  outcomeOf(settle => {
     const socket = new WebSocket(`${isTls ? 'wss' : 'ws'}://127.0.0.1:${port}/ws`, {
       headers: { authorization: `Bearer ${token}` },
       rejectUnauthorized: false
     })
-    const settle = (outcome: Outcome) => {
-      clearInterval(deadline)
-      resolve(outcome)
-      socket.terminate()
-    }
-    const deadline = watch(settle)
     socket.on('unexpected-response', (_request, answer) => settle(answer.statusCode ?? 0))
     socket.on('open', () => socket.send('hello'))
     socket.on('message', () => settle(101))
     socket.on('close', () => settle('aborted'))
     socket.on('error', () => settle('aborted'))
+    return () => socket.terminate()
   })
 
-const converse = ({ port, isTls }: Place, token: string): Promise<Outcome> =>
-  new Promise(resolve => {
-    const client = io(`${isTls ? 'https' : 'http'}://127.0.0.1:${port}/chat`, {
-      auth: { token },
-      extraHeaders: { authorization: `Bearer ${token}` },
-      forceNew: true,
-      reconnection: false,
-      timeout: 2000 * ANSWERED_S,
-      rejectUnauthorized: false
-    } as Parameters<typeof io>[1])
-    const settle = (outcome: Outcome) => {
-      clearInterval(deadline)
-      resolve(outcome)
-      client.disconnect()
-    }
-    const reached: string[] = []
-    const deadline = watch(settle, () => `, last ${reached.slice(-12).join(', ')}`)
-    client.io.engine.on('packet', ({ type, data }) => reached.push(`got ${type} ${data ?? ''}`.slice(0, 40)))
-    client.io.engine.on('packetCreate', ({ type, data }) => reached.push(`gave ${type} ${data ?? ''}`.slice(0, 40)))
-    client.io.engine.on('upgrade', () => reached.push('upgraded'))
-    client.on('connect', () => client.emit('say', 'hello', () => settle(200)))
-    client.on('connect_error', () => settle('aborted'))
-    client.on('disconnect', () => settle('aborted'))
-  })
+const converse = ({ port, isTls }: Place, token: string): Promise<Outcome> => {
+  const reached: string[] = []
+  return outcomeOf(
+    settle => {
+      const client = io(`${isTls ? 'https' : 'http'}://127.0.0.1:${port}/chat`, {
+        auth: { token },
+        extraHeaders: { authorization: `Bearer ${token}` },
+        forceNew: true,
+        reconnection: false,
+        timeout: 2000 * ANSWERED_S,
+        rejectUnauthorized: false
+      } as Parameters<typeof io>[1])
+      client.io.engine.on('packet', ({ type, data }) => reached.push(`got ${type} ${data ?? ''}`.slice(0, 40)))
+      client.io.engine.on('packetCreate', ({ type, data }) => reached.push(`gave ${type} ${data ?? ''}`.slice(0, 40)))
+      client.io.engine.on('upgrade', () => reached.push('upgraded'))
+      client.on('connect', () => client.emit('say', 'hello', () => settle(200)))
+      client.on('connect_error', () => settle('aborted'))
+      client.on('disconnect', () => settle('aborted'))
+      return () => client.disconnect()
+    },
+    () => `, last ${reached.slice(-12).join(', ')}`
+  )
+}
 
 /** Four streams of one HTTP/2 connection: the first outcome that is not 200. Without TLS, the gateway has no HTTP/2. */
 const multiplex = async (place: Place, token: string): Promise<Outcome> => {
@@ -130,15 +134,10 @@ const multiplex = async (place: Place, token: string): Promise<Outcome> => {
   const outcomes = await Promise.all(
     [{ path: '/app/x' }, { path: '/app/large' }, { path: '/app/x', body: LARGE }, { path: '/app/x' }].map(
       ({ path, body }) =>
-        new Promise<Outcome>(resolve => {
+        outcomeOf(settle => {
           const fields = { ':path': path, ':method': body === undefined ? 'GET' : 'POST' }
           const stream = session.request({ ...fields, authorization: `Bearer ${token}` })
           let status: Outcome = 'aborted'
-          const settle = (outcome: Outcome) => {
-            clearInterval(deadline)
-            resolve(outcome)
-          }
-          const deadline = watch(settle)
           stream.on('response', head => {
             status = head[':status'] ?? 'aborted'
           })
@@ -148,6 +147,7 @@ const multiplex = async (place: Place, token: string): Promise<Outcome> => {
           stream.on('end', () => isWhole() && settle(status))
           stream.on('close', () => settle(isWhole() ? status : 'aborted'))
           stream.resume().end(body)
+          return () => undefined
         })
     )
   )

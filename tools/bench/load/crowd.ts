@@ -1,18 +1,17 @@
 // Opens connections of one kind from several addresses, holds them until it is ended, and replaces those that are closed.
 import { createConnection, type Socket } from 'node:net'
-import { parseArgs } from 'node:util'
 
-const { values } = parseArgs({
-  options: {
-    port: { type: 'string' },
-    kind: { type: 'string' },
-    count: { type: 'string' },
-    /** How many addresses of 127.0.1.0/24 they come from. */
-    addresses: { type: 'string', default: '40' },
-    path: { type: 'string', default: '/health' },
-    token: { type: 'string', default: '' }
-  }
-})
+interface Flags {
+  readonly port: number
+  readonly kind: string
+  readonly count: number
+  readonly path: string
+  readonly token: string
+}
+
+const { port, kind, count, path, token } = JSON.parse(process.argv[2] ?? '{}') as Flags
+/** Of 127.0.1.0/24. */
+const ADDRESSES = 40
 
 const REOPEN_MS = 500
 const BYTE_EVERY_MS = 1000
@@ -20,9 +19,7 @@ const PIPELINED_BYTES = 64 * 1024
 
 const request = 'GET /health HTTP/1.1\r\nHost: bench\r\n\r\n'
 const refused = 'GET / HTTP/1.1\r\nHost: bench\r\n\r\n'
-const upload =
-  `POST ${values.path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${values.token}\r\n` +
-  'Content-Length: 1000000\r\n\r\n'
+const upload = `POST ${path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${token}\r\nContent-Length: 1000000\r\n\r\n`
 
 const trickle = (socket: Socket) => {
   const timer = setInterval(() => socket.write('x'), BYTE_EVERY_MS)
@@ -50,15 +47,14 @@ const kinds: Readonly<Record<string, (socket: Socket, opened: () => void) => voi
   }
 }
 
-const begin = kinds[values.kind ?? '']
+const begin = kinds[kind]
 if (begin === undefined) throw new Error(`--kind is one of ${Object.keys(kinds).join(', ')}`)
-const count = Number(values.count)
 let opened = 0
 
 const open = (index: number, isFirst: boolean) =>
   new Promise<void>(resolve => {
-    const localAddress = `127.0.1.${1 + (index % Number(values.addresses))}`
-    const socket = createConnection({ port: Number(values.port), host: '127.0.0.1', localAddress })
+    const localAddress = `127.0.1.${1 + (index % ADDRESSES)}`
+    const socket = createConnection({ port, host: '127.0.0.1', localAddress })
     socket.on('connect', () =>
       begin(socket, () => {
         if (isFirst) opened += 1

@@ -1,28 +1,25 @@
 // Sends an exact count of requests from each of several addresses over all given ports and prints how many of each passed.
-import { parseArgs } from 'node:util'
 import { connect } from './http-client.ts'
 
-const { values } = parseArgs({
-  options: {
-    ports: { type: 'string' },
-    addresses: { type: 'string' },
-    path: { type: 'string' },
-    token: { type: 'string' },
-    /** From each address. */
-    count: { type: 'string' },
-    /** To each port from each address. */
-    connections: { type: 'string', default: '8' }
-  }
-})
+interface Flags {
+  readonly ports: readonly number[]
+  readonly addresses: readonly string[]
+  readonly path: string
+  readonly token: string
+  /** From each address. */
+  readonly count: number
+}
 
-const ports = (values.ports ?? '').split(',').map(Number)
+const { ports, addresses, path, token, count } = JSON.parse(process.argv[2] ?? '{}') as Flags
+/** To each port from each address. */
+const CONNECTIONS = 8
 
 const floodFrom = async (address: string) => {
-  let left = Number(values.count)
+  let left = count
   const result = { address, admitted: 0, limited: 0, other: 0 }
   const work = async (port: number) => {
     const slot = await connect(port, address)
-    const request = `GET ${values.path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${values.token}\r\n\r\n`
+    const request = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n\r\n`
     while (left > 0) {
       left -= 1
       const status = await new Promise<number>(done => slot.send(request, done))
@@ -32,10 +29,10 @@ const floodFrom = async (address: string) => {
     }
     slot.close()
   }
-  const workers = Array.from({ length: Number(values.connections) }, () => ports.map(work)).flat()
+  const workers = Array.from({ length: CONNECTIONS }, () => ports.map(work)).flat()
   await Promise.all(workers)
   return result
 }
 
-const results = await Promise.all((values.addresses ?? '').split(',').map(floodFrom))
+const results = await Promise.all(addresses.map(floodFrom))
 process.stdout.write(`${JSON.stringify(results)}\n`)

@@ -4,27 +4,24 @@
 // wait for a free connection, so a slow answer cannot hide the ones queued behind it (coordinated omission). The grid
 // is served by a 1 ms timer; up to 1 ms of every latency is the generator's own, for every gateway alike. When the
 // generator itself was held up for longer, that is told: such latencies say nothing about the gateway.
-import { parseArgs } from 'node:util'
 import { percentile } from '../statistics.ts'
 import { connect, type Slot } from './http-client.ts'
 
-const { values } = parseArgs({
-  options: {
-    port: { type: 'string' },
-    path: { type: 'string' },
-    token: { type: 'string' },
-    rate: { type: 'string' },
-    seconds: { type: 'string' },
-    connections: { type: 'string', default: '64' },
-    /** Requests due in the first so many seconds are sent, not counted. */
-    skip: { type: 'string', default: '0' }
-  }
-})
+interface Flags {
+  readonly port: number
+  readonly path: string
+  readonly token: string
+  readonly rate: number
+  readonly seconds: number
+  /** Requests due in the first so many seconds are sent, not counted. */
+  readonly skip: number
+}
 
-const rate = Number(values.rate)
-const total = Math.floor(rate * Number(values.seconds))
-const skipped = Math.floor(rate * Number(values.skip))
-const head = `GET ${values.path} HTTP/1.1\r\nHost: 127.0.0.1:${values.port}\r\nAuthorization: Bearer ${values.token}\r\n\r\n`
+const { port, path, token, rate, seconds, skip } = JSON.parse(process.argv[2] ?? '{}') as Flags
+const CONNECTIONS = 64
+const total = Math.floor(rate * seconds)
+const skipped = Math.floor(rate * skip)
+const head = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n\r\n`
 
 const latencies = new Float64Array(Math.max(0, total - skipped))
 const free: Slot[] = []
@@ -40,7 +37,7 @@ const startedAt = performance.now() + 100
 const dueAt = (index: number) => startedAt + (index * 1000) / rate
 
 const open = () => {
-  connect(Number(values.port)).then(
+  connect(port).then(
     slot => free.push(slot),
     () => undefined
   )
@@ -93,5 +90,5 @@ const finish = () => {
 }
 
 const timer = setInterval(tick, 1)
-const deadline = setTimeout(finish, (Number(values.seconds) + 10) * 1000)
-for (let count = 0; count < Number(values.connections); count += 1) open()
+const deadline = setTimeout(finish, (seconds + 10) * 1000)
+for (let count = 0; count < CONNECTIONS; count += 1) open()

@@ -1,16 +1,19 @@
 // Asks for /health on a new connection and for an echo on one WebSocket, again and again until SIGTERM, and prints how long both took.
 //
 // What other processes of the machine cost is told apart: the time for which the gateway's event loop and this process were
-// ready to run and had no core (`run_delay` of /proc/PID/schedstat) is taken from each /health in `healthOnCoreMax`.
+// ready to run and had no core (`run_delay` of /proc/PID/schedstat) is taken from each /health in `less core waits ms`.
 import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { parseArgs } from 'node:util'
 import { WebSocket } from 'ws'
 import { median } from '../statistics.ts'
 
-const { values } = parseArgs({
-  options: { port: { type: 'string' }, token: { type: 'string' }, 'gateway-pid': { type: 'string' } }
-})
+interface Flags {
+  readonly port: number
+  readonly token: string
+  readonly gatewayPid: number
+}
+
+const { port, token, gatewayPid } = JSON.parse(process.argv[2] ?? '{}') as Flags
 const EVERY_MS = 20
 const health: number[] = []
 /** The same without what both waited for a core. */
@@ -21,9 +24,9 @@ let waitedBefore = 0
 let echoSentAt = 0
 
 /** Milliseconds for which the main thread has been ready to run without a core. */
-const waitedForCore = (pid: string): number =>
+const waitedForCore = (pid: number): number =>
   Number(readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ')[1]) / 1e6
-const waitedForCores = () => waitedForCore(values['gateway-pid'] ?? 'self') + waitedForCore('self')
+const waitedForCores = () => waitedForCore(gatewayPid) + waitedForCore(process.pid)
 
 const noteHealth = () => {
   const tookMs = performance.now() - askedAt
@@ -35,7 +38,7 @@ const askHealth = () => {
   if (askedAt !== 0) return
   waitedBefore = waitedForCores()
   askedAt = performance.now()
-  const asked = request({ port: Number(values.port), host: '127.0.0.1', path: '/health', agent: false }, answer => {
+  const asked = request({ port, host: '127.0.0.1', path: '/health', agent: false }, answer => {
     answer.resume()
     answer.on('end', () => {
       noteHealth()
@@ -49,8 +52,8 @@ const askHealth = () => {
   asked.end()
 }
 
-const socket = new WebSocket(`ws://127.0.0.1:${values.port}/quiet`, {
-  headers: { authorization: `Bearer ${values.token}` },
+const socket = new WebSocket(`ws://127.0.0.1:${port}/quiet`, {
+  headers: { authorization: `Bearer ${token}` },
   perMessageDeflate: false
 })
 const sendEcho = () => {
@@ -72,12 +75,11 @@ process.on('SIGTERM', () => {
   if (askedAt !== 0) noteHealth()
   if (echoSentAt !== 0) echoes.push(performance.now() - echoSentAt)
   const figures = {
-    healthMax: Math.max(...health),
-    healthOnCoreMax: Math.max(...healthOnCore),
-    healthMedian: median(health),
-    echoMedian: median(echoes),
-    echoMax: Math.max(...echoes),
-    count: echoes.length
+    '/health max ms': Math.max(...health),
+    'less core waits ms': Math.max(...healthOnCore),
+    '/health median ms': median(health),
+    'echo median ms': median(echoes),
+    'echo max ms': Math.max(...echoes)
   }
   process.stdout.write(`${JSON.stringify(figures)}\n`, () => process.exit(0))
 })

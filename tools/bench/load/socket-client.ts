@@ -1,18 +1,17 @@
 // Opens authorised WebSockets; then either holds them open or plays ping-pong on all of them for a while.
 //
-// Prints `{"opened":N}` once all are open, and with --seconds `{"messages":N}` (answers received) at the end.
-import { parseArgs } from 'node:util'
+// Prints `{"opened":N}` once all are open, and with `seconds` `{"messages":N}` (answers received) at the end.
 import { WebSocket } from 'ws'
 
-const { values } = parseArgs({
-  options: {
-    port: { type: 'string' },
-    token: { type: 'string' },
-    count: { type: 'string' },
-    /** Length of the ping-pong; without it the sockets stay open until SIGTERM. */
-    seconds: { type: 'string' }
-  }
-})
+interface Flags {
+  readonly port: number
+  readonly token: string
+  readonly count: number
+  /** Length of the ping-pong; without it the sockets stay open until SIGTERM. */
+  readonly seconds?: number
+}
+
+const { port, token, count, seconds } = JSON.parse(process.argv[2] ?? '{}') as Flags
 
 const AT_ONCE = 50
 const MESSAGE = 'x'.repeat(128)
@@ -20,8 +19,8 @@ const print = (value: unknown) => process.stdout.write(`${JSON.stringify(value)}
 
 const open = (): Promise<WebSocket> =>
   new Promise((resolve, reject) => {
-    const socket = new WebSocket(`ws://127.0.0.1:${values.port}/live`, {
-      headers: { authorization: `Bearer ${values.token}` },
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/live`, {
+      headers: { authorization: `Bearer ${token}` },
       perMessageDeflate: false
     })
     socket.once('open', () => resolve(socket))
@@ -29,24 +28,9 @@ const open = (): Promise<WebSocket> =>
     socket.once('unexpected-response', (_, response) => reject(new Error(`refused with ${response.statusCode}`)))
   })
 
-const openAll = async (count: number): Promise<WebSocket[]> => {
-  const sockets: WebSocket[] = []
-  const work = async () => {
-    while (sockets.length + pending < count) {
-      pending += 1
-      sockets.push(
-        await open().finally(() => {
-          pending -= 1
-        })
-      )
-    }
-  }
-  let pending = 0
-  await Promise.all(Array.from({ length: AT_ONCE }, work))
-  return sockets
-}
-
-const sockets = await openAll(Number(values.count))
+const sockets: WebSocket[] = []
+while (sockets.length < count)
+  sockets.push(...(await Promise.all(Array.from({ length: Math.min(AT_ONCE, count - sockets.length) }, open))))
 for (const socket of sockets) {
   socket.on('close', (code, reason) => {
     console.error(`closed: ${code} ${reason}`)
@@ -55,7 +39,7 @@ for (const socket of sockets) {
 }
 print({ opened: sockets.length })
 
-if (values.seconds !== undefined) {
+if (seconds !== undefined) {
   let messages = 0
   for (const socket of sockets) {
     socket.on('message', () => {
@@ -67,5 +51,5 @@ if (values.seconds !== undefined) {
   setTimeout(() => {
     print({ messages })
     process.exit(0)
-  }, Number(values.seconds) * 1000)
+  }, seconds * 1000)
 }

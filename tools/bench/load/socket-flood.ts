@@ -1,18 +1,18 @@
-// Sends 40 MB (or --megabytes) of one kind over 20 connections at once, each opened again when it is ended, and prints what that took.
+// Sends megabytes of one kind over 20 connections at once, each opened again when it is ended, and prints what that took.
 //
-// What the gateway has not taken after --seconds is cut off: requests that it reads one by one can last for minutes.
+// What the gateway has not taken after five seconds is cut off: requests that it reads one by one can last for minutes.
 import { connect, type Socket } from 'node:net'
-import { parseArgs } from 'node:util'
 
-const { values } = parseArgs({
-  options: {
-    port: { type: 'string' },
-    token: { type: 'string' },
-    kind: { type: 'string' },
-    megabytes: { type: 'string', default: '40' },
-    seconds: { type: 'string', default: '5' }
-  }
-})
+interface Flags {
+  readonly port: number
+  readonly token: string
+  readonly kind: string
+  readonly megabytes: number
+}
+
+const flags = JSON.parse(process.argv[2] ?? '{}') as Flags
+const { port, token } = flags
+const SECONDS = 5
 
 const CONNECTIONS = 20
 /** Beside the address of the person who is not to notice. */
@@ -20,18 +20,18 @@ const FROM = '127.0.0.2'
 const CHUNK = 64 * 1024
 /** For the gateway to take the rest and answer the end. */
 const FAREWELL_MS = 5000
-const share = (Number(values.megabytes) * 1_000_000) / CONNECTIONS
-const deadline = performance.now() + Number(values.seconds) * 1000
+const share = (flags.megabytes * 1_000_000) / CONNECTIONS
+const deadline = performance.now() + SECONDS * 1000
 
 const frame = (first: number, payload: string): Buffer => {
   const head = Buffer.from([first, 0x80 | payload.length, 0, 0, 0, 0])
   return Buffer.concat([head, Buffer.from(payload)])
 }
 
-const HANDSHAKE = `Host: 127.0.0.1:${values.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n`
-const LIVE = `GET /flood HTTP/1.1\r\n${HANDSHAKE}Authorization: Bearer ${values.token}\r\n\r\n`
+const HANDSHAKE = `Host: 127.0.0.1:${port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n`
+const LIVE = `GET /flood HTTP/1.1\r\n${HANDSHAKE}Authorization: Bearer ${token}\r\n\r\n`
 const ENGINE = `GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\n${HANDSHAKE}\r\n`
-const POLL = `GET /socket.io/?EIO=4&transport=polling HTTP/1.1\r\nHost: 127.0.0.1:${values.port}\r\n\r\n`
+const POLL = `GET /socket.io/?EIO=4&transport=polling HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`
 
 /** What opens a connection, and what is then repeated on it. */
 const KINDS: Record<string, { open: string; first?: Buffer; unit: Buffer }> = {
@@ -42,8 +42,8 @@ const KINDS: Record<string, { open: string; first?: Buffer; unit: Buffer }> = {
   polling: { open: '', unit: Buffer.from(POLL) }
 }
 
-const kind = KINDS[values.kind ?? '']
-if (kind === undefined) throw new Error(`--kind is one of ${Object.keys(KINDS).join(', ')}`)
+const kind = KINDS[flags.kind]
+if (kind === undefined) throw new Error(`kind is one of ${Object.keys(KINDS).join(', ')}`)
 const chunk = Buffer.alloc(Math.ceil(CHUNK / kind.unit.length) * kind.unit.length, kind.unit)
 let connections = 0
 
@@ -51,7 +51,7 @@ let connections = 0
 const pour = (limit: number): Promise<number> =>
   new Promise(resolve => {
     connections += 1
-    const socket: Socket = connect({ port: Number(values.port), host: '127.0.0.1', localAddress: FROM })
+    const socket: Socket = connect({ port, host: '127.0.0.1', localAddress: FROM })
     const cut = setTimeout(() => socket.destroy(), Math.max(0, deadline - performance.now()))
     let begun = kind.open === ''
     const write = () => {

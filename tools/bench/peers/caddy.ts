@@ -1,8 +1,6 @@
 // Caddy forwards without checking, on the gateway's core.
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { CertificateFiles } from '../../../test/support/certificates.ts'
-import { GATEWAY_CORE, startListening } from '../processes.ts'
+import { GATEWAY_CORE, startConfigured } from '../processes.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
 
@@ -23,15 +21,14 @@ ${address} {
 
 /** @param certificate it speaks HTTP/2 over TLS with it */
 export const startCaddy = async (world: World, certificate?: CertificateFiles): Promise<Peer> => {
-  const folder = await world.folder('caddy')
-  const file = join(folder, 'Caddyfile')
   const [scheme, tls] =
     certificate === undefined ? ['http', ''] : ['https', `tls ${certificate.certFile} ${certificate.keyFile}`]
-  const listening = await startListening(world, port => {
-    writeFileSync(file, config(`${scheme}://127.0.0.1:${port}`, tls, world.upstream.openPort))
-    const args = ['run', '--config', file, '--adapter', 'caddyfile']
-    const env = { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
-    return { name: 'Caddy', core: GATEWAY_CORE, command: 'caddy', args, env }
+  const started = await startConfigured(world, {
+    name: 'Caddy reverse_proxy, no auth',
+    core: GATEWAY_CORE,
+    command: 'caddy',
+    config: port => config(`${scheme}://127.0.0.1:${port}`, tls, world.upstream.openPort),
+    args: file => ['run', '--config', file, '--adapter', 'caddyfile']
   })
-  return { name: 'Caddy reverse_proxy, no auth', ...listening, checks: false }
+  return { ...started, checks: false }
 }

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { CACHE_FOLDER } from '../../../gateway/values/package-files.ts'
-import { freePort } from '../../../test/support/ports.ts'
+import { accepts, freePort } from '../../../test/support/ports.ts'
 import { GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
 import type { World } from '../world.ts'
 import { ask, type Peer } from './peer.ts'
@@ -11,21 +11,17 @@ import { ask, type Peer } from './peer.ts'
 const main = fileURLToPath(new URL('../../../gateway/main.ts', import.meta.url))
 
 interface GatewayStart {
-  readonly name: string
-  /** Text of the one route file. */
-  readonly routes: string
-  readonly counting: 'redis' | 'memory'
+  readonly name?: string
+  /** Text of the one route file; by default {@link oneRoute} to the upstream that checks. */
+  readonly routes?: string
+  readonly counting?: 'redis' | 'memory'
   readonly env?: Readonly<Record<string, string>>
   /** What Node.js runs, with its arguments; by default the sources. */
   readonly entry?: readonly string[]
 }
 
-export interface Gateway extends Peer {
-  readonly routeFile: string
-}
-
 /** One upstream, one prefix for Admins: what every other peer is given too. */
-export const oneRoute = (upstreamPort: number, options = '', url = `http://127.0.0.1:${upstreamPort}`): string => `
+export const oneRoute = (upstreamPort: number, url = `http://127.0.0.1:${upstreamPort}`): string => `
 upstreams:
   app:
     url: ${url}
@@ -33,27 +29,34 @@ routes:
   - path: /api/*
     upstream: app
     roles: [Admin]
-${options}`
+`
 
-/** A start that is not waited for; `ready` says when GET /health answers 200. */
-export const launchGateway = async (world: World, start: GatewayStart) => {
+/** A start that is not waited for; `ready` waits until GET /health answers 200, or with TLS until it listens. */
+export const launchGateway = async (
+  world: World,
+  {
+    name = 'Portaria',
+    routes = oneRoute(world.upstream.checkedPort),
+    counting = 'redis',
+    env = {},
+    entry = [main]
+  }: GatewayStart = {}
+) => {
   const folder = await world.folder('gateway')
   const upstreamConfig = join(folder, 'upstream-config')
   await mkdir(upstreamConfig)
-  const routeFile = join(upstreamConfig, 'routes.yaml')
-  await writeFile(routeFile, start.routes)
-
+  await writeFile(join(upstreamConfig, 'routes.yaml'), routes)
   const port = await freePort()
   const stores = {
-    DATABASE_URL: await world.databaseUrl(),
-    ...(start.counting === 'redis' ? { REDIS_URL: await world.redisUrl() } : {})
+    DATABASE_URL: (await world.postgres()).url,
+    ...(counting === 'redis' ? { REDIS_URL: await world.redisUrl() } : {})
   }
   const spawnedAt = performance.now()
   const running = startPinned({
-    name: start.name,
+    name,
     core: GATEWAY_CORE,
     command: process.execPath,
-    args: ['--max-semi-space-size=8', ...(start.entry ?? [main])],
+    args: ['--max-semi-space-size=8', ...entry],
     cwd: folder,
     env: {
       // As `npm start` sets it.
@@ -69,20 +72,21 @@ export const launchGateway = async (world: World, start: GatewayStart) => {
       RATE_LIMIT_MAX: '1000000000',
       RATE_LIMIT_TTL_MS: '60000',
       LOG_LEVEL: 'silent',
-      ...start.env
+      ...env
     }
   })
-  world.defer(running.stop)
-  const gateway: Gateway = { name: start.name, port, running, checks: true, routeFile }
+  world.teardown(running.stop)
+  const gateway: Peer = { name, port, running, checks: true }
   const isHealthy = () =>
     ask(port, '/health').then(
       answer => answer.status === 200,
       () => false
     )
-  return { gateway, spawnedAt, ready: () => waitUntil(running, isHealthy, 30_000) }
+  const isReady = 'TLS_CERT_FILE' in env ? () => accepts(port) : isHealthy
+  return { gateway, spawnedAt, ready: () => waitUntil(running, isReady) }
 }
 
-export const startGateway = async (world: World, start: GatewayStart): Promise<Gateway> => {
+export const startGateway = async (world: World, start?: GatewayStart): Promise<Peer> => {
   const { gateway, ready } = await launchGateway(world, start)
   await ready()
   return gateway

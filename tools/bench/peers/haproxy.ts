@@ -1,7 +1,5 @@
 // HAProxy checks tokens (jwt_verify, HS256), expiry and role, counts in a stick-table and forwards, on the gateway's core.
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { GATEWAY_CORE, startListening } from '../processes.ts'
+import { GATEWAY_CORE, startConfigured } from '../processes.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
 
@@ -20,18 +18,14 @@ defaults
 `
 
 /** Runs HAProxy on the gateway's core; `sections` are what follows `global` and `defaults`. */
-export const runHaproxy = async (
-  world: World,
-  name: string,
-  sections: (port: number) => string
-): Promise<Pick<Peer, 'name' | 'port' | 'running'>> => {
-  const file = join(await world.folder('haproxy'), 'haproxy.cfg')
-  const listening = await startListening(world, port => {
-    writeFileSync(file, PREAMBLE + sections(port))
-    return { name, core: GATEWAY_CORE, command: 'haproxy', args: ['-db', '-f', file] }
+export const runHaproxy = (world: World, name: string, sections: (port: number) => string) =>
+  startConfigured(world, {
+    name,
+    core: GATEWAY_CORE,
+    command: 'haproxy',
+    config: port => PREAMBLE + sections(port),
+    args: file => ['-db', '-f', file]
   })
-  return { name, ...listening }
-}
 
 /** The identity that Portaria writes in nine headers, as far as HAProxy's own functions go: lists stay JSON. */
 const IDENTITY = {
@@ -72,22 +66,22 @@ backend app
   server app ${upstream} pool-max-conn -1
 `
 
-/**
- * @param headers how many identity headers it writes
- * @param pemFile of its certificate: it speaks HTTP/2 over TLS
- */
-export const startHaproxy = async (
-  world: World,
-  headers: 'one' | 'nine' = 'one',
-  backend: 'plain' | 'tls' = 'plain',
-  pemFile?: string
-): Promise<Peer> => {
-  const name = `HAProxy jwt_verify + stick-table, ${headers} header${headers === 'one' ? '' : 's'}`
+interface HaproxyOptions {
+  /** It writes nine identity headers instead of one. */
+  readonly isNine?: boolean
+  /** The backend speaks TLS. */
+  readonly isTlsBehind?: boolean
+  /** Its certificate and key in one file: it speaks HTTP/2 over TLS. */
+  readonly pemFile?: string
+}
+
+export const startHaproxy = async (world: World, options: HaproxyOptions = {}): Promise<Peer> => {
+  const { isNine = false, isTlsBehind = false, pemFile } = options
+  const name = `HAProxy jwt_verify + stick-table, ${isNine ? 'nine headers' : 'one header'}`
   const { checkedPort, tlsPort, caFile } = world.upstream
   const tls = `127.0.0.1:${tlsPort} ssl verify required ca-file ${caFile} verifyhost localhost sni str(localhost)`
-  const upstream = backend === 'tls' ? tls : `127.0.0.1:${checkedPort}`
+  const upstream = isTlsBehind ? tls : `127.0.0.1:${checkedPort}`
   const secure = pemFile === undefined ? '' : ` ssl crt ${pemFile} alpn h2`
-  const sections = (port: number) =>
-    sectionsOf(`127.0.0.1:${port}${secure}`, upstream, world.secret, headers === 'nine')
+  const sections = (port: number) => sectionsOf(`127.0.0.1:${port}${secure}`, upstream, world.secret, isNine)
   return { ...(await runHaproxy(world, name, sections)), checks: true }
 }

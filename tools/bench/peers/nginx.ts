@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CertificateFiles } from '../../../test/support/certificates.ts'
-import { GATEWAY_CORE, startListening } from '../processes.ts'
+import { GATEWAY_CORE } from '../processes.ts'
 import { SUBJECT } from '../tokens.ts'
-import { nginxHttpPreamble, nginxPreamble } from '../upstream.ts'
+import { startNginxWith } from '../upstream.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
 
@@ -13,21 +13,17 @@ import crypto from 'crypto'
 
 const secret = '${secret}'
 
-function refuse(r, status) {
-  r.return(status)
-}
-
 function check(r) {
   const bearer = r.headersIn['Authorization']
-  if (!bearer || bearer.slice(0, 7) !== 'Bearer ') return refuse(r, 401)
+  if (!bearer || bearer.slice(0, 7) !== 'Bearer ') return r.return(401)
   const parts = bearer.slice(7).split('.')
-  if (parts.length !== 3) return refuse(r, 401)
+  if (parts.length !== 3) return r.return(401)
   const signature = crypto.createHmac('sha256', secret).update(parts[0] + '.' + parts[1]).digest('base64url')
-  if (signature !== parts[2]) return refuse(r, 401)
+  if (signature !== parts[2]) return r.return(401)
   const header = JSON.parse(Buffer.from(parts[0], 'base64url').toString())
   const claims = JSON.parse(Buffer.from(parts[1], 'base64url').toString())
-  if (header.alg !== 'HS256' || !(claims.exp > Date.now() / 1000)) return refuse(r, 401)
-  if (claims.profiles.indexOf('Admin') < 0) return refuse(r, 403)
+  if (header.alg !== 'HS256' || !(claims.exp > Date.now() / 1000)) return r.return(401)
+  if (claims.profiles.indexOf('Admin') < 0) return r.return(403)
   r.headersOut['X-User-Id'] = claims.sub
   r.return(204)
 }
@@ -36,9 +32,6 @@ export default { check }
 `
 
 const config = (folder: string, listen: string, upstreamPort: number): string => `
-${nginxPreamble(folder, ['/usr/lib/nginx/modules/ngx_http_js_module.so'])}
-http {
-  ${nginxHttpPreamble(folder)}
   js_path ${folder};
   js_import check from check.js;
   limit_req_zone $binary_remote_addr zone=addresses:10m rate=500000r/s;
@@ -69,13 +62,9 @@ http {
       proxy_pass http://app;
     }
   }
-}
 `
 
-const socketConfig = (folder: string, port: number, upstreamPort: number, token: string): string => `
-${nginxPreamble(folder, [])}
-http {
-  ${nginxHttpPreamble(folder)}
+const socketConfig = (port: number, upstreamPort: number, token: string): string => `
   server {
     listen 127.0.0.1:${port} backlog=4096;
     location / {
@@ -90,23 +79,15 @@ http {
       proxy_pass http://127.0.0.1:${upstreamPort};
     }
   }
-}
 `
-
-/** Starts nginx in this folder on the gateway's core, with the configuration for its port. */
-const runNginx = (world: World, folder: string, configFor: (port: number) => string) =>
-  startListening(world, port => {
-    const file = join(folder, 'nginx.conf')
-    writeFileSync(file, configFor(port))
-    return { name: 'nginx', core: GATEWAY_CORE, command: 'nginx', args: ['-p', folder, '-c', file] }
-  })
 
 /** For open sockets: the one token is compared as text, since what a message costs does not depend on who checked the upgrade. */
 export const startNginxForSockets = async (world: World, upstreamPort: number): Promise<Peer> => {
-  const folder = await world.folder('nginx')
-  const listening = await runNginx(world, folder, port => socketConfig(folder, port, upstreamPort, world.token))
-  return { name: 'nginx', ...listening, checks: true }
+  const configFor = (port: number) => socketConfig(port, upstreamPort, world.token)
+  return { ...(await startNginxWith(world, 'nginx', GATEWAY_CORE, configFor)), checks: true }
 }
+
+const NJS = 'load_module /usr/lib/nginx/modules/ngx_http_js_module.so;'
 
 /**
  * @param upstreamPort where it forwards to
@@ -117,13 +98,14 @@ export const startNginx = async (
   upstreamPort = world.upstream.checkedPort,
   certificate?: CertificateFiles
 ): Promise<Peer> => {
-  const folder = await world.folder('nginx')
-  writeFileSync(join(folder, 'check.js'), checkScript(world.secret))
   const secure =
     certificate === undefined
       ? ''
       : ` ssl http2; ssl_certificate ${certificate.certFile}; ssl_certificate_key ${certificate.keyFile}; keepalive_requests 100000000`
-  const configFor = (port: number) => config(folder, `127.0.0.1:${port} backlog=4096${secure}`, upstreamPort)
-  const listening = await runNginx(world, folder, configFor)
-  return { name: 'nginx auth_request + njs + limit_req', ...listening, checks: true }
+  const configFor = (port: number, folder: string) => {
+    writeFileSync(join(folder, 'check.js'), checkScript(world.secret))
+    return config(folder, `127.0.0.1:${port} backlog=4096${secure}`, upstreamPort)
+  }
+  const name = 'nginx auth_request + njs + limit_req'
+  return { ...(await startNginxWith(world, name, GATEWAY_CORE, configFor, NJS)), checks: true }
 }

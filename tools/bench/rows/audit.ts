@@ -11,9 +11,11 @@ import { startOnlineSteps } from '../../../gateway/store/online-steps.ts'
 import { createUsers } from '../../../gateway/store/users.ts'
 import { sealingSecret } from '../../../gateway/tokens/sealed-keys.ts'
 import { migrations } from '../../../migrations/index.ts'
+import { quiet } from '../../../test/support/quiet.ts'
 import type { GroupResult } from '../group.ts'
+import { inTurns, type Row } from '../measure.ts'
 import { cpuMicros } from '../process-cost.ts'
-import { spread } from '../statistics.ts'
+import { median } from '../statistics.ts'
 import type { World } from '../world.ts'
 
 const ENTRIES = { whole: 2_000_000, quick: 30_000 }
@@ -21,9 +23,6 @@ const PEOPLE = { whole: 200_000, quick: 25_000 }
 const AT_ONCE = 5_000
 /** Rounds of ten minutes in a day. */
 const ROUNDS_A_DAY = 144
-const quiet = { info() {}, warn() {}, error() {} }
-
-type Client = pg.Client
 
 const WRITE = `
   INSERT INTO audit_events (id, at, actor_id, actor_username, action, target, request_id, ip, details, content_hash, previous_hash, hash)
@@ -32,7 +31,7 @@ const WRITE = `
     details jsonb, content text, previous text, hash text)`
 
 /** A log as the release before wrote it: logins of many people over a year, and something else now and then. */
-const fillLog = async (client: Client, entries: number): Promise<void> => {
+const fillLog = async (client: pg.Client, entries: number): Promise<void> => {
   await client.query('SET session_replication_role = replica')
   const start = Date.now() - 365 * 86_400_000
   let previous = '0'.repeat(64)
@@ -66,7 +65,7 @@ const FILL_PEOPLE = `
   INSERT INTO user_areas SELECT id, 1 + id % 50 FROM users WHERE id % 10 <> 0`
 
 /** Writes entries and logs people in as the release before does, until stopped; the longest wait, in milliseconds. */
-const meanwhile = (client: Client) => {
+const meanwhile = (client: pg.Client) => {
   let isOver = false
   let longest = 0
   const run = async () => {
@@ -93,7 +92,7 @@ const INDEXES = `SELECT count(*)::int AS n FROM pg_index WHERE indisvalid AND in
   (to_regclass('audit_events_at'), to_regclass('users_counted'), to_regclass('users_listed'), to_regclass('users_searched'))`
 
 /** From the schema of the release before, with everything in it, until all indexes are there. */
-const migrate = async (url: string, client: Client) => {
+const migrate = async (url: string, client: pg.Client) => {
   const writer = meanwhile(client)
   const startedAt = performance.now()
   const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
@@ -125,66 +124,53 @@ const cost = async (server: number, work: () => Promise<unknown>): Promise<numbe
   return total() - before
 }
 
-const slowest = async (calls: readonly (readonly [string, () => Promise<unknown>])[]) => {
-  const columns = new Map<string, number[]>()
-  for (let round = 0; round < 5; round++) {
-    for (const [name, call] of calls) {
-      const startedAt = performance.now()
-      await call()
-      columns.set(name, [...(columns.get(name) ?? []), performance.now() - startedAt])
-    }
-  }
-  return [...columns].map(([name, times]) => ({ name, columns: { ms: spread(times) } }))
-}
-
-const worst = (rows: readonly { columns: { ms: { median: number } } }[]): number =>
-  Math.max(...rows.map(({ columns }) => columns.ms.median))
-
 /** The parent of the process that serves this connection. */
-const serverOf = async (client: Client): Promise<number> => {
+const serverOf = async (client: pg.Client): Promise<number> => {
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
   return Number(/\) \S+ (\d+)/.exec(readFileSync(`/proc/${rows[0]?.pid}/stat`, 'utf8'))?.[1])
 }
 
-const auditLists = (database: Database, people: number) => {
+const measureLists = (world: World, database: Database, people: number): Promise<Row[]> => {
   const audit = createAuditLog(database)
+  const users = createUsers(database)
   const day = (n: number) => new Date(Date.now() - n * 86_400_000)
-  return slowest([
-    ['audit, first page', () => audit.list()],
-    ['audit, page 20,000', () => audit.list({ page: 20_000 })],
-    ['audit, a name without entries', () => audit.list({ user: 'ninguem' })],
-    ['audit, a name', () => audit.list({ user: 'user77' })],
-    ['audit, a common action', () => audit.list({ action: 'login', page: 100 })],
-    ['audit, since half a year', () => audit.list({ since: day(180) })],
-    ['audit, until half a year ago', () => audit.list({ until: day(180) })],
-    ['audit, a day long ago', () => audit.list({ since: day(300), until: day(299), action: 'access.set' })],
-    ['people, first page', () => createUsers(database).listPeople()],
-    ['people, the page in the middle', () => createUsers(database).listPeople({ page: people / 100 })],
-    ['people, the last page', () => createUsers(database).listPeople({ page: people / 50 })],
-    ['people, those who wait', () => createUsers(database).listPeople({ accessStatus: 'unassigned', disabled: false })],
-    ['people, a frequent word', () => createUsers(database).listPeople({ search: 'conceicao' })],
-    ['people, two words', () => createUsers(database).listPeople({ search: 'joao 1234' })],
-    ['people, a word of nobody', () => createUsers(database).listPeople({ search: 'zzqx' })]
-  ])
+  const calls: Readonly<Record<string, () => Promise<unknown>>> = {
+    'audit, first page': () => audit.list(),
+    'audit, page 20,000': () => audit.list({ page: 20_000 }),
+    'audit, a name without entries': () => audit.list({ user: 'ninguem' }),
+    'audit, a name': () => audit.list({ user: 'user77' }),
+    'audit, a common action': () => audit.list({ action: 'login', page: 100 }),
+    'audit, since half a year': () => audit.list({ since: day(180) }),
+    'audit, until half a year ago': () => audit.list({ until: day(180) }),
+    'audit, a day long ago': () => audit.list({ since: day(300), until: day(299), action: 'access.set' }),
+    'people, first page': () => users.listPeople(),
+    'people, the page in the middle': () => users.listPeople({ page: people / 100 }),
+    'people, the last page': () => users.listPeople({ page: people / 50 }),
+    'people, those who wait': () => users.listPeople({ accessStatus: 'unassigned', disabled: false }),
+    'people, a frequent word': () => users.listPeople({ search: 'conceicao' }),
+    'people, two words': () => users.listPeople({ search: 'joao 1234' }),
+    'people, a word of nobody': () => users.listPeople({ search: 'zzqx' })
+  }
+  const items = Object.entries(calls).map(([name, call]) => ({ name, call }))
+  return inTurns(world, items, async ({ call }) => {
+    const startedAt = performance.now()
+    await call()
+    return { ms: performance.now() - startedAt }
+  })
 }
 
-export const measureAudit = async (world: World): Promise<GroupResult> => {
-  const [entries, people] = world.options.quick ? [ENTRIES.quick, PEOPLE.quick] : [ENTRIES.whole, PEOPLE.whole]
-  const server = await world.databaseUrl()
-  const admin = new pg.Client({ connectionString: server })
-  await admin.connect()
-  await admin.query('CREATE DATABASE audit_bench')
-  await admin.end()
-  const url = server.replace(/[^/]+$/, 'audit_bench')
-  const earlier = migrations.slice(
-    0,
-    migrations.findIndex(({ name }) => name === 'R2KeyedAudit')
-  )
+const worst = (rows: readonly Row[], kind: string): number =>
+  Math.max(...rows.filter(({ name }) => name.startsWith(kind)).map(({ figures }) => median(figures.ms ?? [])))
+
+/** A database of the release before, filled. */
+const fill = async (world: World, entries: number, people: number) => {
+  const url = await (await world.postgres()).emptyDatabase()
+  const isKeyed = migrations.findIndex(({ name }) => name === 'R2KeyedAudit')
   const source = new DataSource({
     type: 'postgres',
     url,
     installExtensions: false,
-    migrations: earlier,
+    migrations: migrations.slice(0, isKeyed),
     migrationsTableName: 'schema_migrations'
   })
   await (await source.initialize()).runMigrations()
@@ -194,38 +180,44 @@ export const measureAudit = async (world: World): Promise<GroupResult> => {
   await client.query(FILL_PEOPLE.replace(':people', String(people)))
   await fillLog(client, entries)
   await client.query('VACUUM ANALYZE')
-  world.say(`${entries} entries and ${people} people are there`)
-  const { database, migratedMs, builtMs, longestMs } = await migrate(url, client)
-  // What was written meanwhile has no content.
+  return { url, client }
+}
+
+/** What was written while indexes were made has no content. */
+const dropLater = async (client: pg.Client, entries: number) => {
   await client.query('SET session_replication_role = replica')
   await client.query('DELETE FROM audit_events WHERE id > $1', [entries])
-  await client.query('UPDATE audit_head SET entries = $1, last_hash = (SELECT hash FROM audit_events WHERE id = $1)', [
-    entries
-  ])
+  const head = 'entries = $1, last_hash = (SELECT hash FROM audit_events WHERE id = $1)'
+  await client.query(`UPDATE audit_head SET ${head}`, [entries])
+}
+
+export const measureAudit = async (world: World): Promise<GroupResult> => {
+  const [entries, people] = world.options.quick ? [ENTRIES.quick, PEOPLE.quick] : [ENTRIES.whole, PEOPLE.whole]
+  const { url, client } = await fill(world, entries, people)
+  const { database, migratedMs, builtMs, longestMs } = await migrate(url, client)
+  await dropLater(client, entries)
   await keyAuditLog(database, { secrets: [sealingSecret('bench')], creates: true })
   const pid = await serverOf(client)
   const first = await cost(pid, () => checkAll(database, 0))
-  world.say(`first check of everything: ${Math.round(first)} ms of CPU`)
   const rounds: number[] = []
   for (let n = 0; n < 5; n++) rounds.push(await cost(pid, () => checkAll(database, Math.ceil(entries / ROUNDS_A_DAY))))
   const audit = createAuditLog(database)
   const looks = await cost(pid, async () => {
     for (let n = 0; n < 200; n++) await audit.checked()
   })
-  const rows = await auditLists(database, people)
+  const rows = await measureLists(world, database, people)
   const { rows: sizes } = await client.query<{ bytes: number }>(
     "SELECT pg_total_relation_size('audit_events')::float8 AS bytes"
   )
   await database.close()
   await client.end()
-  const round = spread(rounds.map(ms => (ms + looks) / 1_000))
   return {
     rows,
     findings: [
-      { target: 'audit-migration', value: longestMs },
-      { target: 'audit-check', value: round },
-      { target: 'audit-pages', value: worst(rows.filter(({ name }) => name.startsWith('audit'))) },
-      { target: 'people-pages', value: worst(rows.filter(({ name }) => name.startsWith('people'))) }
+      { target: 'audit-migration', values: [longestMs] },
+      { target: 'audit-check', values: rounds.map(ms => (ms + looks) / 1_000) },
+      { target: 'audit-pages', values: [worst(rows, 'audit')] },
+      { target: 'people-pages', values: [worst(rows, 'people')] }
     ],
     notes: [
       `${entries} entries (${Math.round((sizes[0]?.bytes ?? 0) / entries)} bytes each, indexes included), ${people} people; migrations took ${Math.round(migratedMs)} ms, all indexes were there after ${Math.round(builtMs)} ms`,

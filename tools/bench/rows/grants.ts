@@ -1,11 +1,11 @@
 // How soon a gateway listens when grants have changed, and how long it takes until everybody of a large installation has them.
 import { setTimeout as delay } from 'node:timers/promises'
 import { groupKey } from '../../../gateway/routes/grants.ts'
-import { asked } from '../asked.ts'
+import type { OwnPostgres } from '../../../test/support/postgres.ts'
 import type { GroupResult } from '../group.ts'
-import { type Gateway, launchGateway } from '../peers/gateway.ts'
+import { oneOff } from '../measure.ts'
+import { launchGateway } from '../peers/gateway.ts'
 import { VoidRun } from '../peers/peer.ts'
-import { spread } from '../statistics.ts'
 import type { World } from '../world.ts'
 
 const PEOPLE = { whole: 200_000, quick: 5_000 }
@@ -45,64 +45,56 @@ const start = async (world: World, databaseUrl: string, routes: string) => {
     LDAP_SEARCH_BASE: 'dc=corp,dc=example',
     LDAP_SEARCH_FILTER: '(uid={{username}})'
   }
-  const { gateway, spawnedAt, ready } = await launchGateway(world, { name: 'grants', counting: 'memory', routes, env })
+  const { gateway, spawnedAt, ready } = await launchGateway(world, { counting: 'memory', routes, env })
   await ready()
-  return { gateway, spawnedAt, listeningMs: performance.now() - spawnedAt }
+  return { running: gateway.running, spawnedAt, listeningMs: performance.now() - spawnedAt }
 }
 
-const untilDone = async (databaseUrl: string, generation: number): Promise<void> => {
+const untilDone = async (ask: (statement: string) => ReturnType<OwnPostgres['query']>, generation: number) => {
   const startedAt = performance.now()
   for (;;) {
-    const [row] = await asked(databaseUrl, DONE)
+    const [row] = await ask(DONE)
     if (Number(row?.generation) >= generation && row?.done === true) return
     if (performance.now() - startedAt > LIMIT_MS) throw new VoidRun('changed grants took more than half an hour')
     await delay(250)
   }
 }
 
-const stop = ({ running }: Gateway) => running.stop()
-
 /** Everyone is granted something, then something else by a gateway that starts with changed files. */
 const measure = async (world: World, people: number, grants: number) => {
-  const server = await world.databaseUrl()
-  const name = `grants_${people}`
-  await asked(server, `CREATE DATABASE ${name}`)
-  const databaseUrl = server.replace(/[^/]+$/, name)
-  await stop((await start(world, databaseUrl, 'routes: []\n')).gateway)
-  await asked(databaseUrl, USERS, [people])
-  const keys = Array.from({ length: grants }, (_, n) => groupKey('ldap', groupOf(n)))
-  await asked(databaseUrl, SEEN, [keys, GROUPS_OF_A_PERSON])
-  const first = await start(world, databaseUrl, routeFile(grants, 0))
-  await untilDone(databaseUrl, 2)
-  await stop(first.gateway)
-  const { gateway, spawnedAt, listeningMs } = await start(world, databaseUrl, routeFile(grants, 1))
-  await untilDone(databaseUrl, 3)
+  const postgres = await world.postgres()
+  const url = await postgres.emptyDatabase()
+  const ask = (statement: string, values?: unknown[]) => postgres.query(statement, values, url)
+  await (await start(world, url, 'routes: []\n')).running.stop()
+  await ask(USERS, [people])
+  await ask(SEEN, [Array.from({ length: grants }, (_, n) => groupKey('ldap', groupOf(n))), GROUPS_OF_A_PERSON])
+  const first = await start(world, url, routeFile(grants, 0))
+  await untilDone(ask, 2)
+  await first.running.stop()
+  const { running, spawnedAt, listeningMs } = await start(world, url, routeFile(grants, 1))
+  await untilDone(ask, 3)
   const doneMs = performance.now() - spawnedAt
-  await stop(gateway)
-  const [row] = await asked(databaseUrl, 'SELECT count(*)::int AS n FROM users WHERE access_version = 2')
+  await running.stop()
+  const [row] = await ask('SELECT count(*)::int AS n FROM users WHERE access_version = 2')
   if (row?.n !== people) throw new VoidRun(`${row?.n} of ${people} people have been granted what the files say`)
-  return { listeningMs: Math.round(listeningMs), doneMs: Math.round(doneMs) }
+  const name = `${people} people`
+  return {
+    listeningMs,
+    doneMs,
+    row: oneOff(name, { 'listening ms': listeningMs, 'done ms': doneMs, 'people/s': (people / doneMs) * 1000 })
+  }
 }
 
 export const measureGrants = async (world: World): Promise<GroupResult> => {
   const [people, grants] = world.options.quick ? [PEOPLE.quick, GRANTS.quick] : [PEOPLE.whole, GRANTS.whole]
   const part = await measure(world, people / PART, grants)
-  world.say(`${people / PART} people: done after ${part.doneMs} ms`)
   const whole = await measure(world, people, grants)
-  const row = (count: number, { listeningMs, doneMs }: typeof whole) => ({
-    name: `${count} people`,
-    columns: {
-      'listening ms': spread([listeningMs]),
-      'done ms': spread([doneMs]),
-      'people/s': spread([(count / doneMs) * 1000])
-    }
-  })
   return {
-    rows: [row(people / PART, part), row(people, whole)],
+    rows: [part.row, whole.row],
     findings: [
-      { target: 'grants-listening', value: whole.listeningMs },
-      { target: 'grants-done', value: whole.doneMs / 1000 },
-      { target: 'grants-linear', value: whole.doneMs / PART / part.doneMs }
+      { target: 'grants-listening', values: [whole.listeningMs] },
+      { target: 'grants-done', values: [whole.doneMs / 1000] },
+      { target: 'grants-linear', values: [whole.doneMs / PART / part.doneMs] }
     ],
     notes: [
       `${grants} changed grants, ${GROUPS_OF_A_PERSON} groups a person; the areas of everyone change; from the start of the process on`
