@@ -1,5 +1,4 @@
 // What commands say besides their result: what they checked, what they left out, and what to do when they cannot run.
-import { join } from 'node:path'
 import t from 'tap'
 import { withDatabase } from '../../gateway/cli/open-store.ts'
 import { DatabaseUnavailable } from '../../gateway/store/database-errors.ts'
@@ -9,6 +8,7 @@ import { startPostgres } from '../support/postgres.ts'
 import { routeFolder } from '../support/route-files.ts'
 import { openStore, person } from '../support/store.ts'
 import { TEST_SECRET } from '../support/test-secret.ts'
+import { checkSaid } from './commands.ts'
 
 const ROUTES = `upstreams: { up: { url: http://h } }
 routes:
@@ -20,30 +20,25 @@ const JWT_SECRET = '0123456789abcdef'.repeat(4)
 
 t.test('check shows warnings beside mistakes, of route files and of settings', async t => {
   const broken = await routeFolder(t, { 'a.yaml': ROUTES.replace('[Admin]', '[Amdin]') })
-  const env = { JWT_SECRET, PORT: 'http', DATABSE_URL: 'x' }
-  const { code, stdout } = await portaria(['check', broken], { env })
-  t.equal(code, 1)
-  t.match(stdout, /a\.yaml:4:\d+: unknown role "Amdin"/)
-  t.match(stdout, /a\.yaml:3:5: this public catch-all .*\(warning\)/)
-  t.match(stdout, /PORT must be a whole number/)
-  t.match(stdout, /DATABSE_URL is unknown.*\(warning\)/)
+  const says = [
+    /a\.yaml:4:\d+: unknown role "Amdin"/,
+    /a\.yaml:3:5: this public catch-all .*\(warning\)/,
+    /PORT must be a whole number/,
+    /DATABSE_URL is unknown.*\(warning\)/
+  ]
+  await checkSaid(t, broken, [['check FOLDER', 1, ...says]], { env: { JWT_SECRET, PORT: 'http', DATABSE_URL: 'x' } })
 })
 
 t.test('explain, matrix and grants name the folder that they checked', async t => {
-  for (const args of [['explain', 'GET', '/x'], ['matrix']]) {
-    const { code, stdout } = await portaria([...args, '--config', folder])
-    t.equal(code, 0)
-    t.ok(stdout.includes(`Route files: ${folder};`), args.join(' '))
-  }
-  const asked = await portaria(['explain', 'GET', '/x', '--as', 'Agente', '--json'], {
-    env: { UPSTREAM_CONFIG: folder }
-  })
-  t.match(asked.json(), { decision: 403, folder })
-  t.equal(asked.code, 0, 'a refusal is an answer')
-  t.match((await portaria(['grants', '--config', folder])).stdout, `The route files in ${folder} grant nothing`)
-  const none = await portaria(['matrix', '--config', join(folder, 'none')])
-  t.equal(none.code, 2)
-  t.match(none.stderr, /none cannot be read: set UPSTREAM_CONFIG/)
+  const named = new RegExp(`Route files: ${folder};`)
+  await checkSaid(t, folder, [
+    ['explain GET /x --config FOLDER', 0, named],
+    ['matrix --config FOLDER', 0, named],
+    ['grants --config FOLDER', 0, new RegExp(`The route files in ${folder} grant nothing`)]
+  ])
+  // A refusal is an answer.
+  const says = new RegExp(`"decision": 403(?:.|\\n)*"folder": "${folder}"`)
+  await checkSaid(t, folder, [['explain GET /x --as Agente --json', 0, says]], { env: { UPSTREAM_CONFIG: folder } })
 })
 
 t.test('each mistake in the settings has a line, and a string in JSON', async t => {
@@ -95,27 +90,29 @@ t.test('with a database', async t => {
     const granting = await routeFolder(t, {
       'a.yaml': `${ROUTES}grants: [{ group: "${group}", profiles: [Agente], areas: [Sul] }]\n`
     })
-    const args = ['grants', '--config', granting]
-    const without = await portaria(args, { env: { DATA_DIR: granting } })
-    t.equal(without.code, 0)
-    t.match(without.stdout, /People are not counted\. There is no database in /)
-    const dead = await portaria(args, { env: { DATABASE_URL: `${DATABASE_URL}_none` } })
-    t.equal(dead.code, 0)
-    t.match(
-      dead.stdout.replaceAll('\n', ' '),
-      /not counted\. The database cannot be used \(DATABASE_URL, 127.*_none\): /
-    )
+    const asked = 'grants --config FOLDER'
+    const none = /People are not counted\. There is no database in /
+    await checkSaid(t, granting, [[asked, 0, none]], { env: { DATA_DIR: granting } })
+    const dead = /not counted\. The database cannot be used \(DATABASE_URL, 127.*_none\): /
+    await checkSaid(t, granting, [[asked, 0, dead]], { env: { DATABASE_URL: `${DATABASE_URL}_none` } })
     const { user } = await users.syncPerson(person('ana'))
     const { groupKey } = await import('../../gateway/routes/grants.ts')
     const insert = "INSERT INTO person_groups (user_id, provider, groups) VALUES ($1, 'ldap', ARRAY[$2])"
     await postgres.query(insert, [user.id, groupKey('ldap', group)], DATABASE_URL)
-    t.match((await portaria([...args, '--json'], { env })).json(), [{ group, people: 1 }])
-    t.match((await portaria(args, { env })).stdout, /people +place\n.*Sul +1 +/)
+    const counted = /people +place\n.*Sul +1 +/
+    await checkSaid(
+      t,
+      granting,
+      [
+        [asked, 0, counted],
+        [`${asked} --json`, 0, /"people": 1\b/]
+      ],
+      { env }
+    )
   })
 
   await t.test('keys rotate says when the gateways publish the new key and sign with it', async t => {
-    const { code, stdout } = await portaria(['keys', 'rotate'], { env })
-    t.equal(code, 0)
-    t.match(stdout, /has been created\. Running gateways publish it within a minute and sign with it from \d{4}-/)
+    const says = /has been created\. Running gateways publish it within a minute and sign with it from \d{4}-/
+    await checkSaid(t, folder, [['keys rotate', 0, says]], { env })
   })
 })

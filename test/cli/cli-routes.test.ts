@@ -9,6 +9,7 @@ import { portariaHere as portaria } from '../support/cli-here.ts'
 import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { routeFolder } from '../support/route-files.ts'
+import { checkSaid } from './commands.ts'
 
 const YAML = `upstreams:
   up: { url: http://127.0.0.1:4001 }
@@ -45,50 +46,43 @@ t.test('help says what there is, and every command has examples', async t => {
 
 t.test('what cannot run ends with 2 and one readable message', async t => {
   const folder = await routeFolder(t, { 'routes.yaml': YAML })
-  const cases: readonly (readonly [string[], RegExp])[] = [
-    [[], /Usage: portaria/],
-    [['chek'], /unknown command 'chek'\n.*Did you mean check\?/],
-    [['check', '/nowhere'], /The folder \/nowhere cannot be read/],
-    [['explain', 'GET'], /missing required argument 'path'/],
-    [['explain', 'GET', 'x', '--config', folder], /PATH must begin with \//],
-    [['explain', 'G T', '/', '--config', folder], /METHOD must be a method/],
-    [['explain', 'GET', '/', '--as', 'Agent', '--config', folder], /did you mean "Agente"/],
-    [['explain', 'GET', '/', '--token', 'nonsense', '--config', folder], /not a token of a gateway/],
-    [['explain', 'GET', '/', '--as', 'Agente', '--token', 'x', '--config', '/nowhere'], /either --as or --token/],
-    [
-      ['explain', 'EVENT', '/', 'x', '--as', 'Agente', '--token', 'x', '--config', '/nowhere'],
-      /either --as or --token/
-    ],
-    [['explain', 'GET', '/x', 'send', '--config', folder], /Only EVENT takes the name of an event, not GET: "send"/],
-    [['explain', 'GET', '/x', '--token', '-', '--config', folder], /The token is empty/],
-    [['matrix', '--config', '/nowhere'], /cannot be read/],
-    [['diff', folder], /missing required argument 'new'/],
-    [['replay', '/nowhere.log', '--config', folder], /\/nowhere.log cannot be read \(ENOENT\)/],
-    [['replay', join(folder, 'routes.yaml'), '--config', folder], /contains no access log lines/],
-    [['grant', 'maria'], /required option '--profile/],
-    [['doctor', 'nonsense'], /URL must be one such as/]
-  ]
-  for (const [args, message] of cases) {
-    const { code, stdout, stderr } = await portaria(args)
-    t.equal(code, 2, args.join(' '))
-    t.match(stderr, message)
-    t.equal(stdout, '')
-    t.notMatch(stderr, /\n\s+at /, 'no stack trace')
-  }
+  await checkSaid(t, folder, [
+    ['chek', 2, /unknown command 'chek'\n.*Did you mean check\?/],
+    ['check /nowhere', 2, /The folder \/nowhere cannot be read: set UPSTREAM_CONFIG/],
+    ['explain GET', 2, /missing required argument 'path'/],
+    ['explain GET x --config FOLDER', 2, /PATH must begin with \//],
+    ['explain G:T / --config FOLDER', 2, /METHOD must be a method/],
+    ['explain GET / --as Agent --config FOLDER', 2, /did you mean "Agente"/],
+    ['explain GET / --token nonsense --config FOLDER', 2, /not a token of a gateway/],
+    ['explain GET / --as Agente --token x --config /nowhere', 2, /either --as or --token/],
+    ['explain EVENT / x --as Agente --token x --config /nowhere', 2, /either --as or --token/],
+    ['explain GET /x send --config FOLDER', 2, /Only EVENT takes the name of an event, not GET: "send"/],
+    ['explain GET /x --token - --config FOLDER', 2, /The token is empty/],
+    ['matrix --config /nowhere', 2, /\/nowhere cannot be read: set UPSTREAM_CONFIG/],
+    ['diff FOLDER', 2, /missing required argument 'new'/],
+    ['replay /nowhere.log --config FOLDER', 2, /\/nowhere.log cannot be read \(ENOENT\)/],
+    [`replay ${join(folder, 'routes.yaml')} --config FOLDER`, 2, /contains no access log lines/],
+    ['grant maria', 2, /required option '--profile/],
+    ['doctor nonsense', 2, /URL must be one such as/]
+  ])
+  t.match(await portaria([]), { code: 2, stdout: '', stderr: /Usage: portaria/ })
   const json = await portaria(['check', '/nowhere', '--json'])
-  t.match(json.json(), { error: /^The folder \/nowhere cannot be read: set UPSTREAM_CONFIG/ })
-  t.equal(json.code, 2)
+  t.match([json.code, json.json()], [2, { error: /^The folder \/nowhere cannot be read/ }])
 })
 
 t.test('check validates routes, their tests, and the settings where there are any', async t => {
   const folder = await routeFolder(t, { 'routes.yaml': YAML })
-  const fine = await portaria(['check', folder])
-  t.equal(fine.code, 0)
-  t.match(fine.stdout, /5 routes in 1 file, 1 test passed/)
-  t.match(fine.stdout, /settings: not checked/)
-  const byVariable = await portaria(['check'], { env: { UPSTREAM_CONFIG: folder } })
-  t.equal(byVariable.code, 0, 'the folder alone asks for no other setting')
-
+  const broken = await routeFolder(t, {
+    'routes.yaml': YAML.replace('-> allow', '-> 403').replace('public: true', 'pubic: true')
+  })
+  await checkSaid(t, folder, [
+    ['check FOLDER', 0, /5 routes in 1 file, 1 test passed/, /settings: not checked/],
+    ['check FOLDER --settings', 1, /JWT_SECRET/],
+    [`check ${broken}`, 1, /routes\.yaml:4:\d+: .*pubic/]
+  ])
+  await checkSaid(t, folder, [['check', 0]], { env: { UPSTREAM_CONFIG: folder } })
+  await checkSaid(t, folder, [['check FOLDER', 0]], { env: { JWT_SECRET: TEST_SECRET } })
+  await checkSaid(t, folder, [['check FOLDER --no-settings', 0]], { env: { JWT_SECRET: 'short' } })
   const weak = await portaria(['check', folder, '--json'], { env: { JWT_SECRET: 'short', LDAP_ULR: 'x' } })
   t.equal(weak.code, 1)
   t.match(weak.json(), {
@@ -96,16 +90,6 @@ t.test('check validates routes, their tests, and the settings where there are an
     settings: { judged: true, mistakes: [{ variable: 'JWT_SECRET' }, { variable: 'LDAP_ULR' }] }
   })
   t.notMatch(weak.stdout, /short/, 'no secret is repeated')
-  t.equal((await portaria(['check', folder, '--no-settings'], { env: { JWT_SECRET: 'short' } })).code, 0)
-  t.equal((await portaria(['check', folder, '--settings'])).code, 1)
-  t.equal((await portaria(['check', folder], { env: { JWT_SECRET: TEST_SECRET } })).code, 0)
-
-  const broken = await routeFolder(t, {
-    'routes.yaml': YAML.replace('-> allow', '-> 403').replace('public: true', 'pubic: true')
-  })
-  const result = await portaria(['check', broken])
-  t.equal(result.code, 1)
-  t.match(result.stdout, /routes\.yaml:4:\d+: .*pubic/)
 })
 
 // RV-96
@@ -117,24 +101,22 @@ routes:
   - { path: /api/*, upstream: one }
 `
   const folder = await routeFolder(t, { 'routes.yaml': yaml })
-  t.equal((await portaria(['check', folder])).code, 1)
-  const skipping = await portaria(['check', folder, '--no-files', '--json'])
-  t.equal(skipping.code, 0, skipping.stdout)
-  const ca = join(folder, 'ca.pem')
-  t.same((skipping.json() as { skippedFiles: string[] }).skippedFiles, [ca, '/etc/pki/one.crt', '/etc/pki/one.key', ca])
-  const text = await portaria(['check', folder, '--no-files'])
-  for (const name of [ca, '/etc/pki/one.crt', '/etc/pki/one.key'])
-    t.ok(text.stdout.includes(`${name} was not opened (--no-files)`), name)
   const half = await routeFolder(t, { 'routes.yaml': yaml.replace(', clientKeyFile: /etc/pki/one.key', '') })
-  const checked = await portaria(['check', half, '--no-files'])
-  t.equal(checked.code, 1, 'what the route files themselves say is checked as ever')
-  t.match(checked.stdout, /"clientCertFile" requires "clientKeyFile"/)
-  const plain = await portaria(['check', await routeFolder(t, { 'routes.yaml': YAML }), '--json'])
-  t.same((plain.json() as { skippedFiles: string[] }).skippedFiles, [])
+  const files = [join(folder, 'ca.pem'), '/etc/pki/one.crt', '/etc/pki/one.key', join(folder, 'ca.pem')]
+  await checkSaid(t, folder, [
+    ['check FOLDER', 1],
+    ['check FOLDER --no-files', 0, ...files.map(file => new RegExp(`^${file} was not opened \\(--no-files\\)$`, 'm'))],
+    // What the route files themselves say is checked as ever.
+    [`check ${half} --no-files`, 1, /"clientCertFile" requires "clientKeyFile"/]
+  ])
+  t.match((await portaria(['check', folder, '--no-files', '--json'])).json(), { skippedFiles: only(...files) })
+  const plain = await routeFolder(t, { 'routes.yaml': YAML })
+  t.match((await portaria(['check', plain, '--json'])).json(), { skippedFiles: only() })
 })
 
 // RV-97
 t.test('check without settings names what a start will need from them', async t => {
+  const plain = await routeFolder(t, { 'routes.yaml': YAML })
   const folder = await routeFolder(t, {
     'routes.yaml': `upstreams:
   up: { url: http://127.0.0.1:4001, preserveHost: true }
@@ -145,25 +127,20 @@ grants:
   - { claim: g-1, profiles: [Agente], areas: [Sul] }
 `
   })
-  const needs = [/preserveHost.* needs PUBLIC_URL/, /needs CLOUDIDP_ISSUER/, /BROWSER_SESSION=true/, /LDAP_SEARCH_BASE/]
-  const text = await portaria(['check', folder])
-  t.equal(text.code, 0)
-  for (const need of needs)
-    t.ok(
-      text.stdout
-        .split('\n')
-        .some(line => need.test(line) && /routes\.yaml:\d+:\d+: .*\(settings were not checked\)$/.test(line)),
-      String(need)
-    )
-  const { settings } = (await portaria(['check', folder, '--json'])).json() as { settings: { unchecked: object[] } }
-  t.equal(settings.unchecked.length, needs.length)
-  const given = await portaria(['check', folder, '--json'], {
-    env: { JWT_SECRET: TEST_SECRET, PUBLIC_URL: 'http://localhost' }
+  const needs = ['preserveHost.* needs PUBLIC_URL', 'needs CLOUDIDP_ISSUER', 'BROWSER_SESSION=true', 'LDAP_SEARCH_BASE']
+  const lines = needs.map(
+    need => new RegExp(`routes\\.yaml:\\d+:\\d+: .*${need}.*\\(settings were not checked\\)$`, 'm')
+  )
+  await checkSaid(t, folder, [['check FOLDER', 0, ...lines]])
+  const unchecked = async (of: string, env = {}) =>
+    (await portaria(['check', of, '--json'], { env })).json<{ settings: { unchecked: object[] } }>()
+  t.equal((await unchecked(folder)).settings.unchecked.length, needs.length)
+  t.same((await unchecked(plain)).settings.unchecked, [])
+  t.match(await unchecked(folder, { JWT_SECRET: TEST_SECRET, PUBLIC_URL: 'http://localhost' }), {
+    ok: false,
+    settings: { unchecked: only() },
+    complaints: [{ message: /CLOUDIDP_ISSUER/ }]
   })
-  t.equal(given.code, 1)
-  t.match(given.json(), { settings: { unchecked: only() }, complaints: [{ message: /CLOUDIDP_ISSUER/ }] })
-  const nothing = await portaria(['check', await routeFolder(t, { 'routes.yaml': YAML }), '--json'])
-  t.match(nothing.json(), { settings: { unchecked: only() } })
 })
 
 t.test('check warns where a weaker route takes what people would take for a stronger one', async t => {
@@ -186,88 +163,73 @@ routes:
   - { path: /api/shown/*, upstream: up }
 `
   })
-  const { code, json } = await portaria(['check', folder, '--json'])
-  t.equal(code, 0)
-  const warnings = (json() as { warnings: { line: number; message: string }[] }).warnings
-  t.same(
-    warnings.map(({ line }) => line),
-    [6, 14]
-  )
-  t.match(warnings[0]?.message, /"\/api\/admin" does not cover paths below it.*"\/api\/\*" at .*:5:5/)
-  t.match(
-    warnings[1]?.message,
-    /"POST \/api\/people\/\*" leaves GET, HEAD, PUT, PATCH, DELETE, OPTIONS and unknown methods/
-  )
+  const { json } = await portaria(['check', folder, '--json'])
+  const { ok, warnings } = json<{ ok: boolean; warnings: object[] }>()
+  t.match(warnings, [
+    { line: 6, message: /"\/api\/admin" does not cover paths below it.*"\/api\/\*" at .*:5:5/ },
+    { line: 14, message: /"POST \/api\/people\/\*" leaves GET, HEAD, PUT, PATCH, DELETE, OPTIONS and unknown methods/ }
+  ])
+  t.match([ok, warnings.length], [true, 2])
 })
 
 t.test('explain says path, candidates, winner with its line, decision and code', async t => {
   const folder = await routeFolder(t, { 'routes.yaml': YAML })
-  const ask = (...args: string[]) => portaria(['explain', ...args, '--config', folder])
-  const { code, stdout } = await ask(
-    'DELETE',
-    'http://localhost:3000/api/%6Frders/7?x=1',
-    '--as',
-    'Agente',
-    'Supervisor'
-  )
-  t.equal(code, 0)
-  t.match(
-    stdout,
-    /^DELETE \/api\/%6Frders\/7\?x=1 read as \/api\/orders\/7 as Agente\+Supervisor\n403 GW_FORBIDDEN \(role-missing\)/
-  )
-  t.match(stdout, /→ {2}DELETE \/api\/orders\/:id +\S+routes\.yaml:6 /)
-  t.match(stdout, /\/api\/\* .*"orders" in .* is more specific than "\*"/)
-  t.match((await ask('GET', '/api/x;y', '--as', 'Agente')).stdout, /400 GW_BAD_PATH \(semicolon\)/)
-  t.match((await ask('get', '/any')).stdout, /cloud-unassigned +403 +GW_UNASSIGNED\nunassigned +allow/)
-  t.match((await ask('GET', '/api/\u001b[2J')).stdout, /\\u\{1b\}\[2J/, 'what is asked cannot command the terminal')
-  const cloud = await portaria(['explain', 'GET', '/any', '--as', 'cloud-unassigned', '--json', '--config', folder], {
-    env: { CLOUDIDP_TENANT_ID: 'f1f1f1f1-0000-4000-8000-000000000000' }
-  })
-  t.match(cloud.json(), { decision: 'allow' }, 'a tenant of one company is trusted as its directory is')
+  await checkSaid(t, folder, [
+    [
+      'explain DELETE http://localhost:3000/api/%6Frders/7?x=1 --as Agente Supervisor --config FOLDER',
+      0,
+      /^DELETE \/api\/%6Frders\/7\?x=1 read as \/api\/orders\/7 as Agente\+Supervisor\n403 GW_FORBIDDEN \(role-missing\)/,
+      /→ {2}DELETE \/api\/orders\/:id +\S+routes\.yaml:6 /,
+      /\/api\/\* .*"orders" in .* is more specific than "\*"/
+    ],
+    ['explain GET /api/x;y --as Agente --config FOLDER', 0, /400 GW_BAD_PATH \(semicolon\)/],
+    ['explain get /any --config FOLDER', 0, /cloud-unassigned +403 +GW_UNASSIGNED\nunassigned +allow/],
+    // What is asked cannot command the terminal.
+    ['explain GET /api/\u001b[2J --config FOLDER', 0, /\\u\{1b\}\[2J/]
+  ])
+  // A tenant of one company is trusted as its directory is.
+  const env = { CLOUDIDP_TENANT_ID: 'f1f1f1f1-0000-4000-8000-000000000000' }
+  const ofTenant = 'explain GET /any --as cloud-unassigned --config FOLDER'
+  await checkSaid(t, folder, [[ofTenant, 0, /\nallow/]], { env })
 })
 
 t.test('explain takes a token: verified where the secret is known, else at its word', async t => {
   const folder = await routeFolder(t, { 'routes.yaml': YAML })
-  const ask = async (token: string, env: Record<string, string> = {}, path = '/api/x') =>
-    (
-      await portaria(['explain', 'GET', path, '--token', '-', '--json', '--config', folder], { env, input: token })
-    ).json<{
-      decision: unknown
-      code: string
-      note?: string
-    }>()
+  const ask = async (input: string, env: Record<string, string>, path = '/api/x') =>
+    (await portaria(['explain', 'GET', path, '--token', '-', '--json', '--config', folder], { env, input })).json()
+  const OTHER = 'another secret which is long enough too'
   const secret = { JWT_SECRET: TEST_SECRET }
-  const token = await signToken(TEST_SECRET)
+  const [token, expired, forged] = await Promise.all([
+    signToken(TEST_SECRET),
+    signToken(TEST_SECRET, {}, { iat: 1000, exp: 2000 }),
+    signToken(OTHER)
+  ])
   t.match(await ask(token, secret), { decision: 'allow', as: 'maria (Agente)', note: /revoked/ })
-  t.match(await ask(token), { decision: 'allow', note: /was not verified/ })
-  const expired = await signToken(TEST_SECRET, {}, { iat: 1000, exp: 2000 })
+  t.match(await ask(token, {}), { decision: 'allow', note: /was not verified/ })
   t.match(await ask(expired, secret), { decision: 401, code: 'GW_TOKEN_EXPIRED' })
-  t.match(await ask(expired), { decision: 401, code: 'GW_TOKEN_EXPIRED' })
-  const forged = await signToken('another secret which is long enough too')
+  t.match(await ask(expired, {}), { decision: 401, code: 'GW_TOKEN_EXPIRED' })
   t.match(await ask(forged, secret), { decision: 401, code: 'GW_UNAUTHENTICATED', reason: 'bad-signature' })
-  t.match(await ask(forged, { ...secret, JWT_PREVIOUS_SECRETS: 'another secret which is long enough too' }), {
-    decision: 'allow'
-  })
+  t.match(await ask(forged, { ...secret, JWT_PREVIOUS_SECRETS: OTHER }), { decision: 'allow' })
   t.match(await ask(forged, secret, '/open/x'), { decision: 'allow', reason: 'public' })
 })
 
+/** Who may pass each row of the matrix. */
+const passing = async (folder: string): Promise<Record<string, string[]>> => {
+  const { json } = await portaria(['matrix', '--json', '--config', folder])
+  const rows = json<{ id: string; allowed: Record<string, boolean> }[]>()
+  return Object.fromEntries(rows.map(({ id, allowed }) => [id, Object.keys(allowed).filter(who => allowed[who])]))
+}
+
 t.test('matrix shows who passes where, namespaces too', async t => {
   const folder = await routeFolder(t, { 'routes.yaml': YAML })
-  const rows = (await portaria(['matrix', '--json', '--config', folder])).json<
-    { id: string; allowed: Record<string, boolean> }[]
-  >()
-  const passing = Object.fromEntries(
-    rows.map(({ id, allowed }) => [id, Object.keys(allowed).filter(who => allowed[who])])
-  )
-  t.same(passing, {
+  t.same(await passing(folder), {
     '/open/*': ['anonymous', 'cloud-unassigned', 'unassigned', 'Agente', 'Supervisor', 'Admin'],
     '/api/*': ['Agente', 'Supervisor'],
     'DELETE /api/orders/:id': ['Admin'],
     '/any': ['unassigned', 'Agente', 'Supervisor', 'Admin'],
     '/socket.io/* namespace /m': ['Agente']
   })
-  const own = await portaria(['matrix', '--own', '--config', folder])
-  t.match(own.stdout, /\/auth\/admin\/\* +– +– +– +– +– +yes/)
+  await checkSaid(t, folder, [['matrix --own --config FOLDER', 0, /\/auth\/admin\/\* +– +– +– +– +– +yes/]])
 })
 
 const inTerminal = async (columns: number, env: Record<string, string>, ...args: string[]): Promise<string> => {
@@ -340,7 +302,7 @@ t.test('replay counts by route and role what past requests would meet under new 
 })
 
 t.test('events of Socket.IO are tested, explained and shown in the matrix', async t => {
-  const yaml = (outcome: string) => `upstreams: { up: { url: "http://127.0.0.1:1" } }
+  const YAML = `upstreams: { up: { url: "http://127.0.0.1:1" } }
 routes:
   - path: /socket.io/*
     upstream: up
@@ -352,7 +314,7 @@ routes:
         /open: {}
 tests:
   - EVENT /messaging send as Agente -> allow
-  - EVENT /messaging send as Supervisor -> ${outcome}
+  - EVENT /messaging send as Supervisor -> 403
   - EVENT /messaging typing:on as Supervisor -> allow
   - EVENT /messaging delete as Agente+Supervisor -> 403
   - EVENT /messaging send as Admin -> 403
@@ -360,45 +322,24 @@ tests:
   - EVENT /nowhere send as Agente -> 404
   - EVENT /open anything as unassigned -> allow
 `
-  const folder = await routeFolder(t, { 'routes.yaml': yaml('403') })
-  t.equal((await portaria(['check', folder])).code, 0)
-  const wrong = await portaria(['check', await routeFolder(t, { 'routes.yaml': yaml('allow') })])
-  t.match(wrong.stdout + wrong.stderr, /routes\.yaml:13:5: the test .* fails: expected allow, got 403 \(role-missing\)/)
-  const short = yaml('403').replace('EVENT /open anything as', 'EVENT /open as')
-  t.match(
-    JSON.stringify(await portaria(['check', await routeFolder(t, { 'routes.yaml': short })])),
-    /EVENT NAMESPACE NAME/
-  )
-  const explain = (...args: string[]) => portaria(['explain', 'EVENT', ...args, '--config', folder])
-  t.match(
-    (await explain('/messaging', 'send', '--as', 'Supervisor')).stdout,
-    /403 GW_FORBIDDEN \(role-missing\)\n.*It requires Agente/
-  )
-  t.match((await explain('/messaging', 'ban', '--as', 'Agente')).stdout, /none of its `events` names this one/)
-  t.match(
-    (await explain('/open', 'disconnect', '--as', 'Agente')).stdout,
-    /400.*\n.*to servers the name .* has a meaning/
-  )
-  t.match((await explain('/open', 'x', '--as', 'Agente', '--json')).json(), {
-    method: 'EVENT',
-    namespace: '/open',
-    event: 'x',
-    decision: 'allow',
-    route: '/socket.io/*'
-  })
+  const folder = await routeFolder(t, { 'routes.yaml': YAML })
+  const changed = (from: string, to: string) => routeFolder(t, { 'routes.yaml': YAML.replace(from, to) })
+  const wrong = await changed('Supervisor -> 403', 'Supervisor -> allow')
+  const short = await changed('EVENT /open anything as', 'EVENT /open as')
+  const reserved = await changed('send: { roles', 'connect: { roles')
+  const at = '--config FOLDER'
+  await checkSaid(t, folder, [
+    ['check FOLDER', 0],
+    [`check ${wrong}`, 1, /routes\.yaml:13:5: the test .* fails: expected allow, got 403 \(role-missing\)/],
+    [`check ${short}`, 1, /EVENT NAMESPACE NAME/],
+    [`check ${reserved}`, 1, /no client may send the event "connect/],
+    [`explain EVENT /messaging send --as Supervisor ${at}`, 0, /403 GW_FORBIDDEN \(role-missing\)\n.*requires Agente/],
+    [`explain EVENT /messaging ban --as Agente ${at}`, 0, /none of its `events` names this one/],
+    [`explain EVENT /open disconnect --as Agente ${at}`, 0, /400.*\n.*to servers the name .* has a meaning/],
+    [`explain EVENT /open x --as Agente ${at} --json`, 0, /"decision": "allow"/, /"route": "\/socket\.io\/\*"/]
+  ])
   const expired = await signToken(TEST_SECRET, {}, { exp: 1 })
-  const asked = ['explain', 'EVENT', '/messaging', 'send', '--token', expired, '--json', '--config', folder]
-  t.match((await portaria(asked, { env: { JWT_SECRET: TEST_SECRET } })).json(), {
-    decision: 401,
-    code: 'GW_TOKEN_EXPIRED',
-    reason: 'expired'
-  })
-  const rows = (await portaria(['matrix', '--json', '--config', folder])).json<
-    { id: string; allowed: Record<string, boolean> }[]
-  >()
-  const send = rows.find(({ id }) => id === '/socket.io/* namespace /messaging event send')
-  t.match(send?.allowed, { Agente: true, Supervisor: false, Admin: false, anonymous: false })
-  const reserved = yaml('403').replace('send: { roles', 'connect: { roles')
-  const refused = JSON.stringify(await portaria(['check', await routeFolder(t, { 'routes.yaml': reserved })]))
-  t.match(refused, /no client may send the event \\*"connect/)
+  const asked = `explain EVENT /messaging send --token ${expired} ${at}`
+  await checkSaid(t, folder, [[asked, 0, /401 GW_TOKEN_EXPIRED \(expired\)/]], { env: { JWT_SECRET: TEST_SECRET } })
+  t.same((await passing(folder))['/socket.io/* namespace /messaging event send'], ['Agente'])
 })
