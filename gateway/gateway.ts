@@ -16,7 +16,6 @@ import { openListener } from './listener/listener.ts'
 import { createViolations } from './listener/violations.ts'
 import { createLoginAudit } from './login/audit.ts'
 import { startDirectory } from './login/start-directory.ts'
-import { findHealth } from './observe/health.ts'
 import { type Observation, startObservation } from './observe/observation.ts'
 import { createRefusalPage } from './pages/refusal-page.ts'
 import { createLiveRoutes } from './route-files/live.ts'
@@ -129,8 +128,7 @@ export const startGateway = async (
     identify
   }
   const register = (app: FastifyInstance) => registerEndpoints(app, { ...common, ...views, ...people })
-  const frequent = { '/health': () => findHealth(views) }
-  const own = await createOwnEndpoints({ ...answers, log, refuse, checkAgain, register, frequent })
+  const own = await createOwnEndpoints({ ...answers, log, refuse, checkAgain, register })
 
   const { clientAddress, quota } = createClientQuota(settings, shared?.askConnections, log)
   const server = buildApp({

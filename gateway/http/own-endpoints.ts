@@ -23,7 +23,7 @@ import {
 } from '../errors.ts'
 import { contain } from '../values/contain.ts'
 import type { Exchange, Underway } from './exchange.ts'
-import { answerJson, asGatewayError, ownHeaders, type ResponseOptions } from './own-responses.ts'
+import { asGatewayError, ownHeaders, type ResponseOptions } from './own-responses.ts'
 import { type BodyConsumer, hasBody } from './request.ts'
 
 declare module 'fastify' {
@@ -41,8 +41,6 @@ interface OwnEndpointsOptions extends Pick<ResponseOptions, 'origins'> {
   refuse: (exchange: Exchange, error: GatewayError) => void
   /** Checks the sender again when a body has arrived: that takes up to half a minute, and access may have ended by then. */
   checkAgain?: (exchange: Exchange) => GatewayError | undefined
-  /** What GET returns at endpoints that are asked so often that Fastify only describes them, by path. */
-  frequent?: Readonly<Record<string, () => Promise<object>>>
   /** Registers the endpoints, in the order of the contract. */
   register: (app: FastifyInstance) => void | Promise<void>
 }
@@ -146,26 +144,18 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
 
   const ask = (exchange: Exchange, payload: Buffer | undefined) =>
     asked.run(exchange, () =>
-      app.inject({ ...requestOf(exchange, payload !== undefined), ...(payload && { payload }) }, (error, answer) =>
+      app.inject({ ...requestOf(exchange, payload !== undefined), ...(payload && { payload }) }, (error, response) =>
         contain(exchange, () => {
-          if (answer !== undefined) pass(exchange, answer)
+          if (response !== undefined) pass(exchange, response)
           else options.refuse(exchange, asGatewayError(error))
         })
       )
     )
 
-  const answerFrequent = (exchange: Exchange, find: () => Promise<object>) =>
-    find()
-      .then(found => answerJson(exchange, found, options))
-      .catch(error => exchange.onThrown(error))
-
   return {
     app,
     handle(exchange: Exchange) {
-      if (!hasBody(exchange.head)) {
-        const frequent = options.frequent?.[bareOf(exchange.path)]
-        return frequent === undefined ? ask(exchange, undefined) : answerFrequent(exchange, frequent)
-      }
+      if (!hasBody(exchange.head)) return ask(exchange, undefined)
       readBody(exchange, { maxBytes: BODY_LIMIT_BYTES, timeoutMs: BODY_TIMEOUT_MS })
         .then(
           body => {
@@ -204,18 +194,18 @@ const bareOf = (path: string): string => (path.length > 1 && path.endsWith('/') 
 const OF_THE_MESSAGE: ReadonlySet<string> = new Set(
   'connection content-length expect keep-alive transfer-encoding te trailer upgrade'.split(' ')
 )
-const OF_THE_ANSWER: ReadonlySet<string> = new Set(
+const OF_THE_RESPONSE: ReadonlySet<string> = new Set(
   'connection content-length date keep-alive transfer-encoding'.split(' ')
 )
 
-const pass = (exchange: Exchange, answer: LightMyRequestResponse) => {
+const pass = (exchange: Exchange, response: LightMyRequestResponse) => {
   const headers: string[] = []
-  for (const [name, value] of Object.entries(answer.headers)) {
-    if (value === undefined || OF_THE_ANSWER.has(name)) continue
+  for (const [name, value] of Object.entries(response.headers)) {
+    if (value === undefined || OF_THE_RESPONSE.has(name)) continue
     for (const one of Array.isArray(value) ? value : [value]) headers.push(name, String(one))
   }
-  const { statusCode, rawPayload } = answer
-  const length = exchange.request.method === 'HEAD' ? answer.headers['content-length'] : rawPayload.length
+  const { statusCode, rawPayload } = response
+  const length = exchange.request.method === 'HEAD' ? response.headers['content-length'] : rawPayload.length
   if (statusCode !== 204 && statusCode !== 304 && length !== undefined) headers.push('content-length', String(length))
   exchange.response.whole({ status: statusCode, headers }, rawPayload.toString('latin1'))
 }

@@ -87,13 +87,6 @@ export const documentHeaders = (length: number, type = JSON_TYPE): string[] => {
   return ['content-type', type, 'content-length', String(length), 'cache-control', 'no-store']
 }
 
-/** Answers 200 with a document that must not be stored. */
-export const answerJson = (exchange: Exchange, document: object, options: Pick<ResponseOptions, 'origins'>): void => {
-  const body = Buffer.from(JSON.stringify(document)).toString('latin1')
-  const headers = [...ownHeaders(exchange, options), ...documentHeaders(body.length)]
-  exchange.response.whole({ status: 200, headers }, body)
-}
-
 /**
  * Whether the request is a navigation, which gets a page instead of JSON. A service worker repeats one with the mode of the
  * original and an empty destination (Fetch Metadata); older browsers tell by Accept alone.

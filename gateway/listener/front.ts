@@ -75,7 +75,7 @@ export const createFront = (parts: FrontParts) => {
     takeProxyHeader(
       socket,
       EARLY_MS,
-      named => greet(socket, named?.address ?? peer),
+      named => greet(socket, named ?? peer),
       reason => onRefused(reason, peer)
     )
   }
@@ -119,19 +119,14 @@ const choicesOf = (state: CertificateState) => ({
   contexts: optionsOf(state).map(options => createSecureContext(options))
 })
 
-interface Tls {
-  /** Takes a connection whose next byte is the first of a handshake. */
-  greet(connection: Socket, peer: string | undefined): void
-  use(state: CertificateState): void
-}
-
 const createTls = (
   state: CertificateState,
   offersHttp2: boolean,
   accepts: (connection: Socket, accepted: Accepted) => void,
   onLost: (peer: string | undefined) => void
-): Tls => {
-  const greeted = new WeakMap<Socket, Greeted>()
+) => {
+  /** Connections in their handshake, with their peers. */
+  const greeted = new Map<Socket, string | undefined>()
   /** undefined: there is only one certificate. */
   let choices = state.served.length > 1 ? choicesOf(state) : undefined
   const coversOf = (socket: Wrapping): Covers | undefined => {
@@ -151,26 +146,26 @@ const createTls = (
   // It listens on no port; connections are passed to it.
   const receive = (socket: Wrapping) => {
     const connection = socket._parent
-    const known = connection && greeted.get(connection)
-    if (connection === undefined || known === undefined) return socket.destroy()
-    known.isAccepted = true
+    if (connection === undefined || !greeted.has(connection)) return socket.destroy()
+    const peer = greeted.get(connection)
+    greeted.delete(connection)
     const isHttp2 = socket.alpnProtocol === 'h2'
-    accepts(connection, { socket, peer: known.peer, isSecure: true, isHttp2, covers: coversOf(socket) })
+    accepts(connection, { socket, peer, isSecure: true, isHttp2, covers: coversOf(socket) })
   }
   const server = createTlsServer({ ...options, ...(choices && byName) }, socket =>
     contain(ending(socket), () => receive(socket))
   )
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   return {
-    greet(connection, peer) {
-      const own: Greeted = { peer, isAccepted: false }
-      greeted.set(connection, own)
+    /** Takes a connection whose next byte is the first of a handshake. */
+    greet(connection: Socket, peer: string | undefined) {
+      greeted.set(connection, peer)
       connection.on('close', () => {
-        if (!own.isAccepted) task(onLost)(peer)
+        if (greeted.delete(connection)) task(onLost)(peer)
       })
       server.emit('connection', connection)
     },
-    use(next) {
+    use(next: CertificateState) {
       if (choices !== undefined) choices = choicesOf(next)
       server.setSecureContext(optionsOf(next)[0] ?? {})
     }
@@ -183,9 +178,4 @@ const nameOf = (servername: unknown): string => (typeof servername === 'string' 
 /** The TLS inside a connection, which is no public property; guarded by test/listener/front.test.ts. */
 interface Wrapping extends TLSSocket {
   readonly _parent?: Socket
-}
-
-interface Greeted {
-  readonly peer: string | undefined
-  isAccepted: boolean
 }

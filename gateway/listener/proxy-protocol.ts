@@ -4,17 +4,14 @@ import { isIPv4, isIPv6, type Socket } from 'node:net'
 import { formatAddress } from '../values/addresses.ts'
 import { contain, ending } from '../values/contain.ts'
 
-interface NamedPeer {
-  /** IPv4 dotted, IPv6 as RFC 5952 writes it. */
-  readonly address: string
-  readonly port: number
-}
-
 type ProxyHeader =
   /** All bytes so far are a prefix of a header. */
   | { readonly state: 'incomplete' }
-  /** `peer` undefined: LOCAL or UNKNOWN, so the connection's own address counts. Bytes after `length` are the client's. */
-  | { readonly state: 'complete'; readonly length: number; readonly peer: NamedPeer | undefined }
+  /**
+   * `peer`: IPv4 dotted, or IPv6 as RFC 5952 writes it; undefined: LOCAL or UNKNOWN, so the connection's own address counts.
+   * Bytes after `length` are the client's.
+   */
+  | { readonly state: 'complete'; readonly length: number; readonly peer: string | undefined }
   /** The connection must be closed; the reason contains none of its bytes. */
   | { readonly state: 'refused'; readonly reason: string }
 
@@ -57,7 +54,7 @@ const readV1 = (bytes: Buffer): ProxyHeader => {
   const isAddress = family === 'TCP4' ? isIPv4 : isIPv6
   if (!isAddress(source) || !isAddress(destination)) return refused('an address of another family in a PROXY line')
   if (Number(sourcePort) > 65535 || Number(destinationPort) > 65535) return refused('no port in a PROXY line')
-  return { state: 'complete', length, peer: { address: source, port: Number(sourcePort) } }
+  return { state: 'complete', length, peer: source }
 }
 
 // Version 2 addresses by family and transport (§2.2): size of the whole block. UDP never arrives over a TCP connection.
@@ -93,10 +90,9 @@ const readV2 = (bytes: Buffer): ProxyHeader => {
   return { state: 'complete', length, peer: isLocal ? undefined : v2Peer(bytes, family) }
 }
 
-const v2Peer = (bytes: Buffer, family: number): NamedPeer | undefined => {
-  if (family === TCP4) return { address: bytes.subarray(16, 20).join('.'), port: bytes.readUInt16BE(24) }
-  if (family !== TCP6) return undefined
-  return { address: formatAddress(BigInt(`0x${bytes.toString('hex', 16, 32)}`)), port: bytes.readUInt16BE(48) }
+const v2Peer = (bytes: Buffer, family: number): string | undefined => {
+  if (family === TCP4) return bytes.subarray(16, 20).join('.')
+  return family === TCP6 ? formatAddress(BigInt(`0x${bytes.toString('hex', 16, 32)}`)) : undefined
 }
 
 /**
@@ -106,7 +102,7 @@ const v2Peer = (bytes: Buffer, family: number): NamedPeer | undefined => {
 export const takeProxyHeader = (
   socket: Socket,
   timeoutMs: number,
-  done: (peer: NamedPeer | undefined) => void,
+  done: (peer: string | undefined) => void,
   onRefused: (reason: string) => void
 ): void => {
   let bytes: Buffer = Buffer.alloc(0)

@@ -40,7 +40,7 @@ const healthSchema = object(
   ['auditCheckedAt', 'redisReason']
 )
 
-export const findHealth = async ({ checks, auditCheckedAt, redisReason }: HealthParts) => {
+const findHealth = async ({ checks, auditCheckedAt, redisReason }: HealthParts) => {
   const found = await checks()
   return {
     status: Object.values(found).some(isUnwell) ? 'degraded' : 'ok',

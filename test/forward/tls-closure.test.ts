@@ -4,13 +4,11 @@ import net from 'node:net'
 import { Duplex } from 'node:stream'
 import tls, { type SecureVersion } from 'node:tls'
 import t, { type Test } from 'tap'
-import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
-import type { Requester } from '../../gateway/upstream/parser.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
 import { listen } from '../support/ports.ts'
 import { upstreamAt } from '../support/routes.ts'
-import { onThrown } from '../support/thrown.ts'
+import { GET, openConnection, requesterOf } from '../support/upstream-connections.ts'
 
 const authority = createCertificateAuthority(t.testdir({}))
 const files = authority.issue('backend')
@@ -72,29 +70,18 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
   })
   t.test(`over ${version}, an alert that arrives with bytes which are not taken yet completes the answer`, async t => {
     const port = await startBackend(t, version, 'alert', true)
-    const [target] = upstreamAt(port).targets
-    if (target === undefined) return t.fail('no target')
-    const upstream = { ...upstreamAt(port), ca: authority.ca }
-    const connection = new UpstreamConnection(
-      upstream,
-      { ...target, tls: true },
-      { now: () => performance.now(), onFree: () => undefined, onClosed: () => undefined }
-    )
-    t.teardown(() => connection.destroy())
+    const secure = upstreamAt(port).targets.map(target => ({ ...target, tls: true }))
+    const connection = openConnection(t, { ...upstreamAt(port), targets: secure, ca: authority.ca })
     const fault = await new Promise(resolve => {
-      const requester: Requester = {
-        onInterim: () => undefined,
-        onThrown,
-        onHead: () => undefined,
+      const requester = requesterOf({
         onBody: () => {
           connection.pause()
           setImmediate(() => connection.resume())
         },
         onEnd: () => resolve(undefined),
-        onFault: (_fault, cause) => resolve(cause),
-        onDrain: () => undefined
-      }
-      connection.send('GET', 'GET / HTTP/1.1\r\nhost: x\r\n\r\n', requester, 1000)
+        onFault: (_fault, cause) => resolve(cause)
+      })
+      connection.send('GET', GET, requester, 1000)
       connection.finish()
     })
     t.equal(fault, undefined)

@@ -1,64 +1,47 @@
 // Compiles the header rules of an upstream once, and applies them to its requests and responses.
 import { collapse } from '../../http/fields.ts'
 import type { Identity, User } from '../../identity.ts'
-import type { Upstream } from '../../routes/upstream.ts'
+import type { HeaderRules, Upstream } from '../../routes/upstream.ts'
 import { oncePer, remembered } from '../../values/bounded-map.ts'
 import { identityLines } from './identity-headers.ts'
 
 /** Whether to remove a field with this name, as its sender spelled it. */
 export type Removes = (name: string) => boolean
 
-export interface RequestRules {
-  readonly removes: Removes
-  /** Field lines for every request. */
-  readonly lines: string
-  /** Field lines with the person's identity; '' if it is unknown. */
-  identityLines(identity: Pick<Identity, 'user'> | undefined): string
-}
+export type RequestRules = ReturnType<typeof compileRequest>
 
-interface ResponseRules {
-  readonly removes: Removes
-  /** Field lines for every response. */
-  readonly lines: string
-  /** Date is one of them. */
-  readonly setsDate: boolean
-}
-
-/** Names are compared as by a backend that folds every separator. */
-const createRemoves = (names: readonly string[]): Removes => {
-  const removed = new Set(names.map(collapse))
-  return remembered(name => removed.has(collapse(name)))
-}
-
-const linesOf = (fields: readonly (readonly [name: string, value: string])[]): string =>
-  fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
-
-const compileRequest = ({ requestHeaders, identityHeaders }: Upstream): RequestRules => {
-  const blockOf = oncePer((user: User) => identityLines(identityHeaders ?? [], user))
-  const written = [...(requestHeaders?.set ?? []).map(([name]) => name), ...(identityHeaders ?? []).map(h => h.name)]
+/** Names are compared as by a backend that folds every separator. @param further names that are written here, too */
+const compile = ({ set, remove }: HeaderRules, further: readonly string[] = []) => {
+  const removed = new Set([...set.map(([name]) => name), ...remove, ...further].map(collapse))
+  const removes: Removes = remembered(name => removed.has(collapse(name)))
   return {
-    removes: createRemoves([...written, ...(requestHeaders?.remove ?? [])]),
-    lines: linesOf(requestHeaders?.set ?? []),
-    identityLines: identity => (identity === undefined ? '' : blockOf(identity.user))
+    removes,
+    /** Field lines for every message. */
+    lines: set.map(([name, value]) => `${name}: ${value}\r\n`).join(''),
+    /** Date is one of them. */
+    setsDate: set.some(([name]) => name.toLowerCase() === 'date')
   }
 }
 
-const compileResponse = ({ set, remove }: NonNullable<Upstream['responseHeaders']>): ResponseRules => {
-  const names = set.map(([name]) => name)
+const NO_RULES: HeaderRules = { set: [], remove: [] }
+
+const compileRequest = ({ requestHeaders = NO_RULES, identityHeaders = [] }: Upstream) => {
+  const blockOf = oncePer((user: User) => identityLines(identityHeaders, user))
+  const names = identityHeaders.map(({ name }) => name)
   return {
-    removes: createRemoves([...names, ...remove]),
-    lines: linesOf(set),
-    setsDate: names.some(name => name.toLowerCase() === 'date')
+    ...compile(requestHeaders, names),
+    /** Field lines with the person's identity; '' if it is unknown. */
+    identityLines: (identity: Pick<Identity, 'user'> | undefined) =>
+      identity === undefined ? '' : blockOf(identity.user)
   }
 }
 
 const requestRules = oncePer(compileRequest)
-const responseRules = oncePer(compileResponse)
+const responseRules = oncePer((rules: HeaderRules) => compile(rules))
 
 /** undefined, at the cost of two comparisons, for an upstream without such rules. */
 export const requestRulesOf = (upstream: Upstream): RequestRules | undefined =>
   upstream.requestHeaders === undefined && upstream.identityHeaders === undefined ? undefined : requestRules(upstream)
 
 /** undefined for an upstream whose responses pass unchanged. */
-export const responseRulesOf = ({ responseHeaders }: Upstream): ResponseRules | undefined =>
-  responseHeaders && responseRules(responseHeaders)
+export const responseRulesOf = ({ responseHeaders }: Upstream) => responseHeaders && responseRules(responseHeaders)

@@ -1,0 +1,33 @@
+// Opens one connection to a backend, and asks on it as a forwarded request would.
+import type { Test } from 'tap'
+import type { Upstream } from '../../gateway/routes/upstream.ts'
+import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
+import type { Requester } from '../../gateway/upstream/parser.ts'
+import { onThrown } from './thrown.ts'
+
+export const GET = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'
+
+/** To the first target. */
+export const openConnection = (t: Pick<Test, 'teardown'>, upstream: Upstream): UpstreamConnection => {
+  const [target] = upstream.targets
+  if (target === undefined) throw new Error('no target')
+  const connection = new UpstreamConnection(upstream, target, {
+    now: () => performance.now(),
+    onFree: () => undefined,
+    onClosed: () => undefined
+  })
+  t.teardown(() => connection.destroy())
+  return connection
+}
+
+/** Takes what matters to the test. */
+export const requesterOf = (parts: Partial<Requester>): Requester => ({
+  onInterim: () => undefined,
+  onHead: () => undefined,
+  onBody: () => undefined,
+  onEnd: () => undefined,
+  onFault: () => undefined,
+  onDrain: () => undefined,
+  onThrown,
+  ...parts
+})
