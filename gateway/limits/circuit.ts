@@ -2,18 +2,10 @@
 import type { RedisFault } from '../redis/redis-failure.ts'
 import { task } from '../values/contain.ts'
 
-export interface LimiterLog {
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-}
+export type LimiterLog = Record<'info' | 'warn', (fields: object, message: string) => void>
 
-export interface CircuitState {
-  readonly up: boolean
-  /** When this began, ms since the epoch. */
-  readonly since: number
-  /** Why Redis is not used: a word of `RedisFault`. */
-  readonly reason: string | undefined
-}
+/** @param reason why Redis is not used: a word of `RedisFault`; `since`: ms since the epoch */
+export const stateNow = (reason?: string) => ({ up: reason === undefined, since: Date.now(), reason })
 
 export const REDIS_UNAVAILABLE = 'rate limit: Redis is unavailable; each instance counts requests on its own'
 export const REDIS_AVAILABLE = 'rate limit: counting in Redis again'
@@ -34,7 +26,7 @@ export const createCircuit = (
   log: LimiterLog,
   onUp: () => void
 ) => {
-  let state: CircuitState = { up: true, since: Date.now(), reason: undefined }
+  let state = stateNow()
   let delayMs = FIRST_PROBE_MS
   let upAt = performance.now()
   let timer: NodeJS.Timeout | undefined
@@ -46,13 +38,13 @@ export const createCircuit = (
     delayMs = Math.min(delayMs * 2, LAST_PROBE_MS)
   }
 
-  const ask = (key: string) => {
-    return probe(key).then(
+  const ask = (key: string) =>
+    probe(key).then(
       () => {
         if (closed) return
         upAt = performance.now()
         log.info({ downMs: Date.now() - state.since }, REDIS_AVAILABLE)
-        state = { up: true, since: Date.now(), reason: undefined }
+        state = stateNow()
         task(onUp)()
       },
       (error: unknown) => {
@@ -61,7 +53,6 @@ export const createCircuit = (
         probeLater(key)
       }
     )
-  }
 
   return {
     /** True while requests are counted in Redis. */
@@ -72,7 +63,7 @@ export const createCircuit = (
       if (!state.up || closed) return
       if (performance.now() - upAt > STABLE_MS) delayMs = FIRST_PROBE_MS
       log.warn({ ...fault }, REDIS_UNAVAILABLE)
-      state = { up: false, since: Date.now(), reason: fault.reason }
+      state = stateNow(fault.reason)
       probeLater(key)
     },
     close() {

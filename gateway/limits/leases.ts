@@ -18,13 +18,13 @@ import { hash } from 'node:crypto'
 
 /** What an instance reports to Redis about one key, and what it requests. Counts are of this instance alone. */
 export interface LeaseRequest {
-  /** Identifies the report and its place in the order of this instance's reports. */
+  /** The place of the report in the order of this instance's reports. */
   readonly sequence: number
   /** The first report of those to which no reply has arrived that could be used, this one included. */
   readonly unheard: number
   /** The window that the counts belong to; 0: unknown (a local window, or nothing yet). */
   readonly generation: number
-  /** Total used in that window so far: absolute, so that a lost reply neither loses nor doubles anything. */
+  /** Used in that window so far: absolute, so that a lost reply neither loses nor doubles anything. */
   readonly spent: number
   /** Unused permits that the instance keeps; the rest of what it held is returned. */
   readonly keep: number
@@ -34,25 +34,6 @@ export interface LeaseRequest {
   readonly extra: number
   /** Milliseconds left of a local window in which something was used; 0: none. */
   readonly leftMs: number
-}
-
-/** The reply of Redis. */
-export interface LeaseReply {
-  /** The window's first planned end by Redis's clock, ms since the epoch; identifies the window. */
-  readonly generation: number
-  /** Redis's clock, ms since the epoch. */
-  readonly nowMs: number
-  readonly remainingMs: number
-  /** Used by this instance in this window, as reported, without the waiting requests. */
-  readonly spent: number
-  /** Permits that this instance has received in this window, used or not. */
-  readonly lent: number
-  /** Used by the other instances. */
-  readonly others: number
-  /** Permits that no instance has. */
-  readonly free: number
-  /** Permits that other instances hold and may still use or return. */
-  readonly held: number
 }
 
 /** How long unused permits are held for a silent holder; holders report more often than that. */
@@ -128,12 +109,29 @@ export const leaseKey = (name: string, key: string, max: number, windowMs: numbe
 export const probeKey = (windowKey: string): string => `${windowKey}:probe`
 
 /** The arguments of the script. */
-export const leaseArguments = (
-  instance: string,
-  max: number,
-  windowMs: number,
-  { sequence, unheard, generation, spent, keep, waiting, extra, leftMs }: LeaseRequest
-): (string | number)[] => [instance, max, windowMs, sequence, unheard, generation, spent, keep, waiting, extra, leftMs]
+export const leaseArguments = (instance: string, max: number, windowMs: number, request: LeaseRequest) => {
+  const { sequence, unheard, generation, spent, keep, waiting, extra, leftMs } = request
+  return [instance, max, windowMs, sequence, unheard, generation, spent, keep, waiting, extra, leftMs]
+}
+
+/** The reply of Redis. */
+export interface LeaseReply {
+  /** The window's first planned end by Redis's clock, ms since the epoch; identifies the window. */
+  readonly generation: number
+  /** Redis's clock, ms since the epoch. */
+  readonly nowMs: number
+  readonly remainingMs: number
+  /** Used by this instance in this window, as reported, without the waiting requests. */
+  readonly spent: number
+  /** Permits that this instance has received in this window, used or not. */
+  readonly lent: number
+  /** Used by the other instances. */
+  readonly others: number
+  /** Permits that no instance has. */
+  readonly free: number
+  /** Permits that other instances hold and may still use or return. */
+  readonly held: number
+}
 
 /** Throws a TypeError if the reply does not have the form that the script returns. */
 export const readLeaseReply = (reply: unknown): LeaseReply => {
@@ -161,33 +159,7 @@ export interface PermitWindow {
 }
 
 /** State of the exchange with Redis for a busy key. Times by the local clock, ms. */
-export interface Lease {
-  readonly window: PermitWindow
-  readonly key: string
-  readonly max: number
-  readonly windowMs: number
-  readonly waiters: (() => void)[]
-  /** The request in progress. */
-  flight: Flight | undefined
-  /** The first request without a reply that could be used: its sequence number (0: none), and when Redis began to owe one. */
-  unheard: number
-  unansweredSince: number | undefined
-  scheduled: boolean
-  /** Redis may count more permits as lent than there are, because a command failed. */
-  owes: boolean
-  /** All permits are lent, some of them unused by other instances. */
-  starved: boolean
-  /** Permits to hold in reserve; follows the demand. */
-  batch: number
-  /** At this number of held permits, more are fetched. */
-  lowWater: number
-  /** Time between two recent requests. */
-  gapMs: number
-  /** Permits that no instance held, at the last reply. */
-  free: number
-  touchedAt: number
-  fetchedAt: number
-}
+export type Lease = ReturnType<typeof createLease>
 
 export interface Flight extends LeaseRequest {
   readonly sentAt: number
@@ -207,39 +179,34 @@ const LAST_QUARTER_MS = 50
 /** Interval at which held permits are confirmed, before Redis counts them as used. */
 const CONFIRM_MS = LEASE_MS * 0.6
 
-export const createWindow = (): PermitWindow => ({
-  end: 0,
-  spent: 0,
-  lent: 0,
-  others: 0,
-  generation: 0,
-  lease: undefined
-})
+const UNUSED = { end: 0, spent: 0, lent: 0, others: 0, generation: 0 }
 
-/** Clears what is over, including permits. `end` is that of a new local window, or 0. */
-export const renewWindow = (window: PermitWindow, end: number): void => {
-  window.end = end
-  window.spent = 0
-  window.lent = 0
-  window.others = 0
-  window.generation = 0
-}
+export const createWindow = (): PermitWindow => ({ ...UNUSED, lease: undefined })
 
-export const createLease = (window: PermitWindow, key: string, max: number, windowMs: number, now: number): Lease => ({
+/** Clears what is over, including permits. */
+export const renewWindow = (window: PermitWindow): void => void Object.assign(window, UNUSED)
+
+export const createLease = (window: PermitWindow, key: string, max: number, windowMs: number, now: number) => ({
   window,
   key,
   max,
   windowMs,
-  waiters: [],
-  flight: undefined,
+  waiters: [] as (() => void)[],
+  flight: undefined as Flight | undefined,
+  /** The first request without a reply that could be used: its sequence number (0: none), and when Redis began to owe one. */
   unheard: 0,
-  unansweredSince: undefined,
+  unansweredSince: undefined as number | undefined,
   scheduled: false,
+  /** Redis may count more permits as lent than there are, because a command failed. */
   owes: false,
+  /** All permits are lent, some of them unused by other instances. */
   starved: false,
+  /** Permits to hold in reserve, and the number of held permits at which more are fetched. */
   batch: 0,
   lowWater: 0,
+  /** Time between two recent requests. */
   gapMs: 2 * SLOW_DEMAND_MS,
+  /** Permits that no instance held, at the last reply. */
   free: max,
   touchedAt: now,
   fetchedAt: now
@@ -267,11 +234,7 @@ export const runsLow = ({ window, free, lowWater }: Lease): boolean =>
   free >= SCARCE && window.lent - window.spent < lowWater
 
 /** What is due for a lease while no request is in progress. */
-export const stepFor = (
-  lease: Lease,
-  now: number,
-  isUp: boolean
-): 'ask' | 'give back' | 'confirm' | 'forget' | 'nothing' => {
+export const stepFor = (lease: Lease, now: number, isUp: boolean) => {
   const { window } = lease
   if (lease.waiters.length > 0) return 'ask'
   const idle = now - lease.touchedAt >= IDLE_MS
@@ -293,8 +256,8 @@ export const composeRequest = (
   extra: number
 ): Flight => {
   const { window, waiters } = lease
-  if (now >= window.end) renewWindow(window, 0)
-  if (giveBack && window.lent > window.spent) window.lent = window.spent
+  if (now >= window.end) renewWindow(window)
+  if (giveBack) dropUnused(window)
   lease.unheard ||= sequence
   lease.unansweredSince ??= now
   return {
@@ -322,7 +285,7 @@ export const applyReply = (lease: Lease, flight: Flight, reply: LeaseReply, now:
   lease.starved = false
   const end = Math.floor(flight.sentAt + reply.remainingMs - 1)
   if (end <= now) {
-    if (window.generation === flight.generation) renewWindow(window, 0)
+    if (window.generation === flight.generation) renewWindow(window)
     return
   }
   lease.unheard = 0
@@ -349,9 +312,12 @@ const spentMeanwhile = (window: PermitWindow, flight: Flight, reply: LeaseReply)
  * confirmed what this instance reports.
  */
 export const beginAnew = (lease: Lease): void => {
-  const { window } = lease
   lease.flight = undefined
   lease.unansweredSince = undefined
   lease.owes = true
-  if (window.lent > window.spent) window.lent = window.spent
+  dropUnused(lease.window)
+}
+
+const dropUnused = (window: PermitWindow): void => {
+  window.lent = Math.min(window.lent, window.spent)
 }

@@ -1,9 +1,8 @@
 // Counts every request in one window per key for all instances, and decides at once or within a few ms whether it may pass.
-
 import { randomBytes } from 'node:crypto'
 import type { RedisStore } from '../redis/redis.ts'
 import { every } from '../values/contain.ts'
-import type { CircuitState, LimiterLog } from './circuit.ts'
+import { type LimiterLog, stateNow } from './circuit.ts'
 import { isOver, type PermitWindow, touch } from './leases.ts'
 import { createRedisLeases, type RedisLeases } from './redis-leases.ts'
 import { createLocalWindows, type LocalWindows, type OpenWindow, type WindowTable } from './windows.ts'
@@ -65,7 +64,7 @@ export const createLimiter = (parts: LimiterParts) => {
   const timeoutMs = parts.timeoutMs ?? REDIS_TIMEOUT_MS
   const openWindows = windows.open
   const shared = redis && createRedisLeases({ redis, clock, log, instance, timeoutMs, openWindows })
-  const started: CircuitState = { up: true, since: Date.now(), reason: undefined }
+  const started = stateNow()
   const stop = every(SWEEP_MS, () => windows.sweep(clock()))
   const take: Take = shared === undefined ? takeInMemory(windows, clock) : takeLeased(windows, shared, clock)
 

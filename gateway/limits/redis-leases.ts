@@ -1,5 +1,4 @@
 // Asks Redis for permits before they are needed and returns them soon after, with few commands per busy key.
-
 import type { RedisStore } from '../redis/redis.ts'
 import { endsConnection, type RedisFault, RedisTimeout } from '../redis/redis-failure.ts'
 import { task } from '../values/contain.ts'
@@ -21,7 +20,7 @@ import {
   runsLow,
   stepFor
 } from './leases.ts'
-import type { OpenWindow } from './windows.ts'
+import type { LocalWindows, OpenWindow } from './windows.ts'
 
 export type RedisLeases = ReturnType<typeof createRedisLeases>
 
@@ -34,7 +33,7 @@ interface RedisLeaseParts {
   readonly timeoutMs: number
   readonly log: LimiterLog
   /** Windows in which something was admitted. */
-  readonly openWindows: (now: number) => readonly OpenWindow[]
+  readonly openWindows: LocalWindows['open']
 }
 
 /** How long the first connection may take before Redis counts as unavailable, unless a request finds out earlier. */
@@ -61,9 +60,11 @@ export const createRedisLeases = (parts: RedisLeaseParts) => {
 
   const probe = (key: string) => run(probeKey(key), 1, 1000, { sequence: ++sequence, ...NOTHING }, timeoutMs)
   /** After an outage, everything known to be used is reported, because Redis may have lost it or never received it. */
-  const reportAll = () => {
+  const reportAll = async () => {
     for (const lease of busy) beginAnew(lease)
-    return inBatches(parts.openWindows(clock()), REPORTS_AT_ONCE, report)
+    const open = parts.openWindows(clock())
+    for (let from = 0; from < open.length; from += REPORTS_AT_ONCE)
+      await report(open.slice(from, from + REPORTS_AT_ONCE))
   }
   const circuit = createCircuit(probe, redis.failure, parts.log, reportAll)
 
@@ -112,11 +113,18 @@ export const createRedisLeases = (parts: RedisLeaseParts) => {
     for (const decide of lease.waiters.splice(0)) task(decide)()
   }
 
-  /** One command per key for all requests that arrive in the same turn of the event loop. */
+  let scheduled: Lease[] = []
+  const fetchScheduled = () => {
+    const leases = scheduled
+    scheduled = []
+    for (const lease of leases) task(fetchMore)(lease)
+  }
+
+  /** One command per key for all requests of one turn of the event loop, at its end, so that all commands share a write. */
   const schedule = (lease: Lease) => {
     if (lease.scheduled || lease.flight !== undefined) return
     lease.scheduled = true
-    enqueue(lease)
+    if (scheduled.push(lease) === 1) setImmediate(fetchScheduled)
   }
 
   const fetchMore = (lease: Lease) => {
@@ -127,8 +135,6 @@ export const createRedisLeases = (parts: RedisLeaseParts) => {
       return send(lease, false, lease.batch)
     }
   }
-
-  const enqueue = afterTurn(fetchMore)
 
   const leaseOf = ({ window, table, key }: OpenWindow, now: number): Lease => {
     if (window.lease !== undefined) return window.lease
@@ -198,21 +204,4 @@ export const createRedisLeases = (parts: RedisLeaseParts) => {
       for (const lease of busy) serve(lease)
     }
   }
-}
-
-/** Processes everything queued in one turn of the event loop at its end, in one callback, so that commands share a write. */
-const afterTurn = <T>(act: (item: T) => void): ((item: T) => void) => {
-  let waiting: T[] = []
-  const flush = () => {
-    const items = waiting
-    waiting = []
-    for (const item of items) task(act)(item)
-  }
-  return item => {
-    if (waiting.push(item) === 1) setImmediate(flush)
-  }
-}
-
-const inBatches = async <T>(all: readonly T[], size: number, act: (batch: readonly T[]) => Promise<void>) => {
-  for (let from = 0; from < all.length; from += size) await act(all.slice(from, from + size))
 }

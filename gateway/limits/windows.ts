@@ -1,5 +1,4 @@
 // Keeps the windows of all keys in bounded memory: ended ones are dropped, and above the bound those that began first.
-
 import { createWindow, type PermitWindow, renewWindow } from './leases.ts'
 
 /** The windows of one limit, in the order in which they began. */
@@ -44,7 +43,7 @@ export const createLocalWindows = (maxEntries: number) => {
     if (known !== undefined && (now < known.end || known.end === 0)) return known
     if (known === undefined && ++size > maxEntries) makeRoom(table, now)
     const window = known ?? createWindow()
-    renewWindow(window, 0)
+    renewWindow(window)
     if (window.lease === undefined) table.windows.delete(key)
     table.windows.set(key, window)
     return window

@@ -52,7 +52,7 @@ const createWorld = (max: number, instances: number) => {
 
   const spend = (instance: Instance) => {
     const { window } = instance.lease
-    if (now >= window.end) renewWindow(window, 0)
+    if (now >= window.end) renewWindow(window)
     while (instance.wanted > 0 && window.lent > window.spent) {
       window.spent++
       instance.wanted--
