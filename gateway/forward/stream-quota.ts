@@ -1,6 +1,7 @@
 // Limits the open streams of each upstream and the share of one person or address.
 import { type GatewayError, RateLimited, Unavailable } from '../errors.ts'
 import type { Upstream } from '../routes/upstream.ts'
+import { STREAMS_PER_TARGET } from '../upstream/pool.ts'
 
 /** Parts of an upstream's budget, above 0 and at most 1. */
 export interface StreamShares {
@@ -8,8 +9,6 @@ export interface StreamShares {
   readonly perIp: number
 }
 
-/** In addition to the connections for plain requests, which streams never use. */
-const STREAMS_PER_TARGET = 16_384
 /** Per process, regardless of the upstreams, because each stream uses memory here. */
 const MOST_STREAMS = 50_000
 

@@ -13,16 +13,18 @@ export class BadResponse extends Error {}
 
 export class Http2Only extends BadResponse {}
 
-const REFUSALS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
-  unreachable: cause => new UpstreamUnreachable({ cause, reason: 'upstream-unreachable' }),
-  reset: cause => new UpstreamUnreachable({ cause, reason: 'upstream-reset' }),
-  'bad-response': cause =>
-    new BadUpstreamResponse({
-      cause,
-      reason: cause instanceof Http2Only ? 'upstream-http2-only' : 'upstream-nonsense'
-    }),
-  timeout: cause => new UpstreamTimeout({ cause, reason: 'upstream-timeout' }),
-  [EXHAUSTED]: cause => new Unavailable({ cause, reason: EXHAUSTED })
+const REFUSALS = {
+  unreachable: [UpstreamUnreachable, 'upstream-unreachable'],
+  reset: [UpstreamUnreachable, 'upstream-reset'],
+  'bad-response': [BadUpstreamResponse, 'upstream-nonsense'],
+  timeout: [UpstreamTimeout, 'upstream-timeout'],
+  [EXHAUSTED]: [Unavailable, EXHAUSTED]
+} as const
+
+/** @param cause for the log only */
+export const upstreamRefusal = (fault: UpstreamFault, cause: unknown): GatewayError => {
+  const [Refusal, reason] = REFUSALS[fault]
+  return new Refusal({ cause, reason: cause instanceof Http2Only ? 'upstream-http2-only' : reason })
 }
 
 /**
@@ -33,9 +35,6 @@ const REFUSALS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
  */
 export const mayTryAgain = (fault: UpstreamFault, attempts: number, unreached: number, targets: number): boolean =>
   fault !== EXHAUSTED && unreached < targets && attempts <= targets
-
-/** @param cause for the log only */
-export const upstreamRefusal = (fault: UpstreamFault, cause: unknown): GatewayError => REFUSALS[fault](cause)
 
 const MAX_FIRST_FRAME_BYTES = 16_384
 

@@ -8,8 +8,10 @@ import { type Client, UpstreamConnection } from './connection.ts'
 import type { UpstreamFault } from './faults.ts'
 import { type TargetHealth, type TargetHealthStatus, watchTarget } from './health.ts'
 
-/** Where nothing is configured. Event streams and long polls are in addition to the connections of plain requests. */
-const LIMITS = { connections: 8192, streams: 16_384 }
+/** Of a target, for plain requests, where nothing is configured; streams are in addition. */
+const MOST_CONNECTIONS = 8192
+/** Event streams and long polls of a target. */
+export const STREAMS_PER_TARGET = 16_384
 /** Connections end after this time, because the name may have another address by now; new ones look it up again. */
 const MAX_AGE_MS = 20_000
 const DOUBTFUL_IDLE_MS = 1000
@@ -77,7 +79,7 @@ export interface PoolParts extends ProbeContext {
 
 export type TargetPool = ReturnType<typeof createTargetPool>
 
-export const createTargetPool = (first: Membership, parts: PoolParts, limits = LIMITS) => {
+export const createTargetPool = (first: Membership, parts: PoolParts) => {
   const { now, log, dialling } = parts
   let member = first
   /** Busy and idle. */
@@ -163,7 +165,7 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
   const hasRoom = (isStream = false): boolean => {
     const { maxConnections } = member.upstream
     if (maxConnections !== undefined) return busy() + sockets < maxConnections
-    return isStream ? streams.size < limits.streams : busy() - streams.size < limits.connections
+    return isStream ? streams.size < STREAMS_PER_TARGET : busy() - streams.size < MOST_CONNECTIONS
   }
 
   return {

@@ -66,15 +66,6 @@ t.test('an upstream that hangs takes nothing from another one', async t => {
   raw.respond(() => OK)
 })
 
-t.test('hundreds of connections that say nothing leave room for those that speak', async t => {
-  // RX-17
-  const silent: RawConnection[] = []
-  for (let i = 0; i < 500; i++) silent.push(await world.connect())
-  t.equal((await world.raw(get('/open/x'))).status, 200)
-  t.equal((await world.fetch('/health')).status, 200)
-  for (const connection of silent) connection.destroy()
-})
-
 t.test('a person with a hundred areas is described within the length of a token', async t => {
   // HD-17: a longer token is refused before it is read, so identity fields are bounded with it
   const areas = Array.from({ length: 100 }, (_, i) => `Área ${i} ${'ç'.repeat(5)}`)

@@ -151,32 +151,40 @@ t.test('what says where a request came from is written afresh', async t => {
   t.equal(seen.length, 5)
 })
 
-t.test('fields by which other gateways name people are removed from requests, on every route', async t => {
-  // RW-27, RW-44, RW-56, RW-81, RW-88
-  const names = words`
-    Remote-User X-Remote-User X-WEBAUTH-USER X-WEBAUTH-Role X-Auth-Request-User X-Auth-Request-Groups
-    X-Forwarded-User X-Forwarded-Email X-Forwarded-Groups X-Forwarded-Preferred-Username X-Forwarded-Access-Token
-    X-Amzn-Oidc-Data X-Amzn-Oidc-Identity X-Goog-IAP-JWT-Assertion X-Goog-Authenticated-User-Email
-    X-MS-CLIENT-PRINCIPAL X-MS-CLIENT-PRINCIPAL-NAME X-MS-TOKEN-AAD-ID-TOKEN X-Pomerium-Jwt-Assertion
-    Cf-Access-Jwt-Assertion Cf-Access-Authenticated-User-Email Tailscale-User-Login SSL-Client-Cert SSL-Client-S-DN
-    X-SSL-Client-Verify Client-Cert Client-Cert-Chain X-Client-Cert Proxy Client-IP X-Original-Forwarded-For
-    X-Remote-Addr WL-Proxy-Client-IP WL-Proxy-Client-Cert X-Azure-ClientIP X-Amzn-Mtls-Clientcert X-Remote-Group
-    Impersonate-User Impersonate-Extra-Scopes X-Proxy-User X-Proxy-Roles SM-User iv-user OAM-Remote-User $WSRU
-    MS-ASPNETCORE-CLIENTCERT X-Envoy-Original-Path X-Vouch-User Remote-User-Group X-Auth-CouchDB-UserName
-    X-Auth-CouchDB-Roles X-ProxiedEntitiesChain X-ProxyContextPath OIDC-Claim-Email OIDC-Access-Token X-Userinfo
-    Kubeflow-Userid X-Token-User-Email Shib-Session-ID X-Client-Verify X-Client-DN X-Scheme X-Proxied-Https
-    Proxy-Auth-Cert CloudFront-Viewer-Address X-SSL-Cert X-SSL-Subject X-Tls-Client-Cert X-Client-Certificate
-    CERT-CHAIN-0 X-Real-Client-IP Forwarded-For-IP Cdn-Src-IP HTTP-X-Forwarded-For HTTP-Forwarded HTTP-X-User-Id
-    HTTP-Remote-User HTTP-Host Cf-Client-Cert-Sha256 Cf-Cert-Verified X-Client-Cert-Present X-Endpoint-API-UserInfo
-    X-Apigateway-Api-UserInfo X-Credential-Identifier X-Anonymous-Consumer X-Auth-Roles
-  `
+/** Under these names other gateways pass identity, addresses and certificates. */
+const FOREIGN = words`
+  Remote-User X-Remote-User X-WEBAUTH-USER X-WEBAUTH-Role X-Auth-Request-User X-Auth-Request-Groups
+  X-Forwarded-User X-Forwarded-Email X-Forwarded-Groups X-Forwarded-Preferred-Username X-Forwarded-Access-Token
+  X-Amzn-Oidc-Data X-Amzn-Oidc-Identity X-Goog-IAP-JWT-Assertion X-Goog-Authenticated-User-Email
+  X-MS-CLIENT-PRINCIPAL X-MS-CLIENT-PRINCIPAL-NAME X-MS-TOKEN-AAD-ID-TOKEN X-Pomerium-Jwt-Assertion
+  Cf-Access-Jwt-Assertion Cf-Access-Authenticated-User-Email Tailscale-User-Login SSL-Client-Cert SSL-Client-S-DN
+  X-SSL-Client-Verify Client-Cert Client-Cert-Chain X-Client-Cert Proxy Client-IP X-Original-Forwarded-For
+  X-Remote-Addr WL-Proxy-Client-IP WL-Proxy-Client-Cert X-Azure-ClientIP X-Amzn-Mtls-Clientcert X-Remote-Group
+  Impersonate-User Impersonate-Extra-Scopes X-Proxy-User X-Proxy-Roles SM-User iv-user OAM-Remote-User $WSRU
+  MS-ASPNETCORE-CLIENTCERT X-Envoy-Original-Path X-Vouch-User Remote-User-Group X-Auth-CouchDB-UserName
+  X-Auth-CouchDB-Roles X-ProxiedEntitiesChain X-ProxyContextPath OIDC-Claim-Email OIDC-Access-Token X-Userinfo
+  Kubeflow-Userid X-Token-User-Email Shib-Session-ID X-Client-Verify X-Client-DN X-Scheme X-Proxied-Https
+  Proxy-Auth-Cert CloudFront-Viewer-Address X-SSL-Cert X-SSL-Subject X-Tls-Client-Cert X-Client-Certificate
+  CERT-CHAIN-0 X-Real-Client-IP Forwarded-For-IP Cdn-Src-IP HTTP-X-Forwarded-For HTTP-Forwarded HTTP-X-User-Id
+  HTTP-Remote-User HTTP-Host Cf-Client-Cert-Sha256 Cf-Cert-Verified X-Client-Cert-Present X-Endpoint-API-UserInfo
+  X-Apigateway-Api-UserInfo X-Credential-Identifier X-Anonymous-Consumer X-Auth-Roles
+`
+/** By these, backends serve another path or method than the one that was checked. */
+const MISLEADING = words`
+  X-Original-URL X-Original-URI X-Original-Method X-Rewrite-URL X-Override-URL X-HTTP-Method X-HTTP-Method-Override
+  X-Method-Override Script-Name Path-Info X-Script-Name X-Matched-Path X-Invoke-Path X-Now-Route-Matches
+  X-Middleware-Subrequest X-Accel-Mapping X-Sendfile-Type AspFilterSessionId
+`
+
+t.test('fields that name people, or mislead backends, are removed from requests on every route', async t => {
+  // RW-27, RW-43, RW-44, RW-55, RW-56, RW-81, RW-88
   const spellings = [
     (name: string) => name,
     (name: string) => name.toUpperCase(),
     (name: string) => name.replaceAll('-', '_'),
     (name: string) => name.replaceAll('-', '.')
   ]
-  const lines = spellings.flatMap(spell => names.map(name => `${spell(name)}: forged`))
+  const lines = spellings.flatMap(spell => [...FOREIGN, ...MISLEADING].map(name => `${spell(name)}: forged`))
   for (let from = 0; from < lines.length; from += 60) {
     const block = `${lines.slice(from, from + 60).join('\r\n')}\r\n`
     for (const path of ['/api/x', '/open/x']) {
@@ -186,30 +194,10 @@ t.test('fields by which other gateways name people are removed from requests, on
       t.match(request?.head, /^x-real-ip: 127\.0\.0\.1\r$/m)
     }
   }
-  const { request } = await send(
-    '/api/x',
-    'Proxy-Status: kept\r\nX-Client-Version: kept\r\nX-Auth: kept\r\nX-Auth-Token: kept\r\nHTTP-Referer: kept\r\nHTTPX-Host: kept\r\n'
-  )
-  t.equal(request?.head.match(/: kept/g)?.length, 6, 'neighbours in the alphabet pass')
-})
-
-t.test('no header of a client makes a backend serve another path or method than the one that was checked', async t => {
-  // RW-43, RW-55
-  const names = words`
-    X-Original-URL X-Original-URI X-Original-Method X-Rewrite-URL X-Override-URL X-HTTP-Method X-HTTP-Method-Override
-    X-Method-Override Script-Name Path-Info X-Script-Name X-Matched-Path X-Invoke-Path X-Now-Route-Matches
-    X-Middleware-Subrequest X-Accel-Mapping X-Sendfile-Type AspFilterSessionId
-  `
-  const lines = names.flatMap(name =>
-    [name, name.replaceAll('-', '_'), name.toUpperCase()].map(one => `${one}: forged`)
-  )
-  for (const path of ['/api/x', '/open/x']) {
-    const { request, answer } = await send(path, `${lines.join('\r\n')}\r\n`)
-    t.equal(answer.status, 200)
-    t.notMatch(request?.head, /forged/, path)
-  }
-  const { request } = await send('/api/x', 'X-Middleware-Prefetch: 1\r\n')
-  t.match(request?.head, /^X-Middleware-Prefetch: 1\r$/m, 'a hint that browsers send')
+  const neighbours =
+    'Proxy-Status¦X-Client-Version¦X-Auth¦X-Auth-Token¦HTTP-Referer¦HTTPX-Host¦X-Middleware-Prefetch'.split('¦')
+  const { request } = await send('/api/x', neighbours.map(name => `${name}: kept\r\n`).join(''))
+  t.equal(request?.head.match(/: kept/g)?.length, neighbours.length, 'what is no such field passes')
 })
 
 t.test('a token of ours reaches no public backend, whatever stands around it', async t => {
@@ -363,13 +351,14 @@ t.test('a token of ours goes on only if the route says so; others’ credentials
 })
 
 t.test('heads that two parsers could read differently are refused', async t => {
-  // HD-12, HD-13, HD-32, HD-26, SM-09, SM-10, SM-11, SM-21
+  // HD-12, HD-13, HD-32, HD-26, SM-09, SM-10, SM-11, SM-21, RT-28
   const before = raw.requests.length
   const auth = `Authorization: Bearer ${token}\r\n`
   const bad: [string, number][] = [
     [`GET /api/x HTTP/1.1\r\nHost: gw\r\nHost: evil\r\n${auth}\r\n`, 400],
     [`GET /api/x HTTP/1.1\r\n${auth}\r\n`, 400],
     [`GET /api/x HTTP/1.1\r\nHost:\r\n${auth}\r\n`, 400],
+    [`GET /api/x HTTP/1.1\r\nHost: gw,evil.example\r\n${auth}\r\n`, 400],
     [`GET /api/x HTTP/1.1\r\nHost: evil/..@x:99999\r\n${auth}\r\n`, 400],
     [`GET /api/x HTTP/1.1\r\nHost: gw\r\n${auth}${auth}\r\n`, 400],
     [`GET /api/x HTTP/2.0\r\nHost: gw\r\n${auth}\r\n`, 505],

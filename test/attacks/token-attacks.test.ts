@@ -2,7 +2,6 @@
 import { createHmac, generateKeyPairSync, randomUUID, sign as signWith } from 'node:crypto'
 import { jwtVerify, SignJWT } from 'jose'
 import t from 'tap'
-import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { createAccessTokens } from '../../gateway/tokens/access-token.ts'
 import { createPersonalTokens } from '../../gateway/tokens/personal-tokens.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
@@ -70,10 +69,6 @@ const refusedAll = async (test: Tap.Test, tokens: Record<string, string>) => {
 declare namespace Tap {
   type Test = Pick<typeof t, 'match' | 'notMatch' | 'equal'>
 }
-
-t.test('a good token passes', async t => {
-  t.equal((await ask(forge(HEADER, claims()))).status, 200)
-})
 
 t.test('one algorithm, with one key: no other is ever taken', async t => {
   // JW-01, JW-02, JW-03
@@ -165,9 +160,10 @@ t.test('a token has one spelling, so that nothing keyed by its text can be dodge
 })
 
 t.test('a payload that is no person is refused, however well it is signed', async t => {
-  // JW-13, JW-14, JW-18, JW-24
+  // JW-13, JW-14, JW-17, JW-18, JW-24
   const text = JSON.stringify(claims())
   const tokens: Record<string, string> = {
+    '9 KB': forge(HEADER, claims({ name: 'x'.repeat(7000) })),
     array: forge(HEADER, []),
     string: forge(HEADER, '"x"'),
     null: forge(HEADER, 'null'),
@@ -201,6 +197,7 @@ t.test('a payload that is no person is refused, however well it is signed', asyn
     { ver: '0' },
     { name: { toString: 'x' } }
   ]
+  t.match(await ask('a'.repeat(20_000)), { status: 431 })
   for (const more of wrong) tokens[JSON.stringify(more).slice(0, 60)] = forge(HEADER, claims(more))
   await refusedAll(t, tokens)
   t.equal(
@@ -236,12 +233,6 @@ t.test('a character beyond Latin-1 is none of those that its lower byte stands f
     const bad = good.slice(0, at) + other + good.slice(at + 1)
     t.throws(() => tokens.verify(bad), { code: 'GW_UNAUTHENTICATED' }, `${other} at ${at}`)
   }
-})
-
-t.test('long tokens are refused unread', async t => {
-  // JW-17
-  await refusedAll(t, { '9 KB': forge(HEADER, claims({ name: 'x'.repeat(7000) })) })
-  t.match(await ask('a'.repeat(20_000)), { status: 431 })
 })
 
 t.test('what is remembered as verified is that very token, for as long as it lives', async t => {
@@ -291,20 +282,6 @@ t.test('an earlier secret verifies and never signs; a removed one is worth nothi
   const tokens = createAccessTokens({ secret: TEST_SECRET, previousSecrets: [PREVIOUS_SECRET], expiresInMs: 1000 })
   const { user } = tokens.verify(forge(HEADER, claims(), { secret: PREVIOUS_SECRET }))
   t.equal(tokens.signedBy(await tokens.issue(user, 0)), 0)
-})
-
-t.test('a weak secret is refused at the start', async t => {
-  // JW-19
-  for (const secret of ['', 'a', 'secret', 'x'.repeat(31), undefined])
-    t.throws(
-      () => readSettings({ ...(secret === undefined ? {} : { JWT_SECRET: secret }), UPSTREAM_CONFIG: world.folder }),
-      /JWT_SECRET/,
-      String(secret)
-    )
-  t.throws(
-    () => readSettings({ JWT_SECRET: TEST_SECRET, JWT_PREVIOUS_SECRETS: 'short', UPSTREAM_CONFIG: world.folder }),
-    /JWT_PREVIOUS_SECRETS/
-  )
 })
 
 t.test('a token in any other place is no token, and a malformed field is no anonymous pass', async t => {

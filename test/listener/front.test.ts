@@ -42,6 +42,20 @@ const startFront = async (t: Test, parts: Partial<FrontParts>) => {
   return { front, refusals, port: (front.server.address() as net.AddressInfo).port }
 }
 
+/** The same over TLS, with a certificate named `one`. */
+const startTlsFront = async (t: Test, parts: Partial<FrontParts> = {}) => {
+  const authority = createCertificateAuthority(t.testdir({}))
+  const started = await startFront(t, { certificates: stateOf(authority.issue('one')), ...parts })
+  const connect = async (more: tls.ConnectionOptions = {}) => {
+    const options = { port: started.port, host: '127.0.0.1', ca: authority.ca, servername: 'localhost', ...more }
+    const socket = tls.connect(options)
+    t.teardown(() => socket.destroy())
+    await once(socket, 'secureConnect')
+    return socket
+  }
+  return { ...started, authority, connect }
+}
+
 const dial = async (t: Test, port: number, localAddress = '127.0.0.1') => {
   const socket = net.connect({ port, host: '127.0.0.1', localAddress, noDelay: true })
   t.teardown(() => socket.destroy())
@@ -64,8 +78,7 @@ const isProxy = (peer: string | undefined) => peer === '127.0.0.1'
 
 t.test('a client that resets its connection and uses the port again at once is served', async t => {
   // RW-69
-  const files = createCertificateAuthority(t.testdir({})).issue('gateway')
-  const { port } = await startFront(t, { certificates: stateOf(files) })
+  const { port } = await startTlsFront(t)
   const first = await dial(t, port)
   const firstTls = tls.connect({ socket: first, rejectUnauthorized: false })
   firstTls.write('a')
@@ -81,8 +94,7 @@ t.test('a client that resets its connection and uses the port again at once is s
 })
 
 t.test('TLS begins behind the PROXY header, also in the same segment', async t => {
-  const authority = createCertificateAuthority(t.testdir({}))
-  const { port } = await startFront(t, { sendsProxyHeader: isProxy, certificates: stateOf(authority.issue('one')) })
+  const { port, connect } = await startTlsFront(t, { sendsProxyHeader: isProxy })
   for (const cut of [0, 1, HEADER.length - 1, HEADER.length, HEADER.length + 1, HEADER.length + 100]) {
     const socket = await dial(t, port)
     // What TLS writes first leaves together with the header, cut where this round wants it.
@@ -94,12 +106,7 @@ t.test('TLS begins behind the PROXY header, also in the same segment', async t =
     })
     relay.listen(0, '127.0.0.1')
     await once(relay, 'listening')
-    const client = tls.connect({
-      port: (relay.address() as net.AddressInfo).port,
-      host: '127.0.0.1',
-      ca: authority.ca,
-      servername: 'localhost'
-    })
+    const client = await connect({ port: (relay.address() as net.AddressInfo).port })
     client.write('hello')
     const [data] = await once(client, 'data')
     t.equal(String(data), '203.0.113.9 true hello', `cut at ${cut}`)
@@ -118,15 +125,7 @@ t.test('a balancer that only looks whether the port is open is no violation', as
 })
 
 t.test('TLS is 1.2 at least, speaks HTTP/1.1 and serves the newest certificate to new connections', async t => {
-  const authority = createCertificateAuthority(t.testdir({}))
-  const { port, front } = await startFront(t, { certificates: stateOf(authority.issue('one')) })
-  const options = { port, host: '127.0.0.1', ca: authority.ca, servername: 'localhost' }
-  const connect = async (more: tls.ConnectionOptions = {}) => {
-    const socket = tls.connect({ ...options, ...more })
-    t.teardown(() => socket.destroy())
-    await once(socket, 'secureConnect')
-    return socket
-  }
+  const { front, authority, connect } = await startTlsFront(t)
   const first = await connect({ ALPNProtocols: ['h2', 'http/1.1'] })
   t.equal(first.getPeerCertificate().subject.CN, 'one')
   t.equal(first.alpnProtocol, 'http/1.1')
@@ -140,8 +139,7 @@ t.test('TLS is 1.2 at least, speaks HTTP/1.1 and serves the newest certificate t
 })
 
 t.test('what is no TLS is closed, and what never speaks is ended with the listener', async t => {
-  const authority = createCertificateAuthority(t.testdir({}))
-  const { port, front } = await startFront(t, { certificates: stateOf(authority.issue('one')) })
+  const { port, front } = await startTlsFront(t)
   const plain = await dial(t, port)
   plain.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
   plain.resume()
@@ -154,22 +152,19 @@ t.test('what is no TLS is closed, and what never speaks is ended with the listen
 })
 
 t.test('a handshake that is under way when the end begins is completed', async t => {
-  const authority = createCertificateAuthority(t.testdir({}))
-  const { port, front } = await startFront(t, { certificates: stateOf(authority.issue('one')) })
+  const { port, front, connect } = await startTlsFront(t)
   const accepted = once(front.server, 'connection')
   const plain = await dial(t, port)
   await accepted
   const over = front.endEarly(60_000)
-  const client = tls.connect({ socket: plain, ca: authority.ca, servername: 'localhost' })
-  await once(client, 'secureConnect')
+  const client = await connect({ socket: plain })
   await over
   client.write('hello')
   t.equal(String((await once(client, 'data'))[0]), '127.0.0.1 true hello')
 })
 
 t.test('a connection that is still in its handshake has a place, which it leaves when it is lost', async t => {
-  const authority = createCertificateAuthority(t.testdir({}))
-  const { port } = await startFront(t, { certificates: stateOf(authority.issue('one')), quota: placesFor(2) })
+  const { port, connect } = await startTlsFront(t, { quota: placesFor(2) })
   const [silent] = [await dial(t, port), await dial(t, port)]
   const refused = await dial(t, port)
   refused.on('data', () => t.fail('answered'))
@@ -177,13 +172,8 @@ t.test('a connection that is still in its handshake has a place, which it leaves
 
   silent?.destroy()
   for (;;) {
-    const client = tls.connect({ port, host: '127.0.0.1', ca: authority.ca, servername: 'localhost' })
-    t.teardown(() => client.destroy())
-    const isOpen = await once(client, 'secureConnect').then(
-      () => true,
-      () => false
-    )
-    if (!isOpen) continue
+    const client = await connect().catch(() => undefined)
+    if (client === undefined) continue
     client.write('hello')
     t.equal(String((await once(client, 'data'))[0]), '127.0.0.1 true hello')
     break

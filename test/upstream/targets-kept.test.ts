@@ -1,5 +1,4 @@
 // Targets over a reload: what stays of those that are still there, and of those that are not; ages and hosts of their connections.
-import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import t from 'tap'
 import type { Upstream } from '../../gateway/routes/upstream.ts'
@@ -88,22 +87,6 @@ t.test('a target that is down stays down over a reload, and a warm connection st
     t.equal(isDown(), 1)
   }
   t.equal(living.accepted(), accepted)
-})
-
-t.test('an address that is no longer in the files has its idle connections closed', async t => {
-  const [raw, other] = [await startRawUpstream(t), await startRawUpstream(t)]
-  for (const each of [raw, other]) each.respond(() => OK)
-  const world = await startGateway(t, { postgres, config: open({ url: raw.url }) })
-  t.equal((await world.fetch('/open/x')).status, 200)
-  const { socket } = await raw.request()
-  const closed = once(socket, 'close')
-  await reload(world, open({ url: `${raw.url}/`, timeout: '29s' }))
-  t.equal((await world.fetch('/open/x')).status, 200)
-  t.equal(raw.accepted(), 1, 'the same address, written differently')
-  await reload(world, open({ url: other.url }))
-  await closed
-  t.equal((await world.fetch('/open/x')).status, 200)
-  t.same([raw.accepted(), other.accepted()], [1, 1])
 })
 
 t.test('connections that were made with other TLS settings are used no more', async t => {
