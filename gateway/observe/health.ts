@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { LimiterStatus } from '../limits/limiter.ts'
 import { isWell, type ServedCertificate } from '../listener/certificates.ts'
-import type { TableStatus } from '../route-files/table-in-use.ts'
+import type { TableStatus } from '../route-files/live.ts'
 import type { GrantsState } from '../store/regranting.ts'
 import type { TokenCacheCounts } from '../tokens/verified-tokens.ts'
 import type { UpstreamStatus } from '../upstream/upstream-pool.ts'

@@ -7,7 +7,6 @@ import { type Complaint, complain } from './complaint.ts'
 import { keyHint, valueHint } from './hints/values.ts'
 import type { YamlDocument } from './parse.ts'
 import { type RouteFileData, routeFileSchema } from './schema/route-file-schema.ts'
-import { HEADER_RULES } from './schema/upstream-schema.ts'
 
 interface Verdict {
   readonly complaints: readonly Complaint[]
@@ -93,7 +92,8 @@ const sentence = (path: Path, error: ErrorObject): string => {
   if (keyword === 'additionalProperties') {
     const key = String(params.additionalProperty)
     const known = Object.keys(parentSchema?.properties ?? {})
-    const lead = title === HEADER_RULES ? ` (a header goes under "set": set: { ${key}: … })` : ''
+    const isHeader = path.length === 4 && /^(?:request|response)Headers$/.test(path[2] ?? '')
+    const lead = isHeader ? ` (a header goes under "set": set: { ${key}: … })` : ''
     return `unknown key "${key}"${keyHint(key, known) || lead}; allowed here: ${known.join(', ')}`
   }
   if (keyword === 'required') {
@@ -106,19 +106,19 @@ const sentence = (path: Path, error: ErrorObject): string => {
     return `${name} must not be empty${exampleOf(parentSchema, '; write at least one entry, as in')}`
   if (keyword === 'enum' && typeof data === 'string') {
     const known = Array.isArray(params.allowedValues) ? params.allowedValues.map(String) : []
-    return `${path.includes('roles') ? 'unknown role' : 'unknown value'} "${data}"${nearestHint(data, known) || `: must be ${title}`}`
+    return `unknown value "${data}"${nearestHint(data, known) || `: must be ${title}`}`
   }
   const isNamed = error.propertyName !== undefined || path.includes('set')
-  const hint = isNamed ? '' : valueHint(parentSchema ?? {}, data)
+  const hint = isNamed ? '' : valueHint(parentSchema ?? {}, path, data)
   const example = hint.startsWith('; write') ? '' : exampleOf(parentSchema)
   return `${name} must be ${title ?? error.message}${example}${hint}`
 }
 
-/** The form of a map or list, if its title alone does not say so. */
+/** The form of a map or list, where it may not be empty. */
 const exampleOf = (schema: ErrorObject['parentSchema'], lead = ', such as'): string => {
-  const isShown = (schema?.type === 'object' || schema?.type === 'array') && !String(schema.title).includes('{}')
-  const example: unknown = isShown && Array.isArray(schema.examples) ? schema.examples[0] : undefined
-  if (example === undefined) return ''
+  const isShown = schema?.type === 'object' || schema?.type === 'array'
+  const [example]: unknown[] = isShown && Array.isArray(schema.examples) ? schema.examples : []
+  if (typeof example !== 'object' || example === null || Object.keys(example).length === 0) return ''
   return `${lead} ${stringify(example, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd()}`
 }
 

@@ -44,9 +44,10 @@ export const complainTo =
 /** In order of location, without duplicates. */
 export const sortComplaints = (complaints: readonly Complaint[]): Complaint[] => {
   const unique = new Map(complaints.map(complaint => [formatComplaint(complaint), complaint]))
-  return [...unique.values()].sort(
-    (a, b) => compare(a.file, b.file) || a.line - b.line || a.column - b.column || compare(a.message, b.message)
-  )
+  return [...unique.values()].sort((a, b) => comparePlaces(a, b) || compare(a.message, b.message))
 }
+
+export const comparePlaces = (a: Place, b: Place): number =>
+  compare(a.file, b.file) || a.line - b.line || a.column - b.column
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -1,120 +1,139 @@
 // Keeps the route table in step with the files: each change is read completely, and swapped in only if all of it is valid.
-
 import type { RouteTable, WrittenRoute } from '../routes/route.ts'
 import { coalesce } from '../values/coalesce.ts'
 import { noteOutOfDescriptors } from '../values/descriptors.ts'
+import type { Log } from '../values/log.ts'
 import { type Complaint, RouteFileError } from './complaint.ts'
-import { type LoadOptions, loadRoutes } from './load.ts'
+import { type LoadedRoutes, type LoadOptions, loadRoutes } from './load.ts'
 import { readInBackground } from './reader.ts'
-import { createTableInUse, type ReloadLog, type TableStatus } from './table-in-use.ts'
 import { fingerprint, watchFolder } from './watch.ts'
 
-export interface LiveRoutes {
-  /** The table in use. Requests keep the route they matched, so a swap never changes one midway. */
-  current(): RouteTable
-  /** Passes a follower the current table, and each later one. */
-  follow(follower: (table: RouteTable) => void): void
-  /**
-   * Reads the files now; reloads never overlap. True if a table was swapped in or nothing had changed.
-   * @param isAsked someone requested it, so the log also says when nothing has changed
-   */
-  reload(isAsked?: boolean): Promise<boolean>
-  status(): TableStatus
-  /** Stops watching and waits for a reload in progress, whose result is dropped. */
-  close(): Promise<void>
+export interface TableStatus {
+  /** When the table in use was loaded. */
+  readonly loadedAt: Date
+  readonly checksum: string
+  /** Whether the files on disk are the ones in use. */
+  readonly ok: boolean
+  /** What is wrong with the files on disk. */
+  readonly lastError?: readonly Complaint[]
 }
 
 export interface LiveRoutesOptions extends Omit<LoadOptions, 'upstreamsInUse' | 'read'> {
   readonly folder: string
   readonly ownRoutes: readonly WrittenRoute[]
-  readonly log: ReloadLog
+  readonly log: Log
   /** Called after each reload, whatever its result. */
   readonly onReload?: (ok: boolean) => void
   /** Called instead of `reload` when the files have changed. */
   readonly onChange?: (() => Promise<unknown>) | undefined
-  readonly debounceMs?: number
+  readonly quietMs?: number
   readonly pollMs?: number
-  readonly now?: () => Date
 }
 
-/** A copy that is still being written changes again within this time; SIGHUP loads at once. */
-const QUIET_MS = 2000
+export type LiveRoutes = Awaited<ReturnType<typeof createLiveRoutes>>
 
 /**
  * Loads the routes and keeps them current.
  * @throws {RouteFileError} if the first load fails, because there is no earlier table to keep
  */
-export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<LiveRoutes> => {
-  const { folder, ownRoutes, log, onReload, debounceMs = QUIET_MS, pollMs = 2000 } = options
+export const createLiveRoutes = async (options: LiveRoutesOptions) => {
+  const { folder, ownRoutes, log, onReload, quietMs = 2000, pollMs = 1000 } = options
   // Taken before the files are read, so that a save in between is seen as a change.
   const since = await fingerprint(folder)
   const closing = new AbortController()
   const closed = closing.signal
   /** A replaced certificate takes effect although no route file has changed. */
   let certificateFiles: readonly string[] = []
-  const read = async (from: string) => {
-    const definitions = await readInBackground(from, closed)
-    certificateFiles = definitions.certificateFiles
-    return definitions
-  }
-  const first = await loadRoutes(folder, ownRoutes, { ...options, read })
-  const inUse = createTableInUse(first, { log, now: options.now ?? (() => new Date()) })
-  let again: NodeJS.Timeout | undefined
-  /** The files have changed, but none could be opened. */
-  const readAgain = () => {
-    clearTimeout(again)
-    if (!closed.aborted) again = setTimeout(onFilesChanged, pollMs).unref()
-  }
-  const onFilesChanged = () =>
-    void (options.onChange ?? reload)().catch(error => log.error({ err: error }, 'a reload failed'))
-  /** Reads the files; the result puts them into use, and says whether they have no errors. */
-  const prepare = async (): Promise<(isAsked: boolean) => boolean> => {
-    try {
-      const upstreamsInUse = inUse.current().upstreams
-      const loaded = await loadRoutes(folder, ownRoutes, { ...options, upstreamsInUse, read })
-      return isAsked => inUse.accept(loaded, isAsked)
-    } catch (error) {
-      if (noteOutOfDescriptors(error)) {
-        readAgain()
-        return () => false
+  const load = (upstreamsInUse: RouteTable['upstreams'] = new Map()) =>
+    loadRoutes(folder, ownRoutes, {
+      ...options,
+      upstreamsInUse,
+      async read(from) {
+        const definitions = await readInBackground(from, closed)
+        certificateFiles = definitions.certificateFiles
+        return definitions
       }
-      if (!(error instanceof RouteFileError) && !closed.aborted)
-        log.error({ err: error }, 'the route files could not be reloaded')
-      return () => inUse.refuse(complaintsOf(error, folder))
+    })
+  const first = await load()
+  if (first.warnings.length > 0) log.warn({ warnings: first.warnings }, 'route files loaded with warnings')
+  let { table } = first
+  let loadedAt = new Date()
+  let lastError: readonly Complaint[] | undefined
+  const followers: ((table: RouteTable) => void)[] = []
+
+  const accept = ({ table: next, warnings }: LoadedRoutes, isAsked: boolean): void => {
+    const wasBroken = lastError !== undefined
+    const { checksum } = next
+    lastError = undefined
+    if (checksum === table.checksum && haveSameUpstreams(next, table)) {
+      if (wasBroken) log.info({ checksum }, 'the route files on disk are the ones in use again')
+      else if (isAsked) log.info({ checksum }, 'route files unchanged; the route table stays in use')
+      return
     }
+    table = next
+    loadedAt = new Date()
+    if (warnings.length > 0) log.warn({ checksum, warnings }, 'route files reloaded with warnings')
+    else log.info({ checksum, routes: next.routes.length }, 'route files reloaded')
+    for (const follower of followers) follower(next)
+  }
+  const refuse = (error: unknown): undefined => {
+    if (closed.aborted) return
+    // The files have changed, but none could be opened.
+    if (noteOutOfDescriptors(error)) return void watcher.again()
+    const isMistake = error instanceof RouteFileError
+    if (!isMistake) log.error({ err: error }, 'the route files could not be reloaded')
+    const complaints = isMistake
+      ? error.complaints
+      : [{ file: folder, line: 1, column: 1, message: 'the files could not be loaded' }]
+    // Several reloads may find the same mistakes; the message is not repeated.
+    const isKnown = JSON.stringify(complaints) === JSON.stringify(lastError)
+    lastError = complaints
+    if (!isKnown) log.error({ complaints }, 'route files not reloaded; the previous table stays in use')
   }
   const reload = coalesce(async (isAsked): Promise<boolean> => {
     if (closed.aborted) return false
-    const apply = await prepare()
+    const loaded = await load(table.upstreams).catch(refuse)
     if (closed.aborted) return false
-    const ok = apply(isAsked)
-    onReload?.(ok)
-    return ok
+    if (loaded !== undefined) accept(loaded, isAsked)
+    onReload?.(loaded !== undefined)
+    return loaded !== undefined
   })
-
-  const watch = watchFolder({
+  const watcher = watchFolder({
     folder,
     alsoWatched: () => certificateFiles,
-    debounceMs,
+    quietMs,
     pollMs,
     since,
-    onChange: onFilesChanged
+    onChange: () => void (options.onChange ?? reload)().catch(error => log.error({ err: error }, 'a reload failed'))
   })
   return {
-    current: inUse.current,
-    follow: inUse.follow,
+    /** The table in use. Requests keep the route they matched, so a swap never changes one midway. */
+    current: (): RouteTable => table,
+    /** Passes a follower the current table, and each later one. */
+    follow(follower: (table: RouteTable) => void) {
+      follower(table)
+      followers.push(follower)
+    },
+    /**
+     * Reads the files now; reloads never overlap. True if a table was swapped in or nothing had changed.
+     * @param isAsked someone requested it, so the log also says when nothing has changed
+     */
     reload,
-    status: inUse.status,
+    status: (): TableStatus => ({
+      loadedAt,
+      checksum: table.checksum,
+      ok: lastError === undefined,
+      ...(lastError === undefined ? {} : { lastError })
+    }),
+    /** Stops watching and waits for a reload in progress, whose result is dropped. */
     async close() {
       closing.abort()
-      clearTimeout(again)
-      watch.close()
+      watcher.close()
       await reload.idle()
     }
   }
 }
 
-const complaintsOf = (error: unknown, folder: string): readonly Complaint[] => {
-  if (error instanceof RouteFileError) return error.complaints
-  return [{ file: folder, line: 1, column: 1, message: 'the files could not be loaded' }]
-}
+// A changed CA file leaves the route files unchanged, but not the upstreams.
+const haveSameUpstreams = (a: RouteTable, b: RouteTable): boolean =>
+  [...a.upstreams].every(([name, upstream]) => b.upstreams.get(name) === upstream)

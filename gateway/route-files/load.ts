@@ -2,11 +2,11 @@
 import { setImmediate } from 'node:timers/promises'
 import { createGrants, type Grant } from '../routes/grants.ts'
 import { inTurns } from '../routes/in-parts.ts'
-import type { Place, Route, RouteMatch, RouteTable, WrittenRoute } from '../routes/route.ts'
+import type { Route, RouteMatch, RouteTable, WrittenRoute } from '../routes/route.ts'
 import { buildRouteTable } from '../routes/route-table.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import type { GroupSources } from '../settings/group-sources.ts'
-import { type Complaint, complain, formatPlace, RouteFileError, sortComplaints } from './complaint.ts'
+import { type Complaint, comparePlaces, complain, formatPlace, RouteFileError, sortComplaints } from './complaint.ts'
 import { type RouteDefinitions, readRouteFiles } from './read.ts'
 import { runRouteTests } from './test-lines.ts'
 
@@ -49,17 +49,10 @@ export const loadRoutes = async (
   // Receiving what a thread has read took a while, so requests go first.
   await setImmediate()
   const complaints = [...definitions.complaints, ...(publicUrlGiven ? [] : hostComplaints(definitions))]
-  const warnings = [
-    ...definitions.warnings,
-    ...catchAllWarnings(definitions.routes),
-    ...(browserSession ? [] : sessionWarnings(definitions.routes))
-  ]
+  const warnings = [...definitions.warnings, ...routeWarnings(definitions.routes, browserSession)]
   const building = buildRouteTable({
+    ...definitions,
     routes: [...ownRoutes, ...definitions.routes],
-    upstreams: definitions.upstreams,
-    checksum: definitions.checksum,
-    changedAt: definitions.changedAt,
-    profiles: definitions.profiles,
     grants: createGrants(definitions.grants),
     onTie: (earlier, later) => complaints.push(tie(earlier, later)),
     onCaseTie: (kept, hidden) => warnings.push(caseTie(kept, hidden))
@@ -68,7 +61,8 @@ export const loadRoutes = async (
   // A test is run despite other mistakes if the route that it matches is known and valid.
   const isChecked = (match: RouteMatch) => match.route === undefined || !definitions.unsound.has(match.route.place)
   if (definitions.isComplete) complaints.push(...runRouteTests(table, definitions.tests, isChecked))
-  const usable = checkGroupSources(definitions.grants, groupSources, complaints, warnings)
+  const { grants } = definitions
+  const usable = groupSources === undefined ? grants : checkGroupSources(grants, groupSources, complaints, warnings)
   if (complaints.length > 0) throw new RouteFileError(sortComplaints(complaints), sortComplaints(warnings))
   return { table: { ...table, grants: createGrants(usable) }, warnings: sortComplaints(warnings) }
 }
@@ -76,34 +70,24 @@ export const loadRoutes = async (
 /** The grants that can have an effect. Groups that are no longer read must not continue to count. */
 const checkGroupSources = (
   grants: readonly Grant[],
-  sources: GroupSources | undefined,
+  sources: GroupSources,
   complaints: Complaint[],
   warnings: Complaint[]
 ): readonly Grant[] => {
-  if (sources === undefined) return grants
-  const idle: Grant[] = []
-  for (const grant of grants) {
-    const { provider, tenant, place } = grant
-    if (provider === 'ldap') {
-      if (!sources.directory) idle.push(grant)
-    } else if (sources.claims === 'none') {
-      complaints.push(complain(place, 'a grant to a claim needs CLOUDIDP_ISSUER'))
-    } else if (sources.claims === 'by-tenant' && tenant === undefined) {
-      complaints.push(
-        complain(
-          place,
-          'with this CLOUDIDP_TENANT_ID a grant to a claim needs "tenant": others choose their own claims (for a provider with one tenant, such as Keycloak, name it in CLOUDIDP_TENANT_ID)'
-        )
-      )
-    }
+  const [ofGroups, ofClaims] = [grants.filter(isOfDirectory), grants.filter(grant => !isOfDirectory(grant))]
+  for (const { tenant, place } of ofClaims) {
+    if (sources.claims === 'none') complaints.push(complain(place, 'a grant to a claim needs CLOUDIDP_ISSUER'))
+    else if (sources.claims === 'by-tenant' && tenant === undefined) complaints.push(complain(place, TENANT_NEEDED))
   }
-  const [first] = idle
-  if (first !== undefined)
-    warnings.push(
-      complain(first.place, 'grants to groups of the directory give nothing: no groups are read (LDAP_SEARCH_BASE)')
-    )
-  return grants.filter(grant => !idle.includes(grant))
+  if (sources.directory) return grants
+  for (const { place } of ofGroups.slice(0, 1)) warnings.push(complain(place, GROUPS_NOT_READ))
+  return ofClaims
 }
+
+const isOfDirectory = ({ provider }: Grant): boolean => provider === 'ldap'
+const TENANT_NEEDED =
+  'with this CLOUDIDP_TENANT_ID a grant to a claim needs "tenant": others choose their own claims (for a provider with one tenant, such as Keycloak, name it in CLOUDIDP_TENANT_ID)'
+const GROUPS_NOT_READ = 'grants to groups of the directory give nothing: no groups are read (LDAP_SEARCH_BASE)'
 
 const hostComplaints = ({ upstreams }: RouteDefinitions): Complaint[] =>
   [...upstreams.values()]
@@ -112,15 +96,12 @@ const hostComplaints = ({ upstreams }: RouteDefinitions): Complaint[] =>
 
 // Reported at the later location, whatever the order in which the routes were found.
 const tie = (one: Route, other: Route): Complaint => {
-  const [first, second] = comesBefore(one.place, other.place) ? [one, other] : [other, one]
+  const [first, second] = comparePlaces(one.place, other.place) < 0 ? [one, other] : [other, one]
   return complain(
     second.place,
     `"${second.id}" matches the same requests as "${first.id}" at ${formatPlace(first.place)}: remove one, or give them different "methods"`
   )
 }
-
-const comesBefore = (a: Place, b: Place): boolean =>
-  a.file === b.file ? a.line < b.line || (a.line === b.line && a.column < b.column) : a.file < b.file
 
 const caseTie = (kept: Route, hidden: Route): Complaint =>
   complain(
@@ -128,25 +109,24 @@ const caseTie = (kept: Route, hidden: Route): Complaint =>
     `"${hidden.id}" differs only in case from "${kept.id}" at ${formatPlace(kept.place)}: requests for it are refused`
   )
 
-const catchAllWarnings = (routes: readonly WrittenRoute[]): Complaint[] =>
-  routes
+const routeWarnings = (routes: readonly WrittenRoute[], browserSession: boolean): Complaint[] => [
+  ...routes
     .filter(route => route.public && route.path === '/*')
-    .map(route => complain(route.place, 'this public catch-all makes every path without a route of its own public'))
-
-const sessionWarnings = (routes: readonly WrittenRoute[]): Complaint[] =>
-  routes
-    .filter(route => route.browser)
+    .map(({ place }) => complain(place, 'this public catch-all makes every path without a route of its own public')),
+  ...routes
+    .filter(route => route.browser && !browserSession)
     .slice(0, 1)
     .map(({ place }) =>
       complain(place, '"browser: true" has no effect without BROWSER_SESSION=true: logins leave no session cookie')
     )
+]
 
 const keepUpstreams = (definitions: RouteDefinitions, inUse: ReadonlyMap<string, Upstream>): RouteDefinitions => {
-  const upstreams = new Map<string, Upstream>()
-  for (const [name, upstream] of definitions.upstreams) {
-    const old = inUse.get(name)
-    upstreams.set(name, old !== undefined && definitionOf(old) === definitionOf(upstream) ? old : upstream)
+  const keep = (upstream: Upstream): Upstream => {
+    const old = inUse.get(upstream.name)
+    return old !== undefined && definitionOf(old) === definitionOf(upstream) ? old : upstream
   }
+  const upstreams = new Map([...definitions.upstreams].map(([name, upstream]) => [name, keep(upstream)]))
   const routes = definitions.routes.map(route => {
     const kept = route.upstream && upstreams.get(route.upstream.name)
     return kept === undefined || kept === route.upstream ? route : { ...route, upstream: kept }

@@ -7,7 +7,7 @@ export const DURATION_UNITS: Readonly<Record<string, number>> = {
   h: 3_600_000,
   d: 86_400_000
 }
-const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 }
+export const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 }
 
 export const DURATION_PATTERN = '^[1-9][0-9]{0,8}(ms|s|m|h|d)$'
 export const DURATION_OR_ZERO_PATTERN = '^(0|[1-9][0-9]{0,8}(ms|s|m|h|d))$'

@@ -211,7 +211,7 @@ t.test('a watcher of route files calls again after a fault', async t => {
   const watched = watchFolder({
     folder,
     alsoWatched: () => [],
-    debounceMs: 1,
+    quietMs: 1,
     pollMs: 5,
     since: await fingerprint(folder),
     onChange: () => (calls++ === 0 ? planted() : undefined)

@@ -1,7 +1,12 @@
 // Suggests the key or the value that was probably meant: a misspelling, another spelling, or another gateway's word.
 import { stringify } from 'yaml'
-import { DURATION_OR_ZERO_PATTERN, DURATION_PATTERN, DURATION_UNITS, SIZE_PATTERN } from '../../values/quantities.ts'
-import { isRecord } from '../../values/records.ts'
+import {
+  DURATION_OR_ZERO_PATTERN,
+  DURATION_PATTERN,
+  DURATION_UNITS,
+  SIZE_PATTERN,
+  SIZE_UNITS
+} from '../../values/quantities.ts'
 import { nearestHint } from '../../values/spelling.ts'
 
 /** A part of the schema. */
@@ -10,14 +15,19 @@ type Form = Readonly<Record<string, unknown>>
 const MAX_SHOWN = 60
 
 /** `; write 30s instead of "30 sec"`, or `, not "soon"`, or nothing if the value cannot be shown briefly. */
-export const valueHint = (form: Form, value: unknown): string => {
+export const valueHint = (form: Form, path: readonly string[], value: unknown): string => {
+  const [owner = '', last = ''] = path.slice(-2)
+  const key = OWNERS.has(owner) ? `${owner} entry` : last
   const shown = show(value)
-  if (form.title === METHOD && value === '*') return '; without "methods" a route takes all of them'
-  if (form.title === METHOD && /^connect$/i.test(String(value))) return '; tunnels (CONNECT) are not supported'
-  const wanted = spellings(form, value)
+  if (key === 'methods entry' && value === '*') return '; without "methods" a route takes all of them'
+  if (key === 'methods entry' && /^connect$/i.test(String(value))) return '; tunnels (CONNECT) are not supported'
+  const wanted = spellings(form, key, value)
   if (wanted.length > 0) return `; write ${wanted.join(' or ')}${shown === undefined ? '' : ` instead of ${shown}`}`
   return shown === undefined ? '' : `, not ${shown}`
 }
+
+/** Keys whose entries have names or numbers. */
+const OWNERS: ReadonlySet<string> = new Set(['upstreams', 'methods', 'namespaces', 'events'])
 
 /** A scalar as it was meant, with text in quotes. Nothing that is long or could contain a password. */
 const show = (value: unknown): string | undefined => {
@@ -26,37 +36,29 @@ const show = (value: unknown): string | undefined => {
   return isShown ? `"${value}"` : undefined
 }
 
-const spellings = (form: Form, value: unknown): readonly string[] => {
+const spellings = (form: Form, key: string, value: unknown): readonly string[] => {
   if (form.pattern === DURATION_PATTERN || form.pattern === DURATION_OR_ZERO_PATTERN) return durations(value)
   if (form.pattern === SIZE_PATTERN) return sizes(value)
   if (form.type === 'boolean') return booleans(value)
   if (form.type === 'integer') return typeof value === 'string' && /^[1-9]\d{0,8}$/.test(value) ? [value] : []
-  if (form.type === 'array') return lists(value, form.items)
-  return BY_TITLE[String(form.title)]?.(value) ?? []
+  if (form.type === 'array') return lists(value, key === 'tests')
+  return BY_KEY[key]?.(value) ?? []
 }
 
-const METHOD = 'a method in upper case'
-
-/** For forms that only their title distinguishes. */
-const BY_TITLE: Readonly<Record<string, (value: unknown) => readonly string[]>> = {
-  'a rate limit': value => rateLimits(value),
-  [METHOD]: value => methods(value),
-  'a map of WebSocket settings; {} for the defaults': value => (value === true || value === null ? ['{}'] : []),
-  'a map; {} for any valid token': value => rules(value),
-  'a map; {} for everyone in the namespace': value => rules(value),
-  'an upstream': value => (isAddress(value) ? [flow({ url: value })] : []),
-  'a status such as 200, or a range such as 200-299': value => statuses(value),
-  'a health check': value => (typeof value === 'string' && value.startsWith('/') ? [flow({ path: value })] : [])
+const BY_KEY: Readonly<Record<string, (value: unknown) => readonly string[]>> = {
+  rateLimit: value => rateLimits(value),
+  'methods entry': value => methods(value),
+  websocket: value => (value === true || value === null ? ['{}'] : []),
+  'namespaces entry': value => rules(value),
+  'events entry': value => rules(value),
+  'upstreams entry': value => (isAddress(value) ? [flow({ url: value })] : []),
+  status: value => statuses(value),
+  healthCheck: value => (typeof value === 'string' && value.startsWith('/') ? [flow({ path: value })] : [])
 }
 
 const methods = (value: unknown): readonly string[] =>
   typeof value === 'string' && /^[a-z]{3,20}(?:[\s,|]+[a-z]{3,20})*$/i.test(value)
-    ? [
-        value
-          .toUpperCase()
-          .split(/[\s,|]+/)
-          .join(', ')
-      ]
+    ? [value.toUpperCase().replaceAll(/[\s,|]+/g, ', ')]
     : []
 
 const isAddress = (value: unknown): value is string => typeof value === 'string' && /^https?:\/\/[^/@\s]+$/.test(value)
@@ -76,9 +78,8 @@ const rules = (value: unknown): readonly string[] => {
   return isTexts(value) ? [flow({ roles: value })] : []
 }
 
-const lists = (value: unknown, items: unknown): readonly string[] => {
+const lists = (value: unknown, isLine: boolean): readonly string[] => {
   if (typeof value !== 'string' || value.length > MAX_SHOWN) return []
-  const isLine = isRecord(items) && String(items.title).startsWith('a test line')
   const entries = isLine ? [value] : value.split(/[\s,]+/).filter(entry => entry !== '')
   return entries.length > 0 && entries.every(entry => show(entry) !== undefined) ? [flow(entries)] : []
 }
@@ -92,12 +93,12 @@ const booleans = (value: unknown): readonly string[] => {
 }
 
 const WORDS: readonly (readonly [RegExp, number])[] = [
-  [/^(?:ms|msecs?|milliseconds?|millis)$/, DURATION_UNITS.ms ?? 0],
-  [/^(?:s|secs?|seconds?)$/, DURATION_UNITS.s ?? 0],
-  [/^(?:m|mins?|minutes?)$/, DURATION_UNITS.m ?? 0],
-  [/^(?:h|hrs?|hours?)$/, DURATION_UNITS.h ?? 0],
-  [/^(?:d|days?)$/, DURATION_UNITS.d ?? 0],
-  [/^(?:w|weeks?)$/, 7 * (DURATION_UNITS.d ?? 0)]
+  [/^(?:ms|msecs?|milliseconds?|millis)$/, 1],
+  [/^(?:s|secs?|seconds?)$/, 1000],
+  [/^(?:m|mins?|minutes?)$/, 60_000],
+  [/^(?:h|hrs?|hours?)$/, 3_600_000],
+  [/^(?:d|days?)$/, 86_400_000],
+  [/^(?:w|weeks?)$/, 7 * 86_400_000]
 ]
 
 const durations = (value: unknown): readonly string[] => {
@@ -111,12 +112,10 @@ const durations = (value: unknown): readonly string[] => {
   return Number.isInteger(total) && total > 0 ? [spelt(total, DURATION_UNITS)] : []
 }
 
-const SIZES: Readonly<Record<string, number>> = { B: 1, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 }
-
 const sizes = (value: unknown): readonly string[] => {
   const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b|bytes?)?$/i.exec(String(value).trim()) ?? []
-  const bytes = Number(amount) * (SIZES[`${unit.toUpperCase()}B`] ?? Number.NaN)
-  return Number.isInteger(bytes) && bytes > 0 ? [spelt(bytes, SIZES)] : []
+  const bytes = Number(amount) * (SIZE_UNITS[`${unit.toUpperCase()}B`] ?? Number.NaN)
+  return Number.isInteger(bytes) && bytes > 0 ? [spelt(bytes, SIZE_UNITS)] : []
 }
 
 /** In the largest unit that needs no fraction. */

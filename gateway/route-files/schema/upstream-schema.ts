@@ -55,11 +55,9 @@ const headerName = {
   pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$"
 }
 
-export const HEADER_RULES = 'a map with set and remove'
-
 const headerRules = (description: string, example: Schema, removed: string): Schema =>
   record(
-    HEADER_RULES,
+    'a map with set and remove',
     description,
     {
       set: {
