@@ -36,29 +36,22 @@ const list = async (environment: Environment, config: string | undefined): Promi
   const folder = routeFolder(environment, config)
   const { grants } = await readTable(folder)
   const counted = grants.list.length === 0 ? [] : await count(environment, grants)
-  const people = typeof counted === 'string' ? undefined : counted
+  const isCounted = typeof counted !== 'string'
   const rows = grants.list.map(({ provider, group, tenant = '', profiles, areas, place }, index) => ({
-    group,
-    provider,
-    tenant,
-    profiles,
-    areas,
+    ...{ group, provider, tenant, profiles, areas },
     place: formatPlace(place),
-    people: people?.[index] ?? null
+    people: isCounted ? (counted[index] ?? null) : null
   }))
-  const cells = rows.map(row => [
-    row.tenant === '' ? row.group : `${row.group} (${row.tenant})`,
-    row.provider,
-    row.profiles.join(', '),
-    row.areas.join(', '),
-    ...(people === undefined ? [] : [String(row.people)]),
-    row.place
+  const heading = ['group', 'provider', 'profiles', 'areas', ...(isCounted ? ['people'] : []), 'place']
+  const cells = rows.map(({ group, provider, tenant, profiles, areas, place, people }) => [
+    tenant === '' ? group : `${group} (${tenant})`,
+    ...[provider, profiles.join(', '), areas.join(', ')],
+    ...(isCounted ? [String(people)] : []),
+    place
   ])
-  const heading = ['group', 'provider', 'profiles', 'areas', ...(people === undefined ? [] : ['people']), 'place']
-  const note =
-    typeof counted === 'string'
-      ? `People are not counted. ${counted}`
-      : 'People: the number of people who were in the group at their last login or recheck.'
+  const note = isCounted
+    ? 'People: the number of people who were in the group at their last login or recheck.'
+    : `People are not counted. ${counted}`
   return {
     json: rows,
     text: terminal =>

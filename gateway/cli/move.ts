@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import type pg from 'pg'
-import type { Environment } from '../settings/reader.ts'
 import type { Database } from '../store/database.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { storeSettings } from './command-settings.ts'
@@ -25,6 +24,7 @@ const move = async ({ environment }: Cli): Promise<Report> => {
       `There is no embedded database in ${dataDir}: set DATA_DIR to the same value as for the gateway`
     )
   const { linkingKey } = await import('../store/audit-entry.ts')
+  const { createAuditLog } = await import('../store/audit-log.ts')
   // Opened as a gateway would open it, exclusively: nothing may be written during the copy.
   const from = await openOrFail({ dataDir, role: 'gateway' }, 'The embedded database cannot be used')
   try {
@@ -33,27 +33,15 @@ const move = async ({ environment }: Cli): Promise<Report> => {
       await openAuditKeys(environment, from)
       // The move itself is an entry of the audit log.
       await from.read(linkingKey)
-      return reportOf(await copyAll(from, to, environment), dataDir)
+      const copied = await copyDatabase(from, to)
+      await openAuditKeys(environment, to)
+      await createAuditLog(to).append({ actor: ACTOR, action: 'database.move' })
+      return reportOf(copied, dataDir)
     } finally {
       await to.close()
     }
   } finally {
     await from.close()
-  }
-}
-
-type Opened = Awaited<ReturnType<typeof openOrFail>>
-
-const copyAll = async (from: Opened, to: Opened, environment: Environment): Promise<readonly CopiedTable[]> => {
-  const { createAuditLog } = await import('../store/audit-log.ts')
-  try {
-    const copied = await copyDatabase(from, to)
-    await openAuditKeys(environment, to)
-    await createAuditLog(to).append({ actor: ACTOR, action: 'database.move' })
-    return copied
-  } catch (error) {
-    if (error instanceof CopyRefused) throw new CannotRun(error.message, ['Nothing was changed.'])
-    throw error
   }
 }
 
@@ -72,10 +60,10 @@ const reportOf = (copied: readonly CopiedTable[], dataDir: string): Report => ({
     ].join('\n')
 })
 
-/** The target is not empty, or what arrived differs from what was sent; nothing was changed. */
-export class CopyRefused extends Error {}
+/** The target is not empty, or what arrived differs from what was sent. */
+const refused = (message: string): CannotRun => new CannotRun(message, ['Nothing was changed.'])
 
-export interface CopiedTable {
+interface CopiedTable {
   readonly table: string
   readonly rows: number
 }
@@ -97,9 +85,8 @@ const PROOFS = ['users', 'areas', 'audit_events'] as const
 /**
  * Both have been migrated by the same version of the gateway. Ids, versions and the audit chain are unchanged, so that
  * tokens issued earlier remain valid.
- * @throws {CopyRefused} if the target has been used, or the copy is incomplete
  */
-export const copyDatabase = async (from: Database, to: Database): Promise<readonly CopiedTable[]> => {
+const copyDatabase = async (from: Database, to: Database): Promise<readonly CopiedTable[]> => {
   const [source, target] = await Promise.all([connect(from), connect(to)])
   try {
     await source.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
@@ -128,8 +115,8 @@ const connect = async (database: Database): Promise<pg.Client> => (await databas
 const refuseUsed = async (target: pg.Client): Promise<void> => {
   for (const table of PROOFS) {
     const { rows } = await target.query<{ count: string }>(`SELECT count(*) FROM ${table}`)
-    const count = rows[0]?.count ?? '0'
-    if (count !== '0') throw new CopyRefused(`The table ${table} of the target already has ${count} rows`)
+    const count = rows[0]?.count
+    if (count !== '0') throw refused(`The table ${table} of the target already has ${count} rows`)
   }
 }
 
@@ -176,7 +163,7 @@ const copyTable = async ({ name, columns, key }: Table, source: pg.Client, targe
           jsonb_populate_record(NULL::${table}, given.row::jsonb) AS r) AS rows ORDER BY position`,
       [batch.rows.map(({ row }) => row)]
     )
-    if (inserted.rowCount !== batch.rows.length) throw new CopyRefused(`Not all rows of the table ${name} were copied`)
+    if (inserted.rowCount !== batch.rows.length) throw refused(`Not all rows of the table ${name} were copied`)
     rows += batch.rows.length
   }
   await source.query('CLOSE copied')
@@ -190,14 +177,10 @@ const copySequences = async (source: pg.Client, target: pg.Client): Promise<void
   )
   for (const { name } of rows.filter(one => !one.name.startsWith('schema_migrations'))) {
     const sequence = target.escapeIdentifier(name)
-    const state = await source.query<{ last: string; called: boolean }>(
+    const { rows: state } = await source.query<{ last: string; called: boolean }>(
       `SELECT last_value::text AS last, is_called AS called FROM ${sequence}`
     )
-    await target.query('SELECT setval($1::regclass, $2::bigint, $3)', [
-      sequence,
-      state.rows[0]?.last ?? '1',
-      state.rows[0]?.called ?? false
-    ])
+    await target.query('SELECT setval($1::regclass, $2::bigint, $3)', [sequence, state[0]?.last, state[0]?.called])
   }
 }
 
@@ -220,5 +203,5 @@ const compareChains = async (source: pg.Client, target: pg.Client): Promise<void
     return rows[0]?.head
   }
   if ((await headOf(source)) !== (await headOf(target)))
-    throw new CopyRefused('The audit log of the source is broken; `audit verify` names the entry')
+    throw refused('The audit log of the source is broken; `audit verify` names the entry')
 }

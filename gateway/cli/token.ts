@@ -1,6 +1,7 @@
 // Gets a token from a running gateway for a script, without showing the password or passing it as an argument.
 import type { Command } from 'commander'
 import { isLoopbackHost } from '../values/addresses.ts'
+import { isRecord } from '../values/records.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { publicUrl } from './command-settings.ts'
 import { ask, readAll } from './read-input.ts'
@@ -81,29 +82,22 @@ const endpoint = (cli: Cli, { url: given, insecure = false }: TokenOptions, path
 
 const notOurs = () => new CannotRun('The server that responded is not a Portaria gateway')
 
-const post = async (
-  url: URL,
-  type: string,
-  sent: string
-): Promise<{ status: number; body: Record<string, unknown> }> => {
-  try {
-    const response = await fetch(url, {
-      method: 'POST',
-      // A redirect would send the password to another host.
-      redirect: 'error',
-      headers: { 'content-type': type, accept: 'application/json' },
-      body: sent,
-      signal: AbortSignal.timeout(TIMEOUT_MS)
-    })
-    const body: unknown = await response.json().catch(() => undefined)
-    if (typeof body !== 'object' || body === null) throw notOurs()
-    return { status: response.status, body: body as Record<string, unknown> }
-  } catch (error) {
-    if (error instanceof CannotRun) throw error
-    const cause = error instanceof Error ? error.cause : undefined
+const post = async (url: URL, type: string, sent: string) => {
+  const response = await fetch(url, {
+    method: 'POST',
+    // A redirect would send the password to another host.
+    redirect: 'error',
+    headers: { 'content-type': type, accept: 'application/json' },
+    body: sent,
+    signal: AbortSignal.timeout(TIMEOUT_MS)
+  }).catch((error: Error) => {
+    const { cause } = error
     const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : ''
     throw new CannotRun(`${url.origin} did not respond${code}`)
-  }
+  })
+  const body: unknown = await response.json().catch(() => undefined)
+  if (!isRecord(body)) throw notOurs()
+  return { status: response.status, body }
 }
 
 const refused = (status: number, { code, message }: Record<string, unknown>): Report => {

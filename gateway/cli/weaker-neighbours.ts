@@ -17,14 +17,13 @@ export const weakerNeighbours = (table: RouteTable): Complaint[] =>
 /** Backends that match prefixes (nginx, PHP, Jetty) use the handler of `/api/admin` for `/api/admin/x` too. */
 const belowExact = (table: RouteTable, route: Route): Complaint[] => {
   if (route.coversBelow || /\/:[^/]*$/.test(route.path) || route.accept.includes('wider-paths')) return []
-  const method = [...(route.methods ?? METHODS)].find(each => {
-    const match = table.match(each, `${probeOf(route)}/x`, route.host?.[0])
+  const [below] = [...(route.methods ?? METHODS)].flatMap(method => {
+    const match = table.match(method, `${probeOf(route)}/x`, route.host?.[0])
     // What is below a script needs the right to that script too.
-    if (match.route === undefined || match.alsoReadAs?.includes(route)) return false
-    const below = match.route
-    return below.coversBelow && sharesUpstream(below, route) && isWeaker(below, route)
+    if (match.route === undefined || match.alsoReadAs?.includes(route)) return []
+    const other = match.route
+    return other.coversBelow && sharesUpstream(other, route) && isWeaker(other, route) ? [other] : []
   })
-  const below = method === undefined ? undefined : table.match(method, `${probeOf(route)}/x`, route.host?.[0]).route
   if (below === undefined) return []
   const message = `"${route.id}" does not cover paths below it: ${route.path}/x belongs to the less strict "${below.id}" at ${formatPlace(below.place)}, and a backend that matches prefixes would serve it alike; add "${route.path === '/' ? '' : route.path}/*", or "accept: [wider-paths]" if that is intended`
   return [complain(route.place, message)]

@@ -9,7 +9,6 @@ const FOREIGN = 'https://foreign.invalid'
 
 export const ANSWER_CHECKS: Checks = {
   cors: {
-    severity: 'high',
     title: 'Scripts of any origin may read responses',
     fix: 'Set Access-Control-Allow-Origin to exactly the origin of the frontend; never reflect the Origin of the request.',
     look: foreignOrigins
@@ -25,7 +24,6 @@ export const ANSWER_CHECKS: Checks = {
     }
   },
   'rate-limit-address': {
-    severity: 'high',
     title: 'Clients can evade the rate limit by changing X-Forwarded-For',
     fix: 'Trust X-Forwarded-For only from listed proxies (TRUST_PROXY), and read it from the right.',
     look: spoofedAddress
@@ -69,7 +67,6 @@ export const ANSWER_CHECKS: Checks = {
     }
   },
   tls: {
-    severity: 'high',
     title: 'Traffic can be read or modified in transit',
     fix: 'Serve HTTPS with a valid certificate, and only TLS 1.2 or newer.',
     look: transport

@@ -158,7 +158,7 @@ const examine = async (world: DoctorWorld, findings: Finding[]): Promise<string 
   for (const [id, { look, ...check }] of Object.entries(CHECKS)) {
     try {
       const evidence = await look(world)
-      if (evidence.length > 0) findings.push({ id, ...check, evidence })
+      if (evidence.length > 0) findings.push({ id, severity: 'high', ...check, evidence })
     } catch (error) {
       if (error instanceof ProbesEnded) return error.message
       throw error

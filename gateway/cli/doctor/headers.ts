@@ -21,7 +21,6 @@ const URL_HEADERS = ['X-Original-URL', 'X-Rewrite-URL', 'X-Original-URI', 'X-For
 
 export const HEADER_CHECKS: Checks = {
   'header-original-url': {
-    severity: 'high',
     title: 'A header with another URL opens a private path',
     fix: 'Remove X-Original-URL, X-Rewrite-URL and similar headers before forwarding.',
     look: world =>
@@ -36,7 +35,6 @@ export const HEADER_CHECKS: Checks = {
       )
   },
   'header-method-override': {
-    severity: 'high',
     title: 'A method-override header opens a private path',
     fix: 'Remove X-HTTP-Method-Override and similar headers, and decide on the method in the request line.',
     look: world =>
@@ -46,14 +44,12 @@ export const HEADER_CHECKS: Checks = {
       ])
   },
   'method-unguarded': {
-    severity: 'high',
     title: 'A method that no rule names is allowed',
     fix: 'Apply rules to all methods unless they name some; treat HEAD like GET, and make no exception for OPTIONS.',
     look: world =>
       collect(['HEAD', 'OPTIONS'] as const, method => getsIn(world, world.path, target => ({ method, target })))
   },
   'identity-believed': {
-    severity: 'high',
     title: 'Identity headers sent by a client open a private path',
     fix: 'Remove every identity header of the client, in every spelling, before adding your own.',
     look: world =>
@@ -68,7 +64,6 @@ export const HEADER_CHECKS: Checks = {
       ])
   },
   'address-believed': {
-    severity: 'high',
     title: 'A forged address or host opens a private path',
     fix: 'Trust X-Forwarded-* only from listed proxies (TRUST_PROXY), and never base access on it.',
     look: world =>
@@ -79,7 +74,6 @@ export const HEADER_CHECKS: Checks = {
       ])
   },
   'host-confused': {
-    severity: 'high',
     title: 'Another spelling of the host opens a private path',
     fix: 'Compare hosts in lower case without port, and answer 400 to a dot at the end, user information, several names, and a target for another host than Host.',
     look: world =>
@@ -92,7 +86,6 @@ export const HEADER_CHECKS: Checks = {
       )
   },
   'sni-confused': {
-    severity: 'high',
     title: 'Another name in the TLS handshake (SNI) opens a private path',
     fix: 'Choose rules by Host alone, and answer 421 if the certificate of the connection is not for it (RFC 9110 §15.5.20).',
     look: world =>
@@ -105,7 +98,6 @@ export const HEADER_CHECKS: Checks = {
       )
   },
   'identity-forged': {
-    severity: 'high',
     title: 'Identity headers sent by a client reach a backend',
     fix: 'Remove X-User-* in every spelling (also X_User_Id, and names listed in Connection), on public routes too.',
     look: world => forged(world, IDENTITY_NAMES)

@@ -63,14 +63,12 @@ const lookOverHttp2 = async (world: DoctorWorld, look: (world: DoctorWorld) => P
 
 export const HTTP2_CHECKS: Checks = {
   'http2-open': {
-    severity: 'high',
     title: 'A path that requires a token is served without one over HTTP/2',
     fix: 'Apply the same rules to all protocols; or do not offer h2 (TLS_HTTP2=false).',
     look: world =>
       lookOverHttp2(world, over2 => collect(over2.closed, ({ path }) => getsIn(over2, path, target => ({ target }))))
   },
   'http2-malformed': {
-    severity: 'high',
     title: 'A malformed HTTP/2 request is accepted',
     fix: 'Reset streams whose fields HTTP/2 forbids (RFC 9113 §8.2, §8.3): written as HTTP/1.1 they become another request.',
     look: malformed

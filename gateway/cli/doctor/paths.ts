@@ -10,7 +10,6 @@ type Spell = (path: string, open: string, host: string) => string[]
 const MAX_PATHS = 2
 
 const family = (title: string, spell: Spell): Check => ({
-  severity: 'high',
   title,
   fix: 'Decide on one canonical spelling of the path, refuse all others with 400, and forward the path that was decided on.',
   look: async world => {

@@ -27,7 +27,6 @@ const opens = ({ client }: DoctorWorld, probes: readonly { probe: Probe; how: st
 
 export const SOCKET_CHECKS: Checks = {
   'websocket-no-token': {
-    severity: 'high',
     title: 'A WebSocket opens without a valid token',
     fix: 'Decide before the 101, with the same rules as for HTTP, and refuse with a plain HTTP response.',
     look: world => {
@@ -47,7 +46,6 @@ export const SOCKET_CHECKS: Checks = {
     }
   },
   'websocket-origin': {
-    severity: 'high',
     title: 'A WebSocket opens for a page of another origin',
     fix: 'Compare Origin with a list before the 101 (RFC 6455 §10.2); do not allow null.',
     look: world =>
@@ -62,7 +60,6 @@ export const SOCKET_CHECKS: Checks = {
       )
   },
   'upgrade-bypass': {
-    severity: 'high',
     title: 'An Upgrade header opens a private path',
     fix: 'Apply the same rules whatever protocol a request wants to upgrade to, and never forward h2c upgrades.',
     look: ({ client, path }) =>

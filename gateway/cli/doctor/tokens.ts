@@ -81,7 +81,6 @@ const withSecret = async (world: DoctorWorld, tokens: (secret: string) => readon
 
 export const TOKEN_CHECKS: Checks = {
   'jwt-none': {
-    severity: 'high',
     title: 'Tokens without a signature are accepted',
     fix: 'Accept exactly one algorithm, chosen by the server, never by the token (RFC 8725 §3.1).',
     look: world =>
@@ -91,13 +90,11 @@ export const TOKEN_CHECKS: Checks = {
       )
   },
   'jwt-signature': {
-    severity: 'high',
     title: 'The signature of tokens is not verified',
     fix: 'Verify the signature before trusting anything in the payload.',
     look: world => accepted(world, badlySigned(world.token))
   },
   'jwt-weak-secret': {
-    severity: 'high',
     title: 'Tokens are signed with a secret that can be guessed',
     fix: 'Use at least 32 random bytes (openssl rand -hex 32), and log everyone out.',
     look: async world => {
@@ -109,7 +106,6 @@ export const TOKEN_CHECKS: Checks = {
     }
   },
   'jwt-key-by-token': {
-    severity: 'high',
     title: 'A token may choose the key that verifies it',
     fix: 'Never take a key, or its location, from a token: ignore paths in kid, and jwk, jku and x5u.',
     look: world => accepted(world, keysOfTheirOwn())
@@ -122,7 +118,6 @@ export const TOKEN_CHECKS: Checks = {
       withSecret(world, secret => ['HS384', 'HS512'].map(alg => ({ name: alg, token: sign(secret, { alg }) })))
   },
   'jwt-lifetime': {
-    severity: 'high',
     title: 'Tokens that have expired, or never do, are accepted',
     fix: 'Require exp, and refuse tokens that have expired, are not yet valid, or live longer than any token you issue.',
     look: world => withSecret(world, outOfTime)

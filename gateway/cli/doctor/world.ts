@@ -36,7 +36,8 @@ export type Checks = Readonly<Record<string, Check>>
 
 /** One known weakness, and how to detect it. */
 export interface Check {
-  readonly severity: Severity
+  /** By default high. */
+  readonly severity?: Severity
   readonly title: string
   readonly fix: string
   /** Evidence, one line each; empty: the gateway is safe in this respect. */
@@ -45,6 +46,7 @@ export interface Check {
 
 export interface Finding extends Omit<Check, 'look'> {
   readonly id: string
+  readonly severity: Severity
   readonly evidence: readonly string[]
 }
 
