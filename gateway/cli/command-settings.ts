@@ -1,11 +1,11 @@
 // Reads only the settings that a command needs, validated as the gateway validates them.
 
 import { unassignedMayPass } from '../settings/cloud.ts'
-import { readDatabaseUrl } from '../settings/gateway.ts'
+import { readLockout } from '../settings/directory.ts'
+import { readDatabaseUrl, readLoginFailures } from '../settings/gateway.ts'
 import { formatMistakes } from '../settings/read-settings.ts'
 import { createReader, type Environment, type Mistake, type Reader } from '../settings/reader.ts'
 import { VARIABLES, type VariableName } from '../settings/table.ts'
-import { MAX_TIMER_MS } from '../values/quantities.ts'
 import { CannotRun } from './command.ts'
 
 /** Throws {@link CannotRun} if `read` finds a mistake in one of `names`; mistakes in other variables are ignored. */
@@ -41,29 +41,17 @@ export const cloudUnassignedMayPass = (environment: Environment): boolean =>
     return unassignedMayPass(tenant, reader.given('CLOUDIDP_ALLOWED_TENANTS') ? [] : undefined)
   })
 
+const LOGIN_LIMITS = [
+  ...(['LDAP_TIMEOUT_MS', 'LDAP_LOCKOUT_THRESHOLD', 'LDAP_LOCKOUT_WINDOW'] as const),
+  ...(['LOGIN_FAILURES_PER_IP', 'LOGIN_FAILURES_WINDOW'] as const)
+]
+
 /** The limits on failed logins. */
 export const loginLimits = (environment: Environment) =>
-  readSome(
-    environment,
-    [
-      'LDAP_TIMEOUT_MS',
-      'LDAP_LOCKOUT_THRESHOLD',
-      'LDAP_LOCKOUT_WINDOW',
-      'LOGIN_FAILURES_PER_IP',
-      'LOGIN_FAILURES_WINDOW'
-    ],
-    reader => ({
-      ldap: {
-        timeoutMs: reader.duration('LDAP_TIMEOUT_MS'),
-        lockoutThreshold: reader.integer('LDAP_LOCKOUT_THRESHOLD', { min: 2, max: 10_000 }),
-        lockoutWindowMs: reader.duration('LDAP_LOCKOUT_WINDOW', { min: 0, max: MAX_TIMER_MS })
-      },
-      loginFailures: {
-        perIp: reader.integer('LOGIN_FAILURES_PER_IP', { min: 1, max: 1_000_000_000 }),
-        windowMs: reader.duration('LOGIN_FAILURES_WINDOW', { min: 1, max: 86_400_000 })
-      }
-    })
-  )
+  readSome(environment, LOGIN_LIMITS, reader => ({
+    ldap: readLockout(reader),
+    loginFailures: readLoginFailures(reader)
+  }))
 
 export const accessTokenConfirmMs = (environment: Environment): number =>
   readSome(environment, ['ACCESS_TOKEN_CONFIRM'], reader =>

@@ -7,6 +7,14 @@ import { checkUrl, type Reader, readText } from './reader.ts'
 
 export type LdapSettings = Readonly<ReturnType<typeof readLdap>>
 
+/** What the limits on failed logins need. */
+export const readLockout = (reader: Reader) => ({
+  timeoutMs: reader.duration('LDAP_TIMEOUT_MS'),
+  lockoutThreshold: reader.integer('LDAP_LOCKOUT_THRESHOLD', { min: 2, max: 10_000 }),
+  /** 0: the directory never forgets failures. */
+  lockoutWindowMs: reader.duration('LDAP_LOCKOUT_WINDOW', { min: 0, max: MAX_TIMER_MS })
+})
+
 export const readLdap = (reader: Reader, isListed: boolean, warnings: string[]) => {
   const active = reader.boolean('LDAP_ENABLED') && isListed
   const startTls = reader.boolean('LDAP_STARTTLS')
@@ -27,14 +35,11 @@ export const readLdap = (reader: Reader, isListed: boolean, warnings: string[]) 
     groupFilter: reader.text('LDAP_GROUP_FILTER'),
     /** Interval at which people with a live session are looked up again; 0: never. */
     recheckMs: reader.duration('LDAP_RECHECK', { min: 0, max: MAX_TIMER_MS }),
-    timeoutMs: reader.duration('LDAP_TIMEOUT_MS'),
     /** PEM text. */
     ca: readCa(reader),
     startTls,
     insecure,
-    lockoutThreshold: reader.integer('LDAP_LOCKOUT_THRESHOLD', { min: 2, max: 10_000 }),
-    /** 0: the directory never forgets failures. */
-    lockoutWindowMs: reader.duration('LDAP_LOCKOUT_WINDOW', { min: 0, max: MAX_TIMER_MS })
+    ...readLockout(reader)
   }
   checkAddress(reader, ldap, warnings)
   checkNames(reader, ldap)

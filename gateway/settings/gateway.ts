@@ -72,10 +72,12 @@ const readLimits = (reader: Reader) => ({
   maxBodyBytes: reader.optionalSize('MAX_BODY'),
   /** Above 0 and at most 1. */
   streamShares: { perUser: reader.share('STREAMS_PER_USER'), perIp: reader.share('STREAMS_PER_IP') },
-  loginFailures: {
-    perIp: reader.integer('LOGIN_FAILURES_PER_IP', COUNT),
-    windowMs: reader.duration('LOGIN_FAILURES_WINDOW', { min: 1, max: DAY_MS })
-  }
+  loginFailures: readLoginFailures(reader)
+})
+
+export const readLoginFailures = (reader: Reader) => ({
+  perIp: reader.integer('LOGIN_FAILURES_PER_IP', COUNT),
+  windowMs: reader.duration('LOGIN_FAILURES_WINDOW', { min: 1, max: DAY_MS })
 })
 
 const readWords = (reader: Reader) => ({

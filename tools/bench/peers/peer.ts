@@ -1,5 +1,4 @@
 // A gateway under measurement, ours or another: where it listens, which processes are its, what it claims to do.
-import { request } from 'node:http'
 import type { Running } from '../processes.ts'
 import { badTokens, SUBJECT } from '../tokens.ts'
 import { BENCH_PATH, BODY_BYTES, WHO_PATH } from '../upstream.ts'
@@ -22,29 +21,17 @@ interface Answer {
   readonly body: string
 }
 
-export const ask = (
+/** On a connection of its own. */
+export const ask = async (
   port: number,
   path: string,
   token?: string,
-  headers: Readonly<Record<string, string>> = {}
-): Promise<Answer> =>
-  new Promise((resolve, reject) => {
-    const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
-    const outgoing = request(
-      { port, host: '127.0.0.1', path, headers: { ...headers, ...authorization }, agent: false, timeout: 10_000 },
-      response => {
-        const chunks: Buffer[] = []
-        response.on('data', chunk => chunks.push(chunk))
-        response.on('error', reject)
-        response.on('end', () =>
-          resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('latin1') })
-        )
-      }
-    )
-    outgoing.once('timeout', () => outgoing.destroy(new Error('no answer in 10 s')))
-    outgoing.once('error', reject)
-    outgoing.end()
-  })
+  more: Record<string, string> = {}
+): Promise<Answer> => {
+  const headers = { ...more, connection: 'close', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) }
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers, signal: AbortSignal.timeout(10_000) })
+  return { status: response.status, body: await response.text() }
+}
 
 const expectation = (peer: Peer, what: string, isMet: boolean, got: Answer): void => {
   if (isMet) return
