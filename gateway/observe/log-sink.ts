@@ -5,14 +5,7 @@ import { Socket } from 'node:net'
 // Not pino's own destination (sonic-boom 4.2): its flush at exit does not return at ENOSPC, at EPIPE and before a reader that has
 // stopped, and the latter also occupies a thread of the pool, which keeps the process from ending.
 
-export interface LogSink {
-  /** Takes a line; drops it if the buffer is full. Never throws. */
-  write(line: string): void
-  /** Last attempt while the process exits: writes what can be written within 200 ms. */
-  flushSync(): void
-  /** Lines lost since the start: the buffer was full, or the output is gone permanently. */
-  dropped(): number
-}
+export type LogSink = ReturnType<typeof createLogSink>
 
 interface LogSinkOptions {
   /** File descriptor; default 1, standard output. */
@@ -32,14 +25,14 @@ const RETRY_MS = 100
 const LAST_ATTEMPT_MS = 200
 
 /** A sink for a file descriptor. It lives as long as the process; at `exit` it writes what is left. */
-export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
+export const createLogSink = (options: LogSinkOptions = {}) => {
   const { maxBuffered = 8 * 1024 * 1024, maxWrite = MAX_WRITE, lostLine } = options
   const fd = withoutBlocking(options.fd ?? 1)
   /** Those that are in no block yet, and their UTF-16 units. */
   let lines: string[] = []
   let size = 0
   /** The unwritten rest of the block in progress, and the number of lines it began with. */
-  let block: Buffer | undefined
+  let block = Buffer.alloc(0)
   let blockLines = 0
   /** `writing`: a thread of the pool has the block. `gone`: nothing can be written any more. */
   let state: 'idle' | 'due' | 'writing' | 'gone' = 'idle'
@@ -61,28 +54,28 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
     if (lost > 0 && lostLine !== undefined) keep(lostLine(lost))
     complain(`The log output works again; ${lost} lines were lost`)
   }
-  /** The block in progress, or else one of the lines that fit into a write. */
-  const nextBlock = (): Buffer | undefined => {
-    if (block !== undefined || lines.length === 0) return block
-    let [bytes, count] = [0, 0]
-    do bytes += Buffer.byteLength(lines[count++] ?? '')
-    while (count < lines.length && bytes + Buffer.byteLength(lines[count] ?? '') <= maxWrite)
-    const text = lines.splice(0, count).join('')
+  /** The block in progress, or else one of the lines that fit into a write; empty if there are none. */
+  const nextBlock = (): Buffer => {
+    if (block.length > 0 || lines.length === 0) return block
+    blockLines = 0
+    let bytes = 0
+    do bytes += Buffer.byteLength(lines[blockLines++] ?? '')
+    while (blockLines < lines.length && bytes + Buffer.byteLength(lines[blockLines] ?? '') <= maxWrite)
+    const text = lines.splice(0, blockLines).join('')
     size -= text.length
-    blockLines = count
     block = Buffer.from(text)
     return block
   }
   const taken = (bytes: number) => {
-    block = block !== undefined && bytes < block.length ? block.subarray(bytes) : undefined
+    block = block.subarray(bytes)
     if (size < maxBuffered / 2) change(false)
   }
   const failed = (code: string) => {
     if (FINAL.has(code)) {
       state = 'gone'
-      dropped += lines.length + (block === undefined ? 0 : blockLines)
+      dropped += lines.length + (block.length === 0 ? 0 : blockLines)
       lines = []
-      block = undefined
+      block = Buffer.alloc(0)
       return change(true, code)
     }
     // EAGAIN alone means a slow reader; the output counts as broken only once lines are lost.
@@ -90,24 +83,22 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
     setTimeout(pump, RETRY_MS).unref()
   }
   const pump = () => {
-    const next = nextBlock()
-    state = next === undefined ? 'idle' : 'writing'
-    if (next === undefined) return
-    write(fd, next, (error, bytes) => {
+    state = nextBlock().length === 0 ? 'idle' : 'writing'
+    if (state === 'idle') return
+    write(fd, block, (error, bytes) => {
       state = 'due'
       if (error !== null) return failed(codeOf(error))
       taken(bytes)
       pump()
     })
   }
-
   const flushSync = () => {
     const deadline = performance.now() + LAST_ATTEMPT_MS
     // A thread of the pool will finish its block; writing it here too would duplicate those lines.
-    if (state === 'writing') block = undefined
-    for (let next = nextBlock(); next !== undefined; next = nextBlock()) {
+    if (state === 'writing') block = Buffer.alloc(0)
+    while (nextBlock().length > 0) {
       try {
-        taken(writeSync(fd, next))
+        taken(writeSync(fd, block))
       } catch (error) {
         if (codeOf(error) !== 'EAGAIN' || performance.now() >= deadline) return
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
@@ -117,7 +108,8 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
   process.once('exit', flushSync)
 
   return {
-    write(line) {
+    /** Takes a line; drops it if the buffer is full. Never throws. */
+    write(line: string) {
       if (state === 'gone' || size + line.length > maxBuffered) {
         dropped++
         return change(true, 'EAGAIN')
@@ -128,7 +120,9 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
       // One write for everything logged in this turn of the loop.
       setImmediate(pump)
     },
+    /** Last attempt while the process exits: writes what can be written within 200 ms. */
     flushSync,
+    /** Lines lost since the start: the buffer was full, or the output is gone permanently. */
     dropped: () => dropped
   }
 }

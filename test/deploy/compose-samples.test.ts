@@ -11,6 +11,7 @@ import { io } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { findSchema } from '../support/openldap-config.ts'
 import { freePort } from '../support/ports.ts'
+import { succeeds } from '../support/until.ts'
 
 const docker = fileURLToPath(new URL('../../docker/', import.meta.url))
 
@@ -67,13 +68,7 @@ t.test('the sample directory lets its people in over TLS, by their passwords onl
       await client.unbind()
     }
   }
-  const answers = () =>
-    existsSync(caFile)
-      ? bind('ana', 'ana-sample').then(
-          () => true,
-          () => false
-        )
-      : Promise.resolve(false)
+  const answers = async () => existsSync(caFile) && (await succeeds(bind('ana', 'ana-sample')))
   await start(t, 'sh', [join(docker, 'openldap/entrypoint.sh')], env, answers)
 
   t.match(await bind('ana', 'ana-sample'), '"displayName":"Ana Souza"')
@@ -86,11 +81,7 @@ t.test('the sample directory lets its people in over TLS, by their passwords onl
 t.test('the sample backend shows who asks, streams events, and serves /messaging', async t => {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const isHealthy = () =>
-    fetch(`${url}/healthz`).then(
-      response => response.ok,
-      () => false
-    )
+  const isHealthy = () => succeeds(fetch(`${url}/healthz`))
   await start(t, process.execPath, [join(docker, 'upstream/server.ts')], { PORT: `${port}`, NAME: 'orders' }, isHealthy)
 
   const answer = await fetch(`${url}/api/orders/7`, { method: 'DELETE', headers: { 'x-user-id': '7' } })
@@ -111,13 +102,11 @@ t.test('the sample backend shows who asks, streams events, and serves /messaging
 
   const socket = io(`${url}/messaging`, { transports: ['websocket'], auth: { user: { id: 7 } }, reconnection: false })
   t.teardown(() => socket.disconnect())
-  const [qr, status] = await Promise.all([
-    new Promise(resolve => socket.once('qr', resolve)),
-    new Promise(resolve => socket.once('status', resolve))
-  ])
+  const heard = (event: string) => new Promise(resolve => socket.once(event, resolve))
+  const [qr, status] = await Promise.all([heard('qr'), heard('status')])
   t.match(qr, { code: /^portaria-/ })
   t.match(status, { state: 'connected', user: { id: 7 } })
-  const echoed = new Promise(resolve => socket.once('message', resolve))
+  const echoed = heard('message')
   socket.emit('message', { text: 'olá' })
   t.same(await echoed, { text: 'olá' })
 })

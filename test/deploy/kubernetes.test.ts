@@ -1,6 +1,6 @@
 // The chart and the manifest for Kubernetes, and the unit for systemd agree with what the gateway reads, serves and waits for.
-import { execFile, execFileSync } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFile, spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Ajv } from 'ajv'
@@ -109,19 +109,11 @@ t.test('selectors find the pods, and backends are reached through the gateway al
   t.match(find('PodDisruptionBudget', 'portaria').spec, { maxUnavailable: 1, selector: { matchLabels: labels } })
   t.match(find('NetworkPolicy', 'portaria').spec, { podSelector: { matchLabels: labels }, policyTypes: ['Ingress'] })
   const { namespace } = find('Deployment', 'portaria').metadata
+  const namespaceSelector = { matchLabels: { 'kubernetes.io/metadata.name': namespace } }
   t.strictSame(find('NetworkPolicy', 'only-through-portaria').spec, {
     podSelector: {},
     policyTypes: ['Ingress'],
-    ingress: [
-      {
-        from: [
-          {
-            namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
-            podSelector: { matchLabels: labels }
-          }
-        ]
-      }
-    ]
+    ingress: [{ from: [{ namespaceSelector, podSelector: { matchLabels: labels } }] }]
   })
 })
 
@@ -170,21 +162,11 @@ t.test('the unit waits for the drain, and hands secrets over as files', async t 
   t.match(valuesOf('ExecReload'), ['/bin/kill -HUP $MAINPID'])
 })
 
-const isThere = (program: string): boolean => {
-  try {
-    execFileSync('which', [program], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-}
-
-if (isThere('systemd-analyze'))
+if (spawnSync('which', ['systemd-analyze']).status === 0)
   t.test('systemd takes the unit as it is, and rates its exposure as low', async t => {
-    const folder = t.testdir()
+    const folder = t.testdir({})
     const file = join(folder, 'portaria.service')
     const program = join(folder, 'node')
-    mkdirSync(folder, { recursive: true })
     writeFileSync(program, '#!/bin/sh\n', { mode: 0o755 })
     // The program is not installed where the tests run.
     writeFileSync(file, unit.replace(/^ExecStart=\S+/m, `ExecStart=${program}`).replace(/^Documentation=.*$/m, ''))

@@ -8,7 +8,7 @@ import { startGateway, type WorldOptions } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { recipeBlock } from '../support/recipe.ts'
 import { ROOT } from '../support/running-demo.ts'
-import { until } from '../support/until.ts'
+import { succeeds, until } from '../support/until.ts'
 
 // What the example uses of Express, over node:http; `npm run lab assertion` runs the same text with Express itself.
 const EXPRESS = `
@@ -56,12 +56,7 @@ writeFileSync(join(folder, 'service.mjs'), recipeBlock('../assertion', 'js', add
 const backend = spawn(process.execPath, ['service.mjs'], { cwd: folder, stdio: 'ignore' })
 t.teardown(() => backend.kill('SIGKILL'))
 const ask = (headers: Record<string, string>) => fetch(`http://127.0.0.1:${port}/orders/7`, { headers })
-await until(() =>
-  ask({}).then(
-    () => true,
-    () => false
-  )
-)
+await until(() => succeeds(ask({})))
 
 t.test('the example for jose in docs/assertion.md knows who asks through the gateway', async t => {
   const token = await world.tokenFor({ username: 'maria' })

@@ -2,16 +2,17 @@
 // Timed by the clock of the machine.
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import t from 'tap'
 import { createLog } from '../../gateway/observe/logging.ts'
 import { startObservation } from '../../gateway/observe/observation.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
-import { freePort } from '../support/ports.ts'
+import { freePort, listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { undisturbed } from '../support/undisturbed.ts'
+import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 
@@ -42,13 +43,7 @@ const metricsOf = async (world: World): Promise<Map<string, number>> => {
 
 /** A finished request is counted when its connection says so, a moment after its answer. */
 const logged = (world: World, count: number) =>
-  new Promise<void>(resolve => {
-    const look = () => {
-      if (world.log.filter(line => line.msg === 'request').length >= count) resolve()
-      else setImmediate(look)
-    }
-    look()
-  })
+  until(() => world.log.filter(line => line.msg === 'request').length >= count)
 
 t.test('requests are counted by route, decision and status, with the times of gateway and upstream', async t => {
   const { world } = await startWorld(t)
@@ -192,11 +187,6 @@ t.test('before the gateway listens it lives, but is not ready', async t => {
   )
 })
 
-t.test('without OPS_PORT there is no second listener', async t => {
-  const { world } = await startWorld(t, { OPS_PORT: '' })
-  t.equal(world.gateway.opsPort, undefined)
-})
-
 t.test('a client’s trace passes unchanged when tracing is off', async t => {
   const { world, raw } = await startWorld(t)
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
@@ -214,26 +204,16 @@ t.test('a client’s trace passes unchanged when tracing is off', async t => {
 })
 
 t.test('with OTEL_* a request continues its client’s trace and is exported as a span', async t => {
-  const received: Buffer[] = []
-  let arrived = () => {}
-  const exported = new Promise<void>(resolve => {
-    arrived = resolve
+  const exported = Promise.withResolvers<Buffer>()
+  const collector = http.createServer(async (req, res) => {
+    exported.resolve(await buffer(req))
+    res.setHeader('content-type', 'application/x-protobuf').end()
   })
-  const collector = http.createServer((req, res) => {
-    req.on('data', chunk => received.push(chunk))
-    req.on('end', () => {
-      res.setHeader('content-type', 'application/x-protobuf').end()
-      arrived()
-    })
-  })
-  await new Promise<void>(resolve => collector.listen(0, '127.0.0.1', resolve))
-  const endpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`
+  const endpoint = `http://127.0.0.1:${await listen(t, collector)}`
   // The exporter reads its own variables.
   process.env.OTEL_EXPORTER_OTLP_ENDPOINT = endpoint
   t.teardown(() => {
     delete process.env.OTEL_EXPORTER_OTLP_ENDPOINT
-    collector.closeAllConnections()
-    collector.close()
   })
   const { world, raw } = await startWorld(t, { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })
   const traceId = '0af7651916cd43dd8448eb211c80319c'
@@ -263,8 +243,7 @@ t.test('with OTEL_* a request continues its client’s trace and is exported as 
   await world.fetch('/nowhere')
   await logged(world, 5)
   await world.gateway.close()
-  await exported
-  const bytes = Buffer.concat(received)
+  const bytes = await exported.promise
   t.ok(bytes.includes(Buffer.from(traceId, 'hex')), 'the span belongs to the client’s trace')
   t.ok(
     bytes.includes(Buffer.from(continued.traceparent[0]?.slice(36, 52) ?? '', 'hex')),

@@ -34,15 +34,17 @@ const startOld = async (t: Test, days = 1_200) => {
       }))
     )
   )
-  return { url, database, audit, env: { DATABASE_URL: url, JWT_SECRET: TEST_SECRET } }
+  const env = { DATABASE_URL: url, JWT_SECRET: TEST_SECRET }
+  const out = join(t.testdir({}), 'audit.jsonl')
+  const archive = (before: string, ...more: string[]) =>
+    portariaHere(['audit', 'archive', '--before', before, '--out', out, ...more], { env })
+  return { url, database, audit, env, out, archive }
 }
 
 // RV-74
 t.test('entries before a date leave as a file; what is left, and the file, can be verified', async t => {
-  const { url, audit, env } = await startOld(t)
-  const out = join(t.testdir({}), 'audit.jsonl')
-  const archive = (...more: string[]) => portariaHere(['audit', 'archive', '--out', out, '--json', ...more], { env })
-  const done = await archive('--before', '2026-01-31')
+  const { url, audit, env, out, archive } = await startOld(t)
+  const done = await archive('2026-01-31', '--json')
   t.equal(done.code, 0, done.stderr)
   t.same(done.json(), { file: out, first: 1, last: 761, entries: 761 })
   t.same(await audit.verify(), { ok: true, entries: 1_201, archived: 761 })
@@ -54,7 +56,7 @@ t.test('entries before a date leave as a file; what is left, and the file, can b
   const verified = await portariaHere(['audit', 'verify', out], { env: { JWT_SECRET: TEST_SECRET } })
   t.equal(verified.code, 0, verified.stderr)
   t.match(verified.stdout, /The archive is whole: entries 1 to 761/)
-  t.equal((await archive('--before', '2026-02-28')).code, 2, 'a file that exists is not replaced')
+  t.equal((await archive('2026-02-28')).code, 2, 'a file that exists is not replaced')
   const next = join(t.testdir({}), 'next.jsonl')
   const again = await portariaHere(['audit', 'archive', '--out', next, '--before', '2026-02-28'], { env })
   t.equal(again.code, 0, again.stderr)
@@ -64,10 +66,8 @@ t.test('entries before a date leave as a file; what is left, and the file, can b
 
 // RV-74
 t.test('a changed, shortened, extended or foreign archive is found', async t => {
-  const { env } = await startOld(t, 100)
-  const folder = t.testdir({})
-  const out = join(folder, 'audit.jsonl')
-  t.equal((await portariaHere(['audit', 'archive', '--before', '2024-03-01', '--out', out], { env })).code, 0)
+  const { env, out, archive } = await startOld(t, 100)
+  t.equal((await archive('2024-03-01')).code, 0)
   const lines = readFileSync(out, 'utf8').trimEnd().split('\n')
   t.equal(lines.length, 61)
   const [header = '', ...entries] = lines
@@ -81,7 +81,7 @@ t.test('a changed, shortened, extended or foreign archive is found', async t => 
     ['shortened, and its header too', [JSON.stringify(other), ...entries.slice(0, -1)], 1]
   ]
   for (const [title, forged, firstBroken] of forgeries) {
-    const file = join(folder, 'forged.jsonl')
+    const file = `${out}.forged`
     writeFileSync(file, `${forged.join('\n')}\n`)
     const { code, json } = await portariaHere(['audit', 'verify', file, '--json'], { env })
     t.equal(code, 1, title)
@@ -96,7 +96,7 @@ t.test('a changed, shortened, extended or foreign archive is found', async t => 
 
 // RV-74
 t.test('the database removes entries only once they are archived, and a forged beginning is found', async t => {
-  const { url, audit, env } = await startOld(t, 10)
+  const { url, audit, archive } = await startOld(t, 10)
   await t.rejects(postgres.query('DELETE FROM audit_events WHERE id = 1', [], url), { code: '42501' })
   await t.rejects(postgres.query("UPDATE audit_head SET archived = 5, archived_hash = 'x'", [], url), { code: '42501' })
   // What somebody with the database role can say: the trigger takes it, the key does not vouch for it.
@@ -106,20 +106,15 @@ t.test('the database removes entries only once they are archived, and a forged b
     VALUES (3, now(), '', '', '', '', '', '', 'k', '', '')`
   await t.rejects(postgres.query(again, [], url), { code: '42501' }, 'the number of an entry that is gone')
   t.match(await audit.verify(), { ok: false, firstBroken: 5 })
-  const out = join(t.testdir({}), 'audit.jsonl')
-  t.equal((await portariaHere(['audit', 'archive', '--before', '2025-01-01', '--out', out], { env })).code, 1)
+  t.equal((await archive('2025-01-01')).code, 1)
 })
 
 // RV-74
 t.test('a log that is broken is not archived, and nothing is removed', async t => {
-  const { url, env } = await startOld(t, 10)
-  await postgres.query(
-    "SET session_replication_role = replica; UPDATE audit_events SET target = 'y' WHERE id = 4",
-    [],
-    url
-  )
-  const out = join(t.testdir({}), 'audit.jsonl')
-  const { code, stdout } = await portariaHere(['audit', 'archive', '--before', '2025-01-01', '--out', out], { env })
+  const { url, archive } = await startOld(t, 10)
+  const forge = "SET session_replication_role = replica; UPDATE audit_events SET target = 'y' WHERE id = 4"
+  await postgres.query(forge, [], url)
+  const { code, stdout } = await archive('2025-01-01')
   t.equal(code, 1)
   t.match(stdout.replaceAll('\n', ' '), /entry 4 of the audit log is missing or has been altered; nothing was archived/)
   t.same(await postgres.query('SELECT count(*)::int AS n FROM audit_events', [], url), [{ n: 10 }])

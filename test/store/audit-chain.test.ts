@@ -119,32 +119,18 @@ t.test('entries that number themselves are refused unless each follows the one b
       url
     )
   }
-  for (const [title, rows] of [
-    ['a gap', [[8, last, 'x']]],
-    [
-      'a gap between two',
-      [
-        [7, last, 'x'],
-        [9, 'x', 'y']
-      ]
-    ],
-    ['a number that is taken', [[6, last, 'x']]],
-    ['another entry before it', [[7, 'other', 'x']]],
-    [
-      'another entry between two',
-      [
-        [7, last, 'x'],
-        [8, 'other', 'y']
-      ]
-    ],
-    ['not numbered, after another entry', [[null, 'other', 'x']]]
+  const first = [7, last, 'x'] as const
+  for (const [title, ...rows] of [
+    ['a gap', [8, last, 'x']],
+    ['a gap between two', first, [9, 'x', 'y']],
+    ['a number that is taken', [6, last, 'x']],
+    ['another entry before it', [7, 'other', 'x']],
+    ['another entry between two', first, [8, 'other', 'y']],
+    ['not numbered, after another entry', [null, 'other', 'x']]
   ] as const)
     await t.rejects(insert(rows), { code: title === 'a number that is taken' ? '23505' : '40001' }, title)
   t.same(await audit.verify(), { ok: true, entries: 6 })
-  await insert([
-    [7, last, 'x'],
-    [8, 'x', 'y']
-  ])
+  await insert([first, [8, 'x', 'y']])
   await insert([[null, 'y', 'z']])
   t.match(await postgres.query('SELECT entries, last_hash FROM audit_head', [], url), [
     { entries: '9', last_hash: 'z' }

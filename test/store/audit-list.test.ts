@@ -1,10 +1,8 @@
 // Pages of the audit log are found by index, however long the log is.
 import t, { type Test } from 'tap'
-import { createAuditLog } from '../../gateway/store/audit-log.ts'
-import { openDatabase } from '../../gateway/store/database.ts'
+import type { AuditLog } from '../../gateway/store/audit-log.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { quiet } from '../support/quiet.ts'
-import { openStore, PATIENT, person } from '../support/store.ts'
+import { openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -35,14 +33,14 @@ const READ = `
     (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'audit_events') AS found`
 
 /** What a store of its own does, and how many rows it reads for that; a connection reports them when it ends. */
-const reading = async (url: string, work: (audit: ReturnType<typeof createAuditLog>) => Promise<unknown>) => {
+const reading = async (url: string, work: (audit: AuditLog) => Promise<unknown>) => {
   const total = async () => {
     const [row] = await postgres.query(READ, [], url)
     return Number(row?.scanned) + Number(row?.found ?? 0)
   }
   const before = await total()
-  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet, deadlines: PATIENT })
-  await work(createAuditLog(database))
+  const { audit, database } = await openStore(t, postgres, url)
+  await work(audit)
   await database.close()
   const gone =
     "SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'portaria' AND datname = current_database()"
@@ -55,7 +53,7 @@ const minute = (n: number) => new Date(START + n * 60_000)
 // RV-82
 t.test('no page of the audit log reads more than a small part of it, whatever is looked for', async t => {
   const url = await startLong(t)
-  const cases: [string, Parameters<ReturnType<typeof createAuditLog>['list']>[0], number, number][] = [
+  const cases: [string, Parameters<AuditLog['list']>[0], number, number][] = [
     ['a name without entries', { user: 'ninguem' }, 0, 0],
     ['a name with few', { user: 'ANA' }, 600, 50],
     ['a name with most of them', { user: 'maria' }, 10_000, 50],
@@ -80,9 +78,7 @@ t.test('no page of the audit log reads more than a small part of it, whatever is
 
 t.test('entries are newest first through all pages, and the total grows while there is more', async t => {
   const url = await startLong(t)
-  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet, deadlines: PATIENT })
-  t.teardown(() => database.close())
-  const audit = createAuditLog(database)
+  const { audit } = await openStore(t, postgres, url)
   const ats = async (filter: Parameters<typeof audit.list>[0]) => (await audit.list(filter)).items.map(({ at }) => at)
   const iso = (n: number) => minute(n).toISOString()
   t.same(await ats({ pageSize: 2 }), [iso(ENTRIES), iso(ENTRIES - 1)])

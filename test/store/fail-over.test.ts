@@ -12,7 +12,7 @@ import { runFailOver } from '../support/fail-over-world.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, begunLogin, openStore, person } from '../support/store.ts'
-import { until } from '../support/until.ts'
+import { succeeds, until } from '../support/until.ts'
 
 const nowS = () => Math.floor(Date.now() / 1000)
 
@@ -45,6 +45,8 @@ const startInstance = async (test: Test, postgres: Awaited<ReturnType<typeof sta
   return { ...store, revocations, isAway, feed }
 }
 
+type Instance = Awaited<ReturnType<typeof startInstance>>
+
 const tokenOf = (userId: number, tokenId: string, version: number, issuedAt: number) =>
   ({ user: { id: userId }, tokenId, version, issuedAt }) as Identity
 
@@ -52,7 +54,7 @@ const tokenOf = (userId: number, tokenId: string, version: number, issuedAt: num
 t.test('no revoked token passes on any instance after a fail-over that lost commits, and new logins do', async t => {
   const postgres = await startOwnPostgres(t)
   const instances = await Promise.all([1, 2, 3].map(() => startInstance(t, postgres)))
-  const [away, one, two] = instances as [(typeof instances)[0], (typeof instances)[0], (typeof instances)[0]]
+  const [away, one, two] = instances as [Instance, Instance, Instance]
   const { user } = await one.users.syncPerson(person('maria'))
   const login = { userId: user.id, version: 0, tokenId: 'old', createdAt: nowS() - 60, expiresAt: nowS() + 3600 }
   await createSessions(one.database).begin(begunLogin(login))
@@ -70,13 +72,7 @@ t.test('no revoked token passes on any instance after a fail-over that lost comm
   await postgres.failOver()
   await until(() => two.database.ping())
   const later = Array.from({ length: 20 }, (_, n) => `later-${n}`)
-  for (const jti of later)
-    await until(() =>
-      two.tokenState.revokeToken(jti, nowS() + 3600).then(
-        () => true,
-        () => false
-      )
-    )
+  for (const jti of later) await until(() => succeeds(two.tokenState.revokeToken(jti, nowS() + 3600)))
   away.isAway.now = false
 
   const all = [...ended, ...later]
@@ -116,12 +112,7 @@ t.test('audit entries that a fail-over has lost are warned of once; the log is w
   await until(() => Number(watch.last().checkedAt ?? 0) > checkedAt, 'the process knows that they are')
   await postgres.failOver()
   await until(() => reasons.includes('audit-lost'), 'the loss is noticed')
-  await until(() =>
-    append('later').then(
-      () => true,
-      () => false
-    )
-  )
+  await until(() => succeeds(append('later')))
   await until(async () => watch.last().entries === (await audit.checked()).entries, 'the new entry is seen')
   t.match(watch.last(), { state: 'ok', firstBroken: undefined, entries: Number(before) - 19 })
   t.same(

@@ -1,16 +1,14 @@
 // Access comes from what an Admin assigned and from what grants give to groups, and each part is kept apart.
-import pg from 'pg'
 import t from 'tap'
 import { createGrants, type Grant } from '../../gateway/routes/grants.ts'
-import { type Database, openDatabase } from '../../gateway/store/database.ts'
+import type { Database } from '../../gateway/store/database.ts'
 import { regrantBatch } from '../../gateway/store/granted-access.ts'
 import { checkGrants, type LoadedGrants, loadGrants } from '../../gateway/store/grants-in-force.ts'
 import { createRegranting } from '../../gateway/store/regranting.ts'
-import { createUsers } from '../../gateway/store/users.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { actor, openStore, person } from '../support/store.ts'
+import { actor, openClient, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -36,11 +34,9 @@ const LIST = [
 ]
 
 const openWorld = async (list = LIST) => {
-  const url = await postgres.emptyDatabase()
-  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
-  t.teardown(() => database.close())
-  await enforce(database, list)
-  return { url, database, users: createUsers(database) }
+  const store = await openStore(t, postgres)
+  await enforce(store.database, list)
+  return store
 }
 
 const WAITING = `
@@ -111,8 +107,7 @@ t.test('an instance with older files that is just loading them does not end the 
   const { users, url, database } = await openWorld([])
   const { user } = await users.syncPerson(person('ana', { groups: [SUPORTE] }))
   await enforce(database, LIST)
-  const loading = new pg.Client({ connectionString: url })
-  await loading.connect()
+  const loading = await openClient(t, url)
   await loading.query('BEGIN')
   await loading.query('SELECT FROM grants_in_force FOR UPDATE')
   const batch = regrantBatch(database, createGrants(LIST).checksum)
@@ -120,7 +115,6 @@ t.test('an instance with older files that is just loading them does not end the 
   const isWaiting = async () => (await postgres.query(WAITING, [], url))[0]?.yes === true
   await until(async () => Promise.race([ended, isWaiting()]), 'the batch waits for its turn')
   await loading.query('COMMIT')
-  await loading.end()
   t.equal(await batch, 1)
   t.same((await users.loadPerson(user.id))?.user.areas, ['Suporte'])
 })
@@ -128,10 +122,10 @@ t.test('an instance with older files that is just loading them does not end the 
 t.test('files that were moved here stay the newest when they are loaded again before they are in force', async t => {
   const { users, url, database } = await openWorld([])
   const { user } = await users.syncPerson(person('ana', { groups: [SUPORTE] }))
-  const other = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
+  const { database: other } = await openStore(t, postgres, url)
   let table: LoadedGrants = filesWith([])
   const regranting = createRegranting({ database, table: () => table, log: quiet })
-  t.teardown(async () => Promise.all([regranting.close(), other.close()]))
+  t.teardown(regranting.close)
   await regranting.load()
   await enforce(other, [grant(SUPORTE, ['Agente'], ['Vendas'])])
   // As `mv`, which keeps the time of a file.
@@ -139,32 +133,6 @@ t.test('files that were moved here stay the newest when they are loaded again be
   await Promise.all([regranting.load(), regranting.load()])
   t.equal(regranting.state(), 'ok')
   t.same((await users.loadPerson(user.id))?.user.areas, ['Suporte'])
-})
-
-t.test('people of a release without grants keep the access they had', async t => {
-  const { users, url, database } = await openStore(t, postgres).then(async store => ({ ...store }))
-  const { user } = await users.syncPerson(person('old'))
-  await users.createArea(actor, 'Geral')
-  await users.setAccess(actor, user.id, { profiles: ['Supervisor'], areas: ['Geral'], areaPrincipal: 'Geral' })
-  await postgres.query(
-    'DROP TABLE granted_areas, granted_profiles, granted_access, person_groups, grant_rules, grants_in_force',
-    [],
-    url
-  )
-  await postgres.query(
-    "DELETE FROM schema_migrations WHERE name LIKE 'GrantedAccess%' OR name ~ '^R2(GrantsInForce|UncheckedGrants)'",
-    [],
-    url
-  )
-  await postgres.query('DROP FUNCTION areas_take_granted CASCADE', [], url)
-  await database.close()
-  const upgraded = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
-  t.teardown(() => upgraded.close())
-  t.match(await createUsers(upgraded).loadPerson(user.id), {
-    version: 1,
-    user: { profiles: only('Supervisor'), areas: only('Geral'), areaPrincipal: 'Geral', accessStatus: 'assigned' },
-    assigned: { profiles: only('Supervisor') }
-  })
 })
 
 t.test('newer files win, older ones come into force when no instance has the newer ones any more', async t => {

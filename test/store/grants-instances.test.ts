@@ -1,7 +1,6 @@
 // Gateways on one database grant what the newest route files say, listen without waiting for it, and change people once.
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import pg from 'pg'
 import t, { type Test } from 'tap'
 import { groupKey } from '../../gateway/routes/grants.ts'
 import { openDatabase } from '../../gateway/store/database.ts'
@@ -9,7 +8,7 @@ import { createUsers } from '../../gateway/store/users.ts'
 import { type LogLine, startGateway, type World, type WorldOptions } from '../support/gateway.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { actor, PATIENT } from '../support/store.ts'
+import { actor, openClient, PATIENT } from '../support/store.ts'
 import { until } from '../support/until.ts'
 import { within } from '../support/within.ts'
 
@@ -106,9 +105,7 @@ t.test('two gateways with different files, started together, listen and change n
 t.test('a gateway listens at once however many people the changed grants concern', async t => {
   const groups = Array.from({ length: 100 }, (_, n) => `Grupo ${n}`)
   const installation = await openInstallation(PEOPLE_GRANTED, groups)
-  const client = new pg.Client({ connectionString: installation.url })
-  await client.connect()
-  t.teardown(() => client.end())
+  const client = await openClient(t, installation.url)
   await client.query('BEGIN')
   await client.query('SELECT FROM users ORDER BY id LIMIT 1 FOR UPDATE')
   const grants = groups.flatMap((group, n) => [
@@ -140,9 +137,7 @@ t.test('a change of many people says whom it reached when the database gives up 
   const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet, deadlines })
   t.teardown(() => database.close())
   const ids = (await postgres.query('SELECT id FROM users ORDER BY id', [], url)).map(({ id }) => Number(id))
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  t.teardown(() => client.end())
+  const client = await openClient(t, url)
   await client.query('BEGIN')
   await client.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [ids[60]])
   const outcome = await createUsers(database).setAccessOfMany(actor, { ids, profiles: { add: ['Agente'] } })

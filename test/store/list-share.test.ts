@@ -1,8 +1,8 @@
 // Lists that take long leave database connections to everything else.
-import pg from 'pg'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
+import { openClient } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 t.test('however many lists of people are asked for, other requests have connections', async t => {
@@ -10,9 +10,7 @@ t.test('however many lists of people are asked for, other requests have connecti
   const world = await startGateway(t, { postgres })
   const token = await world.tokenFor({ profiles: ['Admin'] })
   await world.fetch('/auth/admin/users', { token })
-  const client = new pg.Client({ connectionString: postgres.url })
-  await client.connect()
-  t.teardown(() => client.end())
+  const client = await openClient(t, postgres.url)
   await client.query('BEGIN')
   await client.query('LOCK TABLE user_profiles IN ACCESS EXCLUSIVE MODE')
   const lists = Array.from({ length: 30 }, () =>

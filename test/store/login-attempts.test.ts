@@ -46,12 +46,7 @@ const rowsOf = (database: Database): Promise<Record<string, unknown>[]> =>
 
 /** The clock of the embedded Postgres counts in milliseconds; what happens within one has no order. */
 const nextMillisecond = async (database: Database): Promise<void> => {
-  const now = async (): Promise<number> => {
-    const [row] = await database.read(manager =>
-      manager.query('SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS ms')
-    )
-    return row.ms
-  }
+  const now = async () => Math.floor(await database.clock())
   const start = await now()
   while ((await now()) <= start);
 }
@@ -160,12 +155,8 @@ t.test('an upgrade takes over the failures that the release before has counted',
   for (const Migration of migrations.filter(({ name }) => name === 'R2LoginAttempts')) await new Migration().up(runner)
   await runner.release()
   await source.destroy()
-  const rows = await postgres.query(
-    'SELECT kind, count(*)::int AS n FROM login_attempts GROUP BY kind ORDER BY kind',
-    [],
-    url
-  )
-  t.same(rows, [
+  const counts = 'SELECT kind, count(*)::int AS n FROM login_attempts GROUP BY kind ORDER BY kind'
+  t.same(await postgres.query(counts, [], url), [
     { kind: 'failed', n: 3 },
     { kind: 'lost', n: 1 }
   ])

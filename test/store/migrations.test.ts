@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import pg from 'pg'
 import t, { type Test } from 'tap'
 import { DataSource } from 'typeorm'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
@@ -16,7 +15,7 @@ import { type FirstPerson, firstStatements } from '../support/first-statements.t
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { actor, person } from '../support/store.ts'
+import { actor, openClient, person } from '../support/store.ts'
 
 type Connection = { url: string } | { host: string; port: number; username: string; database: string }
 
@@ -120,9 +119,7 @@ t.test('a migration that waits for a table lets the others go on, and is tried a
   const url = await postgres.emptyDatabase()
   const steps = migrations.findIndex(({ name }) => name === 'SearchedPeople')
   await (await migrated({ url }, steps)).destroy()
-  const reader = new pg.Client({ connectionString: url })
-  await reader.connect()
-  t.teardown(() => reader.end())
+  const reader = await openClient(t, url)
   await reader.query('BEGIN')
   await reader.query('SELECT FROM users')
   let opened: ReturnType<typeof openDatabase> | undefined

@@ -1,10 +1,8 @@
 // Pages of people are read from an index, and who has access is stored with them, whatever changes it.
 import t, { type Test } from 'tap'
-import { openDatabase } from '../../gateway/store/database.ts'
-import { createUsers, type PeopleQuery } from '../../gateway/store/users.ts'
+import type { PeopleQuery } from '../../gateway/store/users.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { quiet } from '../support/quiet.ts'
-import { actor, openStore, PATIENT, person } from '../support/store.ts'
+import { actor, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 import { fc } from '../support/worlds.ts'
 
@@ -32,8 +30,8 @@ const READ = `
 
 const reading = async (url: string, filter: PeopleQuery) => {
   const [before] = await postgres.query(READ, [], url)
-  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet, deadlines: PATIENT })
-  const page = await createUsers(database).listPeople(filter)
+  const { database, users } = await openStore(t, postgres, url)
+  const page = await users.listPeople(filter)
   await database.close()
   const gone =
     "SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'portaria' AND datname = current_database()"
@@ -70,9 +68,7 @@ t.test('no page of people reads the table, and a page far back is reached from t
 
 t.test('page after page, everyone is listed once, in order', async t => {
   const url = await startMany(t)
-  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet, deadlines: PATIENT })
-  t.teardown(() => database.close())
-  const users = createUsers(database)
+  const { users } = await openStore(t, postgres, url)
   for (const filter of [{}, { search: 'person 01' }, { accessStatus: 'assigned' as const }]) {
     const seen: number[] = []
     for (let page = 1; ; page++) {

@@ -9,7 +9,6 @@ import t, { type Test } from 'tap'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { openDatabase } from '../../gateway/store/database.ts'
-import { lockDataDir } from '../../gateway/store/embedded-postgres.ts'
 import { createTokenState } from '../../gateway/store/token-state.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
@@ -102,14 +101,18 @@ t.test('a command joins the database of a running gateway, which hears at once w
   t.match(await tokenState.loadRevocations(), { tokens: [{ jti: 'jti-1' }], versions: [{ userId: 1, version: 1 }] })
 })
 
-t.test('a second gateway on the folder is refused in words, in this process and in another', async t => {
-  await open(t)
-  await t.rejects(openDatabase({ dataDir, log: quiet }), {
-    message: /another gateway already runs on the data directory/
-  })
-  const second = another(t, 'gateway', 'hold')
-  t.match(await second.line(), /^refused: another gateway already runs on the data directory/)
-  t.same((await second.exited)[0], 1)
+// RV-81
+t.test('a second gateway on the folder is refused, in any process, also once the lock file was removed', async t => {
+  const { database } = await open(t)
+  for (const remove of [() => undefined, () => rmSync(join(dataDir, 'portaria.lock'))]) {
+    remove()
+    const message = /another gateway already runs on the data directory/
+    await t.rejects(openDatabase({ dataDir, log: quiet }), { message })
+    const second = another(t, 'gateway', 'hold')
+    t.match(await second.line(), /^refused: another gateway already runs on the data directory/)
+    t.same((await second.exited)[0], 1)
+    t.ok(await database.ping())
+  }
 })
 
 // RV-76
@@ -124,18 +127,6 @@ t.test('the start says that a power cut may destroy the embedded database', asyn
   await gateway.logged(
     'DATABASE_URL is not set: data is kept in an embedded Postgres, all of which a power cut may destroy'
   )
-})
-
-// RV-81
-t.test('a second gateway is refused although the lock file of the first has been removed', async t => {
-  const { database } = await open(t)
-  rmSync(join(dataDir, 'portaria.lock'))
-  await t.rejects(openDatabase({ dataDir, log: quiet }), {
-    message: /another gateway already runs on the data directory/
-  })
-  const second = another(t, 'gateway', 'hold')
-  t.match(await second.line(), /^refused: another gateway already runs on the data directory/)
-  t.ok(await database.ping())
 })
 
 t.test('closing leaves neither socket nor lock, and a command can then run alone', async t => {
@@ -178,19 +169,6 @@ t.test('a folder whose path is too long for a socket works as well', async t => 
   t.ok(await database.ping())
   await database.close()
   t.same(readdirSync(folder), ['postgres'])
-})
-
-t.test('the lock of a folder is held by one owner, and free as soon as it is released', t => {
-  const folder = mkdtempSync(join(home, 'lock-'))
-  for (let n = 0; n < 3; n++) {
-    const lock = lockDataDir(folder)
-    t.ok(lock)
-    t.equal(lockDataDir(folder), undefined)
-    lock?.release()
-    lock?.release()
-    t.same(readdirSync(folder), [])
-  }
-  t.end()
 })
 
 // RV-121

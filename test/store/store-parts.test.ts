@@ -1,5 +1,4 @@
 // What each part of the store does beyond what its own endpoints show: records, bounds, copies and shares.
-import pg from 'pg'
 import t from 'tap'
 import type { EntityManager } from 'typeorm'
 import { NO_GRANTS } from '../../gateway/routes/grants.ts'
@@ -11,7 +10,7 @@ import { createSessions } from '../../gateway/store/sessions.ts'
 import { updateSigningKeys } from '../../gateway/store/signing-keys.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { actor, begunLogin, openStore, person } from '../support/store.ts'
+import { actor, begunLogin, openClient, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 import { within } from '../support/within.ts'
 
@@ -96,27 +95,12 @@ t.test('a logout at the provider and a login of the same session never miss each
     return logins.begin({ ...login, atProvider: { issuer, subject: 'sub', sid, issuedAt: nowS() } })
   }
   const logoutOf = (sid: string) => {
-    const times = { issuedAt: nowS(), expiresAt: nowS() + 60 }
-    return sessions.end(
-      { issuer, subject: undefined, sid, jti: `logout-${sid}`, ...times },
-      { requestId: 'r', ip: '::1' }
-    )
+    const token = { issuer, subject: undefined, sid, jti: `logout-${sid}`, issuedAt: nowS(), expiresAt: nowS() + 60 }
+    return sessions.end(token, { requestId: 'r', ip: '::1' })
   }
-  const waiting = () =>
-    until(
-      async () =>
-        (
-          await postgres.query(
-            "SELECT FROM pg_locks WHERE NOT granted AND relation = 'provider_sessions'::regclass",
-            [],
-            store.url
-          )
-        ).length > 0,
-      'one of them waits'
-    )
-  const client = new pg.Client({ connectionString: store.url })
-  await client.connect()
-  t.teardown(() => client.end())
+  const locks = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'provider_sessions'::regclass"
+  const waiting = () => until(async () => (await postgres.query(locks, [], store.url)).length > 0, 'one of them waits')
+  const client = await openClient(t, store.url)
 
   await client.query('BEGIN')
   await client.query(

@@ -14,7 +14,7 @@ import { only } from '../support/only.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { openStore } from '../support/store.ts'
+import { openClient, openStore } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 setFlagsFromString('--expose-gc')
@@ -100,9 +100,7 @@ t.test('messages that no gateway of ours wrote are ignored', async t => {
 
 t.test('a re-read finds what a slow transaction commits late', async t => {
   const { tokenState, url } = await openStore(t, postgres)
-  const slow = new pg.Client({ connectionString: url })
-  await slow.connect()
-  t.teardown(() => slow.end())
+  const slow = await openClient(t, url)
   const insert = 'INSERT INTO revocations (jti, expires_at) VALUES ($1, $2)'
   const later = new Date(Date.now() + 600_000)
   const before = await tokenState.loadRevocations()
@@ -187,28 +185,6 @@ t.test('a listener comes back after Postgres was killed, and says when it may ha
   t.match(heard, [{ jti: 'after' }])
 })
 
-t.test('a listener asks again and again on one connection whether it still lives', async t => {
-  const { database, url } = await openStore(t, postgres)
-  const { events } = listen(t, database, 10)
-  await once(events, 'restored')
-  const listeners = new Set<unknown>()
-  const checks = new Set<unknown>()
-  await until(async () => {
-    const rows = await postgres.query(
-      `SELECT pid, application_name, query, query_start::text AS at FROM pg_stat_activity
-        WHERE application_name LIKE 'portaria%' AND datname = current_database()`,
-      [],
-      url
-    )
-    for (const { pid, application_name, query, at } of rows) {
-      if (application_name === 'portaria-listen') listeners.add(pid)
-      else if (String(query).includes('pg_notify')) checks.add(at)
-    }
-    return checks.size > 2
-  })
-  t.equal(listeners.size, 1)
-})
-
 t.test('a listener hears again when a frozen Postgres thaws', async t => {
   const own = await startOwnPostgres(t)
   const { database, tokenState } = await openStore(t, own, own.url)
@@ -246,34 +222,40 @@ t.test('a token and its refreshed copy are one session, last used when the later
 })
 
 // RW-63
-t.test('a connection that stays open for weeks keeps nothing of what it has asked', async t => {
-  const { database } = await openStore(t, postgres)
-  const results: WeakRef<object>[] = []
-  const { query } = pg.Client.prototype
-  const value = function (this: pg.Client, ...args: unknown[]) {
-    const result: unknown = Reflect.apply(query, this, args)
-    if (!String(args[0]).includes('pg_notify') || !(result instanceof Promise)) return result
-    return result.then((found: object) => {
-      results.push(new WeakRef(found))
-      return found
-    })
+t.test(
+  'a connection that stays open for weeks asks whether it lives, and keeps nothing of what it has asked',
+  async t => {
+    const { database, url } = await openStore(t, postgres)
+    const results: WeakRef<object>[] = []
+    const { query } = pg.Client.prototype
+    const value = function (this: pg.Client, ...args: unknown[]) {
+      const result: unknown = Reflect.apply(query, this, args)
+      if (!String(args[0]).includes('pg_notify') || !(result instanceof Promise)) return result
+      return result.then((found: object) => {
+        results.push(new WeakRef(found))
+        return found
+      })
+    }
+    t.intercept(pg.Client.prototype, 'query', { value, configurable: true })
+    const { events } = listen(t, database, 1)
+    await once(events, 'restored')
+    const listener =
+      "SELECT pid FROM pg_stat_activity WHERE application_name = 'portaria-listen' AND datname = current_database()"
+    const before = await postgres.query(listener, [], url)
+    await until(() => results.length > 20, 'heartbeats')
+    t.equal(before.length, 1)
+    t.same(await postgres.query(listener, [], url), before, 'all on one connection')
+    collectGarbage()
+    t.equal(results.slice(0, 15).filter(result => result.deref() !== undefined).length, 0)
   }
-  t.intercept(pg.Client.prototype, 'query', { value, configurable: true })
-  const { events } = listen(t, database, 1)
-  await once(events, 'restored')
-  await until(() => results.length > 20, 'heartbeats')
-  collectGarbage()
-  t.equal(results.slice(0, 15).filter(result => result.deref() !== undefined).length, 0)
-})
+)
 
 t.test('a backlog of expired rows is deleted in portions, around rows that somebody holds', async t => {
   const { tokenState, url } = await openStore(t, postgres)
   const add =
     "INSERT INTO revocations (jti, expires_at) SELECT 'old-' || n, now() - interval '1 day' FROM generate_series(1, 11000) n"
   await postgres.query(add, [], url)
-  const holder = new pg.Client({ connectionString: url })
-  await holder.connect()
-  t.teardown(() => holder.end())
+  const holder = await openClient(t, url)
   await holder.query("BEGIN; SELECT FROM revocations WHERE jti = 'old-7' FOR UPDATE")
   await tokenState.purgeExpired()
   t.same(await postgres.query('SELECT jti FROM revocations', [], url), [{ jti: 'old-7' }])

@@ -2,7 +2,6 @@
 import t from 'tap'
 import { DataSource } from 'typeorm'
 import { openDatabase } from '../../gateway/store/database.ts'
-import { createUsers } from '../../gateway/store/users.ts'
 import { migrations, SCHEMA_RELEASE } from '../../migrations/index.ts'
 import { portariaHere } from '../support/cli-here.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -74,10 +73,9 @@ const migratedBy = async (url: string, release: number) => {
 t.test('the release before starts on the schema of the next one, and works', async t => {
   const { url } = await openStore(t, postgres)
   await migratedBy(url, SCHEMA_RELEASE + 1)
-  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
-  t.teardown(() => database.close())
-  const { user } = await createUsers(database).syncPerson(person('maria'))
-  t.match(await createUsers(database).loadPerson(user.id), { user: { username: 'maria' } })
+  const { users } = await openStore(t, postgres, url)
+  const { user } = await users.syncPerson(person('maria'))
+  t.match(await users.loadPerson(user.id), { user: { username: 'maria' } })
 })
 
 t.test('a release two before refuses, at once and without touching anything', async t => {

@@ -1,4 +1,5 @@
 // A test has the whole store on a database of its own, and people to put into it.
+import pg from 'pg'
 import type { Test } from 'tap'
 import { keyAuditLog } from '../../gateway/store/audit-entry.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
@@ -36,6 +37,14 @@ export const openStore = async (
     tokenState: createTokenState(database),
     memory: createLoginMemory(database)
   }
+}
+
+/** A connection of its own, for example one that holds locks. */
+export const openClient = async (t: Pick<Test, 'teardown'>, connectionString: string): Promise<pg.Client> => {
+  const client = new pg.Client({ connectionString })
+  await client.connect()
+  t.teardown(() => client.end())
+  return client
 }
 
 export const actor = { id: null, username: 'test', requestId: 'r-1', ip: '127.0.0.1' }

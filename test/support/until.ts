@@ -19,3 +19,10 @@ export const until = async (
   }
   return performance.now() - start
 }
+
+/** Whether the work ends without an error. */
+export const succeeds = (work: Promise<unknown>): Promise<boolean> =>
+  work.then(
+    () => true,
+    () => false
+  )
