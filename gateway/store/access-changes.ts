@@ -69,13 +69,8 @@ export const listenAccessChanges = (database: Database, options: AccessListenerO
     return { close: async () => unsubscribe() }
   }
   const ended = new AbortController()
-  const loop = listenAgain(database, options, ended.signal)
-  return {
-    close() {
-      ended.abort()
-      return loop
-    }
-  }
+  void listenAgain(database, options, ended.signal)
+  return { close: async () => ended.abort() }
 }
 
 const listenAgain = async (database: Database, options: AccessListenerOptions, signal: AbortSignal): Promise<void> => {

@@ -87,27 +87,15 @@ export const storableKey = (value: unknown, max = 512): string | undefined => {
 
 /** A JSON value for jsonb; secrets are replaced by key, and a value over 32 KiB by its size. */
 export const storableJson = (value: unknown): Json => {
-  const json = clean(value, 0)
-  const bytes = Buffer.byteLength(JSON.stringify(json))
-  return bytes <= MAX_JSON_BYTES ? json : { truncated: true, bytes }
+  const text = JSON.stringify(value ?? null, clean)
+  const bytes = Buffer.byteLength(text)
+  return bytes <= MAX_JSON_BYTES ? (JSON.parse(text) as Json) : { truncated: true, bytes }
 }
 
-const clean = (value: unknown, depth: number): Json => {
-  if (value === null || value === undefined || depth > 16) return null
-  if (typeof value === 'string') return value.replaceAll('\0', '').toWellFormed()
-  if (typeof value === 'number') return Number.isFinite(value) ? value : null
-  if (typeof value === 'boolean') return value
+const clean = (key: string, value: unknown): unknown => {
+  if (value !== undefined && SECRET_KEY.test(key)) return '[redacted]'
   if (typeof value === 'bigint') return String(value)
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString()
-  if (Array.isArray(value)) return value.map(item => clean(item, depth + 1))
-  if (typeof value !== 'object') return null
-  const entries = Object.entries(value).filter(([, item]) => item !== undefined && typeof item !== 'function')
-  return Object.fromEntries(
-    entries.map(([key, item]) => [
-      key.replaceAll('\0', '').toWellFormed(),
-      SECRET_KEY.test(key) ? '[redacted]' : clean(item, depth + 1)
-    ])
-  )
+  return typeof value === 'string' ? value.replaceAll('\0', '').toWellFormed() : value
 }
 
 /** JSON with its keys in code unit order and no whitespace between tokens (after RFC 8785). */
