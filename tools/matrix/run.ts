@@ -1,3 +1,4 @@
+// Runs the cells of the matrix through two gateways, one lane beside the other, and says what went wrong.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'
@@ -6,9 +7,8 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { stringify } from 'yaml'
 import { createCertificateAuthority } from '../../test/support/certificates.ts'
-import { TEST_SECRET } from '../../test/support/gateway.ts'
-import { type GatewayProcess, isAlive, spawnGateway } from '../../test/support/gateway-process.ts'
-import { accepts, freePorts } from '../../test/support/ports.ts'
+import { baseEnv, type GatewayProcess, isAlive, spawnGateway } from '../../test/support/gateway-process.ts'
+import { accepts, freePort } from '../../test/support/ports.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { startRedis } from '../../test/support/redis.ts'
 import { until } from '../../test/support/until.ts'
@@ -27,8 +27,6 @@ export interface MatrixResult {
 interface MatrixOptions {
   readonly workers: number
   readonly wanted: (cell: Cell) => boolean
-  /** Called after each cell. */
-  readonly onCell?: (done: number) => void
 }
 
 /** Backends have to hear of clients that have left. */
@@ -47,7 +45,7 @@ const keepsClient = ({ direction, reader }: Cell): boolean => direction !== 'bot
 
 const keepsBackend = ({ framing, reader }: Cell): boolean => framing !== 'close' && reader !== 'leaves'
 
-const runLane = async (lane: Lane, origin: Origin, backend: Backend, onCell: () => void): Promise<string[]> => {
+const runLane = async (lane: Lane, origin: Origin, backend: Backend): Promise<string[]> => {
   const faults: string[] = []
   let before: { cell: Cell; connection: number | undefined } | undefined
   for (const cell of lane.cells) {
@@ -65,58 +63,46 @@ const runLane = async (lane: Lane, origin: Origin, backend: Backend, onCell: () 
       found.push('the connection to the backend was not reused')
     faults.push(...found.map(fault => `${nameOf(cell)}: ${fault}`))
     before = { cell, connection: outcome.connection }
-    onCell()
   }
   return faults
 }
 
-const startGateways = async (t: Pick<Test, 'teardown'>, folder: string, routes: object, workers: number) => {
-  const authority = createCertificateAuthority(folder)
-  const files = authority.issue('gateway')
-  writeFileSync(join(folder, 'routes.yaml'), stringify(routes))
-  const postgres = await startPostgres(t)
-  const redis = workers > 1 ? await startRedis(t) : undefined
-  const [plainPort = 0, tlsPort = 0] = await freePorts(2)
-  const env = {
-    JWT_SECRET: TEST_SECRET,
-    DATABASE_URL: postgres.url,
-    ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
-    UPSTREAM_CONFIG: folder,
-    RATE_LIMIT_MAX: '1000000',
-    HOST: '127.0.0.1',
-    LOG_LEVEL: 'warn',
-    WORKERS: String(workers)
-  }
-  const tls = { TLS_CERT_FILE: files.certFile, TLS_KEY_FILE: files.keyFile }
-  const agents = {
-    plain: () => new http.Agent({ keepAlive: true, maxSockets: 1 }),
-    tls: () => new https.Agent({ keepAlive: true, maxSockets: 1, ca: authority.ca })
-  }
-  return {
-    plain: {
-      port: plainPort,
-      isTls: false,
-      agent: agents.plain,
-      gateway: spawnGateway(t, { ...env, PORT: String(plainPort) })
-    },
-    tls: {
-      port: tlsPort,
-      isTls: true,
-      agent: agents.tls,
-      gateway: spawnGateway(t, { ...env, ...tls, PORT: String(tlsPort) })
-    }
-  }
+const KEPT = { keepAlive: true, maxSockets: 1 }
+
+/** @param ca of the certificate, for clients that speak TLS */
+const startOrigin = async (t: Pick<Test, 'teardown'>, env: Record<string, string>, ca?: string) => {
+  const port = await freePort()
+  const gateway = spawnGateway(t, { ...env, PORT: String(port), LOG_LEVEL: 'warn' })
+  await until(
+    () => accepts(port),
+    () => `the gateway listens: ${gateway.stdout()}${gateway.stderr()}`
+  )
+  const agent = () => (ca === undefined ? new http.Agent(KEPT) : new https.Agent({ ...KEPT, ca }))
+  return { port, isTls: ca !== undefined, agent, gateway }
+}
+
+const startGateways = async (t: Pick<Test, 'teardown'>, folder: string, workers: number) => {
+  const { ca, issue } = createCertificateAuthority(folder)
+  const { certFile, keyFile } = issue('gateway')
+  const { url } = await startPostgres(t)
+  const redis = workers > 1 ? { REDIS_URL: (await startRedis(t)).url } : {}
+  const env = { ...baseEnv(folder), DATABASE_URL: url, ...redis, WORKERS: String(workers) }
+  const plain = await startOrigin(t, env)
+  return { plain, tls: await startOrigin(t, { ...env, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }, ca) }
 }
 
 const processesOf = (gateways: readonly GatewayProcess[], workers: number): number[] =>
   gateways.flatMap(gateway => (workers > 1 ? gateway.workers() : [gateway.pid]))
 
-export const runMatrix = async (t: Pick<Test, 'teardown'>, options: MatrixOptions): Promise<MatrixResult> => {
-  const { workers, wanted, onCell } = options
+const temporaryFolder = (t: Pick<Test, 'teardown'>): string => {
   const folder = mkdtempSync(join(tmpdir(), 'portaria-matrix-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  const certificates = mkdtempSync(join(tmpdir(), 'portaria-matrix-ca-'))
-  t.teardown(() => rmSync(certificates, { recursive: true, force: true }))
+  return folder
+}
+
+export const runMatrix = async (t: Pick<Test, 'teardown'>, options: MatrixOptions): Promise<MatrixResult> => {
+  const { workers, wanted } = options
+  const [folder, certificates] = [temporaryFolder(t), temporaryFolder(t)]
   const authority = createCertificateAuthority(certificates)
   const issued = authority.issue('backend')
   const pem = { key: readFileSync(issued.keyFile, 'utf8'), cert: readFileSync(issued.certFile, 'utf8') }
@@ -129,24 +115,18 @@ export const runMatrix = async (t: Pick<Test, 'teardown'>, options: MatrixOption
     BACKENDS.map(kind => [kind, { url: backends[kind].url, ...(kind === 'https' ? { caFile: authority.caFile } : {}) }])
   )
   const routes = BACKENDS.map(kind => ({ path: `/${kind}/:id`, upstream: kind, public: true }))
-  const gateways = await startGateways(t, folder, { upstreams, routes }, workers)
+  writeFileSync(join(folder, 'routes.yaml'), stringify({ upstreams, routes }))
+  const gateways = await startGateways(t, folder, workers)
   const running = [gateways.plain.gateway, gateways.tls.gateway]
-  for (const { gateway, port } of Object.values(gateways))
-    await until(
-      () => accepts(port),
-      () => `the gateway listens: ${gateway.stdout()}${gateway.stderr()}`
-    )
   const pids = processesOf(running, workers)
   const before = new Map(pids.map(pid => [pid, memoryMb(pid, 'VmRSS')]))
 
   const wantedLanes = lanes(wanted)
-  let done = 0
   const results = await Promise.all(
     wantedLanes.map(lane => {
       const { agent, ...origin } = gateways[lane.client]
       const own = agent()
-      const count = () => onCell?.(++done)
-      return runLane(lane, { ...origin, agent: own }, backends[lane.backend], count).finally(() => own.destroy())
+      return runLane(lane, { ...origin, agent: own }, backends[lane.backend]).finally(() => own.destroy())
     })
   )
   const faults = results.flat()

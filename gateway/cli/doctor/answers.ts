@@ -1,8 +1,7 @@
 // Probes the responses of a gateway for weaknesses: origins, limits, leaks, cookies and TLS.
 import { randomBytes } from 'node:crypto'
-import type { ConnectionOptions } from 'node:tls'
 import { isLoopbackHost } from '../../values/addresses.ts'
-import { ANSWER_TIMEOUT_MS, connectTls, type Header, type Probe } from './client.ts'
+import { type Header, type Probe, shakeHands } from './client.ts'
 import { type Checks, collect, type DoctorWorld, getsIn, show } from './world.ts'
 
 const FOREIGN = 'https://foreign.invalid'
@@ -164,25 +163,13 @@ async function leaks({ client, notes }: DoctorWorld): Promise<string[]> {
 
 async function transport({ client: { url } }: DoctorWorld): Promise<string[]> {
   if (url.protocol === 'http:') return isLoopbackHost(url.hostname) ? [] : ['the address is http://']
-  const evidence: string[] = []
-  const now = await handshake(url, {})
-  if (now.fault !== undefined) evidence.push(`the certificate is not valid: ${now.fault}`)
-  const old = await handshake(url, { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' })
-  if (old.connected) evidence.push('TLS 1.1 or older is accepted')
-  return evidence
+  const now = await shakeHands(url, {})
+  const old = await shakeHands(url, { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' })
+  return [
+    ...(now?.fault === undefined ? [] : [`the certificate is not valid: ${now.fault}`]),
+    ...(old === undefined ? [] : ['TLS 1.1 or older is accepted'])
+  ]
 }
-
-const handshake = (url: URL, options: ConnectionOptions): Promise<{ connected: boolean; fault?: string }> =>
-  new Promise(resolve => {
-    const socket = connectTls(url, { ...options, timeout: ANSWER_TIMEOUT_MS })
-    const end = (connected: boolean) => {
-      const isFaulty = connected && !socket.authorized
-      resolve({ connected, ...(isFaulty && { fault: String(socket.authorizationError) }) })
-      socket.destroy()
-    }
-    socket.on('secureConnect', () => end(true))
-    for (const event of ['error', 'timeout']) socket.on(event, () => end(false))
-  })
 
 const checkCookie = (cookie: string, protocol: string): string[] => {
   const [pair = '', ...attributes] = cookie.split(';').map(part => part.trim())

@@ -1,4 +1,5 @@
 // Sends probes exactly as written, and reads their responses within limits of size, time and number.
+import { once } from 'node:events'
 import http, { type IncomingMessage } from 'node:http'
 import net from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -144,4 +145,18 @@ export const connectTls = (url: URL, options: tls.ConnectionOptions = {}): tls.T
   const endpoint = endpointOf(url)
   const name = net.isIP(endpoint.host) === 0 ? { servername: endpoint.host } : {}
   return tls.connect({ ...endpoint, ...name, ...options, rejectUnauthorized: false })
+}
+
+/** What a TLS handshake comes to; undefined: there is none. */
+export const shakeHands = async (url: URL, options: tls.ConnectionOptions) => {
+  const socket = connectTls(url, options)
+  try {
+    await once(socket, 'secureConnect', { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) })
+    const { alpnProtocol, authorized, authorizationError } = socket
+    return { protocol: alpnProtocol, fault: authorized ? undefined : String(authorizationError) }
+  } catch {
+    return undefined
+  } finally {
+    socket.on('error', () => undefined).destroy()
+  }
 }

@@ -7,7 +7,8 @@ import {
   type Probe,
   type ProbeAnswer,
   readAnswer,
-  serverNameOption
+  serverNameOption,
+  shakeHands
 } from './client.ts'
 import { HEADER_CHECKS } from './headers.ts'
 import { PATH_CHECKS } from './paths.ts'
@@ -16,16 +17,8 @@ import { type Checks, collect, type DoctorWorld, getsIn } from './world.ts'
 const OFFER = { ALPNProtocols: ['h2'] }
 
 /** Whether the TLS listener speaks HTTP/2 (RFC 9113 §3.2). */
-export const offersHttp2 = (url: URL): Promise<boolean> =>
-  new Promise(resolve => {
-    if (url.protocol !== 'https:') return resolve(false)
-    const socket = connectTls(url, { ...OFFER, timeout: ANSWER_TIMEOUT_MS })
-    const end = () => {
-      resolve(socket.alpnProtocol === 'h2')
-      socket.destroy()
-    }
-    for (const event of ['secureConnect', 'error', 'timeout']) socket.on(event, end)
-  })
+export const offersHttp2 = async (url: URL): Promise<boolean> =>
+  url.protocol === 'https:' && (await shakeHands(url, OFFER))?.protocol === 'h2'
 
 /** On a connection of its own. */
 export const sendOverHttp2 = (
@@ -126,27 +119,27 @@ const END_STREAM_AND_HEADERS = 0x5
 const SUCCESSES = [0x88, 0x89, 0x8a]
 
 /** Sends the fields as they are, which no HTTP/2 client would do; resolves to whether the answer is a success. */
-const isTaken = (url: URL, fields: readonly Header[]): Promise<boolean> =>
-  new Promise(resolve => {
-    const socket = connectTls(url, { ...OFFER, timeout: ANSWER_TIMEOUT_MS })
-    const block = fields.map(([name, value]) => `\0${lengthAndText(name)}${lengthAndText(value)}`).join('')
-    let received = Buffer.alloc(0)
-    const end = (isSuccess: boolean) => {
-      socket.destroy()
-      resolve(isSuccess)
-    }
-    socket.on('data', (bytes: Buffer) => {
+const isTaken = async (url: URL, fields: readonly Header[]): Promise<boolean> => {
+  const socket = connectTls(url, { ...OFFER, timeout: ANSWER_TIMEOUT_MS })
+  socket.on('timeout', () => socket.destroy())
+  const block = fields.map(([name, value]) => `\0${lengthAndText(name)}${lengthAndText(value)}`).join('')
+  const preface = `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${frame(SETTINGS, 0, 0, '')}`
+  socket.write(preface + frame(HEADERS, END_STREAM_AND_HEADERS, 1, block), 'latin1')
+  let received = Buffer.alloc(0)
+  try {
+    for await (const bytes of socket) {
       received = Buffer.concat([received, bytes])
       while (received.length >= 9 && received.length >= 9 + received.readUIntBE(0, 3)) {
         const [length, type, stream] = [received.readUIntBE(0, 3), received[3], received.readUInt32BE(5)]
-        if (stream === 1) return end(type === HEADERS && SUCCESSES.includes(received[9] ?? 0))
+        if (stream === 1) return type === HEADERS && SUCCESSES.includes(received[9] ?? 0)
         received = received.subarray(9 + length)
       }
-    })
-    for (const event of ['error', 'timeout', 'close']) socket.on(event, () => end(false))
-    const preface = `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${frame(SETTINGS, 0, 0, '')}`
-    socket.write(preface + frame(HEADERS, END_STREAM_AND_HEADERS, 1, block), 'latin1')
-  })
+    }
+  } catch {
+    // The connection broke, or nothing came in time.
+  }
+  return false
+}
 
 const frame = (type: number, flags: number, stream: number, payload: string): string => {
   const { length } = payload
