@@ -5,7 +5,6 @@ import t from 'tap'
 import { only } from '../support/only.ts'
 import { freePort } from '../support/ports.ts'
 import { occupy, printed, run, spawnDemo, startDemo, temporaryFolder } from '../support/running-demo.ts'
-import { words } from '../support/words.ts'
 
 const READY_WITHIN_MS = 60_000
 const GONE_WITHIN_MS = 20_000
@@ -16,7 +15,9 @@ const answerOf = (stdout: string) => {
   return { status: Number(/^HTTP\/1\.1 (\d+)/.exec(head)?.[1]), head, body: body.join('') }
 }
 
-const paste = async (line: string) => answerOf((await run(line)).stdout)
+const paste = async (line = '') => answerOf((await run(line)).stdout)
+const pasteJson = async (line = '') => JSON.parse((await paste(line)).body)
+const tokenIn = (line = '') => /Bearer ([\w.-]+)/.exec(line)?.[1]
 
 t.test('the demo is ready in time, and each of its lines works alone in a fresh shell', async t => {
   const { path: temporary, left } = temporaryFolder(t)
@@ -28,7 +29,7 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
 
   await t.test('three lines begin with curl: log in, an allowed request, a refused one', async t => {
     t.equal(demo.curlLines.length, 3)
-    const [logIn = '', allowed = '', refused = ''] = demo.curlLines
+    const [logIn, allowed, refused] = demo.curlLines
     const login = await paste(logIn)
     t.equal(login.status, 200)
     t.match(JSON.parse(login.body), {
@@ -41,7 +42,7 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
     const refusal = await paste(refused)
     t.equal(refusal.status, 403)
     t.match(JSON.parse(refusal.body), { code: 'GW_FORBIDDEN' })
-    t.equal(JSON.parse((await paste(allowed)).body).length, 4, 'nothing was deleted')
+    t.equal((await pasteJson(allowed)).length, 4, 'nothing was deleted')
   })
 
   await t.test('the four sample people can log in with the passwords that it prints', async t => {
@@ -66,31 +67,23 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
   })
 
   await t.test("an Admin's line assigns somebody, whose refreshed token then has the access", async t => {
-    const [assign = '', refresh = ''] = demo.moreLines
-    const before = JSON.parse((await paste(refresh)).body)
+    const [assign, refresh] = demo.moreLines
+    const before = await pasteJson(refresh)
     t.match(before, { user: { username: 'joao', accessStatus: 'unassigned' } })
     const orders = async (token: string) =>
       (await fetch(`${demo.url}/api/orders`, { headers: { authorization: `Bearer ${token}` } })).status
     t.equal(await orders(before.token), 403)
     t.equal((await paste(assign)).status, 200)
-    const { token, user } = JSON.parse((await paste(refresh)).body)
+    const { token, user } = await pasteJson(refresh)
     t.match(user, { username: 'joao', profiles: only('Agente'), areas: only('Vendas'), accessStatus: 'assigned' })
     t.equal(await orders(token), 200)
   })
 
-  await t.test('the backend sees who it is, and what a client claims does not reach it', async t => {
-    const token = /Bearer ([\w.-]+)/.exec(demo.curlLines[1] ?? '')?.[1]
-    const response = await fetch(`${demo.url}/api/whoami`, {
-      headers: { authorization: `Bearer ${token}`, 'x-user-profiles': 'Admin', x_user_profiles: 'Admin' }
-    })
-    t.match(await response.json(), { 'x-user-username': 'ana', 'x-user-profiles': 'Agente' })
-  })
-
   await t.test('a group gives access, a program gets a token, and another proxy asks who may pass', async t => {
     const line = (word: string) => demo.moreLines.filter(more => more.includes(word))
-    const member = await paste(line('rita-demo')[0] ?? '')
-    t.match(JSON.parse(member.body), { user: { username: 'rita', profiles: only('Agente'), areas: only('Suporte') } })
-    const program = JSON.parse((await paste(line('client_credentials')[0] ?? '')).body) as { access_token: string }
+    const member = await pasteJson(line('rita-demo')[0])
+    t.match(member, { user: { username: 'rita', profiles: only('Agente'), areas: only('Suporte') } })
+    const program = await pasteJson(line('client_credentials')[0])
     const headers = { authorization: `Bearer ${program.access_token}` }
     t.equal((await fetch(`${demo.url}/api/orders`, { headers })).status, 200)
     const [ana = ''] = line('/elsewhere/')
@@ -120,9 +113,8 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
   )
 
   await t.test('each person finds the applications that they may open', async t => {
-    const apps = async (line: string) => {
-      const token = /Bearer ([\w.-]+)/.exec(line)?.[1]
-      const headers = { accept: 'application/json', authorization: `Bearer ${token}` }
+    const apps = async (line: string | undefined) => {
+      const headers = { accept: 'application/json', authorization: `Bearer ${tokenIn(line)}` }
       const { items } = (await (await fetch(`${demo.url}/auth/apps`, { headers })).json()) as Record<string, object[]>
       for (const { url, icon } of items as { url: string; icon: string }[]) {
         const line = `curl -i -H "authorization: ${headers.authorization}" ${new URL(url, demo.url).href}`
@@ -132,34 +124,17 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
       }
       return (items as { name: string }[]).map(({ name }) => name)
     }
-    t.same(await apps(demo.curlLines[1] ?? ''), ['Messaging', 'Panel', 'Orders', 'Stock'], 'ana')
-    const maria = demo.moreLines.find(line => line.includes('/auth/admin/')) ?? ''
+    t.same(await apps(demo.curlLines[1]), ['Messaging', 'Panel', 'Orders', 'Stock'], 'ana')
+    const maria = demo.moreLines.find(line => line.includes('/auth/admin/'))
     t.same(await apps(maria), ['Messaging', 'Panel', 'Orders', 'Stock', 'Reports', 'Payroll', 'Handbook'], 'maria')
   })
 
   await t.test('an application on a host of its own has rules of its own', async t => {
     const handbook = demo.url.replace('//', '//handbook.')
-    const open = (token: string | undefined, more = '') =>
-      paste(`curl -i ${more} ${token === undefined ? '' : `-H "authorization: Bearer ${token}"`} ${handbook}/`)
-    const tokenIn = (line = '') => /Bearer ([\w.-]+)/.exec(line)?.[1]
-    const maria = tokenIn(demo.moreLines.find(line => line.includes('/auth/admin/')))
+    const open = (line: string | undefined) => paste(`curl -i -H "authorization: Bearer ${tokenIn(line)}" ${handbook}/`)
+    const maria = demo.moreLines.find(line => line.includes('/auth/admin/'))
     t.match(await open(maria), { status: 200, body: /<h1>Handbook<\/h1>/ })
-    t.equal((await open(tokenIn(demo.curlLines[1]))).status, 403, 'ana')
-    t.equal((await open(undefined)).status, 401)
-    t.equal((await paste(`curl -i ${demo.url}/`)).status, 200, 'the root of the other host is public')
-    const asked = await open(undefined, '-H "accept: text/html" -H "sec-fetch-mode: navigate"')
-    t.equal(asked.status, 302)
-    t.match(
-      asked.head,
-      new RegExp(`^location: ${demo.url}/auth/login\\?returnTo=${encodeURIComponent(handbook)}`, 'im')
-    )
-  })
-
-  await t.test('events come as they happen', async t => {
-    const line = demo.moreLines.find(more => more.includes('/api/events')) ?? ''
-    const reader = spawn('sh', ['-c', `exec ${line}`], { stdio: ['ignore', 'pipe', 'ignore'] })
-    t.teardown(() => reader.kill())
-    t.match(await printed(reader, /id: 2\n/), /content-type: text\/event-stream[\s\S]*id: 1\nevent: order\n/)
+    t.equal((await open(demo.curlLines[1])).status, 403, 'ana')
   })
 
   await t.test('Socket.IO delivers QR code, status and messages with a token, and nothing without one', async t => {
@@ -171,19 +146,11 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
     t.equal((await run(without)).stdout, "refused { code: 'GW_UNAUTHENTICATED', statusCode: 401 }\n")
   })
 
-  await t.test('the pages are public', async t => {
-    for (const path of words`
-      / /messaging-demo/ /messaging-demo/socket.io.js /auth/login /auth/apps /auth/console
-    `) {
-      t.equal((await fetch(demo.url + path)).status, 200, path)
-    }
-  })
-
-  await t.test('Ctrl-C leaves no process, no port and no file behind, also with a stream open', async t => {
+  await t.test('events come as they happen; Ctrl-C leaves no process, no port and no file behind', async t => {
     const line = demo.moreLines.find(more => more.includes('/api/events')) ?? ''
     const reader: ChildProcess = spawn('sh', ['-c', `exec ${line}`], { stdio: ['ignore', 'pipe', 'ignore'] })
     const ended = once(reader, 'exit')
-    await printed(reader, /id: 1\n/)
+    t.match(await printed(reader, /id: 2\n/), /content-type: text\/event-stream[\s\S]*id: 1\nevent: order\n/)
     const { ms } = await demo.end('SIGINT')
     t.ok(ms < GONE_WITHIN_MS, `${Math.round(ms)} ms`)
     await ended

@@ -4,7 +4,7 @@
 // the processor time of a start.
 import { announcement } from './announcement.ts'
 import { createHome } from './home.ts'
-import { type Demo, startDemo } from './start-demo.ts'
+import type { Demo } from './start-demo.ts'
 
 const CLOSE_WITHIN_MS = 1500
 const PARENT_CHECK_MS = 250
@@ -37,6 +37,8 @@ process.stdout.on('error', stop)
 const { PORT = '', HOST = '127.0.0.1', LOG_LEVEL = 'warn', http_proxy } = process.env
 try {
   console.log('Portaria demo starts …')
+  // Its modules take a second or more to load.
+  const { startDemo } = await import('./start-demo.ts')
   demo = await startDemo({
     home: home.path,
     host: HOST,

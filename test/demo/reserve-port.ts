@@ -1,6 +1,6 @@
 // A port is kept free for the gateway while everything that it needs starts.
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:net'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 
 export interface ReservedPort {
   readonly port: number
@@ -8,53 +8,36 @@ export interface ReservedPort {
   release(): Promise<void>
 }
 
-/**
- * Takes `wanted`, or any free port when `mayDiffer`. `localhost` leads to both loopback addresses, so neither may be
- * somebody else's. Throws when the port is taken and must not differ.
- */
+/** Takes `wanted`, or any free port when `mayDiffer`. Throws when the port is taken and must not differ. */
 export const reservePort = async (host: string, wanted: number, mayDiffer: boolean): Promise<ReservedPort> => {
-  try {
-    return await reserve(host, wanted)
-  } catch (error) {
-    if (!isTaken(error)) throw error
-    if (!mayDiffer) throw new Error(`port ${wanted} is taken`, { cause: error })
-    return reserve(host, 0)
-  }
+  const reserved = (await reserve(host, wanted)) ?? (mayDiffer ? await reserve(host, 0) : undefined)
+  if (reserved === undefined) throw new Error(`port ${wanted} is taken`)
+  return reserved
 }
 
-const reserve = async (host: string, wanted: number): Promise<ReservedPort> => {
-  const first = await listen(host, wanted)
-  const address = first.address()
-  const port = typeof address === 'object' && address !== null ? address.port : wanted
-  const second = await listenOnTheOther(host, port, first)
-  return {
-    port,
-    release: async () => {
-      await close(first)
-      if (second !== undefined) await close(second)
+/** `localhost` leads to both loopback addresses, so neither may be somebody else's. undefined: one of them is. */
+const reserve = async (host: string, wanted: number): Promise<ReservedPort | undefined> => {
+  const servers: Server[] = []
+  const release = async () => {
+    await Promise.all(servers.map(server => server[Symbol.asyncDispose]()))
+  }
+  let port = wanted
+  for (const address of [host, host === '::1' ? '127.0.0.1' : '::1']) {
+    const server = createServer(socket => socket.destroy())
+    try {
+      await once(server.listen({ host: address, port, exclusive: true }), 'listening')
+    } catch (error) {
+      // Without IPv6 there is nothing to share; a host that covers both has it already.
+      if (servers.length > 0 && (!isTaken(error) || !['127.0.0.1', '::1', 'localhost'].includes(host))) break
+      await release()
+      if (isTaken(error)) return undefined
+      throw error
     }
+    servers.push(server)
+    port = (server.address() as AddressInfo).port
   }
+  return { port, release }
 }
-
-const listenOnTheOther = async (host: string, port: number, first: Server): Promise<Server | undefined> => {
-  try {
-    return await listen(host === '::1' ? '127.0.0.1' : '::1', port)
-  } catch (error) {
-    // Without IPv6 there is nothing to share; a host that covers both has it already.
-    if (!isTaken(error) || !['127.0.0.1', '::1', 'localhost'].includes(host)) return undefined
-    await close(first)
-    throw error
-  }
-}
-
-const listen = async (host: string, port: number): Promise<Server> => {
-  const server = createServer(socket => socket.destroy())
-  server.listen({ host, port, exclusive: true })
-  await once(server, 'listening')
-  return server
-}
-
-const close = (server: Server): Promise<void> => new Promise(resolve => void server.close(() => resolve()))
 
 const isTaken = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && (error.code === 'EADDRINUSE' || error.code === 'EACCES')

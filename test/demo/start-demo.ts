@@ -1,11 +1,18 @@
 // Everything of the demo runs in this process: directory, cloud provider, backends, database, gateway, people.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { startGateway } from '../../gateway/gateway.ts'
+import { createLog } from '../../gateway/observe/logging.ts'
+import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
 import { type Admitted, admitPeople, admitProgram, type ProgramAccount } from './admit-people.ts'
 import { writeDemoRoutes } from './demo-routes.ts'
-import { DEMO_GROUP, type DemoPerson } from './directory.ts'
+import { DEMO_GROUP, type DemoPerson, demoPeople, startDemoDirectory } from './directory.ts'
+import { startDemoMessaging } from './messaging.ts'
+import { startDemoProvider } from './oidc.ts'
+import { startOtherProxy } from './other-proxy.ts'
 import { reservePort } from './reserve-port.ts'
+import { startDemoUpstream } from './upstreams.ts'
 
 export interface DemoOptions {
   /** Folder for the route file and the database. */
@@ -50,9 +57,6 @@ export const startDemo = async ({
   )
   writeDemoRoutes(join(home, 'routes'), { sample: sample.url, messaging: messaging.url })
 
-  const { startGateway } = await import('../../gateway/gateway.ts')
-  const { createLog } = await import('../../gateway/observe/logging.ts')
-  const { readSettings } = await import('../../gateway/settings/read-settings.ts')
   const dataDir = join(home, 'data')
   await fillDataDir(dataDir)
   const settings = readSettings({
@@ -90,19 +94,6 @@ export const startDemo = async ({
 }
 
 const startSurroundings = async (publicUrl: string, colleagues: readonly DemoPerson[]) => {
-  const [
-    { demoPeople, startDemoDirectory },
-    { startDemoProvider },
-    { startDemoUpstream },
-    { startDemoMessaging },
-    { startOtherProxy }
-  ] = await Promise.all([
-    import('./directory.ts'),
-    import('./oidc.ts'),
-    import('./upstreams.ts'),
-    import('./messaging.ts'),
-    import('./other-proxy.ts')
-  ])
   const people = demoPeople(passwordOf)
   const member: DemoPerson = {
     username: 'rita',
