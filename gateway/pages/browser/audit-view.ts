@@ -1,12 +1,12 @@
 // Shows the audit log newest first, filtered by person, action and period, and exports it.
 import { useAddressed } from './address.ts'
-import { problemOf, queryOf, useList, useLoad, useRested } from './console-data.ts'
-import { type Column, Facts, Listing, Name, State, useActs } from './console-parts.ts'
+import { problemOf, queryOf, useList, useRested } from './console-data.ts'
+import { type Column, Facts, Listing, Name, useActs } from './console-parts.ts'
 import { Choice, Field, Filters } from './fields.ts'
-import { dateTime, number } from './language.ts'
+import { dateTime } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
 import { ask } from './session.ts'
-import type { AuditItem, Status } from './shapes.ts'
+import type { AuditItem } from './shapes.ts'
 import { ACTIONS, actionName, text } from './words-console.ts'
 
 const json = (value: unknown): string => (value === null || value === undefined ? '–' : JSON.stringify(value, null, 1))
@@ -45,20 +45,6 @@ export const AuditTable = ({ path }: { path: string }): VNode => {
   return html`<${Listing} of=${list} label=${text('audit')} columns=${columns} keyOf=${({ hash }: AuditItem) => hash} />`
 }
 
-const ChainLine = (): VNode => {
-  const chain = useLoad<Status>('status').data?.audit
-  if (chain === undefined) return html`<p id="chain"></p>`
-  const { state, entries, firstBroken, checkedAt } = chain
-  const at = dateTime(checkedAt)
-  const words = {
-    ok: text('chainOk', { n: number(entries), at }),
-    broken: text('chainBad', { n: number(firstBroken ?? 0), at }),
-    unknown: text('chainUnknown')
-  }
-  const is = { ok: 'ok', broken: 'bad', unknown: 'warn' } as const
-  return html`<p id="chain"><${State} is=${is[state]}>${words[state]}<//></p>`
-}
-
 /** The selected days, complete, in the reader's time zone. */
 const periodOf = (from: string, to: string): { since: string; until: string } => {
   const start = new Date(`${from}T00:00:00`)
@@ -86,7 +72,7 @@ export const AuditView = (): VNode => {
   const options = [...new Set([...ACTIONS, ...(action === '' ? [] : [action])])].map(
     one => [one, actionName(one)] as const
   )
-  return html`<h1>${text('audit')}</h1><${ChainLine} />
+  return html`<h1>${text('audit')}</h1>
     <${Filters}>
       <${Field} grows id="audit-user" label=${text('byUser')} type="search" maxlength="256" value=${user} onValue=${(user: string) => change({ user })} />
       <${Choice} id="audit-action" label=${text('action')} value=${action} options=${[['', text('anyAction')], ...options]} onValue=${(action: string) => change({ action })} />

@@ -15,29 +15,26 @@ const isCircle = (path: string): boolean => {
   return before === place && Date.now() - Number(at) < CIRCLE_MS
 }
 
-type Handed =
-  | 'done'
-  /** The page that asked for the login belongs to this person. */
-  | { readonly owner: string }
-
-/** The page that opened this pop-up keeps its own token: if it had one, it receives the new one, unless that is somebody else's. */
-const handBack = (user: User, toAnyone: boolean): Handed => {
+/**
+ * The page that opened this pop-up keeps its own token: if it had one, it receives the new one. The name of its person, if that is
+ * somebody else, who is not replaced unasked.
+ */
+const handBack = (user: User, toAnyone: boolean): string | undefined => {
   try {
     const kept = window.opener?.sessionStorage as Storage | undefined
     const token = keptToken()
-    // Pages compare whose session they have when they hear of a login.
-    if (token === undefined) announce({ kind: 'login', userId: user.id })
-    if (kept === undefined || token === undefined || kept.getItem('authToken') === null) return 'done'
-    const owner = JSON.parse(kept.getItem('authUser') ?? '{}') as Partial<User>
-    if (owner.id !== user.id && !toAnyone) return { owner: owner.name || owner.username || '' }
-    kept.setItem('authToken', token)
-    kept.setItem('authUser', sessionStorage.getItem('authUser') ?? '')
-    // Pages compare whose token they keep when they hear of a login.
-    announce({ kind: 'login', userId: user.id })
+    if (token !== undefined && kept?.getItem('authToken')) {
+      const owner = JSON.parse(kept.getItem('authUser') ?? '{}') as Partial<User>
+      if (owner.id !== user.id && !toAnyone) return owner.name || owner.username || ''
+      kept.setItem('authToken', token)
+      kept.setItem('authUser', sessionStorage.getItem('authUser') ?? '')
+    }
   } catch {
     // A page of another origin receives nothing of this session.
   }
-  return 'done'
+  // Pages compare whose session they have when they hear of a login.
+  announce({ kind: 'login', userId: user.id })
+  return undefined
 }
 
 /**
@@ -46,8 +43,8 @@ const handBack = (user: User, toAnyone: boolean): Handed => {
  */
 export const leave = (user: User, { isFresh = false, toAnyone = false } = {}): boolean | { readonly owner: string } => {
   if (isPopup && !isForHost) {
-    const handed = handBack(user, toAnyone)
-    if (handed !== 'done') return handed
+    const owner = handBack(user, toAnyone)
+    if (owner !== undefined) return { owner }
     window.close()
     return true
   }

@@ -1,6 +1,6 @@
 // Determines the state of the login page step by step: who is logged in, which logins are possible, where to go next.
 import { arrived, markCloudLogin } from './fragment.ts'
-import { enter, findSession, type PageSession, takeNotice, takeToken } from './page-session.ts'
+import { enter, findSession, type PageSession, takeLoggedOut, takeToken } from './page-session.ts'
 import { safeReturnTo } from './return-to.ts'
 import { type Answer, ask, forget } from './session.ts'
 import type { User } from './shapes.ts'
@@ -71,15 +71,12 @@ export const startCloudLogin = (cloudUrl: string): void => {
   location.assign(`${cloudUrl}?page=1${isAgain ? '&again=1' : ''}`)
 }
 
-const NOTICES: readonly LoginKey[] = ['loggedOutElsewhere']
-
 const startOf = (session: PageSession): Start => {
   if (session.is === 'unknown') return { is: 'out', notice: noticeFor(session.answer) }
   if (session.is === 'in') return { is: 'in', user: session.user, isFresh: false }
   if (session.is === 'cookie' && !needsToken) return { is: 'in', user: session.user, isFresh: false }
-  const kept = takeNotice()
-  const notice = NOTICES.find(key => key === kept) ?? (session.is === 'out' && session.hasEnded ? 'ended' : undefined)
-  return { is: 'out', notice: notice === undefined ? undefined : noticeOf(notice) }
+  if (takeLoggedOut()) return { is: 'out', notice: noticeOf('loggedOutElsewhere') }
+  return { is: 'out', notice: session.is === 'out' && session.hasEnded ? noticeOf('ended') : undefined }
 }
 
 export const findStart = async (): Promise<Start> => {

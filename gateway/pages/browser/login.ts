@@ -44,15 +44,19 @@ const App = (): VNode => {
   const [user, setUser] = useState<User | undefined>()
   const [doors, setDoors] = useState<Doors | undefined>()
   const [notice, setNotice] = useState<Notice | undefined>()
-  const [isReady, setReady] = useState(false)
   const [isLooked, setLooked] = useState(false)
   const [isDone, setDone] = useState(false)
   /** Whose page asked for this login, if it is not the page of `user`. */
   const [owner, setOwner] = useState<string | undefined>()
 
-  const out = (why?: Notice) => {
+  const out = async (why?: Notice) => {
     setUser(undefined)
     setNotice(why)
+    if (doors !== undefined) return
+    const found = await findDoors()
+    if ('key' in found) setNotice(found)
+    else setDoors(found)
+    setLooked(true)
   }
   const enter = async (who: User, isFresh: boolean, toAnyone = false) => {
     if (isFresh && (await leaveForApps(who))) return
@@ -66,27 +70,17 @@ const App = (): VNode => {
   const logInAsOwner = async () => {
     await endQuietly()
     setOwner(undefined)
-    out()
+    await out()
   }
 
   useEffect(() => {
     const begin = async () => {
       const start = await findStart()
       if (start.is === 'in') await enter(start.user, start.isFresh)
-      else out(start.notice)
-      setReady(true)
+      else await out(start.notice)
     }
     void begin()
   }, [])
-
-  useEffect(() => {
-    if (!isReady || user !== undefined || doors !== undefined) return
-    void findDoors().then(found => {
-      if ('key' in found) setNotice(found)
-      else setDoors(found)
-      setLooked(true)
-    })
-  }, [isReady, user, doors])
 
   useEffect(() => {
     if (user === undefined) return
@@ -95,7 +89,7 @@ const App = (): VNode => {
       if (kind !== 'logout' || userId !== user.id) return
       // The other tab may have had a login of its own; this one ends too.
       if (keptToken() !== undefined) void endQuietly()
-      out({ key: 'loggedOutElsewhere', isError: false })
+      void out({ key: 'loggedOutElsewhere', isError: false })
     })
     if (user.accessStatus === 'assigned') return stopHearing
     const stopWatching = watchAccess(
@@ -106,7 +100,7 @@ const App = (): VNode => {
       },
       () => {
         forget()
-        out({ key: 'ended', isError: false })
+        void out({ key: 'ended', isError: false })
       }
     )
     return () => {
@@ -122,7 +116,7 @@ const App = (): VNode => {
   const leaveAccount = async () => {
     const elsewhere = user === undefined ? undefined : await logOut(user)
     if (elsewhere !== undefined) return location.assign(elsewhere)
-    out({ key: 'loggedOut', isError: false })
+    await out({ key: 'loggedOut', isError: false })
   }
 
   // Nothing is painted that something else would move a moment later.

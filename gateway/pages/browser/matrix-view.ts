@@ -1,7 +1,7 @@
 // Draws the access matrix as a grid in which each cell explains its decision.
 import { pageOf, useAddressed } from './address.ts'
-import { admin, allOf, problemOf, queryOf } from './console-data.ts'
-import { Dialog, Pager, State, Table } from './console-parts.ts'
+import { allOf, problemOf, queryOf, useLoad } from './console-data.ts'
+import { Dialog, Pager, State, Table, Waiting } from './console-parts.ts'
 import { Choice, Field, Filters, sends } from './fields.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
 import type { Explanation, RouteItem } from './shapes.ts'
@@ -121,31 +121,20 @@ interface PanelProps {
 /** Explains the decision on a request, and lets the reader try other paths and people. */
 const ExplainPanel = ({ first, roles, onClose }: PanelProps): VNode => {
   const [asked, setAsked] = useState(first)
-  const [found, setFound] = useState<Explanation | string | undefined>()
-  const explain = async () => {
-    const answer = await admin<Explanation>(
-      `explain?${queryOf({ method: asked.method, path: asked.path, as: whoOf(asked) })}`
-    )
-    setFound(answer.status === 200 ? answer.body : problemOf(answer))
-  }
-  useEffect(() => void explain(), [])
+  const [sent, send] = useState(first)
+  const found = useLoad<Explanation>(`explain?${queryOf({ method: sent.method, path: sent.path, as: whoOf(sent) })}`)
   const methods = METHODS.includes(asked.method) ? METHODS : [asked.method, ...METHODS]
   const take = (name: keyof Question) => (value: string) => setAsked({ ...asked, [name]: value })
   return html`<${Dialog} title=${text('explain')} onClose=${onClose}>
-    <form class="filters" onSubmit=${sends(explain)}>
+    <form class="filters" onSubmit=${sends(() => send(asked))}>
       <${Choice} id="explain-method" label=${text('method')} value=${asked.method} options=${methods.map(method => [method, method])} onValue=${take('method')} />
       <${Field} grows id="explain-path" label=${text('path')} required pattern="(https?:/)?/.*" maxlength="2048" value=${asked.path} spellcheck=${false} onValue=${take('path')} />
       <${Choice} id="explain-as" label=${text('as')} value=${asked.as} options=${roles.map(role => [role, roleName(role)])} onValue=${take('as')} />
       <${Field} id="explain-from" label=${text('clientAddress')} maxlength="45" size="16" value=${asked.from} spellcheck=${false} onValue=${take('from')} />
       <button type="submit" class="main">${text('ask')}</button>
     </form>
-    <div id="explanation" aria-live="polite">${
-      found === undefined
-        ? html`<p class="quiet">${text('loading')}</p>`
-        : typeof found === 'string'
-          ? html`<div class="notice" data-error="true">${found}</div>`
-          : html`<${Answered} explanation=${found} />`
-    }</div>
+    <div id="explanation" aria-live="polite"><${Waiting} loaded=${found} />
+      ${found.data !== undefined && found.problem === '' && html`<${Answered} explanation=${found.data} />`}</div>
     <div class="buttons"><button type="button" onClick=${onClose}>${text('close')}</button></div>
   <//>`
 }

@@ -64,12 +64,12 @@ export const enter = (token: string, user: User): void => {
   announce({ kind: 'login', userId: user.id })
 }
 
-/** What the login page says once, after this page. */
-const NOTICE = 'portaria.notice'
-export const takeNotice = (): string | undefined => {
-  const notice = sessionStorage.getItem(NOTICE) ?? undefined
-  sessionStorage.removeItem(NOTICE)
-  return notice
+/** Another tab has logged out the person of this one, which the login page says once. */
+const LOGGED_OUT = 'portaria.loggedOut'
+export const takeLoggedOut = (): boolean => {
+  const isLoggedOut = sessionStorage.getItem(LOGGED_OUT) !== null
+  sessionStorage.removeItem(LOGGED_OUT)
+  return isLoggedOut
 }
 
 /** @param again the login form is shown even to people who are logged in */
@@ -118,7 +118,7 @@ export const followSession = (user: User, { onEnded, onRenewed, onOther }: Follo
     if (kind === 'login') return look()
     if (userId !== user.id) return
     // The other tab may have had a login of its own; this one ends too.
-    sessionStorage.setItem(NOTICE, 'loggedOutElsewhere')
+    sessionStorage.setItem(LOGGED_OUT, '1')
     void endQuietly().then(() => location.replace(loginAddress()))
   })
   return () => {

@@ -311,9 +311,6 @@ export const text = createText({
   export: ['Exportar CSV', 'Export CSV'],
   exporting: ['Exportando…', 'Exporting…'],
   tooLong: ['São mais de 50.000 registros. Escolha um período mais curto.', 'There are more than 50,000 entries. Choose a shorter period.'],
-  chainOk: ['Cadeia íntegra: {n} registros, verificados em {at}.', 'The chain is intact: {n} entries, checked at {at}.'],
-  chainBad: ['A cadeia está violada a partir do registro {n} (verificada em {at}).', 'The chain is broken from entry {n} on (checked at {at}).'],
-  chainUnknown: ['A cadeia ainda não foi verificada.', 'The chain has not been checked yet.'],
   requestId: ['Código da solicitação', 'Request id'],
   hash: ['Hash', 'Hash']
 })
