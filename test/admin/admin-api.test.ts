@@ -1,5 +1,6 @@
 // Only Admins administer: people, access, logins on record, and the access matrix.
 import t from 'tap'
+import { adminCall } from '../support/admin-call.ts'
 import { startGateway } from '../support/gateway.ts'
 import { logIn, postLogin } from '../support/login.ts'
 import { only } from '../support/only.ts'
@@ -27,15 +28,7 @@ const login = (username: string) => logIn(world, username)
 const { token: admin, user: maria } = await login('maria')
 const { user: carlos } = await login('carlos')
 
-const call = async (method: string, path: string, body?: unknown, token: string = admin) => {
-  const answer = await world.fetch(`/auth/admin/${path}`, {
-    method,
-    token,
-    ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
-  })
-  const text = await answer.text()
-  return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) }
-}
+const call = adminCall(world, admin)
 
 t.test('only an Admin administers', async t => {
   // AD-03, AD-05, AD-18
@@ -53,13 +46,10 @@ t.test('only an Admin administers', async t => {
     'nothing'
   ]
   for (const profiles of [['Supervisor'], ['Agente'], ['Supervisor', 'Agente'], []]) {
-    const token = await world.tokenFor({ profiles })
-    for (const path of paths)
-      t.match(await call('GET', path, undefined, token), { status: 403, body: { code: 'GW_FORBIDDEN' } })
-    t.match(
-      await call('PUT', `users/${carlos.id}/access`, { profiles: ['Admin'], areas: [], areaPrincipal: null }, token),
-      { status: 403 }
-    )
+    const call = adminCall(world, await world.tokenFor({ profiles }))
+    for (const path of paths) t.match(await call('GET', path), { status: 403, body: { code: 'GW_FORBIDDEN' } })
+    const access = { profiles: ['Admin'], areas: [], areaPrincipal: null }
+    t.match(await call('PUT', `users/${carlos.id}/access`, access), { status: 403 })
   }
   t.match(await call('GET', 'nothing'), { status: 404, body: { code: 'GW_NOT_FOUND' } })
 })

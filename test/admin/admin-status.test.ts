@@ -6,6 +6,7 @@ import type { OwnStatus } from '../../gateway/admin/own-status.ts'
 import { Forbidden } from '../../gateway/errors.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
 import { addTraffic, createTraffic } from '../../gateway/observe/traffic.ts'
+import { adminCall } from '../support/admin-call.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { freePort } from '../support/ports.ts'
@@ -27,10 +28,8 @@ const startWorld = async (test: Parameters<typeof startRawUpstream>[0], env: Rec
   }
   const world = await startGateway(test, { postgres, config, env })
   const token = await world.tokenFor({ profiles: ['Admin'] })
-  const ask = async (path: string) => {
-    const answer = await world.fetch(`/auth/admin/${path}`, { token })
-    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
-  }
+  const call = adminCall(world, token)
+  const ask = (path: string) => call('GET', path)
   return { raw, dead, config, world, token, ask }
 }
 

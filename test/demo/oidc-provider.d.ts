@@ -26,8 +26,7 @@ declare module 'oidc-provider' {
   export default Provider
 }
 
-/** What it uses by default, with a warning. */
+/** Where it keeps everything by default. */
 declare module 'oidc-provider/lib/adapters/memory_adapter.js' {
-  const MemoryAdapter: new (kind: string) => object
-  export default MemoryAdapter
+  export const createMemoryAdapter: () => (kind: string) => object
 }

@@ -3,7 +3,7 @@ import { generateKeyPair, randomBytes, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
 import { Provider } from 'oidc-provider'
-import MemoryAdapter from 'oidc-provider/lib/adapters/memory_adapter.js'
+import { createMemoryAdapter } from 'oidc-provider/lib/adapters/memory_adapter.js'
 import { type LocalServer, listenLocally } from './local-server.ts'
 import { loginPage } from './oidc-login-page.ts'
 
@@ -71,7 +71,7 @@ export const startDemoProvider = async (options: DemoProviderOptions): Promise<D
 const configuration = async (options: DemoProviderOptions, clientSecret: string): Promise<Record<string, unknown>> => {
   const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
   return {
-    adapter: MemoryAdapter,
+    adapter: createMemoryAdapter(),
     clients: [
       {
         client_id: CLIENT_ID,

@@ -136,7 +136,7 @@ t.test('the audit log is found by action, person and period, and saved as a tabl
   const id = await newPerson('Duda')
   await users.disablePerson(other, id)
   await visit('audit')
-  await page.locator('#chain').waitFor()
+  await page.locator('#export').waitFor()
   await page.selectOption('#audit-action', 'person.disable')
   await page.fill('#audit-user', String(id))
   await page.getByText('1 in total').waitFor()
@@ -215,7 +215,7 @@ t.test('on a phone the open section is in view, and the grid begins with routes 
   await page.goto(`${world.origin}/auth/console#/audit`)
   const inView = `(() => { const { left, right } = document.querySelector('nav [aria-current]').getBoundingClientRect()
     return left >= 0 && right <= innerWidth })()`
-  await page.locator('#chain').waitFor()
+  await page.locator('#export').waitFor()
   t.ok(await page.evaluate(inView), 'the last section')
   await page.goto(`${world.origin}/auth/console#/access`)
   await page.locator('.cell').first().waitFor()

@@ -1,6 +1,7 @@
 // People log in, wait, come back and stay logged in, in a real browser.
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
+import { adminCall } from '../support/admin-call.ts'
 import { axeFindings, fillLogin, openContext, openPage } from '../support/browser.ts'
 import { type Clocks, shiftClocks } from '../support/clocks.ts'
 import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
@@ -20,11 +21,8 @@ const start = (test: Parameters<typeof startPagesWorld>[0], options: PagesWorldO
   startPagesWorld(test, { ldap, postgres, ...options })
 
 const grant = async (id: number, profiles: string[]) => {
-  const token = await world.tokenFor({ profiles: ['Admin'] })
-  const body = JSON.stringify({ profiles, areas: ['Geral'], areaPrincipal: 'Geral' })
-  const headers = { 'content-type': 'application/json' }
-  const answer = await world.fetch(`/auth/admin/users/${id}/access`, { method: 'PUT', token, headers, body })
-  if (answer.status !== 200) throw new Error(await answer.text())
+  const call = adminCall(world, await world.tokenFor({ profiles: ['Admin'] }))
+  await call('PUT', `users/${id}/access`, { profiles, areas: ['Geral'], areaPrincipal: 'Geral' })
 }
 
 /** Lets so many minutes pass, in the gateway and in the page. */

@@ -1,6 +1,7 @@
 // What our own pages show in every state of a session, and when it changes: here, in another tab, or at the provider.
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
+import { adminCall } from '../support/admin-call.ts'
 import { fillLogin, openContext, openPage } from '../support/browser.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
@@ -137,15 +138,10 @@ t.test('a page that fails while it is drawn says so', async t => {
 /** Another change of Maria's access each time, so that her earlier tokens are stale. */
 let changes = 0
 const changeAccess = async (id: number) => {
-  const token = await world.tokenFor({ profiles: ['Admin'] })
+  const call = adminCall(world, await world.tokenFor({ profiles: ['Admin'] }))
   const profiles = ++changes % 2 === 0 ? ['Admin'] : ['Admin', 'Agente']
-  const { status } = await world.fetch(`/auth/admin/users/${id}/access`, {
-    method: 'PUT',
-    token,
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ profiles, areas: ['Geral'], areaPrincipal: 'Geral' })
-  })
-  t.equal(status, 200)
+  const access = { profiles, areas: ['Geral'], areaPrincipal: 'Geral' }
+  t.equal((await call('PUT', `users/${id}/access`, access)).status, 200)
 }
 
 /** Brings a tab into a state, and leaves it at a page of the gateway. */

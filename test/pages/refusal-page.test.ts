@@ -66,6 +66,8 @@ t.test('a page speaks the language of its reader, and no value of it becomes mar
   t.equal(escapeHtml(`<a href="x">'&`), '&lt;a href=&quot;x&quot;&gt;&#39;&amp;')
   const inPortuguese = exchangeOf({ fields: ['Host', 'gw', 'Accept-Language', 'pt-BR'] })
   t.match(pageOf(new errors.TokenExpired({}), inPortuguese), />Entrar<\/a>/)
+  t.ok(pageOf(new errors.NoRoute(), inPortuguese).includes(`<span id="request-id">${inPortuguese.requestId}</span>`))
+  t.notMatch(createRefusalPage(site).policy, /unsafe|https?:/)
   const forbidden = pageOf(new errors.Forbidden({ profiles: [] }), exchangeOf(), { brandName: '<b>' })
   t.match(forbidden, /<p>A profile and an area are needed\.<\/p>\n<nav>/)
   t.match(forbidden, '<p class="brand">&lt;b&gt;</p>')
