@@ -5,6 +5,7 @@ import type { RedisStore } from '../redis/redis.ts'
 import { within } from '../redis/redis-failure.ts'
 import { boundedMap } from '../values/bounded-map.ts'
 import { every } from '../values/contain.ts'
+import { isRecord } from '../values/records.ts'
 import { CallFailure, type CallMessage, type Calls, createCalls, gone } from './calls.ts'
 
 export type Instances = Awaited<ReturnType<typeof startInstances>>
@@ -25,8 +26,8 @@ const MOST_NAMES = 1000
 const ownName = (): string => `${hostname().replace(/[^\w.-]/g, '-')}:${process.pid}`
 
 /**
- * Bodies are JSON, except for one Buffer, of a few MB at most, in the property `bytes`. Resolves when the others can reach this
- * process, but does not wait for a Redis that is away. Without Redis it knows of no others.
+ * Bodies are JSON, of a few MB at most. Resolves when the others can reach this process, but does not wait for a Redis that is
+ * away. Without Redis it knows of no others.
  */
 export const startInstances = async (redis: RedisStore | undefined, name = ownName()) => {
   const own: Instance = { id: randomBytes(4).toString('hex'), name }
@@ -108,8 +109,8 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
 
   const leave = redis.subscribe(
     CHANNEL + own.id,
-    frame => {
-      const message = decodeFrame(frame)
+    text => {
+      const message = readMessage(text)
       if (message === undefined) return
       const from = String(message.from)
       if (typeof message.sender === 'string') names.set(from, message.sender)
@@ -147,9 +148,9 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
     },
     async send(message: CallMessage, to: string) {
       if (!isSubscribed) throw away('Redis is away')
-      const frame = encodeFrame({ ...message, from: own.id, sender: own.name })
+      const text = JSON.stringify({ ...message, from: own.id, sender: own.name })
       // In a Cluster, the first count is that of one node.
-      const isLost = async () => (await redis.publish(CHANNEL + to, frame)) === 0 && !(await listening()).includes(to)
+      const isLost = async () => (await redis.publish(CHANNEL + to, text)) === 0 && !(await listening()).includes(to)
       const lost = await isLost().catch(error => {
         throw away(redis.failure(error).reason)
       })
@@ -169,35 +170,11 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
   }
 }
 
-/** Bytes of the length. */
-const PREFIX = 4
-
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
-
-/** A Buffer in the property `bytes` of its body is not turned into JSON. */
-export const encodeFrame = (message: {
-  readonly from: string
-  readonly sender: string
-  readonly body?: unknown
-}): Buffer => {
-  const { body } = message
-  const bytes = isRecord(body) && Buffer.isBuffer(body.bytes) ? body.bytes : undefined
-  const plain = bytes === undefined ? message : { ...message, body: { ...(body as object), bytes: true } }
-  const json = Buffer.from(JSON.stringify({ ...plain, hasBytes: bytes !== undefined }))
-  const prefix = Buffer.alloc(PREFIX)
-  prefix.writeUInt32BE(json.length)
-  return Buffer.concat(bytes === undefined ? [prefix, json] : [prefix, json, bytes])
-}
-
-/** undefined: it is not a frame. The bytes are a part of the given buffer. */
-export const decodeFrame = (frame: Buffer): Record<string, unknown> | undefined => {
-  if (frame.length < PREFIX) return undefined
-  const end = PREFIX + frame.readUInt32BE()
+/** undefined: it is none of ours. */
+const readMessage = (text: Buffer): Record<string, unknown> | undefined => {
   try {
-    const message: unknown = JSON.parse(frame.toString('utf8', PREFIX, end))
-    if (!isRecord(message)) return undefined
-    if (message.hasBytes === true && isRecord(message.body)) message.body.bytes = frame.subarray(end)
-    return message
+    const message: unknown = JSON.parse(text.toString())
+    return isRecord(message) ? message : undefined
   } catch {
     return undefined
   }

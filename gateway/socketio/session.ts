@@ -24,20 +24,10 @@ import {
 import { createPacketGate, type PacketGate } from './gate/packet-gate.ts'
 import { connectErrorPacket, disconnectPacket } from './protocol/packets.ts'
 
-/** The client and the destination of a session. */
-export interface SessionSource {
-  readonly route: Route
-  readonly upstream: Upstream
-  readonly target: Target
-  readonly path: string
-  readonly hostName: string
-  readonly requestId: string
-  readonly ip: string
-  /** The key that limits count by. */
-  readonly ipKey: string
-}
+export type SessionSource = Readonly<ReturnType<typeof sourceOf>>
 
-export const sourceOf = (exchange: Exchange, route: Route, upstream: Upstream, target: Target): SessionSource => ({
+/** The client and the destination of a session. */
+export const sourceOf = (exchange: Exchange, route: Route, upstream: Upstream, target: Target) => ({
   route,
   upstream,
   target,
@@ -45,6 +35,7 @@ export const sourceOf = (exchange: Exchange, route: Route, upstream: Upstream, t
   hostName: exchange.hostName,
   requestId: ownText(exchange.requestId),
   ip: exchange.client.address,
+  /** The key that limits count by. */
   ipKey: exchange.client.key
 })
 
@@ -112,9 +103,19 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
   let unprovenBytes = 0
   let leavePlace: (() => void) | undefined
 
+  /**
+   * Notifies both sides, in order, that namespaces are over; a side that expects an attachment would mistake it for that. After a
+   * DISCONNECT, a stock client does not connect again, but after the end of its transport it does.
+   */
+  const disconnect = (names: readonly string[], code: number) => {
+    const packets = names.map(disconnectPacket)
+    if (!owesUpstream(state)) carrier?.toUpstream(packets)
+    if (isFinal(code) && !owesClient(state)) carrier?.toClient(packets)
+  }
+
   const close = (names: readonly string[], code: number) => {
     const last = carrier
-    disconnect(last, state, names, code)
+    disconnect(names, code)
     leaveWith(isFinal(code))
     last?.close(code)
   }
@@ -137,17 +138,23 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
     // Neither side may mistake our packet for an attachment that it expects, so the whole session ends.
     if (!isFinal(code) || isLast || owesUpstream(state) || owesClient(state)) {
       close([...(phase === 'open' ? [namespace] : []), ...namespaceNames(state)], code)
-    } else if (phase === 'open') disconnect(carrier, state, [namespace], code)
+    } else if (phase === 'open') disconnect([namespace], code)
     else {
       const refusal = code === 4401 ? new TokenRevoked({ reason: 'revoked' }) : new Forbidden({ reason: 'no-longer' })
       carrier?.toClient([connectErrorPacket(namespace, refusal)])
     }
   }
 
+  /** A session belongs to one person: its place counts for them from the first namespace that they request. */
+  const takePlace = (userId: number): (() => void) => {
+    const taken = parts.streams.admit({ upstream: source.upstream, userId, ip: undefined })
+    if (taken instanceof GatewayError) throw taken
+    return taken
+  }
+
   /** Throws if the access has ended in the meantime, or no place is left. */
   const register = (name: string, checkedBy: Route, identity: Identity): Namespace => {
-    // A session belongs to one person: its place counts for them from the first namespace that they request.
-    leavePlace ??= placeFor(parts.streams, source, identity.user.id)
+    leavePlace ??= takePlace(identity.user.id)
     const asked = newNamespace(identity, checkedBy)
     asked.stream = parts.streams.register(
       { kind: 'socketio', identity, route: checkedBy, path, hostName, namespace: name, requestId, ip: source.ip },
@@ -190,7 +197,6 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
     isOver: false,
     /** When it ends unless a namespace is open by then; milliseconds of the monotonic clock. */
     proveUntil: parts.now() + PROVE_MS,
-    /** Requests, or from now on a WebSocket, carry it. */
     carryBy(phase: 'polling' | 'websocket', by: Carrier) {
       session.phase = phase
       carrier = by
@@ -204,7 +210,6 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
     abandonProbe() {
       if (session.phase === 'probing') session.phase = 'polling'
     },
-    /** The client's next packets come from this address. */
     comesFrom(address: string) {
       ip = address
     },
@@ -239,13 +244,18 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
     },
     /** It is over here, and another session continues it. */
     handOver(): HandedSession {
-      const { isProven, due } = state
-      const proveMs = session.proveUntil - parts.now()
-      const plain = [...namespaces].map(
-        ([name, { phase, identity, held }]) => [name, { phase, identity, held }] as const
-      )
+      const handed = {
+        isProven: state.isProven,
+        due: state.due,
+        unprovenBytes,
+        proveMs: session.proveUntil - parts.now(),
+        namespaces: Array.from(
+          namespaces,
+          ([name, { phase, identity, held }]) => [name, { phase, identity, held }] as const
+        )
+      }
       leaveWith(false)
-      return { isProven, due, unprovenBytes, proveMs, namespaces: plain }
+      return handed
     },
     /** Continues another session; ends if one of its accesses has ended meanwhile. */
     adopt(other: HandedSession) {
@@ -268,12 +278,6 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
     }
   }
   return session satisfies Contained
-}
-
-const placeFor = (streams: OpenStreams, { upstream }: SessionSource, userId: number): (() => void) => {
-  const taken = streams.admit({ upstream, userId, ip: undefined })
-  if (taken instanceof GatewayError) throw taken
-  return taken
 }
 
 /** Counts the refusals of one session, and logs the first of them. */
@@ -299,9 +303,8 @@ const createRefusalNotes = (parts: SessionParts, { route, requestId, ip }: Sessi
 
 /** Those that the upstream has confirmed come first: at one that it does not know, the stock server closes everything. */
 const namespaceNames = ({ namespaces }: GateState): string[] => {
-  const names = (isOpen: boolean) =>
-    [...namespaces].filter(([, { phase }]) => (phase === 'open') === isOpen).map(([name]) => name)
-  return [...names(true), ...names(false)]
+  const { open = [], other = [] } = Object.groupBy(namespaces, ([, { phase }]) => (phase === 'open' ? phase : 'other'))
+  return [...open, ...other].map(([name]) => name)
 }
 
 const logViolation = (log: Log, { requestId, route, upstream }: SessionSource, reason: string) => {
@@ -313,16 +316,6 @@ const logViolation = (log: Log, { requestId, route, upstream }: SessionSource, r
 const isOfUpstream = (reason: string): boolean => reason.startsWith('upstream-')
 
 const isFinal = (code: number): boolean => code === 1008 || code === 4401 || code === 4403
-
-/**
- * Notifies both sides, in order, that namespaces are over; a side that expects an attachment would mistake it for that. After a
- * DISCONNECT, a stock client does not connect again, but after the end of its transport it does.
- */
-const disconnect = (carrier: Carrier | undefined, state: GateState, names: readonly string[], code: number) => {
-  const packets = names.map(disconnectPacket)
-  if (!owesUpstream(state)) carrier?.toUpstream(packets)
-  if (isFinal(code) && !owesClient(state)) carrier?.toClient(packets)
-}
 
 /** How to end a session whose request failed: with `code` if its client caused that; a slow or broken connection is no fault of its own. */
 export const endingAfter = (error: unknown, code: 1008 | 4401): number => {

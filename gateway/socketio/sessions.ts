@@ -26,23 +26,19 @@ interface PollingSession {
   onEnded: (() => void) | undefined
 }
 
-interface Handshake {
-  readonly isHandshake: true
-}
-
 export type SocketIoSessions = ReturnType<typeof createSocketIoSessions>
 
 export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
   const { now } = forwarding
   const polled = new Map<string, PollingSession>()
   const sessions = new Set<Session>()
-  /** The same by address, with the handshakes in progress: a flood of them from one address does not search all sessions. */
-  const byAddress = new Map<string, Set<Session | Handshake>>()
+  /** The same by address, and handshakes in progress: a flood of them from one address does not search all sessions. */
+  const byAddress = new Map<string, Set<Session | symbol>>()
 
-  const add = (ipKey: string, one: Session | Handshake) =>
+  const add = (ipKey: string, one: Session | symbol) =>
     byAddress.set(ipKey, (byAddress.get(ipKey) ?? new Set()).add(one))
 
-  const remove = (ipKey: string, one: Session | Handshake) => {
+  const remove = (ipKey: string, one: Session | symbol) => {
     const ofAddress = byAddress.get(ipKey)
     ofAddress?.delete(one)
     if (ofAddress?.size === 0) byAddress.delete(ipKey)
@@ -63,11 +59,10 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
    * without an open namespace. Returns a function that stops counting it.
    */
   const enterUnproven = (ipKey: string): (() => void) => {
-    let unproven = 0
-    for (const one of byAddress.get(ipKey) ?? []) if ('isHandshake' in one || isProving(one)) unproven++
-    if (unproven >= MAX_UNPROVEN_PER_IP)
+    const unproven = [...(byAddress.get(ipKey) ?? [])].filter(one => typeof one === 'symbol' || isProving(one))
+    if (unproven.length >= MAX_UNPROVEN_PER_IP)
       throw new RateLimited({ reason: 'unproven-sessions', headers: { 'retry-after': '10' } })
-    const handshake = { isHandshake: true } as const
+    const handshake = Symbol('handshake')
     add(ipKey, handshake)
     return () => remove(ipKey, handshake)
   }

@@ -102,28 +102,6 @@ t.test('the first request of a window asks, the next ones spend what was lent wi
   t.match(await fresh, { allowed: true, remaining: 19 })
 })
 
-t.test('requests that wait are checked by what comes back, no more than there are permits', async t => {
-  const { redis, clock, answer } = startModel()
-  const limiter = startLimiter(t, { redis, clock: () => clock.now })
-  const taken = Array.from({ length: 9 }, () => limiter.take('global', 'a', 5, 1000))
-  t.ok(
-    taken.every(each => each instanceof Promise),
-    'how many may pass is not known yet'
-  )
-  await answer()
-  const verdicts = await Promise.all(taken)
-  t.equal(verdicts.filter(({ allowed }) => allowed).length, 5)
-  const other = [1, 2].map(() => limiter.take('global', 'b', 5, 1000))
-  await answer()
-  t.same(
-    (await Promise.all(other)).map(({ remaining }) => remaining),
-    [4, 3]
-  )
-  t.match(limiter.take('none', 'a', 0, 1000), { allowed: false, limit: 0, remaining: 0 })
-  t.match(limiter.take('none', 'a', -1, 1000), { allowed: false, remaining: 0 })
-  t.ok(limiter.take('one', 'a', 1, 1000) instanceof Promise, 'a limit of one is shared too')
-})
-
 /** Timers fire when the test says so. */
 const startTimers = (t: Test) => {
   const planned: { act: (key?: string) => void; delayMs: number; key: string | undefined }[] = []
@@ -239,20 +217,6 @@ t.test('steady demand is met from a reserve, which is refilled in time and void 
   )
 })
 
-t.test('a window that is over needs no lease, and Redis is not asked about it', async t => {
-  const { redis, clock, answer } = startModel()
-  const { fire } = startTimers(t)
-  const limiter = startLimiter(t, { redis, clock: () => clock.now })
-  await answer()
-  const taken = [1, 2].map(() => limiter.take('global', 'a', 2, 1000))
-  await answer()
-  await Promise.all(taken)
-  clock.now += 200
-  fire(20)
-  t.match(limiter.status(), { leases: 0, entries: 1 })
-  t.match(limiter.take('global', 'a', 2, 1000), { allowed: false, remaining: 0, resetMs: 799 })
-})
-
 t.test('a permit that comes when its window has ended is not used: the next window is asked for', async t => {
   const { redis, clock, answer } = startModel()
   startTimers(t)
@@ -314,76 +278,4 @@ t.test('a limiter that is closed gives back what it holds, and counts for itself
   await answer()
   await closed
   t.match(limiter.take('global', 'a', 100, 1000), { allowed: true, remaining: 96 })
-})
-
-t.test('while Redis is away each instance counts for itself, and says so', async t => {
-  const { redis, clock, state, answer } = startModel()
-  const limiter = startLimiter(t, { redis, clock: () => clock.now })
-  await answer()
-  state.isAway = true
-  const first = limiter.take('global', 'a', 2, 1000)
-  await answer()
-  t.match(await first, { allowed: true, remaining: 1 })
-  t.match(limiter.status(), { mode: 'degraded', reason: String })
-  const now = limiter.take('global', 'a', 2, 1000)
-  t.notOk(now instanceof Promise)
-  t.match(limiter.take('global', 'a', 2, 1000), { allowed: false })
-})
-
-t.test('a window lasts from its first request to its end, and not a millisecond longer', async t => {
-  const clock = { now: 5000 }
-  const limiter = startLimiter(t, { clock: () => clock.now })
-  const at = (now: number) => {
-    clock.now = now
-    return limiter.take('global', 'a', 1, 1000)
-  }
-  t.match(at(5000), { allowed: true, limit: 1, remaining: 0, resetMs: 1000 })
-  t.match(at(5000), { allowed: false, remaining: 0, resetMs: 1000 })
-  t.match(at(5999), { allowed: false, resetMs: 1 })
-  t.match(at(6000), { allowed: true, resetMs: 1000 })
-})
-
-t.test('windows that have ended are dropped even if nothing asks for them', async t => {
-  let sweep: () => void = () => undefined
-  const timer = { unref: () => timer }
-  t.intercept(globalThis, 'setInterval', {
-    value: (act: () => void) => {
-      sweep = act
-      return timer
-    }
-  })
-  const clock = { now: 5000 }
-  const limiter = startLimiter(t, { clock: () => clock.now })
-  for (let i = 0; i < 10; i++) limiter.take('global', `b${i}`, 2, 1000)
-  sweep()
-  t.equal(limiter.status().entries, 10)
-  for (let turn = 0; turn < 2; turn++) {
-    clock.now += 1000
-    sweep()
-  }
-  t.equal(limiter.status().entries, 0)
-  let cleared: unknown
-  t.intercept(globalThis, 'clearInterval', { value: (given: unknown) => (cleared = given) })
-  await limiter.close()
-  t.equal(cleared, timer, 'until it is closed')
-})
-
-t.test('without Redis the limiter is in memory, and is so from its start', async t => {
-  const before = Date.now()
-  const limiter = startLimiter(t, {})
-  const status = limiter.status()
-  t.match(status, { mode: 'memory', commands: 0, entries: 0, leases: 0 })
-  t.ok(status.since >= before && status.since <= Date.now())
-  limiter.take('global', 'a', 2, 1000)
-  t.equal(limiter.status().entries, 1)
-  const onMachine = createLimiter({ log: silent })
-  t.teardown(() => onMachine.close())
-  const verdict = onMachine.take('global', 'a', 2, 1000) as Verdict
-  t.match(verdict, { allowed: true, limit: 2, remaining: 1 })
-  t.ok(verdict.resetMs >= 1000 && verdict.resetMs < 1001, 'by the clock of the machine')
-  for (let i = 0; i < 1000; i++) onMachine.take('global', `b${i}`, 2, 1000)
-  t.equal(onMachine.status().entries, 1001, 'many are kept')
-  const small = startLimiter(t, { maxEntries: 64 })
-  for (let i = 0; i < 1000; i++) small.take('global', `b${i}`, 2, 1000)
-  t.equal(small.status().entries, 64, 'and no more than it may keep')
 })

@@ -94,7 +94,7 @@ export const holdSessions = (t: Pick<Test, 'teardown'>) => {
     const answers: string[] = []
     const ask = () => {
       held.polling.get(POLL).then(
-        ({ bytes }) => answers.push(bytes.toString()),
+        ({ text }) => answers.push(text),
         refusal => refused.push(refusal)
       )
     }

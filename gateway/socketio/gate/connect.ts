@@ -10,46 +10,37 @@ import type { GateParts, PacketVerdict } from './gate-state.ts'
 const MAX_NAMESPACES = 50
 const MAX_ID = 256
 
-/** Returns `answer` for a refusal. */
 export const checkConnect = (parts: GateParts, { namespace, rest }: SocketIoPacket): PacketVerdict => {
   const auth = readAuth(rest)
-  let asking: Identity | undefined
-  const identify = (token: string): Identity => {
-    asking = parts.identify(token)
-    return asking
-  }
+  let identity: Identity | undefined
   try {
-    const { identity, route } = prove({ ...parts, identify }, namespace, auth)
+    if (!isPlainNamespace(namespace)) throw new BadRequest({ reason: 'namespace-name' })
+    if (auth === undefined) throw new BadRequest({ reason: 'connect-payload' })
+    if (typeof auth.token !== 'string') throw new Unauthenticated({ reason: 'no-token' })
+    identity = parts.identify(auth.token)
+    const route = routeFor(parts, namespace, identity)
     parts.state.namespaces.set(namespace, parts.register(namespace, route, identity))
-    return { verdict: 'pass', text: connectPacket(namespace, trusted(parts, namespace, auth ?? {}, identity)) }
+    return { verdict: 'pass', text: connectPacket(namespace, trusted(parts, namespace, auth, identity)) }
   } catch (error) {
     if (!(error instanceof GatewayError)) noteFault('socketio', error, parts.requestId)
     const known = error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'connect' })
-    parts.onRefusedConnect(namespace, asking?.user, known)
+    parts.onRefusedConnect(namespace, identity?.user, known)
     return { verdict: 'answer', text: connectErrorPacket(namespace, known) }
   }
 }
 
-/** Throws the reason for refusing this CONNECT. */
-const prove = (
-  { route, state, identify, check }: GateParts,
-  namespace: string,
-  auth: Record<string, unknown> | undefined
-): { identity: Identity; route: Route } => {
-  if (!isPlainNamespace(namespace)) throw new BadRequest({ reason: 'namespace-name' })
-  if (auth === undefined) throw new BadRequest({ reason: 'connect-payload' })
-  if (typeof auth.token !== 'string') throw new Unauthenticated({ reason: 'no-token' })
-  const identity = identify(auth.token)
+/** The route by which this person may connect; throws the reason why they may not. */
+const routeFor = ({ route, state, check }: GateParts, namespace: string, { user }: Identity): Route => {
   const by = namespaceRoute(route, namespace)
   if (by === undefined) throw new NoRoute({ reason: 'no-namespace' })
-  const refusal = check(by, identity.user)
+  const refusal = check(by, user)
   if (refusal !== undefined) throw refusal
   // A session belongs to one person: its id must not transfer one person's access to another.
   for (const other of state.namespaces.values()) {
-    if (other.identity.user.id !== identity.user.id) throw new Forbidden({ reason: 'session-of-another' })
+    if (other.identity.user.id !== user.id) throw new Forbidden({ reason: 'session-of-another' })
   }
   if (state.namespaces.size >= MAX_NAMESPACES) throw new Forbidden({ reason: 'too-many-namespaces' })
-  return { identity, route: by }
+  return by
 }
 
 /** What the upstream gets of the payload: the person as the gateway knows them, and a recovery id only if it is their own. */

@@ -26,20 +26,12 @@ interface Call {
   readonly maxBytes: number
 }
 
-export interface UpstreamAnswer {
-  /** The one that answered. */
-  readonly target: Target
-  readonly head: ResponseHead
-  readonly body: Buffer
-}
+/** `target`: the one that answered. */
+export type UpstreamAnswer = Readonly<{ target: Target; head: ResponseHead; body: Buffer }>
 
-export interface PendingCall {
-  /** Rejects with a refusal (502, 503, 504); never settles once aborted. */
-  readonly answer: Promise<UpstreamAnswer>
-  abort(): void
-}
+export type PendingCall = ReturnType<typeof callUpstream>
 
-export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
+export const callUpstream = (upstreams: Upstreams, call: Call) => {
   const pool = upstreams.poolOf(call.upstream)
   let connection: UpstreamConnection | undefined
   let aborted = false
@@ -100,6 +92,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
     begin()
   })
   return {
+    /** Rejects with a refusal (502, 503, 504); never settles once aborted. */
     answer,
     abort() {
       aborted = true

@@ -18,7 +18,7 @@ interface ForwardedRequest extends SessionRequest {
   readonly head: string
 }
 
-/** Requests and results are plain data with one Buffer at most, `bytes`; everything rejects with a refusal. */
+/** Requests and results are JSON; everything rejects with a refusal. */
 interface Handlers {
   poll(request: ForwardedRequest): Promise<PollingResponse>
   /** The client of the poll that waits has gone. */
@@ -27,7 +27,7 @@ interface Handlers {
   releasePoll(request: { sid: string }): Promise<void>
   /** How many bytes a client may send before it has proven itself; asked before a long body is read. */
   bytesLeft(request: SessionRequest): Promise<{ left: number | null }>
-  post(request: ForwardedRequest & { bytes: Buffer }): Promise<PollingResponse>
+  post(request: ForwardedRequest & { body: string }): Promise<PollingResponse>
   /** The body of a post could not be read: the session ends, so that the upstream is not left with half of it. */
   failPost(request: { sid: string; code: number }): Promise<void>
   /** A WebSocket is tried at the process `prober`. @returns the URL of the session's target */
@@ -89,12 +89,12 @@ export const createOwners = (
       const left = session.bytesLeft()
       return { left: Number.isFinite(left) ? left : null }
     },
-    async post({ head, bytes, ...request }) {
+    async post({ head, body, ...request }) {
       const { polling, session } = sessions.find(request)
       if (session.isOver) throw unknownSid()
       try {
-        if (!session.takeBytes(bytes.length)) throw new BodyTooLarge({ reason: 'body-too-large' })
-        return await polling.post(head, bytes)
+        if (!session.takeBytes(Buffer.byteLength(body))) throw new BodyTooLarge({ reason: 'body-too-large' })
+        return await polling.post(head, body)
       } catch (error) {
         session.end(endingAfter(error, 1008))
         throw error

@@ -25,12 +25,12 @@ const PLAIN_TEXT = /^text\/plain\s*(?:;|$)/i
 // Bodies are read here, so they must be uncompressed; the other fields belong to one hop or one transport.
 const REWRITTEN: ReadonlySet<string> = new Set(['accept-encoding', 'content-length', 'range', 'if-none-match'])
 
-const readPost = async (exchange: Exchange, maxBytes: number): Promise<Buffer> => {
+const readPost = async (exchange: Exchange, maxBytes: number): Promise<string> => {
   const { fields } = exchange.request
   const type = fieldValue(fields, 'content-type')
   if ((type !== undefined && !PLAIN_TEXT.test(type)) || fieldValue(fields, 'content-encoding') !== undefined)
     throw new BadRequest({ reason: 'content-type' })
-  return readBody(exchange, { maxBytes, timeoutMs: BODY_MS })
+  return (await readBody(exchange, { maxBytes, timeoutMs: BODY_MS })).toString()
 }
 
 /** Throws a refusal, or rejects with one. */
@@ -44,8 +44,9 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
       forwarding.headStart(exchange, route, authority, REWRITTEN, framing)
     )
 
-  const respond = (exchange: Exchange, { status, fields, bytes }: PollingResponse, cookies: readonly string[] = []) => {
+  const respond = (exchange: Exchange, { status, fields, text }: PollingResponse, cookies: readonly string[] = []) => {
     exchange.underway = undefined
+    const bytes = Buffer.from(text)
     const added = forwarding.pollHeaders(exchange, fields)
     const headers = [...fields, ...cookies, ...added, 'content-length', String(bytes.length)]
     exchange.response.whole({ status, headers }, bytes.toString('latin1'))
@@ -111,8 +112,8 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
       ask('failPost', { sid, code: endingAfter(error, 1008) }).catch(() => undefined)
       throw error
     }
-    const bytes = await readPost(exchange, maxBytes).catch(fail)
-    respond(exchange, await ask('post', { ...request, head: headFor(exchange, route), bytes }))
+    const body = await readPost(exchange, maxBytes).catch(fail)
+    respond(exchange, await ask('post', { ...request, head: headFor(exchange, route), body }))
   }
 
   /** Polls that arrived here get a noop, so that clients whose sessions are elsewhere go on there. */

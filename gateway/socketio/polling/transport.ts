@@ -16,11 +16,10 @@ export interface PollingResponse {
   readonly status: number
   /** `[name, value, …]` of the upstream, as far as the client may see them. */
   readonly fields: readonly string[]
-  readonly bytes: Buffer
+  readonly text: string
 }
 
 const NOT_REPEATED = /^(?:content-.*|transfer-encoding|set-cookie|date|etag|x-request-id|x-ratelimit-.*)$/i
-const NOTHING = Buffer.alloc(0)
 
 /** `[name, value, …]` of an upstream's response, as far as the client may see them. */
 export const clientFields = (
@@ -33,14 +32,14 @@ export const clientFields = (
 export const textResponse = (fields: readonly string[], text: string): PollingResponse => ({
   status: 200,
   fields: [...fields, 'content-type', 'text/plain; charset=UTF-8'],
-  bytes: Buffer.from(text)
+  text
 })
 
 /** The upstream's own refusal, without its body. */
 export const failureResponse = ({ status }: ResponseHead, fields: readonly string[]): PollingResponse => ({
   status: status < 400 ? 502 : status,
   fields,
-  bytes: NOTHING
+  text: ''
 })
 
 /** Times in milliseconds. */
@@ -62,6 +61,8 @@ interface PollingParts {
 
 /** A server answers its last poll as soon as a WebSocket is tried: within 100 ms, the stock one. */
 const LAST_MS = 1000
+/** What the session sends of its own accord when nothing else can answer a poll. */
+const NOOP = '6'
 
 export type PollingTransport = ReturnType<typeof createPollingTransport>
 
@@ -96,7 +97,7 @@ export const createPollingTransport = (parts: PollingParts) => {
     /** The poll that waits is answered, and the upstream's goes on. */
     releasePoll: () => mailbox.respond(NOOP),
     /** @param head from `headTemplate`; rejects with a refusal */
-    post(head: string, payload: Buffer): Promise<PollingResponse> {
+    post(head: string, payload: string): Promise<PollingResponse> {
       posted += payload.length
       return posts.post(head, payload)
     },
@@ -132,7 +133,6 @@ export const createPollingTransport = (parts: PollingParts) => {
   }
 }
 
-const NOOP = '6'
 /** A response ends with the packet that exceeds this; what is left waits for the next poll. */
 const RESPONSE_LENGTH = 1_000_000
 
@@ -199,9 +199,14 @@ const createUpstreamPolls = ({ forwarding, session, record }: PollingParts, mail
   let answered: Promise<void> = Promise.resolve()
   let bytes = 0
 
-  const fail = (error: unknown) => {
+  /** The upstream sees its poll aborted. */
+  const abort = () => {
     poll?.abort()
     poll = undefined
+  }
+
+  const fail = (error: unknown) => {
+    abort()
     session.leave()
     mailbox.refuse(error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'socketio' }))
   }
@@ -238,11 +243,7 @@ const createUpstreamPolls = ({ forwarding, session, record }: PollingParts, mail
       answered = poll.answer.then(takeAnswer).catch(fail)
     },
     isAsking: () => poll !== undefined,
-    /** The upstream sees its poll aborted. */
-    abort() {
-      poll?.abort()
-      poll = undefined
-    },
+    abort,
     /** Resolves when the answer to the latest poll has been delivered. */
     last: () => answered,
     bytes: () => bytes
@@ -333,11 +334,11 @@ const createPollingPosts = ({ forwarding, record: { sid }, session }: PollingPar
   }
 
   return {
-    async post(head: string, payload: Buffer): Promise<PollingResponse> {
+    async post(head: string, payload: string): Promise<PollingResponse> {
       if (isClientPosting) throw new BadRequest({ reason: 'overlapping-posts' })
       isClientPosting = true
       try {
-        const packets = check(payload.toString('utf8'))
+        const packets = check(payload)
         const work = last.then(() => forward(head, packets))
         last = work.catch(() => undefined)
         return await work
