@@ -83,20 +83,6 @@ t.test('identity fields are the gateway’s alone, on private and public routes,
   }
 })
 
-t.test('naming ours in Connection does not take them away', async t => {
-  // HD-05, HD-06
-  for (const connection of [
-    'close, x-user-id, x-user-profiles',
-    'CLOSE,\tX-User-Id',
-    'host, content-length, transfer-encoding, x-forwarded-for, authorization, cookie'
-  ]) {
-    const { request } = await send('/api/x', `Connection: ${connection}\r\nConnection: x-user-name\r\n`)
-    t.same(request && identityFields(request), OURS)
-    t.match(request?.head, /^host: /im)
-    t.match(request?.head, /^x-forwarded-for: 127\.0\.0\.1\r$/im)
-  }
-})
-
 t.test('absent values give no field at all', async t => {
   // HD-01, HD-18
   const { request } = await send(

@@ -1,8 +1,8 @@
 // Clients and backends that break off, stall or take nothing hurt only themselves.
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'
-import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { OK, type RawAnswer, type RawRequest, startRawUpstream } from '../support/raw-upstream.ts'
 import { undisturbed } from '../support/undisturbed.ts'
 import { until } from '../support/until.ts'
 
@@ -26,69 +26,53 @@ const world = await startGateway(t, {
 })
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: gw\r\n\r\n`
 
+/** Sends a request behind one whose answer is held back, and releases that once the other could have been read. */
+const sendBehind = async (t: Pick<Test, 'equal' | 'match'>, second: string, answer: RawAnswer) => {
+  const { promise: first, resolve } = Promise.withResolvers<RawRequest>()
+  raw.respond(request => {
+    if (request.target !== '/open/first') return answer
+    resolve(request)
+    return undefined
+  })
+  const before = raw.requests.length
+  const connection = await world.connect()
+  connection.send(get('/open/first') + second)
+  const { socket } = await first
+  for (let i = 0; i < 3; i++) await world.fetch('/health')
+  t.equal(raw.requests.length, before + 1, 'the second waits for the answer to the first')
+  socket.write(OK)
+  t.match(await connection.response(), { status: 200, complete: true })
+  return connection
+}
+
 t.test('an early hint behind another answer stays before its own answer', async t => {
   // SM-15, SM-27: the head of the second answer must not overtake the hint and put it into the body
   const body = 'b'.repeat(20_000)
-  let release = () => {}
-  raw.respond(({ target }) => {
-    if (target.endsWith('/2'))
-      return `HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
-    return socket => {
-      release = () => socket.write(OK)
-    }
-  })
-  const connection = await world.connect()
-  connection.send(get('/open/1') + get('/open/2'))
-  await raw.request(1)
-  for (let i = 0; i < 3; i++) await world.fetch('/health')
-  t.equal(raw.requests.length, 1, 'the second waits for the answer to the first')
-  release()
-  const answers = []
-  for (let i = 0; i < 3; i++) answers.push(await connection.response())
-  t.same(
-    answers.map(({ status, body }) => [status, body.length]),
-    [
-      [200, 2],
-      [103, 0],
-      [200, body.length]
-    ]
+  const hint = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n'
+  const connection = await sendBehind(
+    t,
+    get('/open/2'),
+    `${hint}HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   )
-  t.equal(answers[2]?.body, body)
+  t.match(await connection.response(), { status: 103, body: '' })
+  t.match(await connection.response(), { status: 200, body })
   connection.destroy()
 })
 
 t.test('a broken answer behind another one ends the connection when its turn comes', async t => {
   // RX-07, SM-15
-  let release = () => {}
-  raw.respond(({ target }) => socket => {
-    if (target.endsWith('/first')) release = () => socket.write(OK)
-    else socket.end('HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\nnot all of it')
-  })
-  const connection = await world.connect()
-  connection.send(get('/open/first') + get('/open/broken'))
-  await until(() => raw.requests.at(-1)?.target === '/open/first')
-  for (let i = 0; i < 3; i++) await world.fetch('/health')
-  release()
-  t.match(await connection.response(), { status: 200, complete: true })
+  const connection = await sendBehind(t, get('/open/broken'), socket =>
+    socket.end('HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\nnot all of it')
+  )
   t.notMatch(await connection.closed(), /GW_/)
   t.ok(await world.logged(line => line.path === '/open/broken' && line.reason === 'upstream-nonsense'))
 })
 
 t.test('an upgrade behind an unanswered request does not end the process', async t => {
   // SM-18, RX-20, RX-24
-  let release = () => {}
-  raw.respond(({ target }) => socket => {
-    if (target.endsWith('/first')) release = () => socket.write(OK)
-    else socket.write(OK)
-  })
-  const connection = await world.connect()
-  connection.send(
-    `${get('/open/first')}GET /live HTTP/1.1\r\nHost: gw\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`
-  )
-  await until(() => raw.requests.at(-1)?.target === '/open/first')
-  for (let i = 0; i < 3; i++) await world.fetch('/health')
-  release()
-  t.match(await connection.response(), { status: 200 })
+  const key = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
+  const upgrade = `GET /live HTTP/1.1\r\nHost: gw\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${key}\r\n`
+  const connection = await sendBehind(t, upgrade, OK)
   t.match(await connection.response(), { status: 401 }, 'checked like any request')
   t.equal((await world.fetch('/health')).status, 200)
   connection.destroy()

@@ -141,7 +141,7 @@ t.test('whatever fields are sent, identity and framing are the gateway’s alone
         const bearer = await world.tokenFor({ ...names, id: 7, profiles: ['Agente'] })
         const isTwice = fields.some(([name]) => name.toLowerCase() === 'authorization')
         const connection = isNamed
-          ? 'Connection: x-who, x-tenant, x-user-id, content-length, transfer-encoding\r\n'
+          ? 'Connection: CLOSE,\tx-who, x-tenant, x-user-id, content-length, transfer-encoding, host\r\nConnection: x-forwarded-for\r\n'
           : ''
         const before = raw.requests.length
         const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
@@ -162,6 +162,8 @@ t.test('whatever fields are sent, identity and framing are the gateway’s alone
           throw new Error(`framing: ${request.head}`)
         }
         if (lines(request, 'transfer-encoding').length > 0) throw new Error(`framing: ${request.head}`)
+        for (const name of ['host', 'x-forwarded-for'])
+          if (lines(request, name).length !== 1) throw new Error(`${name}: ${request.head}`)
         if (lines(request, 'x-tenant').join() !== 'X-Tenant: norte') throw new Error(request.head)
         if (lines(request, 'authorization').join() !== 'Authorization: Basic YTpi') throw new Error(request.head)
         const who = isPublic ? '' : 'X-Who: 7'
