@@ -16,21 +16,15 @@ interface InstallationParts {
   traffic: { stepMs: number; counts: (since: number) => StepCounts[] }
 }
 
-interface Share {
-  readonly id: string
-  readonly name: string
-  readonly from: number
-  readonly count: number
-}
-
-const byName = (a: { name: string; id: string }, b: { name: string; id: string }): number =>
-  a.name === b.name ? (a.id < b.id ? -1 : 1) : a.name < b.name ? -1 : 1
+type StreamCount = { readonly id: string; readonly name: string; readonly body: number }
 
 /** Which streams of each instance are on a page, if all are listed one instance after the other. */
-const sharesOf = (counts: readonly { id: string; name: string; body: number }[], page: number, pageSize: number) => {
-  const shares: Share[] = []
+const sharesOf = (counts: readonly StreamCount[], page: number, pageSize: number) => {
+  const shares = []
   let [from, left] = [(page - 1) * pageSize, pageSize]
-  for (const { id, name, body: total } of counts.toSorted(byName)) {
+  for (const { id, name, body: total } of counts.toSorted((a, b) =>
+    `${a.name} ${a.id}` < `${b.name} ${b.id}` ? -1 : 1
+  )) {
     const count = Math.min(total - from, left)
     if (count > 0) shares.push({ id, name, from, count })
     from = Math.max(0, from - total)
@@ -42,7 +36,7 @@ const sharesOf = (counts: readonly { id: string; name: string; body: number }[],
 /** Replies of other instances have the types declared here, because all run the same program. */
 export const createInstallation = ({ instances, streams, status, traffic }: InstallationParts) => {
   instances.answer('streams.count', () => streams().count())
-  instances.answer('streams.list', ({ from, count }: Share) => streams().list(from, count))
+  instances.answer('streams.list', ({ from, count }: { from: number; count: number }) => streams().list(from, count))
   instances.answer('streams.has', (id: string) => streams().has(id))
   instances.answer('streams.end', (id: string) => streams().end(id))
   instances.answer('status', status)
@@ -62,7 +56,7 @@ export const createInstallation = ({ instances, streams, status, traffic }: Inst
     sockets: {
       async list(page: number, pageSize: number) {
         const { replies, missing } = await instances.askAll('streams.count')
-        const counts = replies as { id: string; name: string; body: number }[]
+        const counts = replies as StreamCount[]
         const listed = sharesOf(counts, page, pageSize).map(async ({ id, name, ...share }) => {
           try {
             const items = (await instances.ask(id, 'streams.list', share)) as StreamItem[]

@@ -28,9 +28,12 @@ const paging = ({ page = '1', pageSize = '50' }: Asked['query']) => ({
 })
 
 /** One page of a list that is in memory. */
-export const pageFrom = <T>(all: readonly T[], { page, pageSize }: Asked['paging']) => {
-  return { items: all.slice((page - 1) * pageSize, page * pageSize), page, pageSize, total: all.length }
-}
+export const pageFrom = <T>(all: readonly T[], { page, pageSize }: Asked['paging']) => ({
+  items: all.slice((page - 1) * pageSize, page * pageSize),
+  page,
+  pageSize,
+  total: all.length
+})
 
 export const pageOf = (items: object, more: Readonly<Record<string, object>> = {}) =>
   object({ items: array(items), page: integer, pageSize: integer, total: integer, ...more })

@@ -172,6 +172,7 @@ t.test('an Admin can read over HTTP why a request is decided as it is', async t 
     'method=GET&path=x',
     'method=GET',
     'method=GET&path=/&as=Nobody',
+    'method=GET&path=https://a_b:x/',
     'method=GET&path=/&x=1'
   ]) {
     t.equal((await ask(bad)).status, 400, bad)
