@@ -1,18 +1,10 @@
 // Which route a request belongs to: specificity, methods, and the readings of lax backends.
 import t, { type Test } from 'tap'
 import { decide } from '../../gateway/routes/decide.ts'
-import { indexNameOf } from '../../gateway/routes/index-files.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { forwardedPath, ROUTE_DEFAULTS, type RouteTable, type WrittenRoute } from '../../gateway/routes/route.ts'
 import { buildRouteTable, type RouteTableParts } from '../../gateway/routes/route-table.ts'
-import {
-  candidatesFor,
-  createOwnTrie,
-  createTrie,
-  findRoute,
-  type RouteTrie,
-  shapeOf
-} from '../../gateway/routes/route-trie.ts'
+import { candidatesFor, createTrie, findRoute, type RouteTrie, shapeOf } from '../../gateway/routes/route-trie.ts'
 import { askerOf } from '../support/askers.ts'
 import { atOnce, tableOf } from '../support/route-files.ts'
 import { words } from '../support/words.ts'
@@ -31,6 +23,9 @@ const asks = (t: Test, table: RouteTable, expected: Readonly<Record<string, stri
     t.equal(ask(table, method, path), answer, line)
   }
 }
+
+const decisionsOf = (table: RouteTable) => (who: string, path: string) =>
+  decide(table.match('GET', path), askerOf(who), { cloudUnassignedMayPass: false }).decision
 
 t.test('the most specific route wins: static over parameter over rest, from left to right', async t => {
   const table = await tableOf(
@@ -387,47 +382,6 @@ t.test('ten thousand routes cost no more steps than ten', async t => {
   t.equal(ask(table(many(5_000)), 'GET', '/api/r4321/7/x'), ' /api/r4321/:id/x')
 })
 
-t.test("the tries of all hosts share the nodes of the gateway's own endpoints", async t => {
-  const trie = (path: string, own: RouteTrie) =>
-    atOnce(
-      createTrie(
-        table([route(path)]).routes,
-        one => one,
-        one => one,
-        own
-      )
-    )
-  const own = createOwnTrie(table(ownRoutes()).routes, [{ segment: 'auth', extent: 'subtree' }])
-  const [one, other] = ['/health/x', '/health/y'].map(path => trie(path, own).root.statics)
-  t.equal(one?.get('auth')?.statics, other?.get('auth')?.statics)
-  t.same([...(one?.get('health')?.leaves?.keys() ?? [])], ['x'])
-  t.same([...(other?.get('health')?.leaves?.keys() ?? [])], ['y'])
-})
-
-t.test('what only the gateway has is not found among the routes, however they lie beside it', async t => {
-  const written = [route('/auth'), route('/health/*'), route('/*')]
-  const reserved = [
-    { segment: 'auth', extent: 'subtree' },
-    { segment: 'health', extent: 'self' }
-  ] as const
-  const trie = atOnce(
-    createTrie(
-      table(written).routes,
-      text => text,
-      one => one,
-      createOwnTrie([], reserved)
-    )
-  )
-  const found = (...segments: string[]) => {
-    const one = findRoute(trie, 'GET', segments)
-    return typeof one === 'object' ? one.path : one
-  }
-  t.equal(found('auth'), '/auth')
-  t.equal(found('auth', 'x'), 'reserved')
-  t.equal(found('health', 'x'), '/health/*')
-  t.equal(found('authx'), '/*')
-})
-
 t.test('an empty segment is no value for a parameter, whatever the method', async t => {
   const spelling = (text: string) => text
   const written = [route('/a/:id'), route('/b/:id', ['GET'])]
@@ -547,8 +501,7 @@ t.test('a format at the end of a path leads to no route that would not admit the
     '/api/:kind/own {roles: [Supervisor]}',
     '/api/orders {methods: [POST], roles: [Admin]}'
   )
-  const may = (who: string, path: string, method = 'GET') =>
-    decide(table.match(method, path), askerOf(who), { cloudUnassignedMayPass: false }).decision
+  const may = decisionsOf(table)
   const refused = words`
     /api/admin.json /api/ADMIN.json /api/admin.json/ /api/admin%2Ejson /api/admin.j%73on /api/adm%C4%B0n.json
     /api/admin+.json /api/admin%20.json /api/admin..json /api/admin.json+ /api/admin.json. /api/admin.tar.gz
@@ -574,8 +527,7 @@ t.test('a format at the end of a path leads to no route that would not admit the
 // RW-11, RW-42
 t.test('a format that leaves a dot segment leads to no route above that would not admit the request', async t => {
   const table = await tableOf(t, '/api/* {roles: [Admin]}', '/api/open/*')
-  const may = (who: string, path: string) =>
-    decide(table.match('GET', path), askerOf(who), { cloudUnassignedMayPass: false }).decision
+  const may = decisionsOf(table)
   for (const path of ['...', '...json', '%2E..json', '...json/', '...%20']) {
     t.equal(may('Agente', `/api/open/${path}`), 400, path)
   }
@@ -599,8 +551,7 @@ t.test('a script on the way leads to no route that would not admit the request',
     '/cms/* {allowInPath: [encodedSlash, semicolon]}',
     '/cms/admin {roles: [Admin]}'
   )
-  const may = (who: string, path: string) =>
-    decide(table.match('GET', path), askerOf(who), { cloudUnassignedMayPass: false }).decision
+  const may = decisionsOf(table)
   const toAdmin = words`
     /index.php/api/admin/x /index.php/api/admin /index.php/api/admin.json /api/index.php/admin/x /api/app.PHP/admin
     /api/v1.php8/admin /api/a.php/b.cgi/admin/ /a.php/b.php/c.php/d.php/e.php/f.php/api/admin /api/index%2Ephp/admin
@@ -635,8 +586,7 @@ t.test('a path below a script leads to no script that would not admit the reques
     '/tools/run.php {roles: [Admin]}',
     '/jobs.php {methods: [POST], roles: [Admin]}'
   )
-  const may = (who: string, path: string) =>
-    decide(table.match('GET', path), askerOf(who), { cloudUnassignedMayPass: false }).decision
+  const may = decisionsOf(table)
   const toScript = ['x', 'x.css', 'x/y/z', 'index.php', 'b.php/c', '%C3%A9'].map(rest => `/admin.php/${rest}`)
   const respelt = ['/ADMIN.php/x', '/admin.ph%70/x', '/admin.php%20/x', '/admin.php./x', '/setup.php/x']
   for (const path of [...toScript, ...respelt]) {
@@ -665,8 +615,7 @@ t.test('a directory leads to no index file that would not admit the request', as
     '/api/:id {roles: [Admin]}',
     '/api/*'
   )
-  const may = (who: string, path: string) =>
-    decide(table.match('GET', path), askerOf(who), { cloudUnassignedMayPass: false }).decision
+  const may = decisionsOf(table)
   for (const path of ['/admin', '/admin/', '/ADMIN/', '/admin%20/', '/%61dmin', '/reports', '/reports/']) {
     t.equal(may('Agente', path), 400, path)
     t.equal(may('Admin', path), path.startsWith('/reports') ? 'allow' : 400, `${path}: public routes know nobody`)
@@ -698,8 +647,7 @@ t.test('the right to an index file is asked for below parameters and wide routes
     '/app/index.html/:id',
     '/:site/default.html/*'
   )
-  const may = (path: string) =>
-    decide(table.match('GET', path), askerOf('Agente'), { cloudUnassignedMayPass: false }).decision
+  const may = (path: string) => decisionsOf(table)('Agente', path)
   for (const path of ['/docs/admin', '/docs/admin/', '/guides/admin', '/guides/admin/', '/files', '/files/sub/'])
     t.equal(may(path), 400, path)
   for (const path of ['/docs/other', '/docs/x/list', '/guides/other/', '/files/sub/7', '/app/index.html/7'])
@@ -731,27 +679,4 @@ t.test('a directory with several index files needs the right to all of them, in 
   for (const path of ['/x/%C3%89', '/X/%C3%A9/']) t.same(others('GET', path), ['/:site/%C3%89/INDEX.htm'], path)
   t.equal(others('GET', '/a/'), undefined)
   t.equal(others('GET', '/b/%C3%89'), undefined, 'there a parameter takes every name')
-})
-
-t.test('a route is known to end in an index file in every spelling', async t => {
-  for (const [path, name] of [
-    ['/index.html', 'index.html'],
-    ['/a/INDEX.Php/', 'index.php'],
-    ['/a/Default.aspx/*', 'default.aspx'],
-    ['/a/index.a.b', 'index.a.b'],
-    ['/a/index.%C3%89', 'index.\u00e9'],
-    ['/a/index.%FF', 'index.%ff'],
-    ['/a/index', undefined],
-    ['/a/index.', undefined],
-    ['/a/my-index.html', undefined],
-    ['/a/index.html/x', undefined],
-    ['/a/index.html/x/*', undefined]
-  ] as const)
-    t.equal(indexNameOf({ path }), name, path)
-})
-
-t.test('a path with dots that leads nowhere else is matched as one without', async t => {
-  const table = await tableOf(t, '/api/*', '/api/admin {roles: [Admin]}')
-  t.same(Object.keys(table.match('GET', '/api/orders/7')), ['route', 'path'])
-  t.same(Object.keys(table.match('GET', '/api/orders/7.json')), ['route', 'path'])
 })

@@ -1,56 +1,10 @@
-// What a route is where its file says nothing, what groups are granted, and which of two routes stays.
+// What groups are granted, and which of two routes stays.
 // RT-11, RT-23
 import t from 'tap'
 import { createGrants, type Grant, groupKey, NO_GRANTS, namesIn } from '../../gateway/routes/grants.ts'
-import { inParts, inTurns, type Parts } from '../../gateway/routes/in-parts.ts'
-import { ownRoutes } from '../../gateway/routes/own-routes.ts'
-import { forwardedPath, ROUTE_DEFAULTS, ROUTE_FLAGS, type WrittenRoute } from '../../gateway/routes/route.ts'
+import { ROUTE_DEFAULTS, type WrittenRoute } from '../../gateway/routes/route.ts'
 import { buildRouteTable } from '../../gateway/routes/route-table.ts'
-import { atOnce, complaintsOf, tableOf } from '../support/route-files.ts'
-import { words } from '../support/words.ts'
-
-t.test('a route without options lets everyone with a valid token use every method, and changes nothing', async t => {
-  const table = await tableOf(t, '/x')
-  const { route } = table.match('GET', '/x')
-  if (route === undefined) return t.fail('no route')
-  const { number: _, upstream, place, ...others } = route
-  t.equal(upstream?.name, 'up')
-  t.match(place, { line: 4, column: 5 })
-  t.same(others, {
-    id: '/x',
-    path: '/x',
-    methods: undefined,
-    coversBelow: false,
-    public: false,
-    roles: undefined,
-    requireAssigned: false,
-    tokenKinds: undefined,
-    forwardToken: false,
-    browser: false,
-    ownAuthorization: false,
-    basic: false,
-    external: false,
-    stripPrefix: undefined,
-    rateLimit: undefined,
-    timeoutMs: undefined,
-    maxBodyBytes: undefined,
-    websocket: undefined,
-    socketio: undefined,
-    app: undefined,
-    streaming: false,
-    allowInPath: [],
-    accept: []
-  })
-  const health = ownRoutes().find(({ path }) => path === '/health')
-  t.match(health, { upstream: undefined, external: false, browser: false, basic: false, public: true })
-  t.same(health?.place, { file: 'gateway', line: 1, column: 1 })
-})
-
-t.test('each flag of a route is described', async t => {
-  const flags = words`public requireAssigned forwardToken external basic browser ownAuthorization streaming`
-  t.same(Object.keys(ROUTE_FLAGS), flags)
-  for (const text of Object.values(ROUTE_FLAGS)) t.match(text, /^\p{Lu}.*\.$/u)
-})
+import { atOnce, complaintsOf } from '../support/route-files.ts'
 
 t.test('every attribute of a person can be sent in a header, and nothing else', async t => {
   const withHeader = (attribute: string) =>
@@ -60,17 +14,6 @@ t.test('every attribute of a person can be sent in a header, and nothing else', 
   const attributes = ['id', 'name', 'email', 'username', 'login', 'provider', 'profiles', 'areas', 'areaPrincipal']
   for (const attribute of [...attributes, 'accessStatus']) t.same(await withHeader(attribute), [], attribute)
   for (const other of ['groups', '""', 'Id']) t.equal((await withHeader(other)).length, 1, other)
-})
-
-t.test('a prefix is removed at the end of a segment only', async t => {
-  const forwarded = (stripPrefix: string | undefined, path: string) => forwardedPath({ stripPrefix }, path)
-  t.equal(forwarded(undefined, '/a/b'), '/a/b')
-  t.equal(forwarded('/', '/a/b'), '/a/b')
-  t.equal(forwarded('/a', '/a'), '/')
-  t.equal(forwarded('/a', '/a/'), '/')
-  t.equal(forwarded('/a', '/a/b/a'), '/b/a')
-  t.equal(forwarded('/a', '/ab'), '/ab')
-  t.equal(forwarded('/a', '/b/a/'), '/b/a/')
 })
 
 const grant = (provider: 'ldap' | 'cloudidp', group: string, profiles: string[], tenant?: string): Grant => ({
@@ -211,46 +154,4 @@ t.test('the routes of a table are numbered consecutively, in its order', async t
   const [first, ...others] = table.routes.map(({ number }) => number)
   t.same(others, [Number(first) + 1, Number(first) + 2])
   t.not(build('/c').table.routes[0]?.number, first, 'of two tables, no route has the same')
-})
-
-t.test('the result is that of the whole work, with turns of the event loop in between', async t => {
-  const busy = (ms: number) => {
-    const until = performance.now() + ms
-    while (performance.now() < until);
-  }
-  let turns = 0
-  const tick = () => {
-    turns++
-    next = setImmediate(tick)
-  }
-  let next = setImmediate(tick)
-  t.teardown(() => clearImmediate(next))
-  function* work(parts: number, msOfEach: number): Parts<string> {
-    for (let part = 0; part < parts; part++) {
-      busy(msOfEach)
-      yield
-    }
-    return 'done'
-  }
-  t.equal(await inTurns(work(5, 10)), 'done')
-  t.ok(turns >= 4, `${turns} turns during five long parts`)
-  const before = turns
-  const mixed = function* (): Parts<string> {
-    busy(10)
-    yield
-    return yield* work(200, 0)
-  }
-  t.equal(await inTurns(mixed()), 'done')
-  // A busy machine may stop the process within a part.
-  t.ok(turns - before < 100, `${turns - before} turns during a long part and 200 short ones`)
-})
-
-t.test('each item is seen once and in order, with ends of parts among many of them', async t => {
-  const seen: number[] = []
-  let ends = 0
-  const items = Array.from({ length: 1000 }, (_, index) => index)
-  for (const _ of inParts(items, item => seen.push(item))) ends++
-  t.same(seen, items)
-  t.ok(ends > 1 && ends < 100, `${ends} parts`)
-  t.equal([...inParts([1, 2, 3], () => {})].length, 0, 'few are one part')
 })

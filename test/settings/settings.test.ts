@@ -38,54 +38,27 @@ const unexpanded = (name: string): string => `$\{${name}}`
 const LDAP = { LDAP_ENABLED: 'true', LDAP_URL: 'ldaps://dc.corp.example:636', LDAP_DOMAIN: 'corp.example' }
 const CLOUD = { CLOUDIDP_ENABLED: 'true', CLOUDIDP_CLIENT_ID: 'portaria', CLOUDIDP_CLIENT_SECRET: 'a client secret' }
 
-t.test('a secret is all it takes; every default is the documented one', async t => {
+t.test('a secret is all it takes; what is unset follows from the rest, or is off', async t => {
   const settings = read()
   t.match(settings, {
-    port: 3000,
-    host: '0.0.0.0',
     publicUrl: 'http://localhost:3000',
     frontendUrl: 'http://localhost:3000',
     frontendUrlGiven: false,
     databaseUrl: undefined,
-    dataDir: './data',
     redis: undefined,
-    upstreamConfig: 'upstream-config',
     trustProxy: only(),
-    jwt: { secret: JWT_SECRET, previousSecrets: only(), expiresInMs: 8 * 3_600_000 },
+    jwt: { secret: JWT_SECRET, previousSecrets: only(), expiresInMs: 8 * 3_600_000, sessionMaxMs: 8 * 3_600_000 },
     bootstrapAdmins: only(),
-    rateLimit: { max: 300, windowMs: 60_000 },
-    ldap: {
-      active: false,
-      timeoutMs: 5000,
-      startTls: false,
-      insecure: false,
-      lockoutThreshold: 5,
-      lockoutWindowMs: 1_800_000
-    },
+    ldap: { active: false, lockoutThreshold: 5, lockoutWindowMs: 1_800_000 },
     ops: { port: undefined, host: '127.0.0.1' },
-    logLevel: 'info',
-    workers: 1,
-    connectionsPerIp: 1000,
-    drainTimeoutMs: 10_000,
-    loginFailures: { perIp: 20, windowMs: 300_000 },
     revocationMaxStalenessMs: undefined,
-    browserSession: false,
-    revealReason: false,
-    contact: undefined,
-    brandName: 'Portaria',
     otel: false
   })
   t.match(settings.cloudidp, {
     active: false,
-    tenantId: 'common',
-    clientId: '',
-    clientSecret: '',
     redirectUri: 'http://localhost:3000/auth/oauth/cloudidp/callback',
     successRedirectUrl: 'http://localhost:3000/auth/login',
-    stateMaxAgeMs: 600_000,
     authorizationUrl: 'https://login.microsoftonline.com/common/oauth2/v2.0/authorize',
-    tokenUrl: 'https://login.microsoftonline.com/common/oauth2/v2.0/token',
-    profileUrl: 'https://graph.microsoft.com/v1.0/me',
     scope: 'openid profile email User.Read'
   })
   t.ok(settings.warnings.some(warning => warning.includes('No login provider')))
@@ -459,43 +432,35 @@ t.test('several workers need stores that they can share', async t => {
 })
 
 t.test('REDIS_URL has a single, a Sentinel and a Cluster form', async t => {
-  const redis = (url: string) => read({ REDIS_URL: url }).redis
-  t.match(redis('redis://cache'), {
-    kind: 'single',
-    host: 'cache',
-    port: 6379,
-    db: 0,
-    tls: false
-  })
-  t.match(redis('rediss://user:p%40ss@[::1]:6380/2'), {
-    kind: 'single',
-    host: '::1',
-    port: 6380,
-    db: 2,
-    tls: true,
-    username: 'user',
-    password: 'p@ss'
-  })
-  t.match(redis('redis-sentinel://:pw@s1,s2:26380/mymaster/3?sentinelPassword=x'), {
-    kind: 'sentinel',
-    sentinels: [
-      { host: 's1', port: 26_379 },
-      { host: 's2', port: 26_380 }
+  for (const [url, expected] of [
+    ['redis://cache', { kind: 'single', host: 'cache', port: 6379, db: 0, tls: false }],
+    [
+      'rediss://user:p%40ss@[::1]:6380/2',
+      { host: '::1', port: 6380, db: 2, tls: true, username: 'user', password: 'p@ss' }
     ],
-    name: 'mymaster',
-    db: 3,
-    username: undefined,
-    password: 'pw',
-    sentinelPassword: 'x'
-  })
-  t.match(redis('rediss-cluster://n1:7000,n2'), {
-    kind: 'cluster',
-    nodes: [
-      { host: 'n1', port: 7000 },
-      { host: 'n2', port: 6379 }
+    ['redis-sentinel://:pw@s1,s2:26380/mymaster/3?sentinelPassword=x', { kind: 'sentinel', name: 'mymaster', db: 3 }],
+    [
+      'redis-sentinel://s1,s2:26380/m',
+      {
+        sentinels: [
+          { host: 's1', port: 26_379 },
+          { host: 's2', port: 26_380 }
+        ]
+      }
     ],
-    tls: true
-  })
+    ['redis-sentinel://:pw@s1/m?sentinelPassword=x', { username: undefined, password: 'pw', sentinelPassword: 'x' }],
+    [
+      'rediss-cluster://n1:7000,n2',
+      {
+        nodes: [
+          { host: 'n1', port: 7000 },
+          { host: 'n2', port: 6379 }
+        ],
+        tls: true
+      }
+    ]
+  ] as const)
+    t.match(read({ REDIS_URL: url }).redis, expected, url)
   const wrong =
     'cache:6379 http://cache redis:// redis://a,b redis://a/x redis://a/0/1 redis://a:0 redis://a:70000 redis://u:p%zz@a redis://a?db=1 redis-sentinel://a redis-sentinel://a/m/x redis-sentinel://a/m?y=1 redis-cluster://a/1 redis-cluster://a,,b redis://a#b'
   for (const url of wrong.split(' ')) t.same(mistaken({ REDIS_URL: url }), ['REDIS_URL'], url)
