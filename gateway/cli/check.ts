@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { type Complaint, formatComplaint } from '../route-files/load.ts'
 import type { RouteTable } from '../routes/route.ts'
-import { type GroupSources, groupSources } from '../settings/group-sources.ts'
+import { type GroupSources, groupSources } from '../settings/cloud.ts'
 import { readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment, Mistake } from '../settings/reader.ts'
 import { addCommand, type Cli, type Report, run } from './command.ts'

@@ -1,14 +1,9 @@
 // Lists the applications that a person may open: a route with `app`, decided as the requests to it are.
 import { type Asker, type DecideOptions, decide } from './decide.ts'
-import type { Route, RouteTable } from './route.ts'
+import type { App, Route, RouteTable } from './route.ts'
 
-/** A tile of /auth/apps; '' for what is not given. */
-export interface AppItem {
-  readonly name: string
-  readonly description: string
-  readonly icon: string
-  readonly url: string
-}
+/** A tile of /auth/apps. */
+export type AppItem = App
 
 export const hasApps = ({ routes }: RouteTable): boolean => routes.some(({ app }) => app !== undefined)
 

@@ -38,33 +38,33 @@ const TOKEN: Readonly<Record<string, string>> = {
   'lives-too-long': 'The token is valid for longer than any token that this gateway issues.'
 }
 
+const PLAIN: Readonly<Record<string, string>> = {
+  public: 'The route is public: no token is checked, and no identity is passed on.',
+  socketio: 'The HTTP side of a Socket.IO route needs no token; each namespace requires one at CONNECT.',
+  'cloud-unassigned':
+    'Anyone can have an account at this cloud provider, and an Admin has not yet assigned a profile and an area to this one (alternatively, set CLOUDIDP_ALLOWED_TENANTS).',
+  unassigned: 'The route only admits people with a profile and an area, and an Admin has not yet assigned both.',
+  'no-route': 'No route has this path.'
+}
+
 /** Explains the decision in one or two sentences, without repeating the response. */
-export const reasonInWords = (decision: Decision, match: RouteMatch, asker: NamedAsker): string => {
-  const { reason } = decision
+export const reasonInWords = ({ reason }: Decision, match: RouteMatch, asker: NamedAsker): string => {
   const roles = match.route?.roles?.join(' or ') ?? ''
   switch (reason) {
-    case 'public':
-      return 'The route is public: no token is checked, and no identity is passed on.'
-    case 'socketio':
-      return 'The HTTP side of a Socket.IO route needs no token; each namespace requires one at CONNECT.'
     case 'any-valid-token':
       return `The route requires no role${match.route?.requireAssigned ? ', but only admits assigned people' : ''}.`
     case 'has-role':
       return `The route requires ${roles}, and ${asker.name} has it.`
     case 'role-missing':
       return `The route requires ${roles}, and ${asker.name} has ${roleWords(asker)}.`
-    case 'cloud-unassigned':
-      return 'Anyone can have an account at this cloud provider, and an Admin has not yet assigned a profile and an area to this one (alternatively, set CLOUDIDP_ALLOWED_TENANTS).'
-    case 'unassigned':
-      return 'The route only admits people with a profile and an area, and an Admin has not yet assigned both.'
     case 'address':
       return addressInWords(match.route, asker)
     case 'method':
       return `Routes with this path exist, but none for this method; allowed: ${match.refusal === 'method' ? match.allowed.join(', ') : ''}.`
-    case 'no-route':
-      return 'No route has this path.'
     default:
-      return unusual(reason, match)
+      return TOKEN[reason] === undefined
+        ? (PLAIN[reason] ?? BAD_PATH[reason] ?? reason)
+        : undisclosed(TOKEN[reason], match)
   }
 }
 
@@ -78,13 +78,9 @@ const addressInWords = (route: Pick<Route, 'from'> | undefined, { address }: Ask
 const roleWords = ({ user }: NamedAsker): string =>
   user === undefined || user.profiles.length === 0 ? 'no profile' : `only ${user.profiles.join(', ')}`
 
-const unusual = (reason: string, match: RouteMatch): string => {
-  const token = TOKEN[reason]
-  if (token === undefined) return BAD_PATH[reason] ?? reason
-  // The same response as on a private path, so that clients without a token cannot find out which paths exist.
-  if (match.refusal === 'no-route')
-    return `No route has this path; without a valid token, this is not disclosed. ${token}`
-  if (match.refusal === 'method')
-    return `No route with this path has this method; without a valid token, this is not disclosed. ${token}`
-  return token
+/** The same response as on a private path, so that clients without a token cannot find out which paths exist. */
+const undisclosed = (token: string, { refusal }: RouteMatch): string => {
+  if (refusal === 'no-route') return `No route has this path; without a valid token, this is not disclosed. ${token}`
+  if (refusal !== 'method') return token
+  return `No route with this path has this method; without a valid token, this is not disclosed. ${token}`
 }

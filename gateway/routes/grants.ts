@@ -39,26 +39,15 @@ export const groupKey = (provider: Provider, group: string): string | undefined 
   provider === 'ldap' ? dnKey(group) : group
 
 export const createGrants = (list: readonly Grant[]): Grants => {
-  const byGroup = new Map<string, number[]>()
-  for (const [index, { provider, group }] of list.entries()) {
-    const key = groupKey(provider, group)
-    if (key === undefined) continue
-    const at = `${provider} ${key}`
-    const known = byGroup.get(at)
-    if (known === undefined) byGroup.set(at, [index])
-    else known.push(index)
-  }
+  // No provider reports a group of the name that stands for all that are none.
+  const byGroup = Map.groupBy(list, ({ provider, group }) => `${provider} ${groupKey(provider, group) ?? '\0'}`)
   const of = (seen: readonly SeenGroups[]): readonly Grant[] => {
-    const found = new Set<number>()
-    for (const { provider, tenant, groups } of seen) {
-      for (const group of groups) {
-        for (const index of byGroup.get(`${provider} ${group}`) ?? []) {
-          const wanted = list[index]?.tenant
-          if (wanted === undefined || wanted === tenant) found.add(index)
-        }
-      }
-    }
-    return list.filter((_, index) => found.has(index))
+    const found = new Set<Grant>()
+    for (const { provider, tenant, groups } of seen)
+      for (const group of groups)
+        for (const grant of byGroup.get(`${provider} ${group}`) ?? [])
+          if (grant.tenant === undefined || grant.tenant === tenant) found.add(grant)
+    return list.filter(grant => found.has(grant))
   }
   return { list, checksum: checksumOf(list), of }
 }

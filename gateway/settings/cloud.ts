@@ -1,6 +1,7 @@
 // Reads the cloud provider's settings: complete if enabled, tenant filled in, nothing sent in clear text.
 
 import { MAX_TIMER_MS } from '../values/quantities.ts'
+import type { LdapSettings } from './directory.ts'
 import { checkUrl, isPlainBeyondLoopback, type Reader } from './reader.ts'
 
 const CALLBACK = '/auth/oauth/cloudidp/callback'
@@ -158,3 +159,20 @@ const readScope = (reader: Reader, hasIssuer: boolean): string => {
     reader.mistake('CLOUDIDP_SCOPE', 'must contain openid when CLOUDIDP_ISSUER is set')
   return scope
 }
+
+/** Which providers can report people's groups, so that grants without a source are noticed. */
+export interface GroupSources {
+  readonly directory: boolean
+  /** `by-tenant`: anyone can have an account, and other tenants choose their own claims. */
+  readonly claims: 'none' | 'any' | 'by-tenant'
+}
+
+interface GroupProviders {
+  readonly ldap: Pick<LdapSettings, 'active' | 'searchBase'>
+  readonly cloudidp: Pick<CloudIdpSettings, 'issuer' | 'tenantId'>
+}
+
+export const groupSources = ({ ldap, cloudidp }: GroupProviders): GroupSources => ({
+  directory: ldap.active && ldap.searchBase !== undefined,
+  claims: cloudidp.issuer === undefined ? 'none' : isOpenTenant(cloudidp.tenantId) ? 'by-tenant' : 'any'
+})

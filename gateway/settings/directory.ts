@@ -1,9 +1,8 @@
 // Reads the directory's settings: if enabled, they must be complete, verified and encrypted, or cause a warning.
 import { isLoopbackHost } from '../values/addresses.ts'
-import { readCertificateBundle } from '../values/certificates.ts'
 import { parseDn, parseLdapFilter } from '../values/ldap-text.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'
-import { checkUrl, type Reader, readText } from './reader.ts'
+import { checkUrl, type Reader, readAuthorities } from './reader.ts'
 
 export type LdapSettings = Readonly<ReturnType<typeof readLdap>>
 
@@ -36,7 +35,7 @@ export const readLdap = (reader: Reader, isListed: boolean, warnings: string[]) 
     /** Interval at which people with a live session are looked up again; 0: never. */
     recheckMs: reader.duration('LDAP_RECHECK', { min: 0, max: MAX_TIMER_MS }),
     /** PEM text. */
-    ca: readCa(reader),
+    ca: readAuthorities(reader, 'LDAP_CA_FILE'),
     startTls,
     insecure,
     ...readLockout(reader)
@@ -171,14 +170,4 @@ const checkFilter = (reader: Reader, name: TemplateName, filter: string, example
 const checkBase = (reader: Reader, name: 'LDAP_SEARCH_BASE' | 'LDAP_GROUP_BASE', base: string | undefined): void => {
   if (base !== undefined && parseDn(base) === undefined)
     reader.mistake(name, 'must be a DN (RFC 4514), e.g. ou=people,dc=corp,dc=example')
-}
-
-const readCa = (reader: Reader): string | undefined => {
-  const file = reader.text('LDAP_CA_FILE')
-  if (file === undefined) return undefined
-  const { text } = readText(file)
-  if (text === undefined) reader.mistake('LDAP_CA_FILE', 'cannot be read')
-  else if (readCertificateBundle(text) === undefined || /PRIVATE KEY-----/.test(text))
-    reader.mistake('LDAP_CA_FILE', 'must contain certificates in PEM format, and no private key')
-  return text
 }

@@ -1,6 +1,7 @@
 // Reads the text of a variable as a value, or records its mistake under its name, never including the value.
 import { readFileSync } from 'node:fs'
 import { isLoopbackHost } from '../values/addresses.ts'
+import { readCertificateBundle } from '../values/certificates.ts'
 import { DURATION_UNITS, MAX_TIMER_MS, parseDuration, parseSize } from '../values/quantities.ts'
 import { ROWS, VARIABLES, type VariableName } from './table.ts'
 
@@ -143,6 +144,17 @@ const FAULTS: Readonly<Record<string, string>> = {
   ENOENT: 'the file does not exist',
   EACCES: 'this user is not allowed to read it',
   EISDIR: 'it is a directory'
+}
+
+/** The CA certificates in the file that a setting names. */
+export const readAuthorities = (reader: Reader, name: 'LDAP_CA_FILE' | 'REDIS_CA_FILE'): string | undefined => {
+  const file = reader.text(name)
+  if (file === undefined) return undefined
+  const { text, fault } = readText(file)
+  if (text === undefined) reader.mistake(name, `cannot be read: ${fault}`)
+  else if (readCertificateBundle(text) === undefined || /PRIVATE KEY-----/.test(text))
+    reader.mistake(name, 'must contain certificates in PEM format, and no private key')
+  return text
 }
 
 /** Docker's --env-file and systemd's Environment= keep quotes that a shell would remove. */

@@ -1,7 +1,6 @@
 // Reads the settings of Redis: its address, the prefix of its keys, and the certificates of its connections.
-import { readCertificateBundle } from '../values/certificates.ts'
 import { checkPair } from './certificate-pair.ts'
-import { type Reader, readText } from './reader.ts'
+import { type Reader, readAuthorities, readText } from './reader.ts'
 import { parseRedisUrl, type RedisSettings } from './redis-url.ts'
 
 /** Undefined: requests are counted in memory. */
@@ -13,7 +12,8 @@ export const readRedis = (reader: Reader): RedisSettings | undefined => {
   for (const name of FILES) {
     if (reader.given(name) && !usesTls) reader.mistake(name, 'has no effect without a REDIS_URL of the form rediss…')
   }
-  const certificates = { ...readAuthorities(reader), ...readClientPair(reader) }
+  const ca = readAuthorities(reader, 'REDIS_CA_FILE')
+  const certificates = { ...(ca === undefined ? {} : { ca }), ...readClientPair(reader) }
   if (address === undefined || !('mistake' in address)) return address && { ...address, prefix, certificates }
   reader.mistake('REDIS_URL', address.mistake)
   return undefined
@@ -22,16 +22,6 @@ export const readRedis = (reader: Reader): RedisSettings | undefined => {
 /** A brace would move the hash tag by which a Cluster finds the keys of one window in one slot. */
 const PREFIX = /^[\w.:/-]{1,64}$/
 const FILES = ['REDIS_CA_FILE', 'REDIS_CERT_FILE', 'REDIS_KEY_FILE'] as const
-
-const readAuthorities = (reader: Reader): { readonly ca?: string } => {
-  const file = reader.text('REDIS_CA_FILE')
-  if (file === undefined) return {}
-  const { text, fault } = readText(file)
-  if (text === undefined) reader.mistake('REDIS_CA_FILE', `cannot be read: ${fault}`)
-  else if (readCertificateBundle(text) === undefined || /PRIVATE KEY-----/.test(text))
-    reader.mistake('REDIS_CA_FILE', 'must contain certificates in PEM format, and no private key')
-  return text === undefined ? {} : { ca: text }
-}
 
 const readClientPair = (reader: Reader): { readonly cert?: string; readonly key?: string } => {
   const [certFile, keyFile] = [reader.text('REDIS_CERT_FILE'), reader.text('REDIS_KEY_FILE')]

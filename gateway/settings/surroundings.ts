@@ -2,7 +2,7 @@
 
 import { nearest } from '../values/spelling.ts'
 import type { Environment, Reader } from './reader.ts'
-import { VARIABLES } from './table.ts'
+import { VARIABLES, type VariableName } from './table.ts'
 
 const PREFIXES = ['LDAP_', 'CLOUDIDP_', 'RATE_LIMIT_', 'JWT_']
 const MAX_HEADER_BYTES = 64 * 1024
@@ -23,10 +23,7 @@ export const checkNames = (reader: Reader, environment: Environment, warnings: s
     if (known.has(name) || environment[name] === undefined || EXEMPT.test(name)) continue
     const shown = name.replace(/[^\w.-]/g, '?').slice(0, 60)
     if (PREFIXES.some(prefix => name.toUpperCase().startsWith(prefix)))
-      reader.mistake(
-        shown,
-        `is unknown; did you mean ${OTHER_NAMES[name.toUpperCase()] ?? nearestName(name)}? \`portaria env\` lists all variables`
-      )
+      reader.mistake(shown, `is unknown; did you mean ${meantBy(name)}? \`portaria env\` lists all variables`)
     else {
       const near = nearest(name, known)
       if (near !== undefined && near.edits <= (name.length <= SHORT_LENGTH ? 1 : 2))
@@ -59,37 +56,25 @@ const checkOptions = (reader: Reader, place: string, options: readonly string[])
 }
 
 /** Our variables' names in other gateways and libraries. */
-const OTHER_NAMES: Readonly<Record<string, string>> = {
-  LDAP_BASE: 'LDAP_SEARCH_BASE',
-  LDAP_BASE_DN: 'LDAP_SEARCH_BASE',
-  LDAP_BASEDN: 'LDAP_SEARCH_BASE',
-  LDAP_HOST: 'LDAP_URL',
-  LDAP_SERVER: 'LDAP_URL',
-  LDAP_URI: 'LDAP_URL',
-  LDAP_USER: 'LDAP_BIND_DN',
-  LDAP_USERNAME: 'LDAP_BIND_DN',
-  LDAP_PASSWORD: 'LDAP_BIND_PASSWORD',
-  LDAP_FILTER: 'LDAP_SEARCH_FILTER',
-  LDAP_USER_FILTER: 'LDAP_SEARCH_FILTER',
-  LDAP_START_TLS: 'LDAP_STARTTLS',
-  LDAP_CA: 'LDAP_CA_FILE',
-  JWT_EXPIRATION: 'JWT_EXPIRES_IN',
-  JWT_EXPIRY: 'JWT_EXPIRES_IN',
-  JWT_TTL: 'JWT_EXPIRES_IN',
-  JWT_KEY: 'JWT_SECRET',
-  CLOUDIDP_SECRET: 'CLOUDIDP_CLIENT_SECRET',
-  CLOUDIDP_REDIRECT_URL: 'CLOUDIDP_REDIRECT_URI',
-  CLOUDIDP_CALLBACK_URL: 'CLOUDIDP_REDIRECT_URI',
-  CLOUDIDP_DISCOVERY_URL: 'CLOUDIDP_ISSUER',
-  RATE_LIMIT: 'RATE_LIMIT_MAX',
-  RATE_LIMIT_REQUESTS: 'RATE_LIMIT_MAX',
-  RATE_LIMIT_WINDOW: 'RATE_LIMIT_TTL_MS',
-  RATE_LIMIT_WINDOW_MS: 'RATE_LIMIT_TTL_MS'
+const OTHER_NAMES: Readonly<Partial<Record<VariableName, readonly string[]>>> = {
+  LDAP_SEARCH_BASE: ['LDAP_BASE', 'LDAP_BASE_DN', 'LDAP_BASEDN'],
+  LDAP_URL: ['LDAP_HOST', 'LDAP_SERVER', 'LDAP_URI'],
+  LDAP_BIND_DN: ['LDAP_USER', 'LDAP_USERNAME'],
+  LDAP_BIND_PASSWORD: ['LDAP_PASSWORD'],
+  LDAP_SEARCH_FILTER: ['LDAP_FILTER', 'LDAP_USER_FILTER'],
+  LDAP_STARTTLS: ['LDAP_START_TLS'],
+  LDAP_CA_FILE: ['LDAP_CA'],
+  JWT_EXPIRES_IN: ['JWT_EXPIRATION', 'JWT_EXPIRY', 'JWT_TTL'],
+  JWT_SECRET: ['JWT_KEY'],
+  CLOUDIDP_CLIENT_SECRET: ['CLOUDIDP_SECRET'],
+  CLOUDIDP_REDIRECT_URI: ['CLOUDIDP_REDIRECT_URL', 'CLOUDIDP_CALLBACK_URL'],
+  CLOUDIDP_ISSUER: ['CLOUDIDP_DISCOVERY_URL'],
+  RATE_LIMIT_MAX: ['RATE_LIMIT', 'RATE_LIMIT_REQUESTS'],
+  RATE_LIMIT_TTL_MS: ['RATE_LIMIT_WINDOW', 'RATE_LIMIT_WINDOW_MS']
 }
 
-/** The known variable with the smallest edit distance. */
-export const nearestName = (name: string): string =>
-  nearest(
-    name,
-    VARIABLES.map(variable => variable.name)
-  )?.name ?? ''
+/** The variable of that meaning, or the known one with the smallest edit distance. */
+export const meantBy = (name: string): string => {
+  const names = VARIABLES.map(variable => variable.name)
+  return names.find(known => OTHER_NAMES[known]?.includes(name.toUpperCase())) ?? nearest(name, names)?.name ?? ''
+}

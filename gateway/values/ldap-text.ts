@@ -4,28 +4,20 @@
 type Rdn = readonly string[]
 
 /** Canonical short names for attribute types that have several spellings (RFC 4514 §3, RFC 4519 §2), by lower-case spelling. */
-const TYPE_ALIASES: Readonly<Record<string, string>> = {
-  commonname: 'cn',
-  '2.5.4.3': 'cn',
-  surname: 'sn',
-  '2.5.4.4': 'sn',
-  countryname: 'c',
-  '2.5.4.6': 'c',
-  localityname: 'l',
-  '2.5.4.7': 'l',
-  stateorprovincename: 'st',
-  '2.5.4.8': 'st',
-  streetaddress: 'street',
-  '2.5.4.9': 'street',
-  organizationname: 'o',
-  '2.5.4.10': 'o',
-  organizationalunitname: 'ou',
-  '2.5.4.11': 'ou',
-  domaincomponent: 'dc',
-  '0.9.2342.19200300.100.1.25': 'dc',
-  userid: 'uid',
-  '0.9.2342.19200300.100.1.1': 'uid'
-}
+const TYPE_ALIASES = new Map(
+  Object.entries({
+    cn: ['commonname', '2.5.4.3'],
+    sn: ['surname', '2.5.4.4'],
+    c: ['countryname', '2.5.4.6'],
+    l: ['localityname', '2.5.4.7'],
+    st: ['stateorprovincename', '2.5.4.8'],
+    street: ['streetaddress', '2.5.4.9'],
+    o: ['organizationname', '2.5.4.10'],
+    ou: ['organizationalunitname', '2.5.4.11'],
+    dc: ['domaincomponent', '0.9.2342.19200300.100.1.25'],
+    uid: ['userid', '0.9.2342.19200300.100.1.1']
+  }).flatMap(([name, others]) => others.map(other => [other, name]))
+)
 
 /** Whether both are the same name, ignoring case, spacing and escapes (distinguishedNameMatch, RFC 4517 §4.2.15). */
 export const isSameDn = (one: string, other: string): boolean => {
@@ -62,7 +54,7 @@ const PAIR = /^\s*([A-Za-z][\w-]*|(?:[Oo][Ii][Dd]\.)?\d+(?:\.\d+)*)\s*=((?:[^\\"
 
 const normaliseType = (type: string): string => {
   const lower = type.toLowerCase().replace(/^oid\./, '')
-  return TYPE_ALIASES[lower] ?? lower
+  return TYPE_ALIASES.get(lower) ?? lower
 }
 
 const readValue = (escaped: string): string | undefined => {

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { bearerTokenOf, createAuthenticate } from '../../gateway/access/authenticate.ts'
 import { createAuthorize } from '../../gateway/access/authorize.ts'
-import { createLimitRate, createLimitRoute } from '../../gateway/access/limit-rate.ts'
+import { createLimitRate } from '../../gateway/access/limit-rate.ts'
 import { createMatchRoute } from '../../gateway/access/match-route.ts'
 import { originAllowed } from '../../gateway/access/socket-token.ts'
 import { TokenExpired } from '../../gateway/errors.ts'
@@ -214,36 +214,6 @@ const verdictOf = (parts: Partial<Verdict> = {}): Verdict => ({
   remaining: 5,
   resetMs: 1500,
   ...parts
-})
-
-t.test('a request is counted by its address, or by its person where the route says so', async t => {
-  const taken: unknown[][] = []
-  const limiter = {
-    take: (...words: unknown[]) => {
-      taken.push(words)
-      return verdictOf()
-    }
-  } as never
-  await createLimitRate(limiter, { max: 300, windowMs: 60_000 })(exchangeOf({ peer: '2001:db8::1' }))
-  t.same(taken, [['global', '2001:db8::/64', 300, 60_000]])
-
-  const count = async (by: 'ip' | 'user' | 'both', identity = true) => {
-    taken.length = 0
-    const route = { id: 'GET /y', rateLimit: { max: 3, windowMs: 1000, by } }
-    const exchange = exchangeOf({ route, ...(identity ? { identity: identityOf() } : {}) })
-    t.equal(await createLimitRoute(limiter)(exchange), undefined)
-    return taken
-  }
-  t.same(await count('ip'), [['route GET /y', '192.0.2.1', 3, 1000]])
-  t.same(await count('user'), [['route GET /y', 'u7', 3, 1000]])
-  t.same(await count('both'), [['route GET /y', 'u7@192.0.2.1', 3, 1000]])
-  t.same(await count('user', false), [['route GET /y', '192.0.2.1', 3, 1000]], 'a stranger is an address')
-  t.same(await count('both', false), [['route GET /y', '192.0.2.1', 3, 1000]])
-
-  taken.length = 0
-  t.equal(await createLimitRoute(limiter)(exchangeOf({ route: {} })), undefined)
-  t.equal(await createLimitRoute(limiter)(exchangeOf()), undefined)
-  t.same(taken, [], 'no limit, nothing counted')
 })
 
 t.test('the answer speaks of the tightest limit, and a refusal says for how long', async t => {

@@ -4,7 +4,7 @@ import t from 'tap'
 import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
 import { readRouteFiles } from '../../gateway/route-files/read.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
-import type { GroupSources } from '../../gateway/settings/group-sources.ts'
+import type { GroupSources } from '../../gateway/settings/cloud.ts'
 import { only } from '../support/only.ts'
 import { complaintsOf, routeFolder, UPSTREAMS } from '../support/route-files.ts'
 

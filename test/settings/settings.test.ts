@@ -4,10 +4,9 @@ import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { basename, join } from 'node:path'
 import t from 'tap'
-import { unassignedMayPass } from '../../gateway/settings/cloud.ts'
-import { groupSources } from '../../gateway/settings/group-sources.ts'
+import { groupSources, unassignedMayPass } from '../../gateway/settings/cloud.ts'
 import { formatMistakes, readSettings, SettingsError } from '../../gateway/settings/read-settings.ts'
-import { nearestName } from '../../gateway/settings/surroundings.ts'
+import { meantBy } from '../../gateway/settings/surroundings.ts'
 import { VARIABLES } from '../../gateway/settings/table.ts'
 import { usableCpus } from '../../gateway/settings/usable-cpus.ts'
 import { parseDuration } from '../../gateway/values/quantities.ts'
@@ -183,7 +182,7 @@ t.test('a misspelt variable with one of our prefixes is an error that names the 
   ]
   for (const [name, nearest] of cases) {
     t.same(mistaken({ [name]: 'x' }), [name])
-    t.equal(nearestName(name), nearest)
+    t.equal(meantBy(name), nearest)
   }
   t.same(
     mistaken({ NODE_ENV: 'production', REDIS_PORT: '1', LDAPTLS_CACERT: '/x', OTEL_SERVICE_NAME: 'x' }),

@@ -4,8 +4,18 @@ import { isPlainNamespace, isReservedEvent } from '../../routes/socketio-rules.t
 import { profileName } from '../../values/names.ts'
 import { parseSize } from '../../values/quantities.ts'
 import type { Complain } from '../complaint.ts'
-import { durationOrZero, flag, list, messageRate, record, roles, type Schema, size, text } from '../schema/forms.ts'
-import { defineTimer } from './define-timer.ts'
+import {
+  defineTimer,
+  durationOrZero,
+  flag,
+  list,
+  messageRate,
+  record,
+  roles,
+  type Schema,
+  size,
+  text
+} from '../schema/forms.ts'
 
 interface WebSocketData {
   readonly origins?: readonly string[]

@@ -3,11 +3,10 @@ import type { AcceptedWarning, PathException, Route, RouteRateLimit, WrittenRout
 import { type Network, parseNetwork } from '../../values/addresses.ts'
 import { parseSize } from '../../values/quantities.ts'
 import type { Complain } from '../complaint.ts'
-import { duration, list, record, type Schema, size, text } from '../schema/forms.ts'
+import { defineTimer, duration, list, record, type Schema, size, text } from '../schema/forms.ts'
 import { appSchema, defineApp } from './define-app.ts'
 import { defineHosts, hostsSchema } from './define-hosts.ts'
 import { defineSocketIo, defineWebSocket, socketioSchema, websocketSchema } from './define-sockets.ts'
-import { defineTimer } from './define-timer.ts'
 
 interface RateLimitData {
   readonly max: number

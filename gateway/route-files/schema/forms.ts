@@ -1,5 +1,12 @@
 // Builds the parts of the schema: durations, sizes, flags, lists and maps, with the text that complaints and editors show.
-import { DURATION_OR_ZERO_PATTERN, DURATION_PATTERN, SIZE_PATTERN } from '../../values/quantities.ts'
+import {
+  DURATION_OR_ZERO_PATTERN,
+  DURATION_PATTERN,
+  MAX_TIMER_MS,
+  parseDuration,
+  SIZE_PATTERN
+} from '../../values/quantities.ts'
+import type { Complain } from '../complaint.ts'
 
 export type Schema = Readonly<Record<string, unknown>>
 
@@ -21,6 +28,13 @@ export const durationOrZero = (description: string, example: string, fallback: s
   minimum: 0,
   maximum: 0
 })
+
+/** Milliseconds of a duration for a timer, which can wait no longer than 24 days. @param path of the key, from its entry */
+export const defineTimer = (written: string | number, say: Complain, ...path: string[]): number => {
+  const milliseconds = parseDuration(written)
+  if (milliseconds > MAX_TIMER_MS) say(`"${path.at(-1)}" must be at most 24d`, ...path)
+  return milliseconds
+}
 
 export const size = (description: string, example: string, fallback?: string): Schema => ({
   ...(fallback === undefined ? {} : { default: fallback }),
