@@ -5,7 +5,7 @@ import type { ArchiveVerdict } from '../store/audit-archive-file.ts'
 import type { AuditLog } from '../store/audit-log.ts'
 import { parseTimestamp } from '../values/timestamps.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
-import { verifyingSecrets } from './command-settings.ts'
+import { sealingSecrets } from './command-settings.ts'
 import { ACTOR, withDatabase } from './open-store.ts'
 
 export const addAudit = (program: Command, cli: Cli): void => {
@@ -35,10 +35,9 @@ const verify = ({ environment }: Cli): Promise<Report> =>
 
 /** The sealing secrets, which the archive is written and verified with. */
 const secretsOf = async ({ environment }: Cli) => {
-  const secrets = verifyingSecrets(environment)
+  const secrets = await sealingSecrets(environment)
   if (secrets.length === 0) throw new CannotRun('JWT_SECRET is required, because it opens the key of the audit log')
-  const { sealingSecret } = await import('../tokens/sealed-keys.ts')
-  return secrets.map(sealingSecret)
+  return secrets
 }
 
 const verifyFile = async (cli: Cli, file: string): Promise<Report> => {

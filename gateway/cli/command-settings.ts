@@ -42,9 +42,12 @@ export const cloudUnassignedMayPass = (environment: Environment): boolean =>
   })
 
 const LOGIN_LIMITS = [
-  ...(['LDAP_TIMEOUT_MS', 'LDAP_LOCKOUT_THRESHOLD', 'LDAP_LOCKOUT_WINDOW'] as const),
-  ...(['LOGIN_FAILURES_PER_IP', 'LOGIN_FAILURES_WINDOW'] as const)
-]
+  'LDAP_TIMEOUT_MS',
+  'LDAP_LOCKOUT_THRESHOLD',
+  'LDAP_LOCKOUT_WINDOW',
+  'LOGIN_FAILURES_PER_IP',
+  'LOGIN_FAILURES_WINDOW'
+] as const
 
 /** The limits on failed logins. */
 export const loginLimits = (environment: Environment) =>
@@ -64,6 +67,12 @@ export const verifyingSecrets = (environment: Environment): readonly string[] =>
     const secret = reader.text('JWT_SECRET')
     return secret === undefined ? [] : [secret, ...reader.list('JWT_PREVIOUS_SECRETS')]
   })
+
+/** What these make of themselves to seal keys. */
+export const sealingSecrets = async (environment: Environment) => {
+  const { sealingSecret } = await import('../tokens/sealed-keys.ts')
+  return verifyingSecrets(environment).map(sealingSecret)
+}
 
 /** The address of the gateway that this environment configures. */
 export const publicUrl = (environment: Environment): string =>

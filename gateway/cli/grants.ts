@@ -38,14 +38,20 @@ const list = async (environment: Environment, config: string | undefined): Promi
   const counted = grants.list.length === 0 ? [] : await count(environment, grants)
   const isCounted = typeof counted !== 'string'
   const rows = grants.list.map(({ provider, group, tenant = '', profiles, areas, place }, index) => ({
-    ...{ group, provider, tenant, profiles, areas },
+    group,
+    provider,
+    tenant,
+    profiles,
+    areas,
     place: formatPlace(place),
     people: isCounted ? (counted[index] ?? null) : null
   }))
   const heading = ['group', 'provider', 'profiles', 'areas', ...(isCounted ? ['people'] : []), 'place']
   const cells = rows.map(({ group, provider, tenant, profiles, areas, place, people }) => [
     tenant === '' ? group : `${group} (${tenant})`,
-    ...[provider, profiles.join(', '), areas.join(', ')],
+    provider,
+    profiles.join(', '),
+    areas.join(', '),
     ...(isCounted ? [String(people)] : []),
     place
   ])

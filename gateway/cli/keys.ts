@@ -1,7 +1,7 @@
 // Creates the next key that signs assertions, before it is due.
 import type { Command } from 'commander'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
-import { verifyingSecrets } from './command-settings.ts'
+import { sealingSecrets } from './command-settings.ts'
 import { ACTOR, withDatabase } from './open-store.ts'
 
 export const addKeys = (program: Command, cli: Cli): void => {
@@ -12,17 +12,15 @@ export const addKeys = (program: Command, cli: Cli): void => {
 }
 
 const rotate = async (cli: Cli): Promise<Report> => {
-  const secrets = verifyingSecrets(cli.environment)
+  const secrets = await sealingSecrets(cli.environment)
   if (secrets.length === 0) throw new CannotRun('JWT_SECRET is required, because it encrypts the keys')
-  const { sealingSecret } = await import('../tokens/sealed-keys.ts')
   const { areForeign, planKeys } = await import('../tokens/signing-keys.ts')
   const { updateSigningKeys } = await import('../store/signing-keys.ts')
-  const sealing = secrets.map(sealingSecret)
-  const options = { secrets: sealing, rotationS: Number.POSITIVE_INFINITY, isStart: false }
+  const options = { secrets, rotationS: Number.POSITIVE_INFINITY, isStart: false }
   return withDatabase(cli.environment, async database => {
     let isRotated = false
     const { rows } = await updateSigningKeys(database, ACTOR, (known, nowS) => {
-      if (areForeign(known, sealing))
+      if (areForeign(known, secrets))
         throw new CannotRun(
           'This JWT_SECRET opens none of the keys in use: set JWT_SECRET and JWT_PREVIOUS_SECRETS as for the gateways'
         )

@@ -7,7 +7,7 @@ import type { Database } from '../store/database.ts'
 import { databaseFault } from '../store/database-errors.ts'
 import type { Users } from '../store/users.ts'
 import { CannotRun } from './command.ts'
-import { storeSettings, verifyingSecrets } from './command-settings.ts'
+import { sealingSecrets, storeSettings } from './command-settings.ts'
 
 export type { Database }
 
@@ -64,11 +64,10 @@ export const withUsers = <T>(
 
 /** So that what a command changes is written to the audit log, and the log can be verified. */
 export const openAuditKeys = async (environment: Environment, database: Database): Promise<void> => {
-  const secrets = verifyingSecrets(environment)
+  const secrets = await sealingSecrets(environment)
   if (secrets.length === 0) return
   const { keyAuditLog } = await import('../store/audit-entry.ts')
-  const { sealingSecret } = await import('../tokens/sealed-keys.ts')
-  await keyAuditLog(database, { secrets: secrets.map(sealingSecret), creates: false })
+  await keyAuditLog(database, { secrets, creates: false })
 }
 
 interface Opening {

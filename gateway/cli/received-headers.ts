@@ -13,8 +13,15 @@ export interface ReceivedHeaders {
 }
 
 const PLACEHOLDERS = {
-  ...{ id: '<id>', name: '<name>', email: '<email>', username: '<username>', provider: '<provider>' },
-  ...{ profiles: ['<profiles>'], areas: ['<areas>'], areaPrincipal: '<areaPrincipal>', accessStatus: '<accessStatus>' }
+  id: '<id>',
+  name: '<name>',
+  email: '<email>',
+  username: '<username>',
+  provider: '<provider>',
+  profiles: ['<profiles>'],
+  areas: ['<areas>'],
+  areaPrincipal: '<areaPrincipal>',
+  accessStatus: '<accessStatus>'
 }
 
 /** The headers of a request that this route forwards for this person. */

@@ -75,14 +75,17 @@ const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promis
   })
   const { token } = options
   const bearer: readonly Header[] = token === undefined ? [] : [['Authorization', `Bearer ${token}`]]
-  const path = closed[0]?.path ?? '/'
-  const forbidden = await findForbidden(client, closed, bearer)
-  const http2 = (await offersHttp2(url))
-    ? { ...client, ask: (probe: Probe) => client.ask(probe, sendOverHttp2) }
-    : undefined
+  const overHttp2 = { ...client, ask: (probe: Probe) => client.ask(probe, sendOverHttp2) }
   const world: DoctorWorld = {
     ...surroundings,
-    ...{ client, http2, closed, path, forbidden, token, bearer, secret },
+    client,
+    http2: (await offersHttp2(url)) ? overHttp2 : undefined,
+    closed,
+    path: closed[0]?.path ?? '/',
+    forbidden: await findForbidden(client, closed, bearer),
+    token,
+    bearer,
+    secret,
     notes: []
   }
   const ended = closed.length === 0 ? undefined : await examine(world, findings)

@@ -2,12 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { Header, Probe } from './client.ts'
-import { type Checks, collect, type DoctorWorld, getsIn, isSuccess, show, waysIn } from './world.ts'
+import { type Checks, collect, type DoctorWorld, getsIn, isSuccess, show, tries } from './world.ts'
 
-/** Headers chosen by the client, on a closed path. */
-const believed = (world: DoctorWorld, sets: readonly (readonly Header[])[]) =>
-  waysIn(
-    world,
+/** Headers chosen by the client. */
+const believes = (...sets: readonly (readonly Header[])[]) =>
+  tries(() =>
     sets.map(headers => ({
       how: `with ${headers.map(([name]) => name).join(', ')}`,
       probeFor: target => ({ target, headers })
@@ -23,25 +22,22 @@ export const HEADER_CHECKS: Checks = {
   'header-original-url': {
     title: 'A header with another URL opens a private path',
     fix: 'Remove X-Original-URL, X-Rewrite-URL and similar headers before forwarding.',
-    look: world =>
-      waysIn(
-        world,
-        [...new Set([...world.open.slice(0, 1), '/'])].flatMap(carrier =>
-          URL_HEADERS.map(name => ({
-            how: `with ${name}: ${world.path}`,
-            probeFor: value => ({ target: carrier, headers: [[name, value]] })
-          }))
-        )
+    look: tries(({ open, path }) =>
+      [...new Set([...open.slice(0, 1), '/'])].flatMap(carrier =>
+        URL_HEADERS.map(name => ({
+          how: `with ${name}: ${path}`,
+          probeFor: value => ({ target: carrier, headers: [[name, value]] })
+        }))
       )
+    )
   },
   'header-method-override': {
     title: 'A method-override header opens a private path',
     fix: 'Remove X-HTTP-Method-Override and similar headers, and decide on the method in the request line.',
-    look: world =>
-      believed(world, [
-        ...each(['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override'], 'OPTIONS'),
-        ...each(['X-HTTP-Method-Override', 'X-Method-Override'], 'HEAD')
-      ])
+    look: believes(
+      ...each(['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override'], 'OPTIONS'),
+      ...each(['X-HTTP-Method-Override', 'X-Method-Override'], 'HEAD')
+    )
   },
   'method-unguarded': {
     title: 'A method that no rule names is allowed',
@@ -52,50 +48,44 @@ export const HEADER_CHECKS: Checks = {
   'identity-believed': {
     title: 'Identity headers sent by a client open a private path',
     fix: 'Remove every identity header of the client, in every spelling, before adding your own.',
-    look: world =>
-      believed(world, [
-        [
-          ['X-User-Id', '1'],
-          ['X-User-Name', 'Admin'],
-          ['X-User-Profiles', 'Admin'],
-          ['X-User-Access-Status', 'assigned']
-        ],
-        ...each(['X-Forwarded-User', 'X-Remote-User', 'X-Auth-Request-User', 'X-Authenticated-User'], 'admin')
-      ])
+    look: believes(
+      [
+        ['X-User-Id', '1'],
+        ['X-User-Name', 'Admin'],
+        ['X-User-Profiles', 'Admin'],
+        ['X-User-Access-Status', 'assigned']
+      ],
+      ...each(['X-Forwarded-User', 'X-Remote-User', 'X-Auth-Request-User', 'X-Authenticated-User'], 'admin')
+    )
   },
   'address-believed': {
     title: 'A forged address or host opens a private path',
     fix: 'Trust X-Forwarded-* only from listed proxies (TRUST_PROXY), and never base access on it.',
-    look: world =>
-      believed(world, [
-        ...each(['X-Forwarded-For', 'X-Real-IP', 'X-Client-IP', 'True-Client-IP'], '127.0.0.1'),
-        ...each(['Forwarded'], 'for=127.0.0.1;host=localhost'),
-        ...each(['X-Forwarded-Host', 'Host'], 'localhost')
-      ])
+    look: believes(
+      ...each(['X-Forwarded-For', 'X-Real-IP', 'X-Client-IP', 'True-Client-IP'], '127.0.0.1'),
+      ...each(['Forwarded'], 'for=127.0.0.1;host=localhost'),
+      ...each(['X-Forwarded-Host', 'Host'], 'localhost')
+    )
   },
   'host-confused': {
     title: 'Another spelling of the host opens a private path',
     fix: 'Compare hosts in lower case without port, and answer 400 to a dot at the end, user information, several names, and a target for another host than Host.',
-    look: world =>
-      waysIn(
-        world,
-        hostSpellings(world.client.url).map(({ origin, host }) => ({
-          how: `with Host: ${host}`,
-          probeFor: target => ({ target: origin + target, headers: [['Host', host]] })
-        }))
-      )
+    look: tries(({ client }) =>
+      hostSpellings(client.url).map(({ origin, host }) => ({
+        how: `with Host: ${host}`,
+        probeFor: target => ({ target: origin + target, headers: [['Host', host]] })
+      }))
+    )
   },
   'sni-confused': {
     title: 'Another name in the TLS handshake (SNI) opens a private path',
     fix: 'Choose rules by Host alone, and answer 421 if the certificate of the connection is not for it (RFC 9110 §15.5.20).',
-    look: world =>
-      waysIn(
-        world,
-        serverNames(world).map(serverName => ({
-          how: `with ${serverName === '' ? 'no SNI' : `SNI ${serverName}`}`,
-          probeFor: target => ({ target, serverName })
-        }))
-      )
+    look: tries(world =>
+      serverNames(world).map(serverName => ({
+        how: `with ${serverName === '' ? 'no SNI' : `SNI ${serverName}`}`,
+        probeFor: target => ({ target, serverName })
+      }))
+    )
   },
   'identity-forged': {
     title: 'Identity headers sent by a client reach a backend',

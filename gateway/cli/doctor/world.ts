@@ -127,9 +127,11 @@ interface Way {
   readonly probeFor: (path: string) => Probe
 }
 
-/** The ways that get in to the first closed path. */
-export const waysIn = (world: DoctorWorld, ways: readonly Way[]): Promise<string[]> =>
-  collect(ways, async ({ how, probeFor }) => {
-    const found = await getsIn(world, world.path, probeFor)
-    return found === undefined ? undefined : `${found} ${how}`
-  })
+/** A check for ways to get in to the first closed path. */
+export const tries =
+  (ways: (world: DoctorWorld) => readonly Way[]): Check['look'] =>
+  world =>
+    collect(ways(world), async ({ how, probeFor }) => {
+      const found = await getsIn(world, world.path, probeFor)
+      return found === undefined ? undefined : `${found} ${how}`
+    })
