@@ -1,7 +1,6 @@
 // Opens connections to Postgres, to the first host that accepts writes, and keeps a bounded number of them for those who wait.
 import { Socket } from 'node:net'
 import pg from 'pg'
-import { createTurns } from '../values/turns.ts'
 
 /** How to reach one server; several are tried in turn. */
 type PostgresAddress =
@@ -117,76 +116,90 @@ interface PoolOptions {
 const IDLE_MS = 30_000
 
 export const createConnectionPool = ({ connect, size, acquireMs, onIdleLoss }: PoolOptions) => {
-  const inTurn = createTurns(size, Number.POSITIVE_INFINITY, tooLate, acquireMs)
   const open = new Map<pg.Client, DatabaseConnection>()
   /** The one used last is used next, so that the others can be closed. */
   const idle = new Map<DatabaseConnection, NodeJS.Timeout>()
+  const waiting = new Set<PromiseWithResolvers<DatabaseConnection>>()
   const closing = new AbortController()
   const { signal } = closing
+  let opening = 0
+
+  const nextWaiting = () => {
+    const [next] = waiting
+    if (next !== undefined) waiting.delete(next)
+    return next
+  }
 
   const takeIdle = (connection: DatabaseConnection) => {
     clearTimeout(idle.get(connection))
     return idle.delete(connection)
   }
 
-  const openOne = async (timeoutMs: number): Promise<DatabaseConnection> => {
-    const connection = await connect(timeoutMs, signal)
-    open.set(connection.client, connection)
-    connection.client.once('end', () => {
-      open.delete(connection.client)
-      if (takeIdle(connection)) onIdleLoss(new Error('Connection terminated by the server'))
-    })
-    return connection
+  const endIdle = (connection: DatabaseConnection) => {
+    takeIdle(connection)
+    open.delete(connection.client)
+    connection.client.end().catch(() => undefined)
   }
 
-  const end = ({ client }: DatabaseConnection) => {
-    open.delete(client)
-    client.end().catch(() => undefined)
+  const hand = (connection: DatabaseConnection) => {
+    const next = nextWaiting()
+    if (next !== undefined) next.resolve(connection)
+    else idle.set(connection, setTimeout(endIdle, IDLE_MS, connection).unref())
   }
 
-  const keep = (connection: DatabaseConnection) => {
-    const onIdle = () => {
-      idle.delete(connection)
-      end(connection)
+  const openOne = async () => {
+    opening++
+    try {
+      const connection = await connect(acquireMs, signal)
+      open.set(connection.client, connection)
+      connection.client.once('end', () => {
+        open.delete(connection.client)
+        if (takeIdle(connection)) onIdleLoss(new Error('Connection terminated by the server'))
+      })
+      hand(connection)
+    } catch (error) {
+      nextWaiting()?.reject(error)
     }
-    idle.set(connection, setTimeout(onIdle, IDLE_MS).unref())
+    opening--
+    openMore()
   }
 
-  const take = async (timeoutMs: number): Promise<DatabaseConnection> => {
-    if (signal.aborted) throw closed()
-    const latest = [...idle.keys()].at(-1)
-    if (latest === undefined) return openOne(timeoutMs)
-    takeIdle(latest)
-    return latest
+  const openMore = () => {
+    while (!signal.aborted && opening < waiting.size && open.size + opening < size) void openOne()
   }
 
   return {
-    /**
-     * Settles within the time that a connection may take to arrive. `release` takes the reason why the connection must not
-     * be used again.
-     */
-    acquire: () =>
-      new Promise<{ client: pg.Client; release(error?: Error): void }>((resolve, reject) => {
-        const deadline = performance.now() + acquireMs
-        const hold = async () => {
-          const connection = await take(Math.max(1, deadline - performance.now()))
-          const { promise, resolve: release } = Promise.withResolvers<Error | undefined>()
-          resolve({ client: connection.client, release })
-          const error = await promise
-          if (error !== undefined || signal.aborted || connection.isOver()) connection.destroy(error ?? closed())
-          else keep(connection)
-        }
-        inTurn('', hold).catch(reject)
-      }),
+    /** Settles within the time that a connection may take to arrive. */
+    async acquire(): Promise<pg.Client> {
+      if (signal.aborted) throw closed()
+      const latest = [...idle.keys()].at(-1)
+      if (latest !== undefined && takeIdle(latest)) return latest.client
+      const arriving = Promise.withResolvers<DatabaseConnection>()
+      const timer = setTimeout(() => {
+        waiting.delete(arriving)
+        arriving.reject(tooLate())
+      }, acquireMs)
+      waiting.add(arriving)
+      openMore()
+      return arriving.promise.then(({ client }) => client).finally(() => clearTimeout(timer))
+    },
+    /** @param error why the connection must not be used again */
+    release(client: pg.Client, error?: Error) {
+      const connection = open.get(client)
+      if (connection !== undefined && error === undefined && !signal.aborted && !connection.isOver()) hand(connection)
+      else {
+        open.delete(client)
+        connection?.destroy(error ?? closed())
+        openMore()
+      }
+    },
     /** The connection of a client that this pool has opened. */
     connectionOf: (client: pg.Client) => open.get(client),
     /** Ends every connection, with whatever it is doing. */
     close() {
       closing.abort()
-      for (const connection of idle.keys()) {
-        takeIdle(connection)
-        end(connection)
-      }
+      for (const connection of idle.keys()) endIdle(connection)
+      for (const { reject } of waiting) reject(closed())
       for (const connection of open.values()) connection.destroy(closed())
     }
   }

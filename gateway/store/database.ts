@@ -198,7 +198,7 @@ const poolFor = (pool: ConnectionPool) =>
       return this
     }
     connect(callback: Callback) {
-      pool.acquire().then(({ client, release }) => callback(undefined, client, release), callback)
+      pool.acquire().then(client => callback(undefined, client, error => pool.release(client, error)), callback)
     }
     end(callback: () => void) {
       pool.close()

@@ -1,17 +1,12 @@
 // The commands that docs/operate.md and its neighbours name are those of the command line.
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { portaria } from '../support/cli.ts'
 import { ROOT } from '../support/running-demo.ts'
-
-const pages = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
-  .filter(file => file.endsWith('.md'))
-  .map(file => join('docs', file))
-  .concat('README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md')
-const read = (page: string) => readFileSync(join(ROOT, page), 'utf8')
+import { PAGES, readPage } from './pages.ts'
 
 t.test('every command that the docs name exists, and every command is in docs/operate.md', async t => {
   const { stdout } = await portaria(['--help'])
@@ -19,15 +14,15 @@ t.test('every command that the docs name exists, and every command is in docs/op
     .map(([, name = '']) => name)
     .filter(name => name !== 'help')
   t.ok(known.length > 15)
-  for (const page of pages)
-    for (const [, name = ''] of read(page).matchAll(/(?:^|[`$] ?|npx |portaria -- )portaria ([a-z][\w-]*)/gm))
+  for (const page of [...PAGES, 'CHANGELOG.md'])
+    for (const [, name = ''] of readPage(page).matchAll(/(?:^|[`$] ?|npx |portaria -- )portaria ([a-z][\w-]*)/gm))
       t.ok(known.includes(name), `${page}: ${name}`)
-  const [, table = ''] = /## Commands\n([\s\S]*?)\n## /.exec(read('docs/operate.md')) ?? []
+  const [, table = ''] = /## Commands\n([\s\S]*?)\n## /.exec(readPage('docs/operate.md')) ?? []
   for (const name of known) t.match(table, new RegExp(`\`${name}\\b`), name)
 })
 
 t.test('the first start: a file with every setting, which `check` refuses until JWT_SECRET is filled in', async t => {
-  const [, block = ''] = /## The first start\n\n```sh\n([\s\S]*?)```/.exec(read('docs/operate.md')) ?? []
+  const [, block = ''] = /## The first start\n\n```sh\n([\s\S]*?)```/.exec(readPage('docs/operate.md')) ?? []
   const [make = '', check = ''] = block.split('\n')
   const file = join(t.testdir(), 'env')
   const path = `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`

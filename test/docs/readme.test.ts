@@ -1,34 +1,23 @@
 // What the README and the docs name exists and works.
 import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { existsSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { ROOT, run, startDemo, temporaryFolder } from '../support/running-demo.ts'
+import { PAGES, readPage, shellLinesOf } from './pages.ts'
 
-const read = (name: string) => readFileSync(join(ROOT, name), 'utf8')
-const readme = read('README.md')
-const scripts: Record<string, string> = JSON.parse(read('package.json')).scripts
-
-/** Lines of shell blocks, without comments and without what is to be filled in. */
-const shellLines = [...readme.matchAll(/^```(?:sh|bash|shell)\n([\s\S]*?)^```/gm)].flatMap(([, block = '']) =>
-  block.split('\n').map(line => line.replace(/\s+#.*$/, '').trim())
-)
+const readme = readPage('README.md')
+const scripts: Record<string, string> = JSON.parse(readPage('package.json')).scripts
 
 t.test('the README begins with the two commands that everything starts from', async t => {
-  for (const command of ['npm ci && npm run demo', 'npm ci && npm test']) t.ok(shellLines.includes(command), command)
+  for (const command of ['npm ci && npm run demo', 'npm ci && npm test'])
+    t.ok(shellLinesOf('README.md').includes(command), command)
 })
-
-const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md'].concat(
-  readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter(file => file.endsWith('.md'))
-    .map(file => join('docs', file))
-)
 
 t.test('every npm script that the docs name exists', async t => {
   const named = [
-    ...pages
-      .map(read)
+    ...PAGES.map(readPage)
       .join('\n')
       .matchAll(/npm run (?:--\S+ )*([\w:-]+)/g)
   ].map(([, name = '']) => name)
@@ -39,9 +28,9 @@ t.test('every npm script that the docs name exists', async t => {
 t.test('every file that a script or the gate runs exists', async t => {
   for (const script of Object.values(scripts)) {
     const file = /^node (?:--\S+ )*(\S+\.ts)/.exec(script)?.[1]
-    if (file !== undefined) t.ok(read(file).length > 0, file)
+    if (file !== undefined) t.ok(readPage(file).length > 0, file)
   }
-  const gate = read('.ci/run')
+  const gate = readPage('.ci/run')
   for (const command of ['npm ci', 'npm test', 'npm run --silent lint', 'npm run --silent typecheck'])
     t.match(gate, command)
 })
@@ -63,8 +52,8 @@ t.test('from a fresh clone the demo comes up, and its lines do what the README s
 })
 
 t.test('every file that a page of the docs links to exists', async t => {
-  for (const page of pages) {
-    for (const [, target = ''] of read(page).matchAll(/\]\((?!https?:)([^)#]+)/g)) {
+  for (const page of PAGES) {
+    for (const [, target = ''] of readPage(page).matchAll(/\]\((?!https?:)([^)#]+)/g)) {
       t.ok(existsSync(join(ROOT, dirname(page), target)), `${page}: ${target}`)
     }
   }

@@ -1,6 +1,6 @@
 // Every line of shell in the README and the docs is run, here or by a test that is named, or is one of those that no test can run.
 import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -14,36 +14,17 @@ import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { ROOT } from '../support/running-demo.ts'
 import { openStore, person } from '../support/store.ts'
-
-const pages = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
-  .filter(file => file.endsWith('.md'))
-  .map(file => join('docs', file))
-  .concat('README.md', 'CONTRIBUTING.md', 'SECURITY.md')
-  .sort()
-const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
-const blocksOf = (page: string, languages: string) =>
-  [...read(page).matchAll(new RegExp(`^\`\`\`(?:${languages})\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(
-    ([, text = '']) => text
-  )
+import { blocksOf, PAGES, readPage, shellLinesOf } from './pages.ts'
 
 /** Applications of the lab are started with the lines of their recipes. */
 const startsAnApp = new Set(APPS.map(({ recipe }) => `docs/recipes/${recipe.split('#')[0]}.md`))
 
-const lines = pages
-  .filter(page => !startsAnApp.has(page))
-  .flatMap(page =>
-    blocksOf(page, 'sh|bash|shell|console')
-      .join('\n')
-      .replace(/\\\n\s*/g, '')
-      .split('\n')
-      .map(line => line.replace(/\s+#\s.*$/, '').trim())
-      .filter(line => line !== '' && !line.startsWith('#'))
-  )
+const lines = PAGES.filter(page => !startsAnApp.has(page)).flatMap(shellLinesOf)
 
 /** Commands in the samples for CI systems: whole scripts. */
-const scripts = pages
-  .flatMap(page => blocksOf(page, 'yaml').flatMap(block => textsIn(parseYaml(block, { logLevel: 'silent' }))))
-  .filter(text => /\bcurl /.test(text))
+const scripts = PAGES.flatMap(page =>
+  blocksOf(page, 'yaml').flatMap(block => textsIn(parseYaml(block, { logLevel: 'silent' })))
+).filter(text => /\bcurl /.test(text))
 
 function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value]
@@ -104,13 +85,13 @@ t.test('a shell can read every line', async t => {
 })
 
 t.test('what the lines for systemd and Kubernetes name exists', async t => {
-  const unit = read('deploy/systemd/portaria.service')
+  const unit = readPage('deploy/systemd/portaria.service')
   for (const [, name = ''] of NOT_RUN.join('\n').matchAll(/\/etc\/portaria\/([^\s)]+)/g))
     if (name !== 'secrets') t.ok(unit.includes(`/etc/portaria/${name}`), name)
   t.match(unit, /^ExecReload=/m, 'systemctl reload portaria')
-  const inline = pages
-    .flatMap(page => [...read(page).matchAll(/`((?:systemctl|journalctl|kubectl) [^`]+)`/g)])
-    .map(([, line]) => line)
+  const inline = PAGES.flatMap(page => [...readPage(page).matchAll(/`((?:systemctl|journalctl|kubectl) [^`]+)`/g)]).map(
+    ([, line]) => line
+  )
   const INLINE = (
     'systemctl reload portaria¦systemctl reload¦systemctl restart¦systemctl start¦systemctl stop¦' +
     'systemctl stop portaria¦journalctl -u portaria -o cat¦' +
@@ -118,7 +99,7 @@ t.test('what the lines for systemd and Kubernetes name exists', async t => {
   ).split('¦')
   t.same([...new Set(inline)].sort(), INLINE.sort())
 
-  const documents = parseAllDocuments(read('deploy/kubernetes/portaria.yaml')).map(document => document.toJS())
+  const documents = parseAllDocuments(readPage('deploy/kubernetes/portaria.yaml')).map(document => document.toJS())
   const manifest = JSON.stringify(documents)
   const secret = NOT_RUN.find(line => line.includes('create secret')) ?? ''
   t.match(manifest, /"secretName":"portaria-secrets"/)

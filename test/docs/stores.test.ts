@@ -7,7 +7,6 @@ import { TEST_SECRET } from '../support/test-secret.ts'
 
 const DOCS = join(import.meta.dirname, '../../docs')
 const page = readFileSync(join(DOCS, 'operate.md'), 'utf8')
-const compatibility = readFileSync(join(DOCS, 'compatibility.md'), 'utf8')
 
 // RV-108
 t.test('the page on stores has an answer to each question of an installation with replicated ones', async t => {
@@ -19,12 +18,6 @@ t.test('the page on stores has an answer to each question of an installation wit
     t.match(postgres, word)
   for (const word of ['HAProxy', 'REDIS_CA_FILE', 'REDIS_PREFIX', 'An ACL user', 'client-output-buffer-limit'])
     t.match(page, word)
-})
-
-t.test('the versions that were run are listed, and those that were not', async t => {
-  const [, stores = ''] = /\n## Stores\n([\s\S]*?)(?:\n## |$)/.exec(compatibility) ?? []
-  for (const name of ['PostgreSQL 13', 'PostgreSQL 18', 'PgBouncer', 'Redis 6.2', 'Redis 7.4', 'Valkey 8', 'HAProxy'])
-    t.match(stores, `| ${name}`)
 })
 
 t.test('the forms of the addresses are those that the settings take', async t => {

@@ -69,20 +69,6 @@ t.test('people, access and audit work as on a Postgres server', async t => {
   t.match(await users.listPeople({ search: 'MAR' }), { total: 1, items: [{ username: 'maria' }] })
 })
 
-t.test('a failed transaction is undone and holds no one up', async t => {
-  const { database, users } = await open(t)
-  const failing = Array.from({ length: 10 }, (_, n) =>
-    database.write(async manager => {
-      await manager.query("UPDATE users SET name = 'lost'")
-      if (n % 2 === 0) await manager.query('SELECT nonsense')
-      throw new Error('on purpose')
-    })
-  )
-  for (const { status } of await Promise.allSettled(failing)) t.equal(status, 'rejected')
-  t.match(await users.loadPerson(1), { user: { name: 'Maria' } })
-  t.ok(await database.ping())
-})
-
 t.test('a command joins the database of a running gateway, which hears at once what it changed', async t => {
   const { database, tokenState } = await open(t)
   const events = new EventEmitter()

@@ -11,6 +11,7 @@ import { sealingSecret } from '../../gateway/tokens/sealed-keys.ts'
 import type { TestPostgres } from './postgres.ts'
 import { quiet } from './quiet.ts'
 import { TEST_SECRET } from './test-secret.ts'
+import { until } from './until.ts'
 
 /** However busy the machine is, what waits for its turn gets it. */
 export const PATIENT: DatabaseDeadlines = { acquireMs: 60_000, statementMs: 60_000, workMs: 90_000 }
@@ -74,3 +75,26 @@ export const begunLogin = (login: {
   atProvider: undefined,
   entry: { actor, action: 'login' }
 })
+
+const GONE = `
+  SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'portaria' AND datname = current_database()`
+
+/**
+ * By how much the numbers of a statement over pg_stat_* grow while a store of its own does something: a connection reports
+ * what it has read when it ends.
+ */
+export const grownBy = async <T>(
+  postgres: Parameters<typeof openStore>[1] & Pick<TestPostgres, 'query'>,
+  url: string,
+  statement: string,
+  work: (store: Awaited<ReturnType<typeof openStore>>) => Promise<T>
+) => {
+  const [before = {}] = await postgres.query(statement, [], url)
+  const store = await openStore({ teardown: () => undefined }, postgres, url)
+  const result = await work(store)
+  await store.database.close()
+  await until(async () => (await postgres.query(GONE, [], url))[0]?.n === 0)
+  const [after = {}] = await postgres.query(statement, [], url)
+  const grown = Object.entries(after).map(([name, value]) => [name, Number(value) - Number(before[name])])
+  return { result, grown: Object.fromEntries(grown) as Record<string, number> }
+}
