@@ -27,14 +27,14 @@ interface HttpServerOptions {
   readonly limits?: Partial<HttpServerLimits>
 }
 
-interface AcceptOptions {
-  /** The client's address; the socket's own if absent. */
+export interface AcceptOptions {
+  /** The client's address: the one that a PROXY header names, or the socket's own, also if absent. */
   readonly peer?: string | undefined
   /** The client uses TLS, which the socket has already decrypted. */
   readonly isTls?: boolean
-  /** They agreed on HTTP/2 in the handshake. */
+  /** They agreed on HTTP/2 in the handshake (ALPN). */
   readonly isHttp2?: boolean
-  /** Whether the certificate of the connection is for a host; undefined: that does not matter. */
+  /** Whether the certificate of the connection is for a host; undefined: there is only one, for whatever reaches it. */
   readonly covers?: ((host: string) => boolean) | undefined
   /** The connection is gone; also called if it was not accepted. */
   readonly onClosed?: ((peer: string | undefined) => void) | undefined

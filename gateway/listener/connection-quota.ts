@@ -15,7 +15,7 @@ export interface QuotaOptions {
   readonly most: number
   /** Trusted proxies are exempt, because the client behind them is not known yet. */
   readonly clientAddress: ClientAddressOf
-  /** Asks all other processes; each returns its `answer`. */
+  /** Asks all other processes; each returns what its `answer` does. */
   readonly ask?: ((claims: readonly Claim[]) => Promise<readonly unknown[]>) | undefined
   /** Called at most once a minute, with the number of connections refused since. */
   readonly onRefused?: (key: string, count: number) => void
@@ -47,11 +47,11 @@ export const createConnectionQuota = (options: QuotaOptions) => {
     isAsking = true
     while (many.size > 0) {
       const keys = [...many]
-      const answers = await of(keys.map(key => [key, (here.get(key) ?? 0) + heldElsewhere(key)]))
+      const replies = await of(keys.map(key => [key, (here.get(key) ?? 0) + heldElsewhere(key)]))
       const at = now()
       for (const [key, known] of elsewhere) if (at - known.at > KNOWN_MS) elsewhere.delete(key)
       keys.forEach((key, index) => {
-        elsewhere.set(key, { count: answers.reduce<number>((sum, one) => sum + countAt(one, index), 0), at })
+        elsewhere.set(key, { count: replies.reduce<number>((sum, one) => sum + countAt(one, index), 0), at })
       })
       await new Promise(resolve => setTimeout(resolve, ASK_EVERY_MS).unref())
     }
@@ -94,8 +94,8 @@ export const createConnectionQuota = (options: QuotaOptions) => {
   }
 }
 
-const countAt = (answer: unknown, index: number): number => {
-  const count: unknown = Array.isArray(answer) ? answer[index] : 0
+const countAt = (reply: unknown, index: number): number => {
+  const count: unknown = Array.isArray(reply) ? reply[index] : 0
   return typeof count === 'number' ? count : 0
 }
 

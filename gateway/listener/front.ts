@@ -9,29 +9,18 @@ import {
   type SecureContextOptions,
   type TLSSocket
 } from 'node:tls'
+import type { AcceptOptions } from '../http/server.ts'
 import { createCertificateNames } from '../values/certificates.ts'
 import { contain, ending, task } from '../values/contain.ts'
 import type { CertificateState } from './certificates.ts'
 import type { ConnectionQuota } from './connection-quota.ts'
 import { takeProxyHeader } from './proxy-protocol.ts'
 
-interface Accepted {
-  /** A TLSSocket when the connection is secure. */
-  readonly socket: Socket
-  /** The peer of the connection: the socket's own, or the one that its PROXY header names. */
-  readonly peer: string | undefined
-  readonly isSecure: boolean
-  /** They agreed on HTTP/2 in the TLS handshake (ALPN). */
-  readonly isHttp2: boolean
-  /** Whether the certificate of the connection is for a host; undefined: there is only one certificate, for whatever reaches it. */
-  readonly covers: Covers | undefined
-}
-
-type Covers = (host: string) => boolean
+type Accept = (socket: Socket, options: AcceptOptions) => void
 
 export interface FrontParts {
   /** Each connection passed on occupies a place, which is released when the connection is gone. */
-  readonly accept: (accepted: Accepted) => void
+  readonly accept: Accept
   readonly quota: ConnectionQuota
   /** undefined: plain HTTP. */
   readonly certificates: CertificateState | undefined
@@ -55,14 +44,14 @@ export const createFront = (parts: FrontParts) => {
     early.delete(connection)
     if (early.size === 0) onNoneEarly?.()
   }
-  const accepts = (connection: Socket, accepted: Accepted) => {
-    accept(accepted)
+  const acceptOn = (connection: Socket, ...accepted: Parameters<Accept>) => {
+    accept(...accepted)
     leaveEarly(connection)
   }
-  const tls = certificates === undefined ? undefined : createTls(certificates, offersHttp2, accepts, quota.leave)
+  const tls = certificates === undefined ? undefined : createTls(certificates, offersHttp2, acceptOn, quota.leave)
   const greet = (socket: Socket, peer: string | undefined) => {
     if (!quota.enter(peer)) socket.destroy()
-    else if (tls === undefined) accepts(socket, { socket, peer, isSecure: false, isHttp2: false, covers: undefined })
+    else if (tls === undefined) acceptOn(socket, socket, { peer })
     else tls.greet(socket, peer)
   }
   const receive = (socket: Socket) => {
@@ -122,14 +111,14 @@ const choicesOf = (state: CertificateState) => ({
 const createTls = (
   state: CertificateState,
   offersHttp2: boolean,
-  accepts: (connection: Socket, accepted: Accepted) => void,
+  acceptOn: (connection: Socket, ...accepted: Parameters<Accept>) => void,
   onLost: (peer: string | undefined) => void
 ) => {
   /** Connections in their handshake, with their peers. */
   const greeted = new Map<Socket, string | undefined>()
   /** undefined: there is only one certificate. */
   let choices = state.served.length > 1 ? choicesOf(state) : undefined
-  const coversOf = (socket: Wrapping): Covers | undefined => {
+  const coversOf = (socket: Wrapping): AcceptOptions['covers'] => {
     if (choices === undefined) return undefined
     const { names } = choices
     const name = nameOf(socket.servername)
@@ -150,7 +139,7 @@ const createTls = (
     const peer = greeted.get(connection)
     greeted.delete(connection)
     const isHttp2 = socket.alpnProtocol === 'h2'
-    accepts(connection, { socket, peer, isSecure: true, isHttp2, covers: coversOf(socket) })
+    acceptOn(connection, socket, { peer, isTls: true, isHttp2, covers: coversOf(socket) })
   }
   const server = createTlsServer({ ...options, ...(choices && byName) }, socket =>
     contain(ending(socket), () => receive(socket))

@@ -75,8 +75,7 @@ const open = async (
   certificates: Certificates | undefined
 ): Promise<Open> => {
   const front = createFront({
-    accept: ({ socket, peer, isSecure, isHttp2, covers }) =>
-      http.accept(socket, { peer, isTls: isSecure, isHttp2, covers, onClosed: quota.leave }),
+    accept: (socket, options) => http.accept(socket, { ...options, onClosed: quota.leave }),
     quota,
     certificates: certificates?.state(),
     offersHttp2: settings.http2,

@@ -130,7 +130,7 @@ t.test('a CONNECT of Socket.IO that fails is refused, with its fault in the log'
 t.test('a listener closes the connection that it fails to pass on, and takes the next one', async t => {
   let accepted = 0
   const front = createFront({
-    accept: ({ socket }) => (accepted++ === 0 ? planted() : void socket.end('served')),
+    accept: socket => (accepted++ === 0 ? planted() : void socket.end('served')),
     quota: placesFor(Number.POSITIVE_INFINITY),
     certificates: undefined,
     sendsProxyHeader: undefined,

@@ -96,7 +96,6 @@ t.test("a page of a refusal speaks the reader's language, bears the name of the 
       ['See what I have access to: /auth/account', 'Go to the start page: https://app.example.org']
     ],
     ['/nothing', admin, 404, 'Page not found', ['Go to the start page: https://app.example.org']],
-    ['/', admin, 404, 'Page not found', ['Go to the start page: https://app.example.org']],
     ['/reports', admin, 502, 'Service unavailable', ['Try again: ', 'Go to the start page: https://app.example.org']],
     [callback, '', 400, 'The login failed', ['Start again: https://app.example.org/login']],
     ['/auth/oauth/cloudidp/start', '', 401, 'The login failed', ['Start again: https://app.example.org/login']]

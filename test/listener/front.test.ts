@@ -22,10 +22,10 @@ const stateOf = ({ certFile, keyFile }: CertificateFiles) => {
 const startFront = async (t: Test, parts: Partial<FrontParts>) => {
   const refusals: string[] = []
   const front = createFront({
-    accept: ({ socket, peer, isSecure }) => {
+    accept: (socket, { peer, isTls = false }) => {
       socket.on('error', () => socket.destroy())
       socket.on('end', () => socket.end())
-      socket.on('data', data => socket.write(`${peer} ${isSecure} ${data}`))
+      socket.on('data', data => socket.write(`${peer} ${isTls} ${data}`))
     },
     quota: placesFor(Number.POSITIVE_INFINITY),
     certificates: undefined,
