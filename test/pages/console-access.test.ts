@@ -1,4 +1,4 @@
-// In the console nothing is said to be saved that gives no access, and nothing is lost or overwritten unnoticed.
+// Does the tasks of an Admin in the console: nothing is said to be saved that gives no access, lost, or overwritten unnoticed.
 import { readFile } from 'node:fs/promises'
 import t, { type Test } from 'tap'
 import { axeFindings, type OpenOptions } from '../support/browser.ts'
@@ -37,6 +37,77 @@ const addArea = async (name: string) => {
 
 const newPerson = async (name: string, groups: readonly string[] = []) =>
   (await users.syncPerson(person(name, { name, groups }))).user.id
+
+const PEOPLE = {
+  carl: 'Carl',
+  hostile: '<img src=x onerror=alert(1)>',
+  rtl: '\u202eמשתמש עברי',
+  long: 'W'.repeat(256)
+}
+
+// AD-01
+t.test('an Admin finds somebody by a few letters, gives access, and ends their sessions', async t => {
+  for (const [username, name] of Object.entries(PEOPLE)) await users.syncPerson(person(username, { name }))
+  await visit('people')
+  await page.locator('tbody tr').nth(4).waitFor()
+  t.equal(await page.locator('tbody tr').first().locator('.state').textContent(), 'Waiting', 'who waits comes first')
+  t.ok((await page.locator('tbody').textContent())?.includes(PEOPLE.hostile), 'a name is text')
+  await page.fill('#search', 'carl')
+  await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' })
+  await page.click('tbody a')
+  await page.check('input[value=Agente]')
+  await addArea('Geral')
+  await page.click('#access .main')
+  await page.getByText('Access saved.').waitFor()
+  await page.locator('.facts [data-state=ok]').waitFor()
+  await page.click('text=End all sessions')
+  t.match(await page.locator('dialog').textContent(), /end(s)? now/i, 'says what will happen')
+  await page.click('dialog .danger')
+  await page.getByText('The sessions have been ended.').waitFor()
+  await page.getByText('person.revoke').waitFor()
+  await visit('people')
+  await page.fill('#search', 'img')
+  await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' })
+  await page.click('tbody a')
+  await page.locator('h1.long').waitFor()
+  t.equal(await page.locator('h1').textContent(), PEOPLE.hostile)
+})
+
+t.test('an Admin erases a person after typing the username twice, and the list no longer has them', async t => {
+  await visit('people')
+  await page.fill('#search', 'long')
+  await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' })
+  await page.click('tbody a')
+  await page.click('#erase-open')
+  const erase = page.locator('#erase .danger')
+  await page.fill('#erase-0', 'long')
+  await page.fill('#erase-1', 'lang')
+  t.equal(await erase.isDisabled(), true)
+  await page.fill('#erase-1', 'long')
+  await erase.click()
+  await page.locator('#search').waitFor()
+  await page.fill('#search', 'long')
+  await page.locator('tbody tr').first().waitFor({ state: 'detached' })
+  await visit('audit')
+  await page.getByText('person.erase').waitFor()
+})
+
+t.test('areas are made, renamed and deleted; a route is explained from its cell', async t => {
+  await visit('areas')
+  await page.fill('#area-name', 'Vendas')
+  await page.click('form .main')
+  await page.click('[aria-label="Rename the area Vendas"]')
+  await page.fill('#rename', 'Vendas Sul')
+  await page.click('dialog .main')
+  await page.click('[aria-label="Delete the area Vendas Sul"]')
+  await page.click('dialog .danger')
+  await page.getByText('Area deleted.').waitFor()
+  await visit('access')
+  await page.fill('#route-filter', 'orders')
+  await page.click('[aria-label="/orders/* as Supervisor: does not pass"]')
+  await page.locator('#explanation .state').first().waitFor()
+  t.match(await page.locator('#explanation').textContent(), /403.*GW_FORBIDDEN/s)
+})
 
 t.test('what has been saved is shown together with what is still missing for access', async t => {
   const id = await newPerson('Ana')
