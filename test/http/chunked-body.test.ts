@@ -1,3 +1,4 @@
+// Chunked bodies are read in linear time, and passed on in few pieces.
 // SM-22, SM-12, SM-06
 import t from 'tap'
 import { ChunkedBody, INCOMPLETE, MALFORMED } from '../../gateway/http/chunked-body.ts'

@@ -1,3 +1,4 @@
+// Certificate files are followed: a valid pair replaces the one in use, and nothing else does.
 // CF-13
 import { copyFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

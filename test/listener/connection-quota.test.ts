@@ -1,4 +1,4 @@
-// RX-17, RW-01
+// One address has a number of connections, over all processes and listeners; a drain answers those that wait.
 // RX-17, RW-01, DF-17
 import { once } from 'node:events'
 import net, { createConnection } from 'node:net'

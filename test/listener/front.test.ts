@@ -1,3 +1,4 @@
+// Connections reach HTTP after their PROXY header and inside TLS, or are closed.
 // RX-02, HD-10
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// HD-10, RL-10, RX-02
+// Behind a balancer the client is whom the PROXY header names; redirects keep path and query.
 // HD-10, RL-10, RX-02
 import net from 'node:net'
 import t, { type Test } from 'tap'

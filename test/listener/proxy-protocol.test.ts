@@ -1,3 +1,4 @@
+// PROXY headers of both versions are read exactly, however they are split.
 // RX-02, HD-10
 import t from 'tap'
 import { MAX_V1_BYTES, MAX_V2_BYTES, readProxyHeader } from '../../gateway/listener/proxy-protocol.ts'

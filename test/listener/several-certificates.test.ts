@@ -1,3 +1,4 @@
+// Several certificates are chosen by name, and each connection serves only the hosts of its own.
 // RT-28, CF-13
 import { once } from 'node:events'
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'

@@ -1,3 +1,4 @@
+// The gateway terminates TLS, replaces certificates under load, and redirects plain HTTP.
 // CF-13, CF-14
 import { copyFileSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'

@@ -1,3 +1,4 @@
+// Costly reads and pipelined requests share the turns of the event loop.
 // RW-01, RW-06
 import t from 'tap'
 import { createReadTurns } from '../../../gateway/http/http1/read-turns.ts'

@@ -1,3 +1,4 @@
+// Sockets that read into shared memory behave as others do.
 // RX-20, RX-23
 import { once } from 'node:events'
 import net from 'node:net'
