@@ -1,8 +1,7 @@
 // Nothing that strangers or backends do takes time, memory or connections from the others.
 import { Agent, request as httpRequest } from 'node:http'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import t from 'tap'
+import { collectGarbage } from '../support/garbage.ts'
 import { startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'
 import { measureOwnTime } from '../support/own-time.ts'
@@ -23,8 +22,6 @@ const world = await startGateway(t, {
     ]
   }
 })
-setFlagsFromString('--expose-gc')
-const collectGarbage: () => void = runInNewContext('gc')
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: gw\r\n\r\n`
 
 t.test('an upstream that resets at any byte of its answer breaks that answer and nothing else', async t => {

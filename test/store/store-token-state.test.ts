@@ -2,23 +2,19 @@
 // DF-10
 import { EventEmitter, once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
 import { createSessions } from '../../gateway/store/sessions.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
+import { collectGarbage } from '../support/garbage.ts'
 import { only } from '../support/only.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openClient, openStore } from '../support/store.ts'
 import { until } from '../support/until.ts'
-
-setFlagsFromString('--expose-gc')
-const collectGarbage: () => void = runInNewContext('gc')
 
 /** What other tests leave open would count as unfinished here. */
 const postgres = await startOwnPostgres(t)

@@ -1,11 +1,10 @@
 // Values are kept to their bounds and read by their grammars.
 // RX-23
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { boundedMap, ownText } from '../../gateway/values/bounded-map.ts'
 import { coalesce } from '../../gateway/values/coalesce.ts'
 import { parseTimestamp } from '../../gateway/values/timestamps.ts'
+import { collectGarbage } from '../support/garbage.ts'
 import { fc } from '../support/worlds.ts'
 
 t.test('a bounded map never holds more than its bound, and always the half of it that was used last', async t => {
@@ -53,9 +52,6 @@ t.test('a task that fails does not keep the next from running', async t => {
   await t.rejects(ask(), { message: 'once' })
   t.equal(await ask(), 2)
 })
-
-setFlagsFromString('--expose-gc')
-const collectGarbage: () => void = runInNewContext('gc')
 
 t.test('what is kept of a text is the same, and does not keep the rest', async t => {
   const kept: string[] = []

@@ -2,12 +2,11 @@
 // RW-01, RW-16, RW-21, RW-22, SM-13, SM-15, SM-30, SM-22, SM-12, SM-06
 import { once } from 'node:events'
 import net from 'node:net'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { HeadReader } from '../../../gateway/http/http1/intake.ts'
 import type { HttpResponse } from '../../../gateway/http/response.ts'
 import { createHttpServer, DEFAULT_LIMITS } from '../../../gateway/http/server.ts'
+import { collectGarbage } from '../../support/garbage.ts'
 import { openConnection, readMessages } from '../../support/message-reader.ts'
 
 const post = (body: string) => `POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
@@ -148,9 +147,6 @@ t.test('a client that half-closes is taken to have left, unless its response is 
     t.equal(ended[0], isReady ? 'end' : 'destroy')
   }
 })
-
-setFlagsFromString('--expose-gc')
-const collectGarbage: () => void = runInNewContext('gc')
 
 t.test('of a long line that arrives byte by byte only the start is read each time', async t => {
   const lines = ['GET /', 'A: ', 'A'].map(start => start + 'a'.repeat(4000))
