@@ -24,16 +24,15 @@ export interface Attempt {
   readonly againSince: number | undefined
 }
 
-interface StateOptions {
+interface AttemptOptions {
   /** JWT_SECRET first, then JWT_PREVIOUS_SECRETS: a login that began before a rotation may finish after it. */
   readonly secrets: readonly string[]
   readonly maxAgeMs: number
-}
-
-interface AttemptOptions extends StateOptions {
   /** Whether browsers reach the gateway over https. */
   readonly isSecure: boolean
 }
+
+type StateOptions = Pick<AttemptOptions, 'secrets' | 'maxAgeMs'>
 
 /** The number of logins that one browser may have in progress; the oldest are dropped first. */
 const MAX_ATTEMPTS = 5
@@ -41,25 +40,22 @@ const MAX_ATTEMPTS = 5
 const MAX_COOKIES_READ = 40
 const CALLBACK_FOLDER = '/auth/oauth/cloudidp'
 
-// The bytes of a cookie: 30 of secret, then 6 of milliseconds since the epoch. 48 characters of base64url, in one spelling.
 const SECRET_BYTES = 30
 const TIMESTAMP_BYTES = 6
 const VALUE = /^[A-Za-z0-9_-]{48}(?:\.page)?(?:\.again)?$/
 const VALUE_LENGTH = 48
 const ID_LENGTH = 12
 
-interface AttemptCookie {
-  readonly name: string
-  readonly secret: Buffer | undefined
-  readonly startedAt: number
-  readonly fromOwnPage: boolean
-  readonly again: boolean
-}
-
 /** What a login is begun with. */
 interface Beginning {
   readonly fromOwnPage: boolean
   readonly again: boolean
+}
+
+interface AttemptCookie extends Beginning {
+  readonly name: string
+  readonly secret: Buffer | undefined
+  readonly startedAt: number
 }
 
 /**
@@ -72,13 +68,11 @@ export const beginAttempt = (
   now: number,
   options: AttemptOptions
 ): { attempt: Attempt; setCookies: string[] } => {
-  const bytes = Buffer.alloc(SECRET_BYTES + TIMESTAMP_BYTES)
-  randomBytes(SECRET_BYTES).copy(bytes)
-  bytes.writeUIntBE(now, SECRET_BYTES, TIMESTAMP_BYTES)
+  const secret = randomBytes(SECRET_BYTES)
   const signing = options.secrets[0] ?? ''
-  const { nonce, attempt } = derive(bytes.subarray(0, SECRET_BYTES), signing)
+  const { nonce, attempt } = derive(secret, signing)
   const maxAgeS = Math.ceil(options.maxAgeMs / 1000)
-  const value = `${bytes.toString('base64url')}${fromOwnPage ? '.page' : ''}${again ? '.again' : ''}`
+  const value = `${dated(secret, now)}${fromOwnPage ? '.page' : ''}${again ? '.again' : ''}`
   return {
     attempt: { state: signState(nonce, now, signing), ...attempt, fromOwnPage, againSince: again ? now : undefined },
     setCookies: [
@@ -86,6 +80,13 @@ export const beginAttempt = (
       `${nameOf(nonce, options)}=${value}; ${attributes(options)}; Max-Age=${maxAgeS}`
     ]
   }
+}
+
+/** The bytes, then 6 of milliseconds since the epoch, in base64url: all lengths fill whole characters, so there is one spelling. */
+const dated = (bytes: Buffer, at: number): string => {
+  const time = Buffer.alloc(TIMESTAMP_BYTES)
+  time.writeUIntBE(at, 0, TIMESTAMP_BYTES)
+  return Buffer.concat([bytes, time]).toString('base64url')
 }
 
 /** The attempt that this browser began with this state; undefined if another browser did, or if it is already over. */
@@ -165,15 +166,9 @@ const attemptCookies = (cookieHeader: string | undefined, { isSecure }: AttemptO
 
 // The state: `<payload>.<signature>`, which proves that this gateway started a cloud login and when.
 
-/**
- * The bytes of the payload: 24 of nonce, then 6 of milliseconds since the epoch, big-endian. 30 bytes fill exactly 40
- * characters of base64url, so each payload has only one spelling.
- */
 const NONCE_BYTES = 24
-const PAYLOAD_LENGTH = 40
-/** HMAC-SHA256 is 32 bytes: 43 characters. */
-const SIGNATURE_LENGTH = 43
-export const STATE_LENGTH = PAYLOAD_LENGTH + 1 + SIGNATURE_LENGTH
+/** Nonce and time, then an HMAC-SHA256 of 32 bytes. */
+const STATE = /^([A-Za-z0-9_-]{40})\.([A-Za-z0-9_-]{43})$/
 
 /** Milliseconds by which another instance's clock may be ahead. */
 const CLOCK_TOLERANCE_MS = 30_000
@@ -200,11 +195,7 @@ export interface VerifiedState {
 
 /** Signs a state over 24 bytes of nonce. `issuedAt` in milliseconds since the epoch. */
 export const signState = (nonce: Buffer, issuedAt: number, secret: string): string => {
-  if (nonce.length !== NONCE_BYTES) throw new RangeError(`a nonce has ${NONCE_BYTES} bytes`)
-  const bytes = Buffer.alloc(NONCE_BYTES + TIMESTAMP_BYTES)
-  nonce.copy(bytes)
-  bytes.writeUIntBE(issuedAt, NONCE_BYTES, TIMESTAMP_BYTES)
-  const payload = bytes.toString('base64url')
+  const payload = dated(nonce, issuedAt)
   return `${payload}.${signatureOf(payload, secret)}`
 }
 
@@ -217,14 +208,12 @@ export const verifyState = (
   now: number,
   options: StateOptions
 ): VerifiedState | StateReason => {
-  if (text === undefined || text === '') return 'state-missing'
-  const dot = text.indexOf('.')
-  if (dot === -1 || dot === 0 || dot === text.length - 1) return 'state-missing'
-  if (dot !== PAYLOAD_LENGTH || text.length !== STATE_LENGTH) return 'state-malformed'
-  const payload = text.slice(0, PAYLOAD_LENGTH)
+  // Without something on both sides of a dot there is no state.
+  if (text === undefined || !/^[^.]+\../s.test(text)) return 'state-missing'
+  const [, payload, signature] = STATE.exec(text) ?? []
+  if (payload === undefined || signature === undefined) return 'state-malformed'
   const bytes = Buffer.from(payload, 'base64url')
-  if (bytes.toString('base64url') !== payload) return 'state-malformed'
-  const signedBy = findSigner(payload, text.slice(PAYLOAD_LENGTH + 1), options.secrets)
+  const signedBy = findSigner(payload, signature, options.secrets)
   if (signedBy === -1) return 'state-signature'
   const issuedAt = bytes.readUIntBE(NONCE_BYTES, TIMESTAMP_BYTES)
   if (issuedAt > now + CLOCK_TOLERANCE_MS) return 'state-from-future'
@@ -236,13 +225,6 @@ export const verifyState = (
 const signatureOf = (payload: string, secret: string): string =>
   createHmac('sha256', secret).update(payload).digest('base64url')
 
-// Compared as text, so that other spellings of the same bytes never match. Every secret is tried, even after a match.
-const findSigner = (payload: string, signature: string, secrets: readonly string[]): number => {
-  const given = Buffer.from(signature, 'utf8')
-  let signer = -1
-  for (const [index, secret] of secrets.entries()) {
-    const expected = Buffer.from(signatureOf(payload, secret), 'utf8')
-    if (given.length === expected.length && timingSafeEqual(given, expected) && signer === -1) signer = index
-  }
-  return signer
-}
+// Compared as text, so that other spellings of the same bytes never match.
+const findSigner = (payload: string, signature: string, secrets: readonly string[]): number =>
+  secrets.findIndex(secret => timingSafeEqual(Buffer.from(signature), Buffer.from(signatureOf(payload, secret))))

@@ -35,7 +35,7 @@ const tokenSchema = object({
 })
 
 export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts): void => {
-  const inTurn = createTurns(parts.loginFailures.perIp, MAX_WAITING, () => new TooManyFailures(1))
+  const inTurn = createTurns(parts.loginFailures.perIp, MAX_WAITING, () => new TokenRefusal('throttled', 1))
   withForms(app, scope => {
     scope.post<{ Body: string | undefined }>(
       '/auth/token',
@@ -48,14 +48,12 @@ export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts)
       async ({ body, exchange, headers }, reply) => {
         reply.header('pragma', 'no-cache')
         try {
-          if (typeof body !== 'string')
-            throw new TokenRequestError('invalid_request', `The body must be ${FORM}`, 'body-type')
+          if (typeof body !== 'string') throw new TokenRefusal('body-type')
           const credentials = readTokenRequest(body, headers.authorization)
-          const address = exchange.client.key
-          const client = await inTurn(address, () => counted(parts, address, () => prove(parts, credentials, exchange)))
+          const client = await inTurn(exchange.client.key, () => prove(parts, credentials, exchange))
           return await issue(parts, client, exchange)
         } catch (error) {
-          if (!(error instanceof TokenRequestError)) throw error
+          if (!(error instanceof TokenRefusal)) throw error
           return refuse(reply, exchange, error, headers.authorization !== undefined)
         }
       }
@@ -63,27 +61,27 @@ export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts)
   })
 }
 
+/** The client, unless the secrets of its address have failed too often; wrong credentials count as one more failure. */
 const prove = async (
-  { clients, onOutcome }: ClientTokenParts,
+  { clients, failures, loginFailures, onOutcome }: ClientTokenParts,
   { clientId, secret }: { clientId: string; secret: string },
-  { requestId, client }: Exchange
+  { requestId, client: { key, address } }: Exchange
 ): Promise<ProvenClient> => {
+  const heldMs = await failures.heldForMs(key, loginFailures.perIp, loginFailures.windowMs)
+  if (heldMs !== undefined) throw new TokenRefusal('throttled', Math.ceil(heldMs / 1000))
   const proven = await clients.prove(clientId, secret)
-  const reason = refusalOf(proven, client.address)
-  if (proven !== undefined && reason === undefined) return proven
-  const who = {
-    provider: 'client' as const,
-    username: proven?.person.user.username ?? '',
-    userId: proven?.person.user.id
-  }
-  onOutcome({ ok: false, reason: reason ?? '', ...who, requestId, ip: client.address })
-  throw wrongCredentials(reason ?? '')
+  const reason = refusalOf(proven, address)
+  if (proven !== undefined && reason === '') return proven
+  const { id: userId, username = '' } = proven?.person.user ?? {}
+  onOutcome({ ok: false, reason, provider: 'client', username, userId, requestId, ip: address })
+  await failures.add(randomUUID(), key, loginFailures.windowMs)
+  throw new TokenRefusal(reason)
 }
 
-const refusalOf = (proven: ProvenClient | undefined, address: string): string | undefined => {
+const refusalOf = (proven: ProvenClient | undefined, address: string): string => {
   if (proven === undefined) return 'wrong-secret'
   if (!mayComeFrom(proven.addresses, address)) return 'foreign-address'
-  return fitsToken(proven.person.user) ? undefined : 'token-too-long'
+  return fitsToken(proven.person.user) ? '' : 'token-too-long'
 }
 
 const issue = async (parts: ClientTokenParts, client: ProvenClient, { requestId, client: from }: Exchange) => {
@@ -91,148 +89,83 @@ const issue = async (parts: ClientTokenParts, client: ProvenClient, { requestId,
   const token = await parts.tokens.issue(person.user, person.version, { addresses, expiresAt })
   const identity = parts.tokens.verify(token)
   const { id: userId, username } = person.user
-  const accepted = {
-    ok: true,
-    reason: 'ok',
-    provider: 'client',
-    username,
-    userId,
-    requestId,
-    ip: from.address
-  } as const
+  const who = { provider: 'client', username, userId, requestId, ip: from.address } as const
+  const accepted = { ok: true, reason: 'ok', ...who }
   await parts.store(accepted)
   parts.onOutcome(accepted)
   return { access_token: token, token_type: 'Bearer', expires_in: identity.expiresAt - identity.issuedAt }
 }
 
 /** A refused request is logged like any other; only its body follows RFC 6749 (§5.2). */
-const refuse = (reply: FastifyReply, exchange: Exchange, error: TokenRequestError, byHeader: boolean) => {
-  const { status, reason } = error
-  const Refusal = status === 401 ? Unauthenticated : status === 429 ? LoginThrottled : BadRequest
-  exchange.error = new Refusal({ reason: `client-${reason}` })
-  if (status === 401 && byHeader) reply.header('www-authenticate', 'Basic realm="Portaria", charset="UTF-8"')
-  if (error instanceof TooManyFailures) reply.header('retry-after', String(error.retryAfterS))
-  return reply.code(status).send({ error: error.error, error_description: error.message })
+const refuse = (reply: FastifyReply, exchange: Exchange, refusal: TokenRefusal, byHeader: boolean) => {
+  const [error, description] = REFUSALS[refusal.reason] ?? WRONG_CREDENTIALS
+  const Refusal = { invalid_client: Unauthenticated, slow_down: LoginThrottled }[error] ?? BadRequest
+  exchange.error = new Refusal({ reason: `client-${refusal.reason}` })
+  if (error === 'invalid_client' && byHeader)
+    reply.header('www-authenticate', 'Basic realm="Portaria", charset="UTF-8"')
+  if (refusal.retryAfterS !== undefined) reply.header('retry-after', String(refusal.retryAfterS))
+  return reply.code(exchange.error.statusCode).send({ error, error_description: description })
 }
 
-/** Runs `work` unless the secrets of this address have failed too often; wrong credentials count as one more failure. */
-const counted = async <T>(
-  { failures, loginFailures: { perIp, windowMs } }: ClientTokenParts,
-  address: string,
-  work: () => Promise<T>
-): Promise<T> => {
-  const heldMs = await failures.heldForMs(address, perIp, windowMs)
-  if (heldMs !== undefined) throw new TooManyFailures(Math.ceil(heldMs / 1000))
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof TokenRequestError) await failures.add(randomUUID(), address, windowMs)
-    throw error
-  }
+/** Error and description by the reason for the log (RFC 6749 §5.2). */
+const REFUSALS: Readonly<Record<string, readonly [error: string, description: string]>> = {
+  'body-type': ['invalid_request', `The body must be ${FORM}`],
+  'repeated-parameter': ['invalid_request', 'A parameter is repeated'],
+  'no-grant-type': ['invalid_request', 'grant_type is missing'],
+  'grant-type': ['unsupported_grant_type', 'grant_type must be client_credentials'],
+  scope: ['invalid_scope', 'This server has no scopes; omit scope'],
+  'two-credentials': ['invalid_request', 'Send the client secret in one place only'],
+  'two-clients': ['invalid_request', 'client_id differs from Authorization'],
+  throttled: ['slow_down', 'Too many failed attempts from this address; try again later']
 }
+/** The same response whatever is wrong with the client: unknown, wrong secret, expired, or a foreign address. */
+const WRONG_CREDENTIALS = ['invalid_client', 'Client authentication failed'] as const
 
-/** An error of RFC 6749 §5.2; `reason` is for the log only. */
-class TokenRequestError extends Error {
-  readonly error: 'invalid_request' | 'invalid_client' | 'unsupported_grant_type' | 'invalid_scope' | 'slow_down'
-  readonly status: 400 | 401 | 429
+class TokenRefusal extends Error {
   readonly reason: string
+  readonly retryAfterS: number | undefined
 
-  constructor(error: TokenRequestError['error'], description: string, reason: string, status: 400 | 401 | 429 = 400) {
-    super(description)
-    this.name = 'TokenRequestError'
-    this.error = error
-    this.status = status
+  constructor(reason: string, retryAfterS?: number) {
+    super(reason)
     this.reason = reason
+    this.retryAfterS = retryAfterS
   }
-}
-
-interface ClientCredentials {
-  readonly clientId: string
-  readonly secret: string
 }
 
 const MAX_LENGTH = 512
 
 /**
  * The credentials of a client credentials request. Parameters without a value count as omitted. Repeated parameters are
- * refused (RFC 6749 §3.2), and so are credentials in two places (§2.3). Throws TokenRequestError.
+ * refused (RFC 6749 §3.2), and so are credentials in two places (§2.3). Throws TokenRefusal.
  */
-const readTokenRequest = (form: string, authorization: string | undefined): ClientCredentials => {
-  const parameters = readForm(form)
-  const grantType = parameters.get('grant_type')
-  if (grantType === undefined) throw new TokenRequestError('invalid_request', 'grant_type is missing', 'no-grant-type')
-  if (grantType !== 'client_credentials')
-    throw new TokenRequestError('unsupported_grant_type', 'grant_type must be client_credentials', 'grant-type')
-  if (parameters.has('scope'))
-    throw new TokenRequestError('invalid_scope', 'This server has no scopes; omit scope', 'scope')
-  return readCredentials(parameters, authorization)
-}
-
-const readForm = (form: string): ReadonlyMap<string, string> => {
-  const parameters = new Map<string, string>()
-  const seen = new Set<string>()
-  for (const [name, value] of new URLSearchParams(form)) {
-    if (seen.has(name)) throw new TokenRequestError('invalid_request', 'A parameter is repeated', 'repeated-parameter')
-    seen.add(name)
-    if (value !== '') parameters.set(name, value)
-  }
-  return parameters
-}
-
-const readCredentials = (
-  parameters: ReadonlyMap<string, string>,
-  authorization: string | undefined
-): ClientCredentials => {
-  const secret = parameters.get('client_secret')
-  const clientId = parameters.get('client_id')
-  if (authorization === undefined) {
-    if (clientId === undefined || secret === undefined) throw noCredentials()
-    return bounded({ clientId, secret })
-  }
-  if (secret !== undefined)
-    throw new TokenRequestError('invalid_request', 'Send the client secret in one place only', 'two-credentials')
-  const basic = readBasic(authorization)
-  if (clientId !== undefined && clientId !== basic.clientId)
-    throw new TokenRequestError('invalid_request', 'client_id differs from Authorization', 'two-clients')
-  return bounded(basic)
-}
-
-/** Both halves are form-encoded before they are joined (RFC 6749 §2.3.1). */
-const readBasic = (authorization: string): ClientCredentials => {
-  const [, encoded = ''] = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(authorization) ?? []
-  const text = Buffer.from(encoded, 'base64').toString('utf8')
-  const colon = text.indexOf(':')
-  const clientId = colon === -1 ? undefined : formDecode(text.slice(0, colon))
-  const secret = formDecode(text.slice(colon + 1))
-  if (clientId === undefined || clientId === '' || secret === undefined || secret === '') throw noCredentials()
+const readTokenRequest = (form: string, authorization: string | undefined) => {
+  const parameters = new URLSearchParams(form)
+  if (new Set(parameters.keys()).size < parameters.size) throw new TokenRefusal('repeated-parameter')
+  const read = (name: string): string => parameters.get(name) ?? ''
+  const grantType = read('grant_type')
+  if (grantType !== 'client_credentials') throw new TokenRefusal(grantType === '' ? 'no-grant-type' : 'grant-type')
+  if (read('scope') !== '') throw new TokenRefusal('scope')
+  const inForm = { clientId: read('client_id'), secret: read('client_secret') }
+  if (authorization !== undefined && inForm.secret !== '') throw new TokenRefusal('two-credentials')
+  const { clientId, secret } = authorization === undefined ? inForm : readBasic(authorization)
+  if (clientId === '' || secret === '') throw new TokenRefusal('no-credentials')
+  if (inForm.clientId !== '' && inForm.clientId !== clientId) throw new TokenRefusal('two-clients')
+  if (clientId.length > MAX_LENGTH || secret.length > MAX_LENGTH) throw new TokenRefusal('too-long')
   return { clientId, secret }
 }
 
-const formDecode = (text: string): string | undefined => {
+/** Both halves are form-encoded before they are joined (RFC 6749 §2.3.1). */
+const readBasic = (authorization: string) => {
+  const [, encoded = ''] = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(authorization) ?? []
+  const [clientId = '', ...secret] = Buffer.from(encoded, 'base64').toString('utf8').split(':')
+  return { clientId: formDecode(clientId), secret: formDecode(secret.join(':')) }
+}
+
+/** Empty if it cannot be decoded. */
+const formDecode = (text: string): string => {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
-    return undefined
-  }
-}
-
-const bounded = (credentials: ClientCredentials): ClientCredentials => {
-  if (credentials.clientId.length > MAX_LENGTH || credentials.secret.length > MAX_LENGTH)
-    throw wrongCredentials('too-long')
-  return credentials
-}
-
-const noCredentials = () => wrongCredentials('no-credentials')
-
-/** The same response whatever is wrong with the client: unknown, wrong secret, expired, or a foreign address. */
-const wrongCredentials = (reason: string): TokenRequestError =>
-  new TokenRequestError('invalid_client', 'Client authentication failed', reason, 401)
-
-class TooManyFailures extends TokenRequestError {
-  readonly retryAfterS: number
-
-  constructor(retryAfterS: number) {
-    super('slow_down', 'Too many failed attempts from this address; try again later', 'throttled', 429)
-    this.retryAfterS = retryAfterS
+    return ''
   }
 }

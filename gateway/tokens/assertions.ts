@@ -48,13 +48,6 @@ export const createAssertions = (options: AssertionOptions) => {
 
   const nowS = () => zeroS + clock() / 1000
 
-  const choose = () => {
-    const found = signerAmong(rows, secrets, nowS())
-    if (found === undefined || found.kid === signer?.kid) return
-    const key = createPrivateKey({ key: found.privateJwk, format: 'jwk' })
-    signer = { kid: found.kid, key, header: encode({ alg: 'ES256', typ: 'JWT', kid: found.kid }) }
-  }
-
   const make = (identity: Identity, audience: string, by: Signer): Signed => {
     const issuedAt = Math.floor(nowS())
     const from = issuedAt - BACKDATED_S
@@ -73,15 +66,11 @@ export const createAssertions = (options: AssertionOptions) => {
     /** `x-user-assertion: …` with its line break, cached per token and upstream; '' while no key can sign. */
     lineFor(identity: Identity, audience: string) {
       if (signer === undefined) return ''
-      let byAudience = signed.get(identity)
-      const known = byAudience?.get(audience)
+      const byAudience = signed.get(identity) ?? new Map<string, Signed>()
+      const known = byAudience.get(audience)
       if (known !== undefined && known.signer === signer && clock() < known.renewAtMs) return known.line
       const made = make(identity, audience, signer)
-      if (byAudience === undefined) {
-        byAudience = new Map()
-        signed.set(identity, byAudience)
-      }
-      byAudience.set(audience, made)
+      signed.set(identity, byAudience.set(audience, made))
       return made.line
     },
     /** The content of /auth/jwks.json. */
@@ -90,7 +79,10 @@ export const createAssertions = (options: AssertionOptions) => {
     learn(read: readonly SigningKeyRow[], databaseNowS: number) {
       zeroS = databaseNowS - clock() / 1000
       rows = read
-      choose()
+      const found = signerAmong(rows, secrets, databaseNowS)
+      if (found === undefined || found.kid === signer?.kid) return
+      const key = createPrivateKey({ key: found.privateJwk, format: 'jwk' })
+      signer = { kid: found.kid, key, header: encode({ alg: 'ES256', typ: 'JWT', kid: found.kid }) }
     }
   }
 }

@@ -1,7 +1,7 @@
 // A state is accepted as it was made, until it is too old, and in no other spelling.
 import { createHmac, randomBytes } from 'node:crypto'
 import t from 'tap'
-import { beginAttempt, findAttempt, STATE_LENGTH, signState, verifyState } from '../../gateway/cloud/attempts.ts'
+import { beginAttempt, findAttempt, signState, verifyState } from '../../gateway/cloud/attempts.ts'
 import { linkWithoutIssuer } from '../../gateway/cloud/claimed-groups.ts'
 import { fc } from '../support/worlds.ts'
 
@@ -25,12 +25,6 @@ t.test('a state is valid from its creation until its age is reached', async t =>
   t.equal(verifyState(state, NOW + 600_000, options), 'state-expired')
   t.equal(verifyState(state, NOW - 31_000, options), 'state-from-future')
   t.match(verifyState(state, NOW - 29_000, options), { issuedAt: NOW }, 'clocks of two instances may differ a little')
-})
-
-t.test('a login begun before JWT_SECRET was rotated may finish after it', async t => {
-  const rotated = { ...options, secrets: ['the new secret', SECRET] }
-  t.match(verifyState(fresh(), NOW, rotated), { signedBy: 1 })
-  t.equal(verifyState(fresh('a secret of somebody else'), NOW, rotated), 'state-signature')
 })
 
 // OA-03, OA-25
@@ -70,7 +64,7 @@ t.test('a state that was cut, lengthened, re-encoded or signed otherwise is refu
 t.test('no change of one character leaves a state valid', async t => {
   const state = fresh()
   fc.assert(
-    fc.property(fc.nat(STATE_LENGTH - 1), fc.string({ minLength: 0, maxLength: 3, unit: 'binary' }), (at, put) => {
+    fc.property(fc.nat(state.length - 1), fc.string({ minLength: 0, maxLength: 3, unit: 'binary' }), (at, put) => {
       const changed = state.slice(0, at) + put + state.slice(at + 1)
       return changed === state || typeof verifyState(changed, NOW, options) === 'string'
     })

@@ -5,10 +5,7 @@ import t, { type Test } from 'tap'
 import { connectDirectory } from '../../gateway/directory/connection.ts'
 import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
-import { groupsNamed } from '../../gateway/directory/groups.ts'
-import { createMessageReader, OPERATION, readResponse } from '../../gateway/directory/messages.ts'
 import { generalizedTime } from '../../gateway/directory/person.ts'
-import { findOne, showsNoFailure } from '../../gateway/directory/search-person.ts'
 import { startDirectoryWatch } from '../../gateway/directory/watch.ts'
 import { quiet } from '../support/quiet.ts'
 
@@ -74,29 +71,6 @@ t.test('a directory that does not answer is away, and a foreign name is refused 
   t.equal(unreachable.because('directory-timeout').allowsAnotherServer, false)
 })
 
-t.test('entries are asked for as little as needed, and one without a name is none', async t => {
-  const asked: unknown[][] = []
-  const session = (...dns: string[]) =>
-    ({
-      search: async (base: string, options: { filter: { toString(): string } }) => {
-        asked.push([base, { ...options, filter: String(options.filter) }])
-        return { entries: dns.map(dn => ({ dn })), isCut: false }
-      }
-    }) as never
-  t.equal(await findOne(session(' '), 'dc=a', 'x'), undefined)
-  t.match(await findOne(session('uid=a'), 'dc=a', 'x'), { dn: 'uid=a' })
-  asked.length = 0
-  t.equal(await showsNoFailure(session('uid=a'), 'uid=a'), true)
-  t.equal(await showsNoFailure(session(), 'uid=a'), false)
-  t.match(asked[0], ['uid=a', { scope: 'base', attributes: ['1.1'], filter: '(!(pwdFailureTime=*))' }])
-  asked.length = 0
-  t.same(await groupsNamed({ groups: { base: 'ou=groups' } } as never, session('cn=x'), 'x'), ['cn=x'])
-  t.match(asked[0], [
-    'ou=groups',
-    { filter: /^\(&\(cn=x\)\(\|\(objectClass=group\)\(objectClass=groupOfNames\).*\)\)$/ }
-  ])
-})
-
 t.test('a time of a directory may have an offset, in hours or in minutes too', async t => {
   const at = Date.UTC(2026, 10, 22, 10)
   for (const text of [
@@ -128,31 +102,3 @@ t.test('a directory is looked at again when a login shows that it may be away, u
   await watch.close()
   t.equal(await notice('directory-unreachable'), 2)
 })
-
-t.test(
-  'messages are split as soon as they are complete, and a response states one result of one to three bytes',
-  async t => {
-    const read = createMessageReader({ maxBytes: 100, maxMessages: 10 })
-    t.same(
-      [[0x30, 1, 0, 0x30, 0], [0x30], [1], [0]].map(bytes => read(Buffer.from(bytes)).map(({ length }) => length)),
-      [[3, 2], [], [], [3]]
-    )
-    const respond = (...code: number[]) => {
-      const bind = [OPERATION.bind, code.length + 4, ...code, 4, 0, 4, 0]
-      return readResponse(Buffer.from([0x30, bind.length + 3, 2, 1, 1, ...bind])).resultCode
-    }
-    t.same([respond(10, 1, 49), respond(10, 3, 0, 0, 49)], [49, 49])
-    for (const code of [
-      [10, 0],
-      [10, 4, 0, 0, 0, 49],
-      [2, 1, 49]
-    ])
-      t.throws(() => respond(...code), { message: 'no result in a response' })
-    for (const [bytes, message] of [
-      [[0x30, 0x80, 2, 1, 1, 0, 0], 'a length that LDAP does not allow'],
-      [[0x30, 9, 2, 5, 0, 0, 0, 0, 1, OPERATION.bind, 0], 'no message id'],
-      [[0x30, 9, 2, 1, 1, 0x61, 0, 0xa0, 0, 4, 0], 'no protocol operation']
-    ] as const)
-      t.throws(() => readResponse(Buffer.from(bytes)), { message })
-  }
-)

@@ -2,10 +2,8 @@
 import t from 'tap'
 import { createLoginAudit } from '../../gateway/login/audit.ts'
 import { startDirectory } from '../../gateway/login/start-directory.ts'
-import { createUnsettled } from '../../gateway/login/throttle/throttle.ts'
 import { createTurns } from '../../gateway/values/turns.ts'
 import { quiet } from '../support/quiet.ts'
-import { until } from '../support/until.ts'
 
 const secret = 'a secret for tests that is long enough'
 
@@ -61,21 +59,6 @@ t.test('one caller works for a key, others wait their turn, and one too many is 
     { message: 'failed' }
   )
   await turns('key', work('again', Promise.resolve()))
-})
-
-t.test('what the database does not take is offered again, in the same order', async t => {
-  const offered: string[] = []
-  let isAway = true
-  const unsettled = createUnsettled<string>(async settlement => {
-    offered.push(settlement)
-    if (isAway) throw new Error('away')
-  })
-  unsettled.add('1', 'one')
-  unsettled.add('2', 'two')
-  await until(() => offered.length === 1)
-  isAway = false
-  await until(() => offered.length === 3)
-  t.same(offered, ['one', 'one', 'two'])
 })
 
 t.test('people linked by their login are mentioned, and looked up again by a service account only', async t => {

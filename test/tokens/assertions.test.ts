@@ -3,8 +3,8 @@ import { createRemoteJWKSet, jwtVerify } from 'jose'
 import t from 'tap'
 import type { Identity } from '../../gateway/identity.ts'
 import { createAssertions } from '../../gateway/tokens/assertions.ts'
-import { reseal, seal, sealingSecret, unseal } from '../../gateway/tokens/sealed-keys.ts'
-import { planKeys, type SigningKeyRow, signerAmong } from '../../gateway/tokens/signing-keys.ts'
+import { sealingSecret } from '../../gateway/tokens/sealed-keys.ts'
+import { planKeys } from '../../gateway/tokens/signing-keys.ts'
 import { portariaHere } from '../support/cli-here.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { signToken, startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
@@ -154,46 +154,6 @@ t.test('a change of JWT_SECRET in its safe order keeps the keys; a secret lost m
     actions.map(({ action }) => action),
     ['key.create', 'key.set-aside', 'key.create']
   )
-})
-
-t.test('keys follow each other by age, by the clock of the database alone', async t => {
-  const secrets = [sealingSecret('a'), sealingSecret('b')]
-  const DAY = 86_400
-  let rows: SigningKeyRow[] = []
-  const step = (nowS: number, more: object = {}) => {
-    const plan = planKeys(rows, { secrets, rotationS: 90 * DAY, nowS, isStart: false, ...more })
-    rows = [...plan.add, ...rows].filter(({ kid }) => !plan.remove.includes(kid))
-    return plan
-  }
-  step(1000)
-  const [key] = rows
-  t.match(signerAmong(rows, secrets, 1000), { kid: key?.kid }, 'the very first signs at once')
-  t.same(step(1000 + 89 * DAY).add, [])
-  const made = step(1001 + 90 * DAY).add[0]
-  t.match(signerAmong(rows, secrets, 1001 + 90 * DAY), { kid: key?.kid }, 'published before it signs')
-  t.match(signerAmong(rows, secrets, 1001 + 90 * DAY + 601), { kid: made?.kid })
-  step(1001 + 90 * DAY + 1200)
-  t.equal(rows.length, 2, 'the old one stays published while something it signed may be valid')
-  step(1001 + 90 * DAY + 2 * 3600)
-  t.same(
-    rows.map(({ kid }) => kid),
-    [made?.kid]
-  )
-})
-
-t.test('a key is kept under each secret that some instance names, and under no other for long', async t => {
-  const [old, next, other] = ['old', 'next', 'other'].map(sealingSecret)
-  if (old === undefined || next === undefined || other === undefined) throw new Error('no secrets')
-  const first = seal([old], 'kid', 'text', 0)
-  t.equal(unseal([other], 'kid', first), undefined)
-  t.equal(unseal([old], 'another kid', first), undefined, 'it cannot be moved to another key')
-  const both = reseal([next, old], 'kid', first, 10) ?? {}
-  t.same(Object.keys(both).sort(), [old.id, next.id].sort())
-  t.equal(unseal([next], 'kid', both), 'text')
-  t.equal(reseal([old], 'kid', both, 20), undefined, 'an instance that does not know the new one leaves it alone')
-  t.ok(old.id in (reseal([next], 'kid', both, 1800) ?? {}))
-  const dropped = reseal([next], 'kid', both, 4000) ?? {}
-  t.same(Object.keys(dropped), [next.id], 'once nobody has named the old secret for an hour, it opens nothing')
 })
 
 t.test('a clock set back or forward by an hour changes neither the key nor the times of an assertion', async t => {

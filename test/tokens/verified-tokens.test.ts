@@ -332,26 +332,6 @@ t.test('access tokens are forgotten when they are over, and their owners with th
   t.same([tokens.size(), tokens.isOwner(7)], [0, false])
 })
 
-t.test('only what was created here is an access token, and it is kept while its owner lets it pass', async t => {
-  const { tokens, check } = startPersonal()
-  const texts = ['b', 'c'].map(letter => `pt_${letter.repeat(43)}`)
-  const rows = texts.map((text, index) => ({
-    ...ROW,
-    id: 6 + index,
-    hash: hashPersonalToken(text),
-    version: 2 - index
-  }))
-  tokens.learn([{ owner: { ...OWNER, user: { ...OWNER.user, id: 8 } }, tokens: rows }])
-  for (const unknown of ['pt_x', `pt_${'e'.repeat(43)}`]) {
-    t.equal(tokens.isLive(unknown), false)
-    t.equal(check(unknown), 'GW_UNAUTHENTICATED unknown-access-token')
-  }
-  t.same([TOKEN, ...texts].map(tokens.isLive), [true, true, true])
-  tokens.purge()
-  t.same([TOKEN, ...texts].map(tokens.isLive), [true, true, false])
-  t.equal(tokens.size(), 2)
-})
-
 t.test('a token is verified once, and asked about anew whenever revocations change', async t => {
   const clock = { nowS: NOW_S }
   const revocations = createRevocations(() => clock.nowS * 1000)

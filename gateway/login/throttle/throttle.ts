@@ -58,6 +58,8 @@ interface Entry {
 const MAX_UNDER_WAY = 2000
 const MAX_WAITING = 250
 const RETRY_MS = 1000
+/** Outcomes that wait for the database; the first ones matter, because without it no further login begins. */
+const MAX_UNSETTLED = 1000
 const DAY_MS = 24 * 60 * 60_000
 /** If nothing is ever forgotten, at least the names that no account has. */
 const NOBODY_MS = 180 * DAY_MS
@@ -92,12 +94,12 @@ export const createLoginThrottle = ({ ldap, loginFailures, attempts, names, secr
   const keepMs = Math.max(rules.windowMs * ldap.lockoutThreshold, loginFailures.windowMs) + patienceMs
   const hash = keyedHash(secret, 'portaria login pairs')
   const refusals = createRefusals(() => performance.now())
-  const unsettled = createUnsettled(attempts.settle)
   const oneByOne = createTurns(1, MAX_WAITING, busy)
   const inQueue = createTurns(1, MAX_WAITING, busy)
   // One client must not hold all connections to the directory.
   const perAddress = createTurns(loginFailures.perIp, MAX_WAITING, busy)
   let underWay = 0
+  let unsettled = 0
 
   /** Throws if a login under this name was refused a moment ago, unless it comes from an address of that account. */
   const expect = async (asked: string, address: string): Promise<void> => {
@@ -105,6 +107,20 @@ export const createLoginThrottle = ({ ldap, loginFailures, attempts, names, secr
     if (refusal === undefined) return
     const { strangersTo, error } = refusal
     if (strangersTo === undefined || !(await attempts.isKnown({ ...strangersTo, address }))) throw error
+  }
+
+  /** Stores an outcome that the database did not take, so that no right password is counted as a failure. */
+  const settleLater = async (settlement: Parameters<typeof attempts.settle>[0]): Promise<void> => {
+    if (unsettled >= MAX_UNSETTLED) return
+    unsettled += 1
+    for (let isStored = false; !isStored; ) {
+      await delay(RETRY_MS, undefined, { ref: false })
+      isStored = await attempts.settle(settlement).then(
+        () => true,
+        () => false
+      )
+    }
+    unsettled -= 1
   }
 
   const decide = (state: AttemptState, account: GuardedAccount): AttemptState => {
@@ -145,7 +161,7 @@ export const createLoginThrottle = ({ ldap, loginFailures, attempts, names, secr
       } catch (error) {
         if (!(error instanceof Denied)) {
           // Whether it was stored is unknown.
-          unsettled.add(attempt.id, { attempt, accounts: [], outcome: 'returned', keepMs, patienceMs })
+          void settleLater({ attempt, accounts: [], outcome: 'returned', keepMs, patienceMs })
           throw error
         }
         if (error.verdict.kind === 'refused') throw refuse(entry, error, error.verdict.retryAfterMs)
@@ -182,7 +198,7 @@ export const createLoginThrottle = ({ ldap, loginFailures, attempts, names, secr
         { err: error, reason: 'login-permit-unsettled' },
         'the outcome of a login could not be stored; it is tried again every second'
       )
-      unsettled.add(attempt.id, settlement)
+      void settleLater(settlement)
     })
   }
 
@@ -297,37 +313,5 @@ const createRefusals = (clock: () => number) => {
     },
     delete: refusals.delete,
     clear: refusals.clear
-  }
-}
-
-/** Those that come first matter: while the database is away, no further login begins. */
-const MAX_UNSETTLED = 1000
-
-/** Stores outcomes of logins that the database did not take at first, so that no right password is counted as a failure. */
-export const createUnsettled = <Settlement>(settle: (settlement: Settlement) => Promise<void>) => {
-  const waiting = new Map<string, Settlement>()
-  let isRetrying = false
-
-  const retry = async (): Promise<void> => {
-    isRetrying = true
-    while (waiting.size > 0) {
-      await delay(RETRY_MS, undefined, { ref: false })
-      try {
-        for (const [id, settlement] of waiting) {
-          await settle(settlement)
-          waiting.delete(id)
-        }
-      } catch {
-        // The database is still away.
-      }
-    }
-    isRetrying = false
-  }
-
-  return {
-    add: (id: string, settlement: Settlement): void => {
-      if (waiting.size < MAX_UNSETTLED) waiting.set(id, settlement)
-      if (!isRetrying) void retry()
-    }
   }
 }
