@@ -118,7 +118,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     settings,
     client: cloud,
     signIn,
-    usedStates: { use: (nonce, expiresAtMs) => loginMemory.useOAuthState(nonce, new Date(expiresAtMs)) },
+    useOnce: loginMemory.useOAuthState,
     onOutcome
   })
   providerLogoutRoutes(app, {

@@ -2,15 +2,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { ATTEMPT_COOKIE, SECURE_ATTEMPT_COOKIE } from '../access/own-cookies.ts'
 
-/** Remembers which states were used, across all instances. */
-export interface UsedStates {
-  /**
-   * True for exactly one caller, false for all later ones until `expiresAtMs` (milliseconds since the epoch). `nonce` is
-   * base64url. Throws `GW_UNAVAILABLE` if the store is unavailable; the attempt then stays usable.
-   */
-  use(nonce: string, expiresAtMs: number): Promise<boolean>
-}
-
 /** What one attempt sends to the provider and must receive back. */
 export interface Attempt {
   readonly state: string

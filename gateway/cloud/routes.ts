@@ -11,7 +11,6 @@ import {
   endAttempt,
   findAttempt,
   type StateReason,
-  type UsedStates,
   type VerifiedState,
   verifyState
 } from './attempts.ts'
@@ -24,7 +23,8 @@ interface OAuthRoutesParts {
   /** undefined: this provider is not active. */
   client: OAuthClient | undefined
   signIn: SignIn
-  usedStates: UsedStates
+  /** True for exactly one caller, on all instances, until `expiresAt`. Without a database it throws, and the attempt stays usable. */
+  useOnce: (nonce: string, expiresAt: Date) => Promise<boolean>
   /** Called for every login that fails after its state was accepted. Failures in `signIn` are reported there. */
   onOutcome: (outcome: LoginOutcome) => void
   /** BROWSER_SESSION: the login is also kept in a cookie. */
@@ -82,7 +82,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     const { requestId, client: from } = request.exchange
     const context = { requestId, ip: from.address, userAgent: request.headers['user-agent'] }
     const { nonce, expiresAt } = returned.state
-    const isFirst = await parts.usedStates.use(nonce.toString('base64url'), expiresAt + CLOCK_DIFFERENCE_MS)
+    const isFirst = await parts.useOnce(nonce.toString('base64url'), new Date(expiresAt + CLOCK_DIFFERENCE_MS))
     if (!isFirst) throw refused('state-replayed', returned.end)
     const signedIn = await logIn(returned, context, parts)
     const cookies = (await parts.sessionCookies?.begin(request.exchange, signedIn.token)) ?? []

@@ -1,4 +1,5 @@
 // Opens a verified connection to the directory that speaks well-formed LDAP, until its signal aborts it.
+import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
@@ -54,7 +55,7 @@ const describe = (error: unknown): string => {
 const dial = async (host: string, port: number, signal: AbortSignal): Promise<Socket> => {
   const socket = connect({ host: host === '' ? 'localhost' : host, port, noDelay: true })
   destroyWith(socket, signal)
-  await opened(socket, 'connect')
+  await once(socket, 'connect', { signal })
   return socket
 }
 
@@ -71,7 +72,7 @@ const secure = async (plain: Socket, host: string, ca: string | undefined, signa
   }
   const socket = connectTls(options)
   destroyWith(socket, signal)
-  await opened(socket, 'secureConnect')
+  await once(socket, 'secureConnect', { signal })
   return socket
 }
 
@@ -81,13 +82,6 @@ const destroyWith = (socket: Duplex, signal: AbortSignal): void => {
   if (signal.aborted) socket.destroy()
   else signal.addEventListener('abort', () => socket.destroy(), { once: true })
 }
-
-const opened = (socket: Socket, event: 'connect' | 'secureConnect'): Promise<void> =>
-  new Promise((resolve, reject) => {
-    socket.once(event, resolve)
-    socket.once('error', reject)
-    socket.once('close', () => reject(new Error('the connection was closed')))
-  })
 
 /** StartTLS, message id 1 (RFC 4511 §4.14.1): the only request that is ever sent in clear text. */
 const START_TLS_REQUEST = Buffer.concat([

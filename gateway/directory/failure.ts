@@ -131,12 +131,7 @@ const VERDICTS: ReadonlySet<number> = new Set([19, 32, 34, 48, 49, 50, 53])
 const MAX_EXPLANATION_LENGTH = 200
 
 /** A refused bind in our words. `diagnostic` is the server's text, `policyError` comes from its password policy control. */
-export const bindRefusal = (
-  code: number,
-  diagnostic: string,
-  policyError: number | undefined,
-  cause?: unknown
-): DirectoryFailure => {
+export const bindRefusal = (code: number, diagnostic: string, policyError: number | undefined): DirectoryFailure => {
   const isChecked = VERDICTS.has(code)
   const data = code === 49 ? (/\bdata ([0-9a-f]{2,8})\b/i.exec(diagnostic)?.[1] ?? '').toLowerCase() : ''
   const reason =
@@ -146,7 +141,7 @@ export const bindRefusal = (
     RESULT_REASONS[code] ??
     'directory-protocol'
   const bind = isChecked ? (RIGHT_PASSWORD.has(reason) ? 'right' : 'refused') : 'unchecked'
-  return new DirectoryFailure(reason, explain('bind', code, diagnostic), { bind, cause })
+  return new DirectoryFailure(reason, explain('bind', code, diagnostic), { bind })
 }
 
 /** Directories say so only to those who have the right password. */
@@ -162,28 +157,16 @@ export const policyRefusal = (policyError: number | undefined, isGrace: boolean)
 }
 
 /** A response other than success to a search or WhoAmI, after a bind that got this far. */
-export const searchRefusal = (
-  step: string,
-  code: number,
-  diagnostic: string,
-  bind: BindOutcome = 'accepted'
-): DirectoryFailure =>
+export const searchRefusal = (step: string, code: number, diagnostic: string, bind: BindOutcome): DirectoryFailure =>
   new DirectoryFailure(
     code === 32 || code === 34 ? 'no-entry' : (RESULT_REASONS[code] ?? 'directory-protocol'),
     explain(step, code, diagnostic),
     { bind }
   )
 
-/** The directory refused the service account, for reasons that no person's login can change. */
-export const serviceRefusal = (explanation: string): DirectoryFailure =>
-  new DirectoryFailure('service-account-refused', explanation)
-
-/** The password policy control's error (draft-behera-ldap-password-policy-11 §6.2) in our words. */
-const policyReason = (error: number | undefined): DirectoryReason | undefined => {
-  if (error === 0) return 'password-expired'
-  if (error === 1) return 'account-locked'
-  return error === 2 ? 'password-must-change' : undefined
-}
+/** Errors of the password policy control (draft-behera-ldap-password-policy-11 §6.2) in our words. */
+const POLICY_REASONS: readonly DirectoryReason[] = ['password-expired', 'account-locked', 'password-must-change']
+const policyReason = (error = -1): DirectoryReason | undefined => POLICY_REASONS[error]
 
 const explain = (step: string, code: number, diagnostic: string): string =>
   `${step}: result code ${code}${diagnostic === '' ? '' : `: ${diagnostic.slice(0, MAX_EXPLANATION_LENGTH)}`}`

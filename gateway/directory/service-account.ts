@@ -1,5 +1,5 @@
 // Binds the service account; after a refusal it retries with increasing delays, never once per login.
-import { DirectoryFailure, serviceRefusal } from './failure.ts'
+import { DirectoryFailure } from './failure.ts'
 import type { DirectorySession } from './session.ts'
 
 export type ServiceAccount = ReturnType<typeof createServiceAccount>
@@ -26,8 +26,9 @@ export const createServiceAccount = (
       } catch (error) {
         if (!(error instanceof DirectoryFailure) || !isVerdict(error)) throw error
         const pauseMs = Math.min((refusal?.pauseMs ?? FIRST_PAUSE_MS / 2) * 2, LAST_PAUSE_MS)
-        refusal = { failure: serviceRefusal(error.message), until: clock() + pauseMs, pauseMs }
-        throw refusal.failure
+        const failure = new DirectoryFailure('service-account-refused', error.message)
+        refusal = { failure, until: clock() + pauseMs, pauseMs }
+        throw failure
       } finally {
         isTrying = false
       }

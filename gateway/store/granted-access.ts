@@ -67,16 +67,10 @@ export const regrantBatch = (database: Database, checksum: string): Promise<numb
     return ids.length
   })
 
-interface Change {
-  readonly id: number
-  readonly before: object
-  readonly after: object
-}
-
 /** Requires the rows of these people to be locked. */
 const regrant = async (manager: EntityManager, ids: readonly number[], isNew: boolean): Promise<AuditEntry[]> => {
   if (ids.length === 0) return []
-  const changes = await query<Change>(manager, REGRANT, [ids])
+  const changes = await query<{ id: number; before: object; after: object }>(manager, REGRANT, [ids])
   // A new person has no earlier tokens, and starts at version 0.
   const raised = isNew ? [] : changes.map(({ id }) => id)
   await raiseVersions(manager, raised)

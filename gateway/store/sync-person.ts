@@ -1,7 +1,7 @@
 // Creates or updates a person whom a provider has authenticated, however many of their logins arrive at once; applies BOOTSTRAP_ADMINS.
 import type { EntityManager } from 'typeorm'
 import { LoginFailed } from '../errors.ts'
-import type { ProvenPerson, Provider } from '../identity.ts'
+import type { ProvenPerson } from '../identity.ts'
 import type { BootstrapAdmin } from '../settings/settings.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type AuditEntry, appendAudit, appendAudits } from './audit-entry.ts'
@@ -9,7 +9,7 @@ import type { Database } from './database.ts'
 import { confirmAccount } from './directory-accounts.ts'
 import { applyGroups } from './granted-access.ts'
 import { adoptLink, keepOtherLink, type Link, setAsideFormer, upgradeLink } from './links.ts'
-import { type AccessNames, getPerson, type StoredPerson } from './people.ts'
+import { getPerson, type StoredPerson } from './people.ts'
 import { lockAccess, query, storableKey, storableText } from './query.ts'
 
 export interface ConfirmedPerson extends ProvenPerson {
@@ -47,22 +47,14 @@ export const syncPerson = async (database: Database, confirmed: ConfirmedPerson)
     const { login, groupsUnreadable } = confirmed
     const hasLapsed = login !== undefined && (await confirmAccount(manager, id, login, groupsUnreadable !== undefined))
     const seen = hasLapsed ? { ...confirmed, groups: [] } : confirmed
-    const granted = await grantTo(manager, id, seen, firstLogin)
+    const { groups, groupsCutOff: isCutOff } = seen
+    const granted =
+      groups === undefined ? [] : await applyGroups(manager, id, { ...seen, groups, isCutOff }, firstLogin)
     const isBootstrapped = await applyBootstrap(manager, bootstrap, person, firstLogin)
     await appendAudits(manager, [...found.entries, ...granted])
     const isChanged = isBootstrapped || granted.length > 0
     return { ...(isChanged ? await getPerson(manager, id) : person), firstLogin }
   })
-}
-
-const grantTo = async (
-  manager: EntityManager,
-  id: number,
-  { provider, groups, tenant, groupsCutOff }: ConfirmedPerson,
-  firstLogin: boolean
-): Promise<AuditEntry[]> => {
-  if (groups === undefined) return []
-  return applyGroups(manager, id, { provider, groups, tenant, isCutOff: groupsCutOff }, firstLogin)
 }
 
 interface Found {
@@ -117,20 +109,13 @@ const CREATE = `
 
 const AREA = 'Geral'
 
-interface BootstrapCandidate {
-  provider: Provider
-  subject: string
-  username: string
-  bootstrapAdmins?: readonly BootstrapAdmin[]
-}
-
 /**
  * The entry that has to be applied to the person who is logging in, or undefined. Takes the access lock for it, so it comes
  * first in the login's transaction, before the person is locked.
  */
 const dueBootstrap = async (
   manager: EntityManager,
-  candidate: BootstrapCandidate
+  candidate: ConfirmedPerson
 ): Promise<BootstrapAdmin | undefined> => {
   const entry = (candidate.bootstrapAdmins ?? []).find(admin => meets(admin, candidate))
   if (entry === undefined) return undefined
@@ -154,12 +139,20 @@ const applyBootstrap = async (
   await grant(manager, id)
   // A new person has no earlier tokens, and starts at version 0.
   if (!firstLogin) await raiseVersions(manager, [id])
-  await record(manager, person, (await getPerson(manager, id)).assigned)
+  const { assigned: after } = await getPerson(manager, id)
+  const actor = { id: null, username: 'BOOTSTRAP_ADMINS' }
+  await appendAudit(manager, {
+    actor,
+    action: 'access.bootstrap',
+    target: `user:${id}`,
+    before: person.assigned,
+    after
+  })
   return true
 }
 
 /** A directory login is compared ignoring case, a cloud subject exactly. */
-const meets = (entry: BootstrapAdmin, { provider, subject, username }: BootstrapCandidate): boolean => {
+const meets = (entry: BootstrapAdmin, { provider, subject, username }: ConfirmedPerson): boolean => {
   if (entry.provider !== provider) return false
   return provider === 'ldap' ? normal(entry) === username.trim().toLowerCase() : entry.subject === subject
 }
@@ -177,15 +170,6 @@ const grant = async (manager: EntityManager, id: number) => {
   await query(manager, `INSERT INTO user_areas SELECT $1, id FROM (${area}) AS area ON CONFLICT DO NOTHING`, [id, AREA])
   await query(manager, `UPDATE users SET main_area_id = coalesce(main_area_id, (${area})) WHERE id = $1`, [id, AREA])
 }
-
-const record = (manager: EntityManager, person: StoredPerson, after: AccessNames) =>
-  appendAudit(manager, {
-    actor: { id: null, username: 'BOOTSTRAP_ADMINS' },
-    action: 'access.bootstrap',
-    target: `user:${person.user.id}`,
-    before: person.assigned,
-    after
-  })
 
 // The hash is what is left of an entry when its person has been erased.
 const APPLIED = `

@@ -63,12 +63,9 @@ t.test('a callback works once over all instances that share a database', async t
   const database = await openDatabase({ databaseUrl: postgres.url, dataDir: '', log: quiet as never })
   t.teardown(() => database.close())
   const memory = createLoginMemory(database)
-  const usedStates = { use: (nonce: string, expiresAtMs: number) => memory.useOAuthState(nonce, new Date(expiresAtMs)) }
+  const useOnce = (nonce: string) => memory.useOAuthState(nonce, new Date(Date.now() + 60_000))
   const cloudidp = { issuer: provider.issuer, redirectUri: `http://127.0.0.1:${await freePort()}/callback` }
-  const [one, other] = [
-    await startOAuthApp(t, { cloudidp, usedStates }),
-    await startOAuthApp(t, { cloudidp, usedStates })
-  ]
+  const [one, other] = [await startOAuthApp(t, { cloudidp, useOnce }), await startOAuthApp(t, { cloudidp, useOnce })]
   const browser = createCloudBrowser()
   const { search } = new URL(provider.authorize(await begin(browser, one.url)))
   const cookie = browser.cookieHeader(one.url)
@@ -234,11 +231,9 @@ t.test('an attempt stays usable while the memory of used states is away', async 
   let isAway = true
   const app = await startOAuthApp(t, {
     cloudidp: { issuer: provider.issuer },
-    usedStates: {
-      use: async () => {
-        if (isAway) throw new Error('away')
-        return true
-      }
+    useOnce: async () => {
+      if (isAway) throw new Error('away')
+      return true
     }
   })
   const browser = createCloudBrowser()

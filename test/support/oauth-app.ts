@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto'
 import Fastify, { type FastifyError, LogController } from 'fastify'
 import type { Test } from 'tap'
-import type { UsedStates } from '../../gateway/cloud/attempts.ts'
 import { createOAuthClient } from '../../gateway/cloud/client.ts'
 import { oauthRoutes } from '../../gateway/cloud/routes.ts'
 import { errorBody } from '../../gateway/errors.ts'
@@ -19,7 +18,7 @@ export interface OAuthAppOptions {
   port?: number
   secrets?: readonly [string, ...string[]]
   publicUrl?: string
-  usedStates?: UsedStates
+  useOnce?: (nonce: string) => Promise<boolean>
   now?: () => number
   deadlineMs?: number
   signIn?: SignIn
@@ -39,14 +38,12 @@ export interface OAuthApp {
   readonly logText: () => string
 }
 
-export const createUsedStates = (): UsedStates => {
+const createUseOnce = () => {
   const used = new Set<string>()
-  return {
-    use: async nonce => {
-      const isFirst = !used.has(nonce)
-      used.add(nonce)
-      return isFirst
-    }
+  return async (nonce: string) => {
+    const isFirst = !used.has(nonce)
+    used.add(nonce)
+    return isFirst
   }
 }
 
@@ -119,7 +116,7 @@ export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthApp
       jwt: { secret, previousSecrets, expiresInMs: 1000, sessionMaxMs: 1000 },
       publicUrl: options.publicUrl ?? url
     },
-    usedStates: options.usedStates ?? createUsedStates(),
+    useOnce: options.useOnce ?? createUseOnce(),
     client: cloudidp.active
       ? createOAuthClient({ settings: cloudidp, log: app.log, ...clock, deadlineMs: options.deadlineMs })
       : undefined,

@@ -93,7 +93,7 @@ export const createLoginThrottle = ({ ldap, loginFailures, attempts, names, secr
   // Each failure may extend the life of the ones before it, at most as often as an account may fail.
   const keepMs = Math.max(rules.windowMs * ldap.lockoutThreshold, loginFailures.windowMs) + patienceMs
   const hash = keyedHash(secret, 'portaria login pairs')
-  const refusals = createRefusals(() => performance.now())
+  const refusals = boundedMap<string, Refusal>(MAX_REMEMBERED)
   const oneByOne = createTurns(1, MAX_WAITING, busy)
   const inQueue = createTurns(1, MAX_WAITING, busy)
   // One client must not hold all connections to the directory.
@@ -103,7 +103,8 @@ export const createLoginThrottle = ({ ldap, loginFailures, attempts, names, secr
 
   /** Throws if a login under this name was refused a moment ago, unless it comes from an address of that account. */
   const expect = async (asked: string, address: string): Promise<void> => {
-    const refusal = refusals.get(addressKey(address)) ?? refusals.get(nameKey(asked))
+    const known = [addressKey(address), nameKey(asked)].flatMap(key => refusals.get(key) ?? [])
+    const refusal = known.find(({ until }) => performance.now() < until)
     if (refusal === undefined) return
     const { strangersTo, error } = refusal
     if (strangersTo === undefined || !(await attempts.isKnown({ ...strangersTo, address }))) throw error
@@ -142,8 +143,9 @@ export const createLoginThrottle = ({ ldap, loginFailures, attempts, names, secr
 
   const refuse = ({ attempt, asked }: Entry, { reason, isKnown }: Denied, retryAfterMs: number) => {
     const error = throttled(reason, retryAfterMs)
-    if (reason === 'login-throttled-client') refusals.add(addressKey(attempt.address), { error }, retryAfterMs)
-    else refusals.add(nameKey(asked), { error, strangersTo: isKnown ? undefined : attempt }, retryAfterMs)
+    const until = performance.now() + Math.min(REMEMBERED_MS, retryAfterMs)
+    if (reason === 'login-throttled-client') refusals.set(addressKey(attempt.address), { error, until })
+    else refusals.set(nameKey(asked), { error, until, strangersTo: isKnown ? undefined : attempt })
     return error
   }
 
@@ -291,6 +293,8 @@ const unresolved = (rules: PermitRules): PermitRules => ({ ...rules, windowMs: r
 const readingOf = (count: DirectoryCount | undefined) => count && { ...count, ageMs: performance.now() - count.readAt }
 
 interface Refusal {
+  /** By `performance.now()`. */
+  readonly until: number
   readonly error: InstanceType<typeof LoginThrottled>
   /** The account whose known addresses may still try; undefined: none may. */
   readonly strangersTo?: { readonly name: string; readonly isTyped: boolean } | undefined
@@ -299,19 +303,3 @@ interface Refusal {
 /** Another instance may have freed the account or the address by then. */
 const REMEMBERED_MS = 1000
 const MAX_REMEMBERED = 10_000
-
-/** @param clock monotonic ms */
-const createRefusals = (clock: () => number) => {
-  const refusals = boundedMap<string, { readonly refusal: Refusal; readonly until: number }>(MAX_REMEMBERED)
-  return {
-    /** @param forMs after which another attempt would not be refused; at most a second is remembered */
-    add: (key: string, refusal: Refusal, forMs: number) =>
-      refusals.set(key, { refusal, until: clock() + Math.min(REMEMBERED_MS, forMs) }),
-    get: (key: string) => {
-      const found = refusals.get(key)
-      return found !== undefined && clock() < found.until ? found.refusal : undefined
-    },
-    delete: refusals.delete,
-    clear: refusals.clear
-  }
-}
