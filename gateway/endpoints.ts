@@ -31,11 +31,11 @@ import { pageRoutes } from './pages/page-routes.ts'
 import type { LiveRoutes } from './route-files/live.ts'
 import { appsFor, hasApps } from './routes/apps.ts'
 import type { Settings } from './settings/settings.ts'
+import type { TokenParts } from './start-tokens.ts'
 import { knownAtOnce } from './store/access-changes.ts'
 import { createLoginAttempts, createSecretFailures } from './store/login-attempts.ts'
 import { createLoginMemory } from './store/login-records.ts'
 import type { Stores } from './stores.ts'
-import type { TokenParts } from './token-parts.ts'
 
 interface EndpointParts extends HealthParts, Pick<AdminParts, 'cloudUnassignedMayPass' | 'sockets' | 'status'> {
   routes: LiveRoutes

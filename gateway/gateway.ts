@@ -1,4 +1,4 @@
-// Assembles a running gateway from its settings: stores, tokens, sockets, views, own endpoints, then the listener.
+// Assembles a running gateway from its settings: stores, tokens, sockets, state, own endpoints, then the listener.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
@@ -18,16 +18,16 @@ import { createLoginAudit } from './login/audit.ts'
 import { startDirectory } from './login/start-directory.ts'
 import { type Observation, startObservation } from './observe/observation.ts'
 import { createRefusalPage } from './pages/refusal-page.ts'
+import { createProcessState } from './process-state.ts'
 import { createLiveRoutes } from './route-files/live.ts'
 import { ownRoutes } from './routes/own-routes.ts'
 import { groupSources, unassignedMayPass } from './settings/cloud.ts'
 import type { Settings } from './settings/settings.ts'
+import { startTokens } from './start-tokens.ts'
 import type { DatabaseDeadlines } from './store/database.ts'
 import { openStores } from './stores.ts'
-import { startTokens } from './token-parts.ts'
 import { createUpstreams } from './upstream/upstreams.ts'
 import { logFaultsTo } from './values/contain.ts'
-import { createViews } from './views.ts'
 
 export interface Gateway {
   readonly port: number
@@ -109,7 +109,7 @@ export const startGateway = async (
 
   const certificates = shared?.certificates ?? (settings.tls && createCertificates({ tls: settings.tls, log }))
   const violations = createViolations(log)
-  const views = createViews({ ...common, directory, cloud, forwarding, certificates, violations })
+  const state = createProcessState({ ...common, directory, cloud, forwarding, certificates, violations })
 
   const loginAudit = createLoginAudit({ ...stores.logins, secret: settings.jwt.secret, log })
   const { answers, refuse, hosts, hostLogin, sessionCookies, renewCookie, tokenOf } = credentials
@@ -126,7 +126,7 @@ export const startGateway = async (
     loginAudit,
     identify
   }
-  const register = (app: FastifyInstance) => registerEndpoints(app, { ...common, ...views, ...people })
+  const register = (app: FastifyInstance) => registerEndpoints(app, { ...common, ...state, ...people })
   const own = await createOwnEndpoints({ ...answers, log, refuse, checkAgain, register })
 
   const { clientAddress, quota } = createClientQuota(settings, shared?.askConnections, log)
@@ -168,7 +168,7 @@ export const startGateway = async (
       const lastWrites = setTimeout(() => void stores.database.close(), LAST_WRITES_MS)
       const audit = { close: loginAudit.flush }
       for (const part of [upstreams, cloud, routes, own, directory, tokenParts]) await part.close()
-      for (const part of [views, audit, stores, observation]) await part.close()
+      for (const part of [state, audit, stores, observation]) await part.close()
       clearTimeout(lastWrites)
     }
   }

@@ -4,17 +4,12 @@ import type { Route, RouteTable } from './route.ts'
 
 /** Which routes of files apply to each entry of `host`, and to all other hosts. */
 export const routesByHost = (routes: readonly Route[]) => {
-  const others: Route[] = []
-  const byHost = new Map<string, Route[]>()
-  for (const route of routes) {
-    if (route.host === undefined) others.push(route)
-    for (const host of route.host ?? []) {
-      const known = byHost.get(host)
-      if (known === undefined) byHost.set(host, [route])
-      else known.push(route)
-    }
+  const named = routes.flatMap(route => (route.host ?? []).map(host => ({ host, route })))
+  const byHost = Map.groupBy(named, ({ host }) => host)
+  return {
+    others: routes.filter(({ host }) => host === undefined),
+    byHost: new Map([...byHost].map(([host, entries]) => [host, entries.map(({ route }) => route)]))
   }
-  return { others, byHost }
 }
 
 /** At most two look-ups, however many hosts there are. */

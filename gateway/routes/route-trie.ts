@@ -9,14 +9,8 @@ export interface RouteTrie {
   readonly depth: number
 }
 
-/**
- * Most routes serve every method and share their last literal segment with no other. They are stored beside the nodes, and
- * a map exists only if it is not empty: among thousands of routes, every additional object is memory outside the CPU's
- * caches.
- */
+/** A map exists only if it is not empty: among thousands of routes, every further object is memory outside the CPU's caches. */
 interface TrieNode {
-  /** Segments that lead only to this route, for all methods. */
-  leaves: Map<string, Route> | undefined
   statics: Map<string, TrieNode> | undefined
   param: TrieNode | undefined
   /** The route that ends here, for all methods. */
@@ -66,11 +60,9 @@ export function* createTrie(
     const segments = shapeOf(route.path)
     if (route.coversBelow) segments.pop()
     depth = Math.max(depth, segments.length)
-    const last = segments.pop()
     let node = root
-    for (const segment of segments) node = nodeBelow(node, segment, spelling)
-    if (last === undefined) addRoute(root, route, onTie)
-    else if (!addLeaf(node, last, route, spelling)) addRoute(nodeBelow(node, last, spelling), route, onTie)
+    for (const segment of segments) node = segment.startsWith(':') ? paramOf(node) : childOf(node, spelling(segment))
+    addRoute(node, route, onTie)
   })
   return { root, depth }
 }
@@ -124,8 +116,6 @@ const walk = (node: TrieNode, method: string, segments: readonly string[], index
       visitEnd(node.exactByMethod, node.exact, method, visit) || visitEnd(node.restByMethod, node.rest, method, visit)
     )
   }
-  const leaf = node.leaves?.get(segment)
-  if (leaf !== undefined && endsAt(leaf, segments, index) && visit(leaf)) return true
   const child = node.statics?.get(segment)
   if (child !== undefined) {
     if (walk(child, method, segments, index + 1, visit)) return true
@@ -151,24 +141,8 @@ const visitEnd = (
   return false
 }
 
-const endsAt = (leaf: Route, segments: readonly string[], index: number): boolean =>
-  leaf.coversBelow || index + 1 === segments.length
-
 const isReserved = (child: TrieNode, segments: readonly string[], index: number): boolean =>
   child.reserved === 'subtree' || (child.reserved === 'self' && index + 1 === segments.length)
-
-const nodeBelow = (node: TrieNode, segment: string, spelling: Spelling): TrieNode =>
-  segment.startsWith(':') ? paramOf(node) : childOf(node, spelling(segment))
-
-/** Returns whether nothing else is known about this segment, and the route serves all methods. */
-const addLeaf = (node: TrieNode, segment: string, route: Route, spelling: Spelling): boolean => {
-  if (segment.startsWith(':') || route.methods !== undefined) return false
-  const spelt = spelling(segment)
-  if (node.statics?.has(spelt) || node.leaves?.has(spelt)) return false
-  node.leaves ??= new Map()
-  node.leaves.set(spelt, route)
-  return true
-}
 
 const addRoute = (node: TrieNode, route: Route, onTie: OnTie): void => {
   const place = route.coversBelow ? 'rest' : 'exact'
@@ -183,7 +157,6 @@ const addRoute = (node: TrieNode, route: Route, onTie: OnTie): void => {
 }
 
 const createNode = (): TrieNode => ({
-  leaves: undefined,
   statics: undefined,
   param: undefined,
   exact: undefined,
@@ -193,16 +166,10 @@ const createNode = (): TrieNode => ({
   reserved: undefined
 })
 
-/** The node of a segment; a former leaf is attached to it. */
 const childOf = (node: TrieNode, segment: string): TrieNode => {
   const known = node.statics?.get(segment)
   if (known !== undefined) return known
   const child = createNode()
-  const leaf = node.leaves?.get(segment)
-  if (leaf !== undefined) {
-    child[leaf.coversBelow ? 'rest' : 'exact'] = leaf
-    node.leaves?.delete(segment)
-  }
   node.statics ??= new Map()
   node.statics.set(segment, child)
   return child

@@ -360,7 +360,7 @@ t.test('whatever lies beside it, a route is found as if all of them had been com
 
 /** The largest number of nodes that any path can make `findRoute` visit. */
 const worstCaseSteps = (node: RouteTrie['root']): number => {
-  let deepest = node.leaves === undefined ? 0 : 1
+  let deepest = 0
   for (const child of node.statics?.values() ?? []) deepest = Math.max(deepest, worstCaseSteps(child))
   return 1 + deepest + (node.param === undefined ? 0 : worstCaseSteps(node.param))
 }

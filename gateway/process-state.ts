@@ -14,11 +14,11 @@ import { createChecks, rememberPing } from './observe/health.ts'
 import type { Observation } from './observe/observation.ts'
 import type { LiveRoutes } from './route-files/live.ts'
 import type { Settings } from './settings/settings.ts'
+import type { TokenParts } from './start-tokens.ts'
 import type { Stores } from './stores.ts'
-import type { TokenParts } from './token-parts.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
 
-interface ViewParts {
+interface StateParts {
   readonly settings: Settings
   readonly stores: Stores
   readonly tokenParts: TokenParts
@@ -36,7 +36,7 @@ interface ViewParts {
 /** An instance that replies later, because its database does not respond, would be missing from the status of all. */
 const DATABASE_MS = 400
 
-export const createViews = (parts: ViewParts) => {
+export const createProcessState = (parts: StateParts) => {
   const { stores, tokenParts, routes, upstreams, forwarding, observation } = parts
   const { limiter } = stores
   const { revocations, feed } = tokenParts
@@ -88,7 +88,7 @@ export const createViews = (parts: ViewParts) => {
 }
 
 /** The embedded database has the clock of this machine. */
-const createClock = ({ stores: { database, redis }, log }: ViewParts) => {
+const createClock = ({ stores: { database, redis }, log }: StateParts) => {
   const clocks = {
     ...(database.embedded ? {} : { database: database.clock }),
     ...(redis === undefined ? {} : { redis: redis.clock })
