@@ -1,11 +1,9 @@
 // Options for request bodies: what they may say, and what a change of them means.
-import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { compareOptions } from '../../gateway/cli/compare-options.ts'
 import { compareUpstreams } from '../../gateway/cli/compare-upstreams.ts'
 import { readRouteFiles } from '../../gateway/route-files/read.ts'
 import type { RouteTable } from '../../gateway/routes/route.ts'
-import { readSettings, SettingsError } from '../../gateway/settings/read-settings.ts'
 import { complaintsOf, routeFolder, tableOf } from '../support/route-files.ts'
 import { inUse, routeAt, upstreamAt } from '../support/routes.ts'
 
@@ -49,13 +47,4 @@ t.test('diff lists them; a route that begins to stream is looser', async t => {
   const [plain, streaming] = [routeAt('/a', upstream), routeAt('/a', upstream, { streaming: true })]
   t.match(compareOptions(plain, streaming), [{ text: /streaming false → true/, looser: true }])
   t.match(compareOptions(streaming, plain), [{ text: /streaming true → false/, looser: false }])
-})
-
-t.test('MAX_BODY is a size', async t => {
-  const read = (size: string) =>
-    readSettings({ JWT_SECRET: randomBytes(32).toString('hex'), MAX_BODY: size }).maxBodyBytes
-  t.equal(read(''), undefined)
-  t.equal(read('10MB'), 10 * 1024 * 1024)
-  t.equal(read('1000'), 1000)
-  for (const wrong of ['0', '-1', '10mb', '1.5MB', 'none']) t.throws(() => read(wrong), SettingsError, wrong)
 })

@@ -124,6 +124,75 @@ t.test('an empty variable counts as unset, blanks around a value do not count', 
   })
 })
 
+const PLAIN_URL = words`
+  gate.example ftp://a https://u:p@a https://a?x=1 https://a#f javascript:alert(1) https:// https://*.a https:a
+`
+const TOO_SHORT_OR_LONG = words`0 25d`
+/** Values that are mistakes by themselves. */
+const WRONG: Readonly<Record<string, readonly string[]>> = {
+  JWT_EXPIRES_IN: ['8', '8 h', '-8h', '1.5h', '8H', 'h', '0h', '999ms', '366d', '1e3s', 'Infinity'],
+  LDAP_TIMEOUT_MS: TOO_SHORT_OR_LONG,
+  RATE_LIMIT_TTL_MS: TOO_SHORT_OR_LONG,
+  CLOUDIDP_STATE_MAX_AGE_MS: TOO_SHORT_OR_LONG,
+  LDAP_ENABLED: words`1 0 yes on t truee`,
+  PORT: words`-1 65536 80.5 0x50 1e3 http`,
+  RATE_LIMIT_MAX: words`0 -5 many`,
+  LDAP_LOCKOUT_THRESHOLD: words`0 1`,
+  LOGIN_FAILURES_PER_IP: ['0'],
+  OPS_PORT: words`70000 3000`,
+  MAX_BODY: words`0 -1 10mb 1.5MB none`,
+  TRUST_PROXY: words`true 1 loopback proxy.internal 10.0.0.0/33 0.0.0.0/0 ::/0 10.0.0.1;10.0.0.2`,
+  PUBLIC_URL: [...PLAIN_URL, 'https://a/path'],
+  FRONTEND_URL: PLAIN_URL,
+  AUTH_PROVIDERS: words`google ldap;cloudidp LDAP ldap,`,
+  BOOTSTRAP_ADMINS: ['maria', 'google:1', 'cloudidp:maria@corp.example', 'ldap:CORP\\maria', 'ldap:', 'LDAP:maria'],
+  CLOUDIDP_TENANT_ID: ['../evil'],
+  CLOUDIDP_ALLOWED_TENANTS: ['*,a'],
+  DATABASE_URL: words`mysql://db db:5432 postgres://u:p#x@db postgres://a:1,b:x/x`,
+  REDIS_URL: words`
+    cache:6379 http://cache redis:// redis://a,b redis://a/x redis://a/0/1 redis://a:0 redis://a:70000 redis://u:p%zz@a
+    redis://a?db=1 redis-sentinel://a redis-sentinel://a/m/x redis-sentinel://a/m?y=1 redis-cluster://a/1
+    redis-cluster://a,,b redis://a#b unix:relative unix:/a?db=x unix:/a?y=1
+  `,
+  LOG_LEVEL: ['verbose'],
+  HOST: ['http://0.0.0.0'],
+  OPS_HOST: ['a b'],
+  CONTACT: ['a\nb'],
+  BRAND_NAME: ['a\nb']
+}
+
+t.test('each variable refuses what is none of its values, under its own name', async t => {
+  for (const [name, values] of Object.entries(WRONG))
+    for (const value of values) t.same(mistaken({ [name]: value }), [name], `${name}=${value}`)
+})
+
+t.test('values are read as they are meant', async t => {
+  t.match(
+    read({
+      BROWSER_SESSION: 'TRUE',
+      REVEAL_REASON: 'False',
+      OPS_PORT: '9100',
+      MAX_BODY: '10MB',
+      TRUST_PROXY: '10.0.0.0/8, 192.168.1.1,fd00::/8',
+      CONTACT: 'TI, ramal 42',
+      BRAND_NAME: 'Acme & Filhos',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318'
+    }),
+    {
+      browserSession: true,
+      revealReason: false,
+      ops: { port: 9100 },
+      maxBodyBytes: 10 * 1024 * 1024,
+      trustProxy: only('10.0.0.0/8', '192.168.1.1', 'fd00::/8'),
+      contact: 'TI, ramal 42',
+      brandName: 'Acme & Filhos',
+      otel: true
+    }
+  )
+  t.equal(read({ MAX_BODY: '1000' }).maxBodyBytes, 1000)
+  t.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_SDK_DISABLED: 'true' }).otel, false)
+})
+
 t.test('durations take units, and plain milliseconds only where the name ends in _MS', async t => {
   const cases: [string, number][] = [
     ['500ms', 500],
@@ -141,33 +210,6 @@ t.test('durations take units, and plain milliseconds only where the name ends in
   t.same(mistaken({ JWT_EXPIRES_IN: '8h', SESSION_MAX: '7h' }), ['SESSION_MAX'])
   t.equal(read({ DRAIN_TIMEOUT: '0s' }).drainTimeoutMs, 0)
   t.equal(read({ REVOCATION_MAX_STALENESS: '30s' }).revocationMaxStalenessMs, 30_000)
-  for (const value of ['8', '8 h', '-8h', '1.5h', '8H', 'h', '0h', '999ms', '366d', '1e3s', 'Infinity']) {
-    t.same(mistaken({ JWT_EXPIRES_IN: value }), ['JWT_EXPIRES_IN'], value)
-  }
-  for (const name of ['LDAP_TIMEOUT_MS', 'RATE_LIMIT_TTL_MS', 'CLOUDIDP_STATE_MAX_AGE_MS']) {
-    t.same(mistaken({ [name]: '0' }), [name])
-    t.same(mistaken({ [name]: '25d' }), [name], 'longer than a timer can wait')
-  }
-})
-
-t.test('booleans are true or false and nothing else', async t => {
-  t.equal(read({ BROWSER_SESSION: 'TRUE' }).browserSession, true)
-  t.equal(read({ REVEAL_REASON: 'False' }).revealReason, false)
-  for (const value of ['1', '0', 'yes', 'on', 't', 'truee'])
-    t.same(mistaken({ LDAP_ENABLED: value }), ['LDAP_ENABLED'], value)
-})
-
-t.test('numbers have bounds', async t => {
-  const cases: [string, string[]][] = [
-    ['PORT', ['-1', '65536', '80.5', '0x50', '1e3', 'http']],
-    ['RATE_LIMIT_MAX', ['0', '-5', 'many']],
-    ['WORKERS', ['0', '257']],
-    ['LDAP_LOCKOUT_THRESHOLD', ['0', '1']],
-    ['LOGIN_FAILURES_PER_IP', ['0']],
-    ['OPS_PORT', ['70000', '3000']]
-  ]
-  for (const [name, values] of cases) for (const value of values) t.same(mistaken({ [name]: value }), [name], value)
-  t.equal(read({ OPS_PORT: '9100' }).ops.port, 9100)
 })
 
 t.test('a misspelt variable with one of our prefixes is an error that names the nearest one', async t => {
@@ -231,17 +273,6 @@ t.test('a signing secret is long, no sample and no placeholder', async t => {
   ])
 })
 
-t.test('only addresses and blocks may be trusted as proxies', async t => {
-  t.same(read({ TRUST_PROXY: '10.0.0.0/8, 192.168.1.1,fd00::/8' }).trustProxy, [
-    '10.0.0.0/8',
-    '192.168.1.1',
-    'fd00::/8'
-  ])
-  for (const value of words`true 1 loopback proxy.internal 10.0.0.0/33 0.0.0.0/0 ::/0 10.0.0.1;10.0.0.2`) {
-    t.same(mistaken({ TRUST_PROXY: value }), ['TRUST_PROXY'], value)
-  }
-})
-
 t.test('public addresses are plain http or https', async t => {
   const settings = read({ PUBLIC_URL: 'https://Gate.example:443/', FRONTEND_URL: 'https://app.example/base/' })
   t.match(settings, {
@@ -253,13 +284,6 @@ t.test('public addresses are plain http or https', async t => {
     redirectUri: 'https://gate.example/auth/oauth/cloudidp/callback',
     successRedirectUrl: 'https://app.example/base/login'
   })
-  for (const name of ['PUBLIC_URL', 'FRONTEND_URL']) {
-    for (const value of words`
-      gate.example ftp://a https://u:p@a https://a?x=1 https://a#f javascript:alert(1) https:// https://*.a https:a
-    `)
-      t.same(mistaken({ [name]: value }), [name], value)
-  }
-  t.same(mistaken({ PUBLIC_URL: 'https://a/path' }), ['PUBLIC_URL'])
   t.equal(read({ PORT: '8080' }).publicUrl, 'http://localhost:8080')
   t.ok(read({ PUBLIC_URL: 'http://gate.example' }).warnings.some(warning => warning.startsWith('PUBLIC_URL')))
   t.same(mistaken({ PUBLIC_URL: 'http://gate.example', BROWSER_SESSION: 'true' }), ['BROWSER_SESSION'])
@@ -321,8 +345,6 @@ t.test('AUTH_PROVIDERS narrows what is enabled, and only active providers must b
   })
   t.match(read({ AUTH_PROVIDERS: 'ldap,cloudidp' }), { ldap: { active: false }, cloudidp: { active: false } })
   t.same(mistaken({ ...LDAP, AUTH_PROVIDERS: 'cloudidp', CLOUDIDP_ENABLED: 'false', LDAP_URL: '' }), [])
-  for (const value of ['google', 'ldap;cloudidp', 'LDAP', 'ldap,'])
-    t.same(mistaken({ AUTH_PROVIDERS: value }), ['AUTH_PROVIDERS'], value)
 })
 
 t.test('an active cloud provider is complete and spoken to over https', async t => {
@@ -352,14 +374,12 @@ t.test('an active cloud provider is complete and spoken to over https', async t 
     'https://Gate.example/cb',
     'kept as registered'
   )
-  t.same(mistaken({ CLOUDIDP_TENANT_ID: '../evil' }), ['CLOUDIDP_TENANT_ID'])
 })
 
 t.test('tenants are listed, or * stands alone', async t => {
   t.same(read({ CLOUDIDP_ALLOWED_TENANTS: 'a-1, b-2' }).cloudidp.allowedTenants, ['a-1', 'b-2'])
   t.same(read({ CLOUDIDP_ALLOWED_TENANTS: '*' }).cloudidp.allowedTenants, ['*'])
   t.equal(read().cloudidp.allowedTenants, undefined)
-  t.same(mistaken({ CLOUDIDP_ALLOWED_TENANTS: '*,a' }), ['CLOUDIDP_ALLOWED_TENANTS'])
   t.ok(read(CLOUD).warnings.some(warning => warning.includes('Anyone can have an account')))
   t.notOk(read({ ...CLOUD, CLOUDIDP_ALLOWED_TENANTS: 'a' }).warnings.some(warning => warning.includes('Anyone')))
 })
@@ -400,9 +420,6 @@ t.test('first Admins are named by provider and subject, never by e-mail', async 
     { provider: 'ldap', subject: 'maria' },
     { provider: 'cloudidp', subject: '00000000-1' }
   ])
-  for (const value of ['maria', 'google:1', 'cloudidp:maria@corp.example', 'ldap:CORP\\maria', 'ldap:', 'LDAP:maria']) {
-    t.same(mistaken({ BOOTSTRAP_ADMINS: value }), ['BOOTSTRAP_ADMINS'], value)
-  }
 })
 
 t.test('several workers need stores that they can share', async t => {
@@ -415,8 +432,6 @@ t.test('several workers need stores that they can share', async t => {
   const quotaOf = (quota: string) => t.testdir({ 'cpu.cfs_quota_us': quota, 'cpu.cfs_period_us': '100000\n' })
   t.equal(usableCpus(quotaOf('50000\n')), 1, 'half a CPU')
   t.equal(usableCpus(quotaOf('-1\n')), availableParallelism(), 'no quota')
-  for (const url of ['mysql://db', 'db:5432', 'postgres://u:p#x@db', 'postgres://a:1,b:x/x'])
-    t.same(mistaken({ DATABASE_URL: url }), ['DATABASE_URL'], url)
   t.same(mistaken({ DATABASE_URL: 'postgres://u:p@a:5432,b:5432/portaria?sslmode=verify-full' }), [])
   t.same(mistaken({ DATABASE_LISTEN_URL: 'http://a', DATABASE_POOL_SIZE: '3' }), [
     'DATABASE_LISTEN_URL',
@@ -460,9 +475,6 @@ t.test('REDIS_URL has a single, a Sentinel and a Cluster form', async t => {
     ]
   ] as const)
     t.match(read({ REDIS_URL: url }).redis, expected, url)
-  const wrong =
-    'cache:6379 http://cache redis:// redis://a,b redis://a/x redis://a/0/1 redis://a:0 redis://a:70000 redis://u:p%zz@a redis://a?db=1 redis-sentinel://a redis-sentinel://a/m/x redis-sentinel://a/m?y=1 redis-cluster://a/1 redis-cluster://a,,b redis://a#b'
-  for (const url of wrong.split(' ')) t.same(mistaken({ REDIS_URL: url }), ['REDIS_URL'], url)
 })
 
 t.test('switches of Node that make it lax keep the gateway from starting', async t => {
@@ -482,22 +494,6 @@ t.test('switches of Node that make it lax keep the gateway from starting', async
     t.same(mistaken({}, option.split(' ')), ['command line of node'], option)
   }
   t.same(mistaken({ NODE_OPTIONS: '--max-old-space-size=512 --max-http-header-size=32768' }), [])
-})
-
-t.test('other values are checked too', async t => {
-  for (const [name, value] of [
-    ['LOG_LEVEL', 'verbose'],
-    ['HOST', 'http://0.0.0.0'],
-    ['OPS_HOST', 'a b'],
-    ['CONTACT', 'a\nb'],
-    ['BRAND_NAME', 'a\nb']
-  ] as const) {
-    t.same(mistaken({ [name]: value }), [name])
-  }
-  t.equal(read({ CONTACT: 'TI, ramal 42' }).contact, 'TI, ramal 42')
-  t.equal(read({ BRAND_NAME: 'Acme & Filhos' }).brandName, 'Acme & Filhos')
-  t.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }).otel, true)
-  t.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_SDK_DISABLED: 'true' }).otel, false)
 })
 
 t.test('every variable that the code reads is a row of the table, and every row is read', async t => {
