@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { fillLogin, launchBrowser, openContext, openPage } from '../support/browser.ts'
 import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
 import { startOpenLdap } from '../support/openldap.ts'
+import { logInAtProvider } from '../support/page-tabs.ts'
 import { callbackOf, startPagesWorld } from '../support/pages-world.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -145,10 +146,7 @@ t.test('a login with the cloud provider leads back to the named host', async t =
   const provider = await startOidcProvider(t, { redirectUris: [callbackOf(port)] })
   const { at, origins } = await start(t, port, { ...provider.environment })
   const page = await openPage(t, browser, at('b.localhost', '/d?x=1'), { origins: [...origins, provider.issuer] })
-  await page.click('#cloud')
-  await page.locator(`input[value="${cloudMaria.username}"]`).check()
-  await page.locator('input[type=password]').fill(cloudMaria.password)
-  await page.locator('button').click()
+  await logInAtProvider(page)
   await arrive(page, at('b.localhost', '/d?x=1'))
   t.match(await heading(page), / \/d$/)
 })

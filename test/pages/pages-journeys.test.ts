@@ -4,9 +4,9 @@ import t, { type Test } from 'tap'
 import { adminCall } from '../support/admin-call.ts'
 import { axeFindings, fillLogin, openContext, openPage } from '../support/browser.ts'
 import { type Clocks, shiftClocks } from '../support/clocks.ts'
-import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
+import { startOidcProvider } from '../support/oidc-provider.ts'
 import { only } from '../support/only.ts'
-import { kept } from '../support/page-tabs.ts'
+import { kept, logInAtProvider } from '../support/page-tabs.ts'
 import { callbackOf, type PagesWorldOptions, startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -81,10 +81,7 @@ t.test('a cloud login is taken by the tab that began it, and by no other', async
   const world = await start(t, { port, env: { ...provider.environment } })
   const address = `${world.origin}/auth/login?returnTo=%2Fauth%2Fconsole`
   const page = await openPage(t, browser, address, { origins: [provider.issuer] })
-  await page.click('#cloud')
-  await page.locator(`input[value="${cloudMaria.username}"]`).check()
-  await page.locator('input[type=password]').fill(cloudMaria.password)
-  await page.locator('button').click()
+  await logInAtProvider(page)
   t.equal(await page.locator('#who').textContent(), 'Maria Souza')
   t.equal(new URL(page.url()).hash, '', 'the address holds no token')
   const token = (await kept(page, 'authToken')) ?? ''

@@ -4,8 +4,18 @@ import t, { type Test } from 'tap'
 import { adminCall } from '../support/admin-call.ts'
 import { fillLogin, openContext, openPage } from '../support/browser.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
-import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
-import { APP_CONFIG, claimsOf, kept, logIn, PAGES, type PagePath, putToken, seen } from '../support/page-tabs.ts'
+import { startOidcProvider } from '../support/oidc-provider.ts'
+import {
+  APP_CONFIG,
+  claimsOf,
+  kept,
+  logIn,
+  logInAtProvider,
+  PAGES,
+  type PagePath,
+  putToken,
+  seen
+} from '../support/page-tabs.ts'
 import { callbackOf, startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
@@ -91,10 +101,7 @@ t.test('a cloud login that one of our pages began comes back to it, and its logo
   })
   const page = await openPage(t, browser, `${world.origin}/auth/account`, { origins: [provider.issuer] })
   const logInThere = async () => {
-    await page.click('#cloud')
-    await page.locator(`input[value="${cloudMaria.username}"]`).check()
-    await page.locator('input[type=password]').fill(cloudMaria.password)
-    await page.locator('button').click()
+    await logInAtProvider(page)
     await page.waitForURL(`${world.origin}/auth/account`)
     t.equal(await seen(page), 'account')
   }

@@ -1,6 +1,7 @@
 // What tests of our pages ask of a browser tab: what it shows, which token it keeps, and as whom it is logged in.
 import type { Page } from 'playwright-core'
 import { fillLogin } from './browser.ts'
+import { maria as cloudMaria } from './oidc-provider.ts'
 import { until } from './until.ts'
 
 export const PAGES = ['/auth/login', '/auth/apps', '/auth/account', '/auth/console'] as const
@@ -48,3 +49,11 @@ export const logIn = async (page: Page, origin: string, username = 'maria'): Pro
 }
 
 export const putToken = (page: Page, token: string) => page.evaluate(`sessionStorage.setItem('authToken', '${token}')`)
+
+/** From our login page, through that of the cloud provider. */
+export const logInAtProvider = async (page: Page): Promise<void> => {
+  await page.click('#cloud')
+  await page.locator(`input[value="${cloudMaria.username}"]`).check()
+  await page.locator('input[type=password]').fill(cloudMaria.password)
+  await page.locator('button').click()
+}
