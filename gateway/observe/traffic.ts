@@ -3,21 +3,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { outcomeOf } from './access-log.ts'
 import { answeredAfterMs } from './request-counters.ts'
 
-export interface TrafficPoint {
-  /** Start of the step, ms since the epoch. */
-  readonly at: number
-  readonly requests: number
-  readonly allowed: number
-  readonly refused: number
-  /** Allowed, but the upstream or the gateway could not serve it. */
-  readonly failed: number
-  readonly codes: Readonly<Record<string, number>>
-  /** Until the response head, accurate to a quarter; 0 without requests. */
-  readonly p50Ms: number
-  readonly p95Ms: number
-  readonly logins: number
-  readonly loginsRefused: number
-}
+export type TrafficPoint = ReturnType<typeof pointOf>
 
 export const STEP_MS = 5000
 const STEPS = 720
@@ -53,19 +39,23 @@ const quantile = ({ buckets }: Step, total: number, share: number): number => {
   return 0
 }
 
-const pointOf = (step: Step): TrafficPoint => {
-  const requests = step.allow + step.refuse + step.fail
+const pointOf = (step: Step) => {
+  const { allow, refuse, fail, codes, logins, loginsRefused } = step
+  const requests = allow + refuse + fail
   return {
+    /** Start of the step, ms since the epoch. */
     at: step.number * STEP_MS,
     requests,
-    allowed: step.allow,
-    refused: step.refuse,
-    failed: step.fail,
-    codes: step.codes,
+    allowed: allow,
+    refused: refuse,
+    /** Allowed, but the upstream or the gateway could not serve it. */
+    failed: fail,
+    codes,
+    /** Until the response head, accurate to a quarter; 0 without requests. */
     p50Ms: quantile(step, requests, 0.5),
     p95Ms: quantile(step, requests, 0.95),
-    logins: step.logins,
-    loginsRefused: step.loginsRefused
+    logins,
+    loginsRefused
   }
 }
 

@@ -69,7 +69,7 @@ export const listenAccessChanges = (database: Database, options: AccessListenerO
     return { close: async () => unsubscribe() }
   }
   const ended = new AbortController()
-  void listenAgain(database, options, ended.signal)
+  task(listenAgain)(database, options, ended.signal)
   return { close: async () => ended.abort() }
 }
 

@@ -11,7 +11,7 @@ import { sinceTime } from './audit-list.ts'
 import type { Database } from './database.ts'
 import { AUDIT_CHECK_LOCK, clockOf, query } from './query.ts'
 
-export interface Archiving {
+interface Archiving {
   readonly actor: Actor
   /** JWT_SECRET first, then the previous ones: any of them opens the archive. */
   readonly secrets: readonly SealingSecret[]
@@ -19,12 +19,6 @@ export interface Archiving {
   readonly before: Date
   readonly fileOf: (first: number, last: number) => string
   readonly most?: number
-}
-
-export interface Archived {
-  readonly file: string
-  readonly first: number
-  readonly last: number
 }
 
 /** An entry does not follow from the one before it: nothing was archived. */
@@ -44,7 +38,7 @@ const DELETED_AT_ONCE = 2_000
  * Writes the entries before a time to a file, then removes them. Undefined: there are none. Whenever it stops, the entries
  * are in the file, or in the database, or in both. Throws AuditBroken, AuditKeyMissing, and what the file system refuses.
  */
-export const archiveAudit = async (database: Database, archiving: Archiving): Promise<Archived | undefined> => {
+export const archiveAudit = async (database: Database, archiving: Archiving) => {
   await removeArchived(database)
   const planned = await database.read(manager => plan(manager, archiving))
   if (planned === undefined) return undefined

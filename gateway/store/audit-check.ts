@@ -133,21 +133,12 @@ const brokenEnd = async (manager: EntityManager, tail: ChainWalk, head: AuditHea
   return (await isBeyondHead(manager, head.entries)) ? head.entries + 1 : undefined
 }
 
-interface CheckSeen {
-  /** Undefined: nothing has been checked yet, or none of our keys vouches for what is stored. */
-  readonly checkpoint: AuditCheckpoint | undefined
-  /** Number of the first entry that this process has seen checked, and that is gone or is another one now. */
-  readonly lost: number | undefined
-  readonly timeline: string
-  readonly entries: number
-  readonly ageMs: number
-}
-
-/** What has been checked, by whichever process; and whether it still holds what this process remembers. */
-export const readChecked = async (
-  database: Database,
-  remembered?: Pick<AuditCheckpoint, 'verified' | 'hash'>
-): Promise<CheckSeen> => {
+/**
+ * What has been checked, by whichever process, and whether what this process remembers still holds. `checkpoint` is undefined
+ * if nothing has been checked, or none of our keys vouches for what is stored; `lost` is the number of the first entry that
+ * this process has seen checked, and that is gone or is another one now.
+ */
+export const readChecked = async (database: Database, remembered?: Pick<AuditCheckpoint, 'verified' | 'hash'>) => {
   const timeline = await readTimeline(database)
   return database.write(async manager => {
     const [head, checkpoint] = [await readAuditHead(manager), await readCheckpoint(manager)]

@@ -168,10 +168,7 @@ const WRITE = `
   SET LOCAL work_mem = '64kB'; SELECT count(*) FROM generate_series(1, 40000);
   SELECT FROM profiles LIMIT 1 FOR KEY SHARE`
 
-interface Opened {
-  readonly dataSource: DataSource
-  readonly pool: ConnectionPool
-}
+type Opened = ReturnType<typeof open>
 
 /** TypeORM takes its connections from our pool, which is what limits the time until one arrives. */
 const open = ({ poolSize = POOL_SIZE, log }: DatabaseOptions, timing: { connect: Connect; acquireMs: number }) => {

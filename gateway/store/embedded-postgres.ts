@@ -146,15 +146,13 @@ const socketFolder = (home: string): string => {
   return folder
 }
 
-interface DataDirLock {
-  release(): void
-}
+type DataDirLock = NonNullable<ReturnType<typeof lockDataDir>>
 
 /**
  * Takes the lock of a directory, or returns undefined while another process (or this one) holds it.
  * Node does not provide flock(2); an exclusively locked SQLite file is the file lock that it does provide.
  */
-export const lockDataDir = (dataDir: string): DataDirLock | undefined => {
+export const lockDataDir = (dataDir: string) => {
   const path = join(dataDir, 'portaria.lock')
   for (;;) {
     const before = inode(path)

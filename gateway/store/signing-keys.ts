@@ -5,16 +5,10 @@ import { type Actor, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { clockOf, query, SIGNING_KEYS_LOCK } from './query.ts'
 
-interface KeysRead {
-  readonly rows: readonly SigningKeyRow[]
-  /** Seconds since the epoch by the database's clock. */
-  readonly nowS: number
-}
-
 type Plan = (rows: readonly SigningKeyRow[], nowS: number) => KeyPlan
 
 /** Applies the changes that `plan` returns, and returns the resulting keys. */
-export const updateSigningKeys = async (database: Database, actor: Actor, plan: Plan): Promise<KeysRead> => {
+export const updateSigningKeys = async (database: Database, actor: Actor, plan: Plan) => {
   const seen = await database.read(readKeys)
   if (isNothing(plan(seen.rows, seen.nowS))) return seen
   return database.write(async manager => {
@@ -33,7 +27,8 @@ export const updateSigningKeys = async (database: Database, actor: Actor, plan: 
 const isNothing = ({ add, reseal, setAside, remove }: KeyPlan): boolean =>
   add.length + reseal.length + setAside.length + remove.length === 0
 
-const readKeys = async (manager: EntityManager): Promise<KeysRead> => {
+/** With the time in seconds since the epoch, by the database's clock. */
+const readKeys = async (manager: EntityManager) => {
   const rows = await query<SigningKeyRow>(manager, READ)
   return { rows, nowS: (await clockOf(manager)) / 1000 }
 }
