@@ -67,19 +67,18 @@ const causes = (thrown: unknown): Error[] => {
   return chain
 }
 
-const property = (error: Error, name: 'code' | 'error' | 'status'): unknown =>
-  (error as unknown as Record<string, unknown>)[name]
+/** An error of openid-client or of the network. */
+type ForeignError = Error & Readonly<Record<'code' | 'error' | 'status', unknown>>
 
-const describe = (error: Error): string => {
-  const parts = [error.name, property(error, 'code'), property(error, 'error'), property(error, 'status')]
-  const named = parts.filter(part => typeof part === 'string' || typeof part === 'number')
-  return `${named
-    .map(part =>
-      String(part)
-        .replace(/[^\x21-\x7e]/g, '?')
-        .slice(0, 60)
-    )
-    .join(' ')}: ${quoted(error.message)}`
+const describe = (thrown: Error): string => {
+  const { name, code, error, status, message } = thrown as ForeignError
+  const named = [name, code, error, status].filter(part => typeof part === 'string' || typeof part === 'number')
+  const words = named.map(part =>
+    String(part)
+      .slice(0, 60)
+      .replace(/[^\x21-\x7e]/g, '?')
+  )
+  return `${words.join(' ')}: ${quoted(message)}`
 }
 
 /** What the error codes of RFC 6749 §5.2, openid-client and the network mean here. */
@@ -104,8 +103,8 @@ const REASONS: Readonly<Record<string, OAuthReason>> = {
 }
 
 const check = (chain: readonly Error[]): OAuthReason | undefined => {
-  for (const error of chain) {
-    for (const word of [property(error, 'error'), property(error, 'code'), error.name]) {
+  for (const { error, code, name } of chain as readonly ForeignError[]) {
+    for (const word of [error, code, name]) {
       const reason = typeof word === 'string' && Object.hasOwn(REASONS, word) ? REASONS[word] : undefined
       if (reason !== undefined) return reason
     }

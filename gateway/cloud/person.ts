@@ -47,32 +47,20 @@ const namesOf = (profile: Claims, idToken: Claims) => {
   return { email, username: username === '' ? email : username, name: first('displayName', 'name') }
 }
 
-const cleanName = (value: unknown): string =>
-  typeof value === 'string'
-    ? [
-        ...value
-          .slice(0, 4 * MAX_NAME_LENGTH)
-          .toWellFormed()
-          .replace(/\p{Cc}/gu, '')
-      ]
-        .slice(0, MAX_NAME_LENGTH)
-        .join('')
-        .trim()
-    : ''
+const cleanName = (value: unknown): string => {
+  if (typeof value !== 'string') return ''
+  const start = value.slice(0, 4 * MAX_NAME_LENGTH).toWellFormed()
+  const letters = [...start.replace(/\p{Cc}/gu, '')]
+  return letters.slice(0, MAX_NAME_LENGTH).join('').trim()
+}
 
 // Only an identifier that never changes identifies a person: e-mail addresses and login names can be reassigned.
 const subjectOf = ({ idToken, profile, isOpenId }: Findings, username: string): string => {
   const subject = isOpenId ? idToken?.sub : (present(profile.id) ?? present(profile.sub))
   const text = typeof subject === 'number' && Number.isSafeInteger(subject) ? String(subject) : subject
-  if (
-    typeof text !== 'string' ||
-    text === '' ||
-    text.length > MAX_SUBJECT_LENGTH ||
-    /\p{Cc}/u.test(text) ||
-    !text.isWellFormed()
-  ) {
+  // No control characters, and no half of a surrogate pair.
+  if (typeof text !== 'string' || text.length > MAX_SUBJECT_LENGTH || !/^[^\p{Cc}\p{Cs}]+$/u.test(text))
     throw new OAuthFailure('subject-missing', 'the provider sent no stable subject', username)
-  }
   // OpenID Connect Core §5.3.2: a different `sub` means that the two responses are about different people.
   const [told, proven] = [present(profile.sub), present(idToken?.sub)]
   if (told !== undefined && proven !== undefined && told !== proven) {
@@ -88,22 +76,17 @@ const checkTenant = (
   { tenantId, allowedTenants }: Pick<CloudIdpSettings, 'tenantId' | 'allowedTenants'>,
   username: string
 ): void => {
+  const refusal = (reason: 'tenant-refused' | 'tenant-unknown', explanation: string) =>
+    new OAuthFailure(reason, explanation, username)
   const tid = typeof idToken?.tid === 'string' ? idToken.tid.toLowerCase() : undefined
   const configured = tenantId.toLowerCase()
   // A tenant can also be named by a domain, which no ID token repeats; its own addresses and issuer then identify it.
   const isOneTenant = !isOpenTenant(configured) && !configured.includes('.')
-  if (isOneTenant && tid !== undefined && tid !== configured) {
-    throw new OAuthFailure('tenant-refused', `tenant ${quoted(tid)} is not CLOUDIDP_TENANT_ID`, username)
-  }
+  if (isOneTenant && tid !== undefined && tid !== configured)
+    throw refusal('tenant-refused', `tenant ${quoted(tid)} is not CLOUDIDP_TENANT_ID`)
   if (allowedTenants === undefined || allowedTenants.includes('*')) return
-  if (tid === undefined) {
-    throw new OAuthFailure(
-      'tenant-unknown',
-      'CLOUDIDP_ALLOWED_TENANTS is set, but the ID token names no tenant (tid)',
-      username
-    )
-  }
-  if (!allowedTenants.some(tenant => tenant.toLowerCase() === tid)) {
-    throw new OAuthFailure('tenant-refused', `tenant ${quoted(tid)} is not in CLOUDIDP_ALLOWED_TENANTS`, username)
-  }
+  if (tid === undefined)
+    throw refusal('tenant-unknown', 'CLOUDIDP_ALLOWED_TENANTS is set, but the ID token names no tenant (tid)')
+  if (!allowedTenants.some(tenant => tenant.toLowerCase() === tid))
+    throw refusal('tenant-refused', `tenant ${quoted(tid)} is not in CLOUDIDP_ALLOWED_TENANTS`)
 }

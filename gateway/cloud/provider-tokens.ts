@@ -1,5 +1,5 @@
 // Verifies ID tokens and logout tokens with the provider's published keys, and checks what they say (OpenID Connect Core §3.1.3.7, §10.1).
-import type { JWTPayload, JWTVerifyOptions, JWTVerifyResult } from 'jose'
+import type { JWTVerifyOptions, JWTVerifyResult } from 'jose'
 import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import { JOSEError, JWKSMultipleMatchingKeys, JWKSNoMatchingKey, JWSSignatureVerificationFailed } from 'jose/errors'
 import { createRemoteJWKSet, customFetch } from 'jose/jwks/remote'
@@ -21,16 +21,7 @@ const MAX_KEYS = 200
 /** Unsigned, or signed with a secret: neither proves who issued the token. */
 const NOT_ASYMMETRIC = /^(?:none|HS\d+)$/
 
-interface ProviderToken {
-  /** Issued by this provider for this client, and valid now; `iat` and `exp` are there. */
-  readonly claims: JWTPayload
-  readonly typ: string | undefined
-  /** The tenant's own issuer if the metadata contain a template. */
-  readonly issuer: string
-}
-
-/** Throws OAuthFailure if the keys cannot be read, otherwise jose's error about the token. */
-export type VerifyProviderToken = (token: string, metadata: ProviderMetadata) => Promise<ProviderToken>
+export type VerifyProviderToken = ReturnType<typeof createTokenVerifier>
 
 interface VerifierOptions {
   readonly clientId: string
@@ -39,10 +30,15 @@ interface VerifierOptions {
   readonly now: () => number
 }
 
-export const createTokenVerifier = ({ clientId, fetch, now }: VerifierOptions): VerifyProviderToken => {
+export const createTokenVerifier = ({ clientId, fetch, now }: VerifierOptions) => {
   let published: ReturnType<typeof publishedKeys> | undefined
 
-  return async (token, metadata) => {
+  /**
+   * The claims, `iat` and `exp` among them, of a token that this provider has issued for this client and that is valid now; its
+   * `issuer` is the tenant's own if the metadata contain a template. Throws OAuthFailure if the keys cannot be read, otherwise
+   * jose's error about the token.
+   */
+  return async (token: string, metadata: ProviderMetadata) => {
     const uri = metadata.jwks_uri
     if (uri === undefined) throw new OAuthFailure('provider-metadata', 'the provider publishes no keys')
     if (published?.uri !== uri) published = publishedKeys(uri, fetch)
@@ -202,17 +198,10 @@ const MAX_TOKEN_LENGTH = 16 * 1024
 /** What is wrong with a logout token, worded for the provider's log. */
 export class LogoutTokenError extends Error {}
 
-interface LogoutTokenParts {
-  readonly metadata: ProviderMetadata
-  readonly verify: VerifyProviderToken
-  /** Milliseconds since the epoch. */
-  readonly now: number
-}
-
-/** Throws LogoutTokenError, and OAuthFailure if the provider's keys cannot be read. */
+/** `now` in milliseconds since the epoch. Throws LogoutTokenError, and OAuthFailure if the provider's keys cannot be read. */
 export const checkLogoutToken = async (
   token: string,
-  { metadata, verify, now }: LogoutTokenParts
+  { metadata, verify, now }: { metadata: ProviderMetadata; verify: VerifyProviderToken; now: number }
 ): Promise<ProviderLogout> => {
   if (token.length > MAX_TOKEN_LENGTH) throw new LogoutTokenError('the logout token is too long')
   const { claims, typ, issuer } = await verify(token, metadata).catch(error => {

@@ -115,8 +115,8 @@ export interface GuardedAccount {
 export interface BindGuard {
   /** Throws if a login with exactly this name is certain to be refused now; decided without any I/O. */
   expect(name: string): Promise<void>
-  /** Runs `bind` as soon as it may be sent, or throws without running it. */
-  bind(account: GuardedAccount, bind: () => Promise<void>): Promise<void>
+  /** The result of `bind`, which is run as soon as it may be sent; or throws without running it. */
+  bind<T>(account: GuardedAccount, bind: () => Promise<T>): Promise<T>
 }
 
 export const unguarded: BindGuard = { expect: async () => {}, bind: (_, bind) => bind() }

@@ -142,14 +142,11 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   const bindName = plan.bindName(login)
   const bound = plan.mayHaveTwoNames ? bindName : login
   const account = { name: bound, mayHaveTwoNames: plan.mayHaveTwoNames, whose: { bound } }
-  let opened: DirectorySession | undefined
-  await guarded(exchange, account, async () => {
-    const session = await exchange.open()
-    opened = session
-    await timed(exchange, session.bindPerson(bindName, password))
+  const session = await guarded(exchange, account, async () => {
+    const opened = await exchange.open()
+    await timed(exchange, opened.bindPerson(bindName, password))
+    return opened
   })
-  const session = opened
-  if (session === undefined) throw new Error('the guard skipped the bind')
   const own = await findOwnEntry(plan, session, login)
   if (own === undefined) return personOf(undefined, { text: login, isExact: false, isUsernameOwn: false })
   const { entry, base } = own
@@ -222,19 +219,16 @@ const checkIdentity = async (
 }
 
 /** Waiting for a permit does not count towards LDAP_TIMEOUT_MS. */
-const guarded = async <T>(
+const guarded = <T>(
   { deadline, guard }: LoginExchange,
   account: GuardedAccount,
   bind: () => Promise<T>
 ): Promise<T> => {
-  let result: { readonly value: T } | undefined
   deadline.pause()
-  await guard.bind(account, async () => {
+  return guard.bind(account, () => {
     deadline.resume()
-    result = { value: await bind() }
+    return bind()
   })
-  if (result === undefined) throw new Error('the guard skipped the bind')
-  return result.value
 }
 
 /** A result 49 without further detail. */

@@ -1,7 +1,6 @@
 // Serves the login endpoints: lists the providers, and takes a name and password and returns the gateway's own token.
 import type { FastifyInstance } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
-import type { BindGuard } from '../directory/account.ts'
 import type { Directory } from '../directory/directory.ts'
 import { DirectoryFailure } from '../directory/failure.ts'
 import type { DirectoryPerson } from '../directory/person.ts'
@@ -80,16 +79,15 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
       let person: DirectoryPerson
       try {
         const attempt = { login, password, ipKey: client.key }
-        person = await throttle.attempt(attempt, guard => {
-          const noting: BindGuard = {
+        person = await throttle.attempt(attempt, guard =>
+          directory.authenticate(username, password, {
             expect: guard.expect,
             bind: (account, bind) => {
               whose = account.whose
               return guard.bind(account, bind)
             }
-          }
-          return directory.authenticate(username, password, noting)
-        })
+          })
+        )
       } catch (error) {
         if (error instanceof DirectoryFailure) throw refused(error.reason, error)
         // The access log has a line for each; a flood of them must not flood the audit log too.

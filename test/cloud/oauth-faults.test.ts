@@ -30,7 +30,8 @@ const logIn = async (app: OAuthApp, provider: FaultyProvider, more = '', query =
   return browser.get(provider.authorize(location) + more)
 }
 
-type Break = (provider: FaultyProvider) => void
+/** What the provider does otherwise. */
+type Break = ((provider: FaultyProvider) => void) | Partial<FaultyProvider>
 
 /** Each fault against a gateway of its own: 401, one text for all, the reason in the log, no secret anywhere. */
 const fails = (
@@ -54,7 +55,8 @@ const fails = (
       },
       deadlineMs: reason === 'provider-timeout' ? SHORT_MS : 10_000
     })
-    breaks(provider)
+    if (typeof breaks === 'function') breaks(provider)
+    else Object.assign(provider, breaks)
     const answer = await logIn(app, provider, more, query)
     t.equal(answer.status, 401)
     t.match(await answer.json(), { code: 'GW_OAUTH_FAILED', message: 'Autenticacao falhou' })
@@ -110,11 +112,9 @@ for (const endpoint of ['token', 'userinfo'] as const) {
   })
 }
 
-fails('a token answer without an access token', 'provider-nonsense', provider => {
-  provider.tokenAnswer = { access_token: undefined }
-})
-fails('an access token of a hundred thousand characters', 'provider-nonsense', provider => {
-  provider.tokenAnswer = { access_token: 'access-secret'.repeat(8000) }
+fails('a token answer without an access token', 'provider-nonsense', { tokenAnswer: { access_token: undefined } })
+fails('an access token of a hundred thousand characters', 'provider-nonsense', {
+  tokenAnswer: { access_token: 'access-secret'.repeat(8000) }
 })
 fails('a client secret that is refused', 'client-refused', ({ faults }) => {
   faults.token = res => answerJson(res, { error: 'invalid_client', error_description: 'access-secret' }, 401)
@@ -130,9 +130,7 @@ fails('an access token that the profile endpoint refuses', 'profile-refused', ({
 fails(
   'a provider that was asked to let the person log in again, and went on with its session',
   'login-not-repeated',
-  provider => {
-    provider.claims = { auth_time: nowS() - 600 }
-  },
+  { claims: { auth_time: nowS() - 600 } },
   { query: '?page=1&again=1' }
 )
 t.test(
@@ -151,36 +149,20 @@ t.test(
     t.equal(app.people.length, 3)
   }
 )
-fails('an ID token of another issuer', 'id-token-invalid', provider => {
-  provider.claims = { iss: 'https://evil.example' }
+fails('an ID token of another issuer', 'id-token-invalid', { claims: { iss: 'https://evil.example' } })
+fails('an ID token for another client', 'id-token-invalid', { claims: { aud: 'another' } })
+fails('an ID token for several clients that does not say for whom', 'id-token-invalid', {
+  claims: { aud: ['portaria', 'another'] }
 })
-fails('an ID token for another client', 'id-token-invalid', provider => {
-  provider.claims = { aud: 'another' }
+fails('an ID token issued to another client', 'id-token-invalid', {
+  claims: { aud: ['portaria', 'another'], azp: 'another' }
 })
-fails('an ID token for several clients that does not say for whom', 'id-token-invalid', provider => {
-  provider.claims = { aud: ['portaria', 'another'] }
-})
-fails('an ID token issued to another client', 'id-token-invalid', provider => {
-  provider.claims = { aud: ['portaria', 'another'], azp: 'another' }
-})
-fails('an ID token for this client alone, issued to another', 'id-token-invalid', provider => {
-  provider.claims = { azp: 'another' }
-})
-fails('an ID token with another nonce', 'id-token-invalid', provider => {
-  provider.claims = { nonce: 'of another login' }
-})
-fails('an ID token without a nonce', 'id-token-invalid', provider => {
-  provider.claims = { nonce: undefined }
-})
-fails('an ID token that has expired', 'id-token-invalid', provider => {
-  provider.claims = { exp: nowS() - 60, iat: nowS() - 120 }
-})
-fails('an ID token without a subject', 'id-token-invalid', provider => {
-  provider.claims = { sub: undefined }
-})
-fails('an unsigned ID token', 'id-token-invalid', provider => {
-  provider.sign = async claims => new UnsecuredJWT(claims).encode()
-})
+fails('an ID token for this client alone, issued to another', 'id-token-invalid', { claims: { azp: 'another' } })
+fails('an ID token with another nonce', 'id-token-invalid', { claims: { nonce: 'of another login' } })
+fails('an ID token without a nonce', 'id-token-invalid', { claims: { nonce: undefined } })
+fails('an ID token that has expired', 'id-token-invalid', { claims: { exp: nowS() - 60, iat: nowS() - 120 } })
+fails('an ID token without a subject', 'id-token-invalid', { claims: { sub: undefined } })
+fails('an unsigned ID token', 'id-token-invalid', { sign: async claims => new UnsecuredJWT(claims).encode() })
 fails('an ID token signed with the client secret', 'id-token-invalid', provider => {
   provider.metadata = { id_token_signing_alg_values_supported: ['RS256', 'HS256'] }
   provider.sign = claims =>
@@ -190,22 +172,16 @@ fails('an ID token of an algorithm that the provider does not announce', 'id-tok
   provider.sign = claims =>
     new SignJWT(claims).setProtectedHeader({ alg: 'HS512' }).sign(Buffer.from('a client secret that nothing may show'))
 })
-fails('an ID token signed by somebody else', 'id-token-invalid', provider => {
-  provider.sign = claims => new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: 'one' }).sign(OTHER_KEY)
+fails('an ID token signed by somebody else', 'id-token-invalid', {
+  sign: claims => new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: 'one' }).sign(OTHER_KEY)
 })
 fails('an ID token of an unknown key', 'id-token-invalid', provider => {
   provider.sign = claims =>
     new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: 'two' }).sign(provider.privateKey)
 })
-fails('an ID token that is no token', 'id-token-invalid', provider => {
-  provider.sign = async () => 'nonsense'
-})
-fails('no ID token', 'id-token-missing', provider => {
-  provider.tokenAnswer = { id_token: undefined }
-})
-fails('a profile of somebody else', 'subject-mismatch', provider => {
-  provider.profile = { sub: 'subject-2' }
-})
+fails('an ID token that is no token', 'id-token-invalid', { sign: async () => 'nonsense' })
+fails('no ID token', 'id-token-missing', { tokenAnswer: { id_token: undefined } })
+fails('a profile of somebody else', 'subject-mismatch', { profile: { sub: 'subject-2' } })
 fails('a signed profile that somebody else signed', 'provider-nonsense', provider => {
   provider.metadata = { userinfo_signing_alg_values_supported: ['RS256'] }
   provider.faults.userinfo = async res => {
@@ -227,42 +203,34 @@ fails('keys of several megabytes', 'provider-nonsense', ({ faults }) => {
 })
 
 // OA-04
-fails('an answer that names another issuer', 'issuer-mismatch', () => {}, { more: '&iss=https://evil.example' })
-fails('an answer that names no issuer, from a provider that announces it', 'issuer-mismatch', provider => {
-  provider.metadata = { authorization_response_iss_parameter_supported: true }
+fails('an answer that names another issuer', 'issuer-mismatch', {}, { more: '&iss=https://evil.example' })
+fails('an answer that names no issuer, from a provider that announces it', 'issuer-mismatch', {
+  metadata: { authorization_response_iss_parameter_supported: true }
 })
 
 // Explicit endpoints
 fails(
   'a profile without a stable subject',
   'subject-missing',
-  provider => {
-    provider.profile = { sub: undefined, email: 'ana@corp.example', userPrincipalName: 'ana@corp.example' }
-  },
+  { profile: { sub: undefined, email: 'ana@corp.example', userPrincipalName: 'ana@corp.example' } },
   { discovered: false }
 )
 fails(
   'an ID token for another client, from configured endpoints',
   'id-token-invalid',
-  provider => {
-    provider.claims = { aud: 'another' }
-  },
+  { claims: { aud: 'another' } },
   { discovered: false }
 )
 fails(
   'an unsigned ID token, from configured endpoints',
   'id-token-invalid',
-  provider => {
-    provider.sign = async claims => new UnsecuredJWT(claims).encode()
-  },
+  { sign: async claims => new UnsecuredJWT(claims).encode() },
   { discovered: false }
 )
 fails(
   'an ID token about somebody else than the profile, from configured endpoints',
   'subject-mismatch',
-  provider => {
-    provider.claims = { sub: 'subject-2' }
-  },
+  { claims: { sub: 'subject-2' } },
   { discovered: false }
 )
 
@@ -272,12 +240,10 @@ for (const discovered of [true, false]) {
   fails(
     `somebody of another tenant than the allowed ones (discovered: ${discovered})`,
     'tenant-refused',
-    provider => {
-      provider.claims = { tid: 'tenant-3' }
-    },
+    { claims: { tid: 'tenant-3' } },
     { discovered, tenants }
   )
-  fails(`somebody of no known tenant (discovered: ${discovered})`, 'tenant-unknown', () => {}, { discovered, tenants })
+  fails(`somebody of no known tenant (discovered: ${discovered})`, 'tenant-unknown', {}, { discovered, tenants })
 }
 
 // OA-16, OA-19

@@ -220,14 +220,13 @@ export const createLoginThrottle = ({ ldap, loginFailures, attempts, names, secr
         const entry = { attempt, asked, account, deadline }
         const first = await begin(entry)
         const begun = first instanceof Denied ? await wait(entry, first) : first
-        try {
-          await bind()
-        } catch (error) {
+        const result = await bind().catch(async (error: unknown) => {
           const isNobody = error instanceof DirectoryFailure && error.reason === 'unknown-user'
           await settle(entry, begun, outcomeOf(error), isNobody)
           throw error
-        }
+        })
         await settle(entry, begun, 'accepted')
+        return result
       }
     }
   }
