@@ -66,15 +66,8 @@ const keepCoresBusy = (t: Teardown) => {
   return stop
 }
 
-export interface BusyGateways {
-  readonly redis: TestRedis
-  readonly ports: readonly number[]
-  /** How often one of them has found Redis unanswering for 100 ms, and counted for itself from then on. */
-  aways(): number
-}
-
 /** Three processes that count in one Redis. */
-export const startBusyGateways = async (t: Teardown, redis: TestRedis, databaseUrl: string): Promise<BusyGateways> => {
+export const startBusyGateways = async (t: Teardown, redis: TestRedis, databaseUrl: string) => {
   const { folder } = routeFile(t, { routes: [] })
   const limit = { RATE_LIMIT_MAX: `${BUSY_MAX}`, RATE_LIMIT_TTL_MS: `${WINDOW_MS}` }
   const ports: number[] = []
@@ -90,6 +83,7 @@ export const startBusyGateways = async (t: Teardown, redis: TestRedis, databaseU
     processes.push(gateway)
     ports.push(Number((await gateway.logged('listening')).port))
   }
+  /** How often one of them has found Redis unanswering for 100 ms, and counted for itself from then on. */
   const aways = () => processes.flatMap(({ stdout }) => stdout().split(REDIS_UNAVAILABLE).slice(1)).length
   return { redis, ports, aways }
 }
@@ -101,7 +95,7 @@ export const startBusyGateways = async (t: Teardown, redis: TestRedis, databaseU
  */
 export const floodBusyGateways = async (
   t: Teardown,
-  { redis, ports }: Pick<BusyGateways, 'redis' | 'ports'>,
+  { redis, ports }: { readonly redis: TestRedis; readonly ports: readonly number[] },
   network: number
 ) => {
   const stop = keepCoresBusy(t)

@@ -1,13 +1,10 @@
 // A real nginx with a shared cache in front of a gateway, gone when the test ends.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { accepts, freePort } from './ports.ts'
+import { freePort } from './ports.ts'
 import { findNginx } from './provision.ts'
-import { until } from './until.ts'
+import { makeFolder, startProgram } from './server-process.ts'
 
 const configuration = (folder: string, port: number, origin: string) => `
 daemon off;
@@ -37,16 +34,10 @@ http {
 
 /** Its address. It caches what the answers allow and nothing else; `x-cache` says HIT, MISS or EXPIRED. */
 export const startCachingNginx = async (t: Pick<Test, 'teardown'>, origin: string): Promise<string> => {
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-nginx-'))
+  const folder = makeFolder(t, 'nginx')
   const port = await freePort()
   writeFileSync(join(folder, 'nginx.conf'), configuration(folder, port, origin))
   const words = ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')]
-  const child = spawn(findNginx() ?? 'nginx', words, { stdio: 'ignore' })
-  t.teardown(async () => {
-    const ended = once(child, 'exit')
-    if (child.exitCode === null && child.kill('SIGKILL')) await ended
-    rmSync(folder, { recursive: true, force: true })
-  })
-  await until(() => accepts(port))
+  await startProgram(t, findNginx() ?? 'nginx', words, port)
   return `http://127.0.0.1:${port}`
 }

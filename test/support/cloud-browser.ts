@@ -1,16 +1,8 @@
 // A browser without a window: keeps cookies, follows redirects when told, never runs a script.
 
-export interface CloudBrowser {
-  /** Cookies by origin and name. */
-  readonly cookies: Map<string, Map<string, string>>
-  get(url: string, headers?: Record<string, string>): Promise<Response>
-  post(url: string, form: Record<string, string>): Promise<Response>
-  /** The Cookie field that an address would get. */
-  cookieHeader(url: string): string
-}
-
-export const createCloudBrowser = (): CloudBrowser => {
-  const cookies: CloudBrowser['cookies'] = new Map()
+/** Cookies are kept by origin and name. */
+export const createCloudBrowser = () => {
+  const cookies = new Map<string, Map<string, string>>()
   // Browsers keep cookies by host, whatever the port; here one host has several parts with ports of their own.
   const jarOf = (url: string) => {
     const { origin } = new URL(url)
@@ -18,6 +10,7 @@ export const createCloudBrowser = (): CloudBrowser => {
     cookies.set(origin, jar)
     return jar
   }
+  /** The Cookie field that an address would get. */
   const cookieHeader = (url: string) => [...jarOf(url)].map(([name, value]) => `${name}=${value}`).join('; ')
   const send = async (url: string, init: RequestInit & { headers?: Record<string, string> }) => {
     const cookie = cookieHeader(url)
@@ -36,10 +29,12 @@ export const createCloudBrowser = (): CloudBrowser => {
   return {
     cookies,
     cookieHeader,
-    get: (url, headers = {}) => send(url, { headers }),
-    post: (url, form) => send(url, { method: 'POST', body: new URLSearchParams(form) })
+    get: (url: string, headers: Record<string, string> = {}) => send(url, { headers }),
+    post: (url: string, form: Record<string, string>) => send(url, { method: 'POST', body: new URLSearchParams(form) })
   }
 }
+
+export type CloudBrowser = ReturnType<typeof createCloudBrowser>
 
 /** Follows redirects from `url` while they stay on its origin, and returns the first address beyond, or the last answer. */
 export const followWithin = async (

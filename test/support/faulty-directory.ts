@@ -17,17 +17,6 @@ export interface DirectoryRequest {
   send(...bytes: Buffer[]): void
 }
 
-export interface FaultyDirectory {
-  readonly url: string
-  readonly port: number
-  /** Requests so far, by operation tag. */
-  readonly requests: number[]
-  /** Connections open now. */
-  connections(): number
-  /** Resolves when no connection is open any more. */
-  idle(): Promise<void>
-}
-
 export const REQUEST = { bind: 0x60, unbind: 0x42, search: 0x63, extended: 0x77 } as const
 
 /** First octet of a TLS record with a handshake message (RFC 8446 §5.1); stands among the requests. */
@@ -37,8 +26,9 @@ export const TLS_HANDSHAKE = 0x16
 export const startFaultyDirectory = async (
   t: Pick<Test, 'teardown'>,
   answer: (request: DirectoryRequest) => void = () => {}
-): Promise<FaultyDirectory> => {
+) => {
   const sockets = new Set<Socket>()
+  /** Requests so far, by operation tag. */
   const requests: number[] = []
   const server = createServer(socket => {
     sockets.add(socket)
@@ -73,7 +63,9 @@ export const startFaultyDirectory = async (
     url: `ldap://127.0.0.1:${port}`,
     port,
     requests,
+    /** Those open now. */
     connections: () => sockets.size,
+    /** Resolves when no connection is open any more. */
     idle: async () => {
       if (sockets.size > 0) await once(server, 'idle')
     }

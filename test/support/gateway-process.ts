@@ -1,9 +1,8 @@
 // The gateway as operators run it: a process with an environment, signals, an exit code and lines on its outputs.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { WebSocketServer } from 'ws'
@@ -11,6 +10,7 @@ import { stringify } from 'yaml'
 import { CACHE_FOLDER } from '../../gateway/values/package-files.ts'
 import { TEST_SECRET } from './gateway.ts'
 import { listen } from './ports.ts'
+import { makeFolder } from './server-process.ts'
 import { until } from './until.ts'
 
 const ENTRY = join(import.meta.dirname, '../../gateway/main.ts')
@@ -24,20 +24,7 @@ export interface ProcessLine {
   readonly [field: string]: unknown
 }
 
-export interface GatewayProcess {
-  readonly pid: number
-  readonly stdout: () => string
-  readonly stderr: () => string
-  /** Every line of standard output; throws when one is no JSON. */
-  readonly lines: () => ProcessLine[]
-  /** The first line that says so; fails when the process ends before. */
-  logged(msg: string): Promise<ProcessLine>
-  signal(signal: NodeJS.Signals): void
-  /** Exit code, or the signal that ended it. */
-  readonly ended: Promise<number | NodeJS.Signals | null>
-  /** Process ids of its workers, oldest first. */
-  workers(): number[]
-}
+export type GatewayProcess = ReturnType<typeof spawnGateway>
 
 export const isAlive = (pid: number): boolean => {
   try {
@@ -79,7 +66,7 @@ export const spawnGateway = (
   env: Readonly<Record<string, string>>,
   cwd?: string,
   args: readonly string[] = cwd === undefined ? ['--env-file=/dev/null'] : []
-): GatewayProcess => {
+) => {
   const kept = Object.fromEntries(KEPT.map(name => [name, process.env[name]]))
   const child: ChildProcess = spawn(process.execPath, ['--', ENTRY, ...args], {
     cwd,
@@ -106,8 +93,10 @@ export const spawnGateway = (
     pid: child.pid ?? 0,
     stdout: () => stdout,
     stderr: () => stderr,
+    /** Every line of standard output; throws when one is no JSON. */
     lines: () => linesOf(stdout),
-    async logged(msg) {
+    /** The first line that says so; fails when the process ends before. */
+    async logged(msg: string): Promise<ProcessLine> {
       await until(
         () => find(msg) !== undefined || isOver,
         () => `${msg} in ${stdout}${stderr}`,
@@ -117,16 +106,17 @@ export const spawnGateway = (
       if (line === undefined) throw new Error(`ended without saying ${msg}: ${stdout}${stderr}`)
       return line
     },
-    signal: signal => void child.kill(signal),
+    signal: (signal: NodeJS.Signals) => void child.kill(signal),
+    /** Exit code, or the signal that ended it. */
     ended,
+    /** Process ids of its workers, oldest first. */
     workers: () => childrenOf(child.pid ?? 0).filter(isWorker)
   }
 }
 
 /** A folder with one route file, which can be replaced. */
 export const routeFile = (t: Pick<Test, 'teardown'>, config: object | string) => {
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-process-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = makeFolder(t, 'process')
   const write = (next: object | string) =>
     writeFileSync(join(folder, 'routes.yaml'), typeof next === 'string' ? next : stringify(next))
   write(config)

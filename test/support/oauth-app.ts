@@ -24,19 +24,7 @@ export interface OAuthAppOptions {
   signIn?: SignIn
 }
 
-export interface OAuthApp {
-  readonly url: string
-  readonly callbackUrl: string
-  /** Who has logged in, in order. */
-  readonly people: ProvenPerson[]
-  readonly outcomes: LoginOutcome[]
-  /** Refusals as the log would hold them: reason, and the text of the cause. */
-  readonly refusals: { reason: string | undefined; cause: string }[]
-  /** Paths that the API description has a GET of. */
-  readonly described: readonly string[]
-  /** Everything logged, as text. */
-  readonly logText: () => string
-}
+export type OAuthApp = Awaited<ReturnType<typeof startOAuthApp>>
 
 const createUseOnce = () => {
   const used = new Set<string>()
@@ -62,7 +50,7 @@ const userOf = (person: ProvenPerson, id: number): User => ({
 
 const MICROSOFT = 'https://login.microsoftonline.com/common/oauth2/v2.0'
 
-export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthAppOptions = {}): Promise<OAuthApp> => {
+export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthAppOptions = {}) => {
   const port = options.port ?? (await freePort())
   const url = `http://127.0.0.1:${port}`
   const callbackUrl = `${url}/auth/oauth/cloudidp/callback`
@@ -86,9 +74,11 @@ export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthApp
     name: undefined,
     ...options.cloudidp
   }
+  /** Who has logged in, in order. */
   const people: ProvenPerson[] = []
   const outcomes: LoginOutcome[] = []
-  const refusals: OAuthApp['refusals'] = []
+  /** As the log would hold them: reason, and the text of the cause. */
+  const refusals: { reason: string | undefined; cause: string }[] = []
   let logText = ''
   const app = Fastify({
     logController: new LogController({ disableRequestLogging: true }),
@@ -103,6 +93,7 @@ export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthApp
     refusals.push({ reason: error.reason, cause: error.cause instanceof Error ? error.cause.message : '' })
     reply.code(error.statusCode).headers(error.headers).send(errorBody(error, 'test'))
   })
+  /** Paths that the API description has a GET of. */
   const described: string[] = []
   app.addHook('onRoute', ({ method, url, schema }) => {
     if (method === 'GET' && schema?.summary !== undefined) described.push(url)

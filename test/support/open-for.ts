@@ -1,6 +1,5 @@
 // Opens with one token all that a token can have open, and tells what ended each and what a later attempt is answered.
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Server } from 'socket.io'
 import { io } from 'socket.io-client'
@@ -8,6 +7,7 @@ import type { Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { closeSoon } from './engine-closing.ts'
 import type { World, WorldOptions } from './gateway.ts'
+import { listen } from './ports.ts'
 
 export const PROTOCOLS = ['HTTP', 'SSE', 'WebSocket', 'Socket.IO', 'Socket.IO by polling'] as const
 
@@ -35,12 +35,8 @@ export const startEveryKind = async (
   const sockets = new Server(backend, { destroyUpgrade: false })
   closeSoon(sockets.engine)
   sockets.of('/messaging').on('connection', () => undefined)
-  await new Promise<void>(resolve => backend.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    sockets.close()
-    backend.closeAllConnections()
-  })
-  const url = `http://127.0.0.1:${(backend.address() as AddressInfo).port}`
+  const url = `http://127.0.0.1:${await listen(t, backend)}`
+  t.teardown(() => void sockets.close())
   return {
     upstreams: { all: { url } },
     routes: [

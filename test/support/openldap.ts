@@ -1,9 +1,6 @@
 // A real OpenLDAP server with sample people, TLS and a password policy runs on free ports for one test file.
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Attribute, Change, Client } from 'ldapts'
 import type { Test } from 'tap'
@@ -20,7 +17,8 @@ import {
   SAMPLE_PASSWORD,
   sampleLdif
 } from './openldap-people.ts'
-import { freePorts } from './ports.ts'
+import { accepts, freePorts } from './ports.ts'
+import { createServerProcess, makeFolder } from './server-process.ts'
 
 export { type DirectoryEntrySpec, SAMPLE_PASSWORD, SAMPLE_PEOPLE } from './openldap-people.ts'
 
@@ -38,49 +36,11 @@ export interface OpenLdapOptions {
   ldif?: string
 }
 
-export interface OpenLdap {
-  readonly url: string
-  readonly ldapsUrl: string
-  readonly port: number
-  readonly caFile: string
-  /** PEM text of the authority behind its certificate. */
-  readonly ca: string
-  readonly baseDn: string
-  readonly admin: { readonly dn: string; readonly password: string }
-  /** Password of every sample person. */
-  readonly password: string
-  /** Settings for a gateway that binds as `uid=…,ou=people,…` and searches the whole base. */
-  settings(overrides?: Partial<LdapSettings>): LdapSettings
-  /** The same with the administrator as service account. */
-  serviceSettings(overrides?: Partial<LdapSettings>): LdapSettings
-  /** An account for that without further rights. */
-  readonly reader: { readonly bindDn: string; readonly bindPassword: string }
-  /** The same as an operator would set it, people of `corp.example` being `uid=…` below it. */
-  readonly env: Readonly<Record<string, string>>
-  addPerson(person: DirectoryEntrySpec): Promise<string>
-  /** Any entry, by its DN. */
-  add(dn: string, attributes: Record<string, string | string[]>): Promise<void>
-  replace(dn: string, attribute: string, values: string[]): Promise<void>
-  remove(dn: string): Promise<void>
-  /** Locks as an administrator would (pwdAccountLockedTime). */
-  lock(uid: string): Promise<void>
-  unlock(uid: string): Promise<void>
-  /** Failures that the server's own password policy counts now (pwdFailureTime). */
-  failureCount(uid: string): Promise<number>
-  /** Searches that the server has ended, this question's own among them. */
-  /** Connections that the server holds now, this question's own not counted. */
-  connectionCount(): Promise<number>
-  stop(): Promise<void>
-  start(): Promise<void>
-  /** SIGSTOP: connections are accepted by the kernel, nothing is ever answered. */
-  freeze(): void
-  thaw(): void
-}
+export type OpenLdap = Awaited<ReturnType<typeof startOpenLdap>>
 
 /** Needs `slapd`, `slapadd` and `openssl`. Runs until `t`'s teardown. */
-export const startOpenLdap = async (t: Pick<Test, 'teardown'>, options: OpenLdapOptions = {}): Promise<OpenLdap> => {
-  const folder = mkdtempSync(join(tmpdir(), 'openldap-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+export const startOpenLdap = async (t: Pick<Test, 'teardown'>, options: OpenLdapOptions = {}) => {
+  const folder = makeFolder(t, 'openldap')
   const authority = createCertificateAuthority(folder)
   const configFile = join(folder, 'slapd.conf')
   mkdirSync(join(folder, 'data'))
@@ -102,8 +62,9 @@ export const startOpenLdap = async (t: Pick<Test, 'teardown'>, options: OpenLdap
   const url = `ldap://127.0.0.1:${port}`
   const ldapsUrl = `ldaps://127.0.0.1:${tlsPort}`
   const listeners = options.withoutTls === true ? url : `${url} ${ldapsUrl}`
-  const server = createProcess('slapd', ['-d', '0', '-f', configFile, '-h', listeners], port)
-  t.teardown(server.kill)
+  const args = ['-d', '0', '-f', configFile, '-h', listeners]
+  const server = createServerProcess({ command: 'slapd', args, isUp: () => accepts(port) })
+  t.teardown(() => server.end('SIGKILL'))
   await server.start()
 
   return {
@@ -111,12 +72,16 @@ export const startOpenLdap = async (t: Pick<Test, 'teardown'>, options: OpenLdap
     ldapsUrl,
     port,
     caFile: authority.caFile,
+    /** PEM text of the authority behind its certificate. */
     ca: authority.ca,
     baseDn: BASE_DN,
     admin: ADMIN,
+    /** Of every sample person. */
     password: SAMPLE_PASSWORD,
-    settings: overrides => settingsFor(url, overrides),
-    serviceSettings: overrides =>
+    /** Settings for a gateway that binds as `uid=…,ou=people,…` and searches the whole base. */
+    settings: (overrides?: Partial<LdapSettings>) => settingsFor(url, overrides),
+    /** The same with the administrator as service account. */
+    serviceSettings: (overrides?: Partial<LdapSettings>) =>
       settingsFor(url, {
         userDnTemplate: undefined,
         bindDn: ADMIN.dn,
@@ -124,7 +89,9 @@ export const startOpenLdap = async (t: Pick<Test, 'teardown'>, options: OpenLdap
         searchFilter: '(|(uid={{username}})(mail={{username}}))',
         ...overrides
       }),
+    /** An account for that without further rights. */
     reader: { bindDn: READER.dn, bindPassword: READER.password },
+    /** The same as an operator would set it, people of `corp.example` being `uid=…` below it. */
     env: {
       LDAP_ENABLED: 'true',
       LDAP_URL: url,
@@ -134,9 +101,14 @@ export const startOpenLdap = async (t: Pick<Test, 'teardown'>, options: OpenLdap
       LDAP_SEARCH_FILTER: '(uid={{username}})'
     },
     ...administration(url),
-    stop: server.stop,
+    stop: () => server.end('SIGTERM'),
     start: server.start,
-    freeze: () => server.signal('SIGSTOP'),
+    /** Connections are accepted by the kernel, and nothing answers. */
+    freeze() {
+      server.signal('SIGSTOP')
+      // A stop takes its time; what follows must find it done.
+      while (stateOf(server.pid()) === 'running');
+    },
     thaw: () => server.signal('SIGCONT')
   }
 }
@@ -197,61 +169,25 @@ const administration = (url: string) => {
       await asAdmin(client => client.add(dnOf(person), attributesOf(person)))
       return dnOf(person)
     },
+    /** Any entry, by its DN. */
     add: (dn: string, attributes: Record<string, string | string[]>) => asAdmin(client => client.add(dn, attributes)),
     replace,
     remove: (dn: string) => asAdmin(client => client.del(dn)),
+    /** As an administrator would (pwdAccountLockedTime). */
     lock: (uid: string) => setLocked(uid, ['000001010000Z']),
     unlock: (uid: string) => setLocked(uid, []),
+    /** Failures that the server's own password policy counts now (pwdFailureTime). */
     failureCount: async (uid: string) => (await read(dnOf({ uid }), 'pwdFailureTime')).length,
+    /** Connections that the server holds now, this question's own not counted. */
     connectionCount: async () => Number((await read('cn=Current,cn=Connections,cn=Monitor', 'monitorCounter'))[0]) - 1
   }
 }
 
-/** A server process that can be started again on the same port; `start` resolves when the port answers. */
-const createProcess = (command: string, args: string[], port: number) => {
-  let child: ChildProcess | undefined
-  const isRunning = () => child !== undefined && child.exitCode === null && child.signalCode === null
-  const end = async (signal: NodeJS.Signals) => {
-    if (child === undefined || !isRunning()) return
-    const exited = once(child, 'exit')
-    child.kill('SIGCONT')
-    child.kill(signal)
-    await exited
-  }
-  return {
-    start: async () => {
-      let errors = ''
-      child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
-      child.stderr?.on('data', chunk => {
-        errors += chunk
-      })
-      while (!(await answers(port))) {
-        if (!isRunning()) throw new Error(`${command} did not start: ${errors}`)
-      }
-    },
-    stop: () => end('SIGTERM'),
-    kill: () => end('SIGKILL'),
-    signal: (signal: NodeJS.Signals) => {
-      child?.kill(signal)
-      // A stop takes its time; what follows must find it done.
-      if (signal === 'SIGSTOP' && child?.pid !== undefined) while (stateOf(child.pid) === 'running');
-    }
-  }
-}
-
 /** proc_pid_stat(5); `unknown` where there is none. */
-const stateOf = (pid: number): 'running' | 'stopped' | 'unknown' => {
+const stateOf = (pid: number | undefined): 'running' | 'stopped' | 'unknown' => {
   try {
     return / T /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')) ? 'stopped' : 'running'
   } catch {
     return 'unknown'
   }
 }
-
-const answers = (port: number): Promise<boolean> =>
-  new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1')
-    socket.once('connect', () => resolve(true))
-    socket.once('error', () => setTimeout(resolve, 20, false))
-    socket.once('connect', () => socket.destroy())
-  })

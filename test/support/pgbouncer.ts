@@ -1,15 +1,12 @@
 // A test has a PgBouncer of its own in front of a Postgres, with few connections to it, and may hold all of them.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { Test } from 'tap'
 import { freePort } from './ports.ts'
 import { serverOwner } from './postgres.ts'
 import { findPgBouncer } from './provision.ts'
-import { until } from './until.ts'
+import { createServerProcess, makeFolder } from './server-process.ts'
 
 /**
  * @param databaseUrl of the database that it leads to
@@ -25,7 +22,7 @@ export const startPgBouncer = async (
   const { port: serverPort, pathname } = new URL(databaseUrl)
   const name = pathname.slice(1)
   const owner = serverOwner()
-  const home = mkdtempSync(join(tmpdir(), 'portaria-pgbouncer-'))
+  const home = makeFolder(t, 'pgbouncer')
   const port = await freePort()
   const lines = [
     '[databases]',
@@ -40,13 +37,6 @@ export const startPgBouncer = async (
   writeFileSync(join(home, 'pgbouncer.ini'), `${lines.join('\n')}\n`)
   chmodSync(home, 0o755)
   if (owner !== undefined) chownSync(home, owner.uid, owner.gid)
-  const child = spawn(program, [join(home, 'pgbouncer.ini')], { stdio: 'ignore', cwd: home, ...owner })
-  const ended = once(child, 'exit')
-  t.teardown(async () => {
-    child.kill('SIGKILL')
-    await ended
-    rmSync(home, { recursive: true, force: true })
-  })
   const url = `postgres://postgres@127.0.0.1:${port}/${name}`
   const connect = async () => {
     const client = new pg.Client({ connectionString: url })
@@ -54,12 +44,15 @@ export const startPgBouncer = async (
     await client.connect()
     return client
   }
-  await until(async () => {
-    if (child.exitCode !== null) throw new Error(`PgBouncer ended with ${child.exitCode}`)
+  const isUp = async () => {
     const client = await connect().catch(() => undefined)
     await client?.end()
     return client !== undefined
-  })
+  }
+  const args = [join(home, 'pgbouncer.ini')]
+  const server = createServerProcess({ command: program, args, cwd: home, ...owner, isUp })
+  t.teardown(() => server.end('SIGKILL'))
+  await server.start()
   return {
     url,
     /** Holds so many of its connections in open transactions; resolves to what gives them back. */

@@ -1,6 +1,5 @@
 // A test has databases on the run's one Postgres, or a Postgres of its own, which it may stop, kill, freeze and start again.
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
@@ -20,6 +19,7 @@ import pg from 'pg'
 import type { Test } from 'tap'
 import { freePort } from './ports.ts'
 import { findPostgresBin } from './provision.ts'
+import { createServerProcess, makeFolder } from './server-process.ts'
 import { until } from './until.ts'
 
 export interface TestPostgres {
@@ -105,16 +105,15 @@ export const startOwnPostgres = async (
 ): Promise<OwnPostgres> => {
   if (bin === undefined) throw new Error('no PostgreSQL server found; set PORTARIA_TEST_POSTGRES_BIN')
   const owner = serverOwner()
-  const home = mkdtempSync(join(tmpdir(), 'portaria-postgres-'))
-  if (owner !== undefined) chownSync(home, owner.uid, owner.gid)
+  const home = makeFolder(t, 'postgres')
+  give(home, owner)
   cpSync(template(bin, owner), join(home, 'data'), { recursive: true, mode: 0 })
   chmodSync(join(home, 'data'), 0o700)
   if (owner !== undefined) chownAll(join(home, 'data'), owner)
-  const server = createServerProcess({ bin, home, port: await freePort(), owner, settings, volumeMb })
+  const server = createPostgres({ bin, home, port: await freePort(), owner, settings, volumeMb })
   t.teardown(async () => {
     server.thaw()
     await server.kill()
-    rmSync(home, { recursive: true, force: true })
   })
   await server.start()
   const newDatabase = () => createDatabase(server.port)
@@ -150,7 +149,7 @@ const copyToStandby = async (
   primaryPort: number,
   name: string
 ) => {
-  const home = mkdtempSync(join(tmpdir(), 'portaria-standby-'))
+  const home = makeFolder(t, 'standby')
   const data = join(home, 'data')
   execFileSync('cp', ['-a', join(from, 'data'), data])
   const { owner } = options
@@ -158,16 +157,13 @@ const copyToStandby = async (
     const line = `primary_conninfo = 'host=127.0.0.1 port=${port} user=postgres application_name=${name}'\n`
     for (const [file, text] of Object.entries({ 'postgresql.auto.conf': line, 'standby.signal': '' })) {
       writeFileSync(join(data, file), text)
-      if (owner !== undefined) chownSync(join(data, file), owner.uid, owner.gid)
+      give(join(data, file), owner)
     }
   }
   follow(primaryPort)
-  if (owner !== undefined) chownSync(home, owner.uid, owner.gid)
-  const standby = createServerProcess({ ...options, home, port: await freePort() })
-  t.teardown(async () => {
-    await standby.kill()
-    rmSync(home, { recursive: true, force: true })
-  })
+  give(home, owner)
+  const standby = createPostgres({ ...options, home, port: await freePort() })
+  t.teardown(standby.kill)
   return { ...standby, follow, query: (statement: string) => ask(urlOf(standby.port, 'postgres'), statement) }
 }
 
@@ -191,7 +187,7 @@ const template = (bin: string, owner: Owner | undefined): string => {
   const made = join(tmpdir(), `portaria-postgres-template${version}-${owner?.uid ?? process.getuid?.() ?? 0}`)
   if (existsSync(made)) return made
   const fresh = mkdtempSync(join(tmpdir(), 'portaria-initdb-'))
-  if (owner !== undefined) chownSync(fresh, owner.uid, owner.gid)
+  give(fresh, owner)
   const options = ['-D', fresh, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync']
   execFileSync(join(bin, 'initdb'), options, { stdio: 'pipe', cwd: fresh, ...owner })
   try {
@@ -201,6 +197,10 @@ const template = (bin: string, owner: Owner | undefined): string => {
     rmSync(fresh, { recursive: true, force: true })
   }
   return made
+}
+
+const give = (path: string, owner: Owner | undefined) => {
+  if (owner !== undefined) chownSync(path, owner.uid, owner.gid)
 }
 
 const chownAll = (path: string, owner: Owner) => {
@@ -237,8 +237,7 @@ const onVolume = (home: string, sizeMb: number): string[] => {
   return ['unshare', '--mount', 'sh', '-c', steps.join(' && '), 'sh']
 }
 
-const createServerProcess = ({ bin, home, port, owner, settings: more, volumeMb }: ServerOptions) => {
-  let server: ChildProcess | undefined
+const createPostgres = ({ bin, home, port, owner, settings: more, volumeMb }: ServerOptions) => {
   const settings = [
     ...SETTINGS,
     ...more,
@@ -247,46 +246,39 @@ const createServerProcess = ({ bin, home, port, owner, settings: more, volumeMb 
     `port=${port}`
   ]
   const run = ['-D', join(home, 'data'), ...settings.flatMap(setting => ['-c', setting])]
-  const end = async (signal: NodeJS.Signals) => {
-    const ending = server
-    server = undefined
-    if (ending === undefined || ending.exitCode !== null || ending.signalCode !== null) return
-    const exited = once(ending, 'exit')
-    ending.kill(signal)
-    await exited
-  }
+  const volume = volumeMb === undefined ? [] : onVolume(home, volumeMb)
+  const [command = '', ...before] = [...volume, ...dyingWithUs(join(bin, 'postgres'), owner)]
+  const isUp = () =>
+    ask(urlOf(port, 'postgres'), 'SELECT 1').then(
+      () => true,
+      () => false
+    )
+  const server = createServerProcess({ command, args: [...before, ...run], cwd: home, isUp })
   const signalAll = (signal: NodeJS.Signals) => {
-    const parent = server?.pid
+    const parent = server.pid()
     if (parent === undefined) return
     for (const pid of [parent, ...childrenOf(parent)]) tell(pid, signal)
-  }
-  const start = async () => {
-    const volume = volumeMb === undefined ? [] : onVolume(home, volumeMb)
-    const [command = '', ...before] = [...volume, ...dyingWithUs(join(bin, 'postgres'), owner)]
-    const child = spawn(command, [...before, ...run], { stdio: ['ignore', 'ignore', 'pipe'], cwd: home })
-    server = child
-    await answering(child, port)
   }
   const [data, standby] = [join(home, 'data'), join(home, 'standby')]
   return {
     port,
-    start,
+    start: server.start,
     async replicate() {
-      await end('SIGINT')
+      await server.end('SIGINT')
       execFileSync('cp', ['-a', data, standby])
-      await start()
+      await server.start()
     },
     async failOver() {
-      await end('SIGQUIT')
+      await server.end('SIGQUIT')
       rmSync(data, { recursive: true })
       renameSync(standby, data)
       writeFileSync(join(data, 'standby.signal'), '')
-      if (owner !== undefined) chownSync(join(data, 'standby.signal'), owner.uid, owner.gid)
-      await start()
+      give(join(data, 'standby.signal'), owner)
+      await server.start()
       await ask(urlOf(port, 'postgres'), 'SELECT pg_promote()')
     },
-    stop: () => end('SIGINT'),
-    kill: () => end('SIGQUIT'),
+    stop: () => server.end('SIGINT'),
+    kill: () => server.end('SIGQUIT'),
     freeze: () => signalAll('SIGSTOP'),
     thaw: () => signalAll('SIGCONT')
   }
@@ -309,24 +301,6 @@ const tell = (pid: number, signal: NodeJS.Signals) => {
 
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
-
-const answering = async (child: ChildProcess, port: number) => {
-  let said = ''
-  child.stderr?.on('data', chunk => {
-    said = (said + chunk).slice(-4_000)
-  })
-  const deadline = Date.now() + 120_000
-  for (;;) {
-    if (child.exitCode !== null) throw new Error(`Postgres did not start: ${said}`)
-    try {
-      await ask(urlOf(port, 'postgres'), 'SELECT 1')
-      return
-    } catch (error) {
-      if (Date.now() > deadline) throw new Error(`Postgres did not start: ${said}`, { cause: error })
-    }
-    await new Promise(resolve => setTimeout(resolve, 25))
-  }
-}
 
 const urlOf = (port: number, database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`
 

@@ -1,31 +1,14 @@
 // A test has a real Redis of its own (single, Cluster, or behind a slow line), gone when the test ends.
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
 import { connect, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { freePort, listen } from './ports.ts'
+import { createServerProcess, makeFolder } from './server-process.ts'
 import { until } from './until.ts'
 
-export interface TestRedis {
-  readonly url: string
-  readonly host: string
-  readonly port: number
-  /** SIGKILL: nothing is saved. */
-  kill(): Promise<void>
-  /** Starts it again on the same port, empty. */
-  restart(): Promise<void>
-  /** SIGSTOP: connections stay open, nothing answers. */
-  freeze(): void
-  thaw(): void
-  /** Freezes it after `delayMs` for `frozenMs`, by a process of its own; resolves to the milliseconds that it took. */
-  freezeIn(delayMs: number, frozenMs: number): Promise<number>
-  /** Runs a command through redis-cli; resolves to its output, trimmed. */
-  command(...words: string[]): Promise<string>
-}
+export type TestRedis = Awaited<ReturnType<typeof startRedis>>
 
 const run = promisify(execFile)
 
@@ -34,66 +17,55 @@ export const startRedis = async (
   t: Pick<Test, 'teardown'>,
   options: readonly string[] = [],
   program = 'redis-server'
-): Promise<TestRedis> => {
-  const folder = await mkdtemp(join(tmpdir(), 'portaria-redis-'))
-  let port = 0
-  let server: ChildProcess | undefined
-  const start = async () => {
-    const words = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder]
-    const started = spawn(program, [...words, ...options], { stdio: 'ignore' })
-    server = started
-    const isOver = () => started.exitCode !== null || started.signalCode !== null
-    await until(async () => isOver() || (await isAnswering(port)))
-    if (isOver()) throw new Error(`redis-server ended with ${started.exitCode ?? started.signalCode} on port ${port}`)
-  }
-  const kill = async () => {
-    const dying = server
-    server = undefined
-    if (dying === undefined || dying.exitCode !== null) return
-    const exited = once(dying, 'exit')
-    dying.kill('SIGKILL')
-    await exited
-  }
-  t.teardown(async () => {
-    await kill()
-    await rm(folder, { recursive: true, force: true })
-  })
-  await startSomewhere(async free => {
-    port = free
-    await start()
+) => {
+  const folder = makeFolder(t, 'redis')
+  const { server, port } = await startSomewhere(async free => {
+    const words = ['--port', `${free}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder]
+    const server = createServerProcess({
+      command: program,
+      args: [...words, ...options],
+      isUp: () => isAnswering(free)
+    })
+    t.teardown(() => server.end('SIGKILL'))
+    await server.start()
+    return { server, port: free }
   })
   return {
     url: `redis://127.0.0.1:${port}`,
     host: '127.0.0.1',
     port,
-    kill,
-    restart: start,
-    freeze: () => void server?.kill('SIGSTOP'),
-    thaw: () => void server?.kill('SIGCONT'),
-    freezeIn: async (delayMs, frozenMs) => {
-      const args = [join(import.meta.dirname, 'freezer.ts'), `${server?.pid}`, `${Date.now() + delayMs}`, `${frozenMs}`]
+    /** Nothing is saved. */
+    kill: () => server.end('SIGKILL'),
+    /** On the same port, empty. */
+    restart: server.start,
+    /** Connections stay open, and nothing answers. */
+    freeze: () => server.signal('SIGSTOP'),
+    thaw: () => server.signal('SIGCONT'),
+    /** Freezes it after `delayMs` for `frozenMs`, by a process of its own; resolves to the milliseconds that it took. */
+    async freezeIn(delayMs: number, frozenMs: number): Promise<number> {
+      const args = [
+        join(import.meta.dirname, 'freezer.ts'),
+        `${server.pid()}`,
+        `${Date.now() + delayMs}`,
+        `${frozenMs}`
+      ]
       return Number((await run(process.execPath, args)).stdout)
     },
-    command: async (...words) => (await run('redis-cli', ['-p', `${port}`, ...words])).stdout.trim()
+    /** Runs a command through redis-cli; resolves to its output, trimmed. */
+    command: async (...words: string[]) => (await run('redis-cli', ['-p', `${port}`, ...words])).stdout.trim()
   }
 }
 
-export interface TestCluster {
-  readonly nodes: readonly { readonly host: string; readonly port: number }[]
-  readonly servers: readonly TestRedis[]
-  /** The server that is master of a key's slot now. */
-  masterOf(key: string): Promise<TestRedis>
-}
-
 /** Three masters, each with `replicas` replicas (none by default: losing a master then loses its slots). */
-export const startRedisCluster = async (t: Pick<Test, 'teardown'>, { replicas = 0 } = {}): Promise<TestCluster> => {
+export const startRedisCluster = async (t: Pick<Test, 'teardown'>, { replicas = 0 } = {}) => {
   const words = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000', '--repl-diskless-sync-delay', '0']
   const servers: TestRedis[] = []
   for (let index = 0; index < 3 * (1 + replicas); index++) servers.push(await startRedis(t, words))
   const addresses = servers.map(({ host, port }) => `${host}:${port}`)
   const create = ['--cluster', 'create', ...addresses, '--cluster-replicas', `${replicas}`, '--cluster-yes']
   await run('redis-cli', create)
-  const masterOf = async (key: string) => {
+  /** The server that is master of a key's slot now. */
+  const masterOf = async (key: string): Promise<TestRedis> => {
     const slot = Number(await firstAnswer(servers, 'cluster', 'keyslot', key))
     const nodes = (await firstAnswer(servers, 'cluster', 'nodes')).split('\n').map(line => line.split(' '))
     const owner = nodes.find(
@@ -166,11 +138,11 @@ const isAnswering = (port: number): Promise<boolean> =>
   })
 
 /** What was a free port may be taken before a server has it: then another. */
-const startSomewhere = async (start: (port: number) => Promise<void>, tries = 5): Promise<void> => {
+const startSomewhere = async <T>(start: (port: number) => Promise<T>, tries = 5): Promise<T> => {
   try {
-    await start(await freePort())
+    return await start(await freePort())
   } catch (error) {
     if (tries <= 1) throw error
-    await startSomewhere(start, tries - 1)
+    return startSomewhere(start, tries - 1)
   }
 }

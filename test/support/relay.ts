@@ -6,12 +6,7 @@ import { listen } from './ports.ts'
 /** `cut`: refused and reset. `to-store`, `from-store`: nothing passes in that direction, nothing says so. */
 export type LineState = 'open' | 'cut' | 'to-store' | 'from-store' | 'slow' | 'lossy'
 
-export interface Relay {
-  readonly port: number
-  set(state: LineState): void
-  /** Connections made from now on lead elsewhere; those that are open stay. */
-  redirect(port: number): void
-}
+export type Relay = Awaited<ReturnType<typeof startRelay>>
 
 const SLOW_MS = 30
 /** TCP repairs a lost segment by waiting; now and then the connection dies of it. */
@@ -19,7 +14,7 @@ const RETRANSMIT_MS = 200
 const LOSS = 0.05
 const DEATH = 0.005
 
-export const startRelay = async (t: Pick<Test, 'teardown'>, firstPort: number): Promise<Relay> => {
+export const startRelay = async (t: Pick<Test, 'teardown'>, firstPort: number) => {
   const sockets = new Set<Socket>()
   let state: LineState = 'open'
   let targetPort = firstPort
@@ -63,10 +58,11 @@ export const startRelay = async (t: Pick<Test, 'teardown'>, firstPort: number): 
   const port = await listen(t, server)
   return {
     port,
-    redirect(port) {
+    /** Connections made from now on lead elsewhere; those that are open stay. */
+    redirect(port: number) {
       targetPort = port
     },
-    set(next) {
+    set(next: LineState) {
       // A line that comes back has lost bytes: connections of before would be garbled.
       const isGarbled = state === 'to-store' || state === 'from-store'
       state = next

@@ -1,16 +1,15 @@
 // A temporary folder of route files, removed when the test ends.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import type { RouteTable } from '../../gateway/routes/route.ts'
+import { makeFolder } from './server-process.ts'
 
 /** The folder's name; `files` maps names to contents. */
 export const routeFolder = async (t: Test, files: Readonly<Record<string, string | Buffer>>): Promise<string> => {
-  const folder = await mkdtemp(join(tmpdir(), 'portaria-routes-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const folder = makeFolder(t, 'routes')
   for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content)
   return folder
 }

@@ -1,35 +1,20 @@
 // A test runs the demo as somebody at a terminal does: through npm, in a process group and a temporary folder of its own.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import type { Test } from 'tap'
+import { makeFolder } from './server-process.ts'
 
 export const ROOT = join(import.meta.dirname, '../..')
 
 const GONE_WITHIN_MS = 2000
 
-export interface RunningDemo {
-  /** What it printed until it was ready. */
-  readonly text: string
-  readonly url: string
-  /** The three lines to paste, then those after `$`. */
-  readonly curlLines: readonly string[]
-  readonly moreLines: readonly string[]
-  readonly group: number
-  /** Sends a signal to all of its processes (Ctrl-C does), or to npm alone; resolves with npm's exit code. */
-  end(signal: NodeJS.Signals, who?: 'group' | 'npm'): Promise<{ code: number | null; ms: number }>
-  /** Resolves when none of its processes is there any more; rejects after two seconds. */
-  gone(): Promise<void>
-}
-
 /** A folder that demos of this test take for the system's temporary one. */
 export const temporaryFolder = (t: Pick<Test, 'teardown'>): { path: string; left: () => string[] } => {
-  const path = mkdtempSync(join(tmpdir(), 'portaria-test-demo-'))
-  t.teardown(() => rmSync(path, { recursive: true, force: true, maxRetries: 3 }))
+  const path = makeFolder(t, 'test-demo')
   // Node's own cache of compiled files is not ours to remove.
   return { path, left: () => readdirSync(path).filter(name => name !== 'node-compile-cache') }
 }
@@ -52,18 +37,21 @@ export const spawnDemo = (t: Pick<Test, 'teardown'>, { temporary, cwd = ROOT, en
   return child
 }
 
-export const startDemo = async (t: Pick<Test, 'teardown'>, options: StartOptions): Promise<RunningDemo> => {
+export const startDemo = async (t: Pick<Test, 'teardown'>, options: StartOptions) => {
   const child = spawnDemo(t, options)
   const text = await printed(child, /^Portaria demo ready[\s\S]*without one[\s\S]*\n\n$/m)
   const lines = text.split('\n')
   const group = child.pid ?? 0
   return {
+    /** What it printed until it was ready. */
     text,
     url: /http:\/\/localhost:\d+/.exec(text)?.[0] ?? '',
+    /** The three lines to paste, then those after `$`. */
     curlLines: lines.filter(line => line.startsWith('curl')),
     moreLines: lines.filter(line => line.startsWith('  $ ')).map(line => line.slice(4)),
     group,
-    end: async (signal, who = 'group') => {
+    /** Sends a signal to all of its processes (Ctrl-C does), or to npm alone; resolves with npm's exit code. */
+    async end(signal: NodeJS.Signals, who: 'group' | 'npm' = 'group'): Promise<{ code: number | null; ms: number }> {
       const began = performance.now()
       const exited = child.exitCode === null ? once(child, 'exit') : Promise.resolve([child.exitCode])
       if (who === 'npm') child.kill(signal)
@@ -71,6 +59,7 @@ export const startDemo = async (t: Pick<Test, 'teardown'>, options: StartOptions
       const [code] = await exited
       return { code, ms: performance.now() - began }
     },
+    /** Resolves when none of its processes is there any more; rejects after two seconds. */
     gone: () => goneWithin(group, GONE_WITHIN_MS)
   }
 }

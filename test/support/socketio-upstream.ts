@@ -1,6 +1,5 @@
 // An Engine.IO server whose messages a model of some Socket.IO server reads, and which says what the test wants.
 import { createServer, type Server as HttpServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Server, type Socket } from 'engine.io'
 import type { Test } from 'tap'
 import { closeSoon } from './engine-closing.ts'
@@ -8,22 +7,15 @@ import { startGateway, type World, type WorldOptions } from './gateway.ts'
 import { listen } from './ports.ts'
 import type { Delivery, ServerModel } from './socketio-models.ts'
 
-export interface ModelledUpstream {
-  readonly port: number
-  /** In the order of their delivery, over all connections. */
-  readonly delivered: Delivery[]
-  readonly sockets: Socket[]
-  /** Messages as they came, Engine.IO's type removed. */
-  readonly messages: (string | Buffer)[]
-}
-
-/** @param onMessage what the server says to a message; by default it confirms each CONNECT that the model takes. */
+/** @param onDelivery what the server says to it; by default it confirms each CONNECT that the model takes. */
 export const startModelledUpstream = async (
   t: Test,
   createModel: () => ServerModel,
   onDelivery: (socket: Socket, delivery: Delivery) => void = confirm
-): Promise<ModelledUpstream> => {
+) => {
+  /** In the order of their delivery, over all connections. */
   const delivered: Delivery[] = []
+  /** As they came, Engine.IO's type removed. */
   const messages: (string | Buffer)[] = []
   const sockets: Socket[] = []
   const engine = new Server({ pingInterval: 2000 })
@@ -61,9 +53,8 @@ export const startBehindGateway = async (
   socketio: object,
   options: WorldOptions = {}
 ): Promise<World> => {
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${await listen(t, server)}`
   t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return startGateway(t, {
     config: { upstreams: { chat: { url } }, routes: [{ path: '/socket.io/*', upstream: 'chat', socketio }] },
     ...options

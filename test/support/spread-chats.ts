@@ -1,7 +1,5 @@
 // Two instances with two workers each behind a balancer that sends every request elsewhere, and stock Socket.IO clients before it.
-import { once } from 'node:events'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Server } from 'socket.io'
 import { io, type Socket } from 'socket.io-client'
@@ -31,10 +29,9 @@ const startChat = async (t: World) => {
     socket.on('say', (i: number, bytes: Buffer) => socket.emit('heard', i, bytes))
     socket.on('ask', (i: number, answer: (i: number) => void) => answer(i))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const url = `http://127.0.0.1:${await listen(t, server)}`
   t.teardown(() => new Promise<void>(resolve => void chat.close(() => resolve())))
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, lost }
+  return { url, lost }
 }
 
 /** Each request on a connection of its own, to the next port in turn that takes it. */

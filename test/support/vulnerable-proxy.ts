@@ -29,22 +29,10 @@ const HABITS = {
 } satisfies Record<string, (path: string) => string>
 
 /** Each mistake with the finding that names it. */
-export const READS_LAXLY = {
-  dots: 'path-dots',
-  slashes: 'path-slashes',
-  'encoded-slash': 'path-encoded-slash',
-  encoding: 'path-encoding',
-  'double-encoding': 'path-double-encoding',
-  backslash: 'path-backslash',
-  parameters: 'path-parameters',
-  case: 'path-case',
-  tail: 'path-tail',
-  format: 'path-format',
-  script: 'path-script',
-  plus: 'path-plus',
-  folding: 'path-folding',
-  absolute: 'path-absolute'
-} satisfies Record<keyof typeof HABITS, string>
+export const READS_LAXLY = Object.fromEntries(Object.keys(HABITS).map(habit => [habit, `path-${habit}`])) as Record<
+  keyof typeof HABITS,
+  string
+>
 
 export const ERRS = {
   'private-open': 'private-open',

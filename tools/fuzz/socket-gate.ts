@@ -12,22 +12,12 @@ import {
 } from '../../gateway/socketio/protocol/engineio.ts'
 import { disconnectPacket } from '../../gateway/socketio/protocol/packets.ts'
 import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
-import { routeAt, upstreamAt } from '../../test/support/routes.ts'
+import { person, routeAt, upstreamAt } from '../../test/support/routes.ts'
 
-const person = (id: number, username: string, profiles: string[]): User => ({
-  id,
-  name: username,
-  email: '',
-  username,
-  provider: 'ldap',
-  perfis: profiles,
-  profiles,
-  areas: ['Geral'],
-  areaPrincipal: 'Geral',
-  accessStatus: 'assigned'
-})
-
-export const PEOPLE: readonly User[] = [person(7, 'good', ['Agente']), person(8, 'admin', ['Admin'])]
+export const PEOPLE: readonly User[] = [
+  person({ id: 7, username: 'good', profiles: ['Agente'] }),
+  person({ id: 8, username: 'admin', profiles: ['Admin'] })
+]
 
 /** Those for which the models have handlers. */
 export const NAMESPACES = ['/', '/admin-room', '/ruled', '/open', '/x']
@@ -63,19 +53,7 @@ const SOCKETIO = {
 const ROUTE = routeAt('/socket.io/*', upstreamAt(1), { socketio: SOCKETIO })
 const RECOVERY_IDS = createRecoveryIds([])
 
-export interface GateWorld {
-  /** What passes of a text frame. */
-  frame(text: string): string[]
-  /** What passes of a polling payload. */
-  payload(text: string): string[]
-  /** The upstream confirms a CONNECT. */
-  confirm(namespace: string): void
-  /** A right ends; `told` is what the upstream hears, undefined: its connection closes. */
-  endOne(choice: number): { namespace: string; told: string | undefined } | undefined
-  isOver(): boolean
-}
-
-export const createGateWorld = (): GateWorld => {
+export const createGateWorld = () => {
   const state = createGateState()
   let over = false
   const identify = (token: string): Identity => {
@@ -115,13 +93,17 @@ export const createGateWorld = (): GateWorld => {
     return passed
   }
   return {
-    frame(text) {
+    /** What passes of a text frame. */
+    frame(text: string): string[] {
       const packet = readEnginePacket(text)
       return pass(packet && [packet])
     },
-    payload: text => pass(readEnginePayload(text)),
-    confirm: namespace => void gate.fromUpstream({ type: '4', text: `40${namespace},{"sid":"a"}` }),
-    endOne(choice) {
+    /** What passes of a polling payload. */
+    payload: (text: string) => pass(readEnginePayload(text)),
+    /** The upstream confirms a CONNECT. */
+    confirm: (namespace: string) => void gate.fromUpstream({ type: '4', text: `40${namespace},{"sid":"a"}` }),
+    /** A right ends; `told` is what the upstream hears, undefined: its connection closes. */
+    endOne(choice: number): { namespace: string; told: string | undefined } | undefined {
       const names = [...state.namespaces].flatMap(([name, { phase }]) => (phase === 'open' ? [name] : []))
       const namespace = names[Math.floor(choice * names.length)]
       if (namespace === undefined) return undefined

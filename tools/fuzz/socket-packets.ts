@@ -1,7 +1,7 @@
 // Packets of every spelling go through the gate, and what other implementations read of those that pass must have been checked.
 import { engineMessage, pythonModel, type ServerModel, stockModel } from '../../test/support/socketio-models.ts'
 import { randomFrom } from './random.ts'
-import { createGateWorld, type GateWorld, mayConnect, maySend, NAMESPACES, PEOPLE } from './socket-gate.ts'
+import { createGateWorld, mayConnect, maySend, NAMESPACES, PEOPLE } from './socket-gate.ts'
 
 export interface PacketFuzz {
   readonly seed: number
@@ -211,7 +211,7 @@ export const fuzzSocketPackets = ({ seed, goesOn, onFault }: PacketFuzz): Packet
     const trace: string[] = []
     const fault = (text: string) => onFault(text, trace.join('\n'))
     const oracles = [pythonModel(NAMESPACES), stockModel(NAMESPACES)].map(model => createOracle(model, fault))
-    const world: GateWorld = createGateWorld()
+    const world = createGateWorld()
     const tell = (text: string) => {
       const message = engineMessage(text)
       if (message === undefined) return

@@ -1,19 +1,10 @@
 // Answers requests that RFC 9112 allows a proxy to send; anything else is noted as a fault.
 import net from 'node:net'
 import type { Test } from 'tap'
+import { listen } from '../../test/support/ports.ts'
 import type { RawRequest } from '../../test/support/raw-upstream.ts'
 import { valuesOf } from './readings/http-lines.ts'
 import { type ReadRequest, readRequests } from './readings/http-requests.ts'
-
-export interface StrictUpstream {
-  readonly url: string
-  readonly port: number
-  /** Requests since the last call. */
-  takeRequests(): StrictRequest[]
-  /** Faults since the last call. */
-  takeFaults(): string[]
-  open(): number
-}
 
 export type StrictRequest = Omit<RawRequest, 'socket'> & Pick<ReadRequest, 'trailers'>
 
@@ -32,12 +23,12 @@ const received = ({ method, target, fields, body, trailers }: ReadRequest, head:
   trailers
 })
 
-export const startStrictUpstream = async (t: Pick<Test, 'teardown'>): Promise<StrictUpstream> => {
+export const startStrictUpstream = async (t: Pick<Test, 'teardown'>) => {
   let requests: StrictRequest[] = []
   let faults: string[] = []
-  const sockets = new Set<net.Socket>()
+  let open = 0
   const server = net.createServer(socket => {
-    sockets.add(socket)
+    open++
     let pending = ''
     socket.on('data', chunk => {
       pending += chunk.toString('latin1')
@@ -56,27 +47,25 @@ export const startStrictUpstream = async (t: Pick<Test, 'teardown'>): Promise<St
       pending = pending.slice(read.end)
     })
     socket.on('error', () => socket.destroy())
-    socket.on('close', () => sockets.delete(socket))
+    socket.on('close', () => open--)
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(async () => {
-    for (const socket of sockets) socket.destroy()
-    await new Promise(resolve => server.close(resolve))
-  })
-  const { port } = server.address() as net.AddressInfo
+  const port = await listen(t, server)
   return {
     url: `http://127.0.0.1:${port}`,
     port,
-    takeRequests() {
+    open: () => open,
+    /** Those since the last call. */
+    takeRequests(): StrictRequest[] {
       const taken = requests
       requests = []
       return taken
     },
-    takeFaults() {
+    takeFaults(): string[] {
       const taken = faults
       faults = []
       return taken
-    },
-    open: () => sockets.size
+    }
   }
 }
+
+export type StrictUpstream = Awaited<ReturnType<typeof startStrictUpstream>>

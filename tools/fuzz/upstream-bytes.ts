@@ -2,23 +2,17 @@
 import net from 'node:net'
 import type { Test } from 'tap'
 import type { World } from '../../test/support/gateway.ts'
+import { listen } from '../../test/support/ports.ts'
 import { connectRaw, type RawResponse } from '../../test/support/raw-client.ts'
 import { type FuzzOptions, LIBRARY_WORDS } from './client-bytes.ts'
 import { createRandom, mutate, pieces, type Random, readCorpus } from './mutate.ts'
 
-export interface MutatingUpstream {
-  readonly url: string
-  open(): number
-  /** The bytes that were answered to the request with this tag. */
-  answered(tag: string): string
-}
-
 /** Answers each request with a mutated response that carries the request's own tag (`/open/<tag>`). */
-export const startMutatingUpstream = async (t: Pick<Test, 'teardown'>, seed: number): Promise<MutatingUpstream> => {
+export const startMutatingUpstream = async (t: Pick<Test, 'teardown'>, seed: number) => {
   const random = createRandom(seed)
   const corpus = readCorpus('response')
   const answers = new Map<string, string>()
-  const sockets = new Set<net.Socket>()
+  let open = 0
   const answer = async (socket: net.Socket, tag: string) => {
     const text = mutate(corpus, random).replaceAll('{{TAG}}', tag)
     const end = random.below(6)
@@ -31,7 +25,7 @@ export const startMutatingUpstream = async (t: Pick<Test, 'teardown'>, seed: num
     if (end === 1) socket.resetAndDestroy()
   }
   const server = net.createServer(socket => {
-    sockets.add(socket)
+    open++
     let pending = ''
     socket.on('data', chunk => {
       pending += chunk.toString('latin1')
@@ -41,19 +35,17 @@ export const startMutatingUpstream = async (t: Pick<Test, 'teardown'>, seed: num
       for (const tag of tags) void answer(socket, tag)
     })
     socket.on('error', () => socket.destroy())
-    socket.on('close', () => sockets.delete(socket))
-  })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(async () => {
-    for (const socket of sockets) socket.destroy()
-    await new Promise(resolve => server.close(resolve))
+    socket.on('close', () => open--)
   })
   return {
-    url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`,
-    open: () => sockets.size,
-    answered: tag => answers.get(tag) ?? ''
+    url: `http://127.0.0.1:${await listen(t, server)}`,
+    open: () => open,
+    /** The bytes that were answered to the request with this tag. */
+    answered: (tag: string) => answers.get(tag) ?? ''
   }
 }
+
+type MutatingUpstream = Awaited<ReturnType<typeof startMutatingUpstream>>
 
 const METHODS = ['GET', 'GET', 'GET', 'HEAD', 'POST'] as const
 

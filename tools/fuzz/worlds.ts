@@ -1,8 +1,8 @@
 // A gateway stands between a fuzzer and its upstream, with short times so that silence is soon over.
 import type { Test } from 'tap'
-import { startGateway, type World } from '../../test/support/gateway.ts'
-import { type StrictUpstream, startStrictUpstream } from './strict-upstream.ts'
-import { type MutatingUpstream, startMutatingUpstream } from './upstream-bytes.ts'
+import { startGateway } from '../../test/support/gateway.ts'
+import { startStrictUpstream } from './strict-upstream.ts'
+import { startMutatingUpstream } from './upstream-bytes.ts'
 
 const routes = [
   { path: '/open/*', upstream: 'raw', public: true },
@@ -19,17 +19,12 @@ const worldOf = (t: Pick<Test, 'teardown'>, url: string) =>
     limits: { clientStallMs: 1000 }
   })
 
-export const startClientFuzz = async (
-  t: Pick<Test, 'teardown'>
-): Promise<{ world: World; upstream: StrictUpstream }> => {
+export const startClientFuzz = async (t: Pick<Test, 'teardown'>) => {
   const upstream = await startStrictUpstream(t)
   return { world: await worldOf(t, upstream.url), upstream }
 }
 
-export const startUpstreamFuzz = async (
-  t: Pick<Test, 'teardown'>,
-  seed: number
-): Promise<{ world: World; upstream: MutatingUpstream }> => {
+export const startUpstreamFuzz = async (t: Pick<Test, 'teardown'>, seed: number) => {
   const upstream = await startMutatingUpstream(t, seed)
   return { world: await worldOf(t, upstream.url), upstream }
 }

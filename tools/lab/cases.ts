@@ -1,5 +1,6 @@
 // Tries a case at a system by itself and through the gateway, and reports where the two differ.
 import { stripVTControlCharacters } from 'node:util'
+import { messageOf } from './table.ts'
 
 export interface ComparedCase<Place> {
   readonly name: string
@@ -17,7 +18,7 @@ export interface Outcome {
 
 const outcomeOf = (run: Promise<string>): Promise<string> =>
   run.catch(error => {
-    const message = error instanceof Error ? stripVTControlCharacters(error.message) : String(error)
+    const message = stripVTControlCharacters(messageOf(error))
     return `fails: ${message.trim().split('\n').at(-1)?.trim()}`
   })
 

@@ -1,11 +1,12 @@
 // Runs Helm on the chart, and checks what it makes against the schemas of Kubernetes: `npm run lab -- helm`.
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { makeFolder } from '../../test/support/server-process.ts'
 import { goProgram, pip } from './installed.ts'
 import { type InstallCase, runCases } from './installing.ts'
+import { withTeardown } from './table.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const CHART = 'deploy/helm/portaria'
@@ -96,24 +97,21 @@ const cases: readonly InstallCase<Tools>[] = [
 ]
 
 /** Resolves to how many cases did not work. */
-export const runHelm = async (page: string): Promise<number> => {
-  const program = await goProgram('helm', HELM.module, HELM.version, '/cmd/helm')
-  const python = await pip('kubernetes-validate', { 'kubernetes-validate': KUBERNETES })
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-helm-'))
-  const env = { ...process.env, HELM_CACHE_HOME: folder, HELM_CONFIG_HOME: folder, HELM_DATA_HOME: folder }
-  const run = promisify(execFile)
-  const tools: Tools = {
-    helm: async (...words) => (await run(program, words, { cwd: ROOT, env })).stdout,
-    async validate(manifest) {
-      const file = join(folder, 'manifest.yaml')
-      writeFileSync(file, manifest)
-      const { stdout, stderr } = await run(join(python, 'kubernetes-validate'), ['--strict', file])
-      return [...(stdout + stderr).matchAll(/find schema for kind (\w+)/g)].map(([, kind = '']) => kind)
+export const runHelm = (): Promise<number> =>
+  withTeardown(async t => {
+    const program = await goProgram('helm', HELM.module, HELM.version, '/cmd/helm')
+    const python = await pip('kubernetes-validate', { 'kubernetes-validate': KUBERNETES })
+    const folder = makeFolder(t, 'helm')
+    const env = { ...process.env, HELM_CACHE_HOME: folder, HELM_CONFIG_HOME: folder, HELM_DATA_HOME: folder }
+    const run = promisify(execFile)
+    const tools: Tools = {
+      helm: async (...words) => (await run(program, words, { cwd: ROOT, env })).stdout,
+      async validate(manifest) {
+        const file = join(folder, 'manifest.yaml')
+        writeFileSync(file, manifest)
+        const { stdout, stderr } = await run(join(python, 'kubernetes-validate'), ['--strict', file])
+        return [...(stdout + stderr).matchAll(/find schema for kind (\w+)/g)].map(([, kind = '']) => kind)
+      }
     }
-  }
-  try {
-    return await runCases(cases, tools, `Helm ${HELM.version.slice(1)}, Kubernetes ${KUBERNETES.slice(0, 4)}`, page)
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
+    return runCases(cases, tools, `Helm ${HELM.version.slice(1)}, Kubernetes ${KUBERNETES.slice(0, 4)}`)
+  })

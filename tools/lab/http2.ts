@@ -1,18 +1,18 @@
 // Answers whether clients of HTTP/2, and a test suite of the protocol, find the gateway as they find a server of node:http2 itself.
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createSecureServer } from 'node:http2'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { createCertificateAuthority } from '../../test/support/certificates.ts'
 import { startGateway } from '../../test/support/gateway.ts'
 import { listen } from '../../test/support/ports.ts'
 import { install as installPackages } from '../../test/support/provision.ts'
+import { makeFolder } from '../../test/support/server-process.ts'
 import { type ComparedCase, compare } from './cases.ts'
 import { goProgram, pip } from './installed.ts'
 import { firstLine } from './system.ts'
-import { replaceRows } from './table.ts'
+import { fillTable, say, type Teardown, withTeardown } from './table.ts'
 
 interface Place {
   readonly port: number
@@ -138,16 +138,8 @@ const casesOf = (folder: string, { h2spec, python }: Tools): Http2Case[] => [
 /** Of node:http2 itself, which is tried first. */
 let known: ReadonlySet<string> | undefined
 
-/** Resolves to how many clients found a difference. */
-export const runHttp2 = async (page: string): Promise<number> => {
-  installPackages(['curl', 'nghttp2-client'], line => process.stdout.write(`${line}\n`))
-  const tools = {
-    h2spec: await goProgram('h2spec', H2SPEC.module, H2SPEC.version, '/cmd/h2spec'),
-    python: await pip('httpx', HTTPX)
-  }
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-http2-'))
-  const endings: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })]
-  const own = { teardown: (end: () => unknown) => void endings.unshift(end) }
+/** A server of node:http2 by itself, and the gateway before it. */
+const startPlaces = async (t: Teardown, folder: string): Promise<[Place, Place]> => {
   const authority = createCertificateAuthority(folder)
   const { certFile, keyFile } = authority.issue('app')
   const certificate = { cert: readFileSync(certFile), key: readFileSync(keyFile) }
@@ -155,25 +147,30 @@ export const runHttp2 = async (page: string): Promise<number> => {
     request.resume().on('end', () => response.end('ok'))
   )
   plain.on('sessionError', () => undefined)
-  const direct = { port: await listen(own, plain), caFile: authority.caFile }
-  const world = await startGateway(own, {
+  const direct = { port: await listen(t, plain), caFile: authority.caFile }
+  const world = await startGateway(t, {
     config: {
       upstreams: { back: { url: `https://localhost:${direct.port}`, caFile: authority.caFile } },
       routes: [{ path: '/open/*', upstream: 'back', public: true }]
     },
     env: { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile, PUBLIC_URL: 'https://localhost' }
   })
-  let failed = 0
-  try {
-    for (const tried of casesOf(folder, tools)) {
-      const { isRight, cells } = await compare(tried, [direct, { port: world.port, caFile: authority.caFile }])
-      const row = [tried.client, tried.version, tried.name, ...cells]
-      process.stdout.write(`| ${row.join(' | ')} |\n`)
-      if (isRight) replaceRows(page, TABLE, [row], ([client]) => client === tried.client)
-      else failed++
-    }
-  } finally {
-    for (const end of endings) await end()
-  }
-  return failed
+  return [direct, { port: world.port, caFile: authority.caFile }]
 }
+
+/** Resolves to how many clients found a difference. */
+export const runHttp2 = (): Promise<number> =>
+  withTeardown(async t => {
+    installPackages(['curl', 'nghttp2-client'], say)
+    const h2spec = await goProgram('h2spec', H2SPEC.module, H2SPEC.version, '/cmd/h2spec')
+    const folder = makeFolder(t, 'http2')
+    const cases = casesOf(folder, { h2spec, python: await pip('httpx', HTTPX) })
+    const isOld = ([client]: readonly string[]) => cases.some(one => one.client === client)
+    const places = await startPlaces(t, folder)
+    return fillTable(TABLE, isOld, async add => {
+      for (const tried of cases) {
+        const { isRight, cells } = await compare(tried, places)
+        add([tried.client, tried.version, tried.name, ...cells], isRight)
+      }
+    })
+  })

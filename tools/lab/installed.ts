@@ -5,12 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { install as installPackages } from '../../test/support/provision.ts'
+import { messageOf, say } from './table.ts'
 
 /** Kept from run to run. */
 const LAB_FOLDER = process.env.PORTARIA_LAB_FOLDER ?? join(tmpdir(), 'portaria-lab')
 const INSTALL_MS = 1_200_000
-
-const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
 /** Packages and their exact versions. */
 export type Wanted = Readonly<Record<string, string>>
@@ -20,7 +19,7 @@ export const install = async (what: string, cwd: string, program: string, words:
   try {
     await promisify(execFile)(program, words, { cwd, timeout: INSTALL_MS, maxBuffer: 64 * 1024 * 1024 })
   } catch (error) {
-    const reason = error instanceof Error ? error.message.trim().split('\n').slice(-3).join(' ') : String(error)
+    const reason = messageOf(error).trim().split('\n').slice(-3).join(' ')
     throw new Error(`could not install ${what}: ${reason}`)
   }
 }

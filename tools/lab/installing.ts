@@ -1,5 +1,5 @@
 // Runs cases of one way to install, and writes what was seen into docs/compatibility.md.
-import { replaceRows } from './table.ts'
+import { fillTable, messageOf } from './table.ts'
 
 export interface InstallCase<Place> {
   readonly name: string
@@ -9,21 +9,17 @@ export interface InstallCase<Place> {
 
 const TABLE = { heading: '## Ways to install', columns: ['what was tried', 'with', 'result'] }
 
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
 /** Resolves to how many cases did not work. */
-export const runCases = async <Place>(
+export const runCases = <Place>(
   cases: readonly InstallCase<Place>[],
   place: Place,
-  version: string,
-  page: string
+  version: string
 ): Promise<number> => {
-  let failed = 0
-  for (const { name, run } of cases) {
-    const result = await run(place).catch((error: unknown) => `FAILED: ${textOf(error)}`)
-    if (result.startsWith('FAILED')) failed++
-    process.stdout.write(`| ${name} | ${version} | ${result} |\n`)
-    replaceRows(page, TABLE, [[name, version, result.slice(0, 500)]], ([old]) => old === name)
-  }
-  return failed
+  const isOld = ([old]: readonly string[]) => cases.some(({ name }) => name === old)
+  return fillTable(TABLE, isOld, async add => {
+    for (const { name, run } of cases) {
+      const result = await run(place).catch((error: unknown) => `FAILED: ${messageOf(error)}`)
+      add([name, version, result.slice(0, 500)], !result.startsWith('FAILED'))
+    }
+  })
 }

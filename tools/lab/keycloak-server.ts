@@ -1,13 +1,13 @@
 // Runs Keycloak in a folder of its own with a realm of people, groups and one client, as its page in the docs describes.
-import { execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { homedir, tmpdir } from 'node:os'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
-import type { Test } from 'tap'
 import { freePort } from '../../test/support/ports.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
+import { createServerProcess, makeFolder } from '../../test/support/server-process.ts'
 import { ensurePrograms } from './packages.ts'
+import { say, type Teardown } from './table.ts'
 
 export const KEYCLOAK_VERSION = '26.7.3'
 export const PASSWORD = 'Pessoa-Senha-9'
@@ -15,31 +15,9 @@ const ADMIN = { username: 'admin', password: 'Admin-Senha-9' }
 const PAGE = '../login/keycloak'
 const START_MS = 900_000
 
-interface AdminCall {
-  readonly method?: string
-  readonly body?: unknown
-}
-
-export interface KeycloakServer {
-  readonly url: string
-  readonly issuer: string
-  /** Settings of the page for a gateway at `publicUrl`. */
-  readonly env: Readonly<Record<string, string>>
-  /** One call of the Admin REST API, below the realm. */
-  admin(path: string, call?: AdminCall): Promise<Response>
-  /** The id of a person, by username. */
-  idOf(username: string): Promise<string>
-}
-
 /** @param publicUrl where the gateway will listen, which the realm's client names. */
-export const startKeycloak = async (
-  t: Pick<Test, 'teardown'>,
-  publicUrl: string,
-  say: (line: string) => void
-): Promise<KeycloakServer> => {
-  const folder = mkdtempSync(join(tmpdir(), 'keycloak-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
-  const home = unpack(folder, say)
+export const startKeycloak = async (t: Teardown, publicUrl: string) => {
+  const home = unpack(makeFolder(t, 'keycloak'))
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   mkdirSync(join(home, 'data', 'import'), { recursive: true })
@@ -50,18 +28,22 @@ export const startKeycloak = async (
   return {
     url,
     issuer: `${url}/realms/corp`,
+    /** Settings of the page for a gateway at `publicUrl`. */
     env: environmentOf(publicUrl, url),
     admin,
-    idOf: async username => {
+    /** The id of a person, by username. */
+    async idOf(username: string): Promise<string> {
       const [found] = (await (await admin(`/users?exact=true&username=${username}`)).json()) as { id: string }[]
       return found?.id ?? ''
     }
   }
 }
 
+export type KeycloakServer = Awaited<ReturnType<typeof startKeycloak>>
+
 /** From Maven's local repository, into which it is downloaded if it is not there yet. */
-const unpack = (folder: string, say: (line: string) => void): string => {
-  ensurePrograms(['java', 'mvn', 'python3'], { java: ['default-jre-headless'], mvn: ['maven'] }, say)
+const unpack = (folder: string): string => {
+  ensurePrograms(['java', 'mvn', 'python3'], { java: ['default-jre-headless'], mvn: ['maven'] })
   const name = `keycloak-quarkus-dist/${KEYCLOAK_VERSION}/keycloak-quarkus-dist-${KEYCLOAK_VERSION}.zip`
   const zip = join(homedir(), '.m2/repository/org/keycloak', name)
   if (!existsSync(zip)) {
@@ -74,34 +56,24 @@ const unpack = (folder: string, say: (line: string) => void): string => {
   return join(folder, readdirSync(folder).find(entry => entry.startsWith('keycloak-')) ?? '')
 }
 
-const launch = async (t: Pick<Test, 'teardown'>, home: string, port: number, ready: string): Promise<void> => {
-  const words = ['start-dev', '--import-realm', '--http-host=127.0.0.1', `--http-port=${port}`]
-  const log = join(home, 'output.log')
-  // The script's Java process is its child: both are in one group, and end together.
-  const child = spawn('sh', ['-c', `exec bash bin/kc.sh ${words.join(' ')} > output.log 2>&1`], {
+const launch = async (t: Teardown, home: string, port: number, ready: string): Promise<void> => {
+  const server = createServerProcess({
+    command: 'bash',
+    args: ['bin/kc.sh', 'start-dev', '--import-realm', '--http-host=127.0.0.1', `--http-port=${port}`],
     cwd: home,
+    // The script's Java process is its child: both are in one group, and end together.
     detached: true,
-    stdio: 'ignore',
     env: {
       ...process.env,
       KC_BOOTSTRAP_ADMIN_USERNAME: ADMIN.username,
       KC_BOOTSTRAP_ADMIN_PASSWORD: ADMIN.password,
       JAVA_OPTS_KC_HEAP: '-Xms64m -Xmx512m'
-    }
+    },
+    isUp: () => isOk(ready),
+    limitMs: START_MS
   })
-  t.teardown(async () => {
-    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
-    const exited = once(child, 'exit')
-    process.kill(-child.pid, 'SIGKILL')
-    await exited
-  })
-  const deadline = performance.now() + START_MS
-  while (!(await isOk(ready))) {
-    const hasEnded = child.exitCode !== null || child.signalCode !== null
-    if (hasEnded || performance.now() > deadline)
-      throw new Error(`Keycloak did not start: ${readFileSync(log, 'utf8').slice(-2000)}`)
-    await new Promise(resolve => setTimeout(resolve, 250))
-  }
+  t.teardown(() => server.end('SIGKILL'))
+  await server.start()
 }
 
 const isOk = (url: string): Promise<boolean> =>
@@ -110,9 +82,10 @@ const isOk = (url: string): Promise<boolean> =>
     () => false
   )
 
-const createAdmin = (url: string): KeycloakServer['admin'] => {
+/** Makes calls of the Admin REST API, below the realm. */
+const createAdmin = (url: string) => {
   const form = { grant_type: 'password', client_id: 'admin-cli', ...ADMIN }
-  return async (path, { method = 'GET', body } = {}) => {
+  return async (path: string, { method = 'GET', body = undefined as unknown } = {}): Promise<Response> => {
     const answer = await fetch(`${url}/realms/master/protocol/openid-connect/token`, {
       method: 'POST',
       body: new URLSearchParams(form)

@@ -1,6 +1,6 @@
 // Logs people in at a real Keycloak, and ends their sessions from both sides.
+import { ok } from 'node:assert/strict'
 import { once } from 'node:events'
-import type { Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { parse } from 'yaml'
 import { createCloudBrowser, followWithin, readFragment } from '../../test/support/cloud-browser.ts'
@@ -8,20 +8,21 @@ import { startGateway, type World, type WorldOptions } from '../../test/support/
 import { freePort } from '../../test/support/ports.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
-import type { Case, Compared } from './compared.ts'
 import { KEYCLOAK_VERSION, type KeycloakServer, PASSWORD, startKeycloak } from './keycloak-server.ts'
+import type { Provider, ProviderCase } from './providers.ts'
+import type { Teardown } from './table.ts'
 
 const START = '/auth/oauth/cloudidp/start'
 
-export const keycloak: Compared = {
+export const keycloak: Provider = {
   name: 'keycloak',
   title: 'Keycloak',
-  version: async () =>
+  version: () =>
     `Version ${KEYCLOAK_VERSION}, in development mode; client and settings as on [its page](login/keycloak.md).`,
-  start: async (t, say) => {
+  start: async t => {
     const port = await freePort()
     const publicUrl = `http://127.0.0.1:${port}`
-    const server = await startKeycloak(t, publicUrl, say)
+    const server = await startKeycloak(t, publicUrl)
     const backend = await startBackend(t)
     const page = parse(recipeBlock('../login/keycloak', 'yaml')) as NonNullable<WorldOptions['config']>
     const config = {
@@ -37,23 +38,19 @@ export const keycloak: Compared = {
 }
 
 interface Parts {
-  readonly t: Pick<Test, 'teardown'>
+  readonly t: Teardown
   readonly server: KeycloakServer
   readonly world: World
   readonly config: NonNullable<WorldOptions['config']>
   readonly postgres: NonNullable<WorldOptions['postgres']>
 }
 
-const startBackend = async (t: Pick<Test, 'teardown'>): Promise<string> => {
+const startBackend = async (t: Teardown): Promise<string> => {
   const backend = new WebSocketServer({ port: 0, host: '127.0.0.1' })
   t.teardown(() => backend.close())
   await once(backend, 'listening')
   const address = backend.address()
   return `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
-}
-
-const expect = (what: boolean, text: string): void => {
-  if (!what) throw new Error(text)
 }
 
 interface LoggedIn {
@@ -80,7 +77,7 @@ const logIn = async (world: World, username: string): Promise<LoggedIn> => {
   const html = (await arrived.response?.text()) ?? ''
   const posted = await browser.post(actionOf(html, 'kc-form-login'), { username, password: PASSWORD, credentialId: '' })
   const callback = posted.headers.get('location') ?? ''
-  expect(callback.startsWith(world.url), `Keycloak leads to "${callback}" (${posted.status})`)
+  ok(callback.startsWith(world.url), `Keycloak leads to "${callback}" (${posted.status})`)
   const done = await browser.get(callback)
   const location = done.headers.get('location')
   if (location === null) throw new Error(`the callback answers ${done.status}: ${await done.text()}`)
@@ -97,11 +94,11 @@ const statusOf = async (world: World, token: string): Promise<number> =>
 const untilEnded = async (world: World, token: string): Promise<number> => {
   const startedAt = performance.now()
   while ((await statusOf(world, token)) === 200)
-    expect(performance.now() - startedAt < 5000, 'the token still works after 5 s')
+    ok(performance.now() - startedAt < 5000, 'the token still works after 5 s')
   return Math.round(performance.now() - startedAt)
 }
 
-const loginCases = ({ t, server, world, config, postgres }: Parts): Case[] => [
+const loginCases = ({ t, server, world, config, postgres }: Parts): ProviderCase[] => [
   {
     name: 'Login with the code flow and PKCE; groups by path',
     directly: async () => {
@@ -112,7 +109,7 @@ const loginCases = ({ t, server, world, config, postgres }: Parts): Case[] => [
     },
     through: async () => {
       const access = accessOf(await logIn(world, 'maria'))
-      expect(access === 'maria: Agente in Suporte', access)
+      ok(access === 'maria: Agente in Suporte', access)
       return access
     }
   },
@@ -121,7 +118,7 @@ const loginCases = ({ t, server, world, config, postgres }: Parts): Case[] => [
     directly: async () => 'no `groups` in the ID token',
     through: async () => {
       const access = accessOf(await logIn(world, 'rui'))
-      expect(access === 'rui:  in ', access)
+      ok(access === 'rui:  in ', access)
       return 'logged in, unassigned'
     }
   },
@@ -134,7 +131,7 @@ const loginCases = ({ t, server, world, config, postgres }: Parts): Case[] => [
     },
     through: async () => {
       const access = accessOf(await logIn(world, 'rui'))
-      expect(access === 'rui: Agente in Suporte', access)
+      ok(access === 'rui: Agente in Suporte', access)
       return `at the next login, ${access}`
     }
   },
@@ -150,7 +147,7 @@ const loginCases = ({ t, server, world, config, postgres }: Parts): Case[] => [
       const access = accessOf(await logIn(byRole, 'maria'))
       await byRole.gateway.close()
       Object.assign(world, await startGateway(t, { postgres, port: world.port, config, env: { ...server.env } }))
-      expect(access === 'maria: Supervisor in Vendas', access)
+      ok(access === 'maria: Supervisor in Vendas', access)
       return access
     }
   }
@@ -161,7 +158,7 @@ const kidsOf = async (server: KeycloakServer): Promise<string[]> => {
   return [active.RS256 ?? '']
 }
 
-const rotationCase = ({ server, world }: Parts): Case => ({
+const rotationCase = ({ server, world }: Parts): ProviderCase => ({
   name: 'The realm signs with a new key',
   directly: async () => {
     await logIn(world, 'maria')
@@ -178,7 +175,7 @@ const rotationCase = ({ server, world }: Parts): Case => ({
       }
     })
     const [after] = await kidsOf(server)
-    expect(before !== after, 'the key is the same')
+    ok(before !== after, 'the key is the same')
     return 'a different key is active'
   },
   through: async () => {
@@ -188,7 +185,7 @@ const rotationCase = ({ server, world }: Parts): Case => ({
   }
 })
 
-const logoutCases = ({ server, world }: Parts): Case[] => {
+const logoutCases = ({ server, world }: Parts): ProviderCase[] => {
   let before: LoggedIn | undefined
   return [
     {
@@ -197,7 +194,7 @@ const logoutCases = ({ server, world }: Parts): Case[] => {
         before = await logIn(world, 'maria')
         const started = await before.browser.get(`${world.url}${START}`)
         const arrived = await followWithin(before.browser, started.headers.get('location') ?? '')
-        expect(arrived.location.startsWith(world.url), `asked again: ${arrived.location}`)
+        ok(arrived.location.startsWith(world.url), `asked again: ${arrived.location}`)
         return 'a second login does not ask for a password'
       },
       through: async () => {
@@ -210,7 +207,7 @@ const logoutCases = ({ server, world }: Parts): Case[] => {
           body: JSON.stringify({ provider: true })
         })
         const { logoutUrl } = (await answer.json()) as { logoutUrl: string }
-        expect((await statusOf(world, token)) === 401, 'the token still works')
+        ok((await statusOf(world, token)) === 401, 'the token still works')
         const asked = await followWithin(browser, logoutUrl)
         const html = (await asked.response?.text()) ?? ''
         const code = /name="session_code" value="([^"]*)"/.exec(html)?.[1] ?? ''
@@ -220,10 +217,10 @@ const logoutCases = ({ server, world }: Parts): Case[] => {
           confirmLogout: 'x'
         })
         const back = confirmed.headers.get('location') ?? ''
-        expect(back.startsWith(`${world.url}/auth/login`), `led to "${back}" (${confirmed.status})`)
+        ok(back.startsWith(`${world.url}/auth/login`), `led to "${back}" (${confirmed.status})`)
         const started = await browser.get(`${world.url}${START}`)
         const arrived = await followWithin(browser, started.headers.get('location') ?? '')
-        expect(arrived.response !== undefined, 'still logged in at Keycloak')
+        ok(arrived.response !== undefined, 'still logged in at Keycloak')
         return 'Keycloak asks for confirmation, then redirects to /auth/login; the next login asks for the password'
       }
     },
@@ -243,8 +240,8 @@ const logoutCases = ({ server, world }: Parts): Case[] => {
         await server.admin(`/users/${await server.idOf('maria')}/logout`, { method: 'POST' })
         const ms = await untilEnded(world, before.token)
         const [code] = await closed
-        expect(code === 4401, `the WebSocket closed with ${code}`)
-        expect((await statusOf(world, other.token)) === 200, 'rui was logged out too')
+        ok(code === 4401, `the WebSocket closed with ${code}`)
+        ok((await statusOf(world, other.token)) === 200, 'rui was logged out too')
         return `her token ends ${ms} ms later and her WebSocket closes with 4401; rui stays logged in`
       }
     },
@@ -261,7 +258,7 @@ const logoutCases = ({ server, world }: Parts): Case[] => {
         await server.admin(`/sessions/${first?.id}`, { method: 'DELETE' })
         const ended = await Promise.race([untilEnded(world, one.token), untilEnded(world, two.token)])
         const alive = [await statusOf(world, one.token), await statusOf(world, two.token)].filter(s => s === 200)
-        expect(alive.length === 1, `${alive.length} of two sessions are left`)
+        ok(alive.length === 1, `${alive.length} of two sessions are left`)
         return `that session ends ${ended} ms later; the other continues`
       }
     }

@@ -1,13 +1,12 @@
 // Boots a bare Debian with Node.js and npm, and the package that this checkout makes; what it writes is gone at the end.
-import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { until } from '../../test/support/until.ts'
+import { createServerProcess, makeFolder } from '../../test/support/server-process.ts'
 import { debian, NODE_PROGRAM, npmFolder } from './installed.ts'
 import { ensurePrograms } from './packages.ts'
+import type { Teardown } from './table.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const PACKAGES = { 'systemd-nspawn': ['systemd-container'], debootstrap: ['debootstrap'] }
@@ -18,7 +17,6 @@ export interface Machine {
   readonly version: string
   /** The output of a script of a shell in `/root`, where the package is; rejects with what it wrote if it fails. */
   run(script: string, env?: Readonly<Record<string, string>>): Promise<string>
-  close(): Promise<void>
 }
 
 /** Process 1 of the machine, which is the only child of the program that runs it. */
@@ -28,10 +26,10 @@ const firstProcess = (pid: number): string => {
 }
 
 /** Needs root. The machine shares the network of this one, so it reaches databases here. */
-export const bootMachine = async (): Promise<Machine> => {
-  ensurePrograms(Object.keys(PACKAGES), PACKAGES, line => process.stdout.write(`${line}\n`))
+export const bootMachine = async (t: Teardown): Promise<Machine> => {
+  ensurePrograms(Object.keys(PACKAGES), PACKAGES)
   const system = await debian('debian-systemd', SYSTEM)
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-machine-'))
+  const folder = makeFolder(t, 'machine')
   await promisify(execFile)('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: ROOT })
   const [archive = ''] = readdirSync(folder)
   const files = [
@@ -40,42 +38,31 @@ export const bootMachine = async (): Promise<Machine> => {
     `--bind-ro=${join(folder, archive)}:/root/${archive}`
   ]
   const ways = ['--quiet', '--boot', '--register=no', '--keep-unit', '--volatile=overlay', '--console=pipe']
-  const engine = spawn('systemd-nspawn', [...ways, `--directory=${system}`, '--machine=portaria', ...files], {
-    stdio: 'ignore'
-  })
-  const ended = once(engine, 'exit')
   const inside = (words: readonly string[], env: Readonly<Record<string, string>> = {}) => {
     const namespaces = ['--mount', '--uts', '--ipc', '--pid', '--cgroup', '--root']
     const clean = ['env', '-i', 'PATH=/usr/bin:/usr/sbin', 'HOME=/root', 'npm_config_offline=true']
     const set = Object.entries(env).map(([name, value]) => `${name}=${value}`)
-    const target = firstProcess(engine.pid ?? 0)
+    const target = firstProcess(engine.pid() ?? 0)
     return promisify(execFile)('nsenter', [`--target=${target}`, ...namespaces, ...clean, ...set, ...words])
   }
   const run: Machine['run'] = async (script, env) => {
     const { stdout, stderr } = await inside(['sh', '-euc', `cd\n${script}`], env)
     return stdout + stderr
   }
-  const close = async () => {
-    engine.kill('SIGTERM')
-    await ended
-    rmSync(folder, { recursive: true, force: true })
-  }
-  const isUp = async () => {
-    if (engine.exitCode !== null) throw new Error(`systemd-nspawn ended with ${engine.exitCode}`)
-    return run('systemctl is-system-running').then(
-      state => state.trim() === 'running',
-      () => false
-    )
-  }
-  try {
-    await until(isUp, 'systemd is up')
-    // An installed Debian has this line.
-    await run('echo 127.0.0.1 localhost > /etc/hosts')
-    await run('for name in npm npx; do ln -s ../lib/node_modules/npm/bin/$name-cli.js /usr/bin/$name; done')
-    const [systemd = ''] = (await run('systemctl --version')).split('\n')
-    return { version: `${systemd.split(' (')[0]}, Node ${(await run('node --version')).trim().slice(1)}`, run, close }
-  } catch (error) {
-    await close()
-    throw error
-  }
+  const engine = createServerProcess({
+    command: 'systemd-nspawn',
+    args: [...ways, `--directory=${system}`, '--machine=portaria', ...files],
+    isUp: () =>
+      run('systemctl is-system-running').then(
+        state => state.trim() === 'running',
+        () => false
+      )
+  })
+  t.teardown(() => engine.end('SIGTERM'))
+  await engine.start()
+  // An installed Debian has this line.
+  await run('echo 127.0.0.1 localhost > /etc/hosts')
+  await run('for name in npm npx; do ln -s ../lib/node_modules/npm/bin/$name-cli.js /usr/bin/$name; done')
+  const [systemd = ''] = (await run('systemctl --version')).split('\n')
+  return { version: `${systemd.split(' (')[0]}, Node ${(await run('node --version')).trim().slice(1)}`, run }
 }

@@ -5,7 +5,7 @@ import { createServer, request } from 'node:http'
 import { join } from 'node:path'
 import { createCloudBrowser, followWithin, logInAtProvider } from '../../test/support/cloud-browser.ts'
 import { maria, startOidcProvider } from '../../test/support/oidc-provider.ts'
-import { freePort } from '../../test/support/ports.ts'
+import { freePort, listen } from '../../test/support/ports.ts'
 import { type RawUpstream, startRawUpstream } from '../../test/support/raw-upstream.ts'
 import { recipeBlock, recipeText } from '../../test/support/recipe.ts'
 import { goProgram } from './installed.ts'
@@ -127,10 +127,7 @@ const startVerifier = async (lab: Lab): Promise<number> => {
     const status = has === undefined ? 401 : wanted === '' || has.includes(wanted) ? 200 : 403
     response.writeHead(status, has === undefined ? {} : { 'x-user': headers.cookie }).end()
   })
-  const port = await freePort()
-  await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
-  lab.teardown(() => server.close())
-  return port
+  return listen(lab, server)
 }
 
 const nginxAuthRequest: System = {

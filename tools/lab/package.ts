@@ -6,6 +6,7 @@ import { startRedis } from '../../test/support/redis.ts'
 import { until } from '../../test/support/until.ts'
 import { type InstallCase, runCases } from './installing.ts'
 import { bootMachine, type Machine } from './machine.ts'
+import { withTeardown } from './table.ts'
 
 interface Place {
   readonly machine: Machine
@@ -55,13 +56,10 @@ const cases: readonly InstallCase<Place>[] = [
 ]
 
 /** Resolves to how many cases did not work. */
-export const runPackage = async (page: string): Promise<number> => {
-  const endings: (() => unknown)[] = []
-  const t = { teardown: (action: () => unknown) => void endings.push(action) }
-  try {
+export const runPackage = (): Promise<number> =>
+  withTeardown(async t => {
     const [postgres, redis, ldap] = await Promise.all([startPostgres(t), startRedis(t), startOpenLdap(t)])
-    const machine = await bootMachine()
-    endings.push(machine.close)
+    const machine = await bootMachine(t)
     const port = await freePort()
     const secret = 'the secret of a machine that ends with the lab'
     const place: Place = {
@@ -84,8 +82,5 @@ export const runPackage = async (page: string): Promise<number> => {
       password: ldap.password,
       url: `http://127.0.0.1:${port}`
     }
-    return await runCases(cases, place, machine.version, page)
-  } finally {
-    for (const end of endings.reverse()) await end()
-  }
-}
+    return runCases(cases, place, machine.version)
+  })

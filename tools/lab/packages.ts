@@ -1,6 +1,7 @@
 // Installs missing programs of a system if running as root on Debian, or names their packages.
 import { spawnSync } from 'node:child_process'
 import { install, isProgram } from '../../test/support/provision.ts'
+import { say } from './table.ts'
 
 const isOnPath = (program: string): boolean =>
   spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0
@@ -11,8 +12,7 @@ const isOnPath = (program: string): boolean =>
  */
 export const ensurePrograms = (
   programs: readonly string[],
-  packages: Readonly<Record<string, readonly string[]>>,
-  say: (line: string) => void
+  packages: Readonly<Record<string, readonly string[]>>
 ): void => {
   const missing = () => programs.filter(program => !isOnPath(program))
   if (missing().length === 0) return

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { parse } from 'yaml'
 import { TEST_SECRET } from '../../test/support/gateway.ts'
 import { baseEnv, type GatewayProcess, routeFile, spawnGateway } from '../../test/support/gateway-process.ts'
-import { freePort } from '../../test/support/ports.ts'
+import { freePort, listen } from '../../test/support/ports.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { recipeBlock, recipeSettings } from '../../test/support/recipe.ts'
 import { startRedis } from '../../test/support/redis.ts'
@@ -48,9 +48,7 @@ const startLoad = (port: number) => {
 const startInstances = async (lab: Lab, ports: readonly number[]) => {
   const [postgres, redis] = await Promise.all([startPostgres(lab), startRedis(lab)])
   const backend = http.createServer((request, response) => request.resume().on('end', () => response.end('ok')))
-  const backendPort = await freePort()
-  await new Promise<void>(resolve => backend.listen(backendPort, '127.0.0.1', resolve))
-  lab.teardown(() => backend.close())
+  const backendPort = await listen(lab, backend)
   const config = parse(recipeBlock('front-nginx', 'yaml', { '127.0.0.1:8080': `127.0.0.1:${backendPort}` })) as {
     routes: object[]
   }

@@ -1,14 +1,14 @@
 // Runs a Samba Active Directory domain controller in a folder of its own, on a loopback address of its own.
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Attribute, Change, Client } from 'ldapts'
-import type { Test } from 'tap'
 import { createCertificateAuthority } from '../../test/support/certificates.ts'
+import { createServerProcess, makeFolder } from '../../test/support/server-process.ts'
 import { ensurePrograms } from './packages.ts'
+import { say, type Teardown } from './table.ts'
 
 /** Samba's LDAP ports are fixed; the address is not. */
 export const ADDRESS = '127.0.0.77'
@@ -21,24 +21,9 @@ export const LOCKOUT_THRESHOLD = 5
 
 const PACKAGES = ['samba', 'samba-dsdb-modules', 'samba-vfs-modules', 'samba-ad-provision']
 
-export interface SambaServer {
-  readonly ca: string
-  readonly caFile: string
-  readonly client: <T>(work: (client: Client) => Promise<T>, who?: { dn: string; password: string }) => Promise<T>
-  addPerson(name: string, more?: { principal?: string; password?: string }): Promise<string>
-  set(dn: string, type: string, values: string[]): Promise<void>
-  badPwdCount(name: string): Promise<number>
-  isLockedOut(name: string): Promise<boolean>
-  restart(): Promise<void>
-  freeze(): void
-  thaw(): void
-}
-
-export const startSamba = async (t: Pick<Test, 'teardown'>, say: (line: string) => void): Promise<SambaServer> => {
-  const folder = mkdtempSync(join(tmpdir(), 'samba-'))
-  // Its last processes may still write there for a moment.
-  t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
-  ensurePrograms(['samba', 'samba-tool'], { samba: PACKAGES, 'samba-tool': PACKAGES }, say)
+export const startSamba = async (t: Teardown) => {
+  const folder = makeFolder(t, 'samba')
+  ensurePrograms(['samba', 'samba-tool'], { samba: PACKAGES, 'samba-tool': PACKAGES })
   say('provisioning a domain (half a minute)')
   execFileSync(
     'samba-tool',
@@ -55,18 +40,24 @@ export const startSamba = async (t: Pick<Test, 'teardown'>, say: (line: string) 
   writeFileSync(config, configOf(folder, authority.caFile, certificate))
   const tool = (...args: string[]) => execFileSync('samba-tool', [...args, '-s', config], { stdio: 'pipe' })
   tool('domain', 'passwordsettings', 'set', `--account-lockout-threshold=${LOCKOUT_THRESHOLD}`, '--min-pwd-age=0')
-  const server = createServerProcess(config)
-  t.teardown(server.stop)
+  const args = ['-F', '-s', config]
+  const server = createServerProcess({ command: 'samba', args, detached: true, isUp: answers })
+  t.teardown(() => server.end('SIGTERM'))
   await server.start()
   const samba = administration(authority)
   await samba.addPerson('portaria', { password: SERVICE.password })
   return {
     ...samba,
-    restart: server.restart,
+    async restart() {
+      await server.end('SIGTERM')
+      await server.start()
+    },
     freeze: () => server.signal('SIGSTOP'),
     thaw: () => server.signal('SIGCONT')
   }
 }
+
+export type SambaServer = Awaited<ReturnType<typeof startSamba>>
 
 const configOf = (folder: string, ca: string, { keyFile, certFile }: { keyFile: string; certFile: string }): string =>
   [
@@ -98,42 +89,18 @@ const configOf = (folder: string, ca: string, { keyFile, certFile }: { keyFile: 
     ''
   ].join('\n')
 
-const createServerProcess = (config: string) => {
-  let child: ChildProcess | undefined
-  // The server's processes are one group of their own.
-  const signal = (name: NodeJS.Signals) => {
-    if (child?.pid !== undefined) process.kill(-child.pid, name)
-  }
-  const start = async () => {
-    child = spawn('samba', ['-F', '-s', config], { detached: true, stdio: 'ignore' })
-    while (!(await answers())) if (child.exitCode !== null) throw new Error('samba did not start')
-  }
-  const stop = async () => {
-    if (child === undefined || child.exitCode !== null) return
-    const exited = once(child, 'exit')
-    signal('SIGCONT')
-    signal('SIGTERM')
-    await exited
-  }
-  const restart = async () => {
-    await stop()
-    await start()
-  }
-  return { start, stop, signal, restart }
+const answers = async (): Promise<boolean> => {
+  const socket = connect(389, ADDRESS)
+  return once(socket, 'connect')
+    .then(
+      () => true,
+      () => false
+    )
+    .finally(() => socket.destroy())
 }
 
-const answers = (): Promise<boolean> =>
-  new Promise(resolve => {
-    const socket = connect(389, ADDRESS)
-    socket.once('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.once('error', () => setTimeout(resolve, 50, false))
-  })
-
 const administration = ({ ca, caFile }: { ca: string; caFile: string }) => {
-  const client: SambaServer['client'] = async (work, who = ADMIN) => {
+  const client = async <T>(work: (client: Client) => Promise<T>, who = ADMIN): Promise<T> => {
     const connection = new Client({ url: `ldaps://${ADDRESS}`, tlsOptions: { ca: [ca] }, timeout: 10_000 })
     try {
       await connection.bind(who.dn, who.password)
@@ -142,7 +109,7 @@ const administration = ({ ca, caFile }: { ca: string; caFile: string }) => {
       await connection.unbind()
     }
   }
-  const set: SambaServer['set'] = (dn, type, values) =>
+  const set = (dn: string, type: string, values: string[]) =>
     client(connection =>
       connection.modify(dn, new Change({ operation: 'replace', modification: new Attribute({ type, values }) }))
     )

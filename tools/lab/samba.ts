@@ -1,5 +1,5 @@
 // Tries cases of Active Directory on a Samba domain controller, directly and through Portaria.
-import type { Test } from 'tap'
+import { ok } from 'node:assert/strict'
 import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
@@ -8,7 +8,7 @@ import { startGateway, type World } from '../../test/support/gateway.ts'
 import { postLogin } from '../../test/support/login.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { startThrottles, tally } from '../../test/support/throttles.ts'
-import type { Case, Compared } from './compared.ts'
+import type { Provider, ProviderCase } from './providers.ts'
 import {
   ADDRESS,
   BASE,
@@ -20,16 +20,17 @@ import {
   startSamba,
   USERS
 } from './samba-server.ts'
+import type { Teardown } from './table.ts'
 
 const FILTER = '(|(sAMAccountName={{username}})(userPrincipalName={{username}}))'
 const GUESSES = 10_000
 
-export const samba: Compared = {
+export const samba: Provider = {
   name: 'samba',
   title: 'Samba AD DC',
-  version: async () => `${sambaVersion()}, Debian; domain controller with LDAP, STARTTLS and ldaps, with its own CA.`,
-  start: async (t, say) => {
-    const server = await startSamba(t, say)
+  version: () => `${sambaVersion()}, Debian; domain controller with LDAP, STARTTLS and ldaps, with its own CA.`,
+  start: async t => {
+    const server = await startSamba(t)
     const environments = environmentsOf(server)
     return [
       ...(await nameCases(t, server, environments)),
@@ -77,10 +78,6 @@ const MODES: readonly Mode[] = ['service account', 'search base', 'domain only']
 
 const ldapOf = (environment: Record<string, string>): LdapSettings => readSettings(environment, []).ldap
 
-const expect = (what: boolean, text: string): void => {
-  if (!what) throw new Error(text)
-}
-
 const bindAs = (server: SambaServer, dn: string, password: string): Promise<string> =>
   server
     .client(async () => 'accepted', { dn, password })
@@ -98,11 +95,7 @@ const httpLogin = async (world: World, username: string, password = PASSWORD) =>
   return { status: answer.status, token: body.token ?? '', user: body.user }
 }
 
-const nameCases = async (
-  t: Pick<Test, 'teardown'>,
-  server: SambaServer,
-  environments: Environments
-): Promise<Case[]> => {
+const nameCases = async (t: Teardown, server: SambaServer, environments: Environments): Promise<ProviderCase[]> => {
   await server.addPerson('msilva', { principal: 'maria.silva@corp.example' })
   await server.addPerson('filial', { principal: 'joão@filial.example' })
   const both = MODES.map(mode => ({
@@ -118,12 +111,12 @@ const nameCases = async (
       const ids = []
       for (const name of ['msilva', 'maria.silva@corp.example', 'CORP\\msilva', 'MSILVA@corp.example'])
         ids.push(`${(await httpLogin(world, name)).user?.id} ${(await httpLogin(world, name)).user?.username}`)
-      expect(new Set(ids).size === 1 && ids[0]?.endsWith(' msilva') === true, `people: ${ids.join(', ')}`)
+      ok(new Set(ids).size === 1 && ids[0]?.endsWith(' msilva') === true, `people: ${ids.join(', ')}`)
       const admin = await httpLogin(world, 'portaria', SERVICE.password)
       const id = ids[0]?.split(' ')[0]
       await world.fetch(`/auth/admin/users/${id}/disable`, { method: 'POST', token: admin.token })
       const after = [await httpLogin(world, 'msilva'), await httpLogin(world, 'maria.silva@corp.example')]
-      expect(
+      ok(
         after.every(({ status }) => status === 401),
         'back under another name'
       )
@@ -137,18 +130,14 @@ const nameCases = async (
     through: async () => {
       const directory = createDirectory(ldapOf(environments['service account']))
       const said = await reasonOf(directory.authenticate('joão@filial.example', PASSWORD))
-      expect(said === 'logged in as filial', said)
+      ok(said === 'logged in as filial', said)
       return said
     }
   }
   return [...both, suffix]
 }
 
-const guessCases = async (
-  t: Pick<Test, 'teardown'>,
-  server: SambaServer,
-  environments: Environments
-): Promise<Case[]> => {
+const guessCases = async (t: Teardown, server: SambaServer, environments: Environments): Promise<ProviderCase[]> => {
   const postgres = await startPostgres(t)
   const cases = []
   for (const [index, mode] of MODES.entries()) {
@@ -187,7 +176,7 @@ const guessCases = async (
           answers.push(...(await Promise.all(crowd)))
         }
         const [count, isLocked] = [await server.badPwdCount(name), await server.isLockedOut(name)]
-        expect(!isLocked && count < LOCKOUT_THRESHOLD, `badPwdCount ${count}, ${isLocked ? 'locked' : 'open'}`)
+        ok(!isLocked && count < LOCKOUT_THRESHOLD, `badPwdCount ${count}, ${isLocked ? 'locked' : 'open'}`)
         const throttled = tally(answers)['login-throttled-account'] ?? 0
         return `badPwdCount ${count}, not locked; ${throttled} refused with 429, without a bind`
       }
@@ -196,7 +185,7 @@ const guessCases = async (
   return cases
 }
 
-const stateCases = async (server: SambaServer, environments: Environments): Promise<Case[]> => {
+const stateCases = async (server: SambaServer, environments: Environments): Promise<ProviderCase[]> => {
   const states: readonly (readonly [name: string, attribute: string, value: string, reason: string])[] = [
     ['desativada', 'userAccountControl', '514', 'account-disabled'],
     ['expirada', 'accountExpires', '116444736000000000', 'account-expired'],
@@ -213,14 +202,14 @@ const stateCases = async (server: SambaServer, environments: Environments): Prom
   return [...cases, refusalCase(server, environments, 'bloqueada', 'account-locked')]
 }
 
-const refusalCase = (server: SambaServer, environments: Environments, name: string, reason: string): Case => ({
+const refusalCase = (server: SambaServer, environments: Environments, name: string, reason: string): ProviderCase => ({
   name: `A refused account: ${reason}`,
   directly: () => bindAs(server, `${name}@corp.example`, PASSWORD),
   through: async () => {
     const said = []
     for (const mode of MODES)
       said.push(await reasonOf(createDirectory(ldapOf(environments[mode])).authenticate(name, PASSWORD)))
-    expect(
+    ok(
       said.every(one => one === reason),
       said.join(', ')
     )
@@ -228,7 +217,7 @@ const refusalCase = (server: SambaServer, environments: Environments, name: stri
   }
 })
 
-const groupCases = async (server: SambaServer, environments: Environments): Promise<Case[]> => {
+const groupCases = async (server: SambaServer, environments: Environments): Promise<ProviderCase[]> => {
   const member = await server.addPerson('membro')
   const group = (name: string) => `CN=${name},${USERS}`
   await server.client(async client => {
@@ -246,17 +235,13 @@ const groupCases = async (server: SambaServer, environments: Environments): Prom
     through: async () => {
       const { groups } = await createDirectory(ldapOf(environments[mode])).authenticate('membro', PASSWORD)
       const found = [...(groups ?? [])].sort()
-      expect(found.join() === [group('Externo'), group('Interno')].join(), `groups: ${found.join('; ')}`)
+      ok(found.join() === [group('Externo'), group('Interno')].join(), `groups: ${found.join('; ')}`)
       return found.join('; ')
     }
   }))
 }
 
-const recheckCases = async (
-  t: Pick<Test, 'teardown'>,
-  server: SambaServer,
-  environments: Environments
-): Promise<Case[]> => {
+const recheckCases = async (t: Teardown, server: SambaServer, environments: Environments): Promise<ProviderCase[]> => {
   const dn = await server.addPerson('presente')
   return [
     {
@@ -274,7 +259,7 @@ const recheckCases = async (
         await server.set(dn, 'userAccountControl', ['514'])
         const startedAt = performance.now()
         while ((await world.fetch('/auth/me', { token })).status === 200)
-          expect(performance.now() - startedAt < 2000, 'the token still works after LDAP_RECHECK + 1 s')
+          ok(performance.now() - startedAt < 2000, 'the token still works after LDAP_RECHECK + 1 s')
         const ms = Math.round(performance.now() - startedAt)
         await world.gateway.close()
         return `the token ended ${ms} ms later, with LDAP_RECHECK=1s`
@@ -283,13 +268,13 @@ const recheckCases = async (
   ]
 }
 
-const transportCases = (server: SambaServer, environments: Environments): Case[] => {
+const transportCases = (server: SambaServer, environments: Environments): ProviderCase[] => {
   const base = environments['service account']
   const login = (more: Record<string, string>) =>
     reasonOf(createDirectory(ldapOf({ ...base, ...more })).authenticate('msilva', PASSWORD))
   const told = async (wanted: string, more: Record<string, string>) => {
     const said = await login(more)
-    expect(said === wanted, said)
+    ok(said === wanted, said)
     return said
   }
   return [
@@ -320,7 +305,7 @@ const transportCases = (server: SambaServer, environments: Environments): Case[]
       through: async () => {
         server.freeze()
         const frozen = await login({ LDAP_TIMEOUT_MS: '900' }).finally(server.thaw)
-        expect(/^directory-(timeout|tls|unreachable)$/.test(frozen), frozen)
+        ok(/^directory-(timeout|tls|unreachable)$/.test(frozen), frozen)
         return `refused with \`${frozen}\` within LDAP_TIMEOUT_MS, then ${await told('logged in as msilva', {})}`
       }
     }

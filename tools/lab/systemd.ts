@@ -9,6 +9,7 @@ import { startRedis } from '../../test/support/redis.ts'
 import { type InstallCase, runCases } from './installing.ts'
 import { bootMachine, type Machine } from './machine.ts'
 import { ask, underRequests } from './steady-requests.ts'
+import { withTeardown } from './table.ts'
 
 interface Place {
   readonly machine: Machine
@@ -135,23 +136,17 @@ const cases: readonly InstallCase<Place>[] = [
 ]
 
 /** Resolves to how many cases did not work. */
-export const runSystemd = async (page: string): Promise<number> => {
-  const endings: (() => unknown)[] = []
-  const t = { teardown: (action: () => unknown) => void endings.push(action) }
-  try {
+export const runSystemd = (): Promise<number> =>
+  withTeardown(async t => {
     const [postgres, redis, ldap, backend] = await Promise.all([
       startPostgres(t),
       startRedis(t),
       startOpenLdap(t),
       startBackend(t)
     ])
-    const machine = await bootMachine()
-    endings.push(machine.close)
+    const machine = await bootMachine(t)
     const stores = { DATABASE_URL: postgres.url, REDIS_URL: redis.url }
     const port = await freePort()
     const place = { machine, port, stores, directory: ldap.env, password: ldap.password, backend: backend.url }
-    return await runCases(cases, place, machine.version, page)
-  } finally {
-    for (const end of endings.reverse()) await end()
-  }
-}
+    return runCases(cases, place, machine.version)
+  })

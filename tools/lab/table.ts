@@ -1,5 +1,9 @@
-// Writes the lab's results into a table of a page, replacing their earlier rows.
+// Fills tables of docs/compatibility.md with what the lab saw, replacing their earlier rows.
 import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+
+const PAGE = join(import.meta.dirname, '../../docs/compatibility.md')
 
 interface Table {
   /** The line above it; both are added at the end of the page if it has none. */
@@ -8,6 +12,22 @@ interface Table {
 }
 
 type Row = readonly string[]
+
+export type Teardown = Pick<Test, 'teardown'>
+
+/** Runs something with a teardown of its own, as tap gives one to a test. */
+export const withTeardown = async <T>(work: (t: Teardown) => Promise<T>): Promise<T> => {
+  const endings: (() => unknown)[] = []
+  try {
+    return await work({ teardown: action => void endings.push(action) })
+  } finally {
+    for (const end of endings.reverse()) await end()
+  }
+}
+
+export const say = (line: string): void => void process.stdout.write(`${line}\n`)
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ')
 const lineOf = (row: Row): string => `| ${row.map(cell).join(' | ')} |`
@@ -18,8 +38,8 @@ const rowOf = (line: string): Row =>
     .map(text => text.trim().replaceAll('\\|', '|'))
 
 /** Replaces rows for which `isOld` is true in place; new ones go to the end of the table. */
-export const replaceRows = (page: string, table: Table, rows: readonly Row[], isOld: (row: Row) => boolean): void => {
-  const lines = readFileSync(page, 'utf8').trimEnd().split('\n')
+const replaceRows = (table: Table, rows: readonly Row[], isOld: (row: Row) => boolean): void => {
+  const lines = readFileSync(PAGE, 'utf8').trimEnd().split('\n')
   if (!lines.includes(table.heading)) {
     lines.push('', table.heading, '', lineOf(table.columns), `|${'---|'.repeat(table.columns.length)}`)
   }
@@ -31,5 +51,28 @@ export const replaceRows = (page: string, table: Table, rows: readonly Row[], is
   const at = old.findIndex(line => isOld(rowOf(line)))
   const kept = old.filter(line => !isOld(rowOf(line)))
   kept.splice(at === -1 ? kept.length : at, 0, ...rows.map(lineOf))
-  writeFileSync(page, `${[...lines.slice(0, start), ...kept, ...lines.slice(end)].join('\n')}\n`)
+  writeFileSync(PAGE, `${[...lines.slice(0, start), ...kept, ...lines.slice(end)].join('\n')}\n`)
+}
+
+/** Prints the rows that `fill` adds and writes them into the table; resolves to how many are wrong, or could not be had. */
+export const fillTable = async (
+  table: Table,
+  isOld: (row: Row) => boolean,
+  fill: (add: (row: Row, isRight: boolean) => void) => Promise<void>
+): Promise<number> => {
+  const rows: Row[] = []
+  let wrong = 0
+  const add = (row: Row, isRight: boolean) => {
+    say(lineOf(row))
+    rows.push(row)
+    if (!isRight) wrong++
+  }
+  try {
+    await fill(add)
+  } catch (error) {
+    say(`not run: ${messageOf(error)}`)
+    wrong++
+  }
+  if (rows.length > 0) replaceRows(table, rows, isOld)
+  return wrong
 }

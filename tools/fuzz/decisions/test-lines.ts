@@ -1,6 +1,5 @@
 // Compares test lines that pass with what a running gateway answers to the same requests and Socket.IO events.
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Server, type Socket } from 'engine.io'
 import type { Test } from 'tap'
 import WebSocket from 'ws'
@@ -9,6 +8,7 @@ import { runRouteTests } from '../../../gateway/route-files/test-lines.ts'
 import type { RouteTable } from '../../../gateway/routes/route.ts'
 import { closeSoon } from '../../../test/support/engine-closing.ts'
 import { startGateway, type World } from '../../../test/support/gateway.ts'
+import { listen } from '../../../test/support/ports.ts'
 import { connectRaw, type RawConnection } from '../../../test/support/raw-client.ts'
 import type { Random } from '../mutate.ts'
 import { addressed, describe, SETTINGS, wordsOf } from './compare.ts'
@@ -48,13 +48,9 @@ const startUpstream = async (t: Pick<Test, 'teardown'>): Promise<string> => {
     else response.writeHead(SERVED).end()
   })
   server.on('upgrade', (request, socket, head) => engine.handleUpgrade(request as never, socket, head))
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    engine.close()
-    server.closeAllConnections()
-    return new Promise(resolve => server.close(resolve))
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listen(t, server)
+  t.teardown(() => engine.close())
+  return `http://127.0.0.1:${port}`
 }
 
 /** The outcomes with which a line passes: exactly one, if `check` and the gateway agree at all. */

@@ -1,7 +1,6 @@
 // Starts Portaria, HAProxy and nginx as servers of HTTP/2, each before a backend of its own.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import net from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import tls from 'node:tls'
 import type { Test } from 'tap'
@@ -9,7 +8,7 @@ import { createCertificateAuthority } from '../../../test/support/certificates.t
 import { startGateway } from '../../../test/support/gateway.ts'
 import { freePort } from '../../../test/support/ports.ts'
 import { findNginx } from '../../../test/support/provision.ts'
-import { startProgram } from '../../lab/open-lab.ts'
+import { makeFolder, startProgram } from '../../../test/support/server-process.ts'
 import { type StrictUpstream, startStrictUpstream } from '../strict-upstream.ts'
 
 export interface Front {
@@ -22,7 +21,7 @@ type Teardown = Pick<Test, 'teardown'>
 
 export const startPortaria = async (t: Teardown): Promise<Front> => {
   const backend = await startStrictUpstream(t)
-  const folder = folderOf(t)
+  const folder = makeFolder(t, 'http2')
   const authority = createCertificateAuthority(folder)
   const { certFile, keyFile } = authority.issue('one')
   const { port } = await startGateway(t, {
@@ -41,12 +40,6 @@ export const startPortaria = async (t: Teardown): Promise<Front> => {
   const secureContext = tls.createSecureContext({ ca: authority.ca })
   const options = { port, host: '127.0.0.1', servername: 'localhost', secureContext, ALPNProtocols: ['h2'] }
   return { name: 'Portaria', backend, connect: () => tls.connect(options) }
-}
-
-const folderOf = (t: Teardown): string => {
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-http2-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
 }
 
 const HAPROXY = (port: number, backend: number) => `
@@ -84,30 +77,24 @@ http {
 }
 `
 
-const startPeer = async (
-  t: Teardown,
-  name: Front['name'],
-  start: (port: number, backend: number) => Promise<() => void>
-) => {
+const startPeer = async (t: Teardown, name: Front['name'], start: (port: number, backend: number) => Promise<void>) => {
   const backend = await startStrictUpstream(t)
   const port = await freePort()
-  t.teardown(await start(port, backend.port))
+  await start(port, backend.port)
   return { name, backend, connect: () => net.connect(port, '127.0.0.1') }
 }
 
 export const startHaproxy = (t: Teardown): Promise<Front> =>
   startPeer(t, 'HAProxy', (port, backend) => {
-    const folder = folderOf(t)
+    const folder = makeFolder(t, 'http2')
     writeFileSync(join(folder, 'haproxy.cfg'), HAPROXY(port, backend))
-    return startProgram('haproxy', ['-db', '-f', join(folder, 'haproxy.cfg')], port, { cwd: folder })
+    return startProgram(t, 'haproxy', ['-db', '-f', join(folder, 'haproxy.cfg')], port)
   })
 
 export const startNginx = (t: Teardown): Promise<Front> =>
   startPeer(t, 'nginx', (port, backend) => {
-    const folder = folderOf(t)
+    const folder = makeFolder(t, 'http2')
     const file = join(folder, 'nginx.conf')
     writeFileSync(file, NGINX(port, backend, folder))
-    return startProgram(findNginx() ?? 'nginx', ['-p', folder, '-c', file, '-e', join(folder, 'log')], port, {
-      cwd: folder
-    })
+    return startProgram(t, findNginx() ?? 'nginx', ['-p', folder, '-c', file, '-e', join(folder, 'log')], port)
   })

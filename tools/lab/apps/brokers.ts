@@ -53,7 +53,7 @@ export const rabbitMq: App = {
   recipe: 'rabbitmq',
   version: () => firstLine('dpkg-query', '-W', 'rabbitmq-server').split('\t').at(-1) ?? '',
   async install() {
-    ensurePrograms(['rabbitmq-server'], {}, line => process.stdout.write(`${line}\n`))
+    ensurePrograms(['rabbitmq-server'], {})
     // Debian's own command is for its service only.
     return { programs: '/usr/lib/rabbitmq/bin', modules: await npm('brokers', CLIENTS) }
   },

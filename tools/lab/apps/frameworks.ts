@@ -34,7 +34,7 @@ const rails: App = {
   version: () => firstLine('ruby', '-e', `'require "rails"; puts Rails.version'`),
   async install() {
     const packages = { puma: ['puma', 'ruby-rails', 'ruby-sqlite3'] }
-    ensurePrograms(['puma'], packages, line => process.stdout.write(`${line}\n`))
+    ensurePrograms(['puma'], packages)
     return {}
   },
   path: '/shop',
@@ -67,9 +67,7 @@ const spring = (section: string, title: string, more: Pick<App, 'files' | 'cases
   recipe: `spring-boot#${section}`,
   version: () => SPRING,
   async install() {
-    ensurePrograms(['mvn', 'javac'], { mvn: ['maven'], javac: ['default-jdk-headless'] }, line =>
-      process.stdout.write(`${line}\n`)
-    )
+    ensurePrograms(['mvn', 'javac'], { mvn: ['maven'], javac: ['default-jdk-headless'] })
     const wanted = { webmvc: SPRING, security: SPRING }
     const named = Object.entries(wanted).map(([name, version]) => [
       `org.springframework.boot:spring-boot-starter-${name}`,

@@ -10,7 +10,7 @@ import { compare } from '../cases.ts'
 import { openLab } from '../open-lab.ts'
 import { logIn } from '../person.ts'
 import type { Lab } from '../system.ts'
-import { replaceRows } from '../table.ts'
+import { fillTable, withTeardown } from '../table.ts'
 import type { App, AppCase, Visit } from './app.ts'
 import { type Started, startApp } from './start-app.ts'
 
@@ -90,27 +90,26 @@ const openPlaces = async (app: App, postgres: TestPostgres, ways: Ways): Promise
   ]
 }
 
-/** Rows of its cases, and how many of them went wrong. */
-const runApp = async (app: App, postgres: TestPostgres) => {
-  const { lab, close } = openLab(postgres)
-  try {
-    const port = await freePort()
-    const ways = { lab, port, started: await startApp(app, lab, publicUrlOf(port)), browser: await launchBrowser(lab) }
-    const places = await openPlaces(app, postgres, ways)
-    const rows: string[][] = []
-    let wrong = 0
-    for (const each of app.cases) {
-      const { isRight, cells } = await compare(visiting(each, ways), places)
-      if (!isRight) wrong++
-      const [page = ''] = app.recipe.split('#')
-      rows.push([app.title, app.version(), each.name, ...cells, `[${page}](recipes/${page}.md)`])
-      process.stdout.write(`| ${rows.at(-1)?.join(' | ')} |\n`)
-    }
-    return { rows, wrong }
-  } finally {
-    await close()
-  }
-}
+/** Prints the rows of an application and puts them into the page; resolves to how many of its cases went wrong. */
+export const runApp = (app: App, postgres: TestPostgres): Promise<number> =>
+  withTeardown(t =>
+    fillTable(
+      TABLE,
+      ([title]) => title === app.title,
+      async add => {
+        const lab = openLab(t, postgres)
+        const port = await freePort()
+        const started = await startApp(app, lab, publicUrlOf(port))
+        const ways = { lab, port, started, browser: await launchBrowser(lab) }
+        const places = await openPlaces(app, postgres, ways)
+        const [page = ''] = app.recipe.split('#')
+        for (const each of app.cases) {
+          const { isRight, cells } = await compare(visiting(each, ways), places)
+          add([app.title, app.version(), each.name, ...cells, `[${page}](recipes/${page}.md)`], isRight)
+        }
+      }
+    )
+  )
 
 /** The names of applications on the command line. */
 export const appName = (app: App): string =>
@@ -118,19 +117,3 @@ export const appName = (app: App): string =>
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replace(/-$/, '')
-
-/** Prints the rows of the applications and puts them into the page; returns the number of failures. */
-export const runApps = async (wanted: readonly App[], postgres: TestPostgres, page: string) => {
-  let wrong = 0
-  for (const app of wanted) {
-    try {
-      const result = await runApp(app, postgres)
-      wrong += result.wrong
-      replaceRows(page, TABLE, result.rows, ([title]) => title === app.title)
-    } catch (error) {
-      wrong++
-      process.stdout.write(`| ${app.title} | | not run: ${error instanceof Error ? error.message : error} | | |\n`)
-    }
-  }
-  return wrong
-}

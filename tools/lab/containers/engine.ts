@@ -1,13 +1,11 @@
 // Starts a container engine of its own, with its data in a folder that is removed at the end.
-import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, openSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { until } from '../../../test/support/until.ts'
+import { createServerProcess, makeFolder } from '../../../test/support/server-process.ts'
 import { goProgram } from '../installed.ts'
 import { ensurePrograms } from '../packages.ts'
+import type { Teardown } from '../table.ts'
 
 /** Not in Debian: its docker-compose 1.29 cannot read the file. */
 const COMPOSE = { module: 'github.com/docker/compose/v2', version: 'v2.32.4' }
@@ -21,7 +19,6 @@ export interface Engine {
   docker(...words: string[]): Promise<string>
   /** The same for `docker compose`, in the folder of the compose file. */
   compose(cwd: string, env: Record<string, string>, ...words: string[]): Promise<string>
-  close(): Promise<void>
 }
 
 const isUp = (docker: Engine['docker']): Promise<boolean> =>
@@ -31,18 +28,14 @@ const isUp = (docker: Engine['docker']): Promise<boolean> =>
   )
 
 /** Needs root, and Debian's packages or the programs in the path. */
-export const startEngine = async (): Promise<Engine> => {
-  ensurePrograms(Object.keys(PACKAGES), PACKAGES, line => process.stdout.write(`${line}\n`))
+export const startEngine = async (t: Teardown): Promise<Engine> => {
+  ensurePrograms(Object.keys(PACKAGES), PACKAGES)
   const composeProgram = await goProgram('docker-compose', COMPOSE.module, COMPOSE.version, '/cmd')
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-engine-'))
+  const folder = makeFolder(t, 'engine')
+  // dockerd leaves the host's network namespace mounted there.
+  t.teardown(() => spawnSync('umount', [join(folder, 'exec/netns/default')]))
   const socket = `unix://${join(folder, 'docker.sock')}`
   const folders = ['--data-root', join(folder, 'data'), '--exec-root', join(folder, 'exec')]
-  const log = openSync(join(folder, 'dockerd.log'), 'w')
-  const daemon = spawn('dockerd', [...folders, '--pidfile', join(folder, 'docker.pid'), '--host', socket], {
-    stdio: ['ignore', log, log]
-  })
-  const ended = once(daemon, 'exit')
-
   // BuildKit is off, because Docker 20.10 builds without it unless it is asked to.
   const run = async (program: string, words: string[], cwd: string, env: Record<string, string> = {}) => {
     const whole = { ...process.env, DOCKER_HOST: socket, DOCKER_BUILDKIT: '0', ...env }
@@ -50,20 +43,18 @@ export const startEngine = async (): Promise<Engine> => {
     return stdout + stderr
   }
   const docker: Engine['docker'] = (...words) => run('docker', words, folder)
-  await until(() => daemon.exitCode !== null || isUp(docker), 'dockerd answers')
-  if (daemon.exitCode !== null) throw new Error(`dockerd ended: ${join(folder, 'dockerd.log')}`)
+  const daemon = createServerProcess({
+    command: 'dockerd',
+    args: [...folders, '--pidfile', join(folder, 'docker.pid'), '--host', socket],
+    isUp: () => isUp(docker)
+  })
+  t.teardown(() => daemon.end('SIGTERM'))
+  await daemon.start()
   return {
     folder,
     version: /\d+\.\d+\.\d+/.exec(execFileSync('dockerd', ['--version'], { encoding: 'utf8' }))?.[0] ?? '',
     docker,
-    compose: (cwd, env, ...words) => run(composeProgram, words, cwd, env),
-    async close() {
-      daemon.kill()
-      await ended
-      // dockerd leaves the host's network namespace mounted there.
-      spawnSync('umount', [join(folder, 'exec/netns/default')])
-      rmSync(folder, { recursive: true, force: true })
-    }
+    compose: (cwd, env, ...words) => run(composeProgram, words, cwd, env)
   }
 }
 

@@ -1,12 +1,12 @@
 // Builds the image and runs it with podman: `npm run lab -- podman`, as root.
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { makeFolder } from '../../../test/support/server-process.ts'
 import { until } from '../../../test/support/until.ts'
 import { type InstallCase, runCases } from '../installing.ts'
 import { ensurePrograms } from '../packages.ts'
+import { withTeardown } from '../table.ts'
 import { makeNodeImage } from './base-images.ts'
 import type { Engine } from './engine.ts'
 import { IMAGE, withSecret } from './image-cases.ts'
@@ -45,25 +45,22 @@ const cases: readonly InstallCase<Podman>[] = [
 ]
 
 /** Resolves to how many cases did not work. */
-export const runPodman = async (page: string): Promise<number> => {
-  ensurePrograms(Object.keys(PACKAGES), PACKAGES, line => process.stdout.write(`${line}\n`))
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-podman-'))
-  const places = ['--root', join(folder, 'data'), '--runroot', join(folder, 'run')]
-  const docker: Engine['docker'] = async (...words) => {
-    const { stdout, stderr } = await promisify(execFile)('podman', [...places, ...WAYS, ...words], {
-      cwd: folder,
-      maxBuffer: 64 * 2 ** 20
-    })
-    // What it says while it works is not part of an answer.
-    return words[0] === 'logs' ? stdout + stderr : stdout
-  }
-  try {
+export const runPodman = (): Promise<number> =>
+  withTeardown(async t => {
+    ensurePrograms(Object.keys(PACKAGES), PACKAGES)
+    const folder = makeFolder(t, 'podman')
+    const places = ['--root', join(folder, 'data'), '--runroot', join(folder, 'run')]
+    const docker: Engine['docker'] = async (...words) => {
+      const { stdout, stderr } = await promisify(execFile)('podman', [...places, ...WAYS, ...words], {
+        cwd: folder,
+        maxBuffer: 64 * 2 ** 20
+      })
+      // What it says while it works is not part of an answer.
+      return words[0] === 'logs' ? stdout + stderr : stdout
+    }
+    t.teardown(() => docker('rmi', '--all', '--force').catch(() => undefined))
+    t.teardown(() => docker('rm', '--all', '--force').catch(() => undefined))
     const version = /\d+\.\d+\.\d+/.exec(await docker('--version'))?.[0]
     await makeNodeImage({ folder, docker })
-    return await runCases(cases, { folder, docker }, `podman ${version}`, page)
-  } finally {
-    await docker('rm', '--all', '--force').catch(() => undefined)
-    await docker('rmi', '--all', '--force').catch(() => undefined)
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
+    return runCases(cases, { folder, docker }, `podman ${version}`)
+  })

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { freePort } from '../../../test/support/ports.ts'
 import { runCases } from '../installing.ts'
+import { withTeardown } from '../table.ts'
 import { makeBaseImages } from './base-images.ts'
 import { COMPOSE_VERSION, startEngine } from './engine.ts'
 import { imageCases } from './image-cases.ts'
@@ -23,19 +24,16 @@ export const checkOut = (folder: string): void => {
 }
 
 /** Resolves to how many cases did not work. */
-export const runContainers = async (page: string): Promise<number> => {
-  const engine = await startEngine()
-  const version = `Docker ${engine.version}, Compose ${COMPOSE_VERSION}`
-  const port = await freePort()
-  const checkout = join(engine.folder, 'checkout')
-  const compose = (...words: string[]) => engine.compose(checkout, { PORT: String(port) }, ...words)
-  try {
+export const runContainers = (): Promise<number> =>
+  withTeardown(async t => {
+    const engine = await startEngine(t)
+    const port = await freePort()
+    const checkout = join(engine.folder, 'checkout')
+    const compose = (...words: string[]) => engine.compose(checkout, { PORT: String(port) }, ...words)
+    t.teardown(() => compose('down', '--volumes').catch(() => undefined))
     await makeBaseImages(engine)
     checkOut(checkout)
     const stack: Stack = { engine, checkout, compose, url: `http://localhost:${port}` }
-    return await runCases([...imageCases, ...stackCases, ...replaceCases], stack, version, page)
-  } finally {
-    await compose('down', '--volumes').catch(() => undefined)
-    await engine.close()
-  }
-}
+    const version = `Docker ${engine.version}, Compose ${COMPOSE_VERSION}`
+    return runCases([...imageCases, ...stackCases, ...replaceCases], stack, version)
+  })

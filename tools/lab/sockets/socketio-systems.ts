@@ -1,6 +1,6 @@
 // Socket.IO servers and clients of Python, Java and JavaScript, and Engine.IO of Python by itself.
 import { freePort } from '../../../test/support/ports.ts'
-import { startProgram } from '../open-lab.ts'
+import { startProgram } from '../../../test/support/server-process.ts'
 import { JAVA_CLIENT, javaPrograms, PROGRAMS, PYTHON_PACKAGES, python, socketIo } from './installed.ts'
 import { goodbye, lineBreaks, questionMark, secondNamespace, strayPoll } from './raw-engine.ts'
 import { lastLine, type Place, type SocketCase, type SocketSystem } from './socket-system.ts'
@@ -79,7 +79,7 @@ const pythonServer: SocketSystem = {
   async start(t) {
     const port = await freePort()
     const words = ['-m', 'uvicorn', 'socketio_server:app', '--port', String(port), '--log-level', 'error']
-    t.teardown(await startProgram(await python(), words, port, { cwd: PROGRAMS }))
+    await startProgram(t, await python(), words, port, { cwd: PROGRAMS })
     const clients = [await pythonClient(), await nodeClient('4.8.4')]
     const cases = [
       ...clients.flatMap(client => talk(client)),
@@ -103,7 +103,7 @@ const nodeServer = (version: string): SocketSystem => ({
     const port = await freePort()
     const folder = await socketIo(version)
     const words = [NODE_PROGRAM, 'serve', folder, String(port)]
-    t.teardown(await startProgram(process.execPath, words, port, { cwd: folder }))
+    await startProgram(t, process.execPath, words, port, { cwd: folder })
     const others = version === '4.8.4' ? [await pythonClient(), await javaClient()] : []
     const own = await nodeClient(version)
     const cases = [...[own, ...others].flatMap(client => talk(client)), admitted(own)]
@@ -120,7 +120,7 @@ const engineIo: SocketSystem = {
     const port = await freePort()
     const program = await python()
     const words = ['-m', 'uvicorn', 'engineio_server:app', '--port', String(port), '--log-level', 'error']
-    t.teardown(await startProgram(program, words, port, { cwd: PROGRAMS }))
+    await startProgram(t, program, words, port, { cwd: PROGRAMS })
     const cases = TRANSPORTS.map(transports => ({
       name: `packets by hand, ${transports.replace(',', ', then ')}`,
       run: async (place: Place) => {

@@ -1,11 +1,8 @@
 // WebSocket servers of Python and Java, and the kernel socket of JupyterLab.
 import { on, once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { WebSocket } from 'ws'
 import { freePort } from '../../../test/support/ports.ts'
-import { startProgram } from '../open-lab.ts'
+import { makeFolder, startProgram } from '../../../test/support/server-process.ts'
 import { javaPrograms, PROGRAMS, PYTHON_PACKAGES, python, TOMCAT } from './installed.ts'
 import type { Place, SocketCase, SocketSystem } from './socket-system.ts'
 
@@ -138,7 +135,7 @@ const uvicorn = (implementation: 'websockets' | 'wsproto'): SocketSystem => ({
   async start(t) {
     const port = await freePort()
     const words = ['-m', 'uvicorn', 'websocket_echo:app', '--ws', implementation, '--port', String(port)]
-    t.teardown(await startProgram(await python(), [...words, '--log-level', 'error'], port, { cwd: PROGRAMS }))
+    await startProgram(t, await python(), [...words, '--log-level', 'error'], port, { cwd: PROGRAMS })
     return { port, cases: [...ECHO, refusal('/live/refused')] }
   }
 })
@@ -151,7 +148,7 @@ const tomcat: SocketSystem = {
   async start(t) {
     const port = await freePort()
     const words = ['-cp', await javaPrograms(), 'EchoServer', String(port)]
-    t.teardown(await startProgram('java', words, port, { cwd: PROGRAMS }))
+    await startProgram(t, 'java', words, port, { cwd: PROGRAMS })
     return { port, cases: [...ECHO, refusal('/live/unknown')] }
   }
 }
@@ -205,15 +202,17 @@ const jupyter: SocketSystem = {
   upstream: { preserveHost: true },
   async start(t) {
     const port = await freePort()
-    const home = mkdtempSync(join(tmpdir(), 'portaria-lab-'))
-    t.teardown(() => rmSync(home, { recursive: true, force: true }))
+    const home = makeFolder(t, 'lab')
     const words = ['-m', 'jupyterlab', '--allow-root', '--no-browser', `--port=${port}`, '--ip=127.0.0.1']
     const options = [
       '--ServerApp.base_url=/jupyter/',
       '--IdentityProvider.token=',
       '--ServerApp.allow_remote_access=True'
     ]
-    t.teardown(await startProgram(await python(), [...words, ...options], port, { cwd: home, env: { HOME: home } }))
+    await startProgram(t, await python(), [...words, ...options], port, {
+      cwd: home,
+      env: { ...process.env, HOME: home }
+    })
     return { port, cases: [kernel(''), kernel('v1.kernel.websocket.jupyter.org')] }
   }
 }

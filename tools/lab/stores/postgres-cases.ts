@@ -9,7 +9,7 @@ import { startPgBouncer } from '../../../test/support/pgbouncer.ts'
 import { startOwnPostgres } from '../../../test/support/postgres.ts'
 import { quiet } from '../../../test/support/quiet.ts'
 import { until } from '../../../test/support/until.ts'
-import type { StoreCase } from './store-case.ts'
+import type { StoreCase } from './run.ts'
 
 const PEOPLE = 100
 const SATURATED_MS = 20_000

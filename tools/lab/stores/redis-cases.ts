@@ -1,17 +1,15 @@
 // Tries what the gateway needs of Redis: exact limits over two instances, a narrow ACL, a restart, and HAProxy in front.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { startGateway, type World } from '../../../test/support/gateway.ts'
 import { freePort } from '../../../test/support/ports.ts'
 import { startPostgres } from '../../../test/support/postgres.ts'
 import { startRedis } from '../../../test/support/redis.ts'
+import { makeFolder, startProgram } from '../../../test/support/server-process.ts'
 import { until } from '../../../test/support/until.ts'
 import { words } from '../../../test/support/words.ts'
-import type { StoreCase } from './store-case.ts'
+import type { StoreCase } from './run.ts'
 
 const MAX = 50
 /** As in docs/operate.md. */
@@ -102,15 +100,10 @@ ${servers.map((each, n) => `  server redis${n} 127.0.0.1:${each} check`).join('\
 async function runBehindHaproxy(t: Test): Promise<string[]> {
   const [one, two] = [await startRedis(t), await startRedis(t)]
   await two.command('REPLICAOF', '127.0.0.1', String(one.port))
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-haproxy-'))
+  const file = join(makeFolder(t, 'haproxy'), 'haproxy.cfg')
   const port = await freePort()
-  writeFileSync(join(folder, 'haproxy.cfg'), configuration(port, [one.port, two.port]))
-  const haproxy = spawn('haproxy', ['-db', '-f', join(folder, 'haproxy.cfg')], { stdio: 'ignore' })
-  t.teardown(async () => {
-    haproxy.kill('SIGKILL')
-    await once(haproxy, 'exit')
-    rmSync(folder, { recursive: true })
-  })
+  writeFileSync(file, configuration(port, [one.port, two.port]))
+  await startProgram(t, 'haproxy', ['-db', '-f', file], port)
   const worlds = await start(t, `redis://127.0.0.1:${port}`)
   for (const world of worlds) await until(async () => (await limiterOf(world)) === 'ok')
   await two.command('REPLICAOF', 'NO', 'ONE')

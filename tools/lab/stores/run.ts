@@ -1,11 +1,21 @@
 // Tries versions of Postgres and Redis, PgBouncer and HAProxy with real gateways: `npm run lab -- stores`.
 import { execFileSync } from 'node:child_process'
 import type { Test } from 'tap'
-import { replaceRows } from '../table.ts'
+import { fillTable, messageOf, withTeardown } from '../table.ts'
 import { poolerCases, postgresCases } from './postgres-cases.ts'
 import { haproxyCases, redisCases } from './redis-cases.ts'
 import { POSTGRES_VERSIONS, REDIS_VERSIONS, redisVersion } from './servers.ts'
-import type { Store, StoreCase } from './store-case.ts'
+
+export interface StoreCase {
+  readonly name: string
+  /** Throws, or resolves to what is wrong, if the result is not the one that the name promises. */
+  readonly run: (t: Test) => Promise<readonly string[]>
+}
+
+interface Store {
+  readonly name: string
+  readonly start: () => Promise<{ readonly version: string; readonly cases: readonly StoreCase[] }>
+}
 
 const TABLE = { heading: '## Stores', columns: ['store', 'version', 'what was tried', 'result'] }
 
@@ -28,39 +38,27 @@ const STORES: readonly Store[] = [
 const versionOf = (program: string, word: string): string =>
   /\d+\.\d+\.\d+/.exec(execFileSync(program, [word], { encoding: 'utf8' }))?.[0] ?? ''
 
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
-const tryCase = async ({ run }: StoreCase): Promise<string> => {
-  const endings: (() => unknown)[] = []
-  try {
-    const faults = await run({ teardown: (action: () => unknown) => void endings.unshift(action) } as unknown as Test)
+const tryCase = ({ run }: StoreCase): Promise<string> =>
+  withTeardown(async t => {
+    const faults = await run(t as Test)
     return faults.length === 0 ? 'works' : `DIFFERS: ${faults.join('; ')}`
-  } catch (error) {
-    return `FAILED: ${textOf(error)}`
-  } finally {
-    for (const end of endings) await end()
-  }
-}
+  }).catch(error => `FAILED: ${messageOf(error)}`)
 
 /** @param names of stores, or parts of names; none: all. Resolves to how many cases did not work */
-export const runStores = async (names: readonly string[], page: string): Promise<number> => {
+export const runStores = async (names: readonly string[]): Promise<number> => {
   let failed = 0
   const wanted = STORES.filter(({ name }) => names.length === 0 || names.some(part => name.includes(part)))
-  for (const { name, start } of wanted) {
-    const rows: string[][] = []
-    try {
-      const { version, cases } = await start()
-      for (const one of cases) {
-        const row = [name, version, one.name, await tryCase(one)]
-        process.stdout.write(`| ${row.join(' | ')} |\n`)
-        rows.push(row)
+  for (const { name, start } of wanted)
+    failed += await fillTable(
+      TABLE,
+      ([store]) => store === name,
+      async add => {
+        const { version, cases } = await start()
+        for (const one of cases) {
+          const result = await tryCase(one)
+          add([name, version, one.name, result], result === 'works')
+        }
       }
-    } catch (error) {
-      rows.push([name, '', '', `not run: ${textOf(error)}`])
-      process.stdout.write(`${name}: ${textOf(error)}\n`)
-    }
-    failed += rows.filter(row => row[3] !== 'works').length
-    replaceRows(page, TABLE, rows, ([store]) => store === name)
-  }
+    )
   return failed
 }

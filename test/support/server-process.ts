@@ -1,0 +1,71 @@
+// Runs a server as a process that a test may stop, kill, freeze and start again, in a folder that goes with the test.
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { accepts } from './ports.ts'
+import { until } from './until.ts'
+
+/** A temporary folder; the last processes of a server may still write there for a moment at its end. */
+export const makeFolder = (t: Pick<Test, 'teardown'>, name = 'test'): string => {
+  const folder = mkdtempSync(join(tmpdir(), `portaria-${name}-`))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
+  return folder
+}
+
+interface ServerProcess extends Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid' | 'detached'> {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly isUp: () => boolean | Promise<boolean>
+  readonly limitMs?: number
+}
+
+/** With `detached`, signals go to its whole process group. */
+export const createServerProcess = ({ command, args, isUp, limitMs, ...options }: ServerProcess) => {
+  let child: ChildProcess | undefined
+  const isRunning = () => child !== undefined && child.exitCode === null && child.signalCode === null
+  const signal = (name: NodeJS.Signals) => {
+    if (options.detached && child?.pid !== undefined) process.kill(-child.pid, name)
+    else child?.kill(name)
+  }
+  return {
+    pid: () => (isRunning() ? child?.pid : undefined),
+    /** Resolves when it is up. */
+    async start() {
+      let errors = ''
+      child = spawn(command, args, { ...options, stdio: ['ignore', 'ignore', 'pipe'] })
+      child.stderr?.on('data', chunk => {
+        errors = (errors + chunk).slice(-4000)
+      })
+      const isReady = () => {
+        if (!isRunning()) throw new Error(`${command} did not start: ${errors}`)
+        return isUp()
+      }
+      await until(isReady, () => `${command} is up: ${errors}`, limitMs)
+    },
+    signal,
+    /** Resolves when it is gone. */
+    async end(name: NodeJS.Signals) {
+      if (child === undefined || !isRunning()) return
+      const exited = once(child, 'exit')
+      signal('SIGCONT')
+      signal(name)
+      await exited
+    }
+  }
+}
+
+/** Starts a program that ends at the teardown; resolves when its port accepts connections. */
+export const startProgram = async (
+  t: Pick<Test, 'teardown'>,
+  command: string,
+  args: readonly string[],
+  port: number,
+  options: Pick<SpawnOptions, 'cwd' | 'env'> = {}
+): Promise<void> => {
+  const server = createServerProcess({ ...options, command, args, isUp: () => accepts(port) })
+  t.teardown(() => server.end('SIGKILL'))
+  await server.start()
+}
