@@ -3,7 +3,6 @@ import t from 'tap'
 import { faultCounts } from '../../gateway/values/contain.ts'
 import { fuzzHttp2 } from '../../tools/fuzz/http2/compare.ts'
 import { startPortaria } from '../../tools/fuzz/http2/fronts.ts'
-import { createRandom } from '../../tools/fuzz/mutate.ts'
 
 const MESSAGES = 2000
 
@@ -11,7 +10,7 @@ t.test('a well-formed HTTP/2 request is forwarded as it was meant, a malformed o
   const faults: string[] = []
   const { done, forwarded } = await fuzzHttp2({
     fronts: [await startPortaria(t)],
-    random: createRandom(38),
+    seed: 38,
     goesOn: sent => sent < MESSAGES,
     onFault: (fault, message) => faults.push(`${fault}: ${message}`)
   })

@@ -8,21 +8,11 @@ export interface CertificateFiles {
   readonly certFile: string
 }
 
-export interface CertificateAuthority {
-  readonly caFile: string
-  /** PEM text. */
-  readonly ca: string
-  /** A server certificate. `names` as in subjectAltName: `DNS:localhost`, `IP:127.0.0.1`. */
-  issue(name: string, options?: { names?: string[]; expired?: boolean }): CertificateFiles
-  /** A certificate that vouches only for itself. */
-  selfSigned(name: string, names?: string[]): CertificateFiles
-}
-
 const LOOPBACK = ['DNS:localhost', 'IP:127.0.0.1', 'IP:::1']
 const EC_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
 
 /** Needs the `openssl` command. */
-export const createCertificateAuthority = (folder: string): CertificateAuthority => {
+export const createCertificateAuthority = (folder: string) => {
   const path = (file: string) => join(folder, file)
   const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' })
   const selfSign = (name: string, extensions: string[]): CertificateFiles => {
@@ -42,48 +32,20 @@ export const createCertificateAuthority = (folder: string): CertificateAuthority
 
   return {
     caFile: authority.certFile,
+    /** PEM text. */
     ca: readFileSync(authority.certFile, 'utf8'),
-    issue: (name, { names = LOOPBACK, expired = false } = {}) => {
+    /** A server certificate. `names` as in subjectAltName: `DNS:localhost`, `IP:127.0.0.1`. */
+    issue(name: string, { names = LOOPBACK, expired = false } = {}): CertificateFiles {
       const files = { keyFile: path(`${name}.key`), certFile: path(`${name}.crt`) }
-      const altNames = ['-addext', `subjectAltName=${names.join(',')}`]
-      openssl(
-        'req',
-        ...EC_KEY,
-        '-keyout',
-        files.keyFile,
-        '-out',
-        path('request.csr'),
-        '-subj',
-        `/CN=${name}`,
-        ...altNames
-      )
-      const life = expired ? ['20200101000000Z', '20200102000000Z'] : ['20200101000000Z', '20991231000000Z']
-      const [startDate = '', endDate = ''] = life
-      const signer = [
-        '-cert',
-        authority.certFile,
-        '-keyfile',
-        authority.keyFile,
-        '-startdate',
-        startDate,
-        '-enddate',
-        endDate
-      ]
-      openssl(
-        'ca',
-        '-batch',
-        '-notext',
-        '-config',
-        path('ca.cnf'),
-        '-in',
-        path('request.csr'),
-        '-out',
-        files.certFile,
-        ...signer
-      )
+      const request = ['-keyout', files.keyFile, '-out', path('request.csr'), '-subj', `/CN=${name}`]
+      openssl('req', ...EC_KEY, ...request, '-addext', `subjectAltName=${names.join(',')}`)
+      const life = ['-startdate', '20200101000000Z', '-enddate', expired ? '20200102000000Z' : '20991231000000Z']
+      const signer = ['-config', path('ca.cnf'), '-cert', authority.certFile, '-keyfile', authority.keyFile]
+      openssl('ca', '-batch', '-notext', ...signer, ...life, '-in', path('request.csr'), '-out', files.certFile)
       return files
     },
-    selfSigned: (name, names = LOOPBACK) =>
+    /** A certificate that vouches only for itself. */
+    selfSigned: (name: string, names = LOOPBACK) =>
       selfSign(name, names.length === 0 ? [] : [`subjectAltName=${names.join(',')}`])
   }
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import type { Test } from 'tap'
 import { stringify } from 'yaml'
-import { type Embedding, type SingleGateway, startGateway as start } from '../../gateway/gateway.ts'
+import { type Embedding, startGateway as start } from '../../gateway/gateway.ts'
 import type { User } from '../../gateway/identity.ts'
 import { createLog } from '../../gateway/observe/logging.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
@@ -43,26 +43,7 @@ export interface LogLine {
   readonly [field: string]: unknown
 }
 
-export interface World {
-  readonly port: number
-  readonly url: string
-  readonly gateway: SingleGateway
-  readonly postgres: Pick<TestPostgres, 'url'>
-  /** All lines logged so far. */
-  readonly log: LogLine[]
-  readonly logText: () => string
-  /** The folder of route files; `writeRoutes` replaces the one file in it. */
-  readonly folder: string
-  writeRoutes(config: NonNullable<WorldOptions['config']>): void
-  /** A token as the gateway would issue it, for a person who need not be in the database. */
-  tokenFor(user?: Partial<User>, claims?: Record<string, unknown>): Promise<string>
-  fetch(path: string, options?: RequestInit & { token?: string | undefined }): Promise<Response>
-  /** Exact bytes on a connection of their own. */
-  raw(bytes: string | Buffer, options?: { head?: boolean }): Promise<RawResponse>
-  connect(): Promise<RawConnection>
-  /** Resolves with the first logged line that fits; looks at earlier ones too. */
-  logged(fits: (line: LogLine) => boolean): Promise<LogLine>
-}
+export type World = Awaited<ReturnType<typeof startGateway>>
 
 export const signToken = (
   secret: string,
@@ -128,10 +109,10 @@ const createCapture = () => {
   }
 }
 
-export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOptions = {}): Promise<World> => {
-  const postgres = options.postgres ?? (await startPostgres(t))
+export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOptions = {}) => {
+  const postgres: Pick<TestPostgres, 'url'> = options.postgres ?? (await startPostgres(t))
   const folder = mkdtempSync(join(tmpdir(), 'portaria-routes-'))
-  const writeRoutes: World['writeRoutes'] = config =>
+  const writeRoutes = (config: NonNullable<WorldOptions['config']>): void =>
     writeFileSync(join(folder, 'routes.yaml'), stringify({ upstreams: {}, routes: [], ...config }))
   writeRoutes(options.config ?? {})
   const settings = readSettings({
@@ -160,12 +141,19 @@ export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOpti
     url,
     gateway,
     postgres,
+    /** All lines logged so far. */
     log: capture.lines,
     logText: capture.text,
+    /** The folder of route files; `writeRoutes` replaces the one file in it. */
     folder,
     writeRoutes,
-    tokenFor: (user, claims) => signToken(TEST_SECRET, user, claims),
-    fetch: async (path, { token, headers, ...rest } = {}) => {
+    /** A token as the gateway would issue it, for a person who need not be in the database. */
+    tokenFor: (user?: Partial<User>, claims?: Record<string, unknown>): Promise<string> =>
+      signToken(TEST_SECRET, user, claims),
+    async fetch(
+      path: string,
+      { token, headers, ...rest }: RequestInit & { token?: string | undefined } = {}
+    ): Promise<Response> {
       const answer = await fetch(url + path, {
         redirect: 'manual',
         ...rest,
@@ -180,8 +168,11 @@ export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOpti
       if (fault !== undefined) throw new Error(fault)
       return answer
     },
-    raw: (bytes, rawOptions) => rawExchange(gateway.port, bytes, rawOptions),
-    connect: () => connectRaw(gateway.port),
-    logged: fits => capture.find(fits)
+    /** Exact bytes on a connection of their own. */
+    raw: (bytes: string | Buffer, rawOptions?: { head?: boolean }): Promise<RawResponse> =>
+      rawExchange(gateway.port, bytes, rawOptions),
+    connect: (): Promise<RawConnection> => connectRaw(gateway.port),
+    /** Resolves with the first logged line that fits; looks at earlier ones too. */
+    logged: (fits: (line: LogLine) => boolean): Promise<LogLine> => capture.find(fits)
   }
 }

@@ -21,10 +21,10 @@ const READY_MS = 30_000
 
 type StoreParts = Partial<Pick<RedisSettings, 'prefix' | 'certificates'>>
 
-/** Connected, or not when nothing answers in time; closed when the test ends. */
 /** As long as the commands of the store itself. */
 const COMMAND_MS = 1000
 
+/** Connected, or not when nothing answers in time; closed when the test ends. */
 export const openStore = async (t: Pick<Test, 'teardown'>, url: string, readyMs = READY_MS, more: StoreParts = {}) => {
   const settings = parseRedisUrl(url)
   if ('mistake' in settings) throw new Error(settings.mistake)
@@ -61,22 +61,14 @@ export interface Flood {
   readonly pauseMs: number
 }
 
-export interface FloodResult {
-  readonly requests: number
-  readonly commands: number
-  /** Admitted per key, in the order of its windows as Redis opened them (told apart by the announced reset). */
-  readonly admitted: ReadonlyMap<string, readonly number[]>
-  /** Those of the windows in which each key was asked for at least twice its limit, whatever else the machine did. */
-  readonly flooded: readonly number[]
-  /** Milliseconds each request waited for the limiter, sorted. */
-  readonly waitsMs: readonly number[]
-}
+export type FloodResult = Awaited<ReturnType<typeof flood>>
 
 /** Clients go round the instances and the keys, each waiting for its answer as a client of HTTP would. */
-export const flood = async (limiters: readonly Limiter[], options: Flood): Promise<FloodResult> => {
+export const flood = async (limiters: readonly Limiter[], options: Flood) => {
   const { max, windowMs, keys, clients, forMs, pauseMs } = options
   const before = limiters.reduce((sum, limiter) => sum + limiter.status().commands, 0)
   const windows = new Map<string, Window[]>()
+  /** Milliseconds each request waited for the limiter, sorted in the end. */
   const waitsMs: number[] = []
   const stopAt = performance.now() + forMs
   const client = async (index: number) => {
@@ -96,7 +88,9 @@ export const flood = async (limiters: readonly Limiter[], options: Flood): Promi
   }
   await Promise.all(Array.from({ length: clients }, (_, index) => client(index)))
   const commands = limiters.reduce((sum, limiter) => sum + limiter.status().commands, 0) - before
+  /** Per key, in the order of its windows as Redis opened them (told apart by the announced reset). */
   const admitted = new Map([...windows].map(([key, list]) => [key, list.map(window => window.admitted)]))
+  /** Those of the windows in which each key was asked for at least twice its limit, whatever else the machine did. */
   const flooded = [...windows.values()].flat().flatMap(({ asked, admitted }) => (asked >= 2 * max ? [admitted] : []))
   return { requests: waitsMs.length, commands, admitted, flooded, waitsMs: waitsMs.sort((a, b) => a - b) }
 }

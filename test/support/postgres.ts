@@ -33,23 +33,7 @@ export interface TestPostgres {
   query(statement: string, values?: unknown[], url?: string): Promise<Record<string, unknown>[]>
 }
 
-export interface OwnPostgres extends TestPostgres {
-  /** Fast shutdown: open connections are told. */
-  stop(): Promise<void>
-  /** No goodbye, as when the machine dies. */
-  kill(): Promise<void>
-  /** Listening again, on the same port and data. */
-  start(): Promise<void>
-  /** What `failOver` goes back to. */
-  replicate(): Promise<void>
-  /** As when a standby that had received nothing since `replicate` is promoted: another timeline, on the same port. */
-  failOver(): Promise<void>
-  /** Connections stay open and nothing answers, until `thaw`. */
-  freeze(): void
-  thaw(): void
-  /** @param name as in `synchronous_standby_names` */
-  addStandby(name?: string): Promise<Standby>
-}
+export type OwnPostgres = Awaited<ReturnType<typeof startOwnPostgres>>
 
 /** Databases on the Postgres that `test/run.ts` started, which go with the test; without one, as {@link startOwnPostgres}. */
 export const startPostgres = async (t: Pick<Test, 'teardown'>): Promise<TestPostgres> => {
@@ -82,14 +66,6 @@ export const SHARED_POSTGRES = 'PORTARIA_TEST_POSTGRES'
 /** In the run's Postgres: the schema, and no rows. */
 export const TEMPLATE_DATABASE = 'portaria_schema'
 
-/** A server that follows another one until it is promoted; it is read-only until then. */
-export interface Standby extends Pick<OwnPostgres, 'port' | 'kill' | 'stop' | 'start'> {
-  /** Receives nothing from now on. */
-  cutOff(): Promise<void>
-  promote(): Promise<void>
-  query(statement: string): Promise<Record<string, unknown>[]>
-}
-
 interface OwnOptions {
   /** Folder with another version of Postgres than the installed one. */
   readonly bin?: string
@@ -102,7 +78,7 @@ export const startOwnPostgres = async (
   t: Pick<Test, 'teardown'>,
   settings: readonly string[] = [],
   { bin = findPostgresBin(), volumeMb }: OwnOptions = {}
-): Promise<OwnPostgres> => {
+) => {
   if (bin === undefined) throw new Error('no PostgreSQL server found; set PORTARIA_TEST_POSTGRES_BIN')
   const owner = serverOwner()
   const home = makeFolder(t, 'postgres')
@@ -123,13 +99,18 @@ export const startOwnPostgres = async (
     url,
     newDatabase,
     emptyDatabase: newDatabase,
-    query: (statement, values, at = url) => ask(at, statement, values),
+    query: (statement: string, values?: unknown[], at = url) => ask(at, statement, values),
+    /**
+     * A server that follows this one until it is promoted; it is read-only until then.
+     * @param name as in `synchronous_standby_names`
+     */
     async addStandby(name = 'standby') {
       await server.stop()
       const standby = await copyToStandby(t, { bin, home, owner, settings, volumeMb: undefined }, server.port, name)
       await server.start()
       await standby.start()
       await until(async () => (await ask(url, STREAMING, [name])).length > 0)
+      /** It receives nothing from now on. */
       const cutOff = async () => {
         standby.follow(1)
         await standby.query('SELECT pg_reload_conf()')
@@ -262,12 +243,15 @@ const createPostgres = ({ bin, home, port, owner, settings: more, volumeMb }: Se
   const [data, standby] = [join(home, 'data'), join(home, 'standby')]
   return {
     port,
+    /** Listening again, on the same port and data. */
     start: server.start,
+    /** What `failOver` goes back to. */
     async replicate() {
       await server.end('SIGINT')
       execFileSync('cp', ['-a', data, standby])
       await server.start()
     },
+    /** As when a standby that had received nothing since `replicate` is promoted: another timeline, on the same port. */
     async failOver() {
       await server.end('SIGQUIT')
       rmSync(data, { recursive: true })
@@ -277,8 +261,11 @@ const createPostgres = ({ bin, home, port, owner, settings: more, volumeMb }: Se
       await server.start()
       await ask(urlOf(port, 'postgres'), 'SELECT pg_promote()')
     },
+    /** Fast shutdown: open connections are told. */
     stop: () => server.end('SIGINT'),
+    /** No goodbye, as when the machine dies. */
     kill: () => server.end('SIGQUIT'),
+    /** Connections stay open and nothing answers, until `thaw`. */
     freeze: () => signalAll('SIGSTOP'),
     thaw: () => signalAll('SIGCONT')
   }

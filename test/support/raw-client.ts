@@ -12,17 +12,7 @@ export interface RawResponse {
   readonly complete: boolean
 }
 
-export interface RawConnection {
-  readonly socket: net.Socket
-  send(bytes: string | Buffer): void
-  /** The next response; rejects when the connection ends before a head, or after `timeoutMs`. */
-  response(options?: { head?: boolean; timeoutMs?: number }): Promise<RawResponse>
-  /** Resolves when the other side has closed; the bytes that were left unread. */
-  closed(timeoutMs?: number): Promise<string>
-  /** Resolves when the text has been received. */
-  sees(text: string, timeoutMs?: number): Promise<string>
-  destroy(): void
-}
+export type RawConnection = Awaited<ReturnType<typeof connectRaw>>
 
 /** Long enough for a machine that does ten other things. */
 const DEADLINE_MS = 120_000
@@ -86,7 +76,7 @@ const parseResponse = (
   return ended ? done(rest, rest.length) : undefined
 }
 
-export const connectRaw = async (port: number, host = '127.0.0.1'): Promise<RawConnection> => {
+export const connectRaw = async (port: number, host = '127.0.0.1') => {
   const socket = net.connect({ port, host, allowHalfOpen: true })
   let received = ''
   let ended = false
@@ -116,29 +106,18 @@ export const connectRaw = async (port: number, host = '127.0.0.1'): Promise<RawC
 
   const until = <T>(what: string, check: () => T | undefined, timeoutMs: number): Promise<T> =>
     new Promise((resolve, reject) => {
-      const timer = inRealTime(
-        () =>
-          finish(() =>
-            reject(new Error(`waited too long for ${what}; received: ${JSON.stringify(received.slice(0, 500))}`))
-          ),
-        timeoutMs
-      )
+      const timer = inRealTime(() => fail(`waited too long for ${what}`), timeoutMs)
       const finish = (settle: () => void) => {
         clearTimeout(timer)
         watchers.delete(look)
         settle()
       }
+      const fail = (reason: string) =>
+        finish(() => reject(new Error(`${reason}; received: ${JSON.stringify(received.slice(0, 500))}`)))
       const look = () => {
         const found = check()
         if (found !== undefined) finish(() => resolve(found))
-        else if (ended)
-          finish(() =>
-            reject(
-              new Error(
-                `connection ended before ${what}: ${failure?.message ?? 'FIN'}; received: ${JSON.stringify(received.slice(0, 500))}`
-              )
-            )
-          )
+        else if (ended) fail(`connection ended before ${what}: ${failure?.message ?? 'FIN'}`)
       }
       watchers.add(look)
       look()
@@ -146,10 +125,10 @@ export const connectRaw = async (port: number, host = '127.0.0.1'): Promise<RawC
 
   return {
     socket,
-    send: bytes => {
-      socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
-    },
-    response: ({ head = false, timeoutMs = DEADLINE_MS } = {}) =>
+    send: (bytes: string | Buffer) =>
+      void socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes),
+    /** The next response; rejects when the connection ends before a head, or after `timeoutMs`. */
+    response: ({ head = false, timeoutMs = DEADLINE_MS } = {}): Promise<RawResponse> =>
       until(
         'a response',
         () => {
@@ -160,9 +139,11 @@ export const connectRaw = async (port: number, host = '127.0.0.1'): Promise<RawC
         },
         timeoutMs
       ),
+    /** Resolves when the other side has closed; the bytes that were left unread. */
     closed: (timeoutMs = DEADLINE_MS) =>
       until('the end of the connection', () => (ended ? received : undefined), timeoutMs),
-    sees: (text, timeoutMs = DEADLINE_MS) =>
+    /** Resolves when the text has been received. */
+    sees: (text: string, timeoutMs = DEADLINE_MS) =>
       until(JSON.stringify(text), () => (received.includes(text) ? received : undefined), timeoutMs),
     destroy: () => socket.destroy()
   }

@@ -22,23 +22,7 @@ export interface RawRequest {
 /** Bytes to answer with; a function may do anything with the socket; undefined: says nothing. */
 export type RawAnswer = string | Buffer | undefined | ((socket: net.Socket) => void)
 
-export interface RawUpstream {
-  readonly url: string
-  readonly port: number
-  /** Complete requests in order of arrival. */
-  readonly requests: RawRequest[]
-  /** All bytes ever received, Latin-1. */
-  received(): string
-  /** Sockets open now. */
-  open(): number
-  /** Connections ever accepted. */
-  accepted(): number
-  respond(answer: (request: RawRequest) => RawAnswer): void
-  /** Resolves with the n-th (from 1) complete request. */
-  request(n?: number): Promise<RawRequest>
-  /** Ends its connections; nothing listens there any more. */
-  close(): Promise<void>
-}
+export type RawUpstream = Awaited<ReturnType<typeof startRawUpstream>>
 
 export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: text/plain\r\n\r\nok'
 
@@ -61,10 +45,8 @@ const bodyLength = (headers: [string, string][], rest: string): number | undefin
 }
 
 /** @param certificate of a TLS server */
-export const startRawUpstream = async (
-  t: Pick<Test, 'teardown'>,
-  certificate?: CertificateFiles
-): Promise<RawUpstream> => {
+export const startRawUpstream = async (t: Pick<Test, 'teardown'>, certificate?: CertificateFiles) => {
+  /** Complete requests in order of arrival. */
   const requests: RawRequest[] = []
   const sockets = new Set<net.Socket>()
   const waiting: { n: number; resolve: (request: RawRequest) => void }[] = []
@@ -121,16 +103,19 @@ export const startRawUpstream = async (
     url: `${certificate === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     port,
     requests,
+    /** All bytes ever received, Latin-1. */
     received: () => all,
+    /** Sockets open now. */
     open: () => sockets.size,
+    /** Connections ever accepted. */
     accepted: () => accepted,
-    respond(next) {
+    respond(next: (request: RawRequest) => RawAnswer) {
       answer = next
     },
-    request: (n = 1) => {
-      const known = requests[n - 1]
-      return known === undefined ? new Promise(resolve => waiting.push({ n, resolve })) : Promise.resolve(known)
-    },
+    /** Resolves with the n-th (from 1) complete request. */
+    request: async (n = 1): Promise<RawRequest> =>
+      requests[n - 1] ?? new Promise(resolve => waiting.push({ n, resolve })),
+    /** Ends its connections; nothing listens there any more. */
     close
   }
 }

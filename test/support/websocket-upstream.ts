@@ -2,17 +2,12 @@
 import type { Socket } from 'node:net'
 import type { Test } from 'tap'
 import { acceptOf } from '../../gateway/websocket/handshake.ts'
-import { type RawUpstream, startRawUpstream } from './raw-upstream.ts'
+import { startRawUpstream } from './raw-upstream.ts'
 
 export interface WebSocketPeer {
   readonly socket: Socket
   /** Everything that followed the request. */
   received: Buffer
-}
-
-export interface WebSocketUpstream extends RawUpstream {
-  /** In the order in which they were taken. */
-  readonly peers: WebSocketPeer[]
 }
 
 /** The head that takes an upgrade; `fields` are further lines, each with its end. */
@@ -24,8 +19,9 @@ export const switchingProtocols = (request: string, fields = ''): string => {
   )
 }
 
-export const startWebSocketUpstream = async (t: Pick<Test, 'teardown'>): Promise<WebSocketUpstream> => {
+export const startWebSocketUpstream = async (t: Pick<Test, 'teardown'>) => {
   const upstream = await startRawUpstream(t)
+  /** In the order in which they were taken. */
   const peers: WebSocketPeer[] = []
   upstream.respond(({ head, socket }) => {
     const peer = { socket, received: Buffer.alloc(0) }

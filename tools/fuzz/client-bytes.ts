@@ -4,19 +4,12 @@ import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import type { World } from '../../test/support/gateway.ts'
 import { identityFields, routeFault } from '../../test/support/oracles.ts'
-import { createRandom, mutate, pieces, readCorpus } from './mutate.ts'
+import { createRandom, type Fuzz, mutate, pieces, readCorpus } from './mutate.ts'
 import type { StrictRequest, StrictUpstream } from './strict-upstream.ts'
 
 /** No answer may hold any of these: they are words of libraries, hosts and files. */
 export const LIBRARY_WORDS =
   /ECONN|EPIPE|ENOTFOUND|ETIMEDOUT|HPE_|ERR_|FST_|UND_ERR|node:|node_modules|\.ts:\d|\bat \w+ \(|llhttp|fastify|typeorm|ioredis|ldapts|QueryFailed|127\.0\.0\.1:\d/i
-
-export interface FuzzOptions {
-  seed: number
-  /** Asked before each message. */
-  goesOn: (done: number) => boolean
-  onFault: (fault: string, bytes: string) => void
-}
 
 const ANSWER_MS = 8000
 
@@ -68,7 +61,7 @@ const checkAnswer = (received: string): string | undefined => {
 export const fuzzClientBytes = async (
   world: World,
   upstream: StrictUpstream,
-  options: FuzzOptions
+  options: Fuzz
 ): Promise<{ done: number; forwarded: number }> => {
   const random = createRandom(options.seed)
   const { table } = await loadRoutes(world.folder, ownRoutes())

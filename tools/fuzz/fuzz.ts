@@ -6,7 +6,6 @@ import { fuzzDecisions } from './decisions/compare.ts'
 import { fuzzTestLines } from './decisions/test-lines.ts'
 import { fuzzHttp2 } from './http2/compare.ts'
 import { startHaproxy, startNginx, startPortaria } from './http2/fronts.ts'
-import { createRandom } from './mutate.ts'
 import { fuzzPeople, startSlapdDirectories } from './people/run.ts'
 import { fuzzReading, READINGS } from './readings/readings.ts'
 import { fuzzSocketPackets } from './socket-packets.ts'
@@ -39,7 +38,7 @@ const limits = () => {
   const until = performance.now() + Number(values.seconds) * 1000
   const goesOn = (done: number) =>
     (values.runs === undefined ? performance.now() < until : done < Number(values.runs)) && faults < MAX_FAULTS
-  return { seed, random: createRandom(seed), goesOn, onFault }
+  return { seed, goesOn, onFault }
 }
 
 /** What was done, in words. */
@@ -68,7 +67,7 @@ const TARGETS: Readonly<Record<string, () => Promise<string>>> = {
   },
   async people() {
     const directory = values.slapd ? await startSlapdDirectories(t) : undefined
-    const { steps, logins } = await fuzzPeople({ ...limits(), directory })
+    const { steps, logins } = await fuzzPeople(limits(), directory)
     return `${steps} steps, ${logins} logins succeeded`
   },
   decisions: async () => `${await fuzzDecisions(limits())} pairs of tables`,

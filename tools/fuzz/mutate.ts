@@ -3,6 +3,15 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { randomFrom } from './random.ts'
 
+/** One run of a fuzzer. */
+export interface Fuzz {
+  readonly seed: number
+  /** Asked before each message, table or session, with how many are over. */
+  readonly goesOn: (done: number) => boolean
+  /** @param input which showed it, as text */
+  readonly onFault: (fault: string, input: string) => void
+}
+
 export interface Random {
   /** An integer from 0 to below `n`. */
   below(n: number): number

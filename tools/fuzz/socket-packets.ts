@@ -1,20 +1,8 @@
 // Packets of every spelling go through the gate, and what other implementations read of those that pass must have been checked.
 import { engineMessage, pythonModel, type ServerModel, stockModel } from '../../test/support/socketio-models.ts'
+import type { Fuzz } from './mutate.ts'
 import { randomFrom } from './random.ts'
 import { createGateWorld, mayConnect, maySend, NAMESPACES, PEOPLE } from './socket-gate.ts'
-
-export interface PacketFuzz {
-  readonly seed: number
-  /** Asked before each session. */
-  readonly goesOn: (packets: number) => boolean
-  readonly onFault: (fault: string, packets: string) => void
-}
-
-export interface PacketFuzzResult {
-  readonly packets: number
-  readonly passed: number
-  readonly delivered: number
-}
 
 const TYPES = ['0', '1', '2', '2', '2', '2', '3', '4', '5', '6', '7', '٢', '²', '', '02', ' 2']
 const COUNTS = [
@@ -201,7 +189,7 @@ const createOracle = (model: ServerModel, onFault: (fault: string) => void) => {
 }
 
 /** Engine.IO's two transports: a text frame is one packet, a payload is cut at its separators. */
-export const fuzzSocketPackets = ({ seed, goesOn, onFault }: PacketFuzz): PacketFuzzResult => {
+export const fuzzSocketPackets = ({ seed, goesOn, onFault }: Fuzz) => {
   const random = randomFrom(seed)
   const write = createWriter(random)
   let packets = 0

@@ -4,8 +4,8 @@ import type { Test } from 'tap'
 import type { World } from '../../test/support/gateway.ts'
 import { listen } from '../../test/support/ports.ts'
 import { connectRaw, type RawResponse } from '../../test/support/raw-client.ts'
-import { type FuzzOptions, LIBRARY_WORDS } from './client-bytes.ts'
-import { createRandom, mutate, pieces, type Random, readCorpus } from './mutate.ts'
+import { LIBRARY_WORDS } from './client-bytes.ts'
+import { createRandom, type Fuzz, mutate, pieces, type Random, readCorpus } from './mutate.ts'
 
 /** Answers each request with a mutated response that carries the request's own tag (`/open/<tag>`). */
 export const startMutatingUpstream = async (t: Pick<Test, 'teardown'>, seed: number) => {
@@ -68,11 +68,7 @@ const ask = (method: string, tag: string, random: Random) => {
 }
 
 /** Runs until `goesOn` says no; returns how many requests were sent. */
-export const fuzzUpstreamBytes = async (
-  world: World,
-  upstream: MutatingUpstream,
-  options: FuzzOptions
-): Promise<number> => {
+export const fuzzUpstreamBytes = async (world: World, upstream: MutatingUpstream, options: Fuzz): Promise<number> => {
   const random = createRandom(options.seed)
   let done = 0
   /** A connection with up to six requests, pipelined or one by one; ends at the first that is broken off. */

@@ -2,7 +2,7 @@
 import { equal, match } from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { WebSocket } from 'ws'
 import { freePort } from '../../test/support/ports.ts'
@@ -10,42 +10,24 @@ import { BEHIND_APACHE } from './behind-apache.ts'
 import { BY_PASSWORD } from './by-password.ts'
 import { containers } from './container-login.ts'
 import { clientCertificate, grafanaLike } from './identity-backends.ts'
+import { nginxVersion, startNginx } from './nginx.ts'
 import { firstLine, PYTHON, python, pythonVersion, type System } from './system.ts'
 import { askThreeWays, openPage, textOf } from './three-ways.ts'
 import { tomcat } from './tomcat.ts'
 import { checkUnreadBodies } from './unread-bodies.ts'
 import { WITH_ASSERTION } from './with-assertion.ts'
 
-const DJANGO = `
-import os, sys
-from django.conf import settings
-settings.configure(DEBUG=False, SECRET_KEY='x' * 50, ALLOWED_HOSTS=['127.0.0.1'], ROOT_URLCONF=__name__,
-  INSTALLED_APPS=['django.contrib.admin','django.contrib.auth','django.contrib.contenttypes','django.contrib.sessions','django.contrib.messages'],
-  MIDDLEWARE=['django.contrib.sessions.middleware.SessionMiddleware','django.middleware.csrf.CsrfViewMiddleware','django.contrib.auth.middleware.AuthenticationMiddleware','django.contrib.messages.middleware.MessageMiddleware'],
-  TEMPLATES=[{'BACKEND':'django.template.backends.django.DjangoTemplates','APP_DIRS':True,'OPTIONS':{'context_processors':['django.template.context_processors.request','django.contrib.auth.context_processors.auth','django.contrib.messages.context_processors.messages']}}],
-  DATABASES={'default':{'ENGINE':'django.db.backends.sqlite3','NAME':'db.sqlite3'}}, STATIC_URL='/static/', DEFAULT_AUTO_FIELD='django.db.models.AutoField')
-import django; django.setup()
-from django.contrib import admin
-from django.urls import path
-urlpatterns = [path('admin/', admin.site.urls)]
-from django.core.wsgi import get_wsgi_application
-application = get_wsgi_application()
-if __name__ == '__main__':
-  from django.core.management import call_command
-  call_command('migrate', verbosity=0)
-  from django.contrib.auth.models import User
-  User.objects.create_superuser('root', 'root@corp.example', 'a long password')
-`
+const PROGRAMS = join(import.meta.dirname, 'programs')
 
 const django: System = {
   name: 'Django',
   recipe: 'django',
   version: pythonVersion('django'),
   async check(lab) {
-    writeFileSync(join(lab.folder, 'site_one.py'), DJANGO)
-    execFileSync(PYTHON, ['site_one.py'], { cwd: lab.folder })
+    copyFileSync(join(PROGRAMS, 'django_site.py'), join(lab.folder, 'django_site.py'))
+    execFileSync(PYTHON, ['django_site.py'], { cwd: lab.folder })
     const port = await freePort()
-    await lab.run(PYTHON, ['-m', 'gunicorn', '-b', `127.0.0.1:${port}`, 'site_one:application'], port)
+    await lab.run(PYTHON, ['-m', 'gunicorn', '-b', `127.0.0.1:${port}`, 'django_site:application'], port)
     const login = async (more: string) => {
       const world = await lab.gateway('django', {
         '127.0.0.1:8000': `127.0.0.1:${port}`,
@@ -104,28 +86,6 @@ const django: System = {
   }
 }
 
-const FASTAPI = `
-import asyncio
-from fastapi import FastAPI, Request, UploadFile, WebSocket
-from fastapi.responses import StreamingResponse
-app = FastAPI(root_path='/api')
-@app.get('/who')
-def who(request: Request): return {'id': request.headers.get('x-user-id'), 'url': str(request.url_for('who'))}
-@app.get('/events')
-def events():
-  async def stream():
-    for i in range(3):
-      yield f'data: {i}\\n\\n'
-      await asyncio.sleep(0.05)
-  return StreamingResponse(stream(), media_type='text/event-stream')
-@app.post('/upload')
-async def upload(file: UploadFile): return {'size': len(await file.read())}
-@app.websocket('/live')
-async def live(socket: WebSocket):
-  await socket.accept()
-  await socket.send_text(socket.headers.get('x-user-id') + ' ' + await socket.receive_text())
-`
-
 /** Runs in a page: reads the first three events of /api/events. */
 const READ_EVENTS = `new Promise((resolve, reject) => {
   const seen = []
@@ -139,7 +99,7 @@ const fastapi: System = {
   recipe: 'fastapi',
   version: pythonVersion('fastapi'),
   async check(lab) {
-    writeFileSync(join(lab.folder, 'service.py'), FASTAPI)
+    copyFileSync(join(PROGRAMS, 'fastapi_service.py'), join(lab.folder, 'service.py'))
     const port = await freePort()
     await lab.run(PYTHON, ['-m', 'uvicorn', 'service:app', '--port', String(port)], port)
     const world = await lab.gateway('fastapi', { '127.0.0.1:8000': `127.0.0.1:${port}` })
@@ -255,24 +215,12 @@ const prometheus: System = {
 const nginxStatic: System = {
   name: 'nginx, static files',
   recipe: 'nginx-static',
-  version: () => firstLine('nginx', '-v').replace(/^.*nginx\//, ''),
+  version: nginxVersion,
   async check(lab) {
     const port = await freePort()
     mkdirSync(join(lab.folder, 'www'))
-    execFileSync('chmod', ['755', lab.folder])
     writeFileSync(join(lab.folder, 'www/a.txt'), '0123456789')
-    const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-      name => `${name}_temp_path ${lab.folder}/${name};`
-    )
-    writeFileSync(
-      join(lab.folder, 'nginx.conf'),
-      `daemon off;master_process off;pid ${lab.folder}/pid;events{}http{access_log off;${temporary.join('')}server{listen 127.0.0.1:${port};root ${lab.folder}/www;}}`
-    )
-    await lab.run(
-      'nginx',
-      ['-p', lab.folder, '-c', join(lab.folder, 'nginx.conf'), '-e', join(lab.folder, 'log')],
-      port
-    )
+    await startNginx(lab, `server{listen 127.0.0.1:${port};root ${lab.folder}/www;}`, port)
     const world = await lab.gateway('nginx-static', { '127.0.0.1:8080': `127.0.0.1:${port}` })
     const part = await world.fetch('/files/a.txt', { headers: { range: 'bytes=2-4' } })
     equal(part.status, 206)

@@ -7,25 +7,13 @@ import { freePort } from '../../test/support/ports.ts'
 import { until } from '../../test/support/until.ts'
 import { type Lab, PYTHON } from './system.ts'
 
-const HANDLER = `
-import http.server, sys
-class Handler(http.server.BaseHTTPRequestHandler):
-  protocol_version = 'HTTP/1.1'
-  def do_GET(self):
-    with open('seen', 'a') as seen: seen.write(self.command + ' ' + self.path + '\\n')
-    self.send_response(200)
-    self.send_header('Content-Length', '0')
-    self.end_headers()
-  do_DELETE = do_GET
-http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()
-`
+const HANDLER = join(import.meta.dirname, 'programs/unread_handler.py')
 
 /** Python's server leaves reading a body to the handler, and those for GET and DELETE seldom do. */
 export const checkUnreadBodies = async (lab: Lab): Promise<void> => {
-  writeFileSync(join(lab.folder, 'handler.py'), HANDLER)
   writeFileSync(join(lab.folder, 'seen'), '')
   const port = await freePort()
-  await lab.run(PYTHON, ['handler.py', String(port)], port)
+  await lab.run(PYTHON, [HANDLER, String(port)], port)
   const world = await lab.gateway('http-1.0', { '127.0.0.1:8000': `127.0.0.1:${port}` })
   const seen = () => readFileSync(join(lab.folder, 'seen'), 'latin1')
   const hidden = 'DELETE /hidden HTTP/1.1\r\nHost: x\r\n\r\n'

@@ -10,7 +10,7 @@ import { explain } from '../../../gateway/explain/explain.ts'
 import { readWho } from '../../../gateway/route-files/who.ts'
 import type { RouteTable } from '../../../gateway/routes/route.ts'
 import { portariaHere } from '../../../test/support/cli-here.ts'
-import type { Random } from '../mutate.ts'
+import { createRandom, type Fuzz } from '../mutate.ts'
 import {
   decideEvent,
   decideFound,
@@ -325,14 +325,9 @@ const replayFaults = async (from: Side, to: Side, requests: readonly AskedReques
 /** One route a line. */
 export const describe = (routes: Table): string => routes.map(route => JSON.stringify(route)).join('\n    ')
 
-interface DecisionFuzz {
-  readonly random: Random
-  readonly goesOn: (done: number) => boolean
-  readonly onFault: (fault: string, tables: string) => void
-}
-
 /** Returns the number of pairs compared. */
-export const fuzzDecisions = async ({ random, goesOn, onFault }: DecisionFuzz): Promise<number> => {
+export const fuzzDecisions = async ({ seed, goesOn, onFault }: Fuzz): Promise<number> => {
+  const random = createRandom(seed)
   const folder = join(tmpdir(), `portaria-decisions-${randomUUID()}`)
   let done = 0
   try {

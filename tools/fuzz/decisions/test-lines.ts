@@ -10,7 +10,7 @@ import { closeSoon } from '../../../test/support/engine-closing.ts'
 import { startGateway, type World } from '../../../test/support/gateway.ts'
 import { listen } from '../../../test/support/ports.ts'
 import { connectRaw, type RawConnection } from '../../../test/support/raw-client.ts'
-import type { Random } from '../mutate.ts'
+import { createRandom, type Fuzz } from '../mutate.ts'
 import { addressed, describe, SETTINGS, wordsOf } from './compare.ts'
 import { findRoute, hostsOf, isOutside, listsNamespace, type Person, type RouteSpec, routesAt } from './model.ts'
 import {
@@ -155,14 +155,9 @@ const asked = (table: Table): Table => {
     .map(({ rateLimit: _, ...route }) => route)
 }
 
-interface TestLineFuzz {
-  readonly random: Random
-  readonly goesOn: (done: number) => boolean
-  readonly onFault: (fault: string, table: string) => void
-}
-
 /** Returns the number of tables, and of lines. */
-export const fuzzTestLines = async (t: Pick<Test, 'teardown'>, { random, goesOn, onFault }: TestLineFuzz) => {
+export const fuzzTestLines = async (t: Pick<Test, 'teardown'>, { seed, goesOn, onFault }: Fuzz) => {
+  const random = createRandom(seed)
   const url = await startUpstream(t)
   const world = await startGateway(t, {
     env: { ...SETTINGS, TRUST_PROXY: '127.0.0.1', LOG_LEVEL: 'error' }

@@ -1,6 +1,6 @@
 // Compares what Portaria makes of HTTP/2 requests with RFC 9113, and with what HAProxy and nginx make of the same bytes.
 import { LIBRARY_WORDS } from '../client-bytes.ts'
-import { createRandom, type Random } from '../mutate.ts'
+import { createRandom, type Fuzz } from '../mutate.ts'
 import type { StrictRequest } from '../strict-upstream.ts'
 import { interleave, type Outcome, type Sent, send } from './exchange.ts'
 import { explanationsOf, ownReason, withoutLeftOut } from './explained.ts'
@@ -9,12 +9,9 @@ import type { Front } from './fronts.ts'
 import { type Message, makeMessage } from './messages.ts'
 import { differenceIn, faultsOf, lateFaults } from './model.ts'
 
-interface Options {
+interface Options extends Fuzz {
   /** Portaria is the first. */
   readonly fronts: readonly Front[]
-  readonly random: Random
-  readonly goesOn: (done: number) => boolean
-  readonly onFault: (fault: string, input: string) => void
   /** Called every 20,000 messages. */
   readonly onProgress?: (done: number) => void
 }
@@ -87,7 +84,8 @@ const peerDifference = (message: Message, peer: Front, own: Result, its: Result)
 }
 
 /** Runs until `goesOn` says no; returns how many messages were sent, how many Portaria forwarded, and which differences were explained. */
-export const fuzzHttp2 = async ({ fronts, random, goesOn, onFault, onProgress }: Options) => {
+export const fuzzHttp2 = async ({ fronts, seed, goesOn, onFault, onProgress }: Options) => {
+  const random = createRandom(seed)
   const explained = new Map<string, number>()
   const arrived = new Map(fronts.map(front => [front, new Map<string, StrictRequest[]>()]))
   /** Messages whose client did not wait for a response: the backend may get them later. */

@@ -1,5 +1,6 @@
 // For so many steps people log in to worlds of their own, and every fault is reported with its world's seed.
 import { startOpenLdap } from '../../../test/support/openldap.ts'
+import type { Fuzz } from '../mutate.ts'
 import { randomFrom } from '../random.ts'
 import type { ModelDirectory } from './model-directory.ts'
 import { createMemoryStore } from './people-store.ts'
@@ -10,25 +11,20 @@ const STEPS_PER_WORLD = 400
 /** Nearly every step writes all entries of a real server anew. */
 const AT_SLAPD = { most: 10, steps: 100 }
 
-interface PeopleRun {
-  readonly seed: number
-  readonly goesOn: (steps: number) => boolean
-  readonly onFault: (fault: string) => void
-  /** The directory of a world; by default one in this process. */
-  readonly directory?: ((world: number) => Promise<ModelDirectory>) | undefined
-}
-
-export const fuzzPeople = async (run: PeopleRun): Promise<{ steps: number; logins: number }> => {
-  const { seed, goesOn, onFault } = run
-  const stepsPerWorld = run.directory === undefined ? STEPS_PER_WORLD : AT_SLAPD.steps
+/** @param directoryOf makes the directory of a world; by default one in this process */
+export const fuzzPeople = async (
+  { seed, goesOn, onFault }: Fuzz,
+  directoryOf?: (world: number) => Promise<ModelDirectory>
+) => {
+  const stepsPerWorld = directoryOf === undefined ? STEPS_PER_WORLD : AT_SLAPD.steps
   let [steps, logins] = [0, 0]
   for (let world = 0; goesOn(steps); world++) {
     const worldSeed = seed + world
-    const directory = await run.directory?.(world)
+    const directory = await directoryOf?.(world)
     const people = createPeopleWorld({
       store: createMemoryStore(),
       random: randomFrom(worldSeed),
-      onFault: fault => onFault(`world ${worldSeed}: ${fault}`),
+      onFault: (fault, trace) => onFault(`world ${worldSeed}: ${fault}`, trace),
       ...(directory === undefined ? {} : { directory, kind: directory.kind, most: AT_SLAPD.most })
     })
     for (let step = 0; step < stepsPerWorld && goesOn(steps); step++, steps++) await people.step()

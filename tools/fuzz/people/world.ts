@@ -9,6 +9,7 @@ import type { AccountClue } from '../../../gateway/identity.ts'
 import { createLoginThrottle, type LoginThrottle } from '../../../gateway/login/throttle/throttle.ts'
 import type { LdapSettings } from '../../../gateway/settings/settings.ts'
 import { quiet } from '../../../test/support/quiet.ts'
+import type { Fuzz } from '../mutate.ts'
 import { createModelDirectory, DOMAIN, type Kind, type ModelDirectory, type ModelEntry } from './model-directory.ts'
 import { addressOf, type PeopleStore } from './people-store.ts'
 import { type Mode, modesOf, resolve, settingsOf } from './settings-modes.ts'
@@ -25,18 +26,11 @@ interface Harm {
   readonly account: string
 }
 
-export interface PeopleWorld {
-  step(): Promise<void>
-  /** One line per step. */
-  readonly trace: readonly string[]
-  readonly model: ModelDirectory
-}
-
 interface WorldOptions {
   readonly store: PeopleStore
   /** From 0 to below 1. */
   readonly random: () => number
-  readonly onFault: (fault: string) => void
+  readonly onFault: Fuzz['onFault']
   readonly kind?: Kind
   readonly hidesUuid?: boolean
   /** By default one in this process. */
@@ -53,7 +47,8 @@ export const createPeopleWorld = ({
   hidesUuid = kind === 'openldap' && random() < 0.4,
   directory: model = createModelDirectory(kind, THRESHOLD, hidesUuid),
   most = 50
-}: WorldOptions): PeopleWorld => {
+}: WorldOptions) => {
+  /** One line per step. */
   const trace: string[] = []
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
   const chance = (share: number): boolean => random() < share
@@ -83,7 +78,7 @@ export const createPeopleWorld = ({
   let mode = pick(modesOf(model))
   let gate = openGate(mode, model, store)
 
-  const fault = (text: string): void => onFault(`${text}\n${trace.slice(-40).join('\n')}`)
+  const fault = (text: string): void => onFault(text, trace.slice(-40).join('\n'))
 
   const age = async (ms: number): Promise<void> => {
     model.age(ms)

@@ -49,7 +49,7 @@ export const readFields = (bytes: string, start: number, by: LineEnd): FieldSect
     const colon = line.indexOf(':')
     const name = line.slice(0, Math.max(colon, 0))
     if (!TOKEN.test(name)) refuse('no field name')
-    const value = line.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, '')
+    const value = trimmed(line.slice(colon + 1))
     if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) refuse('a control character in a field value')
     fields.push([name, value])
   }
@@ -57,6 +57,18 @@ export const readFields = (bytes: string, start: number, by: LineEnd): FieldSect
 
 export const valuesOf = (fields: readonly Field[], wanted: string): string[] =>
   fields.filter(([name]) => name.toLowerCase() === wanted).map(([, value]) => value)
+
+const trimmed = (text: string): string => text.replace(/^[ \t]+|[ \t]+$/g, '')
+
+/** The members of a list in all fields of this name (RFC 9110 §5.6.1). */
+export const listOf = (fields: readonly Field[], wanted: string): string[] =>
+  valuesOf(fields, wanted).flatMap(value => value.split(',').map(trimmed))
+
+/** Whether the connection ends with a message (§9.3). */
+export const endsConnection = ({ version, fields }: { version: string; fields: readonly Field[] }): boolean => {
+  const options = listOf(fields, 'connection').map(option => option.toLowerCase())
+  return options.includes('close') || (version === 'HTTP/1.0' && !options.includes('keep-alive'))
+}
 
 export interface Body {
   readonly body: string

@@ -1,6 +1,7 @@
 // Reads the requests of a connection as RFC 9112 alone defines them: strict, slow, independent of every other parser here.
 import {
   type Body,
+  endsConnection,
   type Field,
   lineAt,
   Refusal,
@@ -102,13 +103,6 @@ const hostFault = (version: string, fields: readonly Field[]): string | undefine
   if (hosts.length > 1 || (hosts.length === 0 && version !== 'HTTP/1.0')) return 'not one Host'
   const isHost = /^(?:\[[0-9A-Fa-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::\d*)?$/.test(hosts[0] ?? '')
   return isHost ? undefined : 'no Host'
-}
-
-const endsConnection = ({ version, fields }: Head): boolean => {
-  const options = valuesOf(fields, 'connection').flatMap(value =>
-    value.split(',').map(option => option.replace(/^[ \t]+|[ \t]+$/g, '').toLowerCase())
-  )
-  return options.includes('close') || (version === 'HTTP/1.0' && !options.includes('keep-alive'))
 }
 
 // §6.3. Where the RFC lets a server choose between repairing and refusing, this one refuses.

@@ -1,6 +1,17 @@
 // Reads the responses of an upstream as RFC 9112 alone defines them, with what is accepted from backends besides: slow, independent
 // of every other parser here.
-import { type Body, type Field, lineAt, Refusal, readChunks, readFields, refuse, valuesOf } from './http-lines.ts'
+import {
+  type Body,
+  endsConnection,
+  type Field,
+  lineAt,
+  listOf,
+  Refusal,
+  readChunks,
+  readFields,
+  refuse,
+  valuesOf
+} from './http-lines.ts'
 
 export interface ReadResponse {
   readonly status: number
@@ -63,16 +74,6 @@ const readHead = (bytes: string, start: number): Head | undefined => {
   return { version, status: Number(status), ...section }
 }
 
-const optionsOf = (fields: readonly Field[]): string[] =>
-  valuesOf(fields, 'connection').flatMap(value =>
-    value.split(',').map(option => option.replace(/^[ \t]+|[ \t]+$/g, '').toLowerCase())
-  )
-
-const endsConnection = ({ version, fields }: Head): boolean => {
-  const options = optionsOf(fields)
-  return options.includes('close') || (version === 'HTTP/1.0' && !options.includes('keep-alive'))
-}
-
 // §6.3, in its order.
 const readBody = (bytes: string, { version, status, fields, end }: Head, method: string): Body => {
   const codings = valuesOf(fields, 'transfer-encoding')
@@ -81,7 +82,7 @@ const readBody = (bytes: string, { version, status, fields, end }: Head, method:
   if (codings.length > 0 && version === 'HTTP/1.0') refuse('Transfer-Encoding in HTTP/1.0')
   if (codings.length > 1 || (codings[0] ?? 'chunked').toLowerCase() !== 'chunked') refuse('another transfer coding')
   // §8.6 of RFC 9110: equal ones are one.
-  const [length, ...others] = lengths.flatMap(value => value.split(',').map(one => one.replace(/^[ \t]+|[ \t]+$/g, '')))
+  const [length, ...others] = listOf(fields, 'content-length')
   if (!/^\d+$/.test(length ?? '0') || others.some(other => !/^\d+$/.test(other) || Number(other) !== Number(length)))
     refuse('no Content-Length')
   const whole = (last: number): Body => ({

@@ -1,5 +1,5 @@
 // Compares what the gateway reads on a connection with a second and a third reading of the same bytes, however they are split.
-import { createRandom, mutate, type Random } from '../mutate.ts'
+import { createRandom, type Fuzz, mutate, type Random } from '../mutate.ts'
 import { clientRequests } from './client-requests.ts'
 import { hosts } from './hosts.ts'
 import { upstreamResponses } from './upstream-responses.ts'
@@ -18,21 +18,11 @@ export interface Reading {
 
 export const READINGS: readonly Reading[] = [clientRequests, upstreamResponses, hosts]
 
-interface Options {
-  readonly seed: number
-  /** Asked before each run, with how many are over. */
-  readonly goesOn: (runs: number) => boolean
-  readonly onFault: (fault: string, input: string) => void
-}
-
 // Most of what is to be found is short.
 const MAX_INPUT = 4096
 
 /** Returns how many inputs were read. */
-export const fuzzReading = (
-  { words, seeds, generate, compare }: Reading,
-  { seed, goesOn, onFault }: Options
-): number => {
+export const fuzzReading = ({ words, seeds, generate, compare }: Reading, { seed, goesOn, onFault }: Fuzz): number => {
   const random = createRandom(seed)
   let runs = 0
   for (; goesOn(runs); runs++) {
