@@ -6,7 +6,7 @@ import { fuzzTestLines } from '../../tools/fuzz/decisions/test-lines.ts'
 const PAIRS = 60
 const TABLES = 100
 
-// RV-20, RV-25, RV-27, RV-34
+// CF-16, RV-20, RV-25, RV-27, RV-34
 t.test('diff, explain and replay agree with brute force on pairs of route tables', async t => {
   const faults: string[] = []
   const pairs = await fuzzDecisions({
