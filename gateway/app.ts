@@ -1,8 +1,7 @@
 // Takes each request through the gateway: match → count → authenticate → count by route → authorize → respond or forward.
 import { type Authentication, createAuthenticate } from './access/authenticate.ts'
 import { createAuthorize, type RefusalText } from './access/authorize.ts'
-import { checkAddress } from './access/check-address.ts'
-import { checkCertificate } from './access/check-certificate.ts'
+import { checkAddress, checkCertificate } from './access/check-connection.ts'
 import { createLimitRate, createLimitRoute } from './access/limit-rate.ts'
 import { createMatchDestination } from './access/match-destination.ts'
 import { createMatchRoute } from './access/match-route.ts'

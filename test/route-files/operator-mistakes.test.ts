@@ -69,6 +69,7 @@ check('the keys of a route', route, {
   'websocket: { origins: ["*"] }': 'there are no wildcards',
   'socketio: { namespaces: { messaging: {} } }': 'write /messaging',
   'socketio: { namespaces: { /m: [Agente] } }': 'write { roles: [ Agente ] }',
+  'socketio: { namespaces: { /m: { events: { send: [Agente] } } } }': 'write { roles: [ Agente ] }',
   'websocket: { origins: [https://u:secret@h/] }': 'as in https://app.example.org'
 })
 

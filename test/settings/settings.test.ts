@@ -190,6 +190,7 @@ t.test('values are read as they are meant', async t => {
     }
   )
   t.equal(read({ MAX_BODY: '1000' }).maxBodyBytes, 1000)
+  for (const port of [0, 65_535]) t.equal(read({ PORT: `${port}` }).port, port)
   t.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_SDK_DISABLED: 'true' }).otel, false)
 })
 

@@ -3,8 +3,7 @@ import { endpointOf, type HealthCheck, type Target, type Upstream } from '../../
 import { parseSize } from '../../values/quantities.ts'
 import { type Complain, type Complaint, complainTo, type PlaceOf } from '../complaint.ts'
 import { defineTimer } from '../schema/forms.ts'
-import { UPSTREAM_DEFAULTS as DEFAULTS } from '../schema/upstream-defaults.ts'
-import type { UpstreamData } from '../schema/upstream-schema.ts'
+import { DEFAULTS, type UpstreamData } from '../schema/upstream-schema.ts'
 import { readCertificates } from './certificates.ts'
 import { defineHeaders } from './headers.ts'
 

@@ -1,7 +1,17 @@
 // Describes the form of an upstream in a route file.
 import { IDENTITY_ATTRIBUTES, type IdentityHeader } from '../../routes/upstream.ts'
 import { count, duration, flag, list, record, type Schema, size, text } from './forms.ts'
-import { UPSTREAM_DEFAULTS as DEFAULTS } from './upstream-defaults.ts'
+
+/** What an upstream does where its entry says nothing, as written in a route file. */
+export const DEFAULTS = {
+  timeout: '30s',
+  idleTimeout: '5m',
+  connectTimeout: '2s',
+  requestBuffer: '64KB',
+  healthCheck: { interval: '10s', timeout: '5s', status: '200-399', rise: 1, fall: 2 },
+  outlier: { errors: 5, for: '10s' },
+  queue: { max: 1024, timeout: '10s' }
+} as const
 
 export interface UpstreamData {
   readonly url?: string

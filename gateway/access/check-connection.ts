@@ -1,6 +1,7 @@
-// Refuses a request for a host that the certificate of its connection is not for.
-import { type GatewayError, Misdirected } from '../errors.ts'
+// Refuses a request by its connection: a host that its certificate is not for, or a client outside the networks of the route.
+import { Forbidden, type GatewayError, Misdirected } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { isOutside } from '../routes/decide.ts'
 import { certifiedName } from '../values/certificates.ts'
 
 /**
@@ -13,3 +14,7 @@ export const checkCertificate = ({ request, head, peerTrusted }: Exchange): Gate
     return undefined
   return new Misdirected({ reason: 'misdirected' })
 }
+
+/** Before its token is looked at. */
+export const checkAddress = ({ route, client }: Exchange): GatewayError | undefined =>
+  route !== undefined && isOutside(route, client.address) ? new Forbidden({ reason: 'address' }) : undefined
