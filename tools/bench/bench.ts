@@ -20,7 +20,9 @@ import { measureWebSocket } from './rows/websocket.ts'
 import { verdictOf } from './targets.ts'
 import { type World, withWorld } from './world.ts'
 
-const GROUPS: Readonly<Record<string, (world: World) => Promise<GroupResult>>> = {
+type Measure = (world: World) => Promise<GroupResult>
+
+const GROUPS: Readonly<Record<string, Measure>> = {
   http: measureHttp,
   tokens: measureTokens,
   limits: measureLimits,
@@ -36,10 +38,9 @@ const GROUPS: Readonly<Record<string, (world: World) => Promise<GroupResult>>> =
 }
 
 /** Each group has a world of its own, so that no process of one idles beside the next; a void group leaves no figures. */
-const measureGroup = async (options: Options, group: string): Promise<GroupResult> => {
-  console.log(`measuring ${group} …`)
+const measureGroup = async (options: Options, measure: Measure): Promise<GroupResult> => {
   try {
-    return await withWorld(options, async world => (await GROUPS[group]?.(world)) ?? { rows: [] })
+    return await withWorld(options, measure)
   } catch (error) {
     const why = error instanceof VoidRun ? error.message.trim() : inShort(error)
     return { rows: [], notes: [`VOID: ${why}`], isVoid: true }
@@ -51,7 +52,11 @@ const measureAll = async (options: Options): Promise<number> => {
   // This process watches from the load core, so that it takes nothing from the process under test.
   execFileSync('taskset', ['-a', '-c', '-p', `${LOAD_CORE}`, `${process.pid}`])
   const results = new Map<string, GroupResult>()
-  for (const group of options.groups) results.set(group, await measureGroup(options, group))
+  for (const [group, measure] of Object.entries(GROUPS)) {
+    if (!options.groups.includes(group)) continue
+    console.log(`measuring ${group} …`)
+    results.set(group, await measureGroup(options, measure))
+  }
   console.log(`\n${reportText(options, results)}`)
   if ([...results.values()].some(({ isVoid }) => isVoid)) return 2
   const findings = [...results.values()].flatMap(result => result.findings ?? [])

@@ -2,7 +2,6 @@
 import { CPU, type Row } from './measure.ts'
 import { type Peer, probe, VoidRun } from './peers/peer.ts'
 import type { Finding } from './targets.ts'
-import { BENCH_PATH } from './upstream.ts'
 import type { World } from './world.ts'
 
 export interface GroupResult {
@@ -50,9 +49,9 @@ export const inShort = (error: unknown): string => {
 
 /** Every peer keeps its promises before and after. */
 export const probed = async <T>(world: World, peers: readonly Peer[], measure: () => Promise<T>): Promise<T> => {
-  for (const peer of peers) await probe(peer, world.secret, world.token, BENCH_PATH)
+  for (const peer of peers) await probe(peer, world.secret, world.token)
   const result = await measure()
-  for (const peer of peers) await probe(peer, world.secret, world.token, BENCH_PATH)
+  for (const peer of peers) await probe(peer, world.secret, world.token)
   return result
 }
 

@@ -40,7 +40,7 @@ export const readOptions = (args: readonly string[], groups: readonly string[]):
     return value
   }
   return {
-    groups: positionals.length > 0 ? groups.filter(group => positionals.includes(group)) : groups,
+    groups: positionals.length > 0 ? positionals : groups,
     quick,
     rounds: count('rounds', 2),
     seconds: count('seconds', 1),

@@ -39,15 +39,15 @@ const expectation = (peer: Peer, what: string, isMet: boolean, got: Answer): voi
 }
 
 /** @throws VoidRun when a good token fails, the upstream learns the wrong person, or a bad token gets in. */
-export const probe = async (peer: Peer, secret: string, token: string, path = BENCH_PATH): Promise<void> => {
-  const good = await ask(peer.port, path, token)
+export const probe = async (peer: Peer, secret: string, token: string): Promise<void> => {
+  const good = await ask(peer.port, BENCH_PATH, token)
   expectation(peer, 'must pass a good token', good.status === 200 && good.body.length === BODY_BYTES, good)
   if (!peer.checks) return
 
   const who = await ask(peer.port, WHO_PATH, token, { 'x-user-id': '1' })
   expectation(peer, 'must tell the upstream who asks', who.status === 200 && who.body === `<${SUBJECT}>`, who)
   for (const bad of badTokens(secret)) {
-    const answer = await ask(peer.port, path, bad.token)
+    const answer = await ask(peer.port, BENCH_PATH, bad.token)
     expectation(peer, `must refuse ${bad.name} with ${bad.status}`, answer.status === bad.status, answer)
   }
 }
