@@ -1,9 +1,12 @@
 // The doctor finds what is broken, and nothing where nothing is.
+import { once } from 'node:events'
+import http from 'node:http'
 import t from 'tap'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { checkFoundOut, type Diagnosis, examine, startEcho } from '../support/doctor.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
+import { listen } from '../support/ports.ts'
 import { READS_LAXLY, startVulnerableProxy } from '../support/vulnerable-proxy.ts'
 
 // RW-10, RW-11, RW-40, RW-41, RW-42, RT-01 to RT-13
@@ -113,4 +116,18 @@ t.test('the doctor keeps to this machine, to its bounds, and to gateways', async
   const cut = await portaria(['doctor', url, '--private', '/private/data', '--max-requests', '5'])
   t.equal(cut.code, 2)
   t.match(cut.stderr, /not all tried: 5 requests/)
+})
+
+t.test('a probe that is upgraded leaves no connection open', async t => {
+  const server = http.createServer((_request, response) => response.writeHead(401).end())
+  const ends: Promise<unknown>[] = []
+  server.on('upgrade', (_request, socket) => {
+    ends.push(once(socket.resume(), 'end').then(() => socket.end()))
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
+  })
+  const url = `http://127.0.0.1:${await listen(t, server)}`
+  const { stdout } = await portaria(['doctor', url, '--private', '/private', '--json'])
+  t.match(stdout, /"id": "websocket-no-token"/)
+  t.ok(ends.length > 1)
+  await Promise.all(ends)
 })
