@@ -86,7 +86,6 @@ export type LiveLogin = Omit<Identity, 'user'> & { readonly user: Pick<User, 'id
 
 export const PROFILES = ['Admin', 'Supervisor', 'Agente'] as const
 
-// The user object and the response to a login as JSON Schema, for serialisation and for the OpenAPI document.
 /** The person limited to these profiles; undefined: not limited. */
 export const narrowedTo = (user: User, profilesAtMost: readonly string[] | undefined): User => {
   if (profilesAtMost === undefined) return user

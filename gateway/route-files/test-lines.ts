@@ -45,9 +45,9 @@ export const checkTestLine = (written: string, profiles: readonly string[] = PRO
 }
 
 /**
- * Runs every line `METHOD PATH as WHO -> OUTCOME`, the path alone or as `https://HOST/PATH`, or `EVENT NAMESPACE NAME as WHO -> OUTCOME` on each route that lists
- * the namespace. WHO is what `readWho` reads; OUTCOME is `allow` or the status of the refusal. A query is allowed but
- * ignored. All have passed `checkTestLine`. A line whose match `isChecked` rejects has no result.
+ * Runs every line `METHOD PATH as WHO -> OUTCOME`, the path alone or as `https://HOST/PATH`, or `EVENT NAMESPACE NAME as WHO ->
+ * OUTCOME` on each route that lists the namespace. WHO is what `readWho` reads; OUTCOME is `allow` or the status of the refusal. A
+ * query is ignored. All lines have passed `checkTestLine`. A line whose match `isChecked` rejects has no result.
  */
 export const runRouteTests = (
   table: RouteTable,

@@ -113,7 +113,11 @@ const ORIGINS: readonly (readonly [string, boolean, string | undefined, string |
   ['POST', false, 'none', 'https://gw.example', CROSS],
   ['POST', false, undefined, 'https://gw.example', 'a'],
   ['POST', false, undefined, undefined, ORIGIN],
+  ['POST', false, 'same-site', undefined, CROSS],
   ['DELETE', false, undefined, 'null', ORIGIN],
+  ['POST', false, 'same-origin', 'null', 'a'],
+  ['POST', false, 'cross-site', 'null', CROSS],
+  ['POST', false, 'none', 'null', CROSS],
   ['DELETE', true, undefined, 'https://other.example', ORIGIN]
 ]
 

@@ -142,13 +142,6 @@ t.test('a table finds what it is asked for if all of its routes are written in c
   t.equal(escapes.ask('/%C3%93'), 'lax-reading')
 })
 
-t.test('a reading that is no path of any route is harmless, and one of another method is not', async t => {
-  t.equal(build('/a/:x').ask('/a/%20'), '/a/:x')
-  const routes = [route('/a/:x'), route('/a', ['POST'])]
-  const table = atOnce(buildRouteTable({ routes, upstreams: new Map(), checksum: '' }))
-  t.same(table.match('GET', '/a/%20'), { refusal: 'bad-path', reason: 'lax-reading', public: false })
-})
-
 t.test('the routes of a table are numbered consecutively, in its order', async t => {
   const { table } = build('/c', '/a', '/b')
   const [first, ...others] = table.routes.map(({ number }) => number)
