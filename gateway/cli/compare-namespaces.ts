@@ -4,23 +4,14 @@ import type { DecideOptions } from '../routes/decide.ts'
 import type { Route } from '../routes/route.ts'
 import { findEvent, findNamespace, passesRules } from '../routes/socketio-rules.ts'
 
-interface CompareOptions extends DecideOptions {
+export interface CompareOptions extends DecideOptions {
+  /** Every kind of person that either table distinguishes. */
   readonly askers: readonly NamedAsker[]
 }
 
-interface NamespaceAccess {
-  readonly name: string
-  readonly before: readonly string[]
-  readonly after: readonly string[]
-}
-
 /** All namespaces that either route names. Patterns are compared as text. */
-export const compareNamespaces = (
-  was: Route | undefined,
-  now: Route | undefined,
-  options: CompareOptions
-): NamespaceAccess[] => {
-  const compare = (label: string, name: string, event?: string): NamespaceAccess => ({
+export const compareNamespaces = (was: Route | undefined, now: Route | undefined, options: CompareOptions) => {
+  const compare = (label: string, name: string, event?: string) => ({
     name: label,
     before: allowedIn(was, name, event, options),
     after: allowedIn(now, name, event, options)
@@ -32,7 +23,7 @@ export const compareNamespaces = (
       compare(`${name} event ${event === ANY_OTHER ? '(any other)' : event}`, name, event)
     )
     // Anyone who may not connect may not send either, so only further differences are reported.
-    const isNews = (one: NamespaceAccess) =>
+    const isNews = (one: typeof connect) =>
       one.before.join() !== connect.before.join() || one.after.join() !== connect.after.join()
     return [connect, ...events.filter(isNews)]
   })

@@ -14,23 +14,15 @@ export type OptionValue = string | number | boolean | undefined
 /** Whether something that was refused or withheld may now pass. */
 type IsLooser<T> = (was: OptionValue, now: OptionValue, of: { readonly was: T; readonly now: T }) => boolean
 
-export interface Option<T> {
-  readonly name: string
-  readonly read: (of: T) => OptionValue
-  readonly isLooser?: IsLooser<T>
-}
+export type Option<T> = readonly [name: string, read: (of: T) => OptionValue, isLooser?: IsLooser<T> | undefined]
 
 /** Notes on the options of `subject` that differ. */
 export const compareEach = <T>(options: readonly Option<T>[], subject: string, was: T, now: T): Note[] =>
-  options.flatMap(({ name, read, isLooser }) => {
+  options.flatMap(([name, read, isLooser = () => false]) => {
     const [before, after] = [read(was), read(now)]
     if (before === after) return []
-    return [
-      {
-        text: `${subject}: ${name} ${say(before)} → ${say(after)}`,
-        looser: isLooser?.(before, after, { was, now }) ?? false
-      }
-    ]
+    const text = `${subject}: ${name} ${say(before)} → ${say(after)}`
+    return [{ text, looser: isLooser(before, after, { was, now }) }]
   })
 
 const say = (value: OptionValue): string => (value === undefined || value === '' ? 'none' : String(value))
@@ -38,13 +30,8 @@ const say = (value: OptionValue): string => (value === undefined || value === ''
 export const turnedOn = (was: OptionValue, now: OptionValue): boolean =>
   was === undefined || was === false ? now !== undefined && now !== false : false
 export const added = (was: OptionValue, now: OptionValue): boolean => {
-  const known = String(was ?? '').split(', ')
-  return (
-    now !== undefined &&
-    String(now)
-      .split(', ')
-      .some(one => !known.includes(one))
-  )
+  const [known, named] = [was, now].map(list => (list === undefined ? [] : String(list).split(', ')))
+  return named?.some(one => !known?.includes(one)) === true
 }
 
 /** A limit is higher than before, or gone. */
@@ -62,45 +49,34 @@ const FLAGS = (Object.keys(ROUTE_FLAGS) as (keyof RouteFlags)[]).filter(
 
 /** Limits of one kind of socket, where the route had, and has, that kind; 0 or absent: none. */
 const limitsOf = (kind: 'websocket' | 'socketio', limits: Readonly<Record<string, string>>): Option<Route>[] =>
-  Object.entries(limits).map(([name, field]) => ({
-    name: `${kind}.${name}`,
-    read: route => (route[kind] as Readonly<Record<string, number>> | undefined)?.[field] || undefined,
-    isLooser: (before, after, { was, now }) =>
-      was[kind] !== undefined && now[kind] !== undefined && raised(before, after)
-  }))
+  Object.entries(limits).map(([name, field]) => [
+    `${kind}.${name}`,
+    route => (route[kind] as Readonly<Record<string, number>> | undefined)?.[field] || undefined,
+    (before, after, { was, now }) => was[kind] !== undefined && now[kind] !== undefined && raised(before, after)
+  ])
 
 const admitsMore: IsLooser<Route> = (_before, _after, { was: { rateLimit: was }, now: { rateLimit: now } }) =>
   was !== undefined &&
   (now === undefined || now.by !== was.by || now.max > was.max || now.max / now.windowMs > was.max / was.windowMs)
 
 const OPTIONS: readonly Option<Route>[] = [
-  { name: 'external', read: ({ external }) => external },
-  { name: 'upstream', read: ({ upstream }) => upstream?.name },
-  { name: 'stripPrefix', read: ({ stripPrefix }) => stripPrefix },
-  ...Object.entries(ROUTE_OPTIONS).map(([name, { field }]) => ({
-    name,
-    read: (route: Route) => plain(route[field]),
-    ...(name === 'maxBody' && { isLooser: raised })
-  })),
-  {
-    name: 'rateLimit',
-    read: ({ rateLimit }) => rateLimit && `${rateLimit.max} in ${rateLimit.windowMs} ms by ${rateLimit.by}`,
-    isLooser: admitsMore
-  },
-  { name: 'app', read: ({ app }) => app && Object.values(app).filter(Boolean).join(', ') },
-  ...FLAGS.map(name => ({ name, read: (route: Route) => route[name], isLooser: turnedOn })),
-  {
-    name: 'allowInPath',
-    read: ({ allowInPath }) => (allowInPath.length === 0 ? undefined : allowInPath.join(', ')),
-    isLooser: added
-  },
-  { name: 'websocket', read: ({ websocket }) => websocket !== undefined, isLooser: turnedOn },
-  {
-    name: 'websocket.origins',
-    read: ({ websocket }) => websocket?.origins.join(', ') || undefined,
-    isLooser: added
-  },
-  { name: 'websocket.tokenInQuery', read: ({ websocket }) => websocket?.tokenInQuery ?? false, isLooser: turnedOn },
+  ['external', ({ external }) => external],
+  ['upstream', ({ upstream }) => upstream?.name],
+  ['stripPrefix', ({ stripPrefix }) => stripPrefix],
+  ...Object.entries(ROUTE_OPTIONS).map(
+    ([name, { field }]): Option<Route> => [name, route => plain(route[field]), name === 'maxBody' ? raised : undefined]
+  ),
+  [
+    'rateLimit',
+    ({ rateLimit }) => rateLimit && `${rateLimit.max} in ${rateLimit.windowMs} ms by ${rateLimit.by}`,
+    admitsMore
+  ],
+  ['app', ({ app }) => app && Object.values(app).filter(Boolean).join(', ')],
+  ...FLAGS.map((name): Option<Route> => [name, route => route[name], turnedOn]),
+  ['allowInPath', ({ allowInPath }) => allowInPath.join(', ') || undefined, added],
+  ['websocket', ({ websocket }) => websocket !== undefined, turnedOn],
+  ['websocket.origins', ({ websocket }) => websocket?.origins.join(', ') || undefined, added],
+  ['websocket.tokenInQuery', ({ websocket }) => websocket?.tokenInQuery ?? false, turnedOn],
   ...limitsOf('websocket', {
     idleTimeout: 'idleTimeoutMs',
     maxLifetime: 'maxLifetimeMs',
@@ -108,7 +84,7 @@ const OPTIONS: readonly Option<Route>[] = [
     messagesPerSecond: 'messagesPerSecond'
   }),
   ...limitsOf('socketio', { maxMessage: 'maxMessageBytes', messagesPerSecond: 'messagesPerSecond' }),
-  { name: 'socketio', read: ({ socketio }) => socketio !== undefined, isLooser: () => false }
+  ['socketio', ({ socketio }) => socketio !== undefined]
 ]
 
 /** Notes on requests that matched one route and now match another (or the same one, written differently). */
@@ -138,14 +114,11 @@ const whoOf = (grant: Grant | undefined): string => {
   return `people with the claim ${group}${tenant === undefined ? '' : ` of the tenant ${tenant}`}`
 }
 
-const difference = (of: readonly Grant[], from: readonly Grant[]): string => {
-  const only = (what: 'profiles' | 'areas') => {
-    const known = new Set(namesIn(from, what))
-    return namesIn(of, what).filter(name => !known.has(name))
-  }
-  const [profiles, areas] = [only('profiles'), only('areas')]
-  return [
-    ...(profiles.length === 0 ? [] : [`the profiles ${profiles.join(', ')}`]),
-    ...(areas.length === 0 ? [] : [`the areas ${areas.join(', ')}`])
-  ].join(' and ')
-}
+const difference = (of: readonly Grant[], from: readonly Grant[]): string =>
+  (['profiles', 'areas'] as const)
+    .flatMap(what => {
+      const known = new Set(namesIn(from, what))
+      const names = namesIn(of, what).filter(name => !known.has(name))
+      return names.length === 0 ? [] : `the ${what} ${names.join(', ')}`
+    })
+    .join(' and ')

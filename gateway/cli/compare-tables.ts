@@ -1,10 +1,10 @@
 // Lists what became more permissive and what became stricter between two route tables, most important first.
-import { askersWith, halfAssignedWith, type NamedAsker } from '../explain/askers.ts'
+import { askersWith, halfAssignedWith } from '../explain/askers.ts'
 import { type DecideOptions, decide } from '../routes/decide.ts'
 import { atOnce } from '../routes/in-parts.ts'
 import type { Place, Route, RouteMatch, RouteTable } from '../routes/route.ts'
 import { candidatesFor, createTrie, shapeOf } from '../routes/route-trie.ts'
-import { compareNamespaces } from './compare-namespaces.ts'
+import { type CompareOptions, compareNamespaces } from './compare-namespaces.ts'
 import { compareGrants, compareOptions, type Note } from './compare-options.ts'
 import { compareUpstreams } from './compare-upstreams.ts'
 import { methodWords, sentence } from './difference-words.ts'
@@ -41,18 +41,7 @@ export interface TableSide {
   readonly allowed: readonly string[]
 }
 
-export interface Comparison {
-  readonly opened: readonly Difference[]
-  readonly closed: readonly Difference[]
-  readonly notes: readonly Note[]
-  /** False if there were too many combinations of routes to check all of them. */
-  readonly isComplete: boolean
-}
-
-interface CompareOptions extends DecideOptions {
-  /** Every kind of person that either table distinguishes. */
-  readonly askers: readonly NamedAsker[]
-}
+export type Comparison = Readonly<ReturnType<typeof compareTables>>
 
 /** Requests that match the same two routes and are decided alike. */
 interface Group extends Change {
@@ -66,7 +55,7 @@ interface Group extends Change {
 }
 
 /** Asks both tables every request that could distinguish them, as every kind of person. */
-export const compareTables = (before: RouteTable, after: RouteTable, decideOptions: DecideOptions): Comparison => {
+export const compareTables = (before: RouteTable, after: RouteTable, decideOptions: DecideOptions) => {
   const profiles = [...new Set([...before.profiles, ...after.profiles])]
   const options = { ...decideOptions, askers: [...askersWith(profiles), ...halfAssignedWith(profiles)] }
   const byHost = ['', ...new Set([...before.hosts, ...after.hosts])].map(host =>
@@ -81,6 +70,7 @@ export const compareTables = (before: RouteTable, after: RouteTable, decideOptio
       ...compareUpstreams(before, after),
       ...byHost.flatMap(one => one.notes)
     ]).sort((a, b) => Number(b.looser) - Number(a.looser)),
+    /** False if there were too many combinations of routes to check all of them. */
     isComplete: byHost.every(one => one.isComplete)
   }
 }

@@ -28,38 +28,30 @@ const dropped = (was: OptionValue, now: OptionValue): boolean => added(now, was)
 
 /** Looser: a backend now learns more, or is trusted more. */
 const OPTIONS: readonly Option<Upstream>[] = [
-  {
-    name: 'targets',
-    read: ({ targets }) => targets.map(({ url, backup }) => (backup === true ? `${url} (backup)` : url)).join(', ')
-  },
-  { name: 'timeout', read: ({ timeoutMs }) => timeoutMs },
-  { name: 'idleTimeout', read: ({ idleTimeoutMs }) => idleTimeoutMs },
-  { name: 'connectTimeout', read: ({ connectTimeoutMs }) => connectTimeoutMs },
-  { name: 'requestBuffer', read: ({ requestBufferBytes }) => requestBufferBytes },
-  { name: 'caFile', read: ({ ca }) => ca && fingerprint(ca) },
-  { name: 'clientCertFile', read: ({ clientCertificate }) => clientCertificate && fingerprint(clientCertificate.cert) },
-  { name: 'serverName', read: ({ serverName }) => serverName },
-  { name: 'sharedCache', read: ({ sharedCache }) => sharedCache, isLooser: turnedOn },
-  { name: 'assertion', read: ({ assertion }) => assertion, isLooser: turnedOn },
-  { name: 'preserveHost', read: ({ preserveHost }) => preserveHost, isLooser: turnedOn },
-  { name: 'identityHeaders', read: ({ identityHeaders }) => identityFields(identityHeaders), isLooser: added },
-  { name: 'requestHeaders.set', read: ({ requestHeaders }) => setFields(requestHeaders), isLooser: added },
-  { name: 'requestHeaders.remove', read: ({ requestHeaders }) => requestHeaders?.remove.join(', '), isLooser: dropped },
-  { name: 'responseHeaders.set', read: ({ responseHeaders }) => setFields(responseHeaders) },
-  {
-    name: 'responseHeaders.remove',
-    read: ({ responseHeaders }) => responseHeaders?.remove.join(', '),
-    isLooser: dropped
-  },
-  {
-    name: 'healthCheck',
-    read: ({ healthCheck }) => healthCheck && checkWords(healthCheck)
-  },
-  {
-    name: 'outlier',
-    read: ({ outlier: { errors, restMs } }) =>
-      errors === 0 ? undefined : `${errors} errors in a row, for ${restMs} ms`
-  },
-  { name: 'maxConnections', read: ({ maxConnections }) => maxConnections, isLooser: raised },
-  { name: 'queue', read: ({ queue }) => queue && `${queue.max} requests, for ${queue.timeoutMs} ms` }
+  [
+    'targets',
+    ({ targets }) => targets.map(({ url, backup }) => (backup === true ? `${url} (backup)` : url)).join(', ')
+  ],
+  ['timeout', ({ timeoutMs }) => timeoutMs],
+  ['idleTimeout', ({ idleTimeoutMs }) => idleTimeoutMs],
+  ['connectTimeout', ({ connectTimeoutMs }) => connectTimeoutMs],
+  ['requestBuffer', ({ requestBufferBytes }) => requestBufferBytes],
+  ['caFile', ({ ca }) => ca && fingerprint(ca)],
+  ['clientCertFile', ({ clientCertificate }) => clientCertificate && fingerprint(clientCertificate.cert)],
+  ['serverName', ({ serverName }) => serverName],
+  ['sharedCache', ({ sharedCache }) => sharedCache, turnedOn],
+  ['assertion', ({ assertion }) => assertion, turnedOn],
+  ['preserveHost', ({ preserveHost }) => preserveHost, turnedOn],
+  ['identityHeaders', ({ identityHeaders }) => identityFields(identityHeaders), added],
+  ['requestHeaders.set', ({ requestHeaders }) => setFields(requestHeaders), added],
+  ['requestHeaders.remove', ({ requestHeaders }) => requestHeaders?.remove.join(', '), dropped],
+  ['responseHeaders.set', ({ responseHeaders }) => setFields(responseHeaders)],
+  ['responseHeaders.remove', ({ responseHeaders }) => responseHeaders?.remove.join(', '), dropped],
+  ['healthCheck', ({ healthCheck }) => healthCheck && checkWords(healthCheck)],
+  [
+    'outlier',
+    ({ outlier: { errors, restMs } }) => (errors === 0 ? undefined : `${errors} errors in a row, for ${restMs} ms`)
+  ],
+  ['maxConnections', ({ maxConnections }) => maxConnections, raised],
+  ['queue', ({ queue }) => queue && `${queue.max} requests, for ${queue.timeoutMs} ms`]
 ]

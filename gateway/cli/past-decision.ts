@@ -1,5 +1,4 @@
 // Reads a line of the access log as a past decision on access, or says why it is not one.
-
 import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned } from '../errors.ts'
 import type { NamedAsker } from '../explain/askers.ts'
 import type { AskedTarget } from '../route-files/test-lines.ts'

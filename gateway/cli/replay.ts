@@ -1,5 +1,4 @@
 // Re-evaluates past requests under other route files, and counts what would change by route and role.
-
 import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import type { Command } from 'commander'
@@ -12,10 +11,6 @@ import { cloudUnassignedMayPass, publicUrl, routeFolder } from './command-settin
 import { type PastDecision, readPastDecision } from './past-decision.ts'
 import { readTable } from './read-routes.ts'
 import { type Terminal, table } from './terminal.ts'
-
-interface ReplayOptions {
-  readonly config?: string
-}
 
 export const addReplay = (program: Command, cli: Cli): void => {
   addCommand(program, 'replay', 're-evaluate the requests of an access log with new route files', [
@@ -42,23 +37,25 @@ interface Change {
   count: number
 }
 
-interface Tally {
-  readonly changes: Map<string, Change>
-  decisions: number
-  unchanged: number
-  foreign: number
-  other: number
+type Tally = ReturnType<typeof newTally>
+
+const newTally = () => ({
+  changes: new Map<string, Change>(),
+  decisions: 0,
+  unchanged: 0,
+  foreign: 0,
+  other: 0,
   /** Changes beyond the number that is listed individually. */
-  uncounted: number
-}
+  uncounted: 0
+})
 
 const MAX_CHANGES = 10_000
 
-const replay = async (cli: Cli, log: string, { config }: ReplayOptions): Promise<Report> => {
+const replay = async (cli: Cli, log: string, { config }: { readonly config?: string }): Promise<Report> => {
   const routes = await readTable(routeFolder(cli.environment, config))
   const options = { cloudUnassignedMayPass: cloudUnassignedMayPass(cli.environment) }
   const publicHost = URL.parse(publicUrl(cli.environment))?.hostname
-  const tally: Tally = { changes: new Map(), decisions: 0, unchanged: 0, foreign: 0, other: 0, uncounted: 0 }
+  const tally = newTally()
   for await (const line of readLines(cli, log)) {
     const past = readPastDecision(line)
     if (past === 'foreign') tally.foreign += line.trim() === '' ? 0 : 1

@@ -1,18 +1,9 @@
 // Lists requests that together show every difference between two route tables in paths and methods.
-
 import { isOutside } from '../routes/decide.ts'
 import { foldLetters, mayBeScript } from '../routes/lax-readings.ts'
 import type { Route } from '../routes/route.ts'
 import { shapeOf } from '../routes/route-trie.ts'
 import { formatAddress, type Network } from '../values/addresses.ts'
-
-interface RepresentativeRequests {
-  /** `of`: the plain path that this is another spelling of. */
-  readonly paths: readonly { readonly path: string; readonly of: string | undefined }[]
-  readonly methods: readonly MethodClass[]
-  /** False if the routes have more combinations than are checked; each single route always is. */
-  readonly isComplete: boolean
-}
 
 /** A method that some route names, or one that represents all others. */
 export interface MethodClass {
@@ -27,7 +18,7 @@ const MAX_PATHS = 100_000
  * route, so one path per class is enough. Overlaps (`/a/:x` with `/:y/b`) form classes too, and so does each way in which
  * a lax backend could read a path as another one.
  */
-export const representativeRequests = (routes: readonly Route[]): RepresentativeRequests => {
+export const representativeRequests = (routes: readonly Route[]) => {
   const root = createNode()
   for (const { path } of routes) insert(root, shapeOf(path))
   const fresh = freshSegment(routes)
@@ -42,7 +33,13 @@ export const representativeRequests = (routes: readonly Route[]): Representative
   }
   const plain = [...paths].filter(path => !spellings.has(path)).map(path => ({ path, of: undefined }))
   const others = [...spellings].map(([path, of]) => ({ path, of }))
-  return { paths: [...plain, ...others], methods: methodClasses(routes), isComplete }
+  return {
+    /** `of`: the plain path that this is another spelling of. */
+    paths: [...plain, ...others],
+    methods: methodClasses(routes),
+    /** False if the routes have more combinations than are checked; each single route always is. */
+    isComplete
+  }
 }
 
 /** A session in the path, which classic ASP.NET takes off. */

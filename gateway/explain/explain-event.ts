@@ -13,21 +13,12 @@ interface EventQuestion {
   readonly tokenFault?: Question['tokenFault']
 }
 
-interface EventExplanation {
-  /** undefined: no route lists the namespace. */
-  readonly route: Route | undefined
-  readonly decision: Decision
-  readonly words: string
-  /** The decision on the same event for every other kind of person. */
-  readonly others: readonly { readonly name: string; readonly decision: Decision }[]
-}
-
 /** One result for each route that lists the namespace, or one that says that none does. */
 export const explainEvent = (
   table: RouteTable,
   { namespace, event, asker, tokenFault }: EventQuestion,
   options: DecideOptions
-): EventExplanation[] => {
+) => {
   const what = { namespace, event }
   const others = askersWith(table.profiles).map(other => ({
     name: other.name,
@@ -37,6 +28,7 @@ export const explainEvent = (
     route,
     decision: withToken(decision, tokenFault),
     words: wordsOf(route, what, decision, asker),
+    /** The decision on the same event for every other kind of person. */
     others: others.flatMap(({ name, answers }) => {
       const answer = answers[index]
       return answer === undefined ? [] : [{ name, decision: answer.decision }]
@@ -81,7 +73,7 @@ const roleWords = (roles: readonly string[] | undefined, asker: NamedAsker): str
 /** As JSON, for `--json`. */
 export const eventExplanationJson = (
   { namespace, event, asker }: EventQuestion,
-  { route, decision, words, others }: EventExplanation
+  { route, decision, words, others }: ReturnType<typeof explainEvent>[number]
 ) => ({
   method: 'EVENT',
   namespace,

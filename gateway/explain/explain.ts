@@ -24,24 +24,10 @@ interface Candidate {
   readonly why: string
 }
 
-export interface Explanation {
-  readonly question: Question
-  /** After canonicalisation; undefined if the path is refused. */
-  readonly path: string | undefined
-  /** The chosen route first, then the others from most to least specific. */
-  readonly candidates: readonly Candidate[]
-  readonly match: RouteMatch
-  /** The decision of the live gateway: status or `allow`, code, and the stable reason. */
-  readonly decision: Decision
-  readonly words: string
-  /** The path that the upstream receives; undefined unless the request is forwarded. */
-  readonly forwarded: string | undefined
-  /** The decision on the same request for every other kind of person. */
-  readonly others: readonly { readonly name: string; readonly decision: Decision }[]
-}
+export type Explanation = Readonly<ReturnType<typeof explain>>
 
 /** The result of `decide(matchTarget(…))`, with its reasons. Looks at every route: not for the hot path. */
-export const explain = (table: RouteTable, asked: Question, options: DecideOptions): Explanation => {
+export const explain = (table: RouteTable, asked: Question, options: DecideOptions) => {
   const question = table.hosts.length === 0 ? { ...asked, host: undefined } : asked
   const { method, target, asker, tokenFault } = question
   const match = matchTarget(table, method, question)
@@ -50,12 +36,16 @@ export const explain = (table: RouteTable, asked: Question, options: DecideOptio
   const candidates = path === undefined ? [] : candidatesOf(table, question, path, match)
   return {
     question,
+    /** After canonicalisation; undefined if the path is refused. */
     path,
+    /** The chosen route first, then the others from most to least specific. */
     candidates,
     match,
     decision,
     words: wordsOf(table, question, path, { match, decision, asker }),
+    /** The path that the upstream receives; undefined unless the request is forwarded. */
     forwarded: decision.decision === 'allow' ? forwardedBy(match) : undefined,
+    /** The decision on the same request for every other kind of person. */
     others: askersWith(table.profiles).map(other => ({
       name: other.name,
       decision: decide(match, { ...other, address: asker.address }, options)

@@ -14,7 +14,6 @@ export class RedisTimeout extends Error {
   }
 }
 
-/** The problem as one stable word. */
 export const redisFault = (error: unknown): RedisFault => {
   if (error instanceof RedisTimeout) return { reason: 'timeout' }
   if (!(error instanceof Error)) return { reason: 'error' }

@@ -1,10 +1,9 @@
 // Wraps Redis, in single, Sentinel or Cluster form, as a store whose commands either complete or fail in time.
 // Keys and channels begin with REDIS_PREFIX, which the callers leave out.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { Cluster, Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import type { RedisSettings } from '../settings/redis-url.ts'
-import { boundedMap } from '../values/bounded-map.ts'
 import { task } from '../values/contain.ts'
 import { endsConnection, type RedisFault, RedisTimeout, redisFault, within } from './redis-failure.ts'
 import { createSubscribe, type Subscribe } from './redis-subscriber.ts'
@@ -54,7 +53,7 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>) =
     timeoutMs: number
   ): Promise<unknown> => {
     const words = [...keys.map(named), ...args]
-    const byDigest = client.evalsha(digestOf(script), keys.length, ...words)
+    const byDigest = client.evalsha(hash('sha1', script), keys.length, ...words)
     const either = byDigest.catch((error: unknown) => {
       if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
       return client.eval(script, keys.length, ...words)
@@ -77,7 +76,7 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>) =
 
   return {
     evalScript,
-    /** Redis's own clock, in milliseconds since the epoch. */
+    /** Milliseconds since the epoch. */
     clock: async () => {
       const [seconds, microseconds] = await command(() => client.time())
       return Number(seconds) * 1000 + Number(microseconds) / 1000
@@ -151,16 +150,6 @@ const endLongLoading = (client: Redis | Cluster): void => {
   }
   if (client instanceof Cluster) client.on('+node', watch)
   else watch(client)
-}
-
-const digests = boundedMap<string, string>(64)
-
-const digestOf = (script: string): string => {
-  const known = digests.get(script)
-  if (known !== undefined) return known
-  const digest = createHash('sha1').update(script).digest('hex')
-  digests.set(script, digest)
-  return digest
 }
 
 /** Nothing is queued while Redis is unavailable and nothing is sent twice: that is for the callers to decide, not the client. */

@@ -13,7 +13,6 @@ export interface OpenUpstream {
   readonly socket: Socket
   readonly head: ResponseHead
   readonly protocol: string | undefined
-  /** Bytes that arrived after the handshake. */
   readonly rest: Buffer
   /** From now on every byte goes here, valid until `take` returns. */
   read(take: (bytes: Buffer) => void): void
@@ -53,7 +52,6 @@ const intoShared = (reader: Reader): OnReadOpts => ({
   }
 })
 
-/** An abandoned socket may still fail. */
 const ignore = () => undefined
 
 /** Returns a function that aborts the attempt; no event follows then. */

@@ -75,7 +75,6 @@ const startRelay = (forwarding: SocketForwarding, info: StreamInfo, { open, onSw
 
 /** A class, for memory: there is one per open socket. */
 class RelayControl implements StreamControl {
-  /** Known only once the sockets are joined. */
   relay: Relay | undefined
 
   end(code: StreamEnd) {

@@ -6,7 +6,6 @@ const PIECE_BYTES = 16 * 1024
 // Room for the bytes of a character that the previous piece left incomplete.
 const scratch = Buffer.allocUnsafeSlow(PIECE_BYTES + 4)
 
-/** The byte of a masking key for a position in the payload (RFC 6455 §5.3). */
 const maskByte = (mask: number, position: number): number => (mask >>> (24 - 8 * (position & 3))) & 255
 
 /** Writes `source[from, to)` unmasked to `target` at `at`; `position` is that of `from` within the frame's payload. */
@@ -35,7 +34,6 @@ export const unmaskInto = (
   if (i < range.to) target[out++] = (source[i++] ?? 0) ^ m2
 }
 
-/** Number of bytes at the end that belong to an incomplete character. */
 const incompleteAtEnd = (end: number): number => {
   for (let back = 1; back <= 3 && back <= end; back++) {
     const byte = scratch[end - back] ?? 0

@@ -21,7 +21,6 @@ export interface LegOptions {
   readonly onMessage?: (from: Side, isText: boolean, payload: Buffer) => void
 }
 
-/** The relay that joins two of them. */
 export interface LegOwner extends Contained {
   now(): number
   peerOf(leg: Leg): Leg
@@ -102,7 +101,6 @@ export class Leg implements FrameSink {
     if (socket.listenerCount('error') === 0) socket.on('error', onError)
   }
 
-  /** A frame of this side has been passed on partially. */
   get isPartial(): boolean {
     return !this.#reads && this.scanner.remaining > 0
   }

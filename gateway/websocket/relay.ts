@@ -5,7 +5,6 @@ import { buildFrame, closeFault, type FrameFault } from './frames.ts'
 import { type Ending, Leg, type LegOptions, type LegOwner, type Side } from './leg.ts'
 
 interface RelayOptions extends LegOptions {
-  /** Of the upgrade. */
   readonly requestId: string
   readonly client: Duplex
   readonly upstream: Duplex
@@ -15,15 +14,12 @@ interface RelayOptions extends LegOptions {
   readonly onBreak?: () => boolean
   /** One side violated the protocol or a limit; both are being closed. */
   readonly onFault: (from: Side, ending: Ending) => void
-  /** Both sockets are gone. */
   readonly onClosed: () => void
 }
 
 /** Idle time after which a side is pinged; it is dead after two more such periods. */
 const PING_MS = 30_000
-/** How long to wait for the other close frame. */
 const CLOSE_MS = 2000
-/** How long a side may leave bytes unread. */
 const STALL_MS = 60_000
 /** How long a close in the middle of a frame waits for the rest of that frame. */
 const FRAME_REST_MS = 400
@@ -80,7 +76,6 @@ export class Relay implements LegOwner {
     return side === 'client' ? this.#client : this.#upstream
   }
 
-  /** Bytes that have arrived from both sides. */
   get bytes(): number {
     return this.#client.bytes + this.#upstream.bytes
   }
@@ -100,7 +95,6 @@ export class Relay implements LegOwner {
     if (!leg.write(buildFrame(opcode, payload, to === 'upstream'))) this.peerOf(leg).stall(this.now())
   }
 
-  /** Bytes for a side that its kernel has not taken. */
   unreadBy(side: Side): number {
     return this.#leg(side).socket.writableLength
   }
@@ -222,7 +216,6 @@ export class Relay implements LegOwner {
     this.destroy()
   }
 
-  /** Called a few times a second. */
   sweep(at: number) {
     if (this.#deadline !== 0) {
       if (at < this.#deadline) return
@@ -253,7 +246,6 @@ export class Relay implements LegOwner {
 
 export type Relays = ReturnType<typeof createRelays>
 
-/** Interval at which idle times, stalls and deadlines are checked. */
 const SWEEP_MS = 250
 
 export const createRelays = () => {

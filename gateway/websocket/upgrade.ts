@@ -141,7 +141,6 @@ const passRefusal = (
   exchange.response.whole({ status: head.status, reason: head.reason, headers }, '')
 }
 
-/** Sends the 101, and returns the client's connection. */
 export const switchClient = (
   forwarding: SocketForwarding,
   { exchange, route, upstream, offer }: UpgradeRequest,

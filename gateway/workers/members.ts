@@ -1,5 +1,6 @@
 // Forks the workers that share the listener, handles their calls, and detects when they end.
 import cluster, { type Worker } from 'node:cluster'
+import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { type Calls, createCalls } from '../instances/calls.ts'
 import type { Certificates } from '../listener/certificates.ts'
@@ -19,7 +20,6 @@ export interface Member {
 
 interface MembersParts {
   readonly settings: Settings
-  /** undefined: no TLS. */
   readonly certificates: Certificates | undefined
   readonly reload: () => Promise<boolean>
   readonly onEnded: (member: Member, code: number, signal: string) => void
@@ -52,7 +52,6 @@ export const createMembers = (parts: MembersParts) => {
     return counts.flatMap(count => (count.status === 'fulfilled' ? [count.value] : []))
   }
 
-  /** Resolves when it listens; rejects if it ends before that. */
   const fork = (): Promise<number> =>
     new Promise((resolve, reject) => {
       const worker = cluster.fork(compiledCodeEnv())
@@ -88,22 +87,16 @@ export const createMembers = (parts: MembersParts) => {
   }
 
   /** False: some had to be killed. */
-  const allGone = (timeoutMs: number): Promise<boolean> =>
-    new Promise(resolve => {
-      const look = () => {
-        if (members.size > 0) return
-        clearTimeout(late)
-        cluster.off('exit', look)
-        resolve(true)
-      }
-      const late = setTimeout(() => {
-        cluster.off('exit', look)
-        killAll()
-        resolve(false)
-      }, timeoutMs)
-      cluster.on('exit', look)
-      look()
-    })
+  const allGone = async (timeoutMs: number): Promise<boolean> => {
+    const signal = AbortSignal.timeout(timeoutMs)
+    try {
+      while (members.size > 0) await once(cluster, 'exit', { signal })
+      return true
+    } catch {
+      killAll()
+      return false
+    }
+  }
 
   return { all: () => [...members.values()], ready, fork, killAll, allGone }
 }

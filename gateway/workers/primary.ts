@@ -78,18 +78,7 @@ export const startWorkers = async (
   // However this process ends, nothing is left behind.
   process.once('exit', members.killAll)
 
-  const metrics = createWorkerMetrics({
-    async ask() {
-      const answers = new Map<number, unknown>()
-      const asked = members.ready().map(async ({ worker, calls }) => {
-        answers.set(worker.id, await calls.call('metrics', [], { timeoutMs: METRICS_TIMEOUT_MS }))
-      })
-      await Promise.allSettled(asked)
-      return answers
-    },
-    readyWorkers: () => members.ready().length,
-    restarts: () => restarts.count
-  })
+  const metrics = createWorkerMetrics(members, restarts)
   const readiness = () => (state === 'ready' && members.ready().length < settings.workers ? 'starting' : state)
   const { port: opsPort, host } = settings.ops
   const ops = opsPort === undefined ? undefined : await openOpsListener({ port: opsPort, host, metrics, readiness })
@@ -138,13 +127,6 @@ export const startWorkers = async (
   return gateway
 }
 
-interface WorkerEnd {
-  readonly wasReady: boolean
-  readonly livedMs: number
-  /** Other workers that accept requests. */
-  readonly othersReady: number
-}
-
 const FIRST_DELAY_MS = 50
 const MAX_DELAY_MS = 10_000
 /** A worker that has served for this long did not end because of its start. */
@@ -157,8 +139,9 @@ export const createRestarts = () => {
   let vainStarts = 0
   let count = 0
   return {
-    /** Delay before the next start; undefined: give up. */
-    next({ wasReady, livedMs, othersReady }: WorkerEnd): number | undefined {
+    /** Delay before the next start; undefined: give up. @param end `othersReady`: other workers that accept requests */
+    next(end: { wasReady: boolean; livedMs: number; othersReady: number }): number | undefined {
+      const { wasReady, livedMs, othersReady } = end
       count++
       vainStarts = wasReady ? 0 : vainStarts + 1
       // While others serve, ending them too would gain nothing.
@@ -172,46 +155,39 @@ export const createRestarts = () => {
   }
 }
 
-interface WorkerMetricsParts {
-  /** Each worker's metrics as prom-client's JSON; undefined for one that does not respond. */
-  ask: () => Promise<ReadonlyMap<number, unknown>>
-  readyWorkers: () => number
-  restarts: () => number
-}
-
 const COUNTED: ReadonlySet<unknown> = new Set(['counter', 'histogram'])
 
 const counted = (metrics: readonly MetricObject[]): MetricObject[] => metrics.filter(({ type }) => COUNTED.has(type))
 
-/** The result of a worker's `metrics.json()`, sent through the channel between our own processes. */
-const asMetrics = (told: unknown): MetricObject[] | undefined =>
-  Array.isArray(told) ? (told as MetricObject[]) : undefined
-
 const add = (all: readonly MetricObject[][]) => AggregatorRegistry.aggregate(all as unknown as MetricObject[])
 
 /** Adds up the metrics of all workers, so that no counter falls when a worker ends. */
-const createWorkerMetrics = ({ ask, readyWorkers, restarts }: WorkerMetricsParts) => {
+const createWorkerMetrics = (
+  members: Pick<ReturnType<typeof createMembers>, 'ready'>,
+  restarts: { readonly count: number }
+) => {
   const last = new Map<number, MetricObject[]>()
   let ended: Promise<MetricObject[]> = Promise.resolve([])
 
   return {
     contentType: AggregatorRegistry.PROMETHEUS_CONTENT_TYPE,
     async text(): Promise<string> {
-      const answers = await ask()
-      for (const [worker, told] of answers) {
-        const metrics = asMetrics(told)
-        if (metrics !== undefined) last.set(worker, metrics)
-      }
+      const answered = new Set<number>()
+      const asked = members.ready().map(async ({ worker, calls }) => {
+        const metrics = await calls.call('metrics', [], { timeoutMs: METRICS_TIMEOUT_MS })
+        last.set(worker.id, metrics as MetricObject[])
+        answered.add(worker.id)
+      })
+      await Promise.allSettled(asked)
       // For a worker that is busy, the last counts are used: a decreasing sum would be read as a restart.
-      const living = [...last].map(([worker, metrics]) => (answers.has(worker) ? metrics : counted(metrics)))
+      const living = [...last].map(([worker, metrics]) => (answered.has(worker) ? metrics : counted(metrics)))
       const registry = add([...living, await ended])
       const ready = new Gauge({ name: 'portaria_workers', help: 'Workers that take requests', registers: [registry] })
-      ready.set(readyWorkers())
+      ready.set(members.ready().length)
       const help = 'Workers that ended unasked and were replaced'
-      new Counter({ name: 'portaria_worker_restarts_total', help, registers: [registry] }).inc(restarts())
+      new Counter({ name: 'portaria_worker_restarts_total', help, registers: [registry] }).inc(restarts.count)
       return registry.metrics()
     },
-    /** A worker has ended; its counts are kept. */
     forget(worker: number): void {
       const metrics = last.get(worker)
       last.delete(worker)

@@ -70,26 +70,19 @@ const obeySignals = (log: Logger, mostMs: number) => {
   }
 }
 
-// Loaded only now, and only what is needed, so that mistakes and signals do not wait for it.
-const start = async (settings: Settings, log: Logger, onServing: (gateway: Gateway) => void): Promise<Gateway> => {
-  if (settings.workers === 1) return (await import('../gateway.ts')).startGateway(settings, log)
-  const { startWorkers } = await import('./primary.ts')
-  return startWorkers(settings, log, {
-    onServing,
-    onGiveUp() {
-      log.fatal('no worker can be started')
-      fail('No worker can be started', EXIT.notNow)
-    }
-  })
-}
-
 const startOrExit = async (
   settings: Settings,
   log: Logger,
   onServing: (gateway: Gateway) => void
 ): Promise<Gateway> => {
+  const onGiveUp = () => {
+    log.fatal('no worker can be started')
+    fail('No worker can be started', EXIT.notNow)
+  }
   try {
-    return await start(settings, log, onServing)
+    // Loaded only now, and only what is needed, so that mistakes and signals do not wait for it.
+    if (settings.workers === 1) return await (await import('../gateway.ts')).startGateway(settings, log)
+    return await (await import('./primary.ts')).startWorkers(settings, log, { onServing, onGiveUp })
   } catch (error) {
     if (!isPlainFailure(error)) log.fatal({ err: error }, 'the gateway cannot start')
     return fail(failureText(error), exitStatusOf(error))
@@ -114,7 +107,6 @@ const announceEmbedded = (dataDir: string, log: Logger): void => {
 
 /** Resolves when it serves; the process then ends by a signal or a fault. Ends the process if it cannot start. */
 export const runGateway = async (environment: Environment): Promise<void> => {
-  // Workers inherit it.
   Object.assign(process.env, environment)
   const settings = settingsOrExit()
   const { publicUrl, workers } = settings

@@ -217,6 +217,24 @@ t.test('steady demand is met from a reserve, which is refilled in time and void 
   )
 })
 
+t.test('permits in hand are confirmed in time, before Redis counts them as used', async t => {
+  const { redis, clock, state, answer } = startModel()
+  const { fire } = startTimers(t)
+  const limiter = startLimiter(t, { redis, clock: () => clock.now })
+  await answer()
+  const take = async (laterMs: number) => {
+    clock.now += laterMs
+    const taken = limiter.take('global', 'a', 1000, 60_000)
+    fire(20)
+    await answer()
+    await taken
+  }
+  for (let n = 0; n < 30; n++) await take(5)
+  const before = state.commands.length
+  for (let n = 0; n < 8; n++) await take(100)
+  t.ok(state.commands.slice(before).some(([, , , , , , , keep]) => Number(keep) > 0))
+})
+
 t.test('a permit that comes when its window has ended is not used: the next window is asked for', async t => {
   const { redis, clock, answer } = startModel()
   startTimers(t)

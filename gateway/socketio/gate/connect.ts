@@ -4,14 +4,14 @@ import type { Identity } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
 import { isPlainNamespace, namespaceRoute } from '../../routes/socketio-rules.ts'
 import { noteFault } from '../../values/contain.ts'
-import { connectErrorPacket, connectPacket, readAuth, type SocketIoPacket } from '../protocol/packets.ts'
+import { connectErrorPacket, connectPacket, readPayload, type SocketIoPacket } from '../protocol/packets.ts'
 import type { GateParts, PacketVerdict } from './gate-state.ts'
 
 const MAX_NAMESPACES = 50
 const MAX_ID = 256
 
 export const checkConnect = (parts: GateParts, { namespace, rest }: SocketIoPacket): PacketVerdict => {
-  const auth = readAuth(rest)
+  const auth = readPayload(rest)
   let identity: Identity | undefined
   try {
     if (!isPlainNamespace(namespace)) throw new BadRequest({ reason: 'namespace-name' })
@@ -70,7 +70,7 @@ export const signedConfirmation = (
   { namespace, rest }: SocketIoPacket,
   identity: Identity
 ): string | undefined => {
-  const payload = readAuth(rest)
+  const payload = readPayload(rest)
   const { pid } = payload ?? {}
   if (typeof pid !== 'string' || pid.length > MAX_ID) return undefined
   return connectPacket(namespace, { ...payload, pid: recoveryIds.sign(pid, ownerOf(identity, namespace, route)) })

@@ -1,12 +1,7 @@
 // Reads both halves of an Engine.IO 4 handshake: the query of a request, and the session that the response opens.
 import type { Route } from '../../routes/route.ts'
 import { readEnginePayload, SEPARATOR } from './engineio.ts'
-
-interface EngineRequest {
-  readonly transport: 'polling' | 'websocket'
-  /** undefined: a handshake. */
-  readonly sid: string | undefined
-}
+import { readPayload } from './packets.ts'
 
 const MAX_PARAMETERS = 32
 const SID = /^[A-Za-z0-9._~-]{1,160}$/
@@ -34,8 +29,11 @@ export const isEnginePath = (
   return depth(path) === depth(pattern) - (coversBelow ? 1 : 0)
 }
 
-/** Reads a query (with its `?`); undefined: not well formed. Names are compared after decoding, values as received. */
-export const readEngineQuery = (query: string): EngineRequest | undefined => {
+/**
+ * Reads a query (with its `?`); undefined: not well formed. Names are compared after decoding, values as received. Without `sid` it is
+ * a handshake.
+ */
+export const readEngineQuery = (query: string) => {
   const pairs = query.slice(1).split('&')
   if (pairs.length > MAX_PARAMETERS) return undefined
   const values = new Map<string, string>()
@@ -53,38 +51,26 @@ export const readEngineQuery = (query: string): EngineRequest | undefined => {
   if (values.get('EIO') !== '4' || (transport !== 'polling' && transport !== 'websocket')) return undefined
   // Clients without binary XMLHttpRequest say so; in revision 4, polling uses Base64 in any case.
   if (values.get('b64') !== undefined && values.get('b64') !== '1') return undefined
-  return sid === undefined || SID.test(sid) ? { transport, sid } : undefined
+  return sid === undefined || SID.test(sid) ? ({ transport, sid } as const) : undefined
 }
 
 /** The same query with another session id. */
 export const queryWithSid = (query: string, sid: string): string =>
   query.replace(/(^\?|&)sid=[^&]*/, (_, before: string) => `${before}sid=${sid}`)
 
-const isSid = (text: unknown): text is string => typeof text === 'string' && SID.test(text)
-
-interface Handshake {
-  sid: string
-  /** How long the server keeps a session that is not polled. */
-  sessionMs: number
-  pollMs: number
-}
-
 /** The open packet in a handshake response; undefined: there is none. */
-export const readHandshake = (body: string): Handshake | undefined => {
+export const readHandshake = (body: string) => {
   const [first] = readEnginePayload(body) ?? []
   if (first?.type !== '0') return undefined
-  try {
-    const open: unknown = JSON.parse(first.text.slice(1))
-    if (typeof open !== 'object' || open === null) return undefined
-    const { sid, pingInterval, pingTimeout } = open as Record<string, unknown>
-    if (!isSid(sid)) return undefined
-    const silenceMs =
-      (isDuration(pingInterval) ? pingInterval : 25_000) + (isDuration(pingTimeout) ? pingTimeout : 20_000)
-    return { sid, sessionMs: silenceMs + 5000, pollMs: silenceMs }
-  } catch {
-    return undefined
-  }
+  const { sid, pingInterval, pingTimeout } = readPayload(first.text.slice(1)) ?? {}
+  if (typeof sid !== 'string' || !SID.test(sid)) return undefined
+  const pollMs = durationOr(25_000, pingInterval) + durationOr(20_000, pingTimeout)
+  /** `sessionMs`: how long the server keeps a session that is not polled. */
+  return { sid, sessionMs: pollMs + 5000, pollMs }
 }
+
+const durationOr = (usual: number, value: unknown): number =>
+  typeof value === 'number' && value > 0 && value < 3_600_000 ? value : usual
 
 /** The same response to a handshake with another session id. */
 export const handshakeWithSid = (body: string, sid: string): string => {
@@ -92,5 +78,3 @@ export const handshakeWithSid = (body: string, sid: string): string => {
   const values = JSON.parse(open.slice(1)) as object
   return [`0${JSON.stringify({ ...values, sid })}`, ...further].join(SEPARATOR)
 }
-
-const isDuration = (value: unknown): value is number => typeof value === 'number' && value > 0 && value < 3_600_000

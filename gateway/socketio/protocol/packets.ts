@@ -58,12 +58,12 @@ export const connectErrorPacket = (
   { message, code, statusCode }: { message: string; code: string; statusCode: number }
 ): string => head(CONNECT_ERROR, namespace) + JSON.stringify({ message, data: { code, statusCode } })
 
-/** The payload of a CONNECT packet: a JSON object, `{}` if there is none; undefined: anything else. */
-export const readAuth = (rest: string): Record<string, unknown> | undefined => {
-  if (rest === '') return {}
+/** The payload of a CONNECT or open packet: a JSON object, `{}` if there is none; undefined: anything else. */
+export const readPayload = (text: string): Record<string, unknown> | undefined => {
+  if (text === '') return {}
   try {
-    const auth: unknown = JSON.parse(rest)
-    return isRecord(auth) ? { ...auth } : undefined
+    const payload: unknown = JSON.parse(text)
+    return isRecord(payload) ? payload : undefined
   } catch {
     return undefined
   }
