@@ -12,24 +12,15 @@ export type DirectoryPlan = ReturnType<typeof planOf>
 
 /** @throws Error if no one could be bound. */
 export const planOf = (settings: LdapSettings) => {
-  const {
-    domain,
-    userDnTemplate,
-    bindDn,
-    bindPassword = '',
-    searchBase,
-    searchFilter,
-    groupBase,
-    groupFilter
-  } = settings
+  const { domain, userDnTemplate, bindDn, bindPassword = '', searchBase, groupBase } = settings
   const template = userDnTemplate ?? (domain === undefined ? undefined : `{{username}}@${domain}`)
   if (template === undefined && bindDn === undefined)
     throw new Error('LDAP_USER_DN_TEMPLATE, LDAP_DOMAIN or LDAP_BIND_DN is required')
   const bindTemplate = template ?? ''
   const bindsByDn = (parseDn(fillPlaceholders(bindTemplate, { username: 'x' }, escapeDnValue)) ?? []).length > 0
   const quote = bindsByDn ? escapeDnValue : (value: string) => value
-  const searchTemplate = searchFilter ?? (bindsByDn ? '(uid={{username}})' : '(sAMAccountName={{username}})')
-  const groups = filterOf(groupFilter ?? GROUP_FILTER)
+  const searchTemplate = settings.searchFilter ?? (bindsByDn ? '(uid={{username}})' : '(sAMAccountName={{username}})')
+  const groups = filterOf(settings.groupFilter ?? GROUP_FILTER)
   return {
     settings,
     /** If set, people are searched for first, then bound by the DN that was found. */

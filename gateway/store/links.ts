@@ -46,7 +46,7 @@ export const setAsideFormer = async (
   [provider, issuer, subject]: Link,
   createdAt: Date
 ): Promise<AuditEntry | undefined> => {
-  if (new RegExp(STABLE.slice(1, -1)).test(subject)) return undefined
+  if (isStable(subject)) return undefined
   const aside = `${subject.slice(0, 400)} until ${createdAt.toISOString()}`
   const [former] = await query<{ id: number }>(manager, SET_ASIDE, [provider, issuer, subject, createdAt, aside])
   return former && linked(former.id, { subject }, { subject, until: createdAt })
@@ -84,10 +84,7 @@ const linked = (id: number, before: ShownLink, after: ShownLink): AuditEntry => 
 })
 
 /** A login names a person, and could not be erased from the audit log. */
-const nameless = (link: ShownLink): ShownLink => ({
-  ...link,
-  subject: new RegExp(STABLE.slice(1, -1)).test(link.subject) ? link.subject : 'hidden'
-})
+const nameless = (link: ShownLink): ShownLink => (isStable(link.subject) ? link : { ...link, subject: 'hidden' })
 
 /** Preserves the person's identity when the settings change; a link that already belongs to a person stays. */
 export const keepOtherLink = (manager: EntityManager, id: number, { issuer, subject }: OtherLink) =>
@@ -118,6 +115,7 @@ const COUNT_CLOUD = `
 
 /** The form of a stable subject, unlike that of a login. */
 export const STABLE = "'^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'"
+const isStable = (subject: string): boolean => new RegExp(STABLE.slice(1, -1)).test(subject)
 
 // Directories tell the second of a creation. A person who already has a stable link is distinguished by it, so a leftover login of theirs proves nothing.
 const FORMER = `

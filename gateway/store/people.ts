@@ -47,18 +47,15 @@ export interface PeopleQuery extends Bounds {
 
 /** The person or service account with this id, or undefined. */
 export const findPerson = async (manager: EntityManager, id: number): Promise<StoredPerson | undefined> => {
-  if (!isRowId(id)) return undefined
-  const [row] = await query<PersonRow>(manager, `${SELECT} WHERE u.id = $1 AND u.erased_at IS NULL`, [id])
-  return row === undefined ? undefined : toPerson(row)
+  const [person] = await findPeople(manager, [id])
+  return person
 }
 
 /** The people and service accounts with these ids. */
-export const findPeople = async (manager: EntityManager, ids: readonly number[]): Promise<StoredPerson[]> =>
-  (
-    await query<PersonRow>(manager, `${SELECT} WHERE u.id = ANY($1::int[]) AND u.erased_at IS NULL`, [
-      ids.filter(isRowId)
-    ])
-  ).map(toPerson)
+export const findPeople = async (manager: EntityManager, ids: readonly number[]): Promise<StoredPerson[]> => {
+  const where = 'WHERE u.id = ANY($1::int[]) AND u.erased_at IS NULL'
+  return (await query<PersonRow>(manager, `${SELECT} ${where}`, [ids.filter(isRowId)])).map(toPerson)
+}
 
 /** The person with this id. Throws NotFound, for service accounts too. */
 export const getPerson = async (manager: EntityManager, id: number): Promise<StoredPerson> => {

@@ -128,15 +128,8 @@ const latestOf = (uses: readonly SessionUse[]): SessionUse[] => {
 const recordUse = async (manager: EntityManager, all: readonly SessionUse[]) => {
   const uses = latestOf(all)
   if (uses.length === 0) return
-  await query(manager, RECORD_USE, [
-    uses.map(({ tokenId }) => storableKey(tokenId) ?? ''),
-    uses.map(({ userId }) => (isRowId(userId) ? userId : 0)),
-    uses.map(({ provider }) => provider),
-    uses.map(({ version }) => version),
-    uses.map(({ createdAt }) => createdAt),
-    uses.map(({ usedAt }) => usedAt / 1000),
-    uses.map(({ expiresAt }) => expiresAt)
-  ])
+  const storable = uses.map(use => ({ ...use, tokenId: storableKey(use.tokenId) ?? '' }))
+  await query(manager, RECORD_USE, [JSON.stringify(storable.filter(({ userId }) => isRowId(userId)))])
 }
 
 const list = async (manager: EntityManager, userId: number, { tokenId, ...bounds }: Bounds & { tokenId?: string }) => {
@@ -168,11 +161,11 @@ const BEGIN = `
 // A session that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person.
 const RECORD_USE = `
   INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
-  SELECT used.jti, used.user_id, used.provider, to_timestamp(used.created), to_timestamp(used.used), to_timestamp(used.expires)
-  FROM unnest($1::text[], $2::int[], $3::text[], $4::int[], $5::float8[], $6::float8[], $7::float8[])
-    AS used (jti, user_id, provider, version, created, used, expires)
-  JOIN users u ON u.id = used.user_id AND u.provider = used.provider AND used.version >= u.lowest_accepted_version
-  WHERE used.jti <> '' AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = used.jti)
+  SELECT "tokenId", u.id, u.provider, to_timestamp("createdAt"), to_timestamp("usedAt" / 1000), to_timestamp("expiresAt")
+  FROM jsonb_to_recordset($1::jsonb) AS used ("tokenId" text, "userId" int, provider text, version bigint,
+    "createdAt" float8, "usedAt" float8, "expiresAt" float8)
+  JOIN users u ON u.id = "userId" AND u.provider = used.provider AND used.version >= u.lowest_accepted_version
+  WHERE "tokenId" <> '' AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = "tokenId")
   ON CONFLICT (jti) DO UPDATE SET last_used_at = greatest(sessions.last_used_at, excluded.last_used_at)`
 
 // A statement of its own, after the row exists: it waits for whoever ends the session, and then finds no row or its revocation.
