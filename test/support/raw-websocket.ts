@@ -2,19 +2,7 @@
 import net from 'node:net'
 import { buildFrame, closePayload } from '../../gateway/websocket/frames.ts'
 
-export interface RawWebSocket {
-  readonly socket: net.Socket
-  /** Everything received so far. */
-  readonly received: () => Buffer
-  /** What followed the head of the answer. */
-  readonly frames: () => Buffer
-  readonly head: () => string
-  send(opcode: number, payload: Buffer | string): void
-  close(code: number, reason?: string): void
-  readonly closed: Promise<void>
-  /** Code of the close frame received; undefined: none yet. */
-  closeCode(): number | undefined
-}
+export type RawWebSocket = Awaited<ReturnType<typeof rawWebSocket>>
 
 export interface UpgradeOptions {
   path?: string
@@ -42,31 +30,37 @@ export const upgradeText = ({ path = '/ws', headers = {}, request }: UpgradeOpti
 }
 
 /** Resolves once the head of the answer has come, or the socket is closed. */
-export const rawWebSocket = (port: number, options: UpgradeOptions = {}): Promise<RawWebSocket> =>
-  new Promise(resolve => {
-    const socket = net.connect(port, '127.0.0.1')
-    options.onConnecting?.(socket)
-    let received = Buffer.alloc(0)
-    const headEnd = () => received.indexOf('\r\n\r\n')
-    const closed = new Promise<void>(gone => socket.on('close', () => gone()))
-    const raw: RawWebSocket = {
-      socket,
-      received: () => received,
-      head: () => received.toString('latin1', 0, headEnd() + 2),
-      frames: () => (headEnd() === -1 ? Buffer.alloc(0) : received.subarray(headEnd() + 4)),
-      send: (opcode, payload) => void socket.write(buildFrame(opcode, Buffer.from(payload), true)),
-      close: (code, reason = '') => void socket.write(buildFrame(8, closePayload(code, reason), true)),
-      closed,
-      closeCode: () => closeCodeIn(raw.frames())
-    }
-    socket.on('error', () => undefined)
+export const rawWebSocket = async (port: number, options: UpgradeOptions = {}) => {
+  const socket = net.connect(port, '127.0.0.1')
+  options.onConnecting?.(socket)
+  let received = Buffer.alloc(0)
+  const headEnd = () => received.indexOf('\r\n\r\n')
+  const closed = new Promise<void>(gone => socket.on('close', () => gone()))
+  const answered = new Promise<void>(resolve => {
     socket.on('data', bytes => {
       received = Buffer.concat([received, bytes])
-      if (headEnd() !== -1) resolve(raw)
+      if (headEnd() !== -1) resolve()
     })
-    socket.on('close', () => resolve(raw))
-    socket.write(Buffer.concat([Buffer.from(upgradeText(options)), options.behind ?? Buffer.alloc(0)]))
   })
+  socket.on('error', () => undefined)
+  socket.write(Buffer.concat([Buffer.from(upgradeText(options)), options.behind ?? Buffer.alloc(0)]))
+  await Promise.race([answered, closed])
+  /** What followed the head of the answer. */
+  const frames = () => (headEnd() === -1 ? Buffer.alloc(0) : received.subarray(headEnd() + 4))
+  return {
+    socket,
+    /** Everything received so far. */
+    received: (): Buffer => received,
+    head: () => received.toString('latin1', 0, headEnd() + 2),
+    frames,
+    send: (opcode: number, payload: Buffer | string) =>
+      void socket.write(buildFrame(opcode, Buffer.from(payload), true)),
+    close: (code: number, reason = '') => void socket.write(buildFrame(8, closePayload(code, reason), true)),
+    closed,
+    /** Code of the close frame received; undefined: none yet. */
+    closeCode: () => closeCodeIn(frames())
+  }
+}
 
 /** Walks unmasked frames to the close frame. */
 const closeCodeIn = (bytes: Buffer): number | undefined => {

@@ -11,6 +11,8 @@ import { BY_PASSWORD } from './by-password.ts'
 import { containers } from './container-login.ts'
 import { clientCertificate, grafanaLike } from './identity-backends.ts'
 import { nginxVersion, startNginx } from './nginx.ts'
+import { throughPlace } from './sockets/socket-system.ts'
+import { kernel, startJupyter } from './sockets/websocket-systems.ts'
 import { firstLine, PYTHON, python, pythonVersion, type System } from './system.ts'
 import { askThreeWays, openPage, textOf } from './three-ways.ts'
 import { tomcat } from './tomcat.ts'
@@ -138,42 +140,9 @@ const jupyterlab: System = {
   recipe: 'jupyterlab',
   version: pythonVersion('jupyterlab'),
   async check(lab) {
-    const port = await freePort()
-    const words = ['-m', 'jupyterlab', '--allow-root', '--no-browser', `--port=${port}`, '--ip=127.0.0.1']
-    const options = [
-      '--ServerApp.base_url=/jupyter/',
-      '--IdentityProvider.token=',
-      '--ServerApp.allow_remote_access=True'
-    ]
-    await lab.run(PYTHON, [...words, ...options], port, { HOME: lab.folder })
+    const port = await startJupyter(lab, PYTHON, lab.folder)
     const world = await lab.gateway('jupyterlab', { '127.0.0.1:8888': `127.0.0.1:${port}` })
-    const session = `portaria_session=${await world.tokenFor()}`
-    const page = await world.fetch('/jupyter/lab', { headers: { cookie: session } })
-    equal(page.status, 200)
-    const xsrf = /_xsrf=([^;]+)/.exec(page.headers.get('set-cookie') ?? '')?.[1] ?? ''
-    const cookie = `${session}; _xsrf=${xsrf}`
-    const started = await world.fetch('/jupyter/api/kernels', {
-      method: 'POST',
-      headers: { cookie, origin: world.url, 'x-xsrftoken': xsrf, 'content-type': 'application/json' },
-      body: '{}'
-    })
-    equal(started.status, 201)
-    const { id } = (await started.json()) as { id: string }
-    const channels = `${world.url.replace('http', 'ws')}/jupyter/api/kernels/${id}/channels`
-    const socket = new WebSocket(channels, { headers: { cookie, origin: world.url } })
-    await once(socket, 'open')
-    const header = { msg_id: 'one', username: '', session: 's', msg_type: 'execute_request', version: '5.3', date: '' }
-    const content = { code: '6 * 7', silent: false, store_history: true, user_expressions: {}, allow_stdin: false }
-    socket.send(JSON.stringify({ header, parent_header: {}, metadata: {}, content, channel: 'shell' }))
-    await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error('the kernel did not answer')), 30_000)
-      socket.on('message', (data: Buffer) => {
-        if (!data.toString().includes('"text/plain": "42"') && !data.toString().includes('"text/plain":"42"')) return
-        clearTimeout(timer)
-        resolve()
-      })
-    })
-    socket.terminate()
+    equal(await kernel('').run(throughPlace(world)), '6 * 7 is 42, subprotocol: ')
     const ways = await askThreeWays(lab, {
       world,
       direct: () => textOf(`http://127.0.0.1:${port}/jupyter/api/status`),

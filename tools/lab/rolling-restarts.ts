@@ -9,7 +9,7 @@ import { freePort, listen } from '../../test/support/ports.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { recipeBlock, recipeSettings } from '../../test/support/recipe.ts'
 import { startRedis } from '../../test/support/redis.ts'
-import { nginxVersion, startNginx } from './nginx.ts'
+import { nginxVersion, plainSite, startNginx } from './nginx.ts'
 import type { Lab, System } from './system.ts'
 
 const BETWEEN_MS = 3000
@@ -91,14 +91,8 @@ const restartInTurn = async (lab: Lab, change: (site: string) => string): Promis
   const start = await startInstances(lab, ports)
   const instances = [await start(0), await start(1)]
   const port = await freePort()
-  const site = recipeBlock('front-nginx', 'nginx', {
-    '127.0.0.1:3000': `127.0.0.1:${ports[0]}`,
-    '127.0.0.1:3001': `127.0.0.1:${ports[1]}`
-  })
-  const plain = site
-    .replace(/^ *(?:listen .*|ssl_.*|http2 .*)\n/gm, '')
-    .replace('server {', `server {\n listen 127.0.0.1:${port};`)
-  await startNginx(lab, change(plain), port)
+  const site = plainSite(`127.0.0.1:${port}`, [`127.0.0.1:${ports[0]}`, `127.0.0.1:${ports[1]}`])
+  await startNginx(lab, change(site), port)
   const stop = startLoad(port)
   for (let turn = 0; turn < RESTARTS; turn++) {
     const index = turn % 2

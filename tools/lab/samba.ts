@@ -31,20 +31,25 @@ export const samba: Provider = {
   version: () => `${sambaVersion()}, Debian; domain controller with LDAP, STARTTLS and ldaps, with its own CA.`,
   start: async t => {
     const server = await startSamba(t)
-    const environments = environmentsOf(server)
+    const parts = { t, server, environments: environmentsOf(server) }
     return [
-      ...(await nameCases(t, server, environments)),
-      ...(await guessCases(t, server, environments)),
-      ...(await stateCases(server, environments)),
-      ...(await groupCases(server, environments)),
-      ...(await recheckCases(t, server, environments)),
-      ...transportCases(server, environments)
+      ...(await nameCases(parts)),
+      ...(await guessCases(parts)),
+      ...(await stateCases(parts)),
+      ...(await groupCases(parts)),
+      ...(await recheckCases(parts)),
+      ...transportCases(parts)
     ]
   }
 }
 
-type Environments = ReturnType<typeof environmentsOf>
-type Mode = keyof Environments
+interface Parts {
+  readonly t: Teardown
+  readonly server: SambaServer
+  readonly environments: ReturnType<typeof environmentsOf>
+}
+
+type Mode = keyof Parts['environments']
 
 /** The three ways to configure Portaria for Active Directory. */
 const environmentsOf = ({ caFile }: SambaServer) => {
@@ -95,7 +100,7 @@ const httpLogin = async (world: World, username: string, password = PASSWORD) =>
   return { status: answer.status, token: body.token ?? '', user: body.user }
 }
 
-const nameCases = async (t: Teardown, server: SambaServer, environments: Environments): Promise<ProviderCase[]> => {
+const nameCases = async ({ t, server, environments }: Parts): Promise<ProviderCase[]> => {
   await server.addPerson('msilva', { principal: 'maria.silva@corp.example' })
   await server.addPerson('filial', { principal: 'joão@filial.example' })
   const both = MODES.map(mode => ({
@@ -137,7 +142,7 @@ const nameCases = async (t: Teardown, server: SambaServer, environments: Environ
   return [...both, suffix]
 }
 
-const guessCases = async (t: Teardown, server: SambaServer, environments: Environments): Promise<ProviderCase[]> => {
+const guessCases = async ({ t, server, environments }: Parts): Promise<ProviderCase[]> => {
   const postgres = await startPostgres(t)
   const cases = []
   for (const [index, mode] of MODES.entries()) {
@@ -185,7 +190,8 @@ const guessCases = async (t: Teardown, server: SambaServer, environments: Enviro
   return cases
 }
 
-const stateCases = async (server: SambaServer, environments: Environments): Promise<ProviderCase[]> => {
+const stateCases = async (parts: Parts): Promise<ProviderCase[]> => {
+  const { server } = parts
   const states: readonly (readonly [name: string, attribute: string, value: string, reason: string])[] = [
     ['desativada', 'userAccountControl', '514', 'account-disabled'],
     ['expirada', 'accountExpires', '116444736000000000', 'account-expired'],
@@ -195,14 +201,14 @@ const stateCases = async (server: SambaServer, environments: Environments): Prom
   for (const [name, attribute, value, reason] of states) {
     const dn = await server.addPerson(name)
     await server.set(dn, attribute, [value])
-    cases.push(refusalCase(server, environments, name, reason))
+    cases.push(refusalCase(parts, name, reason))
   }
   await server.addPerson('bloqueada')
   for (let n = 0; n <= LOCKOUT_THRESHOLD; n++) await bindAs(server, 'bloqueada@corp.example', `errada ${n}`)
-  return [...cases, refusalCase(server, environments, 'bloqueada', 'account-locked')]
+  return [...cases, refusalCase(parts, 'bloqueada', 'account-locked')]
 }
 
-const refusalCase = (server: SambaServer, environments: Environments, name: string, reason: string): ProviderCase => ({
+const refusalCase = ({ server, environments }: Parts, name: string, reason: string): ProviderCase => ({
   name: `A refused account: ${reason}`,
   directly: () => bindAs(server, `${name}@corp.example`, PASSWORD),
   through: async () => {
@@ -217,7 +223,7 @@ const refusalCase = (server: SambaServer, environments: Environments, name: stri
   }
 })
 
-const groupCases = async (server: SambaServer, environments: Environments): Promise<ProviderCase[]> => {
+const groupCases = async ({ server, environments }: Parts): Promise<ProviderCase[]> => {
   const member = await server.addPerson('membro')
   const group = (name: string) => `CN=${name},${USERS}`
   await server.client(async client => {
@@ -241,7 +247,7 @@ const groupCases = async (server: SambaServer, environments: Environments): Prom
   }))
 }
 
-const recheckCases = async (t: Teardown, server: SambaServer, environments: Environments): Promise<ProviderCase[]> => {
+const recheckCases = async ({ t, server, environments }: Parts): Promise<ProviderCase[]> => {
   const dn = await server.addPerson('presente')
   return [
     {
@@ -268,7 +274,7 @@ const recheckCases = async (t: Teardown, server: SambaServer, environments: Envi
   ]
 }
 
-const transportCases = (server: SambaServer, environments: Environments): ProviderCase[] => {
+const transportCases = ({ server, environments }: Parts): ProviderCase[] => {
   const base = environments['service account']
   const login = (more: Record<string, string>) =>
     reasonOf(createDirectory(ldapOf({ ...base, ...more })).authenticate('msilva', PASSWORD))

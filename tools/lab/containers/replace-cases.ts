@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { stringify } from 'yaml'
 import { freePort } from '../../../test/support/ports.ts'
-import { recipeBlock, recipeSettings } from '../../../test/support/recipe.ts'
+import { recipeSettings } from '../../../test/support/recipe.ts'
 import { until } from '../../../test/support/until.ts'
 import type { InstallCase } from '../installing.ts'
+import { plainSite } from '../nginx.ts'
 import { ask, underRequests } from '../steady-requests.ts'
 import type { Engine } from './engine.ts'
 import { healthOf, IMAGE, withSecret } from './image-cases.ts'
@@ -54,12 +55,6 @@ const remove = async ({ docker }: Engine, name: string) => {
   await docker('rm', name)
 }
 
-/** The recipe's site without TLS, and with the addresses of the containers. */
-const siteOf = (): string =>
-  recipeBlock('front-nginx', 'nginx', { '127.0.0.1:3000': `${at(21)}:3000`, '127.0.0.1:3001': `${at(22)}:3000` })
-    .replace(/^ *(?:listen .*|ssl_.*|http2 .*)\n/gm, '')
-    .replace('server {', 'server {\n listen 80;')
-
 /** Stores, two backends, two gateways and nginx in one network. */
 const startAll = async (engine: Engine, port: number, url: string) => {
   const { docker, folder } = engine
@@ -71,7 +66,7 @@ const startAll = async (engine: Engine, port: number, url: string) => {
     stringify({ upstreams: { app: { url: 'http://backend:8080' } }, routes })
   )
   writeFileSync(join(files, 'password'), 'sample')
-  writeFileSync(join(files, 'site.conf'), siteOf())
+  writeFileSync(join(files, 'site.conf'), plainSite('80', [`${at(21)}:3000`, `${at(22)}:3000`]))
   mkdirSync(join(files, 'nginx'), { recursive: true })
   writeFileSync(join(files, 'nginx/Dockerfile'), NGINX)
   await docker('build', '--network', 'host', '--tag', 'nginx', join(files, 'nginx'))

@@ -1,10 +1,10 @@
 // Tries each case of the lab's socket systems directly, then through a gateway, and says where the two differ.
-import { startGateway, type World } from '../../../test/support/gateway.ts'
+import { startGateway } from '../../../test/support/gateway.ts'
 import { freePort } from '../../../test/support/ports.ts'
 import type { TestPostgres } from '../../../test/support/postgres.ts'
 import { compare } from '../cases.ts'
 import { fillTable, withTeardown } from '../table.ts'
-import type { Place, SocketSystem } from './socket-system.ts'
+import { type Place, type SocketSystem, throughPlace } from './socket-system.ts'
 import { SOCKET_IO } from './socketio-systems.ts'
 import { WEBSOCKET } from './websocket-systems.ts'
 
@@ -20,13 +20,6 @@ const directPlace = (port: number): Place => ({
   auth: async (...profiles) => JSON.stringify({ user: { profiles } }),
   bearer: async () => ({}),
   cookie: async () => ''
-})
-
-const throughPlace = (world: World): Place => ({
-  url: world.url,
-  auth: async (...profiles) => JSON.stringify({ token: await world.tokenFor({ profiles }) }),
-  bearer: async (...profiles) => ({ authorization: `Bearer ${await world.tokenFor({ profiles })}` }),
-  cookie: async (...profiles) => `portaria_session=${await world.tokenFor({ profiles })}`
 })
 
 /** Resolves to how many cases went wrong. */

@@ -1,6 +1,7 @@
 // Describes a backend or client that speaks through sockets, and what is tried with it directly and through the gateway.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import type { World } from '../../../test/support/gateway.ts'
 import type { ComparedCase } from '../cases.ts'
 
 /** Where a case is tried. */
@@ -14,6 +15,13 @@ export interface Place {
   /** Their session cookie; '' where the backend stands alone. */
   cookie(...profiles: string[]): Promise<string>
 }
+
+export const throughPlace = (world: World): Place => ({
+  url: world.url,
+  auth: async (...profiles) => JSON.stringify({ token: await world.tokenFor({ profiles }) }),
+  bearer: async (...profiles) => ({ authorization: `Bearer ${await world.tokenFor({ profiles })}` }),
+  cookie: async (...profiles) => `portaria_session=${await world.tokenFor({ profiles })}`
+})
 
 export type SocketCase = ComparedCase<Place>
 

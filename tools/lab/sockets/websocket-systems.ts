@@ -3,6 +3,7 @@ import { on, once } from 'node:events'
 import { WebSocket } from 'ws'
 import { freePort } from '../../../test/support/ports.ts'
 import { makeFolder, startProgram } from '../../../test/support/server-process.ts'
+import type { Teardown } from '../table.ts'
 import { javaPrograms, PROGRAMS, PYTHON_PACKAGES, python, TOMCAT } from './installed.ts'
 import type { Place, SocketCase, SocketSystem } from './socket-system.ts'
 
@@ -171,8 +172,21 @@ const execute = (socket: WebSocket, protocol: string) => {
   socket.send(Buffer.concat([head, ...bodies]))
 }
 
+/** Starts JupyterLab below `/jupyter/`; resolves with its port. */
+export const startJupyter = async (t: Teardown, program: string, home: string): Promise<number> => {
+  const port = await freePort()
+  const words = ['-m', 'jupyterlab', '--allow-root', '--no-browser', `--port=${port}`, '--ip=127.0.0.1']
+  const options = [
+    '--ServerApp.base_url=/jupyter/',
+    '--IdentityProvider.token=',
+    '--ServerApp.allow_remote_access=True'
+  ]
+  await startProgram(t, program, [...words, ...options], port, { cwd: home, env: { ...process.env, HOME: home } })
+  return port
+}
+
 /** Starts a kernel with a browser's cookies, and runs a line in it. */
-const kernel = (protocol: string): SocketCase => ({
+export const kernel = (protocol: string): SocketCase => ({
   name: `a kernel's socket, ${protocol === '' ? 'no subprotocol' : `\`${protocol}\``}`,
   async run({ url, cookie: cookieOf }) {
     const session = await cookieOf('Agente')
@@ -201,18 +215,7 @@ const jupyter: SocketSystem = {
   route: { path: '/jupyter/*', browser: true, websocket: { maxMessage: '64MB' } },
   upstream: { preserveHost: true },
   async start(t) {
-    const port = await freePort()
-    const home = makeFolder(t, 'lab')
-    const words = ['-m', 'jupyterlab', '--allow-root', '--no-browser', `--port=${port}`, '--ip=127.0.0.1']
-    const options = [
-      '--ServerApp.base_url=/jupyter/',
-      '--IdentityProvider.token=',
-      '--ServerApp.allow_remote_access=True'
-    ]
-    await startProgram(t, await python(), [...words, ...options], port, {
-      cwd: home,
-      env: { ...process.env, HOME: home }
-    })
+    const port = await startJupyter(t, await python(), makeFolder(t, 'lab'))
     return { port, cases: [kernel(''), kernel('v1.kernel.websocket.jupyter.org')] }
   }
 }
