@@ -94,11 +94,9 @@ const overHttp1 = (url: URL, { method = 'GET', target, headers = [], serverName 
       response.setEncoding('utf8').on('data', answer.add).on('error', end).on('close', end)
     }
     request.on('response', read).on('error', end)
-    request.on('upgrade', (response, socket) => {
+    request.on('upgrade', response => {
       read(response)
       end()
-      // An upgraded connection is no longer the request's.
-      socket.destroy()
     })
     request.end()
     return request
