@@ -1,4 +1,4 @@
-// Four questions that every attack is checked by, whatever the status code was: route, headers, framing, liveness.
+// Three questions that every attack is checked by, whatever the status code was: route, headers, liveness.
 import type { RouteTable } from '../../gateway/routes/route.ts'
 import type { World } from './gateway.ts'
 import type { RawRequest, RawUpstream } from './raw-upstream.ts'
@@ -67,11 +67,6 @@ export const identityFields = (request: Pick<RawRequest, 'headers'>): Record<str
   }
   return found
 }
-
-/** Framing oracle: how many requests the upstream received, by its own reading of the bytes. */
-export const requestsSeen = (upstream: RawUpstream): number =>
-  upstream.received().match(/^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|CONNECT) \S+ HTTP\/1\.1\r$/gm)?.length ??
-  0
 
 /** Liveness oracle: the process answers, and its upstream sockets are back to `sockets` when idle ones have ended. */
 export const isAlive = async (world: World, upstream: RawUpstream, sockets = 1): Promise<string | undefined> => {

@@ -60,15 +60,6 @@ export const routeAt = (path: string, upstream: Upstream, more: Partial<Route> =
   ...more
 })
 
-export const WEBSOCKET = {
-  origins: [],
-  tokenInQuery: false,
-  maxMessageBytes: 1024 * 1024,
-  messagesPerSecond: 0,
-  idleTimeoutMs: 0,
-  maxLifetimeMs: 0
-} as const
-
 export const person = (more: Partial<User> = {}): User => {
   const profiles = more.profiles ?? ['Agente']
   return {
