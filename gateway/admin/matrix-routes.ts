@@ -4,7 +4,7 @@ import { accessMatrix } from '../explain/access-matrix.ts'
 import { askersWith, readAsker } from '../explain/askers.ts'
 import { explain, explanationJson } from '../explain/explain.ts'
 import { type Endpoints, pageFrom } from '../http/own-requests.ts'
-import { formatPlace } from '../route-files/complaint.ts'
+import { formatLocation } from '../route-files/complaint.ts'
 import { readTarget } from '../route-files/test-lines.ts'
 import type { DecideOptions } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
@@ -50,7 +50,7 @@ const itemsOf = (table: RouteTable, options: DecideOptions) =>
     from: (route.from ?? []).map(formatNetwork),
     kind: kindOf(route),
     app: route.app?.name ?? '',
-    place: formatPlace(route.place),
+    place: formatLocation(route.place),
     allowed
   }))
 

@@ -2,7 +2,7 @@
 import { askersWith, halfAssignedWith } from '../explain/askers.ts'
 import { type DecideOptions, decide } from '../routes/decide.ts'
 import { atOnce } from '../routes/in-parts.ts'
-import type { Place, Route, RouteMatch, RouteTable } from '../routes/route.ts'
+import type { Route, RouteMatch, RouteTable, SourceLocation } from '../routes/route.ts'
 import { candidatesFor, createTrie, shapeOf } from '../routes/route-trie.ts'
 import { type CompareOptions, compareNamespaces } from './compare-namespaces.ts'
 import { compareGrants, compareOptions, type Note } from './compare-options.ts'
@@ -36,7 +36,7 @@ interface Example {
 export interface TableSide {
   /** undefined: no route. */
   readonly route: string | undefined
-  readonly place: Place | undefined
+  readonly place: SourceLocation | undefined
   /** Everyone who passes. */
   readonly allowed: readonly string[]
 }

@@ -1,7 +1,7 @@
 // Lists what route files grant to groups, and finds the DNs of groups in the directory.
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { formatPlace } from '../route-files/complaint.ts'
+import { formatLocation } from '../route-files/complaint.ts'
 import type { Grants } from '../routes/grants.ts'
 import { readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment } from '../settings/reader.ts'
@@ -43,7 +43,7 @@ const list = async (environment: Environment, config: string | undefined): Promi
     tenant,
     profiles,
     areas,
-    place: formatPlace(place),
+    place: formatLocation(place),
     people: isCounted ? (counted[index] ?? null) : null
   }))
   const heading = ['group', 'provider', 'profiles', 'areas', ...(isCounted ? ['people'] : []), 'place']

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { accessMatrix } from '../explain/access-matrix.ts'
 import { askersWith } from '../explain/askers.ts'
-import { formatPlace } from '../route-files/complaint.ts'
+import { formatLocation } from '../route-files/complaint.ts'
 import { formatNetwork } from '../values/addresses.ts'
 import { addCommand, type Cli, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
@@ -34,7 +34,7 @@ const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptio
   const rows = accessMatrix(listed, { cloudUnassignedMayPass: mayPass }, askers).map(({ id, route, allowed }) => ({
     id,
     upstream: route.upstream?.name ?? "the gateway's own",
-    place: formatPlace(route.place),
+    place: formatLocation(route.place),
     ...(route.host === undefined ? {} : { host: route.host }),
     ...(route.from === undefined ? {} : { from: route.from.map(formatNetwork) }),
     allowed

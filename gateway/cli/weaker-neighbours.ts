@@ -1,6 +1,6 @@
 // Finds routes beside which a less strict one serves what people would expect to be covered: paths below, and other methods.
 
-import { type Complaint, complain, formatPlace } from '../route-files/complaint.ts'
+import { type Complaint, complain, formatLocation } from '../route-files/complaint.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { formatNetwork } from '../values/addresses.ts'
 
@@ -25,7 +25,7 @@ const belowExact = (table: RouteTable, route: Route): Complaint[] => {
     return other.coversBelow && sharesUpstream(other, route) && isWeaker(other, route) ? [other] : []
   })
   if (below === undefined) return []
-  const message = `"${route.id}" does not cover paths below it: ${route.path}/x belongs to the less strict "${below.id}" at ${formatPlace(below.place)}, and a backend that matches prefixes would serve it alike; add "${route.path === '/' ? '' : route.path}/*", or "accept: [wider-paths]" if that is intended`
+  const message = `"${route.id}" does not cover paths below it: ${route.path}/x belongs to the less strict "${below.id}" at ${formatLocation(below.place)}, and a backend that matches prefixes would serve it alike; add "${route.path === '/' ? '' : route.path}/*", or "accept: [wider-paths]" if that is intended`
   return [complain(route.place, message)]
 }
 
@@ -41,7 +41,7 @@ const otherMethods = (table: RouteTable, route: Route): Complaint[] => {
   const worst = Math.max(...[...route.methods].map(harm))
   if (first === undefined || left.every(({ method }) => harm(method) <= worst)) return []
   const names = left.map(({ method }) => method).join(', ')
-  const message = `"${route.id}" leaves ${names} and unknown methods to the less strict "${first.other.id}" at ${formatPlace(first.other.place)}; if that is intended, add "accept: [wider-methods]"`
+  const message = `"${route.id}" leaves ${names} and unknown methods to the less strict "${first.other.id}" at ${formatLocation(first.other.place)}; if that is intended, add "accept: [wider-methods]"`
   return [complain(route.place, message)]
 }
 

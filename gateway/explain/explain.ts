@@ -1,11 +1,11 @@
 // Explains the decision on a request: its path, every route that could match it, why each lost, and the result.
 import { Forbidden, NoRoute, Unauthenticated } from '../errors.ts'
-import { formatPlace } from '../route-files/complaint.ts'
+import { formatLocation } from '../route-files/complaint.ts'
 import { type AskedTarget, matchTarget } from '../route-files/test-lines.ts'
 import { canonicalPath, splitTarget } from '../routes/canonical-path.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import { reasonInWords } from '../routes/decision-words.ts'
-import { forwardedPath, type Place, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
+import { forwardedPath, type Route, type RouteMatch, type RouteTable, type SourceLocation } from '../routes/route.ts'
 import { shapeOf, takesMethod } from '../routes/route-trie.ts'
 import { askersWith, type NamedAsker } from './askers.ts'
 
@@ -89,7 +89,8 @@ const hostWords = ({ hosts, namesHost }: RouteTable, { host = '' }: Question): s
 }
 
 /** `file:line`, as people and terminals read it. */
-export const lineOf = ({ file, line }: Place): string => (file === 'gateway' ? "the gateway's own" : `${file}:${line}`)
+export const lineOf = ({ file, line }: SourceLocation): string =>
+  file === 'gateway' ? "the gateway's own" : `${file}:${line}`
 
 const forwardedBy = (match: RouteMatch): string | undefined => {
   if (match.route === undefined || match.route.upstream === undefined) return undefined
@@ -110,12 +111,12 @@ export const explanationJson = (explanation: Explanation) => {
     reason: decision.reason,
     words,
     route: match.route?.id ?? '',
-    place: match.route === undefined ? '' : formatPlace(match.route.place),
+    place: match.route === undefined ? '' : formatLocation(match.route.place),
     upstream: forwarded === undefined ? '' : (match.route?.upstream?.name ?? ''),
     forwarded: forwarded ?? '',
     candidates: candidates.map(({ route, chosen, why }) => ({
       id: route.id,
-      place: formatPlace(route.place),
+      place: formatLocation(route.place),
       chosen,
       why
     })),

@@ -72,7 +72,10 @@ const pathOf = (error: ErrorObject): string[] => {
 
 const toComplaint = (document: YamlDocument, path: Path, error: ErrorObject): Complaint => {
   const isAboutKey = error.keyword === 'additionalProperties' || error.propertyName !== undefined
-  return complain(document.placeOf(locate(document.value, path), isAboutKey ? 'key' : 'value'), sentence(path, error))
+  return complain(
+    document.locationOf(locate(document.value, path), isAboutKey ? 'key' : 'value'),
+    sentence(path, error)
+  )
 }
 
 // Indexes of lists are numbers.

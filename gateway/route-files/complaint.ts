@@ -1,8 +1,8 @@
 // Reports the mistakes in route files, each with its place, all of them together.
-import type { Place } from '../routes/route.ts'
+import type { SourceLocation } from '../routes/route.ts'
 
 /** One mistake (or, among warnings, one questionable entry). Lines and columns count from 1. */
-export interface Complaint extends Place {
+export interface Complaint extends SourceLocation {
   readonly message: string
 }
 
@@ -21,33 +21,38 @@ export class RouteFileError extends Error {
 }
 
 /** `file:line:column` of a location. */
-export const formatPlace = ({ file, line, column }: Place): string => `${file}:${line}:${column}`
+export const formatLocation = ({ file, line, column }: SourceLocation): string => `${file}:${line}:${column}`
 
 /** `file:line:column: message`, which editors and terminals turn into a link. */
-export const formatComplaint = (complaint: Complaint): string => `${formatPlace(complaint)}: ${complaint.message}`
+export const formatComplaint = (complaint: Complaint): string => `${formatLocation(complaint)}: ${complaint.message}`
 
 /** Location of a part of an entry, by its path from there. */
-export type PlaceOf = (...path: (string | number)[]) => Place
+export type LocationOf = (...path: (string | number)[]) => SourceLocation
 
 /** Reports a part of an entry, by its path from there. */
 export type Complain = (message: string, ...path: (string | number)[]) => undefined
 
-export const complain = ({ file, line, column }: Place, message: string): Complaint => ({ file, line, column, message })
+export const complain = ({ file, line, column }: SourceLocation, message: string): Complaint => ({
+  file,
+  line,
+  column,
+  message
+})
 
 /** Adds what is reported about an entry to the complaints. */
 export const complainTo =
-  (complaints: Complaint[], placeOf: PlaceOf): Complain =>
+  (complaints: Complaint[], locationOf: LocationOf): Complain =>
   (message, ...path) => {
-    complaints.push(complain(placeOf(...path), message))
+    complaints.push(complain(locationOf(...path), message))
   }
 
 /** In order of location, without duplicates. */
 export const sortComplaints = (complaints: readonly Complaint[]): Complaint[] => {
   const unique = new Map(complaints.map(complaint => [formatComplaint(complaint), complaint]))
-  return [...unique.values()].sort((a, b) => comparePlaces(a, b) || compare(a.message, b.message))
+  return [...unique.values()].sort((a, b) => compareLocations(a, b) || compare(a.message, b.message))
 }
 
-export const comparePlaces = (a: Place, b: Place): number =>
+export const compareLocations = (a: SourceLocation, b: SourceLocation): number =>
   compare(a.file, b.file) || a.line - b.line || a.column - b.column
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -6,7 +6,14 @@ import type { Route, RouteMatch, RouteTable, WrittenRoute } from '../routes/rout
 import { buildRouteTable } from '../routes/route-table.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import type { GroupSources } from '../settings/cloud.ts'
-import { type Complaint, comparePlaces, complain, formatPlace, RouteFileError, sortComplaints } from './complaint.ts'
+import {
+  type Complaint,
+  compareLocations,
+  complain,
+  formatLocation,
+  RouteFileError,
+  sortComplaints
+} from './complaint.ts'
 import { type RouteDefinitions, readRouteFiles } from './read.ts'
 import { runRouteTests } from './test-lines.ts'
 
@@ -96,17 +103,17 @@ const hostComplaints = ({ upstreams }: RouteDefinitions): Complaint[] =>
 
 // Reported at the later location, whatever the order in which the routes were found.
 const tie = (one: Route, other: Route): Complaint => {
-  const [first, second] = comparePlaces(one.place, other.place) < 0 ? [one, other] : [other, one]
+  const [first, second] = compareLocations(one.place, other.place) < 0 ? [one, other] : [other, one]
   return complain(
     second.place,
-    `"${second.id}" matches the same requests as "${first.id}" at ${formatPlace(first.place)}: remove one, or give them different "methods"`
+    `"${second.id}" matches the same requests as "${first.id}" at ${formatLocation(first.place)}: remove one, or give them different "methods"`
   )
 }
 
 const caseTie = (kept: Route, hidden: Route): Complaint =>
   complain(
     hidden.place,
-    `"${hidden.id}" differs only in case from "${kept.id}" at ${formatPlace(kept.place)}: requests for it are refused`
+    `"${hidden.id}" differs only in case from "${kept.id}" at ${formatLocation(kept.place)}: requests for it are refused`
   )
 
 const routeWarnings = (routes: readonly WrittenRoute[], browserSession: boolean): Complaint[] => [

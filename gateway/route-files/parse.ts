@@ -13,7 +13,7 @@ import {
   type YAMLMap,
   type YAMLSeq
 } from 'yaml'
-import type { Place } from '../routes/route.ts'
+import type { SourceLocation } from '../routes/route.ts'
 import { type Complaint, complain } from './complaint.ts'
 import { yamlSentence } from './hints/yaml.ts'
 
@@ -22,14 +22,14 @@ export interface YamlDocument {
   readonly value: unknown
   readonly complaints: readonly Complaint[]
   /** Location of a value, or of its key, by its path from the root; the nearest known part if there is none. */
-  placeOf(path: readonly (string | number)[], part?: 'key' | 'value'): Place
+  locationOf(path: readonly (string | number)[], part?: 'key' | 'value'): SourceLocation
 }
 
 interface Reading {
   readonly anchors: Map<string, Node>
   readonly open: Set<unknown>
   readonly complaints: Complaint[]
-  readonly at: (node: Node | null) => Place
+  readonly at: (node: Node | null) => SourceLocation
   /** Number of nodes that aliases may still repeat. */
   budget: number
 }
@@ -40,7 +40,7 @@ const MAX_REPEATED_NODES = 10_000
 /** YAML 1.2 core schema without tags, merge keys, cycles, exploding aliases, duplicate keys or further documents. */
 export const readYaml = (text: string, file: string): YamlDocument => {
   const lineCounter = new LineCounter()
-  const placeAt = (offset: number): Place => {
+  const locationAt = (offset: number): SourceLocation => {
     const { line, col } = lineCounter.linePos(offset)
     return { file, line, column: col }
   }
@@ -54,18 +54,18 @@ export const readYaml = (text: string, file: string): YamlDocument => {
     const faults = [...errors, ...warnings].map(({ pos: [offset], message, code }) => {
       const placeholder = placeholderBeside(text, offset)
       return placeholder === undefined
-        ? complain(placeAt(offset), sentence(code, message))
-        : complain(placeAt(placeholder.index), notExpanded(placeholder.text))
+        ? complain(locationAt(offset), sentence(code, message))
+        : complain(locationAt(placeholder.index), notExpanded(placeholder.text))
     })
     if (directive !== null) {
       const message = 'directives such as %YAML are not allowed: route files are YAML 1.2'
-      faults.unshift(complain(placeAt(directive.index + directive[0].length - 1), message))
+      faults.unshift(complain(locationAt(directive.index + directive[0].length - 1), message))
     }
     const reading: Reading = {
       anchors: new Map(),
       open: new Set(),
       complaints: faults,
-      at: node => placeAt(offsetOf(node)),
+      at: node => locationAt(offsetOf(node)),
       budget: MAX_REPEATED_NODES
     }
     const root = document.contents as Node | null
@@ -73,13 +73,13 @@ export const readYaml = (text: string, file: string): YamlDocument => {
     return {
       value,
       complaints: faults,
-      placeOf: (path, part) => reading.at(nodeAt(root, path, part, reading.anchors))
+      locationOf: (path, part) => reading.at(nodeAt(root, path, part, reading.anchors))
     }
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     // The parser is recursive, and thousands of nested brackets exhaust its stack.
     const start = { file, line: 1, column: 1 }
-    return { value: undefined, complaints: [complain(start, TOO_DEEP)], placeOf: () => start }
+    return { value: undefined, complaints: [complain(start, TOO_DEEP)], locationOf: () => start }
   }
 }
 

@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Grant } from '../routes/grants.ts'
-import type { Place, WrittenRoute } from '../routes/route.ts'
+import type { SourceLocation, WrittenRoute } from '../routes/route.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import { unlessExhausted } from '../values/descriptors.ts'
 import { checkSchema, listOf, type RouteFile } from './check-form.ts'
-import { type Complaint, complain, formatPlace } from './complaint.ts'
+import { type Complaint, complain, formatLocation } from './complaint.ts'
 import { certificateFiles } from './define/certificates.ts'
 import { collectGrants, collectProfiles } from './define/define-grants.ts'
 import { type Common, type DefinedRoute, defineRoute } from './define/define-route.ts'
@@ -22,7 +22,7 @@ export interface RouteDefinitions {
   /** All routes for which it is known what they match. */
   readonly routes: readonly WrittenRoute[]
   /** Locations of the invalid ones among them. */
-  readonly unsound: ReadonlySet<Place>
+  readonly unsound: ReadonlySet<SourceLocation>
   /** Whether `routes` contains all routes in the files. */
   readonly isComplete: boolean
   readonly upstreams: ReadonlyMap<string, Upstream>
@@ -131,8 +131,8 @@ const checkFile = (name: string, bytes: Buffer, complaints: Complaint[]): RouteF
   }
   const verdict = checkSchema(document)
   // What could not be read, and was left out, is not reported twice.
-  const places = new Set(document.complaints.map(formatPlace))
-  complaints.push(...verdict.complaints.filter(complaint => !places.has(formatPlace(complaint))))
+  const places = new Set(document.complaints.map(formatLocation))
+  complaints.push(...verdict.complaints.filter(complaint => !places.has(formatLocation(complaint))))
   const isMap = typeof document.value === 'object' && !Array.isArray(document.value)
   return isMap ? [{ name, document, data: document.value as RouteFileData, verdict }] : []
 }
@@ -146,14 +146,14 @@ const decodeText = (bytes: Buffer): string | undefined => {
 }
 
 const collectUpstreams = async (files: readonly RouteFile[], readsCertificates: boolean, complaints: Complaint[]) => {
-  const names = new Map<string, Place>()
+  const names = new Map<string, SourceLocation>()
   const sound = new Map<string, Upstream>()
   for (const { name: file, document, data, verdict } of files) {
     for (const [name, upstream] of entriesOf(data.upstreams)) {
-      const place = document.placeOf(['upstreams', name], 'key')
+      const place = document.locationOf(['upstreams', name], 'key')
       const earlier = names.get(name)
       if (earlier !== undefined) {
-        complaints.push(complain(place, `the upstream "${name}" is already defined at ${formatPlace(earlier)}`))
+        complaints.push(complain(place, `the upstream "${name}" is already defined at ${formatLocation(earlier)}`))
         continue
       }
       names.set(name, place)
@@ -163,9 +163,9 @@ const collectUpstreams = async (files: readonly RouteFile[], readsCertificates: 
         const why = 'url' in upstream ? ', not both' : ', such as url: http://127.0.0.1:4001'
         complaints.push(complain(place, `the upstream "${name}" needs either "url" or "targets"${why}`))
       }
-      const placeOf = (...path: (string | number)[]) =>
-        document.placeOf(['upstreams', name, ...path], path.length === 0 ? 'key' : 'value')
-      const defined = await defineUpstream(name, part, file, placeOf, complaints, readsCertificates)
+      const locationOf = (...path: (string | number)[]) =>
+        document.locationOf(['upstreams', name, ...path], path.length === 0 ? 'key' : 'value')
+      const defined = await defineUpstream(name, part, file, locationOf, complaints, readsCertificates)
       if (defined !== undefined && verdict.isSound('upstreams', name)) sound.set(name, defined)
     }
   }
@@ -183,8 +183,8 @@ const collectRoutes = (
   listOf<RouteData>(data.routes).map((route, index) => {
     const part = verdict.soundPart(route, 'routes', index)
     if (part === undefined) return undefined
-    const placeOf = (...path: (string | number)[]) => document.placeOf(['routes', index, ...path])
-    const defined = defineRoute(part, common, placeOf, complaints)
+    const locationOf = (...path: (string | number)[]) => document.locationOf(['routes', index, ...path])
+    const defined = defineRoute(part, common, locationOf, complaints)
     if (defined === undefined || !verdict.isSound('routes', index, 'methods')) return undefined
     return { ...defined, isSound: defined.isSound && verdict.isSound('routes', index) }
   })
@@ -196,7 +196,7 @@ const collectTests = (
 ): RouteTest[] =>
   listOf<string>(data.tests).flatMap((line, index) => {
     if (!verdict.isSound('tests', index)) return []
-    const place = document.placeOf(['tests', index])
+    const place = document.locationOf(['tests', index])
     const complaint = checkTestLine(line, profiles)
     if (complaint === undefined) return [{ line, place }]
     complaints.push(complain(place, complaint))

@@ -4,16 +4,16 @@ import { splitTarget } from '../routes/canonical-path.ts'
 import { type Decision, decide } from '../routes/decide.ts'
 import { reasonInWords } from '../routes/decision-words.ts'
 import { NO_GRANTS } from '../routes/grants.ts'
-import type { Place, Route, RouteMatch, RouteTable } from '../routes/route.ts'
+import type { Route, RouteMatch, RouteTable, SourceLocation } from '../routes/route.ts'
 import { decideEventOnRoutes } from '../routes/socketio-rules.ts'
 import { hostName } from '../values/host-names.ts'
-import { type Complaint, complain, formatPlace } from './complaint.ts'
+import { type Complaint, complain, formatLocation } from './complaint.ts'
 import { formHint, methodComplaint, outcomeComplaint } from './hints/test-lines.ts'
 import { readWho, WHO } from './who.ts'
 
 export interface RouteTest {
   readonly line: string
-  readonly place: Place
+  readonly place: SourceLocation
 }
 
 const LINE = new RegExp(
@@ -62,7 +62,7 @@ export const runRouteTests = (
 const runLine = (table: RouteTable, line: string, isChecked: (match: RouteMatch) => boolean): string | undefined => {
   const { namespace, event = '', method = '', target = '', who = '', outcome } = LINE.exec(line)?.groups ?? {}
   const failure = (decision: Decision, route: Route | undefined, words: string): string => {
-    const by = route === undefined ? '' : ` from the route "${route.id}" at ${formatPlace(route.place)}`
+    const by = route === undefined ? '' : ` from the route "${route.id}" at ${formatLocation(route.place)}`
     return `the test "${line}" fails: expected ${outcome}, got ${decision.decision} (${decision.reason})${by}. ${words}`
   }
   const { asker, complaint } = readWho(who, table)

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Provider } from '../identity.ts'
 import { dnKey } from '../values/ldap-text.ts'
-import type { Place } from '../values/place.ts'
+import type { SourceLocation } from '../values/source-location.ts'
 
 /** One entry of `grants:` in a route file. */
 export interface Grant {
@@ -14,7 +14,7 @@ export interface Grant {
   readonly tenant: string | undefined
   readonly profiles: readonly string[]
   readonly areas: readonly string[]
-  readonly place: Place
+  readonly place: SourceLocation
 }
 
 /** The groups in which a provider last saw a person, in the form in which they are compared. */

@@ -1,11 +1,11 @@
 // Describes a route table: the result of reading route files, and all that the rest of the gateway knows about them.
 import type { TokenKind } from '../identity.ts'
 import type { Network } from '../values/addresses.ts'
-import type { Place } from '../values/place.ts'
+import type { SourceLocation } from '../values/source-location.ts'
 import type { Grants } from './grants.ts'
 import type { Upstream } from './upstream.ts'
 
-export type { Place } from '../values/place.ts'
+export type { SourceLocation } from '../values/source-location.ts'
 
 export interface RouteRateLimit {
   readonly max: number
@@ -117,7 +117,7 @@ export interface Route extends RouteFlags {
   readonly socketio: SocketIoOptions | undefined
   /** undefined: not listed. */
   readonly app: App | undefined
-  readonly place: Place
+  readonly place: SourceLocation
 }
 
 /**

@@ -1,5 +1,5 @@
 // Describes an upstream: its targets, how long they may take, and which headers it changes.
-import type { Place } from '../values/place.ts'
+import type { SourceLocation } from '../values/source-location.ts'
 
 /** A group of interchangeable targets (`upstreams:` in a route file). Times in milliseconds. */
 export interface Upstream {
@@ -35,7 +35,7 @@ export interface Upstream {
   readonly maxConnections: number | undefined
   /** Requests that wait while all targets have reached `maxConnections`; undefined: none. */
   readonly queue: { readonly max: number; readonly timeoutMs: number } | undefined
-  readonly place: Place
+  readonly place: SourceLocation
 }
 
 export interface HealthCheck {

@@ -101,7 +101,7 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
   let carrier: Carrier | undefined
   let { ip } = source
   let unprovenBytes = 0
-  let leavePlace: (() => void) | undefined
+  let releaseStream: (() => void) | undefined
 
   /**
    * Notifies both sides, in order, that namespaces are over; a side that expects an attachment would mistake it for that. After a
@@ -126,7 +126,7 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
     session.isOver = true
     for (const { stream } of namespaces.values()) stream.close()
     namespaces.clear()
-    leavePlace?.()
+    releaseStream?.()
     carrier = undefined
     onOver(isFinal)
   }
@@ -146,7 +146,7 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
   }
 
   /** A session belongs to one person: its place counts for them from the first namespace that they request. */
-  const takePlace = (userId: number): (() => void) => {
+  const admitPerson = (userId: number): (() => void) => {
     const taken = parts.streams.admit({ upstream: source.upstream, userId, ip: undefined })
     if (taken instanceof GatewayError) throw taken
     return taken
@@ -154,7 +154,7 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
 
   /** Throws if the access has ended in the meantime, or no place is left. */
   const register = (name: string, checkedBy: Route, identity: Identity): Namespace => {
-    leavePlace ??= takePlace(identity.user.id)
+    releaseStream ??= admitPerson(identity.user.id)
     const asked = newNamespace(identity, checkedBy)
     asked.stream = parts.streams.register(
       { kind: 'socketio', identity, route: checkedBy, path, hostName, namespace: name, requestId, ip: source.ip },

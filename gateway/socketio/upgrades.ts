@@ -79,10 +79,10 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     passBytes(relay, client, open)
   }
 
-  const takePlace = ({ exchange, upstream }: UpgradeRequest): (() => void) => {
-    const place = forwarding.streams.admit({ upstream, userId: undefined, ip: exchange.client.key })
-    if (place instanceof GatewayError) throw place
-    return place
+  const admit = ({ exchange, upstream }: UpgradeRequest): (() => void) => {
+    const release = forwarding.streams.admit({ upstream, userId: undefined, ip: exchange.client.key })
+    if (release instanceof GatewayError) throw release
+    return release
   }
 
   const begin = (request: UpgradeRequest, leave: () => void, polled: Polled | undefined, onJoined = () => {}) => {
@@ -102,10 +102,10 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     const { exchange, route, upstream } = request
     const { sid, ask } = owners.read(given)
     exchange.query = queryWithSid(exchange.query, sid)
-    const place = takePlace(request)
+    const release = admit(request)
     let giveUp = () => {}
     const leave = () => {
-      place()
+      release()
       giveUp()
     }
     try {
@@ -125,13 +125,13 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
 
   const upgradeNew = (request: UpgradeRequest) => {
     const leaveUnproven = sessions.enterUnproven(request.exchange.client.key)
-    let place: (() => void) | undefined
+    let release: (() => void) | undefined
     const leave = () => {
       leaveUnproven()
-      place?.()
+      release?.()
     }
     try {
-      place = takePlace(request)
+      release = admit(request)
       begin(request, leave, undefined, leaveUnproven)
     } catch (error) {
       leave()

@@ -18,7 +18,7 @@ export const collectProfiles = (files: readonly RouteFile[], complaints: Complai
     for (const [index, written] of listOf<string>(data.profiles).entries()) {
       if (!verdict.isSound('profiles', index)) continue
       const name = profileName(written)
-      const say = (message: string) => complaints.push(complain(document.placeOf(['profiles', index]), message))
+      const say = (message: string) => complaints.push(complain(document.locationOf(['profiles', index]), message))
       const other = profiles.find(known => known !== name && known.toLowerCase() === name.toLowerCase())
       if (TAKEN.has(name.toLowerCase())) say(`"${name}" stands for people without a profile`)
       else if (other !== undefined) say(`"${name}" differs from the profile "${other}" only in case`)
@@ -42,7 +42,7 @@ export const collectGrants = (file: RouteFile, profiles: readonly string[], comp
     const { document, verdict } = file
     if (verdict.soundPart(grant, 'grants', index) === undefined || !verdict.isSound('grants', index)) return []
     const before = complaints.length
-    const say = complainTo(complaints, (...path) => document.placeOf(['grants', index, ...path]))
+    const say = complainTo(complaints, (...path) => document.locationOf(['grants', index, ...path]))
     checkWho(grant, say)
     const areas = (grant.areas ?? []).map(area => areaName(area) ?? '')
     for (const [at, area] of areas.entries()) if (area === '') say(AREA, 'areas', at)
@@ -57,7 +57,7 @@ export const collectGrants = (file: RouteFile, profiles: readonly string[], comp
         tenant: grant.tenant?.toLowerCase(),
         profiles: (grant.profiles ?? []).map(profileName),
         areas,
-        place: document.placeOf(['grants', index])
+        place: document.locationOf(['grants', index])
       }
     ]
   })

@@ -3,7 +3,7 @@ import { ROUTE_DEFAULTS, ROUTE_FLAGS, type RouteFlags, type WrittenRoute } from 
 import type { Upstream } from '../../routes/upstream.ts'
 import { profileName } from '../../values/names.ts'
 import { nearestHint } from '../../values/spelling.ts'
-import { type Complain, type Complaint, complainTo, type PlaceOf } from '../complaint.ts'
+import { type Complain, type Complaint, complainTo, type LocationOf } from '../complaint.ts'
 import type { RouteData } from '../schema/route-schema.ts'
 import { unknownRole } from './define-grants.ts'
 import { definePath, definePrefix } from './define-path.ts'
@@ -36,19 +36,19 @@ export interface DefinedRoute {
 export const defineRoute = (
   data: Partial<RouteData>,
   common: Common,
-  placeOf: PlaceOf,
+  locationOf: LocationOf,
   complaints: Complaint[]
 ): DefinedRoute | undefined => {
   const before = complaints.length
-  const say = complainTo(complaints, placeOf)
-  const warn = complainTo(common.warnings, placeOf)
+  const say = complainTo(complaints, locationOf)
+  const warn = complainTo(common.warnings, locationOf)
   const path = data.path === undefined ? undefined : definePath(data.path, say, warn)
   const hasPath = path !== undefined && complaints.length === before
   checkCombinations(data, say)
   checkMethods(data.methods, say, warn)
   checkApp(data, say, warn)
   checkRoles(data, common.profiles, say)
-  const route = assemble(data, path ?? '/', common, placeOf, say)
+  const route = assemble(data, path ?? '/', common, locationOf, say)
   return hasPath
     ? { route, isSound: complaints.length === before && (route.upstream !== undefined || route.external) }
     : undefined
@@ -58,7 +58,7 @@ const assemble = (
   data: Partial<RouteData>,
   path: string,
   common: Common,
-  placeOf: PlaceOf,
+  locationOf: LocationOf,
   say: Complain
 ): WrittenRoute => {
   const methods = data.methods === undefined ? undefined : new Set(data.methods)
@@ -76,7 +76,7 @@ const assemble = (
     roles: data.roles && shareList(common.roles, data.roles.map(profileName)),
     stripPrefix: hasPrefix ? definePrefix(data.stripPrefix ?? '', path, say) : undefined,
     ...options,
-    place: placeOf()
+    place: locationOf()
   }
 }
 

@@ -1,7 +1,7 @@
 // Builds an upstream and its targets from its definition in a route file, or complains about what is dangerous or wrong in it.
 import { endpointOf, type HealthCheck, type Target, type Upstream } from '../../routes/upstream.ts'
 import { parseSize } from '../../values/quantities.ts'
-import { type Complain, type Complaint, complainTo, type PlaceOf } from '../complaint.ts'
+import { type Complain, type Complaint, complainTo, type LocationOf } from '../complaint.ts'
 import { defineTimer } from '../schema/forms.ts'
 import { DEFAULTS, type UpstreamData } from '../schema/upstream-schema.ts'
 import { readCertificates } from './certificates.ts'
@@ -89,12 +89,12 @@ export const defineUpstream = async (
   name: string,
   data: UpstreamData,
   file: string,
-  placeOf: PlaceOf,
+  locationOf: LocationOf,
   complaints: Complaint[],
   readsFiles: boolean
 ): Promise<Upstream | undefined> => {
   const before = complaints.length
-  const say = complainTo(complaints, placeOf)
+  const say = complainTo(complaints, locationOf)
   const targets = defineTargets(data, say)
   const certificates = await readCertificates(data, file, targets, say, readsFiles)
   const duration = (text: string | number, ...path: string[]) => defineTimer(text, say, ...path)
@@ -117,7 +117,7 @@ export const defineUpstream = async (
     },
     maxConnections: data.maxConnections,
     queue: defineQueue(data, say),
-    place: placeOf()
+    place: locationOf()
   }
   return complaints.length === before ? upstream : undefined
 }
