@@ -216,10 +216,9 @@ interface BodyLimits {
 }
 
 /** Rejects with 413, 408, or 400 if the client has gone. */
-export const readBody = (exchange: Exchange, { maxBytes, timeoutMs }: BodyLimits): Promise<Buffer> => {
+export const readBody = async (exchange: Exchange, { maxBytes, timeoutMs }: BodyLimits): Promise<Buffer> => {
   // A length that is too large is refused before the body is requested.
-  if (Number(exchange.head.contentLength ?? 0) > maxBytes)
-    return Promise.reject(new BodyTooLarge({ reason: 'body-too-large' }))
+  if (Number(exchange.head.contentLength ?? 0) > maxBytes) throw new BodyTooLarge({ reason: 'body-too-large' })
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const parts: Buffer[] = []
   let size = 0
@@ -234,10 +233,13 @@ export const readBody = (exchange: Exchange, { maxBytes, timeoutMs }: BodyLimits
   }
   const timer = setTimeout(() => reject(new RequestTimeout({ reason: 'body-too-slow' })), timeoutMs)
   exchange.underway = body
-  if (exchange.awaitsContinue) exchange.response.interim(100, 'Continue', '')
-  exchange.request.read(body)
-  return promise.finally(() => {
+  // If reading cannot even begin, `promise` must not be rejected later: nothing awaits it, which would end the process.
+  try {
+    if (exchange.awaitsContinue) exchange.response.interim(100, 'Continue', '')
+    exchange.request.read(body)
+    return await promise
+  } finally {
     clearTimeout(timer)
     if (exchange.underway === body) exchange.underway = undefined
-  })
+  }
 }
