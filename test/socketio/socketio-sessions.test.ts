@@ -136,6 +136,18 @@ t.test('a recovery id is taken only from the one to whom it was given, as it was
   t.end()
 })
 
+t.test('a WebSocket is tried for a session once at a time, and only while requests carry it', async t => {
+  const { hold, open } = holdSessions(t)
+  const { session } = hold()
+  t.same([session.probe(), session.probe()], [true, false])
+  session.abandonProbe()
+  t.equal(session.probe(), true)
+  session.end(1001)
+  session.abandonProbe()
+  t.same([session.phase, session.probe()], ['over', false])
+  t.equal((await open('/a')).session.probe(), false)
+})
+
 t.test('bytes count until a namespace is open, also in the session that continues another', async t => {
   const { clock, sessions, source, hold, enter } = holdSessions(t)
   const { session } = hold()
@@ -155,6 +167,12 @@ t.test('bytes count until a namespace is open, also in the session that continue
   last.adopt(proved.handOver())
   t.equal(last.bytesLeft(), Number.POSITIVE_INFINITY)
   t.same([...last.state.namespaces.keys()], ['/a'])
+})
+
+t.test('what a client posts counts in bytes, however few characters they are', async t => {
+  const { polling } = holdSessions(t).hold()
+  polling.post('', '4é').catch(() => undefined)
+  t.equal(polling.carrier.bytes(), 3)
 })
 
 const settled = () => new Promise(resolve => setImmediate(resolve))

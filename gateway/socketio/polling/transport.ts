@@ -98,7 +98,7 @@ export const createPollingTransport = (parts: PollingParts) => {
     releasePoll: () => mailbox.respond(NOOP),
     /** @param head from `headTemplate`; rejects with a refusal */
     post(head: string, payload: string): Promise<PollingResponse> {
-      posted += payload.length
+      posted += Buffer.byteLength(payload)
       return posts.post(head, payload)
     },
     failPosts: posts.failAll,
