@@ -34,6 +34,7 @@ export const createConnector = (
     const failures: unknown[] = []
     const order = addresses.map((_, n) => (preferred + n) % addresses.length)
     for (const [n, index] of order.entries()) {
+      signal?.throwIfAborted()
       const address = addresses[index]
       if (address === undefined) continue
       const shareMs = Math.max(1, (deadline - performance.now()) / (addresses.length - n))
@@ -151,6 +152,7 @@ export const createConnectionPool = ({ connect, size, acquireMs, onIdleLoss }: P
     opening++
     try {
       const connection = await connect(acquireMs, signal)
+      if (signal.aborted) return connection.destroy(closed())
       open.set(connection.client, connection)
       connection.client.once('end', () => {
         open.delete(connection.client)

@@ -1,8 +1,10 @@
 // Postgres may be late, race, freeze, vanish or turn read-only: the store says so within seconds, and recovers by itself.
+import { once } from 'node:events'
 import { createServer } from 'node:net'
 import t, { type Test } from 'tap'
 import { appendAudit } from '../../gateway/store/audit-entry.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
+import { createConnectionPool, createConnector } from '../../gateway/store/connection-pool.ts'
 import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import { DatabaseUnavailable, isUnavailable } from '../../gateway/store/database-errors.ts'
 import { createUsers } from '../../gateway/store/users.ts'
@@ -11,6 +13,7 @@ import { measureOwnTime, ownTimeUntil } from '../support/own-time.ts'
 import { listen } from '../support/ports.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
+import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 const maria = { provider: 'ldap', issuer: 'corp', subject: 'm', name: 'Maria', email: '', username: 'maria' } as const
@@ -201,4 +204,26 @@ t.test('a closed database refuses as unavailable', async t => {
     { code: 'GW_UNAVAILABLE' }
   )
   t.equal(await database.ping(), false)
+})
+
+t.test('a pool that closes while it looks for its host keeps no connection to the next one', async t => {
+  const silent = createServer()
+  const port = await listen(t, silent)
+  const url = await postgres.emptyDatabase()
+  const hosts = [`postgres://x@127.0.0.1:${port}/x`, url].map(connectionString => ({ connectionString }))
+  const looking = Promise.withResolvers<unknown>()
+  const connector = createConnector(hosts, 'portaria-closing')
+  const connect: typeof connector = (...asked) => {
+    const connecting = connector(...asked)
+    looking.resolve(connecting.catch(() => undefined))
+    return connecting
+  }
+  const pool = createConnectionPool({ connect, size: 2, acquireMs: 60_000, onIdleLoss: () => undefined })
+  const acquired = t.rejects(pool.acquire(), { message: /the pool is closed/ })
+  await once(silent, 'connection')
+  pool.close()
+  await acquired
+  await looking.promise
+  const held = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'portaria-closing'"
+  await until(async () => (await postgres.query(held)).every(({ n }) => n === 0))
 })
