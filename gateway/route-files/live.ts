@@ -37,7 +37,7 @@ export type LiveRoutes = Awaited<ReturnType<typeof createLiveRoutes>>
  * @throws {RouteFileError} if the first load fails, because there is no earlier table to keep
  */
 export const createLiveRoutes = async (options: LiveRoutesOptions) => {
-  const { folder, ownRoutes, log, onReload, quietMs = 1500, pollMs = 500 } = options
+  const { folder, ownRoutes, log, onReload, quietMs = 2000, pollMs = 500 } = options
   // Taken before the files are read, so that a save in between is seen as a change.
   const since = await fingerprint(folder)
   const closing = new AbortController()

@@ -3,6 +3,7 @@ import { EventEmitter, once } from 'node:events'
 import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setInterval as every } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createLiveRoutes, type LiveRoutesOptions } from '../../gateway/route-files/live.ts'
 import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
@@ -102,6 +103,21 @@ t.test('several files saved together are one reload', async t => {
     logged.map(({ message }) => message),
     ['route files reloaded']
   )
+})
+
+t.test('a copy that is still being written is loaded no sooner than 2 s after its last change', async t => {
+  const folder = await routeFolder(t, { 'a.yaml': UP + routes('/a') })
+  const { has, swapped } = await start(t, folder, { quietMs: 2000, pollMs: 500 })
+  const swap = swapped()
+  let changedAt = 0
+  for await (const path of every(90, '/b')) {
+    await writeFile(join(folder, 'a.yaml'), `${UP}# ${'x'.repeat(changedAt)}\n${routes(path)}`)
+    if (++changedAt === 5) break
+  }
+  changedAt = performance.now()
+  await swap
+  t.ok(has('/b'))
+  t.ok(performance.now() - changedAt >= 2000)
 })
 
 t.test('a broken file keeps the old table, says so once, and is forgotten when it is mended', async t => {
