@@ -49,6 +49,8 @@ check('the keys of a route', route, {
   'timeout: 5 minutes': 'write 5m instead of "5 minutes"',
   'timeout: 2w': 'write 14d instead of "2w"',
   'timeout: 30': 'write 30s or 30ms instead of 30',
+  'timeout: { after: 30s }': 'must be a duration such as 500ms, 30s or 2m',
+  'methods: [{ name: GET }]': 'must be a method in upper case',
   'timeout: soon': 'must be a duration such as 500ms, 30s or 2m, not "soon"',
   'maxBody: 10M': 'write 10MB instead of "10M"',
   'maxBody: 512 KiB': 'write 512KB instead of "512 KiB"',
@@ -125,6 +127,12 @@ check('a test line', line => `${route('roles: [Admin]')}tests:\n  - ${line}\n`, 
   'GET /api as maria -> allow': 'must be anonymous, unassigned, cloud-unassigned, or roles joined by +',
   'GET /api as Admin+anonymous -> allow': '"anonymous" cannot be combined',
   'GET: /api': 'a test line such as "GET /api/orders/7 as Agente -> allow"'
+})
+
+check('a whole section', section => `routes: []\n${section}\n`, {
+  'upstreams: "http://127.0.0.1:4001"':
+    'must be a map of upstreams, such as { orders: { url: http://127.0.0.1:4001 } }',
+  'tests: GET /api as Admin -> allow': 'write [ GET /api as Admin -> allow ] instead'
 })
 
 check('the syntax of YAML', text => text, {

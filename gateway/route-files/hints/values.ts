@@ -16,11 +16,11 @@ const MAX_SHOWN = 60
 
 /** `; write 30s instead of "30 sec"`, or `, not "soon"`, or nothing if the value cannot be shown briefly. */
 export const valueHint = (form: Form, path: readonly string[], value: unknown): string => {
-  const [owner = '', last = ''] = path.slice(-2)
+  const [last = '', owner = ''] = path.toReversed()
   const key = OWNERS.has(owner) ? `${owner} entry` : last
   const shown = show(value)
   if (key === 'methods entry' && value === '*') return '; without "methods" a route takes all of them'
-  if (key === 'methods entry' && /^connect$/i.test(String(value))) return '; tunnels (CONNECT) are not supported'
+  if (key === 'methods entry' && /^connect$/i.test(textOf(value))) return '; tunnels (CONNECT) are not supported'
   const wanted = spellings(form, key, value)
   if (wanted.length > 0) return `; write ${wanted.join(' or ')}${shown === undefined ? '' : ` instead of ${shown}`}`
   return shown === undefined ? '' : `, not ${shown}`
@@ -35,6 +35,9 @@ const show = (value: unknown): string | undefined => {
   const isShown = typeof value === 'string' && value.length <= MAX_SHOWN && !/:\/\/[^/]*@|\p{Cc}/u.test(value)
   return isShown ? `"${value}"` : undefined
 }
+
+/** Maps, which have no prototype here, cannot be converted. */
+const textOf = (value: unknown): string => (typeof value === 'object' ? '' : String(value))
 
 const spellings = (form: Form, key: string, value: unknown): readonly string[] => {
   if (form.pattern === DURATION_PATTERN || form.pattern === DURATION_OR_ZERO_PATTERN) return durations(value)
@@ -66,7 +69,7 @@ const isAddress = (value: unknown): value is string => typeof value === 'string'
 const flow = (value: unknown): string => stringify(value, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd()
 
 const statuses = (value: unknown): readonly string[] => {
-  const hundreds = /^([2-5])xx$/i.exec(String(value))?.[1]
+  const hundreds = /^([2-5])xx$/i.exec(textOf(value))?.[1]
   return hundreds === undefined ? [] : [`${hundreds}00-${hundreds}99`]
 }
 
@@ -88,7 +91,7 @@ const YES = /^(?:yes|on|true|y|1)$/i
 const NO = /^(?:no|off|false|n|0)$/i
 
 const booleans = (value: unknown): readonly string[] => {
-  const text = String(value)
+  const text = textOf(value)
   return YES.test(text) ? ['true'] : NO.test(text) ? ['false'] : []
 }
 
@@ -102,7 +105,7 @@ const WORDS: readonly (readonly [RegExp, number])[] = [
 ]
 
 const durations = (value: unknown): readonly string[] => {
-  const text = String(value).trim().toLowerCase()
+  const text = textOf(value).trim().toLowerCase()
   if (/^[1-9]\d{0,8}$/.test(text)) return [`${text}s`, `${text}ms`]
   if (!/^(?:\d+(?:\.\d+)?\s*[a-z]+\s*)+$/.test(text)) return []
   let total = 0
@@ -113,7 +116,7 @@ const durations = (value: unknown): readonly string[] => {
 }
 
 const sizes = (value: unknown): readonly string[] => {
-  const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b|bytes?)?$/i.exec(String(value).trim()) ?? []
+  const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b|bytes?)?$/i.exec(textOf(value).trim()) ?? []
   const bytes = Number(amount) * (SIZE_UNITS[`${unit.toUpperCase()}B`] ?? Number.NaN)
   return Number.isInteger(bytes) && bytes > 0 ? [spelt(bytes, SIZE_UNITS)] : []
 }
@@ -128,7 +131,7 @@ const RATE = /^(\d{1,9})\s*(?:r|reqs?|requests?)?\s*(?:\/|per|p)\s*(\d{0,9})\s*(
 
 const rateLimits = (value: unknown): readonly string[] => {
   if (typeof value === 'number') return value >= 1 ? [flow({ max: value, window: '1m' })] : []
-  const [, max, amount, word] = RATE.exec(String(value).trim()) ?? []
+  const [, max, amount, word] = RATE.exec(textOf(value).trim()) ?? []
   const [window] = word === undefined ? [] : durations(`${amount || '1'}${word}`)
   return window === undefined || Number(max) < 1 ? [] : [flow({ max: Number(max), window })]
 }
