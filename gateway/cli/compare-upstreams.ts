@@ -44,9 +44,9 @@ const OPTIONS: readonly Option<Upstream>[] = [
   ['preserveHost', ({ preserveHost }) => preserveHost, turnedOn],
   ['identityHeaders', ({ identityHeaders }) => identityFields(identityHeaders), added],
   ['requestHeaders.set', ({ requestHeaders }) => setFields(requestHeaders), added],
-  ['requestHeaders.remove', ({ requestHeaders }) => requestHeaders?.remove.join(', '), dropped],
+  ['requestHeaders.remove', ({ requestHeaders }) => requestHeaders?.remove.join(', ') || undefined, dropped],
   ['responseHeaders.set', ({ responseHeaders }) => setFields(responseHeaders)],
-  ['responseHeaders.remove', ({ responseHeaders }) => responseHeaders?.remove.join(', '), dropped],
+  ['responseHeaders.remove', ({ responseHeaders }) => responseHeaders?.remove.join(', ') || undefined, dropped],
   ['healthCheck', ({ healthCheck }) => healthCheck && checkWords(healthCheck)],
   [
     'outlier',

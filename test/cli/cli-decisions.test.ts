@@ -83,6 +83,29 @@ t.test('limits that are raised or removed are looser', async t => {
   }
 })
 
+t.test('header rules that go are looser only where a header was removed', async t => {
+  const rows: readonly (readonly [was: string, now: string, code: number, said: RegExp])[] = [
+    [
+      '{ set: { x-a: b } }',
+      '',
+      0,
+      /^CHANGED upstream up: requestHeaders\.set x-a \(\w+\) → none\nCHANGED upstream up: responseHeaders\.set/
+    ],
+    ['', '{ set: { x-a: b } }', 1, /^LOOSER {2}upstream up: requestHeaders\.set none → x-a \(\w+\)\nCHANGED upstream/],
+    ['{ remove: [x-a] }', '', 1, /LOOSER {2}upstream up: requestHeaders\.remove x-a → none/]
+  ]
+  const folderOf = (rules: string) => {
+    const headers = rules === '' ? '' : `, requestHeaders: ${rules}, responseHeaders: ${rules}`
+    return routeFolder(t, { 'a.yaml': `upstreams: { up: { url: http://h${headers} } }\nroutes: []\n` })
+  }
+  for (const [was, now, expected, said] of rows) {
+    const { code, stdout } = await portaria(['diff', await folderOf(was), await folderOf(now)])
+    t.equal(code, expected, `${was} → ${now}`)
+    t.match(stdout, said)
+    t.notMatch(stdout, 'none → none')
+  }
+})
+
 // RV-35
 t.test('check names what a wider route leaves open, unless it is usual or said to be meant', async t => {
   const orders = '  - { path: /api/orders/*, upstream: up, roles: [Admin, Supervisor] }\n'
