@@ -107,6 +107,9 @@ t.test('areas are made, renamed and deleted; a route is explained from its cell'
   await page.click('[aria-label="/orders/* as Supervisor: does not pass"]')
   await page.locator('#explanation .state').first().waitFor()
   t.match(await page.locator('#explanation').textContent(), /403.*GW_FORBIDDEN/s)
+  const again = page.waitForResponse(/auth\/admin\/explain/)
+  await page.click('dialog form .main')
+  t.equal((await again).status(), 200, 'the same question is asked again')
 })
 
 t.test('what has been saved is shown together with what is still missing for access', async t => {

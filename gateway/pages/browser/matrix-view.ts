@@ -123,10 +123,15 @@ const ExplainPanel = ({ first, roles, onClose }: PanelProps): VNode => {
   const [asked, setAsked] = useState(first)
   const [sent, send] = useState(first)
   const found = useLoad<Explanation>(`explain?${queryOf({ method: sent.method, path: sent.path, as: whoOf(sent) })}`)
+  /** The same question too: its answer may have changed. */
+  const ask = () => {
+    send(asked)
+    found.reload()
+  }
   const methods = METHODS.includes(asked.method) ? METHODS : [asked.method, ...METHODS]
   const take = (name: keyof Question) => (value: string) => setAsked({ ...asked, [name]: value })
   return html`<${Dialog} title=${text('explain')} onClose=${onClose}>
-    <form class="filters" onSubmit=${sends(() => send(asked))}>
+    <form class="filters" onSubmit=${sends(ask)}>
       <${Choice} id="explain-method" label=${text('method')} value=${asked.method} options=${methods.map(method => [method, method])} onValue=${take('method')} />
       <${Field} grows id="explain-path" label=${text('path')} required pattern="(https?:/)?/.*" maxlength="2048" value=${asked.path} spellcheck=${false} onValue=${take('path')} />
       <${Choice} id="explain-as" label=${text('as')} value=${asked.as} options=${roles.map(role => [role, roleName(role)])} onValue=${take('as')} />
