@@ -1,5 +1,5 @@
 // Whatever a directory does, a login fails in time, with its reason, in bounded memory, and leaves no connection.
-// LD-02, LD-08, LD-10, LD-11, LD-12, LD-15, LD-16, LD-20, LD-21, LD-22
+// LD-02, LD-08, LD-10, LD-11, LD-12, LD-13, LD-15, LD-16, LD-20, LD-21, LD-22
 import t, { type Test } from 'tap'
 import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DIRECTORY_REASONS, DirectoryFailure } from '../../gateway/directory/failure.ts'
@@ -305,6 +305,15 @@ t.test('each result code of a bind checks the person, or no one', async t => {
     const server = ({ id, send }: DirectoryRequest) => send(result(id, 0x61, Number(code), 'x'.repeat(5000)))
     t.equal(await login(t, server), outcome, `code ${code}`)
   }
+})
+
+t.test('the first refusal takes a quarter of a second at least, however quickly the directory refuses', async t => {
+  const fast = await startFaultyDirectory(t, ({ id, send }) => send(result(id, 0x61, 49)))
+  const startedAt = performance.now()
+  await t.rejects(createDirectory(settingsFor(fast.url)).authenticate('nobody', 'segredo'), {
+    reason: 'invalid-credentials'
+  })
+  t.ok(performance.now() - startedAt >= 245)
 })
 
 t.test('a referral is never followed', async t => {
