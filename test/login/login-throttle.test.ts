@@ -1,9 +1,17 @@
 // However much is guessed, no account of the directory is locked, and its owner still gets in.
 // LD-07, LD-14, RL-06, RL-08, RL-14
+import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
+import type { DirectoryPerson } from '../../gateway/directory/person.ts'
+import { createLoginThrottle } from '../../gateway/login/throttle/throttle.ts'
+import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
+import { createLoginNames } from '../../gateway/store/login-names.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { openStore } from '../support/store.ts'
 import { startThrottles, tally } from '../support/throttles.ts'
+import { until } from '../support/until.ts'
 
 const THRESHOLD = 5
 const ldap = await startOpenLdap(t, { lockoutThreshold: THRESHOLD })
@@ -83,4 +91,39 @@ t.test('a login costs five or six statements, and a crowd of guesses that are re
     // Those that wait for their turn ask again now and then, so a slow machine sees more; each for all others would be 10,000.
     t.ok(crowd <= 500, `${crowd} statements for a hundred guesses`)
   }
+})
+
+t.test('outcomes that the database did not take are offered again until it does, one after the other', async t => {
+  const store = await openStore(t, postgres)
+  const attempts = createLoginAttempts(store.database)
+  const names = ['ana', 'bia', 'caio', 'davi', 'eva']
+  const state = { isAway: true, offered: 0, running: 0, most: 0 }
+  const settle: typeof attempts.settle = async settlement => {
+    state.running += 1
+    // The first time, each is offered by its own login.
+    if (++state.offered > names.length) state.most = Math.max(state.most, state.running)
+    await delay(5)
+    state.running -= 1
+    if (state.isAway) throw new Error('away')
+    await attempts.settle(settlement)
+  }
+  const throttle = createLoginThrottle({
+    ldap: ldap.settings({}),
+    loginFailures: { perIp: 20, windowMs: 300_000 },
+    secret: 'a secret for tests that is long enough',
+    names: createLoginNames(store.database),
+    attempts: { ...attempts, settle },
+    log: quiet
+  })
+  const logIn = (name: string) =>
+    throttle.attempt({ login: name, password: 'x', ipKey: HOME }, guard =>
+      guard.bind({ name, mayHaveTwoNames: false, whose: { bound: name } }, async () => ({}) as DirectoryPerson)
+    )
+  await Promise.all(names.map(logIn))
+  await until(() => state.offered >= 2 * names.length)
+  const open = "SELECT count(*)::int AS n FROM login_attempts WHERE kind = 'open'"
+  t.match(await postgres.query(open, [], store.url), [{ n: names.length }])
+  state.isAway = false
+  await until(async () => (await postgres.query(open, [], store.url))[0]?.n === 0)
+  t.equal(state.most, 1)
 })

@@ -96,6 +96,8 @@ export const createLoginThrottle = ({ ldap, loginFailures, attempts, names, secr
   const refusals = boundedMap<string, Refusal>(MAX_REMEMBERED)
   const oneByOne = createTurns(1, MAX_WAITING, busy)
   const inQueue = createTurns(1, MAX_WAITING, busy)
+  // A database that has come back must not be flooded.
+  const settleInTurn = createTurns(1, MAX_UNSETTLED, busy)
   // One client must not hold all connections to the directory.
   const perAddress = createTurns(loginFailures.perIp, MAX_WAITING, busy)
   let underWay = 0
@@ -116,7 +118,7 @@ export const createLoginThrottle = ({ ldap, loginFailures, attempts, names, secr
     unsettled += 1
     for (let isStored = false; !isStored; ) {
       await delay(RETRY_MS, undefined, { ref: false })
-      isStored = await attempts.settle(settlement).then(
+      isStored = await settleInTurn('', () => attempts.settle(settlement)).then(
         () => true,
         () => false
       )
