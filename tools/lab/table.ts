@@ -54,7 +54,7 @@ const replaceRows = (table: Table, rows: readonly Row[], isOld: (row: Row) => bo
   writeFileSync(PAGE, `${[...lines.slice(0, start), ...kept, ...lines.slice(end)].join('\n')}\n`)
 }
 
-/** Prints the rows that `fill` adds and writes them into the table; resolves to how many are wrong, or could not be had. */
+/** Prints the rows that `fill` adds and writes them into the table; resolves to how many are wrong. Earlier rows stay if it throws. */
 export const fillTable = async (
   table: Table,
   isOld: (row: Row) => boolean,
@@ -69,10 +69,10 @@ export const fillTable = async (
   }
   try {
     await fill(add)
+    if (rows.length > 0) replaceRows(table, rows, isOld)
   } catch (error) {
     say(`not run: ${messageOf(error)}`)
     wrong++
   }
-  if (rows.length > 0) replaceRows(table, rows, isOld)
   return wrong
 }
