@@ -37,9 +37,23 @@ const unexpanded = (name: string): string => `$\{${name}}`
 const LDAP = { LDAP_ENABLED: 'true', LDAP_URL: 'ldaps://dc.corp.example:636', LDAP_DOMAIN: 'corp.example' }
 const CLOUD = { CLOUDIDP_ENABLED: 'true', CLOUDIDP_CLIENT_ID: 'portaria', CLOUDIDP_CLIENT_SECRET: 'a client secret' }
 
-t.test('a secret is all it takes; what is unset follows from the rest, or is off', async t => {
+t.test('a secret is all it takes; every default is the documented one, follows from the rest, or is off', async t => {
   const settings = read()
   t.match(settings, {
+    port: 3000,
+    host: '0.0.0.0',
+    dataDir: './data',
+    upstreamConfig: 'upstream-config',
+    rateLimit: { max: 300, windowMs: 60_000 },
+    logLevel: 'info',
+    workers: 1,
+    connectionsPerIp: 1000,
+    drainTimeoutMs: 10_000,
+    loginFailures: { perIp: 20, windowMs: 300_000 },
+    browserSession: false,
+    revealReason: false,
+    contact: undefined,
+    brandName: 'Portaria',
     publicUrl: 'http://localhost:3000',
     frontendUrl: 'http://localhost:3000',
     frontendUrlGiven: false,
@@ -48,13 +62,24 @@ t.test('a secret is all it takes; what is unset follows from the rest, or is off
     trustProxy: only(),
     jwt: { secret: JWT_SECRET, previousSecrets: only(), expiresInMs: 8 * 3_600_000, sessionMaxMs: 8 * 3_600_000 },
     bootstrapAdmins: only(),
-    ldap: { active: false, lockoutThreshold: 5, lockoutWindowMs: 1_800_000 },
+    ldap: {
+      active: false,
+      timeoutMs: 5000,
+      startTls: false,
+      insecure: false,
+      lockoutThreshold: 5,
+      lockoutWindowMs: 1_800_000
+    },
     ops: { port: undefined, host: '127.0.0.1' },
     revocationMaxStalenessMs: undefined,
     otel: false
   })
   t.match(settings.cloudidp, {
     active: false,
+    tenantId: 'common',
+    stateMaxAgeMs: 600_000,
+    tokenUrl: 'https://login.microsoftonline.com/common/oauth2/v2.0/token',
+    profileUrl: 'https://graph.microsoft.com/v1.0/me',
     redirectUri: 'http://localhost:3000/auth/oauth/cloudidp/callback',
     successRedirectUrl: 'http://localhost:3000/auth/login',
     authorizationUrl: 'https://login.microsoftonline.com/common/oauth2/v2.0/authorize',
@@ -137,6 +162,7 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   LDAP_ENABLED: words`1 0 yes on t truee`,
   PORT: words`-1 65536 80.5 0x50 1e3 http`,
   RATE_LIMIT_MAX: words`0 -5 many`,
+  WORKERS: words`0 257`,
   LDAP_LOCKOUT_THRESHOLD: words`0 1`,
   LOGIN_FAILURES_PER_IP: ['0'],
   OPS_PORT: words`70000 3000`,
