@@ -1,8 +1,20 @@
-// Responses are framed for their clients, and written in turn.
+// Responses are framed for their clients, and written in turn; what is under way ends with its client.
 import t from 'tap'
 import { Http1Response } from '../../gateway/http/http1/response.ts'
 import { Outbox } from '../../gateway/http/outbox.ts'
+import { exchangeOf } from '../support/exchanges.ts'
 import { onThrown } from '../support/thrown.ts'
+
+t.test('what is under way is aborted once, when the client is gone or its body is malformed', async t => {
+  for (const end of ['onClosed', 'onBodyFault'] as const) {
+    const exchange = exchangeOf()
+    let aborted = 0
+    exchange.underway = { abort: () => void aborted++ }
+    exchange[end]()
+    exchange[end]()
+    t.equal(aborted, 1, end)
+  }
+})
 
 /** What a response writes, and whether its connection stays open. */
 const written = (
