@@ -1,6 +1,7 @@
 // Requests that arrive together are answered one after the other, and none is lost or held up.
 import net from 'node:net'
 import t from 'tap'
+import { collectGarbage } from '../support/garbage.ts'
 import { startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
@@ -40,12 +41,14 @@ t.test('thousands of pipelined requests whose answers are never read hold up no 
     t.equal((await quiet.fetch('/health')).status, 200)
     slowest = Math.max(slowest, performance.now() - asked)
   }
+  // What the fast answers of an idle machine leave behind is not held.
+  collectGarbage()
   const now = process.memoryUsage()
   // The test's own sockets are in there too.
   const grown = (now.heapUsed + now.external - before.heapUsed - before.external) / 1e6
   // Generous, for busy machines; that each connection waits its turn is shown in test/http/http1/connection.test.ts.
   t.ok(slowest < 20_000, `the slowest of others waited ${Math.round(slowest)} ms`)
-  t.ok(grown < 120, `${Math.round(grown)} MB more`)
+  t.ok(grown < 60, `${Math.round(grown)} MB more`)
   for (const socket of sockets) socket.destroy()
 })
 
