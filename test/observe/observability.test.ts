@@ -187,6 +187,11 @@ t.test('before the gateway listens it lives, but is not ready', async t => {
   )
 })
 
+t.test('without OPS_PORT there is no second listener', async t => {
+  const { world } = await startWorld(t, { OPS_PORT: '' })
+  t.equal(world.gateway.opsPort, undefined)
+})
+
 t.test('a client’s trace passes unchanged when tracing is off', async t => {
   const { world, raw } = await startWorld(t)
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
