@@ -97,13 +97,18 @@ t.test('outcomes that the database did not take are offered again until it does,
   const store = await openStore(t, postgres)
   const attempts = createLoginAttempts(store.database)
   const names = ['ana', 'bia', 'caio', 'davi', 'eva']
-  const state = { isAway: true, offered: 0, running: 0, most: 0 }
+  const state = { isAway: true, again: 0, running: 0, most: 0 }
+  const offered = new Set<string>()
   const settle: typeof attempts.settle = async settlement => {
-    state.running += 1
-    // The first time, each is offered by its own login.
-    if (++state.offered > names.length) state.most = Math.max(state.most, state.running)
-    await delay(5)
-    state.running -= 1
+    const { id } = settlement.attempt
+    if (offered.has(id)) {
+      state.again += 1
+      state.running += 1
+      state.most = Math.max(state.most, state.running)
+      await delay(5)
+      state.running -= 1
+    }
+    offered.add(id)
     if (state.isAway) throw new Error('away')
     await attempts.settle(settlement)
   }
@@ -120,7 +125,7 @@ t.test('outcomes that the database did not take are offered again until it does,
       guard.bind({ name, mayHaveTwoNames: false, whose: { bound: name } }, async () => ({}) as DirectoryPerson)
     )
   await Promise.all(names.map(logIn))
-  await until(() => state.offered >= 2 * names.length)
+  await until(() => state.again >= names.length)
   const open = "SELECT count(*)::int AS n FROM login_attempts WHERE kind = 'open'"
   t.match(await postgres.query(open, [], store.url), [{ n: names.length }])
   state.isAway = false
