@@ -368,8 +368,12 @@ t.test('what is checked for a proxy is never forwarded, and what is forwarded is
 t.test('a preflight that a proxy asks about is matched as OPTIONS, if only that is public', async t => {
   const OPEN = true
   const CLOSED = false
-  // [PUT, OPTIONS, matched as]
-  for (const [put, options, expected] of [
+  const rows: readonly (readonly [
+    put: boolean | undefined,
+    options: boolean | undefined,
+    matched: string,
+    by?: 'browser' | 'no preflight'
+  ])[] = [
     [OPEN, OPEN, 'PUT'],
     [OPEN, undefined, 'PUT'],
     [CLOSED, OPEN, 'OPTIONS'],
@@ -377,16 +381,21 @@ t.test('a preflight that a proxy asks about is matched as OPTIONS, if only that 
     [CLOSED, CLOSED, 'PUT'],
     [CLOSED, undefined, 'PUT'],
     [undefined, CLOSED, 'no-route'],
-    [undefined, undefined, 'no-route']
-  ] as const) {
+    [undefined, undefined, 'no-route'],
+    // The gateway answers it itself.
+    [CLOSED, OPEN, 'PUT', 'browser'],
+    [OPEN, CLOSED, 'OPTIONS', 'no preflight']
+  ]
+  for (const [put, options, expected, by] of rows) {
     const match: RouteTable['match'] = method => {
       const isPublic = method === 'PUT' ? put : options
       if (isPublic === undefined) return NO_ROUTE
-      return { route: routeOf({ id: method, public: isPublic, external: true }), path: '/x' }
+      return { route: routeOf({ id: method, public: isPublic, external: by !== 'browser' }), path: '/x' }
     }
-    const fields = ['Host', 'a', 'Origin', 'https://a.example', 'Access-Control-Request-Method', 'PUT']
+    const asked = by === 'no preflight' ? [] : ['Access-Control-Request-Method', 'PUT']
+    const fields = ['Host', 'a', 'Origin', 'https://a.example', ...asked]
     const exchange = exchangeOf({ method: 'OPTIONS', fields, target: '/x' })
-    exchange.forwardAuth = 'plain'
+    exchange.forwardAuth = by === 'browser' ? undefined : 'plain'
     createMatchRoute(() => ({ match, hosts: [] as readonly string[] }) as RouteTable, requestHost).matchPlain(exchange)
     t.equal(exchange.match?.refusal ?? exchange.route?.id, expected, `${put} ${options}`)
   }
