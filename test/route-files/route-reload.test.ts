@@ -109,12 +109,12 @@ t.test('a copy that is still being written is loaded no sooner than 2 s after it
   const folder = await routeFolder(t, { 'a.yaml': UP + routes('/a') })
   const { has, swapped } = await start(t, folder, { quietMs: 2000, pollMs: 500 })
   const swap = swapped()
-  let changedAt = 0
+  let [changes, changedAt] = [0, 0]
   for await (const path of every(90, '/b')) {
-    await writeFile(join(folder, 'a.yaml'), `${UP}# ${'x'.repeat(changedAt)}\n${routes(path)}`)
-    if (++changedAt === 5) break
+    changedAt = performance.now()
+    await writeFile(join(folder, 'a.yaml'), `${UP}# ${'x'.repeat(changes)}\n${routes(path)}`)
+    if (++changes === 5) break
   }
-  changedAt = performance.now()
   await swap
   t.ok(has('/b'))
   t.ok(performance.now() - changedAt >= 2000)
