@@ -47,10 +47,20 @@ const measureGroup = async (options: Options, measure: Measure): Promise<GroupRe
   }
 }
 
+/** Again if a thread ended while it was being pinned. */
+const pinAllThreads = (triesLeft = 3): void => {
+  try {
+    execFileSync('taskset', ['-a', '-c', '-p', `${LOAD_CORE}`, `${process.pid}`], { stdio: 'pipe' })
+  } catch (error) {
+    if (triesLeft === 0) throw error
+    pinAllThreads(triesLeft - 1)
+  }
+}
+
 /** Exit code 0: all measured targets are met; 1: some is missed; 2: some group is void, or nothing was measured. */
 const measureAll = async (options: Options): Promise<number> => {
   // This process watches from the load core, so that it takes nothing from the process under test.
-  execFileSync('taskset', ['-a', '-c', '-p', `${LOAD_CORE}`, `${process.pid}`])
+  pinAllThreads()
   const results = new Map<string, GroupResult>()
   for (const [group, measure] of Object.entries(GROUPS)) {
     if (!options.groups.includes(group)) continue

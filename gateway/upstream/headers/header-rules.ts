@@ -32,7 +32,7 @@ const compileRequest = ({ requestHeaders = NO_RULES, identityHeaders = [] }: Ups
     ...compile(requestHeaders, names),
     /** Field lines with the person's identity; '' if it is unknown. */
     identityLines: (identity: Pick<Identity, 'user'> | undefined) =>
-      identity === undefined ? '' : blockOf(identity.user)
+      identity === undefined || names.length === 0 ? '' : blockOf(identity.user)
   }
 }
 
