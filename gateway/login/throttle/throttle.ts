@@ -96,7 +96,7 @@ export const createLoginThrottle = ({ ldap, loginFailures, attempts, names, secr
   const refusals = boundedMap<string, Refusal>(MAX_REMEMBERED)
   const oneByOne = createTurns(1, MAX_WAITING, busy)
   const inQueue = createTurns(1, MAX_WAITING, busy)
-  // A database that has come back must not be flooded.
+  // One at a time: a database that has just recovered would otherwise get all of them at once.
   const settleInTurn = createTurns(1, MAX_UNSETTLED, busy)
   // One client must not hold all connections to the directory.
   const perAddress = createTurns(loginFailures.perIp, MAX_WAITING, busy)
