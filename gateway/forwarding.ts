@@ -17,10 +17,10 @@ import type { LiveRoutes } from './route-files/live.ts'
 import type { Route } from './routes/route.ts'
 import type { Upstream } from './routes/upstream.ts'
 import type { Settings } from './settings/settings.ts'
+import type { EngineSessionParts } from './socketio/engine-session.ts'
 import { createForwardSocketIo } from './socketio/forward.ts'
 import { createRefusedEvents } from './socketio/gate/refused-events.ts'
 import { createRecoveryIds } from './socketio/recovery-ids.ts'
-import type { SessionParts } from './socketio/session.ts'
 import type { TokenParts } from './start-tokens.ts'
 import type { Stores } from './stores.ts'
 import { isFromElsewhere } from './tokens/token-addresses.ts'
@@ -125,7 +125,7 @@ export const createForwarding = (parts: ForwardingParts) => {
 const startSocketIo = (
   sockets: SocketForwarding,
   { settings, stores: { redis, instances }, tokenParts, credentials }: ForwardingParts,
-  checking: Pick<SessionParts, 'check' | 'countRefusedEvent' | 'countRefusal'>
+  checking: Pick<EngineSessionParts, 'check' | 'countRefusedEvent' | 'countRefusal'>
 ) =>
   createForwardSocketIo({
     ...sockets,

@@ -4,21 +4,21 @@ import type { Exchange } from '../http/exchange.ts'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import { contain, every } from '../values/contain.ts'
+import type { SocketIoForwarding } from './engine-session.ts'
+import { createEngineSessions } from './engine-sessions.ts'
 import { createOwners } from './polling/owners.ts'
 import { createPollingRequests } from './polling/requests.ts'
-import type { SocketIoForwarding } from './session.ts'
-import { createSocketIoSessions } from './sessions.ts'
 import { createSocketIoUpgrades } from './upgrades.ts'
 
 /** Interval at which unproven sessions are ended, and sessions that are no longer polled are dropped. */
 const SWEEP_MS = 1000
 
 export const createForwardSocketIo = (forwarding: SocketIoForwarding) => {
-  const sessions = createSocketIoSessions(forwarding)
-  const owners = createOwners(forwarding.instances, sessions)
-  const polling = createPollingRequests(forwarding, sessions, owners)
-  const upgrade = createSocketIoUpgrades(forwarding, sessions, owners)
-  const stop = every(SWEEP_MS, sessions.sweep)
+  const engineSessions = createEngineSessions(forwarding)
+  const owners = createOwners(forwarding.instances, engineSessions)
+  const polling = createPollingRequests(forwarding, engineSessions, owners)
+  const upgrade = createSocketIoUpgrades(forwarding, engineSessions, owners)
+  const stop = every(SWEEP_MS, engineSessions.sweep)
 
   const fail = (exchange: Exchange, error: unknown) => {
     exchange.underway = undefined
@@ -42,7 +42,7 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding) => {
     drain: polling.drain,
     close() {
       stop()
-      sessions.close()
+      engineSessions.close()
     }
   }
 }

@@ -8,10 +8,10 @@ import type { OpenUpstream } from '../websocket/dial.ts'
 import { checkClientHandshake } from '../websocket/handshake.ts'
 import type { Relay } from '../websocket/relay.ts'
 import { faultLog, openUpstream, passBytes, switchClient, type UpgradeRequest } from '../websocket/upgrade.ts'
+import { type EngineSession, type HandedSession, type SocketIoForwarding, sourceOf } from './engine-session.ts'
+import type { EngineSessions } from './engine-sessions.ts'
 import type { Owners } from './polling/owners.ts'
 import { isEnginePath, queryWithSid, readEngineQuery } from './protocol/engineio-handshake.ts'
-import { type HandedSession, type Session, type SocketIoForwarding, sourceOf } from './session.ts'
-import type { SocketIoSessions } from './sessions.ts'
 import { createWebSocketTransport } from './websocket.ts'
 
 /** A session carried by polling, for which a WebSocket is tried. */
@@ -30,49 +30,53 @@ interface Sockets {
 }
 
 /** Throws a refusal, or rejects with one. */
-export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions: SocketIoSessions, owners: Owners) => {
-  const join = (session: Session, { request, open, leave }: Sockets, polled: Polled | undefined) => {
+export const createSocketIoUpgrades = (
+  forwarding: SocketIoForwarding,
+  engineSessions: EngineSessions,
+  owners: Owners
+) => {
+  const join = (engineSession: EngineSession, { request, open, leave }: Sockets, polled: Polled | undefined) => {
     let relay: Relay | undefined
     let isClosed = false
     const takeOver = async (from: Polled) => {
       const { packets, ...other } = await from.takeOver()
       return () => {
         from.settle('taken')
-        if (isClosed || session.isOver) return
+        if (isClosed || engineSession.isOver) return
         begin()
-        session.adopt(other)
-        if (!session.isOver) transport.carrier.toClient(packets)
+        engineSession.adopt(other)
+        if (!engineSession.isOver) transport.carrier.toClient(packets)
       }
     }
     const transport = createWebSocketTransport({
-      session,
+      engineSession,
       relay: () => relay,
       onUpgrade: polled && (() => takeOver(polled))
     })
     const begin = () => {
-      sessions.enter(session)
-      session.carryBy('websocket', transport.carrier)
+      engineSessions.enter(engineSession)
+      engineSession.carryBy('websocket', transport.carrier)
     }
     if (polled === undefined) begin()
     const client = switchClient(forwarding, request, open)
     relay = forwarding.relays.join({
       client: client.socket,
       upstream: open.socket,
-      requestId: session.source.requestId,
+      requestId: engineSession.source.requestId,
       maxMessageBytes: request.route.socketio?.maxMessageBytes ?? 1_000_000,
       messagesPerSecond: request.route.socketio?.messagesPerSecond ?? 0,
       idleTimeoutMs: 0,
       onMessage: transport.onMessage,
-      onFault: faultLog(forwarding, session.source),
+      onFault: faultLog(forwarding, engineSession.source),
       onBreak() {
-        if (polled === undefined || !transport.isConfirmed || session.phase !== 'opening') return false
+        if (polled === undefined || !transport.isConfirmed || engineSession.phase !== 'opening') return false
         polled.settle('broken')
         return transport.isExpected
       },
       onClosed() {
         isClosed = true
         leave()
-        session.leave()
+        engineSession.leave()
       }
     })
     polled?.ended.then(task(() => relay.end({ code: 1008, reason: '' })))
@@ -91,7 +95,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
       forwarding,
       request,
       (open, target) => {
-        join(sessions.create(sourceOf(exchange, route, upstream, target)), { request, open, leave }, polled)
+        join(engineSessions.create(sourceOf(exchange, route, upstream, target)), { request, open, leave }, polled)
         onJoined()
       },
       leave
@@ -124,7 +128,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
   }
 
   const upgradeNew = (request: UpgradeRequest) => {
-    const leaveUnproven = sessions.enterUnproven(request.exchange.client.key)
+    const leaveUnproven = engineSessions.enterUnproven(request.exchange.client.key)
     let release: (() => void) | undefined
     const leave = () => {
       leaveUnproven()

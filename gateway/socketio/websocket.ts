@@ -4,12 +4,12 @@ import { END_REASONS } from '../forward/stream.ts'
 import { BINARY, TEXT } from '../websocket/frames.ts'
 import type { Side } from '../websocket/leg.ts'
 import type { Relay } from '../websocket/relay.ts'
+import type { EngineSession } from './engine-session.ts'
 import { PASSED, type PacketVerdict } from './gate/gate-state.ts'
 import { binaryFrame, bytesOf, type EnginePacket, readEnginePacket } from './protocol/engineio.ts'
-import type { Session } from './session.ts'
 
 interface TransportOptions {
-  readonly session: Session
+  readonly engineSession: EngineSession
   /** Known only once the sockets are joined. */
   readonly relay: () => Relay | undefined
   /**
@@ -32,7 +32,7 @@ const PROBE_ANSWER = '3probe'
 const UNREAD_BYTES = 1_000_000
 
 export const createWebSocketTransport = (options: TransportOptions) => {
-  const { session, relay } = options
+  const { engineSession, relay } = options
   const queue: Queued[] = []
   let waiting = false
   let { onUpgrade } = options
@@ -42,8 +42,8 @@ export const createWebSocketTransport = (options: TransportOptions) => {
   const end = (reason: string) => {
     queue.length = 0
     // Before the upgrade is complete, only the new transport is affected.
-    if (session.phase === 'opening') relay()?.end({ code: 1008, reason: '' })
-    else session.violate(reason)
+    if (engineSession.phase === 'opening') relay()?.end({ code: 1008, reason: '' })
+    else engineSession.violate(reason)
   }
 
   const apply = (verdict: PacketVerdict, { packet, payload }: Queued, from: Side) => {
@@ -59,7 +59,7 @@ export const createWebSocketTransport = (options: TransportOptions) => {
   /** Each answer is caused by a packet of the client, which the upstream's backpressure does not slow down. */
   const answer = (text: string) => {
     sendText('client', text)
-    const maxUnreadBytes = UNREAD_BYTES + 2 * (session.source.route.socketio?.maxMessageBytes ?? 1_000_000)
+    const maxUnreadBytes = UNREAD_BYTES + 2 * (engineSession.source.route.socketio?.maxMessageBytes ?? 1_000_000)
     if ((relay()?.unreadBy('client') ?? 0) > maxUnreadBytes) end('answers-unread')
   }
 
@@ -72,8 +72,8 @@ export const createWebSocketTransport = (options: TransportOptions) => {
   /** Order is kept: while the session moves here, what its client sends waits. */
   const work = () => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      if (session.isOver) continue
-      if (onUpgrade === undefined) apply(session.gate.fromClient(next.packet), next, 'client')
+      if (engineSession.isOver) continue
+      if (onUpgrade === undefined) apply(engineSession.gate.fromClient(next.packet), next, 'client')
       else if (next.packet.text === '2probe') apply(PASSED, next, 'client')
       else if (next.packet.text === '5') return move(onUpgrade)
       else end('packet-before-upgrade')
@@ -86,7 +86,7 @@ export const createWebSocketTransport = (options: TransportOptions) => {
     relay()?.hold('client', true)
     const resume = (then: () => void) => {
       waiting = false
-      if (!session.isOver) then()
+      if (!engineSession.isOver) then()
       relay()?.hold('client', false)
       work()
     }
@@ -98,13 +98,13 @@ export const createWebSocketTransport = (options: TransportOptions) => {
             sendText('upstream', '5')
             take()
           }),
-        error => resume(() => (error instanceof GatewayError ? end('checking-failed') : session.onThrown(error)))
+        error => resume(() => (error instanceof GatewayError ? end('checking-failed') : engineSession.onThrown(error)))
       )
-      .catch(session.onThrown)
+      .catch(engineSession.onThrown)
   }
 
   const fromClient = (queued: Queued) => {
-    if (!session.takeBytes(queued.payload.length)) return end('too-much-before-connect')
+    if (!engineSession.takeBytes(queued.payload.length)) return end('too-much-before-connect')
     queue.push(queued)
     if (!waiting) work()
   }
@@ -118,7 +118,7 @@ export const createWebSocketTransport = (options: TransportOptions) => {
       const queued = { packet, payload: packet.bytes ?? payload }
       if (from === 'client') return fromClient(queued)
       if (packet.text === PROBE_ANSWER) isConfirmed = true
-      apply(session.gate.fromUpstream(packet), queued, 'upstream')
+      apply(engineSession.gate.fromUpstream(packet), queued, 'upstream')
     },
     /** Whether the client has learnt that this transport works: from then on it may wait for nothing else. */
     get isConfirmed() {

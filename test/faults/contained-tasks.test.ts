@@ -104,14 +104,14 @@ t.test('open streams: the one that cannot be ended is dropped, the others end as
 })
 
 t.test('Socket.IO sessions: the one whose carrier fails is over, the others are told that they end', async t => {
-  const { sessions, open } = holdSessions(t)
+  const { engineSessions, open } = holdSessions(t)
   const first = await open('/a')
   const second = await open('/a')
   const before = faultCounts().socketio
   Object.defineProperty(first.told, 'push', { value: planted, configurable: true })
-  sessions.close()
-  t.ok(first.session.isOver)
-  t.ok(second.session.isOver)
+  engineSessions.close()
+  t.ok(first.engineSession.isOver)
+  t.ok(second.engineSession.isOver)
   t.ok(second.told.includes('close 1001'))
   t.ok(faultCounts().socketio > before)
   t.match(lines.splice(0)[0], { place: 'socketio', requestId: 'r', err: { stack: /planted/ } })
@@ -121,8 +121,8 @@ t.test('a CONNECT of Socket.IO that fails is refused, with its fault in the log'
   const { forwarding, open } = holdSessions(t)
   Object.assign(forwarding, { identify: planted })
   const before = faultCounts().socketio
-  const { session } = await open()
-  const verdict = await session.gate.fromClient({ type: '4', text: '40/a,{"token":"token-x"}' })
+  const { engineSession } = await open()
+  const verdict = await engineSession.gate.fromClient({ type: '4', text: '40/a,{"token":"token-x"}' })
   t.match(verdict, { verdict: 'answer', text: /GW_INTERNAL/ })
   await hasOne(t, 'socketio', before, 'r')
 })

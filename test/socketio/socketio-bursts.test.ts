@@ -83,8 +83,8 @@ t.test('however many packets a server sends in one answer, other work goes on me
   const body = Array.from({ length: 400_000 }, () => '42/a,["x"]').join('\x1e')
   raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
   const { enter, hold } = holdSessions(t)
-  const { session, polling, answers, ask } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) })
-  await enter(session, '/a')
+  const { engineSession, polling, answers, ask } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) })
+  await enter(engineSession, '/a')
   let turns = 0
   const count = () => {
     turns++
@@ -101,8 +101,8 @@ t.test('however many packets a server sends in one answer, other work goes on me
 
 t.test('a post with more packets than a second may have is refused before they are read', async t => {
   const { hold, enter } = holdSessions(t)
-  const { session, polling } = hold()
-  await enter(session, '/a')
+  const { engineSession, polling } = hold()
+  await enter(engineSession, '/a')
   const body = 'x\x1e'.repeat(10_001)
   await t.rejects(polling.post('', body), { code: 'GW_RATE_LIMITED', reason: 'too-many-messages' })
 })

@@ -1,12 +1,12 @@
 // Sessions of Socket.IO: what is read and told, how they end, and what they leave behind is bounded.
 import t from 'tap'
 import { BadRequest, RequestTimeout, Unavailable } from '../../gateway/errors.ts'
+import { endingAfter } from '../../gateway/socketio/engine-session.ts'
 import { createGateState, newNamespace } from '../../gateway/socketio/gate/gate-state.ts'
 import { createPacketGate } from '../../gateway/socketio/gate/packet-gate.ts'
 import { createOwners } from '../../gateway/socketio/polling/owners.ts'
 import { createPollingRequests } from '../../gateway/socketio/polling/requests.ts'
 import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
-import { endingAfter } from '../../gateway/socketio/session.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
@@ -18,23 +18,23 @@ import { until } from '../support/until.ts'
 
 t.test('a namespace ends alone with its access, and the session with its last one', async t => {
   const { open, revoke } = holdSessions(t)
-  const { session, told } = await open('/a', '/b')
+  const { engineSession, told } = await open('/a', '/b')
   revoke('/a')
   await until(() => told.length > 1)
   t.same(told, ['up 41/a,', '41/a,'])
-  t.equal(session.isOver, false)
+  t.equal(engineSession.isOver, false)
   revoke('/b')
-  await until(() => session.isOver)
+  await until(() => engineSession.isOver)
   t.same(told.slice(2).toSorted(), ['41/b,', 'close 4401', 'over', 'up 41/b,'])
-  t.equal(session.isOver, true)
+  t.equal(engineSession.isOver, true)
 })
 
 t.test('sessions end with the process, whichever of its parts ends first', async t => {
-  for (const end of ['sessions', 'streams'] as const) {
+  for (const end of ['engineSessions', 'streams'] as const) {
     const { [end]: part, open } = holdSessions(t)
-    const { session, told } = await open('/a')
+    const { engineSession, told } = await open('/a')
     part.close()
-    t.equal(session.isOver, true, end)
+    t.equal(engineSession.isOver, true, end)
     t.ok(told.includes('close 1001'), end)
   }
   const { streams, open } = holdSessions(t)
@@ -46,27 +46,27 @@ t.test('sessions end with the process, whichever of its parts ends first', async
 })
 
 t.test('a session that is no longer polled ends', async t => {
-  const { clock, sessions, hold } = holdSessions(t)
-  const { session } = hold()
+  const { clock, engineSessions, hold } = holdSessions(t)
+  const { engineSession } = hold()
   clock.now += 1000
-  sessions.sweep()
-  t.equal(session.isOver, false)
+  engineSessions.sweep()
+  t.equal(engineSession.isOver, false)
   clock.now += 1
-  sessions.sweep()
-  t.equal(session.isOver, true)
+  engineSessions.sweep()
+  t.equal(engineSession.isOver, true)
 })
 
 t.test('a flood of sessions that prove nothing ends without a search for each of them', t => {
   // RW-73
-  const { clock, sessions, hold } = holdSessions(t)
-  const flood = Array.from({ length: 200 }, (_, i) => hold({ ipKey: `192.0.2.${i}` }, `sid-${i}`).session)
+  const { clock, engineSessions, hold } = holdSessions(t)
+  const flood = Array.from({ length: 200 }, (_, i) => hold({ ipKey: `192.0.2.${i}` }, `sid-${i}`).engineSession)
   let visited = 0
   t.capture(Map.prototype, 'values', function (this: Map<unknown, unknown>) {
     visited += this.size
     return Array.from(this, ([, value]) => value)[Symbol.iterator]()
   })
   clock.now += 10_000
-  sessions.sweep()
+  engineSessions.sweep()
   t.ok(flood.every(({ isOver }) => isOver))
   t.ok(visited < 2000, `${visited}`)
   t.end()
@@ -76,11 +76,11 @@ t.test('a poll that its upstream answers with what is no payload is refused, and
   const { hold, refused } = holdSessions(t)
   const raw = await startRawUpstream(t)
   raw.respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx')
-  const { session, ask } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) })
+  const { engineSession, ask } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) })
   ask()
   await until(() => refused.length > 0)
   t.match(refused, [{ code: 'GW_BAD_UPSTREAM_RESPONSE', reason: 'upstream-malformed-payload' }])
-  t.equal(session.isOver, true)
+  t.equal(engineSession.isOver, true)
 })
 
 t.test('a handshake goes to the next target while one cannot be reached, and tells of the last one', async t => {
@@ -91,11 +91,15 @@ t.test('a handshake goes to the next target while one cannot be reached, and tel
   const upstreams = createUpstreams()
   t.teardown(upstreams.close)
   const answers: string[] = []
-  const { forwarding, sessions, source } = holdSessions(t)
+  const { forwarding, engineSessions, source } = holdSessions(t)
   const headStart = () => 'GET /socket.io/?EIO=4&transport=polling HTTP/1.1\r\nhost: x\r\n'
   const responseContext = () => createResponseContext({ has: () => false })(source.route, source.upstream, 'x')
-  const owners = createOwners(undefined, sessions)
-  const requests = createPollingRequests({ ...forwarding, upstreams, headStart, responseContext }, sessions, owners)
+  const owners = createOwners(undefined, engineSessions)
+  const requests = createPollingRequests(
+    { ...forwarding, upstreams, headStart, responseContext },
+    engineSessions,
+    owners
+  )
   const ask = (...ports: number[]) => {
     const exchange = exchangeOf({ target: '/socket.io/?EIO=4&transport=polling' })
     Object.assign(exchange.response, { whole: (_: object, text: string) => answers.push(text) })
@@ -113,7 +117,7 @@ t.test('a handshake goes to the next target while one cannot be reached, and tel
 t.test('a WebSocket is closed with the reason of an ended access, and without one for a violation', async t => {
   const ends: object[] = []
   const relay = { end: (ending: object) => ends.push(ending) }
-  const { carrier } = createWebSocketTransport({ session: {}, relay: () => relay } as never)
+  const { carrier } = createWebSocketTransport({ engineSession: {}, relay: () => relay } as never)
   for (const code of [1001, 1008, 4401]) carrier.close(code)
   t.same(ends, [
     { code: 1001, reason: '' },
@@ -138,32 +142,32 @@ t.test('a recovery id is taken only from the one to whom it was given, as it was
 
 t.test('a WebSocket is tried for a session once at a time, and only while requests carry it', async t => {
   const { hold, open } = holdSessions(t)
-  const { session } = hold()
-  t.same([session.probe(), session.probe()], [true, false])
-  session.abandonProbe()
-  t.equal(session.probe(), true)
-  session.end(1001)
-  session.abandonProbe()
-  t.same([session.phase, session.probe()], ['over', false])
-  t.equal((await open('/a')).session.probe(), false)
+  const { engineSession } = hold()
+  t.same([engineSession.probe(), engineSession.probe()], [true, false])
+  engineSession.abandonProbe()
+  t.equal(engineSession.probe(), true)
+  engineSession.end(1001)
+  engineSession.abandonProbe()
+  t.same([engineSession.phase, engineSession.probe()], ['over', false])
+  t.equal((await open('/a')).engineSession.probe(), false)
 })
 
 t.test('bytes count until a namespace is open, also in the session that continues another', async t => {
-  const { clock, sessions, source, hold, enter } = holdSessions(t)
-  const { session } = hold()
-  t.equal(session.takeBytes(60_000), true)
-  t.equal(session.bytesLeft(), 40_000)
+  const { clock, engineSessions, source, hold, enter } = holdSessions(t)
+  const { engineSession } = hold()
+  t.equal(engineSession.takeBytes(60_000), true)
+  t.equal(engineSession.bytesLeft(), 40_000)
   clock.now += 3000
-  const next = sessions.create(source)
+  const next = engineSessions.create(source)
   next.takeBytes(6)
-  next.adopt(session.handOver())
-  t.equal(session.phase, 'over')
+  next.adopt(engineSession.handOver())
+  t.equal(engineSession.phase, 'over')
   t.same([next.bytesLeft(), next.proveUntil - clock.now], [39_994, 7000])
   t.equal(next.takeBytes(50_000), false)
 
-  const proved = hold({}, 'sid-2').session
+  const proved = hold({}, 'sid-2').engineSession
   await enter(proved, '/a')
-  const last = sessions.create(source)
+  const last = engineSessions.create(source)
   last.adopt(proved.handOver())
   t.equal(last.bytesLeft(), Number.POSITIVE_INFINITY)
   t.same([...last.state.namespaces.keys()], ['/a'])
@@ -196,7 +200,7 @@ t.test('an attachment goes the way of its event, and only so much waits for a CO
 
 t.test('a poll gets what the gateway itself says, or is given up with its client', async t => {
   const { hold, refused } = holdSessions(t)
-  const { ask, polling, answers, session } = hold()
+  const { ask, polling, answers, engineSession } = hold()
   ask()
   polling.carrier.toClient(['42["x"]'])
   await settled()
@@ -204,7 +208,7 @@ t.test('a poll gets what the gateway itself says, or is given up with its client
   ask()
   polling.abandonPoll()
   await settled()
-  t.equal(session.isOver, true)
+  t.equal(engineSession.isOver, true)
   t.match(refused, [{ reason: 'client-gone' }])
 })
 
@@ -216,15 +220,15 @@ t.test(
       hold: (side: string, isHeld: boolean) => told.push(`${isHeld ? 'hold' : 'read'} ${side}`),
       send: (to: string, _: number, payload: Buffer) => told.push(`${payload} to ${to}`)
     }
-    const session = { takeBytes: () => true, isOver: false, gate: { fromClient: () => ({ verdict: 'pass' }) } }
+    const engineSession = { takeBytes: () => true, isOver: false, gate: { fromClient: () => ({ verdict: 'pass' }) } }
     const onUpgrade = async () => () => told.push('taken over')
-    const { onMessage } = createWebSocketTransport({ session, relay: () => relay, onUpgrade } as never)
+    const { onMessage } = createWebSocketTransport({ engineSession, relay: () => relay, onUpgrade } as never)
     onMessage('client', true, Buffer.from('5'))
     onMessage('client', true, Buffer.from('42["x"]'))
     t.same(told, ['hold client'])
     await settled()
     t.same(told, ['hold client', '5 to upstream', 'taken over', 'read client', '42["x"] to upstream'])
-    const unjoined = createWebSocketTransport({ session, relay: () => undefined } as never)
+    const unjoined = createWebSocketTransport({ engineSession, relay: () => undefined } as never)
     t.doesNotThrow(() => unjoined.carrier.close(1008))
   }
 )
@@ -241,15 +245,15 @@ t.test('a stock client connects again, unless its access has ended or it broke a
     ['malformed-packet', never]
   ] as const) {
     const { enter, hold } = holdSessions(t)
-    const { session, ask, answers } = hold()
-    await enter(session, '/a')
+    const { engineSession, ask, answers } = hold()
+    await enter(engineSession, '/a')
     ask()
-    if (reason.endsWith('packet')) session.violate(reason)
-    else if (reason === 'session-owner') session.end(endingAfter(new Unavailable({ reason }), 1008))
-    else if (reason === 'body-too-slow') session.end(endingAfter(new RequestTimeout({ reason }), 1008))
-    else session.end(endingAfter(new BadRequest({ reason }), 1008))
+    if (reason.endsWith('packet')) engineSession.violate(reason)
+    else if (reason === 'session-owner') engineSession.end(endingAfter(new Unavailable({ reason }), 1008))
+    else if (reason === 'body-too-slow') engineSession.end(endingAfter(new RequestTimeout({ reason }), 1008))
+    else engineSession.end(endingAfter(new BadRequest({ reason }), 1008))
     await until(() => answers.length > 0)
-    t.same([answers, session.isOver], [[told], true], reason)
+    t.same([answers, engineSession.isOver], [[told], true], reason)
   }
 })
 
@@ -260,8 +264,12 @@ t.test('a packet that cannot be read is the fault of the side that sent it', asy
     ['client', '0{}', 'malformed-packet']
   ] as const) {
     const violations: string[] = []
-    const session = { phase: 'websocket', violate: (broken: string) => violations.push(broken) }
-    createWebSocketTransport({ session, relay: () => undefined } as never).onMessage(side, true, Buffer.from(text))
+    const engineSession = { phase: 'websocket', violate: (broken: string) => violations.push(broken) }
+    createWebSocketTransport({ engineSession, relay: () => undefined } as never).onMessage(
+      side,
+      true,
+      Buffer.from(text)
+    )
     t.same(violations, [reason], `${text} from the ${side}`)
   }
 })
@@ -269,8 +277,8 @@ t.test('a packet that cannot be read is the fault of the side that sent it', asy
 t.test('a client that never polls cannot have more than a megabyte of refusals kept for it', async t => {
   // RW-72
   const { enter, hold } = holdSessions(t)
-  const { polling, session } = hold()
-  await enter(session, '/b')
+  const { polling, engineSession } = hold()
+  await enter(engineSession, '/b')
   const body = Array.from({ length: 1000 }, () => '42/b,7["closed"]').join('\x1e')
   let posts = 0
   const post = async () => {
@@ -285,8 +293,8 @@ t.test('what the upstream has answered to a poll is handed over with the session
   const raw = await startRawUpstream(t)
   raw.respond(() => undefined)
   const { enter, hold } = holdSessions(t)
-  const { session, polling, ask, answers } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) })
-  await enter(session, '/a')
+  const { engineSession, polling, ask, answers } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) })
+  await enter(engineSession, '/a')
   ask()
   const first = await raw.request()
   polling.carrier.toClient(['41/b,'])
@@ -305,14 +313,14 @@ t.test('a client that does not read what its WebSocket answers is disconnected',
   const sent: string[] = []
   let unread = 3_000_000
   const relay = { send: (side: string) => sent.push(side), unreadBy: () => unread }
-  const session = {
+  const engineSession = {
     source,
     phase: 'websocket',
     takeBytes: () => true,
     violate: (reason: string) => violations.push(reason),
     gate: { fromClient: () => ({ verdict: 'answer', text: '43/b,7[]' }) }
   }
-  const { onMessage } = createWebSocketTransport({ session, relay: () => relay } as never)
+  const { onMessage } = createWebSocketTransport({ engineSession, relay: () => relay } as never)
   onMessage('client', true, Buffer.from('42/b,7["closed"]'))
   t.same([sent, violations], [['client'], []], 'as much as its upstream may have sent')
   unread++

@@ -2,9 +2,9 @@
 import type { Test } from 'tap'
 import { type GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import { createOpenStreams } from '../../gateway/forward/open-streams.ts'
+import type { EngineSession, EngineSessionSource, SocketIoForwarding } from '../../gateway/socketio/engine-session.ts'
+import { createEngineSessions } from '../../gateway/socketio/engine-sessions.ts'
 import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
-import type { Session, SessionSource, SocketIoForwarding } from '../../gateway/socketio/session.ts'
-import { createSocketIoSessions } from '../../gateway/socketio/sessions.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
@@ -57,10 +57,10 @@ export const holdSessions = (t: Pick<Test, 'teardown'>) => {
       return { user: person(), subject: '7', tokenId: token, version: 0, kind: 'login', ...life }
     }
   } as unknown as SocketIoForwarding
-  const sessions = createSocketIoSessions(forwarding)
+  const engineSessions = createEngineSessions(forwarding)
   const socketio = { maxMessageBytes: 1e6, messagesPerSecond: 10_000, namespaces: NAMESPACES }
   const upstream = upstreamAt(1)
-  const source: SessionSource = {
+  const source: EngineSessionSource = {
     route: routeAt('/socket.io/', upstream, { socketio }),
     upstream,
     target: targetAt(1),
@@ -70,27 +70,27 @@ export const holdSessions = (t: Pick<Test, 'teardown'>) => {
     ip: '192.0.2.1',
     ipKey: '192.0.2.1'
   }
-  const enter = ({ gate }: Session, name: string) => {
+  const enter = ({ gate }: EngineSession, name: string) => {
     gate.fromClient({ type: '4', text: `40${name},{"token":"token-${name}"}` })
     gate.fromUpstream({ type: '4', text: `40${name},{"sid":"s"}` })
   }
   /** A session with an open namespace for each name, each by a token of its own. */
   const open = (...names: string[]) => {
     const told: string[] = []
-    const session = sessions.create(source, () => told.push('over'))
-    sessions.enter(session)
-    session.carryBy('websocket', {
+    const engineSession = engineSessions.create(source, () => told.push('over'))
+    engineSessions.enter(engineSession)
+    engineSession.carryBy('websocket', {
       toClient: packets => told.push(...packets),
       toUpstream: packets => told.push(...packets.map(packet => `up ${packet}`)),
       close: code => told.push(`close ${code}`),
       bytes: () => 0
     })
-    for (const name of names) enter(session, name)
-    return { session, told }
+    for (const name of names) enter(engineSession, name)
+    return { engineSession, told }
   }
   /** A session that is polled, for a second after each request. */
-  const hold = (changes: Partial<SessionSource> = {}, sid = 'sid') => {
-    const held = sessions.hold({ ...source, ...changes }, { sid, fields: [], sessionMs: 1000, pollMs: 1000 })
+  const hold = (changes: Partial<EngineSessionSource> = {}, sid = 'sid') => {
+    const held = engineSessions.hold({ ...source, ...changes }, { sid, fields: [], sessionMs: 1000, pollMs: 1000 })
     const answers: string[] = []
     const ask = () => {
       held.polling.get(POLL).then(
@@ -102,5 +102,5 @@ export const holdSessions = (t: Pick<Test, 'teardown'>) => {
   }
   const revoke = (name: string) =>
     revocations.learn({ tokens: [{ jti: `token-${name}`, expiresAt: START / 1000 + 600 }] })
-  return { clock, streams, forwarding, refused, sessions, source, open, enter, hold, revoke }
+  return { clock, streams, forwarding, refused, engineSessions, source, open, enter, hold, revoke }
 }

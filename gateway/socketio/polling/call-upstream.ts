@@ -9,7 +9,7 @@ import type { Requester, ResponseHead } from '../../upstream/parser.ts'
 import { mustBeRead } from '../../upstream/pool.ts'
 import type { Upstreams } from '../../upstream/upstreams.ts'
 import { contain } from '../../values/contain.ts'
-import type { SessionSource } from '../session.ts'
+import type { EngineSessionSource } from '../engine-session.ts'
 
 interface Call {
   readonly upstream: Upstream
@@ -116,7 +116,7 @@ const fillHead = (template: string, { authority }: Target, length = 0): string =
   template.replace(AUTHORITY, authority).replace(LENGTH, String(length))
 
 /** The head of one of the gateway's own POSTs. */
-export const ownPostHead = ({ route, upstream, path, requestId }: SessionSource, sid: string): string =>
+export const ownPostHead = ({ route, upstream, path, requestId }: EngineSessionSource, sid: string): string =>
   headTemplate(
     'POST',
     (authority, framing) =>

@@ -3,8 +3,8 @@ import { BadRequest, BodyTooLarge, GatewayError, Internal, Unavailable } from '.
 import { CallFailure } from '../../instances/calls.ts'
 import type { Instances } from '../../instances/instances.ts'
 import { noteFault, task } from '../../values/contain.ts'
-import { endingAfter, type HandedSession } from '../session.ts'
-import { type SessionRequest, type SocketIoSessions, unknownSid } from '../sessions.ts'
+import { endingAfter, type HandedSession } from '../engine-session.ts'
+import { type EngineSessions, type SessionRequest, unknownSid } from '../engine-sessions.ts'
 import type { PollingResponse } from './transport.ts'
 
 /** Longer than any poll; a process that ends is noticed earlier. */
@@ -50,7 +50,7 @@ const OWNED = /^(.+)\.([0-9a-f]{8})$/
 /** @param instances undefined: this process is alone, or its balancer is sticky */
 export const createOwners = (
   instances: Pick<Instances, 'id' | 'ask' | 'answer'> | undefined,
-  sessions: SocketIoSessions
+  engineSessions: EngineSessions
 ) => {
   const own = instances?.id ?? ''
   /** The WebSockets that are being tried here. */
@@ -66,63 +66,63 @@ export const createOwners = (
   /** A client that was told that its WebSocket works may neither poll nor send any more until its ping times out. */
   const awaitProbe = async (sid: string, prober: string) => {
     const { outcome } = await askOf(prober)('probed', { sid }).catch(() => ({ outcome: 'broken' }))
-    const entry = sessions.held(sid)
-    if (entry?.session.phase !== 'probing') return
+    const entry = engineSessions.held(sid)
+    if (entry?.engineSession.phase !== 'probing') return
     entry.onEnded = undefined
-    if (outcome === 'given-up') return entry.session.abandonProbe()
+    if (outcome === 'given-up') return entry.engineSession.abandonProbe()
     // Once its requests have succeeded, it would wait; if one fails, it connects again at once.
     entry.polling.failPosts()
-    entry.session.end(1001)
+    entry.engineSession.end(1001)
   }
 
   const handlers: Handlers = {
     async poll({ head, ...request }) {
-      const { polling, session } = sessions.find(request)
-      if (session.isOver && !polling.hasMail) throw unknownSid()
+      const { polling, engineSession } = engineSessions.find(request)
+      if (engineSession.isOver && !polling.hasMail) throw unknownSid()
       return polling.get(head)
     },
-    abandonPoll: async ({ sid }) => sessions.held(sid)?.polling.abandonPoll(),
-    releasePoll: async ({ sid }) => sessions.held(sid)?.polling.releasePoll(),
+    abandonPoll: async ({ sid }) => engineSessions.held(sid)?.polling.abandonPoll(),
+    releasePoll: async ({ sid }) => engineSessions.held(sid)?.polling.releasePoll(),
     async bytesLeft(request) {
-      const { session } = sessions.find(request)
-      if (session.isOver) throw unknownSid()
-      const left = session.bytesLeft()
+      const { engineSession } = engineSessions.find(request)
+      if (engineSession.isOver) throw unknownSid()
+      const left = engineSession.bytesLeft()
       return { left: Number.isFinite(left) ? left : null }
     },
     async post({ head, body, ...request }) {
-      const { polling, session } = sessions.find(request)
-      if (session.isOver) throw unknownSid()
+      const { polling, engineSession } = engineSessions.find(request)
+      if (engineSession.isOver) throw unknownSid()
       try {
-        if (!session.takeBytes(Buffer.byteLength(body))) throw new BodyTooLarge({ reason: 'body-too-large' })
+        if (!engineSession.takeBytes(Buffer.byteLength(body))) throw new BodyTooLarge({ reason: 'body-too-large' })
         return await polling.post(head, body)
       } catch (error) {
-        session.end(endingAfter(error, 1008))
+        engineSession.end(endingAfter(error, 1008))
         throw error
       }
     },
-    failPost: async ({ sid, code }) => sessions.held(sid)?.session.end(code),
+    failPost: async ({ sid, code }) => engineSessions.held(sid)?.engineSession.end(code),
     async probe({ prober, ...request }) {
-      const entry = sessions.find(request)
-      const { session } = entry
-      if (session.isOver) throw unknownSid()
-      if (!session.probe()) throw new BadRequest({ reason: 'upgrading-already' })
+      const entry = engineSessions.find(request)
+      const { engineSession } = entry
+      if (engineSession.isOver) throw unknownSid()
+      if (!engineSession.probe()) throw new BadRequest({ reason: 'upgrading-already' })
       entry.onEnded = task(() => askOf(prober)('probeOver', { sid: request.sid }))
       task(awaitProbe)(request.sid, prober)
-      return { target: session.source.target.url }
+      return { target: engineSession.source.target.url }
     },
     async probed({ sid }) {
       return { outcome: (await trials.get(sid)?.outcome.promise) ?? 'given-up' }
     },
     probeOver: async ({ sid }) => trials.get(sid)?.ended.resolve(),
     async takeOver({ sid }) {
-      const entry = sessions.held(sid)
-      if (entry?.session.phase !== 'probing') throw unknownSid()
+      const entry = engineSessions.held(sid)
+      if (entry?.engineSession.phase !== 'probing') throw unknownSid()
       // The upstream must not learn of the upgrade earlier: what it answers to a poll comes before what it sends by WebSocket.
       await entry.polling.last()
-      if (entry.session.phase !== 'probing') throw unknownSid()
-      sessions.drop(sid)
+      if (entry.engineSession.phase !== 'probing') throw unknownSid()
+      engineSessions.drop(sid)
       const packets = entry.polling.takeAll()
-      return { ...entry.session.handOver(), packets }
+      return { ...entry.engineSession.handOver(), packets }
     }
   }
   for (const [method, handle] of Object.entries(handlers))

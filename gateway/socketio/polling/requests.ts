@@ -6,6 +6,8 @@ import { fieldValue, fieldValues, hasBody } from '../../http/request.ts'
 import type { Route } from '../../routes/route.ts'
 import type { Upstream } from '../../routes/upstream.ts'
 import { clientHeadFields } from '../../upstream/headers/client-head.ts'
+import { endingAfter, type SocketIoForwarding, sourceOf, UNPROVEN_BYTES } from '../engine-session.ts'
+import type { EngineSessions } from '../engine-sessions.ts'
 import {
   handshakeWithSid,
   isEnginePath,
@@ -13,8 +15,6 @@ import {
   readEngineQuery,
   readHandshake
 } from '../protocol/engineio-handshake.ts'
-import { endingAfter, type SocketIoForwarding, sourceOf, UNPROVEN_BYTES } from '../session.ts'
-import type { SocketIoSessions } from '../sessions.ts'
 import { callUpstream, headTemplate } from './call-upstream.ts'
 import type { Owners } from './owners.ts'
 import { clientFields, failureResponse, type PollingResponse, textResponse } from './transport.ts'
@@ -34,7 +34,11 @@ const readPost = async (exchange: Exchange, maxBytes: number): Promise<string> =
 }
 
 /** Throws a refusal, or rejects with one. */
-export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: SocketIoSessions, owners: Owners) => {
+export const createPollingRequests = (
+  forwarding: SocketIoForwarding,
+  engineSessions: EngineSessions,
+  owners: Owners
+) => {
   /** Release the polls that wait here. */
   const waiting = new Set<() => void>()
   let isDraining = false
@@ -53,7 +57,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
   }
 
   const handshake = async (exchange: Exchange, route: Route, upstream: Upstream) => {
-    const leaveUnproven = sessions.enterUnproven(exchange.client.key)
+    const leaveUnproven = engineSessions.enterUnproven(exchange.client.key)
     try {
       const { target, head, body } = await callUpstream(forwarding.upstreams, {
         upstream,
@@ -68,8 +72,9 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
       const text = body.toString('utf8')
       const opened = head.status === 200 ? readHandshake(text) : undefined
       const fields = clientFields(head, forwarding, source)
-      if (opened === undefined || sessions.held(opened.sid)) return respond(exchange, failureResponse(head, fields))
-      sessions.hold(source, { ...opened, fields })
+      if (opened === undefined || engineSessions.held(opened.sid))
+        return respond(exchange, failureResponse(head, fields))
+      engineSessions.hold(source, { ...opened, fields })
       const given = owners.give(opened.sid)
       // An affinity cookie of the backend, set only in the handshake.
       const context = forwarding.responseContext(route, upstream, exchange.host)

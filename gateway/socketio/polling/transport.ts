@@ -7,8 +7,8 @@ import { privateAnswersOf } from '../../upstream/headers/private-answers.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
 import { task } from '../../values/contain.ts'
 import { fieldsWithout } from '../../websocket/handshake.ts'
+import type { EngineSession, EngineSessionSource, SocketIoForwarding } from '../engine-session.ts'
 import { burstBytes, ENGINE_CLOSE, readEnginePacket, readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
-import type { Session, SessionSource, SocketIoForwarding } from '../session.ts'
 import { callUpstream, ownPostHead, type PendingCall, type UpstreamAnswer } from './call-upstream.ts'
 
 /** The response to a poll or a post, without the fields that belong to one exchange. */
@@ -25,7 +25,7 @@ const NOT_REPEATED = /^(?:content-.*|transfer-encoding|set-cookie|date|etag|x-re
 export const clientFields = (
   head: ResponseHead,
   { responseContext }: SocketIoForwarding,
-  { route, upstream }: SessionSource
+  { route, upstream }: EngineSessionSource
 ): string[] =>
   fieldsWithout(clientHeadFields(head, responseContext(route, upstream, ''), privateAnswersOf(route)), NOT_REPEATED)
 
@@ -55,7 +55,7 @@ export interface PollingSource {
 
 interface PollingParts {
   readonly forwarding: SocketIoForwarding
-  readonly session: Session
+  readonly engineSession: EngineSession
   readonly record: PollingSource
 }
 
@@ -67,7 +67,7 @@ const NOOP = '6'
 export type PollingTransport = ReturnType<typeof createPollingTransport>
 
 export const createPollingTransport = (parts: PollingParts) => {
-  const { session, record } = parts
+  const { engineSession, record } = parts
   const mailbox = createMailbox(record.fields)
   const polls = createUpstreamPolls(parts, mailbox)
   const posts = createPollingPosts(parts, mailbox)
@@ -78,7 +78,7 @@ export const createPollingTransport = (parts: PollingParts) => {
     /** @param head from `headTemplate`; rejects with a refusal */
     get(head: string): Promise<PollingResponse> {
       if (mailbox.isAwaited()) {
-        session.violate('overlapping-polls')
+        engineSession.violate('overlapping-polls')
         throw new BadRequest({ reason: 'overlapping-polls' })
       }
       const response = mailbox.wait()
@@ -91,7 +91,7 @@ export const createPollingTransport = (parts: PollingParts) => {
     abandonPoll() {
       // The upstream must see its poll aborted, as it would without a gateway in between.
       polls.abort()
-      session.leave()
+      engineSession.leave()
       mailbox.refuse(new BadRequest({ reason: 'client-gone' }))
     },
     /** The poll that waits is answered, and the upstream's goes on. */
@@ -191,8 +191,8 @@ const createMailbox = (fields: readonly string[]) => {
 const MALFORMED = 'upstream-malformed-payload'
 
 /** Makes a polling session's polls to the upstream, one at a time, and checks every packet that it answers. */
-const createUpstreamPolls = ({ forwarding, session, record }: PollingParts, mailbox: Mailbox) => {
-  const { upstream, target, route } = session.source
+const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts, mailbox: Mailbox) => {
+  const { upstream, target, route } = engineSession.source
   const maxBytes = burstBytes(route.socketio?.maxMessageBytes ?? 1_000_000)
   let poll: PendingCall | undefined
   /** What the upstream answered to the latest poll has been delivered. */
@@ -207,30 +207,30 @@ const createUpstreamPolls = ({ forwarding, session, record }: PollingParts, mail
 
   const fail = (error: unknown) => {
     abort()
-    session.leave()
+    engineSession.leave()
     mailbox.refuse(error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'socketio' }))
   }
 
   /** The session is over at the upstream, which is not the gateway's to explain. */
   const leave = (response: PollingResponse) => {
     poll = undefined
-    session.leave()
+    engineSession.leave()
     mailbox.settle(response)
   }
 
   const takeAnswer = async ({ head, body }: UpstreamAnswer) => {
-    const fields = clientFields(head, forwarding, session.source)
+    const fields = clientFields(head, forwarding, engineSession.source)
     // It is unknown or broken there: the client gets the same status and starts a new one.
     if (head.status !== 200) return leave(failureResponse(head, fields))
     mailbox.fields = fields
     bytes += body.length
     // How python-engineio ends the poll of a client that has said goodbye.
     if (body.length === 0) return leave(textResponse(fields, ''))
-    const { passed, violation } = await inTurns(checkAll(session, body.toString('utf8')))
+    const { passed, violation } = await inTurns(checkAll(engineSession, body.toString('utf8')))
     poll = undefined
     if (violation === MALFORMED) return fail(new BadUpstreamResponse({ reason: violation }))
-    if (!session.isOver) mailbox.put(passed)
-    if (violation !== undefined) return session.violate(violation)
+    if (!engineSession.isOver) mailbox.put(passed)
+    if (violation !== undefined) return engineSession.violate(violation)
     if (mailbox.isEmpty()) mailbox.put([NOOP])
     mailbox.flush()
   }
@@ -251,7 +251,10 @@ const createUpstreamPolls = ({ forwarding, session, record }: PollingParts, mail
 }
 
 /** What may go on to the client, up to the first violation; in parts, because a server may send any number of packets at once. */
-function* checkAll(session: Session, payload: string): Parts<{ passed: string[]; violation: string | undefined }> {
+function* checkAll(
+  engineSession: EngineSession,
+  payload: string
+): Parts<{ passed: string[]; violation: string | undefined }> {
   const passed: string[] = []
   let violation: string | undefined
   const check = (text: string) => {
@@ -260,7 +263,7 @@ function* checkAll(session: Session, payload: string): Parts<{ passed: string[];
       violation ??= MALFORMED
       return
     }
-    const checked = session.gate.fromUpstream(packet)
+    const checked = engineSession.gate.fromUpstream(packet)
     if (checked.verdict === 'violation') violation = checked.reason
     if (checked.verdict !== 'pass') return
     passed.push(checked.text ?? packet.text)
@@ -275,8 +278,8 @@ const MAX_ANSWER_BYTES = 64 * 1024
 const UNREAD_LENGTH = 1_000_000
 
 /** Sends a polling session's POSTs to the upstream one after the other; a client's only if each of its packets may pass. */
-const createPollingPosts = ({ forwarding, record: { sid }, session }: PollingParts, mailbox: Mailbox) => {
-  const { upstream, target, route } = session.source
+const createPollingPosts = ({ forwarding, record: { sid }, engineSession }: PollingParts, mailbox: Mailbox) => {
+  const { upstream, target, route } = engineSession.source
   const maxMessages = route.socketio?.messagesPerSecond ?? 1000
   let second = 0
   let messages = 0
@@ -306,7 +309,7 @@ const createPollingPosts = ({ forwarding, record: { sid }, session }: PollingPar
     if (packets === undefined) throw new BadRequest({ reason: 'malformed-payload' })
     const passed: string[] = []
     for (const packet of packets) {
-      const verdict = session.gate.fromClient(packet)
+      const verdict = engineSession.gate.fromClient(packet)
       if (verdict.verdict === 'violation') throw new BadRequest({ reason: verdict.reason })
       if (verdict.verdict === 'pass') passed.push(verdict.text ?? packet.text)
       if (verdict.verdict !== 'answer') continue
@@ -325,11 +328,11 @@ const createPollingPosts = ({ forwarding, record: { sid }, session }: PollingPar
     const answer = await send(packets, head, route.timeoutMs ?? upstream.timeoutMs)
     if (isFailing) throw new BadRequest({ reason: 'session-over' })
     if (answer.head.status !== 200) {
-      session.leave()
-      return failureResponse(answer.head, clientFields(answer.head, forwarding, session.source))
+      engineSession.leave()
+      return failureResponse(answer.head, clientFields(answer.head, forwarding, engineSession.source))
     }
     // The client has closed the session, so its places are released at once rather than after a timeout.
-    if (packets.some(packet => packet.startsWith(ENGINE_CLOSE))) session.leave()
+    if (packets.some(packet => packet.startsWith(ENGINE_CLOSE))) engineSession.leave()
     return accepted()
   }
 
@@ -354,7 +357,7 @@ const createPollingPosts = ({ forwarding, record: { sid }, session }: PollingPar
     },
     /** Sends one of the gateway's own packets; never rejects. */
     tell(packets: readonly string[]): Promise<unknown> {
-      const head = ownPostHead(session.source, sid)
+      const head = ownPostHead(engineSession.source, sid)
       last = last.then(() => send(packets, head, upstream.timeoutMs)).catch(() => undefined)
       return last
     }

@@ -1,8 +1,13 @@
 // Keeps the Socket.IO sessions of this process: limited until a CONNECT is accepted, found by their sid, and swept.
 import { BadRequest, GatewayError, RateLimited, Unauthenticated } from '../errors.ts'
 import { contain } from '../values/contain.ts'
+import {
+  createEngineSession,
+  type EngineSession,
+  type EngineSessionSource,
+  type SocketIoForwarding
+} from './engine-session.ts'
 import { createPollingTransport, type PollingSource, type PollingTransport } from './polling/transport.ts'
-import { createSession, type Session, type SessionSource, type SocketIoForwarding } from './session.ts'
 
 const FAREWELL_MS = 5000
 const MAX_UNPROVEN_PER_IP = 20
@@ -18,7 +23,7 @@ export interface SessionRequest {
 }
 
 interface PollingSession {
-  readonly session: Session
+  readonly engineSession: EngineSession
   readonly polling: PollingTransport
   readonly sessionMs: number
   lastSeen: number
@@ -26,32 +31,32 @@ interface PollingSession {
   onEnded: (() => void) | undefined
 }
 
-export type SocketIoSessions = ReturnType<typeof createSocketIoSessions>
+export type EngineSessions = ReturnType<typeof createEngineSessions>
 
-export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
+export const createEngineSessions = (forwarding: SocketIoForwarding) => {
   const { now } = forwarding
   const polled = new Map<string, PollingSession>()
-  const sessions = new Set<Session>()
+  const engineSessions = new Set<EngineSession>()
   /** The same by address, and handshakes in progress: a flood of them from one address does not search all sessions. */
-  const byAddress = new Map<string, Set<Session | symbol>>()
+  const byAddress = new Map<string, Set<EngineSession | symbol>>()
 
-  const add = (ipKey: string, one: Session | symbol) =>
+  const add = (ipKey: string, one: EngineSession | symbol) =>
     byAddress.set(ipKey, (byAddress.get(ipKey) ?? new Set()).add(one))
 
-  const remove = (ipKey: string, one: Session | symbol) => {
+  const remove = (ipKey: string, one: EngineSession | symbol) => {
     const ofAddress = byAddress.get(ipKey)
     ofAddress?.delete(one)
     if (ofAddress?.size === 0) byAddress.delete(ipKey)
   }
 
-  const enter = (session: Session) => {
-    sessions.add(session)
-    add(session.source.ipKey, session)
+  const enter = (engineSession: EngineSession) => {
+    engineSessions.add(engineSession)
+    add(engineSession.source.ipKey, engineSession)
   }
 
-  const leave = (session: Session) => {
-    sessions.delete(session)
-    remove(session.source.ipKey, session)
+  const leave = (engineSession: EngineSession) => {
+    engineSessions.delete(engineSession)
+    remove(engineSession.source.ipKey, engineSession)
   }
 
   /**
@@ -68,28 +73,34 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
   }
 
   /** A session that is not limited or swept until it is entered. */
-  const create = (source: SessionSource, onOver = (_isFinal: boolean) => {}): Session => {
-    const session = createSession(forwarding, source, isFinal => {
-      leave(session)
+  const create = (source: EngineSessionSource, onOver = (_isFinal: boolean) => {}): EngineSession => {
+    const engineSession = createEngineSession(forwarding, source, isFinal => {
+      leave(engineSession)
       onOver(isFinal)
     })
-    return session
+    return engineSession
   }
 
   /** Begins a session that is carried by polling. */
-  const hold = (source: SessionSource, record: PollingSource): PollingSession => {
+  const hold = (source: EngineSessionSource, record: PollingSource): PollingSession => {
     const release = forwarding.streams.admit({ upstream: source.upstream, userId: undefined, ip: source.ipKey })
     if (release instanceof GatewayError) throw release
-    const session = create(source, isFinal => {
+    const engineSession = create(source, isFinal => {
       release()
       // Kept until the sweep, because its last packet may still wait for a poll.
       entry.lastSeen = now()
       if (isFinal) entry.onEnded?.()
     })
-    const polling = createPollingTransport({ forwarding, session, record })
-    const entry: PollingSession = { session, polling, sessionMs: record.sessionMs, lastSeen: now(), onEnded: undefined }
-    session.carryBy('polling', polling.carrier)
-    enter(session)
+    const polling = createPollingTransport({ forwarding, engineSession, record })
+    const entry: PollingSession = {
+      engineSession,
+      polling,
+      sessionMs: record.sessionMs,
+      lastSeen: now(),
+      onEnded: undefined
+    }
+    engineSession.carryBy('polling', polling.carrier)
+    enter(engineSession)
     polled.set(record.sid, entry)
     return entry
   }
@@ -97,11 +108,11 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
   /** The session that a request belongs to; throws if there is none, or its token may not be used from there. */
   const find = ({ sid, routeId, ip }: SessionRequest): PollingSession => {
     const entry = polled.get(sid)
-    if (entry === undefined || entry.session.source.route.id !== routeId) throw unknownSid()
-    for (const { identity } of entry.session.state.namespaces.values()) {
+    if (entry === undefined || entry.engineSession.source.route.id !== routeId) throw unknownSid()
+    for (const { identity } of entry.engineSession.state.namespaces.values()) {
       if (forwarding.isFromElsewhere(identity, ip)) throw new Unauthenticated({ reason: 'foreign-address' })
     }
-    entry.session.comesFrom(ip)
+    entry.engineSession.comesFrom(ip)
     entry.lastSeen = now()
     return entry
   }
@@ -109,12 +120,12 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
   /** Ends sessions that did not prove themselves, and drops those that are no longer polled. */
   const sweep = () => {
     const at = now()
-    for (const session of [...sessions]) {
-      if (at >= session.proveUntil && isProving(session)) contain(session, one => one.end(1008))
+    for (const engineSession of [...engineSessions]) {
+      if (at >= engineSession.proveUntil && isProving(engineSession)) contain(engineSession, one => one.end(1008))
     }
-    for (const [sid, { session, sessionMs, lastSeen }] of polled) {
-      if (session.isOver && at - lastSeen > FAREWELL_MS) polled.delete(sid)
-      else if (at - lastSeen > sessionMs) contain(session, one => one.leave())
+    for (const [sid, { engineSession, sessionMs, lastSeen }] of polled) {
+      if (engineSession.isOver && at - lastSeen > FAREWELL_MS) polled.delete(sid)
+      else if (at - lastSeen > sessionMs) contain(engineSession, one => one.leave())
     }
   }
 
@@ -129,10 +140,11 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
     drop: (sid: string) => void polled.delete(sid),
     sweep,
     close() {
-      for (const session of [...sessions]) contain(session, one => one.end(1001))
+      for (const engineSession of [...engineSessions]) contain(engineSession, one => one.end(1001))
     }
   }
 }
 
 /** Whether no namespace is open. */
-const isProving = ({ state }: Session): boolean => [...state.namespaces.values()].every(({ phase }) => phase !== 'open')
+const isProving = ({ state }: EngineSession): boolean =>
+  [...state.namespaces.values()].every(({ phase }) => phase !== 'open')

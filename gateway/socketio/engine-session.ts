@@ -24,7 +24,7 @@ import {
 import { createPacketGate, type PacketGate } from './gate/packet-gate.ts'
 import { connectErrorPacket, disconnectPacket } from './protocol/packets.ts'
 
-export type SessionSource = Readonly<ReturnType<typeof sourceOf>>
+export type EngineSessionSource = Readonly<ReturnType<typeof sourceOf>>
 
 /** The client and the destination of a session. */
 export const sourceOf = (exchange: Exchange, route: Route, upstream: Upstream, target: Target) => ({
@@ -48,7 +48,7 @@ interface Carrier {
   bytes(): number
 }
 
-export interface SessionParts extends Pick<GateParts, 'recoveryIds' | 'check'> {
+export interface EngineSessionParts extends Pick<GateParts, 'recoveryIds' | 'check'> {
   readonly streams: OpenStreams
   readonly log: Log
   /** The identity behind a token that came from this address; throws 401. */
@@ -60,7 +60,7 @@ export interface SessionParts extends Pick<GateParts, 'recoveryIds' | 'check'> {
   readonly countRefusal: (refusal: GatewayError) => void
 }
 
-export interface SocketIoForwarding extends SocketForwarding, SessionParts {
+export interface SocketIoForwarding extends SocketForwarding, EngineSessionParts {
   /** `[name, value, …]` to add to a response with the fields `passed`. */
   readonly pollHeaders: (exchange: Exchange, passed: readonly string[]) => readonly string[]
   /** The processes among which requests of a session may be spread; undefined: there is one, or its balancer is sticky. */
@@ -91,10 +91,14 @@ export interface HandedSession extends Pick<GateState, 'isProven' | 'due'> {
   readonly namespaces: readonly (readonly [string, Pick<Namespace, 'phase' | 'identity' | 'held'>])[]
 }
 
-export type Session = Readonly<ReturnType<typeof createSession>>
+export type EngineSession = Readonly<ReturnType<typeof createEngineSession>>
 
 /** @param onOver `isFinal`: its access ended, or it broke a rule; otherwise the client is to connect again */
-export const createSession = (parts: SessionParts, source: SessionSource, onOver: (isFinal: boolean) => void) => {
+export const createEngineSession = (
+  parts: EngineSessionParts,
+  source: EngineSessionSource,
+  onOver: (isFinal: boolean) => void
+) => {
   const { route, path, hostName, requestId } = source
   const state = createGateState()
   const { namespaces } = state
@@ -121,9 +125,9 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
   }
 
   const leaveWith = (isFinal: boolean) => {
-    if (session.isOver) return
-    session.phase = 'over'
-    session.isOver = true
+    if (engineSession.isOver) return
+    engineSession.phase = 'over'
+    engineSession.isOver = true
     for (const { stream } of namespaces.values()) stream.close()
     namespaces.clear()
     releaseStream?.()
@@ -132,7 +136,7 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
   }
 
   const endNamespace = (namespace: string, code: StreamEnd) => {
-    const phase = session.isOver ? undefined : gate.end(namespace)
+    const phase = engineSession.isOver ? undefined : gate.end(namespace)
     if (phase === undefined) return
     const isLast = [...namespaces.values()].every(other => other.phase === 'ended')
     // Neither side may mistake our packet for an attachment that it expects, so the whole session ends.
@@ -160,7 +164,7 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
       { kind: 'socketio', identity, route: checkedBy, path, hostName, namespace: name, requestId, ip: source.ip },
       {
         end: code => endNamespace(name, code),
-        destroy: () => session.end(1001),
+        destroy: () => engineSession.end(1001),
         bytes: () => carrier?.bytes() ?? 0,
         onChange(current) {
           asked.right = { route: current.route, user: current.identity?.user ?? identity.user }
@@ -180,16 +184,16 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
     onLeft() {
       const isLast = [...namespaces.values()].every(({ phase }) => phase === 'ended')
       // The time begins again.
-      if (isLast) session.proveUntil = parts.now() + PROVE_MS
+      if (isLast) engineSession.proveUntil = parts.now() + PROVE_MS
     },
     onLateConfirm(namespace) {
-      if (owesUpstream(state)) session.end(1001)
+      if (owesUpstream(state)) engineSession.end(1001)
       else carrier?.toUpstream([disconnectPacket(namespace)])
     }
   })
 
   // Plain properties, read for every message: accessors would cost more (docs/internals.md).
-  const session = {
+  const engineSession = {
     source,
     gate: gate as PacketGate,
     state,
@@ -198,17 +202,17 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
     /** When it ends unless a namespace is open by then; milliseconds of the monotonic clock. */
     proveUntil: parts.now() + PROVE_MS,
     carryBy(phase: 'polling' | 'websocket', by: Carrier) {
-      session.phase = phase
+      engineSession.phase = phase
       carrier = by
     },
     /** A WebSocket is tried while requests carry it; false: not possible now. */
     probe(): boolean {
-      if (session.phase !== 'polling') return false
-      session.phase = 'probing'
+      if (engineSession.phase !== 'polling') return false
+      engineSession.phase = 'probing'
       return true
     },
     abandonProbe() {
-      if (session.phase === 'probing') session.phase = 'polling'
+      if (engineSession.phase === 'probing') engineSession.phase = 'polling'
     },
     comesFrom(address: string) {
       ip = address
@@ -218,16 +222,16 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
     /** Counts what the client sent; false: too much before anything was proven. */
     takeBytes(bytes: number): boolean {
       unprovenBytes += bytes
-      return session.bytesLeft() >= 0
+      return engineSession.bytesLeft() >= 0
     },
     /** Ends everything: the upstream receives a DISCONNECT, so that nothing can be recovered. */
     end(code: number) {
-      if (!session.isOver) close(namespaceNames(state), code)
+      if (!engineSession.isOver) close(namespaceNames(state), code)
     },
     /** Ends it because of a forbidden packet, and logs that. */
     violate(reason: string) {
-      if (!session.isOver) logViolation(parts.log, source, reason)
-      session.end(isOfUpstream(reason) ? 1011 : 1008)
+      if (!engineSession.isOver) logViolation(parts.log, source, reason)
+      engineSession.end(isOfUpstream(reason) ? 1011 : 1008)
     },
     /** The transport is gone, so nothing more can be sent. */
     leave: () => leaveWith(false),
@@ -235,7 +239,7 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
       noteFault('socketio', error, requestId)
       const last = carrier
       try {
-        session.end(1001)
+        engineSession.end(1001)
       } catch (further) {
         noteFault('socketio', further, requestId)
         leaveWith(false)
@@ -248,7 +252,7 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
         isProven: state.isProven,
         due: state.due,
         unprovenBytes,
-        proveMs: session.proveUntil - parts.now(),
+        proveMs: engineSession.proveUntil - parts.now(),
         namespaces: Array.from(
           namespaces,
           ([name, { phase, identity, held }]) => [name, { phase, identity, held }] as const
@@ -262,7 +266,7 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
       state.isProven = other.isProven
       Object.assign(state.due, other.due)
       unprovenBytes += other.unprovenBytes
-      session.proveUntil = parts.now() + other.proveMs
+      engineSession.proveUntil = parts.now() + other.proveMs
       // All of them are known first: whatever ends the session, the upstream gets a DISCONNECT for each.
       for (const [name, one] of other.namespaces) namespaces.set(name, { ...newNamespace(one.identity, route), ...one })
       try {
@@ -273,15 +277,15 @@ export const createSession = (parts: SessionParts, source: SessionSource, onOver
           namespaces.set(name, Object.assign(register(name, checkedBy, one.identity), one))
         }
       } catch (error) {
-        session.end(endingAfter(error, 4401))
+        engineSession.end(endingAfter(error, 4401))
       }
     }
   }
-  return session satisfies Contained
+  return engineSession satisfies Contained
 }
 
 /** Counts the refusals of one session, and logs the first of them. */
-const createRefusalNotes = (parts: SessionParts, { route, requestId, ip }: SessionSource) => {
+const createRefusalNotes = (parts: EngineSessionParts, { route, requestId, ip }: EngineSessionSource) => {
   let refused = 0
   const note = (fields: object, { reason }: GatewayError, message: string) => {
     if (++refused <= MAX_LOGGED) parts.log.info({ requestId, route: route.id, ...fields, reason }, message)
@@ -307,7 +311,7 @@ const namespaceNames = ({ namespaces }: GateState): string[] => {
   return [...open, ...other].map(([name]) => name)
 }
 
-const logViolation = (log: Log, { requestId, route, upstream }: SessionSource, reason: string) => {
+const logViolation = (log: Log, { requestId, route, upstream }: EngineSessionSource, reason: string) => {
   const fields = { requestId, route: route.id, upstream: upstream.name, reason }
   if (isOfUpstream(reason)) log.warn(fields, 'ended a Socket.IO session because of what its upstream sent')
   else log.info(fields, 'ended a Socket.IO session because of what its client sent')
