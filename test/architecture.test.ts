@@ -33,7 +33,7 @@ const ROWS: readonly (readonly string[])[] = [
 // One home per library; `import type` is free of it.
 const HOMES: Record<string, RegExp> = {
   jose: /^gateway\/cloud\//,
-  ldapts: /^gateway\/directory\/session\.ts$/,
+  ldapts: /^gateway\/directory\/ldap-connection\.ts$/,
   'openid-client': /^gateway\/cloud\/client\.ts$/,
   ioredis: /^gateway\/redis\//,
   typeorm: /^(?:gateway\/store|migrations)\//,

@@ -4,17 +4,17 @@ import type { LdapSettings } from '../settings/settings.ts'
 import { type AccountState, accountState, type BindGuard, unguarded } from './account.ts'
 import { loginSubject } from './account-names.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
+import { createServers } from './dial.ts'
 import { DirectoryFailure } from './failure.ts'
 import { type GroupsRead, groupsNamed, readGroups } from './groups.ts'
+import { allOf, isMechanism, type LdapConnection, openLdapConnection, parseFilter } from './ldap-connection.ts'
 import { bindThenRead, type Login, searchThenBind } from './log-in.ts'
 import { foldLogin, isPlainLogin, readLogin } from './names.ts'
 import { usernameOf } from './person.ts'
 import { type DirectoryPlan, planOf } from './plan.ts'
 import { missingBases, neverForgets } from './preconditions.ts'
 import { findOne, subjectFilter } from './search-person.ts'
-import { createServers } from './servers.ts'
 import { createServiceAccount } from './service-account.ts'
-import { allOf, type DirectorySession, isMechanism, openSession, parseFilter } from './session.ts'
 
 /** A person as an earlier login found them. */
 interface KnownAccount {
@@ -35,7 +35,7 @@ interface DirectoryOptions {
   /** Monotonic ms. */
   readonly clock?: () => number
   /** Opens a connection; by default to the servers of LDAP_URL. */
-  readonly open?: (deadline: Deadline) => Promise<DirectorySession>
+  readonly open?: (deadline: Deadline) => Promise<LdapConnection>
 }
 
 const MAX_PASSWORD_LENGTH = 1024
@@ -53,14 +53,14 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
   const servers = createServers(settings, clock)
   const service = plan.service === undefined ? undefined : createServiceAccount(plan.service, clock)
   const pace = createRefusalPace(clock)
-  const connect = async (deadline: Deadline): Promise<DirectorySession> =>
-    openSession(await servers.connect(deadline.signal), deadline, settings.timeoutMs)
+  const connect = async (deadline: Deadline): Promise<LdapConnection> =>
+    openLdapConnection(await servers.dial(deadline.signal), deadline, settings.timeoutMs)
   const parts = { plan, servers, connect: options.open ?? connect }
 
-  const asService = <T>(work: (session: DirectorySession) => Promise<T>): Promise<T> =>
-    onConnection(parts, async session => {
-      await service?.bind(session)
-      return work(session)
+  const asService = <T>(work: (connection: LdapConnection) => Promise<T>): Promise<T> =>
+    onConnection(parts, async connection => {
+      await service?.bind(connection)
+      return work(connection)
     })
 
   return {
@@ -101,20 +101,20 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
       }
     },
     /** Requires a service account. @throws DirectoryFailure if the directory gave no result. */
-    lookUp: (account: KnownAccount) => asService(session => lookUp(plan, session, account)),
+    lookUp: (account: KnownAccount) => asService(connection => lookUp(plan, connection, account)),
     /** DNs of the groups with this cn, at most 100. Requires a service account. @throws DirectoryFailure */
-    findGroups: (cn: string) => asService(session => groupsNamed(plan, session, cn)),
+    findGroups: (cn: string) => asService(connection => groupsNamed(plan, connection, cn)),
     /** The settings whose base the service account does not find. @throws DirectoryFailure */
     missingBases: () =>
-      service === undefined ? Promise.resolve([]) : asService(session => missingBases(plan, session)),
+      service === undefined ? Promise.resolve([]) : asService(connection => missingBases(plan, connection)),
     /** Whether a password policy that can be read says that failures are never forgotten. @throws DirectoryFailure */
     neverForgets: () => asService(neverForgets),
     /** Whether the directory responds and accepts the service account. @throws DirectoryFailure */
     check: () =>
-      onConnection(parts, async session => {
-        if (service !== undefined) return service.bind(session)
+      onConnection(parts, async connection => {
+        if (service !== undefined) return service.bind(connection)
         // Any response will do, because not every account may read the root.
-        await session.search('', { scope: 'base', attributes: ['1.1'] }).catch((error: DirectoryFailure) => {
+        await connection.search('', { scope: 'base', attributes: ['1.1'] }).catch((error: DirectoryFailure) => {
           if (!SAYS_NO.has(error.reason)) throw error
         })
       })
@@ -126,7 +126,7 @@ const SAYS_NO: ReadonlySet<string> = new Set(['no-entry', 'directory-refused', '
 interface DirectoryParts {
   readonly plan: DirectoryPlan
   readonly servers: { readonly count: number }
-  readonly connect: (deadline: Deadline) => Promise<DirectorySession>
+  readonly connect: (deadline: Deadline) => Promise<LdapConnection>
 }
 
 const loginOf = (plan: DirectoryPlan, username: string): Pick<Login, 'login' | 'full'> => {
@@ -148,26 +148,26 @@ const checkPassword = (password: string): void => {
   if (!isUsable) throw new DirectoryFailure('bad-password', 'the password was refused before a bind')
 }
 
-const onConnection = <T>(parts: DirectoryParts, work: (session: DirectorySession) => Promise<T>): Promise<T> =>
+const onConnection = <T>(parts: DirectoryParts, work: (connection: LdapConnection) => Promise<T>): Promise<T> =>
   overServers(parts, async open => {
-    const session = await open()
-    const result = await work(session)
-    await session.unbind()
+    const connection = await open()
+    const result = await work(connection)
+    await connection.unbind()
     return result
   })
 
 /** Within one deadline, the next server is tried if one is busy or unavailable, or closes the connection. */
 const overServers = async <T>(
   { plan, servers, connect }: DirectoryParts,
-  work: (open: () => Promise<DirectorySession>, deadline: Deadline) => Promise<T>
+  work: (open: () => Promise<LdapConnection>, deadline: Deadline) => Promise<T>
 ): Promise<T> => {
   const { timeoutMs } = plan.settings
   const deadline = startDeadline(timeoutMs)
   let isConnected = false
   const open = async () => {
-    const session = await deadline.within(connect(deadline))
+    const connection = await deadline.within(connect(deadline))
     isConnected = true
-    return session
+    return connection
   }
   try {
     for (let others = servers.count - 1; ; others--) {
@@ -187,7 +187,7 @@ const overServers = async <T>(
 
 const lookUp = async (
   plan: DirectoryPlan,
-  session: DirectorySession,
+  connection: LdapConnection,
   { subject, login }: KnownAccount
 ): Promise<LookedUp> => {
   const { search } = plan
@@ -197,8 +197,8 @@ const lookUp = async (
     const filter = parseFilter(search.filter(name))
     return isTheirs === undefined ? filter : allOf(isTheirs, filter)
   }
-  const matched = await findOne(session, search.base, matching(login))
-  const entry = matched ?? (isTheirs && (await findOne(session, search.base, isTheirs)))
+  const matched = await findOne(connection, search.base, matching(login))
+  const entry = matched ?? (isTheirs && (await findOne(connection, search.base, isTheirs)))
   // Without a stable subject, what was typed at that time may find somebody else by now.
   const isAnother =
     isTheirs === undefined && entry !== undefined && loginSubject(usernameOf(entry) ?? login) !== subject
@@ -207,8 +207,8 @@ const lookUp = async (
   if (state !== 'open') return { state }
   const username = usernameOf(entry) ?? login
   // A login may have been renamed since then.
-  const isAllowed = matched !== undefined || (await findOne(session, search.base, matching(username))) !== undefined
-  return isAllowed ? { state, ...(await readGroups(plan, session, entry, username)) } : { state: 'gone' }
+  const isAllowed = matched !== undefined || (await findOne(connection, search.base, matching(username))) !== undefined
+  return isAllowed ? { state, ...(await readGroups(plan, connection, entry, username)) } : { state: 'gone' }
 }
 
 /** After this time without a slower refusal, the estimate halves. */

@@ -1,9 +1,9 @@
 // Reads the groups of an account, including nested groups if the directory supports it.
 import { DirectoryFailure } from './failure.ts'
+import { type FoundEntry, type LdapConnection, memberInChain, parseFilter } from './ldap-connection.ts'
 import { escapeFilterValue } from './names.ts'
 import { allTexts, firstText, isActiveDirectory } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
-import { type DirectorySession, type FoundEntry, memberInChain, parseFilter } from './session.ts'
 
 const MOST_GROUPS = 2000
 
@@ -17,30 +17,30 @@ export interface GroupsRead {
 /** Never throws. */
 export const readGroups = async (
   plan: DirectoryPlan,
-  session: DirectorySession,
+  connection: LdapConnection,
   entry: FoundEntry,
   username: string
 ): Promise<GroupsRead> => {
   try {
-    return { groups: await findGroups(plan, session, entry, username) }
+    return { groups: await findGroups(plan, connection, entry, username) }
   } catch (error) {
-    return { groupsUnreadable: session.failureOf(error) }
+    return { groupsUnreadable: connection.failureOf(error) }
   }
 }
 
 const findGroups = async (
   plan: DirectoryPlan,
-  session: DirectorySession,
+  connection: LdapConnection,
   entry: FoundEntry,
   username: string
 ): Promise<readonly string[]> => {
   if (plan.groups !== undefined)
-    return searchGroups(session, plan.groups.base, plan.groups.filter(entry.dn, username), false)
+    return searchGroups(connection, plan.groups.base, plan.groups.filter(entry.dn, username), false)
   if (!isActiveDirectory(entry)) return allTexts(entry, 'memberOf')
-  const base = await namingContextOf(session)
+  const base = await namingContextOf(connection)
   // From a server that only resembles Active Directory.
   if (base === undefined) return allTexts(entry, 'memberOf')
-  return searchGroups(session, base, memberInChain(entry.dn), true)
+  return searchGroups(connection, base, memberInChain(entry.dn), true)
 }
 
 const GROUP_CLASSES = ['group', 'groupOfNames', 'groupOfUniqueNames', 'groupOfURLs', 'posixGroup']
@@ -49,30 +49,30 @@ const MOST_NAMED = 100
 /** DNs of the groups with this cn. @throws DirectoryFailure */
 export const groupsNamed = async (
   plan: DirectoryPlan,
-  session: DirectorySession,
+  connection: LdapConnection,
   cn: string
 ): Promise<readonly string[]> => {
   const classes = GROUP_CLASSES.map(name => `(objectClass=${name})`).join('')
   const filter = parseFilter(`(&(cn=${escapeFilterValue(cn)})(|${classes}))`)
-  const base = plan.groups?.base ?? (await namingContextOf(session)) ?? plan.search?.base ?? ''
-  const { entries } = await session.search(base, { filter, attributes: ['1.1'], most: MOST_NAMED })
+  const base = plan.groups?.base ?? (await namingContextOf(connection)) ?? plan.search?.base ?? ''
+  const { entries } = await connection.search(base, { filter, attributes: ['1.1'], most: MOST_NAMED })
   return entries.map(({ dn }) => dn)
 }
 
 const searchGroups = async (
-  session: DirectorySession,
+  connection: LdapConnection,
   base: string,
-  filter: NonNullable<Parameters<DirectorySession['search']>[1]['filter']>,
+  filter: NonNullable<Parameters<LdapConnection['search']>[1]['filter']>,
   paged: boolean
 ): Promise<readonly string[]> => {
-  const { entries, isCut } = await session.search(base, { filter, attributes: ['1.1'], most: MOST_GROUPS, paged })
+  const { entries, isCut } = await connection.search(base, { filter, attributes: ['1.1'], most: MOST_GROUPS, paged })
   if (isCut) throw new DirectoryFailure('too-many-groups', `more than ${MOST_GROUPS} groups`)
   return entries.map(({ dn }) => dn)
 }
 
 /** Where Active Directory keeps its accounts (MS-ADTS §3.1.1.3.2.5); undefined for other servers. */
-export const namingContextOf = async (session: DirectorySession): Promise<string | undefined> => {
-  const { entries } = await session.search('', { scope: 'base', attributes: ['defaultNamingContext'], binary: true })
+export const namingContextOf = async (connection: LdapConnection): Promise<string | undefined> => {
+  const { entries } = await connection.search('', { scope: 'base', attributes: ['defaultNamingContext'], binary: true })
   const [root] = entries
   const context = root === undefined ? '' : firstText(root, 'defaultNamingContext')
   return context === '' ? undefined : context

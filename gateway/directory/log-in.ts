@@ -13,6 +13,7 @@ import { guardOfNobody } from './account-names.ts'
 import type { Deadline } from './deadline.ts'
 import { DirectoryFailure } from './failure.ts'
 import { type GroupsRead, namingContextOf, readGroups } from './groups.ts'
+import type { FoundEntry, LdapConnection } from './ldap-connection.ts'
 import { escapeFilterValue } from './names.ts'
 import { type DirectoryPerson, isActiveDirectory, isSameAccount, personOf } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
@@ -26,7 +27,6 @@ import {
   showsNoFailure
 } from './search-person.ts'
 import type { ServiceAccount } from './service-account.ts'
-import type { DirectorySession, FoundEntry } from './session.ts'
 
 export interface Login {
   /** Without the suffix of LDAP_DOMAIN. */
@@ -42,7 +42,7 @@ interface LoginExchange {
   readonly guard: BindGuard
   /** How long the directory took to refuse a bind of an account that may exist. */
   readonly onRefused: (tookMs: number) => void
-  open(): Promise<DirectorySession>
+  open(): Promise<LdapConnection>
 }
 
 /** Searches as the service account, binds as the person by the DN found, then reads the groups. */
@@ -55,20 +55,20 @@ export const searchThenBind = async (
   if (search === undefined) throw new Error('a service account requires LDAP_SEARCH_BASE')
   // A flood of guesses must not turn into a flood of searches.
   await exchange.guard.expect(full)
-  const session = await exchange.open()
-  await service.bind(session)
+  const connection = await exchange.open()
+  await service.bind(connection)
   const readAt = performance.now()
-  const found = await findTyped(session, search, { full, login })
+  const found = await findTyped(connection, search, { full, login })
   if (found instanceof DirectoryFailure) {
     const nobody = { name: guardOfNobody(login), mayHaveTwoNames: false, whose: undefined }
-    return guarded(exchange, nobody, () => bindNobody(session, search.base, found))
+    return guarded(exchange, nobody, () => bindNobody(connection, search.base, found))
   }
   const { entry, isShared, isUsernameUnique, ...reached } = found
   const known = personOf(entry, reached)
   // A name that several entries have, or that was only typed, would guard other accounts too, or this one several times.
   const guard = isUsernameUnique ? known.username : known.subject
   const person = { ...known, guard, ...(isShared ? { isNameShared: true } : {}) }
-  const counted = await countOf(session, entry, settings.lockoutWindowMs)
+  const counted = await countOf(connection, entry, settings.lockoutWindowMs)
   const account = {
     name: guard,
     mayHaveTwoNames: false,
@@ -76,12 +76,12 @@ export const searchThenBind = async (
     whose: { subject: person.subject, names: person.names ?? [], createdAt: person.entryCreatedAt }
   }
   await guarded(exchange, account, () =>
-    timed(exchange, session.bindPerson(entry.dn, password)).catch((error: unknown) => {
+    timed(exchange, connection.bindPerson(entry.dn, password)).catch((error: unknown) => {
       throw isPlainRefusal(error) ? error.because('wrong-password') : error
     })
   )
-  const groups = await groupsAs(service, exchange.plan, session, entry, person.username)
-  await session.unbind()
+  const groups = await groupsAs(service, exchange.plan, connection, entry, person.username)
+  await connection.unbind()
   return { ...person, ...groups }
 }
 
@@ -97,9 +97,9 @@ const timed = async (exchange: LoginExchange, bind: Promise<void>): Promise<void
 }
 
 /** Takes as long as a wrong password, so that the response does not reveal which names exist. */
-const bindNobody = async (session: DirectorySession, base: string, failure: DirectoryFailure): Promise<never> => {
+const bindNobody = async (connection: LdapConnection, base: string, failure: DirectoryFailure): Promise<never> => {
   try {
-    await session.bindPerson(`cn=${randomUUID()},${base}`, randomUUID())
+    await connection.bindPerson(`cn=${randomUUID()},${base}`, randomUUID())
   } catch (error) {
     if (error instanceof DirectoryFailure && error.bind !== 'refused') throw error
   }
@@ -109,21 +109,21 @@ const bindNobody = async (session: DirectorySession, base: string, failure: Dire
 const groupsAs = async (
   service: ServiceAccount,
   plan: DirectoryPlan,
-  session: DirectorySession,
+  connection: LdapConnection,
   entry: FoundEntry,
   username: string
 ): Promise<GroupsRead> => {
   try {
     // People often lack permission to read what the service account may read.
-    if (plan.groups !== undefined || isActiveDirectory(entry)) await service.bind(session)
+    if (plan.groups !== undefined || isActiveDirectory(entry)) await service.bind(connection)
   } catch (error) {
-    return { groupsUnreadable: session.failureOf(error) }
+    return { groupsUnreadable: connection.failureOf(error) }
   }
-  return readGroups(plan, session, entry, username)
+  return readGroups(plan, connection, entry, username)
 }
 
 const countOf = async (
-  session: DirectorySession,
+  connection: LdapConnection,
   entry: FoundEntry,
   windowMs: number
 ): Promise<Omit<DirectoryCount, 'readAt'> | undefined> => {
@@ -132,7 +132,7 @@ const countOf = async (
   if (isLockedOut(entry, now, windowMs)) return undefined
   const count = directoryCount(entry, now, windowMs)
   if (count !== undefined || isActiveDirectory(entry)) return count
-  const showsNone = await showsNoFailure(session, entry.dn).catch(() => false)
+  const showsNone = await showsNoFailure(connection, entry.dn).catch(() => false)
   return showsNone ? NO_FAILURES : undefined
 }
 
@@ -142,49 +142,49 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   const bindName = plan.bindName(login)
   const bound = plan.mayHaveTwoNames ? bindName : login
   const account = { name: bound, mayHaveTwoNames: plan.mayHaveTwoNames, whose: { bound } }
-  const session = await guarded(exchange, account, async () => {
+  const connection = await guarded(exchange, account, async () => {
     const opened = await exchange.open()
     await timed(exchange, opened.bindPerson(bindName, password))
     return opened
   })
-  const own = await findOwnEntry(plan, session, login)
+  const own = await findOwnEntry(plan, connection, login)
   if (own === undefined) return personOf(undefined, { text: login, isExact: false, isUsernameOwn: false })
   const { entry, base } = own
   const isExact = plan.search === undefined || plan.search.comparesWholeValues
   const isUsernameOwn = hasUsernameAlone(entry, login)
   const text = plan.search === undefined ? bound : login
   const person = personOf(entry, { text, isExact, isUsernameOwn })
-  await checkIdentity(exchange, session, { login, bindName, password }, entry, person)
+  await checkIdentity(exchange, connection, { login, bindName, password }, entry, person)
   if (plan.search !== undefined && !isUsernameOwn) {
-    const isOneself = await isToldApart(session, plan.search, entry, isExact ? login : undefined)
+    const isOneself = await isToldApart(connection, plan.search, entry, isExact ? login : undefined)
     if (!isOneself) throw sharedUsername('accepted')
   }
-  const names = plan.mayHaveTwoNames ? await boundNames(plan, session, base, entry, bindName) : []
-  const groups = await readGroups(plan, session, entry, person.username)
-  await session.unbind()
+  const names = plan.mayHaveTwoNames ? await boundNames(plan, connection, base, entry, bindName) : []
+  const groups = await readGroups(plan, connection, entry, person.username)
+  await connection.unbind()
   return { ...person, names: [...new Set([...(person.names ?? []), ...names])], ...groups }
 }
 
 /** undefined if the directory allows no lookup; the login alone is then the person. */
 const findOwnEntry = async (
   plan: DirectoryPlan,
-  session: DirectorySession,
+  connection: LdapConnection,
   login: string
 ): Promise<{ readonly entry: FoundEntry; readonly base: string } | undefined> => {
   const noEntry = new DirectoryFailure('no-entry', 'no entry matches the filter', { bind: 'accepted' })
   if (plan.search !== undefined) {
     const { base } = plan.search
-    const entry = await findOne(session, base, plan.search.filter(login))
+    const entry = await findOne(connection, base, plan.search.filter(login))
     if (entry === undefined) throw noEntry
     return { entry, base }
   }
   if (!plan.mayHaveTwoNames) return undefined
-  const base = await namingContextOf(session).catch(() => undefined)
+  const base = await namingContextOf(connection).catch(() => undefined)
   if (base === undefined) return undefined
   // An explicit principal name takes precedence.
   const principal = escapeFilterValue(plan.bindName(login))
   for (const filter of [`(userPrincipalName=${principal})`, `(sAMAccountName=${escapeFilterValue(login)})`]) {
-    const entry = await findOne(session, base, filter)
+    const entry = await findOne(connection, base, filter)
     if (entry !== undefined) return { entry, base }
   }
   throw noEntry
@@ -193,18 +193,18 @@ const findOwnEntry = async (
 /** The entry must belong to the identity that was bound, or one person's password would open another's account. */
 const checkIdentity = async (
   exchange: LoginExchange,
-  session: DirectorySession,
+  connection: LdapConnection,
   bound: { readonly login: string; readonly bindName: string; readonly password: string },
   entry: FoundEntry,
   person: DirectoryPerson
 ): Promise<void> => {
   const { plan } = exchange
   if (plan.bindsByDn && isSameDn(entry.dn, bound.bindName)) return
-  const identity = await session.whoAmI()
+  const identity = await connection.whoAmI()
   if (identity === undefined) {
     const whose = { subject: person.subject, names: person.names ?? [], createdAt: person.entryCreatedAt }
     const account = { name: person.username, mayHaveTwoNames: false, isConfirmation: true, whose }
-    return guarded(exchange, account, () => session.bindPerson(entry.dn, bound.password))
+    return guarded(exchange, account, () => connection.bindPerson(entry.dn, bound.password))
   }
   const separator = identity.indexOf(':')
   const form = identity.slice(0, separator).toLowerCase()

@@ -10,7 +10,7 @@ export interface BerElement {
 export class LdapFault extends Error {}
 
 /** The parts of a response that the gateway needs before a library reads it. */
-export interface LdapResponse {
+interface LdapResponse {
   /** Protocol operation tag (RFC 4511 §4.2 ff.). */
   readonly operation: number
   /** undefined for entries and references. */

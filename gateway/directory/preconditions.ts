@@ -1,27 +1,28 @@
 // Reads from the directory what contradicts the settings: bases that do not exist, failures that are never forgotten.
 import { DirectoryFailure } from './failure.ts'
+import type { LdapConnection } from './ldap-connection.ts'
 import { allTexts, type DirectoryEntry, firstText } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
-import type { DirectorySession } from './session.ts'
 
 type BaseSetting = 'LDAP_SEARCH_BASE' | 'LDAP_GROUP_BASE'
 
 export const missingBases = async (
   { search, groups }: DirectoryPlan,
-  session: DirectorySession
+  connection: LdapConnection
 ): Promise<readonly BaseSetting[]> => {
   const bases = [
     ['LDAP_SEARCH_BASE', search?.base],
     ['LDAP_GROUP_BASE', groups?.base]
   ] as const
   const missing: BaseSetting[] = []
-  for (const [setting, base] of bases) if (base !== undefined && !(await exists(session, base))) missing.push(setting)
+  for (const [setting, base] of bases)
+    if (base !== undefined && !(await exists(connection, base))) missing.push(setting)
   return missing
 }
 
-const exists = async (session: DirectorySession, base: string): Promise<boolean> => {
+const exists = async (connection: LdapConnection, base: string): Promise<boolean> => {
   try {
-    await session.search(base, { scope: 'base', attributes: ['1.1'] })
+    await connection.search(base, { scope: 'base', attributes: ['1.1'] })
     return true
   } catch (error) {
     if (error instanceof DirectoryFailure && error.reason === 'no-entry') return false
@@ -35,11 +36,11 @@ const locksForGood = (policy: DirectoryEntry): boolean =>
   Number(firstText(policy, 'pwdMaxFailure')) > 0 && Number(firstText(policy, 'pwdFailureCountInterval')) === 0
 
 /** Whether some policy locks accounts out and keeps failures for good (draft-behera-ldap-password-policy-11 §5.2.11). */
-export const neverForgets = async (session: DirectorySession): Promise<boolean> => {
-  const { entries } = await session.search('', { scope: 'base', attributes: ['namingContexts'] })
+export const neverForgets = async (connection: LdapConnection): Promise<boolean> => {
+  const { entries } = await connection.search('', { scope: 'base', attributes: ['namingContexts'] })
   const contexts = entries[0] === undefined ? [] : allTexts(entries[0], 'namingContexts')
   for (const context of contexts) {
-    const policies = await session.search(context, {
+    const policies = await connection.search(context, {
       filter: '(&(objectClass=pwdPolicy)(pwdLockout=TRUE))',
       attributes: ['pwdFailureCountInterval', 'pwdMaxFailure'],
       most: MOST_POLICIES

@@ -1,23 +1,30 @@
 // Finds the entry of a name that was typed, and whether that name, or the entry's own, leads to it alone.
 import { ACCOUNT_ATTRIBUTES } from './account.ts'
 import { type BindOutcome, DirectoryFailure } from './failure.ts'
+import {
+  anyValue,
+  type Filter,
+  type FoundEntry,
+  type LdapConnection,
+  parseFilter,
+  type Search
+} from './ldap-connection.ts'
 import { escapeFilterValue, foldLogin } from './names.ts'
 import { firstText, guidBytes, hasStableSubject, isActiveDirectory, PERSON_ATTRIBUTES, usernameOf } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
-import { anyValue, type DirectorySession, type Filter, type FoundEntry, parseFilter, type Search } from './session.ts'
 
 const ENTRY_ATTRIBUTES = [...PERSON_ATTRIBUTES, ...ACCOUNT_ATTRIBUTES]
 
 /** undefined if nothing matches. @throws DirectoryFailure `ambiguous-entry` if more than one entry matches. */
 export const findOne = async (
-  session: DirectorySession,
+  connection: LdapConnection,
   base: string,
   filter: NonNullable<Search['filter']>
 ): Promise<FoundEntry | undefined> => {
-  const { entries, isCut } = await session.search(base, { filter, attributes: ENTRY_ATTRIBUTES, binary: true })
+  const { entries, isCut } = await connection.search(base, { filter, attributes: ENTRY_ATTRIBUTES, binary: true })
   const [entry, another] = entries
   if (another !== undefined || isCut)
-    throw session.failureOf(new DirectoryFailure('ambiguous-entry', 'more than one entry matches the filter'))
+    throw connection.failureOf(new DirectoryFailure('ambiguous-entry', 'more than one entry matches the filter'))
   // A bind under an empty name proves nothing (RFC 4513 §5.1.1).
   return entry?.dn.trim() === '' ? undefined : entry
 }
@@ -47,13 +54,13 @@ interface TypedEntry {
  * than one entry.
  */
 export const findTyped = async (
-  session: DirectorySession,
+  connection: LdapConnection,
   search: PersonSearch,
   { full, login }: { readonly full: string; readonly login: string }
 ): Promise<TypedEntry | DirectoryFailure> => {
-  const byFull = await find(session, search, full)
+  const byFull = await find(connection, search, full)
   // Asked for also when the full name was found: it may be somebody else's, and an unknown name must not take longer.
-  const byLogin = login === full ? undefined : await find(session, search, login)
+  const byLogin = login === full ? undefined : await find(connection, search, login)
   const found = byFull ?? byLogin
   if (found === undefined) return new DirectoryFailure('unknown-user', 'no entry matches the filter')
   if (found instanceof DirectoryFailure) return found
@@ -61,20 +68,20 @@ export const findTyped = async (
     byFull !== undefined && byLogin !== undefined && (byLogin instanceof DirectoryFailure || byLogin.dn !== found.dn)
   const text = byFull === undefined ? login : full
   const isExact = search.comparesWholeValues && !isShared
-  const isUsernameUnique = await isOnlyOne(session, search.base, found)
+  const isUsernameUnique = await isOnlyOne(connection, search.base, found)
   const isUsernameOwn = isUsernameUnique || (isExact && usernameOf(found) === text)
-  if (!isUsernameOwn && !(await isToldApart(session, search, found, isExact ? text : undefined)))
+  if (!isUsernameOwn && !(await isToldApart(connection, search, found, isExact ? text : undefined)))
     return sharedUsername()
   return { entry: found, text, isExact, isUsernameOwn, isUsernameUnique, isShared }
 }
 
 const find = async (
-  session: DirectorySession,
+  connection: LdapConnection,
   { base, filter }: PersonSearch,
   text: string
 ): Promise<FoundEntry | DirectoryFailure | undefined> => {
   try {
-    return await findOne(session, base, filter(text))
+    return await findOne(connection, base, filter(text))
   } catch (error) {
     if (error instanceof DirectoryFailure && error.reason === 'ambiguous-entry') return error
     throw error
@@ -86,7 +93,7 @@ const find = async (
  * exactly this entry was found. Otherwise one of them would be taken for the other.
  */
 export const isToldApart = async (
-  session: DirectorySession,
+  connection: LdapConnection,
   search: PersonSearch,
   entry: FoundEntry,
   foundBy: string | undefined
@@ -94,9 +101,9 @@ export const isToldApart = async (
   if (hasStableSubject(entry)) return true
   const username = usernameOf(entry)
   if (username === undefined)
-    return foundBy !== undefined && !(await isAnothersName(session, search.base, entry, foundBy))
-  if (await isOnlyOne(session, search.base, entry)) return true
-  const byUsername = search.comparesWholeValues ? await find(session, search, username) : undefined
+    return foundBy !== undefined && !(await isAnothersName(connection, search.base, entry, foundBy))
+  if (await isOnlyOne(connection, search.base, entry)) return true
+  const byUsername = search.comparesWholeValues ? await find(connection, search, username) : undefined
   return !(byUsername instanceof DirectoryFailure) && byUsername?.dn === entry.dn
 }
 
@@ -117,7 +124,7 @@ export const hasUsernameAlone = (entry: FoundEntry, foundBy: string): boolean =>
  */
 export const boundNames = async (
   plan: DirectoryPlan,
-  session: DirectorySession,
+  connection: LdapConnection,
   base: string,
   entry: FoundEntry,
   bound: string
@@ -126,36 +133,36 @@ export const boundNames = async (
   const account = plan.bindName(usernameOf(entry) ?? '')
   const own = new Set([bound, principal])
   if (own.has(account)) return [...own]
-  const { entries } = await entriesWith(session, base, `(userPrincipalName=${escapeFilterValue(account)})`)
+  const { entries } = await entriesWith(connection, base, `(userPrincipalName=${escapeFilterValue(account)})`)
   return entries.length === 0 ? [...own, account] : [...own]
 }
 
-const isOnlyOne = async (session: DirectorySession, base: string, entry: FoundEntry): Promise<boolean> => {
+const isOnlyOne = async (connection: LdapConnection, base: string, entry: FoundEntry): Promise<boolean> => {
   const username = usernameOf(entry)
   if (username === undefined) return false
   // Unique within a domain (MS-ADTS), but a global catalog shows several.
   const attribute = firstText(entry, 'sAMAccountName') === '' ? 'uid' : 'sAMAccountName'
-  const { entries, isCut } = await entriesWith(session, base, `(${attribute}=${escapeFilterValue(username)})`)
+  const { entries, isCut } = await entriesWith(connection, base, `(${attribute}=${escapeFilterValue(username)})`)
   return entries.length === 1 && !isCut
 }
 
 const isAnothersName = async (
-  session: DirectorySession,
+  connection: LdapConnection,
   base: string,
   entry: FoundEntry,
   name: string
 ): Promise<boolean> => {
   const value = escapeFilterValue(name)
-  const { entries, isCut } = await entriesWith(session, base, `(|(uid=${value})(sAMAccountName=${value}))`)
+  const { entries, isCut } = await entriesWith(connection, base, `(|(uid=${value})(sAMAccountName=${value}))`)
   return isCut || entries.some(({ dn }) => dn !== entry.dn)
 }
 
-const entriesWith = (session: DirectorySession, base: string, filter: string) =>
-  session.search(base, { filter, attributes: ['1.1'] })
+const entriesWith = (connection: LdapConnection, base: string, filter: string) =>
+  connection.search(base, { filter, attributes: ['1.1'] })
 
 /** Whether the entry shows that there are no failures, rather than hiding their number (RFC 4511 §4.5.1.7). */
-export const showsNoFailure = async (session: DirectorySession, dn: string): Promise<boolean> => {
+export const showsNoFailure = async (connection: LdapConnection, dn: string): Promise<boolean> => {
   const filter = parseFilter('(!(pwdFailureTime=*))')
-  const { entries } = await session.search(dn, { scope: 'base', filter, attributes: ['1.1'] })
+  const { entries } = await connection.search(dn, { scope: 'base', filter, attributes: ['1.1'] })
   return entries.length === 1
 }

@@ -1,6 +1,6 @@
 // Binds the service account; after a refusal it retries with increasing delays, never once per login.
 import { DirectoryFailure } from './failure.ts'
-import type { DirectorySession } from './session.ts'
+import type { LdapConnection } from './ldap-connection.ts'
 
 export type ServiceAccount = ReturnType<typeof createServiceAccount>
 
@@ -17,11 +17,11 @@ export const createServiceAccount = (
 
   return {
     /** @throws DirectoryFailure `service-account-refused`, without contacting the directory again so soon. */
-    bind: async (session: DirectorySession): Promise<void> => {
+    bind: async (connection: LdapConnection): Promise<void> => {
       if (refusal !== undefined && (isTrying || clock() < refusal.until)) throw refusal.failure
       isTrying = true
       try {
-        await session.bindOther(dn, password)
+        await connection.bindOther(dn, password)
         refusal = undefined
       } catch (error) {
         if (!(error instanceof DirectoryFailure) || !isVerdict(error)) throw error

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import t, { type Test } from 'tap'
-import { connectDirectory } from '../../gateway/directory/connection.ts'
+import { createServers } from '../../gateway/directory/dial.ts'
 import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { generalizedTime } from '../../gateway/directory/person.ts'
@@ -13,7 +13,7 @@ const settings = (more: object) =>
   ({
     active: true,
     url: 'ldap://127.0.0.1:1',
-    timeoutMs: 2000,
+    timeoutMs: 30_000,
     userDnTemplate: 'uid={{username}},dc=a',
     ...more
   }) as never
@@ -41,7 +41,7 @@ t.test(
   'nothing but a clean answer leads from the clear to TLS, and a login that is over connects to nothing',
   async t => {
     const start = async (answer: Buffer, signal = new AbortController().signal) =>
-      failureOf(connectDirectory(new URL(await startServer(t, answer)), settings({ startTls: true }), signal))
+      failureOf(createServers(settings({ url: await startServer(t, answer), startTls: true })).dial(signal))
     t.match(await start(STARTED), /^directory-tls TLS: /)
     t.match(await start(Buffer.concat([STARTED, Buffer.of(0)])), /^directory-tls STARTTLS: bytes in the clear/)
     t.match(await start(Buffer.from(STARTED).fill(2, 9, 10)), /^directory-tls STARTTLS: refused with code 2/)
@@ -51,7 +51,7 @@ t.test(
 
 t.test('the port is that of the address, or the usual one', async t => {
   const { signal } = new AbortController()
-  const dial = (url: string) => failureOf(connectDirectory(new URL(url), settings({}), signal))
+  const dial = (url: string) => failureOf(createServers(settings({ url })).dial(signal))
   t.match(await dial('ldap://127.127.127.127'), /127\.127\.127\.127:389$/)
   t.match(await dial('ldaps://127.127.127.127'), /127\.127\.127\.127:636$/)
   t.match(await dial('ldap://127.127.127.127:1'), /127\.127\.127\.127:1$/)

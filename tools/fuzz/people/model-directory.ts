@@ -2,7 +2,12 @@
 import { AndFilter, EqualityFilter, NotFilter, OrFilter, PresenceFilter } from 'ldapts'
 import type { Deadline } from '../../../gateway/directory/deadline.ts'
 import { bindRefusal, DirectoryFailure } from '../../../gateway/directory/failure.ts'
-import { type DirectorySession, type Filter, type FoundEntry, parseFilter } from '../../../gateway/directory/session.ts'
+import {
+  type Filter,
+  type FoundEntry,
+  type LdapConnection,
+  parseFilter
+} from '../../../gateway/directory/ldap-connection.ts'
 
 export type Kind = 'openldap' | 'ad'
 
@@ -42,7 +47,7 @@ export interface ModelDirectory {
   takeBound(): ModelEntry | undefined
   /** Accounts that were locked because of the gateway. */
   readonly locked: string[]
-  open(deadline: Deadline): Promise<DirectorySession>
+  open(deadline: Deadline): Promise<LdapConnection>
   /** What has changed in `entries` takes effect. */
   publish(): Promise<void>
   /** What the directory has changed by itself is in `entries`. */
@@ -100,7 +105,7 @@ export const createModelDirectory = (kind: Kind, threshold: number, hidesUuid: b
     return byPrincipal ?? (isOurs ? entries.find(entry => entry.login === text.slice(0, at)) : undefined)
   }
 
-  const openSession = (): DirectorySession => {
+  const openConnection = (): LdapConnection => {
     let bound: ModelEntry | undefined
     return {
       bindPerson: async (name, password) => {
@@ -148,7 +153,7 @@ export const createModelDirectory = (kind: Kind, threshold: number, hidesUuid: b
       return bound
     },
     locked,
-    open: async () => openSession(),
+    open: async () => openConnection(),
     failElsewhere: fail,
     age: ms => ageEntries(entries, ms)
   }

@@ -1,8 +1,8 @@
 // The people of a world are entries of a real OpenLDAP server, which alone checks binds, filters and lock-outs.
 import { Client, Control } from 'ldapts'
+import { createServers } from '../../../gateway/directory/dial.ts'
+import { openLdapConnection } from '../../../gateway/directory/ldap-connection.ts'
 import { generalizedTime } from '../../../gateway/directory/person.ts'
-import { createServers } from '../../../gateway/directory/servers.ts'
-import { openSession } from '../../../gateway/directory/session.ts'
 import type { OpenLdap } from '../../../test/support/openldap.ts'
 import { ageEntries, BASE, dnOf, generalized, type ModelDirectory, type ModelEntry } from './model-directory.ts'
 import { THRESHOLD, WINDOW_MS } from './world.ts'
@@ -44,12 +44,12 @@ export const createSlapdDirectory = async (ldap: OpenLdap, hidesUuid: boolean): 
       return bound
     },
     open: async deadline => {
-      const session = openSession(await servers.connect(deadline.signal), deadline, OPTIONS.timeoutMs)
+      const connection = openLdapConnection(await servers.dial(deadline.signal), deadline, OPTIONS.timeoutMs)
       const bindPerson = (name: string, password: string): Promise<void> => {
         lastBound = entries.find(entry => dnOf('openldap', entry).toLowerCase() === name.toLowerCase())
-        return session.bindPerson(name, password)
+        return connection.bindPerson(name, password)
       }
-      return { ...session, bindPerson }
+      return { ...connection, bindPerson }
     },
     failElsewhere: entry => {
       entry.failedAt.push(Date.now())

@@ -1,37 +1,69 @@
-// Opens a verified connection to the directory that speaks well-formed LDAP, until its signal aborts it.
+// Dials the first server of LDAP_URL that responds, and remembers for a while which ones did not.
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
-import { Duplex } from 'node:stream'
+import type { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { LdapSettings } from '../settings/settings.ts'
+import { startDeadline } from './deadline.ts'
 import { DirectoryFailure } from './failure.ts'
-import { createMessageReader, LdapFault, type LdapResponse, OPERATION, readResponse } from './messages.ts'
+import { createMessageReader, LdapFault, OPERATION, readResponse } from './messages.ts'
 
-/** Far more than small entries and their envelopes need. */
-const MAX_BYTES = 1_048_576
-const OTHER_MESSAGES = 62
-/** The search for a person requests at most this many (RFC 4511 §4.5.1.4). */
-export const MAX_PEOPLE = 2
+export interface DialedServer {
+  readonly socket: Socket
+  /** The server does not respond, or says that it cannot serve; others are tried first for a while. */
+  giveUp(): void
+}
 
-/**
- * Dials one server of LDAP_URL: TCP, then STARTTLS if configured, then TLS if configured; never less than configured.
- *
- * @param signal on abort, the connection is destroyed at whatever stage it is.
- * @throws DirectoryFailure `directory-unreachable` or `directory-tls`.
- */
-export const connectDirectory = async (
-  url: URL,
-  settings: LdapSettings,
-  signal: AbortSignal
-): Promise<DirectoryConnection> => {
+const SKIPPED_MS = 30_000
+
+/** @param clock monotonic ms */
+export const createServers = (settings: LdapSettings, clock = () => performance.now()) => {
+  const urls = settings.url.split(',').map(url => new URL(url.trim()))
+  const deadUntil = new Map<URL, number>()
+  const isAlive = (url: URL): boolean => clock() >= (deadUntil.get(url) ?? Number.NEGATIVE_INFINITY)
+
+  return {
+    count: urls.length,
+    /**
+     * A server must be ready in a third of the time. On abort of the signal its socket is destroyed, at whatever stage it is.
+     *
+     * @throws DirectoryFailure `directory-unreachable`, `directory-tls` or `directory-timeout` of the last server that was tried.
+     */
+    dial: async (signal: AbortSignal): Promise<DialedServer> => {
+      const alive = urls.filter(isAlive)
+      let failure: unknown
+      // If all of them are down, any may have recovered.
+      for (const url of alive.length > 0 ? alive : urls) {
+        const giveUp = () => void deadUntil.set(url, clock() + SKIPPED_MS)
+        const deadline = startDeadline(Math.round(settings.timeoutMs / 3))
+        try {
+          const ends = AbortSignal.any([signal, deadline.signal])
+          const socket = await deadline.within(dialServer(url, settings, ends))
+          deadline.pause()
+          deadUntil.delete(url)
+          return { socket, giveUp }
+        } catch (error) {
+          deadline.end()
+          if (signal.aborted) throw error
+          giveUp()
+          failure = error
+        }
+      }
+      throw failure
+    }
+  }
+}
+
+/** TCP, then STARTTLS if configured, then TLS if configured; never less than configured. */
+const dialServer = async (url: URL, settings: LdapSettings, signal: AbortSignal): Promise<Socket> => {
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const isLdaps = url.protocol === 'ldaps:'
   const port = url.port === '' ? (isLdaps ? 636 : 389) : Number(url.port)
 
   const plain = await step('directory-unreachable', 'connect', dial(host, port, signal))
-  if (!isLdaps && !settings.startTls) return guard(plain, signal)
+  if (!isLdaps && !settings.startTls) return plain
   if (!isLdaps) await step('directory-tls', 'STARTTLS', requestStartTls(plain))
-  return guard(await step('directory-tls', 'TLS', secure(plain, host, settings.ca, signal)), signal)
+  return step('directory-tls', 'TLS', secure(plain, host, settings.ca, signal))
 }
 
 const step = async <T>(
@@ -77,7 +109,7 @@ const secure = async (plain: Socket, host: string, ca: string | undefined, signa
 }
 
 /** Nothing outlives the signal, and late errors of an abandoned socket are caught. */
-const destroyWith = (socket: Duplex, signal: AbortSignal): void => {
+export const destroyWith = (socket: Duplex, signal: AbortSignal): void => {
   socket.on('error', () => {})
   if (signal.aborted) socket.destroy()
   else signal.addEventListener('abort', () => socket.destroy(), { once: true })
@@ -114,64 +146,3 @@ const requestStartTls = (socket: Socket): Promise<void> =>
     socket.once('close', () => reject(new Error('the connection was closed')))
     socket.write(START_TLS_REQUEST)
   })
-
-export type DirectoryConnection = ReturnType<typeof guard>
-
-/** Sits between the socket and the library, which trusts its input and grows without limit. */
-const guard = (socket: Socket, signal: AbortSignal) => {
-  let maxEntries = MAX_PEOPLE
-  let read = createMessageReader({ maxBytes: MAX_BYTES, maxMessages: maxEntries + OTHER_MESSAGES })
-  let fault: LdapFault | undefined
-  let last: LdapResponse | undefined
-  let entries = 0
-
-  const accept = (message: Buffer): void => {
-    last = readResponse(message)
-    if (last.operation === OPERATION.entry) entries += 1
-    if (entries > maxEntries) throw new LdapFault('more entries than requested')
-    stream.push(message)
-  }
-  const stream = new Duplex({
-    // One message per chunk, because ldapts would recurse over several.
-    readableObjectMode: true,
-    read: () => {},
-    write: (chunk, _encoding, done) => {
-      socket.write(chunk, done)
-    },
-    final: done => {
-      socket.end(done)
-    },
-    // Errors are reported by `fault` and by the close event, so that none is emitted without a listener.
-    destroy: (_error, done) => {
-      socket.destroy()
-      done(null)
-    }
-  })
-  destroyWith(stream, signal)
-  socket.on('data', (chunk: Buffer) => {
-    try {
-      for (const message of read(chunk)) accept(message)
-    } catch (error) {
-      fault ??= error instanceof LdapFault ? error : new LdapFault('unreadable', { cause: error })
-      stream.destroy()
-    }
-  })
-  socket.once('close', () => stream.destroy())
-  return {
-    /**
-     * Looks like an open socket to an LDAP library; each chunk is one validated message. ldapts uses a socket only as a stream,
-     * and reads these two properties.
-     */
-    stream: Object.assign(stream, { connecting: false, readyState: 'open' }) as unknown as Socket,
-    /** Why the connection ended early, if what arrived was not LDAP. */
-    fault: () => fault,
-    /** Result code of the last response, which libraries sometimes discard. */
-    lastResultCode: () => last?.resultCode,
-    /** Limits the number of entries from now on; earlier ones do not count. No operation may be in progress. */
-    allow: (allowed: number) => {
-      maxEntries = allowed
-      entries = 0
-      read = createMessageReader({ maxBytes: MAX_BYTES, maxMessages: maxEntries + OTHER_MESSAGES })
-    }
-  }
-}

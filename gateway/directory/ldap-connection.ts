@@ -1,5 +1,7 @@
-// Speaks LDAP on one connection: bind, search, WhoAmI. Every failure says how far the person's bind got.
+// Speaks LDAP on one connection, in well-formed messages of bounded size: bind, search, WhoAmI. Every failure says how far the person's bind got.
 import { isUtf8 } from 'node:buffer'
+import type { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
 import {
   AndFilter,
   ApproximateFilter,
@@ -19,11 +21,11 @@ import {
   SubstringFilter
 } from 'ldapts'
 import { type LdapFilter, parseLdapFilter } from '../values/ldap-text.ts'
-import { MAX_PEOPLE } from './connection.ts'
 import type { Deadline } from './deadline.ts'
+import { type DialedServer, destroyWith } from './dial.ts'
 import { type BindOutcome, bindRefusal, DirectoryFailure, policyRefusal, searchRefusal } from './failure.ts'
+import { createMessageReader, LdapFault, OPERATION, readResponse } from './messages.ts'
 import type { DirectoryEntry } from './person.ts'
-import type { ServerConnection } from './servers.ts'
 
 export type { Filter } from 'ldapts'
 
@@ -48,7 +50,7 @@ export interface Search {
   readonly paged?: boolean
 }
 
-export type DirectorySession = ReturnType<typeof openSession>
+export type LdapConnection = ReturnType<typeof openLdapConnection>
 
 /** ldapts turns a bind with such a name into a SASL bind. */
 export const isMechanism = (bindName: string): boolean =>
@@ -99,13 +101,26 @@ const WHO_AM_I = '1.3.6.1.4.1.4203.1.11.3'
 /** protocolError, unwillingToPerform, unavailableCriticalExtension, other: how servers refuse unsupported operations. */
 const NOT_KNOWN: ReadonlySet<number> = new Set([2, 12, 53, 80])
 
-export const openSession = (connection: ServerConnection, deadline: Deadline, timeoutMs: number) => {
-  const client = clientOn(connection)
+/** The search for a person requests at most this many (RFC 4511 §4.5.1.4). */
+const MAX_PEOPLE = 2
+
+export const openLdapConnection = ({ socket, giveUp }: DialedServer, deadline: Deadline, timeoutMs: number) => {
+  const guard = guardStream(socket, deadline.signal)
+  const client = clientOn(guard.stream)
   let bind: BindOutcome = 'unsent'
 
+  const asFailure = (error: unknown): DirectoryFailure => {
+    if (error instanceof DirectoryFailure) return error
+    const fault = guard.fault()
+    if (fault !== undefined) return new DirectoryFailure('directory-protocol', fault.message, { cause: fault })
+    const reason = guard.stream.destroyed ? 'directory-unreachable' : 'directory-protocol'
+    return new DirectoryFailure(reason, error instanceof Error ? error.message.slice(0, 200) : 'failed', {
+      cause: error
+    })
+  }
   const failureOf = (error: unknown): DirectoryFailure => {
-    const failure = asFailure(error, connection)
-    if (failure.isOfTheServer) connection.giveUp()
+    const failure = asFailure(error)
+    if (failure.isOfTheServer) giveUp()
     return failure.bind === 'unsent' ? failure.after(bind) : failure
   }
   const run = async <T>(work: Promise<T>): Promise<T> => {
@@ -135,7 +150,7 @@ export const openSession = (connection: ServerConnection, deadline: Deadline, ti
     },
     /** @throws DirectoryFailure; `no-entry` if the base does not exist. */
     search: async (base: string, search: Search): Promise<Found> => {
-      connection.allow(search.most ?? MAX_PEOPLE)
+      guard.allow(search.most ?? MAX_PEOPLE)
       const options = optionsOf(search, timeoutMs)
       const { searchEntries } = await run(
         client.search(base, options).catch((error: unknown) => {
@@ -146,7 +161,7 @@ export const openSession = (connection: ServerConnection, deadline: Deadline, ti
       )
       // ldapts does not distinguish a search that the server cut short (sizeLimitExceeded) from a complete one. Referrals
       // (`searchReferences`) are not followed, because no password may be sent to an address from a response.
-      return { entries: searchEntries as FoundEntry[], isCut: connection.lastResultCode() === 4 }
+      return { entries: searchEntries as FoundEntry[], isCut: guard.lastResultCode() === 4 }
     },
     /** RFC 4532 §2.1; undefined if the server does not support the operation. */
     whoAmI: async (): Promise<string | undefined> => {
@@ -175,7 +190,7 @@ const optionsOf = ({ scope = 'sub', filter, attributes, binary, most, paged }: S
   return paged === true ? { ...options, paged: { pageSize: 500 } } : { ...options, sizeLimit: most ?? MAX_PEOPLE }
 }
 
-const clientOn = ({ stream }: ServerConnection): Client => {
+const clientOn = (stream: Duplex): Client => {
   let isTaken = false
   return new Client({
     // The connection is already established and secured; `ldap:` keeps the library from doing so again. The deadline is ours.
@@ -183,9 +198,69 @@ const clientOn = ({ stream }: ServerConnection): Client => {
     createConnection: () => {
       if (isTaken) throw new Error('the connection to the directory was lost')
       isTaken = true
-      return stream
+      // ldapts uses a socket only as a stream, and reads these two properties.
+      return Object.assign(stream, { connecting: false, readyState: 'open' }) as unknown as Socket
     }
   })
+}
+
+/** Far more than small entries and their envelopes need. */
+const MAX_BYTES = 1_048_576
+const OTHER_MESSAGES = 62
+
+/** Between the socket and the library, which trusts its input and grows without limit: each chunk is one validated message. */
+const guardStream = (socket: Socket, signal: AbortSignal) => {
+  let fault: LdapFault | undefined
+  let resultCode: number | undefined
+  let read = (_chunk: Buffer): Buffer[] => []
+  let entriesLeft = 0
+
+  const allow = (most: number): void => {
+    entriesLeft = most
+    read = createMessageReader({ maxBytes: MAX_BYTES, maxMessages: most + OTHER_MESSAGES })
+  }
+  allow(MAX_PEOPLE)
+  const stream = new Duplex({
+    // One message per chunk, because ldapts would recurse over several.
+    readableObjectMode: true,
+    read: () => {},
+    write: (chunk, _encoding, done) => {
+      socket.write(chunk, done)
+    },
+    final: done => {
+      socket.end(done)
+    },
+    // Errors are reported by `fault` and by the close event, so that none is emitted without a listener.
+    destroy: (_error, done) => {
+      socket.destroy()
+      done(null)
+    }
+  })
+  destroyWith(stream, signal)
+  socket.on('data', (chunk: Buffer) => {
+    try {
+      for (const message of read(chunk)) {
+        const response = readResponse(message)
+        resultCode = response.resultCode
+        if (response.operation === OPERATION.entry) entriesLeft -= 1
+        if (entriesLeft < 0) throw new LdapFault('more entries than requested')
+        stream.push(message)
+      }
+    } catch (error) {
+      fault ??= error instanceof LdapFault ? error : new LdapFault('unreadable', { cause: error })
+      stream.destroy()
+    }
+  })
+  socket.once('close', () => stream.destroy())
+  return {
+    stream,
+    /** Why the connection ended early, if what arrived was not LDAP. */
+    fault: () => fault,
+    /** Of the last response, which the library sometimes discards. */
+    lastResultCode: () => resultCode,
+    /** Limits the number of entries from now on; earlier ones do not count. No operation may be in progress. */
+    allow
+  }
 }
 
 const bindAs = async (client: Client, bindName: string, password: string): Promise<void> => {
@@ -202,11 +277,3 @@ const bindAs = async (client: Client, bindName: string, password: string): Promi
 
 /** The server's own text, without the additions of ldapts. */
 const diagnosticOf = (error: Error): string => error.message.replace(/ ?Code: 0x[0-9a-f]+$/, '')
-
-const asFailure = (error: unknown, connection: ServerConnection): DirectoryFailure => {
-  if (error instanceof DirectoryFailure) return error
-  const fault = connection.fault()
-  if (fault !== undefined) return new DirectoryFailure('directory-protocol', fault.message, { cause: fault })
-  const reason = connection.stream.destroyed ? 'directory-unreachable' : 'directory-protocol'
-  return new DirectoryFailure(reason, error instanceof Error ? error.message.slice(0, 200) : 'failed', { cause: error })
-}
