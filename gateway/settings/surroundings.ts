@@ -74,7 +74,7 @@ const OTHER_NAMES: Readonly<Partial<Record<VariableName, readonly string[]>>> = 
 }
 
 /** The variable of that meaning, or the known one with the smallest edit distance. */
-export const meantBy = (name: string): string => {
+const meantBy = (name: string): string => {
   const names = VARIABLES.map(variable => variable.name)
   return names.find(known => OTHER_NAMES[known]?.includes(name.toUpperCase())) ?? nearest(name, names)?.name ?? ''
 }

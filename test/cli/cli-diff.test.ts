@@ -1,6 +1,4 @@
 // A change of the route files is compared by what it allows; mistakes that operators make are seen before they count.
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { routeFolder } from '../support/route-files.ts'
@@ -44,73 +42,66 @@ const without = (path: string): string[] => SOUND.filter(route => !route.include
 interface Difference {
   readonly text: string
   readonly path: string
-  readonly methods: readonly string[]
   readonly who: readonly string[]
+  readonly example: { readonly path: string }
 }
 interface Comparison {
   readonly opened: readonly Difference[]
   readonly closed: readonly Difference[]
-  readonly notes: readonly { readonly text: string; readonly looser: boolean }[]
+  readonly notes: readonly unknown[]
 }
 
+const folderOf = (t: Test, text: string) => routeFolder(t, { 'routes.yaml': text })
+
 const compare = async (t: Test, next: readonly string[], before: readonly string[] = SOUND) => {
-  const old = await routeFolder(t, { 'routes.yaml': yaml(before) })
-  const now = await routeFolder(t, { 'routes.yaml': yaml(next) })
+  const [old, now] = [await folderOf(t, yaml(before)), await folderOf(t, yaml(next))]
   const result = await portaria(['diff', old, now, '--json'])
-  return { ...result.json<Comparison>(), code: result.code, old, now }
+  return { ...result.json<Comparison>(), code: result.code }
 }
 
 /** How many of the `tests:` of the sound files fail on other routes. */
 const failing = async (t: Test, routes: readonly string[]): Promise<number> => {
-  const folder = await routeFolder(t, { 'routes.yaml': yaml(routes, TESTS) })
-  const result = await portaria(['check', folder, '--json'])
+  const result = await portaria(['check', await folderOf(t, yaml(routes, TESTS)), '--json'])
   const { complaints } = result.json<{ complaints: { message: string }[] }>()
   t.equal(result.code, complaints.length === 0 ? 0 : 1)
   return complaints.filter(({ message }) => /^the test .* fails: /.test(message)).length
 }
 
-t.test('the sound files hold their own tests', async t => {
+const MISTAKES: readonly (readonly [what: string, next: readonly string[], said: RegExp, fails: number])[] = [
+  [
+    'the rule of a part is deleted, and a wider one takes over',
+    without('/api/admin/*'),
+    /^\/api\/admin\/\* is now open to Agente, Supervisor \(until now: Admin\)$/,
+    2
+  ],
+  [
+    'public on a parent lets everybody into what had no rule of its own',
+    changed(
+      'path: /api/*, upstream: up, roles: [Agente, Supervisor, Admin]',
+      'path: /api/*, upstream: up, public: true'
+    ),
+    /^\/api\/\* is now open to everyone, even without a token/,
+    0
+  ],
+  [
+    'methods are dropped, and a rule meant for one closes all',
+    changed('methods: [DELETE], ', ''),
+    /any other method \/api\/orders\/:id is now closed to/,
+    1
+  ]
+]
+
+t.test('mistakes that operators make are found by diff, and by the tests of the files', async t => {
   t.equal(await failing(t, SOUND), 0)
-})
-
-t.test('mistake: the rule of a part is deleted, and a wider one takes over', async t => {
-  const next = without('/api/admin/*')
-  const { opened, closed, code } = await compare(t, next)
-  t.equal(opened[0]?.text, '/api/admin/* is now open to Agente, Supervisor (until now: Admin)')
-  t.same(closed, [])
-  t.equal(code, 1)
-  t.equal(await failing(t, next), 2)
-})
-
-t.test('mistake: public on a parent lets everybody into what had no rule of its own', async t => {
-  const next = changed(
-    'path: /api/*, upstream: up, roles: [Agente, Supervisor, Admin]',
-    'path: /api/*, upstream: up, public: true'
-  )
-  const { opened, code } = await compare(t, next)
-  t.match(opened[0]?.text, /^\/api\/\* is now open to everyone, even without a token/)
-  t.equal(code, 1)
-})
-
-t.test('mistake: methods are dropped, and a rule meant for one closes all', async t => {
-  const next = changed('methods: [DELETE], ', '')
-  const { opened, closed, code } = await compare(t, next)
-  t.same(opened, [])
-  t.match(closed[0]?.text, /any other method \/api\/orders\/:id is now closed to/)
-  t.equal(code, 0)
-  t.equal(await failing(t, next), 1)
-})
-
-t.test('mistake: a role is misspelt', async t => {
-  const folder = await routeFolder(t, {
-    'routes.yaml': yaml(changed('roles: [Supervisor, Admin]', 'roles: [Supervisr, Admin]'))
-  })
-  const check = await portaria(['check', folder])
-  t.equal(check.code, 1)
-  t.match(check.stdout, /routes\.yaml:\d+:\d+: .*Supervis/)
-  const diff = await portaria(['diff', folder, folder])
-  t.equal(diff.code, 2)
-  t.match(diff.stderr, /routes\.yaml:\d+:\d+/)
+  for (const [what, next, said, fails] of MISTAKES) {
+    const { opened, closed, code } = await compare(t, next)
+    t.match([...opened, ...closed][0]?.text, said, what)
+    t.equal(code, opened.length > 0 ? 1 : 0, what)
+    t.equal(await failing(t, next), fails, what)
+  }
+  const misspelt = await folderOf(t, yaml(changed('roles: [Supervisor, Admin]', 'roles: [Supervisr, Admin]')))
+  t.match(await portaria(['check', misspelt]), { code: 1, stdout: /routes\.yaml:\d+:\d+: .*Supervis/ })
+  t.match(await portaria(['diff', misspelt, misspelt]), { code: 2, stderr: /routes\.yaml:\d+:\d+/ })
 })
 
 t.test('mistake: a static exception shadows the rule on a parameter', async t => {
@@ -125,113 +116,177 @@ t.test('mistake: a static exception shadows the rule on a parameter', async t =>
 t.test('mistake: a Socket.IO route becomes one that forwards every request', async t => {
   const socketio = '{ path: /app/*, upstream: up, socketio: { namespaces: { /m: { roles: [Admin] } } } }'
   const open = '{ path: /app/*, upstream: up, public: true }'
-  const { opened, closed, code } = await compare(t, [open], [socketio])
-  t.match(opened, [{ path: '/app/*', who: ['anonymous'] }])
-  t.match(closed, [{ path: '/app/* namespace /m', who: ['Admin'] }])
-  t.equal(code, 1)
-  const back = await compare(t, [socketio], [open])
-  t.match(back.closed, [{ path: '/app/*', who: ['anonymous'] }])
-  t.match(back.opened, [{ path: '/app/* namespace /m', who: ['Admin'] }])
+  const [requests, namespace] = [
+    [{ path: '/app/*', who: ['anonymous'] }],
+    [{ path: '/app/* namespace /m', who: ['Admin'] }]
+  ]
+  t.match(await compare(t, [open], [socketio]), { opened: requests, closed: namespace, code: 1 })
+  t.match(await compare(t, [socketio], [open]), { opened: namespace, closed: requests, code: 1 })
 })
 
-t.test('what requests may carry and where they go is noted', async t => {
-  const wider = await compare(
-    t,
-    changed('origins: [https://app.example]', 'origins: [https://app.example, https://x.example], tokenInQuery: true')
-  )
-  t.equal(wider.code, 1)
-  t.same(
-    wider.notes.map(({ text, looser }) => [text, looser]),
-    [
-      ['/live: websocket.origins https://app.example → https://app.example, https://x.example', true],
-      ['/live: websocket.tokenInQuery false → true', true]
-    ]
-  )
-  const forever = await compare(
-    t,
-    changed('origins: [https://app.example]', 'origins: [https://app.example], idleTimeout: "0"')
-  )
-  t.equal(forever.code, 1)
-  t.same(forever.notes, [{ text: '/live: websocket.idleTimeout 3600000 → none', looser: true }])
-  const moved = await compare(
-    t,
-    changed('path: /api/profile, upstream: up', 'path: /api/profile, maxBody: 1KB, stripPrefix: /api, upstream: other')
-  )
-  t.equal(moved.code, 0)
-  t.same(
-    moved.notes.map(({ text }) => text),
-    ['/api/profile: upstream up → other', '/api/profile: stripPrefix none → /api', '/api/profile: maxBody none → 1024']
-  )
-  const retargeted = await routeFolder(t, { 'routes.yaml': yaml(SOUND).replace(':4001', ':4009') })
-  const { stdout, code } = await portaria(['diff', moved.old, retargeted])
-  t.match(stdout, /CHANGED upstream up: targets http:\/\/127\.0\.0\.1:4001 → http:\/\/127\.0\.0\.1:4009/)
-  t.equal(code, 0)
+/** Keys of the one route or upstream before and after, and what is said of them. */
+type Noted = readonly [was: string, now: string, ...lines: string[]]
+
+const ROUTE_NOTES: readonly Noted[] = [
+  ['upstream: up, maxBody: 1KB', 'upstream: other', 'CHANGED upstream up → other', 'LOOSER maxBody 1024 → none'],
+  ['', 'maxBody: 1KB, stripPrefix: /pay', 'CHANGED stripPrefix none → /pay', 'CHANGED maxBody none → 1024'],
+  ['', 'streaming: true', 'LOOSER streaming false → true'],
+  ['streaming: true', '', 'CHANGED streaming true → false'],
+  ['rateLimit: { max: 5, window: 1m }', '', 'LOOSER rateLimit 5 in 60000 ms by ip → none'],
+  ['', 'rateLimit: { max: 5, window: 1m }', 'CHANGED rateLimit none → 5 in 60000 ms by ip'],
+  [
+    'rateLimit: { max: 5, window: 1m }',
+    'rateLimit: { max: 5, window: 10s }',
+    'LOOSER rateLimit 5 in 60000 ms by ip → 5 in 10000 ms by ip'
+  ],
+  [
+    '',
+    'websocket: {}',
+    'LOOSER websocket false → true',
+    'CHANGED websocket.idleTimeout none → 3600000',
+    'CHANGED websocket.maxMessage none → 1048576'
+  ],
+  ['websocket: {}', 'websocket: { idleTimeout: "0" }', 'LOOSER websocket.idleTimeout 3600000 → none'],
+  [
+    'websocket: { maxLifetime: 1h, idleTimeout: 5m }',
+    'websocket: { idleTimeout: 10m }',
+    'LOOSER websocket.idleTimeout 300000 → 600000',
+    'LOOSER websocket.maxLifetime 3600000 → none'
+  ],
+  [
+    'websocket: { origins: [https://a.example] }',
+    'websocket: { origins: [https://a.example, https://x.example], tokenInQuery: true }',
+    'LOOSER websocket.origins https://a.example → https://a.example, https://x.example',
+    'LOOSER websocket.tokenInQuery false → true'
+  ],
+  [
+    'websocket: { messagesPerSecond: 5, maxMessage: 1MB }',
+    'websocket: { messagesPerSecond: 9, maxMessage: 1KB }',
+    'CHANGED websocket.maxMessage 1048576 → 1024',
+    'LOOSER websocket.messagesPerSecond 5 → 9'
+  ],
+  ['', 'allowInPath: [semicolon]', 'LOOSER allowInPath none → semicolon'],
+  [
+    'allowInPath: [semicolon, doubleSlash]',
+    'allowInPath: [semicolon]',
+    'CHANGED allowInPath semicolon, doubleSlash → semicolon'
+  ]
+]
+
+const UPSTREAM_NOTES: readonly Noted[] = [
+  ['url: http://h:1', 'url: http://h:2', 'CHANGED targets http://h:1 → http://h:2'],
+  [
+    'targets: ["http://h:1", "http://h:2"]',
+    'targets: ["http://h:1", { url: "http://h:2", backup: true }]',
+    'CHANGED targets http://h:1, http://h:2 → http://h:1, http://h:2 (backup)'
+  ],
+  ['url: http://h, requestBuffer: 1KB', 'url: http://h', 'CHANGED requestBuffer 1024 → 65536'],
+  [
+    'url: http://h',
+    'url: http://h, maxConnections: 4, queue: { max: 9, timeout: 100ms }',
+    'CHANGED maxConnections none → 4',
+    'CHANGED queue none → 9 requests, for 100 ms'
+  ],
+  ['url: http://h, maxConnections: 4', 'url: http://h, maxConnections: 5', 'LOOSER maxConnections 4 → 5'],
+  ['url: http://h, maxConnections: 4', 'url: http://h, maxConnections: 3', 'CHANGED maxConnections 4 → 3'],
+  [
+    'url: http://h, maxConnections: 4',
+    'url: http://h',
+    'LOOSER maxConnections 4 → none',
+    'CHANGED queue 1024 requests, for 10000 ms → none'
+  ],
+  ['url: http://h', 'url: http://h, outlier: { errors: 0 }', 'CHANGED outlier 5 errors in a row, for 10000 ms → none'],
+  [
+    'url: http://h',
+    'url: http://h, healthCheck: { path: /up, interval: 1s, timeout: 2s, status: 200-204, host: h.example, rise: 3, fall: 4 }',
+    'CHANGED healthCheck none → /up at h.example every 1000 ms, 200-204 within 2000 ms, rise 3, fall 4'
+  ],
+  [
+    'url: http://h, requestHeaders: { set: { X-Api-Key: k1 }, remove: [X-Debug] }',
+    'url: http://h, requestHeaders: { set: { X-Api-Key: k2 } }, identityHeaders: { X-WEBAUTH-USER: login }',
+    'LOOSER identityHeaders none → X-WEBAUTH-USER: login',
+    'LOOSER requestHeaders.set X-Api-Key (HASH) → X-Api-Key (HASH)',
+    'LOOSER requestHeaders.remove X-Debug → none'
+  ],
+  [
+    'url: http://h, requestHeaders: { set: { x-a: b } }, responseHeaders: { set: { x-a: b }, remove: [x-c] }',
+    'url: http://h',
+    'CHANGED requestHeaders.set x-a (HASH) → none',
+    'CHANGED responseHeaders.set x-a (HASH) → none',
+    'LOOSER responseHeaders.remove x-c → none'
+  ],
+  [
+    'url: http://h',
+    'url: http://h, requestHeaders: { set: { x-a: b } }, responseHeaders: { set: { x-a: b } }',
+    'LOOSER requestHeaders.set none → x-a (HASH)',
+    'CHANGED responseHeaders.set none → x-a (HASH)'
+  ]
+]
+
+// RV-27
+t.test('what requests may carry, where they go and what a backend learns is noted', async t => {
+  const check = async (subject: string, fileOf: (keys: string) => string, notes: readonly Noted[]) => {
+    for (const [was, now, ...lines] of notes) {
+      const [old, next] = [await folderOf(t, fileOf(was)), await folderOf(t, fileOf(now))]
+      const { code, stdout } = await portaria(['diff', old, next])
+      const said = stdout.trimEnd().split('\n')
+      const expected = lines.map(line => line.replace(/^(\w+) /, (_, word: string) => `${word.padEnd(7)} ${subject}: `))
+      t.same(said.map(line => line.replace(/\([0-9a-f]{8}\)/g, '(HASH)')).sort(), expected.sort(), `${was} → ${now}`)
+      t.equal(code, expected.some(line => line.startsWith('LOOSER')) ? 1 : 0)
+    }
+  }
+  const withUpstream = (keys: string) => (keys.startsWith('upstream:') ? keys : `upstream: up${keys && `, ${keys}`}`)
+  await check('/pay', keys => yaml([`{ path: /pay, ${withUpstream(keys)} }`]), ROUTE_NOTES)
+  await check('upstream up', keys => `upstreams: { up: { ${keys} } }\nroutes: []\n`, UPSTREAM_NOTES)
 })
 
-t.test('files that say the same in other words differ in nothing', async t => {
-  const { old, opened, closed, notes, code } = await compare(t, [...SOUND].reverse())
-  t.same([opened, closed, notes, code], [[], [], [], 0])
-  writeFileSync(join(old, 'more.yaml'), 'routes: []\n')
-  const { stdout } = await portaria(['diff', old, old])
-  t.match(stdout, /Nothing changed/)
-})
-
-t.test('people read the loudest first, with an example and both places', async t => {
-  const { old } = await compare(t, SOUND)
-  const now = await routeFolder(t, {
-    'routes.yaml': yaml([...without('/api/admin/*'), '{ path: /new, upstream: up, public: true }'])
+t.test('a grant that opens more is looser', async t => {
+  const granting = (group: string, profiles: string) =>
+    folderOf(t, `${yaml(SOUND)}grants:\n  - { group: "${group}", profiles: [${profiles}], areas: [Suporte] }\n`)
+  const [before, after] = [
+    await granting('CN=Suporte,DC=corp', 'Agente'),
+    await granting('cn=suporte,dc=corp', 'Agente, Admin')
+  ]
+  t.match(await portaria(['diff', before, after]), {
+    code: 1,
+    stdout: /^LOOSER {2}members of cn=suporte,dc=corp are now granted the profiles Admin$/m
   })
-  const { stdout, code } = await portaria(['diff', old, now])
-  t.equal(code, 1)
-  t.match(
-    stdout,
-    /OPEN {4}\/api\/admin\/\* is now open to Agente, Supervisor.*\n.*was "\/api\/admin\/\*" \(.*routes\.yaml:\d+\), is "\/api\/\*" \(/
-  )
-  t.ok(stdout.indexOf('/new is now') < stdout.indexOf('/api/admin/* is now'), 'what is open to everyone comes first')
-  t.match(stdout, /\/new is now open to everyone, even without a token \(until now: no one\)/)
-  t.notOk(stdout.includes('\u001b'), 'no colour where nobody looks')
+  t.match(await portaria(['diff', after, before]), {
+    code: 0,
+    stdout: /^CHANGED members of CN=Suporte,DC=corp are no longer granted the profiles Admin$/m
+  })
 })
 
-t.test('what a backend learns under another name is looser, and no value of a header is shown', async t => {
-  const upstream = (keys: string) =>
-    `upstreams:\n  up: { url: http://127.0.0.1:4001${keys} }\nroutes: [{ path: /x, upstream: up }]\n`
-  const before = await routeFolder(t, {
-    'a.yaml': upstream(', requestHeaders: { set: { X-Api-Key: k1 }, remove: [X-Debug] }')
-  })
-  const after = await routeFolder(t, {
-    'a.yaml': upstream(', requestHeaders: { set: { X-Api-Key: k2 } }, identityHeaders: { X-WEBAUTH-USER: login }')
-  })
-  const { code, stdout } = await portaria(['diff', before, after])
-  t.equal(code, 1)
-  t.match(stdout, /LOOSER {2}upstream up: identityHeaders none → X-WEBAUTH-USER: login/)
-  t.match(stdout, /LOOSER {2}upstream up: requestHeaders\.remove X-Debug → none/)
-  t.match(stdout, /LOOSER {2}upstream up: requestHeaders\.set X-Api-Key \([0-9a-f]{8}\) → X-Api-Key \([0-9a-f]{8}\)/)
-  t.notMatch(stdout, /k1|k2/)
-})
+t.test(
+  'people read the loudest first, with an example and both places; the same in other words is no difference',
+  async t => {
+    const old = await folderOf(t, yaml(SOUND))
+    const now = await folderOf(t, yaml([...without('/api/admin/*'), '{ path: /new, upstream: up, public: true }']))
+    const { stdout, code } = await portaria(['diff', old, now])
+    t.equal(code, 1)
+    t.match(
+      stdout,
+      /OPEN {4}\/api\/admin\/\* is now open to Agente, Supervisor.*\n.*was "\/api\/admin\/\*" \(.*routes\.yaml:\d+\), is "\/api\/\*" \(/
+    )
+    t.ok(stdout.indexOf('/new is now') < stdout.indexOf('/api/admin/* is now'), 'what is open to everyone comes first')
+    t.match(stdout, /\/new is now open to everyone, even without a token \(until now: no one\)/)
+    t.notOk(stdout.includes('\u001b'), 'no colour where nobody looks')
+    const reversed = await folderOf(t, yaml([...SOUND].reverse()))
+    t.match(await portaria(['diff', old, reversed]), { code: 0, stdout: /Nothing changed/ })
+  }
+)
 
 t.test('what may be sent in a namespace is compared event by event', async t => {
-  const events = (rules: string) =>
-    changed('/m: { roles: [Admin] }', `/m: { roles: [Agente, Admin], events: ${rules} }`)
+  const rule = (events: string) => changed('/m: { roles: [Admin] }', `/m: { roles: [Agente, Admin]${events} }`)
+  const was = rule(', events: { send: {}, "/typing:.*/": {} }')
   const { opened, closed } = await compare(
     t,
-    events('{ send: {}, "/typing:.*/": {} }'),
-    events('{ send: { roles: [Admin] }, ban: { roles: [Admin] } }')
+    rule(', events: { send: { roles: [Admin] }, ban: { roles: [Admin] } }'),
+    was
   )
-  t.match(
-    opened.map(({ path, who }) => `${path}: ${who.join()}`),
-    [/namespace \/m event \/typing:\.\*\/: Agente,Admin/, /namespace \/m event send: Agente/]
-  )
-  t.match(
-    closed.map(({ path, who }) => `${path}: ${who.join()}`),
-    [/namespace \/m event ban: Admin/]
-  )
-  const fenced = await compare(
-    t,
-    events('{ send: {} }'),
-    changed('/m: { roles: [Admin] }', '/m: { roles: [Agente, Admin] }')
-  )
-  t.match(
-    fenced.closed.map(({ path }) => path),
-    [/event \(any other\)/]
-  )
+  const named = (differences: readonly Difference[]) => differences.map(({ path, who }) => `${path}: ${who.join()}`)
+  t.match(named(opened), [/namespace \/m event ban: Admin/])
+  t.match(named(closed), [/namespace \/m event \/typing:\.\*\/: Agente,Admin/, /namespace \/m event send: Agente/])
+  const fenced = await compare(t, rule(', events: { send: {} }'), rule(''))
+  t.match(named(fenced.closed), [/event \(any other\)/])
 })

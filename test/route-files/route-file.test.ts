@@ -109,6 +109,8 @@ const ROUTE_MISTAKES: Readonly<Record<string, string | readonly string[]>> = {
   'public: true\nbasic: true': '7:12: a public route requires no token, so "basic" has no effect',
   'basic: true\nsocketio: { namespaces: { /a: {} } }': '6:12: "basic" and "socketio" cannot be used together',
   'basic: true\nwebsocket: {}': '6:12: "basic" and "websocket" cannot be used together',
+  'streaming: true\nsocketio: { namespaces: { /a: {} } }':
+    '6:16: the bodies of Socket.IO are read whole, so "streaming" has no effect',
   // RV-114
   'socketio: { namespaces: { /a: {} } }\nroles: [Admin]\npublic: false\nbrowser: true': [
     '7:12: "roles" cannot be used on a socketio route: its namespaces say who may connect',
