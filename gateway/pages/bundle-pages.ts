@@ -2,12 +2,11 @@
 import { createHash } from 'node:crypto'
 import { basename, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { build, type PluginBuild, stop } from 'esbuild'
+import { build, stop } from 'esbuild'
 import { PACKAGE_FOLDER } from '../values/package-files.ts'
 import { type BundledFiles, PAGES } from './bundled-files.ts'
 
 const FOLDER = join(PACKAGE_FOLDER, 'gateway/pages/browser')
-const CHARTS = join(PACKAGE_FOLDER, 'node_modules/uplot/dist/uPlot.esm.js')
 
 export const bundlePages = async (): Promise<BundledFiles> => {
   const modules = await bundleModules()
@@ -35,24 +34,14 @@ const OPTIONS = {
   legalComments: 'none'
 } as const
 
-const NAMED = { ...OPTIONS, entryNames: '[name].[hash]', format: 'esm' } as const
-
-const bundleModules = async (): Promise<[string, Buffer][]> => {
-  // Only one view draws charts: their library is a file of its own, which that view loads.
-  const charts = await run({ ...NAMED, entryPoints: { uPlot: CHARTS } })
-  const path = `./${charts[0]?.[0]}`
-  const separateCharts = {
-    name: 'separate-charts',
-    setup: ({ onResolve }: PluginBuild) => onResolve({ filter: /^uplot$/ }, () => ({ path, external: true }))
-  }
-  const pages = await run({
-    ...NAMED,
+const bundleModules = () =>
+  run({
+    ...OPTIONS,
+    entryNames: '[name].[hash]',
+    format: 'esm',
     entryPoints: [...PAGES.map(name => join(FOLDER, `${name}.ts`)), join(FOLDER, 'icon.svg')],
-    plugins: [separateCharts],
     loader: { '.svg': 'copy' }
   })
-  return [...charts, ...pages]
-}
 
 /** Its name has no fingerprint, because pages of backends name it; and it is no module. */
 const bundleSessionScript = () =>

@@ -6,6 +6,7 @@ import type { RefusalPage } from '../http/own-responses.ts'
 import { fieldValue } from '../http/request.ts'
 import type { Settings } from '../settings/settings.ts'
 import { escapeHtml } from './page-html.ts'
+import { words } from './words-refusal.ts'
 
 // The colours of the login page, if the browser supports `light-dark`.
 const STYLE = `
@@ -37,101 +38,24 @@ const POLICY = [
   "form-action 'none'"
 ].join('; ')
 
-type Texts = readonly [pt: string, en: string]
+/** Where each kind of refusal leads on. Its title is the word of its name, its text that with `Text` behind it. */
+const KINDS = {
+  request: ['home'],
+  login: ['logIn', 'home'],
+  failed: ['startAgain'],
+  forbidden: ['account', 'home'],
+  unassigned: ['account', 'home'],
+  nothing: ['home'],
+  tooMany: ['again'],
+  away: ['again', 'home'],
+  unavailable: ['again', 'home']
+} as const satisfies Record<string, readonly Way[]>
+
+type Kind = keyof typeof KINDS
 type Way = 'logIn' | 'startAgain' | 'account' | 'home' | 'again'
 
-interface Kind {
-  readonly title: Texts
-  readonly text: Texts
-  readonly ways: readonly Way[]
-}
-
-/** What a refusal means to its reader, and where it leads on. */
-export const REFUSAL_KINDS = {
-  request: {
-    title: ['Solicitação recusada', 'Request refused'],
-    text: [
-      'Este endereço não aceita a solicitação como foi enviada. Volte e tente de outra forma.',
-      'This address does not accept the request as it was sent. Go back and try another way.'
-    ],
-    ways: ['home']
-  },
-  login: {
-    title: ['É preciso entrar', 'Login required'],
-    text: [
-      'A sua sessão terminou ou não começou. Entre para continuar.',
-      'You are not logged in, or no longer. Log in to continue.'
-    ],
-    ways: ['logIn', 'home']
-  },
-  failed: {
-    title: ['Não foi possível entrar', 'The login failed'],
-    text: [
-      'A tentativa expirou ou já foi usada, {provider} não confirmou quem você é, ou esta conta não pode entrar. Comece de novo.',
-      'The attempt has expired or was used already, {provider} did not confirm who you are, or this account may not log in. Start again.'
-    ],
-    ways: ['startAgain']
-  },
-  forbidden: {
-    title: ['Acesso negado', 'Access denied'],
-    text: ['O seu acesso não permite isto.', 'Your access does not allow this.'],
-    ways: ['account', 'home']
-  },
-  unassigned: {
-    title: ['Aguardando liberação', 'Waiting for access'],
-    text: [
-      'A sua conta foi reconhecida, mas um administrador ainda precisa lhe dar acesso.',
-      'Your account has been recognised, but an administrator still has to give you access.'
-    ],
-    ways: ['account', 'home']
-  },
-  nothing: {
-    title: ['Página não encontrada', 'Page not found'],
-    text: ['Não há nada neste endereço.', 'There is nothing at this address.'],
-    ways: ['home']
-  },
-  tooMany: {
-    title: ['Tentativas demais', 'Too many attempts'],
-    text: [
-      'Houve solicitações demais em pouco tempo. Espere um momento e tente de novo.',
-      'There were too many requests in a short time. Wait a moment and try again.'
-    ],
-    ways: ['again']
-  },
-  away: {
-    title: ['Serviço fora do ar', 'Service unavailable'],
-    text: [
-      'O serviço por trás deste endereço não respondeu a tempo. Tente de novo em instantes.',
-      'The service behind this address did not respond in time. Try again in a moment.'
-    ],
-    ways: ['again', 'home']
-  },
-  unavailable: {
-    title: ['Indisponível no momento', 'Not available right now'],
-    text: [
-      'Isto não é possível agora. Tente de novo em instantes.',
-      'This is not possible right now. Try again in a moment.'
-    ],
-    ways: ['again', 'home']
-  }
-} as const satisfies Record<string, Kind>
-
-/** The texts of links and details below a refusal. */
-export const REFUSAL_WORDS = {
-  logIn: ['Entrar', 'Log in'],
-  startAgain: ['Começar de novo', 'Start again'],
-  account: ['Ver o meu acesso', 'See what I have access to'],
-  home: ['Ir para o início', 'Go to the start page'],
-  again: ['Tentar de novo', 'Try again'],
-  contact: ['Para obter ajuda: {contact}', 'For help: {contact}'],
-  profiles: ['É preciso ter um destes perfis: {profiles}.', 'One of these profiles is needed: {profiles}.'],
-  access: ['É preciso ter um perfil e uma área.', 'A profile and an area are needed.'],
-  requestId: ['Código da solicitação', 'Request id'],
-  provider: ['o provedor de login', 'the login provider']
-} as const satisfies Record<string, Texts>
-
 const LOGINS = /^GW_(?:OAUTH_STATE|OAUTH_FAILED|LOGIN_FAILED|PASSWORD_EXPIRED)$/
-const BY_STATUS: Readonly<Record<number, keyof typeof REFUSAL_KINDS>> = {
+const BY_STATUS: Readonly<Record<number, Kind>> = {
   401: 'login',
   403: 'forbidden',
   404: 'nothing',
@@ -143,10 +67,10 @@ const BY_STATUS: Readonly<Record<number, keyof typeof REFUSAL_KINDS>> = {
 }
 
 const kindOf = ({ code, statusCode }: GatewayError): Kind => {
-  if (LOGINS.test(code)) return REFUSAL_KINDS.failed
-  if (code === 'GW_UNASSIGNED') return REFUSAL_KINDS.unassigned
-  if (code === 'GW_BAD_ORIGIN') return REFUSAL_KINDS.request
-  return REFUSAL_KINDS[BY_STATUS[statusCode] ?? 'request']
+  if (LOGINS.test(code)) return 'failed'
+  if (code === 'GW_UNASSIGNED') return 'unassigned'
+  if (code === 'GW_BAD_ORIGIN') return 'request'
+  return BY_STATUS[statusCode] ?? 'request'
 }
 
 /** The reader's most preferred language decides (RFC 9110 §12.5.4): Portuguese, or English for all others. */
@@ -165,7 +89,7 @@ type Site = Pick<Settings, 'brandName' | 'contact' | 'publicUrl' | 'frontendUrl'
 }
 
 /** Never leads back to a login that is over, nor to the page that was just refused. */
-const waysOn = ({ ways }: Kind, { target }: Exchange, { publicUrl, frontendUrl, cloudidp }: Site) => {
+const waysOn = (kind: Kind, { target }: Exchange, { publicUrl, frontendUrl, cloudidp }: Site) => {
   const home = frontendUrl === publicUrl ? '/' : frontendUrl
   const isLogin = target.startsWith('/auth/oauth/')
   const addresses: Record<Way, string> = {
@@ -176,8 +100,8 @@ const waysOn = ({ ways }: Kind, { target }: Exchange, { publicUrl, frontendUrl, 
     again: ''
   }
   const isHome = target.split('?')[0] === home
-  const wanted = isLogin ? (['startAgain'] as const) : ways.filter(way => way !== 'home' || !isHome)
-  return (wanted.length === 0 ? (['logIn'] as const) : wanted).map(way => ({ way, address: addresses[way] }))
+  const wanted: readonly Way[] = isLogin ? ['startAgain'] : KINDS[kind].filter(way => way !== 'home' || !isHome)
+  return (wanted.length === 0 ? ['logIn' as const] : wanted).map(way => ({ way, address: addresses[way] }))
 }
 
 export const createRefusalPage = (site: Site): RefusalPage => ({
@@ -185,13 +109,13 @@ export const createRefusalPage = (site: Site): RefusalPage => ({
   html(error, exchange) {
     const { profiles, statusCode, code } = error
     const isPortuguese = prefersPortuguese(fieldValue(exchange.request.fields, 'accept-language'))
-    const say = ([pt, en]: Texts): string => (isPortuguese ? pt : en)
-    const words = (key: keyof typeof REFUSAL_WORDS): string => say(REFUSAL_WORDS[key])
+    const say = (key: keyof typeof words, value = ''): string =>
+      words[key][isPortuguese ? 0 : 1].replace(/\{\w+\}/, () => value)
     const kind = kindOf(error)
-    const texts = [say(kind.text).replace('{provider}', () => site.cloudidp.name ?? words('provider'))]
-    if (profiles?.length === 0) texts.push(words('access'))
-    else if (profiles !== undefined) texts.push(words('profiles').replace('{profiles}', () => profiles.join(', ')))
-    if (site.contact !== undefined) texts.push(words('contact').replace('{contact}', () => site.contact ?? ''))
+    const texts = [say(`${kind}Text`, site.cloudidp.name ?? say('provider'))]
+    if (profiles?.length === 0) texts.push(say('access'))
+    else if (profiles !== undefined) texts.push(say('profiles', profiles.join(', ')))
+    if (site.contact !== undefined) texts.push(say('contact', site.contact))
     const links = waysOn(kind, exchange, site)
     const brand = escapeHtml(site.brandName)
     return `<!doctype html>
@@ -200,18 +124,18 @@ export const createRefusalPage = (site: Site): RefusalPage => ({
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${say(kind.title)} · ${brand}</title>
+<title>${say(kind)} · ${brand}</title>
 <link rel="icon" href="${escapeHtml(ICON)}">
 <style>${STYLE}</style>
 </head>
 <body>
 <main>
 <p class="brand">${brand}</p>
-<h1>${say(kind.title)}</h1>
+<h1>${say(kind)}</h1>
 ${texts.map(text => `<p>${escapeHtml(text)}</p>\n`).join('')}<nav>${links
-      .map(({ way, address }) => `<a href="${escapeHtml(address)}">${words(way)}</a>`)
+      .map(({ way, address }) => `<a href="${escapeHtml(address)}">${say(way)}</a>`)
       .join(' ')}</nav>
-<p><small>${statusCode} ${escapeHtml(code)} · ${words('requestId')}: <span id="request-id">${escapeHtml(exchange.requestId)}</span></small></p>
+<p><small>${statusCode} ${escapeHtml(code)} · ${say('requestId')}: <span id="request-id">${escapeHtml(exchange.requestId)}</span></small></p>
 </main>
 </body>
 </html>

@@ -92,7 +92,7 @@ for (const locale of ['en-GB', 'pt-BR'] as const) {
       ...SECTIONS.map((section): [string, string, string] => [
         admin,
         `/auth/console#/${section}`,
-        section === 'traffic' ? 'canvas' : 'main h1'
+        section === 'traffic' ? 'polyline' : 'main h1'
       ])
     ]
     // One context, so that its cache has what several pages load.

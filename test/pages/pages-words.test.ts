@@ -5,9 +5,10 @@ import t from 'tap'
 import { createChecks } from '../../gateway/observe/health.ts'
 
 const FOLDER = join(import.meta.dirname, '../../gateway/pages/browser')
-const sources = readdirSync(FOLDER)
-  .filter(file => file.endsWith('.ts'))
-  .map(file => ({ file, source: readFileSync(join(FOLDER, file), 'utf8') }))
+const sources = [...readdirSync(FOLDER).filter(file => file.endsWith('.ts')), '../words-refusal.ts'].map(file => ({
+  file,
+  source: readFileSync(join(FOLDER, file), 'utf8')
+}))
 
 const TEXT = String.raw`(?:'((?:[^'\\]|\\.)*)'|"([^"]*)")`
 const ROW = new RegExp(String.raw`^ {2}'?([\w.-]+)'?: \[\s*${TEXT},\s*${TEXT}\s*\],?$`, 'gm')
@@ -32,7 +33,7 @@ const tableOf = (name: string): string[] => {
 const holes = (text: string): string[] => [...text.matchAll(/\{\w+\}/g)].map(([hole]) => hole).sort()
 
 t.test('both languages have the same words, with the same places for values', async t => {
-  for (const { file, source } of sources.filter(({ file }) => file.startsWith('words-'))) {
+  for (const { file, source } of sources.filter(({ file }) => /\bwords-/.test(file))) {
     const words = wordsOf(source)
     t.equal(words.length, source.match(/^ {2}\S+: \[/gm)?.length, `${file}: all of its words are read`)
     for (const [key, pt, en] of words) {

@@ -14,7 +14,7 @@ export interface BundledPackage {
 }
 
 /** Beside what the gateway imports: copied, or bundled into pages. */
-const FURTHER = ['preact', 'htm', 'uplot', '@electric-sql/pglite']
+const FURTHER = ['preact', 'htm', '@electric-sql/pglite']
 
 export const bundledPackages = ({ outputs }: Metafile): BundledPackage[] => {
   const inputs = Object.values(outputs).flatMap(output =>

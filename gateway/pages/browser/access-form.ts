@@ -1,7 +1,6 @@
 // Edits the profiles, areas and main area of a person, and saves them together.
 import { AccessChoice, accessBody, type ChosenAccess } from './access-choice.ts'
-import { AccessConflict, differencesOf } from './access-conflict.ts'
-import { admin, type ListOf, problemOf } from './console-data.ts'
+import { call, type ListOf, problemOf } from './console-data.ts'
 import { nameOf } from './console-parts.ts'
 import { sends } from './fields.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
@@ -52,15 +51,30 @@ const lackOf = ({ granted }: PersonItem, { profiles, areas }: ChosenAccess): Con
   return hasProfile === hasArea ? undefined : hasProfile ? 'needsArea' : 'needsProfile'
 }
 
+/** How assigned access has changed between two readings, in words; nothing if it is the same. */
+const differencesOf = ({ assigned: before }: PersonItem, { assigned: now }: PersonItem): string[] => {
+  const [had, has] = [
+    [...before.profiles, ...before.areas],
+    [...now.profiles, ...now.areas]
+  ]
+  const given = has.filter(name => !had.includes(name))
+  const taken = had.filter(name => !has.includes(name))
+  return [
+    ...(given.length > 0 ? [text('given', { names: given.join(', ') })] : []),
+    ...(taken.length > 0 ? [text('taken', { names: taken.join(', ') })] : []),
+    ...(now.areaPrincipal === before.areaPrincipal ? [] : [text('mainBecame', { name: now.areaPrincipal || '–' })])
+  ]
+}
+
 interface Conflict extends PersonRead {
   /** Who changed the access; '' if that cannot be determined. */
   readonly by: string
 }
 
 const findConflict = async (id: number): Promise<Conflict | undefined> => {
-  const now = await admin<PersonItem>(`users/${id}`)
+  const now = await call<PersonItem>(`users/${id}`)
   if (now.status !== 200) return undefined
-  const audit = await admin<ListOf<{ action: string; actor: { username: string } }>>(`users/${id}/audit?pageSize=50`)
+  const audit = await call<ListOf<{ action: string; actor: { username: string } }>>(`users/${id}/audit?pageSize=50`)
   const by = audit.status === 200 ? audit.body.items.find(({ action }) => action === 'access.set') : undefined
   return { ...readOf(now), by: by?.actor.username ?? '' }
 }
@@ -84,7 +98,7 @@ const useAccess = ({ read, onDone }: Props) => {
 
   const put = async (ifMatch: string): Promise<void> => {
     const path = `users/${base.person.id}/access`
-    const answer = await admin<PersonItem>(path, { method: 'PUT', body: accessBody(choice), ifMatch })
+    const answer = await call<PersonItem>(path, { method: 'PUT', body: accessBody(choice), ifMatch })
     if (answer.status === 200) {
       rebase(readOf(answer))
       return onDone(savedWords(answer.body), false)
@@ -103,6 +117,22 @@ const useAccess = ({ read, onDone }: Props) => {
   return { base, choice, setChoice, conflict, rebase, isChanged, isBusy, save }
 }
 
+interface ConflictProps {
+  readonly before: PersonItem
+  readonly conflict: Conflict
+  readonly isBusy: boolean
+  readonly onDiscard: () => void
+  readonly onSave: () => void
+}
+
+/** What another Admin has changed in the same access, for this one to decide. */
+const AccessConflict = ({ before, conflict: { by, person }, isBusy, onDiscard, onSave }: ConflictProps): VNode => html`
+  <div class="notice" data-error="true" role="alert" id="conflict">
+    <p>${by === '' ? text('changedMeanwhile') : text('changedBy', { name: by.slice(0, 80) })}</p>
+    <ul>${differencesOf(before, person).map(words => html`<li key=${words}><bdi>${words}</bdi></li>`)}</ul>
+    <div class="buttons"><button type="button" id="show-theirs" onClick=${onDiscard}>${text('showTheirs')}</button>
+      <button type="button" id="save-mine" disabled=${isBusy} onClick=${onSave}>${text('saveMine')}</button></div></div>`
+
 export const AccessForm = (props: Props): VNode => {
   const { base, choice, setChoice, conflict, rebase, isChanged, isBusy, save } = useAccess(props)
   const { person } = base
@@ -116,7 +146,7 @@ export const AccessForm = (props: Props): VNode => {
     <p role="status" class="lack">${lack !== undefined && text(lack)}</p>
     ${
       conflict !== undefined &&
-      html`<${AccessConflict} by=${conflict.by} before=${person} now=${conflict.person} isBusy=${isBusy}
+      html`<${AccessConflict} before=${person} conflict=${conflict} isBusy=${isBusy}
         onDiscard=${() => rebase(conflict)} onSave=${() => void save(conflict.etag)} />`
     }
     <div class="buttons"><button type="submit" class="main" disabled=${isBusy || conflict !== undefined}>${text('saveAccess')}</button>

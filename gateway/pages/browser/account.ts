@@ -1,10 +1,12 @@
-// Renders the account page: access, sessions and access tokens.
+// Renders the account page: a person's access, where they are logged in, and access tokens for their programs.
 import { groupsOf, includesName } from './access-sources.ts'
-import { SessionsPart } from './account-sessions.ts'
-import { TokensPart } from './account-tokens.ts'
-import { type ListOf, type Loaded, useLoad } from './console-data.ts'
+import { call, type ListOf, type Loaded, problemOf, useLoad } from './console-data.ts'
+import { actions, actOf, type Column, Rows, Secret, State, timeOrNever, useActs } from './console-parts.ts'
+import { Field, sends } from './fields.ts'
+import { dateTime } from './language.ts'
 import { SmallPage, startPage } from './page.ts'
-import { html, type VNode } from './render.ts'
+import { loginAddress } from './page-session.ts'
+import { html, useState, type VNode } from './render.ts'
 import type { AccessItem, SessionItem, TokenItem, User } from './shapes.ts'
 import { text } from './words-account.ts'
 
@@ -45,3 +47,92 @@ const AccessPart = ({ of: { data: access, problem } }: { of: Loaded<AccessItem> 
         <dt>${text('areas')}</dt><${Part} access=${access} kind="areas" names=${access.areas} />
         <dt>${text('mainArea')}</dt><${Part} access=${access} kind="areas" names=${access.areaPrincipal === '' ? [] : [access.areaPrincipal]} /></dl>`
     }</section>`
+
+const SessionsPart = ({ of: { data, problem, reload } }: { of: Loaded<ListOf<SessionItem>> }): VNode => {
+  const { ask, change, notices } = useActs(reload, problem)
+  const end = (path: string) => change(path, 'DELETE', text('ended'))
+  const endOthers = () => ask(actOf(text, 'endOthers', {}, () => end('/auth/sessions')))
+  const [head, endCell] = actions<SessionItem>(({ id, userAgent }) => [
+    [text('end'), text('endSession', { name: userAgent.slice(0, 60) }), () => end(`/auth/sessions/${id}`)]
+  ])
+  const columns: Column<SessionItem>[] = [
+    [text('browser'), ({ userAgent }) => userAgent.slice(0, 120) || '–'],
+    [text('address'), ({ ip }) => ip || '–'],
+    [text('began'), ({ createdAt }) => dateTime(createdAt)],
+    [text('lastUsed'), ({ lastUsedAt }) => dateTime(lastUsedAt)],
+    [head, item => (item.current ? html`<${State} is="ok">${text('current')}<//>` : endCell(item))]
+  ]
+  return html`<section id="sessions-part"><h2 id="sessions">${text('sessions')}</h2>${notices}
+    ${data !== undefined && html`<${Rows} label=${text('sessions')} columns=${columns} items=${data.items} keyOf=${({ id }: SessionItem) => id} />`}
+    ${data !== undefined && data.items.length > 1 && html`<p><button type="button" id="end-others" onClick=${endOthers}>${text('endOthers')}</button></p>`}</section>`
+}
+
+const DAY_MS = 86_400_000
+/** In the format of a date field. */
+const dayFromNow = (days: number): string => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10)
+
+interface FormProps {
+  readonly user: User
+  readonly onMade: (token: string) => void
+}
+
+const NewToken = ({ user, onMade }: FormProps): VNode => {
+  const { say, notices } = useActs()
+  const [needsLogin, setNeedsLogin] = useState(false)
+  const make = async (form: HTMLFormElement) => {
+    const data = new FormData(form)
+    const body = {
+      name: String(data.get('name')),
+      profiles: data.getAll('profile').map(String),
+      // The end of the selected day, at most a year from now.
+      expiresAt: new Date(`${data.get('expires')}T23:59:59`).toISOString()
+    }
+    const answer = await call<{ token: string }>('/auth/tokens', { method: 'POST', body })
+    const isTooOld = answer.code === 'GW_LOGIN_REQUIRED'
+    setNeedsLogin(isTooOld)
+    if (answer.status !== 201) return say(isTooOld ? text('loginAgain') : problemOf(answer), true)
+    say('')
+    form.reset()
+    onMade(answer.body.token)
+  }
+  return html`<form id="new-token" onSubmit=${sends(make)}><h3>${text('newToken')}</h3>
+    <${Field} id="token-name" label=${text('name')} name="name" required maxlength="64" />
+    <fieldset><legend>${text('profiles')}</legend>${user.profiles.map(
+      profile =>
+        html`<label key=${profile}><input type="checkbox" name="profile" value=${profile} checked /> ${profile}</label> `
+    )}${user.profiles.length === 0 && text('none')}</fieldset>
+    <${Field} id="token-expires" label=${text('expires')} name="expires" type="date" required min=${dayFromNow(0)} max=${dayFromNow(364)} value=${dayFromNow(30)} />
+    ${notices}
+    ${needsLogin && html`<p><a class="button" href=${loginAddress({ again: true })}>${text('logIn')}</a></p>`}
+    <p><button class="main">${text('make')}</button></p></form>`
+}
+
+interface TokensProps {
+  readonly of: Loaded<ListOf<TokenItem>>
+  readonly user: User
+}
+
+/** A new token is shown once; the list has when each was used. */
+const TokensPart = ({ of: { data, problem, reload }, user }: TokensProps): VNode => {
+  const { ask, change, notices } = useActs(reload, problem)
+  const [made, setMade] = useState('')
+  const remove = ({ id, name }: TokenItem) =>
+    ask(actOf(text, 'remove', { name }, () => change(`/auth/tokens/${id}`, 'DELETE', '')))
+  const columns: Column<TokenItem>[] = [
+    [text('name'), ({ name }) => html`<bdi>${name}</bdi>`],
+    [text('profiles'), ({ profiles }) => profiles.join(', ') || text('none')],
+    [text('expires'), ({ expiresAt }) => dateTime(expiresAt)],
+    [text('lastUsed'), ({ lastUsedAt }) => timeOrNever(lastUsedAt)],
+    actions(token => [[text('remove'), text('removeToken', { name: token.name }), () => remove(token)]])
+  ]
+  const onMade = (token: string) => {
+    setMade(token)
+    reload()
+  }
+  return html`<section id="tokens-part"><h2 id="tokens">${text('tokens')}</h2><p class="quiet">${text('tokensNote')}</p>
+    ${notices}
+    ${data?.items.length === 0 && html`<p class="quiet">${text('noTokens')}</p>`}
+    ${data !== undefined && data.items.length > 0 && html`<${Rows} label=${text('tokens')} columns=${columns} items=${data.items} keyOf=${({ id }: TokenItem) => id} />`}
+    ${made !== '' && html`<${Secret} key=${made} title=${text('tokenValue')} value=${made} note=${text('made')} onHide=${() => setMade('')} />`}
+    <${NewToken} user=${user} onMade=${onMade} /></section>`
+}

@@ -1,6 +1,6 @@
 // Lets Admins manage areas.
-import { admin, useList } from './console-data.ts'
-import { actOf, type Button, Buttons, type Column, Dialog, Listing, Name, useActs } from './console-parts.ts'
+import { useList } from './console-data.ts'
+import { actions, actOf, type Column, Dialog, Listing, Name, useActs } from './console-parts.ts'
 import { Field, sends } from './fields.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { Named } from './shapes.ts'
@@ -8,16 +8,11 @@ import { text } from './words-console.ts'
 
 export const AreasView = (): VNode => {
   const list = useList<Named>('areas')
-  const { ask, settle, notices } = useActs()
+  const { ask, change, notices } = useActs(list.reload)
   const [renamed, setRenamed] = useState<Named | undefined>()
   const [name, setName] = useState('')
   const close = () => setRenamed(undefined)
 
-  const change = async (path: string, method: string, done: string, body?: unknown) => {
-    const isDone = settle(await admin(path, { method, body }), done)
-    if (isDone) list.reload()
-    return isDone
-  }
   const create = async () => {
     if (await change('areas', 'POST', text('areaCreated'), { name: name.trim() })) setName('')
   }
@@ -25,19 +20,16 @@ export const AreasView = (): VNode => {
     close()
     return change(`areas/${renamed?.id}`, 'PATCH', text('areaRenamed'), { name: new FormData(form).get('name') })
   }
-  const askDelete = (area: Named) =>
-    ask(
-      actOf(text, 'delete', { name: area.name.slice(0, 80) }, () =>
-        change(`areas/${area.id}`, 'DELETE', text('areaDeleted'))
-      )
-    )
-  const buttons = (area: Named): Button[] => [
-    [text('rename'), text('renameArea', { name: area.name }), () => setRenamed(area)],
-    [text('delete'), text('deleteArea', { name: area.name }), () => askDelete(area)]
-  ]
+  const remove = ({ id, name }: Named) => {
+    const run = () => change(`areas/${id}`, 'DELETE', text('areaDeleted'))
+    ask(actOf(text, 'delete', { name: name.slice(0, 80) }, run))
+  }
   const columns: Column<Named>[] = [
-    [text('name'), area => html`<${Name} of=${area.name} />`],
-    [text('actions'), area => html`<${Buttons} of=${buttons(area)} />`]
+    [text('name'), ({ name }) => html`<${Name} of=${name} />`],
+    actions(area => [
+      [text('rename'), text('renameArea', { name: area.name }), () => setRenamed(area)],
+      [text('delete'), text('deleteArea', { name: area.name }), () => remove(area)]
+    ])
   ]
   return html`<h1>${text('areas')}</h1>
     ${notices}

@@ -1,5 +1,5 @@
 // Adds and removes access for many people with one confirmation.
-import { admin, allOf, type ListOf, problemOf, useLoad } from './console-data.ts'
+import { allOf, call, type ListOf, problemOf, useLoad } from './console-data.ts'
 import { actOf, useActs } from './console-parts.ts'
 import { Choice, sends } from './fields.ts'
 import { number } from './language.ts'
@@ -50,7 +50,7 @@ const send = async (ids: readonly number[], change: Change): Promise<{ words: st
   let failed = 0
   for (let at = 0; at < ids.length; at += PORTION) {
     const body = { ids: ids.slice(at, at + PORTION), ...change }
-    const answer = await admin<Outcome>('users/access', { method: 'POST', body })
+    const answer = await call<Outcome>('users/access', { method: 'POST', body })
     if (answer.status !== 200) {
       const done = text('bulkDone', { changed: number(changed), failed: number(failed) })
       return { words: changed === 0 ? problemOf(answer) : `${done} ${problemOf(answer)}`, isError: true }

@@ -1,6 +1,6 @@
 // Lets Admins create or change a service account: its name, access, expiry and addresses.
 import { AccessChoice, accessBody, type ChosenAccess } from './access-choice.ts'
-import { admin, problemOf } from './console-data.ts'
+import { call, problemOf } from './console-data.ts'
 import { useActs } from './console-parts.ts'
 import { Field, sends } from './fields.ts'
 import { html, useState, type VNode } from './render.ts'
@@ -58,7 +58,7 @@ export const ClientForm = ({ client, onMade, onSaved, onClose }: Props): VNode =
     setBusy(true)
     const body = wishOf(form, chosen, client === undefined ? undefined : firstDay)
     const [path, method] = client === undefined ? ['clients', 'POST'] : [`clients/${client.id}`, 'PATCH']
-    const answer = await admin<ClientWithSecret>(path, { method, body })
+    const answer = await call<ClientWithSecret>(path, { method, body })
     setBusy(false)
     if (answer.status !== 201 && answer.status !== 200) return say(problemWords(answer), true)
     say('')

@@ -1,77 +1,66 @@
 // Lets Admins list, create, rotate and remove service accounts.
 import { ClientForm } from './client-form.ts'
-import { admin, useList } from './console-data.ts'
+import { useList } from './console-data.ts'
 import {
+  actions,
   actOf,
-  type Button,
-  Buttons,
   type Column,
   Dialog,
   Listing,
+  listed,
   Name,
   Secret,
   State,
+  timeOrNever,
   useActs
 } from './console-parts.ts'
 import { Field } from './fields.ts'
-import { dateTime } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { ClientItem, ClientWithSecret } from './shapes.ts'
 import { text } from './words-console.ts'
 
 const areasOf = ({ areas, areaPrincipal }: ClientItem): string =>
-  areas.map(area => (area === areaPrincipal ? text('isMainArea', { name: area }) : area)).join(', ') || '–'
+  listed(areas.map(area => (area === areaPrincipal ? text('isMainArea', { name: area }) : area)))
 
-const expiryCell = ({ expiresAt }: ClientItem) => {
-  if (expiresAt === '') return text('never')
-  const isExpired = Date.parse(expiresAt) <= Date.now()
-  return html`${dateTime(expiresAt)}${isExpired && html` <${State} is="warn">${text('expired')}<//>`}`
-}
+/** A date that is '' is none, and so not over. */
+const expiryCell = ({ expiresAt }: ClientItem) =>
+  html`${timeOrNever(expiresAt)}${Date.parse(expiresAt) <= Date.now() && html` <${State} is="warn">${text('expired')}<//>`}`
 
 export const ClientsView = (): VNode => {
   const list = useList<ClientItem>('clients')
   const [made, setMade] = useState<ClientWithSecret | undefined>()
-  const { ask, say, settle, notices } = useActs()
+  const { ask, say, change, notices } = useActs(list.reload)
   const [edited, setEdited] = useState<ClientItem | undefined>()
 
-  const show = (secret: ClientWithSecret) => {
-    say('')
-    setMade(secret)
-    list.reload()
-  }
   const rotate = async ({ id }: ClientItem) => {
-    const answer = await admin<ClientWithSecret>(`clients/${id}/rotate`, { method: 'POST' })
-    if (settle(answer, '')) show(answer.body)
+    const secret = await change<ClientWithSecret>(`clients/${id}/rotate`, 'POST', '')
+    if (secret !== undefined) setMade(secret)
   }
   const remove = async ({ id, clientId }: ClientItem) => {
-    const isDone = settle(await admin(`clients/${id}`, { method: 'DELETE' }), text('clientRemoved'))
-    if (isDone) setMade(secret => (secret?.clientId === clientId ? undefined : secret))
-    list.reload()
+    if (await change(`clients/${id}`, 'DELETE', text('clientRemoved')))
+      setMade(secret => (secret?.clientId === clientId ? undefined : secret))
   }
   const asks = (action: 'rotate' | 'remove', client: ClientItem, run: (client: ClientItem) => Promise<void>) => () =>
     ask(actOf(text, action, { name: client.name }, () => run(client)))
-  const buttons = (client: ClientItem): Button[] => {
-    const { name } = client
-    return [
-      [text('edit'), text('editClient', { name }), () => setEdited(client)],
-      [text('rotate'), text('rotateClient', { name }), asks('rotate', client, rotate)],
-      [text('remove'), text('removeClient', { name }), asks('remove', client, remove)]
-    ]
-  }
   const columns: Column<ClientItem>[] = [
     [text('name'), ({ name }) => html`<${Name} of=${name} />`],
     [text('clientId'), ({ clientId }) => html`<code>${clientId}</code>`],
-    [text('profiles'), ({ profiles }) => profiles.join(', ') || '–'],
+    [text('profiles'), ({ profiles }) => listed(profiles)],
     [text('areas'), client => html`<bdi>${areasOf(client)}</bdi>`],
     [text('expires'), expiryCell],
     [text('addresses'), ({ addresses }) => addresses.join(', ') || text('anywhere')],
-    [text('lastUsed'), ({ lastUsedAt }) => (lastUsedAt === '' ? text('never') : dateTime(lastUsedAt))],
-    [text('actions'), client => html`<${Buttons} of=${buttons(client)} />`]
+    [text('lastUsed'), ({ lastUsedAt }) => timeOrNever(lastUsedAt)],
+    actions(client => [
+      [text('edit'), text('editClient', { name: client.name }), () => setEdited(client)],
+      [text('rotate'), text('rotateClient', { name: client.name }), asks('rotate', client, rotate)],
+      [text('remove'), text('removeClient', { name: client.name }), asks('remove', client, remove)]
+    ])
   ]
   const close = () => setEdited(undefined)
-  const saved = () => {
+  const settle = (words: string, secret = made) => {
     close()
-    say(text('clientChanged'))
+    say(words)
+    setMade(secret)
     list.reload()
   }
   return html`<h1>${text('clients')}</h1><p class="quiet">${text('clientsNote')}</p>
@@ -85,7 +74,7 @@ export const ClientsView = (): VNode => {
     ${
       edited !== undefined &&
       html`<${Dialog} title=${text('editTitle', { name: edited.name.slice(0, 80) })} onClose=${close}>
-        <${ClientForm} client=${edited} onClose=${close} onSaved=${saved} /><//>`
+        <${ClientForm} client=${edited} onClose=${close} onSaved=${() => settle(text('clientChanged'))} /><//>`
     }
-    <${ClientForm} onMade=${show} />`
+    <${ClientForm} onMade=${(secret: ClientWithSecret) => settle('', secret)} />`
 }

@@ -10,8 +10,9 @@ export interface ListOf<T> {
   readonly total: number
 }
 
-export const admin = <T>(path: string, question: Question = {}): Promise<Answer<T>> =>
-  ask<T>(`/auth/admin/${path}`, question)
+/** @param path absolute, or one of the admin API */
+export const call = <T>(path: string, question: Question = {}): Promise<Answer<T>> =>
+  ask<T>(path.startsWith('/') ? path : `/auth/admin/${path}`, question)
 
 export const queryOf = (values: Readonly<Record<string, string | number>>): string => {
   const query = new URLSearchParams()
@@ -29,7 +30,7 @@ export const allOf = async <T>(
 ): Promise<readonly T[] | Answer<unknown>> => {
   const items: T[] = []
   for (let page = 1; items.length < most; page++) {
-    const answer = await admin<ListOf<T>>(`${path}?${queryOf({ ...filter, page, pageSize: ALL_SIZE })}`)
+    const answer = await call<ListOf<T>>(`${path}?${queryOf({ ...filter, page, pageSize: ALL_SIZE })}`)
     if (answer.status !== 200) return answer
     items.push(...answer.body.items)
     if (answer.body.items.length < ALL_SIZE) break
@@ -73,8 +74,7 @@ export interface Loaded<T> {
 }
 
 /**
- * Loads when `path`, which is absolute or one of the admin API, changes, and every `everyMs` while the page is visible. Late
- * responses to earlier requests are dropped.
+ * Loads when `path` changes, and every `everyMs` while the page is visible. Late responses to earlier requests are dropped.
  */
 export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => {
   const [turn, setTurn] = useState(0)
@@ -88,7 +88,7 @@ export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => {
   useEffect(() => {
     const load = async () => {
       const mine = ++asked.current
-      const answer = await (path.startsWith('/') ? ask<T>(path) : admin<T>(path))
+      const answer = await call<T>(path)
       if (mine !== asked.current) return
       const etag = answer.headers.get('etag') ?? ''
       if (answer.status === 200) setState({ data: answer.body, etag, problem: '', isMissing: false })

@@ -1,8 +1,7 @@
 // Provides the parts that all pages use: tables, lists, dialogs, confirmations and messages.
-import { type List, type Loaded, problemOf } from './console-data.ts'
-import { number } from './language.ts'
+import { call, type List, type Loaded, problemOf } from './console-data.ts'
+import { dateTime, number } from './language.ts'
 import { type ComponentChildren, html, useEffect, useId, useRef, useState, type VNode } from './render.ts'
-import type { Answer } from './session.ts'
 import { text } from './words-pages.ts'
 
 export const nameOf = ({ name, username }: { readonly name: string; readonly username: string }): string =>
@@ -74,11 +73,20 @@ export const Rows = <T>({ label, columns, items, keyOf, named = 0 }: RowsProps<T
 /** What a button says, whom it is for, and what it does. */
 export type Button = readonly [words: string, label: string, run: () => unknown]
 
-export const Buttons = ({ of }: { of: readonly Button[] }): VNode =>
-  html`<div class="buttons">${of.map(
-    ([words, label, run]) =>
-      html`<button key=${words} type="button" aria-label=${label} onClick=${run}>${words}</button>`
-  )}</div>`
+/** The column of what can be done with an item. */
+export const actions = <T>(buttonsOf: (item: T) => readonly Button[]): Column<T> => [
+  text('actions'),
+  item =>
+    html`<div class="buttons">${buttonsOf(item).map(
+      ([words, label, run]) =>
+        html`<button key=${words} type="button" aria-label=${label} onClick=${run}>${words}</button>`
+    )}</div>`
+]
+
+/** A time, or that there is none yet. */
+export const timeOrNever = (time: string): string => (time === '' ? text('never') : dateTime(time))
+
+export const listed = (names: readonly string[]): string => names.join(', ') || '–'
 
 interface PagerProps {
   readonly page: number
@@ -101,11 +109,14 @@ export const Pager = ({ page, pageSize, total, onPage, label }: PagerProps): VNo
 
 interface ListingProps<T> extends Omit<RowsProps<T>, 'items'> {
   readonly of: List<T>
+  /** Said in place of a list without items. */
+  readonly empty?: string
 }
 
 /** One page of a list, and the way to the others. */
-export const Listing = <T>({ of, ...rows }: ListingProps<T>): VNode => {
+export const Listing = <T>({ of, empty, ...rows }: ListingProps<T>): VNode => {
   const { data, onPage } = of
+  if (data?.total === 0 && empty !== undefined) return html`<p>${empty}</p>`
   return html`<${Waiting} loaded=${of} />
     ${data !== undefined && data.items.length > 0 && html`<${Rows} ...${rows} items=${data.items} />`}
     ${data !== undefined && html`<${Pager} ...${data} label=${rows.label} onPage=${onPage} />`}`
@@ -183,9 +194,11 @@ interface Outcome {
 
 /**
  * What a view asks before a change, and what it says after it; `notices` is the place for both.
- * A `problem`, such as that of the view's list, is said in place of the outcome.
+ *
+ * @param reload what a change loads again
+ * @param problem said in place of the outcome, such as that of the view's list
  */
-export const useActs = (problem = '') => {
+export const useActs = (reload: () => void = () => undefined, problem = '') => {
   const [outcome, setOutcome] = useState<Outcome | undefined>()
   const [act, setAct] = useState<Act | undefined>()
   const say = (words: string, isError = false) => setOutcome(words === '' ? undefined : { words, isError })
@@ -193,11 +206,13 @@ export const useActs = (problem = '') => {
   return {
     ask: setAct,
     say,
-    /** Says `done`, or why it was not. */
-    settle: (answer: Answer<unknown>, done: string): boolean => {
+    /** Requests a change, and says `done`, or why it was not; the response of a change that was made. */
+    async change<T>(path: string, method: string, done: string, body?: unknown): Promise<T | undefined> {
+      const answer = await call<T>(path, { method, body })
       const isDone = answer.status >= 200 && answer.status < 300
       say(isDone ? done : problemOf(answer), !isDone)
-      return isDone
+      reload()
+      return isDone ? answer.body : undefined
     },
     notices: html`<div class="notice" data-empty=${said === undefined} data-error=${said?.isError === true}
       role=${said?.isError === true ? 'alert' : 'status'}>${said?.words}</div>

@@ -6,7 +6,7 @@ interface Timed {
 }
 
 interface Counted<P> {
-  /** Start of each step, in seconds since the epoch. */
+  /** Start of each step, in ms since the epoch. */
   readonly at: readonly number[]
   readonly of: (value: (point: P) => number) => readonly number[]
 }
@@ -19,7 +19,7 @@ export const countedEvery = <P extends Timed>(points: readonly P[], stepMs: numb
   const whole = isCutOff ? points.filter(point => numberOf(point) !== numberOf(first)) : points
   const steps = [...new Set(whole.map(numberOf))]
   return {
-    at: steps.map(step => (step * widthMs) / 1000),
+    at: steps.map(step => step * widthMs),
     of: value => {
       const sums = new Map(steps.map(step => [step, 0]))
       for (const point of whole) sums.set(numberOf(point), (sums.get(numberOf(point)) ?? 0) + value(point))

@@ -1,6 +1,6 @@
 // Shows what the route files grant to groups, and to how many people.
 import { useList } from './console-data.ts'
-import { type Column, Listing } from './console-parts.ts'
+import { type Column, Listing, listed } from './console-parts.ts'
 import { number } from './language.ts'
 import { html, type VNode } from './render.ts'
 import type { GrantItem } from './shapes.ts'
@@ -11,15 +11,15 @@ const groupCell = ({ group, provider, tenant }: GrantItem): VNode => html`<bdi>$
 
 export const GrantsView = (): VNode => {
   const list = useList<GrantItem, { readonly peopleCutOff: number }>('grants')
-  const { total, peopleCutOff = 0 } = list.data ?? {}
+  const { peopleCutOff = 0 } = list.data ?? {}
   const columns: Column<GrantItem>[] = [
     [text('group'), groupCell],
-    [text('profiles'), ({ profiles }) => profiles.join(', ') || '–'],
-    [text('areas'), ({ areas }) => html`<bdi>${areas.join(', ') || '–'}</bdi>`],
+    [text('profiles'), ({ profiles }) => listed(profiles)],
+    [text('areas'), ({ areas }) => html`<bdi>${listed(areas)}</bdi>`],
     [text('people'), ({ people }) => number(people)],
     [text('place'), ({ place }) => html`<code>${place}</code>`]
   ]
   return html`<h1>${text('grants')}</h1><p class="quiet">${text('grantsNote')}</p>
     ${peopleCutOff > 0 && html`<p class="notice" data-error="true">${text('cutOffCount', { n: number(peopleCutOff) })}</p>`}
-    ${total === 0 ? html`<p>${text('noGrants')}</p>` : html`<${Listing} of=${list} label=${text('grants')} columns=${columns} keyOf=${({ place }: GrantItem) => place} />`}`
+    <${Listing} of=${list} empty=${text('noGrants')} label=${text('grants')} columns=${columns} keyOf=${({ place }: GrantItem) => place} />`
 }

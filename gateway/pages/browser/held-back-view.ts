@@ -1,6 +1,6 @@
 // Shows Admins which accounts and client addresses failed logins hold back, and frees them.
-import { admin, useList } from './console-data.ts'
-import { type Button, Buttons, type Column, Listing, Name, useActs } from './console-parts.ts'
+import { useList } from './console-data.ts'
+import { actions, type Column, Listing, Name, useActs } from './console-parts.ts'
 import { dateTime, number } from './language.ts'
 import { html, type VNode } from './render.ts'
 import type { HeldItem } from './shapes.ts'
@@ -17,26 +17,20 @@ const whatCell = ({ kind, name, userId, provider }: HeldItem): VNode => {
 
 export const HeldBackView = (): VNode => {
   const list = useList<HeldItem>('held-back', 50, EVERY_MS)
-  const { settle, notices } = useActs()
-
-  const free = async ({ name, userId }: HeldItem) => {
-    const answer =
-      userId === null
-        ? await admin('held-back/unlock', { method: 'POST', body: { address: name } })
-        : await admin(`users/${userId}/unlock`, { method: 'POST' })
-    settle(answer, text('freedDone', { name: name.slice(0, 80) }))
-    list.reload()
+  const { change, notices } = useActs(list.reload)
+  const free = ({ name, userId }: HeldItem) => {
+    const done = text('freedDone', { name: name.slice(0, 80) })
+    return userId === null
+      ? change('held-back/unlock', 'POST', done, { address: name })
+      : change(`users/${userId}/unlock`, 'POST', done)
   }
-  const buttons = (held: HeldItem): Button[] => [
-    [text('free'), text('freeName', { name: held.name.slice(0, 80) }), () => free(held)]
-  ]
   const columns: Column<HeldItem>[] = [
     [text('name'), whatCell],
     [text('failures'), ({ failures }) => number(failures)],
     [text('heldUntil'), ({ until }) => (until === null ? text('untilLogin') : dateTime(until))],
-    [text('actions'), held => html`<${Buttons} of=${buttons(held)} />`]
+    actions(held => [[text('free'), text('freeName', { name: held.name.slice(0, 80) }), () => free(held)]])
   ]
   const keyOf = ({ kind, name, provider }: HeldItem) => `${kind} ${name} ${provider}`
   return html`<h1>${text('held')}</h1><p class="quiet">${text('heldNote')}</p>${notices}
-    ${list.data?.total === 0 ? html`<p>${text('noneHeld')}</p>` : html`<${Listing} of=${list} label=${text('held')} columns=${columns} keyOf=${keyOf} />`}`
+    <${Listing} of=${list} empty=${text('noneHeld')} label=${text('held')} columns=${columns} keyOf=${keyOf} />`
 }

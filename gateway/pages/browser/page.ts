@@ -1,12 +1,11 @@
 // Begins the pages of people who are logged in, follows their session, and shows the header with brand, person and language.
 import './pages.css'
 import './console.css'
-import { Boundary } from './boundary.ts'
 import { problemOf } from './console-data.ts'
 import { Dialog, Name, nameOf } from './console-parts.ts'
 import { LanguageSwitch, useLanguage } from './language.ts'
 import { findSession, followSession, leaveSession, logInAgain, loginAddress } from './page-session.ts'
-import { type ComponentChildren, html, render, useEffect, useState, type VNode } from './render.ts'
+import { Boundary, type ComponentChildren, html, render, useEffect, useState, type VNode } from './render.ts'
 import { brand, fact } from './session.ts'
 import type { User } from './shapes.ts'
 import { giveUpUnsaved, hasUnsaved } from './unsaved.ts'

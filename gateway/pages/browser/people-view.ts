@@ -2,9 +2,9 @@
 import { pageOf, queryInAddress, useAddressed } from './address.ts'
 import { BulkAccess, idsOf } from './bulk-access.ts'
 import { type ListOf, queryOf, useLoad, useRested } from './console-data.ts'
-import { type Column, Listing, Name, nameOf, State, useActs } from './console-parts.ts'
+import { type Column, Listing, listed, Name, nameOf, State, timeOrNever, useActs } from './console-parts.ts'
 import { Choice, Field, Filters } from './fields.ts'
-import { dateTime, number } from './language.ts'
+import { number } from './language.ts'
 import { providerName } from './provider-name.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { PersonItem } from './shapes.ts'
@@ -41,13 +41,13 @@ const columnsOf = (query: string, selectCell: (person: PersonItem) => VNode): Co
     ({ username, provider }) => html`<${Name} of=${username} /> <small class="quiet">${providerName(provider)}</small>`
   ],
   [text('status'), person => html`<${PersonState} person=${person} />`],
-  [text('profiles'), ({ profiles }) => profiles.join(', ') || '–'],
+  [text('profiles'), ({ profiles }) => listed(profiles)],
   [
     text('areas'),
     ({ areas }) =>
-      html`<${Name} of=${areas.slice(0, 3).join(', ') || '–'} />${areas.length > 3 && text('moreAreas', { n: areas.length - 3 })}`
+      html`<${Name} of=${listed(areas.slice(0, 3))} />${areas.length > 3 && text('moreAreas', { n: areas.length - 3 })}`
   ],
-  [text('lastLogin'), ({ lastLoginAt }) => (lastLoginAt === '' ? text('never') : dateTime(lastLoginAt))]
+  [text('lastLogin'), ({ lastLoginAt }) => timeOrNever(lastLoginAt)]
 ]
 
 export const PeopleView = (): VNode => {

@@ -2,7 +2,7 @@
 import { AccessForm } from './access-form.ts'
 import { queryInAddress } from './address.ts'
 import { AuditTable } from './audit-view.ts'
-import { admin, problemOf, useList, useLoad } from './console-data.ts'
+import { call, problemOf, useList, useLoad } from './console-data.ts'
 import {
   actOf,
   type Column,
@@ -13,6 +13,7 @@ import {
   Name,
   nameOf,
   State,
+  timeOrNever,
   useActs,
   Waiting
 } from './console-parts.ts'
@@ -28,35 +29,33 @@ const factsOf = (person: PersonItem): Fact[] => [
   [text('username'), html`<${Name} of=${person.username} />`],
   [text('email'), html`<${Name} of=${person.email || '–'} />`],
   [text('provider'), providerName(person.provider)],
-  [text('lastLogin'), person.lastLoginAt === '' ? text('never') : dateTime(person.lastLoginAt)],
+  [text('lastLogin'), timeOrNever(person.lastLoginAt)],
   [text('status'), html`<${PersonState} person=${person} />`]
 ]
 
 export const PersonView = ({ id }: { id: string }): VNode => {
   const loaded = useLoad<PersonItem>(`users/${id}`)
-  const { ask, say, settle, notices } = useActs()
   const [turn, setTurn] = useState(0)
+  const reload = () => {
+    loaded.reload()
+    setTurn(now => now + 1)
+  }
+  const { ask, say, change, notices } = useActs(reload)
   const person = loaded.data
   // The list as it was left.
   const query = queryInAddress()
   const list = query === '' ? '#/people' : `#/people?${query}`
 
-  const refresh = () => {
-    loaded.reload()
-    setTurn(now => now + 1)
-  }
-  const run = async (action: string, done: ConsoleKey) => {
-    if (settle(await admin(`users/${id}/${action}`, { method: 'POST' }), text(done))) refresh()
-  }
+  const run = (action: string, done: ConsoleKey) => change(`users/${id}/${action}`, 'POST', text(done))
   /** What is held back may be the address instead. */
   const unlock = async () => {
-    const held = await admin<{ items: readonly { kind: string }[] }>('held-back?pageSize=200')
+    const held = await call<{ items: readonly { kind: string }[] }>('held-back?pageSize=200')
     const isAddress = held.status === 200 && held.body.items.some(({ kind }) => kind === 'address')
     await run('unlock', isAddress ? 'unlockedButHeld' : 'unlockedDone')
   }
   const tell = (words: string, isError: boolean) => {
     say(words, isError)
-    if (!isError) refresh()
+    if (!isError) reload()
   }
   const name = person === undefined ? '' : nameOf(person).slice(0, 80)
   const asks = (action: 'revoke' | 'disable', done: ConsoleKey) => () =>
@@ -107,7 +106,7 @@ const ErasePerson = ({ person, onProblem, list }: EraseProps): VNode => {
   const isSure = typed.every(name => name === person.username)
   const erase = async () => {
     close()
-    const answer = await admin(`users/${person.id}/erase`, { method: 'POST', body: { username: person.username } })
+    const answer = await call(`users/${person.id}/erase`, { method: 'POST', body: { username: person.username } })
     if (answer.status === 204) location.hash = list
     else onProblem(answer.status === 409 ? text('eraseAdmin') : problemOf(answer))
   }
@@ -129,13 +128,11 @@ const ErasePerson = ({ person, onProblem, list }: EraseProps): VNode => {
 const PersonSessions = ({ id, name }: { id: number; name: string }): VNode => {
   const path = `users/${id}/sessions`
   const list = useList<SessionItem>(path, 20)
-  const { ask, settle, notices } = useActs()
-  const endAll = async () => {
-    settle(await admin(path, { method: 'DELETE' }), text('revoked'))
+  const { ask, change, notices } = useActs(() => {
     list.onPage(1)
     list.reload()
-  }
-  const askEndAll = () => ask(actOf(text, 'endLive', { name }, endAll))
+  })
+  const askEndAll = () => ask(actOf(text, 'endLive', { name }, () => change(path, 'DELETE', text('revoked'))))
   const columns: Column<SessionItem>[] = [
     [
       text('browser'),

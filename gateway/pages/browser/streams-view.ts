@@ -1,6 +1,6 @@
 // Shows Admins who is connected to what and since when, and ends a connection.
-import { admin, useList } from './console-data.ts'
-import { actOf, type Button, Buttons, type Column, Listing, Missing, Name, useActs } from './console-parts.ts'
+import { useList } from './console-data.ts'
+import { actions, actOf, type Column, Listing, Missing, Name, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { html, type VNode } from './render.ts'
 import type { InstanceStream } from './shapes.ts'
@@ -12,17 +12,12 @@ const whoOf = ({ user }: InstanceStream): string => user?.username ?? text('notI
 
 export const StreamsView = (): VNode => {
   const list = useList<InstanceStream, { readonly missing: readonly string[] }>('sockets', 50, EVERY_MS)
-  const { ask, settle, notices } = useActs()
+  const { ask, change, notices } = useActs(list.reload)
 
-  const end = async (stream: InstanceStream) => {
-    settle(await admin(`sockets/${encodeURIComponent(stream.id)}`, { method: 'DELETE' }), text('endedDone'))
-    list.reload()
+  const end = (stream: InstanceStream) => {
+    const run = () => change(`sockets/${encodeURIComponent(stream.id)}`, 'DELETE', text('endedDone'))
+    ask(actOf(text, 'end', { name: whoOf(stream).slice(0, 80), path: stream.route }, run))
   }
-  const askEnd = (stream: InstanceStream) =>
-    ask(actOf(text, 'end', { name: whoOf(stream).slice(0, 80), path: stream.route }, () => end(stream)))
-  const buttons = (stream: InstanceStream): Button[] => [
-    [text('end'), text('endStream', { name: whoOf(stream), path: stream.route }), () => askEnd(stream)]
-  ]
   const columns: Column<InstanceStream>[] = [
     [
       text('who'),
@@ -37,7 +32,9 @@ export const StreamsView = (): VNode => {
     [text('since'), ({ since }) => dateTime(since)],
     [text('address'), ({ ip }) => ip],
     [text('instance'), ({ instance }) => instance],
-    [text('actions'), stream => html`<${Buttons} of=${buttons(stream)} />`]
+    actions(stream => [
+      [text('end'), text('endStream', { name: whoOf(stream), path: stream.route }), () => end(stream)]
+    ])
   ]
   return html`<h1>${text('streams')}</h1>${notices}<${Missing} from=${list.data?.missing} />
     <${Listing} of=${list} label=${text('streams')} columns=${columns} keyOf=${({ id }: InstanceStream) => id} />`

@@ -1,11 +1,9 @@
 // Shows the last minutes of traffic live: decisions, latency, logins, and reasons for refusals.
-import 'uplot/dist/uPlot.min.css'
-import type uPlot from 'uplot'
-import { admin, problemOf } from './console-data.ts'
+import { call, problemOf } from './console-data.ts'
 import { type Column, Missing, Rows } from './console-parts.ts'
 import { countedEvery } from './counted.ts'
 import { number } from './language.ts'
-import { html, useEffect, useRef, useState, type VNode } from './render.ts'
+import { html, useEffect, useState, type VNode } from './render.ts'
 import type { Point } from './shapes.ts'
 import { text } from './words-console.ts'
 
@@ -60,7 +58,7 @@ const useTraffic = (): { traffic: Traffic | undefined; problem: string } => {
     const load = async () => {
       // Known steps stay; only the growing step and later ones are requested.
       const since = kept?.points.at(-1)?.at ?? ''
-      const answer = await admin<Traffic>(since === '' ? 'traffic' : `traffic?since=${encodeURIComponent(since)}`)
+      const answer = await call<Traffic>(since === '' ? 'traffic' : `traffic?since=${encodeURIComponent(since)}`)
       if (isOver) return
       if (answer.status !== 200) return setProblem(problemOf(answer))
       const fresh = new Set(answer.body.points.map(point => point.at))
@@ -92,7 +90,7 @@ const Charts = ({ points, stepMs, period }: { points: readonly Point[]; stepMs: 
       { label: text('refusedSeries'), colour: '--warn', values: requests.of(point => point.refused) },
       { label: text('failedSeries'), colour: '--danger', values: requests.of(point => point.failed) }
     ]} />
-    <${Chart} label=${text('latency')} at=${points.map(point => Date.parse(point.at) / 1000)} series=${[
+    <${Chart} label=${text('latency')} at=${points.map(point => Date.parse(point.at))} series=${[
       { label: text('median'), colour: '--accent', values: points.map(point => point.p50Ms) },
       { label: text('p95'), colour: '--warn', values: points.map(point => point.p95Ms) }
     ]} />
@@ -145,81 +143,32 @@ interface Series {
 
 interface ChartProps {
   readonly label: string
-  /** Seconds since the epoch. */
+  /** Evenly spaced, in ms since the epoch. */
   readonly at: readonly number[]
   readonly series: readonly Series[]
 }
 
-const HEIGHT = 200
-
-const colourOf = (name: string): string => {
-  // A light-dark() value is computed only for a property that is in use.
-  const probe = document.createElement('i')
-  probe.style.color = `var(${name})`
-  document.body.append(probe)
-  const { color } = getComputedStyle(probe)
-  probe.remove()
-  return color
+/** The top of a scale: the next of 1, 2, 5, 10, 20, 50 and so on. */
+const topOf = (most: number): number => {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, most)))
+  return power * ([1, 2, 5].find(factor => factor * power >= most) ?? 10)
 }
 
-const optionsOf = (series: readonly Series[], width: number): uPlot.Options => {
-  const [ink, line] = [colourOf('--quiet'), colourOf('--line')]
-  const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } }
-  return {
-    width,
-    height: HEIGHT,
-    legend: { show: false },
-    cursor: { drag: { x: false, y: false } },
-    scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
-    axes: [
-      { ...axis, values: (_, splits) => splits.map(at => new Date(at * 1000).toTimeString().slice(0, 5)) },
-      { ...axis, size: 56, values: (_, splits) => splits.map(value => number(value, 2)) }
-    ],
-    series: [
-      {},
-      ...series.map(({ label, colour }) => ({ label, stroke: colourOf(colour), width: 2, points: { show: false } }))
-    ]
-  }
-}
+const LINES = [0, 0.5, 1]
 
-/** Loaded when the first chart is shown. */
-const useLibrary = (): typeof uPlot | undefined => {
-  const [library, setLibrary] = useState<typeof uPlot | undefined>()
-  useEffect(() => void import('uplot').then(found => setLibrary(() => found.default)), [])
-  return library
-}
-
-/** Draws a time series in the colours of the page, at the width of its container. */
+/** Draws time series as lines, in the colours and at the width of the page. */
 const Chart = ({ label, at, series }: ChartProps): VNode => {
-  const Library = useLibrary()
-  const place = useRef<HTMLDivElement>(null)
-  const chart = useRef<uPlot | undefined>(undefined)
-  const data: uPlot.AlignedData = [[...at], ...series.map(({ values }) => [...values])]
-
-  useEffect(() => {
-    const element = place.current
-    if (element === null || Library === undefined) return
-    const draw = () => {
-      chart.current?.destroy()
-      chart.current = new Library(optionsOf(series, Math.max(200, element.clientWidth)), data, element)
-    }
-    draw()
-    const theme = matchMedia('(prefers-color-scheme: dark)')
-    const observer = new ResizeObserver(() =>
-      chart.current?.setSize({ width: Math.max(200, element.clientWidth), height: HEIGHT })
-    )
-    observer.observe(element)
-    theme.addEventListener('change', draw)
-    return () => {
-      observer.disconnect()
-      theme.removeEventListener('change', draw)
-      chart.current?.destroy()
-      chart.current = undefined
-    }
-  }, [Library])
-  useEffect(() => chart.current?.setData(data))
-
+  const top = topOf(Math.max(0, ...series.flatMap(({ values }) => values)))
+  const last = at.length - 1
+  const pointOf = (value: number, i: number) => `${last < 1 ? 0 : (100 * i) / last},${100 - (100 * value) / top}`
+  const clockOf = (part: number) => new Date(at[Math.round(last * part)] ?? Number.NaN).toTimeString().slice(0, 5)
   return html`<figure class="chart"><figcaption><strong>${label}</strong>
-    <ul class="keys">${series.map(({ label: name, colour }) => html`<li key=${name}><svg width="14" height="4" aria-hidden="true"><rect width="14" height="4" rx="2" class=${`ink${colour}`} /></svg>${name}</li>`)}</ul></figcaption>
-    <div ref=${place} aria-hidden="true"></div></figure>`
+    <ul class="keys">${series.map(({ label: name, colour }) => html`<li key=${name}><svg width="14" height="4" aria-hidden="true" class=${`ink${colour}`}><rect width="14" height="4" rx="2" fill="currentColor" /></svg>${name}</li>`)}</ul></figcaption>
+    <div class="plot" aria-hidden="true">
+      <ul>${LINES.map(part => html`<li key=${part}>${number(top * (1 - part), 1)}</li>`)}</ul>
+      <svg viewBox="0 0 100 100" preserveAspectRatio="none">${LINES.map(part => html`<path key=${part} d=${`M0,${100 * part}h100`} />`)}${series.map(
+        ({ label: name, colour, values }) =>
+          html`<polyline key=${name} class=${`ink${colour}`} points=${values.map(pointOf).join(' ')} />`
+      )}</svg>
+      <ol>${last >= 0 && LINES.map(part => html`<li key=${part}>${clockOf(part)}</li>`)}</ol></div></figure>`
 }

@@ -1,0 +1,32 @@
+// Holds the texts of refusals that are shown as pages, in both languages, one a row.
+
+export const words = {
+  request: ['Solicitação recusada', 'Request refused'],
+  requestText: ['Este endereço não aceita a solicitação como foi enviada. Volte e tente de outra forma.', 'This address does not accept the request as it was sent. Go back and try another way.'],
+  login: ['É preciso entrar', 'Login required'],
+  loginText: ['A sua sessão terminou ou não começou. Entre para continuar.', 'You are not logged in, or no longer. Log in to continue.'],
+  failed: ['Não foi possível entrar', 'The login failed'],
+  failedText: ['A tentativa expirou ou já foi usada, {provider} não confirmou quem você é, ou esta conta não pode entrar. Comece de novo.', 'The attempt has expired or was used already, {provider} did not confirm who you are, or this account may not log in. Start again.'],
+  forbidden: ['Acesso negado', 'Access denied'],
+  forbiddenText: ['O seu acesso não permite isto.', 'Your access does not allow this.'],
+  unassigned: ['Aguardando liberação', 'Waiting for access'],
+  unassignedText: ['A sua conta foi reconhecida, mas um administrador ainda precisa lhe dar acesso.', 'Your account has been recognised, but an administrator still has to give you access.'],
+  nothing: ['Página não encontrada', 'Page not found'],
+  nothingText: ['Não há nada neste endereço.', 'There is nothing at this address.'],
+  tooMany: ['Tentativas demais', 'Too many attempts'],
+  tooManyText: ['Houve solicitações demais em pouco tempo. Espere um momento e tente de novo.', 'There were too many requests in a short time. Wait a moment and try again.'],
+  away: ['Serviço fora do ar', 'Service unavailable'],
+  awayText: ['O serviço por trás deste endereço não respondeu a tempo. Tente de novo em instantes.', 'The service behind this address did not respond in time. Try again in a moment.'],
+  unavailable: ['Indisponível no momento', 'Not available right now'],
+  unavailableText: ['Isto não é possível agora. Tente de novo em instantes.', 'This is not possible right now. Try again in a moment.'],
+  logIn: ['Entrar', 'Log in'],
+  startAgain: ['Começar de novo', 'Start again'],
+  account: ['Ver o meu acesso', 'See what I have access to'],
+  home: ['Ir para o início', 'Go to the start page'],
+  again: ['Tentar de novo', 'Try again'],
+  contact: ['Para obter ajuda: {contact}', 'For help: {contact}'],
+  profiles: ['É preciso ter um destes perfis: {profiles}.', 'One of these profiles is needed: {profiles}.'],
+  access: ['É preciso ter um perfil e uma área.', 'A profile and an area are needed.'],
+  requestId: ['Código da solicitação', 'Request id'],
+  provider: ['o provedor de login', 'the login provider']
+} as const
