@@ -67,7 +67,7 @@ const TARGETS: Readonly<Record<string, () => Promise<string>>> = {
   },
   async people() {
     const directory = values.slapd ? await startSlapdDirectories(t) : undefined
-    const { steps, logins } = await fuzzPeople(limits(), directory)
+    const { steps, logins } = await fuzzPeople(t, limits(), directory)
     return `${steps} steps, ${logins} logins succeeded`
   },
   decisions: async () => `${await fuzzDecisions(limits())} pairs of tables`,

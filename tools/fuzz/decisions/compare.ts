@@ -74,31 +74,48 @@ export const addressed = ({ method, host, path }: AskedRequest): string =>
 /** Plain paths are read in one way by everybody, so what `diff` says about them must name their own routes. */
 const isPlain = ({ path }: AskedRequest): boolean => /^(?:\/[a-z0-9]+)*\/?$/.test(path) && path !== '/'
 
+/** Names of those people whom a decision lets pass. */
+const allowed = (address: string | undefined, decide: (person: Person) => Verdict): string[] =>
+  PEOPLE.filter(person => decide({ ...person, address }) === 'allow').map(({ who }) => who)
+
 const passers = (routes: Table, { method, host, path, address }: AskedRequest) => {
   const search = findRoute(routesAt(routes, host), method, path)
   const route = search.found.kind === 'route' ? search.found.route : undefined
   // Requests to a Socket.IO route say nothing about access: its namespaces are compared instead.
   const isHttp = route?.socketio === undefined
-  const who = PEOPLE.filter(person => isHttp && decideFound(search, { ...person, address }).verdict === 'allow').map(
-    ({ who }) => who
-  )
+  const who = isHttp ? allowed(address, person => decideFound(search, person).verdict) : []
   return { who, route, concerned: search.concerned }
 }
 
-const WORDS = { opened: 'open', closed: 'closed' } as const
+const CHANGES = ['opened', 'closed'] as const
+type Report = Comparison['opened'][number]
+
+/** Everyone who gains or loses access without a report that fits. */
+const unreported = (
+  what: string,
+  [was, now]: readonly [readonly string[], readonly string[]],
+  comparison: Comparison,
+  isAbout: (report: Report) => boolean
+): string[] =>
+  CHANGES.flatMap(change => {
+    const [before, after] = change === 'opened' ? [was, now] : [now, was]
+    const reported = new Set(comparison[change].filter(isAbout).flatMap(({ who }) => who))
+    const changed = after.filter(name => !before.includes(name) && !reported.has(name))
+    return changed.map(name => `${what} is not reported as ${change}: ${name}`)
+  })
 
 /** Whether the same routes apply to two hosts, in each of two tables. */
 const isSameHost = (before: Side, after: Side, one: string, other: string | undefined): boolean =>
   [before, after].every(({ routes }) => routesAt(routes, one).every(route => routesAt(routes, other).includes(route)))
 
+const isHttp = ({ path }: Report): boolean => !path.includes(' namespace ')
+
 const diffFaults = (comparison: Comparison, before: Side, after: Side, requests: readonly AskedRequest[]): string[] => {
-  const httpOnly = (change: 'opened' | 'closed') =>
-    comparison[change].filter(({ path }) => !path.includes(' namespace '))
   const missed = requests.flatMap(request => {
     const [was, now] = [passers(before.routes, request), passers(after.routes, request)]
     const [wasId, nowId] = [was.route && idOf(was.route), now.route && idOf(now.route)]
-    const isAbout = (report: (typeof comparison)['opened'][number]): boolean => {
-      if (!isSameHost(before, after, report.example.host, request.host)) return false
+    const isAbout = (report: Report): boolean => {
+      if (!isHttp(report) || !isSameHost(before, after, report.example.host, request.host)) return false
       const [from, to] = [report.was.route, report.now.route]
       if (isPlain(request) && from === wasId && to === nowId) return true
       return [from, to].some(id => id !== undefined && (was.concerned.has(id) || now.concerned.has(id)))
@@ -106,25 +123,13 @@ const diffFaults = (comparison: Comparison, before: Side, after: Side, requests:
     // What only some routes allow in paths is a note on the route.
     const isNoted =
       /%2f|;|%3b|\/\//i.test(request.path) && comparison.notes.some(({ text }) => text.includes(': allowInPath '))
-    const unreported = (change: 'opened' | 'closed', names: readonly string[]) =>
-      names
-        .filter(() => !isNoted)
-        .filter(name => !httpOnly(change).some(report => report.who.includes(name) && isAbout(report)))
-        .map(name => `${addressed(request)} is not reported as ${WORDS[change]}: ${name}`)
     return [
-      ...unreported(
-        'opened',
-        now.who.filter(name => !was.who.includes(name))
-      ),
-      ...unreported(
-        'closed',
-        was.who.filter(name => !now.who.includes(name))
-      ),
+      ...(isNoted ? [] : unreported(addressed(request), [was.who, now.who], comparison, isAbout)),
       ...looserFaults(was, now, comparison.notes)
     ]
   })
-  const wrong = (['opened', 'closed'] as const).flatMap(change =>
-    httpOnly(change).flatMap(({ who, example: plain, path, text }) => {
+  const wrong = CHANGES.flatMap(change =>
+    comparison[change].filter(isHttp).flatMap(({ who, example: plain, path, text }) => {
       const example = { ...plain, address: / from ([\d.:a-f]+)$/.exec(path)?.[1] }
       const [was, now] = [passers(before.routes, example).who, passers(after.routes, example).who]
       const [without, having] = change === 'opened' ? [was, now] : [now, was]
@@ -137,12 +142,10 @@ const diffFaults = (comparison: Comparison, before: Side, after: Side, requests:
 
 const HOUR_S = 3600
 /** 0: without end. */
-const seconds = (text: unknown, fallback: number): number =>
+const seconds = (text: unknown): number =>
   text === '0'
     ? Number.POSITIVE_INFINITY
-    : text === undefined
-      ? fallback
-      : Number.parseInt(String(text), 10) * (String(text).endsWith('h') ? HOUR_S : 60)
+    : Number.parseInt(String(text), 10) * (String(text).endsWith('h') ? HOUR_S : 60)
 
 /** What one may do on a route, each by its own measure: more is looser. */
 const freedoms = ({ maxBody, rateLimit, websocket, allowInPath }: RouteSpec): Readonly<Record<string, number>> => {
@@ -156,8 +159,8 @@ const freedoms = ({ maxBody, rateLimit, websocket, allowInPath }: RouteSpec): Re
       'websocket.tokenInQuery': websocket.tokenInQuery === true ? 1 : 0,
       'websocket.maxMessage': Number(websocket.maxMessage ?? 1024 * 1024),
       'websocket.messagesPerSecond': Number(websocket.messagesPerSecond ?? 20_000),
-      'websocket.maxLifetime': seconds(websocket.maxLifetime, Number.POSITIVE_INFINITY),
-      'websocket.idleTimeout': seconds(websocket.idleTimeout, HOUR_S)
+      'websocket.maxLifetime': seconds(websocket.maxLifetime ?? '0'),
+      'websocket.idleTimeout': seconds(websocket.idleTimeout ?? '1h')
     }),
     ...Object.fromEntries((allowInPath ?? []).map(name => [`allowInPath ${name}`, 1]))
   }
@@ -180,49 +183,22 @@ const looserFaults = (was: Passing, now: Passing, notes: readonly { text: string
   })
 }
 
-interface Location {
-  readonly host: string
-  readonly path: string
-}
-
 const eventFaults = (comparison: Comparison, before: Side, after: Side, events: readonly AskedEvent[]): string[] => {
-  const allowed = (routes: Table, at: Location, { namespace, event, address }: AskedEvent) => {
-    const route = routesAt(routes, at.host).find(each => each.path === at.path && each.socketio !== undefined)
-    if (route === undefined) return []
-    return PEOPLE.filter(person => decideEvent(route, namespace, event, { ...person, address }) === 'allow').map(
-      ({ who }) => who
-    )
-  }
   const all = [...before.routes, ...after.routes]
   const paths = new Set(all.flatMap(route => (route.socketio ? [route.path] : [])))
   const hosts = ['', ...new Set(all.flatMap(hostsOf))]
-  const locations = [...paths].flatMap(path => hosts.map(host => ({ path, host })))
-  return locations.flatMap(at =>
-    events.flatMap(asked => {
-      const [was, now] = [allowed(before.routes, at, asked), allowed(after.routes, at, asked)]
-      const path = at.host + at.path
-      const unreported = (change: 'opened' | 'closed', names: readonly string[]) =>
-        names
-          .filter(
-            name =>
-              !comparison[change].some(
-                report => report.path.startsWith(`${path} namespace `) && report.who.includes(name)
-              )
-          )
-          .map(
-            name => `EVENT ${asked.namespace} ${asked.event} on ${path} is not reported as ${WORDS[change]}: ${name}`
-          )
-      return [
-        ...unreported(
-          'opened',
-          now.filter(name => !was.includes(name))
-        ),
-        ...unreported(
-          'closed',
-          was.filter(name => !now.includes(name))
-        )
-      ]
-    })
+  return [...paths].flatMap(path =>
+    hosts.flatMap(host =>
+      events.flatMap(({ namespace, event, address }) => {
+        const passing = ({ routes }: Side): string[] => {
+          const route = routesAt(routes, host).find(each => each.path === path && each.socketio !== undefined)
+          return route === undefined ? [] : allowed(address, person => decideEvent(route, namespace, event, person))
+        }
+        const isAbout = (report: Report): boolean => report.path.startsWith(`${host}${path} namespace `)
+        const what = `EVENT ${namespace} ${event} on ${host}${path}`
+        return unreported(what, [passing(before), passing(after)], comparison, isAbout)
+      })
+    )
   )
 }
 
@@ -296,11 +272,13 @@ const replayFaults = async (from: Side, to: Side, requests: readonly AskedReques
     // The log of a preflight does not say what it asked for.
     .filter(({ method }) => method !== 'OPTIONS')
     .flatMap(request => EVERYBODY.map(person => ({ request, ...logged(from.routes, request, person) })))
-  const expected = new Map<string, number>()
-  for (const { request, known, verdict } of lines) {
-    const now = direct(to.routes, request, known)
-    if (now !== verdict) expected.set(`${verdict} → ${now}`, (expected.get(`${verdict} → ${now}`) ?? 0) + 1)
+  const tally = (changes: Iterable<readonly [was: string, now: string, count: number]>) => {
+    const counts = new Map<string, number>()
+    for (const [was, now, count] of changes)
+      if (was !== now) counts.set(`${was} → ${now}`, (counts.get(`${was} → ${now}`) ?? 0) + count)
+    return counts
   }
+  const expected = tally(lines.map(({ request, known, verdict }) => [verdict, direct(to.routes, request, known), 1]))
   const { stdout, stderr } = await portariaHere(['replay', '-', '--config', to.folder, '--json'], {
     env: SETTINGS,
     input: lines.map(({ line }) => line).join('\n')
@@ -310,9 +288,7 @@ const replayFaults = async (from: Side, to: Side, requests: readonly AskedReques
     decisions: number
     changes: readonly { was: string; now: string; count: number; example: string }[]
   }
-  const found = new Map<string, number>()
-  for (const { was, now, count } of result.changes)
-    found.set(`${was} → ${now}`, (found.get(`${was} → ${now}`) ?? 0) + count)
+  const found = tally(result.changes.map(({ was, now, count }) => [was, now, count]))
   const faults = result.decisions === lines.length ? [] : [`replay read ${result.decisions} of ${lines.length} lines`]
   for (const change of new Set([...expected.keys(), ...found.keys()])) {
     const [wanted, counted] = [expected.get(change) ?? 0, found.get(change) ?? 0]

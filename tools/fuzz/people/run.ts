@@ -3,26 +3,29 @@ import { startOpenLdap } from '../../../test/support/openldap.ts'
 import type { Fuzz } from '../mutate.ts'
 import { randomFrom } from '../random.ts'
 import type { ModelDirectory } from './model-directory.ts'
-import { createMemoryStore } from './people-store.ts'
+import { openPeopleStore } from './people-store.ts'
 import { createSlapdDirectory } from './slapd-directory.ts'
 import { createPeopleWorld } from './world.ts'
 
-const STEPS_PER_WORLD = 400
+const STEPS_PER_WORLD = 150
 /** Nearly every step writes all entries of a real server anew. */
 const AT_SLAPD = { most: 10, steps: 100 }
 
 /** @param directoryOf makes the directory of a world; by default one in this process */
 export const fuzzPeople = async (
+  t: Parameters<typeof openPeopleStore>[0],
   { seed, goesOn, onFault }: Fuzz,
   directoryOf?: (world: number) => Promise<ModelDirectory>
 ) => {
+  const store = await openPeopleStore(t)
   const stepsPerWorld = directoryOf === undefined ? STEPS_PER_WORLD : AT_SLAPD.steps
   let [steps, logins] = [0, 0]
   for (let world = 0; goesOn(steps); world++) {
     const worldSeed = seed + world
     const directory = await directoryOf?.(world)
+    await store.clear()
     const people = createPeopleWorld({
-      store: createMemoryStore(),
+      store,
       random: randomFrom(worldSeed),
       onFault: (fault, trace) => onFault(`world ${worldSeed}: ${fault}`, trace),
       ...(directory === undefined ? {} : { directory, kind: directory.kind, most: AT_SLAPD.most })

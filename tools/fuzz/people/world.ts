@@ -11,7 +11,7 @@ import type { LdapSettings } from '../../../gateway/settings/settings.ts'
 import { quiet } from '../../../test/support/quiet.ts'
 import type { Fuzz } from '../mutate.ts'
 import { createModelDirectory, DOMAIN, type Kind, type ModelDirectory, type ModelEntry } from './model-directory.ts'
-import { addressOf, type PeopleStore } from './people-store.ts'
+import type { PeopleStore } from './people-store.ts'
 import { type Mode, modesOf, resolve, settingsOf } from './settings-modes.ts'
 
 export const THRESHOLD = 5
@@ -204,7 +204,9 @@ export const createPeopleWorld = ({
     const wrong = `wrong ${logins}`
     const entry = model.entries.length > 0 && chance(0.2) ? pick(model.entries) : found?.entry
     const password = chance(0.65) ? (entry?.password ?? wrong) : wrong
-    const from = chance(0.3) ? '2001:db8:a::' : addressOf(logins++)
+    const from = chance(0.3)
+      ? '2001:db8:a::'
+      : `2001:db8:${(++logins >> 16).toString(16)}:${(logins & 0xffff).toString(16)}::`
     model.takeBound()
     const before = [...model.entries].map(one => [one, one.isDisabled || isLockedNow(one)] as const)
     await model.publish()
