@@ -1,9 +1,19 @@
 // Runs a Postgres inside this process (PGlite) on a Unix socket in the data directory.
 import { createHash } from 'node:crypto'
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmdirSync, rmSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmdirSync,
+  rmSync,
+  statSync
+} from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setFlagsFromString } from 'node:v8'
 import { PGlite } from '@electric-sql/pglite'
@@ -62,10 +72,17 @@ export const openEmbeddedPostgres = async ({ dataDir, log, role }: EmbeddedOptio
   }
 }
 
+/** `mkdir -p`. Node's own never returns where a parent exists but refuses every entry with ENOENT, as /proc does. */
+const makeFolder = (path: string): void => {
+  if (existsSync(path)) return
+  makeFolder(dirname(path))
+  mkdirSync(path, { mode: 0o700 })
+}
+
 /** Throws with the name of the setting, the path and the reason: SQLite would only say that it cannot open a file. */
 const writableFolder = (dataDir: string): string => {
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    makeFolder(resolve(dataDir))
     const home = realpathSync(dataDir)
     rmdirSync(mkdtempSync(join(home, '.writable-')))
     return home

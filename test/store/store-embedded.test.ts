@@ -164,13 +164,16 @@ t.test('a data directory that cannot be written is named, with its path, the rea
   const uid = process.geteuid?.()
   // A superuser may write anywhere.
   if (uid === 0) process.seteuid?.(65534)
-  const closed = openDatabase({ dataDir: join(folder, 'closed'), log: quiet }).catch((error: Error) => error.message)
-  const file = openDatabase({ dataDir: join(folder, 'file/data'), log: quiet }).catch((error: Error) => error.message)
-  const messages = await Promise.all([closed, file]).finally(() => uid === 0 && process.seteuid?.(0))
+  // In /proc no folder can be made, although it exists and is writable.
+  const opening = [join(folder, 'closed'), join(folder, 'file/data'), '/proc/data'].map(dataDir =>
+    openDatabase({ dataDir, log: quiet }).catch((error: Error) => error.message)
+  )
+  const messages = await Promise.all(opening).finally(() => uid === 0 && process.seteuid?.(0))
   const advice = /; name a directory that this user may write, or set DATABASE_URL$/
   for (const message of messages) t.match(message, advice)
   t.match(messages[0], `DATA_DIR ${join(folder, 'closed')} cannot be used (EACCES: user `)
   t.match(messages[1], `DATA_DIR ${join(folder, 'file/data')} cannot be used (`)
+  t.match(messages[2], 'DATA_DIR /proc/data cannot be used (ENOENT)')
 })
 
 // RV-117
