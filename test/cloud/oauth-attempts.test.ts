@@ -1,25 +1,31 @@
 // A cloud login belongs to one browser, which may have several under way, and can be finished once.
-import t from 'tap'
-import { openDatabase } from '../../gateway/store/database.ts'
+import t, { type Test } from 'tap'
 import { createLoginMemory } from '../../gateway/store/login-records.ts'
-import { createCloudBrowser, readFragment } from '../support/cloud-browser.ts'
+import { type CloudBrowser, createCloudBrowser, readFragment } from '../support/cloud-browser.ts'
 import { answerJson, startFaultyProvider } from '../support/faulty-provider.ts'
-import { startOAuthApp } from '../support/oauth-app.ts'
+import { type OAuthAppOptions, startOAuthApp } from '../support/oauth-app.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { quiet } from '../support/quiet.ts'
+import { openStore } from '../support/store.ts'
 
 const START = '/auth/oauth/cloudidp/start'
 
-const begin = async (browser: ReturnType<typeof createCloudBrowser>, url: string) =>
+const begin = async (browser: CloudBrowser, url: string) =>
   (await browser.get(`${url}${START}`)).headers.get('location') ?? ''
+
+/** A provider, the gateway's door to it, and a browser that has logged in there and is about to come back. */
+const startLogin = async (t: Test, { cloudidp = {}, ...options }: OAuthAppOptions = {}) => {
+  const provider = await startFaultyProvider(t)
+  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer, ...cloudidp }, ...options })
+  const browser = createCloudBrowser()
+  const returned = provider.authorize(await begin(browser, app.url))
+  const state = new URL(returned).searchParams.get('state') ?? ''
+  return { provider, app, browser, returned, state, cookie: browser.cookieHeader(app.url) }
+}
 
 // OA-01
 t.test('a callback is refused in a browser that did not start the login', async t => {
-  const provider = await startFaultyProvider(t)
-  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
-  const attacker = createCloudBrowser()
-  const returned = provider.authorize(await begin(attacker, app.url))
+  const { provider, app, browser: attacker, returned } = await startLogin(t)
   const victim = createCloudBrowser()
   const withoutCookies = await victim.get(returned)
   t.equal(withoutCookies.status, 400)
@@ -38,30 +44,9 @@ t.test('a callback is refused in a browser that did not start the login', async 
 })
 
 // OA-02, OA-06
-t.test(
-  'a callback works once: later ones and simultaneous ones are refused, and the code is exchanged once',
-  async t => {
-    const provider = await startFaultyProvider(t)
-    const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
-    const browser = createCloudBrowser()
-    const returned = provider.authorize(await begin(browser, app.url))
-    const cookie = browser.cookieHeader(app.url)
-    const answers = await Promise.all(Array.from({ length: 8 }, () => createCloudBrowser().get(returned, { cookie })))
-    t.same(answers.map(({ status }) => status).sort(), [302, 400, 400, 400, 400, 400, 400, 400])
-    t.equal(provider.asked.token, 1)
-    const again = await createCloudBrowser().get(returned, { cookie })
-    t.equal(again.status, 400)
-    t.match(again.headers.get('set-cookie'), /Max-Age=0/, 'its cookie goes')
-    t.equal(app.refusals.at(-1)?.reason, 'state-replayed')
-  }
-)
-
-// OA-02
-t.test('a callback works once over all instances that share a database', async t => {
+t.test('a callback works once, over all instances that share a database, and its code is exchanged once', async t => {
   const provider = await startFaultyProvider(t)
-  const postgres = await startPostgres(t)
-  const database = await openDatabase({ databaseUrl: postgres.url, dataDir: '', log: quiet as never })
-  t.teardown(() => database.close())
+  const { database } = await openStore(t, await startPostgres(t))
   const memory = createLoginMemory(database)
   const useOnce = (nonce: string) => memory.useOAuthState(nonce, new Date(Date.now() + 60_000))
   const cloudidp = { issuer: provider.issuer, redirectUri: `http://127.0.0.1:${await freePort()}/callback` }
@@ -69,11 +54,14 @@ t.test('a callback works once over all instances that share a database', async t
   const browser = createCloudBrowser()
   const { search } = new URL(provider.authorize(await begin(browser, one.url)))
   const cookie = browser.cookieHeader(one.url)
-  const answers = await Promise.all(
-    [other, one, other, one].map(app => createCloudBrowser().get(`${app.callbackUrl}${search}`, { cookie }))
-  )
-  t.same(answers.map(({ status }) => status).sort(), [302, 400, 400, 400])
+  const callBack = (app: typeof one) => createCloudBrowser().get(`${app.callbackUrl}${search}`, { cookie })
+  const answers = await Promise.all([other, one, other, one, other, one].map(callBack))
+  t.same(answers.map(({ status }) => status).sort(), [302, 400, 400, 400, 400, 400])
   t.equal(provider.asked.token, 1)
+  const again = await callBack(other)
+  t.equal(again.status, 400)
+  t.match(again.headers.get('set-cookie'), /Max-Age=0/, 'its cookie goes')
+  t.equal(other.refusals.at(-1)?.reason, 'state-replayed')
 })
 
 // OA-19
@@ -96,10 +84,7 @@ t.test('several tabs log in at once, five at most, and the oldest leaves first',
 
 t.test('cookies of attempts that are over, or were never one, are cleared by the next start', async t => {
   let now = Date.now()
-  const provider = await startFaultyProvider(t)
-  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer }, now: () => now })
-  const browser = createCloudBrowser()
-  const returned = provider.authorize(await begin(browser, app.url))
+  const { app, browser, returned } = await startLogin(t, { now: () => now })
   browser.cookies.get(app.url)?.set('portaria_login_junk', '%00')
   browser.cookies.get(app.url)?.set('session', 'of a backend')
   now += 600_000
@@ -124,29 +109,26 @@ t.test('a login begun before JWT_SECRET was rotated finishes after it', async t 
 })
 
 t.test('the cookie of an attempt is for this host, this browser and this login alone', async t => {
-  const provider = await startFaultyProvider(t)
-  const plain = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
-  const overHttp = (await fetch(`${plain.url}${START}`, { redirect: 'manual' })).headers.getSetCookie()
-  t.match(overHttp, [
-    /^portaria_login_[\w-]{12}=[\w-]{48}; Path=\/auth\/oauth\/cloudidp; HttpOnly; SameSite=Lax; Max-Age=600$/
-  ])
-  const secure = await startOAuthApp(t, {
-    cloudidp: { issuer: provider.issuer },
-    publicUrl: 'https://portal.example.org'
-  })
-  const overHttps = (await fetch(`${secure.url}${START}`, { redirect: 'manual' })).headers.getSetCookie()
-  t.match(overHttps, [
-    /^__Host-portaria_login_[\w-]{12}=[\w-]{48}; Path=\/; HttpOnly; SameSite=Lax; Secure; Max-Age=600$/
-  ])
+  const { issuer } = await startFaultyProvider(t)
+  for (const [publicUrl, expected] of [
+    [
+      'http://localhost',
+      /^portaria_login_[\w-]{12}=[\w-]{48}; Path=\/auth\/oauth\/cloudidp; HttpOnly; SameSite=Lax; Max-Age=600$/
+    ],
+    [
+      'https://portal.example.org',
+      /^__Host-portaria_login_[\w-]{12}=[\w-]{48}; Path=\/; HttpOnly; SameSite=Lax; Secure; Max-Age=600$/
+    ]
+  ] as const) {
+    const app = await startOAuthApp(t, { cloudidp: { issuer }, publicUrl })
+    const { headers } = await fetch(`${app.url}${START}`, { redirect: 'manual' })
+    t.match(headers.getSetCookie(), [expected], publicUrl)
+  }
 })
 
 // OA-03, OA-09
 t.test('a bad state is refused with 400 before anything else is checked, and nothing of it comes back', async t => {
-  const provider = await startFaultyProvider(t)
-  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
-  const browser = createCloudBrowser()
-  const url = new URL(provider.authorize(await begin(browser, app.url)))
-  const state = url.searchParams.get('state') ?? ''
+  const { provider, app, browser, returned, state } = await startLogin(t)
   const cases: Record<string, string> = {
     'no query': '',
     'no state': 'code=c',
@@ -155,8 +137,6 @@ t.test('a bad state is refused with 400 before anything else is checked, and not
     'code twice': `code=c&code=d&state=${state}`,
     'state as an array': `code=c&state[]=${state}`,
     'cut state': `code=c&state=${state.slice(0, -1)}`,
-    'longer signature': `code=c&state=${state}AAAA`,
-    'payload alone': `code=c&state=${state.split('.')[0]}`,
     'error with a bad state': 'error=<script>alert(1)</script>&state=a.b',
     'ten thousand characters': `code=c&state=${'a'.repeat(10_000)}`
   }
@@ -171,16 +151,12 @@ t.test('a bad state is refused with 400 before anything else is checked, and not
   t.equal(withoutCode.status, 400)
   t.match(await withoutCode.json(), { code: 'GW_BAD_REQUEST' })
   t.equal(provider.asked.token, 0)
-  t.equal((await browser.get(url.href)).status, 302, 'the good one still works')
+  t.equal((await browser.get(returned)).status, 302, 'the good one still works')
 })
 
 // OA-20
 t.test('a preview, a scanner or a prefetch does not use the login up', async t => {
-  const provider = await startFaultyProvider(t)
-  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
-  const browser = createCloudBrowser()
-  const returned = provider.authorize(await begin(browser, app.url))
-  const cookie = browser.cookieHeader(app.url)
+  const { provider, browser, returned, cookie } = await startLogin(t)
   const head = await fetch(returned, { method: 'HEAD', headers: { cookie }, redirect: 'manual' })
   t.equal(head.status, 204)
   t.equal(head.headers.get('cache-control'), 'no-store')
@@ -216,28 +192,21 @@ t.test('the redirect address is the configured one, byte for byte, whatever the 
 
 // OA-08
 t.test('after the login the browser goes to the configured address and nowhere else', async t => {
-  const provider = await startFaultyProvider(t)
   const successRedirectUrl = 'https://app.example.org/login?lang=pt#old'
-  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer, successRedirectUrl } })
-  const browser = createCloudBrowser()
-  const done = await browser.get(`${provider.authorize(await begin(browser, app.url))}&next=//evil.example`)
+  const { browser, returned } = await startLogin(t, { cloudidp: { successRedirectUrl } })
+  const done = await browser.get(`${returned}&next=//evil.example`)
   const location = done.headers.get('location') ?? ''
   t.ok(location.startsWith('https://app.example.org/login?lang=pt#auth='), 'a fragment of the setting gives way')
   t.equal(readFragment(location).token, 'token-of-subject-1')
 })
 
 t.test('an attempt stays usable while the memory of used states is away', async t => {
-  const provider = await startFaultyProvider(t)
   let isAway = true
-  const app = await startOAuthApp(t, {
-    cloudidp: { issuer: provider.issuer },
-    useOnce: async () => {
-      if (isAway) throw new Error('away')
-      return true
-    }
-  })
-  const browser = createCloudBrowser()
-  const returned = provider.authorize(await begin(browser, app.url))
+  const useOnce = async () => {
+    if (isAway) throw new Error('away')
+    return true
+  }
+  const { browser, returned } = await startLogin(t, { useOnce })
   t.equal((await browser.get(returned)).status, 500)
   isAway = false
   t.equal((await browser.get(returned)).status, 302)
@@ -253,15 +222,12 @@ t.test('a cloud login that is not active fails as any login, after its state was
 
 // OA-09
 t.test('a refusal by the provider is reported without its words', async t => {
-  const provider = await startFaultyProvider(t)
-  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
-  const browser = createCloudBrowser()
-  const asked = new URL(await begin(browser, app.url))
+  const { provider, app, browser, state } = await startLogin(t)
   const error = new URLSearchParams({
     error: '<script>access_denied',
     error_description: 'x\r\nSet-Cookie: a=b',
     error_uri: 'javascript:alert(1)',
-    state: asked.searchParams.get('state') ?? ''
+    state
   })
   const answer = await browser.get(`${app.callbackUrl}?${error}`)
   t.equal(answer.status, 401)
@@ -280,14 +246,12 @@ t.test('a start fails with 401 while the provider cannot be discovered, and work
   provider.faults.discovery = res => answerJson(res, { error: 'away' }, 503)
   const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer }, now: () => now })
   const start = () => fetch(`${app.url}${START}`, { redirect: 'manual' })
-  const starts = await Promise.all([start(), start(), start()])
-  t.same(
-    starts.map(({ status }) => status),
-    [401, 401, 401]
-  )
+  for (const { status } of await Promise.all([start(), start(), start()])) t.equal(status, 401)
   t.equal(provider.asked.discovery, 1, 'asked once for all')
   delete provider.faults.discovery
-  now += 2000
+  now += 1999
+  t.equal((await start()).status, 401)
+  now += 1
   t.equal((await start()).status, 302)
   provider.faults.discovery = res => res.destroy()
   now += 60 * 60 * 1000

@@ -1,7 +1,7 @@
 // The cloud login works with a real OpenID Connect provider, discovered or configured address by address.
 import t, { type Test } from 'tap'
 import { createCloudBrowser, logInAtProvider, readFragment } from '../support/cloud-browser.ts'
-import { startOAuthApp } from '../support/oauth-app.ts'
+import { type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
 import { maria, startOidcProvider } from '../support/oidc-provider.ts'
 import { freePort } from '../support/ports.ts'
 
@@ -20,6 +20,15 @@ const startBoth = async (
   return { provider, app: await startOAuthApp(t, { port, cloudidp }) }
 }
 
+const START = '/auth/oauth/cloudidp/start'
+
+/** The answer to the callback of a whole login in a browser of its own. */
+const logIn = async (app: OAuthApp, person: Parameters<typeof logInAtProvider>[2]) => {
+  const browser = createCloudBrowser()
+  const started = await browser.get(app.url + START)
+  return browser.get(await logInAtProvider(browser, started.headers.get('location') ?? '', person))
+}
+
 type Authentication = 'client_secret_basic' | 'client_secret_post'
 
 // OA-05, OA-07, OA-10, OA-26
@@ -29,7 +38,7 @@ for (const discovered of [true, false]) {
     async t => {
       const { app, provider } = await startBoth(t, { discovered })
       const browser = createCloudBrowser()
-      const started = await browser.get(`${app.url}/auth/oauth/cloudidp/start`)
+      const started = await browser.get(app.url + START)
       t.equal(started.status, 302)
       t.equal(started.headers.get('cache-control'), 'no-store')
       const asked = new URL(started.headers.get('location') ?? '')
@@ -66,9 +75,8 @@ for (const discovered of [true, false]) {
         }
       ])
       t.equal(browser.cookies.get(app.url)?.size, 0, 'the cookie of the attempt is gone')
-      for (const secret of [provider.clientSecret, new URL(returned).searchParams.get('code') ?? '', 'token-of-']) {
-        t.notOk(app.logText().includes(secret), 'the log holds no secret') || t.comment(secret)
-      }
+      for (const secret of [provider.clientSecret, new URL(returned).searchParams.get('code') ?? '', 'token-of-'])
+        t.notOk(app.logText().includes(secret), 'the log holds no secret')
     }
   )
 }
@@ -77,12 +85,8 @@ t.test('the client secret is sent where the provider takes it, and only there fr
   for (const clientAuthentication of ['client_secret_basic', 'client_secret_post'] as const) {
     for (const discovered of [true, false]) {
       const { app } = await startBoth(t, { discovered, clientAuthentication })
-      for (const login of [1, 2]) {
-        const browser = createCloudBrowser()
-        const started = await browser.get(`${app.url}/auth/oauth/cloudidp/start`)
-        const done = await browser.get(await logInAtProvider(browser, started.headers.get('location') ?? '', maria))
-        t.equal(done.status, 302, `${clientAuthentication}, discovered ${discovered}, login ${login}`)
-      }
+      for (const login of [1, 2])
+        t.equal((await logIn(app, maria)).status, 302, `${clientAuthentication}, ${discovered}, login ${login}`)
     }
   }
 })
@@ -91,31 +95,23 @@ t.test('the client secret is sent where the provider takes it, and only there fr
 t.test('somebody whose e-mail, login name and name change at the provider stays the same subject', async t => {
   const people = [{ ...maria }]
   const { app } = await startBoth(t, { people })
-  const logIn = async (username: string) => {
-    const browser = createCloudBrowser()
-    const started = await browser.get(`${app.url}/auth/oauth/cloudidp/start`)
-    const authorizationUrl = started.headers.get('location') ?? ''
-    return browser.get(await logInAtProvider(browser, authorizationUrl, { username, password: maria.password }))
-  }
-  await logIn(maria.username)
-  people[0] = { ...maria, username: 'maria.lima@corp.example', email: 'maria.lima@corp.example', name: 'Maria Lima' }
-  await logIn('maria.lima@corp.example')
+  await logIn(app, maria)
+  const renamed = { username: 'maria.lima@corp.example', email: 'maria.lima@corp.example', name: 'Maria Lima' }
+  people[0] = { ...maria, ...renamed }
+  await logIn(app, people[0])
   const [before, after] = app.people
-  t.equal(before?.subject, after?.subject)
-  t.equal(before?.issuer, after?.issuer)
-  t.equal(after?.email, 'maria.lima@corp.example')
-  t.equal(after?.username, 'maria.lima@corp.example')
+  t.match(after, { ...renamed, subject: before?.subject, issuer: before?.issuer })
 })
 
 // OA-05, OA-06
 t.test('a code of somebody else, used or not, logs nobody in', async t => {
   const { app } = await startBoth(t)
   const victim = createCloudBrowser()
-  const begun = await victim.get(`${app.url}/auth/oauth/cloudidp/start`)
+  const begun = await victim.get(app.url + START)
   const ofVictim = await logInAtProvider(victim, begun.headers.get('location') ?? '', maria)
   const thief = createCloudBrowser()
   const inject = async () => {
-    const started = await thief.get(`${app.url}/auth/oauth/cloudidp/start`)
+    const started = await thief.get(app.url + START)
     const forged = new URL(ofVictim)
     forged.searchParams.set('state', new URL(started.headers.get('location') ?? '').searchParams.get('state') ?? '')
     return thief.get(forged.href)
@@ -138,20 +134,18 @@ t.test('of two interleaved logins, state, nonce, code and cookie must all belong
   const { app } = await startBoth(t, { people: [maria, joao] })
   const people = [maria, joao]
   const both = [0, 1] as const
-  const worlds = both.flatMap(state =>
-    both.flatMap(nonce =>
-      both.flatMap(challenge =>
-        both.flatMap(callback =>
-          (['own', 'other', 'both'] as const).map(cookies => ({ state, nonce, challenge, callback, cookies }))
-        )
-      )
-    )
-  )
+  const worlds = [...Array(48).keys()].map(n => ({
+    state: both[n & 1] ?? 0,
+    nonce: both[(n >> 1) & 1] ?? 0,
+    challenge: both[(n >> 2) & 1] ?? 0,
+    callback: both[(n >> 3) & 1] ?? 0,
+    cookies: (['own', 'other', 'both'] as const)[n >> 4] ?? 'own'
+  }))
   for (const world of worlds) {
     const attempts = await Promise.all(
       both.map(async () => {
         const browser = createCloudBrowser()
-        const { headers } = await browser.get(`${app.url}/auth/oauth/cloudidp/start`)
+        const { headers } = await browser.get(app.url + START)
         return { url: new URL(headers.get('location') ?? ''), cookie: browser.cookieHeader(app.url) }
       })
     )

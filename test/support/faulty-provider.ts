@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { listen } from './ports.ts'
 
 type Endpoint = 'discovery' | 'jwks' | 'token' | 'userinfo'
-type Fault = (res: ServerResponse, req: IncomingMessage) => void
+export type Fault = (res: ServerResponse, req: IncomingMessage) => void
 
 export interface TokenRequest {
   readonly authorization: string | undefined

@@ -93,11 +93,6 @@ export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthApp
     refusals.push({ reason: error.reason, cause: error.cause instanceof Error ? error.cause.message : '' })
     reply.code(error.statusCode).headers(error.headers).send(errorBody(error, 'test'))
   })
-  /** Paths that the API description has a GET of. */
-  const described: string[] = []
-  app.addHook('onRoute', ({ method, url, schema }) => {
-    if (method === 'GET' && schema?.summary !== undefined) described.push(url)
-  })
   app.get('/welcome', async (_, reply) => reply.type('text/html').send('<!doctype html><title>welcome</title>'))
   const clock = options.now === undefined ? {} : { now: options.now }
   oauthRoutes(app, {
@@ -122,5 +117,5 @@ export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthApp
   })
   await app.listen({ port, host: '127.0.0.1' })
   t.teardown(() => app.close())
-  return { url, callbackUrl, people, outcomes, refusals, described, logText: () => logText }
+  return { url, callbackUrl, people, outcomes, refusals, logText: () => logText }
 }
