@@ -72,6 +72,7 @@ t.test('a token counts if key, algorithm and claims are all right, and only then
     'a foreign key without a name': [false, claims => sign(foreign, undefined, claims)],
     'a published key of an algorithm that is not announced': [false, claims => sign(ec, 'two', claims)],
     'the client secret': [false, hmac(SECRET)],
+    'the client secret by an algorithm that is not announced': [false, hmac(SECRET, 'HS512')],
     'the public key as a secret (PEM)': [false, hmac(pem)],
     'the public key as a secret (DER)': [false, hmac(der)],
     'no signature': [false, unsigned('none')],
@@ -108,6 +109,7 @@ t.test('a token counts if key, algorithm and claims are all right, and only then
   }
 })
 
+// OA-16, RW-30
 t.test('keys that the provider has just replaced verify at the first try, with and without names', async t => {
   for (const named of [true, false]) {
     const key = (pair: Pair, kid: string) => ({ ...pair.jwk, ...(named ? { kid } : {}) })
@@ -180,22 +182,45 @@ t.test('keys that cannot be read are the fault of the provider, not of the token
   t.equal(await reasonWith(metadata.jwks_uri), 'accepted', 'members that are no keys are passed over (RFC 7517 §5)')
 })
 
+// OA-02, OA-11
 t.test('a logout token is refused in words that name what is wrong', async t => {
   provider.keys = [{ ...rsa.jwk, kid: 'one' }]
-  const events = { 'http://schemas.openid.net/event/backchannel-logout': {} }
+  const event = 'http://schemas.openid.net/event/backchannel-logout'
   const verify = verifier()
   const check = async (token: string) =>
     checkLogoutToken(token, { metadata, verify, now: NOW_S * 1000 }).then(
-      ({ subject }) => subject,
+      ({ subject, sid }) => `${subject} ${sid}`,
       (error: Error) => error.message
     )
-  const make = (claims: object) => sign(rsa, 'one', { nonce: undefined, events, jti: 'j', ...claims })
-  t.equal(await check(await make({})), 's')
-  t.match(await check(await make({ nonce: 'n' })), /claim nonce/)
-  t.match(await check(await make({ aud: 'other' })), /claim aud/)
-  t.match(await check(await make({ exp: NOW_S - 60 })), /claim exp/)
-  t.match(await check(await make({ iat: NOW_S + 60 })), /claim iat/)
+  const rightLogout = { nonce: undefined, events: { [event]: {} }, jti: 'j', sid: 'i' }
+  const rows: [claims: object, expected: RegExp][] = [
+    [{}, /^s i$/],
+    [{ sub: undefined }, /^undefined i$/],
+    [{ sid: undefined }, /^s undefined$/],
+    [{ events: undefined }, /claim events/],
+    [{ events: { other: {} } }, /claim events/],
+    [{ events: { [event]: true } }, /claim events/],
+    [{ nonce: 'n' }, /claim nonce/],
+    [{ sub: undefined, sid: undefined }, /claim sub/],
+    [{ sub: '' }, /claim sub/],
+    [{ sid: 5 }, /claim sid/],
+    [{ jti: undefined }, /claim jti/],
+    [{ jti: 'x'.repeat(513) }, /claim jti/],
+    [{ aud: 'other' }, /claim aud/],
+    [{ iss: 'https://other.example' }, /claim iss/],
+    [{ exp: NOW_S - 60 }, /claim exp/],
+    [{ exp: undefined }, /claim exp/],
+    [{ iat: NOW_S + 60 }, /claim iat/]
+  ]
+  for (const [claims, expected] of rows)
+    t.match(await check(await sign(rsa, 'one', { ...rightLogout, ...claims })), expected, JSON.stringify(claims))
+  const typed = (typ: string) =>
+    new SignJWT(claimsOf(rightLogout)).setProtectedHeader({ alg: 'RS256', kid: 'one', typ }).sign(rsa.privateKey)
+  for (const typ of ['JWT', 'logout+jwt', 'application/logout+jwt']) t.equal(await check(await typed(typ)), 's i', typ)
+  t.match(await check(await typed('at+jwt')), /claim typ/)
   t.match(await check('x'), /ERR_JWS_INVALID/)
-  t.match(await check(await sign(foreign, 'one')), /ERR_JWS_SIGNATURE_VERIFICATION_FAILED/)
   t.match(await check('x'.repeat(16 * 1024 + 1)), /too long/)
+  t.match(await check(await sign(foreign, 'one', rightLogout)), /ERR_JWS_SIGNATURE_VERIFICATION_FAILED/)
+  const bySecret = new SignJWT(claimsOf(rightLogout)).setProtectedHeader({ alg: 'HS256', kid: 'one' }).sign(SECRET)
+  t.match(await check(await bySecret), /ERR_JOSE_ALG_NOT_ALLOWED/)
 })
