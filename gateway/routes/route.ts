@@ -155,12 +155,9 @@ export const ROUTE_DEFAULTS: Route = {
   place: { file: '', line: 1, column: 1 }
 }
 
-/** The canonical path without the route's `stripPrefix`, cut at a segment boundary; always begins with `/`. */
-export const forwardedPath = ({ stripPrefix }: Pick<Route, 'stripPrefix'>, path: string): string => {
-  if (stripPrefix === undefined || stripPrefix === '/') return path
-  if (path === stripPrefix) return '/'
-  return path.startsWith(`${stripPrefix}/`) ? path.slice(stripPrefix.length) : path
-}
+/** A canonical path of the route without its `stripPrefix`, which is whole static segments of every such path (see `definePrefix`). */
+export const forwardedPath = ({ stripPrefix = '/' }: Pick<Route, 'stripPrefix'>, path: string): string =>
+  stripPrefix === '/' ? path : path.slice(stripPrefix.length) || '/'
 
 /** Why a path is refused, for the log and `explain`. */
 export type BadPathReason =
