@@ -20,30 +20,35 @@ export interface FinalHead {
   readonly headers?: readonly string[]
 }
 
-export interface HttpResponse {
+/** The state of a response, and what a protocol does to write it. */
+export abstract class HttpResponse {
   /** 0 until a final head has been written. */
-  readonly status: number
-  readonly hasBegun: boolean
+  status = 0
   /** The response is complete. */
-  readonly isEnded: boolean
+  isEnded = false
   /** The client's side has taken all of it. */
-  isDelivered: boolean
+  isDelivered = false
   /** The client has gone, or was cut off. */
-  isGone: boolean
+  isGone = false
   /** Whether an HTTP/1.1 connection is kept after this response. */
-  keepAlive: boolean
+  keepAlive = true
   /** Notified when everything written has been taken. */
-  taker: ResponseTaker | undefined
+  taker: ResponseTaker | undefined = undefined
+
+  get hasBegun(): boolean {
+    return this.status !== 0
+  }
+
   /** A response in one piece. `body` is Latin-1 and matches Content-Length, except for HEAD. */
-  whole(head: FinalHead, body: string): void
+  abstract whole(head: FinalHead, body: string): void
   /** @param bodyLength -1: unknown, so the response is framed here */
-  begin(head: FinalHead, bodyLength: number): void
+  abstract begin(head: FinalHead, bodyLength: number): void
   /** Writes more of the body. Returns false if the client does not take it; the taker is notified once it has. */
-  write(chunk: Buffer): boolean
+  abstract write(chunk: Buffer): boolean
   /** @param trailers field lines, each ending in CRLF; omitted if the framing does not allow them */
-  end(trailers?: string): void
+  abstract end(trailers?: string): void
   /** An interim response (RFC 9110 §15.2), which HTTP/1.0 clients do not know. */
-  interim(status: number, reason: string, lines: string): void
+  abstract interim(status: number, reason: string, lines: string): void
   /** Aborts a response that has begun, so that it does not look complete. */
-  abort(): void
+  abstract abort(): void
 }

@@ -1,6 +1,6 @@
 // Writes the response to one request, framed for its client, in one piece if it is complete (RFC 9112 §4, §6, §9).
 import { ownText } from '../../values/bounded-map.ts'
-import { CLIENT_KEEP_ALIVE_MS, type FinalHead, type HttpResponse, type ResponseTaker } from '../response.ts'
+import { CLIENT_KEEP_ALIVE_MS, type FinalHead, HttpResponse } from '../response.ts'
 
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
@@ -79,27 +79,18 @@ interface Asked {
   keepAlive: boolean
 }
 
-export class Http1Response implements HttpResponse {
-  status = 0
-  isEnded = false
-  isDelivered = false
-  isGone = false
-  keepAlive: boolean
-  taker: ResponseTaker | undefined = undefined
+export class Http1Response extends HttpResponse {
   readonly #sink: Http1Sink
   readonly #isHead: boolean
   readonly #versionMinor: number
   #framing: Framing = 'whole'
 
   constructor(sink: Http1Sink, asked: Asked) {
+    super()
     this.#sink = sink
     this.#isHead = asked.isHead
     this.#versionMinor = asked.versionMinor
     this.keepAlive = asked.keepAlive
-  }
-
-  get hasBegun(): boolean {
-    return this.status !== 0
   }
 
   whole(head: FinalHead, body: string): void {

@@ -2,16 +2,10 @@
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import { type Contained, contain } from '../../values/contain.ts'
 import { parseFieldLines } from '../field-lines.ts'
-import type { FinalHead, HttpResponse, ResponseTaker } from '../response.ts'
+import { type FinalHead, HttpResponse } from '../response.ts'
 import { CONNECTION_FIELDS } from './request-head.ts'
 
-export class Http2Response implements HttpResponse {
-  status = 0
-  isEnded = false
-  isDelivered = false
-  isGone = false
-  keepAlive = true
-  taker: ResponseTaker | undefined = undefined
+export class Http2Response extends HttpResponse {
   /** The request is HEAD, whose response has no body. */
   isHead = false
   writtenBytes = 0
@@ -21,12 +15,9 @@ export class Http2Response implements HttpResponse {
   #trailers = ''
 
   constructor(stream: ServerHttp2Stream, owner: Contained) {
+    super()
     this.#stream = stream
     this.#owner = owner
-  }
-
-  get hasBegun(): boolean {
-    return this.status !== 0
   }
 
   whole(head: FinalHead, body: string): void {
