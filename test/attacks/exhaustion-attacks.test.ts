@@ -1,5 +1,4 @@
 // Nothing that strangers or backends do takes time, memory or connections from the others.
-import { Agent, request as httpRequest } from 'node:http'
 import t from 'tap'
 import { collectGarbage } from '../support/garbage.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -146,29 +145,20 @@ t.test('nothing that a stranger sends, and no reload, keeps the event loop from 
 
 t.test('memory stays flat over many requests', async t => {
   // RX-23
-  other.respond(() => OK)
-  const agent = new Agent({ keepAlive: true, maxSockets: 16 })
-  const one = () =>
-    new Promise<void>((resolve, reject) => {
-      const request = httpRequest({ port: world.port, host: '127.0.0.1', path: '/nothing/here', agent }, answer => {
-        answer.resume().on('end', resolve)
-      })
-      request.on('error', reject).end()
-    })
-  const many = async (count: number) => {
-    let left = count
-    const lane = async () => {
-      while (left-- > 0) await one()
+  const clients = await Promise.all(Array.from({ length: 16 }, () => world.connect()))
+  /** What is held after so many. */
+  const heldAfter = async (count: number): Promise<number> => {
+    const ask = async (client: RawConnection) => {
+      client.send(get('/nothing/here'))
+      await client.response()
     }
-    await Promise.all(Array.from({ length: 16 }, lane))
+    await Promise.all(clients.map(client => oneByOne(count / clients.length, () => ask(client))))
     world.log.length = 0
+    collectGarbage()
+    return process.memoryUsage().heapUsed
   }
-  await many(3000)
-  collectGarbage()
-  const before = process.memoryUsage().heapUsed
-  await many(9000)
-  collectGarbage()
-  const grown = process.memoryUsage().heapUsed - before
-  agent.destroy()
+  const before = await heldAfter(3200)
+  const grown = (await heldAfter(9600)) - before
+  for (const client of clients) client.destroy()
   t.ok(grown < 24 * 1024 * 1024, `${Math.round(grown / 1024)} KB more`)
 })

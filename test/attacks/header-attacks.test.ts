@@ -337,7 +337,7 @@ t.test('a token of ours goes on only if the route says so; others’ credentials
 })
 
 t.test('heads that two parsers could read differently are refused', async t => {
-  // HD-12, HD-13, HD-32, HD-26, SM-09, SM-10, SM-11, SM-21, RT-28
+  // HD-12, HD-13, HD-32, HD-26, RX-01, SM-09, SM-10, SM-11, SM-21, RT-28
   const before = raw.requests.length
   const auth = `Authorization: Bearer ${token}\r\n`
   const bad: [string, number][] = [
@@ -348,6 +348,10 @@ t.test('heads that two parsers could read differently are refused', async t => {
     [`GET /api/x HTTP/1.1\r\nHost: evil/..@x:99999\r\n${auth}\r\n`, 400],
     [`GET /api/x HTTP/1.1\r\nHost: gw\r\n${auth}${auth}\r\n`, 400],
     [`GET /api/x HTTP/2.0\r\nHost: gw\r\n${auth}\r\n`, 505],
+    ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
+    ['\x16\x03\x01\x02\x00\x01', 400],
+    ['GET /api/x HTTP/1.2\r\nHost: a\r\n\r\n', 400],
+    ['NONSENSE\r\n\r\n', 400],
     [`GET /api/x HTTP/1.1\r\nHost: gw\r\nX-A: b\r\n c\r\n${auth}\r\n`, 400],
     [`GET /api/x HTTP/1.1\r\nHost: gw\r\nX-User-Id : 1\r\n${auth}\r\n`, 400],
     [`POST /api/x HTTP/1.0\r\nHost: gw\r\n${auth}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],

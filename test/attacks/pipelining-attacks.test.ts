@@ -21,35 +21,24 @@ const post = (path: string, body: string) =>
   `POST ${path} HTTP/1.1\r\nHost: gw\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 
 t.test('thousands of pipelined requests whose answers are never read hold up no one else', async t => {
-  // RW-01, RX-23
+  // RW-01, RX-23; that each connection waits its turn is shown in test/http/http1/connection.test.ts.
   const quiet = await startGateway(t, { postgres: world.postgres, env: { LOG_LEVEL: 'warn' } })
-  const request = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
-  const flood = Buffer.from(request.repeat(Math.ceil(65_536 / request.length)).slice(0, 65_536))
-  const before = process.memoryUsage()
-  const sockets: net.Socket[] = []
+  const held = () => {
+    collectGarbage()
+    const { heapUsed, external } = process.memoryUsage()
+    return heapUsed + external
+  }
+  const before = held()
   for (let i = 0; i < 100; i++) {
-    const socket = net.connect(quiet.port, '127.0.0.1')
+    const socket = net.connect(quiet.port, '127.0.0.1').pause()
+    t.teardown(() => socket.destroy())
     socket.on('error', () => undefined)
-    socket.pause()
-    socket.write(flood)
-    sockets.push(socket)
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2400))
   }
-  const started = performance.now()
-  let slowest = 0
-  while (performance.now() - started < 2000) {
-    const asked = performance.now()
-    t.equal((await quiet.fetch('/health')).status, 200)
-    slowest = Math.max(slowest, performance.now() - asked)
-  }
-  // What the fast answers of an idle machine leave behind is not held.
-  collectGarbage()
-  const now = process.memoryUsage()
+  for (let i = 0; i < 200; i++) t.equal((await quiet.fetch('/health')).status, 200)
   // The test's own sockets are in there too.
-  const grown = (now.heapUsed + now.external - before.heapUsed - before.external) / 1e6
-  // Generous, for busy machines; that each connection waits its turn is shown in test/http/http1/connection.test.ts.
-  t.ok(slowest < 20_000, `the slowest of others waited ${Math.round(slowest)} ms`)
-  t.ok(grown < 60, `${Math.round(grown)} MB more`)
-  for (const socket of sockets) socket.destroy()
+  const grownMb = (held() - before) / 1e6
+  t.ok(grownMb < 60, `${Math.round(grownMb)} MB more`)
 })
 
 t.test('a request waits for the answer to the one before it, whatever it is', async t => {
@@ -80,11 +69,12 @@ t.test('a request waits for the answer to the one before it, whatever it is', as
 t.test('a refused request with a body, and what follows it, loses no answer that is due', async t => {
   // RW-16, SM-14
   raw.respond(() => OK)
+  const hidden = 'GET /open/hidden HTTP/1.1\r\nHost: gw\r\n\r\n'
   for (let i = 0; i < 20; i++) {
     const connection = await world.connect()
     const before = raw.requests.length
     connection.send(
-      `${post('/open/done', 'executed')}${post('/api/refused', 'x'.repeat(200_000))}${post('/open/no', 'more')}`
+      `${post('/open/done', 'executed')}${post('/api/refused', hidden.repeat(4000))}${post('/open/no', 'more')}`
     )
     t.match(await connection.response(), { status: 200 }, 'what was executed is told')
     t.match(await connection.response(), { status: 401, headers: { connection: 'close' } })

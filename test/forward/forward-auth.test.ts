@@ -2,7 +2,6 @@
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
-import { complaintsOf } from '../support/route-files.ts'
 import { words } from '../support/words.ts'
 
 const raw = await startRawUpstream(t)
@@ -257,23 +256,6 @@ t.test('a navigation goes to the login page, and a session cookie counts as in a
   // RW-87: over HTTP/2 a handshake has no key.
   t.match(await from('GET', 'https://evil.example', ['Sec-WebSocket-Version', '13']), { status: 403 })
   t.equal((await from('GET', 'https://evil.example')).status, 200, 'other pages may link to a page')
-})
-
-t.test('what only forwarding can obey is an error on an external route', async t => {
-  const complaints = async (route: string) =>
-    (
-      await complaintsOf(t, { 'a.yaml': `upstreams: { up: { url: http://h } }\nroutes: [{ path: /a, ${route} }]\n` })
-    ).map(text => text.replace(/^\S+ /, ''))
-  for (const key of 'upstream: up¦stripPrefix: /a¦timeout: 3s¦maxBody: 1KB¦forwardToken: true¦websocket: {}'.split(
-    '¦'
-  )) {
-    const name = key.split(':')[0]
-    t.same(await complaints(`external: true, ${key}`), [
-      `"${name}" has no effect on an external route, which is never forwarded`
-    ])
-  }
-  t.same(await complaints('external: false'), ['a route needs the key "upstream"'])
-  t.same(await complaints('external: true'), [])
 })
 
 // RW-43

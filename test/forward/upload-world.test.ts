@@ -1,4 +1,5 @@
 // Uploads of all kinds at once, to backends of all kinds: what arrives is what was sent, once, and each client gets one answer.
+import http from 'node:http'
 import net from 'node:net'
 import t, { type Test } from 'tap'
 import { heldBodyBytes } from '../../gateway/forward/upload.ts'
@@ -47,81 +48,38 @@ interface Arrival {
 
 const bodyOf = (id: number, size: number) => Buffer.alloc(size, `${id}.`).toString('latin1')
 
-/** The data of a chunked body, as far as it has come, and where the body ends; -1: it is not whole. */
-const dechunk = (text: string): { data: string; end: number } => {
-  let data = ''
-  for (let at = 0; ; ) {
-    const lineEnd = text.indexOf('\r\n', at)
-    const size = lineEnd === -1 ? Number.NaN : Number.parseInt(text.slice(at, lineEnd), 16)
-    if (Number.isNaN(size)) return { data, end: -1 }
-    if (size === 0) return { data, end: text.startsWith('\r\n', lineEnd + 2) ? lineEnd + 4 : -1 }
-    data += text.slice(lineEnd + 2, lineEnd + 2 + size)
-    at = lineEnd + 2 + size + 2
-  }
-}
-
 const READ_PAUSES = 3
 
-/** Reads requests whose target is `/KIND/ID`, one at a time on each connection. */
+/** Reads requests whose target is `/KIND/ID`. */
 const startBackend = async (t: Test) => {
   const arrivals = new Map<string, Arrival>()
-  const serve = (socket: net.Socket) => {
-    let text = ''
+  const server = http.createServer((req, res) => {
+    const [, kind = '', id = ''] = /^\/(?:streaming\/)?(\w+)\/(\d+)$/.exec(req.url ?? '') ?? []
+    const arrival = arrivals.get(id) ?? { heads: 0, body: '', isWhole: false }
+    arrival.heads++
+    arrivals.set(id, arrival)
+    const answer = (status: number, fields = {}) => {
+      if (!res.headersSent) res.writeHead(status, { 'content-length': 2, ...fields }).write('ok')
+    }
+    if (kind === 'early') answer(200)
+    // It reads on nevertheless.
+    if (kind === 'last') answer(413, { connection: 'close' })
     let pauses = 0
-    let current:
-      | { kind: string; arrival: Arrival; isChunked: boolean; size: number; at: number; isAnswered: boolean }
-      | undefined
-    const answer = (head: string) => {
-      if (current === undefined || current.isAnswered) return
-      current.isAnswered = true
-      socket.write(`HTTP/1.1 ${head}\r\nContent-Length: 2\r\n\r\nok`)
-    }
-    const readHead = () => {
-      const end = text.indexOf('\r\n\r\n')
-      if (end === -1) return false
-      const head = text.slice(0, end)
-      const [, kind = '', id = ''] = /^\w+ \/(?:streaming\/)?(\w+)\/(\d+) /.exec(head) ?? []
-      const arrival = arrivals.get(id) ?? { heads: 0, body: '', isWhole: false }
-      arrival.heads++
-      arrivals.set(id, arrival)
-      const size = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0)
-      current = { kind, arrival, isChunked: /transfer-encoding/i.test(head), size, at: end + 4, isAnswered: false }
-      if (kind === 'early') answer('200 OK')
-      if (kind === 'last') answer('413 Content Too Large\r\nConnection: close')
-      return true
-    }
-    const readBody = () => {
-      if (current === undefined) return
-      const rest = text.slice(current.at)
-      const { data, end } = current.isChunked
-        ? dechunk(rest)
-        : { data: rest.slice(0, current.size), end: rest.length >= current.size ? current.size : -1 }
-      current.arrival.body = data
-      if (end === -1) return
-      current.arrival.isWhole = true
-      answer('200 OK')
-      // The gateway sends the next request as soon as it has an early answer.
-      text = rest.slice(end)
-      current = undefined
-    }
-    const read = () => {
-      while (current !== undefined || readHead()) {
-        readBody()
-        if (current !== undefined) return
-      }
-    }
-    socket.on('data', bytes => {
-      text += bytes.toString('latin1')
-      read()
-      if (current?.kind !== 'slow' || pauses++ > READ_PAUSES) return
-      socket.pause()
-      setImmediate(() => socket.resume())
+    req.setEncoding('latin1')
+    req.on('data', text => {
+      arrival.body += text
+      if (kind !== 'slow' || pauses++ > READ_PAUSES) return
+      req.pause()
+      setImmediate(() => req.resume())
     })
-    socket.on('error', () => undefined)
-  }
-  const server = net.createServer(serve)
-  const port = await listen(t, server)
-  return { url: `http://127.0.0.1:${port}`, arrivals }
+    req.on('end', () => {
+      arrival.isWhole = true
+      answer(200)
+      res.end()
+    })
+    req.on('error', () => undefined)
+  })
+  return { url: `http://127.0.0.1:${await listen(t, server)}`, arrivals }
 }
 
 const headOf = (

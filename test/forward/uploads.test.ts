@@ -101,17 +101,6 @@ t.test('MAX_BODY holds where a route says nothing', async t => {
   t.equal(heldBodyBytes(), 0)
 })
 
-t.test('a body that a backend never saw is forgotten when its client leaves', async t => {
-  const { upstream, world } = await startWorld(t)
-  const client = await world.connect()
-  client.send(head('/x', 'Content-Length: 1000') + 'a'.repeat(500))
-  await until(() => heldBodyBytes() > 0)
-  client.destroy()
-  await world.logged(({ reason }) => reason === 'client-gone')
-  t.equal(heldBodyBytes(), 0)
-  t.equal(upstream.accepted(), 0)
-})
-
 t.test('an upload that hardly moves is refused before a backend is asked', async t => {
   const { upstream, world } = await startWorld(t)
   hurryTimers(t)

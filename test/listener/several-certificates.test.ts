@@ -9,6 +9,7 @@ import t, { type Test } from 'tap'
 import { createCertificateNames } from '../../gateway/values/certificates.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway, type WorldOptions } from '../support/gateway.ts'
+import { measureOwnTime } from '../support/own-time.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { until } from '../support/until.ts'
 import { fc } from '../support/worlds.ts'
@@ -209,7 +210,9 @@ t.test('each certificate is replaced alone; health, log and metrics name the one
   const renewed = authority.issue('renewed', { names: ['DNS:grafana.corp.example', 'DNS:new.other.example'] })
   copyFileSync(renewed.certFile, exact.certFile)
   copyFileSync(renewed.keyFile, exact.keyFile)
+  const ownTimeMs = measureOwnTime()
   await until(async () => (await get('grafana.corp.example', 'grafana.corp.example')).servedBy === 'renewed')
+  t.ok(ownTimeMs() < 2000, `${ownTimeMs()} ms`)
   t.match(await get('new.other.example', 'new.other.example'), { servedBy: 'renewed', status: 200 })
   t.equal((await get('wiki.other.example', 'wiki.other.example')).status, 421, 'the new one is no longer for it')
   t.equal(await world.gateway.reload(), false, 'one of them is still not in use')

@@ -163,6 +163,7 @@ const createWorld = () => {
       `${message}: ${upstream} ${target} is not in the table`
     )
     if (message !== DOWN || !/^status-|^timeout$|^reset$|^bad-response$/.test(reason)) return
+    assert(table.find(({ name }) => name === upstream)?.outlier.errors !== 0, 'errors: 0, and a target was rested')
     const others = known.filter(({ url }) => url !== target)
     assert(
       others.some(({ state }) => state !== 'down'),

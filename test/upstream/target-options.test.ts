@@ -50,38 +50,6 @@ t.test('a target that answers 503 at once does not attract the traffic', async t
   t.same(downs(world)[0], [sick.url, 'status-503'])
 })
 
-t.test('with errors: 0 no target is rested', async t => {
-  const [one, two] = [await startRawUpstream(t), await startRawUpstream(t)]
-  for (const each of [one, two]) each.respond(() => BUSY)
-  const world = await startGateway(t, {
-    postgres,
-    config: open({ targets: [one.url, two.url], outlier: { errors: 0 } })
-  })
-  for (let n = 0; n < 40; n++) t.equal(await text(world), 'busy')
-  t.same(downs(world), [])
-})
-
-t.test('requests beyond maxConnections wait, as many as the queue allows', async t => {
-  const raw = await startRawUpstream(t)
-  const held: RawRequest[] = []
-  raw.respond(request => void held.push(request))
-  const limited = { url: raw.url, maxConnections: 2, queue: { max: 2, timeout: '5s' } }
-  const world = await startGateway(t, { postgres, config: open(limited) })
-  const first = [text(world, '/open/1'), text(world, '/open/2')]
-  await until(() => held.length === 2)
-  const further = ['/open/3', '/open/4', '/open/5'].map(path => world.fetch(path))
-  t.equal((await Promise.race(further)).status, 503, 'one too many')
-  await world.logged(({ reason }) => reason === 'upstream-queue-full')
-  t.equal(raw.accepted(), 2)
-  for (let n = 0; n < 4; n++) {
-    await until(() => held.length > n)
-    held[n]?.socket.write(OK)
-  }
-  t.same(await Promise.all(first), ['ok', 'ok'])
-  t.same((await Promise.all(further)).map(({ status }) => status).toSorted(), [200, 200, 503])
-  await until(() => raw.open() <= 2)
-})
-
 t.test('a request that waits for too long is refused; without a queue at once, as a socket is', async t => {
   const raw = await startRawUpstream(t)
   let holds: RawRequest | undefined

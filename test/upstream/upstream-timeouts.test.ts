@@ -44,21 +44,6 @@ t.test('an answer that pauses for longer than idleTimeout is broken off, and the
   }
 })
 
-t.test('an event stream may be silent for longer than idleTimeout', async t => {
-  raw.respond(() => socket => {
-    socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n')
-    setTimeout(() => socket.end('data: 1\n\n'), PAUSE_MS)
-  })
-  t.equal(await (await world.fetch('/strict')).text(), 'data: 1\n\n')
-})
-
-t.test('a backend that does not begin its answer in time is a 504, whatever idleTimeout says', async t => {
-  raw.respond(() => undefined)
-  const answer = await world.fetch('/strict')
-  t.equal(answer.status, 504)
-  t.match(await answer.json(), { code: 'GW_UPSTREAM_TIMEOUT' })
-})
-
 t.test('the time for which the gateway stood still is no silence of its backend', async t => {
   const standStill = () => {
     const over = performance.now() + PAUSE_MS

@@ -22,8 +22,9 @@ interface Outcome {
   readonly isSameClient: boolean
 }
 
-/** For as long as bytes pass, a cell may take its time. */
-const STANDSTILL_MS = 60_000
+/** For as long as bytes pass, a cell may take its time: a minute's worth of looks without one, in the time that this process has had. */
+const LOOK_EVERY_MS = 10
+const STANDSTILL_LOOKS = 6000
 
 const fieldsOf = ({ direction, framing, size }: Cell): http.OutgoingHttpHeaders => {
   if (direction === 'down') return {}
@@ -93,14 +94,16 @@ const uploadFaults = ({ cell, received }: Exchange): string[] => {
   return faults
 }
 
-/** Ends a request of which nothing was written or received since this was last called. */
+/** Ends a request of which nothing was written or received for too many looks in a row. */
 const endStandstill = (request: ClientRequest, exchange: Exchange) => {
   let before = -1
+  let unchanged = 0
   return () => {
     const { handedOver, received } = exchange
     const passed = handedOver.client + handedOver.backend + (received?.body.length ?? 0)
-    if (passed === before) request.destroy(new Error('no byte has passed for a minute'))
+    unchanged = passed === before ? unchanged + 1 : 0
     before = passed
+    if (unchanged === STANDSTILL_LOOKS) request.destroy(new Error('no byte has passed for a minute'))
   }
 }
 
@@ -124,7 +127,7 @@ export const runCell = async (cell: Cell, origin: Origin, backend: Backend): Pro
     method: cell.direction === 'down' ? 'GET' : 'POST',
     headers: fieldsOf(cell)
   })
-  const watch = setInterval(endStandstill(request, exchange), STANDSTILL_MS)
+  const watch = setInterval(endStandstill(request, exchange), LOOK_EVERY_MS)
   // Once it has begun, the response tells what went wrong.
   request.on('error', () => undefined)
   // A request that is cut off also fails its upload; the response tells why.

@@ -1,13 +1,16 @@
 // Requests are read off a connection, one in a turn, within bounds of time and memory.
 // RW-01, RW-16, RW-21, RW-22, SM-13, SM-15, SM-30, SM-22, SM-12, SM-06
-import { once } from 'node:events'
 import net from 'node:net'
 import t from 'tap'
 import { HeadReader } from '../../../gateway/http/http1/intake.ts'
+import type { HttpRequest } from '../../../gateway/http/request.ts'
 import type { HttpResponse } from '../../../gateway/http/response.ts'
-import { createHttpServer, DEFAULT_LIMITS } from '../../../gateway/http/server.ts'
+import { DEFAULT_LIMITS } from '../../../gateway/http/server.ts'
 import { collectGarbage } from '../../support/garbage.ts'
+import { startListener } from '../../support/http-listener.ts'
 import { openConnection, readMessages } from '../../support/message-reader.ts'
+import { connectRaw } from '../../support/raw-client.ts'
+import { until } from '../../support/until.ts'
 
 const post = (body: string) => `POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 const chunked =
@@ -172,34 +175,16 @@ t.test('an incomplete head holds little more than its bytes', async t => {
 })
 
 t.test('a drain closes idle connections at once, spares new ones for a moment, and then all is over', async t => {
-  const server = createHttpServer({
-    handler: {
-      onRequest: ({ response }) => response.whole({ status: 204, headers: [] }, ''),
-      onFault: () => undefined
-    }
-  })
-  const accepted: net.Socket[] = []
-  const listener = net.createServer({ allowHalfOpen: true, pauseOnConnect: true }, socket => {
-    accepted.push(socket)
-    server.accept(socket)
-  })
-  t.teardown(() => listener.close())
-  listener.listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  const { port } = listener.address() as net.AddressInfo
-  const connectAndWait = async () => {
-    const client = net.connect(port, '127.0.0.1')
-    await Promise.all([once(client, 'connect'), once(listener, 'connection')])
-    return client
-  }
-  const used = await connectAndWait()
-  used.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
-  await once(used, 'data')
-  const fresh = await connectAndWait()
-  t.equal(server.count(), 2)
-  const closed = once(used.resume(), 'close')
+  const answer = ({ response }: HttpRequest) => response.whole({ status: 204, headers: [] }, '')
+  const { port, server } = await startListener(t, answer)
+  const used = await connectRaw(port)
+  used.send(get)
+  t.equal((await used.response()).status, 204)
+  const fresh = await connectRaw(port)
+  await until(() => server.count() === 2)
   const drained = server.drain(60_000)
-  await closed
+  await used.closed()
+  used.destroy()
   t.equal(server.count(), 1, 'the new one may have sent a request by now')
   fresh.destroy()
   await drained

@@ -102,28 +102,16 @@ t.test('status, fields, body and what the backend receives are the same over thr
 
 t.test('requests over HTTP/1.1 and HTTP/2 are counted together', async t => {
   const { world, place, upstream } = await startHttp2World(t, {
-    env: { RATE_LIMIT_MAX: '3', RATE_LIMIT_TTL_MS: '3600000' }
+    env: { RATE_LIMIT_MAX: '2', RATE_LIMIT_TTL_MS: '3600000' }
   })
   upstream.respond(() => OK)
   const session = await connectHttp2(t, place)
   const fields = { ':path': '/open/x', ':authority': 'gw.example' }
-  const answers = []
-  for (let i = 0; i < 2; i++) {
-    answers.push(await askHttp2(session, fields))
-    answers.push(await answerOverHttp1(place, 'GET', '/open/x', { host: 'gw.example' }, ''))
+  const over1 = () => answerOverHttp1(place, 'GET', '/open/x', { host: 'gw.example' }, '')
+  for (const status of [200, 429]) {
+    t.match(await askHttp2(session, fields), { status, ...(status === 429 && { body: /GW_RATE_LIMITED/ }) })
+    t.match(await over1(), { status })
   }
-  t.same(
-    answers.map(({ status, headers }) => [status, (headers as Record<string, unknown>)['x-ratelimit-remaining']]),
-    [
-      [200, '2'],
-      [200, '1'],
-      [200, '0'],
-      [429, '0']
-    ]
-  )
-  const refused = await askHttp2(session, fields)
-  t.match(refused, { status: 429, body: /GW_RATE_LIMITED/ })
-  t.ok(Number((refused.headers as Record<string, unknown>)['retry-after']) > 0)
   t.ok(await world.logged(one => one.protocol === 'h2' && one.status === 429))
 })
 
