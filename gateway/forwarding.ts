@@ -3,7 +3,6 @@
 import type { Credentials } from './access/credentials.ts'
 import { withoutPublicTokens } from './access/socket-token.ts'
 import { Unauthenticated, Unavailable } from './errors.ts'
-import { createRegisterEventStream } from './forward/event-streams.ts'
 import { createForwardHttp } from './forward/forward-http.ts'
 import { createOpenStreams } from './forward/open-streams.ts'
 import { createStreamRights } from './forward/stream-rights.ts'
@@ -103,7 +102,7 @@ export const createForwarding = (parts: ForwardingParts) => {
       linesFor: (exchange, passed) => forwardedLines(exchange, passed, answers),
       responseContext,
       refuse,
-      onEventStream: createRegisterEventStream(streams),
+      streams,
       maxBodyBytes: settings.maxBodyBytes
     }),
     forwardUpgrade(exchange: Exchange, route: Route, upstream: Upstream, offer: SocketToken) {

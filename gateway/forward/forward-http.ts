@@ -2,6 +2,7 @@
 import { BodyTooLarge, GatewayError, UpstreamTimeout } from '../errors.ts'
 import type { Exchange, Underway } from '../http/exchange.ts'
 import { headerLines } from '../http/http1/response.ts'
+import { asGatewayError } from '../http/own-responses.ts'
 import { hasBody, ignoresBody } from '../http/request.ts'
 import type { ResponseTaker } from '../http/response.ts'
 import type { Route } from '../routes/route.ts'
@@ -16,7 +17,8 @@ import { mustBeRead } from '../upstream/pool.ts'
 import type { Waiter } from '../upstream/upstream-pool.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import { contain } from '../values/contain.ts'
-import type { RegisterEventStream } from './event-streams.ts'
+import type { OpenStreams } from './open-streams.ts'
+import { streamInfoOf } from './stream.ts'
 import { Upload, type UploadLimits, type UploadOwner } from './upload.ts'
 
 interface HttpForwarding {
@@ -28,8 +30,8 @@ interface HttpForwarding {
   readonly responseContext: ResponseContextOf
   /** Responds with a refusal, or aborts a response that has already begun. */
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
-  /** Called when an event stream begins; returns a function to call when it is over, or why it is refused. `end` closes it. */
-  readonly onEventStream: RegisterEventStream
+  /** Where event streams are registered, so that each ends when the access that opened it ends. */
+  readonly streams: Pick<OpenStreams, 'admit' | 'register'>
   /** Largest request body where a route says nothing; undefined: no limit. */
   readonly maxBodyBytes: number | undefined
 }
@@ -182,12 +184,29 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
 
   /** Returns why the stream may not begin, if so. */
   #becomeStream(connection: UpstreamConnection): GatewayError | undefined {
-    const leave = this.#forwarding.onEventStream(this.#exchange, this.#upstream, () => {
-      this.abort()
-      this.#exchange.response.end()
+    const { streams } = this.#forwarding
+    const exchange = this.#exchange
+    const release = streams.admit({
+      upstream: this.#upstream,
+      userId: exchange.identity?.user.id,
+      ip: exchange.client.key
     })
-    if (leave instanceof GatewayError) return leave
-    this.#state = { name: 'streaming', connection, leave }
+    if (release instanceof GatewayError) return release
+    const end = () => {
+      this.abort()
+      exchange.response.end()
+    }
+    try {
+      const { close } = streams.register(streamInfoOf(exchange, this.#route, 'sse'), { end, destroy: end })
+      const leave = () => {
+        close()
+        release()
+      }
+      this.#state = { name: 'streaming', connection, leave }
+    } catch (error) {
+      release()
+      return asGatewayError(error)
+    }
     connection.waitForever()
     return undefined
   }
