@@ -72,20 +72,15 @@ export const openEmbeddedPostgres = async ({ dataDir, log, role }: EmbeddedOptio
   }
 }
 
-/** `mkdir -p`. Node's own never returns where a parent exists but refuses every entry with ENOENT, as /proc does. */
-const makeFolder = (path: string): void => {
-  if (existsSync(path)) return
-  makeFolder(dirname(path))
-  mkdirSync(path, { mode: 0o700 })
-}
-
 /** Throws with the name of the setting, the path and the reason: SQLite would only say that it cannot open a file. */
 const writableFolder = (dataDir: string): string => {
   try {
-    makeFolder(resolve(dataDir))
-    const home = realpathSync(dataDir)
-    rmdirSync(mkdtempSync(join(home, '.writable-')))
-    return home
+    let existing = resolve(dataDir)
+    while (!existsSync(existing)) existing = dirname(existing)
+    // Below a folder that refuses every entry with ENOENT, as /proc does, a recursive mkdir never returns.
+    rmdirSync(mkdtempSync(join(existing, '.writable-')))
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    return realpathSync(dataDir)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason'
     const reason =
