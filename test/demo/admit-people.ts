@@ -1,14 +1,13 @@
 // Logs the sample people in and gives them access, all through the gateway's own HTTP interface.
 import type { DemoPerson } from './directory.ts'
 
-/** Access of a person in the demo; undefined: not yet assigned. */
-export interface DemoAccess {
+interface DemoAccess {
   readonly profile: string
   readonly area: string
 }
 
-/** By login name. The first Admin gets hers from BOOTSTRAP_ADMINS, the others from her. */
-export const DEMO_ACCESS: Readonly<Record<string, DemoAccess>> = {
+/** By login name. The first Admin gets hers from BOOTSTRAP_ADMINS, the others from her; anyone else waits. */
+const DEMO_ACCESS: Readonly<Record<string, DemoAccess>> = {
   maria: { profile: 'Admin', area: 'Geral' },
   carlos: { profile: 'Supervisor', area: 'Vendas' },
   ana: { profile: 'Agente', area: 'Vendas' }
@@ -21,50 +20,37 @@ export interface Admitted {
   readonly access: DemoAccess | undefined
 }
 
-interface Login {
-  readonly token: string
-  readonly user: { readonly id: number }
-}
-
-/** Logs everyone in and assigns access to those who should have it. The tokens are issued after that. */
-export const admitPeople = async (url: string, people: readonly DemoPerson[]): Promise<Admitted[]> => {
-  const call = createCall(url)
-  const logIn = ({ username, password }: DemoPerson) =>
-    call<Login>('POST', '/auth/login', undefined, { username, password })
-  const admin = people.find(({ username }) => DEMO_ACCESS[username]?.profile === 'Admin')
-  if (admin === undefined) throw new Error('nobody could assign anybody')
-  const { token } = await logIn(admin)
-  await call('POST', '/auth/admin/areas', token, { name: 'Vendas' })
-  const admitted: Admitted[] = []
-  for (const person of people) {
-    const access = DEMO_ACCESS[person.username]
-    const login = await logIn(person)
-    if (access === undefined || person === admin) {
-      admitted.push({ person, id: login.user.id, token: login.token, access })
-      continue
-    }
-    const body = { profiles: [access.profile], areas: [access.area], areaPrincipal: access.area }
-    await call('PUT', `/auth/admin/users/${login.user.id}/access`, token, body)
-    const fresh = await call<Login>('POST', '/auth/refresh', login.token)
-    admitted.push({ person, id: login.user.id, token: fresh.token, access })
-  }
-  return admitted
-}
-
 /** A program's account: id and secret for the client credentials grant. */
 export interface ProgramAccount {
   readonly clientId: string
   readonly clientSecret: string
 }
 
-/** Created by the Admin with this token. */
-export const admitProgram = (url: string, token: string): Promise<ProgramAccount> =>
-  createCall(url)<ProgramAccount>('POST', '/auth/admin/clients', token, {
-    name: 'nightly-export',
-    profiles: ['Agente'],
-    areas: ['Vendas'],
-    areaPrincipal: 'Vendas'
-  })
+interface Login {
+  readonly token: string
+  readonly user: { readonly id: number }
+}
+
+const accessOf = ({ profile, area }: DemoAccess) => ({ profiles: [profile], areas: [area], areaPrincipal: area })
+
+/** Logs everyone in, the Admin first, and lets her assign access and create an account. The tokens are issued after that. */
+export const admitPeople = async (url: string, sample: readonly DemoPerson[]) => {
+  const call = createCall(url)
+  const people: Admitted[] = []
+  for (const person of sample) {
+    const { username, password } = person
+    const access = DEMO_ACCESS[username]
+    const { user, token } = await call<Login>('POST', '/auth/login', undefined, { username, password })
+    const admin = people[0]?.token
+    if (admin === undefined) await call('POST', '/auth/admin/areas', token, { name: 'Vendas' })
+    else if (access !== undefined) await call('PUT', `/auth/admin/users/${user.id}/access`, admin, accessOf(access))
+    const fresh = await call<Login>('POST', '/auth/refresh', token)
+    people.push({ person, id: user.id, token: fresh.token, access })
+  }
+  const account = { name: 'nightly-export', ...accessOf({ profile: 'Agente', area: 'Vendas' }) }
+  const program = await call<ProgramAccount>('POST', '/auth/admin/clients', people[0]?.token, account)
+  return { people, program }
+}
 
 export const createCall =
   (url: string) =>

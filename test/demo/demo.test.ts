@@ -1,7 +1,8 @@
 // The demo comes up, its lines work when they are pasted, and nothing of it is left afterwards.
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import t from 'tap'
+import { logIn, postLogin } from '../support/login.ts'
 import { only } from '../support/only.ts'
 import { freePort } from '../support/ports.ts'
 import { occupy, printed, run, spawnDemo, startDemo, temporaryFolder } from '../support/running-demo.ts'
@@ -26,19 +27,21 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
   const demo = await startDemo(t, { temporary, env: { PORT: `${port}` } })
   t.ok(performance.now() - began < READY_WITHIN_MS)
   t.equal(demo.url, `http://localhost:${port}`, 'a port that was asked for is taken')
+  const world = { fetch: (path: string, init?: RequestInit) => fetch(demo.url + path, init) }
+  const lineWith = (word: string) => demo.moreLines.find(more => more.includes(word)) ?? ''
+  const ana = tokenIn(demo.curlLines[1])
+  const maria = tokenIn(lineWith('/auth/admin/'))
+  const get = (path: string, token?: string, at = demo.url) =>
+    paste(`curl -i -H "accept: application/json" -H "authorization: Bearer ${token}" ${new URL(path, at).href}`)
 
   await t.test('three lines begin with curl: log in, an allowed request, a refused one', async t => {
     t.equal(demo.curlLines.length, 3)
     const [logIn, allowed, refused] = demo.curlLines
-    const login = await paste(logIn)
-    t.equal(login.status, 200)
-    t.match(JSON.parse(login.body), {
+    t.match(await pasteJson(logIn), {
       token: /^[\w-]+\.[\w-]+\.[\w-]+$/,
       user: { username: 'ana', profiles: only('Agente'), areas: only('Vendas'), accessStatus: 'assigned' }
     })
-    const orders = await paste(allowed)
-    t.equal(orders.status, 200)
-    t.match(JSON.parse(orders.body), [{ id: 1, customer: 'Padaria Aurora' }])
+    t.match(await pasteJson(allowed), [{ id: 1, customer: 'Padaria Aurora' }])
     const refusal = await paste(refused)
     t.equal(refusal.status, 403)
     t.match(JSON.parse(refusal.body), { code: 'GW_FORBIDDEN' })
@@ -47,94 +50,64 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
 
   await t.test('the four sample people can log in with the passwords that it prints', async t => {
     const people = [...demo.text.matchAll(/^ {2}(\w+) +(\w+-demo) +(\S+)/gm)]
-    t.same(
-      people.map(([, name, , profile]) => [name, profile]),
-      [
-        ['maria', 'Admin'],
-        ['carlos', 'Supervisor'],
-        ['ana', 'Agente'],
-        ['joao', '(unassigned)']
-      ]
-    )
-    for (const [, username, password, profile] of people) {
-      const response = await fetch(`${demo.url}/auth/login`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ username, password })
-      })
-      t.match(await response.json(), { user: { profiles: profile === '(unassigned)' ? [] : [profile] } })
+    const found: Record<string, unknown> = {}
+    for (const [, username = '', password = ''] of people) {
+      const { user } = await logIn(world, username, { password })
+      found[username] = [...user.profiles, user.accessStatus]
     }
+    t.same(found, {
+      maria: ['Admin', 'assigned'],
+      carlos: ['Supervisor', 'assigned'],
+      ana: ['Agente', 'assigned'],
+      joao: ['unassigned']
+    })
+    t.same(people.map(([, , , profile]) => profile).join(), 'Admin,Supervisor,Agente,(unassigned)')
   })
 
   await t.test("an Admin's line assigns somebody, whose refreshed token then has the access", async t => {
     const [assign, refresh] = demo.moreLines
     const before = await pasteJson(refresh)
     t.match(before, { user: { username: 'joao', accessStatus: 'unassigned' } })
-    const orders = async (token: string) =>
-      (await fetch(`${demo.url}/api/orders`, { headers: { authorization: `Bearer ${token}` } })).status
-    t.equal(await orders(before.token), 403)
+    t.equal((await get('/api/orders', before.token)).status, 403)
     t.equal((await paste(assign)).status, 200)
     const { token, user } = await pasteJson(refresh)
     t.match(user, { username: 'joao', profiles: only('Agente'), areas: only('Vendas'), accessStatus: 'assigned' })
-    t.equal(await orders(token), 200)
+    t.equal((await get('/api/orders', token)).status, 200)
   })
 
   await t.test('a group gives access, a program gets a token, and another proxy asks who may pass', async t => {
-    const line = (word: string) => demo.moreLines.filter(more => more.includes(word))
-    const member = await pasteJson(line('rita-demo')[0])
+    const member = await pasteJson(lineWith('rita-demo'))
     t.match(member, { user: { username: 'rita', profiles: only('Agente'), areas: only('Suporte') } })
-    const program = await pasteJson(line('client_credentials')[0])
-    const headers = { authorization: `Bearer ${program.access_token}` }
-    t.equal((await fetch(`${demo.url}/api/orders`, { headers })).status, 200)
-    const [ana = ''] = line('/elsewhere/')
-    t.match(await paste(ana), { status: 200, body: 'passed as ana\n' })
-    t.equal((await paste(ana.replace(/ -H "authorization: Bearer [^"]+"/, ''))).status, 401)
+    const program = await pasteJson(lineWith('client_credentials'))
+    t.equal((await get('/api/orders', program.access_token)).status, 200)
+    const asked = lineWith('/elsewhere/')
+    t.match(await paste(asked), { status: 200, body: 'passed as ana\n' })
+    t.equal((await paste(asked.replace(/ -H "authorization: Bearer [^"]+"/, ''))).status, 401)
   })
 
-  await t.test(
-    'a page rendered on the server sends browsers to the login, and greets them by name after it',
-    async t => {
-      const login = await fetch(`${demo.url}/auth/login`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ username: 'ana', password: 'ana-demo' })
-      })
-      const cookie = login.headers
-        .getSetCookie()
-        .map(field => field.split(';', 1)[0])
-        .join('; ')
-      const open = async (more: string) =>
-        answerOf((await run(`curl -i -H "accept: text/html" ${more} ${demo.url}/panel`)).stdout)
-      const before = await open('-H "sec-fetch-mode: navigate" -H "sec-fetch-dest: document"')
-      t.equal(before.status, 302)
-      t.match(before.head, /^location: \/auth\/login/im)
-      t.match((await open(`-H "cookie: ${cookie}"`)).body, '<h1>Hello, Ana Souza</h1>')
-    }
-  )
+  await t.test('a page rendered on the server sends browsers to the login, and greets them after it', async t => {
+    const fields = (await postLogin(world, 'ana', { password: 'ana-demo' })).headers.getSetCookie()
+    const cookie = fields.map(field => field.split(';', 1)[0]).join('; ')
+    const open = (more: string) => paste(`curl -i -H "accept: text/html" ${more} ${demo.url}/panel`)
+    const before = await open('-H "sec-fetch-mode: navigate" -H "sec-fetch-dest: document"')
+    t.match(before, { status: 302, head: /^location: \/auth\/login/im })
+    t.match((await open(`-H "cookie: ${cookie}"`)).body, '<h1>Hello, Ana Souza</h1>')
+  })
 
-  await t.test('each person finds the applications that they may open', async t => {
-    const apps = async (line: string | undefined) => {
-      const headers = { accept: 'application/json', authorization: `Bearer ${tokenIn(line)}` }
-      const { items } = (await (await fetch(`${demo.url}/auth/apps`, { headers })).json()) as Record<string, object[]>
-      for (const { url, icon } of items as { url: string; icon: string }[]) {
-        const line = `curl -i -H "authorization: ${headers.authorization}" ${new URL(url, demo.url).href}`
-        t.equal((await paste(line)).status, 200, url)
-        if (icon !== '')
-          t.match((await fetch(demo.url + icon, { headers })).headers.get('content-type'), 'image/svg+xml')
+  await t.test('each person finds the applications that they may open, one on a host of its own', async t => {
+    const apps = async (token: string | undefined) => {
+      const { items } = JSON.parse((await get('/auth/apps', token)).body) as { items: Record<string, string>[] }
+      for (const { url = '', icon = '' } of items) {
+        t.equal((await get(url, token)).status, 200, url)
+        if (icon !== '') t.match((await get(icon, token)).head, /^content-type: image\/svg\+xml/im)
       }
-      return (items as { name: string }[]).map(({ name }) => name)
+      return items.map(({ name }) => name)
     }
-    t.same(await apps(demo.curlLines[1]), ['Messaging', 'Panel', 'Orders', 'Stock'], 'ana')
-    const maria = demo.moreLines.find(line => line.includes('/auth/admin/'))
-    t.same(await apps(maria), ['Messaging', 'Panel', 'Orders', 'Stock', 'Reports', 'Payroll', 'Handbook'], 'maria')
-  })
-
-  await t.test('an application on a host of its own has rules of its own', async t => {
+    t.same(await apps(ana), ['Messaging', 'Panel', 'Orders', 'Stock'])
+    t.same(await apps(maria), ['Messaging', 'Panel', 'Orders', 'Stock', 'Reports', 'Payroll', 'Handbook'])
     const handbook = demo.url.replace('//', '//handbook.')
-    const open = (line: string | undefined) => paste(`curl -i -H "authorization: Bearer ${tokenIn(line)}" ${handbook}/`)
-    const maria = demo.moreLines.find(line => line.includes('/auth/admin/'))
-    t.match(await open(maria), { status: 200, body: /<h1>Handbook<\/h1>/ })
-    t.equal((await open(demo.curlLines[1])).status, 403, 'ana')
+    t.match(await get('/', maria, handbook), { status: 200, body: /<h1>Handbook<\/h1>/ })
+    t.equal((await get('/', ana, handbook)).status, 403)
   })
 
   await t.test('Socket.IO delivers QR code, status and messages with a token, and nothing without one', async t => {
@@ -147,8 +120,7 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
   })
 
   await t.test('events come as they happen; Ctrl-C leaves no process, no port and no file behind', async t => {
-    const line = demo.moreLines.find(more => more.includes('/api/events')) ?? ''
-    const reader: ChildProcess = spawn('sh', ['-c', `exec ${line}`], { stdio: ['ignore', 'pipe', 'ignore'] })
+    const reader = spawn('sh', ['-c', `exec ${lineWith('/api/events')}`], { stdio: ['ignore', 'pipe', 'ignore'] })
     const ended = once(reader, 'exit')
     t.match(await printed(reader, /id: 2\n/), /content-type: text\/event-stream[\s\S]*id: 1\nevent: order\n/)
     const { ms } = await demo.end('SIGINT')

@@ -1,11 +1,11 @@
 // Answers binds and searches about the demo's people, as a small LDAP directory on loopback.
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { BerWriter } from 'ldapts'
 import { type BerElement, createMessageReader, LdapFault, readElements } from '../../gateway/directory/messages.ts'
 import { escapeDnValue } from '../../gateway/directory/names.ts'
 import { isSameDn } from '../../gateway/values/ldap-text.ts'
+import { type LocalServer, listenLocally } from './local-server.ts'
 
 export interface DemoPerson {
   readonly username: string
@@ -16,11 +16,9 @@ export interface DemoPerson {
   readonly groups?: readonly string[]
 }
 
-interface DemoDirectory {
-  readonly url: string
+interface DemoDirectory extends LocalServer {
   /** Environment of a gateway that logs people in here. */
   readonly environment: Readonly<Record<string, string>>
-  close(): Promise<void>
 }
 
 interface Entry {
@@ -48,27 +46,19 @@ export const demoPeople = (passwordOf: (username: string) => string): DemoPerson
 export const startDemoDirectory = async ({ people }: { people: readonly DemoPerson[] }): Promise<DemoDirectory> => {
   const base: Entry = { dn: BASE_DN, password: undefined, attributes: { objectClass: ['domain'], dc: ['demo'] } }
   const entries = [base, ...people.map(entryOf)]
-  const sockets = new Set<Socket>()
-  const server = createServer(socket => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-    serve(socket, entries)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const url = `ldap://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const server = await listenLocally(
+    createServer(socket => serve(socket, entries)),
+    0,
+    'ldap'
+  )
   return {
-    url,
+    ...server,
     environment: {
       LDAP_ENABLED: 'true',
-      LDAP_URL: url,
+      LDAP_URL: server.url,
       LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${BASE_DN}`,
       LDAP_SEARCH_BASE: BASE_DN,
       LDAP_SEARCH_FILTER: '(&(objectClass=inetOrgPerson)(uid={{username}}))'
-    },
-    close: () => {
-      for (const socket of sockets) socket.destroy()
-      return new Promise(resolve => server.close(() => resolve()))
     }
   }
 }

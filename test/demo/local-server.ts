@@ -1,7 +1,6 @@
 // Listens on a free port of 127.0.0.1.
 import { once } from 'node:events'
-import type { Server as HttpServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Server, Socket } from 'node:net'
 
 export interface LocalServer {
   readonly url: string
@@ -9,15 +8,20 @@ export interface LocalServer {
   close(): Promise<void>
 }
 
-export const listenLocally = async (server: HttpServer, port = 0): Promise<LocalServer> => {
+export const listenLocally = async (server: Server, port = 0, scheme = 'http'): Promise<LocalServer> => {
+  const sockets = new Set<Socket>()
+  server.on('connection', socket => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async close() {
       const closed = once(server, 'close')
       server.close()
-      server.closeAllConnections()
+      for (const socket of sockets) socket.destroy()
       await closed
     }
   }

@@ -23,15 +23,12 @@ export const startDemoMessaging = async (): Promise<LocalServer> => {
       if (typeof text === 'string' && text.trim() !== '') messaging.emit('message', say(name, text.slice(0, MAX_TEXT)))
     })
   })
-  const { url } = await listenLocally(server)
+  const { url, close } = await listenLocally(server)
   return {
     url,
-    // Takes the HTTP server with it.
     close: async () => {
       sockets.disconnectSockets(true)
-      const closed = sockets.close()
-      server.closeAllConnections()
-      await closed
+      await close()
     }
   }
 }

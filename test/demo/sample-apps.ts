@@ -4,63 +4,38 @@ import { escapeHtml } from '../../gateway/pages/page-html.ts'
 
 interface SampleApp {
   readonly title: string
-  readonly heads: readonly string[]
-  readonly rows: readonly (readonly string[])[]
+  readonly lines: readonly string[]
   /** Drawn in white on a coloured square of 32 by 32. */
   readonly icon: readonly [colour: string, path: string]
 }
 
-/** By path. */
+/** By path; the handbook is at the root of its own host. */
 const APPS: Readonly<Record<string, SampleApp>> = {
   '/sales': {
     title: 'Orders',
-    heads: ['Order', 'Customer', 'State'],
-    rows: [
-      ['2041', 'Padaria Aurora', 'packed'],
-      ['2042', 'Livraria Central', 'on its way'],
-      ['2043', 'Café do Porto', 'new']
-    ],
+    lines: ['2041 Padaria Aurora: packed', '2042 Livraria Central: on its way', '2043 Café do Porto: new'],
     icon: ['#0f6b5c', 'M6 8h3l3 11h11l3-8H11M14 24h.1M21 24h.1']
   },
   '/stock': {
     title: 'Stock',
-    heads: ['Item', 'Left', 'Shelf'],
-    rows: [
-      ['Flour, 25 kg', '114', 'A 3'],
-      ['Coffee, 1 kg', '38', 'B 1'],
-      ['Paper bags', '2600', 'C 7']
-    ],
+    lines: ['Shelf A 3: 114 bags of flour', 'Shelf B 1: 38 kg of coffee', 'Shelf C 7: 2600 paper bags'],
     icon: ['#8a5a00', 'M6 11l10-5 10 5v10l-10 5-10-5zM6 11l10 5 10-5M16 16v10']
   },
   '/reports': {
     title: 'Reports',
-    heads: ['Month', 'Sales', 'Returns'],
-    rows: [
-      ['August', '412 300', '1.9 %'],
-      ['September', '438 950', '1.7 %'],
-      ['October', '451 120', '1.8 %']
-    ],
+    lines: ['August: 412 300', 'September: 438 950', 'October: 451 120'],
     icon: ['#3558a8', 'M7 25V7M7 25h19M12 21v-6M17 21V10M22 21v-9']
   },
   '/payroll': {
     title: 'Payroll',
-    heads: ['Run', 'People', 'State'],
-    rows: [
-      ['October', '41', 'paid'],
-      ['November', '43', 'being checked']
-    ],
+    lines: ['October: 41 people, paid', 'November: 43 people, being checked'],
     icon: ['#8b2f6b', 'M5 10h22v13H5zM16 19a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5']
+  },
+  handbook: {
+    title: 'Handbook',
+    lines: ['Who decides discounts', 'Returns and refunds'],
+    icon: ['#465a2c', 'M7 7h7a3 3 0 0 1 3 3v15a3 3 0 0 0-3-2H7zM27 7h-7a3 3 0 0 0-3 3v15a3 3 0 0 1 3-2h7z']
   }
-}
-
-const HANDBOOK: SampleApp = {
-  title: 'Handbook',
-  heads: ['Chapter', 'Changed'],
-  rows: [
-    ['Who decides discounts', '3 days ago'],
-    ['Returns and refunds', 'last month']
-  ],
-  icon: ['#465a2c', 'M7 7h7a3 3 0 0 1 3 3v15a3 3 0 0 0-3-2H7zM27 7h-7a3 3 0 0 0-3 3v15a3 3 0 0 1 3-2h7z']
 }
 
 /** What the gateway says about the person, for HTML. */
@@ -71,9 +46,6 @@ const page = (title: string, content: string): string =>
   `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title>` +
   `<link rel="icon" href="data:,"><link rel="stylesheet" href="/messaging-demo/demo.css"><main><h1>${title}</h1>${content}` +
   '<p><a href="/auth/apps">All applications</a></p></main></html>\n'
-
-const rowOf = (cells: readonly string[], tag: 'th' | 'td'): string =>
-  `<tr>${cells.map(cell => `<${tag}>${cell}</${tag}>`).join('')}</tr>`
 
 const iconOf = ([colour, path]: SampleApp['icon']): string =>
   `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="${colour}"/>` +
@@ -87,12 +59,12 @@ export const answerApp = (path: string, headers: IncomingHttpHeaders): [type: st
     const words = 'Rendered on the server, which received a header instead of your session.'
     return ['text/html', page(`Hello, ${name}`, `<p>Profiles: ${profiles}. ${words}</p>`)]
   }
-  // At the root of its own host; X-Forwarded-Host is the gateway's.
+  // X-Forwarded-Host is the gateway's.
   const isHandbook = headers['x-forwarded-host']?.toString().startsWith('handbook.') === true
   const asked = path.replace(/\/(?:icon\.svg)?$/, '')
-  const app = isHandbook && asked === '' ? HANDBOOK : APPS[asked]
+  const app = APPS[isHandbook && asked === '' ? 'handbook' : asked]
   if (app === undefined) return undefined
   if (path.endsWith('/icon.svg')) return ['image/svg+xml', iconOf(app.icon)]
-  const table = `<table>${rowOf(app.heads, 'th')}${app.rows.map(row => rowOf(row, 'td')).join('')}</table>`
-  return ['text/html', page(app.title, `<p>${name}, ${profiles}</p>${table}`)]
+  const items = app.lines.map(line => `<li>${line}</li>`).join('')
+  return ['text/html', page(app.title, `<p>${name}, ${profiles}</p><ul>${items}</ul>`)]
 }

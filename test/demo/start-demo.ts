@@ -5,7 +5,7 @@ import { startGateway } from '../../gateway/gateway.ts'
 import { createLog } from '../../gateway/observe/logging.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
-import { type Admitted, admitPeople, admitProgram, type ProgramAccount } from './admit-people.ts'
+import { type Admitted, admitPeople, type ProgramAccount } from './admit-people.ts'
 import { writeDemoRoutes } from './demo-routes.ts'
 import { DEMO_GROUP, type DemoPerson, demoPeople, startDemoDirectory } from './directory.ts'
 import { startDemoMessaging } from './messaging.ts'
@@ -78,13 +78,11 @@ export const startDemo = async ({
   })
   const embedding = { beforeListening: reserved.release }
   const gateway = await startGateway(settings, createLog({ level: settings.logLevel }), embedding)
-  const admitted = await admitPeople(publicUrl, people)
   return {
     url: publicUrl,
     issuer: provider.issuer,
-    people: admitted,
     member,
-    program: await admitProgram(publicUrl, admitted[0]?.token ?? ''),
+    ...(await admitPeople(publicUrl, people)),
     proxyUrl: proxy.url.replace('127.0.0.1', 'localhost'),
     close: async () => {
       await gateway.close()
