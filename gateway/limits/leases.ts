@@ -102,14 +102,16 @@ return {id, now, ends - now, used - granted, had, math.max(0, taken - had - held
 `
 
 /** The key of a window: of fixed length for any input (RL-14), with one hash tag and therefore one slot. */
-export const leaseKey = (name: string, key: string, max: number, windowMs: number): string =>
+export const leaseKey = ({ name, max, windowMs }: Omit<Limit, 'windows'>, key: string): string =>
   `rate:{${hash('sha256', `${name}\0${max}\0${windowMs}\0${key}`, 'base64url').slice(0, 22)}}`
 
 /** A key in the same slot as a window's, for checking whether that slot is writable. */
 export const probeKey = (windowKey: string): string => `${windowKey}:probe`
 
+export type LeaseSize = Pick<Limit, 'max' | 'windowMs'>
+
 /** The arguments of the script. */
-export const leaseArguments = (instance: string, max: number, windowMs: number, request: LeaseRequest) => {
+export const leaseArguments = (instance: string, { max, windowMs }: LeaseSize, request: LeaseRequest) => {
   const { sequence, unheard, generation, spent, keep, waiting, extra, leftMs } = request
   return [instance, max, windowMs, sequence, unheard, generation, spent, keep, waiting, extra, leftMs]
 }
@@ -141,11 +143,21 @@ export const readLeaseReply = (reply: unknown): LeaseReply => {
   return { generation, nowMs, remainingMs, spent, lent, others, free, held }
 }
 
+/** A limit, and the windows of its keys in the order in which they began. */
+export interface Limit {
+  readonly name: string
+  readonly max: number
+  readonly windowMs: number
+  readonly windows: Map<string, PermitWindow>
+}
+
 /**
  * One key's window as this instance knows it. Healthy: `spent <= lent`, and the difference is held. `spent > lent` is a
  * debt: admitted while Redis was unavailable, to be reported before anything else is decided.
  */
 export interface PermitWindow {
+  readonly limit: Limit
+  readonly key: string
   /** Local clock, whole ms; nothing of this window counts from then on. Never later than Redis's own end. 0: unknown. */
   end: number
   spent: number
@@ -181,22 +193,20 @@ const CONFIRM_MS = LEASE_MS * 0.6
 
 const UNUSED = { end: 0, spent: 0, lent: 0, others: 0, generation: 0 }
 
-export const createWindow = (): PermitWindow => ({ ...UNUSED, lease: undefined })
+export const createWindow = (limit: Limit, key: string): PermitWindow => ({ ...UNUSED, limit, key, lease: undefined })
 
 /** Clears what is over, including permits. */
 export const renewWindow = (window: PermitWindow): void => void Object.assign(window, UNUSED)
 
-export const createLease = (window: PermitWindow, key: string, max: number, windowMs: number, now: number) => ({
+export const createLease = (window: PermitWindow, now: number) => ({
   window,
-  key,
-  max,
-  windowMs,
+  /** In Redis. */
+  key: leaseKey(window.limit, window.key),
   waiters: [] as (() => void)[],
   flight: undefined as Flight | undefined,
   /** The first request without a reply that could be used: its sequence number (0: none), and when Redis began to owe one. */
   unheard: 0,
   unansweredSince: undefined as number | undefined,
-  scheduled: false,
   /** Redis may count more permits as lent than there are, because a command failed. */
   owes: false,
   /** All permits are lent, some of them unused by other instances. */
@@ -207,14 +217,14 @@ export const createLease = (window: PermitWindow, key: string, max: number, wind
   /** Time between two recent requests. */
   gapMs: 2 * SLOW_DEMAND_MS,
   /** Permits that no instance held, at the last reply. */
-  free: max,
+  free: window.limit.max,
   touchedAt: now,
   fetchedAt: now
 })
 
 /** Whether all permits of the window are known to be used, by this instance or others. */
-export const isOver = (window: PermitWindow, max: number): boolean =>
-  window.generation !== 0 && window.spent <= window.lent && window.spent + window.others >= max
+export const isOver = ({ generation, spent, lent, others, limit }: PermitWindow): boolean =>
+  generation !== 0 && spent <= lent && spent + others >= limit.max
 
 /** A request for the key has arrived. */
 export const touch = (lease: Lease, now: number): void => {
@@ -226,7 +236,7 @@ export const touch = (lease: Lease, now: number): void => {
 /** The reserve follows the demand: it at most doubles, and slow demand has none. */
 export const adaptBatch = (lease: Lease): void => {
   const wanted = lease.gapMs < SLOW_DEMAND_MS ? Math.ceil(BATCH_MS / Math.max(0.01, lease.gapMs)) : 0
-  lease.batch = Math.min(wanted, Math.max(2, lease.batch * 2), LARGEST_BATCH, Math.ceil(lease.max / 4))
+  lease.batch = Math.min(wanted, Math.max(2, lease.batch * 2), LARGEST_BATCH, Math.ceil(lease.window.limit.max / 4))
 }
 
 /** Whether to fetch more before the reserve is used up. */
@@ -242,7 +252,7 @@ export const stepFor = (lease: Lease, now: number, isUp: boolean) => {
   if (now >= window.end || !(holds || lease.owes)) return idle ? 'forget' : 'nothing'
   if (!isUp) return 'nothing'
   const sinceMs = now - lease.fetchedAt
-  const isWanted = holds && window.others > 0 && lease.free < lease.max / 4
+  const isWanted = holds && window.others > 0 && lease.free < window.limit.max / 4
   if (idle || (isWanted && sinceMs >= LAST_QUARTER_MS)) return 'give back'
   return sinceMs >= CONFIRM_MS ? 'confirm' : 'nothing'
 }

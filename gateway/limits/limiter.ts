@@ -5,7 +5,7 @@ import { every } from '../values/contain.ts'
 import { type LimiterLog, stateNow } from './circuit.ts'
 import { isOver, type PermitWindow, touch } from './leases.ts'
 import { createRedisLeases, type RedisLeases } from './redis-leases.ts'
-import { createLocalWindows, type LocalWindows, type OpenWindow, type WindowTable } from './windows.ts'
+import { createLocalWindows, type LocalWindows } from './windows.ts'
 
 export interface Verdict {
   readonly allowed: boolean
@@ -47,7 +47,7 @@ export interface LimiterParts {
 
 export type Limiter = ReturnType<typeof createLimiter>
 
-/** 17 MB. */
+/** 19 MB. */
 const MAX_ENTRIES = 2 ** 17
 /** A command without a reply for this long means that Redis is unavailable; requests then do not wait until it is back. */
 const REDIS_TIMEOUT_MS = 100
@@ -62,17 +62,16 @@ export const createLimiter = (parts: LimiterParts) => {
   const windows = createLocalWindows(parts.maxEntries ?? MAX_ENTRIES)
   const instance = `${parts.instance ?? process.pid}-${randomBytes(6).toString('base64url')}`
   const timeoutMs = parts.timeoutMs ?? REDIS_TIMEOUT_MS
-  const openWindows = windows.open
-  const shared = redis && createRedisLeases({ redis, clock, log, instance, timeoutMs, openWindows })
+  const leases = redis && createRedisLeases({ redis, clock, log, instance, timeoutMs, openWindows: windows.open })
   const started = stateNow()
   const stop = every(SWEEP_MS, () => windows.sweep(clock()))
-  const take: Take = shared === undefined ? takeInMemory(windows, clock) : takeLeased(windows, shared, clock)
+  const take: Take = leases === undefined ? takeInMemory(windows, clock) : takeLeased(windows, leases, clock)
 
   const status = (): LimiterStatus => {
-    const { up, since, reason } = shared?.circuit.state() ?? started
-    const mode = shared === undefined ? 'memory' : up ? 'redis' : 'degraded'
-    const kept = { entries: windows.size(), forgotten: windows.forgotten(), leases: shared?.leases() ?? 0 }
-    return { mode, since, ...(reason === undefined ? {} : { reason }), commands: shared?.commands() ?? 0, ...kept }
+    const { up, since, reason } = leases?.circuit.state() ?? started
+    const mode = leases === undefined ? 'memory' : up ? 'redis' : 'degraded'
+    const kept = { entries: windows.size(), forgotten: windows.forgotten(), leases: leases?.leases() ?? 0 }
+    return { mode, since, ...(reason === undefined ? {} : { reason }), commands: leases?.commands() ?? 0, ...kept }
   }
 
   return {
@@ -81,7 +80,7 @@ export const createLimiter = (parts: LimiterParts) => {
     /** Returns unused permits. Afterwards `take` counts locally. */
     async close() {
       stop()
-      await shared?.close()
+      await leases?.close()
     }
   }
 }
@@ -98,73 +97,66 @@ const takeInMemory =
   (windows: LocalWindows, clock: () => number): Take =>
   (name, key, max, windowMs) => {
     const now = clock()
-    const table = windows.tableOf(name, max, windowMs)
-    return takeLocally(windows.find(table, key, now), max, windowMs, now)
+    return takeLocally(windows.find(windows.limitOf(name, max, windowMs), key, now), now)
   }
 
 /** Also while Redis is unavailable: in addition to what the others are known to have used, this instance admits up to max. */
-const takeLocally = (window: PermitWindow, max: number, windowMs: number, now: number): Verdict => {
-  if (window.end === 0) window.end = Math.ceil(now + windowMs)
-  const allowed = window.spent + window.others < max
+const takeLocally = (window: PermitWindow, now: number): Verdict => {
+  if (window.end === 0) window.end = Math.ceil(now + window.limit.windowMs)
+  const allowed = window.spent + window.others < window.limit.max
   if (allowed) window.spent++
-  return verdict(window, max, windowMs, allowed, now)
+  return verdict(window, allowed, now)
 }
 
-const takeLeased = (windows: LocalWindows, shared: RedisLeases, clock: () => number): Take => {
-  const { circuit } = shared
+const takeLeased = (windows: LocalWindows, leases: RedisLeases, clock: () => number): Take => {
+  const { circuit } = leases
 
-  const refuses = (window: PermitWindow, max: number): boolean => {
-    if (isOver(window, max)) return true
-    const { lease, generation, spent, others } = window
+  const refuses = (window: PermitWindow): boolean => {
+    if (isOver(window)) return true
+    const { lease, generation, spent, others, limit } = window
     // No more can be granted than is not known to be used, so requests beyond that number need not wait.
-    return lease !== undefined && generation !== 0 && lease.waiters.length >= max - spent - others
+    return lease !== undefined && generation !== 0 && lease.waiters.length >= limit.max - spent - others
   }
 
   /** Undefined: Redis must be asked. */
-  const decide = ({ max, windowMs }: WindowTable, window: PermitWindow, now: number): Verdict | undefined => {
-    if (max <= 0 || !circuit.isUp()) return takeLocally(window, max, windowMs, now)
+  const decide = (window: PermitWindow, now: number): Verdict | undefined => {
+    if (window.limit.max <= 0 || !circuit.isUp()) return takeLocally(window, now)
     if (window.lent > window.spent) {
       window.spent++
-      if (window.lease !== undefined) shared.spent(window.lease)
-      return verdict(window, max, windowMs, true, now)
+      if (window.lease !== undefined) leases.spent(window.lease)
+      return verdict(window, true, now)
     }
-    return refuses(window, max) ? verdict(window, max, windowMs, false, now) : undefined
+    return refuses(window) ? verdict(window, false, now) : undefined
   }
 
-  /** Permits that others hold are theirs; any other request that has waited for so long is counted as if Redis were away. */
-  const settleLate = ({ max, windowMs }: WindowTable, window: PermitWindow, now: number): Verdict =>
-    window.lease?.starved === true
-      ? verdict(window, max, windowMs, false, now)
-      : takeLocally(window, max, windowMs, now)
-
-  const ask = (table: WindowTable, key: string, since: number): Promise<Verdict> =>
+  const ask = (asked: PermitWindow, since: number): Promise<Verdict> =>
     new Promise(resolve => {
-      const wait = (open: OpenWindow, now: number) =>
-        shared.wait(open, now, () => {
-          const later = clock()
-          const window = windows.find(table, key, later)
-          const decided = decide(table, window, later)
-          const mostMs = window.lease?.starved === true ? MAX_STARVED_MS : MAX_WAIT_MS
-          if (decided !== undefined) resolve(decided)
-          else if (later - since >= mostMs) resolve(settleLate(table, window, later))
-          else wait({ window, table, key }, later)
-        })
-      wait({ window: windows.find(table, key, since), table, key }, since)
+      const wait = (window: PermitWindow, now: number) => leases.wait(window, now, look)
+      const look = () => {
+        const now = clock()
+        const window = windows.find(asked.limit, asked.key, now)
+        const decided = decide(window, now)
+        const isStarved = window.lease?.starved === true
+        if (decided !== undefined) resolve(decided)
+        else if (now - since < (isStarved ? MAX_STARVED_MS : MAX_WAIT_MS)) wait(window, now)
+        // Permits that others hold are theirs; any other request that has waited for so long is counted as if Redis were away.
+        else resolve(isStarved ? verdict(window, false, now) : takeLocally(window, now))
+      }
+      wait(asked, since)
     })
 
   return (name, key, max, windowMs) => {
     const now = clock()
-    const table = windows.tableOf(name, max, windowMs)
-    const window = windows.find(table, key, now)
+    const window = windows.find(windows.limitOf(name, max, windowMs), key, now)
     if (window.lease !== undefined) touch(window.lease, now)
-    return decide(table, window, now) ?? ask(table, key, now)
+    return decide(window, now) ?? ask(window, now)
   }
 }
 
-const verdict = (window: PermitWindow, max: number, windowMs: number, allowed: boolean, now: number): Verdict => ({
+const verdict = ({ limit, spent, others, end }: PermitWindow, allowed: boolean, now: number): Verdict => ({
   allowed,
-  limit: max,
-  remaining: allowed ? Math.max(0, max - window.spent - window.others) : 0,
+  limit: limit.max,
+  remaining: allowed ? Math.max(0, limit.max - spent - others) : 0,
   // The end is a whole millisecond, which may be later than the window is long.
-  resetMs: Math.min(windowMs, Math.max(1, window.end - now))
+  resetMs: Math.min(limit.windowMs, Math.max(1, end - now))
 })

@@ -13,14 +13,16 @@ import {
   LEASE_SCRIPT,
   type Lease,
   type LeaseRequest,
+  type LeaseSize,
   leaseArguments,
   leaseKey,
+  type PermitWindow,
   probeKey,
   readLeaseReply,
   runsLow,
   stepFor
 } from './leases.ts'
-import type { LocalWindows, OpenWindow } from './windows.ts'
+import type { LocalWindows } from './windows.ts'
 
 export type RedisLeases = ReturnType<typeof createRedisLeases>
 
@@ -43,6 +45,7 @@ const TICK_MS = 20
 const LOST_MS = 500
 /** Concurrent reports: enough to use the connection, few enough for requests to pass between them. */
 const REPORTS_AT_ONCE = 256
+const PROBED = { max: 1, windowMs: 1000 }
 const NOTHING = { unheard: 0, generation: 0, spent: 0, keep: 0, waiting: 0, extra: 0, leftMs: 0 }
 
 export const createRedisLeases = (parts: RedisLeaseParts) => {
@@ -52,13 +55,12 @@ export const createRedisLeases = (parts: RedisLeaseParts) => {
   let sequence = 0
   let commands = 0
 
-  const run = (key: string, max: number, windowMs: number, request: LeaseRequest, limitMs: number) => {
+  const run = (key: string, size: LeaseSize, request: LeaseRequest, limitMs: number) => {
     commands++
-    const args = leaseArguments(instance, max, windowMs, request)
-    return redis.evalScript(LEASE_SCRIPT, [key], args, limitMs).then(readLeaseReply)
+    return redis.evalScript(LEASE_SCRIPT, [key], leaseArguments(instance, size, request), limitMs).then(readLeaseReply)
   }
 
-  const probe = (key: string) => run(probeKey(key), 1, 1000, { sequence: ++sequence, ...NOTHING }, timeoutMs)
+  const probe = (key: string) => run(probeKey(key), PROBED, { sequence: ++sequence, ...NOTHING }, timeoutMs)
   /** After an outage, everything known to be used is reported, because Redis may have lost it or never received it. */
   const reportAll = async () => {
     for (const lease of busy) beginAnew(lease)
@@ -80,7 +82,7 @@ export const createRedisLeases = (parts: RedisLeaseParts) => {
     lease.flight = flight
     lease.fetchedAt = now
     const watcher = watch(lease, flight, Math.max(0, (lease.unansweredSince ?? now) + timeoutMs - now))
-    const reply = await run(lease.key, lease.max, lease.windowMs, flight, LOST_MS).catch(
+    const reply = await run(lease.key, lease.window.limit, flight, LOST_MS).catch(
       error => void fail(lease, flight, error)
     )
     clearTimeout(watcher)
@@ -113,22 +115,21 @@ export const createRedisLeases = (parts: RedisLeaseParts) => {
     for (const decide of lease.waiters.splice(0)) task(decide)()
   }
 
-  let scheduled: Lease[] = []
+  const scheduled = new Set<Lease>()
   const fetchScheduled = () => {
-    const leases = scheduled
-    scheduled = []
+    const leases = [...scheduled]
+    scheduled.clear()
     for (const lease of leases) task(fetchMore)(lease)
   }
 
   /** One command per key for all requests of one turn of the event loop, at its end, so that all commands share a write. */
   const schedule = (lease: Lease) => {
-    if (lease.scheduled || lease.flight !== undefined) return
-    lease.scheduled = true
-    if (scheduled.push(lease) === 1) setImmediate(fetchScheduled)
+    if (lease.flight !== undefined) return
+    if (scheduled.size === 0) setImmediate(fetchScheduled)
+    scheduled.add(lease)
   }
 
   const fetchMore = (lease: Lease) => {
-    lease.scheduled = false
     if (!circuit.isUp()) serve(lease)
     else if (lease.flight === undefined) {
       adaptBatch(lease)
@@ -136,19 +137,17 @@ export const createRedisLeases = (parts: RedisLeaseParts) => {
     }
   }
 
-  const leaseOf = ({ window, table, key }: OpenWindow, now: number): Lease => {
+  const leaseOf = (window: PermitWindow, now: number): Lease => {
     if (window.lease !== undefined) return window.lease
-    const { name, max, windowMs } = table
-    const lease = createLease(window, leaseKey(name, key, max, windowMs), max, windowMs, now)
-    window.lease = lease
-    busy.add(lease)
+    window.lease = createLease(window, now)
+    busy.add(window.lease)
     ticker ??= setInterval(task(tick), TICK_MS).unref()
-    return lease
+    return window.lease
   }
 
   const tick = () => {
     const now = clock()
-    for (const lease of busy) if (lease.flight === undefined && !lease.scheduled) task(tend)(lease, now)
+    for (const lease of busy) if (lease.flight === undefined && !scheduled.has(lease)) task(tend)(lease, now)
     if (busy.size > 0) return
     clearInterval(ticker)
     ticker = undefined
@@ -164,14 +163,14 @@ export const createRedisLeases = (parts: RedisLeaseParts) => {
     }
   }
 
-  const report = async (open: readonly OpenWindow[]) => {
+  const report = async (open: readonly PermitWindow[]) => {
     const now = clock()
-    const leases = open.filter(({ window }) => now < window.end).map(each => leaseOf(each, now))
+    const leases = open.filter(({ end }) => now < end).map(window => leaseOf(window, now))
     const unsaid = leases.filter(lease => circuit.isUp() && lease.flight === undefined)
     await Promise.all(unsaid.map(lease => send(lease, true)))
   }
 
-  const anyKey = leaseKey('', instance, 1, 1000)
+  const anyKey = leaseKey({ name: '', ...PROBED }, instance)
   redis
     .ready(CONNECT_MS)
     .then(() => probe(anyKey))
@@ -180,8 +179,8 @@ export const createRedisLeases = (parts: RedisLeaseParts) => {
   return {
     circuit,
     /** Calls back once the window can be decided, or should be looked at again because it still cannot. */
-    wait(open: OpenWindow, now: number, decide: () => void) {
-      const lease = leaseOf(open, now)
+    wait(window: PermitWindow, now: number, decide: () => void) {
+      const lease = leaseOf(window, now)
       lease.waiters.push(decide)
       if (!lease.starved) schedule(lease)
     },

@@ -113,19 +113,3 @@ t.test('a database that is refused is Redis away, and no key is written to anoth
     t.equal(await redis.command('info', 'keyspace'), '# Keyspace')
   }
 })
-
-// RV-47
-t.test('installations with prefixes of their own share a Redis and no count, no key and no channel', async t => {
-  const redis = await startRedis(t)
-  const [first, second] = await Promise.all(
-    ['one:', 'two:'].map(prefix => startLimiter(t, redis.url, { timeoutMs }, undefined, { prefix }))
-  )
-  if (first === undefined || second === undefined) return
-  t.equal(await admit([first], 'x', 10, 20), 10)
-  t.equal(await admit([second], 'x', 10, 20), 10)
-  const keys = (await redis.command('keys', '*')).split('\n')
-  t.same(
-    keys.filter(key => !/^(?:one|two):rate:\{/.test(key)),
-    []
-  )
-})

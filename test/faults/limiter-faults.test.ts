@@ -102,18 +102,6 @@ t.test('a Redis that answers, but late, is not away: the count stays exact from 
   for (const [key, windows] of admitted) t.same(windows, [100], key)
 })
 
-t.test('a Redis that froze for 80 ms has admitted neither more nor less', async t => {
-  const redis = await startRedis(t)
-  const limiters = await three(t, redis.url)
-  await Promise.all(limiters.map(limiter => limiter.take('global', 'other', 2, 60_000)))
-  const { admitted } = await countedInRedis(limiters, attempt => {
-    redis.freeze()
-    setTimeout(redis.thaw, 80)
-    return floodOnce(limiters, attempt)
-  })
-  for (const [key, windows] of admitted) t.same(windows, [100], key)
-})
-
 t.test('an instance that stood still reads the answers that wait for it before it checks Redis', async t => {
   const redis = await startRedis(t)
   const limiter = await startLimiter(t, redis.url)

@@ -44,9 +44,10 @@ const createWorld = (max: number, instances: number) => {
   const messages: Message[] = []
   let now = FUTURE_MS
   let sequence = 0
+  const limit = { name: 'global', max, windowMs: WINDOW_MS, windows: new Map() }
   const all: Instance[] = Array.from({ length: instances }, (_, index) => ({
     name: `i${index}`,
-    lease: createLease(createWindow(), 'k', max, WINDOW_MS, now),
+    lease: createLease(createWindow(limit, 'k'), now),
     wanted: 0
   }))
 
@@ -58,7 +59,7 @@ const createWorld = (max: number, instances: number) => {
       instance.wanted--
       admittedAt.push(now)
     }
-    if (isOver(window, max)) instance.wanted = 0
+    if (isOver(window)) instance.wanted = 0
   }
 
   const send = (instance: Instance, extra: number, giveBack: boolean) => {
@@ -222,7 +223,7 @@ t.test('the Lua script and its model answer alike, whatever they are asked', asy
       fc.array(call, { maxLength: 25, size: 'max' }),
       async (max, calls) => {
         const model = createLeaseModel()
-        const key = leaseKey('global', `history ${history++}`, max, WINDOW_MS)
+        const key = leaseKey({ name: 'global', max, windowMs: WINDOW_MS }, `history ${history++}`)
         let now = FUTURE_MS
         let current = 0
         let previous = 0
@@ -239,7 +240,7 @@ t.test('the Lua script and its model answer alike, whatever they are asked', asy
           const request = { ...told, generation, sequence: number, unheard: Math.max(1, number - told.unheard) }
           const expected = model.run(now, who, max, WINDOW_MS, request)
           const time = [Math.floor(now / 1000), (now % 1000) * 1000]
-          const args = [...leaseArguments(who, max, WINDOW_MS, request), ...time]
+          const args = [...leaseArguments(who, { max, windowMs: WINDOW_MS }, request), ...time]
           const actual = readLeaseReply(await store.evalScript(script, [key], args, 60_000))
           if (JSON.stringify(actual) !== JSON.stringify(expected))
             throw new Error(`${JSON.stringify(request)}: ${JSON.stringify(actual)} is not ${JSON.stringify(expected)}`)
@@ -255,7 +256,8 @@ t.test('the Lua script and its model answer alike, whatever they are asked', asy
 t.test('a key that lost its expiry, or is something else altogether, is put right by the next command', async t => {
   const redis = await startRedis(t)
   const store = await openStore(t, redis.url)
-  const key = leaseKey('global', 'a', 10, 5000)
+  const size = { max: 10, windowMs: 5000 }
+  const key = leaseKey({ name: 'global', ...size }, 'a')
   const request = { generation: 0, spent: 0, keep: 0, waiting: 1, extra: 0, leftMs: 0 }
   let sequence = 0
   const ask = async () =>
@@ -263,7 +265,7 @@ t.test('a key that lost its expiry, or is something else altogether, is put righ
       await store.evalScript(
         LEASE_SCRIPT,
         [key],
-        leaseArguments('i-1', 10, 5000, { ...request, sequence: ++sequence, unheard: sequence }),
+        leaseArguments('i-1', size, { ...request, sequence: ++sequence, unheard: sequence }),
         1000
       )
     )
@@ -281,12 +283,14 @@ t.test('a key that lost its expiry, or is something else altogether, is put righ
 t.test('keys are of fixed length, in one slot each, and never meet, whatever they are made from', async t => {
   fc.assert(
     fc.property(fc.string(), fc.string(), fc.string({ maxLength: 10_000 }), (name, key, other) => {
-      const made = leaseKey(name, key, 5, 1000)
-      return /^rate:\{[\w-]{22}\}$/.test(made) && (made === leaseKey(name, other, 5, 1000)) === (key === other)
+      const limit = { name, max: 5, windowMs: 1000 }
+      const made = leaseKey(limit, key)
+      return /^rate:\{[\w-]{22}\}$/.test(made) && (made === leaseKey(limit, other)) === (key === other)
     })
   )
-  t.not(leaseKey('a', 'b', 1, 1), leaseKey('a', 'b', 1, 2))
-  t.not(leaseKey('a}{', 'b', 1, 1), leaseKey('a', '}{b', 1, 1))
+  const at = (name: string, max: number, windowMs: number) => ({ name, max, windowMs })
+  t.equal(new Set([at('a', 1, 1), at('a', 1, 2), at('a', 2, 1)].map(limit => leaseKey(limit, 'b'))).size, 3)
+  t.not(leaseKey(at('a}{', 1, 1), 'b'), leaseKey(at('a', 1, 1), '}{b'))
 })
 
 t.test('an answer that the script does not give is refused', async t => {

@@ -104,8 +104,8 @@ t.test('a limit with many keys does not push out those of another', async t => {
 
 t.test('windows that have ended leave by themselves; those still open, and those in use by a lease, stay', async t => {
   const windows = createLocalWindows(1000)
-  const table = windows.tableOf('global', 5, 1000)
-  const open = (key: string, now: number) => Object.assign(windows.find(table, key, now), { end: now + 1000 })
+  const limit = windows.limitOf('global', 5, 1000)
+  const open = (key: string, now: number) => Object.assign(windows.find(limit, key, now), { end: now + 1000 })
   open('first', 0)
   const leased = open('leased', 0)
   leased.lease = {} as never
@@ -114,22 +114,22 @@ t.test('windows that have ended leave by themselves; those still open, and those
   t.equal(windows.size(), 3)
   windows.sweep(1010)
   t.equal(windows.size(), 2)
-  t.equal(windows.find(table, 'second', 1010), second)
-  t.equal(windows.find(table, 'leased', 1010), leased)
+  t.equal(windows.find(limit, 'second', 1010), second)
+  t.equal(windows.find(limit, 'leased', 1010), leased)
   t.match(leased, { end: 0, spent: 0 }, 'renewed')
   leased.lease = undefined
   windows.sweep(1900)
   t.equal(windows.size(), 0)
-  t.not(windows.tableOf('global', 5, 1000), table, 'nor is the limit kept')
+  t.not(windows.limitOf('global', 5, 1000), limit, 'nor is the limit kept')
 })
 
 t.test('a window with a lease is never forgotten', async t => {
   const windows = createLocalWindows(4)
-  const table = windows.tableOf('a', 1, 1000)
-  const leased = windows.find(table, 'leased', 0)
+  const limit = windows.limitOf('a', 1, 1000)
+  const leased = windows.find(limit, 'leased', 0)
   leased.lease = {} as never
-  for (let n = 0; n < 20; n++) Object.assign(windows.find(table, `k${n}`, 0), { end: 900, spent: 1 })
-  t.equal(windows.find(table, 'leased', 0), leased)
+  for (let n = 0; n < 20; n++) Object.assign(windows.find(limit, `k${n}`, 0), { end: 900, spent: 1 })
+  t.equal(windows.find(limit, 'leased', 0), leased)
   t.match([windows.size(), windows.forgotten()], [4, 17])
 })
 
@@ -137,21 +137,21 @@ t.test(
   'windows are kept by the name, max and length of their limit, and those in which something passed are known',
   async t => {
     const windows = createLocalWindows(100)
-    const table = windows.tableOf('a', 1, 1000)
-    const others = [windows.tableOf('b', 1, 1000), windows.tableOf('a', 2, 1000), windows.tableOf('a', 1, 2000)]
-    t.equal(new Set([table, ...others]).size, 4)
-    t.equal(windows.tableOf('a', 1, 1000), table)
-    t.same(others, [windows.tableOf('b', 1, 1000), windows.tableOf('a', 2, 1000), windows.tableOf('a', 1, 2000)])
+    const limit = windows.limitOf('a', 1, 1000)
+    const others = [windows.limitOf('b', 1, 1000), windows.limitOf('a', 2, 1000), windows.limitOf('a', 1, 2000)]
+    t.equal(new Set([limit, ...others]).size, 4)
+    t.equal(windows.limitOf('a', 1, 1000), limit)
+    t.same(others, [windows.limitOf('b', 1, 1000), windows.limitOf('a', 2, 1000), windows.limitOf('a', 1, 2000)])
     for (const [key, spent, end] of [
       ['none', 0, 500],
       ['some', 1, 500],
       ['over', 1, 100]
     ] as const)
-      Object.assign(windows.find(table, key, 0), { spent, end })
+      Object.assign(windows.find(limit, key, 0), { spent, end })
     const open = (now: number) => windows.open(now).map(({ key }) => key)
     t.same(open(99), ['some', 'over'])
     t.same(open(100), ['some'])
-    t.equal(windows.open(99)[0]?.table, table)
+    t.equal(windows.open(99)[0]?.limit, limit)
   }
 )
 

@@ -14,7 +14,7 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
   access: ['test/access/*.test.ts', 'test/attacks/token-attacks.test.ts', 'test/attacks/path-attacks.test.ts'],
   routes: ['test/routes/*.test.ts', 'test/route-files/route-grants.test.ts', 'test/attacks/path-attacks.test.ts'],
   limits: [
-    'test/limits/{circuit,limiter-decisions,limiter-last-permits,limiter-leases,limiter-memory}.test.ts',
+    'test/limits/{circuit,limiter-decisions,limiter-leases,limiter-memory}.test.ts',
     'test/faults/limiter-{connections,faults}.test.ts'
   ],
   tokens: ['test/tokens/*.test.ts', 'test/attacks/token-attacks.test.ts', 'test/account/access-tokens.test.ts'],
