@@ -67,24 +67,3 @@ t.test('a Redis is reached by its Unix socket, in the database named', async t =
   await store.set('a', '1', 60_000)
   t.equal(await redis.command('-n', '3', 'get', 'portaria:a'), '1')
 })
-
-t.test('keys and channels of one prefix do not meet those of another', async t => {
-  const redis = await startRedis(t)
-  const [one, two] = [
-    await openStore(t, redis.url, undefined, { prefix: 'one:' }),
-    await openStore(t, redis.url, undefined, { prefix: 'two:' })
-  ]
-  const heard: string[] = []
-  let connected = 0
-  const onConnected = () => void connected++
-  one.subscribe('news', message => heard.push(`one ${message}`), onConnected)
-  two.subscribe('news', message => heard.push(`two ${message}`), onConnected)
-  await until(() => connected === 2)
-  await two.publish('news', 'hello')
-  await one.publish('news', 'hello')
-  await until(() => heard.length >= 2)
-  t.same(heard.toSorted(), ['one hello', 'two hello'])
-  await one.set('a', '1', 60_000)
-  t.equal(await two.get('a'), null)
-  t.equal(await redis.command('keys', '*'), 'one:a')
-})

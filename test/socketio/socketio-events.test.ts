@@ -3,9 +3,8 @@ import type { Socket } from 'engine.io'
 import t, { type Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { rawWebSocket } from '../support/raw-websocket.ts'
 import { type Delivery, stockModel } from '../support/socketio-models.ts'
-import { confirm, startModelledUpstream } from '../support/socketio-upstream.ts'
+import { confirm, engineClients, startModelledUpstream } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -28,9 +27,7 @@ const world = async (t: Test, onDelivery?: (socket: Socket, delivery: Delivery) 
   const gateway = await startGateway(t, { postgres, config: routesWith(upstream.port, EVENTS), env: { OPS_PORT: '0' } })
   const connect = async (namespace: string, user: object = {}) => {
     const token = await gateway.tokenFor(user)
-    const raw = await rawWebSocket(gateway.port, { path: '/socket.io/?EIO=4&transport=websocket' })
-    const heard = () => raw.frames().toString('utf8')
-    const say = (text: string) => raw.send(1, text)
+    const { raw, heard, say } = await engineClients(gateway).socket()
     say(`40${namespace},{"token":"${token}"}`)
     await until(() => heard().includes(`40${namespace},`), 'connected')
     return { raw, heard, say, token }

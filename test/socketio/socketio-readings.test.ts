@@ -3,9 +3,8 @@ import type { Socket } from 'engine.io'
 import t, { type Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { rawWebSocket } from '../support/raw-websocket.ts'
 import { type Delivery, pythonModel } from '../support/socketio-models.ts'
-import { confirm, startModelledUpstream } from '../support/socketio-upstream.ts'
+import { confirm, engineClients, startModelledUpstream } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -22,30 +21,9 @@ const world = async (t: Test, onDelivery?: (socket: Socket, delivery: Delivery) 
       routes: [{ path: '/socket.io/*', upstream: 'messaging', socketio: { namespaces: NAMESPACES, ...socketio } }]
     }
   })
-  const socket = async (query = '') => {
-    const raw = await rawWebSocket(gateway.port, { path: `/socket.io/?EIO=4&transport=websocket${query}` })
-    const heard = () => raw.frames().toString('latin1')
-    return { raw, heard, say: (text: string) => raw.send(1, text) }
-  }
-  const ask = (query: string, options: RequestInit = {}) =>
-    fetch(`${gateway.url}/socket.io/?EIO=4&transport=polling${query}`, options)
-  /** A polling session; everything that it ever received is in `text`. */
-  const poll = async () => {
-    const { sid } = JSON.parse((await (await ask('')).text()).slice(1)) as { sid: string }
-    const session = {
-      sid,
-      text: '',
-      post: (body: string) => ask(`&sid=${sid}`, { method: 'POST', body, headers: { 'content-type': 'text/plain' } }),
-      async get() {
-        const answer = await ask(`&sid=${sid}`)
-        session.text += `${await answer.text()}\n`
-        return answer.status
-      }
-    }
-    return session
-  }
+  const { poll, socket } = engineClients(gateway)
   const logout = (token: string) => gateway.fetch('/auth/logout', { method: 'POST', token })
-  return { gateway, upstream, socket, poll, ask, logout }
+  return { gateway, upstream, socket, poll, logout }
 }
 
 const eventsOf = (delivered: readonly Delivery[]) =>

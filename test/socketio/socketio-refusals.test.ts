@@ -6,8 +6,7 @@ import { shiftClocks } from '../support/clocks.ts'
 import { closeSoon } from '../support/engine-closing.ts'
 import { openStreams } from '../support/open-streams.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { rawWebSocket } from '../support/raw-websocket.ts'
-import { startBehindGateway } from '../support/socketio-upstream.ts'
+import { engineClients, startBehindGateway } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -35,34 +34,7 @@ const world = async (t: Test) => {
   }
   const gateway = await startBehindGateway(t, { server, sockets }, SOCKETIO, { postgres })
   const token = await gateway.tokenFor()
-  const ask = (query: string, options: RequestInit = {}) => fetch(`${gateway.url}/socket.io/?${query}`, options)
-  /** A polling session; everything that it ever received is in `text`. */
-  const poll = async () => {
-    const opened = await ask('EIO=4&transport=polling')
-    const { sid } = JSON.parse((await opened.text()).slice(1)) as { sid: string }
-    const session = {
-      sid,
-      text: '',
-      status: 200,
-      post: (body: string | Buffer, headers = {}) =>
-        ask(`EIO=4&transport=polling&sid=${sid}`, {
-          method: 'POST',
-          body,
-          headers: { 'content-type': 'text/plain;charset=UTF-8', ...headers }
-        }),
-      async get() {
-        const answer = await ask(`EIO=4&transport=polling&sid=${sid}`)
-        session.status = answer.status
-        session.text += `${await answer.text()}\n`
-        return answer.status
-      }
-    }
-    return session
-  }
-  const socket = async (query = 'EIO=4&transport=websocket') => {
-    const raw = await rawWebSocket(gateway.port, { path: `/socket.io/?${query}` })
-    return { raw, say: (text: string) => raw.send(1, text), heard: () => raw.frames().toString('latin1') }
-  }
+  const { ask, poll, socket } = engineClients(gateway)
   /** No session is left: as many as an address may have that prove nothing can be opened again. */
   const noneLeft = async () => {
     t.equal((await openStreams(gateway)).total, 0)
@@ -142,22 +114,6 @@ t.test('by WebSocket, packets before CONNECT or of no protocol end the connectio
   t.same(reached, [])
   binary.raw.socket.destroy()
   await noneLeft()
-})
-
-// WS-23
-t.test('by way of another namespace first, nothing of the protected one arrives', async t => {
-  const { socket, gateway, reached } = await world(t)
-  const { say, heard, raw } = await socket()
-  say(`40/open,{"token":"${await gateway.tokenFor({ profiles: ['Supervisor'] })}"}`)
-  await until(() => heard().includes('secret of /open'), 'the open one')
-  say(`40/messaging,{"token":"${await gateway.tokenFor({ profiles: ['Supervisor'] })}"}`)
-  await until(() => heard().includes('GW_FORBIDDEN'), 'refused')
-  say('42/open,["fine"]')
-  await until(() => reached.includes('/open fine'), 'the open one still works')
-  say('42/messaging,["sneak"]')
-  await until(() => raw.closeCode() === 1008, 'closed')
-  t.notMatch(heard(), /secret of \/messaging/)
-  t.same(reached, ['/open', '/open fine'])
 })
 
 // WS-26

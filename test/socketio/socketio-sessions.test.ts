@@ -114,18 +114,6 @@ t.test('a handshake goes to the next target while one cannot be reached, and tel
   await t.rejects(Promise.resolve(ask(raw.port, 1)), { code: 'GW_BAD_UPSTREAM_RESPONSE' })
 })
 
-t.test('a WebSocket is closed with the reason of an ended access, and without one for a violation', async t => {
-  const ends: object[] = []
-  const relay = { end: (ending: object) => ends.push(ending) }
-  const { carrier } = createWebSocketTransport({ engineSession: {}, relay: () => relay } as never)
-  for (const code of [1001, 1008, 4401]) carrier.close(code)
-  t.same(ends, [
-    { code: 1001, reason: '' },
-    { code: 1008, reason: '' },
-    { code: 4401, reason: 'token no longer valid' }
-  ])
-})
-
 t.test('a recovery id is taken only from the one to whom it was given, as it was given', t => {
   const ids = createRecoveryIds(['new', 'old'])
   const given = ids.sign('pid.1', 'maria')

@@ -152,25 +152,6 @@ for (const [name, transports] of Object.entries(TRANSPORTS)) {
     t.same(await messaging.emitWithAck('echo', 'still'), 'still')
   })
 
-  t.test(`by ${name}: without a token, with a bad one or a role missing a stock client sees connect_error`, async t => {
-    const { upstream, gateway, connect } = await world(t)
-    const cases: [object, object][] = [
-      [{}, { code: 'GW_UNAUTHENTICATED', statusCode: 401 }],
-      [{ auth: { token: 'nonsense' } }, { code: 'GW_UNAUTHENTICATED', statusCode: 401 }],
-      [
-        { auth: { token: await gateway.tokenFor({ profiles: ['Supervisor'] }) } },
-        { code: 'GW_FORBIDDEN', statusCode: 403 }
-      ]
-    ]
-    for (const [options, data] of cases) {
-      const client = connect('/messaging', { transports, ...options })
-      const [error] = await once(client, 'connect_error')
-      t.match(error, { data })
-      client.disconnect()
-    }
-    t.equal(upstream.auths.length, 0, 'nobody reached the namespace')
-  })
-
   t.test(
     `by ${name}: a revoked token ends the connection within a second, and its state can't be recovered`,
     async t => {

@@ -5,6 +5,7 @@ import type { Test } from 'tap'
 import { closeSoon } from './engine-closing.ts'
 import { startGateway, type World, type WorldOptions } from './gateway.ts'
 import { listen } from './ports.ts'
+import { rawWebSocket } from './raw-websocket.ts'
 import type { Delivery, ServerModel } from './socketio-models.ts'
 
 /** @param onDelivery what the server says to it; by default it confirms each CONNECT that the model takes. */
@@ -59,4 +60,31 @@ export const startBehindGateway = async (
     config: { upstreams: { chat: { url } }, routes: [{ path: '/socket.io/*', upstream: 'chat', socketio }] },
     ...options
   })
+}
+
+/** Clients of packets at the Socket.IO route of a gateway. */
+export const engineClients = (gateway: World) => {
+  const ask = (query: string, options: RequestInit = {}) => fetch(`${gateway.url}/socket.io/?${query}`, options)
+  /** A polling session; everything that it ever received is in `text`. */
+  const poll = async () => {
+    const { sid } = JSON.parse((await (await ask('EIO=4&transport=polling')).text()).slice(1)) as { sid: string }
+    const query = `EIO=4&transport=polling&sid=${sid}`
+    const session = {
+      sid,
+      text: '',
+      post: (body: string | Buffer, headers = {}) =>
+        ask(query, { method: 'POST', body, headers: { 'content-type': 'text/plain;charset=UTF-8', ...headers } }),
+      async get() {
+        const answer = await ask(query)
+        session.text += `${await answer.text()}\n`
+        return answer.status
+      }
+    }
+    return session
+  }
+  const socket = async (query = 'EIO=4&transport=websocket') => {
+    const raw = await rawWebSocket(gateway.port, { path: `/socket.io/?${query}` })
+    return { raw, say: (text: string) => raw.send(1, text), heard: () => raw.frames().toString('latin1') }
+  }
+  return { ask, poll, socket }
 }

@@ -1,4 +1,4 @@
-// Whatever ends one side of a WebSocket, the other is told, and nothing stays open.
+// Whatever ends one side of a WebSocket, the other gets its close code, what came before is delivered, and nothing stays open.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
@@ -7,6 +7,7 @@ import { buildFrame, closePayload } from '../../gateway/websocket/frames.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { openStreams } from '../support/open-streams.ts'
+import { measureWork } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { actor, openStore, person } from '../support/store.ts'
@@ -29,10 +30,10 @@ const startLive = (t: Test, url: string, websocket = {}, env = {}) =>
 const world = async (t: Test, websocket = {}, env = {}) => {
   const upstream = await startWebSocketUpstream(t)
   const gateway = await startLive(t, upstream.url, websocket, env)
-  const open = async (user = {}, version = 0) => {
+  const open = async (user = {}, version = 0, behind = Buffer.alloc(0)) => {
     const token = await gateway.tokenFor(user, { ver: version })
     const before = upstream.peers.length
-    const raw = await rawWebSocket(gateway.port, { headers: { authorization: `Bearer ${token}` } })
+    const raw = await rawWebSocket(gateway.port, { headers: { authorization: `Bearer ${token}` }, behind })
     await until(() => upstream.peers.length > before, 'joined')
     const peer = upstream.peers[before]
     if (peer === undefined) throw new Error('no peer')
@@ -221,4 +222,69 @@ t.test('draining spreads 1012 over the time given, and sockets that ignore it ar
   t.equal(told(), 20)
   await drained
   await until(() => upstream.open() === 0, 'no upstream socket is left')
+})
+
+const text = (words: string, isMasked: boolean) => buildFrame(1, Buffer.from(words), isMasked)
+
+t.test('a message in front of a malformed frame is delivered, from either side', async t => {
+  const { open } = await world(t)
+  const malformed = Buffer.concat([text('last words', true), Buffer.from([0x83, 0x80, 0, 0, 0, 0])])
+  const first = await open()
+  first.raw.socket.write(malformed)
+  await until(() => first.raw.closeCode() === 1002, 'closed')
+  await until(() => first.peer.received.length > 16, 'delivered')
+  const second = await open()
+  second.peer.socket.write(Buffer.concat([text('last words', false), Buffer.from([0x83, 0x00])]))
+  await until(() => second.raw.closeCode() === 1011, 'closed')
+  t.match(second.raw.frames().toString('latin1'), 'last words')
+  const behind = await open({}, 0, malformed)
+  await until(() => behind.raw.closeCode() === 1002, 'closed')
+})
+
+// RW-34, RV-113
+t.test("a backend's message over maxMessage is named to both sides and logged", async t => {
+  const { open, gateway } = await world(t, { maxMessage: 1000 })
+  const { raw, peer } = await open()
+  peer.socket.write(buildFrame(1, Buffer.alloc(1001, 'x'), false))
+  await until(() => raw.closeCode() === 1011, 'closed')
+  t.match(raw.frames().toString('latin1'), 'upstream message too big')
+  t.match(await gateway.logged(({ side }) => side === 'upstream'), {
+    ...{ level: 40, code: 1009, reason: 'message too big', upstream: 'backend', route: '/ws', maxMessage: 1000 }
+  })
+  await until(() => upstreamCloseCode(peer.received) === 1009, 'told')
+})
+
+// WS-21, RW-06
+t.test('floods of pings, of one-byte messages and of fragments end their senders, and /health stays quick', async t => {
+  const { open, gateway } = await world(t)
+  const frame = (first: number) => Buffer.from([first, 0x81, 0, 0, 0, 0, 120])
+  const floods = {
+    pings: Buffer.alloc(140_000 * 6, Buffer.from([0x89, 0x80, 0, 0, 0, 0])),
+    messages: Buffer.alloc(140_000 * 7, frame(0x81)),
+    fragments: Buffer.concat([frame(0x01), Buffer.alloc(140_000 * 7, frame(0x00))])
+  }
+  for (const [name, bytes] of Object.entries(floods)) {
+    const sockets: Awaited<ReturnType<typeof open>>['raw'][] = []
+    for (let i = 0; i < 20; i++) sockets.push((await open()).raw)
+    for (const { socket } of sockets) socket.write(bytes)
+    // The gateway is in this process: what it does before it answers counts, whatever else the machine does.
+    const work = measureWork()
+    t.equal((await gateway.fetch('/health')).status, 200)
+    const workMs = work()
+    t.ok(workMs < 1000, `${name}: /health after ${workMs} ms of work`)
+    await Promise.all(sockets.map(({ closed }) => closed))
+    for (const { closeCode } of sockets) t.ok([1008, undefined].includes(closeCode()), name)
+  }
+})
+
+t.test('more messages within a second than the route allows end the connection; a steady talker stays', async t => {
+  const { open } = await world(t, { messagesPerSecond: 10 })
+  const steady = await open()
+  for (let i = 0; i < 5; i++) steady.raw.send(1, 'x')
+  const { raw } = await open()
+  for (let i = 0; i < 25; i++) raw.send(1, 'x')
+  await until(() => raw.closeCode() === 1008, 'closed')
+  steady.peer.socket.write(text('here', false))
+  await until(() => steady.raw.frames().includes('here'), 'alive')
+  steady.raw.socket.destroy()
 })

@@ -118,11 +118,16 @@ t.test('nonsense, silence and absence of the upstream are 502 and 504', async t 
   const also = (fields: string): Answer => {
     return (socket, request) => socket.write(switchingProtocols(request, fields))
   }
-  const wrong = 'HTTP/1.1 101 S\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: AAAA\r\n\r\n'
+  const instead = (from: string, to: string): Answer => {
+    return (socket, request) => socket.write(switchingProtocols(request).replace(from, to))
+  }
   const answers: [string, Answer, number][] = [
     ['no HTTP', socket => socket.end('SSH-2.0-x\r\n\r\n'), 502],
     ['a 200', socket => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'), 502],
-    ['a wrong accept', socket => socket.write(wrong), 502],
+    ['a wrong accept', instead('Sec-WebSocket-Accept: ', 'Sec-WebSocket-Accept: A'), 502],
+    ['another protocol', instead('Upgrade: websocket', 'Upgrade: h2c'), 502],
+    ['no Connection: Upgrade', instead('Connection: Upgrade', 'Connection: x'), 502],
+    ['two upgrades', also('Upgrade: websocket\r\n'), 502],
     ['an extension that was not offered', also('Sec-WebSocket-Extensions: permessage-deflate\r\n'), 502],
     ['a subprotocol that was not offered', also('Sec-WebSocket-Protocol: chat\r\n'), 502],
     ['a head without end', socket => socket.write(`HTTP/1.1 101 S\r\n${'x: y\r\n'.repeat(10_000)}`), 502],

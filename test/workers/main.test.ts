@@ -8,25 +8,18 @@ import t, { type Test } from 'tap'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { failureText } from '../../gateway/workers/start-failure.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
-import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { freePort } from '../support/ports.ts'
-import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
+import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { rawWebSocket } from '../support/raw-websocket.ts'
 import { until } from '../support/until.ts'
 
 const OPEN = { routes: [{ path: '/open/*', upstream: 'back', public: true }] }
 
 const config = (url: string, more: object[] = []) => ({
   upstreams: { back: { url } },
-  routes: [
-    ...OPEN.routes,
-    { path: '/slow/*', upstream: 'back', public: true },
-    { path: '/ws', upstream: 'back', websocket: {} },
-    ...more
-  ]
+  routes: [...OPEN.routes, ...more]
 })
 
 const startWorld = async (t: Test, env: Record<string, string> = {}) => {
@@ -153,63 +146,6 @@ t.test('SIGHUP reads the route files again; a broken one changes nothing', async
     t.equal(await gateway.ended, 0)
     t.ok(ownTimeMs() < 2000)
   })
-})
-
-t.test(
-  'SIGTERM lets a request finish, closes an open WebSocket with 1012, refuses new ones and exits with 0',
-  async t => {
-    // DF-15
-    const { backend, port, start, get } = await startWorld(t)
-    const gateway = start()
-    await gateway.logged('listening')
-    const token = await signToken(TEST_SECRET)
-    const socket = await rawWebSocket(port, { headers: { authorization: `Bearer ${token}` } })
-    t.match(socket.head(), /^HTTP\/1.1 101/)
-    const slow = get('/slow/1')
-    await backend.holds(1)
-    gateway.signal('SIGTERM')
-    await gateway.logged('stopping')
-    await until(() =>
-      get('/open/x').then(
-        () => false,
-        () => true
-      )
-    )
-    await until(() => socket.closeCode() !== undefined)
-    t.equal(socket.closeCode(), 1012)
-    socket.close(1012)
-    backend.release()
-    const answer = await slow
-    t.match([answer.status, await answer.text()], [200, 'late'])
-    t.equal(await gateway.ended, 0)
-    t.equal(gateway.lines().at(-1)?.msg, 'stopped')
-    t.equal(gateway.stderr(), '')
-  }
-)
-
-t.test('a second SIGTERM ends the process at once', async t => {
-  const { backend, start, get } = await startWorld(t, { DRAIN_TIMEOUT: '60s' })
-  const gateway = start()
-  await gateway.logged('listening')
-  const slow = get('/slow/1').catch(() => 'cut')
-  await backend.holds(1)
-  gateway.signal('SIGTERM')
-  await gateway.logged('stopping')
-  gateway.signal('SIGTERM')
-  t.equal(await gateway.ended, 143)
-  t.equal(await slow, 'cut')
-})
-
-t.test('SIGTERM while it starts ends the process at once with 0', async t => {
-  const postgres = await startOwnPostgres(t)
-  const { start } = await startWorld(t, { DATABASE_URL: postgres.url })
-  postgres.freeze()
-  const gateway = start()
-  // Said when signals are obeyed already, and nothing that needs the database.
-  await gateway.logged('REDIS_URL is not set: requests are counted in memory')
-  gateway.signal('SIGTERM')
-  t.equal(await gateway.ended, 0)
-  postgres.thaw()
 })
 
 t.test('the embedded database is free for the next start as soon as the process has ended, however it did', async t => {

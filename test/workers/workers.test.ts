@@ -21,7 +21,7 @@ import { rawExchange } from '../support/raw-client.ts'
 import { type RawWebSocket, rawWebSocket } from '../support/raw-websocket.ts'
 import { startRedis } from '../support/redis.ts'
 import { undisturbed } from '../support/undisturbed.ts'
-import { until } from '../support/until.ts'
+import { succeeds, until } from '../support/until.ts'
 
 const config = (url: string, more: object[] = []) => ({
   upstreams: { back: { url } },
@@ -47,11 +47,7 @@ const startWorld = async (t: Test, env: Record<string, string> = {}) => {
     ...env
   }
   // A connection each, so that either worker may take it.
-  const fetchOf = (path: string, token?: string, init: RequestInit = {}) =>
-    fetch(`http://127.0.0.1:${port}${path}`, {
-      ...init,
-      headers: { connection: 'close', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) }
-    })
+  const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } })
   const ops = async (path: string) => (await fetch(`http://127.0.0.1:${opsPort}${path}`)).text()
   const metric = async (name: string) =>
     (await ops('/metrics'))
@@ -63,10 +59,8 @@ const startWorld = async (t: Test, env: Record<string, string> = {}) => {
     await gateway.logged('listening')
     return gateway
   }
-  return { postgres, redis, backend, port, opsPort, files, env: all, start, get: fetchOf, ops, metric }
+  return { postgres, redis, backend, port, opsPort, files, env: all, start, get, ops, metric }
 }
-
-const admin = () => signToken(TEST_SECRET, { id: 1, username: 'root', profiles: ['Admin'] })
 
 const KEPT_ALIVE = 'GET /open/x HTTP/1.1\r\nHost: gw\r\n\r\n'
 
@@ -209,11 +203,7 @@ t.test('a worker killed under load is replaced while the other serves, and nothi
   let [served, failed] = [0, 0]
   const client = async () => {
     while (isLoading) {
-      const ok = await get('/open/x').then(
-        ({ status }) => status === 200,
-        () => false
-      )
-      if (ok) served++
+      if ((await get('/open/x').catch(() => undefined))?.status === 200) served++
       else failed++
     }
   }
@@ -237,55 +227,75 @@ t.test('a worker killed under load is replaced while the other serves, and nothi
   await stop(t, gateway)
 })
 
-t.test('SIGTERM lets requests of all workers finish, closes WebSockets with 1012 and exits with 0', async t => {
-  // DF-15
-  const { backend, port, start, get } = await startWorld(t)
-  const gateway = await start()
-  const token = await signToken(TEST_SECRET)
-  const headers = { authorization: `Bearer ${token}` }
-  const sockets: RawWebSocket[] = []
-  const slow: Promise<Response>[] = []
-  await eachAlone(gateway, async () => {
-    for (let i = 0; i < 2; i++) sockets.push(await rawWebSocket(port, { headers }))
-    slow.push(get('/slow/1'), get('/slow/2'))
-    await backend.holds(slow.length)
-  })
-  for (const socket of sockets) t.match(socket.head(), /^HTTP\/1.1 101/)
-  await backend.holds(4)
-  const workers = gateway.workers()
-  // As a service manager or a terminal does it: to all processes.
-  for (const pid of workers) process.kill(pid, 'SIGTERM')
-  gateway.signal('SIGTERM')
-  for (const socket of sockets) {
-    await until(() => socket.closeCode() !== undefined)
-    t.equal(socket.closeCode(), 1012)
-    socket.close(1012)
-  }
-  await until(() =>
-    get('/open/x').then(
-      () => false,
-      () => true
-    )
-  )
-  backend.release()
-  for (const answer of await Promise.all(slow)) t.match([answer.status, await answer.text()], [200, 'late'])
-  t.equal(await gateway.ended, 0)
-  t.notOk(workers.some(isAlive))
-  t.equal(gateway.lines().at(-1)?.msg, 'stopped')
-})
+/** One process, and two workers. */
+const KINDS: readonly (readonly [kind: string, WORKERS: string])[] = [
+  ['one process', '1'],
+  ['two workers', '2']
+]
 
-t.test('SIGTERM while the workers start leaves nothing behind', async t => {
-  const postgres = await startOwnPostgres(t)
-  const { env } = await startWorld(t, { DATABASE_URL: postgres.url })
-  postgres.freeze()
-  const gateway = spawnGateway(t, env)
-  await until(() => gateway.workers().length === 1)
-  const workers = gateway.workers()
-  gateway.signal('SIGTERM')
-  t.equal(await gateway.ended, 0)
-  await until(() => !workers.some(isAlive))
-  postgres.thaw()
-})
+for (const [kind, WORKERS] of KINDS) {
+  t.test(`${kind}: SIGTERM lets requests finish, closes WebSockets with 1012 and exits with 0`, async t => {
+    // DF-15
+    const { backend, port, start, get } = await startWorld(t, { WORKERS })
+    const gateway = await start()
+    const headers = { authorization: `Bearer ${await signToken(TEST_SECRET)}` }
+    const sockets: RawWebSocket[] = []
+    const slow: Promise<Response>[] = []
+    const ask = async () => {
+      sockets.push(await rawWebSocket(port, { headers }))
+      slow.push(get('/slow/1'), get('/slow/2'))
+      await backend.holds(slow.length)
+    }
+    if (WORKERS === '1') await ask()
+    else await eachAlone(gateway, ask)
+    for (const socket of sockets) t.match(socket.head(), /^HTTP\/1.1 101/)
+    const workers = gateway.workers()
+    // As a service manager or a terminal does it: to all processes.
+    for (const pid of workers) process.kill(pid, 'SIGTERM')
+    gateway.signal('SIGTERM')
+    for (const socket of sockets) {
+      await until(() => socket.closeCode() !== undefined)
+      t.equal(socket.closeCode(), 1012)
+      socket.close(1012)
+    }
+    await until(async () => !(await succeeds(get('/open/x'))))
+    backend.release()
+    for (const answer of await Promise.all(slow)) t.match([answer.status, await answer.text()], [200, 'late'])
+    t.equal(await gateway.ended, 0)
+    t.notOk(workers.some(isAlive))
+    t.equal(gateway.lines().at(-1)?.msg, 'stopped')
+    t.equal(gateway.stderr(), '')
+  })
+
+  t.test(`${kind}: SIGTERM during the start leaves nothing behind, and a second one ends all at once`, async t => {
+    const postgres = await startOwnPostgres(t)
+    const { env, start, get, backend } = await startWorld(t, {
+      ...{ DATABASE_URL: postgres.url, WORKERS, DRAIN_TIMEOUT: '60s' }
+    })
+    postgres.freeze()
+    const { REDIS_URL: _, ...alone } = env
+    const starting = spawnGateway(t, WORKERS === '1' ? alone : env)
+    // Said when signals are obeyed already, and nothing that needs the database.
+    if (WORKERS === '1') await starting.logged('REDIS_URL is not set: requests are counted in memory')
+    else await until(() => starting.workers().length === 1)
+    const begun = starting.workers()
+    starting.signal('SIGTERM')
+    t.equal(await starting.ended, 0)
+    await until(() => !begun.some(isAlive))
+    postgres.thaw()
+
+    const running = await start()
+    const workers = running.workers()
+    const slow = get('/slow/1').catch(() => 'cut')
+    await backend.holds(1)
+    running.signal('SIGTERM')
+    await running.logged('stopping')
+    running.signal('SIGTERM')
+    t.equal(await running.ended, 143)
+    t.equal(await slow, 'cut')
+    await until(() => !workers.some(isAlive))
+  })
+}
 
 t.test('SIGTERM between the first worker and the others lets the requests of the first finish', async t => {
   // RW-82, RW-29
@@ -310,9 +320,9 @@ t.test('SIGTERM between the first worker and the others lets the requests of the
   t.notMatch(gateway.stdout(), /"listening"/)
 })
 
-t.test('what keeps workers from starting is said once; a second SIGTERM ends all processes at once', async t => {
-  const { backend, env, get, port, opsPort, start } = await startWorld(t, { DRAIN_TIMEOUT: '60s' })
-  const running = await start()
+t.test('what keeps workers from starting is said once', async t => {
+  const { env, port, opsPort, start } = await startWorld(t)
+  await start()
   for (const [taken, ports] of [
     ['port', { PORT: String(port), OPS_PORT: String(await freePort()) }],
     ['ops port', { PORT: String(await freePort()), OPS_PORT: String(opsPort) }]
@@ -321,56 +331,15 @@ t.test('what keeps workers from starting is said once; a second SIGTERM ends all
     t.equal(await second.ended, 75, taken)
     t.match(second.stderr(), /^The gateway cannot start: .*EADDRINUSE.*\n$/)
   }
-
-  const workers = running.workers()
-  const slow = get('/slow/1').catch(() => 'cut')
-  await backend.holds(1)
-  running.signal('SIGTERM')
-  await running.logged('stopping')
-  running.signal('SIGTERM')
-  t.equal(await running.ended, 143)
-  t.equal(await slow, 'cut')
-  await until(() => !workers.some(isAlive))
 })
 
 t.test(
-  'administrators see and end the streams of all workers, and each worker keeps to the shares of them',
+  'each worker keeps to the shares of streams; workers end by themselves when their primary is killed',
   async t => {
     // 3 and 6 of the 16,384 streams of one target.
     const shares = { STREAMS_PER_USER: '0.02%', STREAMS_PER_IP: '0.04%', TRUST_PROXY: '127.0.0.1' }
     const { port, start, get } = await startWorld(t, shares)
     const gateway = await start()
-    const [token, root] = [await signToken(TEST_SECRET), await admin()]
-    const headers = { authorization: `Bearer ${token}` }
-    const sockets: RawWebSocket[] = []
-    await eachAlone(gateway, async () => {
-      for (let i = 0; i < 3; i++) sockets.push(await rawWebSocket(port, { headers }))
-    })
-    const ask = async (path: string) => (await (await get(`/auth/admin/${path}`, root)).json()) as Record<string, never>
-    const list = async (query = '') =>
-      (await ask(`sockets${query}`)) as unknown as { items: { id: string }[]; total: number }
-
-    const all = await list()
-    t.equal(all.total, 6)
-    t.equal(new Set(all.items.map(({ id }) => id.split('-')[0])).size, 2, 'of both workers')
-    const paged = [...(await list('?page=1&pageSize=4')).items, ...(await list('?page=2&pageSize=4')).items]
-    t.same(
-      paged.map(({ id }) => id),
-      all.items.map(({ id }) => id),
-      'pages follow one order, whoever answers'
-    )
-    t.match(await ask('status'), { status: 'ok', streams: { websocket: 6 }, limiter: { mode: 'redis' } })
-
-    for (const { id } of all.items)
-      t.equal((await get(`/auth/admin/sockets/${id}`, root, { method: 'DELETE' })).status, 204)
-    for (const socket of sockets) {
-      await until(() => socket.closeCode() !== undefined)
-      t.equal(socket.closeCode(), 4403)
-      socket.close(4403)
-    }
-    await until(async () => (await list()).total === 0)
-    t.equal((await get('/auth/admin/sockets/none-1', root, { method: 'DELETE' })).status, 404)
-
     // Each process has a budget of its own: the caps hold in both, and leave room in both.
     const held: RawWebSocket[] = []
     const open = async (id: number, from: string) => {
@@ -390,20 +359,10 @@ t.test(
     })
     for (const { socket } of held) socket.destroy()
 
-    await Promise.all(Array.from({ length: 20 }, () => get('/open/x')))
-    const { points } = (await ask('traffic')) as unknown as {
-      points: { requests: number; allowed: number; at: string }[]
-    }
-    t.ok(points.reduce((sum, { allowed }) => sum + allowed, 0) >= 20)
-    t.equal(new Set(points.map(({ at }) => at)).size, points.length, 'one point a step')
-
-    await t.test('workers end by themselves when their primary is killed', async t => {
-      const workers = gateway.workers()
-      t.equal(workers.length, 2)
-      gateway.signal('SIGKILL')
-      await until(() => !workers.some(isAlive))
-      t.notOk(workers.some(isAlive))
-    })
+    const workers = gateway.workers()
+    t.equal(workers.length, 2)
+    gateway.signal('SIGKILL')
+    await until(() => !workers.some(isAlive))
   }
 )
 
