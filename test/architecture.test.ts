@@ -57,36 +57,44 @@ const HOMES: Record<string, RegExp> = {
   '@fastify/fast-json-stringify-compiler': /^gateway\/http\/own-endpoints\.ts$/
 }
 
-const files = ['gateway', 'migrations'].flatMap(folder =>
-  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-    .filter(file => file.endsWith('.ts') && !file.includes('browser/'))
-    .map(file => join(folder, file))
-)
+const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8')
+
+const filesIn = (...folders: readonly string[]): string[] =>
+  folders.flatMap(folder =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter(file => file.endsWith('.ts'))
+      .map(file => join(folder, file))
+  )
+
+const files = filesIn('gateway', 'migrations').filter(file => !file.includes('browser/'))
 
 interface Import {
+  /** A library, or a file of ours. */
   readonly from: string
+  /** `*`: whatever is there. */
+  readonly names: readonly string[]
   readonly onlyTypes: boolean
 }
 
 const imports = (file: string): Import[] => {
-  const source = readFileSync(join(ROOT, file), 'utf8')
-  const found: Import[] = []
-  for (const [, what = '', from = ''] of source.matchAll(/^(?:import|export)\s+([^;'"]*?)\s*from\s+'([^']+)'/gms)) {
-    const names = /^\{(.*)\}$/s.exec(what.trim())?.[1]
-    const onlyTypes =
-      /^type\b/.test(what) ||
-      (names?.split(',').every(name => name.trim() === '' || name.trim().startsWith('type ')) ?? false)
-    found.push({ from, onlyTypes })
-  }
-  for (const [, from = ''] of source.matchAll(/\bimport\('([^']+)'\)/g)) found.push({ from, onlyTypes: false })
-  return found
+  const source = read(file)
+  const pathOf = (from: string) => (from.startsWith('.') ? relative(ROOT, resolve(ROOT, dirname(file), from)) : from)
+  const statements = source.matchAll(/^(?:import|export)\s+([^;'"]*?)\s*from\s+'([^']+)'/gms)
+  const written = [...statements].map(([, what = '', from = '']) => {
+    const list = /\{(.*)\}/s.exec(what)?.[1]?.split(',') ?? ['*']
+    const names = list.map(name => name.trim()).filter(name => name !== '')
+    const onlyTypes = /^type\b/.test(what) || (what.startsWith('{') && names.every(name => name.startsWith('type ')))
+    return { from: pathOf(from), names: names.map(name => name.replace(/^type /, '').replace(/ .*/, '')), onlyTypes }
+  })
+  const awaited = [...source.matchAll(/\bimport\('([^']+)'\)/g)]
+  return [...written, ...awaited.map(([, from = '']) => ({ from: pathOf(from), names: ['*'], onlyTypes: false }))]
 }
+
+const importsOf = new Map(files.map(file => [file, imports(file)]))
 
 /** The files of ours that a file imports. */
 const importedFiles = (file: string): string[] =>
-  imports(file)
-    .filter(({ from }) => from.startsWith('.'))
-    .map(({ from }) => relative(ROOT, resolve(ROOT, dirname(file), from)))
+  importsOf.get(file)?.flatMap(({ from }) => (from.endsWith('.ts') ? [from] : [])) ?? []
 
 /** A folder of `gateway/`, or a file at its root. */
 const placeOf = (file: string): string => {
@@ -121,66 +129,30 @@ t.test('no file leads back to itself by its imports', async t => {
   t.ok(done.size >= files.length)
 })
 
-const exportsOf = (file: string): string[] =>
-  [
-    ...readFileSync(join(ROOT, file), 'utf8').matchAll(
-      /^export (?:const|let|function\*?|async function|class|abstract class|interface|type) (\w+)/gm
-    )
-  ].map(([, name = '']) => name)
-
-/** `file#name` for each name that a file imports from one of ours; `file#*` where it takes what it finds. */
-const importedNames = (file: string): string[] => {
-  const source = readFileSync(join(ROOT, file), 'utf8')
-  const target = (from: string) => relative(ROOT, resolve(ROOT, dirname(file), from))
-  const named = [...source.matchAll(/^(?:import|export)\s+(?:type\s+)?([^;'"]*?)\s*from\s+'(\.[^']+)'/gms)]
-  return [
-    ...named.flatMap(([, what = '', from = '']) =>
-      what.startsWith('*')
-        ? [`${target(from)}#*`]
-        : (/\{(.*)\}/s.exec(what)?.[1] ?? '').split(',').map(
-            name =>
-              `${target(from)}#${
-                name
-                  .trim()
-                  .replace(/^type\s+/, '')
-                  .split(/\s/, 1)[0]
-              }`
-          )
-    ),
-    ...[...source.matchAll(/\bimport\('(\.[^']+)'\)/g)].map(([, from = '']) => `${target(from)}#*`)
-  ]
+const exportsOf = (file: string): string[] => {
+  const named = /^export (?:const|let|function\*?|async function|class|abstract class|interface|type) (\w+)/gm
+  return [...read(file).matchAll(named)].map(([, name = '']) => name)
 }
 
-t.test('no two files export the same name', async t => {
+t.test('no two files export the same name, and nothing is exported that no other file imports', async t => {
+  const used = new Set(
+    filesIn('gateway', 'migrations', 'test', 'tools', 'docker').flatMap(file =>
+      imports(file).flatMap(({ from, names }) => names.map(name => `${from}#${name}`))
+    )
+  )
   const homes = new Map<string, string>()
   for (const file of files.filter(name => name.startsWith('gateway/'))) {
     for (const name of exportsOf(file)) {
-      const other = homes.get(name)
-      t.equal(other, undefined, `${name} in ${file}`)
+      t.equal(homes.get(name), undefined, `${name} in ${file}`)
       homes.set(name, file)
-    }
-  }
-})
-
-t.test('nothing is exported that no other file imports', async t => {
-  const everywhere = ['gateway', 'migrations', 'test', 'tools', 'docker'].flatMap(folder =>
-    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-      .filter(file => file.endsWith('.ts'))
-      .map(file => join(folder, file))
-  )
-  const used = new Set(everywhere.flatMap(importedNames))
-  for (const file of files.filter(name => name.startsWith('gateway/'))) {
-    if (used.has(`${file}#*`)) continue
-    for (const name of exportsOf(file)) {
-      const id = `${file}#${name}`
-      t.ok(used.has(id), id)
+      t.ok(used.has(`${file}#*`) || used.has(`${file}#${name}`), `${file}#${name}`)
     }
   }
 })
 
 t.test('each library has one home', async t => {
   for (const file of files) {
-    for (const { from: library, onlyTypes } of imports(file)) {
+    for (const { from: library, onlyTypes } of importsOf.get(file) ?? []) {
       const home = HOMES[library] ?? HOMES[library.split('/', 1)[0] ?? '']
       if (home !== undefined && !onlyTypes) t.match(file, home, `${library} in ${file}`)
     }
@@ -189,44 +161,35 @@ t.test('each library has one home', async t => {
 
 // RV-98
 t.test('docs/architecture.md lists the libraries, and says of jose what the code does with it', async t => {
-  const page = readFileSync(join(ROOT, 'docs', 'architecture.md'), 'utf8').replaceAll(/\s+/g, ' ')
+  const page = read('docs/architecture.md').replaceAll(/\s+/g, ' ')
   const listed = /## Libraries (.*?) For tests:/.exec(page)?.[1] ?? ''
   const aside = ['node:', '@fastify/', '@electric-sql/', '@opentelemetry/']
   for (const name of Object.keys(HOMES).filter(name => !aside.some(start => name.startsWith(start))))
     t.ok(listed.includes(name), name)
   t.match(page, /Tokens are signed and verified with `node:crypto`/)
   t.match(listed, /jose \(tokens of the cloud provider\)/)
-  const users = files.filter(file => imports(file).some(({ from }) => from.split('/', 1)[0] === 'jose'))
+  const users = files.filter(file => importsOf.get(file)?.some(({ from }) => from.split('/', 1)[0] === 'jose'))
   t.ok(users.length > 0 && users.every(file => file.startsWith('gateway/cloud/')))
 })
 
-t.test('a file has at most 400 lines', async t => {
-  for (const file of files) t.ok(readFileSync(join(ROOT, file), 'utf8').split('\n').length <= 401, file)
-})
-
-t.test('nothing that grows is kept at module level but in a bounded map', async t => {
-  for (const file of files)
-    t.notMatch(
-      readFileSync(join(ROOT, file), 'utf8'),
-      /^(?:export )?const \w+(?:: [^=]+)? = new (?:Map|Set)(?:<.*>)?\(\)/m,
-      file
-    )
-})
-
-t.test('the environment is read in one place', async t => {
-  for (const file of files) {
-    if (/^gateway\/(?:settings\/|workers\/process|cli\/)/.test(file)) continue
-    t.notMatch(readFileSync(join(ROOT, file), 'utf8'), /process\.env/, file)
+t.test(
+  'files are short, begin with what they do, keep nothing that grows, and leave the environment alone',
+  async t => {
+    for (const file of files) {
+      const source = read(file)
+      const lines = source.split('\n')
+      t.ok(lines.length <= 401, `${file} has at most 400 lines`)
+      t.match(lines[0], /^\/\/ .+[.:]$/, file)
+      // At module level, only a bounded map may grow.
+      t.notMatch(source, /^(?:export )?const \w+(?:: [^=]+)? = new (?:Map|Set)(?:<.*>)?\(\)/m, file)
+      if (!/^gateway\/(?:settings\/|workers\/process|cli\/)/.test(file)) t.notMatch(source, /process\.env/, file)
+    }
   }
-})
-
-t.test('every file begins with a line that says what it does', async t => {
-  for (const file of files) t.match(readFileSync(join(ROOT, file), 'utf8').split('\n', 1)[0], /^\/\/ .+[.:]$/, file)
-})
+)
 
 t.test('dependencies stay above the floors below which attacks are known', async t => {
   // SM-30, AD-23
-  const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
+  const lock = JSON.parse(read('package-lock.json')) as {
     packages: Record<string, { version?: string; resolved?: string; dev?: boolean }>
   }
   const floors: Record<string, string> = {
@@ -238,12 +201,7 @@ t.test('dependencies stay above the floors below which attacks are known', async
     node: '24.14.1',
     typeorm: '1.1.0'
   }
-  const numbers = (version: string) => version.split('.').map(part => Number.parseInt(part, 10))
-  const atLeast = (version: string, floor: string) => {
-    const [a, b] = [numbers(version), numbers(floor)]
-    for (let i = 0; i < 3; i++) if (a[i] !== b[i]) return (a[i] ?? 0) > (b[i] ?? 0)
-    return true
-  }
+  const atLeast = (version: string, floor: string) => version.localeCompare(floor, 'en', { numeric: true }) >= 0
   for (const [path, { version = '0.0.0', resolved, dev = false }] of Object.entries(lock.packages)) {
     const name = path.slice(path.lastIndexOf('node_modules/') + 13)
     const floor = floors[name]
