@@ -1,10 +1,7 @@
 // Probes the responses of a gateway for weaknesses: origins, limits, leaks, cookies and TLS.
-import { randomBytes } from 'node:crypto'
 import { isLoopbackHost } from '../../values/addresses.ts'
-import { type Header, type Probe, shakeHands } from './client.ts'
-import { type Checks, collect, type DoctorWorld, getsIn, show } from './world.ts'
-
-const FOREIGN = 'https://foreign.invalid'
+import { FOREIGN_ORIGIN, type Probe, shakeHands } from './client.ts'
+import { type Checks, collect, createMark, type DoctorWorld, getsIn, show } from './world.ts'
 
 export const ANSWER_CHECKS: Checks = {
   cors: {
@@ -79,23 +76,18 @@ export const ANSWER_CHECKS: Checks = {
   }
 }
 
-const PREFLIGHT: readonly Header[] = [
-  ['Access-Control-Request-Method', 'GET'],
-  ['Access-Control-Request-Headers', 'authorization']
-]
-
 async function foreignOrigins({ client, path, open }: DoctorWorld): Promise<string[]> {
-  const asked = (origin: string, probe: Probe) => ({
-    origin,
-    probe: { ...probe, headers: [['Origin', origin] as const, ...(probe.headers ?? [])] }
+  const preflight = Object.entries({
+    'Access-Control-Request-Method': 'GET',
+    'Access-Control-Request-Headers': 'authorization'
   })
-  const probes = [path, ...open.slice(0, 1)].flatMap(target => [
-    asked(FOREIGN, { target }),
-    asked('null', { target }),
-    asked(FOREIGN, { method: 'OPTIONS', target, headers: PREFLIGHT })
+  const probes = [path, ...open.slice(0, 1)].flatMap((target): (readonly [origin: string, Probe])[] => [
+    [FOREIGN_ORIGIN, { target }],
+    ['null', { target }],
+    [FOREIGN_ORIGIN, { method: 'OPTIONS', target, headers: preflight }]
   ])
-  return collect(probes, async ({ probe, origin }) => {
-    const { headers } = await client.ask(probe)
+  return collect(probes, async ([origin, probe]) => {
+    const { headers } = await client.ask({ ...probe, headers: [['Origin', origin], ...(probe.headers ?? [])] })
     const allowed = headers.get('access-control-allow-origin')
     const isWide = allowed === '*' && headers.get('access-control-allow-credentials') === 'true'
     return allowed === origin || isWide ? `${probe.method ?? 'GET'} ${probe.target} allows ${origin}` : undefined
@@ -141,11 +133,8 @@ const LEAKS: readonly (readonly [what: string, pattern: RegExp])[] = [
   ]
 ]
 
-const serverNote = (server: string): string =>
-  `Responses contain "Server: ${server}". If a proxy in front of the gateway adds this, hide the version there (nginx: server_tokens off).`
-
 async function leaks({ client, notes }: DoctorWorld): Promise<string[]> {
-  const mark = `doctor${randomBytes(6).toString('hex')}`
+  const mark = createMark()
   const evidence = await collect([`/${mark}%zz`, `/${mark}%c0%af`, `/%00${mark}`], async target => {
     const answer = await client.ask({ target })
     return answer.status >= 400 && answer.body.includes(mark) ? `${show({ target }, answer)} repeats it` : undefined
@@ -157,7 +146,10 @@ async function leaks({ client, notes }: DoctorWorld): Promise<string[]> {
   }
   // A proxy in front replaces or adds this field, so it says nothing about the gateway itself (RFC 9110 §10.2.4).
   const server = client.refusals.map(({ headers }) => headers.get('server') ?? '').find(value => /\/\d/.test(value))
-  if (server !== undefined) notes.push(serverNote(server))
+  if (server !== undefined)
+    notes.push(
+      `Responses contain "Server: ${server}". If a proxy in front of the gateway adds this, hide the version there (nginx: server_tokens off).`
+    )
   return [...new Set(evidence)]
 }
 

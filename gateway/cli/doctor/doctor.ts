@@ -5,14 +5,14 @@ import { addCommand, CannotRun, type Cli, type Report, run } from '../command.ts
 import { verifyingSecrets } from '../command-settings.ts'
 import { plain, type Terminal } from '../terminal.ts'
 import { ANSWER_CHECKS } from './answers.ts'
-import { createDoctorClient, type DoctorClient, type Header, type Probe, ProbesEnded } from './client.ts'
+import { createDoctorClient, type DoctorClient, type Header, OFFER_HTTP2, ProbesEnded, shakeHands } from './client.ts'
 import { HEADER_CHECKS } from './headers.ts'
-import { HTTP2_CHECKS, offersHttp2, sendOverHttp2 } from './http2.ts'
+import { HTTP2_CHECKS } from './http2.ts'
 import { PATH_CHECKS } from './paths.ts'
 import { SOCKET_CHECKS } from './sockets.ts'
 import { type GivenPaths, type Surroundings, surroundingsOf } from './surroundings.ts'
 import { TOKEN_CHECKS } from './tokens.ts'
-import { type Checks, type ClosedPath, type DoctorWorld, type Finding, isSuccess, notTried } from './world.ts'
+import { type Check, type Checks, type DoctorWorld, isSuccess } from './world.ts'
 
 interface DoctorOptions extends GivenPaths {
   readonly iOwnThis?: boolean
@@ -20,6 +20,11 @@ interface DoctorOptions extends GivenPaths {
   readonly withSecret?: boolean
   readonly maxRequests: number
   readonly maxSeconds: number
+}
+
+interface Finding extends Required<Omit<Check, 'look'>> {
+  readonly id: string
+  readonly evidence: readonly string[]
 }
 
 const CHECKS: Checks = {
@@ -75,11 +80,12 @@ const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promis
   })
   const { token } = options
   const bearer: readonly Header[] = token === undefined ? [] : [['Authorization', `Bearer ${token}`]]
-  const overHttp2 = { ...client, ask: (probe: Probe) => client.ask(probe, sendOverHttp2) }
+  // RFC 9113 §3.2
+  const hasHttp2 = url.protocol === 'https:' && (await shakeHands(url, OFFER_HTTP2))?.protocol === 'h2'
   const world: DoctorWorld = {
     ...surroundings,
     client,
-    http2: (await offersHttp2(url)) ? overHttp2 : undefined,
+    hasHttp2,
     closed,
     path: closed[0]?.path ?? '/',
     forbidden: await findForbidden(client, closed, bearer),
@@ -121,7 +127,7 @@ const targetOf = (address: string, isOwned: boolean): URL => {
 
 /** The paths that refuse us; one that should refuse us but does not is a finding in itself. */
 const findClosed = async (client: DoctorClient, { candidates }: Surroundings) => {
-  const closed: ClosedPath[] = []
+  const closed: DoctorWorld['closed'][number][] = []
   const evidence: string[] = []
   let answers = 0
   for (const { path, isGiven } of candidates) {
@@ -136,7 +142,7 @@ const findClosed = async (client: DoctorClient, { candidates }: Surroundings) =>
 }
 
 /** The first of the closed paths that refuses the token as well. */
-const findForbidden = async (client: DoctorClient, closed: readonly ClosedPath[], headers: readonly Header[]) => {
+const findForbidden = async (client: DoctorClient, closed: DoctorWorld['closed'], headers: readonly Header[]) => {
   if (headers.length === 0) return undefined
   for (const { path } of closed) {
     const answer = await client.ask({ target: path, headers }).catch(error => {
@@ -169,6 +175,17 @@ const examine = async (world: DoctorWorld, findings: Finding[]): Promise<string 
   }
   return undefined
 }
+
+/** What was not tried because an argument is missing, and which argument that is. */
+const notTried = ({ token, secret, open, sockets, hasHttp2 }: DoctorWorld): readonly string[] => [
+  ...(token === undefined ? ['what a backend receives, and what else a valid token allows (--token)'] : []),
+  ...(secret === undefined
+    ? ['tokens signed with the secret of this gateway that it must refuse (--with-secret)']
+    : []),
+  ...(open.length === 0 ? ['public paths (--public or --config)'] : []),
+  ...(sockets.length === 0 ? ['WebSockets (--websocket or --config)'] : []),
+  ...(hasHttp2 ? [] : ['HTTP/2 (an https:// address that offers h2)'])
+]
 
 const ORDER = { high: 0, medium: 1, low: 2 } as const
 const MAX_EVIDENCE = 5

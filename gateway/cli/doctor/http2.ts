@@ -1,115 +1,71 @@
 // Probes a gateway over HTTP/2: what it refuses over HTTP/1.1 it must refuse here too, and what HTTP/2 forbids besides.
-import http2 from 'node:http2'
-import {
-  ANSWER_TIMEOUT_MS,
-  connectTls,
-  type Header,
-  type Probe,
-  type ProbeAnswer,
-  readAnswer,
-  serverNameOption,
-  shakeHands
-} from './client.ts'
+import { ANSWER_TIMEOUT_MS, connectTls, type Header, OFFER_HTTP2 } from './client.ts'
 import { HEADER_CHECKS } from './headers.ts'
 import { PATH_CHECKS } from './paths.ts'
-import { type Checks, collect, type DoctorWorld, getsIn } from './world.ts'
+import { type Check, type Checks, collect, type DoctorWorld, getsIn } from './world.ts'
 
-const OFFER = { ALPNProtocols: ['h2'] }
-
-/** Whether the TLS listener speaks HTTP/2 (RFC 9113 §3.2). */
-export const offersHttp2 = async (url: URL): Promise<boolean> =>
-  url.protocol === 'https:' && (await shakeHands(url, OFFER))?.protocol === 'h2'
-
-/** On a connection of its own. */
-export const sendOverHttp2 = (
-  url: URL,
-  { method = 'GET', target, headers = [], serverName }: Probe
-): Promise<ProbeAnswer> => {
-  const fields: Record<string, string | string[]> = { ':method': method, ':path': target, ':authority': url.host }
-  for (const [spelt, value] of headers) {
-    const name = spelt.toLowerCase()
-    if (name === 'host') fields[':authority'] = value
-    else if (name === 'cookie') fields[name] = [...(fields[name] ?? []), value]
-    else if (name !== 'connection') fields[name] = value
-  }
-  const createConnection = () => connectTls(url, { ...OFFER, ...serverNameOption(serverName) })
-  return readAnswer((answer, end) => {
-    const session = http2.connect(url.origin, { createConnection }).on('error', end)
-    const stream = session.request(fields).setEncoding('utf8')
-    stream.on('response', received => answer.begin(received[':status'], received))
-    stream.on('data', answer.add).on('error', end).on('close', end)
-    return session
-  })
-}
+const overHttp2 =
+  (look: Check['look']): Check['look'] =>
+  async world =>
+    world.hasHttp2 ? look({ ...world, client: { ...world.client, ask: world.client.askOverHttp2 } }) : []
 
 /** The same checks; two Host headers are one of the malformed requests. */
 const { 'two-hosts': _twoHosts, ...SAME_HEADERS } = HEADER_CHECKS
-const overHttp2: Checks = Object.fromEntries(
+const SAME_CHECKS: Checks = Object.fromEntries(
   Object.entries({ ...PATH_CHECKS, ...SAME_HEADERS }).map(([id, check]) => [
     `http2-${id}`,
-    { ...check, title: `${check.title}, over HTTP/2`, look: world => lookOverHttp2(world, check.look) }
+    { ...check, title: `${check.title}, over HTTP/2`, look: overHttp2(check.look) }
   ])
 )
-
-const lookOverHttp2 = async (world: DoctorWorld, look: (world: DoctorWorld) => Promise<string[]>): Promise<string[]> =>
-  world.http2 === undefined ? [] : look({ ...world, client: world.http2 })
 
 export const HTTP2_CHECKS: Checks = {
   'http2-open': {
     title: 'A path that requires a token is served without one over HTTP/2',
     fix: 'Apply the same rules to all protocols; or do not offer h2 (TLS_HTTP2=false).',
-    look: world =>
-      lookOverHttp2(world, over2 => collect(over2.closed, ({ path }) => getsIn(over2, path, target => ({ target }))))
+    look: overHttp2(world => collect(world.closed, ({ path }) => getsIn(world, path, target => ({ target }))))
   },
   'http2-malformed': {
     title: 'A malformed HTTP/2 request is accepted',
     fix: 'Reset streams whose fields HTTP/2 forbids (RFC 9113 §8.2, §8.3): written as HTTP/1.1 they become another request.',
-    look: malformed
+    look: overHttp2(malformed)
   },
   'http2-token-in-crumbs': {
     severity: 'medium',
     title: "The gateway's own token reaches a backend behind a public path in a cookie of several fields",
     fix: 'Join the Cookie fields of a request (RFC 9113 §8.2.3) before removing cookies from it.',
-    look: async ({ http2, open, token }) =>
-      collect(http2 === undefined || token === undefined ? [] : open, async target => {
+    look: overHttp2(({ client, open, token }) =>
+      collect(token === undefined ? [] : open, async target => {
         const headers = ['a=1', `token=${token}`, 'b=2'].map(crumb => ['Cookie', crumb] as const)
-        const answer = await http2?.ask({ target, headers })
-        return answer?.body.includes(token ?? '') ? `GET ${target} repeats a token sent in a crumb` : undefined
+        const { body } = await client.ask({ target, headers })
+        return body.includes(token ?? '') ? `GET ${target} repeats a token sent in a crumb` : undefined
       })
+    )
   },
-  ...overHttp2
+  ...SAME_CHECKS
 }
 
-const MALFORMED: Readonly<Record<string, (host: string) => readonly Header[]>> = {
-  'transfer-encoding: chunked': () => [['transfer-encoding', 'chunked']],
-  'connection: x-a': () => [['connection', 'x-a']],
-  'upgrade: websocket': () => [['upgrade', 'websocket']],
-  'te: gzip': () => [['te', 'gzip']],
-  'content-length without a body': () => [['content-length', '5']],
-  'a host beside another :authority': () => [['host', 'other.invalid']],
-  'a name in upper case': () => [['X-User-Id', '1']],
-  'a second :path': () => [[':path', '/']],
-  'a pseudo-field behind fields': host => [
-    ['x-a', '1'],
-    [':authority', host]
-  ]
-}
+/** Fields that a request must not have. */
+const malformedFields = (host: string): Readonly<Record<string, readonly Header[]>> => ({
+  'transfer-encoding: chunked': [['transfer-encoding', 'chunked']],
+  'connection: x-a': [['connection', 'x-a']],
+  'upgrade: websocket': [['upgrade', 'websocket']],
+  'te: gzip': [['te', 'gzip']],
+  'content-length without a body': [['content-length', '5']],
+  'a host beside another :authority': [['host', 'other.invalid']],
+  'a name in upper case': [['X-User-Id', '1']],
+  'a second :path': [[':path', '/']],
+  'a pseudo-field behind fields': Object.entries({ 'x-a': '1', ':authority': host })
+})
 
 /** Only a success counts, and only where the request without the fault succeeds. */
-async function malformed({ http2: over2, client: { url }, open, path, bearer }: DoctorWorld): Promise<string[]> {
-  if (over2 === undefined) return []
+async function malformed({ client: { url }, open, path, bearer }: DoctorWorld): Promise<string[]> {
   const target = open[0] ?? path
+  const pseudo = { ':method': 'GET', ':scheme': 'https', ':authority': url.host, ':path': target }
   const own = open[0] === undefined ? bearer.map(([name, value]): Header => [name.toLowerCase(), value]) : []
-  const plain: Header[] = [
-    [':method', 'GET'],
-    [':scheme', 'https'],
-    [':authority', url.host],
-    [':path', target],
-    ...own
-  ]
-  if (!(await isTaken(url, plain))) return []
-  return collect(Object.entries(MALFORMED), async ([name, fieldsFor]) =>
-    (await isTaken(url, [...plain, ...fieldsFor(url.host)])) ? `GET ${target} with ${name} succeeds` : undefined
+  const sound = [...Object.entries(pseudo), ...own]
+  if (!(await isTaken(url, sound))) return []
+  return collect(Object.entries(malformedFields(url.host)), async ([name, fields]) =>
+    (await isTaken(url, [...sound, ...fields])) ? `GET ${target} with ${name} succeeds` : undefined
   )
 }
 
@@ -120,7 +76,7 @@ const SUCCESSES = [0x88, 0x89, 0x8a]
 
 /** Sends the fields as they are, which no HTTP/2 client would do; resolves to whether the answer is a success. */
 const isTaken = async (url: URL, fields: readonly Header[]): Promise<boolean> => {
-  const socket = connectTls(url, { ...OFFER, timeout: ANSWER_TIMEOUT_MS })
+  const socket = connectTls(url, { ...OFFER_HTTP2, timeout: ANSWER_TIMEOUT_MS })
   socket.on('timeout', () => socket.destroy())
   const block = fields.map(([name, value]) => `\0${lengthAndText(name)}${lengthAndText(value)}`).join('')
   const preface = `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${frame(SETTINGS, 0, 0, '')}`

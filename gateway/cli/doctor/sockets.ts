@@ -1,12 +1,10 @@
 // Probes upgrades without a token, from pages of other origins, and to other protocols; each ends with its handshake.
 import { randomBytes } from 'node:crypto'
-import type { Header, Probe } from './client.ts'
+import { FOREIGN_ORIGIN, type Header, type Probe } from './client.ts'
 import { unsignedToken } from './tokens.ts'
 import { type Checks, collect, type DoctorWorld, isSuccess, show } from './world.ts'
 
-const FOREIGN = 'https://foreign.invalid'
-
-const upgrade = (target: string, more: readonly Header[] = []): Probe => ({
+const upgrade = (target: string, ...more: readonly Header[]): Probe => ({
   target,
   headers: [
     ['Connection', 'Upgrade'],
@@ -17,12 +15,12 @@ const upgrade = (target: string, more: readonly Header[] = []): Probe => ({
   ]
 })
 
-const opens = ({ client }: DoctorWorld, probes: readonly { probe: Probe; how: string }[]): Promise<string[]> =>
-  collect(probes, async ({ probe, how }) => {
+const opens = ({ client }: DoctorWorld, probes: readonly (readonly [Probe, how: string])[]): Promise<string[]> =>
+  collect(probes, async ([probe, how]) => {
     const answer = await client.ask(probe)
     // The query may hold a token.
-    const [path = ''] = probe.target.split('?', 1)
-    return answer.status === 101 ? `${show({ target: path }, answer)} ${how}` : undefined
+    const [target = ''] = probe.target.split('?', 1)
+    return answer.status === 101 ? `${show({ target }, answer)} ${how}` : undefined
   })
 
 export const SOCKET_CHECKS: Checks = {
@@ -31,33 +29,25 @@ export const SOCKET_CHECKS: Checks = {
     fix: 'Decide before the 101, with the same rules as for HTTP, and refuse with a plain HTTP response.',
     look: world => {
       const forged = unsignedToken()
-      return opens(
-        world,
-        [...world.sockets, world.path].flatMap(path => [
-          { how: 'without a token', probe: upgrade(path) },
-          { how: 'with an unsigned token', probe: upgrade(path, [['Authorization', `Bearer ${forged}`]]) },
-          {
-            how: 'with an unsigned subprotocol token',
-            probe: upgrade(path, [['Sec-WebSocket-Protocol', `bearer, ${forged}`]])
-          },
-          { how: 'with an unsigned token in the query', probe: upgrade(`${path}?access_token=${forged}`) }
-        ])
-      )
+      const probes = [...world.sockets, world.path].flatMap(path => [
+        [upgrade(path), 'without a token'] as const,
+        [upgrade(path, ['Authorization', `Bearer ${forged}`]), 'with an unsigned token'] as const,
+        [upgrade(path, ['Sec-WebSocket-Protocol', `bearer, ${forged}`]), 'with an unsigned subprotocol token'] as const,
+        [upgrade(`${path}?access_token=${forged}`), 'with an unsigned token in the query'] as const
+      ])
+      return opens(world, probes)
     }
   },
   'websocket-origin': {
     title: 'A WebSocket opens for a page of another origin',
     fix: 'Compare Origin with a list before the 101 (RFC 6455 §10.2); do not allow null.',
-    look: world =>
-      opens(
-        world,
-        world.sockets.flatMap(path =>
-          [FOREIGN, 'null', `${world.client.url.origin}.foreign.invalid`].map(origin => ({
-            how: `for ${origin}`,
-            probe: upgrade(path, [...world.bearer, ['Origin', origin]])
-          }))
-        )
+    look: world => {
+      const origins = [FOREIGN_ORIGIN, 'null', `${world.client.url.origin}.foreign.invalid`]
+      const probes = world.sockets.flatMap(path =>
+        origins.map(origin => [upgrade(path, ...world.bearer, ['Origin', origin]), `for ${origin}`] as const)
       )
+      return opens(world, probes)
+    }
   },
   'upgrade-bypass': {
     title: 'An Upgrade header opens a private path',

@@ -1,18 +1,10 @@
 // Collects the paths that the doctor requests: given, taken from route files, or the gateway's own.
-
 import type { Route } from '../../routes/route.ts'
 import { shapeOf, takesMethod } from '../../routes/route-trie.ts'
 import { CannotRun } from '../command.ts'
 import { readTable } from '../read-routes.ts'
 
-export interface Surroundings {
-  readonly candidates: readonly { readonly path: string; readonly isGiven: boolean }[]
-  /** Paths that require no token. */
-  readonly open: readonly string[]
-  readonly sockets: readonly string[]
-  /** Some of those that route files name, without wildcards. */
-  readonly hosts: readonly string[]
-}
+export type Surroundings = Awaited<ReturnType<typeof surroundingsOf>>
 
 export interface GivenPaths {
   readonly config?: string
@@ -26,25 +18,26 @@ const OWN = ['/auth/admin/users', '/auth/me']
 const MAX_PATHS = 3
 
 /** @param host of the gateway: other hosts may have other routes */
-export const surroundingsOf = async (given: GivenPaths, host: string): Promise<Surroundings> => {
+export const surroundingsOf = async (given: GivenPaths, host: string) => {
   const table = given.config === undefined ? undefined : await readTable(given.config)
   const routes = table?.routesAt(host).filter(isProxied) ?? []
   const closed = routes.filter(route => !route.public && route.socketio === undefined)
-  const paths = [...(given.private ?? []), ...closed.sort(byRoles).slice(0, MAX_PATHS).map(example)]
-  const sockets = routes.filter(({ websocket }) => websocket !== undefined)
-  const surroundings = {
-    candidates: [
-      ...[...new Set(paths)].map(path => ({ path, isGiven: true })),
-      ...OWN.map(path => ({ path, isGiven: false }))
-    ],
-    open: [...(given.public ?? []), ...routes.filter(route => route.public).map(example)].slice(0, MAX_PATHS),
-    sockets: [...(given.websocket ?? []), ...sockets.map(example)].slice(0, MAX_PATHS),
+  const examples = (of: readonly Route[]) => of.slice(0, MAX_PATHS).map(example)
+  const paths = [...new Set([...(given.private ?? []), ...examples(closed.sort(byRoles))])]
+  const open = [...(given.public ?? []), ...examples(routes.filter(route => route.public))].slice(0, MAX_PATHS)
+  const withSockets = routes.filter(({ websocket }) => websocket !== undefined)
+  const sockets = [...(given.websocket ?? []), ...examples(withSockets)].slice(0, MAX_PATHS)
+  if ([...paths, ...open, ...sockets].some(path => !/^\/[\x21-\x7e]*$/.test(path)))
+    throw new CannotRun('Paths must begin with / and must not contain spaces')
+  return {
+    /** Paths that should require a token; those that are not given may be missing. */
+    candidates: [...paths.map(path => ({ path, isGiven: true })), ...OWN.map(path => ({ path, isGiven: false }))],
+    /** Paths that require no token. */
+    open,
+    sockets,
+    /** Some of the hosts that route files name, without wildcards. */
     hosts: (table?.hosts ?? []).filter(name => name !== host && !name.startsWith('*')).slice(0, MAX_PATHS)
   }
-  const all = [...paths, ...surroundings.open, ...surroundings.sockets]
-  if (all.some(path => !/^\/[\x21-\x7e]*$/.test(path)))
-    throw new CannotRun('Paths must begin with / and must not contain spaces')
-  return surroundings
 }
 
 const isProxied = (route: Route): boolean => route.upstream !== undefined && takesMethod(route, 'GET')

@@ -1,6 +1,6 @@
 // Probes a private path with tokens that no one was given; none of them may be accepted.
 import { createHmac, createSign, generateKeyPairSync } from 'node:crypto'
-import type { Header, Probe } from './client.ts'
+import type { Probe } from './client.ts'
 import { type Checks, collect, type DoctorWorld, isSuccess } from './world.ts'
 
 type Part = Readonly<Record<string, unknown>>
@@ -50,25 +50,16 @@ const WEAK =
   your-secret-key a-string-secret-at-least-256-bits-long`.split(/\s+/)
 
 /** Long enough for HS256, but not random. */
-const MADE = [
-  'a'.repeat(32),
-  '0'.repeat(32),
-  '0123456789'.repeat(4),
-  '0123456789abcdef'.repeat(2),
-  'abcdefghijklmnopqrstuvwxyz0123456789',
-  'changeme'.repeat(4)
-]
+const MADE = `${'a'.repeat(32)} ${'0'.repeat(32)} ${'0123456789'.repeat(4)} ${'0123456789abcdef'.repeat(2)}
+  abcdefghijklmnopqrstuvwxyz0123456789 ${'changeme'.repeat(4)}`.split(/\s+/)
 
-interface Named {
-  readonly name: string
-  readonly token: string
-}
+type Named = readonly [name: string, token: string]
 
 /** Any response that differs from the one to no token counts as accepted: also a missing role, 404 or an unavailable backend. */
 const accepted = ({ client, closed }: DoctorWorld, tokens: readonly Named[]): Promise<string[]> => {
   const target = closed.find(({ status }) => status === 401) ?? closed[0]
   const means = target?.status === 401 ? [403, 404, 502] : [404, 502]
-  return collect(tokens, async ({ name, token }) => {
+  return collect(tokens, async ([name, token]) => {
     const probe: Probe = { target: target?.path ?? '/', headers: [['Authorization', `Bearer ${token}`]] }
     const answer = await client.ask(probe)
     const isAccepted = isSuccess(answer) || means.includes(answer.status)
@@ -86,7 +77,7 @@ export const TOKEN_CHECKS: Checks = {
     look: world =>
       accepted(
         world,
-        ['none', 'None', 'NONE', 'nOnE', ''].map(alg => ({ name: `alg "${alg}"`, token: unsigned(alg) }))
+        ['none', 'None', 'NONE', 'nOnE', ''].map(alg => [`alg "${alg}"`, unsigned(alg)])
       )
   },
   'jwt-signature': {
@@ -98,9 +89,9 @@ export const TOKEN_CHECKS: Checks = {
     title: 'Tokens are signed with a secret that can be guessed',
     fix: 'Use at least 32 random bytes (openssl rand -hex 32), and log everyone out.',
     look: async world => {
-      const guesses = ['', ...WEAK, ...MADE].map(secret => ({ name: `secret "${secret}"`, token: sign(secret) }))
+      const guesses = ['', ...WEAK, ...MADE].map((secret): Named => [`secret "${secret}"`, sign(secret)])
       const others = ['HS384', 'HS512'].flatMap(alg =>
-        ['', 'secret', 'changeme'].map(secret => ({ name: `${alg}, secret "${secret}"`, token: sign(secret, { alg }) }))
+        ['', 'secret', 'changeme'].map((secret): Named => [`${alg}, secret "${secret}"`, sign(secret, { alg })])
       )
       return accepted(world, [...guesses, ...others])
     }
@@ -114,8 +105,7 @@ export const TOKEN_CHECKS: Checks = {
     severity: 'medium',
     title: 'Another algorithm is accepted with the right secret',
     fix: 'Accept HS256 only, whatever the token says.',
-    look: world =>
-      withSecret(world, secret => ['HS384', 'HS512'].map(alg => ({ name: alg, token: sign(secret, { alg }) })))
+    look: world => withSecret(world, secret => ['HS384', 'HS512'].map(alg => [alg, sign(secret, { alg })]))
   },
   'jwt-lifetime': {
     title: 'Tokens that have expired, or never do, are accepted',
@@ -134,9 +124,9 @@ const badlySigned = (token: string | undefined): Named[] => {
   const forged = sign('portaria doctor: no one uses this as a secret')
   const [head = '', , signature = ''] = (token ?? forged).split('.')
   return [
-    { name: 'a signature by another secret', token: forged },
-    { name: 'an empty signature', token: `${forged.slice(0, forged.lastIndexOf('.'))}.` },
-    ...(token === undefined ? [] : [{ name: 'other claims', token: `${head}.${encode(claims())}.${signature}` }])
+    ['a signature by another secret', forged],
+    ['an empty signature', `${forged.slice(0, forged.lastIndexOf('.'))}.`],
+    ...(token === undefined ? [] : [['other claims', `${head}.${encode(claims())}.${signature}`] as const])
   ]
 }
 
@@ -148,35 +138,33 @@ const keysOfTheirOwn = (): Named[] => {
   const own = 'a key that the token itself contains'
   const jwk = { kty: 'oct', k: Buffer.from(own).toString('base64url') }
   return [
-    { name: 'jwk with RS256', token: rsa },
-    { name: 'jwk with HS256', token: sign(own, { jwk }) },
-    { name: 'kid /dev/null', token: sign('', { kid: '../../../../../../dev/null' }) },
-    { name: "kid ' UNION", token: sign('doctor', { kid: "x' UNION SELECT 'doctor" }) }
+    ['jwk with RS256', rsa],
+    ['jwk with HS256', sign(own, { jwk })],
+    ['kid /dev/null', sign('', { kid: '../../../../../../dev/null' })],
+    ["kid ' UNION", sign('doctor', { kid: "x' UNION SELECT 'doctor" })]
   ]
 }
 
 const outOfTime = (secret: string): Named[] => {
   const now = Math.floor(Date.now() / 1000)
   return [
-    { name: 'expired an hour ago', token: sign(secret, {}, claims({ iat: now - 7200, exp: now - 3600 })) },
-    { name: 'without exp', token: sign(secret, {}, claims({ exp: undefined })) },
-    { name: 'valid for ten years', token: sign(secret, {}, claims({ exp: now + 10 * 365 * 86_400 })) },
-    { name: 'valid from tomorrow', token: sign(secret, {}, claims({ nbf: now + 86_400 })) }
+    ['expired an hour ago', sign(secret, {}, claims({ iat: now - 7200, exp: now - 3600 }))],
+    ['without exp', sign(secret, {}, claims({ exp: undefined }))],
+    ['valid for ten years', sign(secret, {}, claims({ exp: now + 10 * 365 * 86_400 }))],
+    ['valid from tomorrow', sign(secret, {}, claims({ nbf: now + 86_400 }))]
   ]
 }
 
 async function misplaced({ client, path, token }: DoctorWorld): Promise<string[]> {
   if (token === undefined) return []
-  const inHeader = (header: Header): Probe => ({ target: path, headers: [header] })
-  const inQuery = (name: string): Probe => ({ target: `${path}?${name}=${token}` })
-  const inCookie = (name: string) => inHeader(['Cookie', `${name}=${token}`])
-  const probes: readonly (readonly [where: string, probe: Probe])[] = [
-    ...['access_token', 'token', 'jwt'].map(name => [`in the query as ${name}`, inQuery(name)] as const),
-    ...['token', 'access_token', 'authToken', 'jwt'].map(name => [`in the cookie ${name}`, inCookie(name)] as const),
-    ['in X-Access-Token', inHeader(['X-Access-Token', token])]
-  ]
+  const inHeader = (name: string, value: string): Probe => ({ target: path, headers: [[name, value]] })
+  const probes: Record<string, Probe> = { 'in X-Access-Token': inHeader('X-Access-Token', token) }
+  for (const name of ['access_token', 'token', 'jwt'])
+    probes[`in the query as ${name}`] = { target: `${path}?${name}=${token}` }
+  for (const name of ['token', 'access_token', 'authToken', 'jwt'])
+    probes[`in the cookie ${name}`] = inHeader('Cookie', `${name}=${token}`)
   // The report does not repeat the token itself.
-  return collect(probes, async ([where, probe]) =>
+  return collect(Object.entries(probes), async ([where, probe]) =>
     isSuccess(await client.ask(probe)) ? `${path} ${where}` : undefined
   )
 }

@@ -5,10 +5,9 @@ import type { Surroundings } from './surroundings.ts'
 
 export interface DoctorWorld extends Omit<Surroundings, 'candidates'> {
   readonly client: DoctorClient
-  /** The same over HTTP/2; undefined: the address does not offer it. */
-  readonly http2: DoctorClient | undefined
-  /** Paths that refuse requests without a token; at least one. */
-  readonly closed: readonly ClosedPath[]
+  readonly hasHttp2: boolean
+  /** Paths that refuse requests without a token, with 401 or 403; at least one. */
+  readonly closed: readonly { readonly path: string; readonly status: number }[]
   /** The first of them. */
   readonly path: string
   /** A closed path that refuses the given token too, because its owner lacks a role. */
@@ -23,55 +22,35 @@ export interface DoctorWorld extends Omit<Surroundings, 'candidates'> {
   readonly secret: string | undefined
 }
 
-export interface ClosedPath {
-  readonly path: string
-  /** The status without a token: 401 or 403. */
-  readonly status: number
-}
-
-type Severity = 'high' | 'medium' | 'low'
-
-/** By id. */
-export type Checks = Readonly<Record<string, Check>>
+/** Evidence, one line each; empty: the gateway is safe in this respect. */
+type Look = (world: DoctorWorld) => Promise<string[]>
 
 /** One known weakness, and how to detect it. */
 export interface Check {
   /** By default high. */
-  readonly severity?: Severity
+  readonly severity?: 'high' | 'medium' | 'low'
   readonly title: string
   readonly fix: string
-  /** Evidence, one line each; empty: the gateway is safe in this respect. */
-  readonly look: (world: DoctorWorld) => Promise<string[]>
+  readonly look: Look
 }
 
-export interface Finding extends Omit<Check, 'look'> {
-  readonly id: string
-  readonly severity: Severity
-  readonly evidence: readonly string[]
-}
+/** By id. */
+export type Checks = Readonly<Record<string, Check>>
 
 export const isSuccess = ({ status }: ProbeAnswer): boolean => status >= 200 && status < 300
 
 export const show = ({ method = 'GET', target }: Probe, { status }: ProbeAnswer): string =>
   `${method} ${target} → ${status}`
 
-/** What was not tried because an argument is missing, and which argument that is. */
-export const notTried = ({ token, secret, open, sockets, http2 }: DoctorWorld): readonly string[] => [
-  ...(token === undefined ? ['what a backend receives, and what else a valid token allows (--token)'] : []),
-  ...(secret === undefined
-    ? ['tokens signed with the secret of this gateway that it must refuse (--with-secret)']
-    : []),
-  ...(open.length === 0 ? ['public paths (--public or --config)'] : []),
-  ...(sockets.length === 0 ? ['WebSockets (--websocket or --config)'] : []),
-  ...(http2 === undefined ? ['HTTP/2 (an https:// address that offers h2)'] : [])
-]
-
 /** Random letters of the same length as `text`, so that the path exists on no gateway. */
-const noise = (text: string): string =>
+export const noise = (text: string): string =>
   text.replace(/[A-Za-z0-9]/g, () => String.fromCharCode(97 + ((randomBytes(1)[0] ?? 0) % 26)))
 
 /** A path beside this one that exists nowhere. */
 export const besides = (path: string): string => path.replace(/[^/]*$/, noise)
+
+/** A text that nothing else contains. */
+export const createMark = (): string => `doctor${randomBytes(6).toString('hex')}`
 
 /**
  * Whether a spelling of a closed path gets in: a successful response that the same spelling of a nonexistent path does
@@ -81,7 +60,7 @@ export const getsIn = async (
   { client }: DoctorWorld,
   path: string,
   probeFor: (path: string) => Probe,
-  elsewhere: (path: string) => string = noise
+  elsewhere = noise
 ): Promise<string | undefined> => {
   const probe = probeFor(path)
   const answer = await client.ask(probe)
@@ -89,10 +68,9 @@ export const getsIn = async (
   const controls = new Set<string>()
   for (let control = 0; control < CONTROLS; control += 1) {
     const nowhere = elsewhere(path)
-    const { target } = probeFor(nowhere)
     const other = await client.ask(probeFor(nowhere))
     if (other.status !== answer.status) return show(probe, answer)
-    controls.add(essence(other.body, [target, nowhere]))
+    controls.add(essence(other.body, [probeFor(nowhere).target, nowhere]))
   }
   // Bodies that change from one request to the next prove nothing.
   const looksTheSame = controls.size > 1 || controls.has(essence(answer.body, [probe.target, path]))
@@ -121,17 +99,22 @@ export const collect = async <T>(
   return evidence
 }
 
-interface Way {
-  /** What evidence says after the probe. */
-  readonly how: string
-  readonly probeFor: (path: string) => Probe
-}
+/** A probe for a path, and what evidence says after it. */
+type Way = readonly [probeFor: (path: string) => Probe, how: string]
 
 /** A check for ways to get in to the first closed path. */
 export const tries =
-  (ways: (world: DoctorWorld) => readonly Way[]): Check['look'] =>
+  (ways: (world: DoctorWorld) => readonly Way[]): Look =>
   world =>
-    collect(ways(world), async ({ how, probeFor }) => {
+    collect(ways(world), async ([probeFor, how]) => {
       const found = await getsIn(world, world.path, probeFor)
-      return found === undefined ? undefined : `${found} ${how}`
+      return found && `${found} ${how}`.trimEnd()
     })
+
+/** The marks that a response repeats, as a backend's does that answers with what it received. */
+export const repeated = async ({ client }: DoctorWorld, probe: Probe, marks: readonly Header[]) => {
+  const answer = await client.ask(probe)
+  const seen = [...answer.headers.values(), answer.body].join('\n')
+  const names = marks.filter(([, mark]) => seen.includes(mark)).map(([name]) => name)
+  return names.length === 0 ? undefined : { probe: show(probe, answer), names: names.join(', ') }
+}
