@@ -1,6 +1,5 @@
 // Answers what a request, socket, login or reload costs, and what it costs beside other gateways: `npm run bench -- http tokens`.
 import { execFileSync } from 'node:child_process'
-import { type GroupResult, inShort } from './group.ts'
 import { type Options, readOptions, usage } from './options.ts'
 import { VoidRun } from './peers/peer.ts'
 import { LOAD_CORE } from './processes.ts'
@@ -18,9 +17,9 @@ import { measureTls } from './rows/tls.ts'
 import { measureTokens } from './rows/tokens.ts'
 import { measureWebSocket } from './rows/websocket.ts'
 import { verdictOf } from './targets.ts'
-import { type World, withWorld } from './world.ts'
+import { type Results, type World, withWorld } from './world.ts'
 
-type Measure = (world: World) => Promise<GroupResult>
+type Measure = (world: World) => Promise<void>
 
 const GROUPS: Readonly<Record<string, Measure>> = {
   http: measureHttp,
@@ -38,13 +37,25 @@ const GROUPS: Readonly<Record<string, Measure>> = {
 }
 
 /** Each group has a world of its own, so that no process of one idles beside the next; a void group leaves no figures. */
-const measureGroup = async (options: Options, measure: Measure): Promise<GroupResult> => {
+const measureGroup = async (options: Options, measure: Measure): Promise<Results> => {
   try {
-    return await withWorld(options, measure)
+    return await withWorld(options, async world => {
+      await measure(world)
+      return world
+    })
   } catch (error) {
     const why = error instanceof VoidRun ? error.message.trim() : inShort(error)
-    return { rows: [], notes: [`VOID: ${why}`], isVoid: true }
+    return { rows: [], findings: [], notes: [`VOID: ${why}`] }
   }
+}
+
+/** The lines that name the error, without its stack. */
+const inShort = (error: unknown): string => {
+  const lines = String(error)
+    .split('\n')
+    .filter(line => line.trim() !== '' && !/^\s+at |node:internal/.test(line))
+  const telling = lines.filter(line => /error|cannot|must|refus|fail/i.test(line))
+  return [lines[0], ...telling.slice(1, 4)].join(' | ').slice(0, 600)
 }
 
 /** Again if a thread ended while it was being pinned. */
@@ -61,15 +72,15 @@ const pinAllThreads = (triesLeft = 3): void => {
 const measureAll = async (options: Options): Promise<number> => {
   // This process watches from the load core, so that it takes nothing from the process under test.
   pinAllThreads()
-  const results = new Map<string, GroupResult>()
+  const results = new Map<string, Results>()
   for (const [group, measure] of Object.entries(GROUPS)) {
     if (!options.groups.includes(group)) continue
     console.log(`measuring ${group} …`)
     results.set(group, await measureGroup(options, measure))
   }
   console.log(`\n${reportText(options, results)}`)
-  if ([...results.values()].some(({ isVoid }) => isVoid)) return 2
-  const findings = [...results.values()].flatMap(result => result.findings ?? [])
+  if ([...results.values()].some(({ rows }) => rows.length === 0)) return 2
+  const findings = [...results.values()].flatMap(result => result.findings)
   return findings.some(finding => verdictOf(finding) === 'FAIL') ? 1 : 0
 }
 

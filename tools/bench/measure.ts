@@ -1,6 +1,7 @@
 // Measures subjects in turns, round after round, from outside: CPU and memory from /proc, the rest from wrk.
 import { type Peer, VoidRun } from './peers/peer.ts'
 import { cpuMicros, residentBytes } from './process-cost.ts'
+import type { TargetId } from './targets.ts'
 import { BENCH_PATH } from './upstream.ts'
 import type { World } from './world.ts'
 import { type Load, type LoadResult, runH2load, runWrk } from './wrk.ts'
@@ -32,26 +33,40 @@ export const P99 = 'p99 ms'
 export const RESIDENT = 'RSS MB'
 export const MEGABYTE = 1024 * 1024
 
-/** What was measured once. */
-export const oneOff = (name: string, figures: Readonly<Record<string, number>>): Row => ({
-  name,
-  figures: Object.fromEntries(Object.entries(figures).map(([column, value]) => [column, [value]]))
-})
+/** Reports what was measured once. */
+export const addRow = ({ rows }: World, name: string, figures: Readonly<Record<string, number>>): void => {
+  rows.push({ name, figures: Object.fromEntries(Object.entries(figures).map(([column, value]) => [column, [value]])) })
+}
 
-/** Measures each item once a round, so that drift of the machine meets all alike; a row for each. */
+/** Measures each item once a round, so that drift of the machine meets all alike; reports and returns a row for each. */
 export const inTurns = async <Item extends { readonly name: string }>(
-  { options }: World,
+  { options, rows }: World,
   items: readonly Item[],
   measure: (item: Item) => Promise<Readonly<Record<string, number>>>
 ): Promise<Row[]> => {
-  const rows = items.map(item => ({ item, name: item.name, figures: {} as Record<string, number[]> }))
+  const measured = items.map(item => ({ item, name: item.name, figures: {} as Record<string, number[]> }))
   for (let round = 0; round < options.rounds; round += 1)
-    for (const { item, figures } of rows)
+    for (const { item, figures } of measured)
       for (const [column, value] of Object.entries(await measure(item))) {
         figures[column] ??= []
         figures[column].push(value)
       }
-  return rows
+  rows.push(...measured)
+  return measured
+}
+
+/** What was measured in the same round stands together, so that drift of the machine cancels out. */
+export const compare = (
+  world: World,
+  target: TargetId,
+  above: Row | undefined,
+  below: Row | undefined,
+  column = CPU,
+  combine = (a: number, b: number) => a / b
+): void => {
+  const divisors = below?.figures[column] ?? []
+  const values = above?.figures[column]?.map((value, round) => combine(value, divisors[round] ?? Number.NaN))
+  world.find(target, ...(values ?? []))
 }
 
 /** The same request with the good token, again and again. */

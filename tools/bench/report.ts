@@ -1,10 +1,10 @@
 // Prints a run as plain text: raw rows, and targets with verdicts.
 import { arch, cpus, platform, release } from 'node:os'
-import type { GroupResult } from './group.ts'
 import type { Row } from './measure.ts'
 import type { Options } from './options.ts'
 import { median } from './statistics.ts'
 import { type Finding, TARGETS, verdictOf } from './targets.ts'
+import type { Results } from './world.ts'
 
 const digits = (value: number): string => {
   if (!Number.isFinite(value)) return '–'
@@ -36,15 +36,14 @@ const targetTable = (findings: readonly Finding[]): string =>
     ['target', 'asked', 'measured', 'verdict'],
     ...Object.entries(TARGETS).map(([id, { title, sign, bound, unit }]) => {
       const finding = findings.find(({ target }) => target === id)
-      const note = finding?.note === undefined ? '' : `  [${finding.note}]`
       const verdict = finding === undefined ? 'not measured here' : verdictOf(finding)
-      return [title, `${sign} ${bound} ${unit}`.trim(), spreadOf(finding?.values), verdict + note]
+      return [title, `${sign} ${bound} ${unit}`.trim(), spreadOf(finding?.values), verdict]
     })
   ])
 
-export const reportText = (options: Options, results: ReadonlyMap<string, GroupResult>): string => {
+export const reportText = (options: Options, results: ReadonlyMap<string, Results>): string => {
   const { rounds, seconds, warmUpSeconds, connections, quick } = options
-  const groups = [...results].map(([name, { rows, notes = [] }]) =>
+  const groups = [...results].map(([name, { rows, notes }]) =>
     [`## ${name}`, rawRows(rows), ...notes.map(note => `- ${note}`)].filter(Boolean).join('\n')
   )
   const machine = `${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown CPU'}, ${platform()} ${release()} ${arch()}`
@@ -54,6 +53,6 @@ export const reportText = (options: Options, results: ReadonlyMap<string, GroupR
     `${rounds} interleaved rounds of ${seconds} s after ${warmUpSeconds} s of warm-up, ` +
       `${connections} connections${quick ? '; QUICK: these figures try the harness and mean nothing' : ''}`,
     ...groups,
-    `## Targets\n${targetTable([...results.values()].flatMap(({ findings = [] }) => findings))}`
+    `## Targets\n${targetTable([...results.values()].flatMap(({ findings }) => findings))}`
   ].join('\n\n')
 }

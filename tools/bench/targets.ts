@@ -31,8 +31,6 @@ export const TARGETS = {
   'tokens-memory': most('20,000 tokens in turn − one token, RSS', 30, 'MB'),
   forged: most('forged token ÷ a relay in C, CPU', 1.3),
   'over-limit': most('over-limit request ÷ a relay in C, CPU', 0.9),
-  'redis-commands': most('Redis commands per request, addresses at ten times the limit', 0.1, ''),
-  admitted: most('admitted over two instances ÷ max, worst address', 1.0),
   'body-down-growth': most('1 GB down, growth of RSS over idle', 20, 'MB'),
   'body-up-growth': most('1 GB up, growth of RSS over idle', 20, 'MB'),
   'body-down-rate': least("1 GB down, rate ÷ nginx's", 0.95),
@@ -60,15 +58,13 @@ export const TARGETS = {
   start: most('CPU of a start of the build with PostgreSQL and Redis, to listening', 450, 'ms')
 } satisfies Record<string, Target>
 
-type TargetId = keyof typeof TARGETS
+export type TargetId = keyof typeof TARGETS
 
 /** What a run found for a target. */
 export interface Finding {
   readonly target: TargetId
   /** An entry a round. */
   readonly values: readonly number[]
-  /** What the reader must know to check it, e.g. a smaller count than asked. */
-  readonly note?: string
 }
 
 /** By the median over the rounds. */

@@ -1,7 +1,7 @@
 // An nginx upstream answers 1 KB on the load core: on one port to identified requests only, with TLS on another, on a third to all.
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createCertificateAuthority } from '../../test/support/certificates.ts'
+import { type CertificateFiles, createCertificateAuthority } from '../../test/support/certificates.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { LOAD_CORE, startConfigured } from './processes.ts'
 import { SUBJECT } from './tokens.ts'
@@ -19,9 +19,13 @@ export const WHO_PATH = '/api/who'
 export interface Upstream {
   /** Refuses (418) whatever arrives without the identity of the good token: a peer that forgets it shows at once. */
   readonly checkedPort: number
-  /** The same with TLS; its certificate for `localhost` is by the authority in `caFile`. */
+  /** The same with TLS and `certificate`, by the authority in `caFile`. */
   readonly tlsPort: number
   readonly caFile: string
+  /** For `localhost`, also for peers that speak TLS; `pemFile`: certificate and key in one file, for HAProxy. */
+  readonly certificate: CertificateFiles & { readonly pemFile: string }
+  /** The gateway's settings for it. */
+  readonly tlsEnv: Readonly<Record<string, string>>
   /** For peers that check nothing. */
   readonly openPort: number
 }
@@ -76,8 +80,11 @@ const server = (folder: string, listen: string, check: string): string => `
 
 export const startUpstream = async (place: Place): Promise<Upstream> => {
   const [checkedPort, tlsPort] = [await freePort(), await freePort()]
-  const authority = createCertificateAuthority(await place.folder('authority'))
+  const folder = await place.folder('authority')
+  const authority = createCertificateAuthority(folder)
   const { certFile, keyFile } = authority.issue('localhost')
+  const pemFile = join(folder, 'both.pem')
+  writeFileSync(pemFile, readFileSync(certFile, 'utf8') + readFileSync(keyFile, 'utf8'))
   const check = `if ($http_x_user_id != "${SUBJECT}") { return 418; }`
   const tls = `${tlsPort} ssl backlog=4096; ssl_certificate ${certFile}; ssl_certificate_key ${keyFile}`
   const { port: openPort } = await startNginxWith(place, 'upstream nginx', LOAD_CORE, (port, folder) => {
@@ -87,5 +94,13 @@ export const startUpstream = async (place: Place): Promise<Upstream> => {
   ${server(folder, tls, check)}
   ${server(folder, `${port} backlog=4096`, '')}`
   })
-  return { checkedPort, tlsPort, caFile: authority.caFile, openPort }
+  const tlsEnv = { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }
+  return {
+    checkedPort,
+    tlsPort,
+    caFile: authority.caFile,
+    certificate: { certFile, keyFile, pemFile },
+    tlsEnv,
+    openPort
+  }
 }

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type OwnPostgres, startOwnPostgres } from '../../test/support/postgres.ts'
 import { startRedis } from '../../test/support/redis.ts'
+import type { Row } from './measure.ts'
 import type { Options } from './options.ts'
+import type { Finding } from './targets.ts'
 import { createSecret, sign } from './tokens.ts'
 import { startUpstream, type Upstream } from './upstream.ts'
 
@@ -16,8 +18,18 @@ export interface Place {
   teardown(action: () => unknown): void
 }
 
-export interface World extends Place {
+/** What is reported of a group. */
+export interface Results {
+  readonly rows: Row[]
+  readonly findings: Finding[]
+  /** How it was measured, and what the reader must know to check it. */
+  readonly notes: string[]
+}
+
+export interface World extends Place, Results {
   readonly options: Options
+  /** Reports what was found for a target, an entry a round. */
+  find(target: Finding['target'], ...values: readonly number[]): void
   readonly secret: string
   /** A good token of an Admin. */
   readonly token: string
@@ -60,11 +72,16 @@ const createWorld = async (options: Options, root: string, teardown: World['tear
     await mkdir(path)
     return path
   }
+  const findings: Finding[] = []
   let redis: ReturnType<typeof startRedis> | undefined
   let postgres: Promise<OwnPostgres> | undefined
   const secret = createSecret()
   return {
     options,
+    rows: [],
+    findings,
+    notes: [],
+    find: (target, ...values) => void findings.push({ target, values }),
     secret,
     token: sign(secret),
     upstream: await startUpstream({ folder, teardown }),

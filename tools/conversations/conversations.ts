@@ -1,17 +1,15 @@
 // Answers whether stock Socket.IO clients need a sticky balancer before two instances with two workers each: `npm run conversations`.
 import { parseArgs, styleText } from 'node:util'
 import { startPostgres } from '../../test/support/postgres.ts'
-import { provision } from '../../test/support/provision.ts'
 import { startRedis } from '../../test/support/redis.ts'
 import { holdConversations, killInTheMiddle, startSpreadChats } from '../../test/support/spread-chats.ts'
+import { startTool } from '../start-tool.ts'
 
 const { values } = parseArgs({
   options: { count: { type: 'string', default: '5000' }, clients: { type: 'string', default: '20' } }
 })
 
-provision(console.log)
-const undo: (() => unknown)[] = []
-const t = { teardown: (action: () => unknown) => undo.push(action) }
+const t = startTool()
 const [redis, postgres] = await Promise.all([startRedis(t), startPostgres(t)])
 const world = await startSpreadChats(t, redis, postgres.url)
 const count = Number(values.count)
@@ -21,5 +19,4 @@ console.log(`${count - failures.length} of ${count} conversations in order and c
 const returns = await killInTheMiddle(world, Number(values.clients))
 const backMs = Math.max(...returns.map(({ afterMs }) => afterMs))
 console.log(`an instance was killed: the last client was back after ${backMs.toFixed(0)} ms`)
-for (const action of undo.reverse()) await action()
-process.exit(failures.length === 0 && backMs <= 3000 ? 0 : 1)
+await t.exit(failures.length === 0 && backMs <= 3000 ? 0 : 1)

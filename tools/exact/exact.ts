@@ -2,17 +2,15 @@
 import { parseArgs, styleText } from 'node:util'
 import { BUSY_MAX, BUSY_WINDOWS, floodBusyGateways, startBusyGateways } from '../../test/support/busy-limit.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
-import { provision } from '../../test/support/provision.ts'
 import { startRedis } from '../../test/support/redis.ts'
+import { startTool } from '../start-tool.ts'
 
 /** In all, of runs that are repeated because Redis counted as away. */
 const MOST_REPEATED = 5
 
 const { values } = parseArgs({ options: { runs: { type: 'string', default: '10' } } })
 
-provision(console.log)
-const undo: (() => unknown)[] = []
-const t = { teardown: (action: () => unknown) => undo.push(action) }
+const t = startTool()
 const [redis, postgres] = await Promise.all([startRedis(t), startPostgres(t)])
 const gateways = await startBusyGateways(t, redis, postgres.url)
 let broken = 0
@@ -37,5 +35,4 @@ for (let run = 1; run - repeated <= Number(values.runs); run++) {
 console.log(
   `${Number(values.runs) - broken} of ${values.runs} runs admitted exactly ${BUSY_MAX} per address and window`
 )
-for (const action of undo.reverse()) await action()
-process.exit(broken === 0 ? 0 : 1)
+await t.exit(broken === 0 ? 0 : 1)

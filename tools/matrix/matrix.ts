@@ -1,7 +1,7 @@
 // Answers whether every byte of every kind of body arrives, with one worker and with four: `npm run matrix`.
 import { parseArgs } from 'node:util'
-import { provision } from '../../test/support/provision.ts'
-import { SIZES } from './cells.ts'
+import { startTool } from '../start-tool.ts'
+import { type Cell, SIZES } from './cells.ts'
 import { runMatrix } from './run.ts'
 
 const { values } = parseArgs({
@@ -12,26 +12,14 @@ const { values } = parseArgs({
   }
 })
 
-provision(line => console.log(line))
-let isWrong = false
+const largest = SIZES[values.largest as keyof typeof SIZES]
+const wanted = (cell: Cell) => SIZES[cell.size] <= largest && Object.values(cell).join(' ').includes(values.only)
+const t = startTool()
+let wrong = 0
 for (const workers of values.workers === undefined ? [1, 4] : [Number(values.workers)]) {
-  const endings: (() => unknown)[] = []
-  const largest = SIZES[values.largest as keyof typeof SIZES]
-  try {
-    const { cells, faults, grownMb } = await runMatrix(
-      { teardown: end => endings.push(end) },
-      {
-        workers,
-        wanted: cell => SIZES[cell.size] <= largest && Object.values(cell).join(' ').includes(values.only)
-      }
-    )
-    for (const fault of faults) console.log(fault)
-    console.log(
-      `${workers} workers: ${cells} cells, ${faults.length} faults, a process grew by ${grownMb.toFixed(0)} MB`
-    )
-    isWrong ||= faults.length > 0
-  } finally {
-    for (const end of endings.reverse()) await end()
-  }
+  const { cells, faults, grownMb } = await runMatrix(t, { workers, wanted })
+  for (const fault of faults) console.log(fault)
+  console.log(`${workers} workers: ${cells} cells, ${faults.length} faults, a process grew by ${grownMb.toFixed(0)} MB`)
+  wrong += faults.length
 }
-process.exitCode = isWrong ? 1 : 0
+await t.exit(wrong > 0 ? 1 : 0)

@@ -1,11 +1,10 @@
 // Answers what holds in each partition of instances, Redis and Postgres: `npm run partitions`.
 import { styleText } from 'node:util'
 import { CELLS, runCell, startPartitionWorld } from '../../test/support/partition-world.ts'
-import { provision } from '../../test/support/provision.ts'
+import { startTool } from '../start-tool.ts'
 
-provision(console.log)
-const undo: (() => unknown)[] = []
-const world = await startPartitionWorld({ teardown: action => undo.push(action) })
+const t = startTool()
+const world = await startPartitionWorld(t)
 let broken = 0
 for (const cell of CELLS) {
   const outcome = await runCell(world, cell)
@@ -16,5 +15,4 @@ for (const cell of CELLS) {
   const words = faults.map(([promise, fault]) => styleText('red', `${promise}: ${fault}`)).join('; ')
   console.log(`${name} ${held} of ${Object.keys(outcome).length} promises held${words === '' ? '' : `; ${words}`}`)
 }
-for (const action of undo.reverse()) await action()
-process.exit(broken === 0 ? 0 : 1)
+await t.exit(broken === 0 ? 0 : 1)

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs, styleText } from 'node:util'
 import type { ProcessLine } from '../../test/support/gateway-process.ts'
-import { provision } from '../../test/support/provision.ts'
+import { startTool } from '../start-tool.ts'
 import { runRolling } from './rolling-run.ts'
 import { createExchanges, type Exchange, type Place } from './traffic.ts'
 import { growthOf, type Sample } from './verdict.ts'
@@ -147,9 +147,5 @@ const main = async (t: { teardown(action: () => unknown): unknown }): Promise<nu
   return isFine ? 0 : 1
 }
 
-provision(console.log)
-const undo: (() => unknown)[] = []
-const run = { teardown: (action: () => unknown) => undo.push(action) }
-const code = values.rolling === undefined ? await main(run) : await runRolling(run, Number(values.rolling))
-for (const action of undo.reverse()) await action()
-process.exit(code)
+const t = startTool()
+await t.exit(values.rolling === undefined ? await main(t) : await runRolling(t, Number(values.rolling)))

@@ -12,8 +12,8 @@ import { startGateway } from '../../test/support/gateway.ts'
 import { jsonRequest, logIn } from '../../test/support/login.ts'
 import { startOpenLdap } from '../../test/support/openldap.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
-import { provision } from '../../test/support/provision.ts'
 import { startRedis } from '../../test/support/redis.ts'
+import { startTool } from '../start-tool.ts'
 
 const { values } = parseArgs({ options: { list: { type: 'boolean', default: false } } })
 const GATEWAY = fileURLToPath(new URL('../../gateway/', import.meta.url))
@@ -21,9 +21,7 @@ const RUNS = 5
 /** What runs by itself has run in this time. */
 const IDLE_MS = 10_000
 
-provision(console.log)
-const undo: (() => unknown)[] = []
-const t = { teardown: (action: () => unknown) => undo.push(action) }
+const t = startTool()
 const [ldap, postgres, redis] = await Promise.all([startOpenLdap(t), startPostgres(t), startRedis(t)])
 const server = createServer((_request, response) => response.end('ok')).listen(0, '127.0.0.1')
 const sockets = new WebSocketServer({ server })
@@ -112,5 +110,4 @@ for (const [name, walk] of Object.entries(WALKS)) {
 }
 sockets.close()
 server.close().closeAllConnections()
-for (const action of undo.reverse()) await action()
-process.exit()
+await t.exit(0)

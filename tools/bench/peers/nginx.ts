@@ -89,14 +89,16 @@ export const startNginxForSockets = async (world: World, upstreamPort: number): 
 
 const NJS = 'load_module /usr/lib/nginx/modules/ngx_http_js_module.so;'
 
-/**
- * @param upstreamPort where it forwards to
- * @param certificate it speaks HTTP/2 over TLS with it
- */
+interface NginxOptions {
+  /** Where it forwards to. */
+  readonly upstreamPort?: number
+  /** It speaks HTTP/2 over TLS with it. */
+  readonly certificate?: CertificateFiles
+}
+
 export const startNginx = async (
   world: World,
-  upstreamPort = world.upstream.checkedPort,
-  certificate?: CertificateFiles
+  { upstreamPort = world.upstream.checkedPort, certificate }: NginxOptions = {}
 ): Promise<Peer> => {
   const secure =
     certificate === undefined

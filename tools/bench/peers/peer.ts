@@ -2,6 +2,7 @@
 import type { Running } from '../processes.ts'
 import { badTokens, SUBJECT } from '../tokens.ts'
 import { BENCH_PATH, BODY_BYTES, WHO_PATH } from '../upstream.ts'
+import type { World } from '../world.ts'
 
 export interface Peer {
   readonly name: string
@@ -39,7 +40,7 @@ const expectation = (peer: Peer, what: string, isMet: boolean, got: Answer): voi
 }
 
 /** @throws VoidRun when a good token fails, the upstream learns the wrong person, or a bad token gets in. */
-export const probe = async (peer: Peer, secret: string, token: string): Promise<void> => {
+export const probe = async (peer: Peer, { secret, token }: World): Promise<void> => {
   const good = await ask(peer.port, BENCH_PATH, token)
   expectation(peer, 'must pass a good token', good.status === 200 && good.body.length === BODY_BYTES, good)
   if (!peer.checks) return
@@ -50,4 +51,12 @@ export const probe = async (peer: Peer, secret: string, token: string): Promise<
     const answer = await ask(peer.port, BENCH_PATH, bad.token)
     expectation(peer, `must refuse ${bad.name} with ${bad.status}`, answer.status === bad.status, answer)
   }
+}
+
+/** Every peer keeps its promises before and after. */
+export const probed = async <T>(world: World, peers: readonly Peer[], measure: () => Promise<T>): Promise<T> => {
+  for (const peer of peers) await probe(peer, world)
+  const result = await measure()
+  for (const peer of peers) await probe(peer, world)
+  return result
 }

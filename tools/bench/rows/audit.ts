@@ -12,7 +12,6 @@ import { createUsers } from '../../../gateway/store/users.ts'
 import { sealingSecret } from '../../../gateway/tokens/sealed-keys.ts'
 import { migrations } from '../../../migrations/index.ts'
 import { quiet } from '../../../test/support/quiet.ts'
-import type { GroupResult } from '../group.ts'
 import { inTurns, type Row } from '../measure.ts'
 import { cpuMicros } from '../process-cost.ts'
 import { median } from '../statistics.ts'
@@ -64,28 +63,18 @@ const FILL_PEOPLE = `
   INSERT INTO user_profiles SELECT id, (SELECT min(id) FROM profiles) FROM users WHERE id % 10 <> 0;
   INSERT INTO user_areas SELECT id, 1 + id % 50 FROM users WHERE id % 10 <> 0`
 
-/** Writes entries and logs people in as the release before does, until stopped; the longest wait, in milliseconds. */
-const meanwhile = (client: pg.Client) => {
-  let isOver = false
+/** Writes entries and logs people in as the release before does, until `isOver`; the longest wait, in milliseconds. */
+const writeMeanwhile = async (client: pg.Client, isOver: () => boolean): Promise<number> => {
   let longest = 0
-  const run = async () => {
-    for (let n = 1; !isOver; n++) {
-      const startedAt = performance.now()
-      await client.query(`INSERT INTO audit_events (at, actor_username, action, target, request_id, ip, content_hash)
-        VALUES (now(), '', 'test', '', '', '', '')`)
-      await client.query('UPDATE users SET last_login_at = now() WHERE id = $1', [n])
-      longest = Math.max(longest, performance.now() - startedAt)
-      await delay(10)
-    }
-    return longest
+  for (let n = 1; !isOver(); n++) {
+    const startedAt = performance.now()
+    await client.query(`INSERT INTO audit_events (at, actor_username, action, target, request_id, ip, content_hash)
+      VALUES (now(), '', 'test', '', '', '', '')`)
+    await client.query('UPDATE users SET last_login_at = now() WHERE id = $1', [n])
+    longest = Math.max(longest, performance.now() - startedAt)
+    await delay(10)
   }
-  const running = run()
-  return {
-    stop: () => {
-      isOver = true
-      return running
-    }
-  }
+  return longest
 }
 
 const INDEXES = `SELECT count(*)::int AS n FROM pg_index WHERE indisvalid AND indexrelid IN
@@ -93,7 +82,8 @@ const INDEXES = `SELECT count(*)::int AS n FROM pg_index WHERE indisvalid AND in
 
 /** From the schema of the release before, with everything in it, until all indexes are there. */
 const migrate = async (url: string, client: pg.Client) => {
-  const writer = meanwhile(client)
+  let isOver = false
+  const writing = writeMeanwhile(client, () => isOver)
   const startedAt = performance.now()
   const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
   const migratedMs = performance.now() - startedAt
@@ -102,7 +92,8 @@ const migrate = async (url: string, client: pg.Client) => {
   while ((await count()) < 4) await delay(100)
   steps.close()
   const builtMs = performance.now() - startedAt
-  return { database, migratedMs, builtMs, longestMs: await writer.stop() }
+  isOver = true
+  return { database, migratedMs, builtMs, longestMs: await writing }
 }
 
 const checkAll = async (database: Database, sweep: number) => {
@@ -191,7 +182,7 @@ const dropLater = async (client: pg.Client, entries: number) => {
   await client.query(`UPDATE audit_head SET ${head}`, [entries])
 }
 
-export const measureAudit = async (world: World): Promise<GroupResult> => {
+export const measureAudit = async (world: World): Promise<void> => {
   const [entries, people] = world.options.quick ? [ENTRIES.quick, PEOPLE.quick] : [ENTRIES.whole, PEOPLE.whole]
   const { url, client } = await fill(world, entries, people)
   const { database, migratedMs, builtMs, longestMs } = await migrate(url, client)
@@ -211,17 +202,12 @@ export const measureAudit = async (world: World): Promise<GroupResult> => {
   )
   await database.close()
   await client.end()
-  return {
-    rows,
-    findings: [
-      { target: 'audit-migration', values: [longestMs] },
-      { target: 'audit-check', values: rounds.map(ms => (ms + looks) / 1_000) },
-      { target: 'audit-pages', values: [worst(rows, 'audit')] },
-      { target: 'people-pages', values: [worst(rows, 'people')] }
-    ],
-    notes: [
-      `${entries} entries (${Math.round((sizes[0]?.bytes ?? 0) / entries)} bytes each, indexes included), ${people} people; migrations took ${Math.round(migratedMs)} ms, all indexes were there after ${Math.round(builtMs)} ms`,
-      `the first check of everything took ${(first / 1_000).toFixed(1)} s of CPU, gateway and Postgres; a round includes what 20 processes ask in ten minutes`
-    ]
-  }
+  world.find('audit-migration', longestMs)
+  world.find('audit-check', ...rounds.map(ms => (ms + looks) / 1_000))
+  world.find('audit-pages', worst(rows, 'audit'))
+  world.find('people-pages', worst(rows, 'people'))
+  world.notes.push(
+    `${entries} entries (${Math.round((sizes[0]?.bytes ?? 0) / entries)} bytes each, indexes included), ${people} people; migrations took ${Math.round(migratedMs)} ms, all indexes were there after ${Math.round(builtMs)} ms`,
+    `the first check of everything took ${(first / 1_000).toFixed(1)} s of CPU, gateway and Postgres; a round includes what 20 processes ask in ten minutes`
+  )
 }

@@ -1,7 +1,6 @@
 // What connections that do little cost, and whether others still get an answer beside crowds of them.
 import { setTimeout as delay } from 'node:timers/promises'
-import { type GroupResult, together } from '../group.ts'
-import { MEGABYTE, oneOff, type Row } from '../measure.ts'
+import { addRow, MEGABYTE } from '../measure.ts'
 import { startGateway } from '../peers/gateway.ts'
 import { ask, type Peer } from '../peers/peer.ts'
 import { residentBytes, watchResident } from '../process-cost.ts'
@@ -11,12 +10,11 @@ import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
 
 const CROWDS = { idle: 10_000, 'half-head': 8000, 'slow-body': 200, pipelining: 1000 }
-type Kind = keyof typeof CROWDS
 
 const PIPELINING_ALONE = 100
 const LEAVE_MS = 5000
 
-const gather = (world: World, { port }: Peer, kind: Kind, count: number): Promise<Running> =>
+const gather = (world: World, { port }: Peer, kind: string, count: number): Promise<Running> =>
   openLoad(world, 'crowd.ts', { port, kind, count, path: BENCH_PATH, token: world.token })
 
 /** Asks for /health on a new connection each time, every 50 ms; milliseconds of each answer in order of size, infinity without one. */
@@ -43,31 +41,27 @@ const watchHealth = (gateway: Peer) => {
   }
 }
 
-const slowestOf = (waits: Float64Array): number => waits.at(-1) ?? Number.NaN
-
-const waitsRow = (name: string, waits: Float64Array, growthMb: number): Row =>
-  oneOff(name, {
+const addWaits = (world: World, name: string, waits: Float64Array, growthMb: number): void =>
+  addRow(world, name, {
     asked: waits.length,
     'p50 ms': percentile(waits, 0.5),
     'p99 ms': percentile(waits, 0.99),
-    'max ms': slowestOf(waits),
+    'max ms': percentile(waits, 1),
     'growth MB': growthMb
   })
 
-const measureIdle = async (world: World, gateway: Peer, count: number): Promise<GroupResult> => {
+const measureIdle = async (world: World, gateway: Peer, count: number): Promise<void> => {
   const { pid } = gateway.running
   const warmUp = await gather(world, gateway, 'idle', Math.ceil(count / 10))
   const before = residentBytes(pid)
   const crowd = await gather(world, gateway, 'idle', count)
   const kilobytes = (residentBytes(pid) - before) / count / 1024
   await Promise.all([crowd.stop(), warmUp.stop()])
-  return {
-    rows: [oneOff(`${count} idle keep-alive connections`, { 'KB/connection': kilobytes })],
-    findings: [{ target: 'idle-connection', values: [kilobytes] }]
-  }
+  addRow(world, `${count} idle keep-alive connections`, { 'KB/connection': kilobytes })
+  world.find('idle-connection', kilobytes)
 }
 
-const measurePipelined = async (world: World, gateway: Peer): Promise<GroupResult> => {
+const measurePipelined = async (world: World, gateway: Peer): Promise<void> => {
   const before = residentBytes(gateway.running.pid)
   const memory = watchResident(gateway.running.pid)
   const health = watchHealth(gateway)
@@ -76,52 +70,36 @@ const measurePipelined = async (world: World, gateway: Peer): Promise<GroupResul
   const waits = await health.stop()
   const growth = (memory.stop() - before) / MEGABYTE
   await crowd.stop()
-  return {
-    rows: [waitsRow('/health beside 100 × 64 KB pipelined, unread', waits, growth)],
-    findings: [
-      { target: 'pipelined-wait', values: [slowestOf(waits)] },
-      { target: 'pipelined-growth', values: [growth] }
-    ]
+  addWaits(world, '/health beside 100 × 64 KB pipelined, unread', waits, growth)
+  world.find('pipelined-wait', percentile(waits, 1))
+  world.find('pipelined-growth', growth)
+}
+
+const measureVisits = async (world: World, gateway: Peer, counts: readonly (readonly [string, number])[]) => {
+  const visit = async (name: string) => {
+    const before = residentBytes(gateway.running.pid)
+    const health = watchHealth(gateway)
+    const crowds = await Promise.all(counts.map(([kind, count]) => gather(world, gateway, kind, count)))
+    await delay(2 * world.options.seconds * 1000)
+    const waits = await health.stop()
+    addWaits(world, name, waits, (residentBytes(gateway.running.pid) - before) / MEGABYTE)
+    await Promise.all(crowds.map(crowd => crowd.stop()))
+    await delay(LEAVE_MS)
+    return { p99: percentile(waits, 0.99), left: residentBytes(gateway.running.pid) }
   }
+  const first = await visit('/health beside four crowds, visit 1')
+  const second = await visit('/health beside four crowds, visit 2')
+  world.find('crowds-wait', first.p99, second.p99)
+  world.find('crowds-left', second.left / first.left)
+  const words = counts.map(([kind, count]) => `${count} × ${kind}`).join(', ')
+  world.notes.push(`four crowds at once: ${words}; those that are closed come back after 0.5 s; arrival included`)
 }
 
-const visit = async (world: World, gateway: Peer, part: number) => {
-  const before = residentBytes(gateway.running.pid)
-  const health = watchHealth(gateway)
-  const crowds = await Promise.all(
-    Object.entries(CROWDS).map(([kind, count]) => gather(world, gateway, kind as Kind, Math.ceil(count * part)))
-  )
-  await delay(2 * world.options.seconds * 1000)
-  const waits = await health.stop()
-  const growth = (residentBytes(gateway.running.pid) - before) / MEGABYTE
-  await Promise.all(crowds.map(crowd => crowd.stop()))
-  await delay(LEAVE_MS)
-  return { waits, growth, left: residentBytes(gateway.running.pid) }
-}
-
-const measureVisits = async (world: World, gateway: Peer, part: number): Promise<GroupResult> => {
-  const first = await visit(world, gateway, part)
-  const second = await visit(world, gateway, part)
-  const visits = [first, second]
-  const counts = Object.entries(CROWDS).map(([kind, count]) => `${Math.ceil(count * part)} × ${kind}`)
-  return {
-    rows: visits.map(({ waits, growth }, index) =>
-      waitsRow(`/health beside four crowds, visit ${index + 1}`, waits, growth)
-    ),
-    findings: [
-      { target: 'crowds-wait', values: visits.map(({ waits }) => percentile(waits, 0.99)) },
-      { target: 'crowds-left', values: [second.left / first.left] }
-    ],
-    notes: [`four crowds at once: ${counts.join(', ')}; those that are closed come back after 0.5 s; arrival included`]
-  }
-}
-
-export const measureCrowds = async (world: World): Promise<GroupResult> => {
+export const measureCrowds = async (world: World): Promise<void> => {
   const part = world.options.quick ? 0.05 : 1
   const gateway = await startGateway(world)
-  return together(
-    await measureIdle(world, gateway, Math.ceil(CROWDS.idle * part)),
-    await measurePipelined(world, gateway),
-    await measureVisits(world, gateway, part)
-  )
+  await measureIdle(world, gateway, Math.ceil(CROWDS.idle * part))
+  await measurePipelined(world, gateway)
+  const counts = Object.entries(CROWDS).map(([kind, count]) => [kind, Math.ceil(count * part)] as const)
+  await measureVisits(world, gateway, counts)
 }

@@ -3,8 +3,7 @@
 // The slowest of a round is one moment, in which the machine may have done something else: the target is checked by the
 // median over the rounds, and a column says how slow any was without the time for which gateway and client waited for a core.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { GroupResult } from '../group.ts'
-import { inTurns, MEGABYTE, type Row } from '../measure.ts'
+import { inTurns, MEGABYTE } from '../measure.ts'
 import { startGateway } from '../peers/gateway.ts'
 import { type Peer, VoidRun } from '../peers/peer.ts'
 import { residentBytes } from '../process-cost.ts'
@@ -68,23 +67,17 @@ const floodOnce = async (world: World, gateway: Peer, kinds: readonly string[]) 
   }
 }
 
-export const measureFloods = async (world: World): Promise<GroupResult> => {
+export const measureFloods = async (world: World): Promise<void> => {
   const sink = await startLoadUpstream(world, 'sink-upstream.ts')
   const echo = await startLoadUpstream(world, 'socket-upstream.ts')
   const env = { STREAMS_PER_USER: '100%', STREAMS_PER_IP: '100%' }
   const gateway = await startGateway(world, { routes: routes(sink, echo), env })
   await floodOnce(world, gateway, [])
   const rows = await inTurns(world, FLOODS, ({ kinds }) => floodOnce(world, gateway, kinds))
-  const [, ...flooded] = rows
-  const worst = (column: string) => Math.max(...flooded.map(({ figures }) => median(figures[column] ?? [])))
-  const slowest = ({ name, figures }: Row) =>
-    `${name}: slowest /health of each round ${figures[HEALTH]?.map(Math.round).join(', ')} ms`
-  return {
-    rows,
-    findings: [
-      { target: 'flood-health', values: [worst(HEALTH)] },
-      { target: 'flood-echo', values: [worst(ECHO)] }
-    ],
-    notes: ['20 connections from one address at once, each opened again when the gateway ends it', ...rows.map(slowest)]
-  }
+  const worst = (column: string) => Math.max(...rows.slice(1).map(({ figures }) => median(figures[column] ?? [])))
+  world.find('flood-health', worst(HEALTH))
+  world.find('flood-echo', worst(ECHO))
+  world.notes.push('20 connections from one address at once, each opened again when the gateway ends it')
+  for (const { name, figures } of rows)
+    world.notes.push(`${name}: slowest /health of each round ${figures[HEALTH]?.map(Math.round).join(', ')} ms`)
 }

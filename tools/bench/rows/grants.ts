@@ -2,8 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { groupKey } from '../../../gateway/routes/grants.ts'
 import type { OwnPostgres } from '../../../test/support/postgres.ts'
-import type { GroupResult } from '../group.ts'
-import { oneOff } from '../measure.ts'
+import { addRow } from '../measure.ts'
 import { launchGateway } from '../peers/gateway.ts'
 import { VoidRun } from '../peers/peer.ts'
 import type { World } from '../world.ts'
@@ -79,27 +78,22 @@ const measure = async (world: World, people: number, grants: number) => {
   await running.stop()
   const [row] = await ask('SELECT count(*)::int AS n FROM users WHERE access_version = 2')
   if (row?.n !== people) throw new VoidRun(`${row?.n} of ${people} people have been granted what the files say`)
-  const name = `${people} people`
-  return {
-    listeningMs,
-    doneMs,
-    row: oneOff(name, { 'listening ms': listeningMs, 'done ms': doneMs, 'people/s': (people / doneMs) * 1000 })
-  }
+  addRow(world, `${people} people`, {
+    'listening ms': listeningMs,
+    'done ms': doneMs,
+    'people/s': (people / doneMs) * 1000
+  })
+  return { listeningMs, doneMs }
 }
 
-export const measureGrants = async (world: World): Promise<GroupResult> => {
+export const measureGrants = async (world: World): Promise<void> => {
   const [people, grants] = world.options.quick ? [PEOPLE.quick, GRANTS.quick] : [PEOPLE.whole, GRANTS.whole]
   const part = await measure(world, people / PART, grants)
   const whole = await measure(world, people, grants)
-  return {
-    rows: [part.row, whole.row],
-    findings: [
-      { target: 'grants-listening', values: [whole.listeningMs] },
-      { target: 'grants-done', values: [whole.doneMs / 1000] },
-      { target: 'grants-linear', values: [whole.doneMs / PART / part.doneMs] }
-    ],
-    notes: [
-      `${grants} changed grants, ${GROUPS_OF_A_PERSON} groups a person; the areas of everyone change; from the start of the process on`
-    ]
-  }
+  world.find('grants-listening', whole.listeningMs)
+  world.find('grants-done', whole.doneMs / 1000)
+  world.find('grants-linear', whole.doneMs / PART / part.doneMs)
+  world.notes.push(
+    `${grants} changed grants, ${GROUPS_OF_A_PERSON} groups a person; the areas of everyone change; from the start of the process on`
+  )
 }

@@ -1,9 +1,8 @@
 // The full request, a small POST and a megabyte to a backend that speaks TLS, beside HAProxy with the same backend.
-import { compared, type GroupResult, probed, startOrNote } from '../group.ts'
-import { inTurns, interleave, type Row, requests } from '../measure.ts'
+import { compare, inTurns, interleave, requests } from '../measure.ts'
 import { oneRoute, startGateway } from '../peers/gateway.ts'
 import { startHaproxy } from '../peers/haproxy.ts'
-import { VoidRun } from '../peers/peer.ts'
+import { probed, VoidRun } from '../peers/peer.ts'
 import { BENCH_PATH, LARGE_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
 import { runWrk } from '../wrk.ts'
@@ -13,33 +12,25 @@ const ALONE = 1
 const [GET, POST] = ['GET p50 ms', 'POST of 5 B p50 ms']
 
 const SENT: Readonly<Record<string, { readonly path?: string; readonly isPost?: boolean }>> = {
-  request: {},
   'POST of 5 B': { isPost: true },
-  '1 MB down': { path: LARGE_PATH }
+  '1 MB down': { path: LARGE_PATH },
+  request: {}
 }
 
-const startPeers = async (world: World, notes: string[]) => {
+export const measureHttpsBackend = async (world: World): Promise<void> => {
   const { tlsPort, caFile } = world.upstream
   const routes = oneRoute(tlsPort, `https://localhost:${tlsPort}\n    caFile: ${caFile}`)
-  const gateway = await startGateway(world, { routes })
-  const haproxy = await startOrNote('HAProxy', notes, () => startHaproxy(world, { isTlsBehind: true }))
-  const peers = haproxy === undefined ? [gateway] : [gateway, haproxy]
-  return peers.map(peer => ({ ...peer, name: `${peer.name}, https backend` }))
-}
-
-export const measureHttpsBackend = async (world: World): Promise<GroupResult> => {
-  const notes: string[] = []
-  const peers = await startPeers(world, notes)
-  return probed(world, peers, async () => {
-    const rows: Row[] = []
+  const started = [await startGateway(world, { routes }), await startHaproxy(world, { isTlsBehind: true })]
+  const peers = started.map(peer => ({ ...peer, name: `${peer.name}, https backend` }))
+  await probed(world, peers, async () => {
     for (const [what, more] of Object.entries(SENT)) {
       const subjects = peers.map(peer => requests(world, peer, { ...more, name: `${peer.name}, ${what}` }))
-      rows.push(...(await interleave(world, subjects)))
+      const [ours, haproxy] = await interleave(world, subjects)
+      if (what === 'request') compare(world, 'https-backend', ours, haproxy)
     }
-
     const seconds = Math.max(1, Math.floor(world.options.seconds / 2))
     const alone = peers.map(peer => ({ name: `${peer.name}, one request at a time`, peer }))
-    const latencies = await inTurns(world, alone, async ({ peer }) => {
+    const [ours] = await inTurns(world, alone, async ({ peer }) => {
       const median = async (isPost: boolean): Promise<number> => {
         const url = `http://127.0.0.1:${peer.port}${BENCH_PATH}`
         const result = await runWrk({ url, token: world.token, isPost, seconds, connections: ALONE })
@@ -48,14 +39,7 @@ export const measureHttpsBackend = async (world: World): Promise<GroupResult> =>
       }
       return { [GET]: await median(false), [POST]: await median(true) }
     })
-    const { [GET]: gets = [], [POST]: posts = [] } = latencies[0]?.figures ?? {}
-    return {
-      rows: [...rows, ...latencies],
-      findings: [
-        ...compared('https-backend', rows[0], peers[1] && rows[1]),
-        { target: 'https-backend-post', values: posts.map((post, round) => post - (gets[round] ?? Number.NaN)) }
-      ],
-      notes
-    }
+    const { [GET]: gets = [], [POST]: posts = [] } = ours?.figures ?? {}
+    world.find('https-backend-post', ...posts.map((post, round) => post - (gets[round] ?? Number.NaN)))
   })
 }

@@ -1,6 +1,5 @@
 // Requests come at a fixed rate: the tail of the latency at half of saturation, and what each costs far below it.
-import { compared, type GroupResult } from '../group.ts'
-import { CPU, inTurns, P99, PER_SECOND, type Row } from '../measure.ts'
+import { CPU, compare, inTurns, P99, PER_SECOND, type Row } from '../measure.ts'
 import { type Peer, VoidRun } from '../peers/peer.ts'
 import { cpuMicros } from '../process-cost.ts'
 import { runLoad } from '../processes.ts'
@@ -12,41 +11,32 @@ import type { World } from '../world.ts'
 const HELD_UP_MS = 20
 const MAX_TRIES = 5
 
-/** A peer and what it reached at saturation. */
-export interface Measured {
-  readonly peer: Peer
-  readonly row: Row
-}
-
 /**
- * Both get the same rate: half of what the slower of the two reached at saturation in this run. The generator is open
+ * All get the same rate: half of what the slowest of them reached at saturation in this run. The generator is open
  * loop (see load/paced.ts), since a closed loop slows down with what it measures.
+ *
+ * @param saturated what each reached
  */
 export const measureLatency = async (
   world: World,
-  gateway: Measured | undefined,
-  nginx: Measured | undefined
-): Promise<GroupResult> => {
-  if (gateway === undefined || nginx === undefined) return { rows: [] }
-  const both = [gateway, nginx]
-  const rate = Math.floor(Math.min(...both.map(({ row }) => median(row.figures[PER_SECOND] ?? []))) / 2)
+  peers: readonly Peer[],
+  saturated: readonly (Row | undefined)[]
+): Promise<void> => {
+  const rate = Math.floor(Math.min(...saturated.map(row => median(row?.figures[PER_SECOND] ?? []))) / 2)
   let repeated = 0
-  const items = both.map(({ peer }) => ({ name: `${peer.name}, paced`, peer }))
-  const rows = await inTurns(world, items, async ({ peer }) => {
+  const items = peers.map(peer => ({ name: `${peer.name}, paced`, peer }))
+  const [ours, nginx] = await inTurns(world, items, async ({ peer }) => {
     for (let tries = 1; ; tries += 1) {
       const { p50Ms, p99Ms, heldUpMs } = await pacedRound(world, peer, rate)
       if (heldUpMs <= HELD_UP_MS || tries === MAX_TRIES) return { [PER_SECOND]: rate, 'p50 ms': p50Ms, [P99]: p99Ms }
       repeated += 1
     }
   })
-  return {
-    rows,
-    findings: compared('p99-vs-nginx', rows[0], rows[1], P99),
-    notes: [
-      `half of saturation: ${rate} requests/s for both, half of the slower one; open loop, latency counted from the due time`,
-      `rounds run again because the generator itself stood still for over ${HELD_UP_MS} ms: ${repeated}`
-    ]
-  }
+  compare(world, 'p99-vs-nginx', ours, nginx, P99)
+  world.notes.push(
+    `half of saturation: ${rate} requests/s for both, half of the slower one; open loop, latency counted from the due time`,
+    `rounds run again because the generator itself stood still for over ${HELD_UP_MS} ms: ${repeated}`
+  )
 }
 
 interface PacedResult {
@@ -70,25 +60,14 @@ const pacedRound = async (world: World, { name, port }: Peer, rate: number): Pro
 const CALM_RATE = 5000
 
 /** CPU per request at 5,000 requests/s. */
-export const measurePaced = async (
-  world: World,
-  ...[gateway, nginx, haproxy]: readonly (Measured | undefined)[]
-): Promise<GroupResult> => {
-  const items = [gateway, nginx, haproxy].flatMap(measured =>
-    measured === undefined ? [] : [{ name: `${measured.peer.name}, ${CALM_RATE} requests/s`, measured }]
-  )
-  const rows = await inTurns(world, items, async ({ measured: { peer } }) => {
+export const measurePaced = async (world: World, peers: readonly Peer[]): Promise<void> => {
+  const items = peers.map(peer => ({ name: `${peer.name}, ${CALM_RATE} requests/s`, peer }))
+  const [ours, nginx, haproxy] = await inTurns(world, items, async ({ peer }) => {
     const before = cpuMicros(peer.running.pid)
     const { p99Ms } = await pacedRound(world, peer, CALM_RATE)
     const requests = CALM_RATE * (world.options.seconds + 1)
     return { [CPU]: (cpuMicros(peer.running.pid) - before) / requests, [P99]: p99Ms }
   })
-  const of = (measured: Measured | undefined) => rows[items.findIndex(item => item.measured === measured)]
-  return {
-    rows,
-    findings: [
-      ...compared('paced-vs-nginx', of(gateway), of(nginx)),
-      ...compared('paced-vs-haproxy', of(gateway), of(haproxy))
-    ]
-  }
+  compare(world, 'paced-vs-nginx', ours, nginx)
+  compare(world, 'paced-vs-haproxy', ours, haproxy)
 }

@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { accepts } from '../../../test/support/ports.ts'
-import type { GroupResult } from '../group.ts'
-import { inTurns, oneOff } from '../measure.ts'
+import { addRow, inTurns } from '../measure.ts'
 import { launchGateway } from '../peers/gateway.ts'
 import { cpuMicros, residentBytes } from '../process-cost.ts'
 import { waitUntil } from '../processes.ts'
@@ -29,17 +28,14 @@ const measureOne = async (world: World, compiled: string, entry?: readonly strin
   return { ms, [CPU_MS]: cpuMs, 'RSS MB at rest': megabytes }
 }
 
-export const measureStart = async (world: World): Promise<GroupResult> => {
+export const measureStart = async (world: World): Promise<void> => {
+  world.notes.push('with PostgreSQL and Redis; the first start also compiles everything and creates the tables')
   const compiled = await world.folder('compiled')
-  const first = oneOff('first start', await measureOne(world, compiled))
+  addRow(world, 'first start', await measureOne(world, compiled))
   await promisify(execFile)(process.execPath, [join(ROOT, 'tools/build/build.ts')])
   const built = [join(ROOT, 'dist/portaria.cjs'), 'start']
   await measureOne(world, compiled, built)
   const starts = [{ name: 'start of the sources' }, { name: 'start of the build', entry: built }]
-  const rows = await inTurns(world, starts, ({ entry }) => measureOne(world, compiled, entry))
-  return {
-    rows: [first, ...rows],
-    findings: [{ target: 'start', values: rows[1]?.figures[CPU_MS] ?? [] }],
-    notes: ['with PostgreSQL and Redis; the first start also compiles everything and creates the tables']
-  }
+  const [, ofBuild] = await inTurns(world, starts, ({ entry }) => measureOne(world, compiled, entry))
+  world.find('start', ...(ofBuild?.figures[CPU_MS] ?? []))
 }

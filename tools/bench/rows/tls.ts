@@ -1,7 +1,5 @@
 // HTTPS at the gateway's own listener stands beside HTTPS at a HAProxy in front of it; the CPU of both processes counts.
-import { compared, type GroupResult } from '../group.ts'
-import { interleave, requests } from '../measure.ts'
-import { issueCertificate } from '../peers/certificate.ts'
+import { compare, interleave, requests } from '../measure.ts'
 import { startGateway } from '../peers/gateway.ts'
 import { runHaproxy } from '../peers/haproxy.ts'
 import { probe } from '../peers/peer.ts'
@@ -18,22 +16,19 @@ backend gateway
   server gateway 127.0.0.1:${gatewayPort} pool-max-conn -1
 `
 
-export const measureTls = async (world: World): Promise<GroupResult> => {
-  const { pemFile, env } = await issueCertificate(world)
-  const own = await startGateway(world, { name: 'HTTPS at Portaria', env })
+export const measureTls = async (world: World): Promise<void> => {
+  world.notes.push('connections are kept; handshakes are a part of the warm-up and of the first requests of a round')
+  const { certificate, tlsEnv } = world.upstream
+  const own = await startGateway(world, { name: 'HTTPS at Portaria', env: tlsEnv })
   const behind = await startGateway(world, { env: { TRUST_PROXY: '127.0.0.1' } })
-  await probe(behind, world.secret, world.token)
+  await probe(behind, world)
   const haproxy = await runHaproxy(world, 'HTTPS at HAProxy in front of Portaria', port =>
-    sectionsOf(port, behind.port, pemFile)
+    sectionsOf(port, behind.port, certificate.pemFile)
   )
-  const inFront = { ...haproxy, checks: true, behind }
-  const rows = await interleave(
+  const peers = [own, { ...haproxy, checks: true, behind }]
+  const [ours, inFront] = await interleave(
     world,
-    [own, inFront].map(peer => requests(world, peer, { scheme: 'https' }))
+    peers.map(peer => requests(world, peer, { scheme: 'https' }))
   )
-  return {
-    rows,
-    findings: compared('https', rows[0], rows[1]),
-    notes: ['connections are kept; handshakes are a part of the warm-up and of the first requests of a round']
-  }
+  compare(world, 'https', ours, inFront)
 }

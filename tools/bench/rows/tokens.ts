@@ -3,10 +3,9 @@ import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
 import { finished } from 'node:stream/promises'
-import { compared, type GroupResult, probed, startOrNote, together } from '../group.ts'
-import { CPU, interleave, MEGABYTE, requests, type Subject } from '../measure.ts'
+import { CPU, compare, interleave, MEGABYTE, requests, type Subject } from '../measure.ts'
 import { startGateway } from '../peers/gateway.ts'
-import type { Peer } from '../peers/peer.ts'
+import { type Peer, probed } from '../peers/peer.ts'
 import { startRelay } from '../peers/relay.ts'
 import { residentBytes } from '../process-cost.ts'
 import { createSecret, sign } from '../tokens.ts'
@@ -47,38 +46,30 @@ const distinct = async (world: World, peer: Peer, name: string, secret: string, 
 }
 
 /** A process of its own: memory that other tokens have left behind would hide what these take. */
-const measureInTurn = async (world: World): Promise<GroupResult> => {
+const measureInTurn = async (world: World): Promise<void> => {
   const peer = await startGateway(world)
   const one = await inTurn(world, peer, 'one token, other process', 1)
   const many = await inTurn(world, peer, `${IN_TURN} tokens in turn`, IN_TURN)
   await interleave(world, [one])
   const before = residentBytes(peer.running.pid)
-  const rows = await interleave(world, [one, many])
-  const growth = (residentBytes(peer.running.pid) - before) / MEGABYTE
-  await peer.running.stop()
-  return {
-    rows,
-    findings: [...compared('tokens-in-turn', rows[1], rows[0]), { target: 'tokens-memory', values: [growth] }]
-  }
+  const [ofOne, ofMany] = await interleave(world, [one, many])
+  compare(world, 'tokens-in-turn', ofMany, ofOne)
+  world.find('tokens-memory', (residentBytes(peer.running.pid) - before) / MEGABYTE)
 }
 
-export const measureTokens = async (world: World): Promise<GroupResult> => {
-  const notes = ['every token of the second and third row is sent once only']
+export const measureTokens = async (world: World): Promise<void> => {
+  world.notes.push('every token of the second and third row is sent once only')
   const gateway = await startGateway(world)
-  const relay = await startOrNote('relay', notes, () => startRelay(world))
-  const measured = await probed(world, [gateway], async (): Promise<GroupResult> => {
-    const ours = [
+  const relay = await startRelay(world)
+  await probed(world, [gateway], async () => {
+    const [seen, fresh, forged, unit] = await interleave(world, [
       await inTurn(world, gateway, 'known token', 1),
       await distinct(world, gateway, 'token never seen before', world.secret, FRESH_PER_SECOND),
-      { ...(await distinct(world, gateway, 'forged token', createSecret(), FORGED_PER_SECOND)), isRefused: true }
-    ]
-    const rows = await interleave(world, relay === undefined ? ours : [...ours, requests(world, relay)])
-    const [seen, fresh, forged, unit] = rows
-    return {
-      rows,
-      findings: [...compared('never-seen', fresh, seen, CPU, (a, b) => a - b), ...compared('forged', forged, unit)],
-      notes
-    }
+      { ...(await distinct(world, gateway, 'forged token', createSecret(), FORGED_PER_SECOND)), isRefused: true },
+      requests(world, relay)
+    ])
+    compare(world, 'never-seen', fresh, seen, CPU, (a, b) => a - b)
+    compare(world, 'forged', forged, unit)
   })
-  return together(measured, await measureInTurn(world))
+  await measureInTurn(world)
 }

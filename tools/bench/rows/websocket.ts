@@ -1,7 +1,6 @@
 // What an idle authorised WebSocket keeps in memory, and what a message both ways costs beside nginx.
 import { execFileSync } from 'node:child_process'
-import { compared, type GroupResult, startOrNote, together } from '../group.ts'
-import { inTurns, oneOff } from '../measure.ts'
+import { addRow, compare, inTurns } from '../measure.ts'
 import { startGateway } from '../peers/gateway.ts'
 import { startNginxForSockets } from '../peers/nginx.ts'
 import { type Peer, VoidRun } from '../peers/peer.ts'
@@ -37,12 +36,11 @@ const openableSockets = (): number => {
 const hold = (world: World, peer: Peer, count: number): Promise<Running> =>
   openLoad(world, 'socket-client.ts', { port: peer.port, token: world.token, count })
 
-const measureIdle = async (world: World, gateway: Peer): Promise<GroupResult> => {
+const measureIdle = async (world: World, gateway: Peer): Promise<void> => {
   const openable = openableSockets()
   const warmUp = await hold(world, gateway, 200)
   const before = residentBytes(gateway.running.pid)
   const held: Running[] = []
-  const parts: GroupResult[] = []
   let open = 0
   for (const { target, asked } of IDLE_STEPS) {
     const count = Math.min(world.options.quick ? asked / 10 : asked, openable)
@@ -51,13 +49,11 @@ const measureIdle = async (world: World, gateway: Peer): Promise<GroupResult> =>
     const kilobytes = (residentBytes(gateway.running.pid) - before) / count / 1024
     const closed = held.find(sockets => sockets.hasExited())
     if (closed !== undefined) throw new VoidRun(`idle sockets were closed: ${closed.output()}`)
-    parts.push({
-      rows: [oneOff(`${count} idle sockets`, { 'KB/socket': kilobytes })],
-      findings: [{ target, values: [kilobytes], ...(count === asked ? {} : { note: `${count} sockets only` }) }]
-    })
+    addRow(world, `${count} idle sockets`, { 'KB/socket': kilobytes })
+    world.find(target, kilobytes)
+    if (count < asked) world.notes.push(`${target}: ${count} sockets only`)
   }
   for (const sockets of [...held, warmUp]) await sockets.stop()
-  return together(...parts)
 }
 
 /** CPU of one message to the upstream and one back, the opening of the few sockets included. */
@@ -69,18 +65,17 @@ const messageRound = async (world: World, peer: Peer, seconds: number) => {
   return { [CPU]: (cpuMicros(peer.running.pid) - before) / messages, 'messages/s': messages / seconds }
 }
 
-export const measureWebSocket = async (world: World): Promise<GroupResult> => {
-  const notes = [`messages of 128 bytes, ping-pong over ${TALKING_SOCKETS} sockets, no compression`]
+export const measureWebSocket = async (world: World): Promise<void> => {
+  world.notes.push(`messages of 128 bytes, ping-pong over ${TALKING_SOCKETS} sockets, no compression`)
   const { warmUpSeconds, seconds } = world.options
   const echoPort = await startLoadUpstream(world, 'socket-upstream.ts')
-  const nginx = await startOrNote('nginx', notes, () => startNginxForSockets(world, echoPort))
   // One person at one address holds all of them here.
   const env = { STREAMS_PER_USER: '100%', STREAMS_PER_IP: '100%' }
   const gateway = await startGateway(world, { routes: route(echoPort), env })
-  const peers = nginx === undefined ? [gateway] : [gateway, nginx]
+  const peers = [gateway, await startNginxForSockets(world, echoPort)]
   for (const peer of peers) await messageRound(world, peer, warmUpSeconds)
   const talking = peers.map(peer => ({ name: `${peer.name}, messages`, peer }))
-  const rows = await inTurns(world, talking, ({ peer }) => messageRound(world, peer, seconds))
-  const findings = compared('message', rows[0], rows[1], CPU)
-  return together({ rows, findings, notes }, await measureIdle(world, gateway))
+  const [ours, nginx] = await inTurns(world, talking, ({ peer }) => messageRound(world, peer, seconds))
+  compare(world, 'message', ours, nginx, CPU)
+  await measureIdle(world, gateway)
 }
