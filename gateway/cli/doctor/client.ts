@@ -94,6 +94,8 @@ const overHttp1 = async (url: URL, { method = 'GET', target, headers = [], serve
     url.protocol === 'https:' ? connectTls(url, { servername: serverName }) : net.connect(endpointOf(url))
   const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS)
   const request = http.request({ method, path: target, headers: sent, createConnection, signal })
+  // Once upgraded, a request no longer closes its socket.
+  request.on('upgrade', (_response, socket) => socket.destroy())
   request.on('error', () => undefined).end()
   return readAnswer(request, async () => {
     const [response]: IncomingMessage[] = await Promise.race([once(request, 'response'), once(request, 'upgrade')])
