@@ -6,7 +6,7 @@ import { BENCH_PATH } from './upstream.ts'
 import type { World } from './world.ts'
 import { type Load, type LoadResult, runH2load, runWrk } from './wrk.ts'
 
-type RoundLoad = Pick<Load, 'url' | 'token' | 'pool' | 'isPost'>
+type RoundLoad = Pick<Load, 'url' | 'token' | 'pool'>
 
 export interface Subject {
   readonly name: string
@@ -70,12 +70,8 @@ export const compare = (
 }
 
 /** The same request with the good token, again and again. */
-export const requests = (
-  world: World,
-  peer: Peer,
-  { name = peer.name, scheme = 'http', path = BENCH_PATH, isPost = false } = {}
-): Subject => {
-  const load = { url: `${scheme}://127.0.0.1:${peer.port}${path}`, token: world.token, isPost }
+export const requests = (world: World, peer: Peer, { name = peer.name, scheme = 'http' } = {}): Subject => {
+  const load = { url: `${scheme}://127.0.0.1:${peer.port}${BENCH_PATH}`, token: world.token }
   return { name, peer, load: () => load }
 }
 

@@ -10,9 +10,6 @@ import type { Place } from './world.ts'
 export const BODY_BYTES = 1024
 /** Answers the 1 KB body. */
 export const BENCH_PATH = '/api/bench'
-/** Answers a megabyte. */
-export const LARGE_PATH = '/api/large'
-const LARGE_BYTES = 1024 * 1024
 /** Answers the `x-user-id` that arrived, in angle brackets. */
 export const WHO_PATH = '/api/who'
 
@@ -69,11 +66,10 @@ export const startNginxWith = (
     args: (file, folder) => ['-p', folder, '-c', file]
   })
 
-const server = (folder: string, listen: string, check: string): string => `
+const server = (listen: string, check: string): string => `
   server {
     listen 127.0.0.1:${listen};
     location ${WHO_PATH} { return 200 "<$http_x_user_id>"; }
-    location ${LARGE_PATH} { ${check} alias ${folder}/large; }
     location / { ${check} return 200 "${'portaria'.repeat(BODY_BYTES / 8)}"; }
   }
 `
@@ -87,12 +83,13 @@ export const startUpstream = async (place: Place): Promise<Upstream> => {
   writeFileSync(pemFile, readFileSync(certFile, 'utf8') + readFileSync(keyFile, 'utf8'))
   const check = `if ($http_x_user_id != "${SUBJECT}") { return 418; }`
   const tls = `${tlsPort} ssl backlog=4096; ssl_certificate ${certFile}; ssl_certificate_key ${keyFile}`
-  const { port: openPort } = await startNginxWith(place, 'upstream nginx', LOAD_CORE, (port, folder) => {
-    writeFileSync(join(folder, 'large'), Buffer.alloc(LARGE_BYTES, 'portaria'))
-    return `default_type text/plain;
-  ${server(folder, `${checkedPort} backlog=4096`, check)}
-  ${server(folder, tls, check)}
-  ${server(folder, `${port} backlog=4096`, '')}`
+  const { port: openPort } = await startNginxWith(place, 'upstream nginx', LOAD_CORE, port => {
+    const servers = [
+      server(`${checkedPort} backlog=4096`, check),
+      server(tls, check),
+      server(`${port} backlog=4096`, '')
+    ]
+    return `default_type text/plain;\n${servers.join('')}`
   })
   const tlsEnv = { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }
   return {

@@ -1,16 +1,12 @@
-// What a long audit log and many people cost: the migration of a log of two million entries, its check, its pages, lists of people.
+// What a long audit log and many people cost: the check of two million entries, their pages, lists of people.
 import { readFileSync } from 'node:fs'
-import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { DataSource } from 'typeorm'
 import { contentHash, linkHash } from '../../../gateway/store/audit-chain.ts'
 import { keyAuditLog } from '../../../gateway/store/audit-entry.ts'
 import { createAuditLog } from '../../../gateway/store/audit-log.ts'
 import { type Database, openDatabase } from '../../../gateway/store/database.ts'
-import { startOnlineSteps } from '../../../gateway/store/online-steps.ts'
 import { createUsers } from '../../../gateway/store/users.ts'
 import { sealingSecret } from '../../../gateway/tokens/sealed-keys.ts'
-import { migrations } from '../../../migrations/index.ts'
 import { quiet } from '../../../test/support/quiet.ts'
 import { inTurns, type Row } from '../measure.ts'
 import { cpuMicros } from '../process-cost.ts'
@@ -29,7 +25,7 @@ const WRITE = `
   FROM jsonb_to_recordset($1::jsonb) AS r (id bigint, at timestamptz, actor int, action text, request text, ip text,
     details jsonb, content text, previous text, hash text)`
 
-/** A log as the release before wrote it: logins of many people over a year, and something else now and then. */
+/** Entries without a key: logins of many people over a year, and something else now and then. */
 const fillLog = async (client: pg.Client, entries: number): Promise<void> => {
   await client.query('SET session_replication_role = replica')
   const start = Date.now() - 365 * 86_400_000
@@ -62,39 +58,6 @@ const FILL_PEOPLE = `
     'p' || n || '@corp.example', 'user' || n, 'ldap', now() FROM generate_series(1, :people) n;
   INSERT INTO user_profiles SELECT id, (SELECT min(id) FROM profiles) FROM users WHERE id % 10 <> 0;
   INSERT INTO user_areas SELECT id, 1 + id % 50 FROM users WHERE id % 10 <> 0`
-
-/** Writes entries and logs people in as the release before does, until `isOver`; the longest wait, in milliseconds. */
-const writeMeanwhile = async (client: pg.Client, isOver: () => boolean): Promise<number> => {
-  let longest = 0
-  for (let n = 1; !isOver(); n++) {
-    const startedAt = performance.now()
-    await client.query(`INSERT INTO audit_events (at, actor_username, action, target, request_id, ip, content_hash)
-      VALUES (now(), '', 'test', '', '', '', '')`)
-    await client.query('UPDATE users SET last_login_at = now() WHERE id = $1', [n])
-    longest = Math.max(longest, performance.now() - startedAt)
-    await delay(10)
-  }
-  return longest
-}
-
-const INDEXES = `SELECT count(*)::int AS n FROM pg_index WHERE indisvalid AND indexrelid IN
-  (to_regclass('audit_events_at'), to_regclass('users_counted'), to_regclass('users_listed'), to_regclass('users_searched'))`
-
-/** From the schema of the release before, with everything in it, until all indexes are there. */
-const migrate = async (url: string, client: pg.Client) => {
-  let isOver = false
-  const writing = writeMeanwhile(client, () => isOver)
-  const startedAt = performance.now()
-  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
-  const migratedMs = performance.now() - startedAt
-  const steps = startOnlineSteps(database, quiet)
-  const count = async () => (await database.read(manager => manager.query(INDEXES)))[0].n as number
-  while ((await count()) < 4) await delay(100)
-  steps.close()
-  const builtMs = performance.now() - startedAt
-  isOver = true
-  return { database, migratedMs, builtMs, longestMs: await writing }
-}
 
 const checkAll = async (database: Database, sweep: number) => {
   const audit = createAuditLog(database)
@@ -153,40 +116,19 @@ const measureLists = (world: World, database: Database, people: number): Promise
 const worst = (rows: readonly Row[], kind: string): number =>
   Math.max(...rows.filter(({ name }) => name.startsWith(kind)).map(({ figures }) => median(figures.ms ?? [])))
 
-/** A database of the release before, filled. */
-const fill = async (world: World, entries: number, people: number) => {
-  const url = await (await world.postgres()).emptyDatabase()
-  const isKeyed = migrations.findIndex(({ name }) => name === 'R2KeyedAudit')
-  const source = new DataSource({
-    type: 'postgres',
-    url,
-    installExtensions: false,
-    migrations: migrations.slice(0, isKeyed),
-    migrationsTableName: 'schema_migrations'
-  })
-  await (await source.initialize()).runMigrations()
-  await source.destroy()
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
+const fill = async (client: pg.Client, entries: number, people: number) => {
   await client.query(FILL_PEOPLE.replace(':people', String(people)))
   await fillLog(client, entries)
   await client.query('VACUUM ANALYZE')
-  return { url, client }
-}
-
-/** What was written while indexes were made has no content. */
-const dropLater = async (client: pg.Client, entries: number) => {
-  await client.query('SET session_replication_role = replica')
-  await client.query('DELETE FROM audit_events WHERE id > $1', [entries])
-  const head = 'entries = $1, last_hash = (SELECT hash FROM audit_events WHERE id = $1)'
-  await client.query(`UPDATE audit_head SET ${head}`, [entries])
 }
 
 export const measureAudit = async (world: World): Promise<void> => {
   const [entries, people] = world.options.quick ? [ENTRIES.quick, PEOPLE.quick] : [ENTRIES.whole, PEOPLE.whole]
-  const { url, client } = await fill(world, entries, people)
-  const { database, migratedMs, builtMs, longestMs } = await migrate(url, client)
-  await dropLater(client, entries)
+  const url = await (await world.postgres()).emptyDatabase()
+  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await fill(client, entries, people)
   await keyAuditLog(database, { secrets: [sealingSecret('bench')], creates: true })
   const pid = await serverOf(client)
   const first = await cost(pid, () => checkAll(database, 0))
@@ -202,12 +144,11 @@ export const measureAudit = async (world: World): Promise<void> => {
   )
   await database.close()
   await client.end()
-  world.find('audit-migration', longestMs)
   world.find('audit-check', ...rounds.map(ms => (ms + looks) / 1_000))
   world.find('audit-pages', worst(rows, 'audit'))
   world.find('people-pages', worst(rows, 'people'))
   world.notes.push(
-    `${entries} entries (${Math.round((sizes[0]?.bytes ?? 0) / entries)} bytes each, indexes included), ${people} people; migrations took ${Math.round(migratedMs)} ms, all indexes were there after ${Math.round(builtMs)} ms`,
+    `${entries} entries (${Math.round((sizes[0]?.bytes ?? 0) / entries)} bytes each, indexes included), ${people} people`,
     `the first check of everything took ${(first / 1_000).toFixed(1)} s of CPU, gateway and Postgres; a round includes what 20 processes ask in ten minutes`
   )
 }

@@ -1,4 +1,4 @@
-// What connections that do little cost, and whether others still get an answer beside crowds of them.
+// Whether others still get an answer beside crowds of connections that do little, and what the crowds leave in memory.
 import { setTimeout as delay } from 'node:timers/promises'
 import { addRow, MEGABYTE } from '../measure.ts'
 import { startGateway } from '../peers/gateway.ts'
@@ -50,17 +50,6 @@ const addWaits = (world: World, name: string, waits: Float64Array, growthMb: num
     'growth MB': growthMb
   })
 
-const measureIdle = async (world: World, gateway: Peer, count: number): Promise<void> => {
-  const { pid } = gateway.running
-  const warmUp = await gather(world, gateway, 'idle', Math.ceil(count / 10))
-  const before = residentBytes(pid)
-  const crowd = await gather(world, gateway, 'idle', count)
-  const kilobytes = (residentBytes(pid) - before) / count / 1024
-  await Promise.all([crowd.stop(), warmUp.stop()])
-  addRow(world, `${count} idle keep-alive connections`, { 'KB/connection': kilobytes })
-  world.find('idle-connection', kilobytes)
-}
-
 const measurePipelined = async (world: World, gateway: Peer): Promise<void> => {
   const before = residentBytes(gateway.running.pid)
   const memory = watchResident(gateway.running.pid)
@@ -98,7 +87,6 @@ const measureVisits = async (world: World, gateway: Peer, counts: readonly (read
 export const measureCrowds = async (world: World): Promise<void> => {
   const part = world.options.quick ? 0.05 : 1
   const gateway = await startGateway(world)
-  await measureIdle(world, gateway, Math.ceil(CROWDS.idle * part))
   await measurePipelined(world, gateway)
   const counts = Object.entries(CROWDS).map(([kind, count]) => [kind, Math.ceil(count * part)] as const)
   await measureVisits(world, gateway, counts)

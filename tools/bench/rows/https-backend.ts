@@ -1,9 +1,9 @@
-// The full request, a small POST and a megabyte to a backend that speaks TLS, beside HAProxy with the same backend.
+// The full request and a small POST to a backend that speaks TLS, beside HAProxy with the same backend.
 import { compare, inTurns, interleave, requests } from '../measure.ts'
 import { oneRoute, startGateway } from '../peers/gateway.ts'
 import { startHaproxy } from '../peers/haproxy.ts'
 import { probed, VoidRun } from '../peers/peer.ts'
-import { BENCH_PATH, LARGE_PATH } from '../upstream.ts'
+import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
 import { runWrk } from '../wrk.ts'
 
@@ -11,23 +11,17 @@ import { runWrk } from '../wrk.ts'
 const ALONE = 1
 const [GET, POST] = ['GET p50 ms', 'POST of 5 B p50 ms']
 
-const SENT: Readonly<Record<string, { readonly path?: string; readonly isPost?: boolean }>> = {
-  'POST of 5 B': { isPost: true },
-  '1 MB down': { path: LARGE_PATH },
-  request: {}
-}
-
 export const measureHttpsBackend = async (world: World): Promise<void> => {
   const { tlsPort, caFile } = world.upstream
   const routes = oneRoute(tlsPort, `https://localhost:${tlsPort}\n    caFile: ${caFile}`)
   const started = [await startGateway(world, { routes }), await startHaproxy(world, { isTlsBehind: true })]
   const peers = started.map(peer => ({ ...peer, name: `${peer.name}, https backend` }))
   await probed(world, peers, async () => {
-    for (const [what, more] of Object.entries(SENT)) {
-      const subjects = peers.map(peer => requests(world, peer, { ...more, name: `${peer.name}, ${what}` }))
-      const [ours, haproxy] = await interleave(world, subjects)
-      if (what === 'request') compare(world, 'https-backend', ours, haproxy)
-    }
+    const [full, ofHaproxy] = await interleave(
+      world,
+      peers.map(peer => requests(world, peer))
+    )
+    compare(world, 'https-backend', full, ofHaproxy)
     const seconds = Math.max(1, Math.floor(world.options.seconds / 2))
     const alone = peers.map(peer => ({ name: `${peer.name}, one request at a time`, peer }))
     const [ours] = await inTurns(world, alone, async ({ peer }) => {
