@@ -10,14 +10,13 @@ import { type Embedding, startGateway as start } from '../../gateway/gateway.ts'
 import type { User } from '../../gateway/identity.ts'
 import { createLog } from '../../gateway/observe/logging.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
+import { createNews } from './news.ts'
 import { answerFault } from './openapi.ts'
 import { startPostgres, type TestPostgres } from './postgres.ts'
 import { connectRaw, type RawConnection, type RawResponse, rawExchange } from './raw-client.ts'
 import { TEST_SECRET } from './test-secret.ts'
 
 export { TEST_SECRET }
-
-const LOG_DEADLINE_MS = 120_000
 
 export interface WorldOptions {
   /** Route file content; `routes` and `upstreams` as in YAML. */
@@ -75,35 +74,21 @@ export const signToken = (
 
 const createCapture = () => {
   const lines: LogLine[] = []
-  const watchers = new Set<() => void>()
+  const news = createNews()
   let text = ''
-  const find = (fits: (line: LogLine) => boolean) =>
-    new Promise<LogLine>((resolve, reject) => {
-      const settle = (finish: () => void) => {
-        clearTimeout(timer)
-        watchers.delete(look)
-        finish()
-      }
-      const timer = setTimeout(
-        () => settle(() => reject(new Error(`no such line was logged: ${fits}`))),
-        LOG_DEADLINE_MS
-      )
-      const look = () => {
-        const line = lines.find(fits)
-        if (line !== undefined) settle(() => resolve(line))
-      }
-      watchers.add(look)
-      look()
-    })
   return {
     lines,
     text: () => text,
-    find,
+    find: (fits: (line: LogLine) => boolean) =>
+      news.until(
+        () => lines.find(fits),
+        () => `a line of the log: ${fits}`
+      ),
     sink: {
       write(line: string) {
         text += line
         lines.push(JSON.parse(line) as LogLine)
-        for (const watcher of [...watchers]) watcher()
+        news.tell()
       }
     }
   }

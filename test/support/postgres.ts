@@ -1,18 +1,6 @@
 // A test has databases on the run's one Postgres, or a Postgres of its own, which it may stop, kill, freeze and start again.
 import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  chownSync,
-  cpSync,
-  existsSync,
-  lchownSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync
-} from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -20,7 +8,7 @@ import type { Test } from 'tap'
 import { freePort } from './ports.ts'
 import { findPostgresBin } from './provision.ts'
 import { createServerProcess, makeFolder } from './server-process.ts'
-import { until } from './until.ts'
+import { succeeds, until } from './until.ts'
 
 export interface TestPostgres {
   /** A database of this test's own, as superuser. */
@@ -83,9 +71,7 @@ export const startOwnPostgres = async (
   const owner = serverOwner()
   const home = makeFolder(t, 'postgres')
   give(home, owner)
-  cpSync(template(bin, owner), join(home, 'data'), { recursive: true, mode: 0 })
-  chmodSync(join(home, 'data'), 0o700)
-  if (owner !== undefined) chownAll(join(home, 'data'), owner)
+  execFileSync('cp', ['-a', template(bin, owner), join(home, 'data')])
   const server = createPostgres({ bin, home, port: await freePort(), owner, settings, volumeMb })
   t.teardown(async () => {
     server.thaw()
@@ -184,13 +170,6 @@ const give = (path: string, owner: Owner | undefined) => {
   if (owner !== undefined) chownSync(path, owner.uid, owner.gid)
 }
 
-const chownAll = (path: string, owner: Owner) => {
-  lchownSync(path, owner.uid, owner.gid)
-  for (const entry of readdirSync(path, { recursive: true, encoding: 'utf8' })) {
-    lchownSync(join(path, entry), owner.uid, owner.gid)
-  }
-}
-
 const SETTINGS = ['fsync=off', 'full_page_writes=off', 'shared_buffers=16MB']
 
 interface ServerOptions {
@@ -219,21 +198,12 @@ const onVolume = (home: string, sizeMb: number): string[] => {
 }
 
 const createPostgres = ({ bin, home, port, owner, settings: more, volumeMb }: ServerOptions) => {
-  const settings = [
-    ...SETTINGS,
-    ...more,
-    'listen_addresses=127.0.0.1',
-    `unix_socket_directories=${home}`,
-    `port=${port}`
-  ]
-  const run = ['-D', join(home, 'data'), ...settings.flatMap(setting => ['-c', setting])]
+  const own = ['listen_addresses=127.0.0.1', `unix_socket_directories=${home}`, `port=${port}`]
+  const settings = [...SETTINGS, ...more, ...own].flatMap(setting => ['-c', setting])
+  const run = ['-D', join(home, 'data'), ...settings]
   const volume = volumeMb === undefined ? [] : onVolume(home, volumeMb)
   const [command = '', ...before] = [...volume, ...dyingWithUs(join(bin, 'postgres'), owner)]
-  const isUp = () =>
-    ask(urlOf(port, 'postgres'), 'SELECT 1').then(
-      () => true,
-      () => false
-    )
+  const isUp = () => succeeds(ask(urlOf(port, 'postgres'), 'SELECT 1'))
   const server = createServerProcess({ command, args: [...before, ...run], cwd: home, isUp })
   const signalAll = (signal: NodeJS.Signals) => {
     const parent = server.pid()

@@ -3,16 +3,6 @@ import { spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-interface Server {
-  readonly name: string
-  /** Variable that names the program, or for PostgreSQL the folder of its programs. */
-  readonly variable: string
-  readonly packages: readonly string[]
-  /** Where those cannot be had. */
-  readonly otherwise?: readonly string[]
-  find(): string | undefined
-}
-
 const SBIN = ['/usr/sbin', '/usr/local/sbin', '/usr/lib/openldap', '/opt/homebrew/bin', '/usr/local/bin']
 
 export const isProgram = (path: string): boolean => {
@@ -24,7 +14,7 @@ export const isProgram = (path: string): boolean => {
   }
 }
 
-const findProgram = (variable: string, ...names: string[]): string | undefined => {
+const findProgram = (variable: string, names: readonly string[]): string | undefined => {
   const given = process.env[variable]
   if (given !== undefined && given !== '') return isProgram(given) ? given : undefined
   const folders = [...(process.env.PATH ?? '').split(delimiter), ...SBIN].filter(Boolean)
@@ -42,52 +32,65 @@ export const findPostgresBin = (): string | undefined => {
   return [...folders, ...(process.env.PATH ?? '').split(delimiter), '/opt/homebrew/opt/postgresql/bin'].find(complete)
 }
 
-export const findPgBouncer = () => findProgram('PORTARIA_TEST_PGBOUNCER', 'pgbouncer')
-export const findRedisServer = () => findProgram('PORTARIA_TEST_REDIS_SERVER', 'redis-server', 'valkey-server')
-export const findSlapd = () => findProgram('PORTARIA_TEST_SLAPD', 'slapd')
-export const findLdapAdd = () => findProgram('PORTARIA_TEST_LDAPADD', 'ldapadd')
-export const findNginx = () => findProgram('PORTARIA_TEST_NGINX', 'nginx')
-export const findOpenssl = () => findProgram('PORTARIA_TEST_OPENSSL', 'openssl')
-const CHROMIUMS = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'] as const
-/** Without windows and their widgets if there is one: each page then takes half of the work. */
-export const findChromium = () => findProgram('PORTARIA_TEST_CHROMIUM', 'chromium-headless-shell', ...CHROMIUMS)
+interface Server {
+  readonly name: string
+  /** Variable that names the program, or for PostgreSQL the folder of its programs. */
+  readonly variable: string
+  /** What the program may be called. */
+  readonly programs: readonly string[]
+  readonly packages: readonly string[]
+  /** Where those cannot be had. */
+  readonly otherwise?: readonly string[]
+}
 
+const server = (name: string, variable: string, programs: string, packages: string, otherwise?: string): Server => ({
+  name,
+  variable: `PORTARIA_TEST_${variable}`,
+  programs: programs.split(' '),
+  packages: [packages],
+  ...(otherwise === undefined ? {} : { otherwise: [otherwise] })
+})
+
+// A Chromium without windows and their widgets takes half of the work for each page.
+const CHROMIUMS = 'chromium-headless-shell chromium chromium-browser google-chrome-stable google-chrome'
+const PGBOUNCER = server('PgBouncer', 'PGBOUNCER', 'pgbouncer', 'pgbouncer')
+const CHROMIUM = server('Chromium', 'CHROMIUM', CHROMIUMS, 'chromium-headless-shell', 'chromium')
+const NGINX = server('nginx', 'NGINX', 'nginx', 'nginx-light')
 const SERVERS: readonly Server[] = [
-  { name: 'PostgreSQL', variable: 'PORTARIA_TEST_POSTGRES_BIN', packages: ['postgresql'], find: findPostgresBin },
-  { name: 'PgBouncer', variable: 'PORTARIA_TEST_PGBOUNCER', packages: ['pgbouncer'], find: findPgBouncer },
-  { name: 'Redis', variable: 'PORTARIA_TEST_REDIS_SERVER', packages: ['redis-server'], find: findRedisServer },
-  { name: 'OpenLDAP (slapd)', variable: 'PORTARIA_TEST_SLAPD', packages: ['slapd'], find: findSlapd },
-  { name: 'ldapadd', variable: 'PORTARIA_TEST_LDAPADD', packages: ['ldap-utils'], find: findLdapAdd },
-  {
-    name: 'Chromium',
-    variable: 'PORTARIA_TEST_CHROMIUM',
-    packages: ['chromium-headless-shell'],
-    otherwise: ['chromium'],
-    find: findChromium
-  },
-  { name: 'nginx', variable: 'PORTARIA_TEST_NGINX', packages: ['nginx-light'], find: findNginx },
-  { name: 'OpenSSL', variable: 'PORTARIA_TEST_OPENSSL', packages: ['openssl'], find: findOpenssl }
+  server('PostgreSQL', 'POSTGRES_BIN', '', 'postgresql'),
+  PGBOUNCER,
+  server('Redis', 'REDIS_SERVER', 'redis-server valkey-server', 'redis-server'),
+  server('OpenLDAP (slapd)', 'SLAPD', 'slapd', 'slapd'),
+  server('ldapadd', 'LDAPADD', 'ldapadd', 'ldap-utils'),
+  CHROMIUM,
+  NGINX,
+  server('OpenSSL', 'OPENSSL', 'openssl', 'openssl')
 ]
 
-const missing = () => SERVERS.filter(server => server.find() === undefined)
+const find = ({ name, variable, programs }: Server): string | undefined =>
+  name === 'PostgreSQL' ? findPostgresBin() : findProgram(variable, programs)
+
+export const findPgBouncer = () => find(PGBOUNCER)
+export const findNginx = () => find(NGINX)
+export const findChromium = () => find(CHROMIUM)
+
+const missing = () => SERVERS.filter(each => find(each) === undefined)
 
 /** Installs what is missing on Debian as root. Throws an Error that names each thing still missing and its variable. */
 export const provision = (say: (line: string) => void): void => {
   const wanted = missing()
   if (wanted.length === 0) return
   // A variable that points nowhere is a mistake to be told of, not a reason to install.
-  const installable = wanted.filter(server => (process.env[server.variable] ?? '') === '')
+  const installable = wanted.filter(({ variable }) => (process.env[variable] ?? '') === '')
   if (process.getuid?.() === 0 && isProgram('/usr/bin/apt-get')) {
     for (const choice of ['packages', 'otherwise'] as const) {
-      const packages = installable.filter(server => server.find() === undefined).flatMap(server => server[choice] ?? [])
+      const packages = installable.filter(each => find(each) === undefined).flatMap(each => each[choice] ?? [])
       if (packages.length > 0) install(packages, say)
     }
   }
   const still = missing()
   if (still.length === 0) return
-  const lines = still.map(
-    server => `  ${server.name}: install it (Debian: ${server.packages}) or set ${server.variable}`
-  )
+  const lines = still.map(each => `  ${each.name}: install it (Debian: ${each.packages}) or set ${each.variable}`)
   throw new Error(`These servers are needed by the tests and were not found:\n${lines.join('\n')}`)
 }
 

@@ -1,5 +1,7 @@
 // A client that sends the exact bytes of a test and reads answers only as far as their own framing says.
+import { once } from 'node:events'
 import net from 'node:net'
+import { createNews } from './news.ts'
 
 export interface RawResponse {
   readonly status: number
@@ -13,11 +15,6 @@ export interface RawResponse {
 }
 
 export type RawConnection = Awaited<ReturnType<typeof connectRaw>>
-
-/** Long enough for a machine that does ten other things. */
-const DEADLINE_MS = 120_000
-/** Not hurried by tests that hurry the timers of the gateway. */
-const { setTimeout: inRealTime } = globalThis
 
 const parseHead = (head: string) => {
   const [line = '', ...fields] = head.split('\r\n')
@@ -48,103 +45,71 @@ const dechunk = (text: string): { body: string; length: number } | undefined => 
 }
 
 /** A response at the start of `text`, and how long it is; undefined while incomplete. */
-const parseResponse = (
-  text: string,
-  isHead: boolean,
-  ended: boolean
-): { response: RawResponse; length: number } | undefined => {
+const parseResponse = (text: string, isHead: boolean, ended: boolean) => {
   const end = text.indexOf('\r\n\r\n')
   if (end === -1) return undefined
   const head = text.slice(0, end)
   const { status, headers } = parseHead(head)
   const rest = text.slice(end + 4)
-  const done = (body: string, length: number, complete = true) => ({
-    response: { status, head, headers, body, complete },
-    length: end + 4 + length
-  })
-  if (isHead || status < 200 || status === 204 || status === 304) return done('', 0)
-  if (headers['transfer-encoding'] !== undefined) {
-    const chunked = dechunk(rest)
-    if (chunked !== undefined) return done(chunked.body, chunked.length)
-    return ended ? done(rest, rest.length, false) : undefined
-  }
-  if (headers['content-length'] !== undefined) {
-    const size = Number(headers['content-length'])
-    if (rest.length >= size) return done(rest.slice(0, size), size)
-    return ended ? done(rest, rest.length, false) : undefined
-  }
-  return ended ? done(rest, rest.length) : undefined
+  const isBare = isHead || status < 200 || status === 204 || status === 304
+  const isChunked = headers['transfer-encoding'] !== undefined
+  const size = isBare ? 0 : isChunked ? undefined : headers['content-length']
+  const isWhole = size !== undefined && rest.length >= Number(size)
+  const chunked = isChunked && !isBare ? dechunk(rest) : undefined
+  const framed = isWhole ? { body: rest.slice(0, Number(size)), length: Number(size) } : chunked
+  if (framed === undefined && !ended) return undefined
+  const { body, length } = framed ?? { body: rest, length: rest.length }
+  const complete = framed !== undefined || (size === undefined && !isChunked)
+  const response: RawResponse = { status, head, headers, body, complete }
+  return { response, length: end + 4 + length }
 }
 
 export const connectRaw = async (port: number, host = '127.0.0.1') => {
   const socket = net.connect({ port, host, allowHalfOpen: true })
+  const news = createNews()
   let received = ''
   let ended = false
-  let failure: Error | undefined
-  const watchers = new Set<() => void>()
-  const wake = () => {
-    for (const watcher of [...watchers]) watcher()
+  let failure = 'FIN'
+  const over = () => {
+    ended = true
+    news.tell()
   }
   socket.on('data', chunk => {
     received += chunk.toString('latin1')
-    wake()
+    news.tell()
   })
-  const over = () => {
-    ended = true
-    wake()
-  }
-  socket.on('end', over)
-  socket.on('close', over)
+  socket.on('end', over).on('close', over)
+  await once(socket, 'connect')
   socket.on('error', error => {
-    failure = error
+    failure = error.message
     over()
   })
-  await new Promise<void>((resolve, reject) => {
-    socket.once('connect', resolve)
-    socket.once('error', reject)
-  })
-
-  const until = <T>(what: string, check: () => T | undefined, timeoutMs: number): Promise<T> =>
-    new Promise((resolve, reject) => {
-      const timer = inRealTime(() => fail(`waited too long for ${what}`), timeoutMs)
-      const finish = (settle: () => void) => {
-        clearTimeout(timer)
-        watchers.delete(look)
-        settle()
-      }
-      const fail = (reason: string) =>
-        finish(() => reject(new Error(`${reason}; received: ${JSON.stringify(received.slice(0, 500))}`)))
-      const look = () => {
-        const found = check()
-        if (found !== undefined) finish(() => resolve(found))
-        else if (ended) fail(`connection ended before ${what}: ${failure?.message ?? 'FIN'}`)
-      }
-      watchers.add(look)
-      look()
-    })
-
+  const until = <T>(what: string, find: () => T | undefined, timeoutMs?: number): Promise<T> => {
+    const soFar = () => `${what}; received: ${JSON.stringify(received.slice(0, 500))}`
+    const look = () => {
+      const found = find()
+      if (found === undefined && ended) throw new Error(`connection ended before ${soFar()}: ${failure}`)
+      return found
+    }
+    return news.until(look, soFar, timeoutMs)
+  }
   return {
     socket,
     send: (bytes: string | Buffer) =>
       void socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes),
     /** The next response; rejects when the connection ends before a head, or after `timeoutMs`. */
-    response: ({ head = false, timeoutMs = DEADLINE_MS } = {}): Promise<RawResponse> =>
-      until(
-        'a response',
-        () => {
-          const parsed = parseResponse(received, head, ended)
-          if (parsed === undefined) return undefined
-          received = received.slice(parsed.length)
-          return parsed.response
-        },
-        timeoutMs
-      ),
+    response: ({ head = false, timeoutMs }: { head?: boolean; timeoutMs?: number } = {}): Promise<RawResponse> => {
+      const take = () => {
+        const parsed = parseResponse(received, head, ended)
+        received = received.slice(parsed?.length ?? 0)
+        return parsed?.response
+      }
+      return until('a response', take, timeoutMs)
+    },
     /** Resolves when the other side has closed; the bytes that were left unread. */
-    closed: (timeoutMs = DEADLINE_MS) =>
-      until('the end of the connection', () => (ended ? received : undefined), timeoutMs),
+    closed: (timeoutMs?: number) => until('the end of the connection', () => (ended ? received : undefined), timeoutMs),
     /** Resolves when the text has been received. */
-    sees: (text: string, timeoutMs = DEADLINE_MS) =>
-      until(JSON.stringify(text), () => (received.includes(text) ? received : undefined), timeoutMs),
+    sees: (text: string) => until(JSON.stringify(text), () => (received.includes(text) ? received : undefined)),
     destroy: () => socket.destroy()
   }
 }

@@ -4,6 +4,7 @@ import net from 'node:net'
 import tls from 'node:tls'
 import type { Test } from 'tap'
 import type { CertificateFiles } from './certificates.ts'
+import { createNews } from './news.ts'
 import { listen } from './ports.ts'
 
 export interface RawRequest {
@@ -49,14 +50,14 @@ export const startRawUpstream = async (t: Pick<Test, 'teardown'>, certificate?: 
   /** Complete requests in order of arrival. */
   const requests: RawRequest[] = []
   const sockets = new Set<net.Socket>()
-  const waiting: { n: number; resolve: (request: RawRequest) => void }[] = []
+  const news = createNews()
   let all = ''
   let accepted = 0
   let answer: (request: RawRequest) => RawAnswer = () => OK
 
   const onRequest = (request: RawRequest) => {
     requests.push(request)
-    for (const one of waiting) if (one.n === requests.length) one.resolve(request)
+    news.tell()
     const bytes = answer(request)
     if (typeof bytes === 'function') bytes(request.socket)
     else if (bytes !== undefined) request.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
@@ -113,8 +114,11 @@ export const startRawUpstream = async (t: Pick<Test, 'teardown'>, certificate?: 
       answer = next
     },
     /** Resolves with the n-th (from 1) complete request. */
-    request: async (n = 1): Promise<RawRequest> =>
-      requests[n - 1] ?? new Promise(resolve => waiting.push({ n, resolve })),
+    request: (n = 1): Promise<RawRequest> =>
+      news.until(
+        () => requests[n - 1],
+        () => `request ${n}`
+      ),
     /** Ends its connections; nothing listens there any more. */
     close
   }

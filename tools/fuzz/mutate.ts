@@ -1,6 +1,7 @@
 // Known messages have become unknown ones, the same for the same seed.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { words } from '../../test/support/words.ts'
 import { randomFrom } from './random.ts'
 
 /** One run of a fuzzer. */
@@ -39,66 +40,25 @@ export const readCorpus = (direction: string): string[] => {
     .map(file => readFileSync(join(folder, file), 'latin1'))
 }
 
+const FIELDS =
+  'Content-Length: 5|Content-Length: 0|content-length:+1|Content-Length: 18446744073709551617|Transfer-Encoding: chunked|' +
+  'Transfer-Encoding:\tchunked|transfer-encoding: chunked, identity|Connection: close|' +
+  'Connection: keep-alive, content-length|Expect: 100-continue|Upgrade: websocket|X-User-Id: 1|x_user_id: 1|' +
+  'Trailer: X-A|Host: evil|Content-Type: text/event-stream|HTTP/1.1 200 OK'
+const CONTROLS = ['\r\n', '\n', '\r', '\r\n\r\n', ' ', '\t', '\0', '\x0b', '\x7f', '\xa0', '\xff']
+const CHUNKS = ['0\r\n\r\n', 'ffffffffffffffff\r\n', '-1\r\n', '0x1\r\n', '1;\r\nx\r\n']
 // What parsers have disagreed about before (RFC 9112 §11.2).
 export const PIECES = [
-  ...[
-    '\r\n',
-    '\n',
-    '\r',
-    '\r\n\r\n',
-    ' ',
-    '\t',
-    '\0',
-    '\x0b',
-    '\x7f',
-    '\xa0',
-    '\xff',
-    ':',
-    ',',
-    ';',
-    '%',
-    '%2e',
-    '..',
-    '//',
-    '\\'
-  ],
-  ...[
-    'Content-Length: 5\r\n',
-    'Content-Length: 0\r\n',
-    'content-length:+1\r\n',
-    'Content-Length: 18446744073709551617\r\n'
-  ],
-  ...['Transfer-Encoding: chunked\r\n', 'Transfer-Encoding:\tchunked\r\n', 'transfer-encoding: chunked, identity\r\n'],
-  ...[
-    'Connection: close\r\n',
-    'Connection: keep-alive, content-length\r\n',
-    'Expect: 100-continue\r\n',
-    'Upgrade: websocket\r\n'
-  ],
-  ...[
-    '0\r\n\r\n',
-    'ffffffffffffffff\r\n',
-    '-1\r\n',
-    '0x1\r\n',
-    '1;\r\nx\r\n',
-    'HTTP/1.1',
-    'HTTP/1.0',
-    'HTTP/2.0',
-    'HTTP/1.1 200 OK\r\n'
-  ],
-  ...[
-    'X-User-Id: 1\r\n',
-    'x_user_id: 1\r\n',
-    'Trailer: X-A\r\n',
-    'Host: evil\r\n',
-    'Content-Type: text/event-stream\r\n'
-  ]
+  ...CONTROLS,
+  ...words`: , ; % %2e .. // \ HTTP/1.1 HTTP/1.0 HTTP/2.0`,
+  ...CHUNKS,
+  ...FIELDS.split('|').map(field => `${field}\r\n`)
 ]
 
 // At the edges of what fields of formats hold.
 const NUMBERS = ['0', '1', '-1', '00', '255', '256', '65535', '65536', '4294967296', '99999999999999999999', '1e3']
 
-type Mutation = (text: string, random: Random, corpus: readonly string[], words: readonly string[]) => string
+type Mutation = (text: string, random: Random, corpus: readonly string[], inserted: readonly string[]) => string
 
 const cut = (text: string, at: number, length: number, by: string) => text.slice(0, at) + by + text.slice(at + length)
 const lineAt = (text: string, random: Random) => {
@@ -107,7 +67,7 @@ const lineAt = (text: string, random: Random) => {
 }
 
 const MUTATIONS: readonly Mutation[] = [
-  (text, random, _corpus, words) => cut(text, random.below(text.length + 1), 0, random.pick(words)),
+  (text, random, _corpus, inserted) => cut(text, random.below(text.length + 1), 0, random.pick(inserted)),
   (text, random) => cut(text, random.below(text.length + 1), 1, String.fromCharCode(random.below(256))),
   (text, random) => cut(text, random.below(text.length + 1), random.below(12), ''),
   (text, random) => text.slice(0, random.below(text.length + 1)),
@@ -123,9 +83,9 @@ const MUTATIONS: readonly Mutation[] = [
     const { lines, at } = lineAt(text, random)
     return [...lines.slice(0, at), ...lines.slice(at + 1)].join('\r\n')
   },
-  (text, random, _corpus, words) => {
+  (text, random, _corpus, inserted) => {
     const { lines, at } = lineAt(text, random)
-    return [...lines.slice(0, at), random.pick(words).replace(/\r\n$/, ''), ...lines.slice(at)].join('\r\n')
+    return [...lines.slice(0, at), random.pick(inserted).replace(/\r\n$/, ''), ...lines.slice(at)].join('\r\n')
   },
   (text, random) => {
     const numbers = [...text.matchAll(/\d+/g)]

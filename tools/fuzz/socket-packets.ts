@@ -1,69 +1,21 @@
 // Packets of every spelling go through the gate, and what other implementations read of those that pass must have been checked.
 import { engineMessage, pythonModel, type ServerModel, stockModel } from '../../test/support/socketio-models.ts'
+import { words } from '../../test/support/words.ts'
 import type { Fuzz } from './mutate.ts'
 import { randomFrom } from './random.ts'
 import { createGateWorld, mayConnect, maySend, NAMESPACES, PEOPLE } from './socket-gate.ts'
 
 const TYPES = ['0', '1', '2', '2', '2', '2', '3', '4', '5', '6', '7', '٢', '²', '', '02', ' 2']
-const COUNTS = [
-  '',
-  '',
-  '',
-  '',
-  '0-',
-  '1-',
-  '1-',
-  '2-',
-  '10-',
-  '11-',
-  '12345678901-',
-  '-',
-  '٠-',
-  '¹-',
-  '1e0-',
-  ' 1-',
-  '01-'
-]
+const COUNTS = ['', '', '', '', ' 1-', ...words`0- 1- 1- 2- 10- 11- 12345678901- - ٠- ¹- 1e0- 01-`]
 const AFTER = [',', ',', ',', ',', '', '?,', '?x=1,', '?', ' ,', '\t,', '/,', '#,', ',,', '%3f,', '\u0000,', '\u2028,']
 const IDS = [
-  '',
-  '',
-  '',
-  '',
-  '0',
-  '7',
-  '12',
-  '٣',
-  ' ',
-  '1 ',
-  '1-',
-  '-1',
-  '1.5',
-  '99999999999999999999',
-  '0-/admin-room,',
-  '/admin-room,',
-  '1/admin-room,',
-  '٠-/admin-room,'
+  ...['', '', '', '', ' ', '1 '],
+  ...words`0 7 12 ٣ 1- -1 1.5 99999999999999999999 0-/admin-room, /admin-room, 1/admin-room, ٠-/admin-room,`
 ]
 const NAMES = [
-  '"send"',
-  '"send"',
-  '"ban"',
-  '"delete"',
-  '"connect"',
-  '"\\u0063onnect"',
-  '"disconnect"',
-  '"*"',
-  'connect',
-  "'connect'",
-  '"co\\nnect"',
-  '5',
-  'null',
-  '["connect"]',
-  '{"_placeholder":true,"num":0}',
-  ' "send" ',
-  '"send\\u0000"',
-  '"conne\\u0063t"'
+  ...words`"send" "send" "ban" "delete" "connect" "\u0063onnect" "disconnect" "*" connect 'connect' "co\nnect" 5 null`,
+  ...words`["connect"] {"_placeholder":true,"num":0} "send\u0000" "conne\u0063t"`,
+  ' "send" '
 ]
 const REST = [
   '',
@@ -75,18 +27,7 @@ const REST = [
   ',"\ud800"'
 ]
 const TAILS = ['', '', '', '', ' ', '\n', 'x', ']', '\u0000']
-const BINARY = [
-  'bAAAA',
-  'bAA==',
-  'bAA',
-  'b_-8=',
-  'bA A\n=',
-  'bMi9hZG1pbi1yb29tLFsieCJd',
-  'bMS9hZG1pbi1yb29tLA==',
-  'b',
-  'b*',
-  'b==='
-]
+const BINARY = ['bA A\n=', ...words`bAAAA bAA== bAA b_-8= bMi9hZG1pbi1yb29tLFsieCJd bMS9hZG1pbi1yb29tLA== b b* b===`]
 
 /** Writes one packet after the other, most of them as a client would and broken in one place. */
 const createWriter = (random: () => number) => {
@@ -126,19 +67,8 @@ const createWriter = (random: () => number) => {
     if (what < 0.93) return pick(BINARY)
     if (what < 0.96) return `41${namespace()}`
     return pick([
-      '3',
-      '2',
-      '1',
-      '6',
-      '4',
-      '5',
-      '0{}',
-      '4"0/admin-room,{}"',
-      '4"2/admin-room,[\\"x\\"]"',
-      '٤2/open,["send"]',
-      '43/open,1[]',
       '',
-      'x'
+      ...words`3 2 1 6 4 5 0{} 4"0/admin-room,{}" 4"2/admin-room,[\"x\"]" ٤2/open,["send"] 43/open,1[] x`
     ])
   }
 }

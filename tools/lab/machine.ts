@@ -53,10 +53,9 @@ export const bootMachine = async (t: Teardown): Promise<Machine> => {
     command: 'systemd-nspawn',
     args: [...ways, `--directory=${system}`, '--machine=portaria', ...files],
     isUp: () =>
-      run('systemctl is-system-running').then(
-        state => state.trim() === 'running',
-        () => false
-      )
+      run('systemctl is-system-running')
+        .then(state => state.trim() === 'running')
+        .catch(() => false)
   })
   t.teardown(() => engine.end('SIGTERM'))
   await engine.start()

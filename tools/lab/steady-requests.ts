@@ -12,8 +12,8 @@ export const ask = (url: string, method = 'GET'): Promise<string> =>
     request.end(method === 'POST' ? 'a=b' : undefined)
   })
 
-/** 25 GET and 25 POST requests a second while `act` runs, whatever becomes of those before; says how many failed. */
-export const underRequests = async (url: string, act: () => Promise<unknown>): Promise<string> => {
+/** 25 GET and 25 POST requests a second while `act` runs, whatever becomes of those before; the outcomes that are not 200. */
+export const sendDuring = async (url: string, act: () => Promise<unknown>) => {
   const sent: Promise<string>[] = []
   const timer = setInterval(() => sent.push(ask(url, sent.length % 2 === 0 ? 'GET' : 'POST')), EVERY_MS)
   try {
@@ -21,8 +21,12 @@ export const underRequests = async (url: string, act: () => Promise<unknown>): P
   } finally {
     clearInterval(timer)
   }
-  const answers = await Promise.all(sent)
-  const failed = answers.filter(answer => answer !== '200')
-  if (failed.length > 0) return `FAILED: ${failed.length} of ${answers.length}, such as: ${failed[0]}`
-  return `0 of ${answers.length} requests failed, GET and POST`
+  return { sent: sent.length, failed: (await Promise.all(sent)).filter(answer => answer !== '200') }
+}
+
+/** As a result of a case. */
+export const underRequests = async (url: string, act: () => Promise<unknown>): Promise<string> => {
+  const { sent, failed } = await sendDuring(url, act)
+  if (failed.length > 0) return `FAILED: ${failed.length} of ${sent}, such as: ${failed[0]}`
+  return `0 of ${sent} requests failed, GET and POST`
 }

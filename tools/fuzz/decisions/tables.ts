@@ -1,4 +1,5 @@
 // Makes random route tables, pairs of them, and requests that lax backends could read in several ways.
+import { words } from '../../../test/support/words.ts'
 import type { Random } from '../mutate.ts'
 import { hostsOf, type NamespaceSpec, type Person, type RouteSpec } from './model.ts'
 
@@ -31,10 +32,9 @@ export const EVERYBODY: readonly Person[] = [
 ]
 
 const METHODS = ['GET', 'HEAD', 'POST', 'DELETE', 'TRACE']
-const SEGMENTS = [
-  ...['a', 'b', 'admin', 'Admin', 'a.json', 'admin.json', 'index.php', 'index.html', 'x.php', 'x', 'a%20b', 'kiss'],
-  ...['%C3%A3', 'a:b', ':id', ':id', ':id']
-]
+const SEGMENTS = words`
+  a b admin Admin a.json admin.json index.php index.html x.php x a%20b kiss %C3%A3 a:b :id :id :id
+`
 const NAMESPACES = ['/', '/chat', '/room1', '/\\/room.*/', '/\\/[a-z]+/']
 const EVENTS = ['send', 'move', '/se.*/', '/.*/']
 
@@ -81,6 +81,22 @@ const hostOf = (random: Random): Partial<RouteSpec> => {
 const askedHostOf = (random: Random): string | undefined =>
   random.below(3) === 0 ? undefined : random.pick(ASKED_HOSTS)
 
+type Value = string | number | boolean
+
+const SOCKET_OPTIONS: Readonly<Record<string, readonly Value[]>> = {
+  maxMessage: [10, 100],
+  messagesPerSecond: [1, 5],
+  maxLifetime: ['1h', '2h'],
+  idleTimeout: ['1m', '2h', '0'],
+  tokenInQuery: [true]
+}
+
+/** Every other key, with one of its values. */
+const someOf = (random: Random, choices: typeof SOCKET_OPTIONS): Record<string, Value> =>
+  Object.fromEntries(
+    Object.entries(choices).flatMap(([key, values]) => (random.below(2) === 0 ? [[key, random.pick(values)]] : []))
+  )
+
 const optionsOf = (random: Random): Partial<RouteSpec> => {
   const kind = random.below(10)
   const allowed = some(random, ['extension', 'semicolon', 'encodedSlash', 'doubleSlash'])
@@ -89,15 +105,7 @@ const optionsOf = (random: Random): Partial<RouteSpec> => {
     ...(kind === 1 && {
       rateLimit: { max: random.pick([1, 10]), window: random.pick(['1s', '60s']), by: 'ip' }
     }),
-    ...(kind === 2 && {
-      websocket: {
-        ...(random.below(2) === 0 && { maxMessage: random.pick([10, 100]) }),
-        ...(random.below(2) === 0 && { messagesPerSecond: random.pick([1, 5]) }),
-        ...(random.below(2) === 0 && { maxLifetime: random.pick(['1h', '2h']) }),
-        ...(random.below(2) === 0 && { idleTimeout: random.pick(['1m', '2h', '0']) }),
-        ...(random.below(2) === 0 && { tokenInQuery: true })
-      }
-    }),
+    ...(kind === 2 && { websocket: someOf(random, SOCKET_OPTIONS) }),
     ...(random.below(4) === 0 && allowed.length > 0 && { allowInPath: allowed })
   }
 }
@@ -206,55 +214,13 @@ export interface AskedRequest {
 }
 
 const ASKED = [
-  ...['a', 'b', 'admin', 'Admin', 'ADMIN', 'A', 'c', 'x', 'X', 'a.json', 'admin.json', 'a.tar.gz', '.json', 'a.'],
-  ...[
-    'index.php',
-    'INDEX.php',
-    'index.html',
-    'x.php',
-    'x.PHP5',
-    'a.php',
-    'x.php;v',
-    'x.php%20',
-    'a%20b',
-    'a+b',
-    'a%20'
-  ],
-  ...[
-    'a%C2%A0',
-    '%E2%80%8Ba',
-    'b.',
-    'b..',
-    'b%20.',
-    'a;v=1',
-    'a%3bv',
-    'a%2Fb',
-    'a%2fx',
-    '%61',
-    '%41dmin',
-    'a%3F',
-    'a%23x'
-  ],
-  ...['K%C4%B1ss', '%E2%84%AAiss', 'ki%C3%9F', 'ki%C5%BF%C5%BF', '%C3%83', 'A%CC%83', 'a%CC%83', '(S(x))', '%28S(x))'],
-  ...[
-    'a::$DATA',
-    'admin:x:$I30',
-    'a:b',
-    'A:B',
-    '',
-    '',
-    '.',
-    '..',
-    '%2e%2e',
-    '..;x',
-    '%5C',
-    'a%00',
-    '%ff',
-    '%2561',
-    '%4',
-    '~'
-  ],
-  ...['auth', 'health', 'AUTH', 'health.', 'me', 'login', 'socket.io', 'SOCKET.IO']
+  ...words`
+    a b admin Admin ADMIN A c x X a.json admin.json a.tar.gz .json a. index.php INDEX.php index.html x.php x.PHP5 a.php
+    x.php;v x.php%20 a%20b a+b a%20 a%C2%A0 %E2%80%8Ba b. b.. b%20. a;v=1 a%3bv a%2Fb a%2fx %61 %41dmin a%3F a%23x
+    K%C4%B1ss %E2%84%AAiss ki%C3%9F ki%C5%BF%C5%BF %C3%83 A%CC%83 a%CC%83 (S(x)) %28S(x)) a::$DATA admin:x:$I30 a:b A:B
+    . .. %2e%2e ..;x %5C a%00 %ff %2561 %4 ~ auth health AUTH health. me login socket.io SOCKET.IO
+  `,
+  ...['', '']
 ]
 
 export const requestOf = (random: Random): AskedRequest => ({

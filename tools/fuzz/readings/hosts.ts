@@ -11,6 +11,7 @@ import { createUpstreamHeads } from '../../../gateway/upstream/headers/upstream-
 import { createCertificateNames } from '../../../gateway/values/certificates.ts'
 import { exchangeOf } from '../../../test/support/exchanges.ts'
 import { routeAt, upstreamAt } from '../../../test/support/routes.ts'
+import { words } from '../../../test/support/words.ts'
 import { createRandom, type Random } from '../mutate.ts'
 import type { Reading } from './readings.ts'
 
@@ -19,18 +20,10 @@ class Fault extends Error {}
 
 const PUBLIC = 'gw.example:8443'
 const ALLOWED = ['also.example', 'wiki.example:8080']
-const NAMED = [
-  ...[
-    'wiki.example',
-    'a.wiki.example',
-    '*.wiki.example',
-    'admin.example',
-    '*.example',
-    '*.a.wiki.example',
-    '127.0.0.1'
-  ],
-  ...['gw.example', 'xn--bcher-kva.example', 'localhost', '*.localhost', 'also.example']
-]
+const NAMED = words`
+  wiki.example a.wiki.example *.wiki.example admin.example *.example *.a.wiki.example 127.0.0.1 gw.example
+  xn--bcher-kva.example localhost *.localhost also.example
+`
 const PATHS = ['/', '/a', '/a/*', '/*', '/b/:id']
 const ASKED = ['/', '/a', '/a/x', '/b/7', '/c', '/health', '/auth/x', '/auth/config']
 
@@ -195,12 +188,15 @@ const run = (input: string, random: Random): void => {
   if (expected !== undefined && !fits) throw new Fault(`${got}, not ${expected}: ${JSON.stringify(asked)}`)
 }
 
-const isBadHead = ({ target, fields, asks }: Asked): boolean => {
+const isBadHead = (asked: Asked): boolean => {
+  const { target, fields, asks } = asked
   const [host = '', ...more] = valuesOf(fields, 'host')
   const authority = /^https?:\/\/([^/?#\\]*)/i.exec(target)?.[1]
   const isElsewhere = asks === undefined && authority !== undefined && authority.toLowerCase() !== host.toLowerCase()
   const isOdd = !SHAPE.test(host) || /%(?![\da-f]{2})/i.test(host)
-  return more.length > 0 || isOdd || isElsewhere || (asks === 'uri' && authority !== undefined)
+  // An address without a host is none (RFC 9110 §4.2.1).
+  const isUnusable = asks === 'uri' ? authority !== undefined : asks === 'url' && saidBy(asked) === undefined
+  return more.length > 0 || isOdd || isElsewhere || isUnusable
 }
 
 const SPELLED: readonly ((host: string) => string)[] = [
@@ -224,11 +220,8 @@ const SPELLED: readonly ((host: string) => string)[] = [
 ]
 const HOSTS = [
   ...NAMED.map(name => name.replace('*', 'any')),
-  'evil.example',
   PUBLIC,
-  '[::1]',
-  'x.y.wiki.example',
-  '10.0.0.1'
+  ...words`evil.example [::1] x.y.wiki.example 10.0.0.1`
 ]
 
 const generate = (random: Random): string => {
@@ -256,22 +249,7 @@ const compare = (input: string, random: Random): string | undefined => {
 
 export const hosts: Reading = {
   name: 'requests for many hosts',
-  words: [
-    ...HOSTS,
-    '\nHost: ',
-    '\nX-Forwarded-Host: ',
-    'http://',
-    '.',
-    ':',
-    '@',
-    '*',
-    '%',
-    ',',
-    '[',
-    ']',
-    ':443',
-    ...ASKED
-  ],
+  words: [...HOSTS, '\nHost: ', '\nX-Forwarded-Host: ', ...words`http:// . : @ * % , [ ] :443`, ...ASKED],
   seeds: [
     ...HOSTS.map(host => `/a\nHost: ${host}`),
     'http://wiki.example/a\nHost: wiki.example',

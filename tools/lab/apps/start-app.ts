@@ -1,13 +1,14 @@
 // Starts an application of the lab as its recipe says, on free ports instead of those in the recipe.
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { parse } from 'yaml'
 import type { WorldOptions } from '../../../test/support/gateway.ts'
 import { accepts, freePort } from '../../../test/support/ports.ts'
 import { recipeBlock } from '../../../test/support/recipe.ts'
-import { until } from '../../../test/support/until.ts'
+import { createServerProcess } from '../../../test/support/server-process.ts'
 import type { Lab } from '../system.ts'
+import { messageOf } from '../table.ts'
 import type { App } from './app.ts'
 
 const PROGRAMS = join(import.meta.dirname, 'programs')
@@ -54,17 +55,15 @@ export const startApp = async (app: App, lab: Lab, publicUrl: string): Promise<S
   const path = [programs, join(lab.folder, 'node_modules/.bin'), process.env.PATH].join(delimiter)
   const env = { ...process.env, ...own, PATH: path, HOME: lab.folder }
   const log = join(lab.folder, 'output')
-  const child = spawn('bash', ['-ec', `exec >${log} 2>&1\n${app.before ?? ''}\n${block('sh')}`], {
-    cwd: lab.folder,
-    env,
-    stdio: 'ignore',
-    detached: true
-  })
+  const script = `exec >${log} 2>&1\n${app.before ?? ''}\n${block('sh')}`
+  const isUp = async () => (await Promise.all([...ports.values()].map(accepts))).every(Boolean)
+  const options = { cwd: lab.folder, env, detached: true, isUp, limitMs: START_MS }
+  const server = createServerProcess({ command: 'bash', args: ['-ec', script], ...options })
   const kill = () => {
     try {
-      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+      server.signal('SIGKILL')
     } catch {
-      // It has ended by itself.
+      // All of its group has ended.
     }
   }
   process.on('exit', kill)
@@ -72,11 +71,8 @@ export const startApp = async (app: App, lab: Lab, publicUrl: string): Promise<S
     process.off('exit', kill)
     kill()
   })
-  const listen = async () => {
-    if (child.exitCode !== null)
-      throw new Error(`it ended: ${readFileSync(log, 'utf8').trim().split('\n').slice(-5).join(' / ')}`)
-    return (await Promise.all([...ports.values()].map(accepts))).every(Boolean)
-  }
-  await until(listen, `${app.title} accepts connections`, START_MS)
+  await server.start().catch((error: unknown) => {
+    throw new Error(`${messageOf(error)}: ${readFileSync(log, 'utf8').trim().split('\n').slice(-5).join(' / ')}`)
+  })
   return { config: parse(block('yaml')), ports, env }
 }

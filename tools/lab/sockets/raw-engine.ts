@@ -1,39 +1,25 @@
 // Speaks Engine.IO packet by packet, as no client library would, to see how a server reads what is odd.
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
+import { createNews } from '../../../test/support/news.ts'
 import type { SocketCase } from './socket-system.ts'
 
 const ANSWER_MS = 5000
 
-/** Messages as they come; `next` gives the first that fits, `closed` when the server has closed instead. */
+/** Messages as they come; resolves to the first that fits, or `closed` when the server has closed instead. */
 const listenTo = (socket: WebSocket) => {
   const messages: string[] = []
-  const watchers = new Set<() => void>()
-  const look = () => {
-    for (const watcher of watchers) watcher()
-  }
+  const news = createNews()
   socket.on('message', (data: Buffer, isBinary) => {
     if (!isBinary && data.toString() === '2') return socket.send('3')
     messages.push(isBinary ? 'binary' : data.toString())
-    look()
+    news.tell()
   })
-  socket.on('close', look)
-  return (fits: (message: string) => boolean): Promise<string> =>
-    new Promise((resolve, reject) => {
-      const settle = (finish: () => void) => {
-        clearTimeout(timer)
-        watchers.delete(watch)
-        finish()
-      }
-      const timer = setTimeout(() => settle(() => reject(new Error('no answer'))), ANSWER_MS)
-      const watch = () => {
-        const found = messages.find(fits)
-        if (found !== undefined) settle(() => resolve(found))
-        else if (socket.readyState === WebSocket.CLOSED) settle(() => resolve('closed'))
-      }
-      watchers.add(watch)
-      watch()
-    })
+  socket.on('close', news.tell)
+  return (fits: (message: string) => boolean): Promise<string> => {
+    const find = () => messages.find(fits) ?? (socket.readyState === WebSocket.CLOSED ? 'closed' : undefined)
+    return news.until(find, () => 'an answer', ANSWER_MS)
+  }
 }
 
 const engineUrl = (url: string, transport: string, sid = ''): string =>
