@@ -3,9 +3,6 @@ import { createHmac, generateKeyPairSync, randomUUID, sign as signWith } from 'n
 import { jwtVerify, SignJWT } from 'jose'
 import t from 'tap'
 import { createAccessTokens } from '../../gateway/tokens/access-token.ts'
-import { createPersonalTokens } from '../../gateway/tokens/personal-tokens.ts'
-import { createRevocations } from '../../gateway/tokens/revocations.ts'
-import { createVerifiedTokens } from '../../gateway/tokens/verified-tokens.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { fc } from '../support/worlds.ts'
@@ -94,19 +91,11 @@ t.test('one algorithm, with one key: no other is ever taken', async t => {
 
 t.test('a token ends when it says, and must say so', async t => {
   // JW-04, JW-05, JW-06, JW-21
+  // Every claim by itself: test/tokens/verified-tokens.test.ts.
   const bad: Record<string, unknown>[] = [
-    { exp: undefined },
-    { exp: 1e300 },
-    { exp: nowS() + 10 * 365 * 86_400 },
-    { exp: nowS() },
-    { exp: nowS() - 1 },
-    { exp: String(nowS() + 60) },
-    { exp: null },
-    { exp: -1 },
-    { iat: undefined },
+    ...[undefined, 1e300, nowS() + 10 * 365 * 86_400, nowS()].map(exp => ({ exp })),
     { iat: nowS() + 5000, exp: nowS() + 6000 },
-    { nbf: nowS() + 50 },
-    { nbf: 'soon' }
+    { nbf: nowS() + 50 }
   ]
   await refusedAll(t, Object.fromEntries(bad.map(more => [JSON.stringify(more), forge(HEADER, claims(more))])))
   t.equal((await ask(forge(HEADER, claims({ iat: nowS() + 20 })))).status, 200, 'clocks may differ a little')
@@ -177,25 +166,9 @@ t.test('a payload that is no person is refused, however well it is signed', asyn
   }
   const wrong: Record<string, unknown>[] = [
     { sub: { $ne: 1 } },
-    { sub: 7 },
-    { sub: '0' },
-    { sub: '-1' },
-    { sub: '1e3' },
-    { sub: ' 7' },
-    { profiles: 'Admin' },
     { profiles: ['Admin'] },
-    { perfis: undefined },
-    { profiles: [['Admin']], perfis: [['Admin']] },
-    { areas: {} },
-    { provider: 'google' },
-    { accessStatus: 'admin' },
     { jti: undefined },
-    { jti: 7 },
-    { jti: 'x'.repeat(129) },
-    { ver: -1 },
-    { ver: 1.5 },
-    { ver: '0' },
-    { name: { toString: 'x' } }
+    { ver: -1 }
   ]
   t.match(await ask('a'.repeat(20_000)), { status: 431 })
   for (const more of wrong) tokens[JSON.stringify(more).slice(0, 60)] = forge(HEADER, claims(more))
@@ -235,7 +208,7 @@ t.test('a character beyond Latin-1 is none of those that its lower byte stands f
   }
 })
 
-t.test('what is remembered as verified is that very token, for as long as it lives', async t => {
+t.test('what is remembered as verified is that very token', async t => {
   // JW-09
   const good = forge(HEADER, claims())
   const [header, , signature] = good.split('.')
@@ -243,34 +216,6 @@ t.test('what is remembered as verified is that very token, for as long as it liv
   const admin = encode(claims({ profiles: ['Admin'], perfis: ['Admin'] }))
   await refusedAll(t, { 'other payload': `${header}.${admin}.${signature}` })
   t.equal((await ask(good, '/admin/x')).status, 403, 'remembered for one route, checked for the other')
-  let now = Date.now()
-  const options = { secret: TEST_SECRET, previousSecrets: [], expiresInMs: 3_600_000, now: () => now }
-  const revocations = createRevocations()
-  const remembered = createVerifiedTokens({
-    tokens: createAccessTokens(options),
-    revocations,
-    personalTokens: createPersonalTokens({ revocations, confirmMs: 1e9 }),
-    now: () => now,
-    generation: 100
-  })
-  const short = forge(HEADER, claims({ exp: nowS() + 5 }))
-  t.equal(remembered.identify(short).subject, '7')
-  now += 10_000
-  t.throws(() => remembered.identify(short), { code: 'GW_TOKEN_EXPIRED' }, 'memory ends with the token')
-  const aged = forge(HEADER, claims())
-  remembered.identify(aged)
-  const { hits } = remembered.counts()
-  for (let i = 0; i < 110; i++) remembered.identify(forge(HEADER, claims()))
-  const borrowed = `${header}.${admin}.${aged.split('.')[2]}`
-  t.throws(
-    () => remembered.identify(borrowed),
-    { code: 'GW_UNAUTHENTICATED' },
-    'whatever is remembered by that signature'
-  )
-  remembered.identify(aged)
-  t.equal(remembered.counts().hits, hits + 1, 'and the one whose it is stays remembered')
-  for (let i = 0; i < 1000; i++) remembered.identify(forge(HEADER, claims()))
-  t.ok(remembered.counts().size <= 200, 'bounded')
 })
 
 t.test('an earlier secret verifies and never signs; a removed one is worth nothing', async t => {

@@ -66,10 +66,8 @@ t.test('nobody gets what a caching proxy was given for somebody else, with beare
 
 t.test('where the upstream says so, and on public routes, a shared cache keeps what the backend marks', async t => {
   raw.respond(() => 'HTTP/1.1 200 OK\r\nCache-Control: public, s-maxage=60\r\nContent-Length: 2\r\n\r\nok')
-  for (const path of ['/open/logo.png']) {
-    await (await fetch(`${cache}${path}`)).text()
-    t.equal((await fetch(`${cache}${path}`)).headers.get('x-cache'), 'HIT', path)
-  }
+  await (await fetch(`${cache}/open/logo.png`)).text()
+  t.equal((await fetch(`${cache}/open/logo.png`)).headers.get('x-cache'), 'HIT')
   const { headers } = await world.fetch('/shared/logo.png', { token: maria })
   t.equal(headers.get('cache-control'), 'public, s-maxage=60')
   t.equal(headers.get('vary'), 'Authorization')

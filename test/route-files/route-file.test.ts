@@ -111,6 +111,14 @@ const ROUTE_MISTAKES: Readonly<Record<string, string | readonly string[]>> = {
   'basic: true\nwebsocket: {}': '6:12: "basic" and "websocket" cannot be used together',
   'streaming: true\nsocketio: { namespaces: { /a: {} } }':
     '6:16: the bodies of Socket.IO are read whole, so "streaming" has no effect',
+  'external: true\ntimeout: 3s\nmaxBody: 1KB\nstreaming: true\nforwardToken: true\nwebsocket: {}': [
+    '5:15: "upstream" has no effect on an external route, which is never forwarded',
+    '7:14: "timeout" has no effect on an external route, which is never forwarded',
+    '8:14: "maxBody" has no effect on an external route, which is never forwarded',
+    '9:16: "streaming" has no effect on an external route, which is never forwarded',
+    '10:19: "forwardToken" has no effect on an external route, which is never forwarded',
+    '11:16: "websocket" has no effect on an external route, which is never forwarded'
+  ],
   // RV-114
   'socketio: { namespaces: { /a: {} } }\nroles: [Admin]\npublic: false\nbrowser: true': [
     '7:12: "roles" cannot be used on a socketio route: its namespaces say who may connect',
