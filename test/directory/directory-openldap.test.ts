@@ -5,8 +5,6 @@ import t from 'tap'
 import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { startOpenLdap } from '../support/openldap.ts'
-import { measureOwnTime } from '../support/own-time.ts'
-import { undisturbed } from '../support/undisturbed.ts'
 import { until } from '../support/until.ts'
 
 const ldap = await startOpenLdap(t)
@@ -22,11 +20,6 @@ const failureOf = async (login: Promise<unknown>): Promise<DirectoryFailure> => 
   throw error
 }
 
-/** Resolves when the server itself counts no connection of ours. */
-const noConnectionLeft = async () => {
-  await until(async () => (await ldap.connectionCount()) === 0)
-}
-
 t.test('a person logs in and is known by the subject, name and e-mail of the entry', async t => {
   const maria = await directory.authenticate('maria', ldap.password)
   t.match(maria, { name: 'Maria da Silva', email: 'maria@corp.example', username: 'maria', issuer: 'ldap' })
@@ -38,33 +31,33 @@ t.test('a person logs in and is known by the subject, name and e-mail of the ent
 })
 
 // RV-91
-t.test('a filter may have blanks between its parts, options, and numbers of attributes', async t => {
-  const filters = [
-    '(& (objectClass=inetOrgPerson) (uid={{username}}) )',
-    '(|(cn;lang-pt={{username}})(uid={{username}}))',
-    '( 0.9.2342.19200300.100.1.1={{username}})',
-    '(&(uid={{username}})(!(sn:caseIgnoreMatch:=Nobody))(sn=*)(mail=m*ia@*)(createTimestamp>=20000101000000Z))',
-    '(&(uid={{username}})(cn=Jo\\c3\\a3o*))'
-  ]
-  for (const [index, searchFilter] of filters.entries()) {
-    const ours = createDirectory(ldap.settings({ searchBase: 'dc=corp,dc=example', searchFilter }))
-    const login = index === filters.length - 1 ? 'João' : 'maria'
-    t.equal((await ours.authenticate(login, ldap.password)).username, login.toLowerCase(), searchFilter)
+t.test(
+  'a filter may have blanks between its parts, options, numbers of attributes, and letters beyond ASCII',
+  async t => {
+    const filters = [
+      '(& (objectClass=inetOrgPerson) (uid={{username}}) )',
+      '(|(cn;lang-pt={{username}})(uid={{username}}))',
+      '( 0.9.2342.19200300.100.1.1={{username}})',
+      '(&(uid={{username}})(!(sn:caseIgnoreMatch:=Nobody))(sn=*)(mail=m*ia@*)(createTimestamp>=20000101000000Z))',
+      '(&(uid={{username}})(cn=Jo\\c3\\a3o*))',
+      '(&(uid={{username}})(cn=João*))'
+    ]
+    for (const searchFilter of filters) {
+      const ours = createDirectory(ldap.settings({ searchBase: 'dc=corp,dc=example', searchFilter }))
+      const login = searchFilter.includes('cn=Jo') ? 'João' : 'maria'
+      t.equal((await ours.authenticate(login, ldap.password)).username, login.toLowerCase(), searchFilter)
+    }
   }
-})
+)
 
 t.test('all spellings of a name are one person', async t => {
   const ours = createDirectory(ldap.settings({ domain: 'corp.example' }))
   const { subject } = await ours.authenticate('maria', ldap.password)
-  for (const spelling of ['MARIA', ' maria ', 'CORP\\maria', 'Maria@Corp.Example']) {
-    t.match(await ours.authenticate(spelling, ldap.password), { subject, username: 'maria' }, spelling)
-    t.equal(ours.normaliseLogin(spelling), 'maria')
-  }
-  for (const spelling of ['OTHER\\maria', 'maria@other.example']) {
-    const failure = await failureOf(ours.authenticate(spelling, ldap.password))
-    t.match(failure, { reason: 'foreign-domain', bind: 'unsent', countsAsBind: false }, spelling)
-    t.equal(ours.normaliseLogin(spelling), undefined)
-  }
+  t.match(await ours.authenticate(' CORP\\MARIA', ldap.password), { subject, username: 'maria' })
+  t.equal(ours.normaliseLogin(' CORP\\MARIA'), 'maria')
+  const failure = await failureOf(ours.authenticate('maria@other.example', ldap.password))
+  t.match(failure, { reason: 'foreign-domain', bind: 'unsent', countsAsBind: false })
+  t.equal(ours.normaliseLogin('maria@other.example'), undefined)
 })
 
 t.test('names full of DN and filter syntax belong to exactly their owner', async t => {
@@ -118,13 +111,6 @@ t.test('exactly one entry must match, and it must be the one that was bound', as
   t.match(await failureOf(absent.authenticate('maria', ldap.password)), { reason: 'no-entry' }, 'base does not exist')
 })
 
-t.test('a filter may hold letters beyond ASCII, as they are or escaped', async t => {
-  for (const name of ['João*', 'Jo\\c3\\a3o*']) {
-    const people = createDirectory(ldap.settings({ searchFilter: `(&(uid={{username}})(cn=${name}))` }))
-    t.match(await people.authenticate('joão', ldap.password), { username: 'joão' }, name)
-  }
-})
-
 t.test('without a search base the login alone is the person', async t => {
   const unsearched = createDirectory(ldap.settings({ searchBase: undefined }))
   const person = { subject: 'maria', name: '', email: '', username: 'maria', issuer: 'ldap' }
@@ -140,16 +126,6 @@ t.test('a login that was given to somebody else is somebody else', async t => {
   const second = await directory.authenticate('novo', 'Segunda-2')
   t.equal(second.username, first.username)
   t.not(second.subject, first.subject)
-})
-
-t.test('a locked account is refused, and the log can tell', async t => {
-  t.match(await failureOf(directory.authenticate('locked', ldap.password)), {
-    reason: 'account-locked',
-    bind: 'refused'
-  })
-  await ldap.unlock('locked')
-  t.match(await directory.authenticate('locked', ldap.password), { username: 'locked' })
-  await ldap.lock('locked')
 })
 
 t.test('settings that can work for no one are refused at once', async t => {
@@ -169,46 +145,15 @@ t.test('a name that is bound without escaping is limited to plain characters', a
   }
 })
 
-t.test('an unknown user, a wrong password and a locked account take the same time', async t => {
-  const attempts = { unknown: ['nobody', WRONG], wrong: ['maria', WRONG], locked: ['locked', ldap.password] } as const
-  const measure = async (kind: keyof typeof attempts) => {
-    const startedAt = performance.now()
-    const [username, password] = attempts[kind]
-    await failureOf(directory.authenticate(username, password))
-    return performance.now() - startedAt
-  }
-  const times = await undisturbed(15, async () => {
-    const taken = { unknown: [] as number[], wrong: [] as number[], locked: [] as number[] }
-    for (let round = 0; round < 3; round++) {
-      // Side by side, so that what else the machine does hits all of them alike; not so many that they wait for a core.
-      const some = Array.from({ length: 5 }, () => [measure('unknown'), measure('wrong'), measure('locked')])
-      for (const [unknown = 0, wrong = 0, locked = 0] of await Promise.all(some.map(each => Promise.all(each)))) {
-        taken.unknown.push(unknown)
-        taken.wrong.push(wrong)
-        taken.locked.push(locked)
-      }
-    }
-    return taken
-  })
-  const median = (values: number[]) => values.toSorted((a, b) => a - b)[7] ?? 0
-  for (const known of [times.wrong, times.locked]) t.ok(Math.abs(median(known) - median(times.unknown)) < 25)
-})
-
 t.test('a hundred people log in at once, and no connection is left open', async t => {
   const patient = createDirectory(ldap.settings({ timeoutMs: 60_000 }))
-  const logins = Array.from({ length: 100 }, (_, index) =>
-    index % 4 === 3
-      ? failureOf(patient.authenticate('maria', WRONG))
-      : patient.authenticate(['maria', 'carlos', 'ana'][index % 4] ?? '', ldap.password)
+  const refused = Array.from({ length: 25 }, () => failureOf(patient.authenticate('maria', WRONG)))
+  const accepted = Array.from({ length: 75 }, (_, n) => ['maria', 'carlos', 'ana'][n % 3] ?? '').map(async username =>
+    t.match(await patient.authenticate(username, ldap.password), { username })
   )
-  const outcomes = await Promise.all(logins)
-  outcomes.forEach((outcome, index) => {
-    t.match(
-      outcome,
-      index % 4 === 3 ? { bind: 'refused', countsAsBind: true } : { username: ['maria', 'carlos', 'ana'][index % 4] }
-    )
-  })
-  await noConnectionLeft()
+  for (const failure of await Promise.all(refused)) t.match(failure, { bind: 'refused', countsAsBind: true })
+  await Promise.all(accepted)
+  await until(async () => (await ldap.connectionCount()) === 0, 'the server itself counts none')
 })
 
 t.test('a password is in no error, whatever happens', async t => {
@@ -223,49 +168,25 @@ t.test('a password is in no error, whatever happens', async t => {
   }
 })
 
-t.test('people who may read nothing but themselves log in all the same', async t => {
+// LD-12
+t.test('people who may read nothing but themselves log in all the same, and no reason says who is known', async t => {
   const strict = await startOpenLdap(t, { readable: 'self' })
   const people = createDirectory(strict.settings())
+  for (const closed of [people, directory])
+    for (const login of ['maria', 'nobody'])
+      t.match(await failureOf(closed.authenticate(login, WRONG)), { reason: 'invalid-credentials', bind: 'refused' })
   t.match(await people.authenticate('maria', strict.password), { name: 'Maria da Silva' })
   t.match(await people.authenticate('twin', strict.password), { username: 'twin' }, 'the namesake is invisible')
 })
 
-t.test("the server's own lock-out closes an account after its threshold", async t => {
+t.test("the server's own lock-out closes an account after its threshold, until it is unlocked", async t => {
   const strict = await startOpenLdap(t, { lockoutThreshold: 3 })
   const people = createDirectory(strict.settings(), { failureFloorMs: 0 })
   for (const attempt of [1, 2, 3]) {
     await failureOf(people.authenticate('maria', WRONG))
     t.equal(await strict.failureCount('maria'), attempt)
   }
-  t.match(await failureOf(people.authenticate('maria', strict.password)), { reason: 'account-locked' })
-})
-
-t.test('a directory that is stopped or frozen fails in time, and works again afterwards', async t => {
-  const patience = createDirectory(ldap.settings({ timeoutMs: 300 }))
-  ldap.freeze()
-  const ownTimeMs = measureOwnTime()
-  const frozen = await failureOf(patience.authenticate('maria', ldap.password))
-  t.match(frozen, { reason: 'directory-timeout', bind: 'unanswered', countsAsBind: true })
-  t.ok(ownTimeMs() < 1000, 'within LDAP_TIMEOUT_MS')
-  ldap.thaw()
-  await noConnectionLeft()
-
-  await ldap.stop()
-  const stopped = await failureOf(patience.authenticate('maria', ldap.password))
-  t.match(stopped, { reason: 'directory-unreachable', bind: 'unsent', countsAsBind: false })
-
-  await ldap.start()
-  t.match(await directory.authenticate('maria', ldap.password), { username: 'maria' })
-})
-
-// LD-12
-t.test('no reason says whether a person is known, whoever may read entries', async t => {
-  for (const readable of ['all', 'self'] as const) {
-    const closed = await startOpenLdap(t, { readable })
-    const hidden = createDirectory(closed.settings())
-    for (const login of ['maria', 'nobody']) {
-      const failure = await failureOf(hidden.authenticate(login, WRONG))
-      t.match(failure, { reason: 'invalid-credentials', bind: 'refused' }, `${login}, ${readable}`)
-    }
-  }
+  t.match(await failureOf(people.authenticate('maria', strict.password)), { reason: 'account-locked', bind: 'refused' })
+  await strict.unlock('maria')
+  t.match(await people.authenticate('maria', strict.password), { username: 'maria' })
 })

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import t, { type Test } from 'tap'
 import { createServers } from '../../gateway/directory/dial.ts'
-import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { generalizedTime } from '../../gateway/directory/person.ts'
 import { startDirectoryWatch } from '../../gateway/directory/watch.ts'
@@ -23,11 +22,11 @@ const failureOf = (work: Promise<unknown>) =>
     (error: DirectoryFailure) => `${error.reason} ${error.message}`
   )
 
-/** A server whose answer to the first bytes is this; undefined: it closes. */
-const startServer = async (t: Test, answer?: Buffer) => {
+/** A server whose answer to the first bytes is this. */
+const startServer = async (t: Test, answer: Buffer) => {
   const server = createServer(socket => {
     socket.on('error', () => undefined)
-    socket.once('data', () => (answer === undefined ? socket.destroy() : socket.end(answer)))
+    socket.once('data', () => socket.end(answer))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
@@ -55,20 +54,6 @@ t.test('the port is that of the address, or the usual one', async t => {
   t.match(await dial('ldap://127.127.127.127'), /127\.127\.127\.127:389$/)
   t.match(await dial('ldaps://127.127.127.127'), /127\.127\.127\.127:636$/)
   t.match(await dial('ldap://127.127.127.127:1'), /127\.127\.127\.127:1$/)
-})
-
-t.test('a directory that does not answer is away, and a foreign name is refused before it is asked', async t => {
-  const url = await startServer(t)
-  t.match(await failureOf(createDirectory(settings({ url })).check()), /^directory-un/)
-  const login = (more: object) =>
-    failureOf(createDirectory(settings(more), { failureFloorMs: 0 }).authenticate('maria@b.example', 'x'))
-  t.match(await login({ domain: 'a.example' }), /^foreign-domain /)
-  t.match(await login({ domain: 'a.example', bindDn: 'cn=a', searchBase: 'dc=a' }), /^directory-unreachable /)
-  t.match(await login({}), /^directory-unreachable /)
-  const unreachable = new DirectoryFailure('directory-unreachable', 'x')
-  t.equal(unreachable.allowsAnotherServer, true)
-  t.equal(unreachable.after('unanswered').allowsAnotherServer, false, 'it may have the password')
-  t.equal(unreachable.because('directory-timeout').allowsAnotherServer, false)
 })
 
 t.test('a time of a directory may have an offset, in hours or in minutes too', async t => {
