@@ -12,10 +12,7 @@ t.test('members of a directory group log in with what it is granted', async t =>
   await ldap.add(`ou=groups,${ldap.baseDn}`, { objectClass: 'organizationalUnit', ou: 'groups' })
   await ldap.add(group, { objectClass: 'groupOfNames', cn: 'Suporte', member: [`uid=maria,ou=people,${ldap.baseDn}`] })
   const env = {
-    ...ldap.env,
-    LDAP_USER_DN_TEMPLATE: '',
-    LDAP_BIND_DN: ldap.admin.dn,
-    LDAP_BIND_PASSWORD: ldap.admin.password
+    ...ldap.serviceEnv
   }
   const grants = [{ group: group.toUpperCase(), profiles: ['Supervisor'], areas: ['Suporte'] }]
   const world = await startGateway(t, { env, config: { grants } })

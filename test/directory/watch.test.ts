@@ -10,10 +10,7 @@ import { until } from '../support/until.ts'
 const ldap = await startOpenLdap(t)
 const postgres = await startPostgres(t)
 const service = {
-  ...ldap.env,
-  LDAP_USER_DN_TEMPLATE: '',
-  LDAP_BIND_DN: ldap.admin.dn,
-  LDAP_BIND_PASSWORD: ldap.admin.password,
+  ...ldap.serviceEnv,
   LDAP_TIMEOUT_MS: '900',
   LOG_LEVEL: 'warn'
 }

@@ -7,7 +7,7 @@ import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { type Answer, startThrottles, tally } from '../support/throttles.ts'
+import { HOME, peopleOf, startThrottles, stranger, tally } from '../support/throttles.ts'
 import { until } from '../support/until.ts'
 
 const THRESHOLD = 5
@@ -16,17 +16,7 @@ const postgres = await startPostgres(t)
 /** Two of the four permits are kept for known addresses. */
 const STRANGERS = THRESHOLD - 3
 const common = { ldap, postgres, withService: true }
-const HOME = '198.51.100.7'
-const stranger = (n: number) => `203.0.${n >> 8}.${n & 255}`
-
-let people = 0
-const newPerson = async () => {
-  people += 1
-  const uid = `nome${people}`
-  const mail = `alias${people}@corp.example`
-  await ldap.addPerson({ uid, mail, password: ldap.password })
-  return { uid, mail }
-}
+const newPerson = peopleOf(ldap, 'nome')
 
 const NO_SEARCH = { searchBase: undefined, searchFilter: undefined }
 const SETUPS: readonly { name: string; options: Partial<Parameters<typeof startThrottles>[1]>; aliases: boolean }[] = [
@@ -53,19 +43,10 @@ for (const { name, options, aliases } of SETUPS) {
       ...(aliases ? [mail, ` ${mail.toUpperCase()}`] : []),
       ...(hasDomain ? [`CORP\\${uid}`, `${uid}@corp.example`] : [])
     ]
-    const answers = []
-    for (let first = 0; first < 200; first += 100) {
-      const crowd = Array.from({ length: 100 }, (_, index) => {
-        const n = first + index
-        return world.login({
-          username: names[n % names.length] ?? uid,
-          password: `guess ${n}`,
-          from: stranger(n),
-          at: n
-        })
-      })
-      answers.push(...(await Promise.all(crowd)))
-    }
+    const crowd = Array.from({ length: 200 }, (_, n) =>
+      world.login({ username: names[n % names.length] ?? uid, password: `guess ${n}`, from: stranger(n), at: n })
+    )
+    const answers = await Promise.all(crowd)
     t.equal(await ldap.failureCount(uid), STRANGERS)
     t.equal(tally(answers)[aliases ? 'wrong-password' : 'invalid-credentials'], STRANGERS)
     const last = names.at(-1) ?? uid
@@ -102,49 +83,6 @@ t.test('an unknown name is throttled exactly as a known one', async t => {
     )
   }
   t.same(await answers('ninguem'), await answers(uid))
-})
-
-t.test('binds without an answer are freed when the directory counts no harm', async t => {
-  const frozen = await startOpenLdap(t, { lockoutThreshold: THRESHOLD })
-  const world = await startThrottles(t, {
-    ldap: frozen,
-    postgres,
-    withService: true,
-    settings: { timeoutMs: 400 },
-    failureFloorMs: 0
-  })
-  await world.remember('maria', HOME)
-  const right = (n: number) => world.login({ username: 'maria', password: frozen.password, from: HOME, at: n })
-  world.freezeAtBind(frozen.freeze)
-  const lost = [await right(0)]
-  frozen.thaw()
-  t.same(tally(lost), { 'directory-timeout': 1 })
-  for (let n = 0; n < 3; n++) {
-    world.freezeAtBind(frozen.freeze)
-    t.match(await right(n), { what: 'directory-timeout' })
-    frozen.thaw()
-  }
-  world.freezeAtBind(undefined)
-  // In time, unless the machine stands still.
-  let again: Answer
-  do {
-    await world.advance(1500)
-    again = await right(1)
-  } while (again.what === 'directory-timeout')
-  t.match(again, { what: 'in' }, 'four of four permits were lost, and none did harm')
-})
-
-t.test('without a service account two names have half of the permits each', async t => {
-  const world = await startThrottles(t, {
-    ldap,
-    postgres,
-    settings: { userDnTemplate: '{{username}}@corp.example' }
-  })
-  const names = ['sam', 'principal']
-  const answers = []
-  for (let n = 0; n < 40; n++)
-    answers.push(await world.login({ username: names[n % 2] ?? '', password: `guess ${n}`, from: stranger(n), at: n }))
-  t.equal(world.binds(), 2 * Math.floor((THRESHOLD - 1) / 2), 'both together stay below the threshold')
 })
 
 // RV-63
@@ -223,10 +161,7 @@ t.test(
     })
     const own = await startPostgres(t)
     const env = {
-      ...unlocking.env,
-      LDAP_USER_DN_TEMPLATE: '',
-      LDAP_BIND_DN: unlocking.admin.dn,
-      LDAP_BIND_PASSWORD: unlocking.admin.password,
+      ...unlocking.serviceEnv,
       LDAP_SEARCH_FILTER: '(|(mail={{username}})(cn={{username}}))',
       TRUST_PROXY: '127.0.0.1'
     }

@@ -1,10 +1,12 @@
 // Logins are on record, whatever floods in, and a password typed as a name is written nowhere.
 // LD-21, AD-08, RW-13, RW-19, RW-25
 import t, { type Test } from 'tap'
+import { createLoginAudit } from '../../gateway/login/audit.ts'
 import { startGateway } from '../support/gateway.ts'
 import { postLogin } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
 import { PATIENT } from '../support/store.ts'
 
 const ldap = await startOpenLdap(t)
@@ -25,12 +27,7 @@ const startWorld = async (t: Test, env: Record<string, string> = {}) => {
 }
 
 t.test('who was refused is named when known, by any name of the account, else by a keyed hash', async t => {
-  const { postgres, world, login } = await startWorld(t, {
-    LDAP_USER_DN_TEMPLATE: '',
-    LDAP_BIND_DN: ldap.admin.dn,
-    LDAP_BIND_PASSWORD: ldap.admin.password,
-    LDAP_SEARCH_FILTER: '(|(uid={{username}})(mail={{username}}))'
-  })
+  const { postgres, world, login } = await startWorld(t, ldap.serviceEnv)
   const secret = 'Minha-Senha-Secreta-7'
   t.equal(await login('maria@corp.example', SAMPLE_PASSWORD, '192.0.2.1'), 200)
   t.equal(await login('maria@corp.example', 'errada', '192.0.2.1'), 401)
@@ -83,3 +80,33 @@ t.test('with directory login off an anonymous POST leaves no row', async t => {
   await world.gateway.close()
   t.same(await postgres.query("SELECT 1 FROM audit_events WHERE action LIKE 'login%'"), [])
 })
+
+t.test(
+  'sixty refusals have an entry each, one more follows every five seconds, and no typed name is in them',
+  async t => {
+    let now = 0
+    const names: string[] = []
+    const audit = createLoginAudit({
+      audit: { append: async ({ actor }) => void names.push(actor.username) },
+      names: { personOf: async () => undefined },
+      secret: 'a secret for tests that is long enough',
+      log: { ...quiet, debug() {} },
+      clock: () => now
+    })
+    const refuse = async (username: string) => {
+      audit.record({ ok: false, provider: 'ldap', reason: 'x', username, userId: undefined, requestId: 'r', ip: '' })
+      // It writes the sums of those without an entry too, which name no one.
+      await audit.flush()
+      return names.filter((name, i) => name !== '' || i === 0).length
+    }
+    await refuse('')
+    for (let n = 2; n <= 70; n++) t.equal(await refuse('typed'), Math.min(n, 60))
+    now = 4999
+    t.equal(await refuse('typed'), 60)
+    now = 5000
+    t.equal(await refuse('typed'), 61)
+    t.equal(await refuse('typed'), 61)
+    t.equal(names[0], '')
+    t.match(names[1], /^unknown:[\w-]{16}$/)
+  }
+)

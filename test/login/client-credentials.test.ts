@@ -190,11 +190,8 @@ t.test('failed secrets are limited per address alone: a known clientId cannot be
   const limited = await askToken(wrong)
   t.equal(limited.status, 429)
   t.match(limited.headers.get('retry-after'), /^\d+$/)
-  t.equal(
-    (await askToken({ ...wrong, form: { ...GRANT, client_id: client.clientId, client_secret: client.clientSecret } }))
-      .status,
-    429
-  )
+  const right = { ...wrong.form, client_secret: client.clientSecret }
+  t.equal((await askToken({ ...wrong, form: right })).status, 429)
   await tokenOf(client, { from: '192.0.2.67' })
 })
 
@@ -266,7 +263,6 @@ t.test('what is wrong with a wish is said', async t => {
   const rows: [object, RegExp][] = [
     [{ name: '' }, /body\/name/],
     [{ name: 'x'.repeat(65) }, /body\/name/],
-    [{ expiresAt: 'tomorrow' }, /expiresAt must be a time in the future/],
     [{ expiresAt: '2001-01-01' }, /expiresAt must be a time in the future/],
     [{ addresses: ['203.0.113.0/24', '10.0.0.0/33'] }, /addresses\/1 must be an IP address or a CIDR block/],
     [{ secret: 'mine' }, /additional properties/]

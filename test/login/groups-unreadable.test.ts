@@ -16,10 +16,7 @@ await ldap.add(admins, { objectClass: 'groupOfNames', cn: 'Admins', member: dnOf
 const setMember = (uid: string) => ldap.replace(admins, 'member', [dnOf({ uid })])
 
 const env = (more: Record<string, string>) => ({
-  ...ldap.env,
-  LDAP_USER_DN_TEMPLATE: '',
-  LDAP_BIND_DN: ldap.admin.dn,
-  LDAP_BIND_PASSWORD: ldap.admin.password,
+  ...ldap.serviceEnv,
   LDAP_GROUP_BASE: groups,
   LDAP_GROUP_FILTER: '(member={{dn}})',
   LDAP_RECHECK: '600ms',

@@ -7,10 +7,10 @@ import { createLoginThrottle } from '../../gateway/login/throttle/throttle.ts'
 import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
 import { createLoginNames } from '../../gateway/store/login-names.ts'
 import { startOpenLdap } from '../support/openldap.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openStore } from '../support/store.ts'
-import { startThrottles, tally } from '../support/throttles.ts'
+import { HOME, peopleOf, startThrottles, stranger, tally } from '../support/throttles.ts'
 import { until } from '../support/until.ts'
 
 const THRESHOLD = 5
@@ -19,26 +19,16 @@ const postgres = await startPostgres(t)
 /** Two of the four permits are kept for known addresses. */
 const STRANGERS = THRESHOLD - 3
 const common = { ldap, postgres }
-const HOME = '198.51.100.7'
-const stranger = (n: number) => `203.0.${n >> 8}.${n & 255}`
-
-let people = 0
-/** Somebody new, whose failures nobody has counted. */
-const newPerson = async () => {
-  people += 1
-  const uid = `pessoa${people}`
-  await ldap.addPerson({ uid, password: ldap.password })
-  return uid
-}
+const newPerson = peopleOf(ldap, 'pessoa')
 
 // RV-65
 t.test(
   'one program that repeats an old password costs its address one failure, and holds nobody else back',
   async t => {
     const world = await startThrottles(t, { ...common, perIp: 5 })
-    const people = [await newPerson(), await newPerson()]
+    const people = [(await newPerson()).uid, (await newPerson()).uid]
     const from = '192.0.2.4'
-    const old = await newPerson()
+    const { uid: old } = await newPerson()
     const repeats = []
     for (let at = 0; at < 20; at++) repeats.push(await world.login({ username: old, password: 'yesterdays', from, at }))
     t.same(tally(repeats), { 'invalid-credentials': STRANGERS, 'login-throttled-account': 20 - STRANGERS })
@@ -73,7 +63,7 @@ t.test('what is stored says nothing of names that no one has proven, nor of pass
 t.test('a login costs five or six statements, and a crowd of guesses that are refused a few each', async t => {
   for (const withService of [true, false]) {
     const world = await startThrottles(t, { ...common, instances: 1, withService })
-    const person = await newPerson()
+    const { uid: person } = await newPerson()
     await world.remember(person, HOME)
     const cost = async (work: () => Promise<unknown>): Promise<number> => {
       const before = world.statements()
@@ -91,6 +81,62 @@ t.test('a login costs five or six statements, and a crowd of guesses that are re
     // Those that wait for their turn ask again now and then, so a slow machine sees more; each for all others would be 10,000.
     t.ok(crowd <= 500, `${crowd} statements for a hundred guesses`)
   }
+})
+
+t.test('new instances with another JWT_SECRET go on with what the former ones have counted', async t => {
+  const { uid } = await newPerson()
+  const guess = (world: Awaited<ReturnType<typeof startThrottles>>, n: number) =>
+    world.login({ username: uid, password: `guess ${n}`, from: stranger(n), at: n })
+  const world = await startThrottles(t, { ...common, instances: 1 })
+  for (let n = 0; n < STRANGERS; n++) await guess(world, n)
+  const secret = 'another secret after a rotation, also long enough'
+  const changed = await startThrottles(t, { ...common, databaseUrl: world.databaseUrl, secret })
+  const more = await Promise.all(Array.from({ length: 50 }, (_, n) => guess(changed, 100 + n)))
+  t.same(tally(more), { 'login-throttled-account': 50 })
+  t.equal(await ldap.failureCount(uid), STRANGERS)
+})
+
+t.test('without Postgres no directory is asked', async t => {
+  const postgres = await startOwnPostgres(t)
+  const world = await startThrottles(t, { ldap, postgres, instances: 1 })
+  t.match(await world.login({ username: 'ana', password: ldap.password, from: stranger(1) }), { what: 'in' })
+  await postgres.kill()
+  for (let n = 0; n < 5; n++)
+    t.match(await world.login({ username: 'ana', password: `guess ${n}`, from: stranger(n) }), {
+      what: 'database-unavailable'
+    })
+  t.equal(world.binds(), 1)
+  t.equal(await ldap.failureCount('ana'), 0)
+  await postgres.start()
+  t.match(await world.login({ username: 'ana', password: ldap.password, from: stranger(1) }), { what: 'in' })
+})
+
+t.test('a database that goes away during a bind costs a right password nothing once it is back', async t => {
+  const postgres = await startOwnPostgres(t)
+  const world = await startThrottles(t, { ldap, postgres, instances: 1, settings: { lockoutThreshold: 2 } })
+  const login = () => world.login({ username: 'maria', password: ldap.password, from: stranger(1) })
+  world.freezeAtBind(postgres.kill)
+  // The directory accepts the password, and the gateway cannot store that it did.
+  await login()
+  world.freezeAtBind(undefined)
+  await postgres.start()
+  await until(async () => (await login()).what === 'in', 'the only permit comes back')
+  t.same(await postgres.query('SELECT * FROM login_attempts', [], world.databaseUrl), [])
+})
+
+t.test('a database that stands still during a bind costs nothing but time', async t => {
+  const postgres = await startOwnPostgres(t)
+  const world = await startThrottles(t, { ldap, postgres, instances: 2, settings: { lockoutThreshold: 2 } })
+  const login = (at: number) => world.login({ username: 'carlos', password: ldap.password, from: stranger(1), at })
+  world.freezeAtBind(postgres.freeze)
+  t.teardown(postgres.thaw)
+  const first = login(0)
+  await until(() => world.binds() === 1)
+  const second = login(1)
+  setTimeout(postgres.thaw, 200)
+  world.freezeAtBind(undefined)
+  t.same(tally(await Promise.all([first, second])), { in: 2 })
+  t.same(await postgres.query('SELECT * FROM login_attempts', [], world.databaseUrl), [])
 })
 
 t.test('outcomes that the database did not take are offered again until it does, one after the other', async t => {

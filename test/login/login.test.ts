@@ -4,9 +4,8 @@ import { startFaultyDirectory } from '../support/faulty-directory.ts'
 import { startGateway, type WorldOptions } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
-import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
+import { startPostgres } from '../support/postgres.ts'
 import { PATIENT } from '../support/store.ts'
-import { until } from '../support/until.ts'
 
 const ldap = await startOpenLdap(t)
 const postgres = await startPostgres(t)
@@ -87,20 +86,6 @@ t.test('a person of the directory gets a token, and is who the directory says', 
   ) // LD-21, OA-10
 })
 
-t.test('a hundred first logins at once make one person', async t => {
-  // DF-05
-  const world = await start(t)
-  const answers = await Promise.all(
-    Array.from({ length: 100 }, () => login(world, { username: 'carlos', password: SAMPLE_PASSWORD }))
-  )
-  const ids = new Set<number>()
-  for (const answer of answers) {
-    t.equal(answer.status, 200)
-    ids.add(((await answer.json()) as { user: { id: number } }).user.id)
-  }
-  t.equal(ids.size, 1)
-})
-
 /** A failed login and its reason in the log. */
 const refusalOf = async (world: Awaited<ReturnType<typeof start>>, credentials: object) => {
   const answer = await login(world, credentials)
@@ -177,26 +162,6 @@ t.test('a body that is no user name and password is refused before any directory
     world.log.some(line => line.reason === 'directory-unreachable'),
     'no directory was asked'
   )
-})
-
-t.test('without its database a login is 503, and everything else goes on', async t => {
-  // DF-02
-  const own = await startOwnPostgres(t)
-  const world = await startGateway(t, { postgres: own, env: directory })
-  const token = await world.tokenFor()
-  await own.stop()
-  const answer = await login(world, { username: 'maria', password: SAMPLE_PASSWORD })
-  t.match(await answer.json(), { statusCode: 503, code: 'GW_UNAVAILABLE' })
-  t.equal((await world.fetch('/auth/me', { token })).status, 200)
-  const health = await world.fetch('/health')
-  t.equal(health.status, 200)
-  await own.start()
-  let status = 503
-  await until(async () => {
-    status = (await login(world, { username: 'maria', password: SAMPLE_PASSWORD })).status
-    return status !== 503
-  })
-  t.equal(status, 200, 'and comes back by itself')
 })
 
 t.test('anyone may read which ways to log in are open', async t => {

@@ -39,10 +39,7 @@ await addPolicy('graceful', { pwdMaxAge: '1', pwdGraceAuthNLimit: '2' })
 
 const ENV = {
   service: {
-    ...ldap.env,
-    LDAP_USER_DN_TEMPLATE: '',
-    LDAP_BIND_DN: ldap.admin.dn,
-    LDAP_BIND_PASSWORD: ldap.admin.password
+    ...ldap.serviceEnv
   },
   template: ldap.env
 }

@@ -13,11 +13,7 @@ import { until } from '../support/until.ts'
 const ldap = await startOpenLdap(t)
 const postgres = await startPostgres(t)
 const env = {
-  ...ldap.env,
-  LDAP_USER_DN_TEMPLATE: '',
-  LDAP_BIND_DN: ldap.admin.dn,
-  LDAP_BIND_PASSWORD: ldap.admin.password,
-  LDAP_SEARCH_FILTER: '(|(uid={{username}})(mail={{username}}))',
+  ...ldap.serviceEnv,
   LDAP_LOCKOUT_THRESHOLD: '5',
   LOGIN_FAILURES_PER_IP: '6',
   BOOTSTRAP_ADMINS: 'ldap:ana',

@@ -38,6 +38,8 @@ export interface OpenLdapOptions {
 
 export type OpenLdap = Awaited<ReturnType<typeof startOpenLdap>>
 
+const UID_OR_MAIL = '(|(uid={{username}})(mail={{username}}))'
+
 /** Needs `slapd`, `slapadd` and `openssl`. Runs until `t`'s teardown. */
 export const startOpenLdap = async (t: Pick<Test, 'teardown'>, options: OpenLdapOptions = {}) => {
   const folder = makeFolder(t, 'openldap')
@@ -66,6 +68,14 @@ export const startOpenLdap = async (t: Pick<Test, 'teardown'>, options: OpenLdap
   const server = createServerProcess({ command: 'slapd', args, isUp: () => accepts(port) })
   t.teardown(() => server.end('SIGKILL'))
   await server.start()
+  const env = {
+    LDAP_ENABLED: 'true',
+    LDAP_URL: url,
+    LDAP_DOMAIN: 'corp.example',
+    LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${BASE_DN}`,
+    LDAP_SEARCH_BASE: BASE_DN,
+    LDAP_SEARCH_FILTER: '(uid={{username}})'
+  }
 
   return {
     url,
@@ -86,19 +96,20 @@ export const startOpenLdap = async (t: Pick<Test, 'teardown'>, options: OpenLdap
         userDnTemplate: undefined,
         bindDn: ADMIN.dn,
         bindPassword: ADMIN.password,
-        searchFilter: '(|(uid={{username}})(mail={{username}}))',
+        searchFilter: UID_OR_MAIL,
         ...overrides
       }),
     /** An account for that without further rights. */
     reader: { bindDn: READER.dn, bindPassword: READER.password },
     /** The same as an operator would set it, people of `corp.example` being `uid=…` below it. */
-    env: {
-      LDAP_ENABLED: 'true',
-      LDAP_URL: url,
-      LDAP_DOMAIN: 'corp.example',
-      LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${BASE_DN}`,
-      LDAP_SEARCH_BASE: BASE_DN,
-      LDAP_SEARCH_FILTER: '(uid={{username}})'
+    env,
+    /** The same with the administrator as service account. */
+    serviceEnv: {
+      ...env,
+      LDAP_USER_DN_TEMPLATE: '',
+      LDAP_BIND_DN: ADMIN.dn,
+      LDAP_BIND_PASSWORD: ADMIN.password,
+      LDAP_SEARCH_FILTER: UID_OR_MAIL
     },
     ...administration(url),
     stop: () => server.end('SIGTERM'),

@@ -128,3 +128,18 @@ export const tally = (answers: readonly Answer[]): Record<string, number> => {
   for (const { what } of answers) counts[what] = (counts[what] ?? 0) + 1
   return counts
 }
+
+/** An address that no account knows. */
+export const stranger = (n: number): string => `203.0.${n >> 8}.${n & 255}`
+export const HOME = '198.51.100.7'
+
+/** People whose failures no one has counted. */
+export const peopleOf = (ldap: Pick<OpenLdap, 'addPerson' | 'password'>, prefix: string) => {
+  let people = 0
+  return async (): Promise<{ uid: string; mail: string }> => {
+    people += 1
+    const [uid, mail] = [`${prefix}${people}`, `alias${people}@corp.example`]
+    await ldap.addPerson({ uid, mail, password: ldap.password })
+    return { uid, mail }
+  }
+}
