@@ -42,52 +42,52 @@ export type RedisSettings = RedisAddress & {
  * @returns the structure, or the mistake in words that contain nothing of the URL.
  */
 export const parseRedisUrl = (url: string): RedisAddress | { readonly mistake: string } => {
-  if (url.startsWith('unix:')) return unixSocket(url)
-  const { scheme, userinfo, hosts, path, query } = FORM.exec(url)?.groups ?? {}
-  if (scheme === undefined || hosts === undefined) return { mistake: FORMS }
+  const { scheme, userinfo = '', hosts = '', path = '', socket, query } = FORM.exec(url)?.groups ?? {}
+  const parameters = new URLSearchParams(query ?? '')
+  if (socket !== undefined) return unixSocket(socket, parameters)
+  if (scheme === undefined) return { mistake: FORMS }
   const access = accessOf(userinfo, scheme.startsWith('rediss'))
   if (access === undefined) return { mistake: 'its user or password is not percent-encoded' }
   const kind = scheme.replace(/^rediss?-?/, '')
   const nodes = hosts.split(',').map(host => nodeOf(host, kind === 'sentinel' ? 26_379 : 6379))
   if (!nodes.every(node => node !== undefined)) return { mistake: 'a host or port in it is not valid' }
-  const segments = path === undefined || path === '' ? [] : path.split('/')
-  if (query !== undefined && kind !== 'sentinel')
-    return { mistake: 'parameters are supported only in the Sentinel form' }
-  if (kind === 'sentinel') return sentinel(nodes, segments, new URLSearchParams(query ?? ''), access)
-  if (kind === 'cluster') {
-    return segments.length > 0 ? { mistake: 'a Cluster has no database number' } : { kind: 'cluster', nodes, ...access }
-  }
-  const [node] = nodes
+  const segments = path === '' ? [] : path.split('/')
+  if (kind === 'sentinel') return sentinel(nodes, segments, parameters, access)
+  if (query !== undefined) return { mistake: 'parameters are supported only in the Sentinel form' }
+  if (kind === 'cluster')
+    return segments.length > 0 ? { mistake: 'a Cluster has no database number' } : { kind, nodes, ...access }
+  const [node, ...others] = nodes
   const db = databaseOf(segments[0])
-  if (node === undefined || nodes.length > 1)
+  if (node === undefined || others.length > 0)
     return { mistake: `several hosts require the Sentinel or the Cluster form` }
   if (db === undefined || segments.length > 1) return { mistake: 'only a database number may follow the host' }
   return { kind: 'single', ...node, db, ...access }
 }
 
 const FORM =
-  /^(?<scheme>rediss?(?:-sentinel|-cluster)?):\/\/(?:(?<userinfo>[^@/?#\s]*)@)?(?<hosts>[^@/?#\s]+)(?:\/(?<path>[^?#\s]*))?(?:\?(?<query>[^#\s]*))?$/
+  /^(?:unix:(?<socket>\/[^?#\s]+)|(?<scheme>rediss?(?:-sentinel|-cluster)?):\/\/(?:(?<userinfo>[^@/?#\s]*)@)?(?<hosts>[^@/?#\s]+)(?:\/(?<path>[^?#\s]*))?)(?:\?(?<query>[^#\s]*))?$/
 const FORMS =
   'must be redis://host:6379/0, unix:/path?db=0, redis-sentinel://host:26379,host:26379/master or redis-cluster://host:6379,host:6379 (rediss… for TLS; user and password percent-encoded)'
 
-const unixSocket = (url: string): RedisAddress | { mistake: string } => {
-  const { path, query } = /^unix:(?<path>\/[^?#\s]+)(?:\?(?<query>[^#\s]*))?$/.exec(url)?.groups ?? {}
-  const parameters = new URLSearchParams(query ?? '')
-  const db = databaseOf(parameters.get('db') ?? undefined)
-  if (path === undefined) return { mistake: FORMS }
+/** Of a name that occurs twice, the first counts. */
+const valuesOf = (parameters: URLSearchParams): Readonly<Record<string, string | undefined>> =>
+  Object.fromEntries([...parameters].toReversed())
+const hasOthers = (parameters: URLSearchParams, ...known: string[]): boolean =>
+  [...parameters.keys()].some(key => !known.includes(key))
+const UNKNOWN = { mistake: 'it contains an unknown parameter' }
+
+const unixSocket = (path: string, parameters: URLSearchParams): RedisAddress | { mistake: string } => {
+  const { db: database, username, password } = valuesOf(parameters)
+  const db = databaseOf(database)
   if (db === undefined) return { mistake: 'its db is not a database number' }
-  for (const key of parameters.keys()) {
-    if (!['db', 'username', 'password'].includes(key)) return { mistake: 'it contains an unknown parameter' }
-  }
-  const username = parameters.get('username') ?? undefined
-  const password = parameters.get('password') ?? undefined
+  if (hasOthers(parameters, 'db', 'username', 'password')) return UNKNOWN
   return { kind: 'unix', path, db, username, password, tls: false }
 }
 
 const sentinel = (
   sentinels: readonly RedisNode[],
   [name, database, ...rest]: string[],
-  query: URLSearchParams,
+  parameters: URLSearchParams,
   access: RedisAccess
 ): RedisAddress | { mistake: string } => {
   const db = databaseOf(database)
@@ -95,29 +95,21 @@ const sentinel = (
     return { mistake: 'the Sentinel form must end with the name of the master' }
   if (db === undefined || rest.length > 0)
     return { mistake: 'only a database number may follow the name of the master' }
-  for (const key of query.keys()) {
-    if (key !== 'sentinelUsername' && key !== 'sentinelPassword') return { mistake: 'it contains an unknown parameter' }
-  }
-  const sentinelUsername = query.get('sentinelUsername') ?? undefined
-  const sentinelPassword = query.get('sentinelPassword') ?? undefined
+  if (hasOthers(parameters, 'sentinelUsername', 'sentinelPassword')) return UNKNOWN
+  const { sentinelUsername, sentinelPassword } = valuesOf(parameters)
   return { kind: 'sentinel', sentinels, name, db, sentinelUsername, sentinelPassword, ...access }
 }
 
 const nodeOf = (text: string, defaultPort: number): RedisNode | undefined => {
-  const { bracketed, name, port } =
-    /^(?:\[(?<bracketed>[0-9A-Fa-f:.]+)\]|(?<name>[\w.-]+))(?::(?<port>\d{1,5}))?$/.exec(text)?.groups ?? {}
+  const [, bracketed, name, port = defaultPort] = /^(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::(\d{1,5}))?$/.exec(text) ?? []
   const host = bracketed ?? name
-  const number = port === undefined ? defaultPort : Number(port)
-  return host === undefined || number < 1 || number > 65_535 ? undefined : { host, port: number }
+  return host === undefined || Number(port) < 1 || Number(port) > 65_535 ? undefined : { host, port: Number(port) }
 }
 
-const databaseOf = (text: string | undefined): number | undefined => {
-  if (text === undefined || text === '') return 0
-  return /^\d{1,4}$/.test(text) ? Number(text) : undefined
-}
+const databaseOf = (text = ''): number | undefined => (/^\d{0,4}$/.test(text) ? Number(text) : undefined)
 
-const accessOf = (userinfo: string | undefined, tls: boolean): RedisAccess | undefined => {
-  const [user = '', ...password] = (userinfo ?? '').split(':')
+const accessOf = (userinfo: string, tls: boolean): RedisAccess | undefined => {
+  const [user = '', ...password] = userinfo.split(':')
   try {
     return {
       username: user === '' ? undefined : decodeURIComponent(user),

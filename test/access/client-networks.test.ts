@@ -132,28 +132,18 @@ t.test('what is no network is refused, with its place', async t => {
   }
 })
 
-t.test('explain, matrix and diff know the networks', async t => {
+t.test('explain and matrix name the networks, and diff the addresses that differ', async t => {
   const folder = await routeFolder(t, { 'routes.yaml': YAML(FROM) })
-  const before = await routeFolder(t, { 'routes.yaml': YAML('') })
-  const explain = async (as: string) =>
-    (await portaria(['explain', 'GET', '/office/x', '--as', as, '--json', '--config', folder])).json()
-  t.match(await explain('Agente from 10.1.2.3'), { decision: 'allow', as: 'Agente from 10.1.2.3' })
-  t.match(await explain('Agente'), {
-    decision: 403,
-    reason: 'address',
-    words: /only clients from 10\.0\.0\.0\/8, 2001:db8::\/32/
-  })
+  const explained = await portaria(['explain', 'GET', '/office/x', '--as', 'Agente', '--json', '--config', folder])
+  t.match(explained.json(), { reason: 'address', words: /only clients from 10\.0\.0\.0\/8, 2001:db8::\/32/ })
   t.match(
     (await portaria(['matrix', '--config', folder])).stdout,
     /\/office\/\* \(from 10\.0\.0\.0\/8, 2001:db8::\/32\) +– +– +– +yes/
   )
-  const closed = await portaria(['diff', before, folder])
-  t.match(closed.stdout, /\/office\/\* from any other address is now closed to Agente/)
-  t.notMatch(closed.stdout, /is now open/)
-  const opened = await portaria(['diff', folder, before])
-  t.match(opened.stdout, /\/office\/\* from any other address is now open to Agente/)
-  t.match(opened.stdout, /namespace \/m from any other address is now open to Agente/)
-  t.equal(opened.code, 1)
+  const { stdout, code } = await portaria(['diff', folder, await routeFolder(t, { 'routes.yaml': YAML('') })])
+  t.match(stdout, /\/office\/\* from any other address is now open to Agente/)
+  t.match(stdout, /namespace \/m from any other address is now open to Agente/)
+  t.equal(code, 1)
 })
 
 t.test('check names a less strict neighbour that other addresses reach', async t => {

@@ -11,6 +11,7 @@ import { rawWebSocket } from '../support/raw-websocket.ts'
 import { recipeBlocks } from '../support/recipe.ts'
 import { complaintsOf, routeFolder, tableOf, UPSTREAMS } from '../support/route-files.ts'
 import { startWebSocketUpstream } from '../support/websocket-upstream.ts'
+import { words } from '../support/words.ts'
 
 const upstream = await startRawUpstream(t)
 upstream.respond(() => OK)
@@ -62,45 +63,35 @@ const ask = async (
   return [status, ...new Set(told)].join(' ')
 }
 
-t.test('only the routes that name the host apply: exact names before wildcards before the rest', async t => {
-  for (const [host, without, withToken] of [
-    ['gw.example', '200 gw.example', '200 gw.example'],
-    ['admin.corp.example', '401', '200 admin.corp.example'],
-    ['wiki.corp.example', '200 wiki.corp.example', '200 wiki.corp.example'],
-    ['docs.corp.example', '200 docs.corp.example', '200 docs.corp.example'],
-    ['other.corp.example', '401', '403'],
-    // A wildcard is one label, and not none.
-    ['a.other.corp.example', '200 gw.example', '200 gw.example'],
-    ['corp.example', '200 gw.example', '200 gw.example'],
-    ['xcorp.example', '200 gw.example', '200 gw.example']
-  ] as const) {
-    t.equal(await ask(direct, host), without, host)
-    t.equal(await ask(direct, host, { token: admin }), withToken, host)
+t.test(
+  'only the routes that name the host apply: exact names before wildcards before the rest, in any case',
+  async t => {
+    for (const [host, without, withToken] of [
+      ['gw.example', '200 gw.example', '200 gw.example'],
+      ['admin.corp.example', '401', '200 admin.corp.example'],
+      ['wiki.corp.example', '200 wiki.corp.example', '200 wiki.corp.example'],
+      ['docs.corp.example', '200 docs.corp.example', '200 docs.corp.example'],
+      ['other.corp.example', '401', '403'],
+      // A wildcard is one label, and not none.
+      ['a.other.corp.example', '200 gw.example', '200 gw.example'],
+      ['corp.example', '200 gw.example', '200 gw.example'],
+      ['xcorp.example', '200 gw.example', '200 gw.example'],
+      // Caddy above 100 hosts, and Authelia's rules, compared these in their own case.
+      ['Admin.Corp.Example:443', '401', '200 admin.corp.example:443'],
+      ['admin.CORP.example:1', '401', '200 admin.corp.example:1'],
+      ['A199.corp.example', '401', '200 a199.corp.example']
+    ] as const) {
+      t.equal(await ask(direct, host), without, host)
+      t.equal(await ask(direct, host, { token: admin }), withToken, host)
+    }
+    // Nothing of a named host falls to *.corp.example, or to the routes without host.
+    for (const [host, target] of [
+      ['wiki.corp.example', '/other'],
+      ['outer.example', '/page']
+    ] as const)
+      t.equal(await ask(direct, host, { target, token: admin }), '404', host)
   }
-  t.equal(
-    await ask(direct, 'wiki.corp.example', { target: '/other', token: admin }),
-    '404',
-    'nothing falls to *.corp.example'
-  )
-  t.equal(
-    await ask(direct, 'outer.example', { target: '/page', token: admin }),
-    '404',
-    'nor to the routes without host'
-  )
-})
-
-t.test('case and port decide nothing (Caddy above 100 hosts, Authelia’s rules)', async t => {
-  for (const host of [
-    'ADMIN.corp.example',
-    'Admin.Corp.Example:443',
-    'admin.corp.example:8443',
-    'admin.CORP.example:1',
-    'A199.corp.example'
-  ]) {
-    t.equal(await ask(direct, host), '401', host)
-    t.equal(await ask(direct, host, { token: admin }), `200 ${host.toLowerCase()}`, host)
-  }
-})
+)
 
 t.test('a host that servers read in several ways is refused', async t => {
   for (const host of (
@@ -259,30 +250,21 @@ const YAML = `${UPSTREAMS}routes:
 `
 
 t.test('test lines name a host; without one it is one that no route names', async t => {
-  const lines = [
+  const check = (...lines: string[]) =>
+    complaintsOf(t, { 'routes.yaml': `${YAML}tests:\n${lines.map(line => `  - ${line}\n`).join('')}` })
+  const holding = [
     'GET /x as Agente -> allow',
-    'GET https://unknown.example/x as Agente -> allow',
-    'GET https://grafana.corp.example/x as Agente -> 403',
     'GET https://GRAFANA.corp.example:8443/x?y as Admin -> allow',
-    'GET http://wiki.corp.example/x as anonymous -> allow',
-    'GET https://wiki.corp.example/y as Admin -> 404',
-    'GET https://wiki.corp.example/health as anonymous -> allow'
+    'GET http://wiki.corp.example/x as anonymous -> allow'
   ]
-  t.same(await complaintsOf(t, { 'routes.yaml': `${YAML}tests:\n${lines.map(line => `  - ${line}\n`).join('')}` }), [])
-  for (const wrong of [
-    'https://grafana.corp.example./x',
-    'https://a@grafana.corp.example/x',
-    'https://grafana.corp.example'
-  ])
-    t.match(await complaintsOf(t, { 'routes.yaml': `${YAML}tests:\n  - GET ${wrong} as Admin -> allow\n` }), [
+  t.same(await check(...holding), [])
+  for (const wrong of words`https://grafana.corp.example./x https://a@grafana.corp.example/x https://grafana.corp.example`)
+    t.match(await check(`GET ${wrong} as Admin -> allow`), [
       /the address of a test must have the form https:\/\/HOST\/PATH/
     ])
-  t.match(
-    await complaintsOf(t, {
-      'routes.yaml': `${YAML}tests:\n  - GET https://grafana.corp.example/x as Agente -> allow\n`
-    }),
-    [/fails: expected allow, got 403 \(role-missing\) from the route "grafana\.corp\.example\/\*"/]
-  )
+  t.match(await check('GET https://grafana.corp.example/x as Agente -> allow'), [
+    /fails: expected allow, got 403 \(role-missing\) from the route "grafana\.corp\.example\/\*"/
+  ])
 })
 
 t.test('what is no host name is refused, with what to write', async t => {
@@ -321,84 +303,50 @@ t.test('paths are told apart on each host alone', async t => {
   t.same([table.namesHost('a.example'), table.namesHost(''), table.namesHost('example')], [true, false, false])
 })
 
-t.test('explain and replay know the hosts', async t => {
+t.test('explain says which routes apply to a host; an example of replay and diff has the host', async t => {
   const folder = await routeFolder(t, { 'routes.yaml': YAML })
-  const explain = async (address: string) =>
-    (await portaria(['explain', 'GET', address, '--as', 'Agente', '--json', '--config', folder])).json()
-  t.match(await explain('https://GRAFANA.corp.example:8443/x/y'), {
+  const explain = (address: string) =>
+    portaria(['explain', 'GET', address, '--as', 'Agente', '--json', '--config', folder])
+  t.match((await explain('https://GRAFANA.corp.example:8443/x/y')).json(), {
     host: 'grafana.corp.example',
     target: '/x/y',
-    decision: 403,
-    route: 'grafana.corp.example/*',
     words: /Only the routes that name this host apply/
   })
-  t.match(await explain('/x/y'), { decision: 'allow', route: '/*', words: /No route names a host here/ })
+  t.match((await explain('/x/y')).json(), { words: /No route names a host here/ })
   const bad = await portaria(['explain', 'GET', 'https://grafana.corp.example./x', '--config', folder])
   t.match(bad, { code: 2, stderr: /PATH must begin with/ })
   const line = {
     msg: 'request',
     method: 'GET',
-    host: 'wiki.corp.example',
+    host: 'grafana.corp.example',
     path: '/x/1',
     decision: 'allow',
-    profiles: ['Agente'],
-    user: 1,
-    accessStatus: 'assigned',
-    provider: 'ldap'
+    profiles: []
   }
-  const lines = [line, { ...line, host: 'grafana.corp.example' }, { ...line, host: undefined }]
-  const { stdout } = await portaria(['replay', '-', '--config', folder, '--json'], {
-    input: lines.map(each => JSON.stringify(each)).join('\n')
-  })
-  t.match(JSON.parse(stdout), {
-    decisions: 3,
-    changes: [
-      { was: 'allow', now: 403, example: 'GET https://grafana.corp.example/x/1', route: 'grafana.corp.example/*' }
-    ]
-  })
+  const replayed = await portaria(['replay', '-', '--config', folder, '--json'], { input: JSON.stringify(line) })
+  t.match(replayed.json(), { changes: [{ example: 'GET https://grafana.corp.example/x/1' }] })
+  const alone = await routeFolder(t, { 'routes.yaml': YAML.split('\n').slice(0, 4).join('\n') })
+  const { stdout } = await portaria(['diff', alone, folder])
+  t.match(stdout, /grafana\.corp\.example\/\* is now open to Admin \(until now: Agente\)/)
+  t.notMatch(stdout, /^.{0,8} ?\/\* is now/m, 'nothing has changed on other hosts')
+  t.notMatch((await portaria(['matrix', '--config', alone])).stdout, /all other hosts/)
 })
 
-t.test('matrix groups by host; diff compares host by host; neighbours are those of the same host', async t => {
+t.test('matrix groups by host; neighbours are those of the same host', async t => {
   const folder = await routeFolder(t, { 'routes.yaml': YAML })
-  const { stdout } = await portaria(['matrix', '--config', folder])
   t.match(
-    stdout,
+    (await portaria(['matrix', '--config', folder])).stdout,
     /\nall other hosts *\n\/\* .*\ngrafana\.corp\.example *\ngrafana\.corp\.example\/\* .*\n\*\.corp\.example/
   )
   t.match((await portaria(['matrix', '--config', folder, '--json'])).json<unknown[]>()[1], {
     host: ['grafana.corp.example']
   })
-  const alone = await routeFolder(t, {
-    'routes.yaml': `${UPSTREAMS}routes:\n  - { path: /*, upstream: up, roles: [Agente] }\n`
-  })
-  t.notMatch((await portaria(['matrix', '--config', alone])).stdout, /all other hosts/)
-
-  const closed = await portaria(['diff', alone, folder])
-  t.match(closed.stdout, /grafana\.corp\.example\/\* is now closed to Agente/)
-  t.match(closed.stdout, /grafana\.corp\.example\/\* is now open to Admin \(until now: Agente\)/)
-  t.match(closed.stdout, /\*\.corp\.example\/x\/\* is now open to everyone, even without a token/)
-  t.notMatch(closed.stdout, /^.{0,8} ?\/\* is now/m, 'nothing has changed on other hosts')
-  t.equal(closed.code, 1)
-  const opened = await portaria(['diff', folder, alone, '--json'])
-  t.match(opened.json<{ opened: unknown }>().opened, [
-    { example: { host: 'grafana.corp.example' } },
-    { example: { host: '*.corp.example' } }
-  ])
-  t.equal((await portaria(['diff', folder, folder])).code, 0)
-
-  const table = await tableOf(
-    t,
-    '/reports {host: a.example, roles: [Admin]}',
-    '/reports/* {host: b.example, public: true}',
-    '/reports/* {public: true}'
-  )
-  t.same(weakerNeighbours(table), [])
-  const beside = await tableOf(
-    t,
-    '/reports {host: a.example, roles: [Admin]}',
-    '/reports/* {host: a.example, public: true}'
-  )
-  t.match(weakerNeighbours(beside), [{ message: /belongs to the less strict "a\.example\/reports\/\*"/ }])
+  const neighboursOn = async (host: string) => {
+    const below = `/reports/* {host: ${host}, public: true}`
+    return weakerNeighbours(await tableOf(t, '/reports {host: a.example, roles: [Admin]}', below, '/* {public: true}'))
+  }
+  t.same(await neighboursOn('b.example'), [])
+  t.match(await neighboursOn('a.example'), [{ message: /belongs to the less strict "a\.example\/reports\/\*"/ }])
 })
 
 t.test('/auth/apps links to the host of each application, with the scheme and the port of PUBLIC_URL', async t => {
