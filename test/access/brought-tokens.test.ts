@@ -7,8 +7,8 @@ import { Unauthenticated } from '../../gateway/errors.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
 import type { Identity } from '../../gateway/identity.ts'
 import { exchangeOf, identityOf } from '../support/exchanges.ts'
-import { only } from '../support/only.ts'
 import { ownHostsOf } from '../support/own-hosts.ts'
+import { words } from '../support/words.ts'
 
 const reasonOf = <T>(ask: () => T): T | string => {
   try {
@@ -115,6 +115,7 @@ const ORIGINS: readonly (readonly [string, boolean, string | undefined, string |
   ['POST', false, undefined, undefined, ORIGIN],
   ['POST', false, 'same-site', undefined, CROSS],
   ['DELETE', false, undefined, 'null', ORIGIN],
+  // RV-110: a form of a page with Referrer-Policy: no-referrer.
   ['POST', false, 'same-origin', 'null', 'a'],
   ['POST', false, 'cross-site', 'null', CROSS],
   ['POST', false, 'none', 'null', CROSS],
@@ -135,9 +136,12 @@ t.test('the cookie speaks for a person only where no other site may be behind th
   }
   const external = { browser: true, upstream: undefined, external: true }
   t.equal(ask('GET', external, 'Sec-Fetch-Site', 'cross-site'), 'a', 'checked for a proxy, a link may open it')
+  // RW-85, RW-87: the last three are what a proxy leaves of an upgrade when it asks, or a client sends over HTTP/2.
   for (const upgrade of [
     ['Upgrade', 'WebSocket'],
-    ['Sec-Fetch-Mode', 'websocket']
+    ['Sec-Fetch-Mode', 'websocket'],
+    ['Sec-WebSocket-Version', '13'],
+    ['Sec-WebSocket-Key', 'AQIDBAUGBwgJCgsMDQ4PEA==']
   ]) {
     t.equal(ask('GET', { browser: true }, ...upgrade), ORIGIN, upgrade.join())
     t.equal(ask('GET', { browser: true }, ...upgrade, 'Sec-Fetch-Site', 'cross-site'), CROSS, upgrade.join())
@@ -227,22 +231,9 @@ t.test('a navigation without a session goes to the login and comes back; nothing
 })
 
 t.test('cookies that could be the session are known in any spelling of the prefix', async t => {
-  for (const name of [
-    'portaria_session',
-    '__Host-portaria_session',
-    '__secure-PORTARIA_session_2',
-    'portaria_session_9'
-  ])
-    t.ok(isSessionCookie(name), name)
-  for (const name of [
-    'xportaria_session',
-    'portaria_sessions',
-    'portaria_session_10',
-    '__x-portaria_session',
-    'portaria_session_',
-    ''
-  ])
-    t.notOk(isSessionCookie(name), name)
+  const session = words`portaria_session __Host-portaria_session __secure-PORTARIA_session_2 portaria_session_9`
+  const others = words`xportaria_session portaria_sessions portaria_session_10 __x-portaria_session portaria_session_`
+  t.same([...session, ...others, ''].filter(isSessionCookie), session)
 })
 
 const upgrade = (fields: readonly string[], query: string, tokenInQuery: boolean | undefined) => {
@@ -258,43 +249,29 @@ const upgrade = (fields: readonly string[], query: string, tokenInQuery: boolean
 const offers = (...values: string[]) => values.flatMap(value => ['Sec-WebSocket-Protocol', value])
 
 t.test('the token of an upgrade is taken out of wherever it stands', async t => {
-  t.same(upgrade([], '?a=1', true), { token: undefined, subprotocols: [], bearerOffered: false, query: '?a=1' })
-  t.same(upgrade(['Authorization', 'Bearer abc'], '', true), {
-    token: 'abc',
-    subprotocols: [],
-    bearerOffered: false,
-    query: ''
-  })
-  t.same(upgrade(offers('chat, bearer ,abc,v2'), '', false), {
-    token: 'abc',
-    subprotocols: ['chat', 'v2'],
-    bearerOffered: true,
-    query: ''
-  })
-  t.same(upgrade([...offers('chat'), 'X-Other', 'v3', 'sec-websocket-PROTOCOL', 'bearer,abc'], '', false), {
-    token: 'abc',
-    subprotocols: ['chat'],
-    bearerOffered: true,
-    query: ''
-  })
+  const bearer = ['Authorization', 'Bearer abc']
+  for (const [fields, token, subprotocols, bearerOffered] of [
+    [[], undefined, [], false],
+    [bearer, 'abc', [], false],
+    [offers('chat, bearer ,abc,v2'), 'abc', ['chat', 'v2'], true],
+    [[...offers('chat'), 'X-Other', 'v3', 'sec-websocket-PROTOCOL', 'bearer,abc'], 'abc', ['chat'], true],
+    [offers('bearer,bearer'), 'bearer', [], true]
+  ] as const)
+    t.same(upgrade(fields, '?a=1', true), { token, subprotocols, bearerOffered, query: '?a=1' }, fields.join(' '))
   for (const [query, token, rest] of [
     ['?access_token=abc', 'abc', ''],
     ['?access_token=a.B-9_', 'a.B-9_', ''],
     ['?a=1&access_token=abc&b=2', 'abc', '?a=1&b=2'],
     ['?access%5Ftoken=abc&a', 'abc', '?a'],
-    ['?%zz=1&access_token=abc', 'abc', '?%zz=1']
+    ['?%zz=1&access_token=abc', 'abc', '?%zz=1'],
+    ['?access_+token=abc', undefined, '?access_+token=abc'],
+    ['?access+token=abc', undefined, '?access+token=abc']
   ] as const) {
-    t.match(upgrade([], query, true), { token, query: rest, bearerOffered: false }, query)
-    t.match(upgrade([], query, false), { token: undefined, query }, `${query} where it may not stand`)
-    t.match(upgrade([], query, undefined), { token: undefined, query }, `${query} where it may not stand`)
+    t.match(upgrade(offers('chat'), query, true), { token, query: rest, bearerOffered: false }, query)
+    for (const allowed of [false, undefined])
+      t.match(upgrade([], query, allowed), { token: undefined, query }, `${query} where it may not stand`)
   }
-  t.match(upgrade([...offers('bearer,abc'), 'Authorization', 'Bearer abc'], '?access_token=abc', true), {
-    token: 'abc',
-    query: ''
-  })
-  t.match(upgrade([], '?access_+token=abc', true), { token: undefined, query: '?access_+token=abc' })
-  t.match(upgrade(offers('bearer,bearer'), '', true), { token: 'bearer', subprotocols: only() })
-  t.match(upgrade(offers('chat'), '?access+token=abc', true), { token: undefined, query: '?access+token=abc' })
+  t.match(upgrade([...offers('bearer,abc'), ...bearer], '?access_token=abc', true), { token: 'abc', query: '' })
 })
 
 t.test('a malformed source, or two that disagree, are refused', async t => {
@@ -321,28 +298,30 @@ t.test('a malformed source, or two that disagree, are refused', async t => {
 t.test('the password of Basic may be an access token where the route allows it and no other site asks', async t => {
   const tokenOf = createBasicToken(ownHostsOf('https://gw.example/').hosts)
   const basic = (text: string, scheme = 'Basic ') => `${scheme}${Buffer.from(text).toString('base64')}`
-  const ask = (authorization: string | string[], ...further: string[]) => {
-    const sent = Array.isArray(authorization) ? authorization : [authorization]
+  const ask = (sent: readonly string[], further: readonly string[] = [], route: object = { basic: true }) => {
     const fields = [...sent.flatMap(value => ['Authorization', value]), ...further]
-    return reasonOf(() => tokenOf(exchangeOf({ fields, route: { basic: true } })))
+    return reasonOf(() => tokenOf(exchangeOf({ fields, route })))
   }
-  t.equal(ask(basic('maria:pt_x')), 'pt_x')
-  t.equal(ask(basic('maria:pt_x', 'bASIC   ')), 'pt_x')
-  t.equal(ask(basic('maria:pt_x:y')), 'pt_x:y')
-  t.equal(ask(basic('pt_x')), 'pt_x', 'without a colon all of it')
-  t.equal(ask(basic('maria:secret')), undefined)
-  t.equal(ask(basic('pt_x:secret')), undefined)
-  t.equal(ask(basic('maria:pt_x', 'Bearer ')), undefined)
-  t.equal(ask(`x${basic('maria:pt_x')}`), undefined)
-  t.equal(ask(`${basic('maria:pt_x')}!`), undefined)
-  t.equal(ask('Basic ='), undefined)
-  t.equal(ask('Basic'), undefined)
-  t.equal(ask([basic('m:pt_x'), basic('m:pt_x')]), undefined)
-  t.equal(ask([]), undefined)
-  t.equal(tokenOf(exchangeOf({ fields: ['Authorization', basic('m:pt_x')], route: {} })), undefined)
-  t.equal(tokenOf(exchangeOf({ fields: ['Authorization', basic('m:pt_x')] })), undefined)
-
-  const foreign = 'GW_BAD_ORIGIN basic-cross-site'
+  const [good, foreign] = [basic('m:pt_x'), 'GW_BAD_ORIGIN basic-cross-site']
+  for (const [expected, ...sent] of [
+    ['pt_x', good],
+    ['pt_x', basic('maria:pt_x', 'bASIC   ')],
+    ['pt_x:y', basic('maria:pt_x:y')],
+    // Without a colon all of it.
+    ['pt_x', basic('pt_x')],
+    [undefined, basic('maria:secret')],
+    [undefined, basic('pt_x:secret')],
+    [undefined, basic('maria:pt_x', 'Bearer ')],
+    [undefined, `x${good}`],
+    [undefined, `${good}!`],
+    [undefined, 'Basic ='],
+    [undefined, 'Basic'],
+    [undefined, good, good],
+    [undefined]
+  ] as const)
+    t.equal(ask(sent), expected, sent.join())
+  t.equal(ask([good], [], {}), undefined, 'not on other routes')
+  t.equal(tokenOf(exchangeOf({ fields: ['Authorization', good] })), undefined)
   for (const [name, value, expected] of [
     ['Origin', 'https://gw.example', 'pt_x'],
     ['Origin', 'https://other.example', foreign],
@@ -351,7 +330,6 @@ t.test('the password of Basic may be an access token where the route allows it a
     ['Sec-Fetch-Site', 'none', 'pt_x'],
     ['Sec-Fetch-Site', 'same-site', foreign],
     ['Sec-Fetch-Site', 'cross-site', foreign]
-  ] as const) {
-    t.equal(ask(basic('m:pt_x'), name, value), expected, `${name}: ${value}`)
-  }
+  ] as const)
+    t.equal(ask([good], [name, value]), expected, `${name}: ${value}`)
 })

@@ -17,36 +17,48 @@ const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
 const outcome = (error: { code: string; statusCode: number; reason: string | undefined } | undefined) =>
   error === undefined ? 'passes' : `${error.statusCode} ${error.code} ${error.reason}`
 
-t.test('authenticate lets pass what is public, and asks everybody else for a valid token', async t => {
-  const asked: unknown[] = []
-  const create = (checked: unknown) =>
-    createAuthenticate({
-      verifiedTokens: {
-        check: (text: string, options: unknown) => {
-          asked.push([text, options])
-          return checked
-        }
-      } as never,
-      revocationsTrusted: () => true,
-      isOurs: () => false,
-      tokenOf: () => 'a-token'
-    })
-  const check = (parts: Partial<Route> | RouteMatch, step = create(identityOf())) => {
-    const exchange = exchangeOf()
-    if ('refusal' in parts) exchange.match = parts
-    else {
-      exchange.route = routeOf(parts)
-      exchange.match = { route: exchange.route, path: '/x' }
-    }
-    return { outcome: outcome(step(exchange)), identity: exchange.identity?.tokenId }
+/** What `authenticate` makes of a match, and whether it asks for a token, stale or not. */
+const authenticate = (
+  parts: Partial<Route> | RouteMatch | undefined,
+  { checked = identityOf() as unknown, hasToken = true, trusted = true } = {}
+) => {
+  let asked: unknown
+  const exchange = exchangeOf()
+  if (parts !== undefined && 'refusal' in parts) exchange.match = parts
+  else if (parts !== undefined) {
+    exchange.route = routeOf(parts)
+    exchange.match = { route: exchange.route, path: '/x' }
   }
+  const step = createAuthenticate({
+    verifiedTokens: {
+      check(text: string, { allowStale }: { allowStale: boolean }) {
+        asked = [text, allowStale]
+        return checked
+      }
+    } as never,
+    revocationsTrusted: () => trusted,
+    isOurs: () => false,
+    tokenOf: () => (hasToken ? 'a-token' : undefined)
+  })
+  return { outcome: outcome(step(exchange)), identity: exchange.identity?.tokenId, asked }
+}
 
-  t.same(check({ public: true }), { outcome: 'passes', identity: undefined })
-  t.same(check({ socketio: {} as never }), { outcome: 'passes', identity: undefined })
-  t.same(check({ refusal: 'method', allowed: ['GET'], public: true }), { outcome: 'passes', identity: undefined })
-  t.same(asked, [], 'a public route reads no token')
+t.test('authenticate lets pass what is public, and asks everybody else for a valid token', async t => {
+  const untouched = { outcome: 'passes', identity: undefined, asked: undefined }
+  t.same(authenticate({ public: true }), untouched)
+  t.same(authenticate({ socketio: {} as never }), untouched)
+  t.same(authenticate({ refusal: 'method', allowed: ['GET'], public: true }), untouched)
+  const identified = { outcome: 'passes', identity: 'token-1', asked: ['a-token', false] }
+  t.same(authenticate({}), identified)
+  t.same(authenticate({ refusal: 'method', allowed: ['GET'], public: false }), identified)
+  t.same(authenticate(NO_ROUTE), identified)
+  t.same(authenticate({ refusal: 'bad-path', reason: 'backslash', public: false }), identified)
+  t.match(authenticate(undefined, { hasToken: false }), { outcome: '401 GW_UNAUTHENTICATED no-token' })
+})
+
+// RW-23, RW-59
+t.test('on a public route a token of ours is refused wherever it would reach the backend unseen', async t => {
   const token = `pt_${'a'.repeat(43)}`
-  // RW-23, RW-59
   for (const [where, asked] of [
     ['path', { target: `/x/${token}` }],
     ['Host', { fields: ['Host', token] }],
@@ -63,71 +75,30 @@ t.test('authenticate lets pass what is public, and asks everybody else for a val
       t.equal(outcome(step(exchange)), isRefused ? '400 GW_BAD_REQUEST token-in-path' : 'passes', where)
     }
   }
-  for (const match of [
-    { refusal: 'method', allowed: ['GET'], public: false },
-    { refusal: 'no-route' },
-    { refusal: 'bad-path', reason: 'backslash' }
-  ] as const) {
-    t.same(check(match), { outcome: 'passes', identity: 'token-1' }, match.refusal)
-  }
-  t.same(check({}), { outcome: 'passes', identity: 'token-1' })
-  t.same(asked.at(-1), ['a-token', { allowStale: false }])
 })
 
 t.test('without a token, with a bad one, from another network or with old revocations nothing passes', async t => {
-  const step = (checked: unknown, token: string | undefined, trusted = true) =>
-    createAuthenticate({
-      verifiedTokens: { check: () => checked } as never,
-      revocationsTrusted: () => trusted,
-      isOurs: () => false,
-      tokenOf: () => token
-    })
-  const check = (run: ReturnType<typeof step>) => {
-    const exchange = exchangeOf({ route: {} })
-    exchange.match = { route: routeOf(), path: '/x' }
-    return [outcome(run(exchange)), exchange.identity?.tokenId]
-  }
-  t.same(check(step(identityOf(), undefined)), ['401 GW_UNAUTHENTICATED no-token', undefined])
-  t.same(check(step(new TokenExpired({ reason: 'expired' }), 'x')), ['401 GW_TOKEN_EXPIRED expired', undefined])
-  t.same(check(step(identityOf({ addresses: ['198.51.100.0/24'] }), 'x')), [
-    '401 GW_UNAUTHENTICATED foreign-address',
-    undefined
-  ])
-  t.same(check(step(identityOf({ addresses: ['192.0.2.0/24'] }), 'x')), ['passes', 'token-1'])
-  t.same(check(step(identityOf({ addresses: [] }), 'x')), ['passes', 'token-1'])
-  const unmatched = exchangeOf()
-  t.equal(
-    outcome(step(identityOf(), undefined)(unmatched)),
-    '401 GW_UNAUTHENTICATED no-token',
-    'no route is no public one'
-  )
-  t.same(check(step(identityOf(), 'x', false)), ['503 GW_UNAVAILABLE revocations-too-old', 'token-1'])
+  for (const [expected, identity, parts] of [
+    ['401 GW_UNAUTHENTICATED no-token', undefined, { hasToken: false }],
+    ['401 GW_TOKEN_EXPIRED expired', undefined, { checked: new TokenExpired({ reason: 'expired' }) }],
+    ['401 GW_UNAUTHENTICATED foreign-address', undefined, { checked: identityOf({ addresses: ['198.51.100.0/24'] }) }],
+    ['passes', 'token-1', { checked: identityOf({ addresses: ['192.0.2.0/24'] }) }],
+    ['passes', 'token-1', { checked: identityOf({ addresses: [] }) }],
+    ['503 GW_UNAVAILABLE revocations-too-old', 'token-1', { trusted: false }]
+  ] as const)
+    t.match(authenticate({}, parts), { outcome: expected, identity }, expected)
 })
 
 t.test('only the questions about oneself may be asked with a stale token', async t => {
-  const allowed = (path: string, upstream?: undefined | object) => {
-    let seen: unknown
-    const step = createAuthenticate({
-      verifiedTokens: {
-        check: (_token: string, { allowStale }: { allowStale: boolean }) => {
-          seen = allowStale
-          return identityOf()
-        }
-      } as never,
-      revocationsTrusted: () => true,
-      isOurs: () => false,
-      tokenOf: () => 'x'
-    })
-    const exchange = exchangeOf({ route: { path, upstream: upstream as never } })
-    exchange.match = { route: exchange.route as never, path }
-    step(exchange)
-    return seen
-  }
-  t.same(
-    ['/auth/refresh', '/auth/logout', '/auth/me', '/auth/admin/users', '/health'].map(path => allowed(path)),
-    [true, true, false, false, false]
-  )
-  t.equal(allowed('/auth/refresh', { name: 'up' }), false, 'a backend at this path is none of them')
+  for (const [path, allowStale] of [
+    ['/auth/refresh', true],
+    ['/auth/logout', true],
+    ['/auth/me', false],
+    ['/auth/admin/users', false],
+    ['/health', false]
+  ] as const)
+    t.match(authenticate({ path, upstream: undefined }), { asked: ['a-token', allowStale] }, path)
+  t.match(authenticate({ path: '/auth/refresh' }), { asked: ['a-token', false] }, 'of a backend')
 })
 
 const OPTIONS = { cloudUnassignedMayPass: false, revealReason: false, contact: undefined }
