@@ -2,9 +2,9 @@
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { Identify } from './access/authenticate.ts'
-import type { BrowserSession } from './access/browser-session.ts'
 import type { HostLogin } from './access/host-login.ts'
 import type { OwnHosts } from './access/own-hosts.ts'
+import type { SessionCookie } from './access/session-cookie.ts'
 import { accessEndpoints } from './account/access-routes.ts'
 import { jwksRoutes } from './account/jwks-routes.ts'
 import { personalTokenEndpoints } from './account/personal-token-routes.ts'
@@ -49,7 +49,7 @@ interface EndpointParts extends HealthParts, Pick<AdminParts, 'cloudUnassignedMa
   hosts: OwnHosts
   hostLogin: HostLogin
   /** undefined: BROWSER_SESSION is off. */
-  sessionCookies: BrowserSession | undefined
+  sessionCookie: SessionCookie | undefined
   loginAudit: LoginAudit
   /** Finds the sender of a request at an endpoint that is public. */
   identify: Identify
@@ -71,7 +71,7 @@ const CHANGES_OF_PEOPLE = [
 ] as const
 
 export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): void => {
-  const { settings, stores, tokenParts, cloud, hosts, hostLogin, sessionCookies, loginAudit, observation, log } = parts
+  const { settings, stores, tokenParts, cloud, hosts, hostLogin, sessionCookie, loginAudit, observation, log } = parts
   const onOutcome = (outcome: LoginOutcome) => {
     loginAudit.record(outcome)
     observation.onLogin(outcome)
@@ -103,7 +103,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   })
   healthRoutes(app, parts)
   loginRoutes(app, {
-    sessionCookies,
+    sessionCookie,
     cloudidpActive: settings.cloudidp.active,
     cloudidpName: settings.cloudidp.name,
     directory: parts.directory,
@@ -114,7 +114,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   })
   oauthRoutes(app, {
     hosts,
-    sessionCookies,
+    sessionCookie,
     settings,
     client: cloud,
     signIn,
@@ -136,11 +136,11 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     tokens,
     renewLogin: tokenParts.renewLogin,
     revokeLogin: endLogin,
-    sessionCookies
+    sessionCookie
   })
-  if (sessionCookies !== undefined) {
+  if (sessionCookie !== undefined) {
     const useOnce = loginMemory.useOAuthState
-    hostSessionRoutes(app, { hosts, hostLogin, sessionCookies, useOnce, ...tokenParts })
+    hostSessionRoutes(app, { hosts, hostLogin, sessionCookie, useOnce, ...tokenParts })
   }
   pageRoutes(app, {
     ...settings,

@@ -112,7 +112,7 @@ export const startGateway = async (
   const state = createProcessState({ ...common, directory, cloud, forwarding, certificates, violations })
 
   const loginAudit = createLoginAudit({ ...stores.logins, secret: settings.jwt.secret, log })
-  const { answers, refuse, hosts, hostLogin, sessionCookies, renewCookie, tokenOf } = credentials
+  const { answers, refuse, hosts, hostLogin, sessionCookie, renewCookie, tokenOf } = credentials
   const publicOrigins = [new URL(settings.publicUrl).origin, answers.origins.frontend]
   const authentication = { ...tokenParts, tokenOf }
   const checkAgain = createAuthenticate(authentication)
@@ -122,7 +122,7 @@ export const startGateway = async (
     cloud: cloud.client,
     hosts,
     hostLogin,
-    sessionCookies,
+    sessionCookie,
     loginAudit,
     identify
   }

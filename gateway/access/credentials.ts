@@ -11,11 +11,11 @@ import type { RenewLogin } from '../tokens/renew-login.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 import { bearerTokenOf } from './authenticate.ts'
 import { createBasicToken } from './basic-token.ts'
-import { createBrowserSession } from './browser-session.ts'
 import { createHostLogin } from './host-login.ts'
 import { ownCookies } from './own-cookies.ts'
 import { createOwnHosts } from './own-hosts.ts'
 import { createRenewCookie } from './renew-cookie.ts'
+import { createSessionCookie } from './session-cookie.ts'
 
 interface CredentialParts {
   readonly verifiedTokens: VerifiedTokens
@@ -37,8 +37,8 @@ export const createCredentials = (
   const hosts = createOwnHosts(publicUrl, routes)
   const hostLogin = createHostLogin({ publicUrl, secrets: [jwt.secret, ...jwt.previousSecrets], hosts })
   const basicTokenOf = createBasicToken(hosts)
-  const sessionCookies = browserSession
-    ? createBrowserSession({
+  const sessionCookie = browserSession
+    ? createSessionCookie({
         publicUrl,
         hosts,
         hostLogin,
@@ -49,18 +49,18 @@ export const createCredentials = (
   const answers: ResponseOptions = {
     origins: createCrossOrigins(publicUrl, frontendUrl, corsOrigins),
     page,
-    ...(sessionCookies === undefined ? {} : { loginAddress: sessionCookies.loginAddress })
+    ...(sessionCookie === undefined ? {} : { loginAddress: sessionCookie.loginAddress })
   }
   return {
     hosts,
     hostLogin,
     /** undefined: BROWSER_SESSION is off. */
-    sessionCookies,
+    sessionCookie,
     renewCookie:
-      sessionCookies === undefined
+      sessionCookie === undefined
         ? undefined
         : createRenewCookie({
-            cookies: sessionCookies,
+            cookies: sessionCookie,
             renewLogin: parts.renewLogin,
             identify: verifiedTokens.identify,
             renewsAt: parts.tokens.renewsAt
@@ -70,9 +70,9 @@ export const createCredentials = (
     refuse: (exchange: Exchange, error: GatewayError) => answerRefusal(exchange, error, answers),
     tokenOf: (exchange: Exchange): string | undefined =>
       exchange.route?.ownAuthorization === true
-        ? sessionCookies?.tokenOf(exchange)
+        ? sessionCookie?.tokenOf(exchange)
         : ((exchange.offer === undefined ? bearerTokenOf(exchange) : exchange.offer.token) ??
           basicTokenOf(exchange) ??
-          sessionCookies?.tokenOf(exchange))
+          sessionCookie?.tokenOf(exchange))
   }
 }

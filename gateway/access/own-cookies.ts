@@ -1,6 +1,7 @@
 // Recognises the gateway's own cookies, which are never passed to or taken from backends.
-import { isSessionCookie } from './browser-session.ts'
+
 import { isNonceCookie } from './host-login.ts'
+import { isSessionCookie } from './session-cookie.ts'
 
 /** Prefix of the names of cookies for cloud logins in progress. */
 export const ATTEMPT_COOKIE = 'portaria_login_'

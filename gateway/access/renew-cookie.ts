@@ -5,10 +5,10 @@ import { asGatewayError } from '../http/own-responses.ts'
 import type { Identity } from '../identity.ts'
 import type { Renewed, RenewLogin } from '../tokens/renew-login.ts'
 import { boundedMap } from '../values/bounded-map.ts'
-import type { BrowserSession } from './browser-session.ts'
+import type { SessionCookie } from './session-cookie.ts'
 
 interface RenewCookieParts {
-  readonly cookies: Pick<BrowserSession, 'fieldsOf' | 'mayLogIn'>
+  readonly cookies: Pick<SessionCookie, 'fieldsOf' | 'mayLogIn'>
   readonly renewLogin: RenewLogin
   /** Owner of a token, stale or not. Throws if it has none. */
   readonly identify: (token: string, options: { allowStale: true; host: string | undefined }) => Identity

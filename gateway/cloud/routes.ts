@@ -1,7 +1,7 @@
 // Sends a browser to the cloud provider, and logs the person in when it returns.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { SessionCookies } from '../access/browser-session.ts'
 import type { OwnHosts } from '../access/own-hosts.ts'
+import type { SessionCookie } from '../access/session-cookie.ts'
 import { BadRequest, OAuthFailed, OAuthState, Unavailable } from '../errors.ts'
 import type { LoginContext, LoginOutcome, SignedIn, SignIn } from '../login/sign-in.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -28,7 +28,7 @@ interface OAuthRoutesParts {
   /** Called for every login that fails after its state was accepted. Failures in `signIn` are reported there. */
   onOutcome: (outcome: LoginOutcome) => void
   /** BROWSER_SESSION: the login is also kept in a cookie. */
-  sessionCookies?: SessionCookies | undefined
+  sessionCookie?: SessionCookie | undefined
   /** Milliseconds since the epoch. */
   now?: () => number
 }
@@ -85,7 +85,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     const isFirst = await parts.useOnce(nonce.toString('base64url'), new Date(expiresAt + CLOCK_DIFFERENCE_MS))
     if (!isFirst) throw refused('state-replayed', returned.end)
     const signedIn = await logIn(returned, context, parts)
-    const cookies = (await parts.sessionCookies?.begin(request.exchange, signedIn.token)) ?? []
+    const cookies = (await parts.sessionCookie?.begin(request.exchange, signedIn.token)) ?? []
     const { fromOwnPage } = returned.attempt
     const address = fromOwnPage ? `${settings.publicUrl}/auth/login` : settings.cloudidp.successRedirectUrl
     return redirect(reply, successUrl(address, signedIn), [returned.end, ...cookies])

@@ -1,8 +1,8 @@
 // Serves GET /auth/session: at PUBLIC_URL it makes a code for a named host, and there it takes the code for a session cookie.
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { BrowserSession } from '../access/browser-session.ts'
 import type { HostLogin } from '../access/host-login.ts'
 import type { OwnHosts } from '../access/own-hosts.ts'
+import type { SessionCookie } from '../access/session-cookie.ts'
 import { BadRequest, OAuthState } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { RenewLogin } from '../tokens/renew-login.ts'
@@ -11,7 +11,7 @@ import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 interface HostSessionParts {
   readonly hosts: OwnHosts
   readonly hostLogin: HostLogin
-  readonly sessionCookies: BrowserSession
+  readonly sessionCookie: SessionCookie
   readonly renewLogin: RenewLogin
   readonly verifiedTokens: Pick<VerifiedTokens, 'identify'>
   /** True for exactly one caller, on all instances, until `expiresAt`. */
@@ -25,13 +25,13 @@ const redirect = (reply: FastifyReply, location: string, setCookies: string[]) =
   reply.code(302).headers({ location, 'set-cookie': setCookies }).send()
 
 export const hostSessionRoutes = (app: FastifyInstance, parts: HostSessionParts): void => {
-  const { hosts, hostLogin, sessionCookies } = parts
+  const { hosts, hostLogin, sessionCookie } = parts
 
   const makeCode = (exchange: Exchange, reply: FastifyReply) => {
     const query = new URLSearchParams(exchange.query)
     const [returnTo, challenge] = [query.get('returnTo') ?? '', query.get('challenge') ?? '']
     if (hosts.read(returnTo) === undefined) throw new BadRequest({ reason: 'not-a-named-host' })
-    const login = sessionCookies.loginOf(exchange)
+    const login = sessionCookie.loginOf(exchange)
     if (login === undefined)
       return redirect(reply, `/auth/login?${new URLSearchParams({ again: '1', returnTo, challenge })}`, [])
     const address = hostLogin.codeAddress(login, returnTo, challenge)
@@ -48,7 +48,7 @@ export const hostSessionRoutes = (app: FastifyInstance, parts: HostSessionParts)
     const { token } = await parts.renewLogin(login)
     // The login may have ended since the code was made.
     parts.verifiedTokens.identify(token, { allowStale: true, host })
-    return redirect(reply, path, sessionCookies.fieldsOf(token))
+    return redirect(reply, path, sessionCookie.fieldsOf(token))
   }
 
   app.get(

@@ -1,6 +1,6 @@
 // Serves the login endpoints: lists the providers, and takes a name and password and returns the gateway's own token.
 import type { FastifyInstance } from 'fastify'
-import type { SessionCookies } from '../access/browser-session.ts'
+import type { SessionCookie } from '../access/session-cookie.ts'
 import type { Directory } from '../directory/directory.ts'
 import { DirectoryFailure } from '../directory/failure.ts'
 import type { DirectoryPerson } from '../directory/person.ts'
@@ -24,7 +24,7 @@ interface LoginRoutesParts {
   signIn: SignIn
   onOutcome: (outcome: LoginOutcome) => void
   /** BROWSER_SESSION: the login is also kept in a cookie. */
-  sessionCookies?: SessionCookies | undefined
+  sessionCookie?: SessionCookie | undefined
 }
 
 const credentialsSchema = object({
@@ -38,8 +38,7 @@ const configSchema = object({
 })
 
 export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void => {
-  const { cloudidpActive, cloudidpName, directory, throttle, rememberAddress, signIn, onOutcome, sessionCookies } =
-    parts
+  const { cloudidpActive, cloudidpName, directory, throttle, rememberAddress, signIn, onOutcome, sessionCookie } = parts
   const isNews = createReports(() => performance.now())
 
   app.get(
@@ -108,8 +107,8 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
           'the address of a login could not be stored'
         )
       )
-      if (sessionCookies !== undefined)
-        reply.header('set-cookie', await sessionCookies.begin(request.exchange, signedIn.token))
+      if (sessionCookie !== undefined)
+        reply.header('set-cookie', await sessionCookie.begin(request.exchange, signedIn.token))
       return signedIn
     }
   )

@@ -1,6 +1,6 @@
 // Serves the endpoints for the bearer of a token: who am I, refresh, and logout.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { SessionCookies } from '../access/browser-session.ts'
+import type { SessionCookie } from '../access/session-cookie.ts'
 import { identityOf } from '../http/exchange.ts'
 import { tokenAnswerSchema, userSchema } from '../http/own-requests.ts'
 import type { Identity } from '../identity.ts'
@@ -17,7 +17,7 @@ interface TokenRoutesParts {
   /** Where a browser ends its session at the cloud provider; undefined: nowhere, or currently unknown. */
   providerLogoutUrl: () => Promise<string | undefined>
   /** BROWSER_SESSION: the login may also be kept in a cookie. */
-  sessionCookies?: SessionCookies | undefined
+  sessionCookie?: SessionCookie | undefined
 }
 
 const logoutSchema = object({
@@ -32,7 +32,7 @@ const wantsProviderLogout = ({ body, headers }: FastifyRequest, { user }: Identi
   /(?:^|,)\s*application\/json\s*(?:[;,]|$)/i.test(headers.accept ?? '')
 
 export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void => {
-  const { tokens, renewLogin, revokeLogin, providerLogoutUrl, sessionCookies } = parts
+  const { tokens, renewLogin, revokeLogin, providerLogoutUrl, sessionCookie } = parts
 
   /** In seconds since the epoch, so that pages that cannot read the cookie can renew it, and warn in time. */
   const reportLife = (reply: FastifyReply, login: Identity) => {
@@ -62,9 +62,9 @@ export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void
     async (request, reply) => {
       const { token, identity } = await renewLogin(identityOf(request.exchange))
       reportLife(reply, identity)
-      if (sessionCookies !== undefined) reply.header('set-cookie', sessionCookies.renew(request.exchange, token))
+      if (sessionCookie !== undefined) reply.header('set-cookie', sessionCookie.renew(request.exchange, token))
       // A token that scripts could not read before is not revealed to them now.
-      const hidden = sessionCookies?.isByCookie(request.exchange) === true
+      const hidden = sessionCookie?.isByCookie(request.exchange) === true
       return { token: hidden ? '' : token, user: identity.user }
     }
   )
@@ -76,7 +76,7 @@ export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void
       const { requestId, client } = request.exchange
       const login = identityOf(request.exchange)
       await revokeLogin(login, { requestId, ip: client.address })
-      if (sessionCookies !== undefined) reply.header('set-cookie', sessionCookies.end())
+      if (sessionCookie !== undefined) reply.header('set-cookie', sessionCookie.end())
       const logoutUrl = wantsProviderLogout(request, login) ? await providerLogoutUrl() : undefined
       return logoutUrl === undefined ? reply.code(204).send() : { logoutUrl }
     }

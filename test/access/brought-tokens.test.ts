@@ -1,7 +1,7 @@
 // Where a request's token may stand: the session cookie, an upgrade's subprotocol or query, the password of Basic.
 import t from 'tap'
 import { createBasicToken } from '../../gateway/access/basic-token.ts'
-import { createBrowserSession, isSessionCookie } from '../../gateway/access/browser-session.ts'
+import { createSessionCookie, isSessionCookie } from '../../gateway/access/session-cookie.ts'
 import { socketToken } from '../../gateway/access/socket-token.ts'
 import { Unauthenticated } from '../../gateway/errors.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
@@ -21,7 +21,7 @@ const reasonOf = <T>(ask: () => T): T | string => {
 
 const startSession = (publicUrl = 'https://gw.example', identities: Readonly<Record<string, Identity>> = {}) => {
   const replaced: string[] = []
-  const session = createBrowserSession({
+  const session = createSessionCookie({
     publicUrl,
     ...ownHostsOf(publicUrl),
     verifiedTokens: {

@@ -11,12 +11,9 @@ import type { HostLogin } from './host-login.ts'
 import { isOwnPath, type OwnHosts } from './own-hosts.ts'
 import { originAllowed } from './socket-token.ts'
 
-export type BrowserSession = ReturnType<typeof createBrowserSession>
+export type SessionCookie = ReturnType<typeof createSessionCookie>
 
-/** Returns the Set-Cookie fields for the responses to login, refresh and logout. */
-export type SessionCookies = Pick<BrowserSession, 'begin' | 'renew' | 'end' | 'isByCookie'>
-
-interface BrowserSessionParts {
+interface SessionCookieParts {
   publicUrl: string
   hosts: Pick<OwnHosts, 'areNamed' | 'named' | 'originOf'>
   hostLogin: Pick<HostLogin, 'begin'>
@@ -48,7 +45,7 @@ const opensSocket = ({ head, request: { fields } }: Exchange): boolean =>
   fieldValue(fields, 'sec-websocket-version') !== undefined ||
   fieldValue(fields, 'sec-websocket-key') !== undefined
 
-export const createBrowserSession = (parts: BrowserSessionParts) => {
+export const createSessionCookie = (parts: SessionCookieParts) => {
   const { hosts } = parts
   const isSecure = parts.publicUrl.startsWith('https:')
   const baseName = isSecure ? SECURE_NAME : NAME
