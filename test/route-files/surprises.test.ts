@@ -1,14 +1,8 @@
-// Route files mean what they seem to: no directives, no slow patterns, one form of letters, and no half of a file.
-import { appendFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
+// Route files mean what they seem to: no directives, no slow patterns, one form of letters.
 import t from 'tap'
-import { createLiveRoutes } from '../../gateway/route-files/live.ts'
-import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { decideEventOnRoutes } from '../../gateway/routes/socketio-rules.ts'
 import { askerOf } from '../support/askers.ts'
-import { complaintsOf, routeFolder, tableOf, UPSTREAMS } from '../support/route-files.ts'
-import { until } from '../support/until.ts'
+import { complaintsOf, tableOf, UPSTREAMS } from '../support/route-files.ts'
 
 // RV-30
 t.test('a YAML directive is an error', async t => {
@@ -81,26 +75,4 @@ t.test('test lines refuse reserved events, and names that implementations read d
   t.same(ask('/room?x', 'send'), ['400 namespace-name'])
   t.same(ask('/room7', 'send'), ['allow any-valid-token'])
   t.same(ask('/chat', 'send'), ['allow has-role'])
-})
-
-// RV-21
-t.test('a file that is still being copied is not used', async t => {
-  const [half, rest] = [
-    `${UPSTREAMS}routes:\n  - { path: /api/*, upstream: up }\n`,
-    '  - { path: /api/admin/*, upstream: up, roles: [Admin] }\n'
-  ]
-  const folder = await routeFolder(t, { 'a.yaml': half + rest })
-  const silent = { info() {}, warn() {}, error() {} }
-  const live = await createLiveRoutes({ folder, ownRoutes: ownRoutes(), log: silent })
-  t.teardown(() => live.close())
-  const tables: number[] = []
-  live.follow(({ routes }) => tables.push(routes.filter(({ upstream }) => upstream !== undefined).length))
-  const alive = setInterval(() => {}, 60_000)
-  t.teardown(() => clearInterval(alive))
-  await writeFile(join(folder, 'a.yaml'), half)
-  // As slowly as a copy over a network.
-  await delay(1000)
-  await appendFile(join(folder, 'a.yaml'), `${rest}  - { path: /b, upstream: up }\n`)
-  await until(() => tables.length > 1)
-  t.same(tables, [2, 3])
 })
