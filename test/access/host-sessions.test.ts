@@ -45,6 +45,12 @@ const openBrowser = ({ world, port }: Started) => {
     ...browser,
     address: (host: string, path: string) => `http://${host}:${port}${path}`,
     enter: (host: string) => browser.open(`http://${host}:${port}/`),
+    /** As a page of this host does it. */
+    post(host: string, path: string) {
+      const { origin } = new URL(`http://${host}:${port}`)
+      const fields = { Origin: origin, 'Sec-Fetch-Site': 'same-origin', 'Content-Length': '0' }
+      return browser.ask(origin + path, fields, 'POST')
+    },
     /** As the login page does it. */
     async logIn(username: string) {
       const headers = { cookie: browser.cookieOf('localhost'), origin: world.origin }
@@ -104,8 +110,7 @@ t.test('a code is of no use to another browser, on another host, or once the per
   t.equal((await browser.ask(code)).status, 302, 'and the browser that it was made for still can')
 
   const late = await codeFor('b.localhost')
-  const api = { Origin: started.world.origin, 'Sec-Fetch-Site': 'same-origin', 'Content-Length': '0' }
-  t.equal((await browser.ask(`${started.world.origin}/auth/logout`, api, 'POST')).status, 204)
+  t.equal((await browser.post('localhost', '/auth/logout')).status, 204)
   t.equal((await browser.ask(late)).status, 401)
   t.equal(browser.session('b.localhost'), '')
 })
@@ -153,33 +158,21 @@ t.test('two people in two browsers, or in turn in one, are seen by every host as
   t.equal(await names(one, 'a.localhost'), 'carlos')
 })
 
-t.test('a second login of a person replaces the first on every host, so that one logout ends all', async t => {
-  const started = await start(t)
-  const browser = openBrowser(started)
-  await browser.logIn('maria')
-  for (const host of ['a.localhost', 'b.localhost']) await browser.enter(host)
-  await browser.logIn('maria')
-  t.equal((await browser.ask(browser.address('a.localhost', '/x'))).status, 302)
-  t.equal((await browser.enter('a.localhost')).response.status, 200, 'without another login')
-  const fields = { Origin: started.world.origin, 'Sec-Fetch-Site': 'same-origin', 'Content-Length': '0' }
-  t.equal((await browser.ask(browser.address('localhost', '/auth/logout'), fields, 'POST')).status, 204)
-  for (const host of ['a.localhost', 'b.localhost'])
-    t.equal((await browser.ask(browser.address(host, '/x'))).status, 302, host)
-})
-
-t.test('logging out at any host ends the session at all of them', async t => {
+t.test('logging out at any host ends the session at all of them, also after a second login', async t => {
   const started = await start(t)
   for (const where of ['localhost', 'a.localhost']) {
     const browser = openBrowser(started)
-    await browser.logIn('maria')
-    for (const host of ['a.localhost', 'b.localhost']) await browser.enter(host)
-    const origin = new URL(browser.address(where, '')).origin
-    const fields = { Origin: origin, 'Sec-Fetch-Site': 'same-origin', 'Content-Length': '0' }
-    t.equal((await browser.ask(browser.address(where, '/auth/logout'), fields, 'POST')).status, 204)
+    const statusAt = async (host: string, path = '/x') => (await browser.ask(browser.address(host, path))).status
+    for (const _login of ['first', 'second']) {
+      await browser.logIn('maria')
+      t.equal(await statusAt('a.localhost'), 302, 'what came before is replaced on every host')
+      for (const host of ['a.localhost', 'b.localhost'])
+        t.equal((await browser.enter(host)).response.status, 200, 'without another login')
+    }
+    t.equal((await browser.post(where, '/auth/logout')).status, 204)
     t.equal(browser.session(where), '')
-    t.equal((await browser.ask(browser.address('localhost', '/app/x'))).status, 302, where)
-    for (const host of ['a.localhost', 'b.localhost'])
-      t.equal((await browser.ask(browser.address(host, '/x'))).status, 302, `${host} after ${where}`)
+    t.equal(await statusAt('localhost', '/app/x'), 302, where)
+    for (const host of ['a.localhost', 'b.localhost']) t.equal(await statusAt(host), 302, `${host} after ${where}`)
   }
 })
 
@@ -206,12 +199,10 @@ t.test('a stale session is renewed on its host by a navigation and by refresh, a
   const renewed = claimsOf(browser.session('a.localhost'))
   t.match(renewed, { host: 'a.localhost', jti: claimsOf(before).jti, areas: ['Geral'] })
 
-  const { origin } = new URL(browser.address('a.localhost', ''))
-  const fields = { Origin: origin, 'Sec-Fetch-Site': 'same-origin', 'Content-Length': '0' }
-  const refreshed = await browser.ask(`${origin}/auth/refresh`, fields, 'POST')
+  const refreshed = await browser.post('a.localhost', '/auth/refresh')
   t.match(JSON.parse(refreshed.body), { token: '', user: { username: 'ana' } })
   t.match(claimsOf(browser.session('a.localhost')), { host: 'a.localhost' })
-  t.equal((await browser.ask(`${origin}/x`)).status, 200)
+  t.equal((await browser.ask(browser.address('a.localhost', '/x'))).status, 200)
 })
 
 t.test('on a named host only its own origin changes something or opens a socket by cookie', async t => {
@@ -255,14 +246,8 @@ t.test('no page of a sibling gets a code made, and addresses that are not on a n
   const good = `http://a.localhost:${port}/`
   t.equal((await ask(good, { 'Sec-Fetch-Site': 'same-origin' })).status, 302)
   for (const site of ['same-site', 'cross-site']) t.equal((await ask(good, { 'Sec-Fetch-Site': site })).status, 403)
-  for (const bad of [
-    ...[
-      'https://a.localhost@evil.example/',
-      'http://a.localhost@evil.example/',
-      `http://a.localhost:${port}@evil.example`
-    ],
-    ...['http://evil.example/', '//a.localhost/', '/x', `${world.origin}/app/`, 'http://a.localhost./', 'javascript:1']
-  ]) {
+  // Others are generated in host-login.test.ts.
+  for (const bad of [`http://a.localhost:${port}@evil.example`, 'http://evil.example/', `${world.origin}/app/`]) {
     const { status, headers } = await ask(bad)
     t.strictSame([status, headers.location], [400, undefined], bad)
   }

@@ -91,41 +91,32 @@ t.test('without SESSION_MAX a refresh keeps the end of the token', async t => {
   t.equal(me.headers.get('portaria-session-renews'), null)
 })
 
-t.test('a logout with an old copy ends the renewed ones for as long as they could live', async t => {
-  const world = await start(t)
-  const { token, aged } = await logIn(world)
-  const old = await aged({ iat: nowS() - 3000, exp: nowS() + 600 })
-  const renewed = ((await (await refresh(world, old)).json()) as { token: string }).token
-  t.equal((await world.fetch('/auth/logout', { method: 'POST', token: old })).status, 204)
-  t.equal((await world.fetch('/auth/me', { token: renewed })).status, 401)
-  const left = await revocationLeft(world, token)
-  t.ok(left > 7.9 * HOUR, `${left}`)
-  t.equal((await refresh(world, renewed)).status, 401)
-})
-
-t.test('a session ended from the list ends its renewed tokens too', async t => {
-  const world = await start(t)
-  const { aged } = await logIn(world)
-  const other = await logIn(world)
-  const renewed = await refresh(world, await aged({ iat: nowS() - 3000, exp: nowS() + 600 }))
-  const { token } = (await renewed.json()) as { token: string }
-  t.equal((await world.fetch('/auth/sessions', { method: 'DELETE', token: other.token })).status, 204)
-  t.equal((await world.fetch('/auth/me', { token })).status, 401)
-  const left = await revocationLeft(world, token)
-  t.ok(left > 3500, `${left}`)
-})
-
-t.test('a logout at an instance without SESSION_MAX ends what another one has renewed', async t => {
-  const [renewing, other] = [await start(t), await start(t, { SESSION_MAX: '' })]
-  const { aged } = await logIn(renewing)
-  const old = await aged({ iat: nowS() - 3000, exp: nowS() + 600 })
-  const { token } = (await (await refresh(renewing, old)).json()) as { token: string }
-  t.equal((await other.fetch('/auth/logout', { method: 'POST', token: old })).status, 204)
-  for (const world of [renewing, other]) {
-    await until(async () => (await world.fetch('/auth/me', { token })).status === 401, 'refused everywhere')
+t.test('what ends a login ends its renewed tokens, for as long as they could live, wherever it was ended', async t => {
+  const [world, withoutMax] = [await start(t), await start(t, { SESSION_MAX: '' })]
+  const logout = (at: Started) => (token: string) => at.fetch('/auth/logout', { method: 'POST', token })
+  for (const [how, end, leastLeftS, seenBy] of [
+    ['a logout with the old copy', logout(world), 7.9 * HOUR, world],
+    ['a logout at an instance without SESSION_MAX', logout(withoutMax), 3500, withoutMax],
+    [
+      'the list of sessions',
+      async () => world.fetch('/auth/sessions', { method: 'DELETE', token: (await logIn(world)).token }),
+      3500,
+      world
+    ]
+  ] as const) {
+    const { aged } = await logIn(world)
+    const old = await aged({ iat: nowS() - 3000, exp: nowS() + 600 })
+    const { token } = (await (await refresh(world, old)).json()) as { token: string }
+    t.equal((await end(old)).status, 204, how)
+    for (const instance of [world, withoutMax])
+      await until(
+        async () => (await instance.fetch('/auth/me', { token })).status === 401,
+        `${how}: refused everywhere`
+      )
+    const left = await revocationLeft(seenBy, token)
+    t.ok(left > leastLeftS, `${how}: ${left}`)
+    t.equal((await refresh(world, token)).status, 401, how)
   }
-  const left = await revocationLeft(other, token)
-  t.ok(left > 3500, `${left}: as long as the renewed token could live`)
 })
 
 t.test('an open stream goes on with the session that has been renewed, and ends with it', async t => {
