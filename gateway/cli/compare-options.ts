@@ -1,42 +1,47 @@
-// Compares route options other than access: where requests go, and what they may carry.
+// Compares what is not access: options of routes and upstreams of the same name, and grants. Looser: something that was refused or withheld may now pass.
+import { createHash } from 'node:crypto'
 import { ROUTE_OPTIONS } from '../route-files/define/route-options.ts'
 import { type Grant, type Grants, groupKey, namesIn } from '../routes/grants.ts'
-import { ROUTE_FLAGS, type Route, type RouteFlags } from '../routes/route.ts'
+import { ROUTE_FLAGS, type Route, type RouteFlags, type RouteTable } from '../routes/route.ts'
+import type { HeaderRules, Upstream } from '../routes/upstream.ts'
 
 export interface Note {
   readonly text: string
-  /** Whether something that was refused or withheld may now pass. */
   readonly looser: boolean
 }
 
-export type OptionValue = string | number | boolean | undefined
+/** A text lists what it names between commas. */
+type OptionValue = string | number | boolean | undefined
 
-/** Whether something that was refused or withheld may now pass. */
 type IsLooser<T> = (was: OptionValue, now: OptionValue, of: { readonly was: T; readonly now: T }) => boolean
 
-export type Option<T> = readonly [name: string, read: (of: T) => OptionValue, isLooser?: IsLooser<T> | undefined]
+/** Without `isLooser`, no change of the option is looser. */
+type Option<T> = readonly [name: string, read: (of: T) => OptionValue, isLooser?: IsLooser<T> | undefined]
 
-/** Notes on the options of `subject` that differ. */
-export const compareEach = <T>(options: readonly Option<T>[], subject: string, was: T, now: T): Note[] =>
-  options.flatMap(([name, read, isLooser = () => false]) => {
+const compareEach = <T>(options: readonly Option<T>[], subject: string, was: T, now: T): Note[] =>
+  options.flatMap(([name, read, isLooser]) => {
     const [before, after] = [read(was), read(now)]
     if (before === after) return []
     const text = `${subject}: ${name} ${say(before)} → ${say(after)}`
-    return [{ text, looser: isLooser(before, after, { was, now }) }]
+    return [{ text, looser: isLooser?.(before, after, { was, now }) === true }]
   })
 
 const say = (value: OptionValue): string => (value === undefined || value === '' ? 'none' : String(value))
 
-export const turnedOn = (was: OptionValue, now: OptionValue): boolean =>
-  was === undefined || was === false ? now !== undefined && now !== false : false
-export const added = (was: OptionValue, now: OptionValue): boolean => {
-  const [known, named] = [was, now].map(list => (list === undefined ? [] : String(list).split(', ')))
-  return named?.some(one => !known?.includes(one)) === true
+const turnedOn = (was: OptionValue, now: OptionValue): boolean => (was ?? false) === false && (now ?? false) !== false
+
+const added = (was: OptionValue, now: OptionValue): boolean => {
+  const [known = [], named = []] = [was, now].map(list => list?.toString().split(', '))
+  return named.some(one => !known.includes(one))
 }
 
+const dropped = (was: OptionValue, now: OptionValue): boolean => added(now, was)
+
 /** A limit is higher than before, or gone. */
-export const raised = (was: OptionValue, now: OptionValue): boolean =>
+const raised = (was: OptionValue, now: OptionValue): boolean =>
   was !== undefined && (now === undefined || Number(now) > Number(was))
+
+const listed = (names: readonly string[] | undefined): OptionValue => names?.join(', ') || undefined
 
 /** Numbers and strings are compared directly; other parts of an option have lines of their own. */
 const plain = (value: unknown): OptionValue =>
@@ -59,7 +64,7 @@ const admitsMore: IsLooser<Route> = (_before, _after, { was: { rateLimit: was },
   was !== undefined &&
   (now === undefined || now.by !== was.by || now.max > was.max || now.max / now.windowMs > was.max / was.windowMs)
 
-const OPTIONS: readonly Option<Route>[] = [
+const OF_ROUTES: readonly Option<Route>[] = [
   ['external', ({ external }) => external],
   ['upstream', ({ upstream }) => upstream?.name],
   ['stripPrefix', ({ stripPrefix }) => stripPrefix],
@@ -73,9 +78,9 @@ const OPTIONS: readonly Option<Route>[] = [
   ],
   ['app', ({ app }) => app && Object.values(app).filter(Boolean).join(', ')],
   ...FLAGS.map((name): Option<Route> => [name, route => route[name], turnedOn]),
-  ['allowInPath', ({ allowInPath }) => allowInPath.join(', ') || undefined, added],
+  ['allowInPath', ({ allowInPath }) => listed(allowInPath), added],
   ['websocket', ({ websocket }) => websocket !== undefined, turnedOn],
-  ['websocket.origins', ({ websocket }) => websocket?.origins.join(', ') || undefined, added],
+  ['websocket.origins', ({ websocket }) => listed(websocket?.origins), added],
   ['websocket.tokenInQuery', ({ websocket }) => websocket?.tokenInQuery ?? false, turnedOn],
   ...limitsOf('websocket', {
     idleTimeout: 'idleTimeoutMs',
@@ -88,7 +93,58 @@ const OPTIONS: readonly Option<Route>[] = [
 ]
 
 /** Notes on requests that matched one route and now match another (or the same one, written differently). */
-export const compareOptions = (was: Route, now: Route): Note[] => compareEach(OPTIONS, now.id, was, now)
+export const compareOptions = (was: Route, now: Route): Note[] => compareEach(OF_ROUTES, now.id, was, now)
+
+// Values may be credentials, so the output shows only whether they differ.
+const fingerprint = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
+
+const setFields = (rules: HeaderRules | undefined): OptionValue =>
+  listed(rules?.set.map(([name, value]) => `${name} (${fingerprint(value)})`))
+
+const healthCheckWords = ({ healthCheck }: Upstream): OptionValue => {
+  if (healthCheck === undefined) return undefined
+  const { path, intervalMs, timeoutMs, status, host, rise, fall } = healthCheck
+  const what = host === undefined ? path : `${path} at ${host}`
+  return `${what} every ${intervalMs} ms, ${status.from}-${status.to} within ${timeoutMs} ms, rise ${rise}, fall ${fall}`
+}
+
+/** Looser: a backend now learns more, or is trusted more. */
+const OF_UPSTREAMS: readonly Option<Upstream>[] = [
+  ['targets', ({ targets }) => listed(targets.map(({ url, backup }) => (backup === true ? `${url} (backup)` : url)))],
+  ['timeout', ({ timeoutMs }) => timeoutMs],
+  ['idleTimeout', ({ idleTimeoutMs }) => idleTimeoutMs],
+  ['connectTimeout', ({ connectTimeoutMs }) => connectTimeoutMs],
+  ['requestBuffer', ({ requestBufferBytes }) => requestBufferBytes],
+  ['caFile', ({ ca }) => ca && fingerprint(ca)],
+  ['clientCertFile', ({ clientCertificate }) => clientCertificate && fingerprint(clientCertificate.cert)],
+  ['serverName', ({ serverName }) => serverName],
+  ['sharedCache', ({ sharedCache }) => sharedCache, turnedOn],
+  ['assertion', ({ assertion }) => assertion, turnedOn],
+  ['preserveHost', ({ preserveHost }) => preserveHost, turnedOn],
+  [
+    'identityHeaders',
+    ({ identityHeaders }) => listed(identityHeaders?.map(({ name, attribute }) => `${name}: ${attribute}`)),
+    added
+  ],
+  ['requestHeaders.set', ({ requestHeaders }) => setFields(requestHeaders), added],
+  ['requestHeaders.remove', ({ requestHeaders }) => listed(requestHeaders?.remove), dropped],
+  ['responseHeaders.set', ({ responseHeaders }) => setFields(responseHeaders)],
+  ['responseHeaders.remove', ({ responseHeaders }) => listed(responseHeaders?.remove), dropped],
+  ['healthCheck', healthCheckWords],
+  [
+    'outlier',
+    ({ outlier: { errors, restMs } }) => (errors === 0 ? undefined : `${errors} errors in a row, for ${restMs} ms`)
+  ],
+  ['maxConnections', ({ maxConnections }) => maxConnections, raised],
+  ['queue', ({ queue }) => queue && `${queue.max} requests, for ${queue.timeoutMs} ms`]
+]
+
+/** Notes on upstreams that kept their name but changed. */
+export const compareUpstreams = (before: RouteTable, after: RouteTable): Note[] =>
+  [...after.upstreams].flatMap(([name, upstream]) => {
+    const old = before.upstreams.get(name)
+    return old === undefined ? [] : compareEach(OF_UPSTREAMS, `upstream ${name}`, old, upstream)
+  })
 
 /** A group that is granted more is a looser rule, whatever its routes require. */
 export const compareGrants = (before: Grants, after: Grants): Note[] => {
@@ -96,8 +152,7 @@ export const compareGrants = (before: Grants, after: Grants): Note[] => {
   return [...new Set([...was.keys(), ...now.keys()])].flatMap(key => {
     const [old = [], next = []] = [was.get(key), now.get(key)]
     const who = whoOf([...next, ...old][0])
-    const gained = difference(next, old)
-    const lost = difference(old, next)
+    const [gained, lost] = [difference(next, old), difference(old, next)]
     return [
       ...(gained === '' ? [] : [{ text: `${who} are now granted ${gained}`, looser: true }]),
       ...(lost === '' ? [] : [{ text: `${who} are no longer granted ${lost}`, looser: false }])

@@ -1,11 +1,9 @@
 // Lists the options of a route that have a value: how each is written, how it is validated, and what the route stores.
-import type { AcceptedWarning, PathException, Route, RouteRateLimit, WrittenRoute } from '../../routes/route.ts'
+import type { AcceptedWarning, App, PathException, Route, RouteRateLimit, WrittenRoute } from '../../routes/route.ts'
 import { type Network, parseNetwork } from '../../values/addresses.ts'
 import { parseSize } from '../../values/quantities.ts'
 import type { Complain } from '../complaint.ts'
 import { defineTimer, duration, list, record, type Schema, size, text } from '../schema/forms.ts'
-import { appSchema, defineApp } from './define-app.ts'
-import { defineHosts, hostsSchema } from './define-hosts.ts'
 import { defineSocketIo, defineWebSocket, socketioSchema, websocketSchema } from './define-sockets.ts'
 
 interface RateLimitData {
@@ -62,6 +60,74 @@ const ACCEPT = list(
   ['wider-methods']
 )
 
+// RFC 1123 §2.1, and underscores, which names of services have.
+const LABEL = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
+const NAME = new RegExp(String.raw`^(?:\*\.)?(?=.{1,253}$)${LABEL}(?:\.${LABEL})*$`)
+
+const HOSTS: Schema = {
+  ...list(
+    'a host name or a list of them',
+    'Hosts on which the route applies, without ports; *.corp.example stands for exactly one label. Of the routes that name the host of a request, or a wildcard if none does, one must match; those without this key apply to all other hosts.',
+    { title: 'a host name', type: 'string' },
+    ['grafana.corp.example']
+  ),
+  type: ['string', 'array'],
+  examples: ['grafana.corp.example', ['wiki.corp.example', '*.apps.corp.example']]
+}
+
+const defineHosts = (written: string | readonly string[], say: Complain): readonly string[] => {
+  const names = [written].flat().map((text, index) => {
+    const fault = hostFault(text.toLowerCase())
+    if (fault !== undefined) say(`"${text}" ${fault}`, 'host', ...(typeof written === 'string' ? [] : [index]))
+    return text.toLowerCase()
+  })
+  return [...new Set(names)]
+}
+
+const hostFault = (name: string): string | undefined => {
+  if (name === '*') return 'would be every host: leave "host" out'
+  if (name.endsWith('.')) return 'must not end in a dot'
+  const bare = name.replace(/^\*\./, '')
+  // Browsers write international names as A-labels, and IPv4 addresses in four parts (URL Standard, host parsing).
+  const sent = URL.canParse(`http://${bare}/`) ? new URL(`http://${bare}/`).hostname : undefined
+  if (/[^!-~]/.test(name) && sent !== undefined) return `must be written as requests have it: ${sent}`
+  if (/:\d+$/.test(name)) return 'must be written without its port: every port counts'
+  if (!NAME.test(name) || sent === undefined)
+    return 'is no host name such as grafana.corp.example, or *.corp.example for exactly one label in place of *'
+  return sent === bare ? undefined : `must be written as requests have it: ${sent}`
+}
+
+type AppData = Partial<App> & Pick<App, 'name'>
+
+const HERE = '/(?![/\\\\])[!-~]*'
+
+const APP = record(
+  'a map with name, description, icon and url',
+  'Lists the route on /auth/apps for the people who may open it.',
+  {
+    name: text('a name', 'Name of the application.', 'Grafana', { maxLength: 64, pattern: '\\S' }),
+    description: text('a text', 'What it is for, in a few words.', 'Dashboards', { maxLength: 200 }),
+    icon: text(
+      'a path that begins with /',
+      'Picture on this origin. Without one, the first letter of the name is shown.',
+      '/grafana/public/img/grafana_icon.svg',
+      { maxLength: 2048, pattern: `^${HERE}$` }
+    ),
+    url: text(
+      'a path that begins with /, or an address such as https://app.example.org/',
+      'Where the application opens. Without it, the path of the route; required if that has :name in it.',
+      '/grafana/d/home',
+      { maxLength: 2048, pattern: `^(?:${HERE}|https?://[!-~]+)$` }
+    )
+  },
+  { required: ['name'], examples: [{ name: 'Grafana', description: 'Dashboards' }] }
+)
+
+const defineApp = ({ name, description = '', icon = '', url = '' }: AppData, say: Complain): App => {
+  if (url !== '' && !URL.canParse(url, 'http://localhost')) say('not an address that a browser can open', 'app', 'url')
+  return { name, description, icon, url }
+}
+
 const option = <Field extends keyof Route, Written>(
   field: Field,
   schema: Schema,
@@ -79,7 +145,7 @@ function defineNetworks(written: readonly string[], say: Complain): readonly Net
 
 /** By their keys in the files. A new one needs an entry here, its field and default in `Route`, and the step that obeys it. */
 export const ROUTE_OPTIONS = {
-  host: option('host', hostsSchema, defineHosts),
+  host: option('host', HOSTS, defineHosts),
   rateLimit: option('rateLimit', RATE_LIMIT, ({ max, window, by = 'ip' }: RateLimitData, say) => ({
     max,
     windowMs: defineTimer(window, say, 'rateLimit', 'window'),
@@ -96,7 +162,7 @@ export const ROUTE_OPTIONS = {
   accept: option('accept', ACCEPT, (written: readonly AcceptedWarning[]) => written),
   websocket: option('websocket', websocketSchema, defineWebSocket),
   socketio: option('socketio', socketioSchema, defineSocketIo),
-  app: option('app', appSchema, defineApp)
+  app: option('app', APP, defineApp)
 }
 
 type Options = typeof ROUTE_OPTIONS
