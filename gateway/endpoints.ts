@@ -79,7 +79,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   const { database, users, audit, logins } = stores
   const { tokens, feed, endLogin } = tokenParts
   const loginMemory = createLoginMemory(logins.database)
-  const sessions = knownAtOnce(stores.sessions, ['end', 'endAll'], feed.catchUp)
+  const liveLogins = knownAtOnce(stores.liveLogins, ['end', 'endAll'], feed.catchUp)
   const signIn = createSignIn({
     tokens,
     onOutcome,
@@ -157,7 +157,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   const personalTokens = knownAtOnce(stores.personalTokens, ['create', 'end'], feed.catchUp)
   addEndpoints(app, {
     ...accessEndpoints(users),
-    ...sessionEndpoints(sessions),
+    ...sessionEndpoints(liveLogins),
     ...personalTokenEndpoints(personalTokens)
   })
   jwksRoutes(app, tokenParts)
@@ -172,7 +172,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   adminRoutes(app, {
     personalTokens,
     clients: knownAtOnce(stores.clients, ['update', 'remove'], feed.catchUp),
-    sessions,
+    liveLogins,
     users: knownAtOnce(users, CHANGES_OF_PEOPLE, feed.catchUp),
     heldBack: () => listHeldBack(database, settings),
     unlock: async (actor, id) => {

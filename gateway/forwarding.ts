@@ -60,7 +60,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     instance: stores.instances.id,
     shares: settings.streamShares,
     revocations: tokenParts.revocations,
-    ...(settings.jwt.sessionMaxMs > settings.jwt.expiresInMs && { renewedUntil: stores.sessions.liveUntil }),
+    ...(settings.jwt.sessionMaxMs > settings.jwt.expiresInMs && { renewedUntil: stores.liveLogins.liveUntil }),
     async freshAccess(ids) {
       const people = await stores.users.loadPeople(ids)
       return new Map(people.filter(({ disabled }) => !disabled).map(person => [person.user.id, person]))

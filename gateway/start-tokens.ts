@@ -6,7 +6,7 @@ import type { LoginOutcome } from './login/sign-in.ts'
 import type { Settings } from './settings/settings.ts'
 import { listenAccessChanges } from './store/access-changes.ts'
 import { clientUse } from './store/client-secrets.ts'
-import { sessionUse } from './store/sessions.ts'
+import { loginUse } from './store/live-logins.ts'
 import { updateSigningKeys } from './store/signing-keys.ts'
 import type { Stores } from './stores.ts'
 import { createAccessTokens } from './tokens/access-token.ts'
@@ -27,7 +27,7 @@ export type TokenParts = Awaited<ReturnType<typeof startTokens>>
 /** Resolves when this instance knows everything that has been ended so far. */
 export const startTokens = async (
   settings: Settings,
-  { database, users, tokenState, sessions, logins, clients, personalTokens: personalTokenStore }: Stores,
+  { database, users, tokenState, liveLogins, logins, clients, personalTokens: personalTokenStore }: Stores,
   log: Logger
 ) => {
   const tokens = createAccessTokens(settings.jwt)
@@ -51,7 +51,7 @@ export const startTokens = async (
     usedSince: verifiedTokens.usedSince,
     async record(used) {
       const identities = used.filter(use => 'identity' in use)
-      await sessions.recordUse(identities.flatMap(sessionUse))
+      await liveLogins.recordUse(identities.flatMap(loginUse))
       await clients.recordUse(identities.flatMap(clientUse))
       await personalTokenStore.recordUse(used.filter(use => 'personalToken' in use))
     },
@@ -75,7 +75,7 @@ export const startTokens = async (
     assertions,
     uses,
     isOurs: (token: string) => tokens.isOurs(token) || personalTokens.isLive(token),
-    renewLogin: createRenewLogin({ tokens, loadPerson: users.loadPerson, renewSession: sessions.renew }),
+    renewLogin: createRenewLogin({ tokens, loadPerson: users.loadPerson, prolongLogin: liveLogins.renew }),
     revocationsTrusted: () => mostStalenessMs === undefined || feed.staleness() <= mostStalenessMs,
     /** Stores an accepted login. False if the provider has ended it meanwhile. Throws DatabaseUnavailable. */
     async beginSession(token: string, person: ProvenPerson, outcome: LoginOutcome): Promise<boolean> {
@@ -84,9 +84,9 @@ export const startTokens = async (
       const { issuer, subject, providerSession: sid, idTokenIssuedAt: issuedAt = 0 } = person
       const atProvider = person.provider === 'cloudidp' ? { issuer, subject, sid, issuedAt } : undefined
       const { ip, userAgent = '' } = outcome
-      const [login] = sessionUse({ identity: { ...identity, expiresAt }, usedAt: Date.now() })
+      const [login] = loginUse({ identity: { ...identity, expiresAt }, usedAt: Date.now() })
       return (
-        login !== undefined && logins.sessions.begin({ login, ip, userAgent, atProvider, entry: loginEntry(outcome) })
+        login !== undefined && logins.liveLogins.begin({ login, ip, userAgent, atProvider, entry: loginEntry(outcome) })
       )
     },
     async endLogin(login: Identity, context: { requestId: string; ip: string }) {

@@ -10,12 +10,12 @@ import { startAuditKey } from './store/audit-entry.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { createClients } from './store/clients.ts'
 import { DATABASE_DEADLINES, openDatabase, shareOf } from './store/database.ts'
+import { createLiveLogins } from './store/live-logins.ts'
 import { createLoginNames } from './store/login-names.ts'
 import { startOnlineSteps } from './store/online-steps.ts'
 import { createPersonalTokenStore } from './store/personal-tokens.ts'
 import { createProviderSessions } from './store/provider-sessions.ts'
 import { createRegranting } from './store/regranting.ts'
-import { createSessions } from './store/sessions.ts'
 import { createTokenState } from './store/token-state.ts'
 import { createUsers } from './store/users.ts'
 import { sealingSecret } from './tokens/sealed-keys.ts'
@@ -59,7 +59,7 @@ export const openStores = async (
       database: forLogins,
       users: createUsers(forLogins, fromRouteFiles),
       audit: createAuditLog(shareOf(database, AUDIT_SHARE)),
-      sessions: createSessions(forLogins),
+      liveLogins: createLiveLogins(forLogins),
       names: createLoginNames(forLogins)
     },
     users: createUsers(database, fromRouteFiles, forLists),
@@ -70,7 +70,7 @@ export const openStores = async (
         await retainAudit({ ...settings.auditRetention, database, secrets, log })
     },
     tokenState: createTokenState(database),
-    sessions: createSessions(database),
+    liveLogins: createLiveLogins(database),
     providerSessions: createProviderSessions(database),
     clients: createClients(database),
     personalTokens: createPersonalTokenStore(database),

@@ -4,15 +4,15 @@ import type { RouteTable } from '../routes/route.ts'
 import type { Actor } from '../store/audit-entry.ts'
 import type { AuditLog } from '../store/audit-log.ts'
 import type { Clients } from '../store/clients.ts'
+import type { LiveLogins } from '../store/live-logins.ts'
 import type { PersonalTokenStore } from '../store/personal-tokens.ts'
-import type { Sessions } from '../store/sessions.ts'
 import type { Users } from '../store/users.ts'
 import type { createInstallation } from './installation.ts'
 
 export interface AdminParts extends ReturnType<typeof createInstallation> {
   readonly users: Users
   readonly clients: Clients
-  readonly sessions: Sessions
+  readonly liveLogins: LiveLogins
   readonly personalTokens: PersonalTokenStore
   readonly audit: AuditLog
   readonly routes: () => RouteTable

@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify'
 import { NotFound } from '../errors.ts'
 import { type Asked, type Endpoints, pagingProperties } from '../http/own-requests.ts'
 import type { AccessStatus } from '../identity.ts'
-import { sessionItemSchema } from '../store/sessions.ts'
+import { loginItemSchema } from '../store/live-logins.ts'
 import type { AccessNames, PersonItem } from '../store/users.ts'
 import { array, closed, integer, object, optional, string } from '../values/json-schema.ts'
 import type { AdminParts } from './admin-parts.ts'
@@ -112,7 +112,7 @@ const personEndpoints = ({ users, unlock, audit }: AdminParts): Endpoints => {
   }
 }
 
-const sessionEndpoints = ({ users, sessions, personalTokens }: AdminParts): Endpoints => {
+const sessionEndpoints = ({ users, liveLogins, personalTokens }: AdminParts): Endpoints => {
   const personId = async (id: number): Promise<number> => {
     const person = await users.loadPerson(id)
     if (person === undefined || person.user.provider === 'client') throw new NotFound({ reason: 'no-person' })
@@ -121,13 +121,13 @@ const sessionEndpoints = ({ users, sessions, personalTokens }: AdminParts): Endp
   return {
     'GET /auth/admin/users/:id/sessions': {
       summary: 'Lists the live sessions of a person, the most recently used first',
-      lists: sessionItemSchema,
+      lists: loginItemSchema,
       run: async ({ exchange, id, paging }) =>
-        sessions.list(await personId(id), { tokenId: exchange.identity?.tokenId ?? '', ...paging })
+        liveLogins.list(await personId(id), { tokenId: exchange.identity?.tokenId ?? '', ...paging })
     },
     'DELETE /auth/admin/users/:id/sessions': {
       summary: 'Ends all sessions of a person, but not the access tokens',
-      run: async ({ actor, id }) => sessions.endAll(actor, await personId(id))
+      run: async ({ actor, id }) => liveLogins.endAll(actor, await personId(id))
     },
     'GET /auth/admin/tokens': {
       summary: 'Lists the live access tokens of all people, newest first',

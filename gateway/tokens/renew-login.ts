@@ -8,7 +8,7 @@ interface RenewParts {
   /** The person as the database knows them now; undefined: unknown. Throws `GW_UNAVAILABLE` without a database. */
   loadPerson: (id: number) => Promise<PersonNow | undefined>
   /** False if the login has been ended. */
-  renewSession: (login: LiveLogin, expiresAt: number) => Promise<boolean>
+  prolongLogin: (login: LiveLogin, expiresAt: number) => Promise<boolean>
 }
 
 interface PersonNow {
@@ -27,7 +27,7 @@ export type RenewLogin = (login: LiveLogin) => Promise<Renewed>
 
 /** Rejects with 401 if the person or the login has ended, and with `GW_TOKEN_EXPIRED` after the end of the session. */
 export const createRenewLogin =
-  ({ tokens, loadPerson, renewSession }: RenewParts): RenewLogin =>
+  ({ tokens, loadPerson, prolongLogin }: RenewParts): RenewLogin =>
   async login => {
     const person = await loadPerson(login.user.id)
     // The id alone is no proof: a restored database may have assigned it to someone else.
@@ -38,7 +38,7 @@ export const createRenewLogin =
     if (!fitsToken(person.user, login.host)) throw new Unauthenticated({ reason: 'token-too-long' })
     const token = await tokens.reissue(person.user, person.version, login)
     const identity = tokens.verify(token)
-    if (identity.expiresAt > login.expiresAt && !(await renewSession(login, identity.expiresAt)))
+    if (identity.expiresAt > login.expiresAt && !(await prolongLogin(login, identity.expiresAt)))
       throw new TokenRevoked({ reason: 'revoked' })
     return { token, identity }
   }

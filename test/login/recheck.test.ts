@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import type { Directory } from '../../gateway/directory/directory.ts'
 import { startRecheck } from '../../gateway/login/recheck.ts'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
-import { createSessions } from '../../gateway/store/sessions.ts'
+import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
@@ -161,12 +161,12 @@ t.test('a person who is gone from the directory is ended at the second look', as
 /** People who are logged in are looked up by a directory of the test; the reasons that the log names. */
 const startRechecking = async (t: Test, count: number, intervalMs: number, lookUp: Directory['lookUp']) => {
   const { database, users } = await openStore(t, await startPostgres(t))
-  const sessions = createSessions(database)
+  const liveLogins = createLiveLogins(database)
   for (let n = 0; n < count; n++) {
     const one = person(`p${n}`, { login: `p${n}` })
     const { user, version } = await users.syncPerson(one)
     const login = { tokenId: one.subject, userId: user.id, version, createdAt: 1, expiresAt: Date.now() }
-    await sessions.begin(begunLogin(login))
+    await liveLogins.begin(begunLogin(login))
   }
   const reasons = new Set<unknown>()
   const keep = ({ reason }: { reason?: unknown }) => void reasons.add(reason)

@@ -2,8 +2,8 @@
 import t from 'tap'
 import { NotFound } from '../../gateway/errors.ts'
 import { createClients } from '../../gateway/store/clients.ts'
+import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { lockAccess } from '../../gateway/store/query.ts'
-import { createSessions } from '../../gateway/store/sessions.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { actor, begunLogin, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
@@ -29,14 +29,14 @@ t.test('a service account that is removed while its secret is rotated gets no ne
 
 t.test('a person who is disabled between the login and its session has no session', async t => {
   const { database, users } = await openStore(t, postgres)
-  const sessions = createSessions(database)
+  const liveLogins = createLiveLogins(database)
   const { user, version } = await users.syncPerson(person('maria'))
   await users.disablePerson(actor, user.id)
   const login = { tokenId: 'a', userId: user.id, version, createdAt: 1, expiresAt: Date.now() }
-  await sessions.begin(begunLogin(login))
-  t.same((await sessions.list(user.id, {})).items, [])
+  await liveLogins.begin(begunLogin(login))
+  t.same((await liveLogins.list(user.id, {})).items, [])
   await users.enablePerson(actor, user.id)
   const again = await users.syncPerson(person('maria'))
-  await sessions.begin(begunLogin({ ...login, version: again.version }))
-  t.equal((await sessions.list(user.id, {})).items.length, 1)
+  await liveLogins.begin(begunLogin({ ...login, version: again.version }))
+  t.equal((await liveLogins.list(user.id, {})).items.length, 1)
 })

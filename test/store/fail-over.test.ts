@@ -3,8 +3,8 @@ import t, { type Test } from 'tap'
 import type { Identity } from '../../gateway/identity.ts'
 import { createAuditWatch } from '../../gateway/observe/audit-watch.ts'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
+import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
-import { createSessions } from '../../gateway/store/sessions.ts'
 import { createPersonalTokens } from '../../gateway/tokens/personal-tokens.ts'
 import { startRevocationFeed } from '../../gateway/tokens/revocation-feed.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
@@ -57,7 +57,7 @@ t.test('no revoked token passes on any instance after a fail-over that lost comm
   const [away, one, two] = instances as [Instance, Instance, Instance]
   const { user } = await one.users.syncPerson(person('maria'))
   const login = { userId: user.id, version: 0, tokenId: 'old', createdAt: nowS() - 60, expiresAt: nowS() + 3600 }
-  await createSessions(one.database).begin(begunLogin(login))
+  await createLiveLogins(one.database).begin(begunLogin(login))
   await postgres.replicate()
   await until(() => one.database.ping())
 

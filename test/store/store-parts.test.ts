@@ -3,10 +3,10 @@ import t from 'tap'
 import type { EntityManager } from 'typeorm'
 import { NO_GRANTS } from '../../gateway/routes/grants.ts'
 import { createClients } from '../../gateway/store/clients.ts'
+import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { createProviderSessions } from '../../gateway/store/provider-sessions.ts'
 import { GRANTS_LOCK } from '../../gateway/store/query.ts'
 import { createRegranting } from '../../gateway/store/regranting.ts'
-import { createSessions } from '../../gateway/store/sessions.ts'
 import { updateSigningKeys } from '../../gateway/store/signing-keys.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
@@ -86,17 +86,17 @@ t.test('grants that cannot be applied now are tried again, and nothing fails', a
 
 // RV-68
 t.test('a logout at the provider and a login of the same session never miss each other', async t => {
-  const [sessions, logins] = [createProviderSessions(database), createSessions(database)]
+  const [providerSessions, liveLogins] = [createProviderSessions(database), createLiveLogins(database)]
   const { id: userId } = await newPerson('interleaved')
   const issuer = 'https://id.example'
   const begin = (sid: string) => {
     const times = { createdAt: nowS(), expiresAt: nowS() + 600 }
     const login = begunLogin({ tokenId: `jti-${sid}`, userId, version: 0, ...times })
-    return logins.begin({ ...login, atProvider: { issuer, subject: 'sub', sid, issuedAt: nowS() } })
+    return liveLogins.begin({ ...login, atProvider: { issuer, subject: 'sub', sid, issuedAt: nowS() } })
   }
   const logoutOf = (sid: string) => {
     const token = { issuer, subject: undefined, sid, jti: `logout-${sid}`, issuedAt: nowS(), expiresAt: nowS() + 60 }
-    return sessions.end(token, { requestId: 'r', ip: '::1' })
+    return providerSessions.end(token, { requestId: 'r', ip: '::1' })
   }
   const locks = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'provider_sessions'::regclass"
   const waiting = () => until(async () => (await postgres.query(locks, [], store.url)).length > 0, 'one of them waits')

@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
+import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
-import { createSessions } from '../../gateway/store/sessions.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
 import { collectGarbage } from '../support/garbage.ts'
 import { only } from '../support/only.ts'
@@ -199,7 +199,7 @@ t.test('a listener hears again when a frozen Postgres thaws', async t => {
 t.test('a token and its refreshed copy are one session, last used when the later one was', async t => {
   const { database, users } = await openStore(t, postgres)
   const { user } = await users.syncPerson({ ...maria, subject: 'refreshed' })
-  const sessions = createSessions(database)
+  const liveLogins = createLiveLogins(database)
   const now = Math.floor(Date.now() / 60_000) * 60
   const login = {
     userId: user.id,
@@ -209,8 +209,8 @@ t.test('a token and its refreshed copy are one session, last used when the later
     expiresAt: now + 3600
   } as const
   const use = (tokenId: string, secondsAgo: number) => ({ ...login, tokenId, usedAt: (now - secondsAgo) * 1000 })
-  await sessions.recordUse([use('copied', 300), use('copied', 120), use('copied', 240), use('other', 180)])
-  const { items } = await sessions.list(user.id, { page: 1, pageSize: 10 })
+  await liveLogins.recordUse([use('copied', 300), use('copied', 120), use('copied', 240), use('other', 180)])
+  const { items } = await liveLogins.list(user.id, { page: 1, pageSize: 10 })
   t.same(
     items.map(({ lastUsedAt }) => now - Date.parse(lastUsedAt) / 1000),
     [120, 180]

@@ -9,8 +9,8 @@ import type { TrafficPoint } from '../../observe/traffic.ts'
 import type { AppItem } from '../../routes/apps.ts'
 import type { AuditItem } from '../../store/audit-list.ts'
 import type { ClientItem, ClientWithSecret } from '../../store/clients.ts'
+import type { LiveLogins } from '../../store/live-logins.ts'
 import type { PersonalTokenStore } from '../../store/personal-tokens.ts'
-import type { Sessions } from '../../store/sessions.ts'
 import type { PersonItem, Users } from '../../store/users.ts'
 
 export type { AppItem, AuditItem, ClientItem, ClientWithSecret, HeldItem, PersonItem, RouteItem, User }
@@ -19,7 +19,7 @@ type ItemOf<List extends (...values: never[]) => Promise<{ items: readonly unkno
   ReturnType<List>
 >['items'][number]
 
-export type SessionItem = ItemOf<Sessions['list']>
+export type SessionItem = ItemOf<LiveLogins['list']>
 export type TokenItem = ItemOf<PersonalTokenStore['list']>
 export type GrantItem = ItemOf<Users['listGrants']>
 export type InstanceStream = StreamItem & { readonly instance: string }

@@ -10,7 +10,7 @@ import { type Bounds, isRowId, query, readPage, storableKey, storableText } from
 import { revokeToken } from './token-state.ts'
 
 /** A login as described by its tokens; times in seconds since the epoch. */
-interface SessionLogin {
+interface StoredLogin {
   readonly tokenId: string
   readonly userId: number
   readonly provider: Provider
@@ -20,7 +20,7 @@ interface SessionLogin {
 }
 
 interface BegunLogin {
-  readonly login: SessionLogin
+  readonly login: StoredLogin
   readonly ip: string
   readonly userAgent: string
   /** undefined: no provider can end it. */
@@ -28,21 +28,21 @@ interface BegunLogin {
   readonly entry: AuditEntry
 }
 
-interface SessionUse extends SessionLogin {
+interface LoginUse extends StoredLogin {
   /** Milliseconds since the epoch. */
   readonly usedAt: number
 }
 
-/** The session whose token was used; empty for tokens that do not belong to a person's login. */
-export const sessionUse = ({ identity, usedAt }: { identity: LiveLogin; usedAt: number }): SessionUse[] => {
+/** The login whose token was used; empty for tokens that do not belong to a person's login. */
+export const loginUse = ({ identity, usedAt }: { identity: LiveLogin; usedAt: number }): LoginUse[] => {
   const { user, tokenId, version, issuedAt, authenticatedAt, expiresAt, kind } = identity
   if (kind !== 'login' || user.provider === 'client') return []
   const createdAt = authenticatedAt === 0 ? issuedAt : authenticatedAt
   return [{ tokenId, userId: user.id, provider: user.provider, version, createdAt, expiresAt, usedAt }]
 }
 
-/** What lists show of a session. */
-export const sessionItemSchema = closed({
+/** What lists show of a login. */
+export const loginItemSchema = closed({
   id: integer,
   current: { type: 'boolean', description: 'The session that asks' },
   provider: { type: 'string', enum: ['ldap', 'cloudidp'] },
@@ -52,9 +52,9 @@ export const sessionItemSchema = closed({
   userAgent: string
 })
 
-export type Sessions = ReturnType<typeof createSessions>
+export type LiveLogins = ReturnType<typeof createLiveLogins>
 
-export const createSessions = (database: Database) => ({
+export const createLiveLogins = (database: Database) => ({
   /**
    * Stores a successful login and its audit entry: there is neither without the other. False if the provider has ended the
    * login in the meantime.
@@ -70,11 +70,11 @@ export const createSessions = (database: Database) => ({
       return true
     }),
   /** Records when logins were last used; unknown ones are stored from now on, ended ones are not. */
-  recordUse: (uses: readonly SessionUse[]): Promise<void> => database.read(manager => recordUse(manager, uses)),
+  recordUse: (uses: readonly LoginUse[]): Promise<void> => database.read(manager => recordUse(manager, uses)),
   /** Stores that a login goes on until `expiresAt` (seconds since the epoch). False if it has been ended in the meantime. */
   renew: (login: LiveLogin, expiresAt: number): Promise<boolean> =>
     database.read(async manager => {
-      await recordUse(manager, sessionUse({ identity: login, usedAt: Date.now() }))
+      await recordUse(manager, loginUse({ identity: login, usedAt: Date.now() }))
       return (await query(manager, RENEW, [storableKey(login.tokenId) ?? '', expiresAt])).length > 0
     }),
   /** When each of these logins ends, in seconds since the epoch; those that have been ended are missing. */
@@ -90,19 +90,19 @@ export const createSessions = (database: Database) => ({
   /** Ends one session of a person on every instance. Throws NotFound. */
   end: (actor: Actor, userId: number, id: number): Promise<void> =>
     database.write(async manager => {
-      const [session] = isRowId(id) ? await query<Row>(manager, `${LIVE} AND s.id = $2 FOR UPDATE`, [userId, id]) : []
-      if (session === undefined) throw new NotFound({ reason: 'no-session' })
-      await revokeToken(manager, session.jti, session.expires_s)
+      const [login] = isRowId(id) ? await query<Row>(manager, `${LIVE} AND s.id = $2 FOR UPDATE`, [userId, id]) : []
+      if (login === undefined) throw new NotFound({ reason: 'no-session' })
+      await revokeToken(manager, login.jti, login.expires_s)
       await appendAudit(manager, { actor, action: 'session.end', target: `user:${userId}`, details: { session: id } })
     }),
   /** Ends all sessions of a person, except the one with `exceptTokenId` if given. Returns their number. */
   endAll: (actor: Actor, userId: number, exceptTokenId = ''): Promise<number> =>
     database.write(async manager => {
-      const sessions = await query<Row>(manager, `${LIVE} AND s.jti <> $2 FOR UPDATE`, [userId, exceptTokenId])
-      for (const { jti, expires_s } of sessions) await revokeToken(manager, jti, expires_s)
-      const details = { sessions: sessions.length, keptOwn: exceptTokenId !== '' }
+      const logins = await query<Row>(manager, `${LIVE} AND s.jti <> $2 FOR UPDATE`, [userId, exceptTokenId])
+      for (const { jti, expires_s } of logins) await revokeToken(manager, jti, expires_s)
+      const details = { sessions: logins.length, keptOwn: exceptTokenId !== '' }
       await appendAudit(manager, { actor, action: 'session.end-all', target: `user:${userId}`, details })
-      return sessions.length
+      return logins.length
     })
 })
 
@@ -119,13 +119,13 @@ interface Row {
 }
 
 /** A refreshed token and the previous one belong to one session, and a statement may touch its row only once. */
-const latestOf = (uses: readonly SessionUse[]): SessionUse[] => {
-  const latest = new Map<string, SessionUse>()
+const latestOf = (uses: readonly LoginUse[]): LoginUse[] => {
+  const latest = new Map<string, LoginUse>()
   for (const use of uses) if (use.usedAt >= (latest.get(use.tokenId)?.usedAt ?? 0)) latest.set(use.tokenId, use)
   return [...latest.values()]
 }
 
-const recordUse = async (manager: EntityManager, all: readonly SessionUse[]) => {
+const recordUse = async (manager: EntityManager, all: readonly LoginUse[]) => {
   const uses = latestOf(all)
   if (uses.length === 0) return
   const storable = uses.map(use => ({ ...use, tokenId: storableKey(use.tokenId) ?? '' }))
