@@ -35,6 +35,7 @@ import type { TokenParts } from './start-tokens.ts'
 import { knownAtOnce } from './store/access-changes.ts'
 import { createLoginAttempts, createSecretFailures } from './store/login-attempts.ts'
 import { createLoginMemory } from './store/login-records.ts'
+import { endAtProvider } from './store/provider-sessions.ts'
 import type { Stores } from './stores.ts'
 
 interface EndpointParts extends HealthParts, Pick<AdminParts, 'cloudUnassignedMayPass' | 'sockets' | 'status'> {
@@ -124,7 +125,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   providerLogoutRoutes(app, {
     client: settings.cloudidp.issuer === undefined ? undefined : cloud,
     async endSessions(logout, from) {
-      const ended = await stores.providerSessions.end(logout, from)
+      const ended = await endAtProvider(database, logout, from)
       await feed.catchUp()
       return ended
     },

@@ -14,7 +14,6 @@ import { createLiveLogins } from './store/live-logins.ts'
 import { createLoginNames } from './store/login-names.ts'
 import { startOnlineSteps } from './store/online-steps.ts'
 import { createPersonalTokenStore } from './store/personal-tokens.ts'
-import { createProviderSessions } from './store/provider-sessions.ts'
 import { createRegranting } from './store/regranting.ts'
 import { createTokenState } from './store/token-state.ts'
 import { createUsers } from './store/users.ts'
@@ -71,7 +70,6 @@ export const openStores = async (
     },
     tokenState: createTokenState(database),
     liveLogins: createLiveLogins(database),
-    providerSessions: createProviderSessions(database),
     clients: createClients(database),
     personalTokens: createPersonalTokenStore(database),
     regranting,

@@ -2,7 +2,7 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
 import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
-import type { ProviderSessions } from '../store/provider-sessions.ts'
+import type { ProviderLogout } from '../store/provider-sessions.ts'
 import type { OAuthClient } from './client.ts'
 import { OAuthFailure } from './failure.ts'
 import { LogoutTokenError } from './provider-tokens.ts'
@@ -10,7 +10,8 @@ import { LogoutTokenError } from './provider-tokens.ts'
 interface LogoutRoutesParts {
   /** undefined: no issuer can sign logout tokens. */
   client: Pick<OAuthClient, 'checkLogout'> | undefined
-  endSessions: ProviderSessions['end']
+  /** Undefined: the token was already used. */
+  endSessions: (logout: ProviderLogout, from: { requestId: string; ip: string }) => Promise<number | undefined>
   log: Pick<FastifyBaseLogger, 'info' | 'warn'>
 }
 

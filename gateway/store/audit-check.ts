@@ -69,7 +69,7 @@ const aheadOf = (checkpoint: AuditCheckpoint, { archived, archivedHash }: AuditH
   ...(checkpoint.swept < archived ? { swept: archived, sweptHash: archivedHash } : {})
 })
 
-const freshCheckpoint = ({ archived, archivedHash }: AuditHead): AuditCheckpoint => ({
+export const freshCheckpoint = ({ archived, archivedHash }: AuditHead): AuditCheckpoint => ({
   verified: archived,
   hash: archivedHash,
   swept: archived,
@@ -88,20 +88,22 @@ const stepFrom = async (
   const tail = walkFrom(before.verified, before.hash)
   const again = walkFrom(before.swept, before.sweptHash)
   const walkTo = (walk: ChainWalk, goal: number) =>
-    walkPages(walk, goal, keysOf(manager), (after, most) => nextRows(manager, after, most))
-  let broken = await lostBefore(manager, before, head)
-  if (broken === undefined) broken = await walkTo(tail, Math.min(head.entries, tail.number + MOST))
+    walkPages(walk, Math.min(goal, walk.number + MOST), keysOf(manager), (after, most) =>
+      nextRows(manager, after, most)
+    )
+  let broken = (await lostBefore(manager, before, head)) ?? (await walkTo(tail, head.entries))
   const isTailDone = tail.number === head.entries
-  if (broken === undefined && isTailDone) broken = await brokenEnd(manager, tail, head)
+  if (isTailDone) broken ??= await brokenEnd(manager, tail, head)
   const goal = Math.min(again.number + sweep, tail.number)
   // The first pass over what is new is one over everything.
-  if (broken === undefined && isTailDone && before.fullAt !== null) {
-    broken = await walkTo(again, Math.min(goal, again.number + MOST))
-    if (broken === undefined && again.number === tail.number && again.hash !== tail.hash) broken = tail.number
+  const isFirst = before.fullAt === null
+  if (isTailDone && !isFirst) {
+    broken ??= await walkTo(again, goal)
+    if (again.number === tail.number && again.hash !== tail.hash) broken ??= tail.number
   }
-  const isDone = broken !== undefined || (isTailDone && (before.fullAt === null || again.number >= goal))
+  const isDone = broken !== undefined || (isTailDone && (isFirst || again.number >= goal))
+  const isFull = broken === undefined && isTailDone && (isFirst || again.number === tail.number)
   const now = new Date(await clockOf(manager)).toISOString()
-  const isFull = broken === undefined && isTailDone && (before.fullAt === null || again.number === tail.number)
   const next = isFull ? walkFrom(head.archived, head.archivedHash) : again
   const checkpoint: AuditCheckpoint = {
     verified: tail.number,
@@ -116,7 +118,7 @@ const stepFrom = async (
 }
 
 /** Entries that were checked before and are gone, or are others now; undefined: none. */
-const lostBefore = async (
+export const lostBefore = async (
   manager: EntityManager,
   { verified, hash }: Pick<AuditCheckpoint, 'verified' | 'hash'>,
   head: AuditHead
@@ -128,7 +130,11 @@ const lostBefore = async (
   return row?.hash === hash ? undefined : verified
 }
 
-const brokenEnd = async (manager: EntityManager, tail: ChainWalk, head: AuditHead): Promise<number | undefined> => {
+export const brokenEnd = async (
+  manager: EntityManager,
+  tail: ChainWalk,
+  head: AuditHead
+): Promise<number | undefined> => {
   if (tail.hash !== head.lastHash) return tail.number
   return (await isBeyondHead(manager, head.entries)) ? head.entries + 1 : undefined
 }

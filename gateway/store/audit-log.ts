@@ -1,6 +1,6 @@
 // Writes the audit log, reads it newest first, and verifies its chain.
-import { isBeginning, isBeyondHead, nextRows, readAuditHead, walkFrom, walkPages } from './audit-chain.ts'
-import { checkSome, readChecked, readCheckpoint } from './audit-check.ts'
+import { nextRows, readAuditHead, walkFrom, walkPages } from './audit-chain.ts'
+import { brokenEnd, checkSome, freshCheckpoint, lostBefore, readChecked, readCheckpoint } from './audit-check.ts'
 import { type AuditEntry, appendAudit, keysOf, linkingKey } from './audit-entry.ts'
 import { collectAudit, listAudit } from './audit-list.ts'
 import { bind, type Database } from './database.ts'
@@ -43,31 +43,22 @@ export const verifyAuditLog = async (database: Database): Promise<AuditVerdict> 
 }
 
 const verifyOnce = async (database: Database): Promise<{ verdict: AuditVerdict; archived: number }> => {
-  const { head, keys, checkpoint } = await database.read(async manager => {
+  const { head, keys, checked } = await database.read(async manager => {
     await linkingKey(manager)
-    return { head: await readAuditHead(manager), keys: keysOf(manager), checkpoint: await readCheckpoint(manager) }
+    const head = await readAuditHead(manager)
+    return { head, keys: keysOf(manager), checked: (await readCheckpoint(manager)) ?? freshCheckpoint(head) }
   })
   const { entries, archived } = head
   const walk = walkFrom(archived, head.archivedHash)
-  let unkeyedBefore = 0
   const walkTo = (goal: number) =>
     walkPages(walk, goal, keys, (after, most) => database.read(manager => nextRows(manager, after, most)))
-  const firstBroken = async (): Promise<number | undefined> => {
-    if (!isBeginning(head, keys)) return archived
-    if (checkpoint !== undefined && checkpoint.verified > archived) {
-      const broken = await walkTo(Math.min(checkpoint.verified, entries))
-      if (broken !== undefined) return broken
-      if (checkpoint.verified > entries) return entries + 1
-      if (walk.hash !== checkpoint.hash) return walk.number
-      unkeyedBefore = walk.unkeyed
-    }
-    const broken = await walkTo(entries)
-    if (broken !== undefined) return broken
-    if (walk.hash !== head.lastHash) return entries
-    return (await database.read(manager => isBeyondHead(manager, entries))) ? entries + 1 : undefined
-  }
-  const broken = await firstBroken()
-  if (broken !== undefined) return { verdict: { ok: false, entries, firstBroken: broken }, archived }
+  let broken = await walkTo(Math.min(checked.verified, entries))
+  const unkeyedBefore = walk.unkeyed
+  broken ??= await walkTo(entries)
+  broken ??= await database.read(manager => brokenEnd(manager, walk, head))
+  const lost = await database.read(manager => lostBefore(manager, checked, head))
+  const firstBroken = Math.min(broken ?? Number.POSITIVE_INFINITY, lost ?? Number.POSITIVE_INFINITY)
+  if (Number.isFinite(firstBroken)) return { verdict: { ok: false, entries, firstBroken }, archived }
   const counts = { archived, unkeyed: walk.unkeyed - unkeyedBefore, uncheckable: walk.uncheckable }
   const found = Object.entries(counts).filter(([, count]) => count > 0)
   return { verdict: { ok: true, entries, ...Object.fromEntries(found) }, archived }

@@ -26,14 +26,6 @@ export interface ProviderLogout {
   readonly expiresAt: number
 }
 
-export type ProviderSessions = ReturnType<typeof createProviderSessions>
-
-export const createProviderSessions = (database: Database) => ({
-  /** Ends what the token names, on every instance, and returns the number of logins; undefined: the token was already used. */
-  end: (logout: ProviderLogout, from: { requestId: string; ip: string }): Promise<number | undefined> =>
-    database.write(manager => end(manager, logout, from))
-})
-
 /**
  * Stores where a login came from.
  * @param login `tokenId` is the `jti` of our token, `expiresAt` in seconds since the epoch
@@ -50,6 +42,10 @@ export const beginAtProvider = async (
 }
 
 const sidOf = (sid: string | undefined): string => storableKey(sid) ?? ''
+
+/** Ends what the token names, on every instance, and returns the number of logins; undefined: the token was already used. */
+export const endAtProvider = (database: Database, logout: ProviderLogout, from: { requestId: string; ip: string }) =>
+  database.write(manager => end(manager, logout, from))
 
 const end = async (
   manager: EntityManager,

@@ -1,14 +1,18 @@
-// What each part of the store does beyond what its own endpoints show: records, bounds, copies and shares.
+// What each part of the store does beyond what its own endpoints show: records, bounds, shares, and changes meanwhile.
 import t from 'tap'
 import type { EntityManager } from 'typeorm'
+import { NotFound } from '../../gateway/errors.ts'
 import { NO_GRANTS } from '../../gateway/routes/grants.ts'
 import { createClients } from '../../gateway/store/clients.ts'
 import { createLiveLogins } from '../../gateway/store/live-logins.ts'
-import { createProviderSessions } from '../../gateway/store/provider-sessions.ts'
-import { GRANTS_LOCK } from '../../gateway/store/query.ts'
+import { endAtProvider } from '../../gateway/store/provider-sessions.ts'
+import { GRANTS_LOCK, lockAccess, query } from '../../gateway/store/query.ts'
 import { createRegranting } from '../../gateway/store/regranting.ts'
 import { updateSigningKeys } from '../../gateway/store/signing-keys.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { onTimeline, readTimeline } from '../../gateway/store/token-state.ts'
+import { startGateway } from '../support/gateway.ts'
+import { only } from '../support/only.ts'
+import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, begunLogin, openClient, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
@@ -86,7 +90,7 @@ t.test('grants that cannot be applied now are tried again, and nothing fails', a
 
 // RV-68
 t.test('a logout at the provider and a login of the same session never miss each other', async t => {
-  const [providerSessions, liveLogins] = [createProviderSessions(database), createLiveLogins(database)]
+  const liveLogins = createLiveLogins(database)
   const { id: userId } = await newPerson('interleaved')
   const issuer = 'https://id.example'
   const begin = (sid: string) => {
@@ -96,7 +100,7 @@ t.test('a logout at the provider and a login of the same session never miss each
   }
   const logoutOf = (sid: string) => {
     const token = { issuer, subject: undefined, sid, jti: `logout-${sid}`, issuedAt: nowS(), expiresAt: nowS() + 60 }
-    return providerSessions.end(token, { requestId: 'r', ip: '::1' })
+    return endAtProvider(database, token, { requestId: 'r', ip: '::1' })
   }
   const locks = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'provider_sessions'::regclass"
   const waiting = () => until(async () => (await postgres.query(locks, [], store.url)).length > 0, 'one of them waits')
@@ -125,4 +129,112 @@ t.test('a logout at the provider and a login of the same session never miss each
   t.equal(await begin('first'), false)
   t.equal(await begin('third'), true)
   t.equal(await logoutOf('third'), 1)
+})
+
+t.test('areas have unique names, and renaming or removing one refreshes the tokens of its people', async t => {
+  const { users, audit } = await openStore(t, postgres)
+  const north = await users.createArea(actor, 'Norte')
+  await users.createArea(actor, 'Sul')
+  await t.rejects(users.createArea(actor, 'NORTE'), { code: 'GW_CONFLICT' })
+  await t.rejects(users.renameArea(actor, north.id, 'sul'), { code: 'GW_CONFLICT' })
+  for (const name of ['', '  ', 'x'.repeat(65), 'a\nb', 'a\0b', '\ud800', 7 as unknown as string]) {
+    await t.rejects(users.createArea(actor, name), { code: 'GW_BAD_REQUEST' })
+  }
+  const both = (await users.syncPerson(person('both'))).user.id
+  const northern = (await users.syncPerson(person('only'))).user.id
+  const none = (await users.syncPerson(person('none'))).user.id
+  await users.setAccess(actor, both, { profiles: ['Agente'], areas: ['Norte', 'Sul'], areaPrincipal: 'Norte' })
+  await users.setAccess(actor, northern, { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' })
+
+  t.same(await users.renameArea(actor, north.id, 'Nordeste'), { id: north.id, name: 'Nordeste' })
+  t.match(await users.loadPerson(both), { version: 2, lowestAcceptedVersion: 0, user: { areaPrincipal: 'Nordeste' } })
+  await users.deleteArea(actor, north.id)
+  t.match(await users.loadPerson(both), { version: 3, user: { areas: only('Sul'), areaPrincipal: 'Sul' } })
+  t.match(await users.loadPerson(northern), {
+    version: 3,
+    user: { areas: only(), areaPrincipal: '', accessStatus: 'unassigned' }
+  })
+  t.match(await users.loadPerson(none), { version: 0 })
+  await t.rejects(users.deleteArea(actor, north.id), { code: 'GW_NOT_FOUND' })
+  t.match(await users.listAreas(), { items: [{ name: 'Sul' }], page: 1, pageSize: 50, total: 1 })
+  t.match(await audit.list({ action: 'area.rename' }), {
+    items: [{ target: `area:${north.id}`, before: { name: 'Norte' }, after: { name: 'Nordeste' } }]
+  })
+  t.match(await audit.list({ action: 'area.delete' }), {
+    items: [{ target: `area:${north.id}`, before: { name: 'Nordeste' } }]
+  })
+  t.same(
+    (await users.listProfiles()).map(profile => profile.name),
+    ['Admin', 'Supervisor', 'Agente']
+  )
+})
+
+t.test('a service account that is removed while its secret is rotated gets no new secret', async t => {
+  const { database, url, audit } = await openStore(t, postgres)
+  const clients = createClients(database)
+  const { id } = await clients.create(actor, { name: 'ci', profiles: [], areas: [], areaPrincipal: null })
+  const waiting =
+    'SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = $1'
+  let rotating: Promise<unknown> = Promise.resolve()
+  await database.write(async manager => {
+    await lockAccess(manager)
+    await manager.query('DELETE FROM clients WHERE user_id = $1', [id])
+    rotating = clients.rotate(actor, id).catch((error: unknown) => error)
+    await until(async () => (await postgres.query(waiting, ['Lock'], url))[0]?.n === 1)
+  })
+  t.type(await rotating, NotFound)
+  t.same((await audit.list({ action: 'client.rotate' })).items, [])
+})
+
+t.test('a person who is disabled between the login and its session has no session', async t => {
+  const { database, users } = await openStore(t, postgres)
+  const liveLogins = createLiveLogins(database)
+  const { user, version } = await users.syncPerson(person('maria'))
+  await users.disablePerson(actor, user.id)
+  const login = { tokenId: 'a', userId: user.id, version, createdAt: 1, expiresAt: Date.now() }
+  await liveLogins.begin(begunLogin(login))
+  t.same((await liveLogins.list(user.id, {})).items, [])
+  await users.enablePerson(actor, user.id)
+  const again = await users.syncPerson(person('maria'))
+  await liveLogins.begin(begunLogin({ ...login, version: again.version }))
+  t.equal((await liveLogins.list(user.id, {})).items.length, 1)
+})
+
+t.test('an error that has nothing to do with timelines leaves them as they are', async t => {
+  const { database } = await openStore(t, postgres)
+  const before = await readTimeline(database)
+  t.match(before, /^\d+\/[0-9A-F]{8}$/)
+  for (const statement of ['SELECT 1 / 0', 'SELECT * FROM none', "DO $$ BEGIN RAISE SQLSTATE '40P01'; END $$"])
+    await t.rejects(onTimeline(database, () => database.read(manager => query(manager, statement))))
+  t.equal(await readTimeline(database), before)
+})
+
+t.test('a database without the functions has no timeline', async t => {
+  const { database } = await openStore(t, postgres)
+  const name = await onTimeline(database, async timeline => {
+    if (timeline !== "''") await database.read(manager => query(manager, 'SELECT pg_no_such_function()'))
+    return timeline
+  })
+  t.equal(name, "''")
+  t.equal(await readTimeline(database), '')
+})
+
+t.test('however many lists of people are asked for, other requests have connections', async t => {
+  const postgres = await startOwnPostgres(t)
+  const world = await startGateway(t, { postgres })
+  const token = await world.tokenFor({ profiles: ['Admin'] })
+  await world.fetch('/auth/admin/users', { token })
+  const client = await openClient(t, postgres.url)
+  await client.query('BEGIN')
+  await client.query('LOCK TABLE user_profiles IN ACCESS EXCLUSIVE MODE')
+  const lists = Array.from({ length: 30 }, () =>
+    world.fetch('/auth/admin/users', { token }).then(({ status }) => status)
+  )
+  const waiting = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+  await until(async () => Number((await postgres.query(waiting))[0]?.n) >= 2)
+  t.equal((await world.fetch('/auth/admin/areas', { token })).status, 200)
+  t.same(await postgres.query(waiting), [{ n: 2 }], 'lists have two connections')
+  await client.query('COMMIT')
+  for (const status of await Promise.all(lists)) t.ok(status === 200 || status === 503)
+  t.equal((await world.fetch('/auth/admin/users', { token })).status, 200)
 })
