@@ -12,26 +12,20 @@ raw.respond(({ target }) => {
   return `HTTP/1.1 ${status}\r\nContent-Type: ${type}\r\nContent-Length: ${body?.length}\r\n\r\n${body}`
 })
 
+const page = { upstream: 'app', browser: true }
 const world = await startBrowserWorld(t, {
   env: { BROWSER_SESSION: 'true' },
   config: {
     upstreams: { app: { url: raw.url } },
     routes: [
       {
+        ...page,
         path: '/orders/*',
-        upstream: 'app',
-        browser: true,
         app: { name: 'Orders <b>', description: 'What was sold today', icon: '/orders/icon.svg' }
       },
-      { path: '/stock/*', upstream: 'app', browser: true, app: { name: 'Stock', icon: '/stock/none.png' } },
-      { path: '/secret/*', upstream: 'app', browser: true, roles: ['Supervisor'], app: { name: 'Secret' } },
-      {
-        path: '/wiki',
-        upstream: 'app',
-        browser: true,
-        requireAssigned: true,
-        app: { name: 'Wiki', url: '/wiki?page=1' }
-      }
+      { ...page, path: '/stock/*', app: { name: 'Stock', icon: '/stock/none.png' } },
+      { ...page, path: '/secret/*', roles: ['Supervisor'], app: { name: 'Secret' } },
+      { ...page, path: '/wiki', requireAssigned: true, app: { name: 'Wiki', url: '/wiki?page=1' } }
     ]
   }
 })

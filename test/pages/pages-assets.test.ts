@@ -9,17 +9,17 @@ const partsOf = (html: string): string[] =>
   [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, address = '']) => address)
 
 // AD-16, OA-22, CF-14
-// OA-22
 t.test('pages have a strict policy, no script or style of their own, and are not kept', async t => {
   for (const path of ['/auth/login', '/auth/apps', '/auth/console', '/auth/account']) {
     const answer = await world.fetch(path)
-    const policy = answer.headers.get('content-security-policy') ?? ''
-    t.match(policy, /default-src 'none'.*frame-ancestors 'none'.*require-trusted-types-for 'script'/)
-    t.notMatch(policy, /unsafe|\*|https?:|data:/)
-    t.equal(answer.headers.get('cache-control'), 'no-store')
-    t.equal(answer.headers.get('x-frame-options'), 'DENY')
-    t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
-    t.equal(answer.headers.get('referrer-policy'), 'no-referrer')
+    t.match(Object.fromEntries(answer.headers), {
+      'content-security-policy': /default-src 'none'.*frame-ancestors 'none'.*require-trusted-types-for 'script'/,
+      'cache-control': /^no-store$/,
+      'x-frame-options': /^DENY$/,
+      'x-content-type-options': /^nosniff$/,
+      'referrer-policy': /^no-referrer$/
+    })
+    t.notMatch(answer.headers.get('content-security-policy'), /unsafe|\*|https?:|data:/)
     const html = await answer.text()
     t.notMatch(html, /<style|style=|<script(?![^>]*\ssrc=)|\son\w+=/)
     for (const address of partsOf(html)) t.match(address, /^\/auth\/assets\/[a-zA-Z.]+\.[0-9A-Z]{8}\.(?:js|css|svg)$/)
@@ -35,10 +35,12 @@ t.test('the first load keeps to its budget, compressed, and its parts may be cac
       const answer = await world.raw(`GET ${address} HTTP/1.1\r\nHost: gw\r\nAccept-Encoding: br, gzip\r\n\r\n`)
       t.equal(answer.status, 200, address)
       bytes += Number(answer.headers['content-length'])
-      if (address === path) continue
-      t.equal(answer.headers['cache-control'], 'public, max-age=31536000, immutable')
-      t.equal(answer.headers['content-encoding'], 'gzip')
-      t.match(answer.headers.vary, /Accept-Encoding/)
+      if (address !== path)
+        t.match(answer.headers, {
+          'cache-control': /^public, max-age=31536000, immutable$/,
+          'content-encoding': /^gzip$/,
+          vary: /Accept-Encoding/
+        })
     }
     t.comment(`${path}: ${bytes} bytes`)
     t.ok(bytes <= most, `${path}: ${bytes} bytes`)

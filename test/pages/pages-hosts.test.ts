@@ -28,8 +28,7 @@ const start = async (t: Test, port?: number, env: Record<string, string> = {}) =
   })
   const route = { path: '/*', upstream: 'app', browser: true }
   const world = await startPagesWorld(t, {
-    ...{ ldap, postgres },
-    ...(port === undefined ? {} : { port }),
+    ...{ ldap, postgres, ...(port === undefined ? {} : { port }) },
     // Somebody without access waits on the login page.
     env: {
       BROWSER_SESSION: 'true',
@@ -42,7 +41,7 @@ const start = async (t: Test, port?: number, env: Record<string, string> = {}) =
       routes: [
         { host: 'a.localhost', ...route },
         { host: 'b.localhost', ...route },
-        { path: '/app/*', upstream: 'app', browser: true }
+        { ...route, path: '/app/*' }
       ]
     }
   })
@@ -56,23 +55,18 @@ const arrive = (page: Page, address: string) => page.waitForURL(({ href }) => hr
 
 const heading = (page: Page) => page.locator('h1').textContent()
 
-/** Opens an address and logs in where the browser is led; returns what the application says. */
-const enter = async (page: Page, address: string, username: string) => {
-  await page.goto(address)
-  await fillLogin(page, username)
-  await arrive(page, address)
-  return heading(page)
-}
+const logOut = (page: Page) => page.evaluate(`fetch('/auth/logout', { method: 'POST' }).then(({ status }) => status)`)
 
 t.test('one login opens both hosts, each by a cookie of its own, and leads back to the very page', async t => {
   const { world, at, origins } = await start(t)
-  const people = await Promise.all(
-    ['maria', 'carlos'].map(async username => ({ username, context: await openContext(t, browser, origins) }))
-  )
-  for (const { username, context } of people) {
+  const enter = async (username: string) => {
+    const context = await openContext(t, browser, origins)
     const page = await context.newPage()
     const address = at('a.localhost', '/d/1?panes={%22a%22:1}')
-    t.equal(await enter(page, address, username), `${username} /d/1`)
+    await page.goto(address)
+    await fillLogin(page, username)
+    await arrive(page, address)
+    t.equal(await heading(page), `${username} /d/1`)
     await page.goto(at('b.localhost', '/x'))
     await arrive(page, at('b.localhost', '/x'))
     t.equal(await heading(page), `${username} /x`, 'without a click')
@@ -80,45 +74,44 @@ t.test('one login opens both hosts, each by a cookie of its own, and leads back 
     t.strictSame(cookies.map(({ domain }) => domain).sort(), ['a.localhost', 'b.localhost', 'localhost'])
     t.equal(new Set(cookies.map(({ value }) => value)).size, 3)
     t.same(await page.evaluate('document.cookie'), '', 'no script reads one')
+    return { context, page }
+  }
+  const [one, two] = [await enter('maria'), await enter('carlos')]
+  const refused = async (page: Page, host: string) => {
+    await page.goto(at(host, '/x'))
+    await page.waitForURL(`${world.origin}/auth/login?**`)
+    await page.locator('#username').waitFor()
   }
   // What one browser holds for a host is of no use for another host, also to somebody who can set it.
-  const [one, two] = people
-  const ofMaria = (await one?.context.cookies(at('a.localhost'))) ?? []
-  await two?.context.clearCookies()
-  await two?.context.addCookies(ofMaria.map(({ name, value }) => ({ name, value, url: at('b.localhost') })))
-  const page = await two?.context.newPage()
-  await page?.goto(at('b.localhost', '/x'))
-  await page?.waitForURL(`${world.origin}/auth/login?**`)
-  await page?.locator('#username').waitFor()
+  const ofMaria = await one.context.cookies(at('a.localhost'))
+  await two.context.clearCookies()
+  await two.context.addCookies(ofMaria.map(({ name, value }) => ({ name, value, url: at('b.localhost') })))
+  await refused(await two.context.newPage(), 'b.localhost')
   // A logout at one host ends the session at the other.
-  const left = await one?.context.newPage()
-  await left?.goto(at('a.localhost', '/x'))
-  t.equal(await left?.evaluate(`fetch('/auth/logout', { method: 'POST' }).then(({ status }) => status)`), 204)
-  for (const host of ['b.localhost', 'a.localhost']) {
-    await left?.goto(at(host, '/x'))
-    await left?.waitForURL(`${world.origin}/auth/login?**`)
-  }
+  await one.page.goto(at('a.localhost', '/x'))
+  t.equal(await logOut(one.page), 204)
+  for (const host of ['b.localhost', 'a.localhost']) await refused(one.page, host)
 })
 
 t.test('tabs of two hosts that wait for a login at once each go on to their own page', async t => {
   const { at, origins } = await start(t)
   const context = await openContext(t, browser, origins)
   const addresses = [at('a.localhost', '/one'), at('a.localhost', '/two'), at('b.localhost', '/three')]
-  const tabs: Page[] = []
+  const tabs = new Map<string, Page>()
   for (const address of addresses) {
     const tab = await context.newPage()
     await tab.goto(address)
     await tab.locator('#username').waitFor()
-    tabs.push(tab)
+    tabs.set(address, tab)
   }
-  for (const [i, tab] of tabs.entries()) {
+  for (const [address, tab] of tabs) {
     await fillLogin(tab, 'maria')
-    await arrive(tab, addresses[i] ?? '')
-    t.equal(await heading(tab), `maria ${new URL(addresses[i] ?? '').pathname}`)
+    await arrive(tab, address)
+    t.equal(await heading(tab), `maria ${new URL(address).pathname}`)
   }
-  for (const [i, tab] of tabs.entries()) {
-    await tab.goto(`${addresses[i]}?again`)
-    await arrive(tab, `${addresses[i]}?again`)
+  for (const [address, tab] of tabs) {
+    await tab.goto(`${address}?again`)
+    await arrive(tab, `${address}?again`)
     t.match(await heading(tab), /^maria /, 'without another login')
   }
 })
@@ -129,7 +122,7 @@ t.test('a page of a named host logs in again in a pop-up, which closes itself, a
   await arrive(page, at('a.localhost', '/x'))
   await page.evaluate(`document.title = 'unsaved'; window.states = []
     window.addEventListener('portaria:session', ({ detail }) => window.states.push(detail.state))`)
-  t.equal(await page.evaluate(`fetch('/auth/logout', { method: 'POST' }).then(({ status }) => status)`), 204)
+  t.equal(await logOut(page), 204)
   await page.evaluate(`new BroadcastChannel('portaria.session').postMessage({ kind: 'logout', userId: 0 })`)
   const [popup] = await Promise.all([page.waitForEvent('popup'), page.locator('portaria-session .main').click()])
   await popup.locator('#username').waitFor()

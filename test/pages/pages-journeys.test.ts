@@ -50,6 +50,23 @@ t.test('a wrong password is answered in words; the right one shows who is here, 
   t.same(await axeFindings(page), [])
 })
 
+t.test('a login is asked to lead to another origin, and stays on this one', async t => {
+  const page = await world.open(t, '/auth/login', { as: 'maria' })
+  await page.locator('#who').waitFor()
+  for (const text of [
+    '//evil.example',
+    '/\\evil.example',
+    '/\t/evil.example',
+    'https:evil.example',
+    'javascript:alert(1)'
+  ]) {
+    await page.goto(`${world.origin}/auth/login?returnTo=${encodeURIComponent(text)}`)
+    await page.locator('#who').waitFor()
+    t.equal(new URL(page.url()).pathname, '/auth/login', text)
+    t.equal(await page.locator('a.button.main').count(), 0, 'nor is it offered')
+  }
+})
+
 t.test('a login beyond the limit says how long to wait, in whichever language the reader chooses', async t => {
   const { origin } = await start(t, { postgres: await startPostgres(t), env: { LOGIN_FAILURES_PER_IP: '1' } })
   const page = await openPage(t, browser, `${origin}/auth/login`)

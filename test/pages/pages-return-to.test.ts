@@ -1,7 +1,6 @@
 // Checks where a login may lead back to.
 import t from 'tap'
 import { safeReturnTo } from '../../gateway/pages/browser/return-to.ts'
-import { startBrowserWorld } from '../support/pages-world.ts'
 import { words } from '../support/words.ts'
 
 const ORIGIN = 'https://portaria.example'
@@ -33,43 +32,12 @@ t.test('nothing but a path of this origin is a place to return to', async t => {
     []
   )
   t.equal(safeReturnTo(null, ORIGIN), undefined)
-  for (const text of [
-    '/',
-    '/app',
-    '/app/x?y=1&z=%2F#part',
-    '/a%20b',
-    '/auth/console',
-    '/auth/account',
-    '/auth/apps',
-    '/auth/console#/people/7',
-    '/app?next=https://evil.example',
-    '/authors',
-    // RV-84: browsers send these characters of a query as they are.
-    '/app/explore?panes={%22a%22:1}',
-    '/app?host=a|b',
-    '/app?q=x^2',
-    '/app?q=`x`',
-    '/app?q=C:\\x&next=//evil.example'
-  ]) {
+  for (const text of words`
+    / /app /app/x?y=1&z=%2F#part /a%20b /auth/console /auth/account /auth/apps /auth/console#/people/7
+    /app?next=https://evil.example /authors
+  `)
     t.equal(safeReturnTo(text, ORIGIN), text, text)
-  }
-})
-
-t.test('a browser that is sent to the login with such a place to return to stays on this origin', async t => {
-  const world = await startBrowserWorld(t)
-  const page = await world.open(t, '/auth/login', { as: 'maria' })
-  await page.locator('#who').waitFor()
-  for (const text of [
-    '//evil.example',
-    '/\\evil.example',
-    '/\t/evil.example',
-    'https:evil.example',
-    'javascript:alert(1)',
-    '/.//evil.example'
-  ]) {
-    await page.goto(`${world.origin}/auth/login?returnTo=${encodeURIComponent(text)}`)
-    await page.locator('#who').waitFor()
-    t.equal(new URL(page.url()).pathname, '/auth/login', text)
-    t.equal(await page.locator('a.button.main').count(), 0, 'nor is it offered')
-  }
+  // RV-84: browsers send these characters of a query as they are.
+  const queries = ['panes={%22a%22:1}', 'host=a|b', 'q=x^2', 'q=`x`', 'q=C:\\x&next=//evil.example']
+  for (const query of queries) t.equal(safeReturnTo(`/app?${query}`, ORIGIN), `/app?${query}`, query)
 })

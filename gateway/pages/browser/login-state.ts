@@ -1,6 +1,6 @@
 // Determines the state of the login page step by step: who is logged in, which logins are possible, where to go next.
 import { arrived, markCloudLogin } from './fragment.ts'
-import { enter, findSession, type PageSession, takeLoggedOut, takeToken } from './page-session.ts'
+import { enter, findPageSession, type PageSession, takeLoggedOut, takeToken } from './page-session.ts'
 import { safeReturnTo } from './return-to.ts'
 import { type Answer, ask, forget } from './session.ts'
 import type { User } from './shapes.ts'
@@ -71,12 +71,12 @@ export const startCloudLogin = (cloudUrl: string): void => {
   location.assign(`${cloudUrl}?page=1${isAgain ? '&again=1' : ''}`)
 }
 
-const startOf = (session: PageSession): Start => {
-  if (session.is === 'unknown') return { is: 'out', notice: noticeFor(session.answer) }
-  if (session.is === 'in') return { is: 'in', user: session.user, isFresh: false }
-  if (session.is === 'cookie' && !needsToken) return { is: 'in', user: session.user, isFresh: false }
+const startOf = (pageSession: PageSession): Start => {
+  if (pageSession.is === 'unknown') return { is: 'out', notice: noticeFor(pageSession.answer) }
+  if (pageSession.is === 'in') return { is: 'in', user: pageSession.user, isFresh: false }
+  if (pageSession.is === 'cookie' && !needsToken) return { is: 'in', user: pageSession.user, isFresh: false }
   if (takeLoggedOut()) return { is: 'out', notice: noticeOf('loggedOutElsewhere') }
-  return { is: 'out', notice: session.is === 'out' && session.hasEnded ? noticeOf('ended') : undefined }
+  return { is: 'out', notice: pageSession.is === 'out' && pageSession.hasEnded ? noticeOf('ended') : undefined }
 }
 
 export const findStart = async (): Promise<Start> => {
@@ -86,13 +86,13 @@ export const findStart = async (): Promise<Start> => {
     return start.is === 'in' ? { ...start, isFresh: true } : start
   }
   if (isPopupDone) {
-    const start = startOf(await findSession())
+    const start = startOf(await findPageSession())
     return start.is === 'in' ? { ...start, isFresh: true } : start
   }
   // Opening a pop-up means wanting another login; the login it was opened with is a copy.
   if (isPopup) forget()
   if (isPopup || isAgain) return { is: 'out', notice: isAgain ? noticeOf('again') : undefined }
-  return startOf(await findSession())
+  return startOf(await findPageSession())
 }
 
 export const logIn = async (username: string, password: string): Promise<User | Notice> => {

@@ -1,7 +1,7 @@
 // Decides who is logged in on any of our pages, follows what happens to that session elsewhere, and ends it.
 //
 //                   +--> out                                     no session, or it has ended
-//   findSession() --+--> cookie                                  the browser has a session, this tab has no token of it
+//   findPageSession() --+--> cookie                                  the browser has a session, this tab has no token of it
 //                   +--> unknown                                 the gateway does not answer
 //                   +--> in --+--> onEnded                       expired, revoked, or the person was disabled
 //                             +--> onOther                       the token in this tab is now somebody else's
@@ -38,7 +38,7 @@ const cookieSession = async (otherwise: PageSession): Promise<PageSession> => {
   return answer.status === 200 ? { is: 'cookie', user: answer.body.user } : otherwise
 }
 
-export const findSession = async (): Promise<PageSession> => {
+export const findPageSession = async (): Promise<PageSession> => {
   const token = keptToken()
   if (token === undefined) return cookieSession({ is: 'out', hasEnded: false })
   const answer = await ask<User>('/auth/me')
@@ -85,7 +85,7 @@ export const logInAgain = (): void => {
 }
 
 /** Logs out here, in the other tabs and, if it can, at the provider. */
-export const leaveSession = async (user: User): Promise<void> => {
+export const leavePageSession = async (user: User): Promise<void> => {
   const elsewhere = await logOut(user)
   location.assign(elsewhere ?? '/auth/login')
 }
@@ -105,7 +105,7 @@ interface Followers {
 }
 
 /** Follows the session of a page; returns what stops that. */
-export const followSession = (user: User, { onEnded, onRenewed, onOther }: Followers): (() => void) => {
+export const followPageSession = (user: User, { onEnded, onRenewed, onOther }: Followers): (() => void) => {
   const look = () => {
     const owner = keptUserId()
     if (owner !== undefined && owner !== user.id) return onOther()

@@ -4,7 +4,7 @@ import './console.css'
 import { problemOf } from './console-data.ts'
 import { Dialog, Name, nameOf } from './console-parts.ts'
 import { LanguageSwitch, useLanguage } from './language.ts'
-import { findSession, followSession, leaveSession, logInAgain, loginAddress } from './page-session.ts'
+import { findPageSession, followPageSession, leavePageSession, logInAgain, loginAddress } from './page-session.ts'
 import { Boundary, type ComponentChildren, html, render, useEffect, useState, type VNode } from './render.ts'
 import { brand, fact } from './session.ts'
 import type { User } from './shapes.ts'
@@ -42,7 +42,7 @@ export const SmallPage = ({ user, current, isReady = true, children }: SmallPage
   const hasApps = current === 'apps' || fact('apps') === 'true'
   const isAdmin = user.profiles.includes('Admin')
   const pages = PAGES.filter(page => (page !== 'apps' || hasApps) && (page !== 'console' || isAdmin))
-  return html`<${Top} user=${user} onLogout=${() => void leaveSession(user)}><nav aria-label=${text('pages')}>${pages.map(
+  return html`<${Top} user=${user} onLogout=${() => void leavePageSession(user)}><nav aria-label=${text('pages')}>${pages.map(
     page =>
       html`<a key=${page} href=${`/auth/${page}`} aria-current=${page === current ? 'page' : undefined}>${text(page)}</a>`
   )}</nav><//><main id="content" class=${isReady ? '' : 'unready'}><h1>${text(current)}</h1>${children}</main>`
@@ -68,7 +68,7 @@ const Page = ({ user, view }: { user: User; view: PageParts['view'] }): VNode =>
   useLanguage()
   useEffect(
     () =>
-      followSession(user, {
+      followPageSession(user, {
         onEnded: () => setEnded(true),
         onRenewed() {
           setEnded(false)
@@ -90,14 +90,14 @@ const Page = ({ user, view }: { user: User; view: PageParts['view'] }): VNode =>
 export const startPage = async ({ view, takesCookie = false }: PageParts): Promise<void> => {
   const root = document.getElementById('app')
   if (root === null) return
-  const session = await findSession()
-  if (session.is === 'out') return location.replace(loginAddress())
+  const pageSession = await findPageSession()
+  if (pageSession.is === 'out') return location.replace(loginAddress())
   // A cookie opens applications; what the other pages show needs a token, and so a login in this tab.
-  if (session.is === 'cookie' && !takesCookie) return location.replace(loginAddress({ again: true }))
+  if (pageSession.is === 'cookie' && !takesCookie) return location.replace(loginAddress({ again: true }))
   root.replaceChildren()
   const page =
-    session.is === 'unknown'
-      ? html`<${Problem} words=${problemOf(session.answer)} />`
-      : html`<${Boundary} failed=${() => html`<${Problem} words=${text('pageFailed')} />`}><${Page} user=${session.user} view=${view} /><//>`
+    pageSession.is === 'unknown'
+      ? html`<${Problem} words=${problemOf(pageSession.answer)} />`
+      : html`<${Boundary} failed=${() => html`<${Problem} words=${text('pageFailed')} />`}><${Page} user=${pageSession.user} view=${view} /><//>`
   render(page, root)
 }
