@@ -23,8 +23,6 @@ interface AttemptOptions {
   readonly isSecure: boolean
 }
 
-type StateOptions = Pick<AttemptOptions, 'secrets' | 'maxAgeMs'>
-
 /** The number of logins that one browser may have in progress; the oldest are dropped first. */
 const MAX_ATTEMPTS = 5
 /** Cookies beyond this number are ignored: only an attacker sets so many. */
@@ -197,7 +195,7 @@ export const signState = (nonce: Buffer, issuedAt: number, secret: string): stri
 export const verifyState = (
   text: string | undefined,
   now: number,
-  options: StateOptions
+  options: Pick<AttemptOptions, 'secrets' | 'maxAgeMs'>
 ): VerifiedState | StateReason => {
   // Without something on both sides of a dot there is no state.
   if (text === undefined || !/^[^.]+\../s.test(text)) return 'state-missing'

@@ -3,7 +3,6 @@ import type { FastifyBaseLogger } from 'fastify'
 import * as oidc from 'openid-client'
 import type { CloudIdpSettings } from '../settings/settings.ts'
 import type { Attempt } from './attempts.ts'
-import { claimedSurroundings, linkWithoutIssuer } from './claimed-groups.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
 import { type Claims, provePerson } from './person.ts'
 import { createProviderFetch, isAllowedAddress, type ProviderFetch, withDeadline } from './provider-fetch.ts'
@@ -65,13 +64,7 @@ export const createOAuthClient = (options: OAuthClientOptions) => {
     if (claims !== undefined) checkLoggedInAgain(claims, attempt.againSince)
     if (isTemplate(metadata)) checkAnswerIssuer(answer.iss, { ...metadata, issuer: String(claims?.iss) })
     const profile = await readProfile(config, accessToken, isOpenId ? claims : undefined, { metadata, settings })
-    const person = provePerson({ idToken: claims, profile, isOpenId, profileSource: profileSource(settings) }, settings)
-    if (!isOpenId || claims === undefined) return person
-    return {
-      ...person,
-      ...claimedSurroundings(settings.groupsClaim, claims, profile),
-      linkWithoutIssuer: linkWithoutIssuer(claims, profileSource(settings), settings)
-    }
+    return provePerson({ idToken: claims, profile, isOpenId, profileSource: profileSource(settings) }, settings)
   }
 
   return {

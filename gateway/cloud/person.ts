@@ -1,8 +1,8 @@
-// Builds a person with a stable subject from the provider's data, or says why they may not log in.
-
+// Builds a person with a stable subject from the provider's data, with groups, tenant and session, or says why they may not log in.
 import type { ProvenPerson } from '../identity.ts'
 import { isOpenTenant } from '../settings/cloud.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
+import { isRecord } from '../values/records.ts'
 import { OAuthFailure, quoted } from './failure.ts'
 
 export type Claims = Readonly<Record<string, unknown>>
@@ -17,6 +17,8 @@ interface Findings {
   readonly profileSource: string
 }
 
+type PersonSettings = Pick<CloudIdpSettings, 'tenantId' | 'allowedTenants' | 'groupsClaim'>
+
 /** OpenID Connect Core §2: a subject has at most 255 ASCII characters. */
 const MAX_SUBJECT_LENGTH = 255
 const MAX_NAME_LENGTH = 256
@@ -25,16 +27,23 @@ const MAX_NAME_LENGTH = 256
  * The person. The issuer of the link is the ID token's own `iss` with CLOUDIDP_ISSUER, otherwise the URL of the
  * profile endpoint, within which subjects are unique. Throws OAuthFailure.
  */
-export const provePerson = (
-  findings: Findings,
-  settings: Pick<CloudIdpSettings, 'tenantId' | 'allowedTenants'>
-): ProvenPerson => {
+export const provePerson = (findings: Findings, settings: PersonSettings): ProvenPerson => {
   const { idToken, profile, isOpenId, profileSource } = findings
   const names = namesOf(profile, idToken ?? {})
   checkTenant(idToken, settings, names.username)
   const subject = subjectOf(findings, names.username)
   const issuer = isOpenId ? String(idToken?.iss ?? '') : profileSource
-  return { provider: 'cloudidp', issuer, subject, ...names }
+  const person = { provider: 'cloudidp' as const, issuer, subject, ...names }
+  // Nothing else is believed that is not verified with the keys of an issuer.
+  if (!isOpenId || idToken === undefined) return person
+  return {
+    ...person,
+    ...claimedGroups(settings.groupsClaim, idToken, profile),
+    tenant: typeof idToken.tid === 'string' ? idToken.tid : undefined,
+    providerSession: typeof idToken.sid === 'string' && idToken.sid !== '' ? idToken.sid : undefined,
+    idTokenIssuedAt: typeof idToken.iat === 'number' ? idToken.iat : undefined,
+    linkWithoutIssuer: linkWithoutIssuer(idToken, profileSource, settings)
+  }
 }
 
 const namesOf = (profile: Claims, idToken: Claims) => {
@@ -73,7 +82,7 @@ const present = (value: unknown): unknown => (value === null || value === '' ? u
 
 const checkTenant = (
   idToken: Claims | undefined,
-  { tenantId, allowedTenants }: Pick<CloudIdpSettings, 'tenantId' | 'allowedTenants'>,
+  { tenantId, allowedTenants }: PersonSettings,
   username: string
 ): void => {
   const refusal = (reason: 'tenant-refused' | 'tenant-unknown', explanation: string) =>
@@ -89,4 +98,62 @@ const checkTenant = (
     throw refusal('tenant-unknown', 'CLOUDIDP_ALLOWED_TENANTS is set, but the ID token names no tenant (tid)')
   if (!allowedTenants.some(tenant => tenant.toLowerCase() === tid))
     throw refusal('tenant-refused', `tenant ${quoted(tid)} is not in CLOUDIDP_ALLOWED_TENANTS`)
+}
+
+const MAX_VALUE_LENGTH = 512
+
+type ClaimedGroups = Pick<ProvenPerson, 'groups' | 'groupsCutOff'>
+
+/**
+ * Without CLOUDIDP_ISSUER, an Entra account is linked by its Graph `id`, which equals the `oid` of its ID token within one
+ * tenant. Only a tenant named in the settings is trusted; an e-mail address never is.
+ */
+export const linkWithoutIssuer = (
+  { tid, oid }: Claims,
+  source: string,
+  { tenantId, allowedTenants = [] }: Omit<PersonSettings, 'groupsClaim'>
+): ProvenPerson['linkWithoutIssuer'] => {
+  if (typeof tid !== 'string' || typeof oid !== 'string' || oid === '' || oid.length > 255) return undefined
+  const isNamed = [tenantId, ...allowedTenants].some(tenant => tenant.toLowerCase() === tid.toLowerCase())
+  return isNamed ? { issuer: source, subject: oid } : undefined
+}
+
+/**
+ * The values of a claim in the ID token, else in userinfo; empty if neither has it, because providers omit it for people
+ * without groups. A list replaced by a reference (Entra: `_claim_names`, `hasgroups`) is marked as truncated.
+ *
+ * @param claim its name, or a dotted path such as `realm_access.roles`
+ */
+const claimedGroups = (claim: string, idToken: Claims, profile: Claims): ClaimedGroups => {
+  for (const claims of [idToken, profile]) {
+    if (isCutOff(claim, claims)) return { groups: [], groupsCutOff: true }
+    const groups = valuesOf(valueAt(claims, claim))
+    if (groups !== undefined) return { groups, groupsCutOff: false }
+  }
+  return { groups: [], groupsCutOff: false }
+}
+
+// https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference (groups overage claim)
+const isCutOff = (claim: string, claims: Claims): boolean => {
+  const names = claims._claim_names
+  if (isRecord(names) && Object.hasOwn(names, claim)) return true
+  const isGroups = claim === 'groups' && claims.groups === undefined
+  return isGroups && (claims.hasgroups === true || claims.hasgroups === 'true')
+}
+
+// A name that contains dots (such as a URL) is first looked up literally.
+const valueAt = (claims: Claims, claim: string): unknown => {
+  if (Object.hasOwn(claims, claim)) return claims[claim]
+  let value: unknown = claims
+  for (const step of claim.split('.')) {
+    if (!isRecord(value) || !Object.hasOwn(value, step)) return undefined
+    value = value[step]
+  }
+  return value
+}
+
+const valuesOf = (value: unknown): string[] | undefined => {
+  if (typeof value === 'string') return value === '' ? [] : [value]
+  if (!Array.isArray(value)) return undefined
+  return value.filter(item => typeof item === 'string' && item !== '' && item.length <= MAX_VALUE_LENGTH)
 }

@@ -8,11 +8,10 @@ import { createServers } from './dial.ts'
 import { DirectoryFailure } from './failure.ts'
 import { type GroupsRead, groupsNamed, readGroups } from './groups.ts'
 import { allOf, isMechanism, type LdapConnection, openLdapConnection, parseFilter } from './ldap-connection.ts'
-import { bindThenRead, type Login, searchThenBind } from './log-in.ts'
+import { bindThenRead, searchThenBind } from './log-in.ts'
 import { foldLogin, isPlainLogin, readLogin } from './names.ts'
-import { usernameOf } from './person.ts'
+import { allTexts, type DirectoryEntry, firstText, usernameOf } from './person.ts'
 import { type DirectoryPlan, planOf } from './plan.ts'
-import { missingBases, neverForgets } from './preconditions.ts'
 import { findOne, subjectFilter } from './search-person.ts'
 import { createServiceAccount } from './service-account.ts'
 
@@ -54,21 +53,60 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
   const service = plan.service === undefined ? undefined : createServiceAccount(plan.service, clock)
   const pace = createRefusalPace(clock)
   const connect = async (deadline: Deadline): Promise<LdapConnection> =>
-    openLdapConnection(await servers.dial(deadline.signal), deadline, settings.timeoutMs)
-  const parts = { plan, servers, connect: options.open ?? connect }
+    options.open?.(deadline) ?? openLdapConnection(await servers.dial(deadline.signal), deadline, settings.timeoutMs)
+
+  /** Within one deadline, the next server is tried if one is busy or unavailable, or closes the connection. */
+  const overServers = async <T>(
+    work: (open: () => Promise<LdapConnection>, deadline: Deadline) => Promise<T>
+  ): Promise<T> => {
+    const deadline = startDeadline(settings.timeoutMs)
+    let isConnected = false
+    const open = async () => {
+      const connection = await deadline.within(connect(deadline))
+      isConnected = true
+      return connection
+    }
+    try {
+      for (let others = servers.count - 1; ; others--) {
+        isConnected = false
+        try {
+          return await work(open, deadline)
+        } catch (error) {
+          // If there was no connection, every server has been tried.
+          const mayGoOn = isConnected && others > 0 && error instanceof DirectoryFailure && error.allowsAnotherServer
+          if (!mayGoOn) throw error
+        }
+      }
+    } finally {
+      deadline.end()
+    }
+  }
+
+  const onConnection = <T>(work: (connection: LdapConnection) => Promise<T>): Promise<T> =>
+    overServers(async open => {
+      const connection = await open()
+      const result = await work(connection)
+      await connection.unbind()
+      return result
+    })
 
   const asService = <T>(work: (connection: LdapConnection) => Promise<T>): Promise<T> =>
-    onConnection(parts, async connection => {
+    onConnection(async connection => {
       await service?.bind(connection)
       return work(connection)
     })
 
+  /** What was typed, normalised, or why no bind would be tried. */
+  const readTyped = (username: string): ReturnType<typeof readLogin> => {
+    const read = readLogin(username, settings.domain, service !== undefined)
+    if (read.login === undefined || service !== undefined) return read
+    const isBindable = (plan.takesAnyLogin || isPlainLogin(read.login)) && !isMechanism(plan.bindName(read.login))
+    return isBindable ? read : { refusal: 'bad-login-name' }
+  }
+
   return {
     /** The login to which every accepted spelling of a name is normalised; undefined if no bind would be tried. */
-    normaliseLogin: (username: string) => {
-      const read = readLogin(username, settings.domain, service !== undefined)
-      return read.login !== undefined && isBindable(plan, read.login) ? read.login : undefined
-    },
+    normaliseLogin: (username: string) => readTyped(username).login,
     /**
      * Binds as this person on a connection of its own and reads their entry (RFC 4513 §5.1.3, RFC 4511 §4.5).
      *
@@ -83,12 +121,14 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
         pace.note(tookMs)
         refusedMs += tookMs
       }
-      const login = { ...loginOf(plan, username), password }
+      const { login, refusal } = readTyped(username)
+      if (refusal !== undefined) throw new DirectoryFailure(refusal, 'the login name was refused before a bind')
       checkPassword(password)
+      const typed = { login, full: foldLogin(username) ?? login, password }
       try {
-        return await overServers(parts, (open, deadline) => {
-          const logIn = { plan, deadline, guard, onRefused, open }
-          return service === undefined ? bindThenRead(logIn, login) : searchThenBind(logIn, service, login)
+        return await overServers((open, deadline) => {
+          const exchange = { plan, deadline, guard, onRefused, open }
+          return service === undefined ? bindThenRead(exchange, typed) : searchThenBind(exchange, service, typed)
         })
       } catch (error) {
         if (error instanceof DirectoryFailure && error.countsAsBind) {
@@ -111,7 +151,7 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
     neverForgets: () => asService(neverForgets),
     /** Whether the directory responds and accepts the service account. @throws DirectoryFailure */
     check: () =>
-      onConnection(parts, async connection => {
+      onConnection(async connection => {
         if (service !== undefined) return service.bind(connection)
         // Any response will do, because not every account may read the root.
         await connection.search('', { scope: 'base', attributes: ['1.1'] }).catch((error: DirectoryFailure) => {
@@ -123,66 +163,10 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
 
 const SAYS_NO: ReadonlySet<string> = new Set(['no-entry', 'directory-refused', 'directory-protocol'])
 
-interface DirectoryParts {
-  readonly plan: DirectoryPlan
-  readonly servers: { readonly count: number }
-  readonly connect: (deadline: Deadline) => Promise<LdapConnection>
-}
-
-const loginOf = (plan: DirectoryPlan, username: string): Pick<Login, 'login' | 'full'> => {
-  const read = readLogin(username, plan.settings.domain, plan.service !== undefined)
-  if (read.refusal !== undefined) throw new DirectoryFailure(read.refusal, 'the login name was refused before a bind')
-  if (!isBindable(plan, read.login))
-    throw new DirectoryFailure('bad-login-name', 'the login name cannot be used in the bind name')
-  return { login: read.login, full: foldLogin(username) ?? read.login }
-}
-
-const isBindable = (plan: DirectoryPlan, login: string): boolean => {
-  if (plan.service !== undefined) return true
-  return (plan.takesAnyLogin || isPlainLogin(login)) && !isMechanism(plan.bindName(login))
-}
-
 /** A simple bind with an empty password succeeds for anyone (RFC 4513 §5.1.2). */
 const checkPassword = (password: string): void => {
   const isUsable = password.trim() !== '' && !password.includes('\u0000') && password.length <= MAX_PASSWORD_LENGTH
   if (!isUsable) throw new DirectoryFailure('bad-password', 'the password was refused before a bind')
-}
-
-const onConnection = <T>(parts: DirectoryParts, work: (connection: LdapConnection) => Promise<T>): Promise<T> =>
-  overServers(parts, async open => {
-    const connection = await open()
-    const result = await work(connection)
-    await connection.unbind()
-    return result
-  })
-
-/** Within one deadline, the next server is tried if one is busy or unavailable, or closes the connection. */
-const overServers = async <T>(
-  { plan, servers, connect }: DirectoryParts,
-  work: (open: () => Promise<LdapConnection>, deadline: Deadline) => Promise<T>
-): Promise<T> => {
-  const { timeoutMs } = plan.settings
-  const deadline = startDeadline(timeoutMs)
-  let isConnected = false
-  const open = async () => {
-    const connection = await deadline.within(connect(deadline))
-    isConnected = true
-    return connection
-  }
-  try {
-    for (let others = servers.count - 1; ; others--) {
-      isConnected = false
-      try {
-        return await work(open, deadline)
-      } catch (error) {
-        // If there was no connection, every server has been tried.
-        const mayGoOn = isConnected && others > 0 && error instanceof DirectoryFailure && error.allowsAnotherServer
-        if (!mayGoOn) throw error
-      }
-    }
-  } finally {
-    deadline.end()
-  }
 }
 
 const lookUp = async (
@@ -209,6 +193,52 @@ const lookUp = async (
   // A login may have been renamed since then.
   const isAllowed = matched !== undefined || (await findOne(connection, search.base, matching(username))) !== undefined
   return isAllowed ? { state, ...(await readGroups(plan, connection, entry, username)) } : { state: 'gone' }
+}
+
+type BaseSetting = 'LDAP_SEARCH_BASE' | 'LDAP_GROUP_BASE'
+
+const missingBases = async (
+  { search, groups }: DirectoryPlan,
+  connection: LdapConnection
+): Promise<readonly BaseSetting[]> => {
+  const bases = [
+    ['LDAP_SEARCH_BASE', search?.base],
+    ['LDAP_GROUP_BASE', groups?.base]
+  ] as const
+  const missing: BaseSetting[] = []
+  for (const [setting, base] of bases)
+    if (base !== undefined && !(await exists(connection, base))) missing.push(setting)
+  return missing
+}
+
+const exists = async (connection: LdapConnection, base: string): Promise<boolean> => {
+  try {
+    await connection.search(base, { scope: 'base', attributes: ['1.1'] })
+    return true
+  } catch (error) {
+    if (error instanceof DirectoryFailure && error.reason === 'no-entry') return false
+    throw error
+  }
+}
+
+const MOST_POLICIES = 100
+
+const locksForGood = (policy: DirectoryEntry): boolean =>
+  Number(firstText(policy, 'pwdMaxFailure')) > 0 && Number(firstText(policy, 'pwdFailureCountInterval')) === 0
+
+/** Whether some policy locks accounts out and keeps failures for good (draft-behera-ldap-password-policy-11 §5.2.11). */
+const neverForgets = async (connection: LdapConnection): Promise<boolean> => {
+  const { entries } = await connection.search('', { scope: 'base', attributes: ['namingContexts'] })
+  const contexts = entries[0] === undefined ? [] : allTexts(entries[0], 'namingContexts')
+  for (const context of contexts) {
+    const policies = await connection.search(context, {
+      filter: '(&(objectClass=pwdPolicy)(pwdLockout=TRUE))',
+      attributes: ['pwdFailureCountInterval', 'pwdMaxFailure'],
+      most: MOST_POLICIES
+    })
+    if (policies.entries.some(locksForGood)) return true
+  }
+  return false
 }
 
 /** After this time without a slower refusal, the estimate halves. */

@@ -28,7 +28,7 @@ import {
 } from './search-person.ts'
 import type { ServiceAccount } from './service-account.ts'
 
-export interface Login {
+interface Login {
   /** Without the suffix of LDAP_DOMAIN. */
   readonly login: string
   /** As typed, normalised. */

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { beginAttempt, findAttempt, signState, verifyState } from '../../gateway/cloud/attempts.ts'
-import { linkWithoutIssuer } from '../../gateway/cloud/claimed-groups.ts'
+import { linkWithoutIssuer } from '../../gateway/cloud/person.ts'
 import { fc } from '../support/worlds.ts'
 
 const SECRET = 'the secret of this test, 32 bytes or more'
