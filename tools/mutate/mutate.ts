@@ -14,8 +14,8 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
   access: ['test/access/*.test.ts', 'test/attacks/token-attacks.test.ts', 'test/attacks/path-attacks.test.ts'],
   routes: ['test/routes/*.test.ts', 'test/route-files/route-grants.test.ts', 'test/attacks/path-attacks.test.ts'],
   limits: [
-    'test/limits/{circuit,limiter-decisions,limiter-leases,limiter-memory}.test.ts',
-    'test/faults/limiter-{connections,faults}.test.ts'
+    'test/limits/{circuit,lease-decisions,limiter-decisions,limiter-memory,limiter-leases}.test.ts',
+    'test/faults/limiter-connections.test.ts'
   ],
   tokens: ['test/tokens/*.test.ts', 'test/attacks/token-attacks.test.ts', 'test/account/access-tokens.test.ts'],
   'directory/names': ['test/directory/{directory-names,account-names,directory-parts,shared-usernames}.test.ts']
@@ -55,7 +55,8 @@ const mutate = async (module: string): Promise<void> => {
     mutator: { plugins: [], excludedMutations: ['StringLiteral'] },
     tap: { testFiles: tests, nodeArgs: ['-r', '{{hookFile}}', '{{testFile}}'], forceBail: true },
     coverageAnalysis: 'perTest',
-    concurrency: 2,
+    // Most tests wait for servers and timers.
+    concurrency: 4,
     // A busy machine is not a mutant that hangs.
     timeoutMS: 20_000,
     dryRunTimeoutMinutes: 30,
