@@ -121,32 +121,16 @@ t.test('no disguise of an admin path is forwarded under a broader rule', async t
 })
 
 const segment = fc.oneof(
-  { weight: 6, arbitrary: fc.constantFrom('api', 'admin', 'public', 'p', 'open', 'orders', 'x', '7') },
-  {
-    weight: 3,
-    arbitrary: fc.constantFrom(
-      '.',
-      '..',
-      '%2e',
-      '%2E%2e',
-      '',
-      '%61pi',
-      '%61dmin',
-      'API',
-      'admin.',
-      'admin%20',
-      'p;c',
-      '%25'
-    )
-  },
-  { weight: 1, arbitrary: fc.constantFrom('a%2fb', 'b%5cc', '\\b', 'b#', '%00', '%c0%ae', 'b?', '@b', 'b%252f') }
+  { weight: 6, arbitrary: fc.constantFrom(...words`api admin public p open orders x 7`) },
+  { weight: 3, arbitrary: fc.constantFrom('', ...words`. .. %2e %2E%2e %61pi %61dmin API admin. admin%20 p;c %25`) },
+  { weight: 1, arbitrary: fc.constantFrom(...words`a%2fb b%5cc \b b# %00 %c0%ae b? @b b%252f`) }
 )
 const target = fc.array(segment, { minLength: 1, maxLength: 5 }).map(segments => `/${segments.join('/')}`)
 
 t.test('whatever path is asked, it arrives only under the rule that let it pass, in every reading', async t => {
   // RT-23, RT-24, RT-30
   const before = raw.requests.length
-  const property = fc.asyncProperty(target, fc.constantFrom('GET', 'POST'), async (path, method) => {
+  const property = fc.asyncProperty(target, fc.constantFrom('GET', 'POST', 'DELETE'), async (path, method) => {
     await neverMore({ ok: (holds, what) => holds || assert.fail(what) }, path, method, 'Content-Length: 0\r\n')
   })
   await fc.assert(property, { numRuns: 1500 })

@@ -104,32 +104,6 @@ t.test('a head must be complete in time after its first byte; a fault is answere
   t.equal(socket.written, 'HTTP/1.1 400 malformed\r\nconnection: close\r\n\r\n')
 })
 
-t.test('a body whose consumer pauses is kept until it resumes', async t => {
-  let got = ''
-  let resume = () => {}
-  const { connection } = openConnection({
-    onRequest(request) {
-      resume = () => request.resume()
-      request.read({
-        onUpload(chunk) {
-          got += chunk.toString('latin1')
-          request.pause()
-        },
-        onUploadEnd() {
-          got += '.'
-        }
-      })
-    },
-    onFault: () => undefined
-  })
-  connection.take(Buffer.from(post('hello').slice(0, -3)))
-  t.equal(got, 'he')
-  connection.take(Buffer.from('llo'))
-  t.equal(got, 'he')
-  resume()
-  t.equal(got, 'hello.')
-})
-
 t.test('a client that half-closes is taken to have left, unless its response is ready', async t => {
   for (const isReady of [false, true]) {
     let response: HttpResponse | undefined
