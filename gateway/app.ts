@@ -17,16 +17,9 @@ import {
 } from './errors.ts'
 import { answerForwardAuth, beginForwardAuth, isForwardAuth, refuseForwardAuth } from './forward/forward-auth.ts'
 import type { ClientAddressOf, RequestHost } from './http/client-address.ts'
-import { preflightMethod } from './http/cross-origin.ts'
+import { PREFLIGHT_METHODS, preflightFields, preflightMethod } from './http/cross-origin.ts'
 import { Exchange, type SocketToken } from './http/exchange.ts'
-import { answerFault } from './http/malformed-requests.ts'
-import {
-  answerAsRecipient,
-  answerPreflight,
-  answerRefusal,
-  asGatewayError,
-  type ResponseOptions
-} from './http/own-responses.ts'
+import { answerFault, answerHere, answerRefusal, asGatewayError, type ResponseOptions } from './http/own-responses.ts'
 import { connectionNames, fieldValues, forwardsLeft, type HttpRequest } from './http/request.ts'
 import { createHttpServer, type HttpServer } from './http/server.ts'
 import type { Limiter } from './limits/limiter.ts'
@@ -130,7 +123,7 @@ const createSteps = (parts: AppParts) => {
     }
     if (route === undefined || head.origin === undefined || !parts.answers.origins.listed.has(head.origin))
       return new Unauthenticated({ reason: 'preflight' })
-    answerPreflight(exchange, parts.answers)
+    answerHere(exchange, preflightFields(exchange), parts.answers)
     return ANSWERED
   }
 
@@ -155,7 +148,8 @@ const createSteps = (parts: AppParts) => {
     if (route?.upstream === undefined || forwardsLeft(request.method, head) !== 0) return undefined
     if (request.method !== 'OPTIONS')
       return new MethodNotAllowed({ reason: 'max-forwards', headers: { allow: 'OPTIONS' } })
-    answerAsRecipient(exchange, parts.answers)
+    // It is the recipient (RFC 9110 §7.6.2).
+    answerHere(exchange, ['allow', PREFLIGHT_METHODS], parts.answers)
     return ANSWERED
   }
 
@@ -255,8 +249,13 @@ export const buildApp = (parts: AppParts): HttpServer => {
     ...(parts.clientStallMs === undefined ? {} : { limits: { stallMs: parts.clientStallMs } }),
     handler: {
       onRequest,
-      onFault: (connection, fault, response) =>
-        answerFault(connection, fault, response, parts.limiter, parts.rateLimit, parts.clientAddress, parts.answers)
+      /** What is no request counts like any other. */
+      onFault({ peer, isTls }, fault, response) {
+        const { max, windowMs } = parts.rateLimit
+        const verdict = parts.limiter.take('global', parts.clientAddress(peer, undefined).key, max, windowMs)
+        const isOverLimit = !(verdict instanceof Promise) && !verdict.allowed
+        answerFault(response, fault, isOverLimit, isTls, parts.answers)
+      }
     }
   })
 }

@@ -1,21 +1,14 @@
 // Writes the gateway's own responses and refusals in one shape, and adds its fields to forwarded responses.
 import { randomUUID } from 'node:crypto'
-import { GatewayError, Internal } from '../errors.ts'
+import { BadRequest, GatewayError, HeadersTooLarge, Internal, RateLimited, RequestTimeout } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import { noteFault } from '../values/contain.ts'
-import {
-  type CrossOrigins,
-  checkCredentials,
-  crossOriginFields,
-  EXPOSED,
-  PREFLIGHT_METHODS,
-  preflightFields,
-  readableBy
-} from './cross-origin.ts'
+import { type CrossOrigins, checkCredentials, crossOriginFields, EXPOSED, readableBy } from './cross-origin.ts'
 import type { Exchange } from './exchange.ts'
 import { headerLines } from './http1/response.ts'
 import { fieldValue } from './request.ts'
 import type { HttpResponse } from './response.ts'
+import type { MessageFault } from './served-connection.ts'
 
 export interface ResponseOptions {
   /** Origins whose scripts may read these responses. */
@@ -55,7 +48,7 @@ export const forwardedLines = (exchange: Exchange, passed: string, { origins }: 
 const HSTS = ['strict-transport-security', 'max-age=15552000']
 
 /** `[name, value, …]` on each of the gateway's own responses (Fetch, CORS protocol). */
-const sharedHeaders = (origin: string, overHttps: boolean): string[] => {
+const baseHeaders = (origin: string, overHttps: boolean): string[] => {
   const headers = ['access-control-allow-origin', origin, 'access-control-expose-headers', EXPOSED, 'vary', 'Origin']
   headers.push('x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer')
   return overHttps ? [...HSTS, ...headers] : headers
@@ -63,21 +56,13 @@ const sharedHeaders = (origin: string, overHttps: boolean): string[] => {
 
 /** `[name, value, …]` on the gateway's own responses, including refusals. */
 export const ownHeaders = (exchange: Exchange, { origins }: Pick<ResponseOptions, 'origins'>): string[] => [
-  ...sharedHeaders(readableBy(exchange, origins), exchange.scheme === 'https'),
+  ...baseHeaders(readableBy(exchange, origins), exchange.scheme === 'https'),
   ...addedHeaders(exchange)
 ]
 
-/** Answers a CORS preflight from a page of a listed origin; nothing reaches a backend. */
-export const answerPreflight = (exchange: Exchange, options: ResponseOptions): void => {
-  const headers = [...ownHeaders(exchange, options), ...preflightFields(exchange)]
-  exchange.response.whole({ status: 204, headers }, '')
-}
-
-/** Answers a request that may not be forwarded (RFC 9110 §7.6.2), which makes the gateway its recipient. */
-export const answerAsRecipient = (exchange: Exchange, options: ResponseOptions): void => {
-  const headers = [...ownHeaders(exchange, options), 'allow', PREFLIGHT_METHODS]
-  exchange.response.whole({ status: 204, headers }, '')
-}
+/** Answers in place of a backend, with these fields and no content. */
+export const answerHere = (exchange: Exchange, fields: readonly string[], options: ResponseOptions): void =>
+  exchange.response.whole({ status: 204, headers: [...ownHeaders(exchange, options), ...fields] }, '')
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 const HTML_TYPE = 'text/html; charset=utf-8'
@@ -141,16 +126,22 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   response.whole({ status: error.statusCode, headers }, body)
 }
 
-/** Responds to something that could not be read as a request. */
-export const answerUnread = (
+const FAULTS = { malformed: BadRequest, 'too-large': HeadersTooLarge, 'too-slow': RequestTimeout } as const
+
+/** Responds to something that could not be read as a request, before its connection ends. */
+export const answerFault = (
   response: HttpResponse,
-  error: GatewayError,
+  fault: MessageFault,
+  isOverLimit: boolean,
   overHttps: boolean,
   options: ResponseOptions
 ): void => {
+  const error = isOverLimit
+    ? new RateLimited({ headers: { 'retry-after': '1' } })
+    : new FAULTS[fault]({ reason: fault })
   const requestId = randomUUID()
   const text = error.bodyText(requestId)
-  const headers = sharedHeaders(options.origins.frontend, overHttps)
+  const headers = baseHeaders(options.origins.frontend, overHttps)
   headers.push(...refusalHeaders(JSON_TYPE, Buffer.byteLength(text), error, options), 'x-request-id', requestId)
   response.whole({ status: error.statusCode, headers }, Buffer.from(text).toString('latin1'))
 }

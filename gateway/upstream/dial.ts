@@ -19,7 +19,7 @@ export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts
   const name = target.host.replace(/^\[|\]$/g, '')
   const host = target.address ?? name
   // Otherwise a body would wait for the delayed acknowledgement of its head.
-  const shared = { noDelay: true, ...(onread === undefined ? {} : { onread }) }
+  const common = { noDelay: true, ...(onread === undefined ? {} : { onread }) }
   if (target.tls) {
     return tls.connect({
       host,
@@ -29,12 +29,12 @@ export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts
       secureContext: secureContextOf(upstream),
       rejectUnauthorized: true,
       ALPNProtocols: ['http/1.1'],
-      ...shared
+      ...common
     })
   }
   return target.socketPath === undefined
-    ? net.connect({ host, port: target.port, lookup: sharedLookup, ...shared })
-    : net.connect({ path: target.socketPath, ...shared })
+    ? net.connect({ host, port: target.port, lookup: sharedLookup, ...common })
+    : net.connect({ path: target.socketPath, ...common })
 }
 
 /** Without this, Node.js ends a socket at a write that fails, with whatever has arrived unread. */
