@@ -24,7 +24,7 @@ const smuggled = `GET /api/smuggled HTTP/1.1\r\nHost: x\r\n${auth}\r\n`
 const post = (fields: string, body: string) => `POST /api/x HTTP/1.1\r\nHost: gw\r\n${auth}${fields}\r\n${body}`
 
 t.test('a request framed in two ways is refused, and nothing after it is read as a request', async t => {
-  // SM-01, SM-02, SM-03, SM-04, SM-05, SM-07, SM-08, SM-09, SM-12, RW-22
+  // SM-01, SM-02, SM-03, SM-04, SM-05, SM-07, SM-08, SM-09, SM-12, RW-22, RV-18
   const attacks = [
     post(`Content-Length: ${5 + smuggled.length}\r\nTransfer-Encoding: chunked\r\n`, `0\r\n\r\n${smuggled}`),
     post('Transfer-Encoding: chunked\r\nContent-Length: 4\r\n', `0\r\n\r\n${smuggled}`),
