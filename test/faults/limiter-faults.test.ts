@@ -13,7 +13,8 @@ import {
   startLimiter
 } from '../support/limiters.ts'
 import { measureOwnTime } from '../support/own-time.ts'
-import { startRedis, startRedisCluster, startSlowRedis } from '../support/redis.ts'
+import { startRedis, startRedisCluster } from '../support/redis.ts'
+import { startRelay } from '../support/relay.ts'
 import { undisturbed } from '../support/undisturbed.ts'
 import { until } from '../support/until.ts'
 
@@ -94,10 +95,10 @@ const floodOnce = (limiters: readonly Limiter[], attempt: number) =>
   })
 
 t.test('a Redis that answers, but late, is not away: the count stays exact from the first window on', async t => {
-  const { url, setDelay } = await startSlowRedis(t, 0)
-  const limiters = await three(t, url)
+  const line = await startRelay(t, (await startRedis(t)).port)
+  const limiters = await three(t, `redis://127.0.0.1:${line.port}`)
   await Promise.all(limiters.map(limiter => limiter.take('global', 'other', 2, 60_000)))
-  setDelay(45)
+  line.delayReplies(45)
   const { admitted } = await countedInRedis(limiters, attempt => floodOnce(limiters, attempt))
   for (const [key, windows] of admitted) t.same(windows, [100], key)
 })

@@ -10,7 +10,7 @@ import { stringify } from 'yaml'
 import { CACHE_FOLDER } from '../../gateway/values/package-files.ts'
 import { TEST_SECRET } from './gateway.ts'
 import { listen } from './ports.ts'
-import { makeFolder } from './server-process.ts'
+import { childrenOf, makeFolder } from './server-process.ts'
 import { until } from './until.ts'
 
 const ENTRY = join(import.meta.dirname, '../../gateway/main.ts')
@@ -42,14 +42,6 @@ const linesOf = (text: string): ProcessLine[] =>
     .map(line => JSON.parse(line) as ProcessLine)
 
 const completeLines = (text: string): ProcessLine[] => linesOf(text.slice(0, text.lastIndexOf('\n') + 1))
-
-const childrenOf = (pid: number): number[] => {
-  try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
-  } catch {
-    return []
-  }
-}
 
 /** A child that has not yet become a worker may not be stopped: its parent waits for it. */
 const isWorker = (pid: number): boolean => {

@@ -105,13 +105,11 @@ export const readFrames = (onFrame: (frame: Frame) => void) => {
 }
 
 /** A field line that no table compresses, with its name and value written out (RFC 7541 §6.2); Latin-1. */
-export const literalText = (name: string, value: string, kind = '\0'): string =>
-  kind + stringText(name) + stringText(value)
-
-export const literal = (name: string, value: string): Buffer => Buffer.from(literalText(name, value), 'latin1')
+export const literal = (name: string, value: string): Buffer =>
+  Buffer.from(`\0${stringText(name)}${stringText(value)}`, 'latin1')
 
 /** Without Huffman code (RFC 7541 §5.1, §5.2). */
-export const stringText = (text: string): string => {
+const stringText = (text: string): string => {
   if (text.length < 127) return String.fromCharCode(text.length) + text
   let length = '\x7f'
   let rest = text.length - 127
@@ -143,30 +141,20 @@ export const connectFrames = async (t: Teardown, { port, ca }: Place, options: {
 }
 
 /** The same by HTTP/1.1 on a connection of its own, with TLS if an authority is given. */
-export const answerOverHttp1 = (
+export const answerOverHttp1 = async (
   { port, ca }: Pick<Place, 'port'> & Partial<Place>,
   method: string,
   path: string,
   headers: Record<string, string>,
   body = ''
-): Promise<{ readonly status: number; readonly headers: object; readonly body: string }> =>
-  new Promise((resolve, reject) => {
-    const options = { host: '127.0.0.1', port, path, method, headers, agent: false }
-    const onResponse = (response: http.IncomingMessage) => {
-      let text = ''
-      response.setEncoding('latin1')
-      response.on('data', chunk => {
-        text += chunk
-      })
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text }))
-    }
-    const asking =
-      ca === undefined
-        ? http.request(options, onResponse)
-        : https.request({ ...options, ca, servername: 'localhost' }, onResponse)
-    asking.on('error', reject)
-    asking.end(body)
-  })
+) => {
+  const options = { host: '127.0.0.1', port, path, method, headers, agent: false }
+  const asking = ca === undefined ? http.request(options) : https.request({ ...options, ca, servername: 'localhost' })
+  asking.end(body)
+  const [response] = (await once(asking, 'response')) as [http.IncomingMessage]
+  const text = (await response.setEncoding('latin1').toArray()).join('')
+  return { status: response.statusCode ?? 0, headers: response.headers, body: text }
+}
 
 /** A gateway with TLS before a backend that answers as told. */
 export const startHttp2World = async (t: Test, options: Pick<WorldOptions, 'env' | 'limits'> = {}) => {

@@ -7,7 +7,7 @@ import pg from 'pg'
 import type { Test } from 'tap'
 import { freePort } from './ports.ts'
 import { findPostgresBin } from './provision.ts'
-import { createServerProcess, makeFolder } from './server-process.ts'
+import { childrenOf, createServerProcess, makeFolder } from './server-process.ts'
 import { succeeds, until } from './until.ts'
 
 export interface TestPostgres {
@@ -255,9 +255,6 @@ const tell = (pid: number, signal: NodeJS.Signals) => {
     // A backend that ended meanwhile needs no signal.
   }
 }
-
-const childrenOf = (pid: number): number[] =>
-  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
 
 const urlOf = (port: number, database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`
 

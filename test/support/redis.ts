@@ -1,10 +1,10 @@
-// A test has a real Redis of its own (single, Cluster, or behind a slow line), gone when the test ends.
+// A test has a real Redis of its own (single, or a Cluster), gone when the test ends.
 import { execFile } from 'node:child_process'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Test } from 'tap'
-import { freePort, listen } from './ports.ts'
+import { freePort } from './ports.ts'
 import { createServerProcess, makeFolder } from './server-process.ts'
 import { until } from './until.ts'
 
@@ -100,29 +100,6 @@ const firstAnswer = async (servers: readonly TestRedis[], ...words: string[]): P
     if (answer !== undefined) return answer
   }
   throw new Error('no server answers')
-}
-
-/** A line to a real Redis on which everything that comes back arrives `delayMs` late; the delay may be changed. */
-export const startSlowRedis = async (t: Pick<Test, 'teardown'>, delayMs: number) => {
-  const redis = await startRedis(t)
-  const line = { delayMs }
-  const proxy = createServer(near => {
-    const far = connect(redis.port, '127.0.0.1')
-    for (const socket of [near, far]) {
-      socket.on('error', () => {})
-      socket.on('close', () => {
-        near.destroy()
-        far.destroy()
-      })
-    }
-    near.pipe(far)
-    far.on('data', chunk => void setTimeout(() => near.writable && near.write(chunk), line.delayMs).unref())
-  })
-  const port = await listen(t, proxy)
-  const setDelay = (ms: number) => {
-    line.delayMs = ms
-  }
-  return { redis, url: `redis://127.0.0.1:${port}`, port, setDelay }
 }
 
 const isAnswering = (port: number): Promise<boolean> =>

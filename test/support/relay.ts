@@ -18,6 +18,7 @@ export const startRelay = async (t: Pick<Test, 'teardown'>, firstPort: number) =
   const sockets = new Set<Socket>()
   let state: LineState = 'open'
   let targetPort = firstPort
+  let repliesLateMs = 0
 
   /** Bytes keep their order; those that a silent line swallows are lost for good, as behind a firewall that forgot. */
   const pass = (from: Socket, to: Socket, silentIn: LineState) => {
@@ -28,7 +29,8 @@ export const startRelay = async (t: Pick<Test, 'teardown'>, firstPort: number) =
         from.destroy()
         return
       }
-      const delayMs = state === 'slow' ? SLOW_MS : state === 'lossy' && Math.random() < LOSS ? RETRANSMIT_MS : 0
+      const lateMs = silentIn === 'from-store' ? repliesLateMs : 0
+      const delayMs = state === 'slow' ? SLOW_MS : state === 'lossy' && Math.random() < LOSS ? RETRANSMIT_MS : lateMs
       readyAt = Math.max(readyAt, performance.now() + delayMs)
       const waitMs = readyAt - performance.now()
       if (waitMs <= 0) to.write(chunk)
@@ -61,6 +63,10 @@ export const startRelay = async (t: Pick<Test, 'teardown'>, firstPort: number) =
     /** Connections made from now on lead elsewhere; those that are open stay. */
     redirect(port: number) {
       targetPort = port
+    },
+    /** On a line that is open, what comes back arrives so much later. */
+    delayReplies(ms: number) {
+      repliesLateMs = ms
     },
     set(next: LineState) {
       // A line that comes back has lost bytes: connections of before would be garbled.

@@ -1,7 +1,7 @@
 // Runs a server as a process that a test may stop, kill, freeze and start again, in a folder that goes with the test.
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -13,6 +13,15 @@ export const makeFolder = (t: Pick<Test, 'teardown'>, name = 'test'): string => 
   const folder = mkdtempSync(join(tmpdir(), `portaria-${name}-`))
   t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
   return folder
+}
+
+/** proc_pid_children(5); none of a process that has ended. */
+export const childrenOf = (pid: number): number[] => {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+  } catch {
+    return []
+  }
 }
 
 interface ServerProcess extends Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid' | 'detached'> {

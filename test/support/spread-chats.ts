@@ -6,9 +6,7 @@ import { io, type Socket } from 'socket.io-client'
 import { closeSoon } from './engine-closing.ts'
 import { signToken, TEST_SECRET } from './gateway.ts'
 import { baseEnv, type GatewayProcess, routeFile, spawnGateway } from './gateway-process.ts'
-
 import { listen } from './ports.ts'
-
 import type { TestRedis } from './redis.ts'
 import { until } from './until.ts'
 

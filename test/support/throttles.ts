@@ -1,14 +1,15 @@
 // A test has several instances' login throttles on one directory and one Postgres.
 import type { Test } from 'tap'
+import type { EntityManager } from 'typeorm'
 import type { BindGuard } from '../../gateway/directory/account.ts'
 import { createDirectory, type Directory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { GatewayError } from '../../gateway/errors.ts'
 import { createLoginThrottle, type LoginThrottle } from '../../gateway/login/throttle/throttle.ts'
 import type { LdapSettings } from '../../gateway/settings/settings.ts'
+import type { Database } from '../../gateway/store/database.ts'
 import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
 import { createLoginNames } from '../../gateway/store/login-names.ts'
-import { countedDatabase } from './counted-database.ts'
 import type { OpenLdap } from './openldap.ts'
 import type { TestPostgres } from './postgres.ts'
 import { quiet } from './quiet.ts'
@@ -118,6 +119,29 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
     databaseUrl: databaseUrl ?? '',
     remember: (username: string, from: string) => throttles[0]?.store.memory.rememberAddress(username, from, 1)
   }
+}
+
+/** Counts the statements that a part sends to the database, the begin and end of a transaction among them. */
+const countedDatabase = (database: Database) => {
+  let statements = 0
+  const counted = (manager: EntityManager): EntityManager =>
+    Object.create(manager, {
+      query: {
+        value: (...given: Parameters<EntityManager['query']>) => {
+          statements += 1
+          return manager.query(...given)
+        }
+      }
+    })
+  const of: Database = {
+    ...database,
+    read: work => database.read(manager => work(counted(manager))),
+    write: work => {
+      statements += 2
+      return database.write(manager => work(counted(manager)))
+    }
+  }
+  return { database: of, statements: () => statements }
 }
 
 const AGE = 'UPDATE login_attempts SET at = at - $1::interval, expires_at = expires_at - $1::interval'

@@ -1,10 +1,10 @@
-// Installs what the lab runs into the lab's own folder, once, with pip, npm and Maven.
+// Installs what the lab runs: with pip, npm, Maven and Go into the lab's own folder, once, and what is missing with apt.
 import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { install as installPackages } from '../../test/support/provision.ts'
+import { install as installPackages, isProgram } from '../../test/support/provision.ts'
 import { messageOf, say } from './table.ts'
 
 /** Kept from run to run. */
@@ -93,3 +93,24 @@ export const NODE_PROGRAM = join(import.meta.dirname, '../../node_modules/node/b
 /** The folder of the npm that is in the path. */
 export const npmFolder = (): string =>
   join(execFileSync('npm', ['root', '-g'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim(), 'npm')
+
+const isOnPath = (program: string): boolean =>
+  spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0
+
+/**
+ * @param packages Debian's packages by program
+ * @throws Error that names what is still missing.
+ */
+export const ensurePrograms = (
+  programs: readonly string[],
+  packages: Readonly<Record<string, readonly string[]>>
+): void => {
+  const missing = () => programs.filter(program => !isOnPath(program))
+  if (missing().length === 0) return
+  const wanted = [...new Set(missing().flatMap(program => packages[program] ?? [program]))]
+  if (process.getuid?.() === 0 && isProgram('/usr/bin/apt-get')) installPackages(wanted, say)
+  const still = missing()
+  if (still.length === 0) return
+  const named = still.map(program => `${program} (Debian: ${(packages[program] ?? [program]).join(' ')})`)
+  throw new Error(`these programs are needed: ${named.join(', ')}`)
+}

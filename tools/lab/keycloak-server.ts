@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { freePort } from '../../test/support/ports.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
 import { createServerProcess, makeFolder } from '../../test/support/server-process.ts'
-import { ensurePrograms } from './packages.ts'
+import { ensurePrograms } from './installed.ts'
 import { say, type Teardown } from './table.ts'
 
 export const KEYCLOAK_VERSION = '26.7.3'
@@ -25,15 +25,18 @@ export const startKeycloak = async (t: Teardown, publicUrl: string) => {
   say('starting Keycloak (a minute or two)')
   await launch(t, home, port, `${url}/realms/corp/.well-known/openid-configuration`)
   const admin = createAdmin(url)
+  const read = async <T>(path: string): Promise<T> => (await (await admin(path)).json()) as T
   return {
     url,
     issuer: `${url}/realms/corp`,
     /** Settings of the page for a gateway at `publicUrl`. */
     env: environmentOf(publicUrl, url),
     admin,
+    /** What the Admin REST API says. */
+    read,
     /** The id of a person, by username. */
     async idOf(username: string): Promise<string> {
-      const [found] = (await (await admin(`/users?exact=true&username=${username}`)).json()) as { id: string }[]
+      const [found] = await read<{ id: string }[]>(`/users?exact=true&username=${username}`)
       return found?.id ?? ''
     }
   }

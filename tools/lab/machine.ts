@@ -1,11 +1,10 @@
 // Boots a bare Debian with Node.js and npm, and the package that this checkout makes; what it writes is gone at the end.
 import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { createServerProcess, makeFolder } from '../../test/support/server-process.ts'
-import { debian, NODE_PROGRAM, npmFolder } from './installed.ts'
-import { ensurePrograms } from './packages.ts'
+import { childrenOf, createServerProcess, makeFolder } from '../../test/support/server-process.ts'
+import { debian, ensurePrograms, NODE_PROGRAM, npmFolder } from './installed.ts'
 import type { Teardown } from './table.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -17,12 +16,6 @@ export interface Machine {
   readonly version: string
   /** The output of a script of a shell in `/root`, where the package is; rejects with what it wrote if it fails. */
   run(script: string, env?: Readonly<Record<string, string>>): Promise<string>
-}
-
-/** Process 1 of the machine, which is the only child of the program that runs it. */
-const firstProcess = (pid: number): string => {
-  const file = `/proc/${pid}/task/${pid}/children`
-  return existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
 }
 
 /** Needs root. The machine shares the network of this one, so it reaches databases here. */
@@ -42,7 +35,8 @@ export const bootMachine = async (t: Teardown): Promise<Machine> => {
     const namespaces = ['--mount', '--uts', '--ipc', '--pid', '--cgroup', '--root']
     const clean = ['env', '-i', 'PATH=/usr/bin:/usr/sbin', 'HOME=/root', 'npm_config_offline=true']
     const set = Object.entries(env).map(([name, value]) => `${name}=${value}`)
-    const target = firstProcess(engine.pid() ?? 0)
+    // Process 1 of the machine is the only child of the program that runs it.
+    const [target = ''] = childrenOf(engine.pid() ?? 0)
     return promisify(execFile)('nsenter', [`--target=${target}`, ...namespaces, ...clean, ...set, ...words])
   }
   const run: Machine['run'] = async (script, env) => {

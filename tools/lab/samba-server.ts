@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { Attribute, Change, Client } from 'ldapts'
 import { createCertificateAuthority } from '../../test/support/certificates.ts'
 import { createServerProcess, makeFolder } from '../../test/support/server-process.ts'
-import { ensurePrograms } from './packages.ts'
+import { ensurePrograms } from './installed.ts'
 import { say, type Teardown } from './table.ts'
 
 /** Samba's LDAP ports are fixed; the address is not. */

@@ -1,6 +1,11 @@
-// Describes a system of the lab: what it is given, and how it reports what works.
+// Describes a system of the lab, and prepares what it is given: a folder, programs, a gateway with a recipe; all end together.
 import { execFileSync } from 'node:child_process'
-import type { World } from '../../test/support/gateway.ts'
+import { parse } from 'yaml'
+import { startGateway, type World, type WorldOptions } from '../../test/support/gateway.ts'
+import { freePort } from '../../test/support/ports.ts'
+import { recipeBlock, recipeSettings } from '../../test/support/recipe.ts'
+import { makeFolder, startProgram } from '../../test/support/server-process.ts'
+import type { Teardown } from './table.ts'
 
 /** What a system gets: a folder of its own, ports, and a gateway by its recipe. */
 export interface Lab {
@@ -39,3 +44,19 @@ export const python = (code: string): string => execFileSync(PYTHON, ['-c', code
 
 export const pythonVersion = (module: string) => () =>
   python(`from importlib.metadata import version; print(version("${module}"))`)
+
+export const openLab = (t: Teardown, postgres: NonNullable<WorldOptions['postgres']>): Lab => {
+  const folder = makeFolder(t, 'lab')
+  return {
+    folder,
+    teardown: t.teardown,
+    run: (program, words, port, env) =>
+      startProgram(t, program, words, port, { cwd: folder, env: { ...process.env, ...env } }),
+    async gateway(recipe, addresses, env = {}, ownPort) {
+      const port = ownPort ?? (await freePort())
+      const config = parse(recipeBlock(recipe, 'yaml', addresses)) as NonNullable<WorldOptions['config']>
+      const own = { BROWSER_SESSION: 'true', ...recipeSettings(recipe), PUBLIC_URL: `http://127.0.0.1:${port}` }
+      return startGateway(t, { postgres, port, config, env: { ...own, ...env } })
+    }
+  }
+}

@@ -4,7 +4,7 @@ import { createRandom, type Fuzz } from '../mutate.ts'
 import type { StrictRequest } from '../strict-upstream.ts'
 import { interleave, type Outcome, type Sent, send } from './exchange.ts'
 import { explanationsOf, ownReason, withoutLeftOut } from './explained.ts'
-import { arePadded, framesOf } from './frames.ts'
+import { framesOf } from './frames.ts'
 import type { Front } from './fronts.ts'
 import { type Message, makeMessage } from './messages.ts'
 import { differenceIn, faultsOf, lateFaults } from './model.ts'
@@ -119,16 +119,13 @@ export const fuzzHttp2 = async ({ fronts, seed, goesOn, onFault, onProgress }: O
       for (const sentence of sentences) explained.set(sentence, (explained.get(sentence) ?? 0) + 1)
     }
   }
-  /** By what a front ends connections over: messages that share one have that in common. */
-  const pools: Record<string, Sent[]> = { plain: [], trailers: [], padded: [] }
+  /** Fronts end connections over trailers: messages with some share theirs with nothing else. */
+  const pools: { readonly plain: Sent[]; readonly trailers: Sent[] } = { plain: [], trailers: [] }
   const makeBatch = (): Sent[] => {
     for (;;) {
       const message = makeMessage(`n${done++}`, random)
-      const frames = framesOf(message, random)
-      const isPadded = arePadded(frames)
-      const own = message.end === 'trailers' ? 'trailers' : isPadded ? 'padded' : 'plain'
-      const pool = pools[own] ?? []
-      pool.push({ message, frames, isPadded })
+      const pool = pools[message.end === 'trailers' ? 'trailers' : 'plain']
+      pool.push({ message, frames: framesOf(message, random) })
       if (pool.length === MOST_STREAMS) return pool.splice(0)
     }
   }

@@ -9,7 +9,6 @@ export interface Sent {
   readonly message: Message
   /** Its frames, for the stream that it gets. */
   readonly frames: readonly ((stream: number) => Buffer)[]
-  readonly isPadded: boolean
 }
 
 export interface Outcome {

@@ -80,7 +80,6 @@ const PEER_REASONS: Readonly<Partial<Record<Front['name'], readonly Reason[]>>> 
       'it refuses te, host and content-length in trailers',
       ({ message }) => message.trailers.some(([name]) => /^(?:te|host|content-length)$/.test(name))
     ],
-    ['it ends a connection with padded frames', ({ isPadded }) => isPadded],
     [
       'it refuses trailers without a field',
       ({ message }) => message.end === 'trailers' && message.trailers.length === 0

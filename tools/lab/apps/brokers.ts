@@ -1,8 +1,7 @@
 // RabbitMQ: its management pages, and clients in a page that speak STOMP and MQTT over WebSocket.
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { npm } from '../installed.ts'
-import { ensurePrograms } from '../packages.ts'
+import { ensurePrograms, npm } from '../installed.ts'
 import { firstLine } from '../system.ts'
 import type { App, Visit } from './app.ts'
 

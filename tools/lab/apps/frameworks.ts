@@ -1,8 +1,7 @@
 // Applications of Rails and Spring Boot: forms with their check of where they come from, a socket, and logins of their own.
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { maven } from '../installed.ts'
-import { ensurePrograms } from '../packages.ts'
+import { ensurePrograms, maven } from '../installed.ts'
 import { firstLine } from '../system.ts'
 import type { App, AppCase } from './app.ts'
 

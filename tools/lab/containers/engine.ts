@@ -3,8 +3,7 @@ import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { createServerProcess, makeFolder } from '../../../test/support/server-process.ts'
-import { goProgram } from '../installed.ts'
-import { ensurePrograms } from '../packages.ts'
+import { ensurePrograms, goProgram } from '../installed.ts'
 import type { Teardown } from '../table.ts'
 
 /** Not in Debian: its docker-compose 1.29 cannot read the file. */

@@ -54,13 +54,18 @@ const openPolling = async (url: string) => {
   }
 }
 
+const joinByPolling = async (url: string, auth: string) => {
+  const polling = await openPolling(url)
+  await polling.post(`40/chat,${auth}`)
+  await polling.until(packet => packet.startsWith('40/chat,'))
+  return polling
+}
+
 /** A request of the transport that the session has left: the answer, and whether the session continues. */
 export const strayPoll: SocketCase = {
   name: 'GET and POST by polling after the upgrade',
   async run({ url, auth }) {
-    const polling = await openPolling(url)
-    await polling.post(`40/chat,${await auth('Agente')}`)
-    await polling.until(packet => packet.startsWith('40/chat,'))
+    const polling = await joinByPolling(url, await auth('Agente'))
     const { socket, next } = await openSocket(url, polling.sid)
     socket.send('2probe')
     await next(message => message === '3probe')
@@ -79,9 +84,7 @@ export const strayPoll: SocketCase = {
 export const goodbye: SocketCase = {
   name: 'the client posts a close while its poll waits',
   async run({ url, auth }) {
-    const polling = await openPolling(url)
-    await polling.post(`40/chat,${await auth('Agente')}`)
-    await polling.until(packet => packet.startsWith('40/chat,'))
+    const polling = await joinByPolling(url, await auth('Agente'))
     const poll = polling.get()
     const posted = await polling.post('1')
     return `${posted.status}; the poll gets ${(await poll).status}`
@@ -121,9 +124,7 @@ export const secondNamespace = (contract?: SocketCase['contract']): SocketCase =
 export const lineBreaks: SocketCase = {
   name: 'binary by polling as Base64 with line breaks',
   async run({ url, auth }) {
-    const polling = await openPolling(url)
-    await polling.post(`40/chat,${await auth('Agente')}`)
-    await polling.until(packet => packet.startsWith('40/chat,'))
+    const polling = await joinByPolling(url, await auth('Agente'))
     const posted = await polling.post('451-/chat,7["echo",{"_placeholder":true,"num":0}]\x1ebAQL/\n')
     const answer = await polling.until(packet => packet.startsWith('461-/chat,7'))
     return `${posted.status}, ${answer}`

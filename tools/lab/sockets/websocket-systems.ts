@@ -27,12 +27,34 @@ const closing = async (socket: WebSocket): Promise<string> => {
   return `${code} ${reason}`.trim()
 }
 
+interface Offer {
+  readonly protocols?: string[]
+  readonly compressed?: boolean
+  readonly contract?: NonNullable<SocketCase['contract']>
+}
+
+/** @param use gives what happens on a socket, which is terminated behind it */
+const onSocket = (
+  name: string,
+  use: (socket: WebSocket) => string | Promise<string>,
+  { protocols, compressed, contract }: Offer = {}
+): SocketCase => ({
+  name,
+  async run(place) {
+    const socket = await open(place, '/live', protocols, compressed)
+    try {
+      return await use(socket)
+    } finally {
+      socket.terminate()
+    }
+  },
+  ...(contract === undefined ? {} : { contract })
+})
+
 const SIZES = [0, 125, 126, 65_535, 65_536, 900_000]
 
-const echoes: SocketCase = {
-  name: `text and binary of ${SIZES.join(', ')} bytes`,
-  async run(place) {
-    const socket = await open(place, '/live')
+const ECHO: readonly SocketCase[] = [
+  onSocket(`text and binary of ${SIZES.join(', ')} bytes`, async socket => {
     let same = 0
     for (const size of SIZES) {
       for (const sent of ['é'.repeat(Math.floor(size / 2)), Buffer.alloc(size, 7)]) {
@@ -40,15 +62,9 @@ const echoes: SocketCase = {
         if ((await message(socket)).equals(Buffer.from(sent))) same++
       }
     }
-    socket.terminate()
     return `${same} of ${2 * SIZES.length} as sent`
-  }
-}
-
-const fragments: SocketCase = {
-  name: 'a message in 300 fragments, a ping between them',
-  async run(place) {
-    const socket = await open(place, '/live')
+  }),
+  onSocket('a message in 300 fragments, a ping between them', async socket => {
     // Both may come in one read.
     const pong = once(socket, 'pong') as Promise<[Buffer]>
     const back = message(socket)
@@ -57,63 +73,33 @@ const fragments: SocketCase = {
       if (i === 150) socket.ping('between')
     }
     const [[payload], whole] = await Promise.all([pong, back])
-    const text = whole.toString()
-    socket.terminate()
-    return `${text === 'ab'.repeat(300) ? 'as sent' : 'CHANGED'}, pong ${payload}`
-  }
-}
-
-const clientCloses: SocketCase = {
-  name: 'the client closes with 4001 and a reason',
-  async run(place) {
-    const socket = await open(place, '/live')
+    return `${whole.toString() === 'ab'.repeat(300) ? 'as sent' : 'CHANGED'}, pong ${payload}`
+  }),
+  onSocket('the client closes with 4001 and a reason', socket => {
     socket.close(4001, 'bye')
     return closing(socket)
-  }
-}
-
-const serverCloses: SocketCase = {
-  name: 'the server closes with 4002 and a reason',
-  async run(place) {
-    const socket = await open(place, '/live')
+  }),
+  onSocket('the server closes with 4002 and a reason', socket => {
     socket.send('close')
     return closing(socket)
-  }
-}
-
-const subprotocol: SocketCase = {
-  name: 'subprotocols `other, chat` offered',
-  async run(place) {
-    const socket = await open(place, '/live', ['other', 'chat'])
-    const chosen = socket.protocol
-    socket.terminate()
-    return `chosen: ${chosen}`
-  }
-}
-
-const compression: SocketCase = {
-  name: 'compression offered',
-  async run(place) {
-    const socket = await open(place, '/live', [], true)
-    const chosen = socket.extensions
-    socket.terminate()
-    return chosen === '' ? 'not negotiated' : 'negotiated'
-  },
-  contract: { through: 'not negotiated', because: 'the size of a compressed message is not known in advance' }
-}
-
-const tooBig: SocketCase = {
-  name: 'a message of 2 MB',
-  async run(place) {
-    const socket = await open(place, '/live')
-    socket.on('error', () => undefined)
-    socket.send(Buffer.alloc(2_000_000, 1))
-    const outcome = await Promise.race([message(socket).then(({ length }) => `${length} bytes back`), closing(socket)])
-    socket.terminate()
-    return outcome
-  },
-  contract: { through: '1009 message too big', because: '`maxMessage` is 1 MB by default' }
-}
+  }),
+  onSocket('subprotocols `other, chat` offered', ({ protocol }) => `chosen: ${protocol}`, {
+    protocols: ['other', 'chat']
+  }),
+  onSocket('compression offered', ({ extensions }) => (extensions === '' ? 'not negotiated' : 'negotiated'), {
+    compressed: true,
+    contract: { through: 'not negotiated', because: 'the size of a compressed message is not known in advance' }
+  }),
+  onSocket(
+    'a message of 2 MB',
+    socket => {
+      socket.on('error', () => undefined)
+      socket.send(Buffer.alloc(2_000_000, 1))
+      return Promise.race([message(socket).then(({ length }) => `${length} bytes back`), closing(socket)])
+    },
+    { contract: { through: '1009 message too big', because: '`maxMessage` is 1 MB by default' } }
+  )
+]
 
 const refusal = (path: string): SocketCase => ({
   name: 'an upgrade that the server refuses',
@@ -125,8 +111,6 @@ const refusal = (path: string): SocketCase => ({
     return String(answer.statusCode)
   }
 })
-
-const ECHO = [echoes, fragments, clientCloses, serverCloses, subprotocol, compression, tooBig]
 
 const uvicorn = (implementation: 'websockets' | 'wsproto'): SocketSystem => ({
   name: `uvicorn-${implementation}`,
