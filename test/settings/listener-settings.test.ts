@@ -25,15 +25,15 @@ t.test('certificate and key go together, and are checked at the start', async t 
   const both = { TLS_CERT_FILE: one.certFile, TLS_KEY_FILE: one.keyFile }
   t.match(read(both), { publicUrl: 'https://localhost:3000', tls: [one], port: 3000 })
   t.equal(read({}).tls, undefined)
-  t.strictSame(mistakes({ TLS_CERT_FILE: one.certFile }), ['TLS_KEY_FILE is required with TLS_CERT_FILE'])
-  t.strictSame(mistakes({ TLS_KEY_FILE: one.keyFile }), ['TLS_CERT_FILE is required with TLS_KEY_FILE'])
-  t.strictSame(mistakes({ ...both, TLS_CERT_FILE: join(folder, 'absent') }), ['TLS_CERT_FILE cannot be read'])
-  t.strictSame(mistakes({ ...both, TLS_KEY_FILE: join(folder, 'nonsense') }), [
-    'TLS_KEY_FILE must contain a private key in PEM format'
-  ])
-  t.strictSame(mistakes({ ...both, TLS_KEY_FILE: two.keyFile }), [
-    'TLS_KEY_FILE is not the key of the first certificate in TLS_CERT_FILE'
-  ])
+  const nonsense = join(folder, 'nonsense')
+  for (const [environment, mistake] of [
+    [{ TLS_CERT_FILE: one.certFile }, 'TLS_KEY_FILE is required with TLS_CERT_FILE'],
+    [{ TLS_KEY_FILE: one.keyFile }, 'TLS_CERT_FILE is required with TLS_KEY_FILE'],
+    [{ ...both, TLS_CERT_FILE: join(folder, 'absent') }, 'TLS_CERT_FILE cannot be read'],
+    [{ ...both, TLS_KEY_FILE: nonsense }, 'TLS_KEY_FILE must contain a private key in PEM format'],
+    [{ ...both, TLS_KEY_FILE: two.keyFile }, 'TLS_KEY_FILE is not the key of the first certificate in TLS_CERT_FILE']
+  ] as const)
+    t.strictSame(mistakes(environment), [mistake])
 })
 
 t.test('several certificates are given pair by pair, each with the names that it is chosen by', async t => {
