@@ -1,10 +1,10 @@
 // What a folder of route files may say, and the exact complaint, with its place, about everything else.
-import { execFileSync } from 'node:child_process'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import t from 'tap'
 import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import { createCertificateAuthority } from '../support/certificates.ts'
 import { only } from '../support/only.ts'
 import { complaintsOf, routeFolder, UPSTREAMS } from '../support/route-files.ts'
 import { fc } from '../support/worlds.ts'
@@ -80,6 +80,16 @@ const UPSTREAM_KEYS =
 const ROUTE_KEYS =
   'allowed here: path, upstream, methods, roles, public, requireAssigned, forwardToken, external, basic, browser, ownAuthorization, streaming, stripPrefix, host, rateLimit, from, timeout, maxBody, allowInPath, accept, websocket, socketio, app'
 
+const eventsYaml = (pattern: string) => `socketio: { namespaces: { /m: { events: { '/${pattern}/': {} } } } }`
+const namespaceYaml = (name: string) => `socketio: { namespaces: { '${name}': { roles: [Agente] } } }`
+const tooMany = (...patterns: string[]) =>
+  Object.fromEntries(
+    patterns.map(pattern => [
+      eventsYaml(pattern),
+      `6:${pattern.length + 53}: a pattern must not offer more than 64 combinations of its choices (| and ?)`
+    ])
+  )
+
 // CF-01, CF-03, CF-04, CF-06, CF-07, CF-10, RT-27
 const ROUTE_MISTAKES: Readonly<Record<string, string | readonly string[]>> = {
   'rolse: [Admin]': `6:5: unknown key "rolse" (did you mean "roles"?); ${ROUTE_KEYS}`,
@@ -144,6 +154,19 @@ const ROUTE_MISTAKES: Readonly<Record<string, string | readonly string[]>> = {
     '7:10: "app" needs a page to open, which a socketio route does not have',
   "socketio: { namespaces: { '/(a+)+/': {} } }": '6:42: a pattern must not repeat a group',
   "socketio: { namespaces: { '/(a/': {} } }": '6:39: this is not a valid regular expression',
+  // RV-31
+  ...tooMany('(?:a|a)'.repeat(26), `${'a?'.repeat(26)}${'a'.repeat(26)}`, `(${'(?:a|b|c)'.repeat(4)})`),
+  [eventsYaml('(?:chat|news):.*')]: [],
+  [eventsYaml('v[12]?\\.[a-z]+')]: [],
+  [eventsYaml('(?:a|b)(?:c|d)(?:e|f)x?')]: [],
+  // RV-32
+  [namespaceYaml('/chat/')]:
+    "6:41: no namespace matches this pattern, because namespaces begin with /; write /chat for the namespace, or '/\\/chat/' for a pattern",
+  [namespaceYaml('/\\/chat.*/')]: [],
+  [namespaceYaml('/.*/')]: [],
+  [namespaceYaml('/(?:\\/a|\\/b)/')]: [],
+  // OData spells these with a dollar.
+  'path: /odata/$metadata': [],
   'allowInPath: [dots]': '6:19: unknown value "dots": must be one of encodedSlash, semicolon, doubleSlash, extension'
 }
 t.test('a mistake in a route is refused with its place', async t => {
@@ -209,15 +232,11 @@ t.test('an upstream has either one address or several, a usable CA file, and one
 })
 
 t.test('a CA file is looked for beside the route file', async t => {
-  const folder = await routeFolder(t, {
-    'a.yaml': 'upstreams: { up: { url: https://h, caFile: ca.pem } }\nroutes: [{ path: /, upstream: up }]\n'
-  })
-  const args = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=ca']
-  execFileSync('openssl', [...args, '-keyout', join(folder, 'key'), '-out', join(folder, 'ca.pem')], {
-    stdio: 'ignore'
-  })
-  const { table } = await loadRoutes(folder, ownRoutes())
-  t.match(table.upstreams.get('up')?.ca, /^-----BEGIN CERTIFICATE-----/)
+  const folder = await routeFolder(t, {})
+  const { caFile, ca } = createCertificateAuthority(folder)
+  const yaml = `upstreams: { up: { url: https://h, caFile: ${basename(caFile)} } }\nroutes: [{ path: /, upstream: up }]\n`
+  await writeFile(join(folder, 'a.yaml'), yaml)
+  t.equal((await loadRoutes(folder, ownRoutes())).table.upstreams.get('up')?.ca, ca)
 })
 
 // CF-02, CF-05, CF-06, CF-08, CF-09
@@ -231,6 +250,13 @@ const FILE_MISTAKES: Readonly<Record<string, readonly [content: string | Buffer,
   'a cycle': ['routes: &a [*a]\n', '1:13: the alias *a contains itself'],
   'an unknown alias': ['routes: *a\n', '1:9: unknown alias *a'],
   'a tag': [routeYaml(...OK, 'public: !env PUBLIC'), '6:18: tags such as !env are not allowed'],
+  // RV-30
+  'a YAML directive': ['%YAML 1.1\n---\nroutes: []\n', '1:1: directives such as %YAML are not allowed'],
+  'a directive for tags': ['%TAG ! tag:x,2000:\n---\nroutes: []\n', '1:1: directives such as %YAML are not allowed'],
+  'a directive below a comment': [
+    '# x\n\n%YAML 1.2\n---\nroutes: []\n',
+    '3:1: directives such as %YAML are not allowed'
+  ],
   'a second document': ['routes: []\n---\nroutes: []\n', '2:1: a file must contain only one document'],
   'a list as key': ['? [a, b]\n: 1\nroutes: []\n', '1:3: keys must be plain text'],
   'a prototype at the root': ['__proto__: { routes: [] }\nroutes: []\n', '1:1: unknown key "__proto__"'],
@@ -356,8 +382,4 @@ t.test('whatever a file holds, it gives a table or complaints with places', asyn
     }),
     { numRuns: 500 }
   )
-})
-
-t.test('what OData spells with a dollar is no parameter', async t => {
-  t.same(await complaintsOf(t, { 'a.yaml': routeYaml('path: /odata/$metadata', 'upstream: up') }), [])
 })

@@ -4,17 +4,7 @@ import t from 'tap'
 import { createGrants, type Grant, groupKey, NO_GRANTS, namesIn } from '../../gateway/routes/grants.ts'
 import { ROUTE_DEFAULTS, type WrittenRoute } from '../../gateway/routes/route.ts'
 import { buildRouteTable } from '../../gateway/routes/route-table.ts'
-import { atOnce, complaintsOf } from '../support/route-files.ts'
-
-t.test('every attribute of a person can be sent in a header, and nothing else', async t => {
-  const withHeader = (attribute: string) =>
-    complaintsOf(t, {
-      'a.yaml': `upstreams: { up: { url: http://127.0.0.1:4001, identityHeaders: { X-Person: ${attribute} }, identityHeadersShared: true } }\nroutes: [{ path: /x, upstream: up }]\n`
-    })
-  const attributes = ['id', 'name', 'email', 'username', 'login', 'provider', 'profiles', 'areas', 'areaPrincipal']
-  for (const attribute of [...attributes, 'accessStatus']) t.same(await withHeader(attribute), [], attribute)
-  for (const other of ['groups', '""', 'Id']) t.equal((await withHeader(other)).length, 1, other)
-})
+import { atOnce } from '../support/route-files.ts'
 
 const grant = (provider: 'ldap' | 'cloudidp', group: string, profiles: string[], tenant?: string): Grant => ({
   provider,
