@@ -57,10 +57,10 @@ export const ClientsView = (): VNode => {
     ])
   ]
   const close = () => setEdited(undefined)
-  const settle = (words: string, secret = made) => {
+  const settle = (words: string, secret?: ClientWithSecret) => {
     close()
     say(words)
-    setMade(secret)
+    if (secret !== undefined) setMade(secret)
     list.reload()
   }
   return html`<h1>${text('clients')}</h1><p class="quiet">${text('clientsNote')}</p>

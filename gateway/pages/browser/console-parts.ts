@@ -211,7 +211,8 @@ export const useActs = (reload: () => void = () => undefined, problem = '') => {
       const answer = await call<T>(path, { method, body })
       const isDone = answer.status >= 200 && answer.status < 300
       say(isDone ? done : problemOf(answer), !isDone)
-      reload()
+      // Without a session nothing can be loaded either: the page asks for a login.
+      if (answer.status !== 401) reload()
       return isDone ? answer.body : undefined
     },
     notices: html`<div class="notice" data-empty=${said === undefined} data-error=${said?.isError === true}

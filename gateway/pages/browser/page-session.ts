@@ -1,12 +1,12 @@
 // Decides who is logged in on any of our pages, follows what happens to that session elsewhere, and ends it.
 //
-//                   +--> out                                     no session, or it has ended
+//                       +--> out                                     no session, or it has ended
 //   findPageSession() --+--> cookie                                  the browser has a session, this tab has no token of it
-//                   +--> unknown                                 the gateway does not answer
-//                   +--> in --+--> onEnded                       expired, revoked, or the person was disabled
-//                             +--> onOther                       the token in this tab is now somebody else's
-//                             +--> onRenewed                     logged in again
-//                             +--> login page                    logged out in another tab
+//                       +--> unknown                                 the gateway does not answer
+//                       +--> in --+--> onEnded                       expired, revoked, or the person was disabled
+//                                 +--> onOther                       the token in this tab is now somebody else's
+//                                 +--> onRenewed                     logged in again
+//                                 +--> login page                    logged out in another tab
 //
 // A stale token is refreshed on the way and never seen. What a login is too old for is asked again with `loginAddress({ again: true })`.
 import {
