@@ -161,9 +161,9 @@ t.test('the last Admin stays, also when two Admins remove each other at the same
       round % 2 === 0 ? one.users.setAccess(actor, b, NOTHING) : one.users.disablePerson(actor, b),
       round % 3 === 0 ? two.users.setAccess(actor, a, NOTHING) : two.users.disablePerson(actor, a)
     ])
-    t.same(removals.map(removal => removal.status).sort(), ['fulfilled', 'rejected'], 'one of the two is refused')
-    const refused = removals.find(removal => removal.status === 'rejected')
-    t.match(refused, { reason: { code: 'GW_LAST_ADMIN' } })
+    const refusals = removals.filter(({ status }) => status === 'rejected')
+    t.match(refusals, [{ reason: { code: 'GW_LAST_ADMIN' } }])
+    t.equal(refusals.length, 1, 'one of the two is refused')
     for (const id of [a, b]) {
       await one.users.enablePerson(actor, id)
       await one.users.setAccess(actor, id, ADMIN)
