@@ -44,27 +44,25 @@ export const beginAtProvider = async (
 const sidOf = (sid: string | undefined): string => storableKey(sid) ?? ''
 
 /** Ends what the token names, on every instance, and returns the number of logins; undefined: the token was already used. */
-export const endAtProvider = (database: Database, logout: ProviderLogout, from: { requestId: string; ip: string }) =>
-  database.write(manager => end(manager, logout, from))
-
-const end = async (
-  manager: EntityManager,
+export const endAtProvider = (
+  database: Database,
   { issuer, subject, sid, jti, issuedAt, expiresAt }: ProviderLogout,
   from: { requestId: string; ip: string }
-): Promise<number | undefined> => {
-  const key = sha256(JSON.stringify([issuer, jti]))
-  const names = [storableKey(issuer) ?? '', sidOf(sid), storableKey(subject) ?? '']
-  if ((await query(manager, USE, [...names, key, issuedAt, expiresAt])).length === 0) return undefined
-  // Logins that are being stored are waited for, and found below; later ones find the row that has just been written.
-  await query(manager, 'LOCK TABLE provider_sessions IN SHARE MODE')
-  const logins = await query<Login>(manager, NAMED, names)
-  for (const login of logins) await revokeToken(manager, login.jti, login.expires_s)
-  for (const [id, { length: sessions }] of Map.groupBy(logins, login => login.user_id)) {
-    const actor = { id: null, username: 'cloudidp', ...from }
-    await appendAudit(manager, { actor, action: 'logout.provider', target: `user:${id}`, details: { sessions } })
-  }
-  return logins.length
-}
+): Promise<number | undefined> =>
+  database.write(async manager => {
+    const key = sha256(JSON.stringify([issuer, jti]))
+    const names = [storableKey(issuer) ?? '', sidOf(sid), storableKey(subject) ?? '']
+    if ((await query(manager, USE, [...names, key, issuedAt, expiresAt])).length === 0) return undefined
+    // Logins that are being stored are waited for, and found below; later ones find the row that has just been written.
+    await query(manager, 'LOCK TABLE provider_sessions IN SHARE MODE')
+    const logins = await query<Login>(manager, NAMED, names)
+    for (const login of logins) await revokeToken(manager, login.jti, login.expires_s)
+    for (const [id, { length: sessions }] of Map.groupBy(logins, login => login.user_id)) {
+      const actor = { id: null, username: 'cloudidp', ...from }
+      await appendAudit(manager, { actor, action: 'logout.provider', target: `user:${id}`, details: { sessions } })
+    }
+    return logins.length
+  })
 
 interface Login {
   jti: string

@@ -68,13 +68,7 @@ t.test('fields named like secrets are replaced at any depth and in any spelling'
 
 t.test('everyday values stay readable', async t => {
   const fields = { code: 'GW_FORBIDDEN', state: 'degraded', status: 403, url: '/api/orders/7?page=2', cause: undefined }
-  t.match(logged(log => log.info(fields, 'refused')).first, {
-    code: 'GW_FORBIDDEN',
-    state: 'degraded',
-    status: 403,
-    url: '/api/orders/7?page=2',
-    msg: 'refused'
-  })
+  t.match(logged(log => log.info(fields, 'refused')).first, { ...fields, msg: 'refused' })
   t.equal(logged(log => log.info({ code: 4401 })).first.code, 4401, 'a close code')
   t.equal(logged(log => log.info({ code: 'ECONNREFUSED' })).first.code, 'ECONNREFUSED')
 })

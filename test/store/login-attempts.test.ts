@@ -1,35 +1,18 @@
-// Failed logins are rows that all instances read and write one after the other, on a Postgres server and on the embedded one.
+// Failed logins are rows that all instances read and write one after the other.
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { DataSource } from 'typeorm'
-import { type Database, openDatabase } from '../../gateway/store/database.ts'
+import type { Database } from '../../gateway/store/database.ts'
 import { type AttemptOutcome, type AttemptState, createLoginAttempts } from '../../gateway/store/login-attempts.ts'
 import { createLoginNames } from '../../gateway/store/login-names.ts'
 import { createTokenState } from '../../gateway/store/token-state.ts'
 import { migrations } from '../../migrations/index.ts'
-import { fillDataDir } from '../support/embedded-template.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { quiet } from '../support/quiet.ts'
-import { openStore, PATIENT } from '../support/store.ts'
+import { openStore } from '../support/store.ts'
 
 const postgres = await startPostgres(t)
 const RULES = { max: 20, windowMs: 300_000, patienceMs: 7000 }
 const KEEP_MS = 1_800_000
-
-const openEmbedded = async (t: Test): Promise<Database> => {
-  const home = mkdtempSync(join(tmpdir(), 'portaria-attempts-'))
-  const dataDir = join(home, 'data')
-  await fillDataDir(dataDir)
-  const database = await openDatabase({ dataDir, log: quiet, deadlines: PATIENT })
-  t.teardown(async () => {
-    await database.close()
-    rmSync(home, { recursive: true, force: true })
-  })
-  return database
-}
 
 const attemptOf = (name: string, more: { isTyped?: boolean; address?: string; pair?: string } = {}) => ({
   id: randomUUID(),
@@ -44,70 +27,50 @@ const attemptOf = (name: string, more: { isTyped?: boolean; address?: string; pa
 const rowsOf = (database: Database): Promise<Record<string, unknown>[]> =>
   database.read(manager => manager.query('SELECT kind, address FROM login_attempts ORDER BY at'))
 
-/** The clock of the embedded Postgres counts in milliseconds; what happens within one has no order. */
-const nextMillisecond = async (database: Database): Promise<void> => {
-  const now = async () => Math.floor(await database.clock())
-  const start = await now()
-  while ((await now()) <= start);
-}
-
-const TARGETS = {
-  'a Postgres server': async (t: Test) => (await openStore(t, postgres)).database,
-  'the embedded Postgres': openEmbedded
-}
-
-for (const [what, open] of Object.entries(TARGETS)) {
-  t.test(`however many begin at once, each sees those before it: ${what}`, async t => {
-    const database = await open(t)
-    const attempts = createLoginAttempts(database)
-    const begin = async (n: number) => {
-      const attempt = attemptOf('maria', { address: `192.0.2.${n % 5}` })
-      const decide = ({ permits }: AttemptState) => {
-        if (permits.length >= 3) throw new Error('no more')
-      }
-      return attempts.begin(attempt, RULES, KEEP_MS, decide).then(
-        () => attempt,
-        () => undefined
-      )
+t.test('however many begin at once, each sees those before it', async t => {
+  const { database } = await openStore(t, postgres)
+  const attempts = createLoginAttempts(database)
+  const begin = async (n: number) => {
+    const attempt = attemptOf('maria', { address: `192.0.2.${n % 5}` })
+    const decide = ({ permits }: AttemptState) => {
+      if (permits.length >= 3) throw new Error('no more')
     }
-    const begun = await Promise.all(Array.from({ length: 60 }, (_, n) => begin(n)))
-    t.equal(begun.filter(attempt => attempt !== undefined).length, 3)
-    t.equal((await rowsOf(database)).length, 3, 'a refused attempt leaves nothing behind')
-  })
-
-  t.test(`a success frees what failed before it began, and the address keeps its count: ${what}`, async t => {
-    const database = await open(t)
-    const attempts = createLoginAttempts(database)
-    const begin = async (name: string, more = {}) => {
-      const attempt = attemptOf(name, more)
-      const state = await attempts.begin(attempt, RULES, KEEP_MS, state => state)
-      const settle = (outcome: AttemptOutcome) =>
-        attempts.settle({ attempt, accounts: state.accounts, outcome, keepMs: KEEP_MS, patienceMs: 7000 })
-      return { state, settle }
-    }
-    await (await begin('maria', { pair: 'one' })).settle('failed')
-    await (await begin('maria', { pair: 'one' })).settle('failed')
-    await (await begin('maria')).settle('lost')
-    await nextMillisecond(database)
-    const right = await begin('maria')
-    t.match(right.state, { permits: [{ kind: 'failed' }, { kind: 'failed' }, { kind: 'lost' }], otherPairs: 1 })
-    const slow = await begin('maria', { pair: 'two' })
-    await nextMillisecond(database)
-    await slow.settle('failed')
-    await right.settle('accepted')
-    const { state } = await begin('maria')
-    t.match(state.permits, [{ kind: 'failed' }])
-    t.equal(state.permits.length, 1, 'the slow one may have been checked after it')
-    t.equal(state.otherPairs, 2)
-    await createLoginNames(database).join({ subject: 'x', username: 'maria', names: ['m@corp.example'] }, 0)
-    t.match((await begin('m@corp.example', { isTyped: true })).state, { isResolved: true, permits: { length: 2 } })
-    t.match(
-      (await begin('m@corp.example')).state,
-      { isResolved: false, permits: [] },
-      'with a service account: as it is'
+    return attempts.begin(attempt, RULES, KEEP_MS, decide).then(
+      () => attempt,
+      () => undefined
     )
-  })
-}
+  }
+  const begun = await Promise.all(Array.from({ length: 60 }, (_, n) => begin(n)))
+  t.equal(begun.filter(attempt => attempt !== undefined).length, 3)
+  t.equal((await rowsOf(database)).length, 3, 'a refused attempt leaves nothing behind')
+})
+
+t.test('a success frees what failed before it began, and the address keeps its count', async t => {
+  const { database } = await openStore(t, postgres)
+  const attempts = createLoginAttempts(database)
+  const begin = async (name: string, more = {}) => {
+    const attempt = attemptOf(name, more)
+    const state = await attempts.begin(attempt, RULES, KEEP_MS, state => state)
+    const settle = (outcome: AttemptOutcome) =>
+      attempts.settle({ attempt, accounts: state.accounts, outcome, keepMs: KEEP_MS, patienceMs: 7000 })
+    return { state, settle }
+  }
+  await (await begin('maria', { pair: 'one' })).settle('failed')
+  await (await begin('maria', { pair: 'one' })).settle('failed')
+  await (await begin('maria')).settle('lost')
+  const right = await begin('maria')
+  t.match(right.state, { permits: [{ kind: 'failed' }, { kind: 'failed' }, { kind: 'lost' }], otherPairs: 1 })
+  const slow = await begin('maria', { pair: 'two' })
+  await slow.settle('failed')
+  await right.settle('accepted')
+  const { state } = await begin('maria')
+  t.match(state.permits, [{ kind: 'failed' }])
+  t.equal(state.permits.length, 1, 'the slow one may have been checked after it')
+  t.equal(state.otherPairs, 2)
+  await createLoginNames(database).join({ subject: 'x', username: 'maria', names: ['m@corp.example'] }, 0)
+  t.match((await begin('m@corp.example', { isTyped: true })).state, { isResolved: true, permits: { length: 2 } })
+  t.match((await begin('m@corp.example')).state, { isResolved: false, permits: [] }, 'with a service account: as it is')
+})
 
 t.test('what has expired is deleted, and after a day what counts for addresses alone', async t => {
   const { database, url } = await openStore(t, postgres)

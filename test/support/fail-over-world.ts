@@ -36,7 +36,7 @@ const startInstances = async (t: Test, path: string, ports: readonly number[], p
   const setAway = (isAway: boolean) => {
     for (const line of lines) line.set(isAway ? 'cut' : 'open')
   }
-  return { uids, worlds, setAway }
+  return { uids, worlds, setAway, startAnother: () => start(ports) }
 }
 
 /** Asks again while the database is away. */
@@ -77,7 +77,7 @@ const statusOf = async (world: World, token: string) => (await world.fetch('/aut
 /** Resolves to what contradicts the rules once the fail-over is over; empty if nothing does. */
 export const runFailOver = async (t: Test, postgres: OwnPostgres, people: number): Promise<string[]> => {
   const standby = await postgres.addStandby()
-  const { uids, worlds, setAway } = await startInstances(
+  const { uids, worlds, setAway, startAnother } = await startInstances(
     t,
     new URL(postgres.url).pathname,
     [postgres.port, standby.port],
@@ -98,7 +98,8 @@ export const runFailOver = async (t: Test, postgres: OwnPostgres, people: number
   const revoked = logins.filter(({ isRevoked }) => isRevoked)
   if (revoked.length < third / 2) return [`only ${revoked.length} tokens were revoked`]
   const faults: string[] = []
-  for (const [n, world] of worlds.entries())
+  const restarted = await startAnother()
+  for (const [n, world] of [...worlds, restarted].entries())
     for (const { uid, token } of revoked)
       await until(
         async () => (await statusOf(world, token)) === 401,
@@ -108,9 +109,13 @@ export const runFailOver = async (t: Test, postgres: OwnPostgres, people: number
     const response = await postLogin(worlds[n % 3] as World, uid)
     if (response.status !== 200) faults.push(`${uid} cannot log in: ${response.status}`)
     const { token } = (await response.json()) as { token: string }
-    const statuses = await Promise.all(worlds.map(world => statusOf(world, token)))
+    const statuses = await Promise.all([...worlds, restarted].map(world => statusOf(world, token)))
     if (statuses.some(status => status !== 200)) faults.push(`the new token of ${uid} is answered ${statuses}`)
   }
+  const admin = await restarted.tokenFor({ profiles: ['Admin'] })
+  const restored = await restarted.fetch('/auth/admin/audit?action=revocations.restored', { token: admin })
+  if (((await restored.json()) as { total: number }).total === 0)
+    faults.push('nothing was restored, or it is not on record')
   // LISTEN is connected again within seconds; until then changes arrive by polling.
   for (const [n, world] of worlds.entries())
     await until(async () => {

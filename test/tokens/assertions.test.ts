@@ -1,12 +1,12 @@
 // A signed assertion tells a backend who asks.
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import t from 'tap'
-import type { Identity } from '../../gateway/identity.ts'
 import { createAssertions } from '../../gateway/tokens/assertions.ts'
 import { sealingSecret } from '../../gateway/tokens/sealed-keys.ts'
 import { planKeys } from '../../gateway/tokens/signing-keys.ts'
 import { portariaHere } from '../support/cli-here.ts'
 import { shiftClocks } from '../support/clocks.ts'
+import { identityOf } from '../support/exchanges.ts'
 import { signToken, startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -34,6 +34,9 @@ const assertionOf = async (world: World, path: string, token: string): Promise<s
   await world.fetch(path, { token, headers: { 'x-user-assertion': 'forged', X_User_Assertion: 'forged' } })
   return /^x-user-assertion: (.*)\r$/im.exec(`${raw.requests.at(-1)?.head}\r\n`)?.[1]
 }
+
+/** A part of a token. */
+const decoded = (part = ''): Record<string, unknown> => JSON.parse(Buffer.from(part, 'base64url').toString())
 
 const keysOf = async (world: World) => {
   const answer = await fetch(`${world.url}/auth/jwks.json`)
@@ -81,9 +84,7 @@ t.test('an assertion goes to private routes of upstreams that want it, once, and
   const token = await first.tokenFor({}, { exp: Math.floor(Date.now() / 1000) + 30 })
   const assertion = await assertionOf(first, '/orders/1', token)
   t.equal(assertion, await assertionOf(first, '/orders/2', token), 'remembered')
-  const [, payload = ''] = assertion?.split('.') ?? []
-  const { exp } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as { exp: number }
-  t.ok(exp <= Math.floor(Date.now() / 1000) + 30)
+  t.ok(Number(decoded(assertion?.split('.')[1]).exp) <= Math.floor(Date.now() / 1000) + 30)
   t.equal((raw.requests.at(-1)?.head.match(/assertion/gi) ?? []).length, 1, 'what the client sent is gone')
   t.equal(await assertionOf(first, '/plain/1', token), undefined)
   t.equal(await assertionOf(first, '/open/1', token), undefined)
@@ -104,7 +105,7 @@ t.test('"keys rotate" publishes a key that signs ten minutes later; the one befo
   const third = await startGateway(t, options)
   t.same((await keysOf(third)).map(key => key.kid).sort(), [kid, before?.kid].sort())
   const assertion = await assertionOf(third, '/orders/1', await third.tokenFor())
-  t.match(JSON.parse(Buffer.from(assertion?.split('.')[0] ?? '', 'base64url').toString()), { kid: before?.kid })
+  t.match(decoded(assertion?.split('.')[0]), { kid: before?.kid })
 })
 
 // RV-78
@@ -144,7 +145,7 @@ t.test('a change of JWT_SECRET in its safe order keeps the keys; a secret lost m
   const after = await kids(lost)
   t.equal(after.length, 2, 'what the old key signed can still be verified')
   const assertion = await assertionOf(lost, '/orders/1', await signToken(UNANNOUNCED))
-  t.not(JSON.parse(Buffer.from(assertion?.split('.')[0] ?? '', 'base64url').toString()).kid, original)
+  t.not(decoded(assertion?.split('.')[0]).kid, original)
   const actions = await postgres.query(
     "SELECT action FROM audit_events WHERE target LIKE 'key:%' ORDER BY id",
     [],
@@ -158,32 +159,19 @@ t.test('a change of JWT_SECRET in its safe order keeps the keys; a secret lost m
 
 t.test('a clock set back or forward by an hour changes neither the key nor the times of an assertion', async t => {
   const clocks = shiftClocks(t)
-  const databaseNowS = Math.floor(Date.now() / 1000)
+  const nowS = Math.floor(Date.now() / 1000)
   const secrets = [sealingSecret('a')]
-  const { add } = planKeys([], { secrets, rotationS: 90 * 86_400, nowS: databaseNowS, isStart: true })
-  const strings = ['Agente']
-  const user = { id: 7, name: 'Ana', email: '', username: 'ana', provider: 'ldap', areaPrincipal: 'Norte' } as const
-  const access = { perfis: strings, profiles: strings, areas: strings, accessStatus: 'assigned' as const }
-  const times = { issuedAt: databaseNowS, expiresAt: databaseNowS + 28_800, authenticatedAt: databaseNowS }
-  const identityOf = (tokenId: string): Identity => ({
-    user: { ...user, ...access },
-    subject: '7',
-    tokenId,
-    version: 0,
-    ...times,
-    kind: 'login'
-  })
   const assertions = createAssertions({ issuer: 'https://gateway.example', secrets })
-  assertions.learn(add, databaseNowS)
+  assertions.learn(planKeys([], { secrets, rotationS: 90 * 86_400, nowS, isStart: true }).add, nowS)
   const kids = new Set<unknown>()
   for (const wallMs of [0, 3_600_000, -3_600_000]) {
     clocks.wallMs = wallMs
-    const line = assertions.lineFor(identityOf(`t${wallMs}`), 'orders')
+    const line = assertions.lineFor(identityOf({ expiresAt: nowS + 28_800 }), 'orders')
     const [header = '', payload = ''] = line.slice('x-user-assertion: '.length).split('.')
-    const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as { iat: number; exp: number }
-    t.ok(Math.abs(claims.iat - databaseNowS) < 60, `${wallMs}: ${claims.iat - databaseNowS}`)
-    t.equal(claims.exp - claims.iat, 300)
-    kids.add(JSON.parse(Buffer.from(header, 'base64url').toString()).kid)
+    const { iat, exp } = decoded(payload)
+    t.ok(Math.abs(Number(iat) - nowS) < 60, `${wallMs}: ${Number(iat) - nowS}`)
+    t.equal(Number(exp) - Number(iat), 300)
+    kids.add(decoded(header).kid)
   }
   t.equal(kids.size, 1)
 })

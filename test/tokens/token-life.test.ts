@@ -44,6 +44,9 @@ const felt = (world: World, path: string, token: string, status: number, code = 
 const admin = (await logIn(first, 'maria')).token
 await first.fetch('/auth/admin/areas', jsonRequest('POST', admin, { name: 'Norte' }))
 
+const setAccess = (id: number, profiles: readonly string[], areas: readonly string[] = ['Norte']) =>
+  first.fetch(`/auth/admin/users/${id}/access`, jsonRequest('PUT', admin, { profiles, areas, areaPrincipal: areas[0] }))
+
 t.test('a change of access is felt on the other instance within a second, and a refresh brings it', async t => {
   // JW-11, AD-09
   const { token, user } = await logIn(second, 'ana')
@@ -54,10 +57,7 @@ t.test('a change of access is felt on the other instance within a second, and a 
     200,
     'a directory person without access passes what asks for no role'
   )
-  const changed = await first.fetch(
-    `/auth/admin/users/${user.id}/access`,
-    jsonRequest('PUT', admin, { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' })
-  )
+  const changed = await setAccess(user.id, ['Agente'])
   t.match(await changed.json(), {
     accessStatus: 'assigned',
     profiles: only('Agente'),
@@ -111,11 +111,7 @@ t.test('nobody gets more areas than a token can hold, and a login that would nee
   const { token, user } = await logIn(first, 'carlos')
   await postgres.query("INSERT INTO areas (name) SELECT 'Departamento ' || i FROM generate_series(1, 500) i")
   const areas = Array.from({ length: 500 }, (_, i) => `Departamento ${i + 1}`)
-  const give = (names: string[]) =>
-    first.fetch(
-      `/auth/admin/users/${user.id}/access`,
-      jsonRequest('PUT', admin, { profiles: ['Agente'], areas: names, areaPrincipal: names[0] })
-    )
+  const give = (names: string[]) => setAccess(user.id, ['Agente'], names)
   const refused = await give(areas)
   t.match([refused.status, await refused.json()], [400, { message: 'The areas and profiles are too many for a token' }])
   t.equal((await first.fetch('/any/x', { token })).status, 200, 'nothing has changed')
@@ -136,16 +132,11 @@ t.test('nobody gets more areas than a token can hold, and a login that would nee
 // RW-61
 t.test('whose access ends while the body arrives changes nothing any more', async t => {
   const { user } = await logIn(first, 'ana')
-  const give = (profiles: string[]) =>
-    first.fetch(
-      `/auth/admin/users/${user.id}/access`,
-      jsonRequest('PUT', admin, { profiles, areas: ['Norte'], areaPrincipal: 'Norte' })
-    )
   for (const [end, code] of [
-    [() => give(['Agente']), 'GW_TOKEN_STALE'],
+    [() => setAccess(user.id, ['Agente']), 'GW_TOKEN_STALE'],
     [() => first.fetch(`/auth/admin/users/${user.id}/revoke`, jsonRequest('POST', admin)), 'GW_TOKEN_REVOKED']
   ] as const) {
-    t.equal((await give(['Agente', 'Admin'])).status, 200)
+    t.equal((await setAccess(user.id, ['Agente', 'Admin'])).status, 200)
     const { token } = await logIn(first, 'ana')
     const name = `Area ${code}`
     const body = JSON.stringify({ name })
