@@ -89,16 +89,6 @@ t.test('what the lines for systemd and Kubernetes name exists', async t => {
   for (const [, name = ''] of NOT_RUN.join('\n').matchAll(/\/etc\/portaria\/([^\s)]+)/g))
     if (name !== 'secrets') t.ok(unit.includes(`/etc/portaria/${name}`), name)
   t.match(unit, /^ExecReload=/m, 'systemctl reload portaria')
-  const inline = PAGES.flatMap(page => [...readPage(page).matchAll(/`((?:systemctl|journalctl|kubectl) [^`]+)`/g)]).map(
-    ([, line]) => line
-  )
-  const INLINE = (
-    'systemctl reload portaria¦systemctl reload¦systemctl restart¦systemctl start¦systemctl stop¦' +
-    'systemctl stop portaria¦journalctl -u portaria -o cat¦' +
-    'kubectl apply -f deploy/kubernetes/portaria.yaml¦kubectl rollout restart'
-  ).split('¦')
-  t.same([...new Set(inline)].sort(), INLINE.sort())
-
   const documents = parseAllDocuments(readPage('deploy/kubernetes/portaria.yaml')).map(document => document.toJS())
   const manifest = JSON.stringify(documents)
   const secret = NOT_RUN.find(line => line.includes('create secret')) ?? ''
