@@ -2,12 +2,6 @@
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http'
 
-  export interface Interaction {
-    readonly uid: string
-    readonly prompt: { readonly name: string }
-    readonly params: Record<string, unknown>
-  }
-
   export class Provider {
     constructor(issuer: string, configuration: Record<string, unknown>)
     readonly Grant: new (data: {
@@ -18,8 +12,7 @@ declare module 'oidc-provider' {
       save(): Promise<string>
     }
     callback(): (req: IncomingMessage, res: ServerResponse) => void
-    on(event: string, listener: (...args: unknown[]) => void): this
-    interactionDetails(req: IncomingMessage, res: ServerResponse): Promise<Interaction>
+    interactionDetails(req: IncomingMessage, res: ServerResponse): Promise<unknown>
     interactionFinished(req: IncomingMessage, res: ServerResponse, result: Record<string, unknown>): Promise<void>
   }
 
