@@ -117,17 +117,6 @@ t.test('without a search base the login alone is the person', async t => {
   t.same(await unsearched.authenticate('Maria', ldap.password), person)
 })
 
-t.test('a login that was given to somebody else is somebody else', async t => {
-  const dn = await ldap.addPerson({ uid: 'novo', password: 'Primeira-1', displayName: 'Primeira Pessoa' })
-  const first = await directory.authenticate('novo', 'Primeira-1')
-  await ldap.remove(dn)
-  t.match(await failureOf(directory.authenticate('novo', 'Primeira-1')), { reason: 'invalid-credentials' })
-  await ldap.addPerson({ uid: 'novo', password: 'Segunda-2', displayName: 'Segunda Pessoa' })
-  const second = await directory.authenticate('novo', 'Segunda-2')
-  t.equal(second.username, first.username)
-  t.not(second.subject, first.subject)
-})
-
 t.test('settings that can work for no one are refused at once', async t => {
   t.throws(() => createDirectory(ldap.settings({ searchFilter: '(&(uid={{username}})' })), 'a broken filter')
   t.throws(() => createDirectory(ldap.settings({ userDnTemplate: undefined })), 'neither template nor domain')

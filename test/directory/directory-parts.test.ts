@@ -6,16 +6,9 @@ import { createServers } from '../../gateway/directory/dial.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { generalizedTime } from '../../gateway/directory/person.ts'
 import { startDirectoryWatch } from '../../gateway/directory/watch.ts'
+import { settingsFor } from '../support/openldap.ts'
 import { quiet } from '../support/quiet.ts'
 
-const settings = (more: object) =>
-  ({
-    active: true,
-    url: 'ldap://127.0.0.1:1',
-    timeoutMs: 30_000,
-    userDnTemplate: 'uid={{username}},dc=a',
-    ...more
-  }) as never
 const failureOf = (work: Promise<unknown>) =>
   work.then(
     () => 'none',
@@ -40,7 +33,7 @@ t.test(
   'nothing but a clean answer leads from the clear to TLS, and a login that is over connects to nothing',
   async t => {
     const start = async (answer: Buffer, signal = new AbortController().signal) =>
-      failureOf(createServers(settings({ url: await startServer(t, answer), startTls: true })).dial(signal))
+      failureOf(createServers(settingsFor(await startServer(t, answer), { startTls: true })).dial(signal))
     t.match(await start(STARTED), /^directory-tls TLS: /)
     t.match(await start(Buffer.concat([STARTED, Buffer.of(0)])), /^directory-tls STARTTLS: bytes in the clear/)
     t.match(await start(Buffer.from(STARTED).fill(2, 9, 10)), /^directory-tls STARTTLS: refused with code 2/)
@@ -50,7 +43,7 @@ t.test(
 
 t.test('the port is that of the address, or the usual one', async t => {
   const { signal } = new AbortController()
-  const dial = (url: string) => failureOf(createServers(settings({ url })).dial(signal))
+  const dial = (url: string) => failureOf(createServers(settingsFor(url)).dial(signal))
   t.match(await dial('ldap://127.127.127.127'), /127\.127\.127\.127:389$/)
   t.match(await dial('ldaps://127.127.127.127'), /127\.127\.127\.127:636$/)
   t.match(await dial('ldap://127.127.127.127:1'), /127\.127\.127\.127:1$/)

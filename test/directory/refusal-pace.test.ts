@@ -3,6 +3,7 @@
 import t from 'tap'
 import { createDirectory, createRefusalPace } from '../../gateway/directory/directory.ts'
 import { entry, REQUEST, result, startFaultyDirectory } from '../support/faulty-directory.ts'
+import { settingsFor } from '../support/openldap.ts'
 
 const HASHING_MS = 400
 const DN = 'uid=maria,ou=people,dc=corp'
@@ -15,16 +16,7 @@ t.test('with a service account, an unknown name takes as long as the last wrong 
     if (body.includes('cn=service')) send(result(id, 0x61))
     else setTimeout(() => send(result(id, 0x61, 49)), body.includes('uid=maria') ? HASHING_MS : 0)
   })
-  const directory = createDirectory({
-    active: true,
-    url: slow.url,
-    bindDn: 'cn=service',
-    bindPassword: 'x',
-    searchBase: 'dc=corp',
-    searchFilter: '(uid={{username}})',
-    timeoutMs: 5000,
-    lockoutWindowMs: 60_000
-  } as never)
+  const directory = createDirectory(settingsFor(slow.url, { bindDn: 'cn=service', bindPassword: 'x' }))
   const refusalMs = async (name: string): Promise<number> => {
     const startedAt = performance.now()
     await t.rejects(directory.authenticate(name, 'errada'))

@@ -1,7 +1,6 @@
 // A right password that has to be changed is not a wrong one: it spends no permit, and the answer says what to do.
 // RV-61, LD-12, LD-14
 import t from 'tap'
-import { REQUEST, result, startFaultyDirectory } from '../support/faulty-directory.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { postLogin } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
@@ -84,30 +83,5 @@ for (const mode of ['service', 'template'] as const) {
       [(await postLogin(world, grace)).status, (await postLogin(world, grace)).status, await answerOf(world, grace)],
       [200, 200, EXPIRED]
     )
-  })
-}
-
-for (const data of ['532', '773']) {
-  t.test(`Active Directory's code ${data} spends no permit of the account or the address`, async t => {
-    const postgres = await startPostgres(t)
-    let isChanged = false
-    const directory = await startFaultyDirectory(t, ({ tag, id, body, send }) => {
-      if (tag === REQUEST.bind) {
-        const isNew = body.includes('nova-senha')
-        const code = isNew ? (isChanged ? 0 : 49) : 49
-        const why = isNew ? '52e' : isChanged ? '52e' : data
-        send(result(id, 0x61, code, code === 0 ? '' : `80090308: LdapErr: DSID-0, data ${why}, v4563`))
-      } else if (tag === REQUEST.search) send(result(id, 0x65))
-    })
-    const env = {
-      LDAP_ENABLED: 'true',
-      LDAP_URL: directory.url,
-      LDAP_DOMAIN: 'corp.example',
-      LOGIN_FAILURES_PER_IP: '3'
-    }
-    const world = await startGateway(t, { postgres, env })
-    for (let n = 0; n < 5; n++) t.same(await answerOf(world, 'maria', 'velha-senha'), EXPIRED)
-    isChanged = true
-    t.equal((await postLogin(world, 'maria', { password: 'nova-senha' })).status, 200)
   })
 }

@@ -135,7 +135,8 @@ const certificateFor = (
   return authority.issue('directory')
 }
 
-const settingsFor = (url: string, overrides: Partial<LdapSettings> = {}): LdapSettings => ({
+/** For a directory at this address. */
+export const settingsFor = (url: string, overrides: Partial<LdapSettings> = {}): LdapSettings => ({
   active: true,
   url,
   domain: undefined,
