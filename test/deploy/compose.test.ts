@@ -1,16 +1,86 @@
 // The compose stack is held to what it promises: known settings, pinned images, no secrets, routes that lead to services.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
 import { join, relative } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import t from 'tap'
+import { parse } from 'yaml'
 import { weakerNeighbours } from '../../gateway/cli/weaker-neighbours.ts'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { VARIABLES } from '../../gateway/settings/table.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
-import { environmentOf, readCompose, shellScript } from '../support/compose.ts'
-import { importsOf } from '../support/imports.ts'
+
+interface ComposeService {
+  readonly image?: string
+  readonly build?: string
+  readonly extends?: { readonly service: string }
+  readonly environment?: Readonly<Record<string, string>>
+  readonly command?: readonly string[]
+  readonly entrypoint?: readonly string[]
+  readonly ports?: readonly string[]
+  readonly volumes?: readonly string[]
+  readonly tmpfs?: readonly string[]
+  readonly logging?: { readonly driver: string }
+  readonly networks?: readonly string[]
+  readonly healthcheck?: { readonly test: readonly string[] }
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>
+  readonly env_file?: readonly { readonly path: string; readonly required: boolean }[]
+}
+
+interface Compose {
+  readonly services: Readonly<Record<string, ComposeService>>
+  readonly volumes: Readonly<Record<string, unknown>>
+  readonly networks: Readonly<Record<string, { readonly internal?: boolean }>>
+}
+
+const readCompose = (file: string | URL): Compose => parse(readFileSync(file, 'utf8')) as Compose
+
+/** Compose's own interpolation: `${NAME:-default}`, innermost first, then `$$`. */
+const interpolate = (text: string, env: Readonly<Record<string, string>> = {}): string => {
+  const inner = text.replace(
+    /(?<!\$)\$\{(\w+):-([^${}]*)\}/g,
+    (_, name: string, fallback: string) => env[name] || fallback
+  )
+  return inner === text ? text.replaceAll('$$', '$') : interpolate(inner, env)
+}
+
+/** What a service gets when nothing is set by the user. */
+const environmentOf = (service: ComposeService | undefined): Record<string, string> =>
+  Object.fromEntries(Object.entries(service?.environment ?? {}).map(([name, value]) => [name, interpolate(value)]))
+
+/** The text of a `sh -euc TEXT` command, as the shell sees it. */
+const shellScript = (command: readonly string[] | undefined): string => {
+  const [shell, flags, text] = command ?? []
+  if (shell !== 'sh' || flags !== '-euc' || text === undefined) throw new Error('not a shell script')
+  return interpolate(text)
+}
+
+const STATEMENT = /(?:^|\n)\s*(?:import|export)\s+(?!type\b)(?:[^'";]*?\bfrom\s+)?'([^']+)'|\bimport\('([^']+)'\)/g
+
+const packageOf = (specifier: string): string =>
+  specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/')
+
+/** Absolute paths of modules, and names of packages, that a module needs at run time, however far down. Follows static and literal dynamic imports; `import type` needs nothing at run time. */
+const importsOf = (entry: string) => {
+  const files = new Set<string>()
+  const packages = new Set<string>()
+  const visit = (file: string) => {
+    if (files.has(file)) return
+    files.add(file)
+    for (const [, fixed, dynamic] of readFileSync(file, 'utf8').matchAll(STATEMENT)) {
+      const specifier = fixed ?? dynamic ?? ''
+      if (specifier.startsWith('.')) visit(fileURLToPath(new URL(specifier, pathToFileURL(file))))
+      else if (!isBuiltin(specifier)) packages.add(packageOf(specifier))
+    }
+  }
+  visit(entry)
+  return { files, packages }
+}
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
