@@ -23,6 +23,8 @@ tests:
   - GET /api/x as Agente -> allow
 `
 
+const folder = await routeFolder(t, { 'routes.yaml': YAML })
+
 t.test('help says what there is, and every command has examples', async t => {
   const help = await portaria(['--help'])
   t.equal(help.code, 0)
@@ -45,7 +47,6 @@ t.test('help says what there is, and every command has examples', async t => {
 })
 
 t.test('what cannot run ends with 2 and one readable message', async t => {
-  const folder = await routeFolder(t, { 'routes.yaml': YAML })
   await checkSaid(t, folder, [
     ['chek', 2, /unknown command 'chek'\n.*Did you mean check\?/],
     ['check /nowhere', 2, /The folder \/nowhere cannot be read: set UPSTREAM_CONFIG/],
@@ -71,7 +72,6 @@ t.test('what cannot run ends with 2 and one readable message', async t => {
 })
 
 t.test('check validates routes, their tests, and the settings where there are any', async t => {
-  const folder = await routeFolder(t, { 'routes.yaml': YAML })
   const broken = await routeFolder(t, {
     'routes.yaml': YAML.replace('-> allow', '-> 403').replace('public: true', 'pubic: true')
   })
@@ -100,24 +100,22 @@ t.test('check --no-files opens no certificate or key, and lists those that it sk
 routes:
   - { path: /api/*, upstream: one }
 `
-  const folder = await routeFolder(t, { 'routes.yaml': yaml })
+  const needy = await routeFolder(t, { 'routes.yaml': yaml })
   const half = await routeFolder(t, { 'routes.yaml': yaml.replace(', clientKeyFile: /etc/pki/one.key', '') })
-  const files = [join(folder, 'ca.pem'), '/etc/pki/one.crt', '/etc/pki/one.key', join(folder, 'ca.pem')]
-  await checkSaid(t, folder, [
+  const files = [join(needy, 'ca.pem'), '/etc/pki/one.crt', '/etc/pki/one.key', join(needy, 'ca.pem')]
+  await checkSaid(t, needy, [
     ['check FOLDER', 1],
     ['check FOLDER --no-files', 0, ...files.map(file => new RegExp(`^${file} was not opened \\(--no-files\\)$`, 'm'))],
     // What the route files themselves say is checked as ever.
     [`check ${half} --no-files`, 1, /"clientCertFile" requires "clientKeyFile"/]
   ])
-  t.match((await portaria(['check', folder, '--no-files', '--json'])).json(), { skippedFiles: only(...files) })
-  const plain = await routeFolder(t, { 'routes.yaml': YAML })
-  t.match((await portaria(['check', plain, '--json'])).json(), { skippedFiles: only() })
+  t.match((await portaria(['check', needy, '--no-files', '--json'])).json(), { skippedFiles: only(...files) })
+  t.match((await portaria(['check', folder, '--json'])).json(), { skippedFiles: only() })
 })
 
 // RV-97
 t.test('check without settings names what a start will need from them', async t => {
-  const plain = await routeFolder(t, { 'routes.yaml': YAML })
-  const folder = await routeFolder(t, {
+  const needy = await routeFolder(t, {
     'routes.yaml': `upstreams:
   up: { url: http://127.0.0.1:4001, preserveHost: true }
 routes:
@@ -131,12 +129,12 @@ grants:
   const lines = needs.map(
     need => new RegExp(`routes\\.yaml:\\d+:\\d+: .*${need}.*\\(settings were not checked\\)$`, 'm')
   )
-  await checkSaid(t, folder, [['check FOLDER', 0, ...lines]])
+  await checkSaid(t, needy, [['check FOLDER', 0, ...lines]])
   const unchecked = async (of: string, env = {}) =>
     (await portaria(['check', of, '--json'], { env })).json<{ settings: { unchecked: object[] } }>()
-  t.equal((await unchecked(folder)).settings.unchecked.length, needs.length)
-  t.same((await unchecked(plain)).settings.unchecked, [])
-  t.match(await unchecked(folder, { JWT_SECRET: TEST_SECRET, PUBLIC_URL: 'http://localhost' }), {
+  t.equal((await unchecked(needy)).settings.unchecked.length, needs.length)
+  t.same((await unchecked(folder)).settings.unchecked, [])
+  t.match(await unchecked(needy, { JWT_SECRET: TEST_SECRET, PUBLIC_URL: 'http://localhost' }), {
     ok: false,
     settings: { unchecked: only() },
     complaints: [{ message: /CLOUDIDP_ISSUER/ }]
@@ -173,7 +171,6 @@ routes:
 })
 
 t.test('explain says path, candidates, winner with its line, decision and code', async t => {
-  const folder = await routeFolder(t, { 'routes.yaml': YAML })
   await checkSaid(t, folder, [
     [
       'explain DELETE http://localhost:3000/api/%6Frders/7?x=1 --as Agente Supervisor --config FOLDER',
@@ -194,7 +191,6 @@ t.test('explain says path, candidates, winner with its line, decision and code',
 })
 
 t.test('explain takes a token: verified where the secret is known, else at its word', async t => {
-  const folder = await routeFolder(t, { 'routes.yaml': YAML })
   const ask = async (input: string, env: Record<string, string>, path = '/api/x') =>
     (await portaria(['explain', 'GET', path, '--token', '-', '--json', '--config', folder], { env, input })).json()
   const OTHER = 'another secret which is long enough too'
@@ -221,7 +217,6 @@ const passing = async (folder: string): Promise<Record<string, string[]>> => {
 }
 
 t.test('matrix shows who passes where, namespaces too', async t => {
-  const folder = await routeFolder(t, { 'routes.yaml': YAML })
   t.same(await passing(folder), {
     '/open/*': ['anonymous', 'cloud-unassigned', 'unassigned', 'Agente', 'Supervisor', 'Admin'],
     '/api/*': ['Agente', 'Supervisor'],
@@ -242,7 +237,6 @@ const inTerminal = async (columns: number, env: Record<string, string>, ...args:
 }
 
 t.test('on a terminal there is colour, unless NO_COLOR is set, and tables fit', async t => {
-  const folder = await routeFolder(t, { 'routes.yaml': YAML })
   t.match(await inTerminal(200, {}, 'matrix', '--config', folder), /\u001b\[32myes/)
   const narrow = await inTerminal(70, { NO_COLOR: '1' }, 'matrix', '--config', folder)
   t.notMatch(narrow, /\u001b/)
