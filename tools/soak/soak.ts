@@ -5,8 +5,7 @@ import type { ProcessLine } from '../../test/support/gateway-process.ts'
 import { startTool } from '../start-tool.ts'
 import { runRolling } from './rolling-run.ts'
 import { createExchanges, type Exchange, type Place } from './traffic.ts'
-import { growthOf, type Sample } from './verdict.ts'
-import { type SoakGateway, startSoakWorld, type Trouble } from './world.ts'
+import { growthOf, type Sample, type SoakGateway, startSoakWorld, type Trouble } from './world.ts'
 
 const { values } = parseArgs({
   options: {

@@ -11,7 +11,13 @@ import { type SoakBackend, startSoakBackend } from './backend.ts'
 import type { BODY_BACKENDS } from './bodies.ts'
 import type { Left } from './probe.ts'
 import type { Place } from './traffic.ts'
-import type { Sample } from './verdict.ts'
+
+export interface Sample {
+  readonly rssMb: number
+  readonly heapMb: number
+  readonly handles: number
+  readonly fds: number
+}
 
 export interface SoakGateway extends Place {
   readonly process: GatewayProcess
@@ -127,3 +133,17 @@ const sample = async ({ pid, signal }: GatewayProcess, leftFile: string): Promis
   const rssKb = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
   return { rssMb: rssKb / 1000, heapMb, handles, fds: readdirSync(`/proc/${pid}/fd`).length }
 }
+
+/** Allocators and caches that fill up are no leak; a leak of an hour is far beyond this. */
+const ALLOWED: Readonly<Record<keyof Sample, (before: number) => number>> = {
+  rssMb: before => before * 1.25 + 20,
+  heapMb: before => before * 1.15 + 5,
+  handles: before => before + 8,
+  fds: before => before + 8
+}
+
+/** What grew by more than may be; empty: flat. */
+export const growthOf = (before: Sample, after: Sample): string[] =>
+  (Object.keys(ALLOWED) as (keyof Sample)[])
+    .filter(name => after[name] > ALLOWED[name](before[name]))
+    .map(name => `${name} grew from ${before[name].toFixed(1)} to ${after[name].toFixed(1)}`)
