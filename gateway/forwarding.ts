@@ -31,7 +31,7 @@ import { createForwardWebSocket } from './websocket/forward.ts'
 import { createRelays } from './websocket/relay.ts'
 import type { SocketForwarding } from './websocket/upgrade.ts'
 
-interface ForwardingParts {
+export interface ForwardingParts {
   readonly settings: Settings
   readonly stores: Stores
   readonly tokenParts: TokenParts

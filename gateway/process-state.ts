@@ -1,36 +1,22 @@
 // Provides /health, /metrics and the admin API with the state of this process and, where asked, of all instances.
 import { setTimeout } from 'node:timers/promises'
-import type { Logger } from 'pino'
 import { createInstallation } from './admin/installation.ts'
 import { statusOf } from './admin/own-status.ts'
 import type { CloudParts } from './cloud/start-cloud.ts'
-import type { Forwarding } from './forwarding.ts'
+import type { Forwarding, ForwardingParts } from './forwarding.ts'
 import type { Certificates } from './listener/certificates.ts'
 import type { Violations } from './listener/violations.ts'
 import type { DirectoryParts } from './login/start-directory.ts'
 import { createAuditWatch } from './observe/audit-watch.ts'
 import { watchClocks } from './observe/clock-watch.ts'
 import { createChecks, rememberPing } from './observe/health.ts'
-import type { Observation } from './observe/observation.ts'
-import type { LiveRoutes } from './route-files/live.ts'
-import type { Settings } from './settings/settings.ts'
-import type { TokenParts } from './start-tokens.ts'
-import type { Stores } from './stores.ts'
-import type { Upstreams } from './upstream/upstreams.ts'
 
-interface StateParts {
-  readonly settings: Settings
-  readonly stores: Stores
-  readonly tokenParts: TokenParts
+interface StateParts extends Omit<ForwardingParts, 'credentials'> {
   readonly directory: Pick<DirectoryParts, 'state'>
   readonly cloud: CloudParts
-  readonly routes: LiveRoutes
-  readonly upstreams: Upstreams
   readonly forwarding: Pick<Forwarding, 'streams' | 'refusedEvents'>
   readonly certificates: Certificates | undefined
   readonly violations: Violations
-  readonly observation: Observation
-  readonly log: Logger
 }
 
 /** An instance that replies later, because its database does not respond, would be missing from the status of all. */

@@ -6,8 +6,7 @@ import { createHome } from '../../test/demo/home.ts'
 import { type Demo, startDemo } from '../../test/demo/start-demo.ts'
 import { type Clocks, shiftClocks } from '../../test/support/clocks.ts'
 import { findChromium } from '../../test/support/provision.ts'
-import { COLLEAGUES } from './colleagues.ts'
-import { HOURS_MS, liveThroughADay } from './working-day.ts'
+import { COLLEAGUES, HOURS_MS, liveThroughADay } from './working-day.ts'
 
 const FOLDER = resolve(import.meta.dirname, '../../docs/screenshots')
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking']
@@ -20,25 +19,31 @@ const take = async (page: Page, name: string) => {
   console.log(`${name}.png  ${Math.ceil(statSync(path).size / 1024)} KB`)
 }
 
-const logIn = async (page: Page, { person }: Demo['people'][number]) => {
-  await page.fill('#username', person.username)
-  await page.fill('#password', person.password)
-  await page.click('form .main')
-}
-
-const findPerson = ({ people }: Demo, username: string) => {
-  const found = people.find(({ person }) => person.username === username)
-  if (found === undefined) throw new Error(`nobody is called ${username}`)
-  return found
+/** A login page, and what logs one of the sample people in there. */
+const openLogin = async (
+  browser: Browser,
+  demo: Demo,
+  options: BrowserContextOptions,
+  username: string,
+  returnTo = ''
+) => {
+  const page = await (await browser.newContext(options)).newPage()
+  await page.goto(`${demo.url}/auth/login${returnTo}`)
+  await page.locator('#cloud').waitFor()
+  const { person } = demo.people.find(one => one.person.username === username) ?? {}
+  const logIn = async () => {
+    await page.fill('#username', username)
+    await page.fill('#password', person?.password ?? '')
+    await page.click('form .main')
+  }
+  return { page, logIn }
 }
 
 /** The console is opened before the day, so that the traffic shown is that of the people. */
 const pictureConsole = async (browser: Browser, demo: Demo, clocks: Clocks) => {
-  const page = await (await browser.newContext(DESK)).newPage()
-  await page.goto(`${demo.url}/auth/login?returnTo=%2Fauth%2Fconsole`)
-  await page.locator('#cloud').waitFor()
+  const { page, logIn } = await openLogin(browser, demo, DESK, 'maria', '?returnTo=%2Fauth%2Fconsole')
   await take(page, 'login')
-  await logIn(page, findPerson(demo, 'maria'))
+  await logIn()
   await page.locator('tbody tr').first().waitFor()
   await liveThroughADay(demo, clocks)
   await page.click('nav a[href="#/traffic"]')
@@ -55,19 +60,16 @@ const pictureConsole = async (browser: Browser, demo: Demo, clocks: Clocks) => {
 }
 
 const pictureApps = async (browser: Browser, demo: Demo) => {
-  const page = await (await browser.newContext(DESK)).newPage()
-  await page.goto(`${demo.url}/auth/login`)
-  await logIn(page, findPerson(demo, 'carlos'))
+  const { page, logIn } = await openLogin(browser, demo, DESK, 'carlos')
+  await logIn()
   await page.locator('.tiles img').first().waitFor()
   await page.waitForLoadState('networkidle')
   await take(page, 'apps')
 }
 
 const picturePhone = async (browser: Browser, demo: Demo) => {
-  const page = await (await browser.newContext(PHONE)).newPage()
-  await page.goto(`${demo.url}/auth/login`)
-  await page.locator('#username').waitFor()
-  await logIn(page, findPerson(demo, 'joao'))
+  const { page, logIn } = await openLogin(browser, demo, PHONE, 'joao')
+  await logIn()
   await page.locator('#who').waitFor()
   await take(page, 'phone')
 }
