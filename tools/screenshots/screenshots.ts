@@ -48,7 +48,7 @@ const pictureConsole = async (browser: Browser, demo: Demo, clocks: Clocks) => {
   await liveThroughADay(demo, clocks)
   await page.click('nav a[href="#/traffic"]')
   await page.getByText('Last hour').click()
-  await page.locator('canvas').nth(2).waitFor()
+  await page.locator('figure.chart').nth(2).waitFor()
   await take(page, 'console-traffic')
   await page.click('nav a[href="#/people"]')
   await page.locator('tbody tr').first().waitFor()
