@@ -104,9 +104,7 @@ const DROPPED_PREFIXES = [
 ]
 
 /** Names of cookies that only the gateway may set and read. */
-export interface OwnCookies {
-  has(name: string): boolean
-}
+export type OwnCookies = Pick<ReadonlySet<string>, 'has'>
 
 /** Replaces every byte outside `[a-z0-9]` with `-`, as CGI, WSGI and PHP map several spellings to one variable. */
 export const collapse = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '-')

@@ -4,16 +4,13 @@ import { seldom } from '../values/throttled-log.ts'
 
 export type Violations = ReturnType<typeof createViolations>
 
-/** @param now milliseconds of a monotonic clock */
-export const createViolations = (log: Pick<Log, 'warn'>, now: () => number = () => performance.now()) => {
+export const createViolations = (log: Pick<Log, 'warn'>) => {
   let count = 0
-  const say = seldom(
-    (connections, reason: string, peer: string | undefined) =>
-      log.warn(
-        { fault: reason, peer, connections },
-        'closed connections of a peer in TRUST_PROXY that did not begin with a valid PROXY header'
-      ),
-    now
+  const say = seldom((connections, reason: string, peer: string | undefined) =>
+    log.warn(
+      { fault: reason, peer, connections },
+      'closed connections of a peer in TRUST_PROXY that did not begin with a valid PROXY header'
+    )
   )
   return {
     /** A connection was closed for this reason. */
