@@ -80,6 +80,7 @@ t.test('a session cookie is read part by part, once each', async t => {
     [`x${name}=a`, undefined],
     [`${name}`, undefined],
     ['=x', undefined],
+    // AD-14: somebody else has set one of them.
     [`${name}=a; ${name}=b`, 'GW_BAD_REQUEST two-session-cookies'],
     [`${name}=a; ${name}_1=b; ${name}_1=c`, 'GW_BAD_REQUEST two-session-cookies']
   ] as const) {

@@ -181,15 +181,6 @@ t.test('what changes something by cookie must come from our own origin', async t
   t.equal((await upgrade(origin)).status, 502, 'passes on to a backend that speaks no WebSocket')
 })
 
-// AD-14
-t.test('two session cookies are refused, since somebody else has set one of them', async t => {
-  const started = await start(t)
-  const { cookie } = await logIn(started)
-  const twice = await started.world.fetch('/app/x', { headers: { cookie: `${cookie}; ${cookie}` } })
-  t.equal(twice.status, 400)
-  t.equal(await codeOf(twice), 'GW_BAD_REQUEST')
-})
-
 t.test('a refresh by cookie renews the cookie and shows scripts no token; logout ends it', async t => {
   const started = await start(t)
   const { world, origin } = started

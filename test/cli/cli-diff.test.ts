@@ -48,7 +48,6 @@ interface Difference {
 interface Comparison {
   readonly opened: readonly Difference[]
   readonly closed: readonly Difference[]
-  readonly notes: readonly unknown[]
 }
 
 const folderOf = (t: Test, text: string) => routeFolder(t, { 'routes.yaml': text })

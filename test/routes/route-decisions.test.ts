@@ -73,17 +73,7 @@ t.test('test lines name an anonymous client, the unassigned, or roles', async t 
   t.same(askerOf('anonymous'), nobody)
   t.same(askerOf('unassigned'), newcomer)
   t.same(askerOf('Agente+Supervisor'), person(['Agente', 'Supervisor'], 'assigned', 'ldap'))
-  const bad = {
-    'GET /x as Agente':
-      'a test must have the form METHOD PATH as WHO -> OUTCOME: "-> OUTCOME" is missing, as in "GET /api/orders/7 as Agente -> allow"',
-    'get /x as Agente -> allow': 'a test must have the form METHOD PATH as WHO -> OUTCOME: write the method as GET',
-    'GET x as Agente -> allow': 'the path of a test must begin with /',
-    'GET /x as Agente -> deny':
-      'unknown outcome "deny": write 401 for a missing token, 403 for a missing role (must be allow, 400, 401, 403, 404 or 405)',
-    'GET /x as agent -> allow': 'unknown role "agent" (did you mean "Agente"?)',
-    'GET /x as Agente+unassigned -> allow': '"unassigned" cannot be combined with roles'
-  }
-  for (const [line, complaint] of Object.entries(bad)) t.equal(checkTestLine(line), complaint)
+  t.equal(checkTestLine('GET x as Agente -> allow'), 'the path of a test must begin with /')
   t.equal(checkTestLine('  GET   /x?y as Admin -> 405 '), undefined)
 })
 
