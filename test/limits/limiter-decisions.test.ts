@@ -68,6 +68,14 @@ t.test('a request during which the process stood still until its window had ende
   t.match(await late, { allowed: true, limit: 20 })
 })
 
+t.test('a Redis that cannot be written is known before the first request', async t => {
+  const { redis, clock, state, answer } = startModel()
+  state.isAway = true
+  const limiter = startLimiter(t, { redis, clock: () => clock.now })
+  await answer()
+  t.match(limiter.status(), { mode: 'degraded', reason: 'oom' })
+})
+
 t.test('the first request of a window asks, the next ones spend what was lent with it', async t => {
   const { redis, clock, state, answer } = startModel()
   const limiter = startLimiter(t, { redis, clock: () => clock.now })

@@ -38,55 +38,35 @@ const startGateway = async () => {
   return { port: Number(port), aways: () => gateway.stdout().split(REDIS_UNAVAILABLE).length - 1 }
 }
 
-interface Round<T> {
-  readonly result: T
-  /** How often an instance has found Redis away: where Redis is not scheduled for 100 ms, each counts for itself. */
-  readonly aways: number
-}
-
-/**
- * The first round in which the machine let all of them run, or the last one. That is not checked to the last permit if this
- * process, which does nothing but ask, was itself kept waiting in it; it tells how many windows there can have been.
- */
-const measure = async <T>(run: (attempt: number) => Promise<Round<T>>) => {
-  for (let attempt = 1; ; attempt++) {
-    const lateness = watchLateness()
-    const began = performance.now()
-    const { result, aways } = await run(attempt)
-    const isLate = lateness() > LATE_MS
-    const windows = Math.ceil((performance.now() - began) / WINDOW_MS) + 1
-    if ((!isLate && aways === 0) || attempt === ATTEMPTS) return { result, isLate, windows }
-  }
-}
-
 const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0)
 
 t.test(`${CLIENTS} clients from 40 addresses get exactly ${MAX} per window from three processes`, async t => {
   const gateways = await Promise.all([startGateway(), startGateway(), startGateway()])
   const ports = gateways.map(({ port }) => port)
+  /** How often an instance has found Redis away: where Redis is not scheduled for 100 ms, each counts for itself. */
   const aways = () => sum(gateways.map(gateway => gateway.aways()))
-  const { result, isLate, windows } = await measure(async attempt => {
+  for (let attempt = 1; ; attempt++) {
+    const [lateness, began, before] = [watchLateness(), performance.now(), aways()]
     const addresses = addressesOf(attempt)
-    const before = aways()
-    const until = performance.now() + FLOOD_MS
     const flood = (_: unknown, index: number) =>
-      floodFrom(ports, addresses[index % addresses.length] ?? '', until, PAUSE_MS)
+      floodFrom(ports, addresses[index % addresses.length] ?? '', began + FLOOD_MS, PAUSE_MS)
     const clients = await Promise.all(Array.from({ length: CLIENTS }, flood))
-    return { result: { addresses, clients }, aways: aways() - before }
-  })
+    const ofAddresses = addresses.map(address => clients.filter(client => client.address === address))
+    const asked = ofAddresses.map(its => sum(its.map(({ sent }) => sent)))
+    // This process, which does nothing but ask, was itself kept waiting.
+    const isSlow = lateness() > LATE_MS || Math.min(...asked) < MAX * 10
+    const windows = Math.ceil((performance.now() - began) / WINDOW_MS) + 1
+    if ((isSlow || aways() > before) && attempt < ATTEMPTS) continue
 
-  for (const address of result.addresses) {
-    const its = result.clients.filter(client => client.address === address)
-    const counts = burstsOf(
-      its.flatMap(({ admittedAt }) => admittedAt),
-      WINDOW_MS
-    )
-    t.ok(sum(counts) <= 3 * MAX * windows, `${address} got ${sum(counts)} in ${windows} windows`)
-    if (isLate) continue
-    const sent = sum(its.map(client => client.sent))
-    t.ok(counts.length >= 4, `${address} saw ${counts.length} windows`)
-    t.strictSame(counts.slice(0, -1), counts.slice(0, -1).fill(MAX), `${address} got exactly ${MAX} in each`)
-    t.ok((counts.at(-1) ?? 0) <= MAX)
-    t.ok(sent >= MAX * 10, `${address} asked ${sent} times`)
+    for (const [index, its] of ofAddresses.entries()) {
+      const admittedAt = its.flatMap(client => client.admittedAt)
+      const counts = burstsOf(admittedAt, WINDOW_MS)
+      t.ok(sum(counts) <= 3 * MAX * windows, `${addresses[index]} got ${sum(counts)} in ${windows} windows`)
+      if (isSlow) continue
+      t.ok(counts.length >= 4, `${addresses[index]} saw ${counts.length} windows`)
+      t.strictSame(counts.slice(0, -1), counts.slice(0, -1).fill(MAX), `${addresses[index]} got exactly ${MAX} in each`)
+      t.ok((counts.at(-1) ?? 0) <= MAX)
+    }
+    return
   }
 })

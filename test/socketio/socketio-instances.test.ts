@@ -1,59 +1,22 @@
 // Two gateways without a sticky balancer serve one polling session between them, and a right that ends, ends on both.
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import { io, type Socket } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { closeSoon } from '../support/engine-closing.ts'
 import { startGateway, type World } from '../support/gateway.ts'
+import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { startRedis } from '../support/redis.ts'
 import { once } from '../support/socketio-event.ts'
+import { startBalancer } from '../support/spread-chats.ts'
 import { until } from '../support/until.ts'
 import { within } from '../support/within.ts'
 
 const [postgres, redis] = await Promise.all([startPostgres(t), startRedis(t)])
 
 const NAMESPACES = { '/messaging': { roles: ['Agente'] }, '/open': {} }
-
-/** Sends every request to the other gateway than the one before. */
-const startBalancer = async (t: Test, ports: number[]) => {
-  let turn = 0
-  const next = () => ports[turn++ % ports.length] ?? 0
-  const balancer = http.createServer((req, res) => {
-    const forwarded = http.request(
-      { port: next(), host: '127.0.0.1', method: req.method, path: req.url, headers: req.headers },
-      answer => {
-        res.writeHead(answer.statusCode ?? 502, answer.headers)
-        answer.pipe(res)
-      }
-    )
-    forwarded.on('error', () => res.destroy())
-    res.on('close', () => forwarded.destroy())
-    req.pipe(forwarded)
-  })
-  balancer.on('upgrade', (req, socket) => {
-    const forwarded = http.request({ port: next(), host: '127.0.0.1', path: req.url, headers: req.headers })
-    forwarded.on('upgrade', (answer, upstream, behind) => {
-      const lines = Object.entries(answer.headers).map(([name, value]) => `${name}: ${value}\r\n`)
-      socket.write(`HTTP/1.1 101 S\r\n${lines.join('')}\r\n`)
-      socket.write(behind)
-      socket.pipe(upstream).pipe(socket)
-      socket.on('error', () => upstream.destroy())
-      upstream.on('error', () => socket.destroy())
-    })
-    forwarded.on('response', () => socket.destroy())
-    forwarded.on('error', () => socket.destroy())
-    forwarded.end()
-  })
-  await new Promise<void>(resolve => balancer.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    balancer.closeAllConnections()
-    return new Promise(resolve => balancer.close(resolve))
-  })
-  return `http://127.0.0.1:${(balancer.address() as AddressInfo).port}`
-}
 
 const world = async (t: Test, redisUrl = redis.url, env: Record<string, string> = {}) => {
   const server = http.createServer()
@@ -65,36 +28,26 @@ const world = async (t: Test, redisUrl = redis.url, env: Record<string, string> 
       socket.on('echo', (x: unknown, ack: (x: unknown) => void) => ack(x))
     })
   }
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const port = await listen(t, server)
   t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
   const config = {
-    upstreams: { chat: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } },
+    upstreams: { chat: { url: `http://127.0.0.1:${port}` } },
     routes: [{ path: '/socket.io/*', upstream: 'chat', socketio: { namespaces: NAMESPACES } }]
   }
-  const gateways: World[] = []
-  for (let i = 0; i < 2; i++)
-    gateways.push(await startGateway(t, { postgres, config, env: { REDIS_URL: redisUrl, ...env } }))
+  const start = () => startGateway(t, { postgres, config, env: { REDIS_URL: redisUrl, ...env } })
+  const gateways = [await start(), await start()] as const
   const [first, second] = gateways
-  if (first === undefined || second === undefined) throw new Error('no gateways')
-  const url = await startBalancer(
-    t,
-    gateways.map(({ port }) => port)
-  )
+  const url = await startBalancer(t, [first.port, second.port])
   const clients: Socket[] = []
   t.teardown(() => {
     for (const client of clients) client.disconnect()
   })
-  const connect = (namespace: string, transports: string[], token?: string) => {
-    const client = io(url + namespace, {
-      forceNew: true,
-      reconnection: false,
-      transports,
-      ...(token === undefined ? {} : { auth: { token } })
-    })
+  const connect = (namespace: string, transports: string[], token: string) => {
+    const client = io(url + namespace, { forceNew: true, reconnection: false, transports, auth: { token } })
     clients.push(client)
     return client
   }
-  return { gateways: [first, second] as const, connect, sockets }
+  return { gateways, connect, sockets }
 }
 
 // RV-47
@@ -134,37 +87,28 @@ t.test('after the upgrade a stray request at either instance gets 400, and the s
 t.test('an instance that opened sessions stops counting them when they upgrade at another one', async t => {
   const { gateways } = await world(t)
   const [first, second] = gateways
-  const token = await first.tokenFor()
-  const path = '/socket.io/?EIO=4&transport='
-  const handshake = () => first.fetch(`${path}polling`)
   for (let i = 0; i < 20; i++) {
-    const { sid } = JSON.parse((await (await handshake()).text()).slice(1)) as { sid: string }
-    const poll = `${path}polling&sid=${sid}`
-    const headers = { 'content-type': 'text/plain' }
-    const body = `40/open,${JSON.stringify({ token })}`
-    t.equal((await second.fetch(poll, { method: 'POST', headers, body })).status, 200)
-    t.match(await (await second.fetch(poll)).text(), /^40\/open,/)
-    const socket = await rawWebSocket(second.port, { path: `${path}websocket&sid=${sid}` })
+    const { path } = await openAt(gateways)
+    const socket = await rawWebSocket(second.port, { path: path.replace('polling', 'websocket') })
     t.teardown(() => socket.socket.destroy())
     socket.send(1, '2probe')
     await until(() => socket.frames().includes('3probe'), 'probed')
     socket.send(1, '5')
   }
-  await until(async () => (await handshake()).status === 200, 'places for other clients')
+  await until(async () => (await first.fetch(PATH)).status === 200, 'places for other clients')
 })
 
 const PATH = '/socket.io/?EIO=4&transport=polling'
 const TEXT = { 'content-type': 'text/plain' }
 
 /** A session that began at the first gateway, with an open namespace; its requests go where the test says. */
-const openAt = async ([first, second]: readonly [World, World], claims: Record<string, unknown> = {}) => {
+const openAt = async ([first, second]: readonly [World, World]) => {
   const { sid } = JSON.parse((await (await first.fetch(PATH)).text()).slice(1)) as { sid: string }
   const path = `${PATH}&sid=${sid}`
-  const body = `40/open,${JSON.stringify({ token: await first.tokenFor({}, claims) })}`
-  const post = (at: World, text: string) => at.fetch(path, { method: 'POST', headers: TEXT, body: text })
-  t.equal((await post(second, body)).status, 200)
+  const body = `40/open,${JSON.stringify({ token: await first.tokenFor() })}`
+  t.equal((await second.fetch(path, { method: 'POST', headers: TEXT, body })).status, 200)
   t.match(await (await second.fetch(path)).text(), /^40\/open,/)
-  return { path, post, poll: (at: World) => at.fetch(path) }
+  return { path, poll: (at: World) => at.fetch(path) }
 }
 
 // RW-68, RW-70
@@ -195,7 +139,7 @@ t.test(
     const { poll, path } = await openAt(gateways)
     await poll(gateways[1])
     const waiting = poll(gateways[1])
-    await until(() => gateways[1].gateway !== undefined && sockets.engine.clientsCount === 1, 'polled')
+    await until(() => sockets.engine.clientsCount === 1, 'polled')
     sockets.engine.close()
     t.ok(await within(waiting, 15_000), 'not after the time that a poll may be held')
     t.equal((await gateways[1].fetch(path)).status, 400)

@@ -32,7 +32,7 @@ const world = async (t: Test) => {
       socket.onAny((event: string) => reached.push(`${name} ${event}`))
     })
   }
-  const gateway = await startBehindGateway(t, { server, sockets }, SOCKETIO, { postgres })
+  const gateway = await startBehindGateway(t, { server, sockets }, SOCKETIO, { postgres, env: { OPS_PORT: '0' } })
   const token = await gateway.tokenFor()
   const { ask, poll, socket } = engineClients(gateway)
   /** No session is left: as many as an address may have that prove nothing can be opened again. */
@@ -175,6 +175,32 @@ t.test('requests that are no well-formed Engine.IO never leave the gateway', asy
   t.match(raw.head(), /^HTTP\/1\.1 400 /)
   const polling = await socket('EIO=4&transport=polling')
   t.match(polling.raw.head(), /^HTTP\/1\.1 400 /)
+})
+
+// RV-54
+t.test('only the path of Engine.IO itself passes without a token', async t => {
+  const { gateway } = await world(t)
+  for (const path of ['/socket.io/jobs/run-now', '/socket.io/x/']) {
+    const response = await gateway.fetch(`${path}?EIO=4&transport=polling`)
+    t.match(await response.json(), { statusCode: 400, code: 'GW_BAD_REQUEST' })
+  }
+})
+
+// RV-56
+t.test('a refused CONNECT is logged with its namespace, reason and user, and counted', async t => {
+  const { poll, socket, gateway } = await world(t)
+  const supervisor = await gateway.tokenFor({ profiles: ['Supervisor'], username: 'sol' })
+  const packets = ['40/messaging,', `40/messaging,{"token":"${supervisor}"}`]
+  const { raw, say } = await socket()
+  for (const packet of packets) say(packet)
+  await (await poll()).post(packets.join('\x1e'))
+  const lines = () => gateway.log.filter(({ msg }) => msg === 'refused a Socket.IO CONNECT')
+  await until(() => lines().length === 4)
+  const said = lines().map(({ namespace, reason, user }) => `${namespace} ${reason} ${user}`)
+  t.same(new Set(said), new Set(['/messaging no-token undefined', '/messaging role-missing sol']))
+  const metrics = await (await fetch(`http://127.0.0.1:${gateway.gateway.opsPort}/metrics`)).text()
+  t.match(metrics, /portaria_refusals_total\{code="GW_FORBIDDEN",reason="role-missing"\} 2/)
+  raw.socket.destroy()
 })
 
 // WS-27, WS-28

@@ -200,27 +200,6 @@ t.test('a poll gets what the gateway itself says, or is given up with its client
   t.match(refused, [{ reason: 'client-gone' }])
 })
 
-t.test(
-  'a client is not read while its session moves to its WebSocket, and a socket may end before it is joined',
-  async t => {
-    const told: string[] = []
-    const relay = {
-      hold: (side: string, isHeld: boolean) => told.push(`${isHeld ? 'hold' : 'read'} ${side}`),
-      send: (to: string, _: number, payload: Buffer) => told.push(`${payload} to ${to}`)
-    }
-    const engineSession = { takeBytes: () => true, isOver: false, gate: { fromClient: () => ({ verdict: 'pass' }) } }
-    const onUpgrade = async () => () => told.push('taken over')
-    const { onMessage } = createWebSocketTransport({ engineSession, relay: () => relay, onUpgrade } as never)
-    onMessage('client', true, Buffer.from('5'))
-    onMessage('client', true, Buffer.from('42["x"]'))
-    t.same(told, ['hold client'])
-    await settled()
-    t.same(told, ['hold client', '5 to upstream', 'taken over', 'read client', '42["x"] to upstream'])
-    const unjoined = createWebSocketTransport({ engineSession, relay: () => undefined } as never)
-    t.doesNotThrow(() => unjoined.carrier.close(1008))
-  }
-)
-
 t.test('a stock client connects again, unless its access has ended or it broke a rule', async t => {
   // RW-75, RW-90
   const [again, never] = ['1', '41/a,']

@@ -33,7 +33,7 @@ const startChat = async (t: World) => {
 }
 
 /** Each request on a connection of its own, to the next port in turn that takes it. */
-const startBalancer = async (t: World, ports: readonly number[]): Promise<string> => {
+export const startBalancer = async (t: World, ports: readonly number[]): Promise<string> => {
   let turn = 0
   const forward = (req: IncomingMessage, onBegun: (forwarded: http.ClientRequest) => void, at = turn++, tries = 1) => {
     const { method, url, headers } = req

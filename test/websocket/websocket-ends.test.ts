@@ -158,6 +158,19 @@ t.test('expiry, logout, lost role and a reloaded route each end exactly their so
   )
 })
 
+// RV-51
+t.test('a reload ends sockets whose route no longer takes them', async t => {
+  const { open, gateway, upstream, swap } = await world(t)
+  for (const more of [{ upstream: 'backend' }, { external: true }]) {
+    const { raw } = await open()
+    gateway.writeRoutes({ upstreams: { backend: { url: upstream.url } }, routes: [{ path: '/ws', ...more }] })
+    t.ok(await gateway.gateway.reload())
+    await raw.closed
+    t.equal(raw.closeCode(), 4403)
+    await swap({})
+  }
+})
+
 t.test('an end within a large frame waits for its rest, and nothing of the next one is delivered', async t => {
   const clocks = shiftClocks(t)
   const { open, gateway } = await world(t)
@@ -256,24 +269,29 @@ t.test("a backend's message over maxMessage is named to both sides and logged", 
 
 // WS-21, RW-06
 t.test('floods of pings, of one-byte messages and of fragments end their senders, and /health stays quick', async t => {
+  const clocks = shiftClocks(t)
   const { open, gateway } = await world(t)
   const frame = (first: number) => Buffer.from([first, 0x81, 0, 0, 0, 0, 120])
   const floods = {
-    pings: Buffer.alloc(140_000 * 6, Buffer.from([0x89, 0x80, 0, 0, 0, 0])),
-    messages: Buffer.alloc(140_000 * 7, frame(0x81)),
-    fragments: Buffer.concat([frame(0x01), Buffer.alloc(140_000 * 7, frame(0x00))])
+    pings: Buffer.alloc(60_000 * 6, Buffer.from([0x89, 0x80, 0, 0, 0, 0])),
+    messages: Buffer.alloc(60_000 * 7, frame(0x81)),
+    fragments: Buffer.concat([frame(0x01), Buffer.alloc(60_000 * 7, frame(0x00))])
   }
   for (const [name, bytes] of Object.entries(floods)) {
     const sockets: Awaited<ReturnType<typeof open>>['raw'][] = []
     for (let i = 0; i < 20; i++) sockets.push((await open()).raw)
+    // All of it within one second, however slow the machine is.
+    const go = clocks.stopMonotonic()
     for (const { socket } of sockets) socket.write(bytes)
     // The gateway is in this process: what it does before it answers counts, whatever else the machine does.
     const work = measureWork()
     t.equal((await gateway.fetch('/health')).status, 200)
     const workMs = work()
     t.ok(workMs < 1000, `${name}: /health after ${workMs} ms of work`)
+    for (const { closeCode } of sockets) await until(() => closeCode() !== undefined, name)
+    go()
     await Promise.all(sockets.map(({ closed }) => closed))
-    for (const { closeCode } of sockets) t.ok([1008, undefined].includes(closeCode()), name)
+    t.same(new Set(sockets.map(({ closeCode }) => closeCode())), new Set([1008]), name)
   }
 })
 

@@ -43,18 +43,18 @@ const startEcho = async (t: Test, options: object = {}) => {
   return { port: (server.address() as AddressInfo).port, server, requests, closes, pings }
 }
 
-const startLive = (t: Test, upstream: object, websocket = {}) =>
+const startLive = (t: Test, upstream: object, websocket = {}, more = {}) =>
   startGateway(t, {
     postgres,
-    config: { upstreams: { backend: upstream }, routes: [{ path: '/ws', upstream: 'backend', websocket }] }
+    config: { upstreams: { backend: upstream }, routes: [{ path: '/ws', upstream: 'backend', websocket, ...more }] }
   })
 
 const bearer = async (gateway: { tokenFor(user: { id: number }): Promise<string> }) =>
   `Bearer ${await gateway.tokenFor({ id: 7 })}`
 
-const world = async (t: Test, websocket = {}) => {
+const world = async (t: Test, websocket = {}, more = {}) => {
   const upstream = await startEcho(t)
-  const gateway = await startLive(t, { url: `http://127.0.0.1:${upstream.port}` }, websocket)
+  const gateway = await startLive(t, { url: `http://127.0.0.1:${upstream.port}` }, websocket, more)
   const token = await gateway.tokenFor({ id: 7 })
   const open = async (
     headers: Record<string, string> = { authorization: `Bearer ${token}` },
@@ -161,6 +161,35 @@ t.test('a token in the query counts only where the route says so, and never leav
   const strict = await world(t)
   const refused = await rawWebSocket(strict.gateway.port, { path: `/ws?access_token=${strict.token}` })
   t.match(refused.head(), /^HTTP\/1\.1 401 /)
+})
+
+// RV-52
+t.test('without Connection: Upgrade, a request is no upgrade', async t => {
+  const { gateway, token } = await world(t)
+  const authorization = `Bearer ${token}`
+  for (const [connection, status] of [
+    ['', 426],
+    ['close', 426],
+    ['keep-alive', 426],
+    ['upgraded', 426],
+    ['keep-alive, Upgrade', 101]
+  ] as const) {
+    const { head, socket } = await rawWebSocket(gateway.port, { headers: { authorization, connection } })
+    // The backend's own answer to a plain request is 426.
+    t.equal(head().slice(9, 12), `${status}`, connection)
+    socket.destroy()
+  }
+})
+
+// RV-53
+t.test('beside a token in the subprotocol, no other Authorization reaches the backend', async t => {
+  const { open, upstream, token } = await world(t, {}, { forwardToken: true })
+  for (const authorization of ['Token x', 'Basic eDp5', 'Bearer "x"', 'Bearer\tx', 'Digest a="b"']) {
+    await open({ authorization }, ['bearer', token])
+    t.equal(upstream.requests.at(-1)?.headers.authorization, undefined, authorization)
+  }
+  await open()
+  t.equal(upstream.requests.at(-1)?.headers.authorization, `Bearer ${token}`)
 })
 
 // SM-31
