@@ -84,10 +84,10 @@ export const createLiveLogins = (database: Database) => ({
       const rows = await query<{ jti: string; expiresAt: number }>(manager, LIVE_UNTIL, [ids])
       return new Map(rows.map(({ jti, expiresAt }) => [jti, expiresAt]))
     }),
-  /** Live sessions of a person, the most recently used first; `tokenId` is that of the session that sent the request. */
+  /** Live logins of a person, the most recently used first; `tokenId` is that of the login that sent the request. */
   list: (userId: number, options: Bounds & { tokenId?: string }) =>
     database.read(manager => list(manager, userId, options)),
-  /** Ends one session of a person on every instance. Throws NotFound. */
+  /** Ends one login of a person on every instance. Throws NotFound. */
   end: (actor: Actor, userId: number, id: number): Promise<void> =>
     database.write(async manager => {
       const [login] = isRowId(id) ? await query<Row>(manager, `${LIVE} AND s.id = $2 FOR UPDATE`, [userId, id]) : []
@@ -95,7 +95,7 @@ export const createLiveLogins = (database: Database) => ({
       await revokeToken(manager, login.jti, login.expires_s)
       await appendAudit(manager, { actor, action: 'session.end', target: `user:${userId}`, details: { session: id } })
     }),
-  /** Ends all sessions of a person, except the one with `exceptTokenId` if given. Returns their number. */
+  /** Ends all logins of a person, except the one with `exceptTokenId` if given. Returns their number. */
   endAll: (actor: Actor, userId: number, exceptTokenId = ''): Promise<number> =>
     database.write(async manager => {
       const logins = await query<Row>(manager, `${LIVE} AND s.jti <> $2 FOR UPDATE`, [userId, exceptTokenId])
@@ -118,7 +118,7 @@ interface Row {
   user_agent: string
 }
 
-/** A refreshed token and the previous one belong to one session, and a statement may touch its row only once. */
+/** A refreshed token and the previous one belong to one login, and a statement may touch its row only once. */
 const latestOf = (uses: readonly LoginUse[]): LoginUse[] => {
   const latest = new Map<string, LoginUse>()
   for (const use of uses) if (use.usedAt >= (latest.get(use.tokenId)?.usedAt ?? 0)) latest.set(use.tokenId, use)
@@ -158,7 +158,7 @@ const BEGIN = `
   WHERE id = $2 AND lowest_accepted_version <= $8 AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = $1)
   ON CONFLICT (jti) DO UPDATE SET ip = excluded.ip, user_agent = excluded.user_agent`
 
-// A session that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person.
+// A login that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person.
 const RECORD_USE = `
   INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
   SELECT "tokenId", u.id, u.provider, to_timestamp("createdAt"), to_timestamp("usedAt" / 1000), to_timestamp("expiresAt")
@@ -168,7 +168,7 @@ const RECORD_USE = `
   WHERE "tokenId" <> '' AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = "tokenId")
   ON CONFLICT (jti) DO UPDATE SET last_used_at = greatest(sessions.last_used_at, excluded.last_used_at)`
 
-// A statement of its own, after the row exists: it waits for whoever ends the session, and then finds no row or its revocation.
+// A statement of its own, after the row exists: it waits for what ends the login, and then finds no row or its revocation.
 // A token renewed at the same moment would otherwise outlive that revocation.
 const RENEW = `
   UPDATE sessions SET expires_at = greatest(expires_at, to_timestamp($2::float8))

@@ -1,16 +1,28 @@
 // The schema is brought up step by step with people in it; a gateway of the first schema goes on working at every step.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { DataSource } from 'typeorm'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { openDatabase } from '../../gateway/store/database.ts'
+import { openEmbeddedPostgres } from '../../gateway/store/embedded-postgres.ts'
 import { createTokenState } from '../../gateway/store/token-state.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { migrations } from '../../migrations/index.ts'
+import { fillDataDir } from '../support/embedded-template.ts'
 import { type FirstPerson, firstStatements } from '../support/first-statements.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, openClient, person } from '../support/store.ts'
+
+type Connection = { url: string } | { host: string; port: number; username: string; database: string }
+
+interface Target {
+  readonly connection: Connection
+  readonly options: Parameters<typeof openDatabase>[0]
+}
 
 const postgres = await startPostgres(t)
 
@@ -23,16 +35,52 @@ const PEOPLE: readonly FirstPerson[] = [
   { subject: 'ana', profiles: [], areas: [] }
 ]
 
-const migrated = async (url: string, steps: number): Promise<DataSource> => {
+const migrated = async (connection: Connection, steps: number): Promise<DataSource> => {
   const options = { migrations: migrations.slice(0, steps), migrationsTableName: 'schema_migrations' }
-  const source = new DataSource({ type: 'postgres', installExtensions: false, url, ...options })
+  const source = new DataSource({ type: 'postgres', installExtensions: false, ...connection, ...options })
   await source.initialize()
   await source.runMigrations({ transaction: 'all' })
   return source
 }
 
-const useNow = async (t: Test, databaseUrl: string, ids: readonly number[]): Promise<void> => {
-  const database = await openDatabase({ databaseUrl, dataDir: '/nonexistent', log: quiet })
+const stepUp = async (t: Test, { connection, options }: Target): Promise<void> => {
+  let source = await migrated(connection, FIRST)
+  const first = firstStatements((statement, values = []) =>
+    source.query(statement, values).then((rows: unknown) => {
+      const [inner, count] = Array.isArray(rows) ? rows : []
+      return Array.isArray(inner) && typeof count === 'number' ? inner : (rows as Record<string, unknown>[])
+    })
+  )
+  const ids: number[] = []
+  for (const one of PEOPLE) ids.push(await first.add(one))
+  await source.query('UPDATE users SET disabled = true WHERE id = $1', [ids[2]])
+  const before = await first.people(ids)
+  t.match(before[1], {
+    profiles: only('Supervisor', 'Agente'),
+    areas: only('Geral', 'Norte', 'Sul'),
+    main_area: 'Norte'
+  })
+
+  for (let steps = FIRST + 1; steps <= migrations.length; steps++) {
+    await source.destroy()
+    source = await migrated(connection, steps)
+    const name = migrations[steps - 1]?.name ?? ''
+    t.same(await first.people(ids), before, `${name}: everybody has what they had`)
+    const subject = `new${steps}`
+    const id = await first.add({ subject, profiles: ['Agente'], areas: [`Area ${steps}`] })
+    t.equal(await first.logIn(subject), id, `${name}: the first schema's statements still work`)
+    t.match(await first.people([id]), [{ profiles: only('Agente'), areas: only(`Area ${steps}`), access_version: 1 }])
+    t.match(await first.end(id), [{ userId: id, version: 2, lowestAccepted: 2 }])
+    t.ok((await first.versions()).some(({ userId }) => userId === id))
+    await first.removeArea(`Area ${steps}`)
+    t.match(await first.people([id]), [{ areas: only(), main_area: null }])
+  }
+  await source.destroy()
+  await useNow(t, options, ids)
+}
+
+const useNow = async (t: Test, options: Target['options'], ids: readonly number[]): Promise<void> => {
+  const database = await openDatabase(options)
   t.teardown(() => database.close())
   const users = createUsers(database)
   const [maria = 0, rui = 0, ana = 0] = ids
@@ -59,47 +107,18 @@ const useNow = async (t: Test, databaseUrl: string, ids: readonly number[]): Pro
   t.match(await createAuditLog(database).verify(), { ok: true })
 }
 
-t.test('people keep their access through every migration', async t => {
+t.test('people keep their access through every migration, in PostgreSQL', async t => {
   const url = await postgres.emptyDatabase()
-  let source = await migrated(url, FIRST)
-  const first = firstStatements((statement, values = []) =>
-    source.query(statement, values).then((rows: unknown) => {
-      const [inner, count] = Array.isArray(rows) ? rows : []
-      return Array.isArray(inner) && typeof count === 'number' ? inner : (rows as Record<string, unknown>[])
-    })
-  )
-  const ids: number[] = []
-  for (const one of PEOPLE) ids.push(await first.add(one))
-  await source.query('UPDATE users SET disabled = true WHERE id = $1', [ids[2]])
-  const before = await first.people(ids)
-  t.match(before[1], {
-    profiles: only('Supervisor', 'Agente'),
-    areas: only('Geral', 'Norte', 'Sul'),
-    main_area: 'Norte'
+  await stepUp(t, {
+    connection: { url },
+    options: { databaseUrl: url, dataDir: '/nonexistent', log: quiet }
   })
-
-  for (let steps = FIRST + 1; steps <= migrations.length; steps++) {
-    await source.destroy()
-    source = await migrated(url, steps)
-    const name = migrations[steps - 1]?.name ?? ''
-    t.same(await first.people(ids), before, `${name}: everybody has what they had`)
-    const subject = `new${steps}`
-    const id = await first.add({ subject, profiles: ['Agente'], areas: [`Area ${steps}`] })
-    t.equal(await first.logIn(subject), id, `${name}: the first schema's statements still work`)
-    t.match(await first.people([id]), [{ profiles: only('Agente'), areas: only(`Area ${steps}`), access_version: 1 }])
-    t.match(await first.end(id), [{ userId: id, version: 2, lowestAccepted: 2 }])
-    t.ok((await first.versions()).some(({ userId }) => userId === id))
-    await first.removeArea(`Area ${steps}`)
-    t.match(await first.people([id]), [{ areas: only(), main_area: null }])
-  }
-  await source.destroy()
-  await useNow(t, url, ids)
 })
 
 t.test('a migration that waits for a table lets the others go on, and is tried again', async t => {
   const url = await postgres.emptyDatabase()
   const steps = migrations.findIndex(({ name }) => name === 'SearchedPeople')
-  await (await migrated(url, steps)).destroy()
+  await (await migrated({ url }, steps)).destroy()
   const reader = await openClient(t, url)
   await reader.query('BEGIN')
   await reader.query('SELECT FROM users')
@@ -112,4 +131,17 @@ t.test('a migration that waits for a table lets the others go on, and is tried a
   const database = await opened
   t.teardown(() => database?.close())
   t.equal(await database?.ping(), true)
+})
+
+t.test('people keep their access through every migration, in the embedded database', async t => {
+  const home = mkdtempSync(join(tmpdir(), 'portaria-migrations-'))
+  t.teardown(() => rmSync(home, { recursive: true, force: true }))
+  await fillDataDir(home)
+  const embedded = await openEmbeddedPostgres({ dataDir: home, log: quiet, role: 'gateway' })
+  t.teardown(() => embedded.close())
+  const { user: username, ...connection } = embedded.connection
+  await stepUp(t, {
+    connection: { ...connection, username },
+    options: { dataDir: home, log: quiet, role: 'command' }
+  })
 })
