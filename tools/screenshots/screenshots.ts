@@ -51,7 +51,8 @@ const pictureConsole = async (browser: Browser, demo: Demo, clocks: Clocks) => {
   await page.locator('figure.chart').nth(2).waitFor()
   await take(page, 'console-traffic')
   await page.click('nav a[href="#/people"]')
-  await page.locator('tbody tr').first().waitFor()
+  // Not the table of the page before.
+  await page.locator('tbody input[name=select]').first().waitFor()
   await take(page, 'console-people')
   await page.click('nav a[href="#/access"]')
   await page.fill('#route-filter', '/')
