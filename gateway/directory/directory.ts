@@ -97,11 +97,14 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
     })
 
   /** What was typed, normalised, or why no bind would be tried. */
-  const readTyped = (username: string): ReturnType<typeof readLogin> => {
+  const readTyped = (username: string) => {
+    const why = 'the login name was refused before a bind'
     const read = readLogin(username, settings.domain, service !== undefined)
-    if (read.login === undefined || service !== undefined) return read
+    if (read.login === undefined || service !== undefined) return { ...read, why }
     const isBindable = (plan.takesAnyLogin || isPlainLogin(read.login)) && !isMechanism(plan.bindName(read.login))
-    return isBindable ? read : { refusal: 'bad-login-name' }
+    if (isBindable) return { ...read, why }
+    const cannotBind = 'the login name cannot be used in the bind name'
+    return { login: undefined, refusal: 'bad-login-name' as const, why: cannotBind }
   }
 
   return {
@@ -121,8 +124,8 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
         pace.note(tookMs)
         refusedMs += tookMs
       }
-      const { login, refusal } = readTyped(username)
-      if (refusal !== undefined) throw new DirectoryFailure(refusal, 'the login name was refused before a bind')
+      const { login, refusal, why } = readTyped(username)
+      if (refusal !== undefined) throw new DirectoryFailure(refusal, why)
       checkPassword(password)
       const typed = { login, full: foldLogin(username) ?? login, password }
       try {

@@ -192,7 +192,8 @@ t.test('a changed search base makes no one new; relink repairs by hand what a lo
     return { ...user, log: world.logText() }
   }
   const before = await logIn({ ...byDn, BOOTSTRAP_ADMINS: 'ldap:maria' }, 'maria')
-  const after = await logIn(env, 'maria@corp.example')
+  const after = await logIn({ ...env, LOG_LEVEL: 'info' }, 'maria@corp.example')
+  t.match(after.log, /"people":1,"reason":"links-by-login"/)
   t.match(after, { id: before.id, profiles: only('Admin'), username: 'maria' })
   const back = await logIn(byDn, 'maria')
   t.not(back.id, before.id, 'without a search the directory does not say who this is')
