@@ -102,48 +102,36 @@ export const createSocketIoUpgrades = (
     )
   }
 
-  const upgradeKnown = async (request: UpgradeRequest, given: string) => {
+  /** @param given the session that is to move over; undefined: a new one */
+  const upgrade = async (request: UpgradeRequest, given: string | undefined) => {
     const { exchange, route, upstream } = request
-    const { sid, ask } = owners.read(given)
-    exchange.query = queryWithSid(exchange.query, sid)
-    const release = admit(request)
-    let giveUp = () => {}
+    const reserved: (() => void)[] = []
     const leave = () => {
-      release()
-      giveUp()
+      for (const release of reserved.splice(0)) release()
     }
     try {
-      const client = { sid, routeId: route.id, ip: exchange.client.address }
-      const trial = await owners.tryWebSocket(ask, client)
-      giveUp = () => trial.settle('given-up')
+      if (given === undefined) {
+        const leaveUnproven = engineSessions.enterUnproven(exchange.client.key)
+        reserved.push(leaveUnproven)
+        reserved.push(admit(request))
+        return begin(request, leave, undefined, leaveUnproven)
+      }
+      const { sid, ask } = owners.read(given)
+      exchange.query = queryWithSid(exchange.query, sid)
+      reserved.push(admit(request))
+      const trial = await owners.tryWebSocket(ask, { sid, routeId: route.id, ip: exchange.client.address })
+      reserved.push(() => trial.settle('given-up'))
       const target = forwarding.upstreams.poolOf(upstream).targetAt(trial.target)
       if (target === undefined) throw new Unavailable({ reason: 'no-target' })
-      const polled = { ...trial, takeOver: () => ask('takeOver', { sid }) }
-      if (exchange.response.isGone) leave()
-      else begin({ ...request, targets: [target] }, leave, polled)
+      if (exchange.response.isGone) return leave()
+      begin({ ...request, targets: [target] }, leave, { ...trial, takeOver: () => ask('takeOver', { sid }) })
     } catch (error) {
       leave()
       throw error
     }
   }
 
-  const upgradeNew = (request: UpgradeRequest) => {
-    const leaveUnproven = engineSessions.enterUnproven(request.exchange.client.key)
-    let release: (() => void) | undefined
-    const leave = () => {
-      leaveUnproven()
-      release?.()
-    }
-    try {
-      release = admit(request)
-      begin(request, leave, undefined, leaveUnproven)
-    } catch (error) {
-      leave()
-      throw error
-    }
-  }
-
-  return (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
+  return (exchange: Exchange, route: Route, upstream: Upstream): Promise<void> => {
     const wrong = checkClientHandshake(exchange)
     if (wrong !== undefined) throw wrong
     if (!isEnginePath(route, exchange.path)) throw new BadRequest({ reason: 'engineio-path' })
@@ -152,6 +140,6 @@ export const createSocketIoUpgrades = (
     const offer = { subprotocols: [], bearerOffered: false }
     const targets: readonly Target[] = asked.sid === undefined ? forwarding.upstreams.poolOf(upstream).inTurn() : []
     const request: UpgradeRequest = { exchange, route, upstream, offer, targets }
-    return asked.sid === undefined ? upgradeNew(request) : upgradeKnown(request, asked.sid)
+    return upgrade(request, asked.sid)
   }
 }
