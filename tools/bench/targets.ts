@@ -29,6 +29,8 @@ export const TARGETS = {
   'never-seen': most('token never seen before − known token, CPU', 40, 'µs'),
   forged: most('forged token ÷ a relay in C, CPU', 1.3),
   'over-limit': most('over-limit request ÷ a relay in C, CPU', 0.9),
+  'redis-commands': most('Redis commands per request, addresses at ten times the limit', 0.1, ''),
+  admitted: most('admitted over two instances ÷ max, worst address', 1.0),
   'body-down-growth': most('1 GB down, growth of RSS over idle', 20, 'MB'),
   'body-up-growth': most('1 GB up, growth of RSS over idle', 20, 'MB'),
   'body-down-rate': least("1 GB down, rate ÷ nginx's", 0.95),

@@ -1,21 +1,32 @@
-// What a refused request costs beside an authorised one and a relay; `npm run exact` asks what is admitted.
-import { compare, interleave, requests } from '../measure.ts'
+// What a refused request costs, how often Redis is asked, and whether two instances ever admit more than one limit.
+import { Redis } from 'ioredis'
+import { addRow, compare, interleave, requests } from '../measure.ts'
 import { startGateway } from '../peers/gateway.ts'
-import { ask, probe } from '../peers/peer.ts'
+import { ask, probe, VoidRun } from '../peers/peer.ts'
 import { startRelay } from '../peers/relay.ts'
+import { runLoad } from '../processes.ts'
 import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
 
 /** Longer than any run, so that no window ends in it. */
-const LIMIT = { RATE_LIMIT_MAX: '1', RATE_LIMIT_TTL_MS: '3600000' }
+const LONG_WINDOW_MS = 3_600_000
+const ADDRESSES = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5']
+const TIMES_THE_LIMIT = 10
+
+/** Each measurement counts in a Redis database of its own. */
+const startCounting = async (world: World, name: string, database: number, max?: number) => {
+  const limit = max === undefined ? {} : { RATE_LIMIT_MAX: `${max}`, RATE_LIMIT_TTL_MS: `${LONG_WINDOW_MS}` }
+  return startGateway(world, { name, env: { ...limit, REDIS_URL: `${await world.redisUrl()}/${database}` } })
+}
 
 export const measureLimits = async (world: World): Promise<void> => {
-  const redisUrl = await world.redisUrl()
-  // Each counts in a Redis database of its own.
-  const start = (name: string, database: number, env = {}) =>
-    startGateway(world, { name, env: { ...env, REDIS_URL: `${redisUrl}/${database}` } })
-  const authorised = await start('authorised request', 1)
-  const limited = await start('over-limit request', 2, LIMIT)
+  await measureRefused(world)
+  await measureFlood(world)
+}
+
+const measureRefused = async (world: World): Promise<void> => {
+  const authorised = await startCounting(world, 'authorised request', 1)
+  const limited = await startCounting(world, 'over-limit request', 2, 1)
   const relay = await startRelay(world)
   await probe(authorised, world)
   while ((await ask(limited.port, BENCH_PATH, world.token)).status === 200) console.log('using up the one permit')
@@ -26,4 +37,40 @@ export const measureLimits = async (world: World): Promise<void> => {
   ])
   await probe(authorised, world)
   compare(world, 'over-limit', refused, unit)
+  await Promise.all([authorised, limited, relay].map(each => each.running.stop()))
+}
+
+interface Flooded {
+  readonly address: string
+  readonly admitted: number
+  readonly limited: number
+  readonly other: number
+}
+
+const measureFlood = async (world: World): Promise<void> => {
+  const max = world.options.quick ? 300 : 3000
+  const count = max * TIMES_THE_LIMIT
+  const instances = await Promise.all(['first', 'second'].map(name => startCounting(world, `${name} instance`, 3, max)))
+  const redis = new Redis(await world.redisUrl())
+  const before = await leaseCommands(redis)
+  const ports = instances.map(({ port }) => port)
+  const flags = { ports, addresses: ADDRESSES, path: BENCH_PATH, token: world.token, count }
+  const results = await runLoad<Flooded[]>('flood.ts', flags)
+  const perRequest = ((await leaseCommands(redis)) - before) / (count * ADDRESSES.length)
+  redis.disconnect()
+  await Promise.all(instances.map(each => each.running.stop()))
+
+  const odd = results.find(result => result.other > 0 || result.admitted === 0)
+  if (odd !== undefined) throw new VoidRun(`the flood from ${odd.address} got other answers: ${JSON.stringify(odd)}`)
+  const admitted = Math.max(...results.map(each => each.admitted / max))
+  const name = `${ADDRESSES.length} addresses at ${TIMES_THE_LIMIT} × max over two instances`
+  addRow(world, name, { 'admitted ÷ max': admitted, 'Redis commands/request': perRequest })
+  world.find('redis-commands', perRequest)
+  world.find('admitted', admitted)
+}
+
+/** How often Redis has run the script that lends permits. */
+const leaseCommands = async (redis: Redis): Promise<number> => {
+  const calls = [...(await redis.info('commandstats')).matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+)/gm)]
+  return calls.reduce((sum, [, count]) => sum + Number(count), 0)
 }
