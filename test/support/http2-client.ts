@@ -150,7 +150,8 @@ export const answerOverHttp1 = async (
 ) => {
   const options = { host: '127.0.0.1', port, path, method, headers, agent: false }
   const asking = ca === undefined ? http.request(options) : https.request({ ...options, ca, servername: 'localhost' })
-  asking.end(body)
+  // Once the response has begun, it tells what goes wrong.
+  asking.on('error', () => undefined).end(body)
   const [response] = (await once(asking, 'response')) as [http.IncomingMessage]
   const text = (await response.setEncoding('latin1').toArray()).join('')
   return { status: response.statusCode ?? 0, headers: response.headers, body: text }
