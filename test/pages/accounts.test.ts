@@ -186,6 +186,24 @@ t.test('people make an access token, see it once, use it, and remove it', async 
   t.equal((await world.fetch('/auth/me', { token })).status, 401)
 })
 
+t.test('what is chosen for a new token stays when it is refused, and when the page is drawn again', async t => {
+  const page = await openAccount(t, { as: 'maria' })
+  await page.fill('#token-name', 'narrow')
+  await page.fill('#token-expires', new Date(Date.now() + 5 * 86_400_000).toISOString().slice(0, 10))
+  await page.uncheck('#new-token [name=profile][value=Admin]')
+  const chosen = () => page.evaluate("[...new FormData(document.querySelector('#new-token')).entries()].join(' ')")
+  const before = await chosen()
+  t.notMatch(before, 'Admin')
+  await page.route('**/auth/tokens', route => route.fulfill({ status: 503, json: {} }))
+  await page.click('#new-token .main')
+  await page.locator('#new-token [role=alert]').waitFor()
+  t.equal(await chosen(), before)
+  await page.unroute('**/auth/tokens')
+  await page.click('button[lang=pt]')
+  await page.locator('html[lang=pt-BR]').waitFor()
+  t.equal(await chosen(), before)
+})
+
 t.test('a list that could not be loaded again hides no question', async t => {
   const page = await openAccount(t, { as: 'maria' })
   const make = async (name: string) => {

@@ -99,9 +99,9 @@ const NewToken = ({ user, onMade }: FormProps): VNode => {
     <${Field} id="token-name" label=${text('name')} name="name" required maxlength="64" />
     <fieldset><legend>${text('profiles')}</legend>${user.profiles.map(
       profile =>
-        html`<label key=${profile}><input type="checkbox" name="profile" value=${profile} checked /> ${profile}</label> `
+        html`<label key=${profile}><input type="checkbox" name="profile" value=${profile} defaultChecked /> ${profile}</label> `
     )}${user.profiles.length === 0 && text('none')}</fieldset>
-    <${Field} id="token-expires" label=${text('expires')} name="expires" type="date" required min=${dayFromNow(0)} max=${dayFromNow(364)} value=${dayFromNow(30)} />
+    <${Field} id="token-expires" label=${text('expires')} name="expires" type="date" required min=${dayFromNow(0)} max=${dayFromNow(364)} defaultValue=${dayFromNow(30)} />
     ${notices}
     ${needsLogin && html`<p><a class="button" href=${loginAddress({ again: true })}>${text('logIn')}</a></p>`}
     <p><button class="main">${text('make')}</button></p></form>`
