@@ -1,4 +1,4 @@
-// Admins see in the console who is connected to what, and end it after being asked once.
+// Admins see in the console how much traffic there is and who is connected to what, and end it after being asked once.
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
@@ -6,6 +6,7 @@ import { WebSocket, WebSocketServer } from 'ws'
 import { axeFindings, openPage } from '../support/browser.ts'
 import { startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
 import { startRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 
 const backend = new WebSocketServer({ host: '127.0.0.1', port: 0 })
 backend.on('connection', socket => socket.send('hello'))
@@ -53,6 +54,27 @@ t.test('an Admin sees an open WebSocket in the console and ends it, and no other
   t.equal(ana.socket.readyState, WebSocket.OPEN, 'somebody else stays connected')
   await page.goto(`${world.origin}/auth/console#/audit`)
   await page.getByText('stream.end').first().waitFor()
+})
+
+t.test('below a chart of traffic are the time and the values at the pointer', async t => {
+  const page = await world.open(t, '/auth/console#/traffic', { as: 'maria' })
+  const plot = page.locator('figure.chart', { hasText: 'Logins' }).locator('.plot')
+  const clocks = plot.locator('ol', { hasText: /^(?:\d\d:\d\d){3}$/ })
+  await clocks.waitFor()
+  const svg = plot.locator('> svg')
+  const { width = 0 } = (await svg.boundingBox()) ?? {}
+  const seen = new Set<string>()
+  await until(async () => {
+    for (let part = 0; part <= 1; part += 0.1) {
+      await svg.hover({ position: { x: part * (width - 1), y: 20 } })
+      seen.add((await plot.locator('ol', { hasText: '·' }).textContent()) ?? '')
+    }
+    return [...seen].some(line => /successful [1-9]/.test(line))
+  })
+  t.ok(seen.size > 5)
+  for (const line of seen) t.match(line, /^\d\d:\d\d:00 · successful \d · refused 0$/)
+  await page.locator('h1').hover()
+  await clocks.waitFor()
 })
 
 // RV-103

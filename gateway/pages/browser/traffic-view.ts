@@ -148,27 +148,45 @@ interface ChartProps {
   readonly series: readonly Series[]
 }
 
-/** The top of a scale: the next of 1, 2, 5, 10, 20, 50 and so on. */
-const topOf = (most: number): number => {
-  const power = 10 ** Math.floor(Math.log10(Math.max(1, most)))
-  return power * ([1, 2, 5].find(factor => factor * power >= most) ?? 10)
+/** What the lines of a scale are for, from the top: at most six, 1, 2 or 5 with zeros apart. */
+const scaleOf = (most: number): number[] => {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, most / 5)))
+  const step = power * ([1, 2, 5].find(factor => 5 * factor * power >= most) ?? 10)
+  return Array.from({ length: Math.max(2, Math.ceil(most / step) + 1) }, (_, i) => i * step).reverse()
 }
 
-const LINES = [0, 0.5, 1]
+const CLOCKS = [0, 0.5, 1]
 
-/** Draws time series as lines, in the colours and at the width of the page. */
+/** Draws time series as lines, in the colours and at the width of the page; with the values at the pointer below. */
 const Chart = ({ label, at, series }: ChartProps): VNode => {
-  const top = topOf(Math.max(0, ...series.flatMap(({ values }) => values)))
+  /** Where the pointer is, from 0 to 1. */
+  const [pointed, setPointed] = useState<number | undefined>()
+  const point = ({ clientX, currentTarget }: PointerEvent) => {
+    const { left, width } = (currentTarget as Element).getBoundingClientRect()
+    setPointed(Math.min(1, Math.max(0, (clientX - left) / width)))
+  }
+  const scale = scaleOf(Math.max(0, ...series.flatMap(({ values }) => values)))
+  const [top = 1] = scale
   const last = at.length - 1
-  const pointOf = (value: number, i: number) => `${last < 1 ? 0 : (100 * i) / last},${100 - (100 * value) / top}`
-  const clockOf = (part: number) => new Date(at[Math.round(last * part)] ?? Number.NaN).toTimeString().slice(0, 5)
+  const xOf = (i: number) => (last < 1 ? 0 : (100 * i) / last)
+  const yOf = (value: number) => 100 - (100 * value) / top
+  const stepAt = (part: number) => Math.round(last * part)
+  const clockOf = (part: number, length = 5) => new Date(at[stepAt(part)] ?? Number.NaN).toTimeString().slice(0, length)
+  const valueAt = (part: number) => (one: Series) => `${one.label} ${number(one.values[stepAt(part)] ?? 0, 2)}`
   return html`<figure class="chart"><figcaption><strong>${label}</strong>
     <ul class="keys">${series.map(({ label: name, colour }) => html`<li key=${name}><svg width="14" height="4" aria-hidden="true" class=${`ink${colour}`}><rect width="14" height="4" rx="2" fill="currentColor" /></svg>${name}</li>`)}</ul></figcaption>
     <div class="plot" aria-hidden="true">
-      <ul>${LINES.map(part => html`<li key=${part}>${number(top * (1 - part), 1)}</li>`)}</ul>
-      <svg viewBox="0 0 100 100" preserveAspectRatio="none">${LINES.map(part => html`<path key=${part} d=${`M0,${100 * part}h100`} />`)}${series.map(
-        ({ label: name, colour, values }) =>
-          html`<polyline key=${name} class=${`ink${colour}`} points=${values.map(pointOf).join(' ')} />`
-      )}</svg>
-      <ol>${last >= 0 && LINES.map(part => html`<li key=${part}>${clockOf(part)}</li>`)}</ol></div></figure>`
+      <ul>${scale.map(value => html`<li key=${value}>${number(value)}</li>`)}</ul>
+      <svg viewBox="0 0 100 100" preserveAspectRatio="none" onPointerDown=${point} onPointerMove=${point} onPointerLeave=${() => setPointed(undefined)}>
+        ${scale.map(value => html`<path key=${value} d=${`M0,${yOf(value)}h100`} />`)}
+        ${pointed !== undefined && html`<path class="pointed" d=${`M${xOf(stepAt(pointed))},0v100`} />`}
+        ${series.map(
+          ({ label: name, colour, values }) =>
+            html`<polyline key=${name} class=${`ink${colour}`} points=${values.map((value, i) => `${xOf(i)},${yOf(value)}`).join(' ')} />`
+        )}</svg>
+      <ol>${
+        pointed === undefined
+          ? last >= 0 && CLOCKS.map(part => html`<li key=${part}>${clockOf(part)}</li>`)
+          : html`<li>${clockOf(pointed, 8)} · ${series.map(valueAt(pointed)).join(' · ')}</li>`
+      }</ol></div></figure>`
 }
