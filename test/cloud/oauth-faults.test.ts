@@ -121,7 +121,7 @@ fails('an access token that the profile endpoint refuses', 'profile-refused', ({
   faults.userinfo = res => res.writeHead(401, { 'www-authenticate': 'Bearer error="invalid_token"' }).end()
 })
 
-// OA-11
+// OA-11, OA-16
 fails(
   'a provider that was asked to let the person log in again, and went on with its session',
   'login-not-repeated',
@@ -142,6 +142,7 @@ t.test(
       t.equal((await logIn(app, provider, '', query)).status, 302, `${JSON.stringify(claims)} ${query}`)
     }
     t.equal(app.people.length, 3)
+    t.match(provider.asked, { discovery: 1, jwks: 1 }, 'keys and addresses are fetched once for many logins')
   }
 )
 // Which ID tokens are right is the table of provider-tokens.test.ts.

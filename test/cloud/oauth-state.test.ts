@@ -1,5 +1,5 @@
 // A state is accepted as it was made, until it is too old, and in no other spelling.
-import { randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import t from 'tap'
 import { beginAttempt, findAttempt, signState, verifyState } from '../../gateway/cloud/attempts.ts'
 import { linkWithoutIssuer } from '../../gateway/cloud/person.ts'
@@ -9,6 +9,14 @@ const SECRET = 'the secret of this test, 32 bytes or more'
 const NOW = 1_800_000_000_000
 const options = { secrets: [SECRET], maxAgeMs: 600_000 }
 const fresh = (secret = SECRET, at = NOW) => signState(randomBytes(24), at, secret)
+
+t.test('a state is base64url of nonce and timestamp, signed with HMAC-SHA256 under JWT_SECRET', async t => {
+  const nonce = randomBytes(24)
+  const [payload = '', signature] = signState(nonce, NOW, SECRET).split('.')
+  t.same(Buffer.from(payload, 'base64url').subarray(0, 24), nonce)
+  t.equal(Buffer.from(payload, 'base64url').readUIntBE(24, 6), NOW)
+  t.equal(signature, createHmac('sha256', SECRET).update(payload).digest('base64url'))
+})
 
 t.test('a state is valid from its creation until its age is reached', async t => {
   const state = fresh()

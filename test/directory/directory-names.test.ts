@@ -2,7 +2,13 @@
 // LD-02, LD-03, LD-04, LD-05, LD-07, LD-17
 import { FilterParser } from 'ldapts'
 import t from 'tap'
-import { escapeDnValue, escapeFilterValue, fillPlaceholders, readLogin } from '../../gateway/directory/names.ts'
+import {
+  escapeDnValue,
+  escapeFilterValue,
+  fillPlaceholders,
+  isPlainLogin,
+  readLogin
+} from '../../gateway/directory/names.ts'
 import { isSameDn, parseDn } from '../../gateway/values/ldap-text.ts'
 import { fc } from '../support/worlds.ts'
 
@@ -17,12 +23,35 @@ t.test('every spelling of one account leads to one login', async t => {
     'CORP\\maria',
     'corp\\MARIA',
     'maria@corp.example',
-    'Maria@CORP.Example'
+    'Maria@CORP.Example',
+    'corp \\ maria',
+    'maria @ corp.example'
   ]
   for (const spelling of spellings) t.same(readLogin(spelling, DOMAIN), { login: 'maria' }, spelling)
-  t.same(readLogin('joa\u0303o', DOMAIN), { login: 'joão' }, 'a decomposed letter is composed')
-  t.same(readLogin('\u212aelvin', DOMAIN), { login: 'kelvin' }, 'the Kelvin sign is canonically K')
-  t.same(readLogin('rui  da   silva', DOMAIN), { login: 'rui da silva' }, 'directories fold inner blanks')
+  const others: Record<string, [typed: string, login: string]> = {
+    'a decomposed letter is composed': ['joa\u0303o', 'joão'],
+    'the Kelvin sign is canonically K': ['\u212aelvin', 'kelvin'],
+    'directories fold inner blanks': ['rui  da   silva', 'rui da silva'],
+    'so are blanks of other scripts': ['\u1680rui\u1680silva', 'rui silva'],
+    'capitals at the end of a word are read as such': ['ΟΔΟΣ', 'οδος'],
+    'letters beyond the basic plane': ['\u{10400}', '\u{10428}'],
+    'the longest': ['a'.repeat(256), 'a'.repeat(256)],
+    'only the last @ begins the domain': ['a@b@corp.example', 'a@b'],
+    'only the first backslash ends the domain': ['CORP\\a\\b', 'a\\b'],
+    'behind a domain @ is a letter': ['CORP\\maria@other.example', 'maria@other.example']
+  }
+  for (const [what, [typed, login]] of Object.entries(others)) t.same(readLogin(typed, DOMAIN), { login }, what)
+})
+
+t.test('with a service account the name of another domain is a login in itself, unless it has a backslash', async t => {
+  const rows: [typed: string, read: object][] = [
+    ['maria@other.example', { login: 'maria@other.example' }],
+    ['maria@corp.example', { login: 'maria' }],
+    ['CORP\\maria', { login: 'maria' }],
+    ['OTHER\\maria', { refusal: 'foreign-domain' }],
+    ['OTHER\\maria@corp.example', { refusal: 'foreign-domain' }]
+  ]
+  for (const [typed, read] of rows) t.same(readLogin(typed, DOMAIN, true), read, typed)
 })
 
 t.test('a domain that is not ours is refused', async t => {
@@ -50,6 +79,11 @@ t.test('a spelling that directories may fold in different ways is refused', asyn
     'zero-width space': 'boss\u200b',
     'soft hyphen': 'bo\u00adss',
     'byte order mark at the end': 'boss\ufeff',
+    'annotation anchor': 'bo\ufff9ss',
+    'line separator': 'boss\u2028',
+    'paragraph separator': 'bo\u2029ss',
+    'letter of private use': 'boss\ue000',
+    'letter that is not assigned': 'boss\u0378',
     'right-to-left override': '\u202eboss',
     'invisible Hangul filler': 'boss\u3164',
     'variation selector': 'boss\ufe0f',
@@ -59,6 +93,7 @@ t.test('a spelling that directories may fold in different ways is refused', asyn
     'dotted capital i': 'İvan',
     'dotless i': 'ıvan',
     'long s': 'bo\u017fs',
+    'small sigma at the end': 'οδοσ',
     'no-break space': 'maria\u00a0silva',
     NUL: 'boss\u0000',
     'line feed': 'boss\n',
@@ -68,7 +103,8 @@ t.test('a spelling that directories may fold in different ways is refused', asyn
     'too long': 'a'.repeat(257)
   }
   for (const [what, username] of Object.entries(ambiguous)) {
-    t.same(readLogin(username, DOMAIN), { refusal: 'bad-login-name' }, what)
+    for (const domain of [DOMAIN, undefined])
+      t.same(readLogin(username, domain), { refusal: 'bad-login-name' }, `${what}, ${domain}`)
   }
 })
 
@@ -133,6 +169,39 @@ t.test('a value escaped for a filter is read back as one equality', async t => {
       check
     )
   )
+})
+
+t.test('each character that a DN or a filter reads as syntax is escaped, and no other', async t => {
+  const rows: [value: string, inDn: string, inFilter: string][] = [
+    ['maria', 'maria', 'maria'],
+    ['é😀/@.-_', 'é😀/@.-_', 'é😀/@.-_'],
+    ['a  b # c', 'a  b # c', 'a  b # c'],
+    ['  a  ', '\\  a \\ ', '  a  '],
+    [' ', '\\ ', ' '],
+    ['##a#', '\\##a#', '##a#'],
+    ['"+,;<>=', '\\"\\+\\,\\;\\<\\>\\=', '"+,;<>='],
+    ['\\', '\\\\', '\\5c'],
+    ['**()', '**()', '\\2a\\2a\\28\\29'],
+    ['\0\n\u001f\u007f', '\\00\\0a\\1f\\7f', '\\00\n\u001f\u007f'],
+    ['!~\u0080', '!~\u0080', '!~\u0080']
+  ]
+  for (const [value, inDn, inFilter] of rows) {
+    t.equal(escapeDnValue(value), inDn, JSON.stringify(value))
+    t.equal(escapeFilterValue(value), inFilter, JSON.stringify(value))
+  }
+})
+
+t.test('every placeholder that has a value gets it, escaped, and nothing else changes', async t => {
+  const values = { dn: '$&', username: '{{dn}}', '': 'x' }
+  const fill = (template: string) => fillPlaceholders(template, values, value => `<${value}>`)
+  t.equal(fill('{{username}} {{dn}}{{username}}'), '<{{dn}}> <$&><{{dn}}>')
+  for (const kept of ['{{other}}', '{{}}', '{dn}', '{{ dn }}', '{{dn}', 'dn']) t.equal(fill(kept), kept)
+})
+
+t.test('a login of letters, digits, dots, underscores and hyphens alone needs no escaping', async t => {
+  for (const plain of ['maria', 'A', 'Z9', 'a.b_c-0']) t.ok(isPlainLogin(plain), plain)
+  for (const other of ['', 'a b', ' a', 'a ', 'ã', '@a', 'a@', 'a/b', 'a\n', '\\a', 'a\0'])
+    t.notOk(isPlainLogin(other), JSON.stringify(other))
 })
 
 t.test('the two ways to escape are not interchangeable', async t => {

@@ -75,6 +75,14 @@ t.test('a person who is disabled or expired in the directory loses the token', a
   }
 })
 
+t.test('without a service account nobody is looked up again, and nobody loses a token', async t => {
+  const anonymous = { LDAP_BIND_DN: '', LDAP_BIND_PASSWORD: '', LDAP_USER_DN_TEMPLATE: ldap.env.LDAP_USER_DN_TEMPLATE }
+  const { world, tokens } = await startWorld(t, anonymous)
+  await ldap.replace(dnOf({ uid: 'maria' }), 'pwdAccountLockedTime', ['000001010000Z'])
+  t.ok(await staysFor(world, tokens[0]))
+  await ldap.replace(dnOf({ uid: 'maria' }), 'pwdAccountLockedTime', [])
+})
+
 t.test('an instance goes on looking people up when the one that did so is gone', async t => {
   const { world, start, tokens } = await startWorld(t)
   const other = await start()

@@ -119,6 +119,12 @@ t.test('a frozen Postgres holds no one for long, and its broken connections are 
   t.ok(await database.ping())
 })
 
+t.test('a transaction whose gateway has vanished keeps its locks for seconds only', async t => {
+  const database = await open(t, await postgres.emptyDatabase())
+  const [row] = await database.read(manager => manager.query('SHOW idle_in_transaction_session_timeout'))
+  t.same(row, { idle_in_transaction_session_timeout: '10s' })
+})
+
 // DF-03
 t.test('a slow statement and an exhausted pool end as unavailable', async t => {
   const database = await open(t, await postgres.emptyDatabase(), 2)
