@@ -28,13 +28,15 @@ const tried = (run: () => Promise<string>) =>
 /** Resolves to how many cases went wrong. */
 export const runProvider = ({ title, start, version }: Provider): Promise<number> => {
   const table = { heading: `## ${title}`, columns: ['case', 'directly', 'through Portaria'] }
-  say(version())
   return withTeardown(t =>
     fillTable(
       table,
       () => true,
       async add => {
-        for (const { name, directly, through } of await start(t)) {
+        const cases = await start(t)
+        // The start installs what is missing.
+        say(version())
+        for (const { name, directly, through } of cases) {
           const [direct, outcome] = [await tried(directly), await tried(through)]
           add([name, direct.text, outcome.text], outcome.ok)
         }
