@@ -45,8 +45,10 @@ export const verifyAuditLog = async (database: Database): Promise<AuditVerdict> 
 const verifyOnce = async (database: Database): Promise<{ verdict: AuditVerdict; archived: number }> => {
   const { head, keys, checked } = await database.read(async manager => {
     await linkingKey(manager)
+    // Before the head: what is written and checked in between would be beyond it.
+    const checkpoint = await readCheckpoint(manager)
     const head = await readAuditHead(manager)
-    return { head, keys: keysOf(manager), checked: (await readCheckpoint(manager)) ?? freshCheckpoint(head) }
+    return { head, keys: keysOf(manager), checked: checkpoint ?? freshCheckpoint(head) }
   })
   const { entries, archived } = head
   const walk = walkFrom(archived, head.archivedHash)

@@ -100,9 +100,10 @@ export const createRevocations = (now: () => number = Date.now) => {
     tokenState(identity: Identity): TokenState {
       if (tokens.has(identity.tokenId)) return 'revoked'
       const person = versions.get(identity.user.id)
-      if (person === undefined || identity.version >= person.version)
-        return lostPeople.size === 0 ? 'valid' : stateByLoss(identity)
-      return identity.version < person.lowestAccepted ? 'revoked' : 'stale'
+      const byLoss = lostPeople.size === 0 ? 'valid' : stateByLoss(identity)
+      if (person === undefined || identity.version >= person.version) return byLoss
+      // What was lost ends a token whatever has changed since: a stale one could be renewed.
+      return byLoss === 'revoked' || identity.version < person.lowestAccepted ? 'revoked' : 'stale'
     },
     /** Whether the token with this `jti` has been ended individually. */
     isRevoked: (tokenId: string) => tokens.has(tokenId),

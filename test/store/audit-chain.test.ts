@@ -4,7 +4,7 @@ import { createAuditWatch } from '../../gateway/observe/audit-watch.ts'
 import { contentHash, linkHash, nextRows } from '../../gateway/store/audit-chain.ts'
 import { appendAudit, keyAuditLog } from '../../gateway/store/audit-entry.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
-import { openDatabase } from '../../gateway/store/database.ts'
+import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import { sealingSecret } from '../../gateway/tokens/sealed-keys.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
@@ -84,6 +84,26 @@ t.test('entries that pretend to be of the release before are found, and once che
   await relink(checked, 6, false)
   t.match(await checked.audit.verify(), { ok: false, firstBroken: 6 })
   t.match((await checkAll(checked)).checkpoint, { firstBroken: 6 })
+})
+
+t.test('entries that are written and checked while another process verifies are no fault', async t => {
+  const { url, database } = await startKeyed(t)
+  const other = await openWith(t, url, [SECRET])
+  const meddling: Database = {
+    ...database,
+    read: work =>
+      database.read(manager => {
+        const query = async (text: string, values?: unknown[]) => {
+          await other.audit.append({ actor, action: 'meanwhile' })
+          await checkAll(other)
+          return manager.query(text, values)
+        }
+        return work(
+          new Proxy(manager, { get: (target, name) => (name === 'query' ? query : Reflect.get(target, name)) })
+        )
+      })
+  }
+  t.match(await createAuditLog(meddling).verify(), { ok: true })
 })
 
 t.test('entries that the release before writes during an upgrade are part of the chain, and counted', async t => {
