@@ -18,6 +18,7 @@ routes:
   - { path: /dav/read/*, upstream: files, methods: [PUT], roles: [Admin] }
   - { path: /others/*, upstream: others }
   - { path: /checked/*, external: true }
+  - { path: /named/*, host: files.example, upstream: files }
 `
 })
 const { table } = await loadRoutes(folder, ownRoutes())
@@ -29,13 +30,16 @@ interface Asked {
   readonly host?: string | undefined
   readonly fields?: readonly string[]
   readonly trusted?: boolean
+  /** The named host that the request is for. */
+  readonly at?: string
 }
 /** What is forwarded, and the ids or refusals that decide. */
 const ask = (destination: string | undefined, asked: Asked = {}) => {
-  const { method = 'MOVE', path = '/dav/a', host = 'gw.example', fields = [], trusted = false } = asked
+  const { method = 'MOVE', path = '/dav/a', host = 'gw.example', fields = [], trusted = false, at = '' } = asked
   const sent = destination === undefined ? [] : ['Destination', destination]
   const exchange = exchangeOf({ method, target: path, fields: ['Host', host, ...sent, ...fields], trusted })
-  const match = table.match(method, path)
+  exchange.host = at
+  const match = table.match(method, path, at)
   exchange.match = match
   if (match.route !== undefined) exchange.route = match.route
   step(exchange)
@@ -43,11 +47,13 @@ const ask = (destination: string | undefined, asked: Asked = {}) => {
   const checks = found?.map(one =>
     one.refusal === undefined ? one.route.id : one.refusal === 'bad-path' ? one.reason : one.refusal
   )
-  t.equal(exchange.match.route, match.route, 'the path of the request is checked as before')
+  const both = [exchange.match, match].map(one => ({ ...one, alsoWrites: undefined }))
+  t.same(both[0], both[1], 'the path of the request is checked as before')
   return { forwarded: exchange.destination, checks: checks?.join() ?? '' }
 }
 /** MOVE, PUT and DELETE there, and DELETE here. */
 const FILES = '/dav/*,/dav/*,/dav/*,/dav/*'
+const NAMED = new Array(4).fill('files.example/named/*').join()
 const ELSEWHERE = 'destination,destination,destination'
 const PORTAL = ['X-Forwarded-Host', 'portal.example']
 
@@ -61,6 +67,9 @@ t.test('the destination is checked for the method and for PUT, and forwarded as 
     ['/dav/read/b', '/dav/read/b', 'GET,COPY /dav/read/*,PUT /dav/read/*,/dav/*', { method: 'COPY' }],
     ['/dav/read/b', '/read/b', '/dav/*,PUT /dav/read/*,/dav/*,/dav/*'],
     ['/checked/b', '/checked/b', '/checked/*,/checked/*,/checked/*,/checked/*', { path: '/checked/a' }],
+    ['/dav/b', '/b', '/dav/*,/dav/*,/dav/*', { method: 'COPY', path: '/dav/read.json' }],
+    ['/named/b', '/named/b', NAMED, { path: '/named/a', at: 'files.example' }],
+    ['/dav/b', '', 'no-route,no-route,no-route,files.example/named/*', { path: '/named/a', at: 'files.example' }],
     // What is no path of this gateway, or of another upstream, is a destination elsewhere.
     ['/dav/x/../b', '', 'dot-segment,dot-segment,dot-segment,/dav/*'],
     ['/none', '', 'no-route,no-route,no-route,/dav/*'],

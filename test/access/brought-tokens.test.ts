@@ -19,11 +19,15 @@ const reasonOf = <T>(ask: () => T): T | string => {
   }
 }
 
-const startSession = (publicUrl = 'https://gw.example', identities: Readonly<Record<string, Identity>> = {}) => {
+const startSession = (
+  publicUrl = 'https://gw.example',
+  identities: Readonly<Record<string, Identity>> = {},
+  ...named: string[]
+) => {
   const replaced: string[] = []
   const session = createSessionCookie({
     publicUrl,
-    ...ownHostsOf(publicUrl),
+    ...ownHostsOf(publicUrl, ...named),
     verifiedTokens: {
       identify: (token, options) => {
         const identity = identities[token]
@@ -57,6 +61,8 @@ t.test('the cookie is heard on browser routes and for questions about the sessio
     undefined,
     'Authorization alone is checked when it is sent'
   )
+  const other = cookie('__Host-portaria_session=abc', 'Authorization', 'Basic x')
+  t.equal(heard({ browser: true, ownAuthorization: true }, other), 'abc', 'unless it is of the application')
   t.equal(heard({ browser: true }, cookie('__Host-portaria_session=pt_x')), undefined, 'no access token in a cookie')
 })
 
@@ -149,6 +155,8 @@ t.test('the cookie speaks for a person only where no other site may be behind th
     t.equal(ask('GET', { browser: true }, ...upgrade, 'Origin', 'https://gw.example'), 'a', upgrade.join())
   }
   t.equal(ask('GET', { browser: true }, 'Upgrade', 'h2c'), 'a')
+  const twice = ['Sec-Fetch-Site', 'same-origin', 'Origin', 'null', 'Origin', 'null']
+  t.equal(ask('POST', { browser: true }, ...twice), ORIGIN)
   t.equal(ask('GET', { browser: true }, 'Sec-Fetch-Mode', 'navigate'), 'a')
 })
 
@@ -224,11 +232,62 @@ t.test('a navigation without a session goes to the login and comes back; nothing
   t.equal(to('/a', { route: undefined }), undefined)
   t.equal(to('/a', { route: { browser: true }, fields: [] }), undefined)
   t.equal(to('/a', { method: 'POST' }), undefined)
+  t.equal(to('/a', { method: 'POST', fields: [...html, 'Sec-Fetch-Mode', 'navigate'] }), undefined)
+  t.equal(to('/a?\xe9'), '/auth/login?returnTo=%2Fa%3F%25E9')
   t.equal(to('/a', { method: 'HEAD' }), '/auth/login?returnTo=%2Fa')
   t.equal(to('/a', { fields: [...html, 'X-Requested-With', 'XMLHttpRequest'] }), undefined)
   for (const target of ['//evil.example', '/\\evil.example', `/${'a'.repeat(2048)}`, 'x'])
     t.equal(to(target), '/auth/login?returnTo=%2F', target.slice(0, 20))
   t.equal(to(`/${'a'.repeat(2047)}`)?.length, '/auth/login?returnTo=%2F'.length + 2047)
+})
+
+t.test('the login of PUBLIC_URL is read where no other site may be behind the request', async t => {
+  const { session } = startSession('https://gw.example', { a: identityOf({ tokenId: 'login-a' }) })
+  const name = '__Host-portaria_session'
+  const read = (...fields: string[]) =>
+    reasonOf(
+      () => session.loginOf(exchangeOf({ fields, route: { path: '/auth/session', upstream: undefined } }))?.tokenId
+    )
+  t.equal(read(...cookie(`${name}=a`)), 'login-a')
+  t.equal(read(...cookie(`${name}=unknown`)), undefined)
+  t.equal(read(...cookie(`${name}=a; ${name}=a`)), 'GW_BAD_REQUEST two-session-cookies')
+  t.equal(read(...cookie(`${name}=a`, 'Sec-Fetch-Site', 'same-site')), CROSS)
+})
+
+t.test('the cookie of a named host is its own; a login sets none there and ends what it replaces', async t => {
+  const [main, again] = [identityOf({ tokenId: 'login' }), identityOf({ tokenId: 'again' })]
+  const there = identityOf({ tokenId: 'login', host: 'a.example' })
+  const { session, replaced } = startSession('https://gw.example', { main, again, there }, 'a.example')
+  const at = (host: string, brought: string) => {
+    const fields = ['Host', host, 'Cookie', `__Host-portaria_session=${brought}`, 'Accept', 'text/html']
+    const exchange = exchangeOf({ target: '/d?x', fields, route: { browser: true } })
+    exchange.host = host
+    return exchange
+  }
+  for (const [host, named] of Object.entries({
+    'a.example': 'a.example',
+    'gw.example': undefined,
+    'b.example': undefined
+  })) {
+    const exchange = at(host, 'main')
+    session.tokenOf(exchange)
+    t.equal(exchange.sessionHost, named, host)
+  }
+  t.same(await session.begin(at('a.example', 'main'), 'again'), [])
+  t.same(replaced, [])
+  t.equal((await session.begin(at('gw.example', 'main'), 'again')).length, 3)
+  t.same(replaced, ['login'], 'the cookies of hosts would outlive the logout of the new one')
+  const renew = (brought: string) => session.renew(Object.assign(at('a.example', brought), { identity: there }), 'new')
+  t.same([renew('there').length, renew('main').length], [3, 0])
+
+  const [browser, proxy] = [at('a.example', ''), at('a.example', '')]
+  proxy.forwardAuth = 'plain'
+  t.match(
+    session.loginAddress(browser),
+    /^https:\/\/gw\.example\/auth\/login\?returnTo=https%3A%2F%2Fa\.example%2Fd%3Fx&/
+  )
+  t.match(browser.setCookies, [/^__Host-portaria_host_login=/])
+  t.equal(session.loginAddress(proxy), '/auth/login?returnTo=%2Fd%3Fx')
 })
 
 t.test('cookies that could be the session are known in any spelling of the prefix', async t => {

@@ -148,4 +148,6 @@ t.test('only an address that every reader takes for a named host is returned to'
   )
   t.strictSame([...seen].sort(), ['a.example', 'b.example'])
   t.equal(login.codeAddress(identityOf({}), 'https://a.example/', 'short'), undefined)
+  for (const path of ['a b', '…', 'a\n'])
+    t.equal(login.codeAddress(identityOf({}), `https://a.example/${path}`, 'x'.repeat(43)), undefined, path)
 })

@@ -48,6 +48,7 @@ t.test('authenticate lets pass what is public, and asks everybody else for a val
   t.same(authenticate({ public: true }), untouched)
   t.same(authenticate({ socketio: {} as never }), untouched)
   t.same(authenticate({ refusal: 'method', allowed: ['GET'], public: true }), untouched)
+  t.same(authenticate({ refusal: 'bad-path', reason: 'backslash', public: true }), untouched)
   const identified = { outcome: 'passes', identity: 'token-1', asked: ['a-token', false] }
   t.same(authenticate({}), identified)
   t.same(authenticate({ refusal: 'method', allowed: ['GET'], public: false }), identified)

@@ -136,6 +136,14 @@ const ROUTE_NOTES: readonly Noted[] = [
     'rateLimit: { max: 5, window: 10s }',
     'LOOSER rateLimit 5 in 60000 ms by ip → 5 in 10000 ms by ip'
   ],
+  ['rateLimit: { max: 5, window: 1m }', '', 'LOOSER rateLimit 5 in 60000 ms by ip → none'],
+  ['', 'rateLimit: { max: 5, window: 1m }', 'CHANGED rateLimit none → 5 in 60000 ms by ip'],
+  [
+    'rateLimit: { max: 5, window: 1m }',
+    'rateLimit: { max: 5, window: 1m, by: user }',
+    'LOOSER rateLimit 5 in 60000 ms by ip → 5 in 60000 ms by user'
+  ],
+  ['websocket: {}', "websocket: { idleTimeout: '0' }", 'LOOSER websocket.idleTimeout 3600000 → none'],
   [
     'websocket: { maxLifetime: 1h, idleTimeout: 5m }',
     'websocket: { idleTimeout: 10m }',
@@ -234,6 +242,8 @@ t.test('a grant that opens more is looser', async t => {
     code: 1,
     stdout: /^LOOSER {2}members of cn=suporte,dc=corp are now granted the profiles Admin$/m
   })
+  const { notes } = (await portaria(['diff', before, after, '--json'])).json<{ notes: unknown }>()
+  t.same(notes, [{ text: 'members of cn=suporte,dc=corp are now granted the profiles Admin', looser: true }])
   t.match(await portaria(['diff', after, before]), {
     code: 0,
     stdout: /^CHANGED members of CN=Suporte,DC=corp are no longer granted the profiles Admin$/m

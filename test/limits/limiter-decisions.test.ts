@@ -5,6 +5,7 @@ import type { RedisStore } from '../../gateway/redis/redis.ts'
 import { redisFault } from '../../gateway/redis/redis-failure.ts'
 import { createLeaseModel } from '../support/lease-model.ts'
 import { silent } from '../support/limiters.ts'
+import { fc } from '../support/worlds.ts'
 
 interface Teardown {
   teardown(action: () => unknown): unknown
@@ -188,6 +189,44 @@ t.test('while another instance holds the last permits unused, requests wait for 
   t.match(await further, { allowed: false, remaining: 0 })
   await tick(20)
   t.match(await another, { allowed: false, remaining: 0 })
+})
+
+// RV-41
+t.test('exactly max over three instances all pass, and one more is refused with nothing left', async t => {
+  const { redis, clock, answer } = startModel()
+  const { planned } = startTimers(t)
+  const limiters = Array.from({ length: 3 }, () => startLimiter(t, { redis, clock: () => clock.now }))
+  await answer()
+  const pass = async (ms: number) => {
+    for (const end = clock.now + ms; clock.now < end; clock.now++) {
+      if (clock.now % 20 === 0) for (const { act, delayMs } of planned) if (delayMs === 20) act()
+      await answer()
+    }
+  }
+  const ask = async (key: string, apartMs: number, order: readonly number[]) => {
+    const take = (index: number) => limiters[index]?.take('global', key, order.length, 60_000)
+    const taken = []
+    for (const index of order) {
+      taken.push(take(index))
+      await pass(apartMs)
+    }
+    await pass(220)
+    const all = await Promise.all(taken)
+    t.equal(all.filter(verdict => verdict?.allowed).length, order.length, `${key}: ${order}`)
+    const more = take(0)
+    await pass(220)
+    t.match(await more, { allowed: false, remaining: 0 })
+  }
+  const orderOf = (length: number) => fc.array(fc.nat(2), { minLength: length, maxLength: length })
+  let round = 0
+  for (const [length, apartMs, numRuns] of [
+    [300, 1, 5],
+    [1000, 0, 2]
+  ] as const)
+    await fc.assert(
+      fc.asyncProperty(orderOf(length), order => ask(`${++round}`, apartMs, order)),
+      { numRuns }
+    )
 })
 
 t.test('steady demand is met from a reserve, which is refilled in time and void when its window ends', async t => {

@@ -1,0 +1,105 @@
+// Which requests renew a session cookie, when, and what the others are told meanwhile.
+import { setImmediate as turn } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { createRenewCookie } from '../../gateway/access/renew-cookie.ts'
+import { TokenExpired, TokenStale, Unavailable } from '../../gateway/errors.ts'
+import type { Exchange } from '../../gateway/http/exchange.ts'
+import type { Renewed } from '../../gateway/tokens/renew-login.ts'
+import { shiftClocks } from '../support/clocks.ts'
+import { exchangeOf, identityOf } from '../support/exchanges.ts'
+
+const DUE = identityOf({ tokenId: 'due' })
+const FRESH = identityOf({ tokenId: 'fresh' })
+const STALE = new TokenStale({ reason: 'stale' })
+
+/** Renewals settle when the test says so. */
+const start = (t: Test) => {
+  const clocks = shiftClocks(t)
+  const begun: { tokenId: string; settle: PromiseWithResolvers<Renewed> }[] = []
+  const identified: unknown[] = []
+  const renew = createRenewCookie({
+    cookies: { fieldsOf: token => [`session=${token}`], mayLogIn: ({ method }) => method === 'GET' },
+    renewLogin({ tokenId }) {
+      const settle = Promise.withResolvers<Renewed>()
+      begun.push({ tokenId, settle })
+      return settle.promise
+    },
+    identify(token, options) {
+      identified.push([token, options])
+      return DUE
+    },
+    renewsAt: login => Date.now() / 1000 + (login === DUE ? -1 : 1)
+  })
+  const by = (cookie: string | undefined, more: Partial<Exchange> = {}, method = 'GET') => {
+    const exchange = exchangeOf({ method, route: { browser: true }, identity: DUE })
+    exchange.sessionToken = cookie
+    exchange.sessionHost = 'a.example'
+    return Object.assign(exchange, more)
+  }
+  return { clocks, begun, identified, renew, by }
+}
+
+t.test('a cookie is renewed once, by a request that does not wait; later ones bring the new cookie', async t => {
+  const { begun, renew, by } = start(t)
+  const fresh = by('old', { identity: FRESH })
+  t.equal(renew(fresh, undefined), undefined)
+  t.equal(begun.length, 0, 'it is not due')
+  const [first, second, third] = [by('old'), by('old'), by('old')]
+  t.same([renew(first, undefined), renew(second, undefined)], [undefined, undefined])
+  t.same(
+    begun.map(({ tokenId }) => tokenId),
+    ['due']
+  )
+  begun[0]?.settle.resolve({ token: 'new', identity: FRESH })
+  await turn()
+  t.equal(renew(third, undefined), undefined)
+  t.same([first.setCookies, second.setCookies, third.setCookies], [undefined, undefined, ['session=new']])
+  renew(by('another'), undefined)
+  t.equal(begun.length, 2)
+})
+
+t.test('a renewal that failed is tried again after ten seconds', async t => {
+  const { clocks, begun, renew, by } = start(t)
+  renew(by('old'), undefined)
+  begun[0]?.settle.reject(new Unavailable({ reason: 'database' }))
+  await turn()
+  clocks.monotonicMs += 9000
+  renew(by('old'), undefined)
+  t.equal(begun.length, 1)
+  clocks.monotonicMs += 1001
+  renew(by('old'), undefined)
+  t.equal(begun.length, 2)
+})
+
+t.test('a navigation with a stale cookie goes on with the current access, or with what refuses it', async t => {
+  const { begun, identified, renew, by } = start(t)
+  const navigation = by('old')
+  const outcome = renew(navigation, STALE)
+  begun[0]?.settle.resolve({ token: 'new', identity: FRESH })
+  t.equal(await outcome, undefined)
+  t.same(identified, [['old', { allowStale: true, host: 'a.example' }]])
+  t.equal(navigation.identity, FRESH)
+  t.same(navigation.setCookies, ['session=new'])
+  const refused = renew(by('old'), STALE)
+  begun[1]?.settle.reject(new TokenExpired({ reason: 'session-over' }))
+  t.match(await refused, { code: 'GW_TOKEN_EXPIRED' })
+})
+
+t.test('no other request is renewed: its refusal stands', async t => {
+  const { begun, renew, by } = start(t)
+  const offer = { token: undefined, subprotocols: [], bearerOffered: false, query: '' }
+  for (const [what, exchange] of Object.entries({
+    'without a cookie': by(undefined),
+    'on a route that is not for browsers': by('old', { route: undefined }),
+    'that opens a socket': by('old', { offer }),
+    'about which a proxy asks': by('old', { forwardAuth: 'plain' })
+  }))
+    for (const refusal of [undefined, STALE]) {
+      t.equal(renew(exchange, refusal), refusal, what)
+      t.equal(begun.length, 0, what)
+    }
+  const expired = new TokenExpired({ reason: 'expired' })
+  t.equal(renew(by('old'), expired), expired, 'only what is stale has a new access')
+  t.equal(renew(by('old', {}, 'POST'), STALE), STALE, 'that is no navigation')
+  t.equal(begun.length, 0)
+})
