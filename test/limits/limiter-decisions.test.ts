@@ -21,11 +21,12 @@ const startModel = () => {
   }
   const clock = { now: 1000 }
   let waiting: (() => void)[] = []
-  const state = { isAway: false, commands: [] as (string | number)[][] }
+  const state = { isAway: false, isCut: false, commands: [] as (string | number)[][] }
   const evalScript: RedisStore['evalScript'] = (_script, [key], args) =>
     new Promise((resolve, reject) => {
       state.commands.push([...args])
       waiting.push(() => {
+        if (state.isCut) return reject(new Error('Connection is closed.'))
         if (state.isAway) return reject(new Error('OOM command not allowed'))
         const [instance, ...numbers] = args
         const [max = 0, windowMs = 0, sequence = 0, unheard = 0, generation = 0, ...rest] = numbers.map(Number)
@@ -343,4 +344,54 @@ t.test('a limiter that is closed gives back what it holds, and counts for itself
   await answer()
   await closed
   t.match(limiter.take('global', 'a', 100, 1000), { allowed: true, remaining: 96 })
+})
+
+t.test('a request that waits for permits of another instance is answered when its limiter is closed', async t => {
+  const { redis, clock, answer } = startModel()
+  startTimers(t)
+  const [here, there] = [1, 2].map(() => startLimiter(t, { redis, clock: () => clock.now })) as [Limiter, Limiter]
+  await answer()
+  const take = async (limiter: Limiter, times: number) => {
+    const taken = Array.from({ length: times }, () => limiter.take('global', 'a', 8, 1000))
+    await answer()
+    return taken
+  }
+  await take(there, 3)
+  const last = (await take(here, 5)).at(-1)
+  let verdict: Verdict | undefined
+  void Promise.resolve(last).then(known => {
+    verdict = known
+  })
+  await answer()
+  t.equal(verdict, undefined)
+  const closed = here.close()
+  await answer()
+  await closed
+  t.match(verdict, { limit: 8 })
+})
+
+t.test('permits that were given back over a connection that ended are given back again', async t => {
+  const { redis, clock, state, answer } = startModel()
+  const { fire } = startTimers(t)
+  const limiter = startLimiter(t, { redis, clock: () => clock.now })
+  await answer()
+  for (let n = 0; n < 30; n++) {
+    clock.now += 5
+    const taken = limiter.take('global', 'a', 1000, 60_000)
+    await answer()
+    await taken
+  }
+  const idle = async () => {
+    const before = state.commands.length
+    clock.now += 200
+    fire(20)
+    await answer()
+    return state.commands.slice(before).map(([, , , , , , spent, keep]) => [spent, keep])
+  }
+  state.isCut = true
+  t.same(await idle(), [[30, 0]])
+  state.isCut = false
+  t.same(await idle(), [[30, 0]])
+  t.match(limiter.status(), { mode: 'redis' })
+  t.same(await idle(), [], 'once')
 })
