@@ -7,7 +7,9 @@ const EVERY_MS = 20
 export const ask = (url: string, method = 'GET'): Promise<string> =>
   new Promise(resolve => {
     const request = http.request(url, { method, agent: false })
-    request.on('response', answer => answer.resume().on('end', () => resolve(String(answer.statusCode))))
+    request.on('response', answer =>
+      answer.resume().on('close', () => resolve(answer.complete ? String(answer.statusCode) : 'cut off'))
+    )
     request.on('error', error => resolve(error.message))
     request.end(method === 'POST' ? 'a=b' : undefined)
   })
