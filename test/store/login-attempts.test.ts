@@ -1,14 +1,18 @@
-// Failed logins are rows that all instances read and write one after the other.
+// Failed logins are rows that all instances read and write one after the other, on a Postgres server and on the embedded one.
 import { randomUUID } from 'node:crypto'
-import t from 'tap'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
 import { DataSource } from 'typeorm'
-import type { Database } from '../../gateway/store/database.ts'
+import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import { type AttemptOutcome, type AttemptState, createLoginAttempts } from '../../gateway/store/login-attempts.ts'
 import { createLoginNames } from '../../gateway/store/login-names.ts'
 import { createTokenState } from '../../gateway/store/token-state.ts'
 import { migrations } from '../../migrations/index.ts'
+import { fillDataDir } from '../support/embedded-template.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { openStore } from '../support/store.ts'
+import { quiet } from '../support/quiet.ts'
+import { openStore, PATIENT } from '../support/store.ts'
+import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 const RULES = { max: 20, windowMs: 300_000, patienceMs: 7000 }
@@ -27,23 +31,47 @@ const attemptOf = (name: string, more: { isTyped?: boolean; address?: string; pa
 const rowsOf = (database: Database): Promise<Record<string, unknown>[]> =>
   database.read(manager => manager.query('SELECT kind, address FROM login_attempts ORDER BY at'))
 
-t.test('however many begin at once, each sees those before it', async t => {
-  const { database } = await openStore(t, postgres)
-  const attempts = createLoginAttempts(database)
-  const begin = async (n: number) => {
-    const attempt = attemptOf('maria', { address: `192.0.2.${n % 5}` })
-    const decide = ({ permits }: AttemptState) => {
-      if (permits.length >= 3) throw new Error('no more')
+const openEmbedded = async (t: Test): Promise<Database> => {
+  const dataDir = join(t.testdir({}), 'data')
+  await fillDataDir(dataDir)
+  const database = await openDatabase({ dataDir, log: quiet, deadlines: PATIENT })
+  t.teardown(() => database.close())
+  return database
+}
+
+for (const [what, open] of [
+  ['a Postgres server', async (t: Test) => (await openStore(t, postgres)).database],
+  ['the embedded Postgres', openEmbedded]
+] as const)
+  t.test(`however many begin at once, each sees those before it, and a success frees them: ${what}`, async t => {
+    const database = await open(t)
+    const attempts = createLoginAttempts(database)
+    const begin = async (n: number) => {
+      const attempt = attemptOf('maria', { address: `192.0.2.${n % 5}` })
+      const decide = ({ permits, accounts }: AttemptState) => {
+        if (permits.length >= 3) throw new Error('no more')
+        return { attempt, accounts }
+      }
+      return attempts.begin(attempt, RULES, KEEP_MS, decide).catch(() => undefined)
     }
-    return attempts.begin(attempt, RULES, KEEP_MS, decide).then(
-      () => attempt,
-      () => undefined
-    )
-  }
-  const begun = await Promise.all(Array.from({ length: 60 }, (_, n) => begin(n)))
-  t.equal(begun.filter(attempt => attempt !== undefined).length, 3)
-  t.equal((await rowsOf(database)).length, 3, 'a refused attempt leaves nothing behind')
-})
+    const begun = (await Promise.all(Array.from({ length: 60 }, (_, n) => begin(n)))).filter(one => one !== undefined)
+    t.equal(begun.length, 3)
+    t.equal((await rowsOf(database)).length, 3, 'a refused attempt leaves nothing behind')
+    const settle = (outcome: AttemptOutcome, of: (typeof begun)[number] | undefined) =>
+      of && attempts.settle({ ...of, outcome, keepMs: KEEP_MS, patienceMs: 7000 })
+    await settle('failed', begun[0])
+    await settle('lost', begun[1])
+    t.equal(await begin(0), undefined, 'those count')
+    await settle('returned', begun[2])
+    // The clock of the embedded one counts in milliseconds, and what happens within one has no order.
+    const failedAt = await database.clock()
+    await until(async () => (await database.clock()) >= failedAt + 1, 'the next millisecond')
+    const right = await begin(0)
+    t.not(right, undefined, 'what was not checked does not')
+    await settle('accepted', right)
+    for (let n = 0; n < 3; n++) t.not(await begin(n), undefined)
+    t.equal(await begin(0), undefined)
+  })
 
 t.test('a success frees what failed before it began, and the address keeps its count', async t => {
   const { database } = await openStore(t, postgres)

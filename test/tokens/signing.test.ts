@@ -3,7 +3,7 @@ import { createPublicKey, verify } from 'node:crypto'
 import t from 'tap'
 import { createAssertions } from '../../gateway/tokens/assertions.ts'
 import { reseal, type Sealed, seal, sealingSecret, unseal } from '../../gateway/tokens/sealed-keys.ts'
-import { planKeys, type SigningKeyRow, signerAmong } from '../../gateway/tokens/signing-keys.ts'
+import { areForeign, planKeys, type SigningKeyRow, signerAmong } from '../../gateway/tokens/signing-keys.ts'
 import { identityOf } from '../support/exchanges.ts'
 import { only } from '../support/only.ts'
 
@@ -150,6 +150,19 @@ t.test('a key that no secret here opens removes no other, and is set aside once 
     setAside: only(),
     remove: only()
   })
+})
+
+t.test('keys in use of which none opens are those of another gateway', async t => {
+  const [own, foreign] = [keyAt(NOW_S), keyAt(NOW_S, 0, [B])]
+  for (const [rows, expected] of [
+    [[], false],
+    [[own], false],
+    [[own, foreign], false],
+    [[foreign], true],
+    [[foreign, keyAt(NOW_S, 1)], true],
+    [[keyAt(NOW_S, 1, [B])], false]
+  ] as const)
+    t.equal(areForeign(rows, [A]), expected)
 })
 
 t.test('the newest key whose time has come signs, one that was set aside only when there is no other', async t => {

@@ -15,6 +15,7 @@ import {
 import { startRevocationFeed } from '../../gateway/tokens/revocation-feed.ts'
 import { type AccessChange, createRevocations } from '../../gateway/tokens/revocations.ts'
 import { isFromElsewhere, mayComeFrom } from '../../gateway/tokens/token-addresses.ts'
+import { createTokenUses } from '../../gateway/tokens/token-uses.ts'
 import { createVerifiedTokens } from '../../gateway/tokens/verified-tokens.ts'
 import { identityOf } from '../support/exchanges.ts'
 import { only } from '../support/only.ts'
@@ -408,6 +409,39 @@ t.test('30,000 tokens that are used in turn are verified once each', async t => 
   for (let n = 0; n < 60_000; n++) verified.check(`x.y.${n % 30_000}`)
   t.same(verified.counts(), { hits: 30_000, misses: 30_000, size: 30_000 })
 })
+
+t.test(
+  'uses are written a thousand at a time, those of a minute that is not over or was not written again',
+  async t => {
+    const clock = { minute: 100 }
+    const asked: number[] = []
+    const written: number[] = []
+    const warned: unknown[] = []
+    let isAway = false
+    const uses = createTokenUses({
+      usedSince(minute) {
+        asked.push(minute)
+        return Array.from({ length: 2001 }, (_, n) => ({ personalToken: n, usedAt: 0 }))
+      },
+      async record(some) {
+        if (isAway) throw new Error('away')
+        written.push(some.length)
+      },
+      log: { warn: (fields: { reason: string }) => void warned.push(fields.reason) },
+      now: () => clock.minute * 60_000 + 59_999
+    })
+    await uses.flush()
+    clock.minute++
+    isAway = true
+    await uses.flush()
+    isAway = false
+    await Promise.all([uses.flush(), uses.flush()])
+    await uses.close()
+    t.same(asked, [0, 100, 100, 101, 101])
+    t.same(written, Array.from({ length: 4 }, () => [1000, 1000, 1]).flat())
+    t.same(warned, ['token-uses-unwritten'])
+  }
+)
 
 t.test('a token bound to networks counts from nowhere else', async t => {
   for (const [blocks, address, passes] of [
