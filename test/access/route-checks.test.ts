@@ -1,14 +1,16 @@
-// What a route asks for beside a valid token: its networks and kinds of tokens, its own limit, and no token of ours in what it passes on.
+// What a request must bring beside a valid token, and where that token may stand: one step asked at a time.
 import t from 'tap'
 import { createAuthenticate } from '../../gateway/access/authenticate.ts'
 import { createAuthorize } from '../../gateway/access/authorize.ts'
 import { checkAddress, checkCertificate } from '../../gateway/access/check-connection.ts'
+import { createCredentials } from '../../gateway/access/credentials.ts'
 import { createLimitRate, createLimitRoute } from '../../gateway/access/limit-rate.ts'
 import { createMatchRoute } from '../../gateway/access/match-route.ts'
 import { socketToken, withoutPublicTokens } from '../../gateway/access/socket-token.ts'
 import type { GatewayError } from '../../gateway/errors.ts'
 import type { Limiter } from '../../gateway/limits/limiter.ts'
 import type { Route, RouteRateLimit } from '../../gateway/routes/route.ts'
+import type { Settings } from '../../gateway/settings/settings.ts'
 import { parseNetwork } from '../../gateway/values/addresses.ts'
 import { exchangeOf, identityOf, requestHost, routeOf } from '../support/exchanges.ts'
 import { tableOf } from '../support/route-files.ts'
@@ -180,4 +182,56 @@ t.test('a route counts by its own name, and by address, person or both', async t
   t.same(taken, [], 'without a limit nothing is counted')
   await createLimitRate(limiter, { max: 9, windowMs: 60_000 })(exchangeOf({ peer: '2001:db8::7' }))
   t.same(taken, [['global', '2001:db8::/64', 9, 60_000]])
+})
+
+const credentialsOf = (secret: string, previousSecrets: readonly string[] = [], browserSession = true) => {
+  const urls = { publicUrl: 'https://gw.example', frontendUrl: 'https://gw.example', corsOrigins: [] }
+  const settings = { ...urls, browserSession, jwt: { secret, previousSecrets } } as unknown as Settings
+  const routes = () => ({ hosts: ['a.example'], namesHost: (name: string) => name === 'a.example' })
+  const verifiedTokens = { identify: () => identityOf() }
+  return createCredentials(settings, { verifiedTokens, tokens: {} } as never, routes, { policy: '', html: () => '' })
+}
+
+t.test('a token in Authorization counts before the cookie, and an upgrade has it where it offers it', async t => {
+  const basic = (password: string) => `Basic ${Buffer.from(`maria:${password}`).toString('base64')}`
+  const offering = (token: string | undefined) => ({ token, subprotocols: [], bearerOffered: false, query: '' })
+  for (const [expected, authorization, route, offer] of [
+    ['of-the-cookie', undefined, {}],
+    ['x', 'Bearer x', {}],
+    ['of-the-cookie', 'Bearer x', { ownAuthorization: true }],
+    ['pt_x', basic('pt_x'), { basic: true }],
+    [undefined, basic('pt_x'), {}],
+    ['offered', 'Bearer x', {}, offering('offered')],
+    [undefined, 'Bearer x', {}, offering(undefined)],
+    ['of-the-cookie', undefined, {}, offering(undefined)]
+  ] as const) {
+    const sent = authorization === undefined ? [] : ['Authorization', authorization]
+    const cookie = ['Cookie', '__Host-portaria_session=of-the-cookie']
+    const exchange = exchangeOf({
+      fields: ['Host', 'gw.example', ...cookie, ...sent],
+      route: { browser: true, ...route }
+    })
+    exchange.offer = offer
+    t.equal(credentialsOf('s').tokenOf(exchange), expected, `${authorization} ${JSON.stringify(route)} ${offer?.token}`)
+  }
+  const { answers, sessionCookie, renewCookie } = credentialsOf('s', [], false)
+  t.same(
+    [answers.loginAddress, sessionCookie, renewCookie],
+    [undefined, undefined, undefined],
+    'BROWSER_SESSION is off'
+  )
+  t.type(credentialsOf('s').answers.loginAddress, 'function')
+})
+
+t.test('a login that JWT_SECRET is changed during goes on', async t => {
+  const [before, after] = [credentialsOf('old').hostLogin, credentialsOf('new', ['old']).hostLogin]
+  const onHost = (target: string, cookie = '') => {
+    const exchange = exchangeOf({ target, fields: ['Host', 'a.example', 'Cookie', cookie] })
+    exchange.host = 'a.example'
+    return exchange
+  }
+  const { address, setCookie } = before.begin(onHost('/d'), '/d')
+  const challenge = new URL(address).searchParams.get('challenge') ?? ''
+  const { pathname, search } = new URL(before.codeAddress(identityOf(), 'https://a.example/d', challenge) ?? '')
+  t.match(after.redeem(onHost(pathname + search, setCookie), 'a.example'), { path: '/d' })
 })
