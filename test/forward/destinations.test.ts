@@ -64,6 +64,8 @@ t.test(
         { status, destinations: told === undefined ? undefined : only(raw.url + told) },
         `${start} to ${given}`
       )
+    const two = ['Destination: /dav/b', 'Destination: /dav/admin/x']
+    t.match(await ask('Agente', 'MOVE /dav/a', two), { status: 400, destinations: undefined }, 'two of them')
     const portal = 'Destination: https://portal.example.org/dav/b'
     t.match(await ask('Agente', 'MOVE /dav/a', [portal]), { status: 400 }, 'no proxy said so')
     t.match(await ask('Agente', 'MOVE /dav/a', [portal, 'X-Forwarded-Host: portal.example.org']), { status: 200 })

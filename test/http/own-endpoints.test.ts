@@ -1,3 +1,4 @@
+// Checks what all endpoints of the gateway itself have in common.
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { hurryTimers } from '../support/hurried-timers.ts'

@@ -114,6 +114,18 @@ t.test('a handshake goes to the next target while one cannot be reached, and tel
   await t.rejects(Promise.resolve(ask(raw.port, 1)), { code: 'GW_BAD_UPSTREAM_RESPONSE' })
 })
 
+t.test('a WebSocket is closed with the reason of an ended access, and without one for a violation', async t => {
+  const ends: object[] = []
+  const relay = { end: (ending: object) => ends.push(ending) }
+  const { carrier } = createWebSocketTransport({ engineSession: {}, relay: () => relay } as never)
+  for (const code of [1001, 1008, 4401]) carrier.close(code)
+  t.same(ends, [
+    { code: 1001, reason: '' },
+    { code: 1008, reason: '' },
+    { code: 4401, reason: 'token no longer valid' }
+  ])
+})
+
 t.test('a recovery id is taken only from the one to whom it was given, as it was given', t => {
   const ids = createRecoveryIds(['new', 'old'])
   const given = ids.sign('pid.1', 'maria')
@@ -198,6 +210,22 @@ t.test('a poll gets what the gateway itself says, or is given up with its client
   await settled()
   t.equal(engineSession.isOver, true)
   t.match(refused, [{ reason: 'client-gone' }])
+})
+
+t.test('a client is not read while its session moves to its WebSocket, and then in order', async t => {
+  const told: string[] = []
+  const relay = {
+    hold: (side: string, isHeld: boolean) => told.push(`${isHeld ? 'hold' : 'read'} ${side}`),
+    send: (to: string, _: number, payload: Buffer) => told.push(`${payload} to ${to}`)
+  }
+  const engineSession = { takeBytes: () => true, isOver: false, gate: { fromClient: () => ({ verdict: 'pass' }) } }
+  const onUpgrade = async () => () => told.push('taken over')
+  const { onMessage } = createWebSocketTransport({ engineSession, relay: () => relay, onUpgrade } as never)
+  onMessage('client', true, Buffer.from('5'))
+  onMessage('client', true, Buffer.from('42["x"]'))
+  t.same(told, ['hold client'])
+  await settled()
+  t.same(told, ['hold client', '5 to upstream', 'taken over', 'read client', '42["x"] to upstream'])
 })
 
 t.test('a stock client connects again, unless its access has ended or it broke a rule', async t => {

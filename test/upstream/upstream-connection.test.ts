@@ -69,6 +69,24 @@ for (const [what, act, isFlushed] of SIDES)
     t.strictSame(told, { fault: 'reset', nothingSent: true, received: 0 })
   })
 
+t.test('a chunk is sent as it was when it was written, although its memory is used again at once', async t => {
+  const raw = await startRawUpstream(t)
+  const connection = openConnection(t, upstreamAt(raw.port))
+  raw.respond(() => OK)
+  const letters = [...'abcdefghijklmnopqrstuvwxyz'.repeat(2)]
+  const memory = Buffer.alloc(65_536)
+  for (const size of [1000, 40_000, 65_536]) {
+    const head = `PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: ${letters.length * size}\r\n\r\n`
+    await new Promise<void>((resolve, reject) => {
+      const requester = requesterOf({ onEnd: () => resolve(), onFault: (_fault, cause) => reject(cause) })
+      connection.send('PUT', head, requester, 1000)
+      for (const letter of letters) connection.write(memory.subarray(0, size).fill(letter))
+      connection.finish()
+    })
+    t.ok(raw.requests.at(-1)?.body === letters.map(letter => letter.repeat(size)).join(''), `chunks of ${size} bytes`)
+  }
+})
+
 /** Calls of an upstream in use. */
 const callsTo = (t: Test, upstream: Upstream, now?: () => number) => {
   const upstreams = createUpstreams(now === undefined ? {} : { now })

@@ -113,6 +113,20 @@ t.test('a refusing upstream gives its status, not its body, and its sockets are 
   t.equal((await openStreams(gateway)).total, 0)
 })
 
+t.test('an upstream may spell its switch as RFC 6455 §4.1 lets it', async t => {
+  const { ask, respond } = await world(t, accept)
+  for (const [from, to] of [
+    ['Upgrade: websocket', 'upgrade: WebSocket'],
+    ['Connection: Upgrade', 'Connection: keep-alive, upgrade'],
+    ['Connection: Upgrade', 'Connection: x\r\nConnection: Upgrade']
+  ] as const) {
+    respond((socket, request) => socket.write(switchingProtocols(request).replace(from, to)))
+    const { raw, status } = await ask()
+    t.equal(status, 101, to)
+    raw.socket.destroy()
+  }
+})
+
 // WS-07, WS-08
 t.test('nonsense, silence and absence of the upstream are 502 and 504', async t => {
   const also = (fields: string): Answer => {
@@ -130,13 +144,14 @@ t.test('nonsense, silence and absence of the upstream are 502 and 504', async t 
     ['two upgrades', also('Upgrade: websocket\r\n'), 502],
     ['an extension that was not offered', also('Sec-WebSocket-Extensions: permessage-deflate\r\n'), 502],
     ['a subprotocol that was not offered', also('Sec-WebSocket-Protocol: chat\r\n'), 502],
+    ['two of those offered', also('Sec-WebSocket-Protocol: a\r\nSec-WebSocket-Protocol: b\r\n'), 502],
     ['a head without end', socket => socket.write(`HTTP/1.1 101 S\r\n${'x: y\r\n'.repeat(10_000)}`), 502],
     ['a reset', socket => socket.resetAndDestroy(), 502]
   ]
   const { ask, upstream, respond } = await world(t, accept)
   for (const [name, answer, status] of answers) {
     respond(answer)
-    t.equal((await ask()).status, status, name)
+    t.equal((await ask({ headers: { 'sec-websocket-protocol': 'a, b' } })).status, status, name)
     await until(() => upstream.open() === 0, `${name}: closed`)
   }
   respond(() => undefined)

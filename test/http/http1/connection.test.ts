@@ -34,6 +34,23 @@ t.test('a connection reads on when less than 16 KB of its requests wait for thei
   t.equal(read.resumedAt.length, 1)
 })
 
+t.test('nothing is read behind a request that ends its connection, or that cannot be framed', async t => {
+  const keep = get.replace('Host: a', 'Host: a\r\nConnection: keep-alive')
+  const old = keep.replace('1.1', '1.0')
+  t.equal(readMessages([old + get]).requests.length, 2)
+  for (const last of [
+    get.replace('Host: a', 'Host: a\r\nConnection: close'),
+    get.replace('1.1', '1.0'),
+    old.replace('Host: a', 'Host: a\r\nConnection: close'),
+    keep.replace(' HTTP/1.1', ''),
+    keep.replace('1.1', '2.0')
+  ])
+    t.equal(readMessages([last + get]).requests.length, 1, JSON.stringify(last))
+  const chunked = 'PUT /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n0\r\n\r\n'
+  t.match(readMessages([`${get}nonsense\r\n\r\n${get}`]), { requests: { length: 1 }, fault: 'malformed' })
+  t.match(readMessages([chunked + get]), { requests: { length: 1 }, fault: 'malformed-body' })
+})
+
 t.test('what is no head is refused at once, wherever it begins', async t => {
   t.match(readMessages(['\x16\x03\x01']), { fault: 'malformed' })
   t.match(readMessages(['GET /a HTTP/1.1\r\nHo', 'st : b']), { fault: 'malformed' })

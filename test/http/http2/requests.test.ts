@@ -115,6 +115,16 @@ t.test('requests over HTTP/1.1 and HTTP/2 are counted together', async t => {
   t.ok(await world.logged(one => one.protocol === 'h2' && one.status === 429))
 })
 
+t.test('crumbs of a cookie are one field, and a body without a length is chunked', async t => {
+  const { place, upstream } = await startHttp2World(t)
+  const session = await connectHttp2(t, place)
+  await askHttp2(session, { ':path': '/open/x', ':method': 'PUT', cookie: ['a=1', 'b=2'] }, ['he', 'llo'])
+  const { head, body } = await upstream.request()
+  t.match(head, /\r\ncookie: a=1; b=2\r\n/)
+  t.match(head, /\r\ntransfer-encoding: chunked\r\n/)
+  t.equal(body.replace(/\r\n|[0-9a-f]+(?=\r\n)/g, ''), 'hello')
+})
+
 t.test('interim responses and trailers pass, an expectation is met', async t => {
   const { place, upstream } = await startHttp2World(t)
   const session = await connectHttp2(t, place)
