@@ -222,6 +222,20 @@ t.test('a sid carries nobody else’s rights, and one upgrade wins', async t => 
   await until(() => first.raw.closeCode() === 1008, 'only the probe passes before the upgrade')
 })
 
+t.test('a WebSocket that is tried and given up leaves the session to polling, and another may be tried', async t => {
+  const { poll, socket, token } = await world(t)
+  const session = await poll()
+  t.equal((await session.post(`40/messaging,{"token":"${token}"}`)).status, 200)
+  const isTried = async () => {
+    const { raw } = await socket(`EIO=4&transport=websocket&sid=${session.sid}`)
+    raw.socket.destroy()
+    return raw.head().startsWith('HTTP/1.1 101 ')
+  }
+  t.ok(await isTried())
+  await until(isTried, 'another')
+  t.equal((await session.post('42/messaging,["still"]')).status, 200)
+})
+
 t.test('a session that proves nothing ends after ten seconds; twenty of them are enough for one address', async t => {
   const clocks = shiftClocks(t)
   const { socket, ask } = await world(t)
