@@ -1,8 +1,22 @@
 // Checks what all endpoints of the gateway itself have in common.
+import buildValidators from '@fastify/ajv-compiler'
+import buildSerializers from '@fastify/fast-json-stringify-compiler'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { hurryTimers } from '../support/hurried-timers.ts'
 import { until } from '../support/until.ts'
+
+interface Content {
+  readonly content?: Readonly<Record<string, { readonly schema: object }>>
+}
+interface Operation {
+  readonly parameters?: readonly { readonly schema: object }[]
+  readonly requestBody?: Content
+  readonly responses?: Readonly<Record<string, Content>>
+}
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+}
 
 t.test('a body that trickles in is cut off with 408, and its handler never runs', async t => {
   // RX-02
@@ -16,6 +30,27 @@ t.test('a body that trickles in is cut off with 408, and its handler never runs'
   connection.send('"a": 1')
   await connection.closed()
   t.match(await world.logged(({ path }) => path === '/auth/login'), { status: 408, reason: 'body-too-slow' })
+})
+
+t.test('every schema of the own endpoints can be compiled, although each waits until it is needed', async t => {
+  const world = await startGateway(t)
+  const { paths } = (world.gateway.openapi?.() ?? { paths: {} }) as Document
+  const operations = Object.values(paths).flatMap(path => Object.values(path))
+  const contents = operations.flatMap(({ requestBody, responses }) => [
+    requestBody?.content,
+    ...Object.values(responses ?? {}).map(({ content }) => content)
+  ])
+  const schemas = contents.flatMap(content => Object.values(content ?? {}).map(({ schema }) => schema))
+  t.ok(schemas.length > 40, `${schemas.length} schemas`)
+  // As strict as the endpoints themselves are.
+  const validator = buildValidators()({}, { customOptions: {} })
+  const parameters = operations.flatMap(operation => operation.parameters ?? [])
+  const asked = parameters.map(({ schema }) => ({ type: 'object', properties: { value: schema } }))
+  for (const schema of [...schemas, ...asked])
+    t.doesNotThrow(() => validator({ schema } as never), JSON.stringify(schema))
+  const serializer = buildSerializers()({})
+  for (const schema of schemas)
+    t.doesNotThrow(() => serializer({ method: 'GET', url: '/', httpStatus: '200', schema }), JSON.stringify(schema))
 })
 
 t.test(
