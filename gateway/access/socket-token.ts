@@ -52,7 +52,7 @@ const splitOffer = (rawHeaders: readonly string[]): { token?: string; subprotoco
 }
 
 const nameOf = (pair: string): string => {
-  const name = (pair.split('=', 1)[0] ?? '').replaceAll('+', ' ')
+  const [name = ''] = pair.split('=', 1)
   try {
     return decodeURIComponent(name)
   } catch {
