@@ -83,7 +83,9 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
 
 export const databaseFault = (error: unknown): { readonly cause: string; readonly advice: string | undefined } => {
   const cause = causeOf(error)
-  const [, advice] = ADVICE.find(([code]) => code.test(cause)) ?? []
+  // Names of databases and users may contain what looks like a code.
+  const unquoted = cause.replaceAll(/"[^"]*"/g, '')
+  const [, advice] = ADVICE.find(([code]) => code.test(unquoted)) ?? []
   return { cause, advice }
 }
 

@@ -80,8 +80,9 @@ t.test('with a database', async t => {
       throw new DatabaseUnavailable(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }))
     })
     await t.rejects(lost, { name: 'CannotRun', message: /The database no longer responds .*: read ECONNRESET/ })
-    const wrong = await portaria(['audit', 'verify'], { env: { DATABASE_URL: `${DATABASE_URL}_none` } })
-    t.match(wrong.stderr, /database cannot be used \(DATABASE_URL, 127\.0\.0\.1:\d+\/\w+_none\): /)
+    // 28000 is the code of a refused user.
+    const wrong = await portaria(['audit', 'verify'], { env: { DATABASE_URL: `${DATABASE_URL}_28000_none` } })
+    t.match(wrong.stderr, /database cannot be used \(DATABASE_URL, 127\.0\.0\.1:\d+\/\w+_28000_none\): /)
     t.match(wrong.stderr, /There is no database with this name: create it/)
   })
 
