@@ -97,12 +97,13 @@ interface Rolling {
   readonly backends: readonly RollingBackend[]
   /** Where the gateway forwards to them. */
   readonly url: string
+  /** At least. */
   readonly requests: number
   readonly perSecond: number
   readonly betweenMs: number
 }
 
-/** Restarts the backends in turn until all requests have been answered; how many restarts there were, and what was wrong how often. */
+/** Restarts the backends in turn, each at least once, until all requests have been answered; how many restarts there were, and what was wrong how often. */
 export const rollBackends = async ({ backends, url, requests, perSecond, betweenMs }: Rolling) => {
   const agent = new http.Agent({ keepAlive: true })
   const wrong = new Map<string, number>()
@@ -123,7 +124,7 @@ export const rollBackends = async ({ backends, url, requests, perSecond, between
   const restarting = restart()
   const answers: Promise<void>[] = []
   const startedAt = performance.now()
-  for (let sent = 0; sent < requests; sent++) {
+  for (let sent = 0; sent < requests || restarts < backends.length; sent++) {
     const request = REQUESTS[sent % REQUESTS.length]
     if (request === undefined) continue
     answers.push(
