@@ -8,7 +8,9 @@ import {
   createWindow,
   isOver,
   type Lease,
+  leaseKey,
   type PermitWindow,
+  readLeaseReply,
   runsLow,
   stepFor,
   touch
@@ -114,15 +116,61 @@ t.test('a local window is reported with the time that it has left, one that is o
   t.match(compose(500, 5, 500, 500), { generation: 0, spent: 0, leftMs: 0 })
 })
 
+const REPLY = { generation: 900, nowMs: 100, remainingMs: 400, spent: 3, lent: 3, others: 20, free: 0, held: 1 }
+const SENT = {
+  sequence: 1,
+  unheard: 1,
+  generation: 900,
+  spent: 3,
+  keep: 0,
+  waiting: 0,
+  extra: 0,
+  leftMs: 0,
+  sentAt: 100
+}
+
+t.test('a reply counts from the moment its request was sent, and not at all once that window is over', async t => {
+  const apply = (window: Partial<PermitWindow>, now: number, generation = 900) => {
+    const lease = leaseOf({ end: 450, spent: 5, lent: 8, ...window })
+    applyReply(lease, { ...SENT, generation }, REPLY, now)
+    return lease.window
+  }
+  t.match(apply({ generation: 900 }, 498), { end: 499, spent: 5, lent: 3, others: 20, generation: 900 })
+  t.match(apply({ generation: 900 }, 499), { end: 0, spent: 0, lent: 0 })
+  t.match(apply({ generation: 901 }, 499), { end: 450, spent: 5 }, 'another window stays')
+  t.match(apply({ generation: 900, spent: 2 }, 120), { spent: 3 }, 'never less than Redis knows')
+  t.match(apply({ generation: 0, spent: 4 }, 120), { spent: 7 }, 'a window begun since is added whole')
+  t.match(apply({ generation: 100 }, 120, 100), { spent: 3 }, 'what was used after its end belongs to the old window')
+  t.match(apply({ generation: 101 }, 120, 101), { spent: 5 })
+})
+
+t.test('requests name the first one without a reply, and since when', async t => {
+  const lease = leaseOf({ end: 500 })
+  t.same(
+    [7, 8].map(at => composeRequest(lease, at, at, false, 0).unheard),
+    [7, 7]
+  )
+  t.equal(lease.unansweredSince, 7)
+})
+
+t.test('a key has a fixed length and its own limit, and only what the script returns is read', async t => {
+  const limit = { name: 'global', max: 1, windowMs: 2 }
+  const limits = [limit, { ...limit, name: 'x' }, { ...limit, max: 2 }, { ...limit, windowMs: 3 }]
+  const keys = [...limits.map(each => leaseKey(each, 'k')), leaseKey(limit, 'other')]
+  t.equal(new Set(keys).size, 5)
+  for (const key of keys) t.match(key, /^rate:\{[\w-]{22}\}$/)
+  t.match(readLeaseReply([1, 2, 3, 4, 5, 6, 7, 8]), { generation: 1, held: 8 })
+  for (const wrong of [undefined, 'x', [], [1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 5, 6, 7, '8'], { length: 8 }])
+    t.throws(() => readLeaseReply(wrong), TypeError)
+})
+
 t.test('a lease is starved where requests wait and other instances hold unused permits', async t => {
-  const reply = { generation: 900, nowMs: 100, remainingMs: 400, spent: 3, lent: 3, others: 20, free: 0, held: 1 }
-  const sent = { sequence: 1, unheard: 1, generation: 900, spent: 3, keep: 0, waiting: 0, extra: 0, leftMs: 0 }
-  const applied = (parts: Partial<typeof reply>, waiting: number, batch = 0) => {
+  const applied = (parts: Partial<typeof REPLY>, waiting: number, batch = 0) => {
     const lease = leaseOf({ generation: 900, spent: 3 }, { waiters: waiters(waiting), batch })
-    applyReply(lease, { ...sent, sentAt: 100 }, { ...reply, ...parts }, 120)
+    applyReply(lease, SENT, { ...REPLY, ...parts }, 120)
     return lease
   }
-  const isStarved = (parts: Partial<typeof reply>, waiting: number) => applied(parts, waiting).starved
+  const isStarved = (parts: Partial<typeof REPLY>, waiting: number) => applied(parts, waiting).starved
   t.same([isStarved({}, 1), isStarved({ lent: 4 }, 2)], [true, true])
   const enough = [isStarved({}, 0), isStarved({ lent: 4 }, 1), isStarved({ held: 0 }, 1), isStarved({ free: 1 }, 1)]
   t.same(enough, [false, false, false, false])
