@@ -48,7 +48,7 @@ export const loginSubject = (login: string): string => (STABLE.test(login) ? `lo
  * The guard of a login that no entry has. With the part before `@`, because an account that exists has one guard for its
  * uid and its mail: the answers to both must be the same.
  */
-export const guardOfNobody = (login: string): string => {
+export const guardOfUnknown = (login: string): string => {
   const at = login.lastIndexOf('@')
   return at > 0 ? login.slice(0, at) : login
 }

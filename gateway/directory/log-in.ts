@@ -9,7 +9,7 @@ import {
   isLockedOut,
   NO_FAILURES
 } from './account.ts'
-import { guardOfNobody } from './account-names.ts'
+import { guardOfUnknown } from './account-names.ts'
 import type { Deadline } from './deadline.ts'
 import { DirectoryFailure } from './failure.ts'
 import { type GroupsRead, namingContextOf, readGroups } from './groups.ts'
@@ -60,8 +60,8 @@ export const searchThenBind = async (
   const readAt = performance.now()
   const found = await findTyped(connection, search, { full, login })
   if (found instanceof DirectoryFailure) {
-    const nobody = { name: guardOfNobody(login), mayHaveTwoNames: false, whose: undefined }
-    return guarded(exchange, nobody, () => bindNobody(connection, search.base, found))
+    const unknown = { name: guardOfUnknown(login), mayHaveTwoNames: false, whose: undefined }
+    return guarded(exchange, unknown, () => bindAsUnknown(connection, search.base, found))
   }
   const { entry, isShared, isUsernameUnique, ...reached } = found
   const known = personOf(entry, reached)
@@ -97,7 +97,7 @@ const timed = async (exchange: LoginExchange, bind: Promise<void>): Promise<void
 }
 
 /** Takes as long as a wrong password, so that the response does not reveal which names exist. */
-const bindNobody = async (connection: LdapConnection, base: string, failure: DirectoryFailure): Promise<never> => {
+const bindAsUnknown = async (connection: LdapConnection, base: string, failure: DirectoryFailure): Promise<never> => {
   try {
     await connection.bindPerson(`cn=${randomUUID()},${base}`, randomUUID())
   } catch (error) {

@@ -1,7 +1,7 @@
 // Which names prove who somebody is: the table of docs/login/active-directory.md, row by row.
 // RV-58, RV-59, RV-70, LD-07
 import t from 'tap'
-import { accountNames, comparesWholeValues, guardOfNobody } from '../../gateway/directory/account-names.ts'
+import { accountNames, comparesWholeValues, guardOfUnknown } from '../../gateway/directory/account-names.ts'
 
 const UUID = '00112233-4455-6677-8899-aabbccddeeff'
 const entry = { username: 'alpha', stableSubject: UUID }
@@ -40,7 +40,7 @@ t.test('without an entry the login is the identity, and never that of a stable s
 })
 
 t.test('a name that nobody has shares the guard of its local part', async t => {
-  t.same(['u1', 'u1@corp.example', '@corp.example'].map(guardOfNobody), ['u1', 'u1', '@corp.example'])
+  t.same(['u1', 'u1@corp.example', '@corp.example'].map(guardOfUnknown), ['u1', 'u1', '@corp.example'])
 })
 
 t.test('a filter that completes the login finds by pieces', async t => {

@@ -103,7 +103,7 @@ t.test('the first request of a window asks, the next ones spend what was lent wi
   t.equal(verdicts.filter(({ allowed }) => allowed).length, 17)
   t.match(verdicts.at(-1), { allowed: false, remaining: 0 })
   t.ok(state.commands.length <= 12, `${state.commands.length} commands for 20 permits`)
-  t.notOk(limiter.take('global', 'a', 20, 1000) instanceof Promise, 'a window known to be over asks nobody')
+  t.notOk(limiter.take('global', 'a', 20, 1000) instanceof Promise, 'a window known to be over is decided here')
   t.match(limiter.status(), { mode: 'redis', entries: 1, leases: 1, commands: state.commands.length })
   t.notOk('reason' in limiter.status())
   clock.now += 1000
@@ -153,11 +153,10 @@ t.test('requests beyond what the others and this instance have left are refused 
   t.equal((await Promise.all(taken)).filter(({ allowed }) => allowed).length, 5)
 })
 
-// RV-41
-t.test('while another instance holds the last permits unused, requests wait for them, 200 ms at most', async t => {
+/** Another instance holds the last of 8 permits, one of them unused, when five requests arrive here. */
+const holdLastPermits = async (test: Test) => {
   const { redis, clock, answer } = startModel()
-  const { fire } = startTimers(t)
-  const [here, there] = [1, 2].map(() => startLimiter(t, { redis, clock: () => clock.now })) as [Limiter, Limiter]
+  const [here, there] = [1, 2].map(() => startLimiter(test, { redis, clock: () => clock.now })) as [Limiter, Limiter]
   await answer()
   const take = async (limiter: Limiter, times: number) => {
     const taken = Array.from({ length: times }, () => limiter.take('global', 'a', 8, 1000))
@@ -165,7 +164,14 @@ t.test('while another instance holds the last permits unused, requests wait for 
     return taken
   }
   await take(there, 3)
-  const [first, , , , last] = await take(here, 5)
+  return { here, there, taken: await take(here, 5), clock, answer }
+}
+
+// RV-41
+t.test('while another instance holds the last permits unused, requests wait for them, 200 ms at most', async t => {
+  const { fire } = startTimers(t)
+  const { here, there, taken, clock, answer } = await holdLastPermits(t)
+  const [first, , , , last] = taken
   t.match(await first, { allowed: true }, 'four are left')
   t.match(here.take('global', 'a', 8, 1000), { allowed: false, remaining: 0 }, 'nor is there one for a further request')
   let verdict: Verdict | undefined
@@ -347,17 +353,9 @@ t.test('a limiter that is closed gives back what it holds, and counts for itself
 })
 
 t.test('a request that waits for permits of another instance is answered when its limiter is closed', async t => {
-  const { redis, clock, answer } = startModel()
   startTimers(t)
-  const [here, there] = [1, 2].map(() => startLimiter(t, { redis, clock: () => clock.now })) as [Limiter, Limiter]
-  await answer()
-  const take = async (limiter: Limiter, times: number) => {
-    const taken = Array.from({ length: times }, () => limiter.take('global', 'a', 8, 1000))
-    await answer()
-    return taken
-  }
-  await take(there, 3)
-  const last = (await take(here, 5)).at(-1)
+  const { here, taken, answer } = await holdLastPermits(t)
+  const last = taken.at(-1)
   let verdict: Verdict | undefined
   void Promise.resolve(last).then(known => {
     verdict = known
