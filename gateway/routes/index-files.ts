@@ -7,8 +7,6 @@ import { findRoute, type RouteTrie, shapeOf } from './route-trie.ts'
 interface IndexFiles {
   readonly folded: RouteTrie
   readonly depth: number
-  /** The routes of index files at their directories: most paths lead to none. */
-  readonly directories: RouteTrie
   /** The names of index files that end routes, folded; empty in most tables. */
   readonly indexNames: ReadonlySet<string>
 }
@@ -22,20 +20,16 @@ export const indexNameOf = ({ path }: Pick<Route, 'path'>): string | undefined =
   return name === undefined ? undefined : foldLetters(decode(name) ?? name)
 }
 
-/** The route of an index file, as if it were one of the directory. */
-export const atDirectory = (route: Route): Route => {
-  const path = route.path.replace(INDEX_FILE, '')
-  return { ...route, path, coversBelow: false }
-}
-
 /** If a backend may serve an index file for the path, the route of that file must admit the request as well. */
-export const withIndexFiles = (match: RouteMatch, method: string, files: IndexFiles): RouteMatch => {
-  const { folded, depth, directories, indexNames } = files
+export const withIndexFiles = (
+  match: RouteMatch,
+  method: string,
+  { folded, depth, indexNames }: IndexFiles
+): RouteMatch => {
   if (match.route === undefined || isSpelledOut(match.route)) return match
   const others = new Set(match.alsoReadAs)
   for (const reading of laxReadings(match.path, depth)) {
     const segments = reading.map(foldLetters)
-    if (findRoute(directories, method, segments) === undefined) continue
     for (const name of indexNames) {
       const found = findRoute(folded, method, [...segments, name])
       if (found !== undefined && found !== 'reserved' && isIndexOf(found, name, segments.length)) others.add(found)

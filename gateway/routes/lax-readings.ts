@@ -53,9 +53,9 @@ const readingsOf = (path: string, depth: number, skipsScripts: boolean): string[
  * (Spring's suffix matching); empty if there is none, or if it is beyond what any route looks at.
  */
 export const formatReadings = (segments: readonly string[], depth: number): string[][] => {
-  const last = segments.at(-1)
-  const dot = last?.lastIndexOf('.') ?? -1
-  if (last === undefined || dot === -1 || segments.length > depth + 1) return []
+  const last = segments.at(-1) ?? ''
+  const dot = last.lastIndexOf('.')
+  if (dot === -1 || segments.length > depth + 1) return []
   const before = segments.slice(0, -1)
   const firstDot = last.indexOf('.')
   const cuts = firstDot === dot ? [last.slice(0, dot)] : [last.slice(0, dot), last.slice(0, firstDot)]
@@ -67,7 +67,6 @@ export const formatReadings = (segments: readonly string[], depth: number): stri
 }
 
 const withoutBlanks = (cut: string): string[] => {
-  if (/[\w-]$/.test(cut) && /^[\w-]/.test(cut)) return [cut]
   const bare = trimBlanks(cut, isBlankOrDot)
   return bare === cut ? [cut] : [cut, bare]
 }
@@ -92,7 +91,7 @@ const TAIL = /(?:(?:;|%3B)|(?::|%3A)(?:(?!%3A)[^/:])*(?::|%3A)(?:\$|%24))[^/]*/g
 const STRUCTURAL: readonly ((path: string) => string)[] = [
   path => path.replaceAll('%2F', '/'),
   path => path.replace(TAIL, ''),
-  path => path.replace(/%(?:23|3F).*$/s, ''),
+  path => path.replace(/%(?:23|3F).*/s, ''),
   path => path.replace(SESSION_IN_PATH, '')
 ]
 
@@ -129,7 +128,7 @@ const TRIMS_WITH_PLUS = [...TRIMS, ...TRIMS.map(trim => (segment: string) => tri
 
 const trimDots = (segment: string): string => {
   let end = segment.length
-  while (end > 0 && segment.charAt(end - 1) === '.') end -= 1
+  while (segment.charAt(end - 1) === '.') end -= 1
   return segment.slice(0, end)
 }
 

@@ -4,7 +4,7 @@ import { canonicalPath, decode, isDottedPath, isPlainPath } from './canonical-pa
 import { type Grants, NO_GRANTS } from './grants.ts'
 import { hostLookup, routesByHost } from './hosts.ts'
 import { inParts, type Parts } from './in-parts.ts'
-import { atDirectory, indexNameOf, withIndexFiles } from './index-files.ts'
+import { indexNameOf, withIndexFiles } from './index-files.ts'
 import {
   foldLetters,
   formatReadings,
@@ -65,8 +65,6 @@ interface Spellings {
   readonly exceptions: readonly PathException[]
   /** Number of segments beyond which no route looks. */
   readonly depth: number
-  /** The routes of index files at their directories. */
-  readonly directories: RouteTrie
   /** Of all routes that end in one. */
   readonly indexNames: ReadonlySet<string>
 }
@@ -139,12 +137,7 @@ const matchDotted = (spellings: Spellings, method: string, path: string): RouteM
   const match = matchPlain(spellings, method, path)
   const { route } = match
   if (route === undefined) return match
-  const segments = segmentsOf(path, spellings.depth)
-  const scriptless = scriptReadings(path, spellings.depth)
-  const shorter = [segments, ...scriptless].flatMap(reading => formatReadings(reading, spellings.depth))
-  shorter.push(...scriptless, ...scriptsOnTheWay(path, spellings.depth))
-  const leadsHere = shorter.every(reading => findRoute(spellings.folded, method, reading) === route)
-  return leadsHere ? match : checkShorter(spellings, method, route, path, [segments])
+  return checkShorter(spellings, method, route, path, [segmentsOf(path, spellings.depth)])
 }
 
 const matchUnusual = (spellings: Spellings, method: string, rawPath: string): RouteMatch => {
@@ -216,7 +209,7 @@ const isReadOneWay = (spellings: Spellings, method: string, path: string, route:
 
 const leadsTo = (route: Route | undefined, trie: RouteTrie, method: string, segments: readonly string[]): boolean => {
   const found = findRoute(trie, method, segments)
-  return found === route || (found === undefined && candidatesFor(trie, method, segments).length === 0)
+  return found === route || candidatesFor(trie, method, segments).length === 0
 }
 
 /** The first reading of a path by which a lax backend would find another route, or none that takes this method. */
@@ -273,13 +266,9 @@ function* createSpellings(
 ): Parts<Spellings> {
   const statics = new Set<string>()
   const indexNames = new Set<string>()
-  const inDirectories: Route[] = []
   yield* inParts(routes, route => {
     const indexName = indexNameOf(route)
-    if (indexName !== undefined) {
-      indexNames.add(indexName)
-      inDirectories.push(atDirectory(route))
-    }
+    if (indexName !== undefined) indexNames.add(indexName)
     for (const segment of shapeOf(route.path)) if (!segment.startsWith(':')) statics.add(segment)
   })
   let isDecoded = false
@@ -296,8 +285,7 @@ function* createSpellings(
   const exact = isDecoded ? yield* build(asWritten, earlier => earlier) : decoded
   const folded = isFolded ? yield* build(foldSegment, keepLowerCase(onCaseTie)) : decoded
   const exceptions = [...new Set(routes.flatMap(route => route.allowInPath))]
-  const directories = yield* createTrie(inDirectories, foldSegment, earlier => earlier)
-  return { routes, exact, decoded, folded, exceptions, depth: exact.depth, directories, indexNames }
+  return { routes, exact, decoded, folded, exceptions, depth: exact.depth, indexNames }
 }
 
 const asWritten: Spelling = segment => segment

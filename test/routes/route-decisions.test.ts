@@ -136,6 +136,12 @@ t.test('a public route checks no token, so another route that must admit the req
   const asAdmin: Asker = { user: { profiles: ['Admin'], accessStatus: 'assigned', provider: 'ldap' } }
   t.match(decide(table.match('GET', '/'), asAdmin, options), { decision: 400, reason: 'lax-reading' })
   t.match(decide(table.match('GET', '/x'), asAdmin, options), { decision: 'allow', reason: 'public' })
+  const sockets = await tableOf(t, '/socket.io/* {socketio: {namespaces: {/m: {}}}}', '/socket.io/a {roles: [Admin]}')
+  t.match(
+    decide(sockets.match('GET', '/socket.io/a.json'), asAdmin, options),
+    { reason: 'lax-reading' },
+    'nor does Socket.IO'
+  )
 })
 
 // RW-45

@@ -130,6 +130,20 @@ t.test('blanks at the ends and dots at the end of a segment lead nowhere else', 
 t.test('a reading for which only other methods are known is another route', async t => {
   const table = await tableOf(t, '/:any', '/admin {methods: [DELETE]}')
   asks(t, table, { 'GET /ADMIN': '/:any', 'DELETE /ADMIN': 'lax-reading', 'DELETE /admin': 'DELETE /admin' })
+  const beside = await tableOf(t, '/a+', '/a {methods: [DELETE]}', '/b+')
+  asks(t, beside, { 'GET /a+': 'lax-reading', 'GET /b+': '/b+' })
+})
+
+t.test('that a path leads to two routes is said to everybody only where its own is public', async t => {
+  const table = await tableOf(t, '/open/* {public: true}', '/open/admin', '/any/*', '/any/admin')
+  for (const path of ['/open/ADMIN', '/open/admin%20']) t.match(table.match('GET', path), { public: true })
+  for (const path of ['/any/ADMIN', '/any/admin%20']) t.match(table.match('GET', path), { public: false })
+})
+
+t.test('what the gateway does not say of its own endpoints is off', async t => {
+  const flags = { forwardToken: false, browser: false, ownAuthorization: false, basic: false, external: false }
+  const off = { ...flags, requireAssigned: false, streaming: false, allowInPath: [], accept: [] }
+  for (const own of ownRoutes()) t.match(own, off, own.id)
 })
 
 t.test('escapes of reserved characters do not lead past the route that is written without them', async t => {

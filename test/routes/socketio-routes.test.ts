@@ -51,6 +51,9 @@ t.test('an event is checked by its own rule, by that of the namespace, or not at
   t.equal(eventRoute(free, 'anything'), free)
   t.match(eventRoute(quiet, 'ping'), { roles: ['Supervisor'] })
   t.equal(eventRoute(quiet, 'pong'), 'event-not-listed')
+  const bans = (length: number) => eventRoute(room, 'ban'.padEnd(length, 'x'))
+  t.match(bans(200), { roles: ['Admin'] })
+  t.equal(bans(201), 'event-not-listed', 'a longer name matches no pattern')
   t.equal(eventRoute(route, 'anything'), route, 'what stands for no namespace lists no events')
 })
 
@@ -76,7 +79,9 @@ t.test('who may send an event is asked on every route that lists the namespace',
   t.same(decide('/none', 'say', {}), [[undefined, 401, 'GW_UNAUTHENTICATED', 'no-token']])
   t.same(decide('/none', 'say', person('Admin')), [[undefined, 404, 'GW_NO_ROUTE', 'no-namespace']])
   for (const asker of [{}, person('Admin')])
-    t.same(decide('/free?x', 'say', asker), [[undefined, 400, 'GW_BAD_REQUEST', 'namespace-name']], 'as at CONNECT')
+    for (const name of ['/free?x', 'x/free'])
+      t.same(decide(name, 'say', asker), [[undefined, 400, 'GW_BAD_REQUEST', 'namespace-name']], 'as at CONNECT')
+  t.same(decide('/free', 'disconnect', person())[0], [sockets, 400, 'GW_BAD_REQUEST', 'reserved-event'])
   const both = [allowed(sockets, 'any-valid-token'), allowed(staff, 'any-valid-token')]
   t.same(decide('/free', 'x', person()), both)
   t.same(decide('/quiet', 'ping', person('Supervisor')), [allowed(sockets), both[1]])

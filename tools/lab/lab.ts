@@ -19,7 +19,7 @@ import { runSocketSystem, SOCKET_SYSTEMS } from './sockets/run.ts'
 import { runStores } from './stores/run.ts'
 import { openLab, type System } from './system.ts'
 import { runSystemd } from './systemd.ts'
-import { fillTable, say, withTeardown } from './table.ts'
+import { endRunning, fillTable, say, withTeardown } from './table.ts'
 
 const RECIPES = { heading: '# Compatibility', columns: ['system', 'version', 'works', 'recipe'] }
 
@@ -84,8 +84,8 @@ const runParts = (wanted: readonly string[]): Promise<number> =>
     return wrong
   })
 
-// What it has started ends with it.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => void endRunning().finally(() => process.exit(130)))
 const [word = '', ...words] = process.argv.slice(2)
 const wrong = await (RUNS[word]?.(words) ?? runParts(process.argv.slice(2)))
 process.exit(wrong === 0 ? 0 : 1)

@@ -15,14 +15,26 @@ type Row = readonly string[]
 
 export type Teardown = Pick<Test, 'teardown'>
 
+const running: (() => Promise<void>)[] = []
+
 /** Runs something with a teardown of its own, as tap gives one to a test. */
 export const withTeardown = async <T>(work: (t: Teardown) => Promise<T>): Promise<T> => {
   const endings: (() => unknown)[] = []
+  const endAll = async () => {
+    for (const end of endings.splice(0).reverse()) await end()
+  }
+  running.push(endAll)
   try {
     return await work({ teardown: action => void endings.push(action) })
   } finally {
-    for (const end of endings.reverse()) await end()
+    await endAll()
+    running.pop()
   }
+}
+
+/** Ends what a lab that is interrupted has started, the newest first. */
+export const endRunning = async (): Promise<void> => {
+  for (const endAll of [...running].reverse()) await endAll()
 }
 
 export const say = (line: string): void => void process.stdout.write(`${line}\n`)

@@ -12,10 +12,18 @@ const PRIORITY = 10
 /** Folders and files below `gateway/` that decide, each with the tests that are asked: those of its own room, and a few beside. */
 const MODULES: Readonly<Record<string, readonly string[]>> = {
   access: ['test/access/*.test.ts', 'test/attacks/{token-attacks,path-attacks}.test.ts'],
-  routes: ['test/routes/*.test.ts', 'test/route-files/route-grants.test.ts', 'test/attacks/path-attacks.test.ts'],
+  routes: [
+    'test/routes/*.test.ts',
+    'test/route-files/{route-file,route-grants,surprises}.test.ts',
+    'test/attacks/path-attacks.test.ts',
+    'test/upstream/targets-kept.test.ts',
+    'test/cli/{cli-decisions,cli-diff}.test.ts',
+    'test/explain/explain.test.ts',
+    'test/access/{hosts,client-networks}.test.ts'
+  ],
   limits: [
     'test/limits/{circuit,lease-decisions,limiter-decisions,limiter-memory,limiter-leases}.test.ts',
-    'test/faults/limiter-connections.test.ts'
+    'test/faults/limiter-{connections,faults}.test.ts'
   ],
   tokens: ['test/tokens/*.test.ts', 'test/attacks/token-attacks.test.ts', 'test/account/access-tokens.test.ts'],
   'directory/names': ['test/directory/{directory-names,account-names,directory-parts,shared-usernames}.test.ts']

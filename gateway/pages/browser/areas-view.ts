@@ -8,17 +8,18 @@ import { text } from './words-console.ts'
 
 export const AreasView = (): VNode => {
   const list = useList<Named>('areas')
-  const { ask, change, notices } = useActs(list.reload)
+  const { ask, say, change, notices } = useActs(list.reload)
   const [renamed, setRenamed] = useState<Named | undefined>()
   const [name, setName] = useState('')
   const close = () => setRenamed(undefined)
+  const settle = () => {
+    close()
+    say(text('areaRenamed'))
+    list.reload()
+  }
 
   const create = async () => {
     if (await change('areas', 'POST', text('areaCreated'), { name: name.trim() })) setName('')
-  }
-  const rename = (form: HTMLFormElement) => {
-    close()
-    return change(`areas/${renamed?.id}`, 'PATCH', text('areaRenamed'), { name: new FormData(form).get('name') })
   }
   const remove = ({ id, name }: Named) => {
     const run = () => change(`areas/${id}`, 'DELETE', text('areaDeleted'))
@@ -37,12 +38,25 @@ export const AreasView = (): VNode => {
       <${Field} grows id="area-name" label=${text('newArea')} required maxlength="256" value=${name} dir="auto" onValue=${setName} />
       <button type="submit" class="main">${text('create')}</button></form>
     <${Listing} of=${list} label=${text('areas')} columns=${columns} keyOf=${({ id }: Named) => id} />
-    ${
-      renamed !== undefined &&
-      html`<${Dialog} title=${text('renameArea', { name: renamed.name.slice(0, 80) })} onClose=${close}>
-      <form onSubmit=${sends(rename)}>
-        <${Field} id="rename" label=${text('newName')} name="name" required maxlength="256" defaultValue=${renamed.name} dir="auto" />
-        <div class="buttons"><button type="button" onClick=${close}>${text('cancel')}</button><button type="submit" class="main">${text('rename')}</button></div>
-      </form><//>`
-    }`
+    ${renamed !== undefined && html`<${RenameArea} area=${renamed} onClose=${close} onRenamed=${settle} />`}`
+}
+
+interface RenameProps {
+  readonly area: Named
+  readonly onClose: () => void
+  readonly onRenamed: () => void
+}
+
+/** Stays open, with what was typed, while the name is refused. */
+const RenameArea = ({ area, onClose, onRenamed }: RenameProps): VNode => {
+  const { change, notices } = useActs()
+  const rename = async (form: HTMLFormElement) => {
+    if (await change(`areas/${area.id}`, 'PATCH', '', { name: new FormData(form).get('name') })) onRenamed()
+  }
+  return html`<${Dialog} title=${text('renameArea', { name: area.name.slice(0, 80) })} onClose=${onClose}>
+    <form onSubmit=${sends(rename)}>
+      ${notices}
+      <${Field} id="rename" label=${text('newName')} name="name" required maxlength="256" defaultValue=${area.name} dir="auto" />
+      <div class="buttons"><button type="button" onClick=${onClose}>${text('cancel')}</button><button type="submit" class="main">${text('rename')}</button></div>
+    </form><//>`
 }
