@@ -1,6 +1,7 @@
 // Where a request's token may stand: the session cookie, an upgrade's subprotocol or query, the password of Basic.
 import t from 'tap'
 import { createBasicToken } from '../../gateway/access/basic-token.ts'
+import { ownCookies } from '../../gateway/access/own-cookies.ts'
 import { createSessionCookie, isSessionCookie } from '../../gateway/access/session-cookie.ts'
 import { socketToken } from '../../gateway/access/socket-token.ts'
 import { Unauthenticated } from '../../gateway/errors.ts'
@@ -252,6 +253,14 @@ t.test('the login of PUBLIC_URL is read where no other site may be behind the re
   t.equal(read(...cookie(`${name}=unknown`)), undefined)
   t.equal(read(...cookie(`${name}=a; ${name}=a`)), 'GW_BAD_REQUEST two-session-cookies')
   t.equal(read(...cookie(`${name}=a`, 'Sec-Fetch-Site', 'same-site')), CROSS)
+})
+
+t.test('cookies of the gateway are known by their names, those of others are not', async t => {
+  for (const name of words`portaria_session __Host-portaria_session portaria_login_a __Host-portaria_login_a
+    portaria_host_login __Host-portaria_host_login`)
+    t.ok(ownCookies.has(name), name)
+  for (const name of words`portaria xportaria_login_ a__Host-portaria_login_ portaria_login xportaria_host_login session`)
+    t.notOk(ownCookies.has(name), name)
 })
 
 t.test('the cookie of a named host is its own; a login sets none there and ends what it replaces', async t => {

@@ -123,7 +123,8 @@ t.test('only an address that every reader takes for a named host is returned to'
       '//a.example/',
       'https:a.example/',
       'https:///a.example',
-      'https://a.example./'
+      'https://a.example./',
+      'xhttps://a.example/'
     ],
     ...['http://a.example/', 'https://a.example:99999/', 'https://a.example%2eevil.example/', 'https://gw.example/x'],
     ...['https://a.example/\r\nSet-Cookie: x=1', 'https://a.example#@evil.example/', 'https://a.example?@evil.example/']

@@ -217,12 +217,16 @@ t.test('what a fail-over has lost stays ended, what was issued after it is good'
   t.same([state(3, NOW_S), state(4, NOW_S), state(3, NOW_S + 1)], ['revoked', 'stale', 'valid'])
   t.same([state(0, NOW_S, 8), state(2, NOW_S + 1, 8)], ['revoked', 'valid'], 'of a person who has changed since')
   t.equal(state(8, NOW_S + 9, 10), 'revoked', 'heard after the state was read')
+  t.equal(state(1, NOW_S, 9), 'valid', 'of whom nothing was lost')
   t.same(new Set(heard.at(-1) as string[]), new Set(['lost', 'kept', 'over', 7, 8, 9, 10]))
   const { epoch } = revocations
   revocations.learn({ lost: [{ userId: 7, lowestAccepted: 2, receivedAt: NOW_S - 1 }] })
   t.equal(revocations.epoch, epoch, 'less than what is known')
   revocations.learn({ lost: [{ userId: 7, lowestAccepted: 0, receivedAt: NOW_S + 5 }] })
   t.same([state(3, NOW_S + 5), state(4, NOW_S + 5), state(3, NOW_S + 6)], ['revoked', 'stale', 'valid'])
+  t.equal(revocations.epoch, epoch + 1, 'which is news')
+  revocations.learn({ lost: [{ userId: 7, lowestAccepted: 6, receivedAt: NOW_S }] })
+  t.equal(state(5, NOW_S + 5), 'revoked', 'lost earlier, and of more')
 })
 
 // RV-100 RV-101
