@@ -33,11 +33,12 @@ const readSince = async (manager: EntityManager, timelineName: string, since: st
   /** By this process's clock, milliseconds since the epoch. */
   const at = Date.now()
   // Read before the rows, so that everything a transaction below this number changed is visible to the queries below.
-  const [now] = await query<{ timeline: string; xmin: string }>(
+  const [now] = await query<{ timeline: string; xmin: string; nowS: number }>(
     manager,
-    `SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS xmin, ${timelineName} AS timeline`
+    `SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS xmin, ${timelineName} AS timeline,
+      extract(epoch FROM now())::float8 AS "nowS"`
   )
-  const { timeline = '', xmin = '0' } = now ?? {}
+  const { timeline = '', xmin = '0', nowS = 0 } = now ?? {}
   const [known, last] = since?.split(' ') ?? []
   const complete =
     known !== timeline || last === undefined || !/^[0-9]{1,20}$/.test(last) || BigInt(last) > BigInt(xmin)
@@ -55,6 +56,7 @@ const readSince = async (manager: EntityManager, timelineName: string, since: st
     /** Where the next `changesSince` continues. */
     cursor: `${timeline} ${xmin}`,
     at,
+    nowS,
     /** Whether this is the complete state, rather than a set of changes. */
     complete
   }

@@ -133,12 +133,12 @@ export const createPersonalTokens = (options: PersonalTokensOptions) => {
         if (usedMinute !== 0 && usedMinute >= minute) uses.push({ personalToken: row.id, usedAt: usedMinute * 60_000 })
       return uses
     },
-    /** Removes tokens that are over, and owners without any. */
-    purge() {
+    /** Removes tokens that are over by the database's clock, and owners without any. */
+    purge(nowS: number) {
       const owning = new Set<number>()
       for (const [key, { row, userId }] of tokens) {
         const isOver =
-          row.expiresAt * 1000 <= now() ||
+          row.expiresAt <= nowS ||
           row.version < (owners.get(userId)?.lowestAccepted ?? 0) ||
           revocations.isRevoked(personalTokenId(row.id))
         if (isOver) tokens.delete(key)

@@ -12,7 +12,10 @@ interface StateRead {
   readonly versions: readonly PersonVersion[]
   readonly lost?: readonly LostPerson[]
   readonly cursor: string
+  /** By this process's clock, milliseconds since the epoch. */
   readonly at: number
+  /** By the database's clock, seconds since the epoch. */
+  readonly nowS: number
   /** Whether this is the complete state, rather than a set of changes. */
   readonly complete: boolean
 }
@@ -53,6 +56,7 @@ export const startRevocationFeed = async (options: FeedOptions) => {
   const { source, revocations, personalTokens, log, now = Date.now, pollMs = POLL_MS } = options
   let cursor: string | undefined
   let completeAt = 0
+  let databaseS = 0
   let closed = false
   let failing = false
   let isListening = true
@@ -86,6 +90,7 @@ export const startRevocationFeed = async (options: FeedOptions) => {
     }
     cursor = read.cursor
     completeAt = read.at
+    databaseS = read.nowS
   }
   await readState()
 
@@ -132,8 +137,8 @@ export const startRevocationFeed = async (options: FeedOptions) => {
     }
   })
   const purgeAll = () => {
-    revocations.purge()
-    personalTokens.purge()
+    revocations.purge(databaseS)
+    personalTokens.purge(databaseS)
     source.purgeExpired().catch(error => log.warn({ err: error }, 'expired revocations could not be deleted'))
   }
   const stopPurging = every(PURGE_EVERY_MS, purgeAll)

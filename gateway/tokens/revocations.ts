@@ -12,7 +12,7 @@ export interface PersonVersion {
 
 export interface RevokedToken {
   readonly jti: string
-  /** Seconds since the epoch; afterwards the token is refused as expired. */
+  /** Seconds since the epoch. */
   readonly expiresAt: number
 }
 
@@ -52,7 +52,7 @@ export const createRevocations = (now: () => number = Date.now) => {
 
   const learnToken = ({ jti, expiresAt }: RevokedToken): boolean => {
     const known = tokens.get(jti)
-    if (expiresAt <= Math.max(known ?? 0, now() / 1000)) return false
+    if (expiresAt <= (known ?? 0)) return false
     tokens.set(jti, expiresAt)
     return known === undefined
   }
@@ -116,14 +116,13 @@ export const createRevocations = (now: () => number = Date.now) => {
       ]
       if (changed.length > 0) tell(changed)
     },
-    /** What is known here and missing from a complete state. */
-    missingFrom(state: News): Lost {
+    /** What is known here and missing from a complete state, which was read at `nowS` by the database's clock. */
+    missingFrom(state: News & { readonly nowS: number }): Lost {
       const [found, people] = [new Set(state.tokens?.map(({ jti }) => jti)), new Map<number, PersonVersion>()]
       for (const person of state.versions ?? []) people.set(person.userId, person)
-      const nowS = now() / 1000
       return {
         tokens: [...tokens]
-          .filter(([jti, expiresAt]) => expiresAt > nowS && !found.has(jti))
+          .filter(([jti, expiresAt]) => expiresAt > state.nowS && !found.has(jti))
           .map(([jti, expiresAt]) => ({ jti, expiresAt })),
         people: [...versions.values()].filter(known => {
           const person = people.get(known.userId)
@@ -142,9 +141,8 @@ export const createRevocations = (now: () => number = Date.now) => {
     },
     /** Called after each `learn` that changed something. */
     onChange: (listener: (changed: Changed) => void) => void listeners.push(listener),
-    /** Removes tokens that have expired. */
-    purge(): void {
-      const nowS = now() / 1000
+    /** Removes tokens that have expired by the database's clock: this machine's may be set back. */
+    purge(nowS: number): void {
       for (const [tokenId, expiresAt] of tokens) if (expiresAt <= nowS) tokens.delete(tokenId)
     },
     size: () => tokens.size + versions.size

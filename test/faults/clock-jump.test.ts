@@ -3,7 +3,12 @@ import t from 'tap'
 import { shiftClocks } from '../support/clocks.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startBackend } from '../support/gateway-process.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { logIn } from '../support/login.ts'
+import { startOpenLdap } from '../support/openldap.ts'
+import { claimsOf } from '../support/page-tabs.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { openStore } from '../support/store.ts'
+import { until } from '../support/until.ts'
 
 const HOUR_MS = 3_600_000
 t.test('tokens and the Date field follow the clock there and back; what is counted and timed does not', async t => {
@@ -18,10 +23,7 @@ t.test('tokens and the Date field follow the clock there and back; what is count
         { path: '/few/*', upstream: 'back', public: true, rateLimit: { max: 2, window: '60s' } }
       ]
     },
-    env: {
-      ...ldap.env,
-      JWT_EXPIRES_IN: '1h'
-    }
+    env: { ...ldap.env, JWT_EXPIRES_IN: '1h' }
   })
   const ask = async (path: string, token?: string) =>
     (await world.fetch(path, token === undefined ? {} : { token })).status
@@ -29,13 +31,7 @@ t.test('tokens and the Date field follow the clock there and back; what is count
     const refused = await world.fetch('/app/x')
     return MachineDate.parse(refused.headers.get('date') ?? '') - Date.now()
   }
-  const login = async () => {
-    const body = JSON.stringify({ username: 'maria', password: SAMPLE_PASSWORD })
-    const headers = { 'content-type': 'application/json' }
-    const answer = await world.fetch('/auth/login', { method: 'POST', headers, body })
-    t.equal(answer.status, 200)
-    return ((await answer.json()) as { token: string }).token
-  }
+  const login = async () => (await logIn(world, 'maria')).token
   const early = await login()
   t.equal(await ask('/app/x', early), 200)
   t.same([await ask('/few/x'), await ask('/few/x'), await ask('/few/x')], [200, 200, 429])
@@ -53,4 +49,21 @@ t.test('tokens and the Date field follow the clock there and back; what is count
   t.equal(await ask('/app/x', await login()), 200)
   t.equal(await ask('/few/x'), 429)
   t.equal((await world.fetch('/health')).status, 200)
+})
+
+t.test('a token that is ended while the clock is ahead stays ended when it is set right', async t => {
+  const clocks = shiftClocks(t)
+  const postgres = await startPostgres(t)
+  const world = await startGateway(t, { postgres })
+  const { tokenState } = await openStore(t, postgres, postgres.url)
+  const [early, late] = [
+    await world.tokenFor(),
+    await world.tokenFor({}, { exp: Math.floor(Date.now() / 1000) + 86_400 })
+  ]
+  const statusOf = async (token: string) => (await world.fetch('/auth/me', { token })).status
+  clocks.wallMs = 8 * HOUR_MS
+  for (const { jti, exp } of [early, late].map(claimsOf)) await tokenState.revokeToken(String(jti), Number(exp))
+  await until(async () => (await statusOf(late)) === 401, 'this instance has heard of both')
+  clocks.wallMs = 0
+  t.same([await statusOf(early), await statusOf(late)], [401, 401])
 })

@@ -203,7 +203,8 @@ t.test('what a fail-over has lost stays ended, what was issued after it is good'
       { userId: 7, version: 3, lowestAccepted: 3 },
       { userId: 8, version: 2, lowestAccepted: 0 },
       { userId: 9, version: 1, lowestAccepted: 0 }
-    ]
+    ],
+    nowS
   }
   const lost = revocations.missingFrom(found)
   t.same(
@@ -247,7 +248,7 @@ t.test(
       expiresAt
     })
     const rows = [rowOf(gone, 1), rowOf(kept, 2)]
-    const read = { tokens: [], versions: [], cursor: '1', at: Date.now(), complete: true }
+    const read = { tokens: [], versions: [], cursor: '1', at: Date.now(), nowS: 0, complete: true }
     const restored: Lost[] = []
     const warned: unknown[] = []
     const asked: (string | undefined)[] = []
