@@ -1,44 +1,39 @@
 // Verifies the audit log and its archives, and archives its oldest entries, from the command line.
 import { existsSync } from 'node:fs'
-import type { Command } from 'commander'
 import type { ArchiveVerdict } from '../store/audit-archive-file.ts'
 import type { AuditLog } from '../store/audit-log.ts'
 import { parseTimestamp } from '../values/timestamps.ts'
-import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
-import { sealingSecrets } from './command-settings.ts'
+import { type Add, CannotRun, type Cli, type Report } from './command.ts'
+import { requiredSecrets } from './command-settings.ts'
 import { ACTOR, withDatabase } from './open-store.ts'
 
-export const addAudit = (program: Command, cli: Cli): void => {
+export const addAudit: Add = (program, define) => {
   const audit = program.command('audit').description('verify and archive the audit log')
-  addCommand(audit, 'verify', 'check the hash chain of the audit log, or of an archive', [
+  define(audit, 'verify', verify, 'check the hash chain of the audit log, or of an archive', [
     'audit verify',
     'audit verify --json',
     'audit verify audit-2026.jsonl'
-  ])
-    .argument('[file]', 'an archive, which is verified without the database')
-    .action(run(cli, (here, file?: string) => (file === undefined ? verify(here) : verifyFile(here, file))))
-  addCommand(audit, 'archive', 'move entries into a file, and remove them from the database', [
+  ]).argument('[file]', 'an archive, which is verified without the database')
+  define(audit, 'archive', archive, 'move entries into a file, and remove them from the database', [
     'audit archive --before 2026-01-31 --out audit-2026.jsonl'
   ])
     .requiredOption('--before <date>', 'entries from this date (or RFC 3339 time) on stay; UTC')
     .requiredOption('--out <file>', 'the file to write; it must not exist')
     .addHelpText('after', '\nKeep JWT_SECRET with the file: without it, the file cannot be verified.')
-    .action(run(cli, archive))
 }
 
-const verify = ({ environment }: Cli): Promise<Report> =>
+const verify = (cli: Cli, file?: string): Promise<Report> =>
+  file === undefined ? verifyLog(cli) : verifyFile(cli, file)
+
+const verifyLog = ({ environment }: Cli): Promise<Report> =>
   withDatabase(environment, async database => {
     const { createAuditLog } = await import('../store/audit-log.ts')
     const verdict = await createAuditLog(database).verify()
     return { found: !verdict.ok || verdict.unkeyed !== undefined, json: verdict, text: wordsOf(verdict) }
   })
 
-/** The sealing secrets, which the archive is written and verified with. */
-const secretsOf = async ({ environment }: Cli) => {
-  const secrets = await sealingSecrets(environment)
-  if (secrets.length === 0) throw new CannotRun('JWT_SECRET is required, because it opens the key of the audit log')
-  return secrets
-}
+/** An archive is written and verified with the secrets. */
+const secretsOf = ({ environment }: Cli) => requiredSecrets(environment, 'it opens the key of the audit log')
 
 const verifyFile = async (cli: Cli, file: string): Promise<Report> => {
   const secrets = await secretsOf(cli)

@@ -1,11 +1,10 @@
 // Validates settings and route files and runs the tests in them.
-import type { Command } from 'commander'
 import { type Complaint, formatComplaint } from '../route-files/load.ts'
 import type { RouteTable } from '../routes/route.ts'
 import { type GroupSources, groupSources } from '../settings/cloud.ts'
 import { readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment, Mistake } from '../settings/reader.ts'
-import { addCommand, type Cli, type Report, run } from './command.ts'
+import type { Add, Cli, Report } from './command.ts'
 import { hasGatewaySettings, routeFolder } from './command-settings.ts'
 import { type CheckedRoutes, checkRoutes } from './read-routes.ts'
 import type { Terminal } from './terminal.ts'
@@ -16,8 +15,8 @@ interface CheckOptions {
   readonly files?: boolean
 }
 
-export const addCheck = (program: Command, cli: Cli): void => {
-  addCommand(program, 'check', 'validate the route files, run their tests, and validate the settings', [
+export const addCheck: Add = (program, define) => {
+  define(program, 'check', check, 'validate the route files, run their tests, and validate the settings', [
     'check',
     'check upstream-config',
     'check /etc/portaria/routes --no-settings --json'
@@ -28,7 +27,6 @@ export const addCheck = (program: Command, cli: Cli): void => {
     .option('--no-settings', 'do not validate the environment')
     .option('--no-files', 'do not open the certificates and keys that the route files name; list them instead')
     .addHelpText('after', SETTINGS_HELP)
-    .action(run(cli, check))
 }
 
 const SETTINGS_HELP = `

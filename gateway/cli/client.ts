@@ -1,7 +1,6 @@
 // Creates, lists, rotates and removes service accounts from the command line.
-import type { Command } from 'commander'
 import type { ClientItem, Clients, ClientWithSecret } from '../store/clients.ts'
-import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
+import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { refuseUnknownProfiles } from './named-arguments.ts'
 import { ACTOR, type Database, withDatabase } from './open-store.ts'
 import type { Terminal } from './terminal.ts'
@@ -15,9 +14,9 @@ interface CreateOptions {
 
 const PAGE_SIZE = 200
 
-export const addClient = (program: Command, cli: Cli): void => {
+export const addClient: Add = (program, define) => {
   const client = program.command('client').description('manage service accounts, which give tokens to programs')
-  addCommand(client, 'create', 'create a service account and print its secret, which is shown only once', [
+  define(client, 'create', create, 'create a service account and print its secret, which is shown only once', [
     'client create nightly-export --profile Agente --area Norte',
     'client create ci --profile Supervisor --area Geral --expires 2027-06-30 --address 203.0.113.0/24'
   ])
@@ -29,14 +28,13 @@ export const addClient = (program: Command, cli: Cli): void => {
       'date or time, such as 2027-06-30 or 2027-06-30T18:00:00Z; without it the account does not expire'
     )
     .option('--address <cidr...>', 'networks from which it may be used; without it: any')
-    .action(run(cli, create))
-  addCommand(client, 'rotate', 'print a new secret; the previous one works for another 24 hours', ['client rotate ci'])
-    .argument('<name>')
-    .action(run(cli, rotate))
-  addCommand(client, 'list', 'list all service accounts', ['client list --json']).action(run(cli, list))
-  addCommand(client, 'remove', 'remove a service account and end its tokens', ['client remove ci'])
-    .argument('<name>')
-    .action(run(cli, remove))
+  define(client, 'rotate', rotate, 'print a new secret; the previous one works for another 24 hours', [
+    'client rotate ci'
+  ]).argument('<name>')
+  define(client, 'list', list, 'list all service accounts', ['client list --json'])
+  define(client, 'remove', remove, 'remove a service account and end its tokens', ['client remove ci']).argument(
+    '<name>'
+  )
 }
 
 const withClients = <T>(cli: Cli, work: (clients: Clients, database: Database) => Promise<T>): Promise<T> =>

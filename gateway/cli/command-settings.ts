@@ -3,7 +3,7 @@
 import { unassignedMayPass } from '../settings/cloud.ts'
 import { readLockout } from '../settings/directory.ts'
 import { readDatabaseUrl, readLoginFailures } from '../settings/gateway.ts'
-import { formatMistakes } from '../settings/read-settings.ts'
+import { formatMistakes, readSettings, SettingsError } from '../settings/read-settings.ts'
 import { createReader, type Environment, type Mistake, type Reader } from '../settings/reader.ts'
 import { VARIABLES, type VariableName } from '../settings/table.ts'
 import { CannotRun } from './command.ts'
@@ -18,11 +18,20 @@ const readSome = <T>(environment: Environment, names: readonly VariableName[], r
   return value
 }
 
-export const settingsRefusal = (mistakes: readonly Mistake[]): CannotRun =>
+const settingsRefusal = (mistakes: readonly Mistake[]): CannotRun =>
   new CannotRun(
     'These settings have errors:',
     mistakes.map(mistake => formatMistakes([mistake]))
   )
+
+/** All settings. Throws {@link CannotRun} if there is a mistake in any. */
+export const allSettings = (environment: Environment) => {
+  try {
+    return readSettings(environment)
+  } catch (error) {
+    throw error instanceof SettingsError ? settingsRefusal(error.mistakes) : error
+  }
+}
 
 /** The directory of route files: the one given, else UPSTREAM_CONFIG, else its default. */
 export const routeFolder = (environment: Environment, given: string | undefined): string =>
@@ -35,10 +44,11 @@ export const storeSettings = (environment: Environment) =>
   }))
 
 /** If anyone can have a cloud account, unassigned accounts pass nothing unless their tenant is listed. */
-export const cloudUnassignedMayPass = (environment: Environment): boolean =>
+export const decideOptions = (environment: Environment) =>
   readSome(environment, ['CLOUDIDP_TENANT_ID', 'CLOUDIDP_ALLOWED_TENANTS'], reader => {
     const tenant = reader.text('CLOUDIDP_TENANT_ID') ?? ''
-    return unassignedMayPass(tenant, reader.given('CLOUDIDP_ALLOWED_TENANTS') ? [] : undefined)
+    const allowed = reader.given('CLOUDIDP_ALLOWED_TENANTS') ? [] : undefined
+    return { cloudUnassignedMayPass: unassignedMayPass(tenant, allowed) }
   })
 
 const LOGIN_LIMITS = [
@@ -72,6 +82,13 @@ export const verifyingSecrets = (environment: Environment): readonly string[] =>
 export const sealingSecrets = async (environment: Environment) => {
   const { sealingSecret } = await import('../tokens/sealed-keys.ts')
   return verifyingSecrets(environment).map(sealingSecret)
+}
+
+/** The same. Throws {@link CannotRun} without JWT_SECRET, which is needed `because`. */
+export const requiredSecrets = async (environment: Environment, because: string) => {
+  const secrets = await sealingSecrets(environment)
+  if (secrets.length === 0) throw new CannotRun(`JWT_SECRET is required, because ${because}`)
+  return secrets
 }
 
 /** The address of the gateway that this environment configures. */

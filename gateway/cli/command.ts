@@ -45,16 +45,28 @@ export interface Cli {
 export const examplesText = (examples: readonly string[]): string =>
   `\nExamples:\n${examples.map(line => `  portaria ${line}`).join('\n')}`
 
-/** Registers a command with what all commands share: `--json`, and examples in its help. */
-export const addCommand = (parent: Command, usage: string, summary: string, examples: readonly string[]): Command =>
-  parent
-    .command(usage)
-    .description(summary)
-    .option('--json', 'print JSON instead of text')
-    .addHelpText('after', examplesText(examples))
+/** Adds a command to the program. */
+export type Add = (program: Command, define: ReturnType<typeof defining>) => void
 
-/** The action of a command: does its work and prints the report; anything it throws becomes one readable message. */
-export const run = <Given extends unknown[]>(cli: Cli, work: (cli: Cli, ...given: Given) => Promise<Report>) =>
+/** Registers a command with what all commands share: `--json`, examples in its help, and settings from the file of variables. */
+export const defining =
+  (cli: Cli) =>
+  <Given extends unknown[]>(
+    parent: Command,
+    usage: string,
+    work: (cli: Cli, ...given: Given) => Promise<Report>,
+    summary: string,
+    examples: readonly string[]
+  ): Command =>
+    parent
+      .command(usage)
+      .description(summary)
+      .option('--json', 'print JSON instead of text')
+      .addHelpText('after', examplesText(examples))
+      .action(run(cli, work))
+
+/** Does the work of a command and prints the report; anything it throws becomes one readable message. */
+const run = <Given extends unknown[]>(cli: Cli, work: (cli: Cli, ...given: Given) => Promise<Report>) =>
   async function (this: Command, ...given: Given): Promise<void> {
     const { json = false, envFile } = this.optsWithGlobals<{ json?: boolean; envFile?: string }>()
     try {

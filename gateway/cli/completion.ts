@@ -52,7 +52,7 @@ const fish = (places: readonly Place[]): string =>
 
 const SHELLS: Readonly<Record<string, (places: readonly Place[]) => string>> = { bash, zsh, fish }
 
-export const addCompletion = (program: Command, cli: Cli): void => {
+export const addCompletion = (program: Command, _: unknown, cli: Cli): void => {
   program
     .command('completion')
     .description('print a script with which a shell completes commands and options')

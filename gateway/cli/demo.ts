@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { moduleUrl } from '../values/package-files.ts'
 import { CannotRun, type Cli, examplesText, reportFailure } from './command.ts'
 
-export const addDemo = (program: Command, cli: Cli): void => {
+export const addDemo = (program: Command, _: unknown, cli: Cli): void => {
   program
     .command('demo')
     .description('run a gateway with sample people and backends; nothing is kept')

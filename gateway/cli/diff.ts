@@ -1,14 +1,13 @@
 // Compares two directories of route files by what they allow, not by how they are written.
-import type { Command } from 'commander'
 import { lineOf } from '../explain/explain.ts'
-import { addCommand, type Cli, type Report, run } from './command.ts'
-import { cloudUnassignedMayPass } from './command-settings.ts'
+import type { Add, Cli, Report } from './command.ts'
+import { decideOptions } from './command-settings.ts'
 import { type Comparison, compareTables, type Difference, type TableSide } from './compare-tables.ts'
 import { readTable } from './read-routes.ts'
 import { plain, type Terminal } from './terminal.ts'
 
-export const addDiff = (program: Command, cli: Cli): void => {
-  addCommand(program, 'diff', 'compare two directories of route files: what becomes more permissive, what stricter', [
+export const addDiff: Add = (program, define) => {
+  define(program, 'diff', diff, 'compare two directories of route files: what becomes more permissive, what stricter', [
     'diff /etc/portaria/routes upstream-config',
     'diff old new --json'
   ])
@@ -18,13 +17,11 @@ export const addDiff = (program: Command, cli: Cli): void => {
       'after',
       '\nThe exit code is 1 if anything became more permissive, so that a pipeline can require a review.'
     )
-    .action(run(cli, diff))
 }
 
 const diff = async ({ environment }: Cli, before: string, after: string): Promise<Report> => {
   const [old, next] = [await readTable(before), await readTable(after)]
-  const options = { cloudUnassignedMayPass: cloudUnassignedMayPass(environment) }
-  const comparison = compareTables(old, next, options)
+  const comparison = compareTables(old, next, decideOptions(environment))
   const { opened, notes } = comparison
   return {
     found: opened.length > 0 || notes.some(({ looser }) => looser),

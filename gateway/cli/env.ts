@@ -1,7 +1,6 @@
 // Prints every variable that the gateway reads, with its meaning and default, as a file to fill in.
-import type { Command } from 'commander'
 import { VARIABLES, type Variable } from '../settings/table.ts'
-import { addCommand, type Cli, run } from './command.ts'
+import type { Add, Report } from './command.ts'
 import { wrap } from './terminal.ts'
 
 const WIDTH = 98
@@ -13,20 +12,20 @@ const HEAD = [
   "# Put values with blanks, #, $ or \\ between '…': Node.js, Compose and systemd all take what is there as it is."
 ]
 
-export const addEnv = (program: Command, cli: Cli): void => {
-  addCommand(program, 'env', 'print a commented .env with every variable', ['env > .env', 'env --json']).action(
-    run(cli, async () => ({
-      json: VARIABLES.map(({ name, meaning, fallback, file = false, secret = false }) => ({
-        name,
-        meaning,
-        default: fallback ?? null,
-        secret,
-        file
-      })),
-      text: () => [HEAD.join('\n'), ...VARIABLES.map(entryOf)].join('\n\n')
-    }))
-  )
+export const addEnv: Add = (program, define) => {
+  define(program, 'env', env, 'print a commented .env with every variable', ['env > .env', 'env --json'])
 }
+
+const env = async (): Promise<Report> => ({
+  json: VARIABLES.map(({ name, meaning, fallback, file = false, secret = false }) => ({
+    name,
+    meaning,
+    default: fallback ?? null,
+    secret,
+    file
+  })),
+  text: () => [HEAD.join('\n'), ...VARIABLES.map(entryOf)].join('\n\n')
+})
 
 const REQUIRED = 'required'
 

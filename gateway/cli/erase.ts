@@ -1,13 +1,12 @@
 // Removes what identifies a person, once the username has been typed again.
-import type { Command } from 'commander'
 import { GatewayError } from '../errors.ts'
-import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
+import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { personNamed } from './named-arguments.ts'
 import { ACTOR, withUsers } from './open-store.ts'
 import { ask, isTerminal, readAll } from './read-input.ts'
 
-export const addErase = (program: Command, cli: Cli): void => {
-  addCommand(program, 'erase', 'remove the names, addresses, logins and sessions of a person for good', [
+export const addErase: Add = (program, define) => {
+  define(program, 'erase', erase, 'remove the names, addresses, logins and sessions of a person for good', [
     'erase maria',
     'erase id:7 --yes'
   ])
@@ -17,7 +16,6 @@ export const addErase = (program: Command, cli: Cli): void => {
       'after',
       '\nThe username is asked for on the terminal, or read from standard input. Exit code 1: the person is an Admin. Entries of\nthe audit log that were written before the log had a key keep their names until they are archived.'
     )
-    .action(run(cli, erase))
 }
 
 const erase = (cli: Cli, name: string, { yes = false }: { yes?: boolean }): Promise<Report> =>

@@ -1,14 +1,13 @@
 // Explains the gateway's decision on a request, with the rule and the line that defines it.
 import { resolve } from 'node:path'
-import type { Command } from 'commander'
 import { readAsker } from '../explain/askers.ts'
 import { type Explanation, explain, explanationJson, lineOf } from '../explain/explain.ts'
 import { eventExplanationJson, explainEvent } from '../explain/explain-event.ts'
 import { readTarget } from '../route-files/test-lines.ts'
 import type { Decision } from '../routes/decide.ts'
 import type { RouteTable } from '../routes/route.ts'
-import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
-import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
+import { type Add, CannotRun, type Cli, type Report } from './command.ts'
+import { decideOptions, routeFolder } from './command-settings.ts'
 import { checkedFolder, readTable } from './read-routes.ts'
 import { type ReceivedHeaders, receivedHeaders } from './received-headers.ts'
 import { plain, type Terminal, table } from './terminal.ts'
@@ -21,10 +20,11 @@ interface ExplainOptions {
   readonly headers?: boolean
 }
 
-export const addExplain = (program: Command, cli: Cli): void => {
-  addCommand(
+export const addExplain: Add = (program, define) => {
+  define(
     program,
     'explain',
+    explainIt,
     'show which route a request matches, why, and the response that its client would get',
     [
       'explain GET /api/orders/7 --as Agente',
@@ -49,17 +49,21 @@ export const addExplain = (program: Command, cli: Cli): void => {
     .option('--config <folder>', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--headers', 'list the headers that the backend receives')
     .addHelpText('after', '\nThe exit code is 0 whatever the decision, and 2 if it could not be determined.')
-    .action(
-      run(cli, async (_, method: string, path: string, event: string | undefined, options: ExplainOptions) => {
-        if (options.as !== undefined && options.token !== undefined) {
-          throw new CannotRun('Use either --as or --token, not both')
-        }
-        const verb = method.toUpperCase()
-        if (verb === 'EVENT') return answerEvent(cli, path, event, options)
-        if (event !== undefined) throw new CannotRun(`Only EVENT takes the name of an event, not ${verb}: "${event}"`)
-        return answer(cli, verb, path, options)
-      })
-    )
+}
+
+const explainIt = async (
+  cli: Cli,
+  method: string,
+  path: string,
+  event: string | undefined,
+  options: ExplainOptions
+): Promise<Report> => {
+  if (options.as !== undefined && options.token !== undefined)
+    throw new CannotRun('Use either --as or --token, not both')
+  const verb = method.toUpperCase()
+  if (verb === 'EVENT') return answerEvent(cli, path, event, options)
+  if (event !== undefined) throw new CannotRun(`Only EVENT takes the name of an event, not ${verb}: "${event}"`)
+  return answer(cli, verb, path, options)
 }
 
 /** What both kinds of question need. */
@@ -69,7 +73,7 @@ const surroundingsOf = async (cli: Cli, options: ExplainOptions) => {
   const routes = await readTable(folder)
   const who = await whoAsks(cli, options, routes)
   const isForEverybody = options.as === undefined && options.token === undefined
-  return { folder, routes, who, isForEverybody, rules: { cloudUnassignedMayPass: cloudUnassignedMayPass(environment) } }
+  return { folder, routes, who, isForEverybody, rules: decideOptions(environment) }
 }
 
 const answerEvent = async (

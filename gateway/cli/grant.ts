@@ -1,6 +1,5 @@
 // Gives profiles and areas to someone who has logged in before, and audits it.
-import type { Command } from 'commander'
-import { addCommand, type Cli, type Report, run } from './command.ts'
+import type { Add, Cli, Report } from './command.ts'
 import { personNamed, refuseUnknownProfiles } from './named-arguments.ts'
 import { ACTOR, withUsers } from './open-store.ts'
 
@@ -9,8 +8,8 @@ interface GrantOptions {
   readonly area: readonly string[]
 }
 
-export const addGrant = (program: Command, cli: Cli): void => {
-  addCommand(program, 'grant', 'give a person profiles and areas, in addition to those that they have', [
+export const addGrant: Add = (program, define) => {
+  define(program, 'grant', grant, 'give a person profiles and areas, in addition to those that they have', [
     'grant maria --profile Admin --area Geral',
     'grant ldap:maria --profile Agente Supervisor --area Norte Sul',
     'grant id:7 --profile Agente --area Geral'
@@ -25,7 +24,6 @@ export const addGrant = (program: Command, cli: Cli): void => {
       'after',
       '\nTokens of the person become stale at once. The main area is kept; if there is none, the first area becomes the main area.'
     )
-    .action(run(cli, grant))
 }
 
 const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptions): Promise<Report> =>

@@ -1,12 +1,10 @@
 // Lists what route files grant to groups, and finds the DNs of groups in the directory.
 import { resolve } from 'node:path'
-import type { Command } from 'commander'
 import { formatLocation } from '../route-files/complaint.ts'
 import type { Grants } from '../routes/grants.ts'
-import { readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment } from '../settings/reader.ts'
-import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
-import { routeFolder, settingsRefusal } from './command-settings.ts'
+import { type Add, CannotRun, type Cli, type Report } from './command.ts'
+import { allSettings, routeFolder } from './command-settings.ts'
 import { withDatabase } from './open-store.ts'
 import { checkedFolder, readTable } from './read-routes.ts'
 import { plain, type Terminal, table, wrap } from './terminal.ts'
@@ -16,8 +14,8 @@ interface GrantsOptions {
   readonly find?: string
 }
 
-export const addGrants = (program: Command, cli: Cli): void => {
-  addCommand(program, 'grants', 'list what the route files grant to groups, or find the DN of a group', [
+export const addGrants: Add = (program, define) => {
+  define(program, 'grants', grants, 'list what the route files grant to groups, or find the DN of a group', [
     'grants',
     'grants --config upstream-config --json',
     'grants --find Suporte'
@@ -25,12 +23,10 @@ export const addGrants = (program: Command, cli: Cli): void => {
     .option('--config <folder>', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--find <cn>', 'list the DNs of the groups with this cn that the service account can see')
     .addHelpText('after', '\nThe exit code is 1 if no group has the cn.')
-    .action(
-      run(cli, ({ environment }, { config, find: cn }: GrantsOptions) =>
-        cn === undefined ? list(environment, config) : find(environment, cn)
-      )
-    )
 }
+
+const grants = ({ environment }: Cli, { config, find: cn }: GrantsOptions): Promise<Report> =>
+  cn === undefined ? list(environment, config) : find(environment, cn)
 
 const list = async (environment: Environment, config: string | undefined): Promise<Report> => {
   const folder = routeFolder(environment, config)
@@ -78,7 +74,7 @@ const count = async (environment: Environment, grants: Grants): Promise<readonly
 }
 
 const find = async (environment: Environment, cn: string): Promise<Report> => {
-  const { ldap } = settingsOf(environment)
+  const { ldap } = allSettings(environment)
   if (!ldap.active) throw new CannotRun('Directory login is not active here (LDAP_ENABLED)')
   if (ldap.bindDn === undefined) throw new CannotRun('Finding groups requires the service account (LDAP_BIND_DN)')
   const { createDirectory } = await import('../directory/directory.ts')
@@ -95,13 +91,4 @@ const find = async (environment: Environment, cn: string): Promise<Report> => {
   const none = `The service account finds no group with the cn "${cn}" ${where}`
   const isFound = groups.length > 0
   return { found: !isFound, json: groups, text: () => (isFound ? groups.join('\n') : none), isMessage: !isFound }
-}
-
-const settingsOf = (environment: Environment) => {
-  try {
-    return readSettings(environment)
-  } catch (error) {
-    if (!(error instanceof SettingsError)) throw error
-    throw settingsRefusal(error.mistakes)
-  }
 }

@@ -1,19 +1,15 @@
 // Creates the next key that signs assertions, before it is due.
-import type { Command } from 'commander'
-import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
-import { sealingSecrets } from './command-settings.ts'
+import { type Add, CannotRun, type Cli, type Report } from './command.ts'
+import { requiredSecrets } from './command-settings.ts'
 import { ACTOR, withDatabase } from './open-store.ts'
 
-export const addKeys = (program: Command, cli: Cli): void => {
+export const addKeys: Add = (program, define) => {
   const keys = program.command('keys').description('manage the keys that sign assertions for backends')
-  addCommand(keys, 'rotate', 'create a new key, which is used ten minutes after its publication', [
-    'keys rotate'
-  ]).action(run(cli, rotate))
+  define(keys, 'rotate', rotate, 'create a new key, which is used ten minutes after its publication', ['keys rotate'])
 }
 
 const rotate = async (cli: Cli): Promise<Report> => {
-  const secrets = await sealingSecrets(cli.environment)
-  if (secrets.length === 0) throw new CannotRun('JWT_SECRET is required, because it encrypts the keys')
+  const secrets = await requiredSecrets(cli.environment, 'it encrypts the keys')
   const { areForeign, planKeys } = await import('../tokens/signing-keys.ts')
   const { updateSigningKeys } = await import('../store/signing-keys.ts')
   const options = { secrets, rotationS: Number.POSITIVE_INFINITY, isStart: false }

@@ -1,11 +1,10 @@
 // Prints a table of all routes and kinds of people that shows who may pass where.
-import type { Command } from 'commander'
 import { accessMatrix } from '../explain/access-matrix.ts'
 import { askersWith } from '../explain/askers.ts'
 import { formatLocation } from '../route-files/complaint.ts'
 import { formatNetwork } from '../values/addresses.ts'
-import { addCommand, type Cli, type Report, run } from './command.ts'
-import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
+import type { Add, Cli, Report } from './command.ts'
+import { decideOptions, routeFolder } from './command-settings.ts'
 import { checkedFolder, readTable } from './read-routes.ts'
 import { table } from './terminal.ts'
 
@@ -14,26 +13,24 @@ interface MatrixOptions {
   readonly own?: boolean
 }
 
-export const addMatrix = (program: Command, cli: Cli): void => {
-  addCommand(program, 'matrix', 'show who may pass which route', [
+export const addMatrix: Add = (program, define) => {
+  define(program, 'matrix', matrix, 'show who may pass which route', [
     'matrix',
     'matrix --config upstream-config --own',
     'matrix --json'
   ])
     .option('--config <folder>', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--own', "list the gateway's own endpoints too")
-    .action(run(cli, matrix))
 }
 
 const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptions): Promise<Report> => {
   const folder = routeFolder(environment, config)
   const { routes, profiles } = await readTable(folder)
   const askers = askersWith(profiles)
-  const mayPass = cloudUnassignedMayPass(environment)
   const listed = routes.filter(route => own || route.upstream !== undefined || route.external)
-  const rows = accessMatrix(listed, { cloudUnassignedMayPass: mayPass }, askers).map(({ id, route, allowed }) => ({
+  const rows = accessMatrix(listed, decideOptions(environment), askers).map(({ id, route, allowed }) => ({
     id,
-    upstream: route.upstream?.name ?? "the gateway's own",
+    upstream: route.upstream?.name ?? (route.external ? 'external' : "the gateway's own"),
     place: formatLocation(route.place),
     ...(route.host === undefined ? {} : { host: route.host }),
     ...(route.from === undefined ? {} : { from: route.from.map(formatNetwork) }),

@@ -1,12 +1,15 @@
 // Brings the schema of the database up to the version that this gateway needs.
-import type { Command } from 'commander'
-import { addCommand, type Cli, type Report, run } from './command.ts'
+import type { Add, Cli, Report } from './command.ts'
 import { withDatabase } from './open-store.ts'
 
-export const addMigrate = (program: Command, cli: Cli): void => {
-  addCommand(program, 'migrate', 'bring the database schema up to date (the gateway also does this when it starts)', [
-    'migrate'
-  ]).action(run(cli, migrate))
+export const addMigrate: Add = (program, define) => {
+  define(
+    program,
+    'migrate',
+    migrate,
+    'bring the database schema up to date (the gateway also does this when it starts)',
+    ['migrate']
+  )
 }
 
 const migrate = ({ environment }: Cli): Promise<Report> =>

@@ -1,19 +1,18 @@
 // Moves an installation from the embedded database to Postgres, complete and in one transaction.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Database } from '../store/database.ts'
-import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
+import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { storeSettings } from './command-settings.ts'
 import { ACTOR, openAuditKeys, openOrFail } from './open-store.ts'
 import { table } from './terminal.ts'
 
-export const addMove = (program: Command, cli: Cli): void => {
-  addCommand(program, 'move', 'copy the embedded database in DATA_DIR into the empty Postgres at DATABASE_URL', [
+export const addMove: Add = (program, define) => {
+  define(program, 'move', move, 'copy the embedded database in DATA_DIR into the empty Postgres at DATABASE_URL', [
     'move',
     'move --json'
-  ]).action(run(cli, move))
+  ])
 }
 
 const move = async ({ environment }: Cli): Promise<Report> => {

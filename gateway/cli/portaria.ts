@@ -11,8 +11,7 @@ const cli: Cli = {
     return process.stdin
   },
   get stdout() {
-    // A reader that needs only the first lines (`| head`) closes the pipe, which is not an error.
-    if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => process.exit())
+    if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', endUnwritten)
     return process.stdout
   },
   get stderr() {
@@ -21,6 +20,13 @@ const cli: Cli = {
   setExitCode(code) {
     process.exitCode = code
   }
+}
+
+/** A reader that needs only the first lines (`| head`) closes the pipe, which is not an error. */
+function endUnwritten({ code }: NodeJS.ErrnoException): never {
+  if (code === 'EPIPE') process.exit()
+  process.stderr.write(`The result could not be written (${code})\n`)
+  process.exit(2)
 }
 
 useCompiledCode()

@@ -1,9 +1,9 @@
 // Defines the command line: one command per file, and an exit code for every outcome.
 import { Command, CommanderError, Help } from 'commander'
 import { VERSION } from '../values/version.ts'
-import type { Cli } from './command.ts'
+import { type Cli, defining } from './command.ts'
 
-type Add = (program: Command, cli: Cli) => void
+type Add = (program: Command, define: ReturnType<typeof defining>, cli: Cli) => void
 
 /** Commands by what a person wants to do. Each is loaded only if it may have been called. */
 const GROUPS: Readonly<Record<string, Readonly<Record<string, () => Promise<Add>>>>> = {
@@ -41,13 +41,14 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, () => Promise<Add>
 }
 
 const addCommands = async (program: Command, cli: Cli, args: readonly string[]): Promise<void> => {
+  const define = defining(cli)
   const names = Object.values(GROUPS).flatMap(commands => Object.keys(commands))
   // A completion is that of all commands.
   const isCalled = !args.includes('completion') && names.some(name => args.includes(name))
   for (const [group, commands] of Object.entries(GROUPS)) {
     program.commandsGroup(group)
     for (const [name, load] of Object.entries(commands))
-      if (!isCalled || args.includes(name)) (await load())(program, cli)
+      if (!isCalled || args.includes(name)) (await load())(program, define, cli)
   }
 }
 

@@ -1,15 +1,13 @@
 // Reattaches a person's logins to their access after a changed setting has made them a new person.
-import type { Command } from 'commander'
 import { GatewayError } from '../errors.ts'
-import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
+import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { ACTOR, withUsers } from './open-store.ts'
 
-export const addRelink = (program: Command, cli: Cli): void => {
-  addCommand(program, 'relink', 'attach the logins of one person to another', ['relink 7 212'])
+export const addRelink: Add = (program, define) => {
+  define(program, 'relink', relink, 'attach the logins of one person to another', ['relink 7 212'])
     .argument('<old>', 'id of the person who has the access and keeps it')
     .argument('<new>', 'id of the person that they log in as now, who must have no access')
     .addHelpText('after', '\nOnly links are moved. Both people must log in again.')
-    .action(run(cli, relink))
 }
 
 const relink = ({ environment }: Cli, old: string, fresh: string): Promise<Report> => {

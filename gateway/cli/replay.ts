@@ -1,7 +1,6 @@
 // Re-evaluates past requests under other route files, and counts what would change by route and role.
 import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
-import type { Command } from 'commander'
 import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned } from '../errors.ts'
 import type { NamedAsker } from '../explain/askers.ts'
 import { type AskedTarget, matchTarget } from '../route-files/test-lines.ts'
@@ -9,13 +8,13 @@ import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import type { RouteMatch, RouteTable } from '../routes/route.ts'
 import { linesOf } from '../values/lines.ts'
 import { isRecord } from '../values/records.ts'
-import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
-import { cloudUnassignedMayPass, publicUrl, routeFolder } from './command-settings.ts'
+import { type Add, CannotRun, type Cli, type Report } from './command.ts'
+import { decideOptions, publicUrl, routeFolder } from './command-settings.ts'
 import { readTable } from './read-routes.ts'
 import { type Terminal, table } from './terminal.ts'
 
-export const addReplay = (program: Command, cli: Cli): void => {
-  addCommand(program, 'replay', 're-evaluate the requests of an access log with new route files', [
+export const addReplay: Add = (program, define) => {
+  define(program, 'replay', replay, 're-evaluate the requests of an access log with new route files', [
     'replay access.log --config upstream-config',
     'replay access.log.1.gz --config new --json',
     'replay - --config new < access.log'
@@ -23,7 +22,6 @@ export const addReplay = (program: Command, cli: Cli): void => {
     .argument('<log>', "the gateway's log (JSON lines, optionally .gz), or - for standard input")
     .option('--config <folder>', 'directory of the new route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .addHelpText('after', HELP)
-    .action(run(cli, replay))
 }
 
 const HELP = `
@@ -55,7 +53,7 @@ const MAX_CHANGES = 10_000
 
 const replay = async (cli: Cli, log: string, { config }: { readonly config?: string }): Promise<Report> => {
   const routes = await readTable(routeFolder(cli.environment, config))
-  const options = { cloudUnassignedMayPass: cloudUnassignedMayPass(cli.environment) }
+  const options = decideOptions(cli.environment)
   const publicHost = URL.parse(publicUrl(cli.environment))?.hostname
   const tally = newTally()
   for await (const line of readLines(cli, log)) {

@@ -4,7 +4,7 @@ import { EnvFileError, withEnvFile } from '../settings/env-file.ts'
 import type { Environment } from '../settings/reader.ts'
 import { type Cli, examplesText } from './command.ts'
 
-export const addStart = (program: Command, cli: Cli): void => {
+export const addStart = (program: Command, _: unknown, cli: Cli): void => {
   program
     .command('start')
     .description('run the gateway')

@@ -1,8 +1,7 @@
 // Gets a token from a running gateway for a script, without showing the password or passing it as an argument.
-import type { Command } from 'commander'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { isRecord } from '../values/records.ts'
-import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
+import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { publicUrl } from './command-settings.ts'
 import { ask, readAll } from './read-input.ts'
 import { plain, type Terminal } from './terminal.ts'
@@ -18,8 +17,8 @@ interface TokenOptions {
 
 const TIMEOUT_MS = 30_000
 
-export const addToken = (program: Command, cli: Cli): void => {
-  addCommand(program, 'token', 'log in at a running gateway and print the token, for scripts', [
+export const addToken: Add = (program, define) => {
+  define(program, 'token', getToken, 'log in at a running gateway and print the token, for scripts', [
     'token --url https://gateway.example',
     'token --username maria --password-stdin < password.txt',
     'token --client-id pc_… --secret-stdin < secret.txt'
@@ -30,10 +29,10 @@ export const addToken = (program: Command, cli: Cli): void => {
     .option('--client-id <id>', 'get the token of a service account instead of a person')
     .option('--secret-stdin', 'read its secret from standard input instead of asking')
     .option('--insecure', 'allow sending the password or secret over plain HTTP to another machine')
-    .action(
-      run(cli, (_, options: TokenOptions) => (options.clientId === undefined ? logIn : askForClient)(cli, options))
-    )
 }
+
+const getToken = (cli: Cli, options: TokenOptions): Promise<Report> =>
+  options.clientId === undefined ? logIn(cli, options) : askForClient(cli, options)
 
 const logIn = async (cli: Cli, options: TokenOptions): Promise<Report> => {
   const url = endpoint(cli, options, '/auth/login')

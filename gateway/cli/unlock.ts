@@ -1,14 +1,13 @@
 // Frees an account or a client address from the login throttle, or lists those that are held back.
-import type { Command } from 'commander'
 import type { HeldBack, UnlockedPerson } from '../login/unlock.ts'
 import { limitKeyOf } from '../values/addresses.ts'
-import { addCommand, type Cli, type Report, run } from './command.ts'
+import type { Add, Cli, Report } from './command.ts'
 import { loginLimits } from './command-settings.ts'
 import { personNamed } from './named-arguments.ts'
 import { ACTOR, withUsers } from './open-store.ts'
 
-export const addUnlock = (program: Command, cli: Cli): void => {
-  addCommand(program, 'unlock', 'free an account or a client address that failed logins hold back', [
+export const addUnlock: Add = (program, define) => {
+  define(program, 'unlock', unlock, 'free an account or a client address that failed logins hold back', [
     'unlock',
     'unlock maria',
     'unlock id:7',
@@ -19,7 +18,6 @@ export const addUnlock = (program: Command, cli: Cli): void => {
       'username, ldap:username or id:NUMBER of someone who has logged in at least once, or an IP address; without it, those that are held back are listed'
     )
     .addHelpText('after', '\nThis does not unlock an account that the directory itself has locked.')
-    .action(run(cli, unlock))
 }
 
 const unlock = ({ environment }: Cli, who: string | undefined): Promise<Report> =>

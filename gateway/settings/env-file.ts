@@ -15,9 +15,10 @@ export class EnvFileError extends Error {}
  */
 export const withEnvFile = (environment: Environment, given: string | undefined, byDefault?: string): Environment => {
   const path = given ?? byDefault
-  const isThere = path !== undefined && statSync(path, { throwIfNoEntry: false })?.isFile() === true
-  if (path === undefined || (given === undefined && !isThere)) return environment
+  if (path === undefined || (given === undefined && !isFile(path))) return environment
   const { text, fault } = readText(path)
   if (text === undefined) throw new EnvFileError(`The file ${path} (--env-file) cannot be read: ${fault}`)
   return { ...parseEnv(text), ...environment }
 }
+
+const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true

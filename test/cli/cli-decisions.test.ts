@@ -15,7 +15,8 @@ t.test('explain says what an external route answers at /auth/forward and asked d
   const direct = /allow(?:.|\n)*answer at \/auth\/forward; asked directly, it is 404 GW_NO_ROUTE/
   await checkSaid(t, folder, [
     ['explain GET /app/x --as Agente --config FOLDER', 0, direct],
-    ['explain GET /auth/forward --config FOLDER', 0, /403 GW_FORBIDDEN/, /TRUST_PROXY/]
+    ['explain GET /auth/forward --config FOLDER', 0, /403 GW_FORBIDDEN/, /TRUST_PROXY/],
+    ['matrix --config FOLDER', 0, /\/app\/\* .* external$/m]
   ])
 })
 

@@ -1,6 +1,8 @@
 // What the command line says without a gateway: its version, and every setting as a file to fill in.
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { parseEnv } from 'node:util'
+import { join } from 'node:path'
+import { parseEnv, promisify } from 'node:util'
 import t from 'tap'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { VARIABLES } from '../../gateway/settings/table.ts'
@@ -45,6 +47,13 @@ t.test('with every line of env switched on the settings are those without any', 
     Object.keys(settings).filter(name => !same(settings, defaults, name)),
     []
   )
+})
+
+t.test('a result that cannot be written is no success, and a reader that has read enough is no failure', async t => {
+  const entry = join(import.meta.dirname, '../../gateway/cli/portaria.ts')
+  const shell = (line: string) => promisify(execFile)('bash', ['-c', `${process.execPath} ${entry} env ${line}`])
+  await t.rejects(shell('> /dev/full'), { code: 2, stderr: /^The result could not be written \(ENOSPC\)\n$/ })
+  t.match(await shell('| head -n 1; exit $PIPESTATUS'), { stdout: /^# Settings/, stderr: '' })
 })
 
 const same = (a: object, b: object, name: string): boolean =>

@@ -109,6 +109,19 @@ t.test('areas are made, renamed and deleted; a route is explained from its cell'
   t.equal((await again).status(), 200, 'the same question is asked again')
 })
 
+t.test('the list shows the page before when nothing is left on its last page', async t => {
+  const { total } = await users.listAreas()
+  for (let n = total; n < 51; n += 1) await users.createArea(other, `Z${n}`)
+  await visit('areas')
+  await said('51 in total')
+  await page.getByText('Next', { exact: true }).click()
+  await page.getByText('Page 2 of 2').waitFor()
+  await page.click('tbody .buttons :nth-child(2)')
+  await page.click('dialog .danger')
+  await said('50 in total')
+  await page.locator('tbody tr').nth(49).waitFor()
+})
+
 t.test('what has been saved is shown together with what is still missing for access', async t => {
   await visit(`people/${await newPerson('Ana')}`)
   await page.check('input[value=Agente]')

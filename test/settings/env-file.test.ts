@@ -53,12 +53,16 @@ t.test('every command reads the same', async t => {
   t.same(await mistakes(['routes', '--settings', '--env-file', 'other']), ['JWT_SECRET'])
 
   const given = join(cwd, 'given')
-  writeFileSync(given, `UPSTREAM_CONFIG=${join(cwd, 'routes')}\n`)
+  writeFileSync(given, `UPSTREAM_CONFIG=${join(cwd, 'routes')}\nPUBLIC_URL=http://127.0.0.1:1\n`)
   for (const args of [
     ['--env-file', given, 'matrix', '--json'],
     ['matrix', '--json', `--env-file=${given}`]
   ])
     t.equal((await portariaHere(args)).code, 0, args.join(' '))
+  const explained = await portariaHere(['explain', 'GET', '/x', '--json', '--env-file', given])
+  t.match(explained.json(), { folder: join(cwd, 'routes') })
+  const token = ['token', '--client-id', 'pc_x', '--secret-stdin', '--env-file', given]
+  t.match((await portariaHere(token, { input: 'x' })).stderr, /^http:\/\/127\.0\.0\.1:1 did not respond/)
   const missing = await portariaHere(['matrix', '--env-file', join(cwd, 'none')])
   t.equal(missing.code, 2)
   t.match(missing.stderr.replaceAll('\n', ' '), /\(--env-file\) cannot be read: the file does not exist/)

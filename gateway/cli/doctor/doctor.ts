@@ -1,7 +1,7 @@
 // Tries known bypasses against a running gateway without causing harm, and reports what worked, with the remedy.
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { isLoopbackHost } from '../../values/addresses.ts'
-import { addCommand, CannotRun, type Cli, type Report, run } from '../command.ts'
+import { type Add, CannotRun, type Cli, type Report } from '../command.ts'
 import { verifyingSecrets } from '../command-settings.ts'
 import { plain, type Terminal } from '../terminal.ts'
 import { ANSWER_CHECKS } from './answers.ts'
@@ -41,8 +41,8 @@ It sends only GET, HEAD and OPTIONS requests, one after the other, and waits if 
 gateway on another machine, add --i-own-this. It finds more with --config (the routes), --token (what reaches a backend)
 and --with-secret (tokens signed with JWT_SECRET that must be refused, e.g. expired ones).`
 
-export const addDoctor = (program: Command, cli: Cli): void => {
-  addCommand(program, 'doctor', 'try known bypasses against a running gateway and say how to close them', [
+export const addDoctor: Add = (program, define) => {
+  define(program, 'doctor', doctor, 'try known bypasses against a running gateway and say how to close them', [
     'doctor http://localhost:3000',
     'doctor http://localhost:3000 --config upstream-config --token "$TOKEN"',
     'doctor https://gateway.example --i-own-this --private /api/orders --websocket /live --json'
@@ -61,7 +61,6 @@ export const addDoctor = (program: Command, cli: Cli): void => {
     .option('--max-requests <number>', 'maximum number of requests', positive, 600)
     .option('--max-seconds <number>', 'maximum duration in seconds', positive, 180)
     .addHelpText('after', HELP)
-    .action(run(cli, doctor))
 }
 
 const positive = (text: string): number => {

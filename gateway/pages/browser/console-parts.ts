@@ -99,6 +99,10 @@ interface PagerProps {
 
 export const Pager = ({ page, pageSize, total, onPage, label }: PagerProps): VNode => {
   const pages = Math.max(1, Math.ceil(total / pageSize))
+  // Of a list that has become shorter, the last page is shown.
+  useEffect(() => {
+    if (page > pages) onPage(pages)
+  }, [page, pages])
   const place = text('page', { page: number(page), pages: number(pages) })
   const turn = (words: string, to: number) =>
     html`<button type="button" disabled=${to < 1 || to > pages} onClick=${() => onPage(to)}>${words}</button>`

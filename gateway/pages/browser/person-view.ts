@@ -128,10 +128,7 @@ const ErasePerson = ({ person, onProblem, list }: EraseProps): VNode => {
 const PersonSessions = ({ id, name }: { id: number; name: string }): VNode => {
   const path = `users/${id}/sessions`
   const list = useList<SessionItem>(path, 20)
-  const { ask, change, notices } = useActs(() => {
-    list.onPage(1)
-    list.reload()
-  })
+  const { ask, change, notices } = useActs(list.reload)
   const askEndAll = () => ask(actOf(text, 'endLive', { name }, () => change(path, 'DELETE', text('revoked'))))
   const columns: Column<SessionItem>[] = [
     [
