@@ -120,6 +120,7 @@ t.test('the list shows the page before when nothing is left on its last page', a
   await page.click('dialog .danger')
   await said('50 in total')
   await page.locator('tbody tr').nth(49).waitFor()
+  t.equal(await page.getByText('Page 1 of').count(), 0, 'of which there is one')
 })
 
 t.test('what has been saved is shown together with what is still missing for access', async t => {
