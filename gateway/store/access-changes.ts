@@ -115,6 +115,10 @@ const listenOnce = async (
     destroy(new Error('Connection terminated'))
     onEcho()
   }
+  const inTime = (work: Promise<unknown>, otherwise: string) => {
+    const timer = setTimeout(() => lost.abort(new Error(otherwise)), HEARING_MS)
+    return work.finally(() => clearTimeout(timer))
+  }
   over.addEventListener('abort', end)
   client.on('error', error => lost.abort(error))
   client.on('end', () => lost.abort(new Error('Connection terminated')))
@@ -126,16 +130,13 @@ const listenOnce = async (
     })
   )
   try {
-    await client.query(`LISTEN ${ACCESS_CHANNEL}`)
+    await inTime(client.query(`LISTEN ${ACCESS_CHANNEL}`), 'LISTEN is not answered')
     for (let isFirst = true; ; isFirst = false) {
       over.throwIfAborted()
       const echo = Promise.withResolvers<void>()
       onEcho = echo.resolve
-      if (await send(database, self)) {
-        const timer = setTimeout(() => lost.abort(new Error('it does not hear its own notification')), HEARING_MS)
-        await echo.promise
-        clearTimeout(timer)
-      } else if (isFirst) throw new Error('the database cannot be used')
+      if (await send(database, self)) await inTime(echo.promise, 'it does not hear its own notification')
+      else if (isFirst) throw new Error('the database cannot be used')
       over.throwIfAborted()
       if (isFirst) onHearing()
       await delay(options.checkMs ?? CHECK_MS, undefined, { signal: over })

@@ -15,6 +15,7 @@ import { startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openClient, openStore } from '../support/store.ts'
 import { until } from '../support/until.ts'
+import { within } from '../support/within.ts'
 
 /** What other tests leave open would count as unfinished here. */
 const postgres = await startOwnPostgres(t)
@@ -194,6 +195,19 @@ t.test('a listener hears again when a frozen Postgres thaws', async t => {
     return heard.length > 0
   })
   t.match(heard[0], { jti: 'thawed' })
+})
+
+t.test('a listener whose LISTEN is never answered is replaced', async t => {
+  const { database } = await openStore(t, postgres)
+  let connections = 0
+  const connectListener: typeof database.connectListener = async (...asked) => {
+    const connection = await database.connectListener(...asked)
+    // As when a firewall forgets it at this moment.
+    if (++connections === 1) Reflect.get(connection.client, 'connection').stream.pause()
+    return connection
+  }
+  const { events } = listen(t, { ...database, connectListener })
+  t.ok(await within(once(events, 'restored'), 30_000))
 })
 
 t.test('a token and its refreshed copy are one session, last used when the later one was', async t => {
