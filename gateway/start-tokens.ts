@@ -77,17 +77,16 @@ export const startTokens = async (
     isOurs: (token: string) => tokens.isOurs(token) || personalTokens.isLive(token),
     renewLogin: createRenewLogin({ tokens, loadPerson: users.loadPerson, prolongLogin: liveLogins.renew }),
     revocationsTrusted: () => mostStalenessMs === undefined || feed.staleness() <= mostStalenessMs,
-    /** Stores an accepted login. False if the provider has ended it meanwhile. Throws DatabaseUnavailable. */
-    async beginSession(token: string, person: ProvenPerson, outcome: LoginOutcome): Promise<boolean> {
+    /** Stores an accepted login. Returns what has ended it meanwhile. Throws DatabaseUnavailable. */
+    async beginSession(token: string, person: ProvenPerson, outcome: LoginOutcome) {
       const identity = tokens.verify(token)
       const expiresAt = tokens.endsAt(identity)
       const { issuer, subject, providerSession: sid, idTokenIssuedAt: issuedAt = 0 } = person
       const atProvider = person.provider === 'cloudidp' ? { issuer, subject, sid, issuedAt } : undefined
       const { ip, userAgent = '' } = outcome
       const [login] = loginUse({ identity: { ...identity, expiresAt }, usedAt: Date.now() })
-      return (
-        login !== undefined && logins.liveLogins.begin({ login, ip, userAgent, atProvider, entry: loginEntry(outcome) })
-      )
+      if (login === undefined) throw new Error('a token of a login is not one of a person')
+      return logins.liveLogins.begin({ login, ip, userAgent, atProvider, entry: loginEntry(outcome) })
     },
     async endLogin(login: Identity, context: { requestId: string; ip: string }) {
       const { user, tokenId } = login

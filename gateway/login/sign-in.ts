@@ -1,6 +1,7 @@
 // Records a person whom a provider has authenticated, and issues the gateway's own token.
 import { LoginFailed } from '../errors.ts'
 import type { AccountClue, AccountProvider, ProvenPerson, User } from '../identity.ts'
+import type { LoginEnd } from '../store/live-logins.ts'
 import type { StoredPerson } from '../store/users.ts'
 import { type AccessTokens, fitsToken } from '../tokens/access-token.ts'
 
@@ -29,10 +30,10 @@ interface SignInParts {
     context: LoginContext
   ) => Promise<Pick<StoredPerson, 'user' | 'version' | 'disabled'>>
   /**
-   * Lists the login among the person's sessions and in the audit log. False if the provider has ended it meanwhile. Throws
+   * Lists the login among the person's sessions and in the audit log. Returns what has ended it meanwhile. Throws
    * `GW_UNAVAILABLE` if that cannot be stored.
    */
-  beginSession: (token: string, person: ProvenPerson, accepted: LoginOutcome) => Promise<boolean>
+  beginSession: (token: string, person: ProvenPerson, accepted: LoginOutcome) => Promise<LoginEnd | undefined>
   onOutcome: (outcome: LoginOutcome) => void
 }
 
@@ -56,7 +57,8 @@ export const createSignIn =
     if (!fitsToken(user)) refuse('token-too-long')
     const token = await tokens.issue(user, version)
     const accepted = { ...outcome, ok: true, reason: 'ok' }
-    if (!(await beginSession(token, person, accepted))) refuse('ended-at-provider')
+    const end = await beginSession(token, person, accepted)
+    if (end !== undefined) refuse(end)
     onOutcome(accepted)
     return { token, user }
   }

@@ -28,6 +28,9 @@ interface BegunLogin {
   readonly entry: AuditEntry
 }
 
+/** Who has ended a login before it began: the provider, or an Admin. */
+export type LoginEnd = 'ended-at-provider' | 'ended-meanwhile'
+
 interface LoginUse extends StoredLogin {
   /** Milliseconds since the epoch. */
   readonly usedAt: number
@@ -56,18 +59,19 @@ export type LiveLogins = ReturnType<typeof createLiveLogins>
 
 export const createLiveLogins = (database: Database) => ({
   /**
-   * Stores a successful login and its audit entry: there is neither without the other. False if the provider has ended the
-   * login in the meantime.
+   * Stores a successful login and its audit entry: there is neither without the other. Returns what has ended the login in
+   * the meantime, as a stable word.
    */
-  begin: ({ login, ip, userAgent, atProvider, entry }: BegunLogin): Promise<boolean> =>
+  begin: ({ login, ip, userAgent, atProvider, entry }: BegunLogin): Promise<LoginEnd | undefined> =>
     database.write(async manager => {
-      if (atProvider !== undefined && !(await beginAtProvider(manager, login, atProvider))) return false
+      if (atProvider !== undefined && !(await beginAtProvider(manager, login, atProvider))) return 'ended-at-provider'
       const { tokenId, userId, provider, createdAt, expiresAt, version } = login
       const place = [storableText(ip, 64), storableText(userAgent)]
       const key = storableKey(tokenId) ?? ''
-      await query(manager, BEGIN, [key, userId, provider, createdAt, expiresAt, ...place, version])
+      const begun = await query(manager, BEGIN, [key, userId, provider, createdAt, expiresAt, ...place, version])
+      if (begun.length === 0) return 'ended-meanwhile'
       await appendAudit(manager, entry)
-      return true
+      return undefined
     }),
   /** Records when logins were last used; unknown ones are stored from now on, ended ones are not. */
   recordUse: (uses: readonly LoginUse[]): Promise<void> => database.read(manager => recordUse(manager, uses)),
@@ -156,7 +160,7 @@ const BEGIN = `
   INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at, ip, user_agent)
   SELECT $1, id, $3, to_timestamp($4::float8), now(), to_timestamp($5::float8), $6, $7 FROM users
   WHERE id = $2 AND lowest_accepted_version <= $8 AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = $1)
-  ON CONFLICT (jti) DO UPDATE SET ip = excluded.ip, user_agent = excluded.user_agent`
+  ON CONFLICT (jti) DO UPDATE SET ip = excluded.ip, user_agent = excluded.user_agent RETURNING jti`
 
 // A login that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person.
 const RECORD_USE = `

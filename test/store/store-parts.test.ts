@@ -125,9 +125,9 @@ t.test('a logout at the provider and a login of the same session never miss each
     [issuer]
   )
   await client.query('COMMIT')
-  t.equal(await begun, false, 'a login that was waiting for the logout does not begin')
-  t.equal(await begin('first'), false)
-  t.equal(await begin('third'), true)
+  t.equal(await begun, 'ended-at-provider', 'a login that was waiting for the logout does not begin')
+  t.equal(await begin('first'), 'ended-at-provider')
+  t.equal(await begin('third'), undefined)
   t.equal(await logoutOf('third'), 1)
 })
 
@@ -186,17 +186,18 @@ t.test('a service account that is removed while its secret is rotated gets no ne
   t.same((await audit.list({ action: 'client.rotate' })).items, [])
 })
 
-t.test('a person who is disabled between the login and its session has no session', async t => {
-  const { database, users } = await openStore(t, postgres)
+t.test('a person who is disabled between the login and its session is not logged in', async t => {
+  const { database, users, audit } = await openStore(t, postgres)
   const liveLogins = createLiveLogins(database)
   const { user, version } = await users.syncPerson(person('maria'))
   await users.disablePerson(actor, user.id)
   const login = { tokenId: 'a', userId: user.id, version, createdAt: 1, expiresAt: Date.now() }
-  await liveLogins.begin(begunLogin(login))
+  t.equal(await liveLogins.begin(begunLogin(login)), 'ended-meanwhile')
   t.same((await liveLogins.list(user.id, {})).items, [])
+  t.same((await audit.list({ action: 'login' })).items, [])
   await users.enablePerson(actor, user.id)
   const again = await users.syncPerson(person('maria'))
-  await liveLogins.begin(begunLogin({ ...login, version: again.version }))
+  t.equal(await liveLogins.begin(begunLogin({ ...login, version: again.version })), undefined)
   t.equal((await liveLogins.list(user.id, {})).items.length, 1)
 })
 
