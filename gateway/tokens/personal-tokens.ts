@@ -126,11 +126,11 @@ export const createPersonalTokens = (options: PersonalTokensOptions) => {
     isLive: (token: string) => find(token) !== undefined,
     /** Whether this person has a live token; if so, a change of their access must be read again. */
     isOwner: (userId: number) => owners.has(userId),
-    /** Tokens used in this minute (minutes since the epoch) or later. */
+    /** Tokens used in this minute (minutes since the epoch, from 1) or later. */
     usedSince(minute: number) {
       const uses: PersonalTokenUse[] = []
       for (const { row, usedMinute } of tokens.values())
-        if (usedMinute !== 0 && usedMinute >= minute) uses.push({ personalToken: row.id, usedAt: usedMinute * 60_000 })
+        if (usedMinute >= minute) uses.push({ personalToken: row.id, usedAt: usedMinute * 60_000 })
       return uses
     },
     /** Removes tokens that are over by the database's clock, and owners without any. */

@@ -25,7 +25,8 @@ const EVERY_MS = 60_000
 const AT_ONCE = 1000
 
 export const createTokenUses = ({ usedSince, record, log, now = Date.now }: TokenUsesOptions) => {
-  let since = 0
+  // What was only refused has the minute 0.
+  let since = 1
   let writing: Promise<void> = Promise.resolve()
 
   const write = async () => {

@@ -19,7 +19,7 @@ interface Remembered {
   tokenState: TokenState
   /** Epoch of the revocations at which `tokenState` was determined. */
   epoch: number
-  /** Minutes since the epoch; when the token last passed. */
+  /** Minutes since the epoch; when the token last passed; 0: never. */
   usedMinute: number
 }
 
