@@ -115,6 +115,8 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
     schemaController: { compilersFactory: { buildValidator: compileWhenAsked, buildSerializer: serializeWhenAsked } }
   })
+  // Bodies are JSON; Fastify would also read plain text.
+  app.removeContentTypeParser('text/plain')
   // Set by the first hook, before anything else sees the request.
   app.decorateRequest('exchange', undefined as unknown as Exchange)
   app.addHook('onRequest', async (request, reply) => {

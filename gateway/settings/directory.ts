@@ -90,7 +90,7 @@ const checkNames = (reader: Reader, ldap: LdapSettings): void => {
 const BEGINS_AS_DN = /^\s*[A-Za-z0-9.-]+\s*=/
 
 const checkServiceAccount = (reader: Reader, ldap: LdapSettings, warnings: string[]): void => {
-  const { bindDn, bindPassword, searchBase, userDnTemplate } = ldap
+  const { bindDn, bindPassword, searchBase, searchFilter, userDnTemplate } = ldap
   if (bindDn === undefined) {
     if (bindPassword !== undefined) reader.mistake('LDAP_BIND_DN', 'is required with LDAP_BIND_PASSWORD')
     return
@@ -100,6 +100,7 @@ const checkServiceAccount = (reader: Reader, ldap: LdapSettings, warnings: strin
   // A bind with a name and an empty password succeeds for any name (RFC 4513 §5.1.2).
   if (bindPassword === undefined) reader.mistake('LDAP_BIND_PASSWORD', 'is required with LDAP_BIND_DN')
   if (searchBase === undefined) reader.mistake('LDAP_SEARCH_BASE', 'is required with LDAP_BIND_DN')
+  if (searchFilter === undefined) reader.mistake('LDAP_SEARCH_FILTER', 'is required with LDAP_BIND_DN')
   if (userDnTemplate !== undefined) warnings.push('LDAP_USER_DN_TEMPLATE is ignored because LDAP_BIND_DN is set')
 }
 
@@ -134,9 +135,9 @@ export const mayHaveTwoNames = ({ bindDn, userDnTemplate }: LdapSettings): boole
   return !isDn && !isDownLevelName
 }
 
-const checkSearch = (reader: Reader, { searchBase, searchFilter }: LdapSettings): void => {
+const checkSearch = (reader: Reader, { bindDn, searchBase, searchFilter }: LdapSettings): void => {
   checkBase(reader, 'LDAP_SEARCH_BASE', searchBase)
-  if (searchBase !== undefined && searchFilter === undefined)
+  if (bindDn === undefined && searchBase !== undefined && searchFilter === undefined)
     reader.mistake('LDAP_SEARCH_FILTER', 'is required with LDAP_SEARCH_BASE')
   if (searchBase === undefined && searchFilter !== undefined)
     reader.mistake('LDAP_SEARCH_BASE', 'is required with LDAP_SEARCH_FILTER')

@@ -110,7 +110,6 @@ const start = async (home: string, folder: string, lock: DataDirLock, log: Log):
   rmSync(path, { force: true })
   const server = await startEmbeddedServer(database, path, log)
   chmodSync(path, 0o600)
-  log.info({ dataDir: home }, 'DATABASE_URL is not set: data is kept in the embedded Postgres')
   const close = async () => {
     await server.close()
     await database.close()

@@ -385,7 +385,12 @@ t.test('an active directory is complete, and passwords never travel to it in cle
     [{ ...TWO_SERVERS, LDAP_BIND_PASSWORD: '' }, 'LDAP_BIND_PASSWORD: is required with LDAP_BIND_DN'],
     [{ ...TWO_SERVERS, LDAP_BIND_DN: 'external' }, 'LDAP_BIND_DN'], // LD-02
     [{ ...TWO_SERVERS, LDAP_BIND_DN: '' }, 'LDAP_BIND_DN'],
-    [{ ...TWO_SERVERS, LDAP_SEARCH_BASE: '', LDAP_SEARCH_FILTER: '' }, 'LDAP_SEARCH_BASE'],
+    [
+      { ...TWO_SERVERS, LDAP_SEARCH_BASE: '', LDAP_SEARCH_FILTER: '' },
+      'LDAP_SEARCH_BASE: is required with LDAP_BIND_DN',
+      'LDAP_SEARCH_FILTER: is required with LDAP_BIND_DN'
+    ],
+    [{ ...TWO_SERVERS, LDAP_SEARCH_FILTER: '' }, 'LDAP_SEARCH_FILTER: is required with LDAP_BIND_DN'],
     [{ ...TWO_SERVERS, LDAP_GROUP_FILTER: '(member={{dn}})' }, 'LDAP_GROUP_BASE'],
     ...words`(member=x) (member={{group}}) (member={{dn}}`.map(
       (filter): Row => [{ ...GROUPS, LDAP_GROUP_FILTER: filter }, 'LDAP_GROUP_FILTER']

@@ -102,7 +102,7 @@ t.test('a second gateway on the folder is refused, in any process, also once the
 })
 
 // RV-76
-t.test('the start says that a power cut may destroy the embedded database', async t => {
+t.test('the start says in one line that a power cut may destroy the embedded database', async t => {
   const gateway = spawnGateway(t, {
     JWT_SECRET: TEST_SECRET,
     DATA_DIR: join(home, 'warned'),
@@ -110,8 +110,13 @@ t.test('the start says that a power cut may destroy the embedded database', asyn
     HOST: '127.0.0.1',
     PORT: '0'
   })
-  await gateway.logged(
-    'DATABASE_URL is not set: data is kept in an embedded Postgres, all of which a power cut may destroy'
+  await gateway.logged('listening')
+  t.same(
+    gateway
+      .lines()
+      .filter(({ msg }) => msg.includes('DATABASE_URL'))
+      .map(({ msg }) => msg),
+    ['DATABASE_URL is not set: data is kept in an embedded Postgres, all of which a power cut may destroy']
   )
 })
 
