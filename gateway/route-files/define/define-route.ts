@@ -45,7 +45,7 @@ export const defineRoute = (
   const path = data.path === undefined ? undefined : definePath(data.path, say, warn)
   const hasPath = path !== undefined && complaints.length === before
   checkCombinations(data, say)
-  checkMethods(data.methods, say, warn)
+  checkMethods(data.methods, warn)
   checkApp(data, say, warn)
   checkRoles(data, common.profiles, say)
   const route = assemble(data, path ?? '/', common, locationOf, say)
@@ -202,10 +202,8 @@ const checkApp = (data: Partial<RouteData>, say: Complain, warn: Complain): void
     )
 }
 
-const checkMethods = (methods: readonly string[] | undefined, say: Complain, warn: Complain): void => {
-  for (const [index, method] of (methods ?? []).entries()) {
-    if (method === 'CONNECT') say('CONNECT is never forwarded', 'methods')
-    else if (!METHODS.includes(method))
+const checkMethods = (methods: readonly string[] = [], warn: Complain): void => {
+  for (const [index, method] of methods.entries())
+    if (!METHODS.includes(method))
       warn(`no request can have the method "${method}"${nearestHint(method, METHODS)}`, 'methods', index)
-  }
 }

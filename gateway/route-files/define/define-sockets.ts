@@ -5,40 +5,18 @@ import { profileName } from '../../values/names.ts'
 import { parseSize } from '../../values/quantities.ts'
 import type { Complain } from '../complaint.ts'
 import {
+  type Accepted,
   defineTimer,
   durationOrZero,
   flag,
   list,
+  mapOf,
   messageRate,
   record,
   roles,
-  type Schema,
   size,
   text
 } from '../schema/forms.ts'
-
-interface WebSocketData {
-  readonly origins?: readonly string[]
-  readonly tokenInQuery?: boolean
-  readonly maxMessage?: string | number
-  readonly idleTimeout?: string | number
-  readonly maxLifetime?: string | number
-  readonly messagesPerSecond?: number
-}
-
-interface SocketIoData {
-  readonly namespaces: Readonly<
-    Record<
-      string,
-      {
-        readonly roles?: readonly string[]
-        readonly events?: Readonly<Record<string, { readonly roles?: readonly string[] }>>
-      }
-    >
-  >
-  readonly maxMessage?: string | number
-  readonly messagesPerSecond?: number
-}
 
 export const websocketSchema = record(
   'a map of WebSocket settings; {} for the defaults',
@@ -62,38 +40,29 @@ export const websocketSchema = record(
   { examples: [{}, { origins: ['https://app.example.org'] }] }
 )
 
-const events: Schema = {
-  title: 'a map of events',
-  description:
-    'Events that clients may send, by name or by a pattern written as /…/. All others are refused. Without this key, all events are allowed.',
-  examples: [{ send: { roles: ['Agente', 'Supervisor'] }, '/typing:.*/': {} }],
-  type: 'object',
-  additionalProperties: record(
-    'a map; {} for everyone in the namespace',
-    'Roles that may send the event.',
-    { roles },
-    { examples: [{}] }
-  )
-}
+const events = mapOf(
+  'a map of events',
+  'Events that clients may send, by name or by a pattern written as /…/. All others are refused. Without this key, all events are allowed.',
+  record('a map; {} for everyone in the namespace', 'Roles that may send the event.', { roles }, { examples: [{}] }),
+  { send: { roles: ['Agente', 'Supervisor'] }, '/typing:.*/': {} }
+)
 
 export const socketioSchema = record(
   'a map of Socket.IO settings',
   'Serves Socket.IO. Access is checked when a client connects to a namespace.',
   {
-    namespaces: {
-      title: 'a map of namespaces',
-      description:
-        'Namespaces that clients may connect to, by name or by a pattern written as /…/. All others are closed.',
-      examples: [{ '/messaging': { roles: ['Agente', 'Supervisor', 'Admin'] } }],
-      type: 'object',
-      minProperties: 1,
-      additionalProperties: record(
+    namespaces: mapOf(
+      'a map of namespaces',
+      'Namespaces that clients may connect to, by name or by a pattern written as /…/. All others are closed.',
+      record(
         'a map; {} for any valid token',
         'Roles that may connect, and the events that clients may send.',
         { roles, events },
         { examples: [{}] }
-      )
-    },
+      ),
+      { '/messaging': { roles: ['Agente', 'Supervisor', 'Admin'] } },
+      { minProperties: 1 }
+    ),
     maxMessage: size('Maximum size of a message in either direction.', '1MB', '1MB'),
     messagesPerSecond: messageRate(
       'Packets that a client may send per second, over either transport; one more ends its session.',
@@ -103,6 +72,7 @@ export const socketioSchema = record(
   { required: ['namespaces'], examples: [{ namespaces: { '/messaging': { roles: ['Agente'] } } }] }
 )
 
+type SocketIoData = Accepted<typeof socketioSchema>
 type NamespaceData = SocketIoData['namespaces'][string]
 
 /** `data` has passed the schema. */
@@ -202,7 +172,7 @@ const compile = (source: string): RegExp | undefined => {
 }
 
 /** `data` has passed the schema. */
-export const defineWebSocket = (data: WebSocketData, say: Complain): WebSocketOptions => {
+export const defineWebSocket = (data: Accepted<typeof websocketSchema>, say: Complain): WebSocketOptions => {
   for (const [index, origin] of (data.origins ?? []).entries()) {
     const isOrigin = /^https?:/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin
     if (!isOrigin)

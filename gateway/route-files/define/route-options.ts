@@ -1,37 +1,33 @@
 // Lists the options of a route that have a value: how each is written, how it is validated, and what the route stores.
-import type { AcceptedWarning, App, PathException, Route, RouteRateLimit, WrittenRoute } from '../../routes/route.ts'
+import type { App, Route, WrittenRoute } from '../../routes/route.ts'
 import { type Network, parseNetwork } from '../../values/addresses.ts'
 import { parseSize } from '../../values/quantities.ts'
 import type { Complain } from '../complaint.ts'
-import { defineTimer, duration, list, record, type Schema, size, text } from '../schema/forms.ts'
+import {
+  type Accepted,
+  count,
+  defineTimer,
+  duration,
+  list,
+  record,
+  type Schema,
+  size,
+  text,
+  word
+} from '../schema/forms.ts'
 import { defineSocketIo, defineWebSocket, socketioSchema, websocketSchema } from './define-sockets.ts'
-
-interface RateLimitData {
-  readonly max: number
-  readonly window: string
-  readonly by?: RouteRateLimit['by']
-}
 
 const RATE_LIMIT = record(
   'a rate limit',
   'Rate limit of this route, in addition to the global one.',
   {
-    max: {
-      title: 'a whole number from 1',
-      description: 'Requests per window.',
-      examples: [20],
-      type: 'integer',
-      minimum: 1,
-      maximum: 1e9
-    },
+    max: count('Requests per window.', 20, { maximum: 1e9 }),
     window: duration('Length of the window.', '1m'),
-    by: {
-      title: 'ip, user or both',
+    by: word('ip, user or both', ['ip', 'user', 'both'], {
       description: 'Whether requests are counted per client address (ip), per person (user) or both.',
       default: 'ip',
-      examples: ['user'],
-      enum: ['ip', 'user', 'both']
-    }
+      examples: ['user']
+    })
   },
   { required: ['max', 'window'], examples: [{ max: 20, window: '1m', by: 'user' }] }
 )
@@ -39,10 +35,12 @@ const RATE_LIMIT = record(
 const ALLOW_IN_PATH = list(
   'a list of encodedSlash, semicolon, doubleSlash, extension',
   'Ambiguous forms that the backend needs in paths. Both readings must lead to this route. With extension, the extension of the last segment (.json) and a script on the way (index.php/…) are taken as parts of names.',
-  {
-    title: 'one of encodedSlash, semicolon, doubleSlash, extension',
-    enum: ['encodedSlash', 'semicolon', 'doubleSlash', 'extension']
-  },
+  word('one of encodedSlash, semicolon, doubleSlash, extension', [
+    'encodedSlash',
+    'semicolon',
+    'doubleSlash',
+    'extension'
+  ]),
   ['encodedSlash']
 )
 
@@ -56,7 +54,7 @@ const FROM = list(
 const ACCEPT = list(
   'a list of wider-methods, wider-paths',
   'Warnings of `portaria check` that are intended: a less strict route serves the methods, or the paths below, that this route leaves to it.',
-  { title: 'one of wider-methods, wider-paths', enum: ['wider-methods', 'wider-paths'] },
+  word('one of wider-methods, wider-paths', ['wider-methods', 'wider-paths']),
   ['wider-methods']
 )
 
@@ -64,7 +62,7 @@ const ACCEPT = list(
 const LABEL = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
 const NAME = new RegExp(String.raw`^(?:\*\.)?(?=.{1,253}$)${LABEL}(?:\.${LABEL})*$`)
 
-const HOSTS: Schema = {
+const HOSTS: Schema<string | readonly string[]> = {
   ...list(
     'a host name or a list of them',
     'Hosts on which the route applies, without ports; *.corp.example stands for exactly one label. Of the routes that name the host of a request, or a wildcard if none does, one must match; those without this key apply to all other hosts.',
@@ -97,8 +95,6 @@ const hostFault = (name: string): string | undefined => {
   return sent === bare ? undefined : `must be written as requests have it: ${sent}`
 }
 
-type AppData = Partial<App> & Pick<App, 'name'>
-
 const HERE = '/(?![/\\\\])[!-~]*'
 
 const APP = record(
@@ -123,15 +119,16 @@ const APP = record(
   { required: ['name'], examples: [{ name: 'Grafana', description: 'Dashboards' }] }
 )
 
-const defineApp = ({ name, description = '', icon = '', url = '' }: AppData, say: Complain): App => {
+const defineApp = (data: Accepted<typeof APP>, say: Complain): App => {
+  const { name, description = '', icon = '', url = '' } = data
   if (url !== '' && !URL.canParse(url, 'http://localhost')) say('not an address that a browser can open', 'app', 'url')
   return { name, description, icon, url }
 }
 
-const option = <Field extends keyof Route, Written>(
+const option = <Field extends keyof Route, T>(
   field: Field,
-  schema: Schema,
-  define: (written: Written, say: Complain) => Route[Field]
+  schema: Schema<T>,
+  define: (written: T, say: Complain) => Route[Field]
 ) => ({ field, schema, define })
 
 function defineNetworks(written: readonly string[], say: Complain): readonly Network[] {
@@ -146,7 +143,7 @@ function defineNetworks(written: readonly string[], say: Complain): readonly Net
 /** By their keys in the files. A new one needs an entry here, its field and default in `Route`, and the step that obeys it. */
 export const ROUTE_OPTIONS = {
   host: option('host', HOSTS, defineHosts),
-  rateLimit: option('rateLimit', RATE_LIMIT, ({ max, window, by = 'ip' }: RateLimitData, say) => ({
+  rateLimit: option('rateLimit', RATE_LIMIT, ({ max, window, by = 'ip' }, say) => ({
     max,
     windowMs: defineTimer(window, say, 'rateLimit', 'window'),
     by
@@ -155,26 +152,21 @@ export const ROUTE_OPTIONS = {
   timeout: option(
     'timeoutMs',
     duration('Timeout of this route, instead of the one of its upstream.', '2m'),
-    (written: string | number, say) => defineTimer(written, say, 'timeout')
+    (written, say) => defineTimer(written, say, 'timeout')
   ),
   maxBody: option('maxBodyBytes', size('Maximum size of a request body, instead of MAX_BODY.', '10MB'), parseSize),
-  allowInPath: option('allowInPath', ALLOW_IN_PATH, (written: readonly PathException[]) => written),
-  accept: option('accept', ACCEPT, (written: readonly AcceptedWarning[]) => written),
+  allowInPath: option('allowInPath', ALLOW_IN_PATH, written => written),
+  accept: option('accept', ACCEPT, written => written),
   websocket: option('websocket', websocketSchema, defineWebSocket),
   socketio: option('socketio', socketioSchema, defineSocketIo),
   app: option('app', APP, defineApp)
 }
 
-type Options = typeof ROUTE_OPTIONS
-
-/** As written. */
-export type RouteOptionData = { readonly [Name in keyof Options]?: Parameters<Options[Name]['define']>[0] }
-
 /** The fields of the options that are present. `data` has passed the schema. */
-export const defineOptions = (data: RouteOptionData, say: Complain): Partial<WrittenRoute> => {
+export const defineOptions = (data: Readonly<Record<string, unknown>>, say: Complain): Partial<WrittenRoute> => {
   const fields: Record<string, unknown> = {}
   for (const [name, { field, define }] of Object.entries(ROUTE_OPTIONS)) {
-    const written = data[name as keyof Options]
+    const written = data[name]
     if (written !== undefined) fields[field] = define(written as never, say)
   }
   return fields

@@ -8,10 +8,23 @@ import {
 } from '../../values/quantities.ts'
 import type { Complain } from '../complaint.ts'
 
-export type Schema = Readonly<Record<string, unknown>>
+/** Parts of a JSON Schema. */
+export type Keywords = Readonly<Record<string, unknown>>
+
+/** A JSON Schema; the type of what it accepts is known only to the compiler. */
+export type Schema<T = unknown> = Keywords & { readonly [accepted]?: T }
+declare const accepted: unique symbol
+
+/** What has passed a schema. */
+export type Accepted<S> = S extends { readonly [accepted]?: infer T } ? Exclude<T, undefined> : never
+
+type Properties = Readonly<Record<string, Schema>>
+type Fields<P extends Properties, Required extends keyof P> = {
+  readonly [Name in Required]: Accepted<P[Name]>
+} & { readonly [Name in Exclude<keyof P, Required>]?: Accepted<P[Name]> }
 
 // `title` completes the sentence `"key" must be …` in complaints.
-export const duration = (description: string, example: string, fallback?: string): Schema => ({
+export const duration = (description: string, example: string, fallback?: string): Schema<string> => ({
   ...(fallback === undefined ? {} : { default: fallback }),
   title: 'a duration such as 500ms, 30s or 2m',
   description,
@@ -20,7 +33,7 @@ export const duration = (description: string, example: string, fallback?: string
   pattern: DURATION_PATTERN
 })
 
-export const durationOrZero = (description: string, example: string, fallback: string): Schema => ({
+export const durationOrZero = (description: string, example: string, fallback: string): Schema<string | number> => ({
   ...duration(description, example, fallback),
   title: 'a duration such as 30s or 5m, or 0',
   type: ['string', 'integer'],
@@ -36,7 +49,7 @@ export const defineTimer = (written: string | number, say: Complain, ...path: st
   return milliseconds
 }
 
-export const size = (description: string, example: string, fallback?: string): Schema => ({
+export const size = (description: string, example: string, fallback?: string): Schema<string | number> => ({
   ...(fallback === undefined ? {} : { default: fallback }),
   title: 'a size such as 512KB or 10MB, or a number of bytes',
   description,
@@ -47,7 +60,7 @@ export const size = (description: string, example: string, fallback?: string): S
   maximum: Number.MAX_SAFE_INTEGER
 })
 
-export const flag = (description: string): Schema => ({
+export const flag = (description: string): Schema<boolean> => ({
   title: 'true or false',
   description,
   type: 'boolean',
@@ -55,7 +68,7 @@ export const flag = (description: string): Schema => ({
   examples: [true]
 })
 
-export const text = (title: string, description: string, example: string, more: Schema = {}): Schema => ({
+export const text = (title: string, description: string, example: string, more: Keywords = {}): Schema<string> => ({
   title,
   description,
   examples: [example],
@@ -64,7 +77,7 @@ export const text = (title: string, description: string, example: string, more: 
   ...more
 })
 
-export const count = (description: string, example: number, more: Schema = {}): Schema => ({
+export const count = (description: string, example: number, more: Keywords = {}): Schema<number> => ({
   title: 'a whole number from 1',
   description,
   examples: [example],
@@ -73,17 +86,22 @@ export const count = (description: string, example: number, more: Schema = {}): 
   ...more
 })
 
-export const messageRate = (description: string, more: Schema = {}): Schema => ({
-  title: 'a number of messages from 1 to 20000',
-  description,
-  examples: [100],
-  type: 'integer',
-  minimum: 1,
-  maximum: 20_000,
+export const messageRate = (description: string, more: Keywords = {}) =>
+  count(description, 100, { title: 'a number of messages from 1 to 20000', maximum: 20_000, ...more })
+
+/** One of some words. */
+export const word = <const T extends string>(title: string, values: readonly T[], more: Keywords = {}): Schema<T> => ({
+  title,
+  enum: values,
   ...more
 })
 
-export const record = (title: string, description: string, properties: Schema, more: Schema = {}): Schema => ({
+export const record = <P extends Properties, Required extends keyof P = never>(
+  title: string,
+  description: string,
+  properties: P,
+  more: Keywords & { readonly required?: readonly Required[] } = {}
+): Schema<Fields<P, Required>> => ({
   title,
   description,
   type: 'object',
@@ -92,13 +110,29 @@ export const record = (title: string, description: string, properties: Schema, m
   ...more
 })
 
-export const list = (
+/** Entries by names that the file chooses. */
+export const mapOf = <T>(
   title: string,
   description: string,
-  items: Schema,
-  examples: unknown[],
-  more: Schema = {}
-): Schema => ({
+  values: Schema<T>,
+  example: Keywords,
+  more: Keywords = {}
+): Schema<Readonly<Record<string, T>>> => ({
+  title,
+  description,
+  examples: [example],
+  type: 'object',
+  additionalProperties: values,
+  ...more
+})
+
+export const list = <T>(
+  title: string,
+  description: string,
+  items: Schema<T>,
+  examples: readonly unknown[],
+  more: Keywords = {}
+): Schema<readonly T[]> => ({
   title,
   description,
   examples: [examples],

@@ -1,25 +1,9 @@
 // Describes the form of a route file, for validation and for editors. Run it after changing the schema.
 import { writeFile } from 'node:fs/promises'
 import { PROFILE_NAME_PATTERN } from '../../values/names.ts'
-import { list, record, type Schema, text } from './forms.ts'
-import { type RouteData, routeSchema } from './route-schema.ts'
-import { type UpstreamData, upstreamSchema } from './upstream-schema.ts'
-
-export interface RouteFileData {
-  readonly upstreams?: Readonly<Record<string, UpstreamData>>
-  readonly routes?: readonly RouteData[]
-  readonly profiles?: readonly string[]
-  readonly grants?: readonly GrantData[]
-  readonly tests?: readonly string[]
-}
-
-export interface GrantData {
-  readonly group?: string
-  readonly claim?: string
-  readonly tenant?: string
-  readonly profiles?: readonly string[]
-  readonly areas?: readonly string[]
-}
+import { type Accepted, type Keywords, list, mapOf, record, text } from './forms.ts'
+import { routeSchema } from './route-schema.ts'
+import { upstreamSchema } from './upstream-schema.ts'
 
 const grant = record(
   'a grant',
@@ -58,73 +42,75 @@ const grant = record(
   { examples: [{ group: 'CN=Suporte,OU=Grupos,DC=corp,DC=example', profiles: ['Agente'], areas: ['Suporte'] }] }
 )
 
-/** JSON Schema (draft-07) of a route file. */
-export const routeFileSchema: Schema = {
-  $schema: 'http://json-schema.org/draft-07/schema#',
-  ...record(
-    'a map with upstreams, routes and tests',
-    'Portaria route file: upstreams, routes, and tests of the access rules.',
-    {
-      upstreams: {
-        title: 'a map of upstreams',
-        description: 'Backends by name. A name can be used by the routes of all files in the directory.',
-        examples: [{ orders: { url: 'http://127.0.0.1:4001' } }],
-        type: 'object',
+const MAY_BE_EMPTY = { uniqueItems: false, minItems: 0 }
+
+const routeFile = record(
+  'a map with upstreams, routes and tests',
+  'Portaria route file: upstreams, routes, and tests of the access rules.',
+  {
+    upstreams: mapOf(
+      'a map of upstreams',
+      'Backends by name. A name can be used by the routes of all files in the directory.',
+      upstreamSchema,
+      { orders: { url: 'http://127.0.0.1:4001' } },
+      {
         propertyNames: {
           title: 'a name made of letters, digits and any of - _ .',
           pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'
-        },
-        additionalProperties: upstreamSchema
-      },
-      routes: {
-        title: 'a list of routes',
-        description: 'Routes, private by default. The most specific route wins; their order does not matter.',
-        examples: [[{ path: '/api/orders/*', upstream: 'orders' }]],
-        type: 'array',
-        items: routeSchema
-      },
-      profiles: list(
-        'a list of profiles',
-        'Profiles in addition to Admin, Supervisor and Agente, for all files in the directory.',
-        text(
-          'a name made of letters, digits and any of - _ .',
-          'Admins can assign it; routes and grants can name it.',
-          'Financeiro',
-          {
-            pattern: PROFILE_NAME_PATTERN
-          }
-        ),
-        ['Financeiro', 'Auditor'],
-        { minItems: 0 }
-      ),
-      grants: {
-        title: 'a list of grants',
-        description: 'Access that members of groups get, applied at each login and whenever this file changes.',
-        examples: [[{ group: 'CN=Suporte,OU=Grupos,DC=corp,DC=example', profiles: ['Agente'], areas: ['Suporte'] }]],
-        type: 'array',
-        items: grant
-      },
-      tests: {
-        title: 'a list of test lines',
-        description:
-          'Tests that are run whenever the file is loaded: METHOD PATH as WHO -> OUTCOME, or EVENT NAMESPACE NAME as WHO -> OUTCOME for a Socket.IO event. WHO is anonymous, unassigned, cloud-unassigned, roles joined by + (ROLE without area; client ROLE) or group:"DN"; OUTCOME is allow or a status.',
-        examples: [
-          [
-            'DELETE /api/orders/7 as Supervisor -> 403',
-            'GET /api/orders/7 as Agente+Supervisor -> allow',
-            'EVENT /messaging send as Agente -> allow'
-          ]
-        ],
-        type: 'array',
-        items: text(
-          'a test line such as "GET /api/orders/7 as Agente -> allow"',
-          'METHOD PATH as WHO -> OUTCOME',
-          'GET /api/orders/7 as anonymous -> 401'
-        )
+        }
       }
-    }
-  )
-}
+    ),
+    routes: list(
+      'a list of routes',
+      'Routes, private by default. The most specific route wins; their order does not matter.',
+      routeSchema,
+      [{ path: '/api/orders/*', upstream: 'orders' }],
+      MAY_BE_EMPTY
+    ),
+    profiles: list(
+      'a list of profiles',
+      'Profiles in addition to Admin, Supervisor and Agente, for all files in the directory.',
+      text(
+        'a name made of letters, digits and any of - _ .',
+        'Admins can assign it; routes and grants can name it.',
+        'Financeiro',
+        {
+          pattern: PROFILE_NAME_PATTERN
+        }
+      ),
+      ['Financeiro', 'Auditor'],
+      { minItems: 0 }
+    ),
+    grants: list(
+      'a list of grants',
+      'Access that members of groups get, applied at each login and whenever this file changes.',
+      grant,
+      [{ group: 'CN=Suporte,OU=Grupos,DC=corp,DC=example', profiles: ['Agente'], areas: ['Suporte'] }],
+      MAY_BE_EMPTY
+    ),
+    tests: list(
+      'a list of test lines',
+      'Tests that are run whenever the file is loaded: METHOD PATH as WHO -> OUTCOME, or EVENT NAMESPACE NAME as WHO -> OUTCOME for a Socket.IO event. WHO is anonymous, unassigned, cloud-unassigned, roles joined by + (ROLE without area; client ROLE) or group:"DN"; OUTCOME is allow or a status.',
+      text(
+        'a test line such as "GET /api/orders/7 as Agente -> allow"',
+        'METHOD PATH as WHO -> OUTCOME',
+        'GET /api/orders/7 as anonymous -> 401'
+      ),
+      [
+        'DELETE /api/orders/7 as Supervisor -> 403',
+        'GET /api/orders/7 as Agente+Supervisor -> allow',
+        'EVENT /messaging send as Agente -> allow'
+      ],
+      MAY_BE_EMPTY
+    )
+  }
+)
+
+/** JSON Schema (draft-07) of a route file. */
+export const routeFileSchema: Keywords = { $schema: 'http://json-schema.org/draft-07/schema#', ...routeFile }
+
+export type GrantData = Accepted<typeof grant>
+export type RouteFileData = Accepted<typeof routeFile>
 
 /** The text of `schema.json`. */
 export const schemaText = (): string => `${JSON.stringify(routeFileSchema, null, 2)}\n`

@@ -1,19 +1,24 @@
 // Describes the form of a route in a route file.
 import { ROUTE_FLAGS, type RouteFlags } from '../../routes/route.ts'
-import { ROUTE_OPTIONS, type RouteOptionData } from '../define/route-options.ts'
-import { flag, list, record, roles, text } from './forms.ts'
+import { ROUTE_OPTIONS } from '../define/route-options.ts'
+import { type Accepted, flag, list, record, roles, type Schema, text } from './forms.ts'
 
-export interface RouteData extends Partial<RouteFlags>, RouteOptionData {
-  readonly path: string
-  readonly upstream?: string
-  readonly methods?: readonly string[]
-  readonly roles?: readonly string[]
-  readonly stripPrefix?: string
+type Options = typeof ROUTE_OPTIONS
+
+const FLAGS = Object.fromEntries(Object.entries(ROUTE_FLAGS).map(([name, says]) => [name, flag(says)])) as Record<
+  keyof RouteFlags,
+  Schema<boolean>
+>
+
+const OPTIONS = Object.fromEntries(Object.entries(ROUTE_OPTIONS).map(([name, { schema }]) => [name, schema])) as {
+  [Name in keyof Options]: Options[Name]['schema']
 }
 
-const FLAGS = Object.fromEntries(Object.entries(ROUTE_FLAGS).map(([name, says]) => [name, flag(says)]))
-
-const OPTIONS = Object.fromEntries(Object.entries(ROUTE_OPTIONS).map(([name, { schema }]) => [name, schema]))
+const METHOD: Schema<string> = {
+  title: 'a method in upper case',
+  type: 'string',
+  pattern: "^(?!CONNECT$)[A-Z][A-Z0-9!#$%&'*+.^_`|~-]{0,31}$"
+}
 
 export const routeSchema = record(
   'a route',
@@ -32,7 +37,7 @@ export const routeSchema = record(
     methods: list(
       'a list of methods',
       'Methods to match; GET includes HEAD. Without this key, all methods match except TRACE and CONNECT.',
-      { title: 'a method in upper case', type: 'string', pattern: "^(?!CONNECT$)[A-Z][A-Z0-9!#$%&'*+.^_`|~-]{0,31}$" },
+      METHOD,
       ['GET', 'POST']
     ),
     roles,
@@ -51,3 +56,5 @@ export const routeSchema = record(
     examples: [{ path: '/api/orders/*', upstream: 'orders', roles: ['Admin'] }]
   }
 )
+
+export type RouteData = Accepted<typeof routeSchema>

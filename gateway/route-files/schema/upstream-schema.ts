@@ -1,6 +1,19 @@
 // Describes the form of an upstream in a route file.
-import { IDENTITY_ATTRIBUTES, type IdentityHeader } from '../../routes/upstream.ts'
-import { count, duration, flag, list, record, type Schema, size, text } from './forms.ts'
+import { IDENTITY_ATTRIBUTES } from '../../routes/upstream.ts'
+import {
+  type Accepted,
+  count,
+  duration,
+  flag,
+  type Keywords,
+  list,
+  mapOf,
+  record,
+  type Schema,
+  size,
+  text,
+  word
+} from './forms.ts'
 
 /** What an upstream does where its entry says nothing, as written in a route file. */
 export const DEFAULTS = {
@@ -13,87 +26,68 @@ export const DEFAULTS = {
   queue: { max: 1024, timeout: '10s' }
 } as const
 
-export interface UpstreamData {
-  readonly url?: string
-  readonly targets?: readonly (string | { readonly url: string; readonly backup?: boolean })[]
-  readonly timeout?: string | number
-  readonly idleTimeout?: string | number
-  readonly connectTimeout?: string | number
-  readonly requestBuffer?: string | number
-  readonly caFile?: string
-  readonly clientCertFile?: string
-  readonly clientKeyFile?: string
-  readonly serverName?: string
-  readonly preserveHost?: boolean
-  readonly assertion?: boolean
-  readonly sharedCache?: boolean
-  readonly requestHeaders?: HeaderRulesData
-  readonly responseHeaders?: HeaderRulesData
-  readonly identityHeaders?: Readonly<Record<string, IdentityHeader['attribute']>>
-  readonly identityHeadersShared?: boolean
-  readonly healthCheck?: HealthCheckData
-  readonly outlier?: { readonly errors?: number; readonly for?: string }
-  readonly maxConnections?: number
-  readonly queue?: { readonly max?: number; readonly timeout?: string }
-}
-
-interface HealthCheckData {
-  readonly path: string
-  readonly interval?: string
-  readonly timeout?: string
-  readonly status?: string | number
-  readonly host?: string
-  readonly rise?: number
-  readonly fall?: number
-}
-
-export interface HeaderRulesData {
-  readonly set?: Readonly<Record<string, string>>
-  readonly remove?: readonly string[]
-}
-
-const target = (example: string): Schema =>
+const target = (example: string) =>
   text(
     'an address such as http://127.0.0.1:4001',
     'Address of the backend: http://HOST[:PORT], https://HOST[:PORT] or unix:/path/to.sock.',
     example
   )
 
-const headerName = {
+const headerName: Schema<string> = {
   title: 'a header name',
+  type: 'string',
   // RFC 9110 §5.6.2
   pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$"
 }
 
-const headerRules = (description: string, example: Schema, removed: string): Schema =>
+// RFC 9110 §5.5; one line of printable ASCII.
+const headerValue: Schema<string> = {
+  title: 'one line of printable ASCII without spaces at its ends',
+  type: 'string',
+  pattern: '^(?:[\\x21-\\x7e](?:[\\x20-\\x7e\\t]*[\\x21-\\x7e])?)?$',
+  maxLength: 4096
+}
+
+const headerRules = (description: string, example: Keywords, removed: string) =>
   record(
     'a map with set and remove',
     description,
     {
-      set: {
-        title: 'a map of header names to values',
-        description: 'Headers to set. They replace every header of the same name, in any spelling.',
-        examples: [example],
-        type: 'object',
-        minProperties: 1,
-        propertyNames: headerName,
-        // RFC 9110 §5.5; one line of printable ASCII.
-        additionalProperties: {
-          title: 'one line of printable ASCII without spaces at its ends',
-          type: 'string',
-          pattern: '^(?:[\\x21-\\x7e](?:[\\x20-\\x7e\\t]*[\\x21-\\x7e])?)?$',
-          maxLength: 4096
-        }
-      },
-      remove: list(
-        'a list of header names',
-        'Names of headers to remove, in any spelling.',
-        { type: 'string', ...headerName },
-        [removed]
-      )
+      set: mapOf(
+        'a map of header names to values',
+        'Headers to set. They replace every header of the same name, in any spelling.',
+        headerValue,
+        example,
+        { minProperties: 1, propertyNames: headerName }
+      ),
+      remove: list('a list of header names', 'Names of headers to remove, in any spelling.', headerName, [removed])
     },
     { minProperties: 1, examples: [{ set: example, remove: [removed] }] }
   )
+
+const targetEntry: Schema<string | { readonly url: string; readonly backup?: boolean }> = {
+  title: 'an address, or a map with url and backup',
+  examples: ['http://10.0.0.1:4001', { url: 'http://10.0.0.2:4001', backup: true }],
+  type: ['string', 'object'],
+  minLength: 1,
+  required: ['url'],
+  additionalProperties: false,
+  properties: {
+    url: target('http://10.0.0.2:4001'),
+    backup: flag('Receives requests only while no other target is in service.')
+  }
+}
+
+const healthyStatus: Schema<string | number> = {
+  title: 'a status such as 200, or a range such as 200-299',
+  description: 'Statuses that mean healthy.',
+  default: DEFAULTS.healthCheck.status,
+  examples: [200, '200-299'],
+  type: ['integer', 'string'],
+  minimum: 200,
+  maximum: 599,
+  pattern: '^[2-5][0-9]{2}(-[2-5][0-9]{2})?$'
+}
 
 export const upstreamSchema = record(
   'an upstream',
@@ -103,18 +97,7 @@ export const upstreamSchema = record(
     targets: list(
       'a list of addresses',
       'Addresses of several interchangeable backends; either this or url is required.',
-      {
-        title: 'an address, or a map with url and backup',
-        examples: ['http://10.0.0.1:4001', { url: 'http://10.0.0.2:4001', backup: true }],
-        type: ['string', 'object'],
-        minLength: 1,
-        required: ['url'],
-        additionalProperties: false,
-        properties: {
-          url: target('http://10.0.0.2:4001'),
-          backup: flag('Receives requests only while no other target is in service.')
-        }
-      },
+      targetEntry,
       ['http://10.0.0.1:4001', 'http://10.0.0.2:4001'],
       // Two that are written differently may be the same, so defineTargets compares them.
       { uniqueItems: false }
@@ -162,19 +145,15 @@ export const upstreamSchema = record(
       { 'X-Frame-Options': 'DENY' },
       'Server'
     ),
-    identityHeaders: {
-      title: 'a map of header names to what they carry',
-      description: "Further headers that carry the person's identity, under the names that the backend expects.",
-      examples: [{ 'X-WEBAUTH-USER': 'login' }],
-      type: 'object',
-      minProperties: 1,
-      propertyNames: headerName,
-      additionalProperties: {
-        title: `one of ${IDENTITY_ATTRIBUTES.join(', ')}`,
-        description: 'login is provider:username, which identifies one person.',
-        enum: IDENTITY_ATTRIBUTES
-      }
-    },
+    identityHeaders: mapOf(
+      'a map of header names to what they carry',
+      "Further headers that carry the person's identity, under the names that the backend expects.",
+      word(`one of ${IDENTITY_ATTRIBUTES.join(', ')}`, IDENTITY_ATTRIBUTES, {
+        description: 'login is provider:username, which identifies one person.'
+      }),
+      { 'X-WEBAUTH-USER': 'login' },
+      { minProperties: 1, propertyNames: headerName }
+    ),
     sharedCache: flag(
       'Keeps Cache-Control: public in responses of private routes, so that shared caches may store them; otherwise public is changed to private.'
     ),
@@ -188,16 +167,7 @@ export const upstreamSchema = record(
         path: text('a path that begins with /', 'Path to request.', '/healthz', { pattern: '^/[\\x21-\\x7e]*$' }),
         interval: duration('Interval between two checks of a target.', '10s', DEFAULTS.healthCheck.interval),
         timeout: duration('Time in which a check must be answered.', '2s', DEFAULTS.healthCheck.timeout),
-        status: {
-          title: 'a status such as 200, or a range such as 200-299',
-          description: 'Statuses that mean healthy.',
-          default: DEFAULTS.healthCheck.status,
-          examples: [200, '200-299'],
-          type: ['integer', 'string'],
-          minimum: 200,
-          maximum: 599,
-          pattern: '^[2-5][0-9]{2}(-[2-5][0-9]{2})?$'
-        },
+        status: healthyStatus,
         host: text(
           'a host such as app.example.org or app.example.org:8080',
           'Host header of the checks, instead of the one that requests carry: the host of the address or, with preserveHost, of PUBLIC_URL.',
@@ -251,3 +221,6 @@ export const upstreamSchema = record(
   },
   { examples: [{ url: 'http://127.0.0.1:4001' }] }
 )
+
+export type UpstreamData = Accepted<typeof upstreamSchema>
+export type HeaderRulesData = NonNullable<UpstreamData['requestHeaders']>
