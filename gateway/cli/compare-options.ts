@@ -1,8 +1,7 @@
 // Compares what is not access: options of routes and upstreams of the same name, and grants. Looser: something that was refused or withheld may now pass.
 import { createHash } from 'node:crypto'
-import { ROUTE_OPTIONS } from '../route-files/define/route-options.ts'
 import { type Grant, type Grants, groupKey, namesIn } from '../routes/grants.ts'
-import { ROUTE_FLAGS, type Route, type RouteFlags, type RouteTable } from '../routes/route.ts'
+import { ROUTE_FLAGS, type Route, type RouteTable } from '../routes/route.ts'
 import type { HeaderRules, Upstream } from '../routes/upstream.ts'
 
 export interface Note {
@@ -11,139 +10,118 @@ export interface Note {
 }
 
 /** A text lists what it names between commas. */
-type OptionValue = string | number | boolean | undefined
+type OptionValue = string | undefined
 
-type IsLooser<T> = (was: OptionValue, now: OptionValue, of: { readonly was: T; readonly now: T }) => boolean
+type IsLooser = (was: OptionValue, now: OptionValue) => boolean
 
-/** Without `isLooser`, no change of the option is looser. */
-type Option<T> = readonly [name: string, read: (of: T) => OptionValue, isLooser?: IsLooser<T> | undefined]
+/** Notes on requests that matched one route and now match another (or the same one, written differently). */
+export const compareOptions = (was: Route, now: Route): Note[] => compareEach(now.id, was, now)
 
-const compareEach = <T>(options: readonly Option<T>[], subject: string, was: T, now: T): Note[] =>
-  options.flatMap(([name, read, isLooser]) => {
-    const [before, after] = [read(was), read(now)]
-    if (before === after) return []
-    const text = `${subject}: ${name} ${say(before)} → ${say(after)}`
-    return [{ text, looser: isLooser?.(before, after, { was, now }) === true }]
+/** Every option is compared; what is looser about it, if anything, is in {@link LOOSER}. */
+const compareEach = <T extends Route | Upstream>(subject: string, before: T, after: T): Note[] => {
+  const [was, now] = [optionsOf(before), optionsOf(after)]
+  return [...new Set([...was.keys(), ...now.keys()])].flatMap(name => {
+    const [old, next] = [was.get(name), now.get(name)]
+    // That one kind of socket is new, or gone, says everything about it.
+    const [kind = ''] = name.split('.')
+    const isOfOne = name !== kind && SOCKETS.has(kind) && was.has(kind) !== now.has(kind)
+    if (old === next || isOfOne) return []
+    const looser =
+      name === 'rateLimit' ? admitsMore(before as Route, after as Route) : LOOSER[name]?.(old, next) === true
+    return [{ text: `${subject}: ${name} ${old ?? 'none'} → ${next ?? 'none'}`, looser }]
   })
-
-const say = (value: OptionValue): string => (value === undefined || value === '' ? 'none' : String(value))
-
-const turnedOn = (was: OptionValue, now: OptionValue): boolean => (was ?? false) === false && (now ?? false) !== false
-
-const added = (was: OptionValue, now: OptionValue): boolean => {
-  const [known = [], named = []] = [was, now].map(list => list?.toString().split(', '))
-  return named.some(one => !known.includes(one))
 }
 
-const dropped = (was: OptionValue, now: OptionValue): boolean => added(now, was)
+const turnedOn: IsLooser = (was, now) => (was ?? 'false') === 'false' && (now ?? 'false') !== 'false'
+
+const added: IsLooser = (was, now) => {
+  const known = was?.split(', ') ?? []
+  return now?.split(', ').some(one => !known.includes(one)) === true
+}
+
+const dropped: IsLooser = (was, now) => added(now, was)
 
 /** A limit is higher than before, or gone. */
-const raised = (was: OptionValue, now: OptionValue): boolean =>
-  was !== undefined && (now === undefined || Number(now) > Number(was))
+const raised: IsLooser = (was, now) => was !== undefined && (now === undefined || Number(now) > Number(was))
 
-const listed = (names: readonly string[] | undefined): OptionValue => names?.join(', ') || undefined
-
-/** Numbers and strings are compared directly; other parts of an option have lines of their own. */
-const plain = (value: unknown): OptionValue =>
-  typeof value === 'object' || typeof value === 'function' ? undefined : (value as OptionValue)
-
-/** For the others, access is compared, and whether anything is forwarded at all. */
-const FLAGS = (Object.keys(ROUTE_FLAGS) as (keyof RouteFlags)[]).filter(
-  name => name !== 'public' && name !== 'requireAssigned' && name !== 'external'
-)
-
-/** Limits of one kind of socket, where the route had, and has, that kind; 0 or absent: none. */
-const limitsOf = (kind: 'websocket' | 'socketio', limits: Readonly<Record<string, string>>): Option<Route>[] =>
-  Object.entries(limits).map(([name, field]) => [
-    `${kind}.${name}`,
-    route => (route[kind] as Readonly<Record<string, number>> | undefined)?.[field] || undefined,
-    (before, after, { was, now }) => was[kind] !== undefined && now[kind] !== undefined && raised(before, after)
-  ])
-
-const admitsMore: IsLooser<Route> = (_before, _after, { was: { rateLimit: was }, now: { rateLimit: now } }) =>
+const admitsMore = ({ rateLimit: was }: Route, { rateLimit: now }: Route): boolean =>
   was !== undefined &&
   (now === undefined || now.by !== was.by || now.max > was.max || now.max / now.windowMs > was.max / was.windowMs)
 
-const OF_ROUTES: readonly Option<Route>[] = [
-  ['external', ({ external }) => external],
-  ['upstream', ({ upstream }) => upstream?.name],
-  ['stripPrefix', ({ stripPrefix }) => stripPrefix],
-  ...Object.entries(ROUTE_OPTIONS).map(
-    ([name, { field }]): Option<Route> => [name, route => plain(route[field]), name === 'maxBody' ? raised : undefined]
-  ),
-  [
-    'rateLimit',
-    ({ rateLimit }) => rateLimit && `${rateLimit.max} in ${rateLimit.windowMs} ms by ${rateLimit.by}`,
-    admitsMore
-  ],
-  ['app', ({ app }) => app && Object.values(app).filter(Boolean).join(', ')],
-  ...FLAGS.map((name): Option<Route> => [name, route => route[name], turnedOn]),
-  ['allowInPath', ({ allowInPath }) => listed(allowInPath), added],
-  ['websocket', ({ websocket }) => websocket !== undefined, turnedOn],
-  ['websocket.origins', ({ websocket }) => listed(websocket?.origins), added],
-  ['websocket.tokenInQuery', ({ websocket }) => websocket?.tokenInQuery ?? false, turnedOn],
-  ...limitsOf('websocket', {
-    idleTimeout: 'idleTimeoutMs',
-    maxLifetime: 'maxLifetimeMs',
-    maxMessage: 'maxMessageBytes',
-    messagesPerSecond: 'messagesPerSecond'
-  }),
-  ...limitsOf('socketio', { maxMessage: 'maxMessageBytes', messagesPerSecond: 'messagesPerSecond' }),
-  ['socketio', ({ socketio }) => socketio !== undefined]
-]
+/** Of upstreams: a backend learns more, or is trusted more. */
+const LOOSER: Readonly<Record<string, IsLooser>> = {
+  ...Object.fromEntries(Object.keys(ROUTE_FLAGS).map(name => [name, turnedOn])),
+  external: () => false,
+  maxBody: raised,
+  allowInPath: added,
+  websocket: turnedOn,
+  'websocket.origins': added,
+  'websocket.tokenInQuery': turnedOn,
+  'websocket.idleTimeout': raised,
+  'websocket.maxLifetime': raised,
+  'websocket.maxMessage': raised,
+  'websocket.messagesPerSecond': raised,
+  'socketio.maxMessage': raised,
+  'socketio.messagesPerSecond': raised,
+  sharedCache: turnedOn,
+  assertion: turnedOn,
+  preserveHost: turnedOn,
+  identityHeaders: added,
+  'requestHeaders.set': added,
+  'requestHeaders.remove': dropped,
+  'responseHeaders.remove': dropped,
+  maxConnections: raised
+}
 
-/** Notes on requests that matched one route and now match another (or the same one, written differently). */
-export const compareOptions = (was: Route, now: Route): Note[] => compareEach(OF_ROUTES, now.id, was, now)
+/** Access is compared by asking; these say which requests it is about, or where something is written. */
+const HIDDEN: ReadonlySet<string> = new Set(
+  'id number path coversBelow host methods from public roles requireAssigned tokenKinds accept namespaces place name'.split(
+    ' '
+  )
+)
+const SOCKETS: ReadonlySet<string> = new Set(['websocket', 'socketio'])
+
+/** By their names in the files. */
+const optionsOf = (of: object, prefix = ''): Map<string, OptionValue> =>
+  new Map(
+    Object.entries(of).flatMap(([field, value]): [string, OptionValue][] => {
+      if (HIDDEN.has(field) || value === undefined) return []
+      const name = prefix + field.replace(/(?:Ms|Bytes)$/, '')
+      if (SOCKETS.has(field)) return [[name, 'true'], ...optionsOf(value, `${name}.`)]
+      if (/Headers$/.test(field) && 'set' in value) return [...optionsOf(value, `${name}.`)]
+      return [[name, (WORDS[field] ?? wordsOf)(value as never)]]
+    })
+  )
 
 // Values may be credentials, so the output shows only whether they differ.
 const fingerprint = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
 
-const setFields = (rules: HeaderRules | undefined): OptionValue =>
-  listed(rules?.set.map(([name, value]) => `${name} (${fingerprint(value)})`))
-
-const healthCheckWords = ({ healthCheck }: Upstream): OptionValue => {
-  if (healthCheck === undefined) return undefined
-  const { path, intervalMs, timeoutMs, status, host, rise, fall } = healthCheck
-  const what = host === undefined ? path : `${path} at ${host}`
-  return `${what} every ${intervalMs} ms, ${status.from}-${status.to} within ${timeoutMs} ms, rise ${rise}, fall ${fall}`
+/** What is not shown as it is. */
+const WORDS: Readonly<Record<string, (value: never) => OptionValue>> = {
+  upstream: ({ name }: Upstream) => name,
+  targets: (targets: Upstream['targets']) =>
+    wordsOf(targets.map(({ url, backup }) => (backup ? `${url} (backup)` : url))),
+  ca: fingerprint,
+  clientCertificate: ({ cert }: { cert: string }) => fingerprint(cert),
+  identityHeaders: (headers: NonNullable<Upstream['identityHeaders']>) =>
+    wordsOf(headers.map(({ name, attribute }) => `${name}: ${attribute}`)),
+  set: (set: HeaderRules['set']) => wordsOf(set.map(([name, value]) => `${name} (${fingerprint(value)})`))
 }
 
-/** Looser: a backend now learns more, or is trusted more. */
-const OF_UPSTREAMS: readonly Option<Upstream>[] = [
-  ['targets', ({ targets }) => listed(targets.map(({ url, backup }) => (backup === true ? `${url} (backup)` : url)))],
-  ['timeout', ({ timeoutMs }) => timeoutMs],
-  ['idleTimeout', ({ idleTimeoutMs }) => idleTimeoutMs],
-  ['connectTimeout', ({ connectTimeoutMs }) => connectTimeoutMs],
-  ['requestBuffer', ({ requestBufferBytes }) => requestBufferBytes],
-  ['caFile', ({ ca }) => ca && fingerprint(ca)],
-  ['clientCertFile', ({ clientCertificate }) => clientCertificate && fingerprint(clientCertificate.cert)],
-  ['serverName', ({ serverName }) => serverName],
-  ['sharedCache', ({ sharedCache }) => sharedCache, turnedOn],
-  ['assertion', ({ assertion }) => assertion, turnedOn],
-  ['preserveHost', ({ preserveHost }) => preserveHost, turnedOn],
-  [
-    'identityHeaders',
-    ({ identityHeaders }) => listed(identityHeaders?.map(({ name, attribute }) => `${name}: ${attribute}`)),
-    added
-  ],
-  ['requestHeaders.set', ({ requestHeaders }) => setFields(requestHeaders), added],
-  ['requestHeaders.remove', ({ requestHeaders }) => listed(requestHeaders?.remove), dropped],
-  ['responseHeaders.set', ({ responseHeaders }) => setFields(responseHeaders)],
-  ['responseHeaders.remove', ({ responseHeaders }) => listed(responseHeaders?.remove), dropped],
-  ['healthCheck', healthCheckWords],
-  [
-    'outlier',
-    ({ outlier: { errors, restMs } }) => (errors === 0 ? undefined : `${errors} errors in a row, for ${restMs} ms`)
-  ],
-  ['maxConnections', ({ maxConnections }) => maxConnections, raised],
-  ['queue', ({ queue }) => queue && `${queue.max} requests, for ${queue.timeoutMs} ms`]
-]
+/** Nothing, and 0, which is no limit, are no value. */
+const wordsOf = (value: unknown): OptionValue => {
+  if (value === undefined || value === '' || value === 0) return undefined
+  if (Array.isArray(value)) return value.join(', ') || undefined
+  if (typeof value !== 'object' || value === null) return String(value)
+  const parts = Object.entries(value).map(([name, part]) => [name, wordsOf(part)] as const)
+  return parts.flatMap(([name, words]) => (words === undefined ? [] : `${name} ${words}`)).join(', ')
+}
 
 /** Notes on upstreams that kept their name but changed. */
 export const compareUpstreams = (before: RouteTable, after: RouteTable): Note[] =>
   [...after.upstreams].flatMap(([name, upstream]) => {
     const old = before.upstreams.get(name)
-    return old === undefined ? [] : compareEach(OF_UPSTREAMS, `upstream ${name}`, old, upstream)
+    return old === undefined ? [] : compareEach(`upstream ${name}`, old, upstream)
   })
 
 /** A group that is granted more is a looser rule, whatever its routes require. */

@@ -134,14 +134,14 @@ const ROUTE_NOTES: readonly Noted[] = [
   [
     'rateLimit: { max: 5, window: 1m }',
     'rateLimit: { max: 5, window: 10s }',
-    'LOOSER rateLimit 5 in 60000 ms by ip → 5 in 10000 ms by ip'
+    'LOOSER rateLimit max 5, windowMs 60000, by ip → max 5, windowMs 10000, by ip'
   ],
-  ['rateLimit: { max: 5, window: 1m }', '', 'LOOSER rateLimit 5 in 60000 ms by ip → none'],
-  ['', 'rateLimit: { max: 5, window: 1m }', 'CHANGED rateLimit none → 5 in 60000 ms by ip'],
+  ['rateLimit: { max: 5, window: 1m }', '', 'LOOSER rateLimit max 5, windowMs 60000, by ip → none'],
+  ['', 'rateLimit: { max: 5, window: 1m }', 'CHANGED rateLimit none → max 5, windowMs 60000, by ip'],
   [
     'rateLimit: { max: 5, window: 1m }',
     'rateLimit: { max: 5, window: 1m, by: user }',
-    'LOOSER rateLimit 5 in 60000 ms by ip → 5 in 60000 ms by user'
+    'LOOSER rateLimit max 5, windowMs 60000, by ip → max 5, windowMs 60000, by user'
   ],
   ['websocket: {}', "websocket: { idleTimeout: '0' }", 'LOOSER websocket.idleTimeout 3600000 → none'],
   [
@@ -176,7 +176,7 @@ const UPSTREAM_NOTES: readonly Noted[] = [
     'url: http://h',
     'url: http://h, maxConnections: 4, queue: { max: 9, timeout: 100ms }',
     'CHANGED maxConnections none → 4',
-    'CHANGED queue none → 9 requests, for 100 ms'
+    'CHANGED queue none → max 9, timeoutMs 100'
   ],
   ['url: http://h, maxConnections: 4', 'url: http://h, maxConnections: 5', 'LOOSER maxConnections 4 → 5'],
   ['url: http://h, maxConnections: 4', 'url: http://h, maxConnections: 3', 'CHANGED maxConnections 4 → 3'],
@@ -184,13 +184,13 @@ const UPSTREAM_NOTES: readonly Noted[] = [
     'url: http://h, maxConnections: 4',
     'url: http://h',
     'LOOSER maxConnections 4 → none',
-    'CHANGED queue 1024 requests, for 10000 ms → none'
+    'CHANGED queue max 1024, timeoutMs 10000 → none'
   ],
-  ['url: http://h', 'url: http://h, outlier: { errors: 0 }', 'CHANGED outlier 5 errors in a row, for 10000 ms → none'],
+  ['url: http://h', 'url: http://h, outlier: { errors: 0 }', 'CHANGED outlier errors 5, restMs 10000 → restMs 10000'],
   [
     'url: http://h',
     'url: http://h, healthCheck: { path: /up, interval: 1s, timeout: 2s, status: 200-204, host: h.example, rise: 3, fall: 4 }',
-    'CHANGED healthCheck none → /up at h.example every 1000 ms, 200-204 within 2000 ms, rise 3, fall 4'
+    'CHANGED healthCheck none → path /up, intervalMs 1000, timeoutMs 2000, status from 200, to 204, host h.example, rise 3, fall 4'
   ],
   [
     'url: http://h, requestHeaders: { set: { X-Api-Key: k1 }, remove: [X-Debug] }',

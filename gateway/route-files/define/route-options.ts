@@ -1,5 +1,5 @@
 // Lists the options of a route that have a value: how each is written, how it is validated, and what the route stores.
-import type { App, Route, WrittenRoute } from '../../routes/route.ts'
+import type { AcceptedWarning, App, Route, WrittenRoute } from '../../routes/route.ts'
 import { type Network, parseNetwork } from '../../values/addresses.ts'
 import { parseSize } from '../../values/quantities.ts'
 import type { Complain } from '../complaint.ts'
@@ -54,7 +54,7 @@ const FROM = list(
 const ACCEPT = list(
   'a list of wider-methods, wider-paths',
   'Warnings of `portaria check` that are intended: a less strict route serves the methods, or the paths below, that this route leaves to it.',
-  word('one of wider-methods, wider-paths', ['wider-methods', 'wider-paths']),
+  word<AcceptedWarning>('one of wider-methods, wider-paths', ['wider-methods', 'wider-paths']),
   ['wider-methods']
 )
 
