@@ -5,7 +5,7 @@ import { WebSocket } from 'ws'
 import { startGateway, type World } from '../support/gateway.ts'
 import { jsonRequest, logIn } from '../support/login.ts'
 import { only } from '../support/only.ts'
-import { startOpenLdap } from '../support/openldap.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { ownTimeUntil } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
@@ -25,13 +25,12 @@ const options = {
       { path: '/agente/*', upstream: 'raw', roles: ['Agente'] },
       { path: '/admin/*', upstream: 'raw', roles: ['Admin'] },
       { path: '/events', upstream: 'raw', roles: ['Agente'] },
-      { path: '/socket', upstream: 'raw', websocket: { tokenInQuery: true } }
+      { path: '/socket', upstream: 'raw', websocket: { tokenInQuery: true } },
+      { path: '/git/*', upstream: 'raw', basic: true, roles: ['Admin'], forwardToken: true },
+      { path: '/open/*', upstream: 'raw', public: true }
     ]
   },
-  env: {
-    ...ldap.env,
-    BOOTSTRAP_ADMINS: 'ldap:maria'
-  }
+  env: { ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria' }
 }
 const first = await startGateway(t, options)
 const second = await startGateway(t, options)
@@ -80,6 +79,8 @@ const worker = async (username: string, profiles = ['Agente', 'Supervisor']) => 
   await giveAccess(user.id, profiles)
   return { ...(await login(username)), id: user.id }
 }
+
+const { token: gitToken } = await make(admin, { name: 'git', profiles: ['Admin'] })
 
 t.test('an access token works on both instances within a second, as its owner, with the profiles it names', async t => {
   const ana = await worker('ana')
@@ -247,6 +248,64 @@ t.test('Admins see all access tokens with their owners, end any of them, and bot
   t.match(audit, /"token\.create"/)
   t.match(audit, /"token\.end"/)
   t.notMatch(audit + first.logText() + second.logText(), /pt_[\w-]{43}/)
+})
+
+const basic = (password: string, user = 'anything') => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+/** As git and other clients that only know Basic: with an access token as the password. */
+const askBy = async (path: string, headers: Record<string, string>, method = 'GET') => {
+  const answer = await first.fetch(path, { method, headers })
+  const text = await answer.text()
+  return { status: answer.status, challenge: answer.headers.get('www-authenticate'), text }
+}
+
+t.test('an access token is the password of Basic where the route says so, whatever the user name', async t => {
+  for (const user of ['maria', '', 'x-access-token']) {
+    t.match(await askBy('/git/repo/info/refs', { authorization: basic(gitToken, user) }), { status: 200 })
+    const head = raw.requests.at(-1)?.head ?? ''
+    t.match(head, /x-user-username: maria\r\n/)
+    t.notMatch(head, /authorization/i, 'Basic is never forwarded')
+  }
+  t.match(await askBy('/git/x', { authorization: `Bearer ${gitToken}` }), { status: 200 }, 'Bearer works there too')
+  t.match(await askBy('/agente/x', { authorization: basic(gitToken) }), { status: 401, challenge: 'Bearer' })
+})
+
+t.test('a password that is no access token is no token: not a JWT, not a password of the directory', async t => {
+  for (const password of [admin, SAMPLE_PASSWORD, '', `pt_${'A'.repeat(43)}`, `${gitToken}x`]) {
+    const answer = await askBy('/git/x', { authorization: basic(password, 'maria') })
+    t.match(answer, { status: 401, challenge: 'Basic realm="Portaria", charset="UTF-8"' })
+  }
+  t.notOk(first.logText().includes(SAMPLE_PASSWORD))
+  t.notOk(first.logText().includes(basic(SAMPLE_PASSWORD, 'maria').slice(6)))
+})
+
+t.test('the challenge is Basic instead of Bearer, and a page gets none', async t => {
+  t.match(await askBy('/git/x', {}), { status: 401, challenge: /^Basic / })
+  const page = await first.raw('GET /git/x HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\nConnection: close\r\n\r\n')
+  t.equal(page.status, 401)
+  t.notMatch(page.head, /www-authenticate/i)
+  t.match(await askBy('/agente/x', {}), { status: 401, challenge: 'Bearer' })
+})
+
+t.test('Basic from another site is refused, whatever the method', async t => {
+  for (const method of ['GET', 'POST', 'DELETE']) {
+    const sent = { authorization: basic(gitToken), origin: 'https://evil.example' }
+    t.match(await askBy('/git/x', sent, method), { status: 403, text: /GW_BAD_ORIGIN/ }, method)
+  }
+})
+
+t.test('a public route strips an access token in Basic, and passes other credentials', async t => {
+  t.match(await askBy('/open/x', { authorization: basic(gitToken) }), { status: 200 })
+  t.match(raw.requests.at(-1), { target: '/open/x' })
+  t.notMatch(raw.requests.at(-1)?.head, /authorization/i)
+  t.match(await askBy('/open/x', { authorization: basic('a backend password') }), { status: 200 })
+  t.match(raw.requests.at(-1)?.head, /authorization: Basic/i)
+})
+
+t.test('a live access token reaches no public backend in a path; text that only looks like one does', async t => {
+  // RW-23
+  for (const path of [gitToken, `a/${gitToken}.zip`, `x-${gitToken}-x`, `pt_${gitToken}`])
+    t.match(await askBy(`/open/${path}`, {}), { status: 400, text: /GW_BAD_REQUEST/ }, path.replace(gitToken, 'TOKEN'))
+  t.match(await askBy('/open/pt_BR-manual-de-utilizacao-do-sistema-completo', {}), { status: 200 })
 })
 
 t.test('an owner who has not been confirmed for ACCESS_TOKEN_CONFIRM has to log in again', async t => {
