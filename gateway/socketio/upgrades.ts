@@ -4,10 +4,16 @@ import type { Exchange } from '../http/exchange.ts'
 import type { Route } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { task } from '../values/contain.ts'
-import type { OpenUpstream } from '../websocket/dial.ts'
 import { checkClientHandshake } from '../websocket/handshake.ts'
 import type { Relay } from '../websocket/relay.ts'
-import { faultLog, openUpstream, passBytes, switchClient, type UpgradeRequest } from '../websocket/upgrade.ts'
+import {
+  faultLog,
+  type OpenUpstream,
+  openUpstream,
+  passBytes,
+  switchClient,
+  type UpgradeRequest
+} from '../websocket/upgrade.ts'
 import { type EngineSession, type HandedSession, type SocketIoForwarding, sourceOf } from './engine-session.ts'
 import type { EngineSessions } from './engine-sessions.ts'
 import type { Owners } from './polling/owners.ts'

@@ -1,12 +1,14 @@
 // Carries one request at a time on one socket to one target, and reuses it only if its state is certain.
 import type { Socket } from 'node:net'
 import { flushSoon, readMemory, type Waiting, writeCopy } from '../http/outbox.ts'
+import type { ClientConnection, Takeover } from '../http/request.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { contain, endThrown, noteFault } from '../values/contain.ts'
 import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import { dial, keepAfterFailedWrite, watchForAlert } from './dial.ts'
 import { BadResponse, EXHAUSTED, Http2Only, isHttp2Frame, isNoCommonProtocol, type UpstreamFault } from './faults.ts'
 import {
+  asksForConnection,
   DEFAULT_KEEP_ALIVE_MS,
   keepAliveHint,
   type Requester,
@@ -17,14 +19,14 @@ import {
 } from './parser.ts'
 
 /** A client connection, as far as it matters which requests share an upstream connection. */
-export interface Client {
-  readonly isOpen: boolean
-}
+export type Client = ClientConnection['client']
 
 interface ConnectionEvents {
   /** The exchange is over and the connection can be reused. */
   onFree(connection: UpstreamConnection): void
   onClosed(connection: UpstreamConnection): void
+  /** It has switched protocols: only its socket still counts. */
+  onSwitched?(connection: UpstreamConnection, socket: Pick<Socket, 'once'>): void
   /** It carries an endless response. */
   onStream?(connection: UpstreamConnection): void
   /** A response head has arrived. */
@@ -84,6 +86,8 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   #firstError: NodeJS.ErrnoException | undefined
   /** Its end is no end of a response (RFC 9112 §9.8). */
   #isCut = false
+  /** After a switch of protocols: takes what arrives. */
+  #tunnel: ((bytes: Buffer) => true) | undefined
 
   constructor(upstream: Upstream, target: Target, events: ConnectionEvents) {
     this.target = target
@@ -208,6 +212,20 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.#events.onStream?.(this)
   }
 
+  /** Hands the socket over to another protocol, which the target has accepted. */
+  takeOver(rest: Buffer): Takeover {
+    this.#state = 'closed'
+    this.#requester = undefined
+    this.#events.onSwitched?.(this, this.#socket)
+    const read = (take: (bytes: Buffer) => void) => {
+      this.#tunnel = bytes => {
+        take(bytes)
+        return true
+      }
+    }
+    return { socket: this.#socket, rest, read }
+  }
+
   destroy(): void {
     if (this.destroyed) return
     this.#state = 'closed'
@@ -260,48 +278,43 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.#requester = undefined
   }
 
+  onSwitch(head: ResponseHead, rest: Buffer): void {
+    if (this.#requester?.onSwitch === undefined) throw new BadResponse('unasked upgrade')
+    this.#requester.onSwitch(head, rest)
+  }
+
   #takeContained(bytes: Buffer): boolean {
     try {
       return this.#take(bytes)
     } catch (error) {
-      endThrown(this, error)
+      if (error instanceof BadResponse) contain(this, failed => failed.#failWith(bytes, error, false))
+      else endThrown(this, error)
       return false
     }
   }
 
   #take(bytes: Buffer): boolean {
-    if (this.destroyed) return false
-    if (this.#unsent !== undefined) {
-      if (isHttp2Frame(bytes)) this.#fail('bad-response', new Http2Only('HTTP/2 frames'))
-      else {
-        this.#noteUnasked(bytes)
-        // Whatever this is, it is no response to a request of ours; a waiting request uses another connection.
-        this.#fail('reset', new UnaskedBytes(), true)
-      }
-      return false
-    }
+    if (this.destroyed) return this.#tunnel?.(bytes) ?? false
+    // Whatever this is, it is no response to a request of ours; a waiting request uses another connection.
+    if (this.#unsent !== undefined) return this.#failWith(bytes, new UnaskedBytes(), true)
     this.#reads++
     this.#readAt = this.#events.now()
     this.#alive(this.#readAt)
-    try {
-      this.#parser.take(bytes)
-    } catch (error) {
-      if (!(error instanceof BadResponse)) throw error
-      if (isHttp2Frame(bytes)) this.#fail('bad-response', new Http2Only('HTTP/2 frames'))
-      else {
-        if (error instanceof UnaskedBytes) this.#noteUnasked(bytes)
-        this.#fail('bad-response', error)
-      }
-      return false
-    }
+    this.#parser.take(bytes)
     // Only now, with every byte checked, may another request follow, so that no response goes to the wrong request.
     if (this.#parser.isIdle && !this.destroyed) this.#settle()
-    return !this.destroyed
+    return !this.destroyed || this.#tunnel !== undefined
   }
 
-  /** Some servers announce with a 408 that they close an idle connection (RFC 9110 §15.5.9). */
-  #noteUnasked(bytes: Buffer) {
-    if (!/^HTTP\/1\.\d 408/.test(bytes.toString('latin1', 0, 12))) this.#events.onUnasked?.()
+  /** Bytes are no response. Some servers announce with a 408 that they close an idle connection (RFC 9110 §15.5.9). */
+  #failWith(bytes: Buffer, error: BadResponse, isUnsent: boolean): false {
+    if (isHttp2Frame(bytes)) this.#fail('bad-response', new Http2Only('HTTP/2 frames'))
+    else {
+      const isUnasked = error instanceof UnaskedBytes && !/^HTTP\/1\.\d 408/.test(bytes.toString('latin1', 0, 12))
+      if (isUnasked) this.#events.onUnasked?.()
+      this.#fail(isUnsent ? 'reset' : 'bad-response', error, isUnsent)
+    }
+    return false
   }
 
   #settle() {
@@ -353,6 +366,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   /** What has arrived is read before this counts: it may say why the backend reads no more, for example in a 413. */
   #onWriteFailed(error: NodeJS.ErrnoException) {
     if (this.#state === 'dialling') return this.#onError(error)
+    if (this.#state === 'closed') return void this.#socket.destroy()
     if (this.#state !== 'open') return
     this.#firstError ??= error
     // Nothing was sent of a request whose head was all that was written: no response to it can have arrived.
@@ -383,11 +397,3 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     contain(failed, requester => requester.onFault(fault, cause, nothingSent))
   }
 }
-
-/** Whether a response asks for authentication of the connection instead of the request (RFC 4559 §5). */
-const asksForConnection = ({ headers, kinds }: ResponseHead): boolean =>
-  kinds.some((kind, i) => kind === 'authenticate' && bindsConnection(headers[2 * i + 1]))
-
-/** Whether an Authorization or WWW-Authenticate field names a scheme that authenticates the connection. */
-export const bindsConnection = (value: string | undefined): boolean =>
-  value !== undefined && /(?:^|,)[\t ]*(?:NTLM|Negotiate)(?:[\t ,]|$)/i.test(value)

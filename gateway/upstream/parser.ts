@@ -146,6 +146,14 @@ export const keepAliveHint = (head: ResponseHead): number => {
   return DEFAULT_KEEP_ALIVE_MS
 }
 
+/** Whether a response asks for authentication of the connection instead of the request (RFC 4559 §5). */
+export const asksForConnection = ({ headers, kinds }: ResponseHead): boolean =>
+  kinds.some((kind, i) => kind === 'authenticate' && bindsConnection(headers[2 * i + 1]))
+
+/** Whether an Authorization or WWW-Authenticate field names a scheme that authenticates the connection. */
+export const bindsConnection = (value: string | undefined): boolean =>
+  value !== undefined && /(?:^|,)[\t ]*(?:NTLM|Negotiate)(?:[\t ,]|$)/i.test(value)
+
 export class UnaskedBytes extends BadResponse {
   constructor() {
     super('bytes that no request asked for')
@@ -160,9 +168,14 @@ export interface ResponseSink {
   /** Valid until it returns. */
   onBody(chunk: Buffer): void
   onEnd(trailers: readonly string[]): void
+  /**
+   * 101: `rest`, valid until this returns, and whatever follows it is of another protocol (RFC 9110 §15.2.2). Absent: the request was
+   * not to switch. Takes the connection over, or throws {@link BadResponse}.
+   */
+  onSwitch?(head: ResponseHead, rest: Buffer): void
 }
 
-/** Every request ends in exactly one of `onEnd`, `onFault` and `onThrown`. */
+/** Every request ends in exactly one of `onEnd`, `onSwitch`, `onFault` and `onThrown`. */
 export interface Requester extends ResponseSink, Contained {
   /**
    * `nothingSent`: no byte of the request reached the kernel, so it may be sent again on another connection
@@ -245,7 +258,7 @@ export class ResponseParser {
     }
     const { head, end: bodyAt, text } = found
     if (head.status < 200) {
-      if (head.status === 101) throw new BadResponse('unasked upgrade')
+      if (head.status === 101) return this.#switch(head, bytes.subarray(bodyAt))
       if (++this.#interims > MAX_INTERIM_RESPONSES) throw new BadResponse('endless interim responses')
       this.#sink?.onInterim(head.status, head.headers)
       return bytes.subarray(bodyAt)
@@ -256,6 +269,15 @@ export class ResponseParser {
     this.#sink?.onHead(head, text.slice(bodyAt, bodyEnd))
     this.#end(NO_TRAILERS)
     return bodyEnd === bytes.length ? EMPTY : bytes.subarray(bodyEnd)
+  }
+
+  #switch(head: ResponseHead, rest: Buffer): Buffer {
+    const switched = this.#sink
+    if (switched?.onSwitch === undefined) throw new BadResponse('unasked upgrade')
+    this.#state = 'idle'
+    this.#sink = undefined
+    switched.onSwitch(head, rest)
+    return EMPTY
   }
 
   #startBody(head: ResponseHead, rest: Buffer): Buffer {

@@ -1,11 +1,10 @@
 // Keeps the connections to one target: reuses warm ones, limits their number, and closes those that are idle, too old or too slow.
 import net from 'node:net'
 import type { Target, Upstream } from '../routes/upstream.ts'
-import { contain } from '../values/contain.ts'
+import { contain, task } from '../values/contain.ts'
 import { seldom } from '../values/throttled-log.ts'
 import { type ProbeContext, probeOf } from './checks.ts'
 import { type Client, UpstreamConnection } from './connection.ts'
-import type { UpstreamFault } from './faults.ts'
 import { type TargetHealth, type TargetHealthStatus, watchTarget } from './health.ts'
 
 /** Of a target, for plain requests, where nothing is configured; streams are in addition. */
@@ -49,14 +48,6 @@ export interface Membership {
   readonly onRoom: () => void
 }
 
-/** What happens to a socket that is dialled elsewhere; one for all of a target. */
-export interface DialledSocket {
-  answered(status: number): void
-  failed(fault: UpstreamFault, nothingSent: boolean): void
-  /** It is closed. */
-  leave(): void
-}
-
 export interface TargetStatus extends TargetHealthStatus {
   readonly url: string
   /** Connections with a request in progress. */
@@ -86,6 +77,7 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
   const open = new Set<UpstreamConnection>()
   /** The part of `open` that carries streams. */
   const streams = new Set<UpstreamConnection>()
+  /** Connections that carry another protocol by now. */
   let sockets = 0
   let isClosing = false
   const isNamed = first.target.socketPath === undefined && net.isIP(first.target.host) === 0
@@ -120,6 +112,13 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
       idle.remove(connection)
       member.onRoom()
     },
+    onSwitched(connection: UpstreamConnection, socket: Pick<net.Socket, 'once'>) {
+      open.delete(connection)
+      streams.delete(connection)
+      sockets++
+      health.answered(101, connection.openedAt)
+      socket.once('close', leaveSocket)
+    },
     onAnswer: (connection: UpstreamConnection, status: number) => health.answered(status, connection.openedAt),
     onFault: health.failed,
     onHttp2: warn(HTTP2_ONLY),
@@ -153,14 +152,10 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
     health.close()
   }
 
-  const dialledSocket: DialledSocket = {
-    answered: status => health.answered(status, now()),
-    failed: health.failed,
-    leave() {
-      sockets--
-      member.onRoom()
-    }
-  }
+  const leaveSocket = task(() => {
+    sockets--
+    member.onRoom()
+  })
 
   const hasRoom = (isStream = false): boolean => {
     const { maxConnections } = member.upstream
@@ -193,12 +188,12 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
       if (isStream) streams.add(connection)
       return connection
     },
-    /** Counts a socket that is dialled elsewhere; undefined if the target is full. */
-    enterSocket(): DialledSocket | undefined {
+    /** A new connection, for a request to switch protocols; undefined: the target is full. */
+    dial(): UpstreamConnection | undefined {
       if (busy() + sockets >= most()) return undefined
-      closeIdleDownTo(most() - 1)
-      sockets++
-      return dialledSocket
+      const connection = dialled()
+      streams.add(connection)
+      return connection
     },
     /** Closes what is past its deadline. */
     sweep(at: number): void {

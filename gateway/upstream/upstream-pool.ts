@@ -4,7 +4,7 @@ import type { Target, Upstream } from '../routes/upstream.ts'
 import { type Contained, contain, task } from '../values/contain.ts'
 import type { UpstreamConnection } from './connection.ts'
 import type { TargetHealth } from './health.ts'
-import type { DialledSocket, Membership, TargetPool, TargetStatus, Wanted } from './pool.ts'
+import type { Membership, TargetPool, TargetStatus, Wanted } from './pool.ts'
 
 /** What a request needs when it may go to any target. */
 interface Asked extends Wanted {
@@ -163,7 +163,7 @@ export const createUpstreamPool = (
         .map(({ target }) => target)
     },
     targetAt: (url: string | undefined): Target | undefined => memberAt(url)?.target,
-    enterSocket: (target: Target): DialledSocket | undefined => memberAt(target.url)?.enterSocket(),
+    dial: (target: Target) => memberAt(target.url)?.dial(),
     targetCount: () => members.length,
     members: () => members,
     isDown: () => members.every(({ health }) => health.isOut),

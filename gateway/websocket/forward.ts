@@ -5,11 +5,11 @@ import type { Exchange, SocketToken } from '../http/exchange.ts'
 import type { Takeover } from '../http/request.ts'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../routes/upstream.ts'
-import type { OpenUpstream } from './dial.ts'
 import { checkClientHandshake } from './handshake.ts'
 import type { Relay } from './relay.ts'
 import {
   faultLog,
+  type OpenUpstream,
   openUpstream,
   passBytes,
   type SocketForwarding,

@@ -10,11 +10,18 @@ import type { Target, Upstream } from '../routes/upstream.ts'
 import { EXHAUSTED, upstreamRefusal } from '../upstream/faults.ts'
 import { clientHeadFields, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
-import type { ResponseHead } from '../upstream/parser.ts'
+import type { Requester, ResponseHead } from '../upstream/parser.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import type { Log } from '../values/log.ts'
-import { dialWebSocket, type OpenUpstream } from './dial.ts'
-import { clientSwitch, fieldsWithout, HANDSHAKE_FIELDS, WRITTEN_ANEW } from './handshake.ts'
+import {
+  checkSwitch,
+  clientSwitch,
+  fieldsWithout,
+  HANDSHAKE_FIELDS,
+  newKey,
+  upgradeFields,
+  WRITTEN_ANEW
+} from './handshake.ts'
 import type { Ending, Side } from './leg.ts'
 import type { Relay, Relays } from './relay.ts'
 
@@ -56,6 +63,14 @@ export interface UpgradeRequest {
   readonly offer: Pick<SocketToken, 'subprotocols' | 'bearerOffered'>
 }
 
+/** A connection to an upstream that has accepted the upgrade. */
+export interface OpenUpstream extends Takeover {
+  readonly head: ResponseHead
+  readonly protocol: string | undefined
+}
+
+const ignore = () => undefined
+
 /**
  * Dials the targets one after the other until one can be reached, and passes on what it opened; refusals of either side are
  * answered here. `onOpen` may throw a refusal, because the client has received nothing yet; otherwise `onGivenUp` is called.
@@ -77,48 +92,44 @@ export const openUpstream = (
   const next = () => {
     const target = targets[attempt++]
     if (target === undefined) return giveUp(new Unavailable({ reason: 'upstream-connections-exhausted' }))
-    const dialled = pool.enterSocket(target)
-    if (dialled === undefined) return next()
-    const abort = dialWebSocket(
-      {
-        upstream,
-        target,
-        headStart: forwarding.headStart(exchange, route, target.authority, HANDSHAKE_FIELDS),
-        subprotocols: offer.subprotocols,
-        timeoutMs: route.timeoutMs ?? upstream.timeoutMs
-      },
-      {
-        onOpen(open) {
-          exchange.underway = undefined
-          dialled.answered(101)
-          open.socket.once('close', dialled.leave)
-          try {
-            onOpen(open, target)
-          } catch (error) {
-            open.socket.destroy()
-            giveUp(error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'upgrade-failed' }))
-          }
-        },
-        onRefused(head) {
-          exchange.underway = undefined
-          dialled.answered(head.status)
-          dialled.leave()
-          onGivenUp()
-          passRefusal(forwarding, request, head)
-        },
-        onThrown: error => exchange.onThrown(error),
-        onFault(fault, cause, nothingSent) {
-          dialled.failed(fault, nothingSent)
-          dialled.leave()
-          if (nothingSent && fault !== EXHAUSTED && attempt < targets.length) next()
-          else giveUp(upstreamRefusal(fault, cause))
+    const connection = pool.dial(target)
+    if (connection === undefined) return next()
+    const key = newKey()
+    const requester: Requester = {
+      onSwitch(head, rest) {
+        const protocol = checkSwitch(head, key, offer.subprotocols)
+        exchange.underway = undefined
+        const taken = connection.takeOver(rest)
+        try {
+          onOpen({ ...taken, head, protocol }, target)
+        } catch (error) {
+          taken.socket.destroy()
+          giveUp(error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'upgrade-failed' }))
         }
-      }
-    )
+      },
+      onHead(head) {
+        exchange.underway = undefined
+        connection.destroy()
+        onGivenUp()
+        passRefusal(forwarding, request, head)
+      },
+      onFault(fault, cause, nothingSent) {
+        if (nothingSent && fault !== EXHAUSTED && attempt < targets.length) next()
+        else giveUp(upstreamRefusal(fault, cause))
+      },
+      onThrown: error => exchange.onThrown(error),
+      onInterim: ignore,
+      onBody: ignore,
+      onEnd: ignore,
+      onDrain: ignore
+    }
+    const head = forwarding.headStart(exchange, route, target.authority, HANDSHAKE_FIELDS)
+    const timeoutMs = route.timeoutMs ?? upstream.timeoutMs
+    connection.send('GET', head + upgradeFields(key, offer.subprotocols), requester, timeoutMs)
+    connection.finish()
     exchange.underway = {
       abort() {
-        abort()
-        dialled.leave()
+        connection.destroy()
         onGivenUp()
       }
     }

@@ -294,8 +294,11 @@ const createWorld = () => {
         return pick(waiting, command.nth)?.stop()
       case 'enterSocket': {
         const pool = upstream && pick(all.poolOf(upstream).members(), command.nth)
-        const place = pool?.enterSocket()
-        return pool && place && sockets.push({ pool, leave: place.leave })
+        const dialled = pool?.dial() as FakeConnection | undefined
+        if (pool === undefined || dialled === undefined) return
+        connections.delete(dialled)
+        const once = (_: string, leave: () => void) => void sockets.push({ pool, leave })
+        return dialled.events.onSwitched?.(dialled as unknown as UpstreamConnection, { once } as never)
       }
       case 'leaveSocket':
         return sockets.splice(command.nth % (sockets.length || 1), 1)[0]?.leave()

@@ -54,7 +54,7 @@ const logout = async (gateway: World, token: string) => {
 
 // WS-14, WS-16
 t.test('a side that vanishes ends the other: 1011 when it was the upstream, 1001 when the client', async t => {
-  const { open, quiet } = await world(t)
+  const { open, quiet, gateway } = await world(t)
   const first = await open()
   first.peer.socket.resetAndDestroy()
   await first.raw.closed
@@ -64,6 +64,22 @@ t.test('a side that vanishes ends the other: 1011 when it was the upstream, 1001
   await until(() => upstreamCloseCode(second.peer.received) !== undefined, 'told')
   t.equal(upstreamCloseCode(second.peer.received), 1001)
   await quiet()
+
+  // While the client takes nothing, the reset is not read, but a write fails.
+  const { raw, peer } = await open()
+  raw.socket.pause()
+  for (let i = 0; i < 30; i++) peer.socket.write(buildFrame(2, Buffer.alloc(1_000_000), false))
+  const taken = () => peer.socket.bytesWritten - peer.socket.writableLength
+  let before = -1
+  await until(async () => {
+    const isStalled = taken() === before
+    before = taken()
+    await gateway.fetch('/health')
+    return isStalled
+  }, 'stalled')
+  peer.socket.resetAndDestroy()
+  raw.send(1, 'into the void')
+  t.ok(await within(quiet(), 5000), 'at once, not when it has been stalled for a minute')
 })
 
 t.test('kill -9 of an upstream process is a 1011 for its clients, and no stream is left', async t => {
