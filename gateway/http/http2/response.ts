@@ -22,15 +22,15 @@ export class Http2Response extends HttpResponse {
 
   whole(head: FinalHead, body: string): void {
     if (this.#isOver) return
-    this.isEnded = true
-    const isEmpty = this.isHead || body === ''
+    const isEmpty = body === '' || !this.#mayHaveBody(head)
     this.#respond(head, { endStream: isEmpty })
+    this.isEnded = true
     if (!isEmpty) this.#stream.end(body, 'latin1')
   }
 
   begin(head: FinalHead, bodyLength: number): void {
     if (this.#isOver) return
-    this.#hasBody = !this.isHead && head.status !== 204 && head.status !== 304
+    this.#hasBody = this.#mayHaveBody(head)
     // Only a body of unknown length has trailers, as in HTTP/1.1.
     const waitForTrailers = this.#hasBody && bodyLength < 0
     this.#stream.on('drain', () => contain(this.#owner, () => this.taker?.onTaken()))
@@ -62,11 +62,21 @@ export class Http2Response extends HttpResponse {
     this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
   }
 
+  #mayHaveBody({ status }: FinalHead): boolean {
+    return !this.isHead && status !== 204 && status !== 205 && status !== 304
+  }
+
+  /** Throws if node:http2 refuses it; another response can be sent then. */
   #respond(head: FinalHead, options: { endStream: boolean; waitForTrailers?: boolean }) {
-    this.status = head.status
+    // What is no status is read as one of a server's error (RFC 9110 §15); node:http2 writes none.
+    const status = head.status > 599 ? 502 : head.status
     const fields = parseFieldLines(head.lines ?? '')
     if (head.headers !== undefined) fields.push(...head.headers)
-    this.#stream.respond(headersOf(fields, head.status), options)
+    const headers = headersOf(fields, status)
+    // Backends send content with it, although it has none (RFC 9110 §15.3.6).
+    if (status === 205) headers['content-length'] = '0'
+    this.#stream.respond(headers, options)
+    this.status = status
   }
 
   get #isOver(): boolean {
@@ -82,8 +92,8 @@ const headersOf = (fields: readonly string[], status?: number): OutgoingHttpHead
     const [name = '', value = ''] = [fields[i]?.toLowerCase(), fields[i + 1]]
     if (CONNECTION_FIELDS.has(name)) continue
     const before = headers[name]
-    if (before === undefined) headers[name] = value
-    else headers[name] = name === 'set-cookie' ? [before, value].flat() : `${before}, ${value}`
+    if (before === undefined || before === '') headers[name] = value
+    else if (value !== '') headers[name] = name === 'set-cookie' ? [before, value].flat() : `${before}, ${value}`
   }
   return headers
 }

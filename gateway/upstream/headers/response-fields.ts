@@ -26,6 +26,7 @@ const DROPPED = [
   // The gateway frames the response itself; trailers follow after a chunked body (RFC 9110 §6.5).
   'trailer',
   'upgrade',
+  'http2-settings',
   // Would lead browsers around the gateway (RFC 7838 §3).
   'alt-svc',
   'x-request-id',

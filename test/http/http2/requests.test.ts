@@ -100,6 +100,33 @@ t.test('status, fields, body and what the backend receives are the same over thr
   t.equal(line.reason, undefined, 'the response was delivered')
 })
 
+t.test('a response that HTTP/2 cannot carry as it is never leaves its client waiting', async t => {
+  const { world, place, upstream } = await startHttp2World(t)
+  const session = await connectHttp2(t, place)
+  const chunked = 'Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'
+  const cases: [what: string, response: string, status: number, body: string][] = [
+    ['no status above 599 exists', 'HTTP/1.1 600 Odd\r\nContent-Length: 2\r\n\r\nok', 502, 'ok'],
+    ['the same in chunks', `HTTP/1.1 999 Denied\r\n${chunked}`, 502, 'ok'],
+    ['205 has no content', 'HTTP/1.1 205 Reset Content\r\nContent-Length: 2\r\n\r\nok', 205, ''],
+    ['the same in chunks', `HTTP/1.1 205 Reset Content\r\n${chunked}`, 205, ''],
+    ['a field of another protocol', 'HTTP/1.1 200 OK\r\nHTTP2-Settings: AA\r\nContent-Length: 2\r\n\r\nok', 200, 'ok']
+  ]
+  for (const [what, response, status, body] of cases) {
+    upstream.respond(({ method }) => (method === 'HEAD' ? `${response.split('\r\n\r\n')[0]}\r\n\r\n` : response))
+    const ask = (method: string) => askHttp2(session, { ':path': '/open/x', ':method': method })
+    t.match(await ask('GET'), { status, body, code: 0 }, what)
+    t.match(await ask('HEAD'), { status, body: '', code: 0 }, `HEAD, ${what}`)
+  }
+  t.notOk(world.log.some(({ level }) => level >= 50))
+})
+
+t.test('an empty field line beside another leaves no blank at the end of the value', async t => {
+  const { place, upstream } = await startHttp2World(t)
+  const session = await connectHttp2(t, place)
+  upstream.respond(() => 'HTTP/1.1 200 OK\r\nX-A: 1\r\nX-A:\r\nX-B:\r\nX-B: 2\r\nContent-Length: 2\r\n\r\nok')
+  t.match((await askHttp2(session, { ':path': '/open/x' })).headers, { 'x-a': '1', 'x-b': '2' })
+})
+
 t.test('requests over HTTP/1.1 and HTTP/2 are counted together', async t => {
   const { world, place, upstream } = await startHttp2World(t, {
     env: { RATE_LIMIT_MAX: '2', RATE_LIMIT_TTL_MS: '3600000' }
