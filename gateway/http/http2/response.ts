@@ -5,16 +5,21 @@ import { parseFieldLines } from '../field-lines.ts'
 import { type FinalHead, HttpResponse } from '../response.ts'
 import { CONNECTION_FIELDS } from './request-head.ts'
 
+interface ResponseOwner extends Contained {
+  /** The response has been handed over completely. */
+  onSent(): void
+}
+
 export class Http2Response extends HttpResponse {
   /** The request is HEAD, whose response has no body. */
   isHead = false
   writtenBytes = 0
   readonly #stream: ServerHttp2Stream
-  readonly #owner: Contained
+  readonly #owner: ResponseOwner
   #hasBody = false
   #trailers = ''
 
-  constructor(stream: ServerHttp2Stream, owner: Contained) {
+  constructor(stream: ServerHttp2Stream, owner: ResponseOwner) {
     super()
     this.#stream = stream
     this.#owner = owner
@@ -34,9 +39,6 @@ export class Http2Response extends HttpResponse {
     // Only a body of unknown length has trailers, as in HTTP/1.1.
     const waitForTrailers = this.#hasBody && bodyLength < 0
     this.#stream.on('drain', () => contain(this.#owner, () => this.taker?.onTaken()))
-    this.#stream.on('wantTrailers', () =>
-      contain(this.#owner, () => this.#stream.sendTrailers(headersOf(parseFieldLines(this.#trailers))))
-    )
     this.#respond(head, { endStream: !this.#hasBody, waitForTrailers })
   }
 
@@ -77,6 +79,15 @@ export class Http2Response extends HttpResponse {
     if (status === 205) headers['content-length'] = '0'
     this.#stream.respond(headers, options)
     this.status = status
+    if (options.waitForTrailers === true)
+      this.#stream.on('wantTrailers', () => contain(this.#owner, () => this.#sendTrailers()))
+    else this.#stream.on('finish', () => contain(this.#owner, owner => owner.onSent()))
+  }
+
+  #sendTrailers() {
+    this.#stream.sendTrailers(headersOf(parseFieldLines(this.#trailers)))
+    // They are written when this returns; a reset would overtake them.
+    setImmediate(() => contain(this.#owner, owner => owner.onSent()))
   }
 
   get #isOver(): boolean {

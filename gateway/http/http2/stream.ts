@@ -17,6 +17,7 @@ export class Stream implements ClientConnection, Contained {
   readonly #stream: ServerHttp2Stream
   readonly #response: Http2Response
   #request: HttpRequest | undefined
+  #hasBody = false
   /** Bytes that the client had taken when that was looked at last. */
   #lastTaken: number | undefined
 
@@ -60,13 +61,10 @@ export class Stream implements ClientConnection, Contained {
 
   #takeBody() {
     const stream = this.#stream
+    this.#hasBody = true
     stream.pause()
     stream.on('data', (chunk: Buffer) => contain(this, one => one.#give(chunk)))
     stream.on('end', () => contain(this, one => one.#giveEnd()))
-    // The rest of a body that its response did not wait for is not wanted (RFC 9113 §8.1).
-    stream.on('finish', () => {
-      if (this.#request?.isComplete !== true) stream.close(constants.NGHTTP2_NO_ERROR)
-    })
   }
 
   #give(chunk: Buffer) {
@@ -78,6 +76,11 @@ export class Stream implements ClientConnection, Contained {
     if (this.#request === undefined || this.#request.isComplete) return
     this.#request.isComplete = true
     this.#request.consumer?.onUploadEnd()
+  }
+
+  /** The rest of a body that its response did not wait for is not wanted (RFC 9113 §8.1). */
+  onSent(): void {
+    if (this.#hasBody && this.#request?.isComplete !== true) this.#stream.close(constants.NGHTTP2_NO_ERROR)
   }
 
   pump(): void {

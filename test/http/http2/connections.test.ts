@@ -19,12 +19,11 @@ import { until } from '../../support/until.ts'
 
 const PROTOCOL_ERROR = 1
 const ENHANCE_YOUR_CALM = 11
-const HEAD = Buffer.concat([
-  literal(':method', 'GET'),
-  literal(':path', '/open/x'),
-  literal(':scheme', 'https'),
-  literal(':authority', 'gw.example')
-])
+const END_STREAM = 1
+const END_HEADERS = 4
+const REST = [literal(':path', '/open/x'), literal(':scheme', 'https'), literal(':authority', 'gw.example')]
+const HEAD = Buffer.concat([literal(':method', 'GET'), ...REST])
+const POST = Buffer.concat([literal(':method', 'POST'), ...REST])
 
 /** Passes TLS connections to a server of HTTP/2. */
 const listenHttp2 = async (t: Test, server: HttpServer) => {
@@ -86,6 +85,38 @@ t.test(
     t.equal(stream.rstCode, 0, 'NO_ERROR: the rest of the body is not wanted')
   }
 )
+
+for (const trailers of ['', 'x-sum: 1\r\n'])
+  t.test(
+    `a response in pieces, before the end of a body, is ended and not cut, ${trailers === '' ? 'without' : 'with'} trailers`,
+    async t => {
+      const server = createHttpServer({
+        handler: {
+          onRequest({ response }) {
+            response.begin({ status: 200 }, -1)
+            response.write(Buffer.from('early'))
+            response.end(trailers)
+          },
+          onFault: () => undefined
+        }
+      })
+      t.teardown(() => server.close())
+      const { socket, frames } = await connectFrames(t, await listenHttp2(t, server))
+      socket.write(
+        Buffer.concat([frame(FRAMES.headers, END_HEADERS, 1, POST), frame(FRAMES.data, 0, 1, Buffer.alloc(9))])
+      )
+      await until(() => frames.some(({ type }) => type === FRAMES.resetStream))
+      const onStream = frames.filter(({ stream }) => stream === 1)
+      const [end, reset] = onStream.slice(-2)
+      t.equal((end?.flags ?? 0) & END_STREAM, END_STREAM, 'the response is complete')
+      t.equal(end?.type, trailers === '' ? FRAMES.data : FRAMES.headers)
+      t.same(
+        [reset?.type, reset?.payload.readUInt32BE(0)],
+        [FRAMES.resetStream, 0],
+        'and then the rest of the body is not wanted'
+      )
+    }
+  )
 
 t.test('large bodies arrive whole both ways, beside a stream whose client reads nothing', async t => {
   const { world, place, upstream } = await startHttp2World(t)
