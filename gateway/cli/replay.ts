@@ -75,13 +75,18 @@ const replay = async (cli: Cli, log: string, { config }: { readonly config?: str
 }
 
 const count = (tally: Tally, past: PastDecision, routes: RouteTable, options: DecideOptions): void => {
-  tally.decisions += 1
   const found = matchTarget(routes, past.method, past)
   // As in the gateway: external routes are decided for other proxies only, and others never for them.
   const isOther = found.route !== undefined && found.route.external !== past.isForwardAuth
   const match: RouteMatch = isOther ? { refusal: 'no-route' } : found
   const now = decide(match, past.asker, options).decision
-  if (now === past.decision) {
+  const isUnchanged = now === past.decision
+  if (!isUnchanged && isOwnEndpoint(match.route)) {
+    tally.other += 1
+    return
+  }
+  tally.decisions += 1
+  if (isUnchanged) {
     tally.unchanged += 1
     return
   }
@@ -96,6 +101,10 @@ const count = (tally: Tally, past: PastDecision, routes: RouteTable, options: De
     tally.changes.set(key, { route, role: past.asker.name, was: past.decision, now, example, count: 1 })
   }
 }
+
+/** It is the same whatever the route files say, and refuses for reasons of its own, such as a wrong client secret. */
+const isOwnEndpoint = (route: RouteMatch['route']): boolean =>
+  route?.upstream === undefined && route?.external === false
 
 // Newly allowed requests come first, then newly refused ones, then refusals that change.
 const rank = ({ was, now }: Change): number => (now === 'allow' ? 0 : was === 'allow' ? 1 : 2)

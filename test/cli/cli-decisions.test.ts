@@ -34,11 +34,14 @@ t.test("replay of a gateway's own log with its own files changes nothing", async
   t.equal((await world.fetch('/app/x', { token })).status, 404, 'asked directly')
   t.equal((await world.fetch('/app/x')).status, 401)
   t.equal((await world.fetch('/auth/forward', { token })).status, 403, 'no trusted proxy')
+  const grant = { method: 'POST', body: new URLSearchParams({ grant_type: 'client_credentials' }) }
+  t.equal((await fetch(`${world.url}/auth/token`, grant)).status, 401, 'a client without credentials')
+  t.equal((await world.fetch('/auth/apps', { headers: { accept: 'application/json' } })).status, 401)
   const asked = (path: string) =>
     proxy.fetch('/auth/forward', { token, headers: { 'x-forwarded-method': 'GET', 'x-forwarded-uri': path } })
   t.equal((await asked('/app/x')).status, 200)
   t.equal((await asked('/app/admin/x')).status, 403)
-  await world.logged(({ path }) => path === '/auth/forward')
+  await world.logged(({ path }) => path === '/auth/apps')
   await proxy.logged(({ path }) => path === '/app/admin/x')
   const { code, json } = await portaria(['replay', '-', '--config', world.folder, '--json'], {
     input: world.logText() + proxy.logText()
