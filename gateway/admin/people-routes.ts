@@ -29,6 +29,11 @@ const eraseSchema = closed({ username: { type: 'string', maxLength: 256, descrip
 /** A change that names the ETag it is based on fails if someone else was faster (RFC 9110 §13.1.1). */
 const etagOf = (version: number): string => `"${version}"`
 
+const ifMatchSchema = object(
+  { 'if-match': { ...string, description: 'The ETag of the person that the change is based on' } },
+  ['if-match']
+)
+
 const conditionOf = (ifMatch: string | undefined): ((version: number) => boolean) | undefined => {
   const wanted = ifMatch?.split(',').map(tag => tag.trim())
   return wanted === undefined || wanted.includes('*') ? undefined : version => wanted.includes(etagOf(version))
@@ -81,6 +86,7 @@ const personEndpoints = ({ users, unlock, audit }: AdminParts): Endpoints => {
     },
     'PUT /auth/admin/users/:id/access': {
       summary: 'Assigns exactly this access; earlier tokens become stale',
+      headers: ifMatchSchema,
       body: accessSchema,
       returns: personItemSchema,
       async run({ actor, id, body, reply }: Asked<AccessNames>) {

@@ -3,6 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
 import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
 import type { ProviderLogout } from '../store/provider-sessions.ts'
+import { object, string } from '../values/json-schema.ts'
 import type { OAuthClient } from './client.ts'
 import { OAuthFailure } from './failure.ts'
 import { LogoutTokenError } from './provider-tokens.ts'
@@ -24,6 +25,8 @@ export const providerLogoutRoutes = (app: FastifyInstance, { client, endSessions
       {
         schema: {
           summary: 'Lets the cloud provider end sessions (OpenID Connect Back-Channel Logout)',
+          consumes: [FORM],
+          body: object({ logout_token: string }),
           response: { 200: { type: 'null' }, 400: errorSchema }
         }
       },

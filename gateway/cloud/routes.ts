@@ -3,8 +3,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { OwnHosts } from '../access/own-hosts.ts'
 import type { SessionCookie } from '../access/session-cookie.ts'
 import { BadRequest, OAuthFailed, OAuthState, Unavailable } from '../errors.ts'
+import { describeOnly } from '../http/own-requests.ts'
 import type { LoginContext, LoginOutcome, SignedIn, SignIn } from '../login/sign-in.ts'
 import type { Settings } from '../settings/settings.ts'
+import { object, string } from '../values/json-schema.ts'
 import {
   type Attempt,
   beginAttempt,
@@ -97,10 +99,14 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     return reply.code(204).headers(PRIVATE).send()
   }
 
-  app.get(START, { schema: { summary: 'Starts a cloud login' } }, start)
+  app.get(START, { schema: { summary: 'Starts a cloud login', response: REDIRECT } }, start)
   app.head(CALLBACK, peek)
-  app.get(CALLBACK, { schema: { summary: 'Receives the cloud provider’s redirect' }, exposeHeadRoute: false }, callback)
+  const schema = { summary: 'Receives the cloud provider’s redirect', querystring: callbackSchema, response: REDIRECT }
+  app.get(CALLBACK, { schema, validatorCompiler: describeOnly, exposeHeadRoute: false }, callback)
 }
+
+const REDIRECT = { 302: { type: 'null', description: 'A redirect' } }
+const callbackSchema = object({ code: string, state: string, error: string, iss: string }, ['code', 'error', 'iss'])
 
 interface CallbackAnswer {
   state: string | undefined

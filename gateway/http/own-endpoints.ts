@@ -22,6 +22,7 @@ import {
   UnsupportedMedia
 } from '../errors.ts'
 import { contain } from '../values/contain.ts'
+import { openapiOptions } from './describe-endpoints.ts'
 import type { Exchange, Underway } from './exchange.ts'
 import { asGatewayError, ownHeaders, type ResponseOptions } from './own-responses.ts'
 import { type BodyConsumer, hasBody } from './request.ts'
@@ -134,13 +135,7 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
   app.setNotFoundHandler(() => {
     throw new NotFound({ reason: 'no-endpoint' })
   })
-  await app.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: { title: 'Portaria', description: "The gateway's own endpoints", version: '1' },
-      components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } }
-    }
-  })
+  await app.register(swagger, openapiOptions)
   await options.register(app)
   await app.ready()
 

@@ -79,6 +79,7 @@ interface Endpoint {
   readonly summary: string
   readonly params?: object
   readonly query?: object
+  readonly headers?: object
   readonly body?: object
   /** With status 200: this, or a page of such items, or text of this media type. */
   readonly returns?: object
@@ -97,13 +98,14 @@ const statusOf = ({ returns, lists, produces, creates }: Endpoint): number =>
   creates !== undefined ? 201 : (returns ?? lists ?? produces) === undefined ? 204 : 200
 
 const schemaOf = (path: string, endpoint: Endpoint) => {
-  const { summary, params, query, body, returns, lists, produces, creates } = endpoint
+  const { summary, params, query, headers, body, returns, lists, produces, creates } = endpoint
   const accepted = query ?? (lists && pagingQuery)
   const returned = returns ?? (lists && pageOf(lists)) ?? creates ?? nothing
   return {
     summary,
     ...(path.includes('/:id') && { params: params ?? idParams }),
     ...(accepted && { querystring: accepted }),
+    ...(headers && { headers }),
     ...(body && { body }),
     ...(produces ? { produces: [produces] } : { response: { [statusOf(endpoint)]: returned } })
   }
@@ -129,9 +131,13 @@ export const addEndpoints = (app: FastifyInstance, endpoints: Endpoints): void =
 
 export const FORM = 'application/x-www-form-urlencoded'
 
+/** Validates nothing: what the schema of an endpoint accepts is for the description, and the endpoint itself checks it. */
+export const describeOnly = () => () => true
+
 /** Reads form bodies as text on these routes only; elsewhere a form would let another site's page post on behalf of its visitor. */
 export const withForms = (app: FastifyInstance, routes: (scope: FastifyInstance) => void): void => {
   app.register(async scope => {
+    scope.setValidatorCompiler(describeOnly)
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body))
     scope.addContentTypeParser('*', (_request, payload, done) => {

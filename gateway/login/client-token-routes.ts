@@ -33,6 +33,11 @@ const tokenSchema = object({
   expires_in: { type: 'integer', description: 'Seconds' }
 })
 
+const formSchema = object(
+  { grant_type: { type: 'string', enum: ['client_credentials'] }, client_id: string, client_secret: string },
+  ['client_id', 'client_secret']
+)
+
 export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts): void => {
   const inTurn = createTurns(parts.loginFailures.perIp, MAX_WAITING, () => new TokenRefusal('throttled', 1))
   withForms(app, scope => {
@@ -41,6 +46,8 @@ export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts)
       {
         schema: {
           summary: 'Issues a token for a service account (OAuth 2.0 client credentials)',
+          consumes: [FORM],
+          body: formSchema,
           response: { 200: tokenSchema, 400: oauthErrorSchema, 401: oauthErrorSchema, 429: oauthErrorSchema }
         }
       },

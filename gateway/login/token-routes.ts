@@ -2,11 +2,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionCookie } from '../access/session-cookie.ts'
 import { identityOf } from '../http/exchange.ts'
-import { tokenAnswerSchema, userSchema } from '../http/own-requests.ts'
+import { describeOnly, tokenAnswerSchema, userSchema } from '../http/own-requests.ts'
 import type { Identity } from '../identity.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
 import type { RenewLogin } from '../tokens/renew-login.ts'
-import { object } from '../values/json-schema.ts'
+import { boolean, object } from '../values/json-schema.ts'
 import { isRecord } from '../values/records.ts'
 
 interface TokenRoutesParts {
@@ -71,7 +71,15 @@ export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void
 
   app.post(
     '/auth/logout',
-    { schema: { summary: 'Ends this login on all instances', response: { 200: logoutSchema, 204: { type: 'null' } } } },
+    {
+      schema: {
+        summary: 'Ends this login on all instances',
+        body: object({ provider: boolean }, ['provider']),
+        response: { 200: logoutSchema, 204: { type: 'null' } }
+      },
+      // The body may be missing.
+      validatorCompiler: describeOnly
+    },
     async (request, reply) => {
       const { requestId, client } = request.exchange
       const login = identityOf(request.exchange)

@@ -93,7 +93,7 @@ export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void =
 
   app.get(
     '/auth/session.js',
-    { schema: { summary: 'The script that keeps the session of a page alive' } },
+    { schema: { summary: 'The script that keeps the session of a page alive', produces: ['text/javascript'] } },
     async (request, reply) => sendAsset(request, reply, (await pageAssets()).get('session.js'), FIVE_MINUTES)
   )
 

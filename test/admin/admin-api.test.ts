@@ -116,6 +116,22 @@ t.test('the API describes itself', async t => {
     /auth/admin/traffic
   `)
     t.ok(path in body.paths, path)
+  const login = body.paths['/auth/login'].post
+  const access = body.paths['/auth/admin/users/{id}/access'].put
+  const names = ['code', 'error', 'message', 'requestId', 'statusCode']
+  for (const { responses } of [login, access])
+    t.same(Object.keys(responses.default.content['application/json'].schema.properties).sort(), names, 'errors')
+  t.equal(login.security, undefined, 'needs no token')
+  t.same(access.security, [{ bearer: [] }])
+  t.match(access.parameters, [
+    { in: 'path', name: 'id' },
+    { in: 'header', name: 'if-match', required: false }
+  ])
+  const callback = body.paths['/auth/oauth/cloudidp/callback'].get
+  t.same(callback.parameters.map(({ name }: { name: string }) => name).sort(), ['code', 'error', 'iss', 'state'])
+  t.same(Object.keys(callback.responses), ['302', 'default'])
+  const token = body.paths['/auth/token'].post
+  t.same(Object.keys(token.requestBody.content), ['application/x-www-form-urlencoded'])
 })
 
 t.test('the access matrix shows who may pass each route, and each Socket.IO namespace only with a token', async t => {

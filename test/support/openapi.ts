@@ -34,18 +34,20 @@ const operationFor = (document: Document, method: string, path: string): Operati
   return undefined
 }
 
-/** What is wrong with an answer, or undefined. Pages and assets are not the document's business. */
+/** What is wrong with an answer, or undefined. The contents of pages and assets are not the document's business. */
 export const answerFault = async (
   document: unknown,
   method: string,
   path: string,
   answer: Response
 ): Promise<string | undefined> => {
+  const shown = `${method} ${path} ${answer.status}`
+  const operation = operationFor(document as Document, method === 'HEAD' ? 'GET' : method, path)
+  if (operation !== undefined && answer.status < 400 && !(answer.status in (operation.responses ?? {})))
+    return `${shown} is not in the OpenAPI document`
   if (!(answer.headers.get('content-type') ?? '').startsWith('application/json')) return undefined
   const body: unknown = await answer.clone().json()
-  const shown = `${method} ${path} ${answer.status}`
   if (answer.status >= 400) return checkError(body) ? undefined : `${shown}: ${ajv.errorsText(checkError.errors)}`
-  const operation = operationFor(document as Document, method === 'HEAD' ? 'GET' : method, path)
   const schema = operation?.responses?.[String(answer.status)]?.content?.['application/json']?.schema
   if (schema === undefined) return `${shown} is not in the OpenAPI document`
   return ajv.validate(schema, body) ? undefined : `${shown}: ${ajv.errorsText()}`
