@@ -1,5 +1,5 @@
 // Writes the response to one request of an HTTP/2 stream (RFC 9113 §8.1, §8.3.2).
-import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import type { OutgoingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { type Contained, contain } from '../../values/contain.ts'
 import { parseFieldLines } from '../field-lines.ts'
 import { type FinalHead, HttpResponse } from '../response.ts'
@@ -61,7 +61,8 @@ export class Http2Response extends HttpResponse {
 
   abort(): void {
     if (this.isEnded || this.isGone) return
-    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    // With INTERNAL_ERROR. `close` would first end the stream, as if the response were complete.
+    this.#stream.destroy(new Error('the response is broken off'))
   }
 
   #mayHaveBody({ status }: FinalHead): boolean {

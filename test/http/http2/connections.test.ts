@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import type { AddressInfo, Socket } from 'node:net'
 import tls from 'node:tls'
 import t, { type Test } from 'tap'
+import type { HttpRequest } from '../../../gateway/http/request.ts'
 import { createHttpServer, type HttpServer } from '../../../gateway/http/server.ts'
 import { createCertificateAuthority } from '../../support/certificates.ts'
 import {
@@ -115,6 +116,29 @@ for (const trailers of ['', 'x-sum: 1\r\n'])
         [FRAMES.resetStream, 0],
         'and then the rest of the body is not wanted'
       )
+    }
+  )
+
+for (const length of [10, -1])
+  t.test(
+    `a response that breaks off is reset and never ended, ${length < 0 ? 'in pieces' : 'with a length'}`,
+    async t => {
+      const onRequest = ({ response }: HttpRequest) => {
+        response.begin({ status: 200, ...(length < 0 ? {} : { headers: ['content-length', String(length)] }) }, length)
+        response.write(Buffer.from('early'))
+        setImmediate(() => response.abort())
+      }
+      const server = createHttpServer({ handler: { onRequest, onFault: () => undefined } })
+      t.teardown(() => server.close())
+      const { socket, frames } = await connectFrames(t, await listenHttp2(t, server))
+      socket.write(frame(FRAMES.headers, END_HEADERS | END_STREAM, 1, HEAD))
+      await until(() => frames.some(({ type }) => type === FRAMES.resetStream))
+      const onStream = frames.filter(({ stream }) => stream === 1)
+      t.same(
+        onStream.map(({ type }) => type),
+        [FRAMES.headers, FRAMES.data, FRAMES.resetStream]
+      )
+      t.notOk(onStream.some(({ type, flags }) => type !== FRAMES.resetStream && (flags & END_STREAM) !== 0))
     }
   )
 
