@@ -106,6 +106,17 @@ export const spawnGateway = (
   }
 }
 
+/** With an environment beyond {@link baseEnv}; on a free port, unless that names another. Resolves when it listens. */
+export const startGatewayProcess = async (
+  t: Pick<Test, 'teardown'>,
+  folder: string,
+  env: Readonly<Record<string, string>>
+) => {
+  const gateway = spawnGateway(t, { ...baseEnv(folder), PORT: '0', ...env })
+  const { port } = await gateway.logged('listening')
+  return { ...gateway, port: Number(port) }
+}
+
 /** A folder with one route file, which can be replaced. */
 export const routeFile = (t: Pick<Test, 'teardown'>, config: object | string) => {
   const folder = makeFolder(t, 'process')

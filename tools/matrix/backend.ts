@@ -1,117 +1,122 @@
-// Runs a backend over TCP, TLS or a Unix socket that answers each exchange as its cell says, and records what it received.
+// A backend over TCP, TLS or a Unix socket: moves bodies, takes requests, echoes messages, speaks Socket.IO, and can go and come back.
 import { once } from 'node:events'
-import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import { readFileSync } from 'node:fs'
+import http from 'node:http'
 import https from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
-import { type BodyCheck, createBodyCheck, piecesOf } from './body.ts'
-import { type BackendKind, type Cell, SIZES } from './cells.ts'
-import { stall, write } from './flow.ts'
-
-/** One exchange, as both ends tell each other about it. */
-export interface Exchange {
-  readonly cell: Cell
-  /** Number of bytes that each side has handed over to its socket. */
-  readonly handedOver: { client: number; backend: number }
-  readonly isDone: { client: boolean; backend: boolean }
-  /** What the backend received; undefined: the request has not arrived. */
-  received:
-    | { connection: number; headers: IncomingMessage['headers']; body: BodyCheck; message: IncomingMessage }
-    | undefined
-}
+import type { TLSSocket } from 'node:tls'
+import { Server as SocketIoServer } from 'socket.io'
+import type { Test } from 'tap'
+import { WebSocketServer } from 'ws'
+import { createCertificateAuthority } from '../../test/support/certificates.ts'
+import { answerExchange, resetSocket } from './answer.ts'
+import type { BackendKind } from './cells.ts'
 
 export interface Backend {
+  /** As in a route file. */
   readonly url: string
-  readonly exchanges: Map<string, Exchange>
-  /** Cells whose exchange is not over. */
-  busy(): Cell[]
-  close(): void
+  /** Its connections break. */
+  reset(): void
+  /** Its connections break and nothing listens. */
+  stop(): Promise<void>
+  start(): Promise<void>
 }
 
-export const TRAILER = 'x-checksum'
-/** Longer than loopback needs for the head, so that the body arrives apart from it. */
-const APART_MS = 5
+type Teardown = Pick<Test, 'teardown'>
 
-const sendBody = async (res: ServerResponse, exchange: Exchange, lastAfter: Promise<unknown>) => {
-  const { cell, handedOver } = exchange
-  const size = cell.direction === 'up' ? 0 : SIZES[cell.size]
-  if (cell.framing === 'length') res.setHeader('content-length', size)
-  if (cell.framing === 'close') {
-    res.shouldKeepAlive = false
-    res.useChunkedEncodingByDefault = false
-  }
-  if (cell.framing === 'trailers') res.setHeader('trailer', TRAILER)
-  res.flushHeaders()
-  await delay(APART_MS)
-  for (const piece of piecesOf(size)) {
-    if (handedOver.backend + piece.length === size) await lastAfter
-    await write(res, piece)
-    if (res.destroyed) return
-    handedOver.backend += piece.length
-  }
-  exchange.isDone.backend = true
-  await lastAfter
-  if (cell.framing === 'trailers') res.addTrailers({ [TRAILER]: String(size) })
-  res.end()
+const LARGE = Buffer.alloc(1_000_000, 'x')
+
+const answer = (req: http.IncomingMessage, res: http.ServerResponse) => {
+  if (/^\/(?:http|https|unix)\//.test(req.url ?? '')) return answerExchange(req, res)
+  if (req.url?.startsWith('/open/large') || req.url?.startsWith('/app/large')) return void res.end(LARGE)
+  let bytes = 0
+  req.on('data', chunk => {
+    bytes += chunk.length
+  })
+  req.on('end', () => res.end(`${bytes}`))
 }
 
-const receiveBody = async (req: IncomingMessage, exchange: Exchange, body: BodyCheck) => {
-  const { cell, handedOver, isDone } = exchange
-  const isReader = cell.direction === 'up'
-  if (isReader && cell.reader === 'slow') await stall(() => (isDone.client ? 'done' : handedOver.client))
-  if (isReader && cell.reader === 'leaves') {
-    if (SIZES[cell.size] > 0) await once(req, 'readable')
-    req.socket.destroy()
-    return
-  }
-  for await (const chunk of req) body.take(chunk)
+interface Listening {
+  /** A port, or the path of a socket. */
+  readonly at: number | string
+  readonly certificate: { readonly key: string; readonly cert: string } | undefined
 }
 
-/** @param tlsFiles PEM texts, for `https` */
-export const startBackend = async (
-  kind: BackendKind,
-  folder: string,
-  tlsFiles: { key: string; cert: string }
-): Promise<Backend> => {
-  const exchanges = new Map<string, Exchange>()
-  const connections = new Map<Socket, number>()
-  const underway = new Set<Cell>()
-  let opened = 0
-  const answer = async (req: IncomingMessage, res: ServerResponse, exchange: Exchange) => {
-    const body = createBodyCheck()
-    const connection = connections.get(req.socket) ?? 0
-    exchange.received = { connection, headers: req.headers, body, message: req }
-    const upload = receiveBody(req, exchange, body)
-    // Whoever waits for it hears of a client that has left; it may leave before anything waits.
-    upload.catch(() => undefined)
-    if (exchange.cell.direction === 'up') await upload
-    if (!req.socket.destroyed) await sendBody(res, exchange, upload)
-    await upload
-  }
-  const listener = (req: IncomingMessage, res: ServerResponse) => {
-    const exchange = exchanges.get(req.url?.split('/').at(-1) ?? '')
-    if (exchange === undefined) return res.writeHead(404).end()
-    underway.add(exchange.cell)
-    answer(req, res, exchange)
-      // The other side has left.
-      .catch(() => res.destroy())
-      .finally(() => underway.delete(exchange.cell))
-  }
-  const server = kind === 'https' ? https.createServer(tlsFiles, listener) : http.createServer(listener)
-  server.on(kind === 'https' ? 'secureConnection' : 'connection', (socket: Socket) => connections.set(socket, ++opened))
+/** Every connection has records of a size of its own. */
+const varyRecords = (socket: TLSSocket) => void socket.setMaxSendFragment(512 + Math.floor(Math.random() * 15_873))
+
+const listen = async ({ at, certificate }: Listening, variesRecords: boolean) => {
+  const server = certificate === undefined ? http.createServer(answer) : https.createServer(certificate, answer)
+  // Longer than this machine may stand still: a request that crosses the end of its connection has no other explanation than that.
   server.keepAliveTimeout = 120_000
-  const path = join(folder, 'backend.sock')
-  if (kind === 'unix') server.listen(path)
-  else server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  if (variesRecords) server.on('secureConnection', varyRecords)
+  const echoes = new WebSocketServer({ noServer: true })
+  server.on('upgrade', (req, socket, head) => {
+    if (!req.url?.startsWith('/ws')) return
+    echoes.handleUpgrade(req, socket, head, client => {
+      client.on('error', () => undefined)
+      client.on('message', (data, isBinary) => client.send(data, { binary: isBinary }))
+    })
+  })
+  const io = new SocketIoServer(server, { path: '/socket.io', pingInterval: 2000 })
+  io.of('/chat').on('connection', client => client.on('say', (text, confirm) => confirm(text)))
+  await once(typeof at === 'string' ? server.listen(at) : server.listen(at, '127.0.0.1'), 'listening')
   return {
-    url: kind === 'unix' ? `unix:${path}` : `${kind}://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    exchanges,
-    busy: () => [...underway],
-    close() {
-      server.closeAllConnections()
-      server.close()
+    at: typeof at === 'string' ? at : (server.address() as AddressInfo).port,
+    reset() {
+      for (const socket of sockets) resetSocket(socket)
+    },
+    async close() {
+      for (const client of echoes.clients) client.terminate()
+      io.disconnectSockets(true)
+      await new Promise<void>(resolve => {
+        server.close(() => resolve())
+        for (const socket of sockets) resetSocket(socket)
+      })
     }
   }
+}
+
+/** A free port is kept. */
+const startBackend = async (t: Teardown, first: Listening, variesRecords: boolean): Promise<Backend> => {
+  let running: Awaited<ReturnType<typeof listen>> | undefined = await listen(first, variesRecords)
+  const { at } = running
+  const stop = async () => {
+    const gone = running
+    running = undefined
+    await gone?.close()
+  }
+  t.teardown(stop)
+  const scheme = first.certificate === undefined ? 'http' : 'https'
+  return {
+    url: typeof at === 'string' ? `unix:${at}` : `${scheme}://127.0.0.1:${at}`,
+    reset: () => running?.reset(),
+    stop,
+    async start() {
+      running ??= await listen({ ...first, at }, variesRecords)
+    }
+  }
+}
+
+/** One of each kind, and a certificate authority in `folder` with a certificate for a gateway too. */
+export const startBackends = async (t: Teardown, folder: string, { variesRecords = false } = {}) => {
+  const { ca, caFile, issue } = createCertificateAuthority(folder)
+  const { keyFile, certFile } = issue('backend')
+  const certificate = { key: readFileSync(keyFile, 'utf8'), cert: readFileSync(certFile, 'utf8') }
+  const start = (at: number | string, more?: Listening['certificate']) =>
+    startBackend(t, { at, certificate: more }, variesRecords)
+  const backends: Readonly<Record<BackendKind, Backend>> = {
+    http: await start(0),
+    https: await start(0, certificate),
+    unix: await start(join(folder, 'backend.sock'))
+  }
+  const gateway = issue('gateway')
+  return { backends, ca, caFile, tls: { TLS_CERT_FILE: gateway.certFile, TLS_KEY_FILE: gateway.keyFile } }
 }

@@ -1,21 +1,67 @@
 // Makes bodies whose every byte tells its position, and checks the bytes that arrive against them.
 import { randomBytes } from 'node:crypto'
+import type { Writable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
+import { write } from './flow.ts'
+
+/** A body on its way through a gateway, and what its sender and receiver do. */
+export interface Body {
+  /** Bytes. */
+  readonly size: number
+  /** Of the response; only that can end with its connection. */
+  readonly framing: 'length' | 'chunked' | 'close' | 'trailers'
+  /** Where it goes: to the client, to the backend, or both ways at once. */
+  readonly direction: 'down' | 'up' | 'both'
+  /** What its receiver does: the backend's for `up`, else the client's. */
+  readonly reader: 'fast' | 'slow' | 'leaves'
+  /** Where the backend resets the connection, or answers without reading the body. */
+  readonly breaks?: 'before' | 'midway' | 'early'
+  /** The first bytes of a response come together with its head. */
+  readonly isWithHead?: boolean
+  /** Uploaded in chunks whatever the framing of the response is. */
+  readonly isUploadChunked?: boolean
+  /** It is written in pieces of these sizes; by default of 64 KB. */
+  readonly pieceSizes?: readonly number[]
+  /** Between the first pieces. */
+  readonly pauseMs?: number
+}
 
 /** A prime, so that a block that was moved, repeated or left out is noticed. */
 const PERIOD = 65_521
 const MAX_PIECE = 64 * 1024
+/** Records may be small, and a pause takes as long as the machine is busy. */
+const PAUSES = 50
 const period = randomBytes(PERIOD)
 const repeated = Buffer.concat([period, period, period])
 
+export const some = <T>(values: readonly T[]): T => values[Math.floor(Math.random() * values.length)] as T
+
 /** @param length at most 64 KB */
-export const bytesAt = (position: number, length: number): Buffer => {
+const bytesAt = (position: number, length: number): Buffer => {
   const at = position % PERIOD
   return repeated.subarray(at, at + length)
 }
 
-/** The pieces that a body of this size is written in. */
-export const piecesOf = function* (size: number): Generator<Buffer> {
-  for (let at = 0; at < size; at += MAX_PIECE) yield bytesAt(at, Math.min(MAX_PIECE, size - at))
+/**
+ * @param start position of its first byte
+ * @param beforePiece resolves when a piece that ends there may be written
+ */
+export const writeBody = async (
+  to: Writable,
+  { pieceSizes = [MAX_PIECE], pauseMs }: Pick<Body, 'pieceSizes' | 'pauseMs'>,
+  start: number,
+  size: number,
+  onWritten: (bytes: number) => void,
+  beforePiece: (end: number) => unknown = () => undefined
+) => {
+  for (let at = 0, pauses = 0; at < size && !to.destroyed; ) {
+    const piece = bytesAt(start + at, Math.min(some(pieceSizes), size - at))
+    at += piece.length
+    await beforePiece(at)
+    await write(to, piece)
+    onWritten(piece.length)
+    if (pauseMs !== undefined && pauses++ < PAUSES) await delay(pauseMs)
+  }
 }
 
 export interface BodyCheck {
@@ -27,7 +73,7 @@ export interface BodyCheck {
 }
 
 /** @param start position of its first byte */
-export const createBodyCheck = (start = 0): BodyCheck => {
+export const createBodyCheck = (start: number): BodyCheck => {
   let length = 0
   let wrongAt: number | undefined
   return {

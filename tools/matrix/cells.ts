@@ -1,4 +1,5 @@
 // Lists every combination of client, backend, body, framing, direction and reader that a forwarded body can meet.
+import type { Body } from './body.ts'
 
 export const SIZES = {
   nothing: 0,
@@ -12,38 +13,27 @@ export const SIZES = {
 } as const
 
 const CLIENTS = ['plain', 'tls'] as const
-const BACKENDS = ['http', 'https', 'unix'] as const
+export const BACKENDS = ['http', 'https', 'unix'] as const
 const FRAMINGS = ['length', 'chunked', 'close', 'trailers'] as const
 const DIRECTIONS = ['down', 'up', 'both'] as const
 const READERS = ['fast', 'slow', 'leaves'] as const
 
-export type ClientKind = (typeof CLIENTS)[number]
 export type BackendKind = (typeof BACKENDS)[number]
-export type Framing = (typeof FRAMINGS)[number]
 
-export interface Cell {
-  readonly client: ClientKind
+export interface Cell extends Body {
+  readonly client: (typeof CLIENTS)[number]
   readonly backend: BackendKind
-  readonly size: keyof typeof SIZES
-  readonly framing: Framing
-  /** Where the body of `size` goes: to the client, to the backend, or both ways at once. */
-  readonly direction: (typeof DIRECTIONS)[number]
-  /** What its receiver does: the backend's for `up`, else the client's. */
-  readonly reader: (typeof READERS)[number]
+  readonly sizeName: string
 }
 
 /** One client's cells to one backend, which follow each other on one connection. */
-export interface Lane {
-  readonly client: ClientKind
-  readonly backend: BackendKind
-  readonly cells: readonly Cell[]
-}
+export type Lane = Pick<Cell, 'client' | 'backend'> & { readonly cells: readonly Cell[] }
 
-const cellsOf = function* (client: ClientKind, backend: BackendKind): Generator<Cell> {
-  for (const size of Object.keys(SIZES) as (keyof typeof SIZES)[])
+const cellsOf = function* (client: Cell['client'], backend: BackendKind): Generator<Cell> {
+  for (const [sizeName, size] of Object.entries(SIZES))
     for (const framing of FRAMINGS)
       for (const direction of DIRECTIONS)
-        for (const reader of READERS) yield { client, backend, size, framing, direction, reader }
+        for (const reader of READERS) yield { client, backend, sizeName, size, framing, direction, reader }
 }
 
 export const lanes = (wanted: (cell: Cell) => boolean): Lane[] =>
@@ -51,9 +41,5 @@ export const lanes = (wanted: (cell: Cell) => boolean): Lane[] =>
     BACKENDS.map(backend => ({ client, backend, cells: [...cellsOf(client, backend)].filter(wanted) }))
   )
 
-export const nameOf = ({ client, backend, size, framing, direction, reader }: Cell): string =>
-  `${client} client, ${backend} backend, ${size} ${direction}, ${framing}, reader ${reader}`
-
-/** The framing of the request; only a response can end with its connection. */
-export const requestFraming = (framing: Framing): 'length' | 'chunked' | 'trailers' =>
-  framing === 'close' ? 'length' : framing
+export const nameOf = ({ client, backend, sizeName, framing, direction, reader }: Cell): string =>
+  `${client} client, ${backend} backend, ${sizeName} ${direction}, ${framing}, reader ${reader}`

@@ -1,11 +1,10 @@
-// Sends the request of one cell through a gateway, and compares what both ends saw: bytes, framing, trailers, outcome.
+// Sends the request of one exchange through a gateway, and compares what both ends saw: bytes, framing, trailers, outcome.
 import { once } from 'node:events'
 import http, { type ClientRequest, type IncomingMessage } from 'node:http'
 import https from 'node:https'
-import { type Backend, type Exchange, TRAILER } from './backend.ts'
-import { createBodyCheck, piecesOf } from './body.ts'
-import { type Cell, requestFraming, SIZES } from './cells.ts'
-import { stall, write } from './flow.ts'
+import { beginExchange, type Exchange, TRAILER } from './answer.ts'
+import { type Body, type BodyCheck, createBodyCheck, writeBody } from './body.ts'
+import { stall } from './flow.ts'
 
 export interface Origin {
   readonly port: number
@@ -13,8 +12,14 @@ export interface Origin {
   readonly isTls: boolean
 }
 
-interface Outcome {
-  /** What is wrong; usually nothing. */
+export interface Outcome {
+  /** Of the response; undefined: none has begun. */
+  readonly status: number | undefined
+  /** Why the request or its response was cut off. */
+  readonly broke: string | undefined
+  /** That this side did so: no byte had passed for too long, or it was to leave. */
+  readonly ended: 'still' | 'left' | undefined
+  /** What is wrong with a response of 200. */
   readonly faults: readonly string[]
   /** Of the backend; undefined: it was not reached. */
   readonly connection: number | undefined
@@ -22,112 +27,118 @@ interface Outcome {
   readonly isSameClient: boolean
 }
 
-/** For as long as bytes pass, a cell may take its time: a minute's worth of looks without one, in the time that this process has had. */
+/** For as long as bytes pass, an exchange may take its time: looks without one are counted, in the time that this process has had. */
 const LOOK_EVERY_MS = 10
-const STANDSTILL_LOOKS = 6000
 
-const fieldsOf = ({ direction, framing, size }: Cell): http.OutgoingHttpHeaders => {
-  if (direction === 'down') return {}
-  const sent = requestFraming(framing)
-  if (sent === 'length') return { 'content-length': SIZES[size] }
-  return sent === 'chunked' ? { 'transfer-encoding': 'chunked' } : { 'transfer-encoding': 'chunked', trailer: TRAILER }
+/** Only a response can end with its connection. */
+const uploadFraming = ({ framing, isUploadChunked }: Body): Body['framing'] => {
+  if (isUploadChunked !== undefined) return isUploadChunked ? 'chunked' : 'length'
+  return framing === 'close' ? 'length' : framing
 }
 
-const upload = async (request: ClientRequest, { cell, handedOver, isDone }: Exchange) => {
-  const size = cell.direction === 'down' ? 0 : SIZES[cell.size]
-  for (const piece of piecesOf(size)) {
-    if (request.destroyed) return
-    await write(request, piece)
-    handedOver.client += piece.length
+const fieldsOf = (body: Body): http.OutgoingHttpHeaders => {
+  if (body.direction === 'down') return {}
+  const framing = uploadFraming(body)
+  if (framing === 'length') return { 'content-length': body.size }
+  return { 'transfer-encoding': 'chunked', ...(framing === 'trailers' && { trailer: TRAILER }) }
+}
+
+const upload = async (request: ClientRequest, { body, start, handedOver, isDone }: Exchange) => {
+  const hasBody = body.direction !== 'down'
+  const onWritten = (bytes: number) => {
+    handedOver.client += bytes
   }
-  if (cell.direction !== 'down' && cell.framing === 'trailers') request.addTrailers({ [TRAILER]: String(size) })
+  await writeBody(request, body, start, hasBody ? body.size : 0, onWritten)
+  if (request.destroyed) return
+  if (hasBody && uploadFraming(body) === 'trailers') request.addTrailers({ [TRAILER]: String(body.size) })
   isDone.client = true
   request.end()
 }
 
-/** The framing that the receiver of a message saw. */
-const framingOf = ({ headers, trailers }: Pick<IncomingMessage, 'headers' | 'trailers'>): string =>
-  headers['content-length'] !== undefined
-    ? `length ${headers['content-length']}`
-    : `${headers['transfer-encoding']} ${trailers[TRAILER] ?? ''}`.trim()
+const contentFaults = (way: string, size: number, { length, wrongAt }: BodyCheck): string[] =>
+  length === size && wrongAt === undefined
+    ? []
+    : [`${length} bytes ${way} instead of ${size}, first wrong near ${wrongAt}`]
 
-const expectedFraming = (framing: Cell['framing'], size: number): string =>
-  framing === 'length' ? `length ${size}` : framing === 'trailers' ? `chunked ${size}` : 'chunked'
+/** @param expected as `length 5`, `chunked`, or `chunked 5` with a trailer */
+const framingFaults = (
+  way: string,
+  expected: string,
+  { headers, trailers }: Pick<IncomingMessage, 'headers' | 'trailers'>
+): string[] => {
+  const { 'content-length': length, 'transfer-encoding': coding } = headers
+  const framing = length === undefined ? `${coding} ${trailers[TRAILER] ?? ''}`.trim() : `length ${length}`
+  return framing === expected ? [] : [`framing ${way}: ${framing}`]
+}
 
 const receive = async (response: IncomingMessage, exchange: Exchange): Promise<string[]> => {
-  const { cell, handedOver, isDone } = exchange
-  const size = cell.direction === 'up' ? 0 : SIZES[cell.size]
-  if (cell.direction === 'up' && cell.reader === 'leaves') {
-    response.resume()
-    await once(response, 'end')
-    return response.statusCode === 502 ? [] : [`status ${response.statusCode} instead of 502`]
-  }
-  if (response.statusCode !== 200) {
-    response.resume()
-    return [`status ${response.statusCode}`]
-  }
-  if (cell.direction !== 'up' && cell.reader === 'slow')
-    await stall(() => (isDone.backend ? 'done' : handedOver.backend))
-  const body = createBodyCheck()
-  for await (const chunk of response) body.take(chunk)
-  const faults: string[] = []
-  if (!response.complete) faults.push('the response is incomplete')
-  if (body.length !== size || body.wrongAt !== undefined)
-    faults.push(`${body.length} bytes down instead of ${size}, first wrong near ${body.wrongAt}`)
-  const framing = framingOf(response)
-  if (framing !== expectedFraming(cell.framing, size)) faults.push(`framing down: ${framing}`)
-  return faults
+  const { body, start, handedOver, isDone } = exchange
+  const { direction, framing, reader } = body
+  const size = direction === 'up' ? 0 : body.size
+  if (direction !== 'up' && reader === 'slow') await stall(() => (isDone.backend ? 'done' : handedOver.backend))
+  const check = createBodyCheck(start)
+  for await (const chunk of response) check.take(chunk)
+  const expected = framing === 'length' ? `length ${size}` : framing === 'trailers' ? `chunked ${size}` : 'chunked'
+  return [
+    ...(response.complete ? [] : ['the response is incomplete']),
+    ...contentFaults('down', size, check),
+    // Without a body and flushed head, node:http sends a length of 0 whatever it was asked for.
+    ...(size === 0 && body.isWithHead === true ? [] : framingFaults('down', expected, response))
+  ]
 }
 
-const uploadFaults = ({ cell, received }: Exchange): string[] => {
+const uploadFaults = ({ body, received }: Exchange): string[] => {
   if (received === undefined) return ['the backend received nothing']
-  if (cell.direction === 'down') return []
-  const size = SIZES[cell.size]
-  const { body, message } = received
-  const faults: string[] = []
-  if (body.length !== size || body.wrongAt !== undefined)
-    faults.push(`${body.length} bytes up instead of ${size}, first wrong near ${body.wrongAt}`)
-  const framing = framingOf(message)
+  if (body.direction === 'down') return []
   // Trailers of requests are not passed on.
-  const expected = cell.framing === 'length' || cell.framing === 'close' ? `length ${size}` : 'chunked'
-  if (framing !== expected) faults.push(`framing up: ${framing}`)
-  return faults
+  const expected = uploadFraming(body) === 'length' ? `length ${body.size}` : 'chunked'
+  return [...contentFaults('up', body.size, received.check), ...framingFaults('up', expected, received.message)]
 }
 
-/** Ends a request of which nothing was written or received for too many looks in a row. */
-const endStandstill = (request: ClientRequest, exchange: Exchange) => {
+/** Calls back when nothing was written or received for too many looks in a row. */
+const watchStandstill = (exchange: Exchange, limitMs: number, onStandstill: () => void) => {
   let before = -1
   let unchanged = 0
-  return () => {
+  return setInterval(() => {
     const { handedOver, received } = exchange
-    const passed = handedOver.client + handedOver.backend + (received?.body.length ?? 0)
+    const passed = handedOver.client + handedOver.backend + (received?.check.length ?? 0)
     unchanged = passed === before ? unchanged + 1 : 0
     before = passed
-    if (unchanged === STANDSTILL_LOOKS) request.destroy(new Error('no byte has passed for a minute'))
-  }
+    if (unchanged === limitMs / LOOK_EVERY_MS) onStandstill()
+  }, LOOK_EVERY_MS)
 }
 
-let count = 0
-
-/** Resolves when both ends are done with it. */
-export const runCell = async (cell: Cell, origin: Origin, backend: Backend): Promise<Outcome> => {
-  const id = String(++count)
-  const exchange: Exchange = {
-    cell,
-    handedOver: { client: 0, backend: 0 },
-    isDone: { client: false, backend: false },
-    received: undefined
-  }
-  backend.exchanges.set(id, exchange)
-  const request = (origin.isTls ? https : http).request({
+/**
+ * Resolves when both ends are done with it.
+ *
+ * @param path of the route, to which the name of the exchange is added
+ * @param leavesAfterMs the client leaves then, whatever has come
+ */
+export const exchangeBody = async (
+  body: Body,
+  path: string,
+  { isTls, ...origin }: Origin,
+  { stillMs = 60_000, leavesAfterMs }: { readonly stillMs?: number; readonly leavesAfterMs?: number | undefined } = {}
+): Promise<Outcome> => {
+  const { id, exchange, end } = beginExchange(body)
+  const request = (isTls ? https : http).request({
+    ...origin,
     host: '127.0.0.1',
-    port: origin.port,
-    agent: origin.agent,
-    path: `/${cell.backend}/${id}`,
-    method: cell.direction === 'down' ? 'GET' : 'POST',
-    headers: fieldsOf(cell)
+    path: `${path}/${id}`,
+    method: body.direction === 'down' ? 'GET' : 'POST',
+    headers: fieldsOf(body)
   })
-  const watch = setInterval(endStandstill(request, exchange), LOOK_EVERY_MS)
+  let [ended, status, broke]: [Outcome['ended'], number | undefined, string | undefined] = [
+    undefined,
+    undefined,
+    undefined
+  ]
+  const endFor = (reason: Outcome['ended']) => {
+    ended = reason
+    request.destroy(new Error(reason === 'left' ? 'the client has left' : `no byte has passed for ${stillMs} ms`))
+  }
+  const watch = watchStandstill(exchange, stillMs, () => endFor('still'))
+  const leaving = leavesAfterMs === undefined ? undefined : setTimeout(endFor, leavesAfterMs, 'left')
   // Once it has begun, the response tells what went wrong.
   request.on('error', () => undefined)
   // A request that is cut off also fails its upload; the response tells why.
@@ -135,21 +146,24 @@ export const runCell = async (cell: Cell, origin: Origin, backend: Backend): Pro
   const faults: string[] = []
   try {
     const [response] = (await once(request, 'response')) as [IncomingMessage]
-    if (cell.direction !== 'up' && cell.reader === 'leaves') {
-      if (response.statusCode !== 200) faults.push(`status ${response.statusCode}`)
+    status = response.statusCode
+    if (body.direction !== 'up' && body.reader === 'leaves') {
       response.on('error', () => undefined)
       request.destroy()
+    } else if (status !== 200) {
+      response.resume()
+      await once(response, 'end')
     } else {
       faults.push(...(await receive(response, exchange)))
-      if (cell.reader !== 'leaves') {
-        await uploading
-        faults.push(...uploadFaults(exchange))
-      }
+      await uploading
+      faults.push(...uploadFaults(exchange))
     }
   } catch (error) {
-    faults.push(String(error))
+    broke = String(error)
   }
   clearInterval(watch)
-  backend.exchanges.delete(id)
-  return { faults, connection: exchange.received?.connection, isSameClient: request.reusedSocket }
+  clearTimeout(leaving)
+  end()
+  const connection = exchange.received?.connection
+  return { status, broke, ended, faults, connection, isSameClient: request.reusedSocket }
 }

@@ -13,7 +13,7 @@ const { values } = parseArgs({
 })
 
 const largest = SIZES[values.largest as keyof typeof SIZES]
-const wanted = (cell: Cell) => SIZES[cell.size] <= largest && Object.values(cell).join(' ').includes(values.only)
+const wanted = (cell: Cell) => cell.size <= largest && Object.values(cell).join(' ').includes(values.only)
 const t = startTool()
 let wrong = 0
 for (const workers of values.workers === undefined ? [1, 4] : [Number(values.workers)]) {

@@ -1,19 +1,16 @@
 // Runs rolling restarts of backends behind a gateway process, with and without TLS: `npm run soak -- --rolling 8000`.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Test } from 'tap'
-import { baseEnv, routeFile, spawnGateway } from '../../test/support/gateway-process.ts'
+import { routeFile, startGatewayProcess } from '../../test/support/gateway-process.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { createRollingBackends, rollBackends } from '../../test/support/rolling-backends.ts'
+import { makeFolder } from '../../test/support/server-process.ts'
 
 const PER_SECOND = 200
 const BETWEEN_MS = 2000
 
 /** Returns the status to exit with: 1 if a request failed. */
 export const runRolling = async (t: Pick<Test, 'teardown'>, requests: number): Promise<number> => {
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-rolling-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = makeFolder(t, 'rolling')
   const postgres = await startPostgres(t)
   let failed = 0
   for (const scheme of ['http', 'https']) {
@@ -22,10 +19,13 @@ export const runRolling = async (t: Pick<Test, 'teardown'>, requests: number): P
       upstreams: { app: upstream },
       routes: [{ path: '/open/*', upstream: 'app', public: true }]
     })
-    const gateway = spawnGateway(t, { ...baseEnv(routes.folder), PORT: '0', DATABASE_URL: postgres.url })
-    const { port } = await gateway.logged('listening')
+    const gateway = await startGatewayProcess(t, routes.folder, { DATABASE_URL: postgres.url })
     const load = { requests, perSecond: PER_SECOND, betweenMs: BETWEEN_MS }
-    const { restarts, wrong } = await rollBackends({ backends, url: `http://127.0.0.1:${port}/open/x`, ...load })
+    const { restarts, wrong } = await rollBackends({
+      backends,
+      url: `http://127.0.0.1:${gateway.port}/open/x`,
+      ...load
+    })
     const wrongCount = Object.values(wrong).reduce((sum, times) => sum + times, 0)
     failed += wrongCount
     console.log(`${scheme} backends: ${requests} requests, ${restarts} restarts, ${wrongCount} failed`)

@@ -1,14 +1,14 @@
 // Two gateways of the soak before one Postgres, one Redis and three backends: one speaks TLS; what breaks them in turn.
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { createCertificateAuthority } from '../../test/support/certificates.ts'
-import { baseEnv, type GatewayProcess, isAlive, routeFile, spawnGateway } from '../../test/support/gateway-process.ts'
+import type { Test } from 'tap'
+import { type GatewayProcess, isAlive, routeFile, startGatewayProcess } from '../../test/support/gateway-process.ts'
 import { startOwnPostgres } from '../../test/support/postgres.ts'
 import { startRedis } from '../../test/support/redis.ts'
+import { makeFolder } from '../../test/support/server-process.ts'
 import { until } from '../../test/support/until.ts'
-import { type SoakBackend, startSoakBackend } from './backend.ts'
-import type { BODY_BACKENDS } from './bodies.ts'
+import { type Backend, startBackends } from '../matrix/backend.ts'
+import type { BackendKind } from '../matrix/cells.ts'
 import type { Left } from './probe.ts'
 import type { Place } from './traffic.ts'
 
@@ -33,14 +33,8 @@ export interface Trouble {
 
 /** A collection and a line of JSON, on a machine that does much else and with stores that are away. */
 const SAMPLE_MS = 180_000
-const START_MS = 180_000
 
-interface Teardown {
-  teardown(action: () => unknown): unknown
-}
-
-/** By the scheme under which they are reached. */
-type Backends = Readonly<Record<(typeof BODY_BACKENDS)[number], SoakBackend>>
+type Backends = Readonly<Record<BackendKind, Backend>>
 
 /** Each revision has a route of its own, and one of the upstreams in another form. */
 const routesOf = (backends: Backends, caFile: string, revision: number) => ({
@@ -65,44 +59,30 @@ const routesOf = (backends: Backends, caFile: string, revision: number) => ({
   ]
 })
 
-export const startSoakWorld = async (t: Teardown) => {
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-soak-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+export const startSoakWorld = async (t: Pick<Test, 'teardown'>) => {
+  const folder = makeFolder(t, 'soak')
   const [postgres, redis] = await Promise.all([startOwnPostgres(t), startRedis(t)])
-  const authority = createCertificateAuthority(folder)
-  const certificate = authority.issue('gateway')
-  const ofBackend = authority.issue('backend')
-  const pem = { key: readFileSync(ofBackend.keyFile, 'utf8'), cert: readFileSync(ofBackend.certFile, 'utf8') }
-  const backends: Backends = {
-    http: await startSoakBackend(t, { at: 0, certificate: undefined }),
-    https: await startSoakBackend(t, { at: 0, certificate: pem }),
-    unix: await startSoakBackend(t, { at: join(folder, 'backend.sock'), certificate: undefined })
-  }
-  const each = (act: (backend: SoakBackend) => unknown) => () => Promise.all(Object.values(backends).map(act))
-  const routes = routeFile(t, routesOf(backends, authority.caFile, 0))
+  const { backends, caFile, tls } = await startBackends(t, folder, { variesRecords: true })
+  const each = (act: (backend: Backend) => unknown) => () => Promise.all(Object.values(backends).map(act))
+  const routes = routeFile(t, routesOf(backends, caFile, 0))
 
   const start = async (name: string, env: Record<string, string>): Promise<SoakGateway> => {
     const leftFile = join(folder, `left-${name}.json`)
-    const gateway = spawnGateway(t, {
-      ...baseEnv(routes.folder),
-      PORT: '0',
+    const gateway = await startGatewayProcess(t, routes.folder, {
       DATABASE_URL: postgres.url,
       REDIS_URL: redis.url,
       SOAK_LEFT: leftFile,
       NODE_OPTIONS: `--max-semi-space-size=8 --expose-gc --disable-warning=ExperimentalWarning --import=${join(import.meta.dirname, 'probe.ts')}`,
       ...env
     })
-    const said = () => gateway.stdout().includes('"listening"')
-    await until(() => said() || !isAlive(gateway.pid), 'the gateway listens', START_MS)
-    const port = Number((await gateway.logged('listening')).port)
+    const { port } = gateway
     return { name, port, isTls: 'TLS_CERT_FILE' in env, process: gateway, sample: () => sample(gateway, leftFile) }
   }
-  const tls = { TLS_CERT_FILE: certificate.certFile, TLS_KEY_FILE: certificate.keyFile }
   const gateways = [await start('plain', {}), await start('tls', tls)]
 
   let revision = 0
   const reload = () => {
-    routes.write(routesOf(backends, authority.caFile, ++revision))
+    routes.write(routesOf(backends, caFile, ++revision))
     for (const { process } of gateways) process.signal('SIGHUP')
   }
   const troubles: Trouble[] = [
