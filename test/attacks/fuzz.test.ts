@@ -3,7 +3,6 @@ import t from 'tap'
 import { fuzzClientBytes } from '../../tools/fuzz/client-bytes.ts'
 import { fuzzSocketPackets } from '../../tools/fuzz/socket-packets.ts'
 import { fuzzUpstreamBytes } from '../../tools/fuzz/upstream-bytes.ts'
-import { startClientFuzz, startUpstreamFuzz } from '../../tools/fuzz/worlds.ts'
 
 const SEED = 20_261
 const faults: string[] = []
@@ -11,22 +10,15 @@ const onFault = (fault: string, bytes: string) => faults.push(`${fault}: ${JSON.
 
 t.test('whatever a client sends, what reaches a backend is well-formed, its rule’s, and honestly signed', async t => {
   // SM-33, SM-18, SM-22, SM-32, RX-20, AD-13
-  const { world, upstream } = await startClientFuzz(t)
-  const { forwarded } = await fuzzClientBytes(world, upstream, { seed: SEED, goesOn: done => done < 3000, onFault })
+  const { forwarded } = await fuzzClientBytes(t, { seed: SEED, goesOn: done => done < 3000, onFault })
   t.same(faults, [])
   t.ok(forwarded > 300, `${forwarded} requests were checked`)
-  t.equal((await world.fetch('/health')).status, 200)
-  t.ok(upstream.open() <= 8)
 })
 
 t.test('whatever bytes an upstream answers, each client gets its own answer, whole or visibly broken', async t => {
   // SM-34, RX-07, RX-14, RX-15, RX-16, RX-20, AD-13
-  const { world, upstream } = await startUpstreamFuzz(t, SEED)
-  await fuzzUpstreamBytes(world, upstream, { seed: SEED, goesOn: done => done < 800, onFault })
+  await fuzzUpstreamBytes(t, { seed: SEED, goesOn: done => done < 800, onFault })
   t.same(faults, [])
-  t.equal((await world.fetch('/health')).status, 200)
-  // Connections rest a moment before another client's request may use them, so there are more of them.
-  t.ok(upstream.open() <= 64, String(upstream.open()))
 })
 
 // RW-02, RW-03, WS-22, WS-23, WS-24, WS-25, WS-29

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import net from 'node:net'
 import t from 'tap'
-import { baseEnv, routeFile, spawnGateway } from '../support/gateway-process.ts'
+import { routeFile, startGatewayProcess } from '../support/gateway-process.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { connectRaw } from '../support/raw-client.ts'
@@ -32,14 +32,9 @@ t.test('without a free descriptor targets keep their state, requests get 503, an
     ]
   })
   const { folder, write } = routeFile(t, configWith('/old'))
-  const [port, opsPort] = [await freePort(), await freePort()]
-  const gateway = spawnGateway(t, {
-    ...baseEnv(folder),
-    DATABASE_URL: postgres.url,
-    PORT: String(port),
-    OPS_PORT: String(opsPort)
-  })
-  await gateway.logged('listening')
+  const opsPort = await freePort()
+  const gateway = await startGatewayProcess(t, folder, { DATABASE_URL: postgres.url, OPS_PORT: String(opsPort) })
+  const { port } = gateway
   const [client, ops] = [await connectRaw(port), await connectRaw(opsPort)]
   const get = (path: string, from = client) => {
     from.send(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)

@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
+import { routeFile, startBackend, startGatewayProcess } from '../support/gateway-process.ts'
 import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
@@ -47,14 +47,12 @@ t.test(
     })
     const dumps = mkdtempSync(join(tmpdir(), 'portaria-dumps-'))
     t.teardown(() => rmSync(dumps, { recursive: true, force: true }))
-    const gateway = spawnGateway(t, {
-      ...baseEnv(folder),
-      PORT: '0',
+    const gateway = await startGatewayProcess(t, folder, {
       DATABASE_URL: postgres.url,
       DRAIN_TIMEOUT: '1s',
       NODE_OPTIONS: `--max-old-space-size=96 --diagnostic-dir=${dumps}`
     })
-    const port = Number((await gateway.logged('listening')).port)
+    const { port } = gateway
     const clients = Array.from({ length: 2 * STUCK }, (_, index) => {
       const client = connect(port, '127.0.0.1')
       client.on('error', () => undefined)

@@ -6,9 +6,8 @@ import { join } from 'node:path'
 import type tls from 'node:tls'
 import t, { type Test } from 'tap'
 import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
-import { startGateway, TEST_SECRET } from '../support/gateway.ts'
-import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
-import { freePort } from '../support/ports.ts'
+import { startGateway } from '../support/gateway.ts'
+import { routeFile, startBackend, startGatewayProcess } from '../support/gateway-process.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { startRedis } from '../support/redis.ts'
@@ -105,17 +104,13 @@ t.test('REDIRECT_PORT leads to PUBLIC_URL, path and query kept', async t => {
 t.test('several workers serve the certificate that one process follows, also while it is broken', async t => {
   const { authority, env, live, use, two } = certificateFiles(t)
   const [postgres, redis, backend] = await Promise.all([startPostgres(t), startRedis(t), startBackend(t)])
-  const port = await freePort()
-  const gateway = spawnGateway(t, {
-    ...baseEnv(routeFile(t, config(backend.url)).folder),
-    JWT_SECRET: TEST_SECRET,
+  const gateway = await startGatewayProcess(t, routeFile(t, config(backend.url)).folder, {
     DATABASE_URL: postgres.url,
     REDIS_URL: redis.url,
-    PORT: String(port),
     WORKERS: '2',
     ...env
   })
-  await gateway.logged('listening')
+  const { port } = gateway
   const served = async () => (await get(port, authority.ca, '/health')).servedBy
   t.equal(await served(), 'one')
   use(two)

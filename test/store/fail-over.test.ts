@@ -9,11 +9,13 @@ import { succeeds, until } from '../support/until.ts'
 
 t.test('audit entries that a fail-over has lost are warned of once; the log is whole without them', async t => {
   const postgres = await startOwnPostgres(t)
-  const { audit, database } = await openStore(t, postgres, postgres.url)
+  const standby = await postgres.addStandby()
+  const name = new URL(postgres.url).pathname.slice(1)
+  const hosts = [postgres, standby].map(({ port }) => `127.0.0.1:${port}`)
+  const { audit } = await openStore(t, postgres, `postgres://postgres@${hosts}/${name}`)
   const append = (action: string) => audit.append({ actor, action })
   await append('kept')
-  await postgres.replicate()
-  await until(() => database.ping())
+  await standby.cutOff()
   const reasons: string[] = []
   const note = ({ reason = '' }: { reason?: string }) => void reasons.push(reason)
   const log = { ...quiet, info: () => undefined, warn: note, error: note } as never
@@ -24,7 +26,8 @@ t.test('audit entries that a fail-over has lost are warned of once; the log is w
   await until(async () => (await audit.checked()).checkpoint?.verified === before, 'all entries are checked')
   const checkedAt = Date.now()
   await until(() => Number(watch.last().checkedAt ?? 0) > checkedAt, 'the process knows that they are')
-  await postgres.failOver()
+  await postgres.kill()
+  await standby.promote()
   await until(() => reasons.includes('audit-lost'), 'the loss is noticed')
   await until(() => succeeds(append('later')))
   await until(async () => watch.last().entries === (await audit.checked()).entries, 'the new entry is seen')
@@ -33,7 +36,7 @@ t.test('audit entries that a fail-over has lost are warned of once; the log is w
     reasons.filter(reason => reason.startsWith('audit-') && reason !== 'audit-unreadable'),
     ['audit-lost']
   )
-  await postgres.query("SET session_replication_role = replica; DELETE FROM audit_events WHERE action = 'later'")
+  await standby.query("SET session_replication_role = replica; DELETE FROM audit_events WHERE action = 'later'", name)
   await until(async () => watch.last().state === 'broken', 'what is gone without a fail-over is missed')
 })
 

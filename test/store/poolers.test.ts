@@ -5,7 +5,7 @@ import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { DatabaseUnavailable } from '../../gateway/store/database-errors.ts'
 import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
-import { routeFile, spawnGateway } from '../support/gateway-process.ts'
+import { routeFile, startGatewayProcess } from '../support/gateway-process.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { startPgBouncer } from '../support/pgbouncer.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -62,15 +62,8 @@ t.test('a pooler that is saturated again and again costs no connection of the po
 t.test('SIGTERM ends the process in time after and while a pooler was saturated', async t => {
   const url = await postgres.newDatabase()
   const pooler = await startPgBouncer(t, url, [...FEW, IGNORED])
-  const gateway = spawnGateway(t, {
-    JWT_SECRET: TEST_SECRET,
-    DATABASE_URL: pooler.url,
-    UPSTREAM_CONFIG: routeFile(t, { upstreams: {}, routes: [] }).folder,
-    HOST: '127.0.0.1',
-    PORT: '0',
-    DRAIN_TIMEOUT: '2s'
-  })
-  const { port } = await gateway.logged('listening')
+  const gateway = await startGatewayProcess(t, routeFile(t, { routes: [] }).folder, { DATABASE_URL: pooler.url })
+  const { port } = gateway
   const authorization = `Bearer ${await signToken(TEST_SECRET, { profiles: ['Admin'] })}`
   const ask = () => fetch(`http://127.0.0.1:${port}/auth/admin/users`, { headers: { authorization } })
   const release = await pooler.hold(5)

@@ -2,9 +2,10 @@
 import { spawn } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Test } from 'tap'
 import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
 import { connect } from '../../tools/bench/load/http-client.ts'
-import { baseEnv, type GatewayProcess, routeFile, spawnGateway } from './gateway-process.ts'
+import { type GatewayProcess, routeFile, startGatewayProcess } from './gateway-process.ts'
 import type { TestRedis } from './redis.ts'
 
 export const BUSY_MAX = 100
@@ -16,9 +17,7 @@ const FREEZE_MS = 80
 /** Of a window: its permits are had within this part, and the next window begins behind it, on a busy machine too. */
 const BURST_SHARE = 0.7
 
-interface Teardown {
-  teardown(action: () => unknown): unknown
-}
+type Teardown = Pick<Test, 'teardown'>
 
 /**
  * A client sends one request after the other, to each gateway in turn; the times of those that were not limited.
@@ -73,15 +72,9 @@ export const startBusyGateways = async (t: Teardown, redis: TestRedis, databaseU
   const ports: number[] = []
   const processes: GatewayProcess[] = []
   while (ports.length < 3) {
-    const gateway = spawnGateway(t, {
-      ...baseEnv(folder),
-      PORT: '0',
-      DATABASE_URL: databaseUrl,
-      REDIS_URL: redis.url,
-      ...limit
-    })
+    const gateway = await startGatewayProcess(t, folder, { DATABASE_URL: databaseUrl, REDIS_URL: redis.url, ...limit })
     processes.push(gateway)
-    ports.push(Number((await gateway.logged('listening')).port))
+    ports.push(gateway.port)
   }
   /** How often one of them has found Redis unanswering for 100 ms, and counted for itself from then on. */
   const aways = () => processes.flatMap(({ stdout }) => stdout().split(REDIS_UNAVAILABLE).slice(1)).length

@@ -131,7 +131,8 @@ const copyToStandby = async (
   give(home, owner)
   const standby = createPostgres({ ...options, home, port: await freePort() })
   t.teardown(standby.kill)
-  return { ...standby, follow, query: (statement: string) => ask(urlOf(standby.port, 'postgres'), statement) }
+  const query = (statement: string, database = 'postgres') => ask(urlOf(standby.port, database), statement)
+  return { ...standby, follow, query }
 }
 
 interface Owner {
@@ -210,27 +211,10 @@ const createPostgres = ({ bin, home, port, owner, settings: more, volumeMb }: Se
     if (parent === undefined) return
     for (const pid of [parent, ...childrenOf(parent)]) tell(pid, signal)
   }
-  const [data, standby] = [join(home, 'data'), join(home, 'standby')]
   return {
     port,
     /** Listening again, on the same port and data. */
     start: server.start,
-    /** What `failOver` goes back to. */
-    async replicate() {
-      await server.end('SIGINT')
-      execFileSync('cp', ['-a', data, standby])
-      await server.start()
-    },
-    /** As when a standby that had received nothing since `replicate` is promoted: another timeline, on the same port. */
-    async failOver() {
-      await server.end('SIGQUIT')
-      rmSync(data, { recursive: true })
-      renameSync(standby, data)
-      writeFileSync(join(data, 'standby.signal'), '')
-      give(join(data, 'standby.signal'), owner)
-      await server.start()
-      await ask(urlOf(port, 'postgres'), 'SELECT pg_promote()')
-    },
     /** Fast shutdown: open connections are told. */
     stop: () => server.end('SIGINT'),
     /** No goodbye, as when the machine dies. */

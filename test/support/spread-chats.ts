@@ -3,21 +3,18 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Server } from 'socket.io'
 import { io, type Socket } from 'socket.io-client'
+import type { Test } from 'tap'
 import { closeSoon } from './engine-closing.ts'
 import { signToken, TEST_SECRET } from './gateway.ts'
-import { baseEnv, type GatewayProcess, routeFile, spawnGateway } from './gateway-process.ts'
+import { routeFile, startGatewayProcess } from './gateway-process.ts'
 import { listen } from './ports.ts'
 import type { TestRedis } from './redis.ts'
 import { until } from './until.ts'
 
-interface World {
-  teardown(action: () => unknown): void
-}
-
-const INSTANCES = 2
+type Teardown = Pick<Test, 'teardown'>
 
 /** The backend, which returns what is said to it. `lost`: the people whose connections have ended. */
-const startChat = async (t: World) => {
+const startChat = async (t: Teardown) => {
   const server = http.createServer()
   const chat = new Server(server, { connectionStateRecovery: {}, pingInterval: 5000 })
   closeSoon(chat.engine)
@@ -33,7 +30,7 @@ const startChat = async (t: World) => {
 }
 
 /** Each request on a connection of its own, to the next port in turn that takes it. */
-export const startBalancer = async (t: World, ports: readonly number[]): Promise<string> => {
+export const startBalancer = async (t: Teardown, ports: readonly number[]): Promise<string> => {
   let turn = 0
   const forward = (req: IncomingMessage, onBegun: (forwarded: http.ClientRequest) => void, at = turn++, tries = 1) => {
     const { method, url, headers } = req
@@ -81,23 +78,15 @@ const join = (client: Duplex, answer: IncomingMessage, upstream: Duplex, rest: B
   upstream.on('close', () => client.destroy())
 }
 
-export const startSpreadChats = async (t: World, redis: Pick<TestRedis, 'url'>, databaseUrl: string) => {
+export const startSpreadChats = async (t: Teardown, redis: Pick<TestRedis, 'url'>, databaseUrl: string) => {
   const chat = await startChat(t)
   const { folder } = routeFile(t, {
     upstreams: { chat: { url: chat.url } },
     routes: [{ path: '/socket.io/*', upstream: 'chat', socketio: { namespaces: { '/chat': {} } } }]
   })
-  const env = {
-    ...baseEnv(folder),
-    ...{ DATABASE_URL: databaseUrl, REDIS_URL: redis.url, PORT: '0', WORKERS: '2' },
-    ...{ STREAMS_PER_IP: '100%', CONNECTIONS_PER_IP: '2000' }
-  }
-  const instances: { gateway: GatewayProcess; port: number }[] = []
-  for (let i = 0; i < INSTANCES; i++) {
-    const gateway = spawnGateway(t, env)
-    const { port } = await gateway.logged('listening')
-    instances.push({ gateway, port: Number(port) })
-  }
+  const stores = { DATABASE_URL: databaseUrl, REDIS_URL: redis.url }
+  const env = { ...stores, WORKERS: '2', STREAMS_PER_IP: '100%', CONNECTIONS_PER_IP: '2000' }
+  const instances = [await startGatewayProcess(t, folder, env), await startGatewayProcess(t, folder, env)]
   const url = await startBalancer(
     t,
     instances.map(({ port }) => port)
@@ -108,7 +97,7 @@ export const startSpreadChats = async (t: World, redis: Pick<TestRedis, 'url'>, 
     t.teardown(() => client.disconnect())
     return client
   }
-  return { instances: instances.map(({ gateway }) => gateway), connect, lost: chat.lost }
+  return { instances, connect, lost: chat.lost }
 }
 
 export type SpreadChats = Awaited<ReturnType<typeof startSpreadChats>>

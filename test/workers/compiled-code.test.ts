@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { baseEnv, routeFile, spawnGateway } from '../support/gateway-process.ts'
+import { routeFile, startGatewayProcess } from '../support/gateway-process.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
 
@@ -19,8 +19,7 @@ const { folder } = routeFile(t, { routes: [] })
 /** What a gateway that starts and stops says of its compiled code. */
 const run = async (t: Test, env: Record<string, string>): Promise<string> => {
   const stores = { DATABASE_URL: postgres.url, REDIS_URL: redis.url }
-  const gateway = spawnGateway(t, { ...baseEnv(folder), ...stores, PORT: '0', ...env })
-  await gateway.logged('listening')
+  const gateway = await startGatewayProcess(t, folder, { ...stores, ...env })
   gateway.signal('SIGTERM')
   t.equal(await gateway.ended, 0)
   return gateway.stderr()

@@ -4,14 +4,12 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
 import {
-  baseEnv,
   type GatewayProcess,
   isAlive,
   routeFile,
-  spawnGateway,
-  startBackend
+  startBackend,
+  startGatewayProcess
 } from '../support/gateway-process.ts'
-import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
 import { succeeds, until } from '../support/until.ts'
@@ -24,7 +22,7 @@ const FAULTS = {
 
 /** Every process of the gateway commits the fault when it gets SIGUSR2, twice. */
 const startWorld = async (t: Test, fault: keyof typeof FAULTS, env: Record<string, string> = {}) => {
-  const [postgres, backend, port] = await Promise.all([startPostgres(t), startBackend(t), freePort()])
+  const [postgres, backend] = await Promise.all([startPostgres(t), startBackend(t)])
   const { folder } = routeFile(t, {
     upstreams: { back: { url: backend.url } },
     routes: [
@@ -35,16 +33,13 @@ const startWorld = async (t: Test, fault: keyof typeof FAULTS, env: Record<strin
   const preload = join(t.testdir(), 'fault.mjs')
   const commit = `setImmediate(() => { ${FAULTS[fault]} })`
   writeFileSync(preload, `process.on('SIGUSR2', () => { ${commit}; ${commit} })\n`)
-  const gateway = spawnGateway(t, {
-    ...baseEnv(folder),
+  const gateway = await startGatewayProcess(t, folder, {
     DATABASE_URL: postgres.url,
-    PORT: String(port),
     DRAIN_TIMEOUT: '30s',
     NODE_OPTIONS: `--import ${pathToFileURL(preload)}`,
     ...env
   })
-  await gateway.logged('listening')
-  const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } })
+  const get = (path: string) => fetch(`http://127.0.0.1:${gateway.port}${path}`, { headers: { connection: 'close' } })
   return { gateway, backend, get }
 }
 

@@ -1,8 +1,7 @@
-// Known messages have become unknown ones, the same for the same seed.
+// Draws repeatable random values, changes known messages at random, and runs fuzzers side by side.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { words } from '../../test/support/words.ts'
-import { randomFrom } from './random.ts'
 
 /** One run of a fuzzer. */
 export interface Fuzz {
@@ -13,23 +12,40 @@ export interface Fuzz {
   readonly onFault: (fault: string, input: string) => void
 }
 
-export interface Random {
+export type Random = ReturnType<typeof createRandom>
+
+export const createRandom = (seed: number) => {
+  let state = seed
+  /** From 0 to below 1 (mulberry32). */
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
+  }
   /** An integer from 0 to below `n`. */
-  below(n: number): number
-  pick<T>(items: readonly T[]): T
+  const below = (n: number): number => Math.floor(next() * n)
+  const pick = <T>(items: readonly T[]): T => {
+    if (items.length === 0) throw new Error('nothing to pick from')
+    return items[below(items.length)] as T
+  }
+  return {
+    next,
+    below,
+    pick,
+    /** Whether something happens that does so in this share of cases. */
+    chance: (share: number): boolean => next() < share,
+    /** Up to so many of them, perhaps one twice. */
+    some: <T>(items: readonly T[], most: number): T[] => Array.from({ length: below(most + 1) }, () => pick(items))
+  }
 }
 
-export const createRandom = (seed: number): Random => {
-  const next = randomFrom(seed)
-  const below = (n: number) => Math.floor(next() * n)
-  return {
-    below,
-    pick: items => {
-      const item = items[below(items.length)]
-      if (item === undefined) throw new Error('nothing to pick from')
-      return item
-    }
+/** Works in so many lanes at once until `goesOn` says no. */
+export const inLanes = async (lanes: number, goesOn: () => boolean, work: () => Promise<void>): Promise<void> => {
+  const lane = async () => {
+    while (goesOn()) await work()
   }
+  await Promise.all(Array.from({ length: lanes }, lane))
 }
 
 /** Latin-1 texts of one folder of the corpus, in the order of their names. */
@@ -109,8 +125,18 @@ export const mutate = (corpus: readonly string[], random: Random, words: readonl
   return text
 }
 
-/** The text in one to five pieces. */
-export const pieces = (text: string, random: Random): string[] => {
-  const cuts = Array.from({ length: random.below(5) }, () => random.below(text.length + 1)).sort((a, b) => a - b)
-  return [0, ...cuts].map((from, i) => text.slice(from, cuts[i] ?? text.length))
+/** Cuts bytes into one to six pieces, as networks do, sometimes into single bytes; cuts prefer the neighbourhood of line ends. */
+export const splitBytes = (bytes: Buffer, random: Random): Buffer[] => {
+  if (bytes.length < 200 && random.below(8) === 0) return Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))
+  const cuts = Array.from({ length: random.below(6) }, () => cutIn(bytes, random)).sort((a, b) => a - b)
+  return [0, ...cuts]
+    .map((from, index) => bytes.subarray(from, cuts[index] ?? bytes.length))
+    .filter(({ length }) => length > 0)
+}
+
+const cutIn = (bytes: Buffer, random: Random): number => {
+  const at = random.below(bytes.length + 1)
+  if (random.below(2) === 0) return at
+  const line = bytes.indexOf(10, at)
+  return line === -1 ? at : Math.min(bytes.length, Math.max(0, line - 1 + random.below(3)))
 }

@@ -1,8 +1,7 @@
 // Packets of every spelling go through the gate, and what other implementations read of those that pass must have been checked.
 import { engineMessage, pythonModel, type ServerModel, stockModel } from '../../test/support/socketio-models.ts'
 import { words } from '../../test/support/words.ts'
-import type { Fuzz } from './mutate.ts'
-import { randomFrom } from './random.ts'
+import { createRandom, type Fuzz, type Random } from './mutate.ts'
 import { createGateWorld, mayConnect, maySend, NAMESPACES, PEOPLE } from './socket-gate.ts'
 
 const TYPES = ['0', '1', '2', '2', '2', '2', '3', '4', '5', '6', '7', '٢', '²', '', '02', ' 2']
@@ -30,36 +29,35 @@ const TAILS = ['', '', '', '', ' ', '\n', 'x', ']', '\u0000']
 const BINARY = ['bA A\n=', ...words`bAAAA bAA== bAA b_-8= bMi9hZG1pbi1yb29tLFsieCJd bMS9hZG1pbi1yb29tLA== b b* b===`]
 
 /** Writes one packet after the other, most of them as a client would and broken in one place. */
-const createWriter = (random: () => number) => {
-  const pick = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T
+const createWriter = ({ next, chance, pick, below }: Random) => {
   const namespace = () => {
     const name = pick(NAMESPACES)
-    return name === '/' && random() < 0.8 ? '' : name + pick(AFTER)
+    return name === '/' && chance(0.8) ? '' : name + pick(AFTER)
   }
   const connect = (): string => {
-    const user = random() < 0.3 ? ',"user":{"id":8,"profiles":["Admin"]},"user":{"id":1}' : ''
+    const user = chance(0.3) ? ',"user":{"id":8,"profiles":["Admin"]},"user":{"id":1}' : ''
     return `40${namespace()}{"token":"${pick(['good', 'good', 'admin', 'bad'])}"${user}}`
   }
   const event = (): string =>
     `4${pick(TYPES)}${pick(COUNTS)}${namespace()}${pick(IDS)}[${pick(NAMES)}${pick(REST)}]${pick(TAILS)}`
   const plain = (): string => {
     const name = pick(NAMESPACES)
-    const attached = random() < 0.3
+    const attached = chance(0.3)
     const ns = name === '/' ? '' : `${name},`
-    const event = random() < 0.3 ? pick(NAMES) : pick(['"send"', '"ban"', '"delete"'])
-    const id = random() < 0.2 ? pick(IDS) : pick(['', '3'])
+    const event = chance(0.3) ? pick(NAMES) : pick(['"send"', '"ban"', '"delete"'])
+    const id = chance(0.2) ? pick(IDS) : pick(['', '3'])
     return `4${attached ? '51-' : '2'}${ns}${id}[${event}${attached ? ',{"_placeholder":true,"num":0}' : pick(REST)}]`
   }
   const mutated = (): string => {
-    const text = random() < 0.5 ? plain() : event()
-    const at = Math.floor(random() * (text.length + 1))
-    const cut = random() < 0.5 ? at : at + 1
+    const text = chance(0.5) ? plain() : event()
+    const at = below(text.length + 1)
+    const cut = chance(0.5) ? at : at + 1
     return (
       text.slice(0, at) + pick(['', '0', '?', '-', ',', '/', '"', '٣', '\\', '\u001e', '\ufeff', 'é']) + text.slice(cut)
     )
   }
   return (): string => {
-    const what = random()
+    const what = next()
     if (what < 0.25) return connect()
     if (what < 0.45) return plain()
     if (what < 0.7) return event()
@@ -120,7 +118,7 @@ const createOracle = (model: ServerModel, onFault: (fault: string) => void) => {
 
 /** Engine.IO's two transports: a text frame is one packet, a payload is cut at its separators. */
 export const fuzzSocketPackets = ({ seed, goesOn, onFault }: Fuzz) => {
-  const random = randomFrom(seed)
+  const random = createRandom(seed)
   const write = createWriter(random)
   let packets = 0
   let passed = 0
@@ -135,13 +133,13 @@ export const fuzzSocketPackets = ({ seed, goesOn, onFault }: Fuzz) => {
       if (message === undefined) return
       for (const namespace of new Set(oracles.flatMap(oracle => oracle.take(message)))) world.confirm(namespace)
     }
-    const token = random() < 0.5 ? 'good' : 'admin'
+    const token = random.chance(0.5) ? 'good' : 'admin'
     const opening = ['/', '/open', '/ruled', ...(token === 'admin' ? ['/admin-room'] : [])]
-      .filter(() => random() < 0.7)
+      .filter(() => random.chance(0.7))
       .map(name => `40${name === '/' ? '' : `${name},`}{"token":"${token}"}`)
     for (let i = 0; i < 40 && !world.isOver(); i++) {
-      if (random() < 0.05) {
-        const ended = world.endOne(random())
+      if (random.chance(0.05)) {
+        const ended = world.endOne(random.next())
         if (ended === undefined) continue
         trace.push(`(the right to ${ended.namespace} ends)`)
         for (const oracle of oracles) oracle.end(ended.namespace)
@@ -152,7 +150,7 @@ export const fuzzSocketPackets = ({ seed, goesOn, onFault }: Fuzz) => {
       const text = opening.pop() ?? write()
       packets++
       trace.push(text)
-      const through = random() < 0.5 ? world.frame(text) : world.payload(text)
+      const through = random.chance(0.5) ? world.frame(text) : world.payload(text)
       for (const packet of through) {
         passed++
         trace.push(`→ ${packet}`)

@@ -1,14 +1,14 @@
-// An upstream has answered with mutated bytes, and every answer that a client got was its own, whole or visibly broken.
+// Answers with mutated bytes as an upstream: every answer that a client gets must be its own, whole or visibly broken.
 import net from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
 import type { Test } from 'tap'
-import type { World } from '../../test/support/gateway.ts'
 import { listen } from '../../test/support/ports.ts'
 import { connectRaw, type RawResponse } from '../../test/support/raw-client.ts'
-import { LIBRARY_WORDS } from './client-bytes.ts'
-import { createRandom, type Fuzz, mutate, pieces, type Random, readCorpus } from './mutate.ts'
+import { checkAlive, LANES, LIBRARY_WORDS, startFuzzedGateway } from './client-bytes.ts'
+import { createRandom, type Fuzz, inLanes, mutate, type Random, readCorpus, splitBytes } from './mutate.ts'
 
 /** Answers each request with a mutated response that carries the request's own tag (`/open/<tag>`). */
-export const startMutatingUpstream = async (t: Pick<Test, 'teardown'>, seed: number) => {
+const startMutatingUpstream = async (t: Pick<Test, 'teardown'>, seed: number) => {
   const random = createRandom(seed)
   const corpus = readCorpus('response')
   const answers = new Map<string, string>()
@@ -17,9 +17,9 @@ export const startMutatingUpstream = async (t: Pick<Test, 'teardown'>, seed: num
     const text = mutate(corpus, random).replaceAll('{{TAG}}', tag)
     const end = random.below(6)
     answers.set(tag, text)
-    for (const part of pieces(text, random)) {
-      socket.write(Buffer.from(part, 'latin1'))
-      if (random.below(2) === 0) await new Promise(done => setImmediate(done))
+    for (const part of splitBytes(Buffer.from(text, 'latin1'), random)) {
+      socket.write(part)
+      if (random.below(2) === 0) await turn()
     }
     if (end === 0) socket.end()
     if (end === 1) socket.resetAndDestroy()
@@ -45,8 +45,6 @@ export const startMutatingUpstream = async (t: Pick<Test, 'teardown'>, seed: num
   }
 }
 
-type MutatingUpstream = Awaited<ReturnType<typeof startMutatingUpstream>>
-
 const METHODS = ['GET', 'GET', 'GET', 'HEAD', 'POST'] as const
 
 const check = (response: RawResponse, tag: string): string | undefined => {
@@ -68,7 +66,9 @@ const ask = (method: string, tag: string, random: Random) => {
 }
 
 /** Runs until `goesOn` says no; returns how many requests were sent. */
-export const fuzzUpstreamBytes = async (world: World, upstream: MutatingUpstream, options: Fuzz): Promise<number> => {
+export const fuzzUpstreamBytes = async (t: Pick<Test, 'teardown'>, options: Fuzz) => {
+  const upstream = await startMutatingUpstream(t, options.seed)
+  const world = await startFuzzedGateway(t, upstream.url)
   const random = createRandom(options.seed)
   let done = 0
   /** A connection with up to six requests, pipelined or one by one; ends at the first that is broken off. */
@@ -99,9 +99,9 @@ export const fuzzUpstreamBytes = async (world: World, upstream: MutatingUpstream
     }
     connection.destroy()
   }
-  const lane = async () => {
-    while (options.goesOn(done)) await one()
-  }
-  await Promise.all(Array.from({ length: 8 }, lane))
+  await inLanes(LANES, () => options.goesOn(done), one)
+  await checkAlive(world, options.onFault)
+  // Connections rest a moment before another client's request may use them, so there are more of them than lanes.
+  if (upstream.open() > 8 * LANES) options.onFault(`${upstream.open()} connections are open`, '')
   return done
 }

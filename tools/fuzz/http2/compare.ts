@@ -1,6 +1,6 @@
 // Compares what Portaria makes of HTTP/2 requests with RFC 9113, and with what HAProxy and nginx make of the same bytes.
 import { LIBRARY_WORDS } from '../client-bytes.ts'
-import { createRandom, type Fuzz } from '../mutate.ts'
+import { createRandom, type Fuzz, inLanes } from '../mutate.ts'
 import type { StrictRequest } from '../strict-upstream.ts'
 import { interleave, type Outcome, type Sent, send } from './exchange.ts'
 import { explanationsOf, ownReason, withoutLeftOut } from './explained.ts'
@@ -138,10 +138,11 @@ export const fuzzHttp2 = async ({ fronts, seed, goesOn, onFault, onProgress }: O
     shown = done
     onProgress?.(done)
   }
-  const lane = async () => {
-    while (goesOn(done)) await one(makeBatch())
-  }
-  await Promise.all(Array.from({ length: LANES }, lane))
+  await inLanes(
+    LANES,
+    () => goesOn(done),
+    () => one(makeBatch())
+  )
   const [own] = arrived.values()
   for (const [id, requests] of own ?? []) {
     for (const request of requests) {

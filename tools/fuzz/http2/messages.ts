@@ -50,9 +50,6 @@ const ODD_TRAILERS = fieldsOf(
   ':path=/b|T=1|content-length=3|te=trailers|host=b|connection=close|t=a\r\nb|=1|x y=1|transfer-encoding=chunked'
 )
 
-const some = <T>(items: readonly T[], most: number, random: Random): T[] =>
-  Array.from({ length: random.below(most + 1) }, () => random.pick(items))
-
 const shuffled = <T>(items: readonly T[], random: Random): T[] => {
   const left = [...items]
   return items.flatMap(() => left.splice(random.below(left.length), 1))
@@ -61,12 +58,12 @@ const shuffled = <T>(items: readonly T[], random: Random): T[] => {
 const wellFormed = (id: string, random: Random): Message => {
   const values = [random.pick(METHODS), 'https', random.pick(AUTHORITIES), random.pick(PATHS)]
   const pseudo = PSEUDO.map((name, index): Field => [name, values[index] ?? ''])
-  const fields = shuffled([...some(FIELDS, 3, random), ['x-n', id] as const], random)
-  const body = random.below(2) === 0 ? [] : some(DATA, 3, random)
+  const fields = shuffled([...random.some(FIELDS, 3), ['x-n', id] as const], random)
+  const body = random.below(2) === 0 ? [] : random.some(DATA, 3)
   if (random.below(3) === 0) fields.push(['content-length', `${body.join('').length}`])
   const end = body.length === 0 && random.below(4) > 0 ? 'headers' : 'data'
   const message: Message = { id, fields: [...shuffled(pseudo, random), ...fields], body, end, trailers: [] }
-  return random.below(12) > 0 ? message : { ...message, end: 'trailers', trailers: some(TRAILERS, 2, random) }
+  return random.below(12) > 0 ? message : { ...message, end: 'trailers', trailers: random.some(TRAILERS, 2) }
 }
 
 /** Behind the pseudo-fields, before or behind the others. */
@@ -105,7 +102,7 @@ const SLIPS: readonly ((message: Message, random: Random) => void)[] = [
   (message, random) => {
     const authority = message.fields.find(([name]) => name === ':authority')?.[1] ?? ''
     const hosts = [authority, authority.toUpperCase(), `${authority}:443`, 'other.example', '', `${authority},b`]
-    add(message, random, ...some(hosts, 2, random).map((host): Field => ['host', host]))
+    add(message, random, ...random.some(hosts, 2).map((host): Field => ['host', host]))
     if (random.below(3) === 0) remove(message, ':authority')
   },
   (message, random) => {
@@ -121,10 +118,10 @@ const SLIPS: readonly ((message: Message, random: Random) => void)[] = [
     add(message, random, [random.pick(list('x-a|cookie|host|x-user-id')), withControl('ab', random)]),
   (message, random) => add(message, random, ['x-a', random.pick(ODD_VALUES)]),
   (message, random) => add(message, random, [random.pick([...ODD_NAMES, withControl('x', random)]), '1']),
-  (message, random) => add(message, random, ...some(CRUMBS, 5, random)),
+  (message, random) => add(message, random, ...random.some(CRUMBS, 5)),
   (message, random) => {
     message.end = 'trailers'
-    message.trailers = [...some(TRAILERS, 1, random), random.pick(ODD_TRAILERS)]
+    message.trailers = [...random.some(TRAILERS, 1), random.pick(ODD_TRAILERS)]
   },
   message => {
     message.end = 'reset'

@@ -1,7 +1,6 @@
 // For so many steps people log in to worlds of their own, and every fault is reported with its world's seed.
 import { startOpenLdap } from '../../../test/support/openldap.ts'
-import type { Fuzz } from '../mutate.ts'
-import { randomFrom } from '../random.ts'
+import { createRandom, type Fuzz } from '../mutate.ts'
 import type { ModelDirectory } from './model-directory.ts'
 import { openPeopleStore } from './people-store.ts'
 import { createSlapdDirectory } from './slapd-directory.ts'
@@ -26,7 +25,7 @@ export const fuzzPeople = async (
     await store.clear()
     const people = createPeopleWorld({
       store,
-      random: randomFrom(worldSeed),
+      random: createRandom(worldSeed),
       onFault: (fault, trace) => onFault(`world ${worldSeed}: ${fault}`, trace),
       ...(directory === undefined ? {} : { directory, kind: directory.kind, most: AT_SLAPD.most })
     })

@@ -9,13 +9,15 @@ import type { AccountClue } from '../../../gateway/identity.ts'
 import { createLoginThrottle, type LoginThrottle } from '../../../gateway/login/throttle/throttle.ts'
 import type { LdapSettings } from '../../../gateway/settings/settings.ts'
 import { quiet } from '../../../test/support/quiet.ts'
-import type { Fuzz } from '../mutate.ts'
+import type { Fuzz, Random } from '../mutate.ts'
 import { createModelDirectory, DOMAIN, type Kind, type ModelDirectory, type ModelEntry } from './model-directory.ts'
 import type { PeopleStore } from './people-store.ts'
 import { type Mode, modesOf, resolve, settingsOf } from './settings-modes.ts'
 
 export const THRESHOLD = 5
 export const WINDOW_MS = 1_800_000
+
+const NAMES = ['ana', 'bia', 'caio', 'davi', 'eva', 'fabio', 'gil', 'hugo', 'iris', 'joel']
 
 /** A failed login, as long as it may hold somebody back. */
 interface Harm {
@@ -28,8 +30,7 @@ interface Harm {
 
 interface WorldOptions {
   readonly store: PeopleStore
-  /** From 0 to below 1. */
-  readonly random: () => number
+  readonly random: Random
   readonly onFault: Fuzz['onFault']
   readonly kind?: Kind
   readonly hidesUuid?: boolean
@@ -43,20 +44,16 @@ export const createPeopleWorld = ({
   store,
   random,
   onFault,
-  kind = random() < 0.5 ? 'openldap' : 'ad',
-  hidesUuid = kind === 'openldap' && random() < 0.4,
+  kind = random.chance(0.5) ? 'openldap' : 'ad',
+  hidesUuid = kind === 'openldap' && random.chance(0.4),
   directory: model = createModelDirectory(kind, THRESHOLD, hidesUuid),
   most = 50
 }: WorldOptions) => {
   /** One line per step. */
   const trace: string[] = []
-  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
-  const chance = (share: number): boolean => random() < share
-  const words = ['ana', 'bia', 'caio', 'davi', 'eva', 'fabio', 'gil', 'hugo', 'iris', 'joel'].slice(
-    0,
-    3 + Math.floor(random() * 8)
-  )
-  const size = 2 + Math.floor(random() ** 3 * (most - 1))
+  const { next, below, pick, chance } = random
+  const words = NAMES.slice(0, 3 + below(8))
+  const size = 2 + Math.floor(next() ** 3 * (most - 1))
   /** Names that somebody has or had. */
   const names = new Set<string>()
   /** The person who served an entry that was read, and the entry that a person served. */
@@ -102,7 +99,7 @@ export const createPeopleWorld = ({
 
   const address = (): string => `${pick(words)}@${chance(0.7) ? DOMAIN : 'other.example'}`
   const anyNames = () => ({
-    login: chance(0.6) ? pick(words) : `${pick(words)}${Math.floor(random() * 3)}`,
+    login: chance(0.6) ? pick(words) : `${pick(words)}${below(3)}`,
     mail: chance(0.8) ? address() : '',
     principal: kind === 'ad' && chance(0.8) ? address() : '',
     alias: chance(0.3) ? (chance(0.5) ? pick(words) : address()) : ''
@@ -126,7 +123,7 @@ export const createPeopleWorld = ({
     const entry: ModelEntry = {
       ...fresh,
       uuid: randomUUID(),
-      password: `right ${Math.floor(random() * 1e9)}`,
+      password: `right ${below(1e9)}`,
       isDisabled: false,
       createdAt: Date.now(),
       failedAt: [],
@@ -190,7 +187,7 @@ export const createPeopleWorld = ({
 
   const typed = (): string => {
     const name = chance(0.9) ? pick([...names]) : pick(words)
-    const form = random()
+    const form = next()
     if (form < 0.6) return name
     if (form < 0.7) return `CORP\\${name}`
     if (form < 0.8) return ` ${name.toUpperCase()}`
@@ -307,8 +304,8 @@ export const createPeopleWorld = ({
   }
 
   const step = async (): Promise<void> => {
-    await age(20 + Math.floor(random() * 2000))
-    const what = random()
+    await age(20 + below(2000))
+    const what = next()
     const { entries } = model
     if (entries.length < size && (entries.length < 2 || what < 0.08)) return hire()
     if (what < 0.78) return login()
@@ -322,8 +319,8 @@ export const createPeopleWorld = ({
       if (entry.failedAt.length < 2) model.failElsewhere(entry)
       return void harms.push({ at: Date.now(), entry, guard: entry.login, account: entry.login })
     }
-    if (what < 0.98) return age(Math.floor(WINDOW_MS * random()))
-    pick(entries).password = `right ${Math.floor(random() * 1e9)}`
+    if (what < 0.98) return age(below(WINDOW_MS))
+    pick(entries).password = `right ${below(1e9)}`
   }
 
   return { step, trace, model }

@@ -1,11 +1,10 @@
 // Reads what clients send on one connection in three ways: the gateway's, that of node:http, and a model of RFC 9112.
 import type { ReadMessages } from '../../../test/support/message-reader.ts'
-import { type Random, readCorpus } from '../mutate.ts'
+import { type Random, readCorpus, splitBytes } from '../mutate.ts'
 import { readByGateway } from './gateway-requests.ts'
 import { type Reading as ModelReading, readRequests } from './http-requests.ts'
 import { type NodeReading, readByNode } from './node-requests.ts'
 import type { Reading } from './readings.ts'
-import { splitBytes } from './split.ts'
 import { wellFormedRequest, withSlip } from './well-formed.ts'
 
 interface Message {

@@ -2,10 +2,9 @@
 
 import { BadResponse } from '../../../gateway/upstream/faults.ts'
 import { type ResponseHead, ResponseParser } from '../../../gateway/upstream/parser.ts'
-import { type Random, readCorpus } from '../mutate.ts'
+import { type Random, readCorpus, splitBytes } from '../mutate.ts'
 import { type ReadResponse, readResponses } from './http-responses.ts'
 import type { Reading } from './readings.ts'
-import { splitBytes } from './split.ts'
 import { wellFormedResponse, withSlip } from './well-formed.ts'
 
 interface Read {

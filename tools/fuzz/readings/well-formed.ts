@@ -12,11 +12,9 @@ const EXTENSIONS = ['', '', '', ';a', ';a=b', ';a="b;\\""', ' ;a = b', ';a;b=c']
 const TRAILERS = ['', '', 'T: 1\r\n', 'X-User-Id: 1\r\nT:\r\n']
 const DATA = ['', 'x', 'hello', 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', '0\r\n\r\n', '\r\n', '\0\xff']
 
-const some = (items: readonly string[], most: number, random: Random): string[] =>
-  Array.from({ length: random.below(most + 1) }, () => random.pick(items))
-
-export const chunkedBody = (random: Random): string => {
-  const chunks = some(DATA, 3, random)
+const chunkedBody = (random: Random): string => {
+  const chunks = random
+    .some(DATA, 3)
     .filter(data => data !== '')
     .map(data => `${random.pick(['', '0', '00'])}${data.length.toString(16)}${random.pick(EXTENSIONS)}\r\n${data}\r\n`)
   return `${chunks.join('')}${random.pick(['0', '000'])}${random.pick(EXTENSIONS)}\r\n${random.pick(TRAILERS)}\r\n`
@@ -35,7 +33,7 @@ const framed = (random: Random): readonly [fields: string[], body: string] => {
 export const wellFormedRequest = (random: Random): string => {
   const [framing, body] = framed(random)
   const version = random.below(12) === 0 ? 'HTTP/1.0' : 'HTTP/1.1'
-  const fields = [random.pick(['Host: a', 'hOST:[::1]:80', 'Host: a.b:1']), ...some(FIELDS, 3, random), ...framing]
+  const fields = [random.pick(['Host: a', 'hOST:[::1]:80', 'Host: a.b:1']), ...random.some(FIELDS, 3), ...framing]
   const lines = random.below(2) === 0 ? fields : fields.toReversed()
   const before = random.below(8) === 0 ? '\r\n' : ''
   return `${before}${random.pick(METHODS)} ${random.pick(TARGETS)} ${version}\r\n${lines.join('\r\n')}\r\n\r\n${body}`
@@ -71,6 +69,6 @@ export const wellFormedResponse = (random: Random): string => {
   const isBare = /^(?:1|204|304)/.test(status)
   const [framing, body] = isBare ? [[], ''] : framed(random)
   const version = random.below(12) === 0 ? 'HTTP/1.0' : 'HTTP/1.1'
-  const fields = [...some(RESPONSE_FIELDS, 3, random), ...framing]
+  const fields = [...random.some(RESPONSE_FIELDS, 3), ...framing]
   return `${version} ${status}\r\n${fields.map(field => `${field}\r\n`).join('')}\r\n${body}`
 }
