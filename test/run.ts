@@ -1,6 +1,7 @@
 // Every test file has run (or those named as arguments), and the last line says how many assertions passed and failed.
 import { availableParallelism } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
+import { createEndings } from './support/endings.ts'
 import { makeMemoryFolder } from './support/memory-folder.ts'
 import { SHARED_POSTGRES } from './support/postgres.ts'
 import { provision } from './support/provision.ts'
@@ -26,14 +27,14 @@ const main = async (): Promise<void> => {
   }
   const named = process.argv.slice(2)
   const files = testFiles(ROOT, named.length === 0 ? undefined : named)
-  const endings: (() => unknown)[] = []
+  const t = createEndings()
   const folder = makeMemoryFolder()
   if (folder !== undefined) process.env.TMPDIR = folder.path
   try {
-    const postgres = await startSharedPostgres({ teardown: end => endings.push(end) })
+    const postgres = await startSharedPostgres(t)
     finish(await runAll(files, postgres))
   } finally {
-    for (const end of endings) await end()
+    await t.end()
     folder?.remove()
   }
 }

@@ -1,11 +1,12 @@
 // Installs the programs that a tool needs, and ends what it started before it exits.
+import { createEndings } from '../test/support/endings.ts'
 import { provision } from '../test/support/provision.ts'
 
 export const startTool = () => {
   provision(console.log)
-  const endings: (() => unknown)[] = []
+  const { teardown, end } = createEndings()
   const exit = async (code: number): Promise<never> => {
-    for (const end of endings.splice(0).reverse()) await end()
+    await end()
     process.exit(code)
   }
   process.once('uncaughtException', error => {
@@ -14,7 +15,7 @@ export const startTool = () => {
   })
   return {
     /** Runs at the exit, last registered first; also when something throws. */
-    teardown: (action: () => unknown) => void endings.push(action),
+    teardown,
     exit
   }
 }

@@ -155,9 +155,8 @@ t.test('on Postgres', async t => {
 })
 
 t.test('token logs in and prints the token alone; the password is neither shown nor an argument', async t => {
-  const demo = await startDemoDirectory({ people: demoPeople(username => `senha-de-${username}`) })
-  t.teardown(demo.close)
-  const world = await startGateway(t, { env: { ...demo.environment } })
+  const people = demoPeople(username => `senha-de-${username}`)
+  const world = await startGateway(t, { env: await startDemoDirectory(t, people) })
   const args = ['token', '--url', world.url, '--username', 'maria', '--password-stdin']
   const { code, stdout, stderr } = await portariaHere(args, { input: 'senha-de-maria\n' })
   t.equal(code, 0, stderr)

@@ -2,9 +2,9 @@
 
 // Its database is WebAssembly, which `--liftoff-only` leaves as it was first compiled: optimizing it would take a third of
 // the processor time of a start.
+import { createEndings } from '../support/endings.ts'
 import { announcement } from './announcement.ts'
 import { createHome } from './home.ts'
-import type { Demo } from './start-demo.ts'
 
 const CLOSE_WITHIN_MS = 1500
 const PARENT_CHECK_MS = 250
@@ -12,15 +12,14 @@ const PARENT_CHECK_MS = 250
 const home = createHome()
 process.once('exit', home.remove)
 
-let demo: Demo | undefined
+const t = createEndings()
 let isStopping = false
 const stop = async () => {
   // A second signal exits at once.
   if (isStopping) process.exit(0)
   isStopping = true
   setTimeout(() => process.exit(0), CLOSE_WITHIN_MS)
-  // While it is starting, there are no requests to finish.
-  await demo?.close()
+  await t.end()
   process.exit(0)
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
@@ -39,7 +38,7 @@ try {
   console.log('Portaria demo starts …')
   // Its modules take a second or more to load.
   const { startDemo } = await import('./start-demo.ts')
-  demo = await startDemo({
+  const demo = await startDemo(t, {
     home: home.path,
     host: HOST,
     port: Number(PORT === '' ? 3000 : PORT),

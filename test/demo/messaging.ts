@@ -2,12 +2,14 @@
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import { Server, type Socket } from 'socket.io'
+import type { Test } from 'tap'
 import { renderSVG } from 'uqr'
-import { type LocalServer, listenLocally } from './local-server.ts'
+import { listen } from '../support/ports.ts'
 
 const MAX_TEXT = 500
 
-export const startDemoMessaging = async (): Promise<LocalServer> => {
+/** Resolves to its URL. */
+export const startDemoMessaging = async (t: Pick<Test, 'teardown'>): Promise<string> => {
   const server = createServer()
   const sockets = new Server(server, { serveClient: false, connectionStateRecovery: {} })
   const messaging = sockets.of('/messaging')
@@ -23,14 +25,9 @@ export const startDemoMessaging = async (): Promise<LocalServer> => {
       if (typeof text === 'string' && text.trim() !== '') messaging.emit('message', say(name, text.slice(0, MAX_TEXT)))
     })
   })
-  const { url, close } = await listenLocally(server)
-  return {
-    url,
-    close: async () => {
-      sockets.disconnectSockets(true)
-      await close()
-    }
-  }
+  const port = await listen(t, server)
+  t.teardown(() => sockets.disconnectSockets(true))
+  return `http://127.0.0.1:${port}`
 }
 
 /** Who connects, as the gateway says it; a client's own `auth.user` never gets here. */

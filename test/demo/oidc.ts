@@ -4,7 +4,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { promisify } from 'node:util'
 import { Provider } from 'oidc-provider'
 import { createMemoryAdapter } from 'oidc-provider/lib/adapters/memory_adapter.js'
-import { type LocalServer, listenLocally } from './local-server.ts'
+import type { Test } from 'tap'
+import { listen } from '../support/ports.ts'
 import { loginPage } from './oidc-login-page.ts'
 
 export interface CloudPerson {
@@ -16,22 +17,12 @@ export interface CloudPerson {
   readonly subject?: string
 }
 
-export interface DemoProviderOptions {
+interface DemoProviderOptions {
   /** Read at each login: a test may change somebody meanwhile. */
   readonly people: readonly CloudPerson[]
   readonly redirectUris: readonly string[]
-  /** 0 or absent: any free one. */
-  readonly port?: number
   /** Where the client secret is taken (OpenID Connect Core §9); default `client_secret_basic`. */
   readonly clientAuthentication?: 'client_secret_basic' | 'client_secret_post'
-}
-
-export interface DemoProvider extends Pick<LocalServer, 'close'> {
-  readonly issuer: string
-  readonly clientId: string
-  readonly clientSecret: string
-  /** Environment of a gateway that logs people in here. */
-  readonly environment: Readonly<Record<string, string>>
 }
 
 const CLIENT_ID = 'portaria'
@@ -41,9 +32,9 @@ const MAX_FORM_BYTES = 4096
 export const subjectOf = (person: CloudPerson): string => person.subject ?? `cloud-${person.username}`
 
 /** PKCE is required, consent is taken for granted. */
-export const startDemoProvider = async (options: DemoProviderOptions): Promise<DemoProvider> => {
+export const startDemoProvider = async (t: Pick<Test, 'teardown'>, options: DemoProviderOptions) => {
   const server = createServer()
-  const { url: issuer, close } = await listenLocally(server, options.port)
+  const issuer = `http://127.0.0.1:${await listen(t, server)}`
   const clientSecret = randomBytes(24).toString('base64url')
   const provider = new Provider(issuer, await configuration(options, clientSecret))
   const protocol = provider.callback()
@@ -57,14 +48,14 @@ export const startDemoProvider = async (options: DemoProviderOptions): Promise<D
     issuer,
     clientId: CLIENT_ID,
     clientSecret,
+    /** Of a gateway that logs people in here. */
     environment: {
       CLOUDIDP_ENABLED: 'true',
       CLOUDIDP_ISSUER: issuer,
       CLOUDIDP_CLIENT_ID: CLIENT_ID,
       CLOUDIDP_CLIENT_SECRET: clientSecret,
       CLOUDIDP_SCOPE: SCOPE
-    },
-    close
+    }
   }
 }
 

@@ -1,14 +1,15 @@
 // A proxy of another make asks the gateway who may pass (forward-auth), as nginx, Caddy and Traefik do, and shows the answer.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { type LocalServer, listenLocally } from './local-server.ts'
+import type { Test } from 'tap'
+import { listen } from '../support/ports.ts'
 
-/** What it protects is one page that says who is there. */
-export const startOtherProxy = (gatewayUrl: string): Promise<LocalServer> => {
+/** What it protects is one page that says who is there. Resolves to its URL. */
+export const startOtherProxy = async (t: Pick<Test, 'teardown'>, gatewayUrl: string): Promise<string> => {
   const server = createServer((request, response) => {
     request.resume()
     pass(gatewayUrl, request, response).catch(() => response.writeHead(502).end())
   })
-  return listenLocally(server)
+  return `http://localhost:${await listen(t, server)}`
 }
 
 const pass = async (gatewayUrl: string, request: IncomingMessage, response: ServerResponse): Promise<void> => {

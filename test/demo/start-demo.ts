@@ -1,6 +1,7 @@
 // Everything of the demo runs in this process: directory, cloud provider, backends, database, gateway, people.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import type { Test } from 'tap'
 import { startGateway } from '../../gateway/gateway.ts'
 import { createLog } from '../../gateway/observe/logging.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
@@ -35,27 +36,32 @@ export interface Demo {
   readonly program: ProgramAccount
   /** Of a proxy that asks the gateway. */
   readonly proxyUrl: string
-  close(): Promise<void>
 }
 
 /** Of the sample people; everybody who reads this knows them. */
 const passwordOf = (username: string): string => `${username}-demo`
 
-export const startDemo = async ({
-  home,
-  host,
-  port,
-  portMayDiffer,
-  logLevel,
-  colleagues = []
-}: DemoOptions): Promise<Demo> => {
+export const startDemo = async (t: Pick<Test, 'teardown'>, options: DemoOptions): Promise<Demo> => {
+  const { home, host, port, portMayDiffer, logLevel, colleagues = [] } = options
   const reserved = await reservePort(host, port, portMayDiffer)
   const publicUrl = `http://localhost:${reserved.port}`
-  const { directory, provider, sample, messaging, proxy, people, member } = await startSurroundings(
-    publicUrl,
-    colleagues
-  )
-  writeDemoRoutes(join(home, 'routes'), { sample: sample.url, messaging: messaging.url })
+  const people = demoPeople(passwordOf)
+  const member: DemoPerson = {
+    username: 'rita',
+    password: passwordOf('rita'),
+    name: 'Rita Ramos',
+    email: 'rita@demo.example',
+    groups: [DEMO_GROUP]
+  }
+  const redirectUris = [`${publicUrl}/auth/oauth/cloudidp/callback`]
+  const [directory, provider, sample, messaging, proxyUrl] = await Promise.all([
+    startDemoDirectory(t, [...people, member, ...colleagues]),
+    startDemoProvider(t, { people, redirectUris }),
+    startDemoUpstream(t),
+    startDemoMessaging(t),
+    startOtherProxy(t, publicUrl)
+  ])
+  writeDemoRoutes(join(home, 'routes'), { sample, messaging })
 
   const dataDir = join(home, 'data')
   await fillDataDir(dataDir)
@@ -73,40 +79,17 @@ export const startDemo = async ({
     TRUST_PROXY: '127.0.0.1',
     LOG_LEVEL: logLevel,
     DRAIN_TIMEOUT: '500ms',
-    ...directory.environment,
+    ...directory,
     ...provider.environment
   })
   const embedding = { beforeListening: reserved.release }
   const gateway = await startGateway(settings, createLog({ level: settings.logLevel }), embedding)
+  t.teardown(gateway.close)
   return {
     url: publicUrl,
     issuer: provider.issuer,
     member,
     ...(await admitPeople(publicUrl, people)),
-    proxyUrl: proxy.url.replace('127.0.0.1', 'localhost'),
-    close: async () => {
-      await gateway.close()
-      await Promise.all([directory, provider, sample, messaging, proxy].map(part => part.close()))
-    }
+    proxyUrl
   }
-}
-
-const startSurroundings = async (publicUrl: string, colleagues: readonly DemoPerson[]) => {
-  const people = demoPeople(passwordOf)
-  const member: DemoPerson = {
-    username: 'rita',
-    password: passwordOf('rita'),
-    name: 'Rita Ramos',
-    email: 'rita@demo.example',
-    groups: [DEMO_GROUP]
-  }
-  const redirectUris = [`${publicUrl}/auth/oauth/cloudidp/callback`]
-  const [directory, provider, sample, messaging, proxy] = await Promise.all([
-    startDemoDirectory({ people: [...people, member, ...colleagues] }),
-    startDemoProvider({ people, redirectUris }),
-    startDemoUpstream(),
-    startDemoMessaging(),
-    startOtherProxy(publicUrl)
-  ])
-  return { directory, provider, sample, messaging, proxy, people, member }
 }

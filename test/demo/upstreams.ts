@@ -2,8 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
+import type { Test } from 'tap'
 import { isBuilt, PACKAGE_FOLDER } from '../../gateway/values/package-files.ts'
-import { type LocalServer, listenLocally } from './local-server.ts'
+import { listen } from '../support/ports.ts'
 import { answerApp } from './sample-apps.ts'
 
 interface Order {
@@ -30,7 +31,8 @@ const FILES: Readonly<Record<string, readonly [type: string, file: string]>> = {
   '/messaging-demo/socket.io.js': ['text/javascript', SOCKET_IO]
 }
 
-export const startDemoUpstream = (): Promise<LocalServer> => {
+/** Resolves to its URL. */
+export const startDemoUpstream = async (t: Pick<Test, 'teardown'>): Promise<string> => {
   const orders = sampleOrders()
   const server = createServer((request, response) => {
     request.resume()
@@ -39,7 +41,7 @@ export const startDemoUpstream = (): Promise<LocalServer> => {
     else if (path.startsWith('/api/')) sendJson(response, ...answerApi(orders, path, request))
     else sendPage(response, answerApp(path, request.headers) ?? readPage(path))
   })
-  return listenLocally(server)
+  return `http://127.0.0.1:${await listen(t, server)}`
 }
 
 const sampleOrders = (): Map<number, Order> =>

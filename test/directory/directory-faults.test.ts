@@ -5,14 +5,14 @@ import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DIRECTORY_REASONS, DirectoryFailure } from '../../gateway/directory/failure.ts'
 import type { LdapSettings } from '../../gateway/settings/settings.ts'
 import {
-  type DirectoryRequest,
   entry,
   identity,
+  type LdapRequest,
   REQUEST,
   reference,
   result,
-  startFaultyDirectory
-} from '../support/faulty-directory.ts'
+  startLdapServer
+} from '../support/ldap-server.ts'
 import { only } from '../support/only.ts'
 import { settingsFor } from '../support/openldap.ts'
 import { measureOwnTime } from '../support/own-time.ts'
@@ -33,8 +33,8 @@ const CORP = {
 const HASTY = { timeoutMs: 400 }
 
 /** One login as maria; its person, or the failure as `reason, bind`. Afterwards no connection is left. */
-const login = async (t: Test, answer: (request: DirectoryRequest) => void, overrides: Partial<LdapSettings> = {}) => {
-  const server = await startFaultyDirectory(t, answer)
+const login = async (t: Test, answer: (request: LdapRequest) => void, overrides: Partial<LdapSettings> = {}) => {
+  const server = await startLdapServer(t, answer)
   const directory = createDirectory(settingsFor(server.url, { ...CORP, ...overrides }), { failureFloorMs: 0 })
   const ownTimeMs = measureOwnTime()
   const outcome = await directory.authenticate('maria', 'segredo').catch((error: unknown) => error)
@@ -48,7 +48,7 @@ const login = async (t: Test, answer: (request: DirectoryRequest) => void, overr
 
 /** Binds anybody, then answers the search with what `found` gives. */
 const bindThen =
-  (found: (request: DirectoryRequest) => Buffer[], whoAmI = ''): ((request: DirectoryRequest) => void) =>
+  (found: (request: LdapRequest) => Buffer[], whoAmI = ''): ((request: LdapRequest) => void) =>
   request => {
     if (request.tag === REQUEST.bind) request.send(result(request.id, 0x61))
     if (request.tag === REQUEST.search) request.send(...found(request))
@@ -61,7 +61,7 @@ const raw = (...bytes: (number | Buffer)[]) =>
 
 t.test('a directory that accepts and never answers is given up at the deadline', async t => {
   t.equal(await login(t, () => {}, HASTY), 'directory-timeout, unanswered')
-  const otherAnswer = ({ send }: DirectoryRequest) => send(result(99, 0x61))
+  const otherAnswer = ({ send }: LdapRequest) => send(result(99, 0x61))
   t.equal(await login(t, otherAnswer, HASTY), 'directory-timeout, unanswered', 'to a question that was not asked')
   const silentThen = bindThen(() => [])
   // Not where the machine stands still in the middle of the bind.
@@ -70,7 +70,7 @@ t.test('a directory that accepts and never answers is given up at the deadline',
 })
 
 t.test('a directory that drips its answer is given up at the same deadline', async t => {
-  const drip = ({ id, socket }: DirectoryRequest) => {
+  const drip = ({ id, socket }: LdapRequest) => {
     const bytes = result(id, 0x61)
     let sent = 0
     const timer = setInterval(() => {
@@ -83,7 +83,7 @@ t.test('a directory that drips its answer is given up at the same deadline', asy
 })
 
 t.test('an answer that comes in pieces is an answer', async t => {
-  const inPieces = (request: DirectoryRequest) => {
+  const inPieces = (request: LdapRequest) => {
     if (request.tag === REQUEST.unbind) return
     const answers =
       request.tag === REQUEST.bind
@@ -106,14 +106,14 @@ t.test('an address where nothing listens, or a name without an address, fails be
 t.test('a connection that breaks off is a failure at every step', async t => {
   t.equal(await login(t, ({ socket }) => socket.destroy()), 'directory-unreachable, unanswered')
   t.equal(await login(t, ({ socket }) => socket.resetAndDestroy()), 'directory-unreachable, unanswered')
-  const later = ({ id, tag, socket, send }: DirectoryRequest) =>
+  const later = ({ id, tag, socket, send }: LdapRequest) =>
     tag === REQUEST.bind ? send(result(id, 0x61)) : socket.destroy()
   t.equal(await login(t, later), 'directory-unreachable, accepted')
-  const other = ({ id }: DirectoryRequest) => [entry(id, 'uid=boss,dc=corp', { cn: ['Boss'] }), result(id, 0x65)]
-  const whenAskedWho = (request: DirectoryRequest) =>
+  const other = ({ id }: LdapRequest) => [entry(id, 'uid=boss,dc=corp', { cn: ['Boss'] }), result(id, 0x65)]
+  const whenAskedWho = (request: LdapRequest) =>
     request.tag === REQUEST.extended ? request.socket.destroy() : bindThen(other)(request)
   t.equal(await login(t, whenAskedWho), 'directory-unreachable, accepted')
-  const half = ({ id, socket }: DirectoryRequest) => socket.end(result(id, 0x61).subarray(0, 5))
+  const half = ({ id, socket }: LdapRequest) => socket.end(result(id, 0x61).subarray(0, 5))
   t.equal(await login(t, half), 'directory-unreachable, unanswered')
 })
 
@@ -160,7 +160,7 @@ t.test('entries that are cut short or without end are a fault', async t => {
 
 t.test('an endless stream is cut off early and keeps no memory', async t => {
   let sent = 0
-  const flood = ({ id, socket }: DirectoryRequest) => {
+  const flood = ({ id, socket }: LdapRequest) => {
     const chunk = Buffer.concat(Array.from({ length: 500 }, () => result(id + 1, 0x65)))
     const more = () => {
       while (!socket.destroyed && socket.write(chunk)) sent += chunk.length
@@ -176,7 +176,7 @@ t.test('an endless stream is cut off early and keeps no memory', async t => {
 
 t.test('a good entry is read, whatever stands around it', async t => {
   const guid = Buffer.from('33221100554477668899aabbccddeeff', 'hex')
-  const found = ({ id }: DirectoryRequest) => [
+  const found = ({ id }: LdapRequest) => [
     reference(id, 'ldap://evil.example/dc=corp'),
     entry(id, 'UID=Maria, OU=People,DC=corp', {
       OBJECTGUID: [guid],
@@ -196,7 +196,7 @@ t.test('a good entry is read, whatever stands around it', async t => {
 })
 
 t.test('names are bounded and one line', async t => {
-  const found = ({ id }: DirectoryRequest) => [
+  const found = ({ id }: LdapRequest) => [
     entry(id, MARIA, {
       displayName: [`  ${'😀'.repeat(400)}`],
       mail: ['a\u202eb\u0000c@corp.example  '],
@@ -210,15 +210,12 @@ t.test('names are bounded and one line', async t => {
 })
 
 t.test("a search that the server's own limit cut short does not prove that there is one entry", async t => {
-  const found = ({ id }: DirectoryRequest) => [entry(id, MARIA, { cn: ['Maria'] }), result(id, 0x65, 4)]
+  const found = ({ id }: LdapRequest) => [entry(id, MARIA, { cn: ['Maria'] }), result(id, 0x65, 4)]
   t.equal(await login(t, bindThen(found)), 'ambiguous-entry, accepted')
 })
 
 t.test('the entry of somebody else is refused, whoever the directory says we are', async t => {
-  const found = ({ id }: DirectoryRequest) => [
-    entry(id, 'uid=boss,ou=people,dc=corp', { cn: ['Boss'] }),
-    result(id, 0x65)
-  ]
+  const found = ({ id }: LdapRequest) => [entry(id, 'uid=boss,ou=people,dc=corp', { cn: ['Boss'] }), result(id, 0x65)]
   for (const whoAmI of ['', `dn:${MARIA}`, 'dn:', 'u:', 'u:maria', 'uid=boss,ou=people,dc=corp']) {
     t.equal(await login(t, bindThen(found, whoAmI)), 'foreign-entry, accepted', whoAmI)
   }
@@ -229,7 +226,7 @@ t.test('Active Directory proves an entry by its principal name', async t => {
   const overrides = { userDnTemplate: undefined, domain: 'corp.example', searchFilter: '(sAMAccountName={{username}})' }
   const person =
     (attributes: Record<string, string[]>) =>
-    ({ id }: DirectoryRequest) => [
+    ({ id }: LdapRequest) => [
       entry(id, 'CN=Maria Silva,DC=corp,DC=example', { cn: ['Maria'], ...attributes }),
       result(id, 0x65)
     ]
@@ -279,7 +276,7 @@ t.test('each result of a bind has its reason, and checks the person or no one', 
 })
 
 t.test('the first refusal takes a quarter of a second at least, however quickly the directory refuses', async t => {
-  const fast = await startFaultyDirectory(t, ({ id, send }) => send(result(id, 0x61, 49)))
+  const fast = await startLdapServer(t, ({ id, send }) => send(result(id, 0x61, 49)))
   const startedAt = performance.now()
   const login = createDirectory(settingsFor(fast.url, CORP)).authenticate('nobody', 'segredo')
   t.match(await login.catch((error: unknown) => error), { reason: 'invalid-credentials' })
@@ -287,8 +284,8 @@ t.test('the first refusal takes a quarter of a second at least, however quickly 
 })
 
 t.test('a referral is never followed', async t => {
-  const evil = await startFaultyDirectory(t)
-  const refer = ({ id, send }: DirectoryRequest) =>
+  const evil = await startLdapServer(t)
+  const refer = ({ id, send }: LdapRequest) =>
     send(
       result(id, 0x61, 10, '', writer => {
         writer.startSequence(0xa3)
@@ -297,7 +294,7 @@ t.test('a referral is never followed', async t => {
       })
     )
   t.equal(await login(t, refer), 'directory-referral, unchecked')
-  const found = ({ id }: DirectoryRequest) => [reference(id, `${evil.url}/dc=corp`), result(id, 0x65)]
+  const found = ({ id }: LdapRequest) => [reference(id, `${evil.url}/dc=corp`), result(id, 0x65)]
   t.equal(await login(t, bindThen(found)), 'no-entry, accepted')
   t.same(evil.requests, [])
   t.equal(evil.connections(), 0)

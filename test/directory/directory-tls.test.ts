@@ -10,7 +10,7 @@ import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import type { LdapSettings } from '../../gateway/settings/settings.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
-import { REQUEST, result, startFaultyDirectory, TLS_HANDSHAKE } from '../support/faulty-directory.ts'
+import { REQUEST, result, startLdapServer, TLS_HANDSHAKE } from '../support/ldap-server.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 
 const ldap = await startOpenLdap(t)
@@ -65,7 +65,7 @@ t.test('a refused STARTTLS never falls back to plain text', async t => {
   t.equal(await outcomeOf(plain.settings({ startTls: true, ca: ldap.ca })), 'directory-tls, bind unsent')
 
   for (const code of [1, 2, 52, 80]) {
-    const refusing = await startFaultyDirectory(t, ({ id, send }) => send(result(id, 0x78, code)))
+    const refusing = await startLdapServer(t, ({ id, send }) => send(result(id, 0x78, code)))
     t.equal(await outcomeOf(ldap.settings({ url: refusing.url, startTls: true })), 'directory-tls, bind unsent')
     t.same(refusing.requests, [REQUEST.extended], 'nothing but STARTTLS was asked')
     await refusing.idle()
@@ -73,13 +73,13 @@ t.test('a refused STARTTLS never falls back to plain text', async t => {
 })
 
 t.test('a middle box that answers STARTTLS and goes on in plain text gets no password', async t => {
-  const stripping = await startFaultyDirectory(t, ({ id, send }) => send(result(id, 0x78)))
+  const stripping = await startLdapServer(t, ({ id, send }) => send(result(id, 0x78)))
   const settings = ldap.settings({ url: stripping.url, startTls: true, timeoutMs: 6000 })
   // Its reader finds TLS where it expects LDAP.
   t.match(await outcomeOf(settings), /^directory-(tls|timeout), bind unsent$/)
   t.same(stripping.requests, [REQUEST.extended, TLS_HANDSHAKE])
 
-  const injecting = await startFaultyDirectory(t, ({ id, send }) => send(result(id, 0x78), result(2, 0x61)))
+  const injecting = await startLdapServer(t, ({ id, send }) => send(result(id, 0x78), result(2, 0x61)))
   t.equal(await outcomeOf(ldap.settings({ url: injecting.url, startTls: true })), 'directory-tls, bind unsent')
   t.same(injecting.requests, [REQUEST.extended])
   await injecting.idle()
@@ -107,7 +107,7 @@ t.test('TLS below 1.2 is refused', async t => {
 })
 
 t.test('a TLS handshake that never ends fails in time', async t => {
-  const silent = await startFaultyDirectory(t)
+  const silent = await startLdapServer(t)
   const settings = ldap.settings({ url: silent.url.replace('ldap:', 'ldaps:'), timeoutMs: 300 })
   t.equal(await outcomeOf(settings), 'directory-timeout, bind unsent')
   t.same(silent.requests, [TLS_HANDSHAKE])

@@ -2,14 +2,14 @@
 // RV-69, LD-13
 import t from 'tap'
 import { createDirectory, createRefusalPace } from '../../gateway/directory/directory.ts'
-import { entry, REQUEST, result, startFaultyDirectory } from '../support/faulty-directory.ts'
+import { entry, REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
 import { settingsFor } from '../support/openldap.ts'
 
 const HASHING_MS = 400
 const DN = 'uid=maria,ou=people,dc=corp'
 
 t.test('with a service account, an unknown name takes as long as the last wrong password', async t => {
-  const slow = await startFaultyDirectory(t, ({ tag, id, body, send }) => {
+  const slow = await startLdapServer(t, ({ tag, id, body, send }) => {
     if (tag === REQUEST.search && body.includes('maria')) send(entry(id, DN, { uid: ['maria'] }))
     if (tag === REQUEST.search) send(result(id, 0x65))
     if (tag !== REQUEST.bind) return

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
-import { REQUEST, result, startFaultyDirectory } from '../support/faulty-directory.ts'
+import { REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
 import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { measureOwnTime } from '../support/own-time.ts'
@@ -95,7 +95,7 @@ t.test('a person is looked up again by the stable subject', async t => {
 
 t.test('a refused service account is not tried once per login', async t => {
   let now = 0
-  const wrong = await startFaultyDirectory(t, ({ tag, id, send }) => {
+  const wrong = await startLdapServer(t, ({ tag, id, send }) => {
     if (tag === REQUEST.bind) send(result(id, 0x61, 49))
   })
   const service = { url: wrong.url, bindPassword: WRONG }
@@ -120,7 +120,7 @@ t.test('a refused service account is not tried once per login', async t => {
 })
 
 t.test('a dead server is waited for once, and the next one is asked', async t => {
-  const silent = await startFaultyDirectory(t)
+  const silent = await startLdapServer(t)
   const url = `${silent.url},ldap://127.0.0.1:1,${ldap.url}`
   for (const settings of [
     ldap.settings({ url, timeoutMs: 1500, startTls: false }),
@@ -149,7 +149,7 @@ t.test('a server that answers busy or unavailable is left for the next one, at w
     [REQUEST.bind, 0x61, 51],
     [REQUEST.search, 0x65, 52]
   ] as const) {
-    const leaving = await startFaultyDirectory(t, request => {
+    const leaving = await startLdapServer(t, request => {
       request.send(request.tag === at ? result(request.id, tag, code) : result(request.id, 0x61))
     })
     const url = `${leaving.url},${ldap.url}`
@@ -168,7 +168,7 @@ t.test('a server that answers busy or unavailable is left for the next one, at w
 t.test(
   'a server that hangs up is left for the next one, but a bind that it may have checked is not repeated',
   async t => {
-    const leaving = await startFaultyDirectory(t, ({ socket }) => socket.destroy())
+    const leaving = await startLdapServer(t, ({ socket }) => socket.destroy())
     const url = `${leaving.url},${ldap.url}`
     const searched = createDirectory(ldap.serviceSettings({ url }), { failureFloorMs: 0 })
     t.match(await searched.authenticate('ana', ldap.password), { username: 'ana' }, 'it did not have the password')
@@ -180,7 +180,7 @@ t.test(
 
 t.test('with every server busy a login is refused, each having been asked once', async t => {
   const busy = () =>
-    startFaultyDirectory(t, ({ id, tag, send }) => {
+    startLdapServer(t, ({ id, tag, send }) => {
       if (tag === REQUEST.bind) send(result(id, 0x61, 51))
     })
   const [one, other] = [await busy(), await busy()]

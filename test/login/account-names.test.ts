@@ -2,8 +2,8 @@
 // LD-07, LD-14, LD-20, RL-06, RL-08, RV-63, RV-71, RW-04, RW-15, RW-31
 import t, { type Test } from 'tap'
 import { portariaHere as portaria } from '../support/cli-here.ts'
-import { entry, identity, REQUEST, result, startFaultyDirectory } from '../support/faulty-directory.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
+import { entry, identity, REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
 import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -109,7 +109,7 @@ for (const withService of [true, false])
 
 /** Answers as Active Directory does to the owner of one account, and to guesses at it. */
 const startActiveDirectory = (t: Test, password: string) =>
-  startFaultyDirectory(t, ({ tag, id, body, send }) => {
+  startLdapServer(t, ({ tag, id, body, send }) => {
     const isRight = body.includes(password)
     if (tag === REQUEST.bind) send(result(id, 0x61, isRight ? 0 : 49, isRight ? '' : '80090308: data 52e, v4563'))
     if (tag === REQUEST.extended) send(identity(id, 'u:CORP\\msilva'))

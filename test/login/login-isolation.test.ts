@@ -2,8 +2,8 @@
 // RW-28
 import t from 'tap'
 import { shareOf } from '../../gateway/store/database.ts'
-import { startFaultyDirectory } from '../support/faulty-directory.ts'
 import { startGateway } from '../support/gateway.ts'
+import { startLdapServer } from '../support/ldap-server.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { openStore, person } from '../support/store.ts'
@@ -16,7 +16,7 @@ t.test('logins that wait for the database, however many, leave refresh and logou
   const postgres = await startPostgres(t)
   const store = await openStore(t, postgres)
   const { user } = await store.users.syncPerson(person('maria'))
-  const directory = await startFaultyDirectory(t)
+  const directory = await startLdapServer(t)
   const world = await startGateway(t, {
     postgres: { url: store.url },
     env: {

@@ -1,7 +1,7 @@
 // Logs people in with a name and a password of the directory.
 import t from 'tap'
-import { startFaultyDirectory } from '../support/faulty-directory.ts'
 import { startGateway, type WorldOptions } from '../support/gateway.ts'
+import { startLdapServer } from '../support/ldap-server.ts'
 import { only } from '../support/only.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -99,7 +99,7 @@ t.test('every failure has one answer for the client and its own reason in the lo
   await ldap.lock('locked')
   const world = await start(t)
   const gone = await start(t, { LDAP_URL: 'ldap://127.0.0.1:1' })
-  const silent = await startFaultyDirectory(t, () => undefined)
+  const silent = await startLdapServer(t, () => undefined)
   const late = await start(t, { LDAP_URL: silent.url, LDAP_TIMEOUT_MS: '300' })
   const off = await startGateway(t, { postgres })
   const tries = [

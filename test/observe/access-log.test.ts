@@ -110,20 +110,17 @@ t.test('below its level the access log says nothing', async t => {
 t.test('no secret of a whole day is in the log, at any level', async t => {
   const canary = (what: string) => `canary-${what}-${randomBytes(8).toString('hex')}`
   const password = canary('password')
-  const demo = await startDemoDirectory({ people: demoPeople(() => password) })
-  t.teardown(demo.close)
+  const directory = await startDemoDirectory(
+    t,
+    demoPeople(() => password)
+  )
   // The provider knows the address that it was registered with; this browser takes the callback to where the gateway is.
   const callback = 'http://127.0.0.1:3999/auth/oauth/cloudidp/callback'
   const provider = await startOidcProvider(t, { redirectUris: [callback] })
   const { raw, world } = await startWorld(t, {
     LOG_LEVEL: 'trace',
-    ...demo.environment,
-    LDAP_ENABLED: 'true',
-    LDAP_URL: demo.url,
-    CLOUDIDP_ENABLED: 'true',
-    CLOUDIDP_ISSUER: provider.issuer,
-    CLOUDIDP_CLIENT_ID: provider.clientId,
-    CLOUDIDP_CLIENT_SECRET: provider.clientSecret,
+    ...directory,
+    ...provider.environment,
     CLOUDIDP_REDIRECT_URI: callback,
     CLOUDIDP_TENANT_ID: 'corp'
   })

@@ -1,6 +1,6 @@
 // A test has a real OpenID Connect provider, and somebody to log in there.
 import type { Test } from 'tap'
-import { type CloudPerson, type DemoProvider, startDemoProvider } from '../demo/oidc.ts'
+import { startDemoProvider } from '../demo/oidc.ts'
 
 export const maria = {
   username: 'maria@corp.example',
@@ -10,15 +10,9 @@ export const maria = {
   subject: 'b3b1a7c2-0001'
 }
 
-export const startOidcProvider = async (
+type Options = Parameters<typeof startDemoProvider>[1]
+
+export const startOidcProvider = (
   t: Pick<Test, 'teardown'>,
-  options: {
-    redirectUris: readonly string[]
-    people?: readonly CloudPerson[]
-    clientAuthentication?: 'client_secret_basic' | 'client_secret_post'
-  }
-): Promise<DemoProvider> => {
-  const provider = await startDemoProvider({ people: [maria], ...options })
-  t.teardown(() => provider.close())
-  return provider
-}
+  options: Omit<Options, 'people'> & Partial<Pick<Options, 'people'>>
+) => startDemoProvider(t, { people: [maria], ...options })

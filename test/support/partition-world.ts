@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'
 import { REDIS_AVAILABLE, REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
-import { REQUEST, result, startFaultyDirectory } from './faulty-directory.ts'
 import { startGateway, type World } from './gateway.ts'
 import { startBackend } from './gateway-process.ts'
+import { REQUEST, result, startLdapServer } from './ldap-server.ts'
 import { postLogin } from './login.ts'
 import { measureOwnTime } from './own-time.ts'
 import { startPostgres } from './postgres.ts'
@@ -48,7 +48,7 @@ export const startPartitionWorld = async (t: Pick<Test, 'teardown'>) => {
   const backend = await startBackend(t)
   const store = await openStore(t, postgres)
   // It knows nobody: every login that reaches it is refused.
-  const directory = await startFaultyDirectory(t, ({ tag, id, send }) => {
+  const directory = await startLdapServer(t, ({ tag, id, send }) => {
     if (tag === REQUEST.bind) send(result(id, 0x61, INVALID_CREDENTIALS))
   })
   const instances: { world: World; lines: Record<Cell['store'], Relay> }[] = []

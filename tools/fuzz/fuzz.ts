@@ -1,6 +1,7 @@
 // Answers whether any bytes, packets, people or tables make the gateway break a promise: `npm run fuzz -- --target client --seconds 120`.
 import { parseArgs } from 'node:util'
 import { faultCounts } from '../../gateway/values/contain.ts'
+import { createEndings } from '../../test/support/endings.ts'
 import { fuzzClientBytes } from './client-bytes.ts'
 import { fuzzDecisions } from './decisions/compare.ts'
 import { fuzzTestLines } from './decisions/test-lines.ts'
@@ -23,8 +24,7 @@ const { values } = parseArgs({
 })
 const MAX_FAULTS = 20
 const seed = Number(values.seed)
-const ends: (() => unknown)[] = []
-const t = { teardown: (end: () => unknown) => ends.unshift(end) }
+const t = createEndings()
 let faults = 0
 
 const onFault = (fault: string, input = '') => {
@@ -82,5 +82,5 @@ for (const name of values.target === 'all' ? Object.keys(TARGETS) : values.targe
 // The gateway contains its faults, and counts them.
 for (const [place, count] of Object.entries(faultCounts())) if (count > 0) onFault(`${count} contained, of a ${place}`)
 console.log(`${faults} faults`)
-for (const end of ends) await end()
+await t.end()
 process.exit(faults === 0 ? 0 : 1)

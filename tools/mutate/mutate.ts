@@ -3,6 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { join } from 'node:path'
 import { Stryker } from '@stryker-mutator/core'
+import { createEndings } from '../../test/support/endings.ts'
 import { SHARED_POSTGRES } from '../../test/support/postgres.ts'
 import { startSharedPostgres } from '../../test/support/shared-postgres.ts'
 
@@ -38,13 +39,13 @@ const main = async (): Promise<number> => {
     return 2
   }
   setPriority(PRIORITY)
-  const endings: (() => unknown)[] = []
+  const t = createEndings()
   try {
-    process.env[SHARED_POSTGRES] = await startSharedPostgres({ teardown: end => endings.push(end) })
+    process.env[SHARED_POSTGRES] = await startSharedPostgres(t)
     for (const module of modules) await mutate(module)
     return process.exitCode === undefined ? 0 : 1
   } finally {
-    for (const end of endings) await end()
+    await t.end()
   }
 }
 

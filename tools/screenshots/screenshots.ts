@@ -5,6 +5,7 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 import { createHome } from '../../test/demo/home.ts'
 import { type Demo, startDemo } from '../../test/demo/start-demo.ts'
 import { type Clocks, shiftClocks } from '../../test/support/clocks.ts'
+import { createEndings } from '../../test/support/endings.ts'
 import { findChromium } from '../../test/support/provision.ts'
 import { COLLEAGUES, HOURS_MS, liveThroughADay } from './working-day.ts'
 
@@ -80,7 +81,8 @@ const home = createHome()
 process.once('exit', home.remove)
 const clocks = shiftClocks({ teardown: () => undefined })
 clocks.wallMs = -HOURS_MS
-const demo = await startDemo({
+const t = createEndings()
+const demo = await startDemo(t, {
   colleagues: COLLEAGUES,
   home: home.path,
   host: '127.0.0.1',
@@ -95,6 +97,6 @@ try {
   await picturePhone(browser, demo)
 } finally {
   await browser.close()
-  await demo.close()
+  await t.end()
 }
 process.exit(0)

@@ -1,13 +1,13 @@
-// A TCP server that misbehaves as a directory might: silent, slow, garbled, broken off, refusing, lying.
+// Speaks LDAP on loopback as its caller says: rightly, or silent, slow, garbled, broken off, refusing, lying.
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { BerWriter } from 'ldapts'
 import type { Test } from 'tap'
-import { createMessageReader, readElements } from '../../gateway/directory/messages.ts'
+import { type BerElement, createMessageReader, LdapFault, readElements } from '../../gateway/directory/messages.ts'
 import { listen } from './ports.ts'
 
 /** A request as it came: operation tag (RFC 4511 Appendix B) and message id. */
-export interface DirectoryRequest {
+export interface LdapRequest {
   readonly tag: number
   readonly id: number
   /** The operation's content. */
@@ -17,16 +17,13 @@ export interface DirectoryRequest {
   send(...bytes: Buffer[]): void
 }
 
-export const REQUEST = { bind: 0x60, unbind: 0x42, search: 0x63, extended: 0x77 } as const
+export const REQUEST = { bind: 0x60, unbind: 0x42, abandon: 0x50, search: 0x63, extended: 0x77 } as const
 
 /** First octet of a TLS record with a handshake message (RFC 8446 §5.1); stands among the requests. */
 export const TLS_HANDSHAKE = 0x16
 
 /** Calls `answer` for every request; what it does not answer stays unanswered. Runs until `t`'s teardown. */
-export const startFaultyDirectory = async (
-  t: Pick<Test, 'teardown'>,
-  answer: (request: DirectoryRequest) => void = () => {}
-) => {
+export const startLdapServer = async (t: Pick<Test, 'teardown'>, answer: (request: LdapRequest) => void = () => {}) => {
   const sockets = new Set<Socket>()
   /** Requests so far, by operation tag. */
   const requests: number[] = []
@@ -46,15 +43,19 @@ export const startFaultyDirectory = async (
         socket.resume()
         return
       }
-      for (const message of read(chunk)) {
-        const [id, operation] = readElements(readElements(message)[0]?.content ?? Buffer.alloc(0))
-        requests.push(operation?.tag ?? 0)
-        const send = (...bytes: Buffer[]) => {
-          socket.write(Buffer.concat(bytes))
-        }
-        const { tag = 0, content: body = Buffer.alloc(0) } = operation ?? {}
-        answer({ tag, id: id?.content.readIntBE(0, id.content.length) ?? 0, body, socket, send })
+      try {
+        for (const message of read(chunk)) onMessage(message)
+      } catch (error) {
+        if (!(error instanceof LdapFault)) throw error
+        socket.destroy()
       }
+    }
+    const onMessage = (message: Buffer) => {
+      const [id, operation] = readElements(partOf(readElements(message)[0]).content)
+      const { tag, content: body } = partOf(operation)
+      requests.push(tag)
+      const send = (...bytes: Buffer[]) => void socket.write(Buffer.concat(bytes))
+      answer({ tag, id: partOf(id).content.readIntBE(0, partOf(id).content.length), body, socket, send })
     }
     socket.on('data', onData)
   })
@@ -70,6 +71,12 @@ export const startFaultyDirectory = async (
       if (sockets.size > 0) await once(server, 'idle')
     }
   }
+}
+
+/** An element that must be there. */
+export const partOf = (element: BerElement | undefined): BerElement => {
+  if (element === undefined) throw new LdapFault('a request that is cut short')
+  return element
 }
 
 const message = (id: number, tag: number, write: (writer: BerWriter) => void): Buffer => {
@@ -98,7 +105,11 @@ export const result = (
     more?.(writer)
   })
 
-export const entry = (id: number, dn: string, attributes: Record<string, (string | Buffer)[]>): Buffer =>
+export const entry = (
+  id: number,
+  dn: string,
+  attributes: Readonly<Record<string, readonly (string | Buffer)[]>>
+): Buffer =>
   message(id, 0x64, writer => {
     writer.writeString(dn)
     writer.startSequence()
