@@ -5,6 +5,7 @@ import { type ClientConnection, HttpRequest, readHead } from '../../gateway/http
 import type { HttpResponse } from '../../gateway/http/response.ts'
 import type { Identity } from '../../gateway/identity.ts'
 import type { Route } from '../../gateway/routes/route.ts'
+import { person } from './routes.ts'
 import { onThrown } from './thrown.ts'
 
 interface Asked {
@@ -63,18 +64,7 @@ export const exchangeOf = (asked: Asked = {}): Exchange => {
 }
 
 export const identityOf = (parts: Partial<Identity> = {}): Identity => ({
-  user: {
-    id: 7,
-    name: 'Maria',
-    email: 'maria@corp.example',
-    username: 'maria',
-    provider: 'ldap',
-    perfis: ['Agente'],
-    profiles: ['Agente'],
-    areas: ['Geral'],
-    areaPrincipal: 'Geral',
-    accessStatus: 'assigned'
-  },
+  user: person({ name: 'Maria' }),
   subject: '7',
   tokenId: 'token-1',
   version: 3,

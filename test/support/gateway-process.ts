@@ -1,6 +1,4 @@
 // The gateway as operators run it: a process with an environment, signals, an exit code and lines on its outputs.
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
@@ -10,11 +8,10 @@ import { stringify } from 'yaml'
 import { CACHE_FOLDER } from '../../gateway/values/package-files.ts'
 import { TEST_SECRET } from './gateway.ts'
 import { listen } from './ports.ts'
-import { childrenOf, makeFolder } from './server-process.ts'
+import { childrenOf, makeFolder, spawnNode } from './server-process.ts'
 import { until } from './until.ts'
 
 const ENTRY = join(import.meta.dirname, '../../gateway/main.ts')
-const KEPT = ['PATH', 'HOME', 'TMPDIR'] as const
 const DEADLINE_MS = 120_000
 
 export interface ProcessLine {
@@ -52,57 +49,37 @@ const isWorker = (pid: number): boolean => {
   }
 }
 
-/** Nothing of the test's environment gets through but what a process needs; a .env only from `cwd`. */
+/** A .env is read only from `cwd`. */
 export const spawnGateway = (
   t: Pick<Test, 'teardown'>,
   env: Readonly<Record<string, string>>,
   cwd?: string,
   args: readonly string[] = cwd === undefined ? ['--env-file=/dev/null'] : []
 ) => {
-  const kept = Object.fromEntries(KEPT.map(name => [name, process.env[name]]))
-  const child: ChildProcess = spawn(process.execPath, ['--', ENTRY, ...args], {
-    cwd,
-    env: { ...kept, NODE_COMPILE_CACHE: CACHE_FOLDER, ...env },
-    stdio: 'pipe'
-  })
-  const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals | null)
-  let [stdout, stderr, isOver] = ['', '', false]
-  child.stdout?.on('data', chunk => {
-    stdout += chunk
-  })
-  child.stderr?.on('data', chunk => {
-    stderr += chunk
-  })
-  void ended.then(() => {
+  const gateway = spawnNode(t, ['--', ENTRY, ...args], { cwd, env: { NODE_COMPILE_CACHE: CACHE_FOLDER, ...env } })
+  const { stdout, stderr } = gateway
+  let isOver = false
+  void gateway.ended.then(() => {
     isOver = true
   })
-  t.teardown(() => {
-    child.kill('SIGKILL')
-    return ended
-  })
-  const find = (msg: string) => completeLines(stdout).find(line => line.msg === msg)
+  const find = (msg: string) => completeLines(stdout()).find(line => line.msg === msg)
   return {
-    pid: child.pid ?? 0,
-    stdout: () => stdout,
-    stderr: () => stderr,
+    ...gateway,
     /** Every line of standard output; throws when one is no JSON. */
-    lines: () => linesOf(stdout),
+    lines: () => linesOf(stdout()),
     /** The first line that says so; fails when the process ends before. */
     async logged(msg: string): Promise<ProcessLine> {
       await until(
         () => find(msg) !== undefined || isOver,
-        () => `${msg} in ${stdout}${stderr}`,
+        () => `${msg} in ${stdout()}${stderr()}`,
         DEADLINE_MS
       )
       const line = find(msg)
-      if (line === undefined) throw new Error(`ended without saying ${msg}: ${stdout}${stderr}`)
+      if (line === undefined) throw new Error(`ended without saying ${msg}: ${stdout()}${stderr()}`)
       return line
     },
-    signal: (signal: NodeJS.Signals) => void child.kill(signal),
-    /** Exit code, or the signal that ended it. */
-    ended,
     /** Process ids of its workers, oldest first. */
-    workers: () => childrenOf(child.pid ?? 0).filter(isWorker)
+    workers: () => childrenOf(gateway.pid).filter(isWorker)
   }
 }
 

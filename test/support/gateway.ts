@@ -14,6 +14,7 @@ import { createNews } from './news.ts'
 import { answerFault } from './openapi.ts'
 import { startPostgres, type TestPostgres } from './postgres.ts'
 import { connectRaw, type RawConnection, type RawResponse, rawExchange } from './raw-client.ts'
+import { person } from './routes.ts'
 import { TEST_SECRET } from './test-secret.ts'
 
 export { TEST_SECRET }
@@ -49,19 +50,11 @@ export const signToken = (
   user: Partial<User> = {},
   claims: Record<string, unknown> = {}
 ): Promise<string> => {
-  const profiles = user.profiles ?? ['Agente']
+  const { id, ...shown } = person({ id: 900_001, ...user })
   const nowS = Math.floor(Date.now() / 1000)
   const payload = {
-    sub: String(user.id ?? 900_001),
-    name: user.name ?? 'Maria Souza',
-    email: user.email ?? 'maria@corp.example',
-    provider: user.provider ?? 'ldap',
-    username: user.username ?? 'maria',
-    perfis: profiles,
-    profiles,
-    areas: user.areas ?? ['Geral'],
-    areaPrincipal: user.areaPrincipal ?? 'Geral',
-    accessStatus: user.accessStatus ?? 'assigned',
+    sub: String(id),
+    ...shown,
     jti: randomUUID(),
     ver: 0,
     iat: nowS,

@@ -10,6 +10,7 @@ import type { ProvenPerson, User } from '../../gateway/identity.ts'
 import type { LoginOutcome, SignIn } from '../../gateway/login/sign-in.ts'
 import type { CloudIdpSettings } from '../../gateway/settings/settings.ts'
 import { freePort } from './ports.ts'
+import { person as userWith } from './routes.ts'
 
 export const STATE_SECRET = 'a secret that only the tests of the cloud login use'
 
@@ -35,18 +36,16 @@ const createUseOnce = () => {
   }
 }
 
-const userOf = (person: ProvenPerson, id: number): User => ({
-  id,
-  name: person.name,
-  email: person.email,
-  username: person.username,
+const NEW: Partial<User> = {
   provider: 'cloudidp',
-  perfis: [],
   profiles: [],
   areas: [],
   areaPrincipal: '',
   accessStatus: 'unassigned'
-})
+}
+
+const userOf = ({ name, email, username }: ProvenPerson, id: number): User =>
+  userWith({ id, name, email, username, ...NEW })
 
 const MICROSOFT = 'https://login.microsoftonline.com/common/oauth2/v2.0'
 

@@ -15,6 +15,39 @@ export const makeFolder = (t: Pick<Test, 'teardown'>, name = 'test'): string => 
   return folder
 }
 
+const KEPT = ['PATH', 'HOME', 'TMPDIR', 'NODE_COMPILE_CACHE'] as const
+
+/** Node with these arguments, until the teardown. Nothing of the test's environment gets through but what a process needs. */
+export const spawnNode = (
+  t: Pick<Test, 'teardown'>,
+  args: readonly string[],
+  { env, cwd, input = '' }: { env: Readonly<Record<string, string>>; cwd: string | undefined; input?: string }
+) => {
+  const kept = Object.fromEntries(KEPT.map(name => [name, process.env[name]]))
+  const child = spawn(process.execPath, args, { cwd, env: { ...kept, ...env } })
+  let [stdout, stderr] = ['', '']
+  child.stdout.on('data', chunk => {
+    stdout += chunk
+  })
+  child.stderr.on('data', chunk => {
+    stderr += chunk
+  })
+  child.stdin.on('error', () => undefined).end(input)
+  const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals)
+  t.teardown(() => {
+    child.kill('SIGKILL')
+    return ended
+  })
+  return {
+    pid: child.pid ?? 0,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    signal: (signal: NodeJS.Signals) => void child.kill(signal),
+    /** Exit code, or the signal that ended it. */
+    ended
+  }
+}
+
 /** proc_pid_children(5); none of a process that has ended. */
 export const childrenOf = (pid: number): number[] => {
   try {

@@ -1,6 +1,7 @@
 // The ways in which a directory may be configured, and which entry a typed name leads to by PRODUCT's rules alone.
 import { FilterParser } from 'ldapts'
 import type { LdapSettings } from '../../../gateway/settings/settings.ts'
+import { settingsFor } from '../../../test/support/openldap.ts'
 import { BASE, DOMAIN, dnOf, type Kind, type ModelDirectory, type ModelEntry, SERVICE } from './model-directory.ts'
 
 type NameAttribute = 'login' | 'mail' | 'principal' | 'alias'
@@ -77,25 +78,16 @@ export const settingsOf = (
 ): LdapSettings => {
   const filter = mode.searched.length === 0 ? undefined : filterOf(mode)
   if (filter !== undefined) FilterParser.parseString(filter.replaceAll('{{username}}', 'x'))
-  return {
-    active: true,
-    url,
+  return settingsFor(url, {
     domain: mode.domain,
     userDnTemplate: mode.template,
     bindDn: mode.bindsFirst ? undefined : SERVICE.dn,
     bindPassword: mode.bindsFirst ? undefined : SERVICE.password,
     searchBase: filter === undefined ? undefined : BASE,
     searchFilter: filter,
-    groupBase: undefined,
-    groupFilter: undefined,
-    recheckMs: 0,
-    timeoutMs: 5000,
-    ca: undefined,
-    startTls: false,
-    insecure: false,
     lockoutThreshold,
     lockoutWindowMs
-  }
+  })
 }
 
 /** The entry that a typed name leads to; undefined: to none, or to more than one. */
