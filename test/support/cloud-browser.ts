@@ -1,33 +1,44 @@
 // A browser without a window: keeps cookies, follows redirects when told, never runs a script.
 
-/** Cookies are kept by origin and name. */
-export const createCloudBrowser = () => {
-  const cookies = new Map<string, Map<string, string>>()
-  // Browsers keep cookies by host, whatever the port; here one host has several parts with ports of their own.
-  const jarOf = (url: string) => {
-    const { origin } = new URL(url)
-    const jar = cookies.get(origin) ?? new Map<string, string>()
-    cookies.set(origin, jar)
+/** Cookies by name, in a jar for each place. */
+export const createCookieJars = () => {
+  const jars = new Map<string, Map<string, string>>()
+  const of = (place: string) => {
+    const jar = jars.get(place) ?? new Map<string, string>()
+    jars.set(place, jar)
     return jar
   }
-  /** The Cookie field that an address would get. */
-  const cookieHeader = (url: string) => [...jarOf(url)].map(([name, value]) => `${name}=${value}`).join('; ')
+  return {
+    jars,
+    of,
+    /** The Cookie field that the place would get. */
+    header: (place: string) => [...of(place)].map(([name, value]) => `${name}=${value}`).join('; '),
+    /** Takes values of Set-Cookie. */
+    keep(place: string, setCookies: readonly string[]) {
+      for (const field of setCookies) {
+        const [, name = '', value = '', attributes = ''] =
+          /^\s*([^=;]+?)\s*=\s*([^;]*?)\s*(?:;(.*))?$/.exec(field) ?? []
+        if (/(?:^|;)\s*(?:max-age=0\s*(?:;|$)|expires=[^;]*1970)/i.test(attributes)) of(place).delete(name)
+        else of(place).set(name, value)
+      }
+    }
+  }
+}
+
+export const createCloudBrowser = () => {
+  const { jars, header, keep } = createCookieJars()
+  // Browsers keep cookies by host, whatever the port; here one host has several parts with ports of their own.
+  const cookieHeader = (url: string) => header(new URL(url).origin)
   const send = async (url: string, init: RequestInit & { headers?: Record<string, string> }) => {
     const cookie = cookieHeader(url)
     const headers = { ...(cookie === '' ? {} : { cookie }), ...init.headers }
     const response = await fetch(url, { ...init, headers, redirect: 'manual' })
-    for (const field of response.headers.getSetCookie()) {
-      const [pair = '', ...attributes] = field.split(';')
-      const equals = pair.indexOf('=')
-      const [name, value] = [pair.slice(0, equals).trim(), pair.slice(equals + 1).trim()]
-      const isGone = attributes.some(attribute => /^\s*max-age=0\s*$/i.test(attribute) || /1970/.test(attribute))
-      if (isGone) jarOf(url).delete(name)
-      else jarOf(url).set(name, value)
-    }
+    keep(new URL(url).origin, response.headers.getSetCookie())
     return response
   }
   return {
-    cookies,
+    /** By origin. */
+    cookies: jars,
     cookieHeader,
     get: (url: string, headers: Record<string, string> = {}) => send(url, { headers }),
     post: (url: string, form: Record<string, string>) => send(url, { method: 'POST', body: new URLSearchParams(form) })

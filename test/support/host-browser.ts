@@ -1,4 +1,5 @@
 // A browser of a test without a browser: keeps each host's cookies for that host alone, and does what the login page does.
+import { createCookieJars } from './cloud-browser.ts'
 import type { RawResponse } from './raw-client.ts'
 
 export const NAVIGATION = {
@@ -9,17 +10,13 @@ export const NAVIGATION = {
 
 /** @param send sends the text of a request and returns the response */
 export const openHostBrowser = (publicUrl: string, send: (text: string) => Promise<RawResponse>) => {
-  const jars = new Map<string, Map<string, string>>()
-  const jarOf = (host: string) => jars.get(host) ?? (jars.set(host, new Map()).get(host) as Map<string, string>)
+  const jars = createCookieJars()
+  const cookieOf = jars.header
   const keep = (host: string, setCookies: readonly string[]) => {
-    for (const field of setCookies) {
-      const [, name = '', value = '', attributes = ''] = /^([^=]+)=([^;]*);(.*)$/.exec(field) ?? []
-      if (/domain/i.test(attributes)) throw new Error(`a cookie of more than its host: ${field}`)
-      if (/Max-Age=0/.test(attributes)) jarOf(host).delete(name)
-      else jarOf(host).set(name, value)
-    }
+    const wide = setCookies.find(field => /;\s*domain/i.test(field))
+    if (wide !== undefined) throw new Error(`a cookie of more than its host: ${wide}`)
+    jars.keep(host, setCookies)
   }
-  const cookieOf = (host: string) => [...jarOf(host)].map(([name, value]) => `${name}=${value}`).join('; ')
   const ask = async (address: string, fields: Record<string, string> = NAVIGATION, method = 'GET') => {
     const { hostname, host, pathname, search } = new URL(address)
     const all = { Host: host, Cookie: cookieOf(hostname), Connection: 'close', ...fields }
@@ -38,7 +35,8 @@ export const openHostBrowser = (publicUrl: string, send: (text: string) => Promi
     keep,
     cookieOf,
     afterLogin,
-    session: (host: string) => jarOf(host).get('portaria_session') ?? jarOf(host).get('__Host-portaria_session') ?? '',
+    session: (host: string) =>
+      jars.of(host).get('portaria_session') ?? jars.of(host).get('__Host-portaria_session') ?? '',
     /** Opens a page as somebody who is logged in at PUBLIC_URL. Returns the addresses on the way, and the response. */
     async open(address: string) {
       const way = [address]

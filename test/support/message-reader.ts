@@ -25,8 +25,6 @@ export interface ReadMessages {
   readonly requests: readonly ReadRequest[]
   /** What ended the reading; undefined: nothing, more could have followed. */
   readonly fault: MessageFault | 'malformed-body' | undefined
-  /** What was written to the client, Latin-1. */
-  readonly written: string
   /** How many requests had been read whenever a connection that had stopped reading went on. */
   readonly resumedAt: readonly number[]
 }
@@ -125,7 +123,7 @@ export const readMessages = (
     fault = kind
     return ''
   }
-  const { connection, socket, due } = openConnection({ onRequest, onFault }, () => resumedAt.push(requests.length))
+  const { connection, due } = openConnection({ onRequest, onFault }, () => resumedAt.push(requests.length))
   let seen = 0
   const endTurn = () => {
     if (requests.length > seen) onTurn(requests.slice(seen).map(({ target }) => target))
@@ -140,5 +138,5 @@ export const readMessages = (
     }
   }
   connection.onClose()
-  return { requests, fault, written: socket.written, resumedAt }
+  return { requests, fault, resumedAt }
 }

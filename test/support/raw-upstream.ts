@@ -99,7 +99,6 @@ export const startRawUpstream = async (t: Pick<Test, 'teardown'>, certificate?: 
     for (const socket of sockets) socket.destroy()
     await new Promise(resolve => server.close(resolve))
   }
-  t.teardown(close)
   return {
     url: `${certificate === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     port,

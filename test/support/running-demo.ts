@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { delimiter, join } from 'node:path'
-import { setImmediate } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { makeFolder } from './server-process.ts'
+import { succeeds, until } from './until.ts'
 
 export const ROOT = join(import.meta.dirname, '../..')
 
@@ -60,7 +60,7 @@ export const startDemo = async (t: Pick<Test, 'teardown'>, options: StartOptions
       return { code, ms: performance.now() - began }
     },
     /** Resolves when none of its processes is there any more; rejects after two seconds. */
-    gone: () => goneWithin(group, GONE_WITHIN_MS)
+    gone: () => until(async () => (await processesOf(group)).length === 0, 'all processes are gone', GONE_WITHIN_MS)
   }
 }
 
@@ -85,15 +85,6 @@ export const printed = (child: ChildProcess, fits: RegExp): Promise<string> =>
     child.once('exit', () => reject(new Error(`the demo ended: ${text}`)))
   })
 
-const goneWithin = async (group: number, ms: number): Promise<void> => {
-  const deadline = performance.now() + ms
-  for (;;) {
-    const left = await processesOf(group)
-    if (left.length === 0) return
-    if (performance.now() > deadline) throw new Error(`still there: ${left.join(', ')}`)
-  }
-}
-
 const processesOf = async (group: number): Promise<number[]> => {
   const { stdout } = await run('ps -A -o pid=,pgid=,stat=')
   return stdout
@@ -113,17 +104,9 @@ export const run = (line: string): Promise<{ stdout: string; stderr: string }> =
 
 /** Listens there as soon as nobody else does; rejects after two seconds. The kernel closes a killed process's ports late. */
 export const occupy = async (t: Pick<Test, 'teardown'>, port: number): Promise<Server> => {
-  const deadline = performance.now() + GONE_WITHIN_MS
-  for (;;) {
-    const server = createServer()
-    try {
-      server.listen(port, '127.0.0.1')
-      await once(server, 'listening')
-      t.teardown(() => server.close())
-      return server
-    } catch (error) {
-      if (performance.now() > deadline) throw error
-      await setImmediate()
-    }
-  }
+  const server = createServer()
+  t.teardown(() => server.close())
+  const isOurs = () => succeeds(once(server.listen(port, '127.0.0.1'), 'listening'))
+  await until(isOurs, `port ${port} is free`, GONE_WITHIN_MS)
+  return server
 }

@@ -1,4 +1,4 @@
-// A gate of the gateway's own without transports, and the rules that it is to keep, written down a second time.
+// A gate of the gateway's own without transports, and the rules that it is to keep, decided by the model of decisions.
 import { Forbidden, type GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import type { Identity, User } from '../../gateway/identity.ts'
 import type { Route } from '../../gateway/routes/route.ts'
@@ -13,6 +13,7 @@ import {
 import { disconnectPacket } from '../../gateway/socketio/protocol/packets.ts'
 import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { person, routeAt, upstreamAt } from '../../test/support/routes.ts'
+import { decideEvent, type NamespaceSpec, type Person } from './decisions/model.ts'
 
 export const PEOPLE: readonly User[] = [
   person({ id: 7, username: 'good', profiles: ['Agente'] }),
@@ -22,33 +23,31 @@ export const PEOPLE: readonly User[] = [
 /** Those for which the models have handlers. */
 export const NAMESPACES = ['/', '/admin-room', '/ruled', '/open', '/x']
 
-export const mayConnect = ({ profiles }: User, namespace: string): boolean =>
-  namespace !== '/admin-room' || profiles.includes('Admin')
-
-const RESERVED = ['connect', 'connect_error', 'disconnect', 'disconnecting', 'newListener', 'removeListener', '*']
-
-export const maySend = (username: string, namespace: string, event: string): boolean => {
-  if (RESERVED.includes(event)) return false
-  if (namespace !== '/ruled') return true
-  return event === 'send' || (event === 'ban' && username === 'admin')
+/** As a route file writes them. */
+const RULES = {
+  '/admin-room': { roles: ['Admin'] },
+  '/ruled': { events: { send: {}, ban: { roles: ['Admin'] } } },
+  '/\\/.*/': {}
 }
 
+export const maySend = ({ username, profiles }: User, namespace: string, event: string): boolean => {
+  const who: Person = { who: username, profiles, isAssigned: true, kind: 'ldap' }
+  return decideEvent({ path: '/socket.io/*', socketio: { namespaces: RULES } }, namespace, event, who) === 'allow'
+}
+
+/** Every namespace takes this event of those who may connect. */
+export const mayConnect = (user: User, namespace: string): boolean => maySend(user, namespace, 'send')
+
+/** The same as the gateway holds them. */
 const SOCKETIO = {
   maxMessageBytes: 1_000_000,
   messagesPerSecond: 1000,
-  namespaces: [
-    { name: '/admin-room', pattern: undefined, roles: ['Admin'], events: undefined },
-    {
-      name: '/ruled',
-      pattern: undefined,
-      roles: undefined,
-      events: [
-        { name: 'send', pattern: undefined, roles: undefined },
-        { name: 'ban', pattern: undefined, roles: ['Admin'] }
-      ]
-    },
-    { name: '/\\/.*/', pattern: /^(?:\/.*)$/u, roles: undefined, events: undefined }
-  ]
+  namespaces: Object.entries<NamespaceSpec>(RULES).map(([name, { roles, events }]) => ({
+    name,
+    pattern: name.endsWith('/') ? /^(?:\/.*)$/u : undefined,
+    roles,
+    events: events && Object.entries(events).map(([name, { roles }]) => ({ name, pattern: undefined, roles }))
+  }))
 }
 const ROUTE = routeAt('/socket.io/*', upstreamAt(1), { socketio: SOCKETIO })
 const RECOVERY_IDS = createRecoveryIds([])

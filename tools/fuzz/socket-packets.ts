@@ -1,4 +1,5 @@
 // Packets of every spelling go through the gate, and what other implementations read of those that pass must have been checked.
+import type { User } from '../../gateway/identity.ts'
 import { engineMessage, pythonModel, type ServerModel, stockModel } from '../../test/support/socketio-models.ts'
 import { words } from '../../test/support/words.ts'
 import { createRandom, type Fuzz, type Random } from './mutate.ts'
@@ -73,7 +74,7 @@ const createWriter = ({ next, chance, pick, below }: Random) => {
 
 /** What one session's backend reads, checked by the rules and not by the gate. */
 const createOracle = (model: ServerModel, onFault: (fault: string) => void) => {
-  const rights = new Map<string, string>()
+  const rights = new Map<string, User>()
   let isClosed = false
   let delivered = 0
   return {
@@ -93,7 +94,7 @@ const createOracle = (model: ServerModel, onFault: (fault: string) => void) => {
             if (who === undefined || token !== undefined)
               onFault(`${model.name}: connected to ${namespace} as ${JSON.stringify(user)}`)
             else if (!mayConnect(who, namespace)) onFault(`${model.name}: ${who.username} connected to ${namespace}`)
-            else rights.set(namespace, who.username)
+            else rights.set(namespace, who)
             connected.push(namespace)
             continue
           }
@@ -101,7 +102,7 @@ const createOracle = (model: ServerModel, onFault: (fault: string) => void) => {
           if (kind === 'disconnect') rights.delete(namespace)
           else if (holder === undefined) onFault(`${model.name}: ${kind} ${event} in ${namespace} without a right`)
           else if (kind === 'event' && !maySend(holder, namespace, event)) {
-            onFault(`${model.name}: ${holder} sent ${JSON.stringify(event)} in ${namespace}`)
+            onFault(`${model.name}: ${holder.username} sent ${JSON.stringify(event)} in ${namespace}`)
           }
         }
       } catch {

@@ -9,7 +9,6 @@ import type { RouteTable } from '../../../gateway/routes/route.ts'
 import { closeSoon } from '../../../test/support/engine-closing.ts'
 import { startGateway, type World } from '../../../test/support/gateway.ts'
 import { listen } from '../../../test/support/ports.ts'
-import { connectRaw, type RawConnection } from '../../../test/support/raw-client.ts'
 import { createRandom, type Fuzz } from '../mutate.ts'
 import { addressed, describe, SETTINGS, wordsOf } from './compare.ts'
 import { findRoute, hostsOf, isOutside, listsNamespace, type Person, type RouteSpec, routesAt } from './model.ts'
@@ -60,37 +59,20 @@ const passing = (table: RouteTable, line: string): string[] =>
     return runRouteTests(table, [{ line: `${line} -> ${outcome}`, place }]).length === 0
   })
 
-/** Asks one request after the other, on a new connection whenever one was ended. */
-const createAsker = (world: World) => {
-  let connection: RawConnection | undefined
-  const ask = async (bytes: string, head: boolean): Promise<number> => {
-    connection ??= await connectRaw(world.port)
-    connection.send(bytes)
-    const { status, headers } = await connection.response({ head })
-    if (headers.connection === 'close' || status === 400) close()
-    return status
-  }
-  const close = () => {
-    connection?.destroy()
-    connection = undefined
-  }
-  return { ask, close }
-}
-
 const bearer = (token: string | undefined): string => (token === undefined ? '' : `Authorization: Bearer ${token}\r\n`)
 
 /** The answer to a request; external routes are asked as another proxy does. */
 const answerTo = async (
-  { ask }: ReturnType<typeof createAsker>,
+  world: World,
   { method, path, address, host }: AskedRequest,
   token: string | undefined,
   isExternal: boolean
 ): Promise<string> => {
   const asked = `X-Forwarded-Method: ${method}\r\nX-Forwarded-Uri: ${path}\r\nX-Forwarded-Host: ${host}\r\n`
   const [target, fields] = isExternal ? ['GET /auth/forward', asked] : [`${method} ${path}`, '']
-  const status = await ask(
+  const { status } = await world.raw(
     `${target} HTTP/1.1\r\nHost: ${isExternal ? 'gateway.test' : host}\r\nX-Forwarded-For: ${address ?? ELSEWHERE}\r\n${fields}${bearer(token)}\r\n`,
-    method === 'HEAD' && !isExternal
+    { head: method === 'HEAD' && !isExternal }
   )
   return status === SERVED || (isExternal && status === 200) ? 'allow' : String(status)
 }
@@ -163,7 +145,6 @@ export const fuzzTestLines = async (t: Pick<Test, 'teardown'>, { seed, goesOn, o
     env: { ...SETTINGS, TRUST_PROXY: '127.0.0.1', LOG_LEVEL: 'error' }
   })
   const tokens = await tokensFor(world)
-  const asker = createAsker(world)
   let done = 0
   let lines = 0
   for (; goesOn(done); done++) {
@@ -187,7 +168,7 @@ export const fuzzTestLines = async (t: Pick<Test, 'teardown'>, { seed, goesOn, o
       const person = random.pick(EVERYBODY)
       if (!isDecided || request.method === 'CONNECT') continue
       const answer = answerTo(
-        asker,
+        world,
         { ...request, host: spelled(request.host) },
         tokens.get(person),
         route?.external === true
@@ -206,6 +187,5 @@ export const fuzzTestLines = async (t: Pick<Test, 'teardown'>, { seed, goesOn, o
       answer
     )
   }
-  asker.close()
   return { done, lines }
 }

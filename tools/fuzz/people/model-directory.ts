@@ -31,7 +31,8 @@ export interface ModelEntry {
 export const BASE = 'dc=corp,dc=example'
 export const DOMAIN = 'corp.example'
 export const SERVICE = { dn: `cn=reader,${BASE}`, password: 'directory-reader-password' }
-const WINDOW_MS = 1_800_000
+export const THRESHOLD = 5
+export const WINDOW_MS = 1_800_000
 
 export const dnOf = (kind: Kind, { login, ou, uuid }: Pick<ModelEntry, 'login' | 'ou' | 'uuid'>): string =>
   kind === 'openldap' ? `uid=${login},ou=${ou},${BASE}` : `cn=${uuid},ou=${ou},${BASE}`
@@ -43,8 +44,8 @@ export interface ModelDirectory {
   /** LDAP_URL. */
   readonly url: string
   readonly entries: ModelEntry[]
-  /** Whom the last bind as a person was for, once; undefined: nobody. */
-  takeBound(): ModelEntry | undefined
+  /** Whom a bind as a person under this name is for; undefined: nobody. */
+  named(name: string): ModelEntry | undefined
   /** Accounts that were locked because of the gateway. */
   readonly locked: string[]
   open(deadline: Deadline): Promise<LdapConnection>
@@ -53,14 +54,12 @@ export interface ModelDirectory {
   /** What the directory has changed by itself is in `entries`. */
   observe(): Promise<void>
   /** Some other client fails. */
-  failElsewhere(entry: ModelEntry): boolean
-  age(ms: number): void
+  failElsewhere(entry: ModelEntry): void
 }
 
-export const createModelDirectory = (kind: Kind, threshold: number, hidesUuid: boolean): ModelDirectory => {
+export const createModelDirectory = (kind: Kind, hidesUuid: boolean): ModelDirectory => {
   const entries: ModelEntry[] = []
   const locked: string[] = []
-  let lastBound: ModelEntry | undefined
 
   const recent = ({ failedAt }: ModelEntry): number[] => {
     const now = Date.now()
@@ -69,18 +68,16 @@ export const createModelDirectory = (kind: Kind, threshold: number, hidesUuid: b
     if (kind === 'ad') return now - last < WINDOW_MS ? failedAt : []
     return failedAt.filter(at => now - at < WINDOW_MS)
   }
-  const isLocked = ({ lockedAt }: ModelEntry): boolean => lockedAt !== undefined && Date.now() - lockedAt < WINDOW_MS
 
   /** Whether this failure locks the account. */
   const fail = (entry: ModelEntry): boolean => {
     entry.failedAt = [...recent(entry), Date.now()]
-    const locks = entry.failedAt.length >= threshold
+    const locks = entry.failedAt.length >= THRESHOLD
     if (locks) entry.lockedAt = Date.now()
     return locks
   }
 
   const check = (entry: ModelEntry | undefined, password: string): void => {
-    lastBound = entry
     if (entry === undefined) throw bindRefusal(49, '', undefined)
     if (isLocked(entry)) throw bindRefusal(49, kind === 'ad' ? 'data 775, v1' : '', 1)
     if (entry.password !== password) {
@@ -147,26 +144,15 @@ export const createModelDirectory = (kind: Kind, threshold: number, hidesUuid: b
     publish: async () => {},
     observe: async () => {},
     entries,
-    takeBound: () => {
-      const bound = lastBound
-      lastBound = undefined
-      return bound
-    },
+    named,
     locked,
     open: async () => openConnection(),
-    failElsewhere: fail,
-    age: ms => ageEntries(entries, ms)
+    failElsewhere: fail
   }
 }
 
-/** Everything that happened to them happened so much earlier. */
-export const ageEntries = (entries: readonly ModelEntry[], ms: number): void => {
-  for (const entry of entries) {
-    entry.createdAt -= ms
-    entry.failedAt = entry.failedAt.map(at => at - ms)
-    if (entry.lockedAt !== undefined) entry.lockedAt -= ms
-  }
-}
+export const isLocked = ({ lockedAt }: ModelEntry): boolean =>
+  lockedAt !== undefined && Date.now() - lockedAt < WINDOW_MS
 
 const rootOf = (kind: Kind): FoundEntry =>
   kind === 'ad' ? { dn: '', defaultNamingContext: [BASE] } : { dn: '', namingContexts: [BASE] }

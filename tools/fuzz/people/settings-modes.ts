@@ -2,7 +2,17 @@
 import { FilterParser } from 'ldapts'
 import type { LdapSettings } from '../../../gateway/settings/settings.ts'
 import { settingsFor } from '../../../test/support/openldap.ts'
-import { BASE, DOMAIN, dnOf, type Kind, type ModelDirectory, type ModelEntry, SERVICE } from './model-directory.ts'
+import {
+  BASE,
+  DOMAIN,
+  dnOf,
+  type Kind,
+  type ModelDirectory,
+  type ModelEntry,
+  SERVICE,
+  THRESHOLD,
+  WINDOW_MS
+} from './model-directory.ts'
 
 type NameAttribute = 'login' | 'mail' | 'principal' | 'alias'
 
@@ -70,12 +80,7 @@ const filterOf = ({ kind, searched, hasPiece }: Mode): string => {
   return `(|${parts.join('')})`
 }
 
-export const settingsOf = (
-  mode: Mode,
-  url: string,
-  lockoutThreshold: number,
-  lockoutWindowMs: number
-): LdapSettings => {
+export const settingsOf = (mode: Mode, url: string): LdapSettings => {
   const filter = mode.searched.length === 0 ? undefined : filterOf(mode)
   if (filter !== undefined) FilterParser.parseString(filter.replaceAll('{{username}}', 'x'))
   return settingsFor(url, {
@@ -85,8 +90,8 @@ export const settingsOf = (
     bindPassword: mode.bindsFirst ? undefined : SERVICE.password,
     searchBase: filter === undefined ? undefined : BASE,
     searchFilter: filter,
-    lockoutThreshold,
-    lockoutWindowMs
+    lockoutThreshold: THRESHOLD,
+    lockoutWindowMs: WINDOW_MS
   })
 }
 

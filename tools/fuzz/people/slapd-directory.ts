@@ -4,8 +4,15 @@ import { createServers } from '../../../gateway/directory/dial.ts'
 import { openLdapConnection } from '../../../gateway/directory/ldap-connection.ts'
 import { generalizedTime } from '../../../gateway/directory/person.ts'
 import type { OpenLdap } from '../../../test/support/openldap.ts'
-import { ageEntries, BASE, dnOf, generalized, type ModelDirectory, type ModelEntry } from './model-directory.ts'
-import { THRESHOLD, WINDOW_MS } from './world.ts'
+import {
+  BASE,
+  dnOf,
+  generalized,
+  type ModelDirectory,
+  type ModelEntry,
+  THRESHOLD,
+  WINDOW_MS
+} from './model-directory.ts'
 
 /** Lets the administrator write what the server otherwise keeps itself (draft-zeilenga-ldap-relax). */
 const RELAX = new Control('1.3.6.1.4.1.4203.666.5.12', { critical: true })
@@ -20,7 +27,6 @@ export const createSlapdDirectory = async (ldap: OpenLdap, hidesUuid: boolean): 
   const admin = new Client({ url: ldap.url, timeout: OPTIONS.timeoutMs })
   /** By uuid, as the server has them. */
   const published = new Map<string, { readonly dn: string; readonly text: string }>()
-  let lastBound: ModelEntry | undefined
 
   await admin.bind(ldap.admin.dn, ldap.admin.password)
   await clear(admin)
@@ -38,24 +44,9 @@ export const createSlapdDirectory = async (ldap: OpenLdap, hidesUuid: boolean): 
     url: ldap.url,
     entries,
     locked,
-    takeBound: () => {
-      const bound = lastBound
-      lastBound = undefined
-      return bound
-    },
-    open: async deadline => {
-      const connection = openLdapConnection(await servers.dial(deadline.signal), deadline, OPTIONS.timeoutMs)
-      const bindPerson = (name: string, password: string): Promise<void> => {
-        lastBound = entries.find(entry => dnOf('openldap', entry).toLowerCase() === name.toLowerCase())
-        return connection.bindPerson(name, password)
-      }
-      return { ...connection, bindPerson }
-    },
-    failElsewhere: entry => {
-      entry.failedAt.push(Date.now())
-      return false
-    },
-    age: ms => ageEntries(entries, ms),
+    named: name => entries.find(entry => dnOf('openldap', entry).toLowerCase() === name.toLowerCase()),
+    open: async deadline => openLdapConnection(await servers.dial(deadline.signal), deadline, OPTIONS.timeoutMs),
+    failElsewhere: entry => void entry.failedAt.push(Date.now()),
     publish: async () => {
       const wanted = new Map(entries.map(entry => [entry.uuid, JSON.stringify(attributesOf(entry))]))
       for (const [uuid, { dn, text }] of published) {

@@ -1,21 +1,27 @@
 // People whose names overlap in every way log in, are renamed and hired again while settings change; what must hold is checked.
 import { randomUUID } from 'node:crypto'
 import type { BindGuard } from '../../../gateway/directory/account.ts'
-import { createDirectory, type Directory } from '../../../gateway/directory/directory.ts'
+import type { Deadline } from '../../../gateway/directory/deadline.ts'
+import { createDirectory } from '../../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../../gateway/directory/failure.ts'
+import type { LdapConnection } from '../../../gateway/directory/ldap-connection.ts'
 import type { DirectoryPerson } from '../../../gateway/directory/person.ts'
 import { LoginThrottled } from '../../../gateway/errors.ts'
 import type { AccountClue } from '../../../gateway/identity.ts'
-import { createLoginThrottle, type LoginThrottle } from '../../../gateway/login/throttle/throttle.ts'
-import type { LdapSettings } from '../../../gateway/settings/settings.ts'
+import { createLoginThrottle } from '../../../gateway/login/throttle/throttle.ts'
 import { quiet } from '../../../test/support/quiet.ts'
 import type { Fuzz, Random } from '../mutate.ts'
-import { createModelDirectory, DOMAIN, type Kind, type ModelDirectory, type ModelEntry } from './model-directory.ts'
+import {
+  createModelDirectory,
+  DOMAIN,
+  isLocked,
+  type Kind,
+  type ModelDirectory,
+  type ModelEntry,
+  WINDOW_MS
+} from './model-directory.ts'
 import type { PeopleStore } from './people-store.ts'
 import { type Mode, modesOf, resolve, settingsOf } from './settings-modes.ts'
-
-export const THRESHOLD = 5
-export const WINDOW_MS = 1_800_000
 
 const NAMES = ['ana', 'bia', 'caio', 'davi', 'eva', 'fabio', 'gil', 'hugo', 'iris', 'joel']
 
@@ -46,7 +52,7 @@ export const createPeopleWorld = ({
   onFault,
   kind = random.chance(0.5) ? 'openldap' : 'ad',
   hidesUuid = kind === 'openldap' && random.chance(0.4),
-  directory: model = createModelDirectory(kind, THRESHOLD, hidesUuid),
+  directory: model = createModelDirectory(kind, hidesUuid),
   most = 50
 }: WorldOptions) => {
   /** One line per step. */
@@ -78,7 +84,11 @@ export const createPeopleWorld = ({
   const fault = (text: string): void => onFault(text, trace.slice(-40).join('\n'))
 
   const age = async (ms: number): Promise<void> => {
-    model.age(ms)
+    for (const entry of model.entries) {
+      entry.createdAt -= ms
+      entry.failedAt = entry.failedAt.map(at => at - ms)
+      if (entry.lockedAt !== undefined) entry.lockedAt -= ms
+    }
     for (const harm of harms) harm.at -= ms
     harms = harms.filter(({ at }) => Date.now() - at < 3 * WINDOW_MS + 30_000)
     await store.age(ms)
@@ -204,18 +214,17 @@ export const createPeopleWorld = ({
     const from = chance(0.3)
       ? '2001:db8:a::'
       : `2001:db8:${(++logins >> 16).toString(16)}:${(logins & 0xffff).toString(16)}::`
-    model.takeBound()
-    const before = [...model.entries].map(one => [one, one.isDisabled || isLockedNow(one)] as const)
+    const shut = new Set(model.entries.filter(one => one.isDisabled || isLocked(one)))
     await model.publish()
     const result = await gate.login(username, password, from)
     await model.observe()
-    const bound = model.takeBound()
+    const { bound } = result
     trace.push(`login ${username} as ${found === undefined ? 'nobody' : describe(found.entry)}: ${result.what}`)
     if (bound !== undefined && isStale(result.guard, bound)) tainted.add(bound.uuid)
     for (const uuid of model.locked.splice(0)) if (!tainted.has(uuid)) fault(`the gateway locked ${uuid}`)
-    if (result.person === undefined)
-      await checkRefusal({ username, password, found: found?.entry, bound, result, before })
-    else await checkSuccess(result.person, result.id, bound, result.guard)
+    if (result.person !== undefined) return checkSuccess(result.person, result.id, bound, result.guard)
+    const isRight = found !== undefined && found.entry.password === password && !shut.has(found.entry)
+    await checkRefusal(username, isRight ? found.entry : undefined, result)
   }
 
   const hasTwin = (entry: ModelEntry): boolean =>
@@ -253,8 +262,9 @@ export const createPeopleWorld = ({
         fault(`${name} proves ${describe(entry)} without being a name of it`)
   }
 
-  const checkRefusal = async (refused: Refused): Promise<void> => {
-    const { username, password, found, bound, result, before } = refused
+  /** @param found whose password it was, and who may log in; undefined: nobody */
+  const checkRefusal = async (username: string, found: ModelEntry | undefined, result: Result): Promise<void> => {
+    const { bound } = result
     const isThrottled = result.what === 'GW_LOGIN_THROTTLED'
     if (!isThrottled)
       harms.push({
@@ -263,10 +273,8 @@ export const createPeopleWorld = ({
         guard: result.guard,
         account: joined.get(result.guard) ?? result.guard
       })
-    await checkAudit(result, bound, isThrottled)
-    if (found === undefined || found.password !== password) return
-    const isShut = before.some(([entry, shut]) => entry === found && shut)
-    if (isShut) return
+    await checkAudit(result, isThrottled)
+    if (found === undefined) return
     // Nothing tells them apart, so that they are refused as a name that nobody has would be.
     const isRefused = isThrottled || result.what === 'shared-username'
     if (isRefused && model.hidesUuid && hasTwin(found)) return
@@ -287,13 +295,13 @@ export const createPeopleWorld = ({
     return [...guardsOf(entry), ...joinedTo(entry)].includes(harm.guard)
   }
 
-  const checkAudit = async (result: Result, bound: ModelEntry | undefined, isThrottled: boolean): Promise<void> => {
-    const named = result.whose && (await store.names.personOf(result.whose))
+  const checkAudit = async ({ whose, bound }: Result, isThrottled: boolean): Promise<void> => {
+    const named = whose && (await store.names.personOf(whose))
     if (named === undefined) return
-    if (result.whose !== undefined && 'bound' in result.whose) {
-      const last = lastUnder.get(result.whose.bound)
-      const isBlind = (await store.subjectsOf(named.id)).includes(result.whose.bound)
-      if (last !== named.id && !isBlind) fault(`${named.id} is named for ${result.whose.bound}, which is ${last}`)
+    if (whose !== undefined && 'bound' in whose) {
+      const last = lastUnder.get(whose.bound)
+      const isBlind = (await store.subjectsOf(named.id)).includes(whose.bound)
+      if (last !== named.id && !isBlind) fault(`${named.id} is named for ${whose.bound}, which is ${last}`)
       return
     }
     const served = entryOfPerson.get(named.id)
@@ -333,27 +341,27 @@ interface Result {
   readonly id: number
   readonly guard: string
   readonly whose: AccountClue | undefined
-}
-
-interface Refused {
-  readonly username: string
-  readonly password: string
-  readonly found: ModelEntry | undefined
+  /** For whom the last bind was; undefined: for nobody. */
   readonly bound: ModelEntry | undefined
-  readonly result: Result
-  readonly before: readonly (readonly [ModelEntry, boolean])[]
 }
-
-const isLockedNow = ({ lockedAt }: ModelEntry): boolean => lockedAt !== undefined && Date.now() - lockedAt < WINDOW_MS
 
 const describe = ({ uuid, ou, login, mail, principal, alias }: ModelEntry): string =>
   `${uuid.slice(0, 4)}(${ou === 'people' ? '' : `${ou}/`}${[login, mail, principal, alias].join(' ').trim()})`
 
 /** The gateway's part of a login, as its endpoint puts it together. */
 const openGate = (mode: Mode, model: ModelDirectory, store: PeopleStore) => {
-  const ldap: LdapSettings = settingsOf(mode, model.url, THRESHOLD, WINDOW_MS)
-  const directory: Directory = createDirectory(ldap, { failureFloorMs: 0, open: model.open })
-  const throttle: LoginThrottle = createLoginThrottle({
+  const ldap = settingsOf(mode, model.url)
+  let bound: ModelEntry | undefined
+  const open = async (deadline: Deadline): Promise<LdapConnection> => {
+    const connection = await model.open(deadline)
+    const bindPerson = (name: string, password: string): Promise<void> => {
+      bound = model.named(name)
+      return connection.bindPerson(name, password)
+    }
+    return { ...connection, bindPerson }
+  }
+  const directory = createDirectory(ldap, { failureFloorMs: 0, open })
+  const throttle = createLoginThrottle({
     ldap,
     loginFailures: { perIp: 1_000_000, windowMs: 300_000 },
     secret: 'a secret for tests that is long enough',
@@ -364,6 +372,7 @@ const openGate = (mode: Mode, model: ModelDirectory, store: PeopleStore) => {
   const login = async (username: string, password: string, ipKey: string): Promise<Result> => {
     let whose: AccountClue | undefined
     let guard = ''
+    bound = undefined
     try {
       const attempt = { login: directory.normaliseLogin(username), password, ipKey }
       const person = await throttle.attempt(attempt, inner => {
@@ -379,12 +388,12 @@ const openGate = (mode: Mode, model: ModelDirectory, store: PeopleStore) => {
       })
       const id = await store.sync({ provider: 'ldap', ...person })
       await store.remember(person.username, ipKey, id)
-      return { what: 'in', person, id, guard, whose }
+      return { what: 'in', person, id, guard, whose, bound }
     } catch (error) {
       const isKnown = error instanceof DirectoryFailure || error instanceof LoginThrottled
       if (!isKnown) throw error
       const what = error instanceof DirectoryFailure ? error.reason : error.code
-      return { what, person: undefined, id: 0, guard, whose }
+      return { what, person: undefined, id: 0, guard, whose, bound }
     }
   }
   return { throttle, login }

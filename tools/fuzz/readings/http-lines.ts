@@ -3,7 +3,7 @@
 export type Field = readonly [name: string, value: string]
 
 /** What the RFC does not allow, or leaves to a choice between repairing and refusing. */
-export class Refusal {
+class Refusal {
   readonly message: string
 
   // No error: a stack is dear, and refusals are what most inputs come to.
@@ -16,10 +16,21 @@ export const refuse = (reason: string): never => {
   throw new Refusal(reason)
 }
 
+/** Why it was refused, if it was. */
+export const refusalIn = (read: () => void): string | undefined => {
+  try {
+    read()
+    return undefined
+  } catch (error) {
+    if (error instanceof Refusal) return error.message
+    throw error
+  }
+}
+
 export const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
 /** What ends a line; after `\n` alone, a CR before it belongs to the end (§2.2). */
-export type LineEnd = '\r\n' | '\n'
+type LineEnd = '\r\n' | '\n'
 
 /** A line and where the next begins; undefined while incomplete. A bare CR ends nothing, and is in no line. */
 export const lineAt = (bytes: string, at: number, by: LineEnd): { line: string; next: number } | undefined => {
@@ -31,13 +42,8 @@ export const lineAt = (bytes: string, at: number, by: LineEnd): { line: string; 
   return end === -1 ? undefined : { line, next: end + by.length }
 }
 
-export interface FieldSection {
-  readonly fields: readonly Field[]
-  readonly end: number
-}
-
 /** §5: field-name ":" OWS field-value OWS; no line folding, no whitespace before the colon. */
-export const readFields = (bytes: string, start: number, by: LineEnd): FieldSection | undefined => {
+export const readFields = (bytes: string, start: number, by: LineEnd) => {
   const fields: Field[] = []
   let at = start
   for (;;) {
@@ -82,28 +88,39 @@ export interface Body {
 const CHUNK_LINE = /^([0-9A-Fa-f]+)(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?$/
 
 export const readChunks = (bytes: string, start: number, by: LineEnd): Body => {
-  let body = ''
-  let at = start
-  const stopped = (refused?: string): Body => ({ body, trailers: [], complete: false, refused, end: at })
-  try {
+  let [body, at, trailers]: [string, number, readonly Field[] | undefined] = ['', start, undefined]
+  const refused = refusalIn(() => {
     for (;;) {
       const found = lineAt(bytes, at, by)
-      if (found === undefined) return stopped()
+      if (found === undefined) return
       const size = CHUNK_LINE.exec(found.line)?.[1] ?? refuse('no chunk size')
       at = found.next
       const length = Number.parseInt(size, 16)
       if (length === 0) break
       body += bytes.slice(at, at + length)
       const end = lineAt(bytes.slice(0, at + length + 2), at + length, by)
-      if (end === undefined) return stopped()
-      if (end.line !== '') return stopped('no line end after a chunk')
+      if (end === undefined) return
+      if (end.line !== '') refuse('no line end after a chunk')
       at = end.next
     }
     const section = readFields(bytes, at, by)
-    if (section === undefined) return stopped()
-    return { body, trailers: section.fields, complete: true, refused: undefined, end: section.end }
-  } catch (error) {
-    if (error instanceof Refusal) return stopped(error.message)
-    throw error
-  }
+    trailers = section?.fields
+    at = section?.end ?? at
+  })
+  return { body, trailers: trailers ?? [], complete: trailers !== undefined, refused, end: at }
+}
+
+export const readLength = (bytes: string, start: number, length: number): Body => {
+  const end = start + length
+  return { body: bytes.slice(start, end), trailers: [], complete: end <= bytes.length, refused: undefined, end }
+}
+
+/** §6.3. Where the RFC lets a reader choose between repairing and refusing, this one refuses. */
+export const isChunked = ({ version, fields }: { version: string; fields: readonly Field[] }): boolean => {
+  const codings = valuesOf(fields, 'transfer-encoding')
+  if (codings.length === 0) return false
+  if (valuesOf(fields, 'content-length').length > 0) refuse('framed in two ways')
+  if (version === 'HTTP/1.0') refuse('Transfer-Encoding in HTTP/1.0')
+  if (codings.length > 1 || codings[0]?.toLowerCase() !== 'chunked') refuse('a transfer coding other than chunked')
+  return true
 }

@@ -3,10 +3,12 @@ import {
   type Body,
   endsConnection,
   type Field,
+  isChunked,
   lineAt,
-  Refusal,
   readChunks,
   readFields,
+  readLength,
+  refusalIn,
   refuse,
   TOKEN,
   valuesOf
@@ -31,8 +33,6 @@ export interface Reading {
   readonly requests: readonly ReadRequest[]
   /** Why the bytes behind `requests` are no request; undefined: they are the beginning of one, or there are none. */
   readonly refused: string | undefined
-  /** The last request ends the connection: what follows it is not read (RFC 9112 §9.6). */
-  readonly closed: boolean
   /** Where the last complete request ends. */
   readonly end: number
 }
@@ -41,21 +41,20 @@ export interface Reading {
 export const readRequests = (bytes: string): Reading => {
   const requests: ReadRequest[] = []
   let end = 0
-  const reading = (refused?: string, closed = false): Reading => ({ requests, refused, closed, end })
-  try {
+  const refused = refusalIn(() => {
     for (;;) {
       const head = readHead(bytes, afterEmptyLines(bytes, end))
-      if (head === undefined) return reading()
+      if (head === undefined) return
       const body = readBody(bytes, head)
       requests.push({ ...head, ...body })
-      if (!body.complete) return reading(body.refused)
+      if (body.refused !== undefined) refuse(body.refused)
+      if (!body.complete) return
       end = body.end
-      if (endsConnection(head)) return reading(undefined, true)
+      // What follows is not read (RFC 9112 §9.6).
+      if (endsConnection(head)) return
     }
-  } catch (error) {
-    if (error instanceof Refusal) return reading(error.message)
-    throw error
-  }
+  })
+  return { requests, refused, end }
 }
 
 // RFC 9112 §2.2: a server ignores at least one empty line before the request line.
@@ -105,21 +104,11 @@ const hostFault = (version: string, fields: readonly Field[]): string | undefine
   return isHost ? undefined : 'no Host'
 }
 
-// §6.3. Where the RFC lets a server choose between repairing and refusing, this one refuses.
-const readBody = (bytes: string, { version, fields, end }: Head): Body => {
-  const codings = valuesOf(fields, 'transfer-encoding')
-  const lengths = valuesOf(fields, 'content-length')
-  if (codings.length > 0) {
-    if (lengths.length > 0) refuse('framed in two ways')
-    if (version === 'HTTP/1.0') refuse('Transfer-Encoding in HTTP/1.0')
-    if (codings.length > 1 || codings[0]?.toLowerCase() !== 'chunked') refuse('a transfer coding other than chunked')
-    return readChunks(bytes, end, '\r\n')
-  }
-  if (lengths.length > 1) refuse('more than one Content-Length')
-  const [length] = lengths
-  if (length !== undefined && !/^\d+$/.test(length)) refuse('no Content-Length')
+const readBody = (bytes: string, head: Head): Body => {
+  if (isChunked(head)) return readChunks(bytes, head.end, '\r\n')
+  const [length = '0', ...more] = valuesOf(head.fields, 'content-length')
+  if (more.length > 0) refuse('more than one Content-Length')
+  if (!/^\d+$/.test(length)) refuse('no Content-Length')
   // Exact, or beyond every message.
-  const last = end + Number(length ?? 0)
-  const complete = last <= bytes.length
-  return { body: bytes.slice(end, last), trailers: [], complete, refused: undefined, end: last }
+  return readLength(bytes, head.end, Number(length))
 }

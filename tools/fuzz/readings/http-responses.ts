@@ -4,13 +4,14 @@ import {
   type Body,
   endsConnection,
   type Field,
+  isChunked,
   lineAt,
   listOf,
-  Refusal,
   readChunks,
   readFields,
-  refuse,
-  valuesOf
+  readLength,
+  refusalIn,
+  refuse
 } from './http-lines.ts'
 
 export interface ReadResponse {
@@ -22,36 +23,31 @@ export interface ReadResponse {
   readonly complete: boolean
 }
 
-export interface ResponseReading {
-  /** Interim and final ones; only the last can be incomplete. */
-  readonly responses: readonly ReadResponse[]
-  readonly refused: string | undefined
-}
-
 /**
+ * Interim and final ones, of which only the last can be incomplete, and why what follows is none.
+ *
  * @param bytes Latin-1, all that came on one connection until the upstream closed it
  * @param methods of the requests, each sent when the response before was complete
  */
-export const readResponses = (bytes: string, methods: readonly string[]): ResponseReading => {
+export const readResponses = (bytes: string, methods: readonly string[]) => {
   const responses: ReadResponse[] = []
   let at = 0
-  try {
+  const refused = refusalIn(() => {
     for (const method of methods) {
       for (let isFinal = false; !isFinal; ) {
         const head = readHead(bytes, at)
-        if (head === undefined) return { responses, refused: undefined }
+        if (head === undefined) return
         isFinal = head.status >= 200
         const body = readBody(bytes, head, method)
         responses.push({ status: head.status, fields: head.fields, ...body })
         at = body.end
-        if (!body.complete || (isFinal && endsConnection(head))) return { responses, refused: body.refused }
+        if (body.refused !== undefined) refuse(body.refused)
+        if (!body.complete || (isFinal && endsConnection(head))) return
       }
     }
-    return { responses, refused: at < bytes.length ? 'bytes that no request asked for' : undefined }
-  } catch (error) {
-    if (error instanceof Refusal) return { responses, refused: error.message }
-    throw error
-  }
+    if (at < bytes.length) refuse('bytes that no request asked for')
+  })
+  return { responses, refused }
 }
 
 interface Head {
@@ -74,25 +70,15 @@ const readHead = (bytes: string, start: number): Head | undefined => {
   return { version, status: Number(status), ...section }
 }
 
-// §6.3, in its order.
-const readBody = (bytes: string, { version, status, fields, end }: Head, method: string): Body => {
-  const codings = valuesOf(fields, 'transfer-encoding')
-  const lengths = valuesOf(fields, 'content-length')
-  if (codings.length > 0 && lengths.length > 0) refuse('framed in two ways')
-  if (codings.length > 0 && version === 'HTTP/1.0') refuse('Transfer-Encoding in HTTP/1.0')
-  if (codings.length > 1 || (codings[0] ?? 'chunked').toLowerCase() !== 'chunked') refuse('another transfer coding')
+// §6.3
+const readBody = (bytes: string, head: Head, method: string): Body => {
+  const { status, fields, end } = head
+  const chunked = isChunked(head)
   // §8.6 of RFC 9110: equal ones are one.
   const [length, ...others] = listOf(fields, 'content-length')
   if (!/^\d+$/.test(length ?? '0') || others.some(other => !/^\d+$/.test(other) || Number(other) !== Number(length)))
     refuse('no Content-Length')
-  const whole = (last: number): Body => ({
-    body: bytes.slice(end, last),
-    trailers: [],
-    complete: last <= bytes.length,
-    refused: undefined,
-    end: last
-  })
-  if (method === 'HEAD' || status < 200 || status === 204 || status === 304) return whole(end)
-  if (codings.length > 0) return readChunks(bytes, end, '\n')
-  return whole(length === undefined ? bytes.length : end + Number(length))
+  if (method === 'HEAD' || status < 200 || status === 204 || status === 304) return readLength(bytes, end, 0)
+  if (chunked) return readChunks(bytes, end, '\n')
+  return readLength(bytes, end, length === undefined ? bytes.length - end : Number(length))
 }
