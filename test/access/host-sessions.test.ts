@@ -39,7 +39,10 @@ const start = async (t: Test, env: Record<string, string> = {}) => {
 
 type Started = Awaited<ReturnType<typeof start>>
 
-const openBrowser = ({ world, port }: Started) => {
+const started = await start(t)
+const { world, upstream, port } = started
+
+const openBrowser = ({ world, port }: Started = started) => {
   const browser = openHostBrowser(world.origin, world.raw)
   return {
     ...browser,
@@ -60,9 +63,7 @@ const openBrowser = ({ world, port }: Started) => {
 }
 
 t.test('a named host gets its session from PUBLIC_URL by a code, and the person returns to the page', async t => {
-  const started = await start(t)
-  const { world, upstream, port } = started
-  const browser = openBrowser(started)
+  const browser = openBrowser()
   const page = browser.address('a.localhost', '/d/1?panes={%22a%22:1}&to=//evil')
   const asked = await browser.ask(page)
   t.equal(asked.status, 302)
@@ -93,8 +94,7 @@ t.test('a named host gets its session from PUBLIC_URL by a code, and the person 
 })
 
 t.test('a code is of no use to another browser, on another host, or once the person has logged out', async t => {
-  const started = await start(t)
-  const [browser, stranger] = [openBrowser(started), openBrowser(started)]
+  const [browser, stranger] = [openBrowser(), openBrowser()]
   await browser.logIn('maria')
   await stranger.ask(stranger.address('a.localhost', '/'))
   const codeFor = async (host: string) => {
@@ -116,9 +116,7 @@ t.test('a code is of no use to another browser, on another host, or once the per
 })
 
 t.test('the cookie of one host opens no other, and is no token anywhere else', async t => {
-  const started = await start(t)
-  const { world } = started
-  const browser = openBrowser(started)
+  const browser = openBrowser()
   await browser.logIn('carlos')
   for (const host of ['a.localhost', 'b.localhost']) t.equal((await browser.enter(host)).response.status, 200)
   const sessions = ['localhost', 'a.localhost', 'b.localhost'].map(host => [host, browser.session(host)] as const)
@@ -138,13 +136,11 @@ t.test('the cookie of one host opens no other, and is no token anywhere else', a
 })
 
 t.test('two people in two browsers, or in turn in one, are seen by every host as themselves', async t => {
-  const started = await start(t)
-  const { upstream } = started
   const names = async (browser: ReturnType<typeof openBrowser>, host: string) => {
     const { status } = await browser.ask(browser.address(host, '/x'))
     return status === 200 ? upstream.requests.at(-1)?.headers.find(([name]) => name === 'x-user-username')?.[1] : status
   }
-  const [one, two] = [openBrowser(started), openBrowser(started)]
+  const [one, two] = [openBrowser(), openBrowser()]
   await one.logIn('maria')
   await two.logIn('carlos')
   for (const host of ['a.localhost', 'b.localhost']) {
@@ -159,9 +155,8 @@ t.test('two people in two browsers, or in turn in one, are seen by every host as
 })
 
 t.test('logging out at any host ends the session at all of them, also after a second login', async t => {
-  const started = await start(t)
   for (const where of ['localhost', 'a.localhost']) {
-    const browser = openBrowser(started)
+    const browser = openBrowser()
     const statusAt = async (host: string, path = '/x') => (await browser.ask(browser.address(host, path))).status
     for (const _login of ['first', 'second']) {
       await browser.logIn('maria')
@@ -177,13 +172,11 @@ t.test('logging out at any host ends the session at all of them, also after a se
 })
 
 t.test('a stale session is renewed on its host by a navigation and by refresh, and stays of that host', async t => {
-  const started = await start(t)
-  const { world } = started
-  const browser = openBrowser(started)
+  const browser = openBrowser()
   await browser.logIn('ana')
   await browser.enter('a.localhost')
   const before = browser.session('a.localhost')
-  const admin = openBrowser(started)
+  const admin = openBrowser()
   await admin.logIn('maria')
   const token = admin.session('localhost')
   const { sub } = claimsOf(before)
@@ -206,9 +199,7 @@ t.test('a stale session is renewed on its host by a navigation and by refresh, a
 })
 
 t.test('on a named host only its own origin changes something or opens a socket by cookie', async t => {
-  const started = await start(t)
-  const { world } = started
-  const browser = openBrowser(started)
+  const browser = openBrowser()
   await browser.logIn('maria')
   for (const host of ['a.localhost', 'b.localhost']) await browser.enter(host)
   const own = new URL(browser.address('a.localhost', '')).origin
@@ -235,9 +226,7 @@ t.test('on a named host only its own origin changes something or opens a socket 
 })
 
 t.test('no page of a sibling gets a code made, and addresses that are not on a named host are refused', async t => {
-  const started = await start(t)
-  const { world, port } = started
-  const browser = openBrowser(started)
+  const browser = openBrowser()
   await browser.logIn('maria')
   const ask = (returnTo: string, fields: Record<string, string> = {}) => {
     const query = new URLSearchParams({ returnTo, challenge: 'x'.repeat(43) })
@@ -254,9 +243,7 @@ t.test('no page of a sibling gets a code made, and addresses that are not on a n
 })
 
 t.test('pages of the gateway are those of PUBLIC_URL; a login by a program on a named host sets no cookie', async t => {
-  const started = await start(t)
-  const { world, port } = started
-  const browser = openBrowser(started)
+  const browser = openBrowser()
   const at = (path: string) => browser.ask(browser.address('a.localhost', path))
   for (const path of ['/auth/account', '/auth/console', '/auth/apps'])
     t.match(await at(`${path}?x=1`), { status: 302, headers: { location: `${world.origin}${path}?x=1` } })

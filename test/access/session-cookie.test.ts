@@ -4,16 +4,12 @@ import { postLoginAgain } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { startRawUpstream } from '../support/raw-upstream.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 
 const postgres = await startPostgres(t)
 const ldap = await startOpenLdap(t)
 
 const NAVIGATION = 'Accept: text/html,*/*;q=0.8\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n'
-
-/** As raw bytes: `fetch` here writes Sec-Fetch-Mode itself. */
-const ask = ({ world }: Pick<Started, 'world'>, head: string, fields: string) =>
-  world.raw(`${head} HTTP/1.1\r\nHost: gw\r\n${fields}\r\n`)
 
 const start = async (test: Parameters<typeof startRawUpstream>[0], env: Record<string, string> = {}) => {
   const upstream = await startRawUpstream(test)
@@ -37,8 +33,14 @@ const start = async (test: Parameters<typeof startRawUpstream>[0], env: Record<s
 
 type Started = Awaited<ReturnType<typeof start>>
 
-const logIn = async ({ world }: Started, username = 'maria', headers: Record<string, string> = {}) => {
-  const answer = await postLoginAgain(world, username, { headers: { ...headers } })
+const started = await start(t)
+const { world, upstream, origin } = started
+
+/** As raw bytes: `fetch` here writes Sec-Fetch-Mode itself. */
+const ask = (head: string, fields: string) => world.raw(`${head} HTTP/1.1\r\nHost: gw\r\n${fields}\r\n`)
+
+const logIn = async (username = 'maria', headers: Record<string, string> = {}, at: Started['world'] = world) => {
+  const answer = await postLoginAgain(at, username, { headers })
   const body = (await answer.json()) as { token: string; user: { id: number } }
   const setCookies = answer.headers.getSetCookie()
   return { ...body, setCookies, cookie: cookieOf(setCookies) }
@@ -58,21 +60,18 @@ const codeOf = async (answer: Response): Promise<string> => {
 
 // AD-14, CF-14
 t.test('a login sets the token as a cookie that scripts cannot read and that ends with the browser', async t => {
-  const started = await start(t)
-  const { token, setCookies } = await logIn(started)
+  const { token, setCookies } = await logIn()
   t.equal(setCookies[0], `portaria_session=${token}; Path=/; HttpOnly; SameSite=Lax`)
   const secure = await start(t, { PUBLIC_URL: 'https://portaria.example' })
-  const there = await logIn(secure)
+  const there = await logIn('maria', {}, secure.world)
   t.equal(there.setCookies[0], `__Host-portaria_session=${there.token}; Path=/; HttpOnly; SameSite=Lax; Secure`)
   const off = await start(t, { BROWSER_SESSION: 'false' })
-  t.same((await logIn(off)).setCookies, [], 'off unless asked for')
+  t.same((await logIn('maria', {}, off.world)).setCookies, [], 'off unless asked for')
 })
 
 // HD-21, AD-22
 t.test('the cookie opens browser routes alone, and never goes upstream', async t => {
-  const started = await start(t)
-  const { world, upstream } = started
-  const { cookie } = await logIn(started)
+  const { cookie } = await logIn()
   t.equal((await world.fetch('/app/page', { headers: { cookie: `theme=dark; ${cookie}` } })).status, 200)
   const fields = upstream.requests.at(-1)?.headers ?? []
   t.same(
@@ -87,6 +86,7 @@ t.test('the cookie opens browser routes alone, and never goes upstream', async t
   const me = await world.fetch('/auth/me', { headers: { cookie, 'sec-fetch-site': 'same-origin' } })
   t.equal(me.status, 200)
   t.match(me.headers.get('portaria-session-expires'), /^\d{10}$/)
+  t.teardown(() => upstream.respond(() => OK))
   upstream.respond(
     () =>
       'HTTP/1.1 200 OK\r\nSet-Cookie: portaria_session=evil; Path=/\r\nSet-Cookie: __Host-Portaria_Session=evil\r\nSet-Cookie: mine=1\r\nContent-Length: 0\r\n\r\n'
@@ -96,10 +96,9 @@ t.test('the cookie opens browser routes alone, and never goes upstream', async t
 })
 
 t.test('a navigation without a session goes to the login page and back; a script gets 401 as JSON', async t => {
-  const started = await start(t)
-  const page = await ask(started, 'GET /app/a%20b?q=1&r=%2F', NAVIGATION)
+  const page = await ask('GET /app/a%20b?q=1&r=%2F', NAVIGATION)
   t.equal(page.status, 302)
-  const location = new URL(page.headers.location ?? '', started.origin)
+  const location = new URL(page.headers.location ?? '', origin)
   t.equal(location.pathname, '/auth/login')
   t.equal(location.searchParams.get('returnTo'), '/app/a%20b?q=1&r=%2F')
   t.equal(page.headers['cache-control'], 'no-store')
@@ -112,29 +111,26 @@ t.test('a navigation without a session goes to the login page and back; a script
     ['GET /api/x', NAVIGATION]
   ]
   for (const [head, fields] of refused) {
-    const answer = await ask(started, head, fields)
+    const answer = await ask(head, fields)
     t.equal(answer.status, 401, `${head} ${fields}`)
     t.equal(answer.headers.location, undefined)
   }
-  t.match((await ask(started, 'GET /app/x', 'Accept: */*\r\n')).body, /"GW_UNAUTHENTICATED"/)
+  t.match((await ask('GET /app/x', 'Accept: */*\r\n')).body, /"GW_UNAUTHENTICATED"/)
 })
 
 // RV-111
 t.test('a navigation that a service worker repeats is one too', async t => {
-  const started = await start(t)
   const repeated = 'Accept: text/html,*/*;q=0.8\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: empty\r\n'
-  const page = await ask(started, 'GET /app/x?y=1', repeated)
+  const page = await ask('GET /app/x?y=1', repeated)
   t.match(page, { status: 302, headers: { location: `/auth/login?returnTo=${encodeURIComponent('/app/x?y=1')}` } })
-  const { cookie } = await logIn(started, 'carlos')
-  const refused = await ask(started, 'GET /admin-app/x', `${repeated}Cookie: ${cookie}\r\n`)
+  const { cookie } = await logIn('carlos')
+  const refused = await ask('GET /admin-app/x', `${repeated}Cookie: ${cookie}\r\n`)
   t.match(refused, { status: 403, headers: { 'content-type': 'text/html; charset=utf-8' } })
 })
 
 // RV-109
 t.test('on a route with ownAuthorization, the application has Authorization and the cookie says who asks', async t => {
-  const started = await start(t)
-  const { world, upstream, origin } = started
-  const { cookie, token } = await logIn(started)
+  const { cookie, token } = await logIn()
   const seen = () => Object.fromEntries(upstream.requests.at(-1)?.headers.map(([n, v]) => [n.toLowerCase(), v]) ?? [])
   for (const authorization of ['Bearer app-token-of-its-own', 'Basic Z3Vlc3Q6Z3Vlc3Q=', 'Digest username="x"']) {
     const answer = await world.fetch('/red/flows', { headers: { cookie, authorization } })
@@ -163,9 +159,7 @@ t.test('on a route with ownAuthorization, the application has Authorization and 
 
 // AD-02, OA-24
 t.test('what changes something by cookie must come from our own origin', async t => {
-  const started = await start(t)
-  const { world, origin } = started
-  const { cookie, token } = await logIn(started)
+  const { cookie, token } = await logIn()
   const post = (path: string, headers: Record<string, string>) => world.fetch(path, { method: 'POST', headers })
   const foreign = await post('/app/save', { cookie, origin: 'https://evil.example' })
   t.same([foreign.status, await codeOf(foreign)], [403, 'GW_BAD_ORIGIN'])
@@ -182,9 +176,7 @@ t.test('what changes something by cookie must come from our own origin', async t
 })
 
 t.test('a refresh by cookie renews the cookie and shows scripts no token; logout ends it', async t => {
-  const started = await start(t)
-  const { world, origin } = started
-  const { cookie, token } = await logIn(started)
+  const { cookie, token } = await logIn()
   const post = (path: string, headers: Record<string, string>) =>
     world.fetch(path, { method: 'POST', headers: { origin, 'sec-fetch-site': 'same-origin', ...headers } })
   const refreshed = await post('/auth/refresh', { cookie })
@@ -198,19 +190,17 @@ t.test('a refresh by cookie renews the cookie and shows scripts no token; logout
   const out = await post('/auth/logout', { cookie: renewed })
   t.equal(out.status, 204)
   t.ok(out.headers.getSetCookie().every(field => /^portaria_session(?:_\d)?=; .*Max-Age=0$/.test(field)))
-  const after = await ask(started, 'GET /app/x', `${NAVIGATION}Cookie: ${renewed}\r\n`)
+  const after = await ask('GET /app/x', `${NAVIGATION}Cookie: ${renewed}\r\n`)
   t.equal(after.status, 302, 'the cookie opens nothing any more')
 })
 
 // OA-18
 t.test('a login over the session of somebody else ends that session', async t => {
-  const started = await start(t)
-  const { world, origin } = started
-  const carlos = await logIn(started, 'carlos')
-  const maria = await logIn(started, 'maria', { cookie: carlos.cookie, origin })
+  const carlos = await logIn('carlos')
+  const maria = await logIn('maria', { cookie: carlos.cookie, origin })
   t.not(maria.token, carlos.token)
   t.equal((await world.fetch('/auth/me', { token: carlos.token })).status, 401)
-  const again = await logIn(started, 'maria', { cookie: maria.cookie, origin })
+  const again = await logIn('maria', { cookie: maria.cookie, origin })
   t.equal((await world.fetch('/auth/me', { token: maria.token })).status, 200, 'another tab of the same person goes on')
   t.equal((await world.fetch('/auth/me', { token: again.token })).status, 200)
 })
