@@ -1,10 +1,9 @@
 // AD-22, HD-21, OA-01, RT-28
 import t, { type Test } from 'tap'
 import { NAVIGATION, openHostBrowser } from '../support/host-browser.ts'
-import { postLoginAgain } from '../support/login.ts'
+import { claimsOf, postLoginAgain } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { SAMPLE_PASSWORD } from '../support/openldap-people.ts'
-import { claimsOf } from '../support/page-tabs.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'

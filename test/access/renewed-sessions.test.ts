@@ -2,11 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
-import { postLoginAgain } from '../support/login.ts'
+import { claimsOf, jsonRequest, logIn } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { startRawUpstream } from '../support/raw-upstream.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -33,21 +33,14 @@ const start = async (test: Parameters<typeof startRawUpstream>[0], env: Record<s
 }
 type Started = Awaited<ReturnType<typeof start>>
 
-interface Claims {
-  readonly jti: string
-  readonly iat: number
-  readonly exp: number
-  readonly auth_time: number
-}
-const claimsOf = (token: string): Claims & Record<string, unknown> =>
-  JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+const world = await start(t)
+const withoutMax = await start(t, { SESSION_MAX: '' })
 
 const nowS = () => Math.floor(Date.now() / 1000)
 
 /** A login, and copies of its token as they would be if it had begun earlier. */
-const logIn = async (world: Started, username = 'maria') => {
-  const answer = await postLoginAgain(world, username)
-  const { token, user } = (await answer.json()) as { token: string; user: { id: number } }
+const login = async (at: Started, username = 'maria') => {
+  const { token, user } = await logIn(at, username)
   const aged = (claims: Record<string, unknown>) => signToken(TEST_SECRET, {}, { ...claimsOf(token), ...claims })
   return { token, user, aged }
 }
@@ -67,8 +60,7 @@ const expOf = async (answer: Response): Promise<number> =>
   claimsOf(((await answer.json()) as { token: string }).token).exp - nowS()
 
 t.test('a refresh gives a whole life again, up to the end of the session', async t => {
-  const world = await start(t)
-  const { aged } = await logIn(world)
+  const { aged } = await login(world)
   const at = async (loggedInS: number, leftS: number) =>
     refresh(world, await aged({ auth_time: nowS() - loggedInS, iat: nowS() + leftS - HOUR, exp: nowS() + leftS }))
   const near = (seconds: number, expected: number) =>
@@ -83,8 +75,8 @@ t.test('a refresh gives a whole life again, up to the end of the session', async
 })
 
 t.test('without SESSION_MAX a refresh keeps the end of the token', async t => {
-  const world = await start(t, { SESSION_MAX: '' })
-  const { aged } = await logIn(world)
+  const world = withoutMax
+  const { aged } = await login(world)
   const left = await expOf(await refresh(world, await aged({ iat: nowS() - 3000, exp: nowS() + 600 })))
   t.ok(left <= 600 && left > 570, `${left}`)
   const me = await world.fetch('/auth/me', { token: await aged({ iat: nowS() - 3000, exp: nowS() + 600 }) })
@@ -92,19 +84,18 @@ t.test('without SESSION_MAX a refresh keeps the end of the token', async t => {
 })
 
 t.test('what ends a login ends its renewed tokens, for as long as they could live, wherever it was ended', async t => {
-  const [world, withoutMax] = [await start(t), await start(t, { SESSION_MAX: '' })]
   const logout = (at: Started) => (token: string) => at.fetch('/auth/logout', { method: 'POST', token })
   for (const [how, end, leastLeftS, seenBy] of [
     ['a logout with the old copy', logout(world), 7.9 * HOUR, world],
     ['a logout at an instance without SESSION_MAX', logout(withoutMax), 3500, withoutMax],
     [
       'the list of sessions',
-      async () => world.fetch('/auth/sessions', { method: 'DELETE', token: (await logIn(world)).token }),
+      async () => world.fetch('/auth/sessions', { method: 'DELETE', token: (await login(world)).token }),
       3500,
       world
     ]
   ] as const) {
-    const { aged } = await logIn(world)
+    const { aged } = await login(world)
     const old = await aged({ iat: nowS() - 3000, exp: nowS() + 600 })
     const { token } = (await (await refresh(world, old)).json()) as { token: string }
     t.equal((await end(old)).status, 204, how)
@@ -120,13 +111,13 @@ t.test('what ends a login ends its renewed tokens, for as long as they could liv
 })
 
 t.test('an open stream goes on with the session that has been renewed, and ends with it', async t => {
-  const world = await start(t)
-  const { aged } = await logIn(world)
+  const { aged } = await login(world)
   // Logins of their own: the sessions of these two end with their tokens.
   const soon = () => aged({ jti: randomUUID(), iat: nowS() - HOUR + 3, exp: nowS() + 3 })
   const [old, left] = [await soon(), await soon()]
+  world.upstream.respond(() => 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n')
+  t.teardown(() => world.upstream.respond(() => OK))
   const open = async (token: string) => {
-    world.upstream.respond(() => 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n')
     const response = await world.fetch('/app/events', { token })
     const state = { isOpen: true }
     void response.text().then(
@@ -145,8 +136,7 @@ t.test('an open stream goes on with the session that has been renewed, and ends 
 })
 
 t.test('a cookie is renewed at half of its life by whatever uses it', async t => {
-  const world = await start(t)
-  const { token, aged } = await logIn(world)
+  const { token, aged } = await login(world)
   const ask = (cookie: string, fields = 'Accept: */*\r\n') =>
     world.raw(`GET /app/x HTTP/1.1\r\nHost: gw\r\nCookie: portaria_session=${cookie}\r\n${fields}\r\n`)
   for (let i = 0; i < 3; i++) t.equal((await ask(token)).headers['set-cookie'], undefined, 'before half of it')
@@ -170,18 +160,13 @@ t.test('a cookie is renewed at half of its life by whatever uses it', async t =>
 
 // RV-112
 t.test('a navigation by a cookie whose access has changed goes on with the new access, without a click', async t => {
-  const world = await start(t)
-  const admin = await logIn(world)
-  const { token, user } = await logIn(world, 'carlos')
+  const admin = await login(world)
+  const { token, user } = await login(world, 'carlos')
   const ask = (path: string, fields: string) =>
     world.raw(`GET ${path} HTTP/1.1\r\nHost: gw\r\nCookie: portaria_session=${token}\r\n${fields}\r\n`)
   t.equal((await ask('/auditors/x', NAVIGATION)).status, 403)
-  const change = await world.fetch(`/auth/admin/users/${user.id}/access`, {
-    method: 'PUT',
-    token: admin.token,
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ profiles: ['Supervisor'], areas: ['Geral'], areaPrincipal: 'Geral' })
-  })
+  const access = { profiles: ['Supervisor'], areas: ['Geral'], areaPrincipal: 'Geral' }
+  const change = await world.fetch(`/auth/admin/users/${user.id}/access`, jsonRequest('PUT', admin.token, access))
   t.equal(change.status, 200, await change.text())
   const script = await ask('/auditors/x', 'Accept: */*\r\n')
   t.match(script, { status: 401, body: /GW_TOKEN_STALE/ })

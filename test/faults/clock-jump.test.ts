@@ -3,9 +3,8 @@ import t from 'tap'
 import { shiftClocks } from '../support/clocks.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startBackend } from '../support/gateway-process.ts'
-import { logIn } from '../support/login.ts'
+import { claimsOf, logIn } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
-import { claimsOf } from '../support/page-tabs.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { openStore } from '../support/store.ts'
 import { until } from '../support/until.ts'
@@ -62,7 +61,7 @@ t.test('a token that is ended while the clock is ahead stays ended when it is se
   ]
   const statusOf = async (token: string) => (await world.fetch('/auth/me', { token })).status
   clocks.wallMs = 8 * HOUR_MS
-  for (const { jti, exp } of [early, late].map(claimsOf)) await tokenState.revokeToken(String(jti), Number(exp))
+  for (const { jti, exp } of [early, late].map(claimsOf)) await tokenState.revokeToken(jti, exp)
   await until(async () => (await statusOf(late)) === 401, 'this instance has heard of both')
   clocks.wallMs = 0
   t.same([await statusOf(early), await statusOf(late)], [401, 401])

@@ -4,18 +4,9 @@ import t, { type Test } from 'tap'
 import { adminCall } from '../support/admin-call.ts'
 import { fillLogin, openContext, openPage } from '../support/browser.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
+import { claimsOf } from '../support/login.ts'
 import { startOidcProvider } from '../support/oidc-provider.ts'
-import {
-  APP_CONFIG,
-  claimsOf,
-  kept,
-  logIn,
-  logInAtProvider,
-  PAGES,
-  type PagePath,
-  putToken,
-  seen
-} from '../support/page-tabs.ts'
+import { APP_CONFIG, kept, logIn, logInAtProvider, PAGES, type PagePath, putToken, seen } from '../support/page-tabs.ts'
 import { callbackOf, startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'

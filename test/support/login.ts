@@ -1,4 +1,4 @@
-// Logs people of the sample directory in through a gateway, and writes the requests with JSON that they make afterwards.
+// Logs people of the sample directory in through a gateway, reads their tokens, and writes the requests with JSON that follow.
 import type { User } from '../../gateway/identity.ts'
 import type { World } from './gateway.ts'
 import { SAMPLE_PASSWORD } from './openldap-people.ts'
@@ -41,3 +41,8 @@ export const jsonRequest = (method: string, token: string | undefined, body?: un
   token,
   ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
 })
+
+type Claims = Record<string, unknown> & { jti: string; iat: number; exp: number; auth_time: number }
+
+export const claimsOf = (token: string): Claims =>
+  JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())

@@ -15,8 +15,6 @@ export const APP_CONFIG = {
 
 export const kept = (page: Page, key: string): Promise<string | null> =>
   page.evaluate(`sessionStorage.getItem('${key}')`)
-export const claimsOf = (token: string): Record<string, unknown> & { jti: string } =>
-  JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
 
 /** What a person sees, in one word. */
 export const seen = async (page: Page): Promise<string> => {
