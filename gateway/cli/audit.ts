@@ -39,6 +39,7 @@ const verifyFile = async (cli: Cli, file: string): Promise<Report> => {
   const secrets = await secretsOf(cli)
   const { ArchiveUnreadable, verifyArchive } = await import('../store/audit-archive-file.ts')
   const verdict = await verifyArchive(file, secrets).catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error) throw new CannotRun(`${file} cannot be read (${error.code})`)
     throw error instanceof ArchiveUnreadable
       ? new CannotRun(
           error.fault === 'format'

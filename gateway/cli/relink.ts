@@ -20,7 +20,7 @@ const relink = ({ environment }: Cli, old: string, fresh: string): Promise<Repor
     })
     return {
       json: { old: oldId, new: newId, links: moved },
-      text: ({ green }) => green(`${moved} ${moved === 1 ? 'link' : 'links'} of ${newId} now belong to ${oldId}.`)
+      text: ({ green }) => green(`${moved} ${moved === 1 ? 'link' : 'links'} moved from ${newId} to ${oldId}.`)
     }
   })
 }

@@ -89,7 +89,7 @@ export const unlockAddress = async (
   text: string
 ): Promise<{ readonly address: string; readonly freed: number }> => {
   const address = limitKeyOf(text)
-  if (address === undefined) throw new BadRequest({ reason: 'bad-address' })
+  if (address === undefined) throw new BadRequest({ reason: 'bad-address', message: 'address must be an IP address' })
   return database.write(async manager => {
     const freed = await freeAddress(manager, address, loginFailures.windowMs)
     await appendAudit(manager, { actor, action: 'address.unlock', target: `address:${address}`, details: { freed } })

@@ -39,7 +39,8 @@ export const setAccess = (
     await lockAccess(manager)
     await lockPeople(manager, [id])
     const person = await getPerson(manager, id)
-    if (isCurrent?.(person.version) === false) throw new Conflict({ reason: 'changed-meanwhile' })
+    if (isCurrent?.(person.version) === false)
+      throw new Conflict({ reason: 'changed-meanwhile', message: 'The access has changed since; read it again' })
     const entry = await changeAccess(manager, actor, person, access, profiles)
     if (entry === undefined) return person
     await raiseVersions(manager, [id])
@@ -106,9 +107,11 @@ export const replaceAccess = async (
   const rows = (await manager.find(ProfileTable)).filter(({ name }) => assignable?.includes(name) ?? true)
   const profileIds = idsOf('profile', profiles, rows)
   const areaIds = idsOf('area', areas, await manager.find(Area))
-  if (areas.length === 0 && areaPrincipal !== null) throw new BadRequest({ reason: 'main-area-without-areas' })
+  if (areas.length === 0 && areaPrincipal !== null)
+    throw new BadRequest({ reason: 'main-area-without-areas', message: 'areaPrincipal must be null without areas' })
   const mainAreaId = areas.length === 0 ? null : areaIds[areas.indexOf(areaPrincipal ?? '')]
-  if (mainAreaId === undefined) throw new BadRequest({ reason: 'main-area-not-among-areas' })
+  if (mainAreaId === undefined)
+    throw new BadRequest({ reason: 'main-area-not-among-areas', message: 'areaPrincipal must be one of areas' })
   refuseTooLong(person, access)
   const userId = person.user.id
   await manager.delete(PersonProfile, { userId })

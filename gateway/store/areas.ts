@@ -138,12 +138,18 @@ const unlessTaken = async <T>(work: Promise<T>): Promise<T> => {
   try {
     return await work
   } catch (error) {
-    throw isUniqueViolation(error) ? new Conflict({ cause: error, reason: 'area-name-taken' }) : error
+    throw isUniqueViolation(error)
+      ? new Conflict({ cause: error, reason: 'area-name-taken', message: 'There is already an area of this name' })
+      : error
   }
 }
 
 const usableName = (name: unknown): string => {
   const wanted = areaName(name)
-  if (wanted === undefined) throw new BadRequest({ reason: 'bad-area-name' })
+  if (wanted === undefined)
+    throw new BadRequest({
+      reason: 'bad-area-name',
+      message: 'name must have 1 to 64 characters, without control characters'
+    })
   return wanted
 }

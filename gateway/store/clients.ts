@@ -36,6 +36,7 @@ export interface ClientWish extends AccessNames {
 export type ClientWithSecret = ClientItem & { clientSecret: string }
 
 const MAX_NAME = 64
+const NAME_TAKEN = 'There is already a service account of this name'
 
 const list = (database: Database, bounds: Bounds = {}): Promise<Page<ClientItem>> =>
   database.read(async manager => {
@@ -58,7 +59,8 @@ const create = (database: Database, actor: Actor, wish: ClientWish, { makesAreas
     await lockAccess(manager)
     const name = usableName(wish.name)
     const conditions = [expiry(wish.expiresAt), networks(wish.addresses ?? [])]
-    if ((await findClient(manager, name)) !== undefined) throw new Conflict({ reason: 'client-name-taken' })
+    if ((await findClient(manager, name)) !== undefined)
+      throw new Conflict({ reason: 'client-name-taken', message: NAME_TAKEN })
     const clientSecret = newSecret()
     const values = [name, `pc_${random(15)}`, sha256(clientSecret), ...conditions]
     const [row] = await query<{ id: number }>(manager, CREATE, values)
@@ -82,7 +84,7 @@ const update = (database: Database, actor: Actor, id: number, change: Partial<Cl
     const before = await getClient(manager, id)
     const name = change.name === undefined ? before.name : usableName(change.name)
     const other = await findClient(manager, name)
-    if (other !== undefined && other.id !== id) throw new Conflict({ reason: 'client-name-taken' })
+    if (other !== undefined && other.id !== id) throw new Conflict({ reason: 'client-name-taken', message: NAME_TAKEN })
     const expiresAt = change.expiresAt === undefined ? dateOf(before.expiresAt) : expiry(change.expiresAt)
     const addresses = change.addresses === undefined ? before.addresses : networks(change.addresses)
     await query(manager, UPDATE, [id, name, expiresAt, addresses])

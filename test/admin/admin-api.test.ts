@@ -77,6 +77,8 @@ t.test('access is given by name, strictly, and on record', async t => {
   await call('POST', 'areas', { name: 'Geral' })
   t.match(await call('POST', 'areas', { name: 'Sul' }), { status: 201, body: { id: Number, name: 'Sul' } })
   t.match(await call('POST', 'areas', { name: 'sul' }), CONFLICT)
+  t.match((await call('POST', 'areas', { name: 'sul' })).body.message, /already an area of this name/)
+  t.match((await call('POST', 'areas', { name: 'x'.repeat(65) })).body.message, /name must have 1 to 64 characters/)
   const good = { profiles: ['Supervisor'], areas: ['Geral', 'Sul'], areaPrincipal: 'Sul' }
   t.match(await call('PUT', `users/${carlos}/access`, good), {
     status: 200,
@@ -91,6 +93,12 @@ t.test('access is given by name, strictly, and on record', async t => {
     { ...good, __proto__x: 1 }
   ])
     t.match(await call('PUT', `users/${carlos}/access`, body), BAD_REQUEST)
+  for (const [body, message] of [
+    [{ ...good, areaPrincipal: 'Geral ' }, 'areaPrincipal must be one of areas'],
+    [{ ...good, areaPrincipal: null }, 'areaPrincipal must be one of areas'],
+    [{ ...good, areas: [] }, 'areaPrincipal must be null without areas']
+  ] as const)
+    t.match(await call('PUT', `users/${carlos}/access`, body), { ...BAD_REQUEST, body: { message } }, message)
   t.match(await call('PUT', 'users/999999/access', good), NOT_FOUND)
   for (const id of words`0 x 1e3 9999999999 99999999999999 07 +7 7.0 7%20`)
     t.match(await call('GET', `users/${id}`), NOT_FOUND, id)

@@ -168,6 +168,12 @@ t.test('a killed demo does not stand in the way of the next ones, which remove w
   })
 })
 
+t.test('a PORT that is no port number is named as the mistake', async t => {
+  const { path: temporary } = temporaryFolder(t)
+  for (const PORT of ['abc', '99999', '80.5'])
+    await t.rejects(printed(spawnDemo(t, { temporary, env: { PORT } }), /ready/), /PORT must be a whole number/, PORT)
+})
+
 t.test('a port that was asked for is refused if it is taken, never changed', async t => {
   const { path: temporary, left } = temporaryFolder(t)
   const server = await occupy(t, 0)

@@ -35,6 +35,8 @@ process.stdout.on('error', stop)
 
 const { PORT = '', HOST = '127.0.0.1', LOG_LEVEL = 'warn', http_proxy } = process.env
 try {
+  if (!/^\s*\d{0,5}\s*$/.test(PORT) || Number(PORT) > 65_535)
+    throw new Error('PORT must be a whole number from 0 to 65535')
   console.log('Portaria demo starts …')
   // Its modules take a second or more to load.
   const { startDemo } = await import('./start-demo.ts')

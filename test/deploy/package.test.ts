@@ -83,3 +83,15 @@ t.test('its commands work; several workers of the build take a login and serve p
   gateway.kill('SIGTERM')
   t.same(await ended, [0, null])
 })
+
+t.test('with a Node.js that is too old, a command could not run (2), and a start must be mended (1)', async t => {
+  const old = join(home, 'old.cjs')
+  writeFileSync(old, "Object.defineProperty(process.versions, 'node', { value: '20.19.0' })\n")
+  for (const [word, code] of [
+    ['check', 2],
+    ['start', 1]
+  ] as const) {
+    const launched = run(home, 'node', ['--require', old, join(installed, 'dist/portaria.cjs'), word])
+    await t.rejects(launched, { code, stderr: /needs Node 22.19 or later/ })
+  }
+})

@@ -6,5 +6,6 @@ if (major > 22 || (major === 22 && minor >= 19)) {
   import('./portaria.js')
 } else {
   process.stderr.write(`Portaria needs Node 22.19 or later and this is ${process.version}\n`)
-  process.exitCode = 1
+  // As of every command that cannot run; a service manager does not start the gateway again after 1.
+  process.exitCode = process.argv.includes('start') ? 1 : 2
 }
