@@ -4,7 +4,6 @@ import { readAsker } from '../explain/askers.ts'
 import { type Explanation, explain, explanationJson, lineOf } from '../explain/explain.ts'
 import { eventExplanationJson, explainEvent } from '../explain/explain-event.ts'
 import { readTarget } from '../route-files/test-lines.ts'
-import type { Decision } from '../routes/decide.ts'
 import type { RouteTable } from '../routes/route.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { decideOptions, routeFolder } from './command-settings.ts'
@@ -68,12 +67,20 @@ const explainIt = async (
 
 /** What both kinds of question need. */
 const surroundingsOf = async (cli: Cli, options: ExplainOptions) => {
-  const { environment } = cli
-  const folder = routeFolder(environment, options.config)
+  const folder = routeFolder(cli.environment, options.config)
   const routes = await readTable(folder)
   const who = await whoAsks(cli, options, routes)
   const isForEverybody = options.as === undefined && options.token === undefined
-  return { folder, routes, who, isForEverybody, rules: decideOptions(environment) }
+  return { folder, routes, who, isForEverybody, rules: decideOptions(cli.environment) }
+}
+
+type Surroundings = Awaited<ReturnType<typeof surroundingsOf>>
+
+const whoAsks = async (cli: Cli, { as, token }: ExplainOptions, table: RouteTable): Promise<TokenAsker> => {
+  if (token !== undefined) return askerOfToken(cli, token)
+  const read = readAsker(as?.join(' ') ?? 'anonymous', table)
+  if (read.complaint !== undefined) throw new CannotRun(read.complaint)
+  return { asker: read.asker, fault: undefined, note: undefined }
 }
 
 const answerEvent = async (
@@ -85,37 +92,17 @@ const answerEvent = async (
   if (!namespace.startsWith('/') || event === undefined) {
     throw new CannotRun('EVENT needs a namespace, which begins with /, and the name of an event')
   }
-  const { folder, routes, who, isForEverybody, rules } = await surroundingsOf(cli, options)
-  const { asker, fault, note } = who
-  const question = { namespace, event, asker, tokenFault: fault }
+  const around = await surroundingsOf(cli, options)
+  const { folder, routes, who, rules } = around
+  const question = { namespace, event, asker: who.asker, tokenFault: who.fault }
   const found = explainEvent(routes, question, rules)
   const json = found.map(one => eventExplanationJson(question, one))
-  const textOfOne = ({ decision, words, others }: (typeof found)[number], terminal: Terminal): string =>
-    [
-      `${terminal.bold(plain(`EVENT ${namespace} ${event}`))} as ${asker.name}`,
-      answerWords(decision, terminal),
-      words,
-      ...(note === undefined ? [] : [terminal.dim(note)]),
-      ...(isForEverybody ? ['', everybodyTable(others, terminal)] : [])
-    ].join('\n')
+  const title = `EVENT ${namespace} ${event}`
   return {
     json: json.length === 1 ? json[0] : json,
-    text: terminal => [...found.map(one => textOfOne(one, terminal)), checkedFolder(folder, terminal)].join('\n\n')
+    text: terminal =>
+      [...found.map(one => textOf({ title, ...one }, around, terminal)), checkedFolder(folder, terminal)].join('\n\n')
   }
-}
-
-const answerWords = ({ decision, code, reason }: Decision, { green, red, dim }: Terminal): string => {
-  const paint = decision === 'allow' ? green : red
-  return `${paint(decision === 'allow' ? 'allow' : `${decision} ${code}`)} ${dim(`(${reason})`)}`
-}
-
-const everybodyTable = (others: Explanation['others'], terminal: Terminal): string => {
-  const answers = others.map(({ name, decision: one }) => [
-    name,
-    { text: String(one.decision), paint: one.decision === 'allow' ? terminal.green : terminal.red },
-    one.code ?? ''
-  ])
-  return table(['who', 'answer', 'code'], answers, terminal)
 }
 
 const answer = async (cli: Cli, method: string, path: string, options: ExplainOptions): Promise<Report> => {
@@ -123,11 +110,15 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
   const asked = readTarget(path)
   if (asked === undefined)
     throw new CannotRun('PATH must begin with /, or be an address such as https://grafana.corp.example/path')
-  const { folder, routes, who, isForEverybody, rules } = await surroundingsOf(cli, options)
+  const around = await surroundingsOf(cli, options)
+  const { folder, routes, who, rules } = around
   const explanation = explain(routes, { method, ...asked, asker: who.asker, tokenFault: who.fault }, rules)
-  const { route } = explanation.match
-  const isListed = options.headers === true && explanation.forwarded !== undefined && route !== undefined
-  const received = isListed ? receivedHeaders(route, who.asker) : undefined
+  const { question, match, forwarded } = explanation
+  const isListed = options.headers === true && forwarded !== undefined && match.route !== undefined
+  const received = isListed ? receivedHeaders(match.route, who.asker) : undefined
+  const { host, target } = question
+  const title = `${method} ${host === undefined ? '' : `https://${host}`}${target}`
+  const readAs = explanation.path === target ? undefined : explanation.path
   return {
     json: {
       ...explanationJson(explanation),
@@ -137,43 +128,33 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
     },
     text: terminal =>
       [
-        textOf(explanation, who, isForEverybody, terminal) + headersText(received, terminal),
+        textOf({ title, readAs, upstream: match.route?.upstream?.name, ...explanation }, around, terminal),
+        ...headersText(received, terminal),
         checkedFolder(folder, terminal)
       ].join('\n\n')
   }
 }
 
-const whoAsks = async (cli: Cli, { as, token }: ExplainOptions, table: RouteTable): Promise<TokenAsker> => {
-  if (token !== undefined) return askerOfToken(cli, token)
-  const read = readAsker(as?.join(' ') ?? 'anonymous', table)
-  if (read.complaint !== undefined) throw new CannotRun(read.complaint)
-  return { asker: read.asker, fault: undefined, note: undefined }
+interface Answer
+  extends Pick<Explanation, 'decision' | 'words' | 'others'>,
+    Partial<Pick<Explanation, 'forwarded' | 'candidates'>> {
+  /** What was asked. */
+  readonly title: string
+  /** The path, if it was written otherwise. */
+  readonly readAs?: string | undefined
+  readonly upstream?: string | undefined
 }
 
-const headersText = (received: ReceivedHeaders | undefined, { dim }: Terminal): string => {
-  if (received === undefined) return ''
-  const { lines, removed } = received
-  const lost = removed.length === 0 ? [] : [dim(plain(`Removed from the client's request: ${removed.join(', ')}`))]
-  return [
-    '',
-    '',
-    'In addition to what the client sent, the backend receives:',
-    ...lines.map(line => `  ${plain(line)}`),
-    ...lost
-  ].join('\n')
-}
-
-const textOf = (explanation: Explanation, who: TokenAsker, isForEverybody: boolean, terminal: Terminal): string => {
-  const { question, path, candidates, match, decision, words, forwarded, others } = explanation
-  const { bold, dim, green } = terminal
-  const asker = `as ${question.asker.name}`
-  const { host, target } = question
-  const readAs = path === undefined || path === target ? '' : dim(` read as ${path}`)
+const textOf = (answer: Answer, { who, isForEverybody }: Surroundings, terminal: Terminal): string => {
+  const { title, readAs, decision, words, upstream, forwarded, candidates = [], others } = answer
+  const { bold, dim, green, red } = terminal
+  const isAllowed = decision.decision === 'allow'
+  const said = isAllowed ? green('allow') : red(`${decision.decision} ${decision.code}`)
   const lines = [
-    `${bold(plain(`${question.method} ${host === undefined ? '' : `https://${host}`}${target}`))}${readAs} ${asker}`,
-    answerWords(decision, terminal),
+    `${bold(plain(title))}${readAs === undefined ? '' : dim(` read as ${readAs}`)} as ${who.asker.name}`,
+    `${said} ${dim(`(${decision.reason})`)}`,
     words,
-    ...(forwarded === undefined ? [] : [plain(`Forwarded to ${match.route?.upstream?.name} as ${forwarded}`)]),
+    ...(forwarded === undefined ? [] : [plain(`Forwarded to ${upstream} as ${forwarded}`)]),
     ...(who.note === undefined ? [] : [dim(who.note)])
   ]
   const rows = candidates.map(({ route, chosen, why }) => [
@@ -183,6 +164,19 @@ const textOf = (explanation: Explanation, who: TokenAsker, isForEverybody: boole
     why
   ])
   if (rows.length > 0) lines.push('', table(['', 'route', 'place', 'why'], rows, terminal))
-  if (isForEverybody) lines.push('', everybodyTable(others, terminal))
+  const answers = others.map(({ name, decision: one }) => [
+    name,
+    { text: String(one.decision), paint: one.decision === 'allow' ? green : red },
+    one.code ?? ''
+  ])
+  if (isForEverybody) lines.push('', table(['who', 'answer', 'code'], answers, terminal))
   return lines.join('\n')
+}
+
+const headersText = (received: ReceivedHeaders | undefined, { dim }: Terminal): string[] => {
+  if (received === undefined) return []
+  const { lines, removed } = received
+  const lost = removed.length === 0 ? [] : [dim(plain(`Removed from the client's request: ${removed.join(', ')}`))]
+  const heading = 'In addition to what the client sent, the backend receives:'
+  return [[heading, ...lines.map(line => `  ${plain(line)}`), ...lost].join('\n')]
 }

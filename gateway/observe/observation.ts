@@ -26,18 +26,10 @@ const insecureSettings = ({ ldap, cloudidp, publicUrl, plainAddresses }: Setting
 
 const PLAIN_ADDRESSES = ['FRONTEND_URL', 'CORS_ORIGINS', 'CLOUDIDP_SUCCESS_REDIRECT_URL'] as const
 
-const openOps = async (
-  { port, host }: Settings['ops'],
-  sources: () => MetricSources | undefined,
-  readiness: () => string
-) => {
+const openOps = async ({ port, host }: Settings['ops'], metrics: () => Promise<Metrics>, readiness: () => string) => {
   if (port === undefined) return undefined
-  // Loaded only if needed, because loading it delays the start.
-  const [{ createMetrics }, { openOpsListener }] = await Promise.all([
-    import('./metrics.ts'),
-    import('./ops-listener.ts')
-  ])
-  return openOpsListener({ port, host, metrics: createMetrics(sources), readiness })
+  const { openOpsListener } = await import('./ops-listener.ts')
+  return openOpsListener({ port, host, metrics: await metrics(), readiness })
 }
 
 const openTracing = async (settings: Settings) => {
@@ -66,14 +58,14 @@ export const startObservation = async (settings: Settings, log: Logger) => {
   const reloads = { ok: 0, failed: 0 }
   let readiness = 'starting'
   let sources: MetricSources | undefined
-  let metrics: Metrics | undefined
+  let created: Promise<Metrics> | undefined
+  // Loaded only if needed, because loading it delays the start.
+  const metrics = (): Promise<Metrics> => {
+    created ??= import('./metrics.ts').then(({ createMetrics }) => createMetrics(() => sources))
+    return created
+  }
   const tracing = await openTracing(settings)
-  const ops = await openOps(
-    settings.ops,
-    () => sources,
-    () => readiness
-  )
-
+  const ops = await openOps(settings.ops, metrics, () => readiness)
   const stopWatching = reportDescriptors(log)
 
   return {
@@ -100,11 +92,7 @@ export const startObservation = async (settings: Settings, log: Logger) => {
     /** Of the ops listener; undefined without one. */
     opsPort: ops?.port,
     /** All metrics as prom-client's JSON, for a process that combines those of several. */
-    async metrics(): Promise<unknown> {
-      const { createMetrics } = await import('./metrics.ts')
-      metrics ??= createMetrics(() => sources)
-      return metrics.json()
-    },
+    metrics: async (): Promise<unknown> => (await metrics()).json(),
     attach(known: Known): void {
       sources = {
         ...known,

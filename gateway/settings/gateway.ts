@@ -20,6 +20,8 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
   const ldap = readLdap(reader, isListed('ldap'), warnings)
   const cloudidp = readCloudIdp(reader, isListed('cloudidp'), origins, warnings)
   warnings.push(...tracingWarnings(environment))
+  for (const [name, needed] of NEEDS)
+    if (reader.given(name) && !reader.given(needed)) warnings.push(`${name} has no effect without ${needed}`)
   if (!ldap.active && !cloudidp.active)
     warnings.push('No login provider is active: people cannot log in, only service accounts can get tokens')
   return {
@@ -54,6 +56,13 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
     warnings
   }
 }
+
+const NEEDS: readonly (readonly [VariableName, VariableName])[] = [
+  ['DATABASE_LISTEN_URL', 'DATABASE_URL'],
+  ['LDAP_RECHECK', 'LDAP_BIND_DN'],
+  ['CLOUDIDP_GROUPS_CLAIM', 'CLOUDIDP_ISSUER'],
+  ['AUDIT_ARCHIVE', 'AUDIT_RETENTION']
+]
 
 const DAY_MS = 86_400_000
 const COUNT = { min: 1, max: 1_000_000_000 }

@@ -513,6 +513,17 @@ t.test('a tenant of everybody is one in any case, and in an address that names a
   ])
 })
 
+t.test('a setting that has no effect without another is worth a warning', async t => {
+  for (const [name, value, needed] of [
+    ['DATABASE_LISTEN_URL', 'postgres://u:p@db/x', 'DATABASE_URL'],
+    ['LDAP_RECHECK', '5m', 'LDAP_BIND_DN'],
+    ['CLOUDIDP_GROUPS_CLAIM', 'roles', 'CLOUDIDP_ISSUER'],
+    ['AUDIT_ARCHIVE', '/archive', 'AUDIT_RETENTION']
+  ] as const)
+    t.match(read({ [name]: value }).warnings, [`${name} has no effect without ${needed}`])
+  t.notMatch(read({ ...TWO_SERVERS, LDAP_RECHECK: '5m' }).warnings.join(), 'no effect')
+})
+
 t.test('several workers need stores that they can share', async t => {
   const stores = { DATABASE_URL: 'postgres://u:p@db/portaria', REDIS_URL: 'redis://cache' }
   check(t, [

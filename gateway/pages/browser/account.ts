@@ -2,11 +2,11 @@
 import { groupsOf, includesName } from './access-sources.ts'
 import { call, type ListOf, type Loaded, problemOf, useLoad } from './console-data.ts'
 import { actions, actOf, type Column, Rows, Secret, State, timeOrNever, useActs } from './console-parts.ts'
-import { Field, sends } from './fields.ts'
+import { dayOf, endOfDay, Field, sends } from './fields.ts'
 import { dateTime } from './language.ts'
 import { SmallPage, startPage } from './page.ts'
-import { loginAddress } from './page-session.ts'
 import { html, useState, type VNode } from './render.ts'
+import { loginAddress } from './session.ts'
 import type { AccessItem, SessionItem, TokenItem, User } from './shapes.ts'
 import { text } from './words-account.ts'
 
@@ -68,8 +68,7 @@ const SessionsPart = ({ of: { data, problem, reload } }: { of: Loaded<ListOf<Ses
 }
 
 const DAY_MS = 86_400_000
-/** In the format of a date field. */
-const dayFromNow = (days: number): string => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10)
+const dayFromNow = (days: number): string => dayOf(new Date(Date.now() + days * DAY_MS))
 
 interface FormProps {
   readonly user: User
@@ -84,8 +83,7 @@ const NewToken = ({ user, onMade }: FormProps): VNode => {
     const body = {
       name: String(data.get('name')),
       profiles: data.getAll('profile').map(String),
-      // The end of the selected day, at most a year from now.
-      expiresAt: new Date(`${data.get('expires')}T23:59:59`).toISOString()
+      expiresAt: endOfDay(data.get('expires'))
     }
     const answer = await call<{ token: string }>('/auth/tokens', { method: 'POST', body })
     const isTooOld = answer.code === 'GW_LOGIN_REQUIRED'

@@ -2,15 +2,12 @@
 import { AccessChoice, accessBody, type ChosenAccess } from './access-choice.ts'
 import { call, problemOf } from './console-data.ts'
 import { useActs } from './console-parts.ts'
-import { Field, sends } from './fields.ts'
+import { dayOf, endOfDay, Field, sends } from './fields.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { Answer } from './session.ts'
 import type { ClientItem, ClientWithSecret } from './shapes.ts'
 import { useUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
-
-/** In the format of a date field. */
-const dayOf = (date: Date): string => date.toLocaleDateString('sv')
 
 const NO_ACCESS: ChosenAccess = { profiles: [], areas: [], main: '' }
 
@@ -21,8 +18,7 @@ const wishOf = (form: HTMLFormElement, chosen: ChosenAccess, firstDay: string | 
   return {
     name: String(data.get('name')).trim(),
     ...accessBody(chosen),
-    // The end of the selected day.
-    ...(day === firstDay ? {} : { expiresAt: day === '' ? null : new Date(`${day}T23:59:59`).toISOString() }),
+    ...(day === firstDay ? {} : { expiresAt: day === '' ? null : endOfDay(day) }),
     addresses: [...new Set(String(data.get('addresses')).split(/[\s,;]+/))].filter(address => address !== '')
   }
 }

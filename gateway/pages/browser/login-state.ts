@@ -40,7 +40,7 @@ const isPopupDone = query.get('popup') === 'done'
 /** The login form is shown even to people who are logged in. */
 const isAgain = query.get('again') === '1'
 /** These two show nothing without a token in their tab. */
-const needsToken = /^\/auth\/(?:account|console)(?:#|$)/.test(returnTo ?? '')
+const needsToken = /^\/auth\/(?:account|console)(?:[?#]|$)/.test(returnTo ?? '')
 
 const noticeOf = (key: LoginKey, isError = false): Notice => ({ key, isError })
 

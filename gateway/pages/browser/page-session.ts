@@ -18,6 +18,7 @@ import {
   keep,
   keptToken,
   keptUserId,
+  loginAddress,
   logOut,
   onNews,
   onSessionEnd,
@@ -70,18 +71,6 @@ export const takeLoggedOut = (): boolean => {
   const isLoggedOut = sessionStorage.getItem(LOGGED_OUT) !== null
   sessionStorage.removeItem(LOGGED_OUT)
   return isLoggedOut
-}
-
-/** @param again the login form is shown even to people who are logged in */
-export const loginAddress = ({ again = false } = {}): string => {
-  const back = encodeURIComponent(location.pathname + location.hash)
-  return `/auth/login?${again ? 'again=1&' : ''}returnTo=${back}`
-}
-
-/** In a window of its own, so that this page stays as it is. */
-export const logInAgain = (): void => {
-  const opened = window.open('/auth/login?popup=1', 'portaria-login', 'popup,width=480,height=720')
-  if (opened === null) location.replace(loginAddress())
 }
 
 /** Logs out here, in the other tabs and, if it can, at the provider. */

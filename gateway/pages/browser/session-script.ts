@@ -5,7 +5,7 @@
 //
 // Notifies the page with `portaria:session` on window, detail `{state, expiresAt}`: `active`, `refreshed`, `ending`, `ended`. A page
 // that calls preventDefault() on `ending` or `ended` shows something of its own; `event.detail.logIn()` opens the login.
-import { onNews, refresh, send } from './session.ts'
+import { logInAgain, onNews, refresh, send } from './session.ts'
 
 type State = 'active' | 'refreshed' | 'ending' | 'ended'
 
@@ -46,12 +46,6 @@ let wasUsed = true
 let timer = 0
 let shown: HTMLElement | undefined
 
-const logIn = () => {
-  const opened = window.open('/auth/login?popup=1', 'portaria-login', 'popup,width=480,height=720')
-  if (opened === null)
-    location.assign(`/auth/login?returnTo=${encodeURIComponent(location.pathname + location.search)}`)
-}
-
 const hide = () => {
   shown?.remove()
   shown = undefined
@@ -77,7 +71,7 @@ const show = (state: 'ending' | 'ended') => {
   const buttons = make('div', '', dialog)
   const again = make('button', words.logIn, buttons)
   again.className = 'main'
-  again.addEventListener('click', logIn)
+  again.addEventListener('click', logInAgain)
   if (state === 'ending') make('button', words.later, buttons).addEventListener('click', hide)
   root.append(dialog)
   document.body.append(host)
@@ -91,7 +85,10 @@ let told: State | undefined
 const tell = (state: State) => {
   if (told === state && state !== 'refreshed') return
   told = state
-  const event = new CustomEvent('portaria:session', { cancelable: true, detail: { state, expiresAt, logIn } })
+  const event = new CustomEvent('portaria:session', {
+    cancelable: true,
+    detail: { state, expiresAt, logIn: logInAgain }
+  })
   const isOurs = window.dispatchEvent(event)
   if (state === 'active' || state === 'refreshed') hide()
   else if (isOurs) show(state)

@@ -83,6 +83,18 @@ export const refresh = async (): Promise<Answer<{ token: string; user: User }>> 
   return answer
 }
 
+/** @param again the login form is shown even to people who are logged in */
+export const loginAddress = ({ again = false } = {}): string => {
+  const { pathname, search, hash } = location
+  return `/auth/login?${again ? 'again=1&' : ''}returnTo=${encodeURIComponent(pathname + search + hash)}`
+}
+
+/** In a window of its own, so that this page stays as it is. */
+export const logInAgain = (): void => {
+  const opened = window.open('/auth/login?popup=1', 'portaria-login', 'popup,width=480,height=720')
+  if (opened === null) location.assign(loginAddress())
+}
+
 /** Called when the gateway no longer accepts this tab's token. */
 const endListeners = new Set<() => void>()
 export const onSessionEnd = (listener: () => void): (() => void) => {

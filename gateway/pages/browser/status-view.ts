@@ -26,8 +26,8 @@ const Upstreams = ({
   status
 }: {
   status: Status
-}): VNode => html`<section class="wide-panel"><h2>${text('upstreams')}</h2>
-  <${Table} label=${text('upstreams')} heads=${[text('name'), text('target'), text('health'), text('since'), text('busy')]}>
+}): VNode => html`<section class="wide-panel"><h2>${checkName('upstreams')}</h2>
+  <${Table} label=${checkName('upstreams')} heads=${[text('name'), text('target'), text('health'), text('since'), text('busy')]}>
   ${status.upstreams.flatMap(({ name, targets }) =>
     targets.map(
       target => html`<tr key=${`${name} ${target.url}`}><th scope="row" data-label=${text('name')}>${name}</th>
@@ -45,7 +45,7 @@ const Instances = ({
 }: {
   of: Status['instances']
 }): VNode => html`<section class="wide-panel"><h2>${text('instances')}</h2>
-  <${Table} label=${text('instances')} heads=${[text('instance'), text('health'), text('startedAt'), text('limiter'), text('reload'), text('openStreams')]}>
+  <${Table} label=${text('instances')} heads=${[text('instance'), text('health'), text('startedAt'), checkName('rateLimit'), text('reload'), text('openStreams')]}>
   ${of.map(
     ({ instance, status, checks, startedAt, limiter, checksum, streams }) =>
       html`<tr key=${instance}><th scope="row" data-label=${text('instance')}><code>${instance}</code></th>
@@ -54,7 +54,7 @@ const Instances = ({
         .map(
           ([name, state]) => html`<small key=${name} class="quiet">${checkName(name)}: <${Word} of=${state} /></small> `
         )}</td>
-      <td data-label=${text('startedAt')}>${dateTime(startedAt)}</td><td data-label=${text('limiter')}><${Word} of=${limiter} /></td>
+      <td data-label=${text('startedAt')}>${dateTime(startedAt)}</td><td data-label=${checkName('rateLimit')}><${Word} of=${limiter} /></td>
       <td data-label=${text('reload')}><code>${checksum.slice(0, 16)}…</code></td>
       <td data-label=${text('openStreams')}>${streamCount(streams)}</td></tr>`
   )}<//></section>`
@@ -67,7 +67,7 @@ const Panels = ({ status }: { status: Status }): VNode => html`<div class="panel
     <${Fact} label=${text('revocations')}>${number(status.revocations.known)}<//>
     ${status.insecure.length > 0 && html`<${Fact} label=${text('insecureSettings')}>${status.insecure.join(', ')}<//>`}</dl></section>
   <section class="panel"><h2>${text('reload')}</h2><p><${Word} of=${status.reload.ok ? 'ok' : 'degraded'} /></p><dl class="facts">
-    <${Fact} label=${text('routes')}>${number(status.reload.routes)}<//>
+    <${Fact} label=${checkName('routes')}>${number(status.reload.routes)}<//>
     <${Fact} label=${text('loadedAt')}>${dateTime(status.reload.loadedAt)}<//>
     <${Fact} label=${text('fingerprint')}><code>${status.reload.checksum.slice(0, 16)}…</code><//></dl>
     ${
@@ -77,11 +77,11 @@ const Panels = ({ status }: { status: Status }): VNode => html`<div class="panel
           html`<li key=${`${file}${line}${column}${message}`}><code>${file}:${line}:${column}</code> <span lang="en">${message}</span></li>`
       )}</ul>`
     }</section>
-  <section class="panel"><h2>${text('limiter')}</h2><dl class="facts">
+  <section class="panel"><h2>${checkName('rateLimit')}</h2><dl class="facts">
     <${Fact} label=${text('mode')}><${Word} of=${status.limiter.mode} /> ${status.limiter.reason !== '' && html`<small class="quiet">${status.limiter.reason}</small>`}<//>
     <${Fact} label=${text('since')}>${dateTime(status.limiter.since)}<//>
     <${Fact} label=${text('entries')}>${number(status.limiter.entries)}<//></dl></section>
-  <section class="panel"><h2>${text('chain')}</h2><p><${Word} of=${status.audit.state} /></p><dl class="facts">
+  <section class="panel"><h2>${checkName('audit')}</h2><p><${Word} of=${status.audit.state} /></p><dl class="facts">
     <${Fact} label=${text('chainEntries')}>${number(status.audit.entries)}<//>
     <${Fact} label=${text('checkedAt')}>${dateTime(status.audit.checkedAt)}<//>
     ${status.audit.firstBroken !== null && html`<${Fact} label=${text('firstBroken')}>${status.audit.firstBroken}<//>`}</dl></section>
