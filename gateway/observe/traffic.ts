@@ -91,16 +91,16 @@ export const addTraffic = (processes: readonly (readonly StepCounts[])[]): Traff
 
 /** @param now ms since the epoch */
 export const createTraffic = (now: () => number = Date.now) => {
-  const steps: Step[] = []
+  // By number: a clock that is set back leads to steps that are there already.
+  const steps = new Map<number, Step>()
 
   const current = (): Step => {
     const number = Math.floor(now() / STEP_MS)
-    const last = steps.at(-1)
-    // A clock that is set back must not open the same step twice.
-    if (last !== undefined && last.number >= number) return last
+    const known = steps.get(number)
+    if (known !== undefined) return known
     const step = emptyStep(number)
-    steps.push(step)
-    if (steps.length > STEPS) steps.shift()
+    steps.set(number, step)
+    if (steps.size > STEPS) steps.delete(steps.keys().next().value ?? number)
     return step
   }
 
@@ -118,7 +118,7 @@ export const createTraffic = (now: () => number = Date.now) => {
       if (ok) current().logins++
       else current().loginsRefused++
     },
-    /** Steps that ended after `since` (ms since the epoch), oldest first; the last one may still be growing. */
-    counts: (since: number): StepCounts[] => steps.filter(step => (step.number + 1) * STEP_MS > since)
+    /** Steps that ended after `since` (ms since the epoch); one of them may still be growing. */
+    counts: (since: number): StepCounts[] => [...steps.values()].filter(step => (step.number + 1) * STEP_MS > since)
   }
 }
