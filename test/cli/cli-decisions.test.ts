@@ -64,21 +64,33 @@ t.test('explain looks an access token up in the database, or says that it cannot
 })
 
 // RV-35
-t.test('check names what a wider route leaves open, unless it is usual or said to be meant', async t => {
-  const orders = '  - { path: /api/orders/*, upstream: up, roles: [Admin, Supervisor] }\n'
-  const rows: readonly (readonly [route: string, options: string, code: number, warning?: RegExp])[] = [
-    ['/api/orders/:id, methods: [DELETE]', '', 0],
-    ['/api/orders/:id, methods: [GET]', '', 0, /leaves POST, PUT, PATCH, DELETE.*accept: \[wider-methods\]/],
-    ['/api/orders/:id, methods: [GET]', ' --strict', 1, /leaves POST, PUT, PATCH, DELETE/],
-    ['/api/orders/:id, methods: [GET], accept: [wider-methods]', ' --strict', 0],
-    ['/api/orders/all', '', 0, /accept: \[wider-paths\]/],
-    ['/api/orders/all, accept: [wider-paths]', ' --strict', 0]
+t.test('check names what a less strict route leaves open, unless it is usual or said to be meant', async t => {
+  const admin = (route: string) => `{ path: ${route}, upstream: up, roles: [Admin] }`
+  const any = (path: string) => `{ path: ${path}, upstream: up }`
+  const leaves = /leaves POST, PUT, PATCH, DELETE, OPTIONS and unknown methods.*accept: \[wider-methods\]/
+  const rows: readonly (readonly [routes: string | readonly string[], warning?: RegExp])[] = [
+    [admin('/api/orders/:id, methods: [DELETE]')],
+    [admin('/api/orders/:id, methods: [GET]'), leaves],
+    [admin('/api/orders/:id, methods: [GET], accept: [wider-methods]')],
+    [admin('/api/written/:id, methods: [POST, PUT, PATCH, DELETE]')],
+    [admin('/api/people/*, methods: [POST]'), /leaves GET, HEAD, PUT, PATCH, DELETE, OPTIONS and unknown methods/],
+    [[admin('/api/shown/*, methods: [POST]'), any('/api/shown/*')]],
+    [admin('/api/all'), /"\/api\/all" does not cover paths below it.*"\/api\/\*" at .*:5:5.*accept: \[wider-paths\]/],
+    [admin('/api/all, accept: [wider-paths]')],
+    [any('/api/open')],
+    [[admin('/api/closed'), admin('/api/closed/*, methods: [GET, POST, PUT, PATCH, DELETE, OPTIONS]')]],
+    [admin('/api/script.php')],
+    ['{ path: /api/elsewhere, upstream: other, roles: [Admin] }']
   ]
-  for (const [route, options, code, warning] of rows) {
-    const yaml = `${UP}routes:\n${orders}  - { path: ${route}, upstream: up, roles: [Admin] }\n`
+  for (const [routes, warning] of rows) {
+    const lines = [any('/api/*'), ...[routes].flat()].map(route => `  - ${route}\n`)
+    const yaml = `${UP}  other: { url: http://127.0.0.1:4002 }\nroutes:\n${lines.join('')}`
     const folder = await routeFolder(t, { 'a.yaml': yaml })
     const says = warning ?? /^(?!(?:.|\n)*\(warning\))/
-    await checkSaid(t, folder, [[`check FOLDER --no-settings${options}`, code, says]])
+    await checkSaid(t, folder, [
+      ['check FOLDER --no-settings', 0, says],
+      ['check FOLDER --no-settings --strict', warning === undefined ? 0 : 1, says]
+    ])
   }
 })
 

@@ -29,19 +29,3 @@ t.test('roles and profiles are the same in either form of their letters', async 
   t.same(await complaintsOf(t, { 'a.yaml': file(composed, decomposed) }), [])
   t.same(await complaintsOf(t, { 'a.yaml': file(decomposed, composed) }), [])
 })
-
-// RV-23
-t.test('test lines refuse reserved events, and names that implementations read differently', async t => {
-  const table = await tableOf(
-    t,
-    `/s/* {socketio: {namespaces: {/chat: {roles: [Agente]}, '/\\/room.*/': {events: {'/.*/': {}}}}}}`
-  )
-  const ask = (namespace: string, event: string) =>
-    decideEventOnRoutes(table, { namespace, event }, askerOf('Agente'), { cloudUnassignedMayPass: false }).map(
-      ({ decision: { decision, reason } }) => `${decision} ${reason}`
-    )
-  t.same(ask('/chat', 'disconnect'), ['400 reserved-event'])
-  t.same(ask('/room?x', 'send'), ['400 namespace-name'])
-  t.same(ask('/room7', 'send'), ['allow any-valid-token'])
-  t.same(ask('/chat', 'send'), ['allow has-role'])
-})

@@ -26,9 +26,10 @@ t.test('a start reads .env in the current folder, or the file that it is given',
   const saidBy = async (env: Record<string, string>, args: readonly string[] = [], code = 1) => {
     const gateway = spawnGateway(t, env, cwd, args)
     t.equal(await gateway.ended, code)
+    t.equal(gateway.stdout(), '')
     return gateway.stderr()
   }
-  t.match(await saidBy({}), /^JWT_SECRET must be at least 32 bytes.*\nPORT must be a whole number/)
+  t.match(await saidBy({}), /^JWT_SECRET must be at least 32 bytes.*\nPORT must be a whole number[^\n]*\n$/)
   t.match(await saidBy({ JWT_SECRET: SECRET }), /^PORT must be a whole number[^\n]*\n$/)
   for (const args of [['--env-file', 'other'], ['--env-file=other']])
     t.match(await saidBy({}, args), /^JWT_SECRET is required.*\nLDAP_URL must be/)

@@ -375,12 +375,10 @@ t.test('an active directory is complete, and passwords never travel to it in cle
     [{ LDAP_SEARCH_BASE: 'dc=corp' }, 'LDAP_SEARCH_FILTER'],
     [{ LDAP_SEARCH_FILTER: '(uid={{username}})' }, 'LDAP_SEARCH_BASE'],
     [{ ...SEARCH, LDAP_SEARCH_FILTER: '(uid=maria)' }, 'LDAP_SEARCH_FILTER: must contain {{username}}'],
-    ...words`uid={{username}} ((uid={{username}}) (uid={{username}})) (uid={{username}})(x=y)`.map(
-      (filter): Row => [
-        { ...SEARCH, LDAP_SEARCH_FILTER: filter },
-        'LDAP_SEARCH_FILTER: in parentheses (RFC 4515), e.g. (uid={{username}})'
-      ]
-    ),
+    [
+      { ...SEARCH, LDAP_SEARCH_FILTER: 'uid={{username}}' },
+      'LDAP_SEARCH_FILTER: in parentheses (RFC 4515), e.g. (uid={{username}})'
+    ],
     // A service account is complete.
     [{ ...TWO_SERVERS, LDAP_BIND_PASSWORD: '' }, 'LDAP_BIND_PASSWORD: is required with LDAP_BIND_DN'],
     [{ ...TWO_SERVERS, LDAP_BIND_DN: 'external' }, 'LDAP_BIND_DN'], // LD-02
