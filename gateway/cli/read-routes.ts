@@ -2,7 +2,7 @@
 
 import { resolve } from 'node:path'
 import { sortComplaints } from '../route-files/complaint.ts'
-import { type Complaint, formatComplaint, type LoadOptions, loadRoutes, RouteFileError } from '../route-files/load.ts'
+import { formatComplaint, type LoadOptions, loadDefinitions, RouteFileError } from '../route-files/load.ts'
 import { listRouteFiles, readRouteFiles } from '../route-files/read.ts'
 import { ownRoutes } from '../routes/own-routes.ts'
 import type { RouteTable } from '../routes/route.ts'
@@ -10,41 +10,20 @@ import { CannotRun } from './command.ts'
 import { plain, type Terminal, wrap } from './terminal.ts'
 import { weakerNeighbours } from './weaker-neighbours.ts'
 
-export interface CheckedRoutes {
-  /** undefined if anything is wrong. */
-  readonly table: RouteTable | undefined
-  readonly complaints: readonly Complaint[]
-  readonly warnings: readonly Complaint[]
-  /** The lines under `tests:`. */
-  readonly tests: number
-  readonly files: number
-  /** Names of the certificates and keys that the files name. */
-  readonly certificateFiles: readonly string[]
-}
+export type CheckedRoutes = Awaited<ReturnType<typeof checkRoutes>>
 
 /** Reads, validates and tests a directory of route files. Throws {@link CannotRun} if there is no such directory. */
-export const checkRoutes = async (
-  folder: string,
-  surroundings: Pick<LoadOptions, 'publicUrlGiven' | 'groupSources' | 'browserSession'> = {},
-  readsCertificates = true
-): Promise<CheckedRoutes> => {
+export const checkRoutes = async (folder: string, surroundings: LoadOptions = {}, readsCertificates = true) => {
   const files = (await namesIn(folder)).length
-  let tests = 0
-  let certificateFiles: readonly string[] = []
-  const read = async (from: string) => {
-    const definitions = await readRouteFiles(from, { readsCertificates })
-    tests = definitions.tests.length
-    certificateFiles = definitions.certificateFiles
-    return definitions
-  }
+  const definitions = await readRouteFiles(folder, { readsCertificates })
+  const counted = { tests: definitions.tests.length, files, certificateFiles: definitions.certificateFiles }
   try {
-    const { table, warnings } = await loadRoutes(folder, ownRoutes(), { read, ...surroundings })
-    const all = sortComplaints([...warnings, ...weakerNeighbours(table)])
-    return { table, complaints: [], warnings: all, tests, files, certificateFiles }
+    const { table, warnings } = await loadDefinitions(definitions, ownRoutes(), surroundings)
+    return { ...counted, table, complaints: [], warnings: sortComplaints([...warnings, ...weakerNeighbours(table)]) }
   } catch (error) {
     if (!(error instanceof RouteFileError)) throw error
     const { complaints, warnings } = error
-    return { table: undefined, complaints, warnings, tests, files, certificateFiles }
+    return { ...counted, table: undefined, complaints, warnings }
   }
 }
 

@@ -4,7 +4,7 @@ import { coalesce } from '../values/coalesce.ts'
 import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import type { Log } from '../values/log.ts'
 import { type Complaint, RouteFileError } from './complaint.ts'
-import { type LoadedRoutes, type LoadOptions, loadRoutes } from './load.ts'
+import { type LoadedRoutes, type LoadOptions, loadDefinitions } from './load.ts'
 import { readInBackground } from './reader.ts'
 import { fingerprint, watchFolder } from './watch.ts'
 
@@ -18,7 +18,7 @@ export interface TableStatus {
   readonly lastError?: readonly Complaint[]
 }
 
-export interface LiveRoutesOptions extends Omit<LoadOptions, 'upstreamsInUse' | 'read'> {
+export interface LiveRoutesOptions extends Omit<LoadOptions, 'upstreamsInUse'> {
   readonly folder: string
   readonly ownRoutes: readonly WrittenRoute[]
   readonly log: Log
@@ -44,16 +44,11 @@ export const createLiveRoutes = async (options: LiveRoutesOptions) => {
   const closed = closing.signal
   /** A replaced certificate takes effect although no route file has changed. */
   let certificateFiles: readonly string[] = []
-  const load = (upstreamsInUse: RouteTable['upstreams'] = new Map()) =>
-    loadRoutes(folder, ownRoutes, {
-      ...options,
-      upstreamsInUse,
-      async read(from) {
-        const definitions = await readInBackground(from, closed)
-        certificateFiles = definitions.certificateFiles
-        return definitions
-      }
-    })
+  const load = async (upstreamsInUse: RouteTable['upstreams'] = new Map()) => {
+    const definitions = await readInBackground(folder, closed)
+    certificateFiles = definitions.certificateFiles
+    return loadDefinitions(definitions, ownRoutes, { ...options, upstreamsInUse })
+  }
   const first = await load()
   if (first.warnings.length > 0) log.warn({ warnings: first.warnings }, 'route files loaded with warnings')
   let { table } = first

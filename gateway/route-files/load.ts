@@ -33,26 +33,25 @@ export interface LoadOptions {
   readonly groupSources?: GroupSources | undefined
   /** Whether logins set a session cookie (BROWSER_SESSION). Not checked if absent. */
   readonly browserSession?: boolean
-  /** Reads the files, here or in another thread. */
-  readonly read?: (folder: string) => Promise<RouteDefinitions>
 }
 
-/**
- * The table of a directory of route files (`*.yaml`, `*.yml`) and the gateway's own routes.
- * @throws {RouteFileError} with all mistakes, in which case there is no table
- */
+/** The table of a directory of route files (`*.yaml`, `*.yml`). See {@link loadDefinitions}. */
 export const loadRoutes = async (
   folder: string,
   ownRoutes: readonly WrittenRoute[],
-  {
-    upstreamsInUse = new Map(),
-    publicUrlGiven = true,
-    read = readRouteFiles,
-    groupSources,
-    browserSession = true
-  }: LoadOptions = {}
+  options?: LoadOptions
+): Promise<LoadedRoutes> => loadDefinitions(await readRouteFiles(folder), ownRoutes, options)
+
+/**
+ * The table of what route files contain, and the gateway's own routes.
+ * @throws {RouteFileError} with all mistakes, in which case there is no table
+ */
+export const loadDefinitions = async (
+  read: RouteDefinitions,
+  ownRoutes: readonly WrittenRoute[],
+  { upstreamsInUse = new Map(), publicUrlGiven = true, groupSources, browserSession = true }: LoadOptions = {}
 ): Promise<LoadedRoutes> => {
-  const definitions = keepUpstreams(await read(folder), upstreamsInUse)
+  const definitions = keepUpstreams(read, upstreamsInUse)
   // Receiving what a thread has read took a while, so requests go first.
   await setImmediate()
   const complaints = [...definitions.complaints, ...(publicUrlGiven ? [] : hostComplaints(definitions))]

@@ -73,6 +73,7 @@ t.test('an Admin finds somebody by a few letters, gives access, ends their sessi
   await said('The sessions have been ended.')
   await said('person.revoke')
 
+  await page.check('input[value=Supervisor]')
   await page.click('#erase-open')
   const erase = page.locator('#erase .danger')
   await page.fill('#erase-0', 'carl')

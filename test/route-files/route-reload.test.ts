@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setInterval as every } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createLiveRoutes, type LiveRoutesOptions } from '../../gateway/route-files/live.ts'
-import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
+import { loadDefinitions, RouteFileError } from '../../gateway/route-files/load.ts'
 import { readRouteFiles } from '../../gateway/route-files/read.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { only } from '../support/only.ts'
@@ -192,7 +192,7 @@ t.test('a large table is built in turns, while what waits goes on', async t => {
     next = setImmediate(turn)
   }
   let next = setImmediate(turn)
-  const { table } = await loadRoutes('read already', ownRoutes(), { read: async () => definitions })
+  const { table } = await loadDefinitions(definitions, ownRoutes())
   clearImmediate(next)
   t.equal(table.match('GET', '/a19998/x').route?.path, '/a19998/*')
   t.ok(turns > 3, `the event loop turned ${turns} times`)

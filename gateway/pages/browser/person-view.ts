@@ -23,6 +23,7 @@ import { PersonState } from './people-view.ts'
 import { providerName } from './provider-name.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { PersonItem, SessionItem } from './shapes.ts'
+import { giveUpUnsaved } from './unsaved.ts'
 import { type ConsoleKey, text } from './words-console.ts'
 
 const factsOf = (person: PersonItem): Fact[] => [
@@ -107,8 +108,9 @@ const ErasePerson = ({ person, onProblem, list }: EraseProps): VNode => {
   const erase = async () => {
     close()
     const answer = await call(`users/${person.id}/erase`, { method: 'POST', body: { username: person.username } })
-    if (answer.status === 204) location.hash = list
-    else onProblem(answer.status === 409 ? text('eraseAdmin') : problemOf(answer))
+    if (answer.status !== 204) return onProblem(answer.status === 409 ? text('eraseAdmin') : problemOf(answer))
+    giveUpUnsaved()
+    location.hash = list
   }
   const field = (n: number, label: string) =>
     html`<${Field} id=${`erase-${n}`} label=${label} value=${typed[n]} maxlength="256" autocapitalize="off" spellcheck=${false} onValue=${(name: string) => setTyped(typed.with(n, name))} />`
