@@ -17,23 +17,27 @@ export interface CertificatePair {
 }
 
 interface PairMistake {
-  readonly variable: 'TLS_CERT_FILE' | 'TLS_KEY_FILE'
+  readonly variable: string
   readonly message: string
 }
 
 /** `undefined` for a text: its file cannot be read. */
-export const checkPair = (cert: string | undefined, key: string | undefined): CertificatePair | PairMistake => {
-  if (cert === undefined) return { variable: 'TLS_CERT_FILE', message: 'cannot be read' }
-  if (key === undefined) return { variable: 'TLS_KEY_FILE', message: 'cannot be read' }
+export const checkPair = (
+  cert: string | undefined,
+  key: string | undefined,
+  [certFile, keyFile] = ['TLS_CERT_FILE', 'TLS_KEY_FILE']
+): CertificatePair | PairMistake => {
+  if (cert === undefined) return { variable: certFile, message: 'cannot be read' }
+  if (key === undefined) return { variable: keyFile, message: 'cannot be read' }
   const [leaf, ...issuers] = readCertificateBundle(cert) ?? []
-  if (leaf === undefined) return { variable: 'TLS_CERT_FILE', message: 'must contain certificates in PEM format' }
-  if (key.includes('ENCRYPTED')) return { variable: 'TLS_KEY_FILE', message: 'must not be encrypted' }
+  if (leaf === undefined) return { variable: certFile, message: 'must contain certificates in PEM format' }
+  if (key.includes('ENCRYPTED')) return { variable: keyFile, message: 'must not be encrypted' }
   const privateKey = accepted(() => createPrivateKey(key))
-  if (privateKey === undefined) return { variable: 'TLS_KEY_FILE', message: 'must contain a private key in PEM format' }
+  if (privateKey === undefined) return { variable: keyFile, message: 'must contain a private key in PEM format' }
   if (!leaf.checkPrivateKey(privateKey))
-    return { variable: 'TLS_KEY_FILE', message: 'is not the key of the first certificate in TLS_CERT_FILE' }
+    return { variable: keyFile, message: `is not the key of the first certificate in ${certFile}` }
   if (accepted(() => createSecureContext({ cert, key })) === undefined)
-    return { variable: 'TLS_CERT_FILE', message: 'is rejected by OpenSSL; its key may be too short' }
+    return { variable: certFile, message: 'is rejected by OpenSSL; its key may be too short' }
   const expiresAt = Math.min(...[leaf, ...issuers].map(({ validToDate }) => validToDate.getTime()))
   return { cert, key, expiresAt, names: namesIn(leaf.subjectAltName) }
 }

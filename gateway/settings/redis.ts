@@ -29,9 +29,8 @@ const readClientPair = (reader: Reader): { readonly cert?: string; readonly key?
   if (certFile === undefined) reader.mistake('REDIS_CERT_FILE', 'is required with REDIS_KEY_FILE')
   if (keyFile === undefined) reader.mistake('REDIS_KEY_FILE', 'is required with REDIS_CERT_FILE')
   if (certFile === undefined || keyFile === undefined) return {}
-  const pair = checkPair(readText(certFile).text, readText(keyFile).text)
+  const pair = checkPair(readText(certFile).text, readText(keyFile).text, ['REDIS_CERT_FILE', 'REDIS_KEY_FILE'])
   if (!('message' in pair)) return { cert: pair.cert, key: pair.key }
-  const isKey = pair.variable === 'TLS_KEY_FILE'
-  reader.mistake(isKey ? 'REDIS_KEY_FILE' : 'REDIS_CERT_FILE', pair.message.replace('TLS_CERT', 'REDIS_CERT'))
+  reader.mistake(pair.variable, pair.message)
   return {}
 }

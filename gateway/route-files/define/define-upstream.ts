@@ -97,24 +97,22 @@ export const defineUpstream = async (
   const say = complainTo(complaints, locationOf)
   const targets = defineTargets(data, say)
   const certificates = await readCertificates(data, file, targets, say, readsFiles)
-  const duration = (text: string | number, ...path: string[]) => defineTimer(text, say, ...path)
+  const { timeout, idleTimeout, connectTimeout, requestBuffer } = { ...DEFAULTS, ...data }
+  const outlier = { ...DEFAULTS.outlier, ...data.outlier }
   const upstream: Upstream = {
     name,
     targets,
-    timeoutMs: duration(data.timeout ?? DEFAULTS.timeout, 'timeout'),
-    idleTimeoutMs: duration(data.idleTimeout ?? DEFAULTS.idleTimeout, 'idleTimeout'),
-    connectTimeoutMs: duration(data.connectTimeout ?? DEFAULTS.connectTimeout, 'connectTimeout'),
-    requestBufferBytes: defineRequestBuffer(data, say),
+    timeoutMs: defineTimer(timeout, say, 'timeout'),
+    idleTimeoutMs: defineTimer(idleTimeout, say, 'idleTimeout'),
+    connectTimeoutMs: defineTimer(connectTimeout, say, 'connectTimeout'),
+    requestBufferBytes: defineRequestBuffer(requestBuffer, say),
     ...certificates,
     preserveHost: data.preserveHost ?? false,
     assertion: data.assertion ?? false,
     sharedCache: data.sharedCache ?? false,
     ...defineHeaders(data, say),
     healthCheck: data.healthCheck && defineHealthCheck(data.healthCheck, say),
-    outlier: {
-      errors: data.outlier?.errors ?? DEFAULTS.outlier.errors,
-      restMs: duration(data.outlier?.for ?? DEFAULTS.outlier.for, 'outlier', 'for')
-    },
+    outlier: { errors: outlier.errors, restMs: defineTimer(outlier.for, say, 'outlier', 'for') },
     maxConnections: data.maxConnections,
     queue: defineQueue(data, say),
     place: locationOf()
@@ -140,8 +138,8 @@ const defineHealthCheck = (data: NonNullable<UpstreamData['healthCheck']>, say: 
 /** Each connection may hold so much memory. */
 const MOST_BUFFER_BYTES = 16 * 1024 * 1024
 
-const defineRequestBuffer = ({ requestBuffer }: UpstreamData, say: Complain): number => {
-  const bytes = parseSize(requestBuffer ?? DEFAULTS.requestBuffer)
+const defineRequestBuffer = (written: string | number, say: Complain): number => {
+  const bytes = parseSize(written)
   if (bytes > MOST_BUFFER_BYTES) say('"requestBuffer" must be at most 16MB', 'requestBuffer')
   return bytes
 }
