@@ -2,7 +2,7 @@
 import { BadRequest, GatewayError, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route } from '../routes/route.ts'
-import type { Target, Upstream } from '../routes/upstream.ts'
+import type { Upstream } from '../routes/upstream.ts'
 import { task } from '../values/contain.ts'
 import { checkClientHandshake } from '../websocket/handshake.ts'
 import type { Relay } from '../websocket/relay.ts'
@@ -130,7 +130,7 @@ export const createSocketIoUpgrades = (
       const target = forwarding.upstreams.poolOf(upstream).targetAt(trial.target)
       if (target === undefined) throw new Unavailable({ reason: 'no-target' })
       if (exchange.response.isGone) return leave()
-      begin({ ...request, targets: [target] }, leave, { ...trial, takeOver: () => ask('takeOver', { sid }) })
+      begin({ ...request, target }, leave, { ...trial, takeOver: () => ask('takeOver', { sid }) })
     } catch (error) {
       leave()
       throw error
@@ -144,8 +144,6 @@ export const createSocketIoUpgrades = (
     const asked = readEngineQuery(exchange.query)
     if (asked?.transport !== 'websocket') throw new BadRequest({ reason: 'engineio-query' })
     const offer = { subprotocols: [], bearerOffered: false }
-    const targets: readonly Target[] = asked.sid === undefined ? forwarding.upstreams.poolOf(upstream).inTurn() : []
-    const request: UpgradeRequest = { exchange, route, upstream, offer, targets }
-    return upgrade(request, asked.sid)
+    return upgrade({ exchange, route, upstream, offer }, asked.sid)
   }
 }

@@ -49,8 +49,8 @@ const NEVER = Number.POSITIVE_INFINITY
 
 /** A class, for memory and speed: there is one per open socket, used for every request. */
 export class UpstreamConnection implements Waiting, ResponseSink {
-  readonly target: Target
-  /** Its upstream in the route table in use, which may be a later one than at dialling. */
+  /** In the route table in use, which may be a later one than at dialling, like its upstream. */
+  target: Target
   upstream: Upstream
   /** When dialling began; milliseconds of the clock passed to the pool, like all times here. */
   readonly openedAt: number

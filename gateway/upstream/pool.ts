@@ -185,12 +185,13 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
       const connection = idle.take(client) ?? dialled()
       connection.client = client
       connection.upstream = member.upstream
+      connection.target = member.target
       if (isStream) streams.add(connection)
       return connection
     },
     /** A new connection, for a request to switch protocols; undefined: the target is full. */
     dial(): UpstreamConnection | undefined {
-      if (busy() + sockets >= most()) return undefined
+      if (!hasRoom(true)) return undefined
       const connection = dialled()
       streams.add(connection)
       return connection

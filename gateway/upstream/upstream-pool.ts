@@ -10,6 +10,10 @@ import type { Membership, TargetPool, TargetStatus, Wanted } from './pool.ts'
 interface Asked extends Wanted {
   /** Targets that it has tried. */
   readonly not?: readonly Target[] | undefined
+  /** It may go to no other target. */
+  readonly only?: Target | undefined
+  /** What follows it stays at the same target, so it takes turns with others of its kind alone. */
+  readonly isSession?: boolean | undefined
 }
 
 /** Exactly one of the two is called, once, unless the request stops waiting before. */
@@ -106,18 +110,20 @@ export const createUpstreamPool = (
   upstream: Upstream,
   join: (membership: Omit<Membership, 'target'>) => readonly TargetPool[]
 ) => {
-  const choose = createChoice()
+  const chooseForRequest = createChoice()
+  const chooseForSession = createChoice()
   const queue = createQueue(upstream.queue)
   let members: readonly TargetPool[] = []
   let isServing = false
-  let socketTurn = -1
 
-  const poolFor = ({ client, not = NONE, isStream = false }: Asked) =>
-    (client !== undefined && members.find(member => member.hasBound(client))) || choose(members, not, isStream)
-  const connectionFor = (asked: Asked) => {
-    const [first] = members
-    return (members.length === 1 ? first : poolFor(asked))?.acquire(asked)
+  const memberAt = (url: string | undefined) => members.find(({ target }) => target.url === url)
+  const poolFor = ({ client, only, not = NONE, isStream = false, isSession = false }: Asked) => {
+    if (only !== undefined) return memberAt(only.url)
+    if (members.length === 1) return members[0]
+    const bound = client && members.find(member => member.hasBound(client))
+    return bound ?? (isSession ? chooseForSession : chooseForRequest)(members, not, isStream)
   }
+  const connectionFor = (asked: Asked) => poolFor(asked)?.acquire(asked)
   /** Serves requests that wait; returns whether some still do. */
   const serve = (): boolean => {
     isServing = false
@@ -130,7 +136,6 @@ export const createUpstreamPool = (
     isServing = true
     queueMicrotask(task(serve))
   }
-  const memberAt = (url: string | undefined) => members.find(({ target }) => target.url === url)
   const membership = {
     upstream,
     onRoom,
@@ -144,26 +149,19 @@ export const createUpstreamPool = (
 
   return {
     /**
-     * A connection to the healthiest target, to none of those tried while there are others, or to the given `only` one; undefined
-     * if it has reached its limit of connections.
+     * A connection to the healthiest target, to none of those tried while there are others, or to the `only` one; undefined if it
+     * has reached its limit of connections.
      */
-    acquire(asked: Asked = {}, only: Target | undefined = undefined): UpstreamConnection | undefined {
-      if (only !== undefined) return memberAt(only.url)?.acquire(asked)
+    acquire(asked: Asked = {}): UpstreamConnection | undefined {
       // First come, first served.
-      return queue.length() > 0 ? undefined : connectionFor(asked)
+      return asked.only === undefined && queue.length() > 0 ? undefined : connectionFor(asked)
     },
+    /** A new connection, for a request to switch protocols; its target is chosen in the same way. */
+    dial: (asked: Pick<Asked, 'not' | 'only'>): UpstreamConnection | undefined =>
+      poolFor({ ...asked, isStream: true, isSession: true })?.dial(),
     /** Waits for a connection after `acquire` had none. */
     wait: queue.enter,
-    /** The targets in the order in which to try them: each is first in its turn, those out of service are last. */
-    inTurn(): readonly Target[] {
-      socketTurn = (socketTurn + 1) % members.length
-      const rank = ({ health, target }: TargetPool) => (health.isOut ? 2 : target.backup === true ? 1 : 0)
-      return [...members.slice(socketTurn), ...members.slice(0, socketTurn)]
-        .toSorted((a, b) => rank(a) - rank(b))
-        .map(({ target }) => target)
-    },
     targetAt: (url: string | undefined): Target | undefined => memberAt(url)?.target,
-    dial: (target: Target) => memberAt(target.url)?.dial(),
     targetCount: () => members.length,
     members: () => members,
     isDown: () => members.every(({ health }) => health.isOut),

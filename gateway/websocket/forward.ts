@@ -28,8 +28,7 @@ export const createForwardWebSocket =
     if (refusal !== undefined) return forwarding.refuse(exchange, refusal)
     const leave = forwarding.streams.admit({ upstream, userId: exchange.identity?.user.id, ip: exchange.client.key })
     if (leave instanceof GatewayError) return forwarding.refuse(exchange, leave)
-    const targets = forwarding.upstreams.poolOf(upstream).inTurn()
-    const request: UpgradeRequest = { exchange, route, upstream, offer, targets }
+    const request: UpgradeRequest = { exchange, route, upstream, offer }
     openUpstream(
       forwarding,
       request,

@@ -7,7 +7,7 @@ import { addedHeaders } from '../http/own-responses.ts'
 import type { Takeover } from '../http/request.ts'
 import type { Route } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
-import { EXHAUSTED, upstreamRefusal } from '../upstream/faults.ts'
+import { mayTryAgain, upstreamRefusal } from '../upstream/faults.ts'
 import { clientHeadFields, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
 import type { Requester, ResponseHead } from '../upstream/parser.ts'
@@ -58,7 +58,8 @@ export interface UpgradeRequest {
   readonly exchange: Exchange
   readonly route: Route
   readonly upstream: Upstream
-  readonly targets: readonly Target[]
+  /** The only one that may be asked; undefined: any. */
+  readonly target?: Target
   /** The upstream gets the subprotocols; with `bearerOffered`, `bearer` is the response if it selects none. */
   readonly offer: Pick<SocketToken, 'subprotocols' | 'bearerOffered'>
 }
@@ -72,7 +73,7 @@ export interface OpenUpstream extends Takeover {
 const ignore = () => undefined
 
 /**
- * Dials the targets one after the other until one can be reached, and passes on what it opened; refusals of either side are
+ * Dials one target after the other until one can be reached, and passes on what it opened; refusals of either side are
  * answered here. `onOpen` may throw a refusal, because the client has received nothing yet; otherwise `onGivenUp` is called.
  */
 export const openUpstream = (
@@ -81,8 +82,8 @@ export const openUpstream = (
   onOpen: (open: OpenUpstream, target: Target) => void,
   onGivenUp: () => void
 ) => {
-  const { exchange, route, upstream, targets, offer } = request
-  let attempt = 0
+  const { exchange, route, upstream, target: only, offer } = request
+  const tried: Target[] = []
   const giveUp = (error: GatewayError) => {
     exchange.underway = undefined
     onGivenUp()
@@ -90,10 +91,10 @@ export const openUpstream = (
   }
   const pool = forwarding.upstreams.poolOf(upstream)
   const next = () => {
-    const target = targets[attempt++]
-    if (target === undefined) return giveUp(new Unavailable({ reason: 'upstream-connections-exhausted' }))
-    const connection = pool.dial(target)
-    if (connection === undefined) return next()
+    const connection = pool.dial({ not: tried, only })
+    if (connection === undefined) return giveUp(new Unavailable({ reason: 'upstream-connections-exhausted' }))
+    const { target } = connection
+    tried.push(target)
     const key = newKey()
     const requester: Requester = {
       onSwitch(head, rest) {
@@ -114,7 +115,8 @@ export const openUpstream = (
         passRefusal(forwarding, request, head)
       },
       onFault(fault, cause, nothingSent) {
-        if (nothingSent && fault !== EXHAUSTED && attempt < targets.length) next()
+        const count = only === undefined ? pool.targetCount() : 1
+        if (nothingSent && mayTryAgain(fault, tried.length, tried.length, count)) next()
         else giveUp(upstreamRefusal(fault, cause))
       },
       onThrown: error => exchange.onThrown(error),

@@ -6,6 +6,7 @@ import { startGateway, type World } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, type RawRequest, startRawUpstream } from '../support/raw-upstream.ts'
+import { rawWebSocket } from '../support/raw-websocket.ts'
 import { inUse, targetAt, upstreamAt } from '../support/routes.ts'
 import { until } from '../support/until.ts'
 
@@ -109,6 +110,18 @@ t.test('a backup is used only while no other target is in service', async t => {
   const before = backup.requests.length
   for (let n = 0; n < 20; n++) t.equal(await text(world), 'primary')
   t.equal(backup.requests.length, before)
+
+  let isHeld = false
+  primary.respond(() => {
+    isHeld = true
+    return undefined
+  })
+  world.writeRoutes(open({ targets, maxConnections: 1 }))
+  await world.gateway.reload()
+  world.fetch('/open/held').catch(() => undefined)
+  await until(() => isHeld)
+  t.match((await rawWebSocket(world.port, { path: '/socket' })).head(), /^HTTP\/1\.1 503 /)
+  t.equal(backup.requests.length, before, 'nor does it take the sockets that full targets cannot')
 })
 
 t.test('a target goes out after so many failed checks, and comes back after so many that pass', async t => {

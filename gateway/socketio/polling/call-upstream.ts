@@ -3,7 +3,7 @@ import { BadUpstreamResponse, Unavailable } from '../../errors.ts'
 import { forwardedPath } from '../../routes/route.ts'
 import type { Target, Upstream } from '../../routes/upstream.ts'
 import type { UpstreamConnection } from '../../upstream/connection.ts'
-import { upstreamRefusal } from '../../upstream/faults.ts'
+import { mayTryAgain, upstreamRefusal } from '../../upstream/faults.ts'
 import { requestRulesOf } from '../../upstream/headers/header-rules.ts'
 import type { Requester, ResponseHead } from '../../upstream/parser.ts'
 import { mustBeRead } from '../../upstream/pool.ts'
@@ -13,8 +13,8 @@ import type { EngineSessionSource } from '../engine-session.ts'
 
 interface Call {
   readonly upstream: Upstream
-  /** Tried in turn until one can be reached. */
-  readonly targets: readonly Target[]
+  /** The only one that may be asked; undefined: any, one after the other until one can be reached. */
+  readonly target?: Target
   readonly method: 'GET' | 'POST'
   /** From {@link headTemplate}. */
   readonly head: string
@@ -36,8 +36,8 @@ export const callUpstream = (upstreams: Upstreams, call: Call) => {
   let connection: UpstreamConnection | undefined
   let aborted = false
   let attempts = 0
-  let turn = 0
   const answer = new Promise<UpstreamAnswer>((resolve, reject) => {
+    const unreached: Target[] = []
     let target: Target
     let head: ResponseHead | undefined
     let parts: Buffer[] = []
@@ -65,9 +65,9 @@ export const callUpstream = (upstreams: Upstreams, call: Call) => {
       },
       onFault(fault, cause, nothingSent) {
         connection = undefined
-        // Nothing has been sent: a warm connection that was closed in the meantime is replaced.
-        if (nothingSent && fault === 'reset' && attempts < 3) begin()
-        else if (fault === 'unreachable' && ++turn < call.targets.length) begin()
+        if (fault !== 'reset') unreached.push(target)
+        const count = call.target === undefined ? pool.targetCount() : 1
+        if (nothingSent && mayTryAgain(fault, attempts, unreached.length, count)) begin()
         else reject(upstreamRefusal(fault, cause))
       }
     }
@@ -80,12 +80,10 @@ export const callUpstream = (upstreams: Upstreams, call: Call) => {
     }
     const begin = () => {
       attempts++
-      const next = call.targets[turn]
-      if (next === undefined) return reject(new Unavailable({ reason: 'no-target' }))
-      target = next
-      const acquired = pool.acquire({ isStream: call.isStream }, target)
+      const acquired = pool.acquire({ isStream: call.isStream, only: call.target, not: unreached, isSession: true })
       if (acquired === undefined) return reject(new Unavailable({ reason: 'upstream-connections-exhausted' }))
       connection = acquired
+      target = acquired.target
       if (!mustBeRead(acquired, call.body !== undefined)) send(acquired)
       else setImmediate(() => contain({ onThrown: reject }, () => send(acquired)))
     }

@@ -61,7 +61,6 @@ export const createPollingRequests = (
     try {
       const { target, head, body } = await callUpstream(forwarding.upstreams, {
         upstream,
-        targets: forwarding.upstreams.poolOf(upstream).inTurn(),
         method: 'GET',
         head: headFor(exchange, route),
         timeoutMs: route.timeoutMs ?? upstream.timeoutMs,

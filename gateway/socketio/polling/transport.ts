@@ -238,7 +238,7 @@ const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts
   return {
     ask(head: string) {
       const [method, isStream, timeoutMs] = ['GET', true, record.pollMs] as const
-      const call = { upstream, targets: [target], method, head, isStream, timeoutMs, maxBytes }
+      const call = { upstream, target, method, head, isStream, timeoutMs, maxBytes }
       poll = callUpstream(forwarding.upstreams, call)
       answered = poll.answer.then(takeAnswer).catch(fail)
     },
@@ -290,7 +290,7 @@ const createPollingPosts = ({ forwarding, record: { sid }, engineSession }: Poll
 
   const send = (packets: readonly string[], head: string, timeoutMs: number) => {
     const [method, body, maxBytes] = ['POST', Buffer.from(packets.join(SEPARATOR)), MAX_ANSWER_BYTES] as const
-    const call = { upstream, targets: [target], method, head, body, timeoutMs, maxBytes }
+    const call = { upstream, target, method, head, body, timeoutMs, maxBytes }
     return callUpstream(forwarding.upstreams, call).answer
   }
 
