@@ -11,15 +11,19 @@ const cli: Cli = {
     return process.stdin
   },
   get stdout() {
-    if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', endUnwritten)
-    return process.stdout
+    return heard(process.stdout, endUnwritten)
   },
   get stderr() {
-    return process.stderr
+    // The exit code says the same.
+    return heard(process.stderr, () => undefined)
   },
   setExitCode(code) {
     process.exitCode = code
   }
+}
+
+function heard(stream: NodeJS.WriteStream, onError: (error: NodeJS.ErrnoException) => void): NodeJS.WriteStream {
+  return stream.listenerCount('error') === 0 ? stream.on('error', onError) : stream
 }
 
 /** A reader that needs only the first lines (`| head`) closes the pipe, which is not an error. */

@@ -51,9 +51,10 @@ t.test('with every line of env switched on the settings are those without any', 
 
 t.test('a result that cannot be written is no success, and a reader that has read enough is no failure', async t => {
   const entry = join(import.meta.dirname, '../../gateway/cli/portaria.ts')
-  const shell = (line: string) => promisify(execFile)('bash', ['-c', `${process.execPath} ${entry} env ${line}`])
-  await t.rejects(shell('> /dev/full'), { code: 2, stderr: /^The result could not be written \(ENOSPC\)\n$/ })
-  t.match(await shell('| head -n 1; exit $PIPESTATUS'), { stdout: /^# Settings/, stderr: '' })
+  const shell = (line: string) => promisify(execFile)('bash', ['-c', `${process.execPath} ${entry} ${line}`])
+  await t.rejects(shell('env > /dev/full'), { code: 2, stderr: /^The result could not be written \(ENOSPC\)\n$/ })
+  await t.rejects(shell('check /nowhere 2> /dev/full'), { code: 2 })
+  t.match(await shell('env | head -n 1; exit $PIPESTATUS'), { stdout: /^# Settings/, stderr: '' })
 })
 
 const same = (a: object, b: object, name: string): boolean =>
