@@ -11,14 +11,16 @@ export class EnvFileError extends Error {}
  * The environment with the variables of the file that it does not have itself.
  *
  * @param given the file that was asked for; without one, `byDefault` is read if it is there
- * @throws EnvFileError if the file cannot be read
+ * @throws EnvFileError if the file cannot be read, or is not UTF-8
  */
 export const withEnvFile = (environment: Environment, given: string | undefined, byDefault?: string): Environment => {
   const path = given ?? byDefault
   if (path === undefined || (given === undefined && !isFile(path))) return environment
   const { text, fault } = readText(path)
   if (text === undefined) throw new EnvFileError(`The file ${path} (--env-file) cannot be read: ${fault}`)
-  return { ...parseEnv(text), ...environment }
+  // PowerShell's `>` writes UTF-16, of which nothing would be found.
+  if (text.includes('\0')) throw new EnvFileError(`The file ${path} (--env-file) is not UTF-8`)
+  return { ...parseEnv(text.replace(/^\uFEFF/, '')), ...environment }
 }
 
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true
