@@ -35,7 +35,7 @@ export const readCloudIdp = (reader: Reader, isListed: boolean, origins: Origins
     clientId: reader.text('CLOUDIDP_CLIENT_ID') ?? '',
     clientSecret: reader.text('CLOUDIDP_CLIENT_SECRET') ?? '',
     redirectUri: readRedirect(reader, 'CLOUDIDP_REDIRECT_URI') ?? `${origins.publicUrl}${CALLBACK}`,
-    successRedirectUrl: readRedirect(reader, 'CLOUDIDP_SUCCESS_REDIRECT_URL') ?? success,
+    successRedirectUrl: asciiUrl(readRedirect(reader, 'CLOUDIDP_SUCCESS_REDIRECT_URL') ?? success),
     stateMaxAgeMs: reader.duration('CLOUDIDP_STATE_MAX_AGE_MS', { min: 1, max: MAX_TIMER_MS }),
     issuer,
     /** Tenant ids, `['*']` for all, or undefined. */
@@ -131,6 +131,9 @@ const readRedirect = (
   if (text !== undefined) checkUrl(reader, name, text, { query: true })
   return text
 }
+
+/** As a Location field may contain it (RFC 3986); as written if it is ASCII already. */
+const asciiUrl = (text: string): string => (/^[!-~]*$/.test(text) ? text : (URL.parse(text)?.href ?? text))
 
 const readTenant = (reader: Reader): string => {
   const tenant = reader.text('CLOUDIDP_TENANT_ID') ?? 'common'

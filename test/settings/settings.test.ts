@@ -329,6 +329,12 @@ t.test('a secret that somebody typed is worth a warning', async t => {
   t.notOk(warns('correct horse battery staple and then some'))
 })
 
+t.test('a cloud login ends at an address with letters beyond ASCII, which a Location field cannot contain', async t => {
+  const endsAt = (url: string) => read({ CLOUDIDP_SUCCESS_REDIRECT_URL: url }).cloudidp.successRedirectUrl
+  t.equal(endsAt('https://münchen.example/início?a=é'), 'https://xn--mnchen-3ya.example/in%C3%ADcio?a=%C3%A9')
+  t.equal(endsAt('https://App.example'), 'https://App.example', 'anything else stays as written')
+})
+
 t.test('public addresses are plain http or https', async t => {
   const settings = read({ PUBLIC_URL: 'https://Gate.example:443/', FRONTEND_URL: 'https://app.example/base/' })
   t.match(settings, {
