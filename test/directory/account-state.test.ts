@@ -2,7 +2,7 @@
 // RV-62, RV-63, LD-17
 import t from 'tap'
 import { accountState, directoryCount, isLockedOut } from '../../gateway/directory/account.ts'
-import { type DirectoryEntry, guidBytes } from '../../gateway/directory/person.ts'
+import { type DirectoryEntry, generalizedTime, guidBytes } from '../../gateway/directory/person.ts'
 
 const NOW = Date.UTC(2026, 0, 1, 12)
 const WINDOW = 600_000
@@ -79,4 +79,19 @@ t.test('a directory that never forgets counts all that it holds, whatever its ag
 t.test('a person of Active Directory is looked up by the bytes of the objectGUID', async t => {
   t.equal(guidBytes('00112233-4455-6677-8899-aabbccddeeff')?.toString('hex'), '33221100554477668899aabbccddeeff')
   t.equal(guidBytes('maria'), undefined)
+})
+
+t.test('a time of a directory may have an offset, in hours or in minutes too', async t => {
+  const at = Date.UTC(2026, 10, 22, 10)
+  for (const text of [
+    '20261122100000Z',
+    '2026112210Z',
+    '20261122110000+01',
+    '20261122113000+0130',
+    '202611220800-0200'
+  ])
+    t.equal(generalizedTime(text), at, text)
+  t.equal(generalizedTime('20261122100000.5Z'), at + 500)
+  for (const text of ['', '20261122100000', '20261122100000+013', 'x20261122100000Z'])
+    t.equal(generalizedTime(text), undefined)
 })

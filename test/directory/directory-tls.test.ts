@@ -6,12 +6,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, createServer } from 'node:tls'
 import t from 'tap'
+import { createServers } from '../../gateway/directory/dial.ts'
 import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import type { LdapSettings } from '../../gateway/settings/settings.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { REQUEST, result, startLdapServer, TLS_HANDSHAKE } from '../support/ldap-server.ts'
 import { startOpenLdap } from '../support/openldap.ts'
+import { until } from '../support/until.ts'
 
 const ldap = await startOpenLdap(t)
 
@@ -112,4 +114,16 @@ t.test('a TLS handshake that never ends fails in time', async t => {
   t.equal(await outcomeOf(settings), 'directory-timeout, bind unsent')
   t.same(silent.requests, [TLS_HANDSHAKE])
   await silent.idle()
+})
+
+t.test('the port is that of the address, or the usual one; a login that is over connects to nothing', async t => {
+  const dial = (url: string, signal = new AbortController().signal) =>
+    createServers(ldap.settings({ url }))
+      .dial(signal)
+      .catch(error => `${error.reason} ${error.message}`)
+  t.match(await dial('ldap://127.127.127.127'), /127\.127\.127\.127:389$/)
+  t.match(await dial('ldaps://127.127.127.127'), /127\.127\.127\.127:636$/)
+  t.match(await dial('ldap://127.127.127.127:1'), /127\.127\.127\.127:1$/)
+  t.match(await dial(ldap.url, AbortSignal.abort()), /^directory-unreachable connect: /)
+  await until(async () => (await ldap.connectionCount()) === 0)
 })

@@ -1,10 +1,13 @@
 // What keeps people from logging in shows in /health and as one warning per change, whether or not anybody tries.
 // LD-20, DF-05
 import t from 'tap'
+import { DirectoryFailure } from '../../gateway/directory/failure.ts'
+import { startDirectoryWatch } from '../../gateway/directory/watch.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
 import { until } from '../support/until.ts'
 
 const ldap = await startOpenLdap(t)
@@ -67,4 +70,21 @@ t.test('a refused service account shows as refused; the log says what to check, 
 t.test('without directory login /health does not mention the directory', async t => {
   const world = await startGateway(t, { postgres })
   t.notOk('directory' in (await healthOf(world)).checks)
+})
+
+t.test('a directory is looked at again when a login shows that it may be away, until the watch ends', async t => {
+  let looks = 0
+  const watch = startDirectoryWatch({ check: async () => void looks++, missingBases: async () => [] }, quiet)
+  const notice = async (reason: 'directory-unreachable' | 'invalid-credentials' | undefined) => {
+    watch.notice(reason === undefined ? new Error('x') : new DirectoryFailure(reason, 'x'))
+    await new Promise(setImmediate)
+    return looks
+  }
+  await new Promise(setImmediate)
+  t.equal(watch.state(), 'ok')
+  t.equal(await notice('invalid-credentials'), 1)
+  t.equal(await notice(undefined), 1)
+  t.equal(await notice('directory-unreachable'), 2)
+  await watch.close()
+  t.equal(await notice('directory-unreachable'), 2)
 })
