@@ -27,6 +27,12 @@ const outcomeOf = async (settings: LdapSettings, password = ldap.password): Prom
   }
 }
 
+/** Why no connection is made. */
+const dial = (url: string, { startTls = false, signal = new AbortController().signal } = {}): Promise<unknown> =>
+  createServers(ldap.settings({ url, startTls }))
+    .dial(signal)
+    .catch(error => `${error.reason} ${error.message}`)
+
 t.test('ldaps:// with the right CA file works, by address and by name', async t => {
   t.equal(await outcomeOf(ldap.settings({ url: ldap.ldapsUrl, ca: ldap.ca })), 'maria')
   const byName = ldap.ldapsUrl.replace('127.0.0.1', 'localhost')
@@ -84,6 +90,7 @@ t.test('a middle box that answers STARTTLS and goes on in plain text gets no pas
   const injecting = await startLdapServer(t, ({ id, send }) => send(result(id, 0x78), result(2, 0x61)))
   t.equal(await outcomeOf(ldap.settings({ url: injecting.url, startTls: true })), 'directory-tls, bind unsent')
   t.same(injecting.requests, [REQUEST.extended])
+  t.match(await dial(injecting.url, { startTls: true }), /^directory-tls STARTTLS: bytes in the clear/)
   await injecting.idle()
 })
 
@@ -117,13 +124,9 @@ t.test('a TLS handshake that never ends fails in time', async t => {
 })
 
 t.test('the port is that of the address, or the usual one; a login that is over connects to nothing', async t => {
-  const dial = (url: string, signal = new AbortController().signal) =>
-    createServers(ldap.settings({ url }))
-      .dial(signal)
-      .catch(error => `${error.reason} ${error.message}`)
   t.match(await dial('ldap://127.127.127.127'), /127\.127\.127\.127:389$/)
   t.match(await dial('ldaps://127.127.127.127'), /127\.127\.127\.127:636$/)
   t.match(await dial('ldap://127.127.127.127:1'), /127\.127\.127\.127:1$/)
-  t.match(await dial(ldap.url, AbortSignal.abort()), /^directory-unreachable connect: /)
+  t.match(await dial(ldap.url, { signal: AbortSignal.abort() }), /^directory-unreachable connect: /)
   await until(async () => (await ldap.connectionCount()) === 0)
 })
