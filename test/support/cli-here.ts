@@ -1,5 +1,5 @@
 // The command line runs in this process, where a test needs neither a process nor its start.
-import { PassThrough, Writable } from 'node:stream'
+import { PassThrough } from 'node:stream'
 import { runProgram } from '../../gateway/cli/program.ts'
 import type { CliOptions, CliResult } from './cli.ts'
 
@@ -8,25 +8,18 @@ export const portariaHere = async (
   args: readonly string[],
   { env = {}, input }: Omit<CliOptions, 'cwd'> = {}
 ): Promise<CliResult> => {
-  const [out, err] = [collector(), collector()]
+  const [stdout, stderr] = [collector(), collector()]
   const stdin = new PassThrough()
   stdin.end(input ?? '')
   let code: number | null = null
   const setExitCode = (given: number) => {
     code = given
   }
-  await runProgram({ environment: env, stdin, stdout: out.stream, stderr: err.stream, setExitCode }, args)
-  const stdout = out.text()
-  return { code, stdout, stderr: err.text(), json: () => JSON.parse(stdout) }
+  await runProgram({ environment: env, stdin, stdout, stderr, setExitCode }, args)
+  const text = textOf(stdout)
+  return { code, stdout: text, stderr: textOf(stderr), json: () => JSON.parse(text) }
 }
 
-const collector = () => {
-  let text = ''
-  const stream = new Writable({
-    write(chunk, _, done) {
-      text += String(chunk)
-      done()
-    }
-  })
-  return { stream, text: () => text }
-}
+/** Takes everything at once. */
+const collector = () => new PassThrough({ highWaterMark: Number.MAX_SAFE_INTEGER })
+const textOf = (stream: PassThrough): string => String(stream.read() ?? '')

@@ -7,7 +7,7 @@ import { oauthRoutes } from '../../gateway/cloud/routes.ts'
 import { errorBody } from '../../gateway/errors.ts'
 import { asGatewayError } from '../../gateway/http/own-responses.ts'
 import type { ProvenPerson, User } from '../../gateway/identity.ts'
-import type { LoginOutcome, SignIn } from '../../gateway/login/sign-in.ts'
+import type { LoginOutcome } from '../../gateway/login/sign-in.ts'
 import type { CloudIdpSettings } from '../../gateway/settings/settings.ts'
 import { freePort } from './ports.ts'
 import { person as userWith } from './routes.ts'
@@ -22,7 +22,6 @@ export interface OAuthAppOptions {
   useOnce?: (nonce: string) => Promise<boolean>
   now?: () => number
   deadlineMs?: number
-  signIn?: SignIn
 }
 
 export type OAuthApp = Awaited<ReturnType<typeof startOAuthApp>>
@@ -106,12 +105,10 @@ export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthApp
       ? createOAuthClient({ settings: cloudidp, log: app.log, ...clock, deadlineMs: options.deadlineMs })
       : undefined,
     onOutcome: outcome => outcomes.push(outcome),
-    signIn:
-      options.signIn ??
-      (async person => {
-        people.push(person)
-        return { token: `token-of-${person.subject}`, user: userOf(person, people.length) }
-      }),
+    async signIn(person) {
+      people.push(person)
+      return { token: `token-of-${person.subject}`, user: userOf(person, people.length) }
+    },
     ...clock
   })
   await app.listen({ port, host: '127.0.0.1' })

@@ -1,11 +1,11 @@
 // A test has several instances' login throttles on one directory and one Postgres.
 import type { Test } from 'tap'
 import type { EntityManager } from 'typeorm'
-import type { BindGuard } from '../../gateway/directory/account.ts'
-import { createDirectory, type Directory } from '../../gateway/directory/directory.ts'
+import type { BindGuard, GuardedAccount } from '../../gateway/directory/account.ts'
+import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { GatewayError } from '../../gateway/errors.ts'
-import { createLoginThrottle, type LoginThrottle } from '../../gateway/login/throttle/throttle.ts'
+import { createLoginThrottle } from '../../gateway/login/throttle/throttle.ts'
 import type { LdapSettings } from '../../gateway/settings/settings.ts'
 import type { Database } from '../../gateway/store/database.ts'
 import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
@@ -49,45 +49,25 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
   let binds = 0
   let onBind: (() => void | Promise<void>) | undefined
   let databaseUrl = options.databaseUrl
-  const throttles: {
-    throttle: LoginThrottle
-    directory: Directory
-    store: Awaited<ReturnType<typeof openStore>>
-    statements: () => number
-  }[] = []
+  type Instance = { readonly store: Awaited<ReturnType<typeof openStore>>; readonly statements: () => number }
+  const throttles: (ReturnType<typeof createLoginGate> & Instance)[] = []
   for (let index = 0; index < instances; index++) {
     const store = await openStore(t, postgres, databaseUrl)
     databaseUrl = store.url
     const { database, statements } = countedDatabase(store.database)
-    const directory = createDirectory(settings, { failureFloorMs })
-    const throttle = createLoginThrottle({
-      ldap: settings,
-      loginFailures: { perIp, windowMs: 300_000 },
-      secret: options.secret ?? 'a secret for tests that is long enough',
-      names: createLoginNames(database),
-      attempts: createLoginAttempts(database),
-      log: quiet
-    })
-    throttles.push({ throttle, directory, store, statements })
+    const gate = createLoginGate(settings, database, { perIp, failureFloorMs, secret: options.secret })
+    throttles.push({ ...gate, store, statements })
   }
 
   const login = async ({ username, password, from, at = 0 }: Login): Promise<Answer> => {
     const instance = throttles[at % throttles.length]
     if (instance === undefined) throw new Error('no such instance')
-    const { throttle, directory } = instance
-    const attempt = { login: directory.normaliseLogin(username), password, ipKey: from }
     try {
-      await throttle.attempt(attempt, guard => {
-        const counting: BindGuard = {
-          expect: guard.expect,
-          bind: (account, bind) =>
-            guard.bind(account, async () => {
-              binds += 1
-              await onBind?.()
-              return bind()
-            })
+      await instance.logIn(username, password, from, {
+        onPermit: () => {
+          binds += 1
+          return onBind?.()
         }
-        return directory.authenticate(username, password, counting)
       })
       return { what: 'in', retryAfterS: undefined }
     } catch (error) {
@@ -118,6 +98,47 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
     },
     databaseUrl: databaseUrl ?? '',
     remember: (username: string, from: string) => throttles[0]?.store.memory.rememberAddress(username, from, 1)
+  }
+}
+
+interface GateOptions extends NonNullable<Parameters<typeof createDirectory>[1]> {
+  readonly perIp: number
+  readonly secret?: string | undefined
+}
+
+interface OnBind {
+  /** The account is known; whether it may be tried is decided next. */
+  readonly onAccount?: (account: GuardedAccount) => void
+  /** It may be tried; the bind is sent next. */
+  readonly onPermit?: () => unknown
+}
+
+/** The gateway's part of a login, as its endpoint puts it together. */
+export const createLoginGate = (ldap: LdapSettings, database: Database, { perIp, secret, ...more }: GateOptions) => {
+  const directory = createDirectory(ldap, more)
+  const throttle = createLoginThrottle({
+    ldap,
+    loginFailures: { perIp, windowMs: 300_000 },
+    secret: secret ?? 'a secret for tests that is long enough',
+    names: createLoginNames(database),
+    attempts: createLoginAttempts(database),
+    log: quiet
+  })
+  return {
+    throttle,
+    logIn(username: string, password: string, ipKey: string, { onAccount, onPermit }: OnBind) {
+      const attempt = { login: directory.normaliseLogin(username), password, ipKey }
+      return throttle.attempt(attempt, ({ expect, bind }) => {
+        const watched: BindGuard['bind'] = (account, send) => {
+          onAccount?.(account)
+          return bind(account, async () => {
+            await onPermit?.()
+            return send()
+          })
+        }
+        return directory.authenticate(username, password, { expect, bind: watched })
+      })
+    }
   }
 }
 

@@ -1,5 +1,4 @@
 // Stores what the gateway knows about the people of a world, in a real Postgres whose times can be put back.
-import { createLoginAttempts } from '../../../gateway/store/login-attempts.ts'
 import { createLoginNames } from '../../../gateway/store/login-names.ts'
 import type { ConfirmedPerson } from '../../../gateway/store/users.ts'
 import { startPostgres } from '../../../test/support/postgres.ts'
@@ -10,8 +9,8 @@ export type PeopleStore = Awaited<ReturnType<typeof openPeopleStore>>
 export const openPeopleStore = async (t: Parameters<typeof startPostgres>[0]) => {
   const { database, users, memory } = await openStore(t, await startPostgres(t))
   return {
+    database,
     names: createLoginNames(database),
-    attempts: createLoginAttempts(database),
     remember: memory.rememberAddress,
     /** The id of the person. */
     sync: async (person: ConfirmedPerson): Promise<number> => (await users.syncPerson(person)).user.id,

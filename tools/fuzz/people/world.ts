@@ -1,15 +1,12 @@
 // People whose names overlap in every way log in, are renamed and hired again while settings change; what must hold is checked.
 import { randomUUID } from 'node:crypto'
-import type { BindGuard } from '../../../gateway/directory/account.ts'
 import type { Deadline } from '../../../gateway/directory/deadline.ts'
-import { createDirectory } from '../../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../../gateway/directory/failure.ts'
 import type { LdapConnection } from '../../../gateway/directory/ldap-connection.ts'
 import type { DirectoryPerson } from '../../../gateway/directory/person.ts'
 import { LoginThrottled } from '../../../gateway/errors.ts'
 import type { AccountClue } from '../../../gateway/identity.ts'
-import { createLoginThrottle } from '../../../gateway/login/throttle/throttle.ts'
-import { quiet } from '../../../test/support/quiet.ts'
+import { createLoginGate } from '../../../test/support/throttles.ts'
 import type { Fuzz, Random } from '../mutate.ts'
 import {
   createModelDirectory,
@@ -350,7 +347,6 @@ const describe = ({ uuid, ou, login, mail, principal, alias }: ModelEntry): stri
 
 /** The gateway's part of a login, as its endpoint puts it together. */
 const openGate = (mode: Mode, model: ModelDirectory, store: PeopleStore) => {
-  const ldap = settingsOf(mode, model.url)
   let bound: ModelEntry | undefined
   const open = async (deadline: Deadline): Promise<LdapConnection> => {
     const connection = await model.open(deadline)
@@ -360,31 +356,21 @@ const openGate = (mode: Mode, model: ModelDirectory, store: PeopleStore) => {
     }
     return { ...connection, bindPerson }
   }
-  const directory = createDirectory(ldap, { failureFloorMs: 0, open })
-  const throttle = createLoginThrottle({
-    ldap,
-    loginFailures: { perIp: 1_000_000, windowMs: 300_000 },
-    secret: 'a secret for tests that is long enough',
-    names: store.names,
-    attempts: store.attempts,
-    log: quiet
+  const { throttle, logIn } = createLoginGate(settingsOf(mode, model.url), store.database, {
+    perIp: 1_000_000,
+    failureFloorMs: 0,
+    open
   })
   const login = async (username: string, password: string, ipKey: string): Promise<Result> => {
     let whose: AccountClue | undefined
     let guard = ''
     bound = undefined
     try {
-      const attempt = { login: directory.normaliseLogin(username), password, ipKey }
-      const person = await throttle.attempt(attempt, inner => {
-        const noting: BindGuard = {
-          expect: inner.expect,
-          bind: (account, bind) => {
-            whose = account.whose
-            guard = account.name
-            return inner.bind(account, bind)
-          }
+      const person = await logIn(username, password, ipKey, {
+        onAccount: account => {
+          whose = account.whose
+          guard = account.name
         }
-        return directory.authenticate(username, password, noting)
       })
       const id = await store.sync({ provider: 'ldap', ...person })
       await store.remember(person.username, ipKey, id)

@@ -21,7 +21,9 @@ interface Readers {
   readonly model: ModelReading
 }
 
-const oursAsMessages = ({ requests }: ReadMessages): Message[] =>
+const asMessages = (
+  requests: readonly (Omit<Message, 'fields'> & { readonly fields: readonly string[] })[]
+): Message[] =>
   requests.map(({ method, target, fields, body, isComplete }) => ({
     method,
     target,
@@ -30,25 +32,11 @@ const oursAsMessages = ({ requests }: ReadMessages): Message[] =>
     isComplete
   }))
 
-const nodeAsMessages = ({ requests }: NodeReading): Message[] =>
-  requests.map(({ fields, ...rest }) => ({ ...rest, fields: trimmed(fields).join('\n') }))
-
-// llhttp leaves whitespace at the end of a value to whoever takes it.
-const trimmed = (fields: readonly string[]): string[] => fields.map(text => text.replace(/[ \t]+$/, ''))
-
-const modelAsMessages = ({ requests }: ModelReading): Message[] =>
-  requests.map(({ method, target, fields, body, complete }) => ({
-    method,
-    target,
-    fields: fields.flat().join('\n'),
-    body,
-    isComplete: complete
-  }))
-
 /** What is wrong; undefined when the gateway refused, or all read the same. */
 const compareRequests = ({ ours, node, model }: Readers): string | undefined => {
-  const mine = oursAsMessages(ours)
-  const theirs = { node: nodeAsMessages(node), model: modelAsMessages(model) }
+  const mine = asMessages(ours.requests)
+  const ofModel = model.requests.map(one => ({ ...one, fields: one.fields.flat(), isComplete: one.complete }))
+  const theirs = { node: asMessages(node.requests), model: asMessages(ofModel) }
   // node:http refuses raw bytes in a target, and whatever follows.
   const firstRaw = mine.findIndex(({ target }) => /[\x80-\xff]/.test(target))
   for (const [index, message] of mine.entries()) {
@@ -103,7 +91,7 @@ const compare = (input: string, random: Random): string | undefined => {
 
 // How much of a body is given away before it turns out to be malformed depends on the pieces.
 const textOf = (read: ReadMessages): string => {
-  const messages = oursAsMessages(read).map(message =>
+  const messages = asMessages(read.requests).map(message =>
     read.fault === undefined || message.isComplete ? message : { ...message, body: '' }
   )
   return `${read.fault}${messages.map(message => Object.values(message).join('\0')).join('\0\0')}`

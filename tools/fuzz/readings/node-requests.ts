@@ -7,7 +7,7 @@ export interface NodeReading {
   readonly stopped: boolean
 }
 
-export interface NodeRequest {
+interface NodeRequest {
   readonly method: string
   readonly target: string
   /** `[name, value, …]` */
@@ -40,7 +40,8 @@ export const readByNode = (pieces: readonly Buffer[]): NodeReading => {
     requests.push({
       method: methods[method] ?? (method === QUERY ? 'QUERY' : String(method)),
       target: target ?? earlyTarget,
-      fields: all,
+      // llhttp leaves whitespace at the end of a value to whoever takes it.
+      fields: all.map(text => text.replace(/[ \t]+$/, '')),
       body: '',
       isComplete: false
     })

@@ -1,14 +1,16 @@
 // Reads what an upstream answers on one connection with the gateway's parser, and with a model of RFC 9112.
 
 import { BadResponse } from '../../../gateway/upstream/faults.ts'
-import { type ResponseHead, ResponseParser } from '../../../gateway/upstream/parser.ts'
+import { ResponseParser } from '../../../gateway/upstream/parser.ts'
 import { type Random, readCorpus, splitBytes } from '../mutate.ts'
 import { type ReadResponse, readResponses } from './http-responses.ts'
 import type { Reading } from './readings.ts'
 import { wellFormedResponse, withSlip } from './well-formed.ts'
 
+type Open = { -readonly [K in keyof ReadResponse]: ReadResponse[K] }
+
 interface Read {
-  readonly responses: ReadResponse[]
+  readonly responses: Open[]
   refused: string | undefined
 }
 
@@ -24,21 +26,20 @@ const readByGateway = (pieces: readonly Buffer[], methods: readonly string[]): R
   const begin = () => {
     const method = methods[next++]
     if (method === undefined || !kept) return
-    let open: { head: ResponseHead; body: string } | undefined
+    const add = (status: number, headers: readonly string[], body: string, complete: boolean) =>
+      read.responses.push({ status, fields: pairs(headers), body, trailers: [], complete })
     parser.begin(method, {
-      onInterim: (status, headers) =>
-        read.responses.push({ status, fields: pairs(headers), body: '', trailers: [], complete: true }),
-      onHead(head, whole) {
-        kept = head.keepAlive
-        open = { head, body: whole ?? '' }
-        read.responses.push(asResponse(open.head, open.body, [], false))
+      onInterim: (status, headers) => add(status, headers, '', true),
+      onHead({ status, headers, keepAlive }, whole) {
+        kept = keepAlive
+        add(status, headers, whole ?? '', false)
       },
       onBody(chunk) {
+        const open = read.responses.at(-1)
         if (open !== undefined) open.body += chunk.toString('latin1')
       },
       onEnd(trailers) {
-        if (open === undefined) return
-        read.responses[read.responses.length - 1] = asResponse(open.head, open.body, trailers, true)
+        Object.assign(read.responses.at(-1) ?? {}, { trailers: pairs(trailers), complete: true })
         begin()
       }
     })
@@ -47,19 +48,6 @@ const readByGateway = (pieces: readonly Buffer[], methods: readonly string[]): R
   feed(parser, pieces, read, () => kept)
   return read
 }
-
-const asResponse = (
-  head: ResponseHead,
-  body: string,
-  trailers: readonly string[],
-  complete: boolean
-): ReadResponse => ({
-  status: head.status,
-  fields: pairs(head.headers),
-  body: complete ? body : '',
-  trailers: pairs(trailers),
-  complete
-})
 
 const feed = (parser: ResponseParser, pieces: readonly Buffer[], read: Read, isKept: () => boolean) => {
   try {
