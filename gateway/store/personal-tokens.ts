@@ -90,8 +90,7 @@ const end = async (manager: EntityManager, actor: Actor, id: number, userId: num
   const [row] = isRowId(id) ? await query<EndedRow>(manager, END, [id, userId ?? null]) : []
   if (row === undefined) throw new NotFound({ reason: 'no-token' })
   await revokeToken(manager, personalTokenId(id), row.expires_s)
-  const details = { token: id, name: row.name }
-  await appendAudit(manager, { actor, action: 'token.end', target: `user:${row.user_id}`, details })
+  await appendAudit(manager, { actor, action: 'token.end', target: `user:${row.user_id}`, before: toItem(row) })
 }
 
 const ownProfiles = ({ user }: StoredPerson, wanted: readonly string[]): string[] => {
@@ -135,9 +134,8 @@ interface OwnerColumns {
   owner_name: string
 }
 
-interface EndedRow {
+interface EndedRow extends ItemRow {
   user_id: number
-  name: string
   expires_s: number
 }
 
@@ -169,8 +167,8 @@ const CREATE = `
   VALUES ($1, $2, $3, $4::text[], $5, $6) RETURNING ${ITEM}`
 
 const END = `
-  DELETE FROM personal_tokens WHERE id = $1 AND ($2::int IS NULL OR user_id = $2)
-  RETURNING user_id, name, extract(epoch FROM expires_at)::float8 AS expires_s`
+  DELETE FROM personal_tokens t WHERE t.id = $1 AND ($2::int IS NULL OR t.user_id = $2)
+  RETURNING ${ITEM}, t.user_id, extract(epoch FROM t.expires_at)::float8 AS expires_s`
 
 const RECORD_USE = `
   UPDATE personal_tokens SET last_used_at = greatest(last_used_at, to_timestamp(used.at))

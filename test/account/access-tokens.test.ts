@@ -246,7 +246,13 @@ t.test('Admins see all access tokens with their owners, end any of them, and bot
   t.equal((await ask(first, token)).status, 401)
   const audit = await (await first.fetch(`/auth/admin/users/${ana.id}/audit`, { token: admin })).text()
   t.match(audit, /"token\.create"/)
-  t.match(audit, /"token\.end"/)
+  const { items } = JSON.parse(audit) as { items: { action: string; before: unknown }[] }
+  const ended = items.find(({ action }) => action === 'token.end')
+  t.match(
+    ended,
+    { before: { id, name: 'found by an Admin', profiles: only('Agente') } },
+    'the record says which token ended'
+  )
   t.notMatch(audit + first.logText() + second.logText(), /pt_[\w-]{43}/)
 })
 
