@@ -12,6 +12,8 @@ const MAX_CONCURRENT_STREAMS = 100
 const STREAM_BYTES = 65_535
 /** Of all bodies of a connection. Beyond, nothing more is read from it. */
 const CONNECTION_BYTES = 1024 * 1024
+/** Bodies are bounded where they are written. Beyond this, node:http2 would refuse other streams while one large response is taken. */
+const SESSION_MB = 1000
 /** Larger heads than are accepted, so that they can be answered. */
 const HEAD_BYTES = 32 * 1024
 /** Browsers send each of up to 180 cookies as a field. */
@@ -51,6 +53,7 @@ export class Http2Connection implements ServedConnection {
     })
     this.#session = performServerHandshake(this.#socket, {
       maxHeaderListPairs: MOST_FIELDS,
+      maxSessionMemory: SESSION_MB,
       // nghttp2 would leave out fields with blanks at an end of their value; here they are malformed (RFC 9113 §8.2.1).
       strictFieldWhitespaceValidation: false,
       settings: {

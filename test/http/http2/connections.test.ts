@@ -162,6 +162,22 @@ t.test('large bodies arrive whole both ways, beside a stream whose client reads 
   t.match(await world.logged(({ path }) => path === '/open/unread'), { status: 200, reason: 'client-gone' })
 })
 
+t.test('a large response that its client has not taken yet holds up no other request of its connection', async t => {
+  const onRequest = ({ target, response }: HttpRequest) => {
+    const body = target === '/large' ? 'x'.repeat(12_000_000) : 'ok'
+    response.whole({ status: 200, headers: ['content-length', String(body.length)] }, body)
+  }
+  const server = createHttpServer({ handler: { onRequest, onFault: () => undefined } })
+  t.teardown(() => server.close())
+  const session = await connectHttp2(t, await listenHttp2(t, server))
+  const large = session.request({ ':path': '/large' })
+  await once(large, 'response')
+  t.match(await askHttp2(session, { ':path': '/small' }), { status: 200, body: 'ok', code: 0 })
+  let length = 0
+  for await (const bytes of large) length += bytes.length
+  t.equal(length, 12_000_000)
+})
+
 t.test('requests of one client, one after the other, use one connection to the backend', async t => {
   const { place, upstream } = await startHttp2World(t)
   const session = await connectHttp2(t, place)
