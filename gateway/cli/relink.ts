@@ -1,5 +1,5 @@
 // Reattaches a person's logins to their access after a changed setting has made them a new person.
-import { GatewayError } from '../errors.ts'
+import { GatewayError, NotFound } from '../errors.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { ACTOR, withUsers } from './open-store.ts'
 
@@ -14,9 +14,8 @@ const relink = ({ environment }: Cli, old: string, fresh: string): Promise<Repor
   const [oldId, newId] = [idOf(old), idOf(fresh)]
   return withUsers(environment, async users => {
     const moved = await users.relinkPerson(ACTOR, oldId, newId).catch((error: unknown) => {
-      throw error instanceof GatewayError && error.reason !== undefined
-        ? new CannotRun(REFUSALS[error.reason] ?? 'There is no such person')
-        : error
+      const refusal = error instanceof GatewayError ? REFUSALS[error.reason ?? error.code] : undefined
+      throw refusal === undefined ? error : new CannotRun(refusal)
     })
     return {
       json: { old: oldId, new: newId, links: moved },
@@ -26,6 +25,7 @@ const relink = ({ environment }: Cli, old: string, fresh: string): Promise<Repor
 }
 
 const REFUSALS: Readonly<Record<string, string>> = {
+  [NotFound.code]: 'There is no such person',
   'relink-to-itself': 'Both ids are of the same person',
   'relink-has-access': 'The new person has access: remove it first, or swap the two ids',
   'relink-without-link': 'The new person has no logins'

@@ -68,6 +68,8 @@ t.test('the doctor says what it did not try', async t => {
   for (const option of ['--token', '--with-secret', '--public', '--websocket'])
     t.match(stdout, new RegExp(`Not tried: .*${option}`), option)
   t.match(stdout, /Never tried: requests that change data/)
+  const expired = await examine(t, undefined, ['--private', '/private/data', '--token', 'an.expired.token'])
+  t.match(expired.stdout, /Not tried: what a backend receives.* \(--token, which is not valid here\)/)
 })
 
 t.test('with a database', async t => {

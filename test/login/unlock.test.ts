@@ -204,4 +204,5 @@ t.test('a changed search base makes no one new; relink repairs by hand what a lo
   t.match(relinked.json(), { old: before.id, new: back.id, links: 1 })
   t.match(await logIn(byDn, 'maria'), { id: before.id, profiles: only('Admin') })
   t.equal((await portaria(['relink', 'maria', '2'], options)).code, 2)
+  t.match(await portaria(['relink', '2147483647', '2'], options), { code: 2, stderr: /^There is no such person/ })
 })

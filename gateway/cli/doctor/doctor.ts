@@ -87,8 +87,8 @@ const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promis
     hasHttp2,
     closed,
     path: closed[0]?.path ?? '/',
-    forbidden: await findForbidden(client, closed, bearer),
     token,
+    ...(await tryToken(client, closed, bearer)),
     bearer,
     secret,
     notes: []
@@ -140,18 +140,19 @@ const findClosed = async (client: DoctorClient, { candidates }: Surroundings) =>
   return { closed, findings }
 }
 
-/** The first of the closed paths that refuses the token as well. */
-const findForbidden = async (client: DoctorClient, closed: DoctorWorld['closed'], headers: readonly Header[]) => {
-  if (headers.length === 0) return undefined
-  for (const { path } of closed) {
+/** The first of the closed paths that refuses the token for a lack of permission, and whether all refuse it as no valid one. */
+const tryToken = async (client: DoctorClient, closed: DoctorWorld['closed'], headers: readonly Header[]) => {
+  let isTokenInvalid = headers.length > 0
+  for (const { path } of headers.length > 0 ? closed : []) {
     const answer = await client.ask({ target: path, headers }).catch(error => {
       // The limits are reported by the checks, which reach them too.
       if (error instanceof ProbesEnded) return undefined
       throw error
     })
-    if (answer?.status === 403) return path
+    if (answer?.status !== 401) isTokenInvalid = false
+    if (answer?.status === 403) return { forbidden: path, isTokenInvalid }
   }
-  return undefined
+  return { forbidden: undefined, isTokenInvalid }
 }
 
 const OPEN: Omit<Finding, 'evidence'> = {
@@ -176,8 +177,12 @@ const examine = async (world: DoctorWorld, findings: Finding[]): Promise<string 
 }
 
 /** What was not tried because an argument is missing, and which argument that is. */
-const notTried = ({ token, secret, open, sockets, hasHttp2 }: DoctorWorld): readonly string[] => [
-  ...(token === undefined ? ['what a backend receives, and what else a valid token allows (--token)'] : []),
+const notTried = ({ token, isTokenInvalid, secret, open, sockets, hasHttp2 }: DoctorWorld): readonly string[] => [
+  ...(token === undefined || isTokenInvalid
+    ? [
+        `what a backend receives, and what else a valid token allows (--token${isTokenInvalid ? ', which is not valid here' : ''})`
+      ]
+    : []),
   ...(secret === undefined
     ? ['tokens signed with the secret of this gateway that it must refuse (--with-secret)']
     : []),

@@ -12,7 +12,9 @@ export interface DoctorWorld extends Omit<Surroundings, 'candidates'> {
   readonly path: string
   /** A closed path that refuses the given token too, because its owner lacks a role. */
   readonly forbidden: string | undefined
-  /** A valid token, if one was given. */
+  /** No closed path accepts it; without any token, false. */
+  readonly isTokenInvalid: boolean
+  /** One that should be valid, if one was given. */
   readonly token: string | undefined
   /** The Authorization field that carries it; without a token, none. */
   readonly bearer: readonly Header[]

@@ -59,7 +59,7 @@ const SessionsPart = ({ of: { data, problem, reload } }: { of: Loaded<ListOf<Ses
     [text('browser'), ({ userAgent }) => userAgent.slice(0, 120) || '–'],
     [text('address'), ({ ip }) => ip || '–'],
     [text('began'), ({ createdAt }) => dateTime(createdAt)],
-    [text('lastUsed'), ({ lastUsedAt }) => dateTime(lastUsedAt)],
+    [text('lastUsed'), ({ lastUsedAt }) => dateTime(lastUsedAt, 'short')],
     [head, item => (item.current ? html`<${State} is="ok">${text('current')}<//>` : endCell(item))]
   ]
   return html`<section id="sessions-part"><h2 id="sessions">${text('sessions')}</h2>${notices}

@@ -62,8 +62,8 @@ const locale = () => (language === 'pt' ? 'pt-BR' : 'en')
 export const number = (value: number, digits = 0): string =>
   new Intl.NumberFormat(locale(), { maximumFractionDigits: digits }).format(value)
 
-export const dateTime = (value: string | number): string => {
+export const dateTime = (value: string | number, timeStyle: 'medium' | 'short' = 'medium'): string => {
   const date = new Date(value)
   if (value === '' || Number.isNaN(date.getTime())) return '–'
-  return new Intl.DateTimeFormat(locale(), { dateStyle: 'short', timeStyle: 'medium' }).format(date)
+  return new Intl.DateTimeFormat(locale(), { dateStyle: 'short', timeStyle }).format(date)
 }

@@ -140,7 +140,7 @@ const PersonSessions = ({ id, name }: { id: number; name: string }): VNode => {
     ],
     [text('address'), ({ ip }) => ip || '–'],
     [text('since'), ({ createdAt }) => dateTime(createdAt)],
-    [text('lastUsed'), ({ lastUsedAt }) => dateTime(lastUsedAt)]
+    [text('lastUsed'), ({ lastUsedAt }) => dateTime(lastUsedAt, 'short')]
   ]
   const hasAny = list.data !== undefined && list.data.total > 0
   return html`<section id="live-sessions"><h2>${text('sessions')}</h2>${notices}
