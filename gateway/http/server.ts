@@ -1,6 +1,6 @@
 // Serves HTTP on sockets that were accepted elsewhere: plain, TLS, or behind a PROXY header; most are read in turns into one buffer.
 import net from 'node:net'
-import { contain, endThrown, noteFault } from '../values/contain.ts'
+import { contain, endThrown, every, noteFault } from '../values/contain.ts'
 import { Http1Connection } from './http1/connection.ts'
 import { createReadTurns, type Turns } from './http1/read-turns.ts'
 import { Http2Connection } from './http2/connection.ts'
@@ -60,15 +60,12 @@ export const createHttpServer = (options: HttpServerOptions) => {
     flushSoon,
     goOnSoon: turns.add
   }
-  const tick = setInterval(
-    () => {
-      host.now = performance.now()
-      for (const connection of connections.keys())
-        if (connection.deadline <= host.now) contain(connection, late => late.expire())
-    },
-    Math.min(TICK_MS, limits.lingerSilenceMs)
-  ).unref()
-  const stalls = watchStalls(connections, limits.stallMs)
+  const stopTicking = every(Math.min(TICK_MS, limits.lingerSilenceMs), () => {
+    host.now = performance.now()
+    for (const connection of connections.keys())
+      if (connection.deadline <= host.now) contain(connection, late => late.expire())
+  })
+  const stopWatching = watchStalls(connections, limits.stallMs)
 
   const onClose = (connection: ServedConnection, onClosed: AcceptOptions['onClosed']) => {
     if (!connections.delete(connection)) return
@@ -91,8 +88,8 @@ export const createHttpServer = (options: HttpServerOptions) => {
   const closeServer = () => {
     isClosed = true
     closeAll()
-    clearInterval(tick)
-    clearInterval(stalls)
+    stopTicking()
+    stopWatching()
   }
 
   return {
@@ -163,9 +160,9 @@ const taken = (socket: net.Socket): number | undefined =>
   socket.writableLength === 0 ? undefined : socket.bytesWritten - socket.writableLength
 
 /** Cuts connections whose bytes have not moved for `stallMs`, in the middle of a response and after it. */
-const watchStalls = (connections: ReadonlyMap<ServedConnection, net.Socket>, stallMs: number): NodeJS.Timeout => {
+const watchStalls = (connections: ReadonlyMap<ServedConnection, net.Socket>, stallMs: number): (() => void) => {
   const lastTaken = new WeakMap<ServedConnection, number>()
-  return setInterval(() => {
+  return every(stallMs, () => {
     for (const [connection, socket] of connections) {
       contain(connection, one => one.endStalled?.())
       const now = taken(socket)
@@ -173,7 +170,7 @@ const watchStalls = (connections: ReadonlyMap<ServedConnection, net.Socket>, sta
       else if (now === lastTaken.get(connection)) contain(connection, one => one.destroy())
       else lastTaken.set(connection, now)
     }
-  }, stallMs).unref()
+  })
 }
 
 // A read of this size may be costly, e.g. thousands of tiny frames, and is taken in turn.

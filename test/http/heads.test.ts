@@ -1,5 +1,7 @@
-// Responses are framed for their clients, and written in turn; what is under way ends with its client.
+// Responses are framed for their clients, and written in turn; chunked bodies are read in linear time. What is under way ends with its client.
+// SM-22, SM-12, SM-06
 import t from 'tap'
+import { ChunkedBody, INCOMPLETE, MALFORMED } from '../../gateway/http/chunked-body.ts'
 import { Http1Response } from '../../gateway/http/http1/response.ts'
 import { Outbox } from '../../gateway/http/outbox.ts'
 import { exchangeOf } from '../support/exchanges.ts'
@@ -76,4 +78,40 @@ t.test('while a client takes nothing, one write waits for its turn', async t => 
   const outbox = new Outbox(outlet as never, { flushSoon: () => undefined, onTaken: () => undefined, onThrown })
   for (let i = 0; i < 3; i++) t.equal(outbox.sendBytes('', Buffer.alloc(10_000), ''), false)
   t.same(writes, ['bytes', 'turn', 'bytes', 'bytes'])
+})
+
+t.test('what one read brings of a chunked body is passed on as one piece, however tiny its chunks are', async t => {
+  // Each piece is a write of its own to the backend, and thousands of them hold megabytes while it does not read.
+  const reader = new ChunkedBody(true)
+  const parts: string[] = []
+  const letters = Array.from({ length: 10_000 }, (_, i) => 'abc'.charAt(i % 3))
+  const text = letters.map(letter => `1\r\n${letter}\r\n`).join('')
+  const bytes = Buffer.from(`${text}0\r\n\r\nGET`)
+  t.equal(
+    reader.take(bytes, part => parts.push(part.toString())),
+    text.length + 5
+  )
+  t.same(parts, [letters.join('')])
+  t.equal(bytes.toString('latin1', text.length + 5), 'GET', 'what follows is as it was')
+})
+
+t.test('of long trailers that arrive byte by byte only one line is read each time', async t => {
+  const reads = t.capture(Buffer.prototype, 'toString', Buffer.prototype.toString)
+  const reader = new ChunkedBody(true)
+  const take = (text: string) => {
+    let end = INCOMPLETE
+    for (const byte of Buffer.from(text)) end = reader.take(Buffer.from([byte]), () => undefined)
+    return end
+  }
+  t.equal(take(`0\r\nA: ${'t'.repeat(3000)}\r\n${'B:\r\n'.repeat(1000)}\r`), INCOMPLETE)
+  t.equal(take('\n'), 1)
+  t.same(reader.trailers.slice(0, 4), ['A', 't'.repeat(3000), 'B', ''])
+  t.equal(reader.trailers.length, 2002)
+  const read = reads().reduce((sum, call) => sum + ('returned' in call ? String(call.returned).length : 0), 0)
+  t.ok(read < 300 * 7000, `${read} characters`)
+  const long = new ChunkedBody(true)
+  const ends = Array.from({ length: 2100 }, (_, i) =>
+    long.take(Buffer.from(i === 0 ? '0\r\n' : 'B:\r\n'), () => undefined)
+  )
+  t.equal(ends.indexOf(MALFORMED), 2049, 'all lines together are bounded')
 })

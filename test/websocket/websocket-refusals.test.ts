@@ -164,20 +164,6 @@ t.test('nonsense, silence and absence of the upstream are 502 and 504', async t 
   t.notMatch(raw.received().toString(), /127\.0\.0\.1|ECONN/)
 })
 
-// WS-20
-t.test('one person and one address can have only so many sockets', async t => {
-  // Of 16384: 3 for a person, 5 for an address.
-  const env = { STREAMS_PER_USER: '0.02%', STREAMS_PER_IP: '0.035%' }
-  const { ask, gateway } = await world(t, accept, { env })
-  for (let i = 0; i < 3; i++) t.equal((await ask()).status, 101)
-  t.equal((await ask()).status, 429)
-  const other = { authorization: `Bearer ${await gateway.tokenFor({ id: 8 })}` }
-  for (let i = 0; i < 2; i++) t.equal((await ask({ headers: other })).status, 101)
-  const { raw, status } = await ask({ headers: other })
-  t.equal(status, 429)
-  t.match(raw.head(), /retry-after: 10/i)
-})
-
 const CLIENTS = 30
 
 /** Upgrades that the upstream holds in its hand, unanswered. */

@@ -17,7 +17,7 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
     'test/routes/*.test.ts',
     'test/route-files/{route-file,route-grants,surprises}.test.ts',
     'test/attacks/path-attacks.test.ts',
-    'test/upstream/targets-kept.test.ts',
+    'test/upstream/targets.test.ts',
     'test/cli/{cli-decisions,cli-diff}.test.ts',
     'test/explain/explain.test.ts',
     'test/access/{hosts,client-networks}.test.ts'

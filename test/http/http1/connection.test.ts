@@ -55,6 +55,8 @@ t.test('what is no head is refused at once, wherever it begins', async t => {
   t.match(readMessages(['\x16\x03\x01']), { fault: 'malformed' })
   t.match(readMessages(['GET /a HTTP/1.1\r\nHo', 'st : b']), { fault: 'malformed' })
   t.match(readMessages(['GET /a HTTP/1.1\r\n', `A: ${'a'.repeat(20_000)}`]), { fault: 'too-large' })
+  for (const line of ['G\xc3T /a HTTP/1.1', 'GET\xa0/a HTTP/1.1', 'GET /a HTTP/1\xa01', '\xc3GET /a HTTP/1.1'])
+    t.equal(new HeadReader().read(Buffer.from(`${line}\r\nHost: a\r\n\r\n`, 'latin1')), 'malformed', line)
 })
 
 t.test('after a refusal, the rest of a slow upload is read for as long as it arrives, but not for ever', async t => {
