@@ -1,7 +1,14 @@
 // A test has a real browser, which tells of everything that a page should never do.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type LaunchOptions,
+  type Page
+} from 'playwright-core'
 import type { Test } from 'tap'
 import { SAMPLE_PASSWORD } from './openldap-people.ts'
 import { findChromium } from './provision.ts'
@@ -15,10 +22,11 @@ const FLAGS = words`
 /** Long enough for a machine that does ten other things. */
 const PATIENCE_MS = 120_000
 
-export const launchBrowser = async (t: Pick<Test, 'teardown'>): Promise<Browser> => {
+export const launchBrowser = async (t: Pick<Test, 'teardown'>, options: LaunchOptions = {}): Promise<Browser> => {
   const browser = await chromium.launch({
     executablePath: findChromium() ?? '/usr/bin/chromium',
-    args: FLAGS
+    args: FLAGS,
+    ...options
   })
   t.teardown(() => browser.close())
   return browser

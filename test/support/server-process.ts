@@ -64,9 +64,15 @@ interface ServerProcess extends Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid'
   readonly limitMs?: number
 }
 
+const KEPT = 8192
+
 /** With `detached`, signals go to its whole process group. */
 export const createServerProcess = ({ command, args, isUp, limitMs, ...options }: ServerProcess) => {
   let child: ChildProcess | undefined
+  let output = ''
+  const keep = (chunk: Buffer) => {
+    output = (output + chunk.toString('latin1')).slice(-KEPT)
+  }
   const isRunning = () => child !== undefined && child.exitCode === null && child.signalCode === null
   const signal = (name: NodeJS.Signals) => {
     if (options.detached && child?.pid !== undefined) process.kill(-child.pid, name)
@@ -74,18 +80,19 @@ export const createServerProcess = ({ command, args, isUp, limitMs, ...options }
   }
   return {
     pid: () => (isRunning() ? child?.pid : undefined),
+    /** The end of what it has written since its last start. */
+    output: () => output,
     /** Resolves when it is up. */
     async start() {
-      let errors = ''
-      child = spawn(command, args, { ...options, stdio: ['ignore', 'ignore', 'pipe'] })
-      child.stderr?.on('data', chunk => {
-        errors = (errors + chunk).slice(-4000)
-      })
+      output = ''
+      child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
+      child.stdout?.on('data', keep)
+      child.stderr?.on('data', keep)
       const isReady = () => {
-        if (!isRunning()) throw new Error(`${command} did not start: ${errors}`)
+        if (!isRunning()) throw new Error(`${command} did not start: ${output}`)
         return isUp()
       }
-      await until(isReady, () => `${command} is up: ${errors}`, limitMs)
+      await until(isReady, () => `${command} is up: ${output}`, limitMs)
     },
     signal,
     /** Resolves when it is gone. */

@@ -1,56 +1,45 @@
-// Tools that support only user names and passwords, with an access token as the password: git and npm.
-import { equal, match } from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+// Tools that support only user names and passwords, with an access token as the password: git, npm, docker and skopeo.
+import { equal, match, rejects } from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import type { World } from '../../test/support/gateway.ts'
-import { freePort } from '../../test/support/ports.ts'
-import { startGit } from './behind-apache.ts'
+import { backend } from './backend.ts'
+import { APACHE_PROGRAMS, pushAll, startGit } from './behind-apache.ts'
+import { npm as installWithNpm } from './installed.ts'
 import { logIn } from './person.ts'
-import { firstLine, type Lab, NO_BROWSER, type System } from './system.ts'
-
-/** Runs a program beside the gateway of this process. */
-const start = async (lab: Lab, program: string, words: readonly string[]): Promise<string> =>
-  (await promisify(execFile)(program, words, { cwd: lab.folder, timeout: 240_000 })).stdout
-
-const fails = async (running: Promise<string>): Promise<string> =>
-  running.then(
-    () => '',
-    (error: { stderr?: string }) => error.stderr ?? 'failed'
-  )
+import { type Lab, NO_BROWSER, type System, versionOf } from './system.ts'
 
 const withPassword = (world: World, password: string) => world.url.replace('//', `//me:${password}@`)
 
-const gitByPassword: System = {
+const gitByPassword = backend({
   name: 'git over HTTP, access token as password',
   recipe: 'git-http',
-  version: () => firstLine('git', '--version').replace('git version ', ''),
-  async check(lab) {
-    const port = await startGit(lab)
-    const git = (...words: string[]) => start(lab, 'git', ['-c', 'core.askPass=true', ...words])
-    const commit = async (folder: string) => {
-      writeFileSync(join(lab.folder, folder, `${folder}.txt`), folder)
-      await git('-C', folder, 'add', '.')
-      await git('-C', folder, '-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-qm', folder)
-      await git('-C', folder, 'push', '-q', 'origin', 'HEAD:main')
+  programs: { ...APACHE_PROGRAMS, git: 'git' },
+  version: () => versionOf('git', '--version'),
+  start: startGit,
+  async check({ lab, world, port }) {
+    const clone = (base: string, folder: string, ...options: string[]) =>
+      lab.run('git', ['-c', 'core.askPass=true', 'clone', '-q', ...options, `${base}/git/one.git`, folder])
+    const push = (folder: string) => {
+      lab.write({ [`${folder}/${folder}.txt`]: folder })
+      return pushAll(lab, folder)
     }
-    await git('clone', '-q', `http://127.0.0.1:${port}/git/one.git`, 'direct')
-    await commit('direct')
-    const world = await lab.gateway('git-http', { '127.0.0.1:8080': `127.0.0.1:${port}` })
+    await clone(`http://127.0.0.1:${port}`, 'direct')
+    await push('direct')
     const { token } = await logIn(lab, world)
-    await git('clone', '-q', '-b', 'main', `${withPassword(world, token)}/git/one.git`, 'through')
-    await commit('through')
-    await git('clone', '-q', '-b', 'main', `http://127.0.0.1:${port}/git/one.git`, 'after')
+    await clone(withPassword(world, token), 'through', '-b', 'main')
+    await push('through')
+    await clone(`http://127.0.0.1:${port}`, 'after', '-b', 'main')
     equal(readFileSync(join(lab.folder, 'after/through.txt'), 'utf8'), 'through')
-    const refused = await fails(git('clone', '-q', `${withPassword(world, 'guessed')}/git/one.git`, 'refused'))
-    match(refused, /Authentication failed/)
+    await rejects(clone(withPassword(world, 'guessed'), 'refused'), /Authentication failed/)
     return ['clone and push (basic)', 'a wrong password refused', NO_BROWSER]
   }
-}
+})
 
-const VERDACCIO = (port: number) => `
-listen: 127.0.0.1:${port}
+const VERDACCIO_VERSION = '6.10.4'
+const VERDACCIO = `
+listen: 127.0.0.1:PORT
 storage: ./storage
 url_prefix: /npm/
 auth: { htpasswd: { file: ./htpasswd } }
@@ -58,43 +47,35 @@ packages: { '**': { access: $all, publish: $all } }
 log: { type: stdout, format: json, level: fatal }
 `
 
-const startVerdaccio = async (lab: Lab): Promise<number> => {
-  // Not every mirror knows the tag by which Verdaccio names this dependency.
-  writeFileSync(join(lab.folder, 'package.json'), '{"private":true,"overrides":{"node-fetch":"2.7.0"}}')
-  await start(lab, 'npm', ['install', '--no-audit', '--no-fund', 'verdaccio@6.10.4'])
-  const port = await freePort()
-  writeFileSync(join(lab.folder, 'verdaccio.yaml'), VERDACCIO(port))
-  await lab.run(join(lab.folder, 'node_modules/.bin/verdaccio'), ['--config', './verdaccio.yaml'], port)
-  return port
-}
-
 /** npm with a registry and a password in a settings file of its own, under the name given. */
 const npmWith = (lab: Lab, name: string, registry: string, password: string) => {
-  const config = join(lab.folder, `${name}.npmrc`)
   const auth = Buffer.from(`me:${password}`).toString('base64')
-  writeFileSync(config, `registry=${registry}\n${registry.replace('http:', '')}:_auth=${auth}\n`)
-  const own = ['--userconfig', config, '--cache', join(lab.folder, `cache-${name}`), '--registry', registry]
-  const use = (...words: string[]) => start(lab, 'npm', [...words, ...own, '--loglevel', 'error'])
-  const folder = join(lab.folder, name)
+  lab.write({ [`${name}.npmrc`]: `registry=${registry}\n${registry.replace('http:', '')}:_auth=${auth}\n` })
+  const own = ['--userconfig', `${name}.npmrc`, '--cache', `cache-${name}`, '--registry', registry]
+  const use = (...words: string[]) => lab.run('npm', [...words, ...own, '--loglevel', 'error'])
   return {
     use,
-    install: (what: string) => use('install', '--no-audit', '--prefix', folder, what),
+    install: (what: string) => use('install', '--no-audit', '--prefix', name, what),
     installed: (what: string) => {
-      const file = join(folder, 'node_modules', what, 'package.json')
+      const file = join(lab.folder, name, 'node_modules', what, 'package.json')
       return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
     }
   }
 }
 
-const npm: System = {
+const npm = backend({
   name: 'npm with Verdaccio',
   recipe: 'registries',
-  version: () => `npm ${firstLine('npm', '--version')}, Verdaccio 6.10.4`,
-  async check(lab) {
-    const port = await startVerdaccio(lab)
-    mkdirSync(join(lab.folder, 'thing'))
+  version: () => `npm ${versionOf('npm', '--version')}, Verdaccio ${VERDACCIO_VERSION}`,
+  async start(lab) {
+    // Not every mirror knows the tag by which Verdaccio names this dependency.
+    const folder = await installWithNpm({ verdaccio: VERDACCIO_VERSION }, { 'node-fetch': '2.7.0' })
+    const program = join(folder, 'node_modules/.bin/verdaccio')
+    return lab.start(program, ['--config', './verdaccio.yaml'], { files: { 'verdaccio.yaml': VERDACCIO } })
+  },
+  async check({ lab, world, port }) {
     const describe = (version: string) =>
-      writeFileSync(join(lab.folder, 'thing/package.json'), JSON.stringify({ name: '@corp/thing', version }))
+      lab.write({ 'thing/package.json': JSON.stringify({ name: '@corp/thing', version }) })
     const own = 'a password of Verdaccio'
     const joined = await fetch(`http://127.0.0.1:${port}/-/user/org.couchdb.user:me`, {
       method: 'PUT',
@@ -106,8 +87,7 @@ const npm: System = {
     const direct = npmWith(lab, 'direct', `http://127.0.0.1:${port}/`, own)
     await direct.use('publish', './thing')
     // Its tarballs carry the public prefix, so that only the metadata can be asked for directly.
-    equal((await direct.use('view', '@corp/thing', 'version')).trim(), '1.0.0')
-    const world = await lab.gateway('registries', { '127.0.0.1:4873': `127.0.0.1:${port}` })
+    match(await direct.use('view', '@corp/thing', 'version'), /^1\.0\.0$/m)
     const { token } = await logIn(lab, world)
     const through = npmWith(lab, 'through', `${world.url}/npm/`, token)
     describe('1.1.0')
@@ -115,9 +95,70 @@ const npm: System = {
     await through.install('@corp/thing@1.1.0')
     equal(through.installed('@corp/thing'), '1.1.0')
     const refused = npmWith(lab, 'refused', `${world.url}/npm/`, 'guessed')
-    match(await fails(refused.install('@corp/thing@1.1.0')), /E401/)
+    await rejects(refused.install('@corp/thing@1.1.0'), /E401/)
     return ['publish and install of a scoped package (basic)', 'a wrong password refused', NO_BROWSER]
   }
+})
+
+const REGISTRY = `
+version: 0.1
+log: { level: error, accesslog: { disabled: true } }
+storage: { filesystem: { rootdirectory: ./images } }
+http: { addr: '127.0.0.1:PORT' }
+`
+
+/** Writes an image of one empty layer as the folder `image`, in skopeo's form `dir:`. */
+const writeImage = (lab: Lab): void => {
+  const digestOf = (content: string) => createHash('sha256').update(content).digest('hex')
+  const add = (content: string, mediaType: string) => {
+    lab.write({ [`image/${digestOf(content)}`]: content })
+    return { mediaType, size: content.length, digest: `sha256:${digestOf(content)}` }
+  }
+  // Two blocks of zeros: an empty archive (POSIX pax).
+  const layer = '\0'.repeat(1024)
+  const rootfs = { type: 'layers', diff_ids: [`sha256:${digestOf(layer)}`] }
+  const config = JSON.stringify({ architecture: 'amd64', os: 'linux', config: {}, rootfs })
+  const manifest = {
+    schemaVersion: 2,
+    mediaType: 'application/vnd.oci.image.manifest.v1+json',
+    config: add(config, 'application/vnd.oci.image.config.v1+json'),
+    layers: [add(layer, 'application/vnd.oci.image.layer.v1.tar')]
+  }
+  lab.write({ 'image/version': 'Directory Transport Version: 1.1\n', 'image/manifest.json': JSON.stringify(manifest) })
 }
 
-export const BY_PASSWORD: readonly System[] = [gitByPassword, npm]
+const containers = backend({
+  name: 'docker login, skopeo with a container registry',
+  recipe: 'registries',
+  programs: { 'docker-registry': 'docker-registry', docker: 'docker.io', skopeo: 'skopeo' },
+  address: '127.0.0.1:5000',
+  version() {
+    const [docker, skopeo] = [versionOf('docker', '--version'), versionOf('skopeo', '--version')]
+    return `docker ${docker}, skopeo ${skopeo}, ${versionOf('docker-registry', '--version')}`
+  },
+  start: lab => lab.start('docker-registry', ['serve', 'registry.yml'], { files: { 'registry.yml': REGISTRY } }),
+  async check({ lab, world, port }) {
+    writeImage(lab)
+    const run = (program: string, words: readonly string[], input = '') =>
+      lab.run(program, words, { input, env: { HOME: lab.folder, DOCKER_CONFIG: join(lab.folder, 'docker') } })
+    const plain = ['--insecure-policy', 'copy', '--dest-tls-verify=false', '--src-tls-verify=false']
+    const copy = (from: string, to: string) => run('skopeo', [...plain, from, to])
+    await copy('dir:image', `docker://127.0.0.1:${port}/team/direct:1`)
+    const { token } = await logIn(lab, world)
+    const through = `127.0.0.1:${world.port}`
+    const login = ['login', '--username', 'me', '--password-stdin']
+    match(await run('docker', [...login, through], token), /Login Succeeded/)
+    await rejects(run('docker', [...login, through], 'guessed'), /401 Unauthorized|unauthorized/)
+    match(await run('skopeo', [...login, '--tls-verify=false', through], token), /Login Succeeded/)
+    await copy('dir:image', `docker://${through}/team/thing:1`)
+    await copy(`docker://${through}/team/thing:1`, 'dir:got')
+    return [
+      'push directly',
+      '`docker login` (without an engine), `skopeo login`, push and fetch (basic)',
+      'a wrong password refused',
+      NO_BROWSER
+    ]
+  }
+})
+
+export const BY_PASSWORD: readonly System[] = [gitByPassword, npm, containers]

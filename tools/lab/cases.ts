@@ -1,35 +1,60 @@
-// Tries a case at a system by itself and through the gateway, and reports where the two differ.
+// Tries cases and writes what was seen into a table: alone, or at a system by itself and through the gateway.
 import { stripVTControlCharacters } from 'node:util'
-import { messageOf } from './table.ts'
+import { fillTable, messageOf, type Table } from './table.ts'
 
-export interface ComparedCase<Place> {
+export interface Case<Place> {
   readonly name: string
-  /** What happened, in one line. */
+  /** What was seen, in one line; throws if that is not as it should be. */
   run(place: Place): Promise<string>
+}
+
+/** A case whose name says all that is to be seen; it throws if anything else is. */
+export const silent = <Place>(name: string, run: (place: Place) => Promise<void>): Case<Place> => ({
+  name,
+  run: place => run(place).then(() => 'works')
+})
+
+export interface ComparedCase<Place> extends Case<Place> {
   /** Where the gateway is meant to differ from the system by itself: what happens then, and why. */
   readonly contract?: { readonly through: string; readonly because: string }
 }
 
-export interface Outcome {
+interface Outcome {
   readonly isRight: boolean
-  /** Cells of the table: directly, through Portaria. */
-  readonly cells: readonly [string, string]
+  readonly text: string
 }
 
-const outcomeOf = (run: Promise<string>): Promise<string> =>
-  run.catch(error => {
-    const message = stripVTControlCharacters(messageOf(error))
-    return `fails: ${message.trim().split('\n').at(-1)?.trim()}`
-  })
+/** What was seen, or the last line of the error. */
+export const outcomeOf = (running: Promise<string>): Promise<Outcome> =>
+  running.then(
+    text => ({ isRight: true, text }),
+    error => {
+      const lines = stripVTControlCharacters(messageOf(error)).trim().split('\n')
+      return { isRight: false, text: `FAILED: ${lines.at(-1)?.trim()}` }
+    }
+  )
 
-/** @param places the system by itself, and the same through the gateway */
-export const compare = async <Place>(tried: ComparedCase<Place>, places: readonly [Place, Place]): Promise<Outcome> => {
-  const direct = await outcomeOf(tried.run(places[0]))
-  const through = await outcomeOf(tried.run(places[1]))
-  const wanted = tried.contract?.through ?? direct
+/** @param places the system by itself, and the same through the gateway; resolves to two cells */
+export const compare = async <Place>(
+  { run, contract }: ComparedCase<Place>,
+  [alone, behind]: readonly [Place, Place]
+): Promise<{ isRight: boolean; cells: readonly [string, string] }> => {
+  const direct = await outcomeOf(run(alone))
+  const through = await outcomeOf(run(behind))
   // What fails without the gateway too was not tried.
-  const isRight = through === wanted && !direct.startsWith('fails')
-  const reason = tried.contract === undefined ? '' : `: ${tried.contract.because}`
-  if (!isRight) return { isRight, cells: [direct, `DIFFERS: ${through}`] }
-  return { isRight, cells: [direct, through === direct ? 'the same' : through + reason] }
+  const isRight = direct.isRight && through.text === (contract?.through ?? direct.text)
+  if (!isRight) return { isRight, cells: [direct.text, `DIFFERS: ${through.text}`] }
+  const reason = contract === undefined ? '' : `: ${contract.because}`
+  return { isRight, cells: [direct.text, through.text === direct.text ? 'the same' : through.text + reason] }
 }
+
+const INSTALLING: Table = { heading: '## Ways to install', keys: 1 }
+
+/** Cases of one way to install; resolves to how many did not work. */
+export const tryInstalling = <Place>(cases: readonly Case<Place>[], place: Place, version: string): Promise<number> =>
+  fillTable(INSTALLING, async add => {
+    for (const { name, run } of cases) {
+      const { isRight, text } = await outcomeOf(run(place))
+      add([name, version, text], isRight)
+    }
+  })

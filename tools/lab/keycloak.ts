@@ -1,21 +1,23 @@
 // Logs people in at a real Keycloak, and ends their sessions from both sides.
-import { ok } from 'node:assert/strict'
+import { equal, notEqual, ok } from 'node:assert/strict'
 import { once } from 'node:events'
-import { WebSocket, WebSocketServer } from 'ws'
+import { WebSocket } from 'ws'
 import { parse } from 'yaml'
-import { createCloudBrowser, followWithin, readFragment } from '../../test/support/cloud-browser.ts'
+import type { User } from '../../gateway/identity.ts'
+import { type CloudBrowser, createCloudBrowser, followWithin, readFragment } from '../../test/support/cloud-browser.ts'
 import { startGateway, type World, type WorldOptions } from '../../test/support/gateway.ts'
+import { startBackend } from '../../test/support/gateway-process.ts'
+import { jsonRequest } from '../../test/support/login.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
+import type { Teardown } from '../teardown.ts'
 import { KEYCLOAK_VERSION, type KeycloakServer, PASSWORD, startKeycloak } from './keycloak-server.ts'
 import type { Provider, ProviderCase } from './providers.ts'
-import type { Teardown } from './table.ts'
 
 const START = '/auth/oauth/cloudidp/start'
 
 export const keycloak: Provider = {
-  name: 'keycloak',
   title: 'Keycloak',
   version: () =>
     `Version ${KEYCLOAK_VERSION}, in development mode; client and settings as on [its page](login/keycloak.md).`,
@@ -27,11 +29,11 @@ export const keycloak: Provider = {
     const page = parse(recipeBlock('../login/keycloak', 'yaml')) as NonNullable<WorldOptions['config']>
     const config = {
       ...page,
-      upstreams: { live: { url: backend } },
+      upstreams: { live: { url: backend.url } },
       routes: [{ path: '/live', upstream: 'live', websocket: {} }]
     }
     const postgres = await startPostgres(t)
-    const world = await startGateway(t, { postgres, port, config, env: { ...server.env } })
+    const world = await startGateway(t, { postgres, port, config, env: server.env })
     const parts = { t, server, world, config, postgres }
     return [...loginCases(parts), rotationCase(parts), ...logoutCases(parts)]
   }
@@ -45,23 +47,10 @@ interface Parts {
   readonly postgres: NonNullable<WorldOptions['postgres']>
 }
 
-const startBackend = async (t: Teardown): Promise<string> => {
-  const backend = new WebSocketServer({ port: 0, host: '127.0.0.1' })
-  t.teardown(() => backend.close())
-  await once(backend, 'listening')
-  const address = backend.address()
-  return `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
-}
-
 interface LoggedIn {
   readonly token: string
-  readonly user: {
-    readonly id: number
-    readonly username: string
-    readonly profiles: string[]
-    readonly areas: string[]
-  }
-  readonly browser: ReturnType<typeof createCloudBrowser>
+  readonly user: Pick<User, 'username' | 'profiles' | 'areas'>
+  readonly browser: CloudBrowser
 }
 
 /** The address that a form of Keycloak's pages posts to. */
@@ -85,7 +74,12 @@ const logIn = async (world: World, username: string): Promise<LoggedIn> => {
   return { token, user: user as unknown as LoggedIn['user'], browser }
 }
 
-const accessOf = ({ user }: LoggedIn): string => `${user.username}: ${user.profiles.join()} in ${user.areas.join()}`
+/** Whether somebody who logs in gets this access. */
+const logsInWith = async (world: World, username: string, access: string): Promise<string> => {
+  const { user } = await logIn(world, username)
+  equal(`${user.profiles.join()} in ${user.areas.join()}`, access)
+  return `${username}: ${access}`
+}
 
 const statusOf = async (world: World, token: string): Promise<number> =>
   (await world.fetch('/auth/me', { token })).status
@@ -105,20 +99,12 @@ const loginCases = ({ t, server, world, config, postgres }: Parts): ProviderCase
       const groups = await server.read<{ path: string }[]>(`/users/${await server.idOf('maria')}/groups`)
       return `maria is in ${groups.map(({ path }) => path).join(', ')}`
     },
-    through: async () => {
-      const access = accessOf(await logIn(world, 'maria'))
-      ok(access === 'maria: Agente in Suporte', access)
-      return access
-    }
+    through: () => logsInWith(world, 'maria', 'Agente in Suporte')
   },
   {
     name: 'A person without groups',
-    directly: async () => 'no `groups` in the ID token',
-    through: async () => {
-      const access = accessOf(await logIn(world, 'rui'))
-      ok(access === 'rui:  in ', access)
-      return 'logged in, unassigned'
-    }
+    directly: 'no `groups` in the ID token',
+    through: () => logsInWith(world, 'rui', ' in ').then(() => 'logged in, unassigned')
   },
   {
     name: 'A person joins a group',
@@ -127,26 +113,21 @@ const loginCases = ({ t, server, world, config, postgres }: Parts): ProviderCase
       await server.admin(`/users/${await server.idOf('rui')}/groups/${group?.id}`, { method: 'PUT' })
       return 'rui joins /suporte'
     },
-    through: async () => {
-      const access = accessOf(await logIn(world, 'rui'))
-      ok(access === 'rui: Agente in Suporte', access)
-      return `at the next login, ${access}`
-    }
+    through: async () => `at the next login, ${await logsInWith(world, 'rui', 'Agente in Suporte')}`
   },
   {
     name: 'Realm roles (CLOUDIDP_GROUPS_CLAIM=roles)',
-    directly: async () => 'maria has the role supervisao',
+    directly: 'maria has the role supervisao',
     through: async () => {
       // The client of the realm names one address of the gateway.
       await world.gateway.close()
       const grants = [{ claim: 'supervisao', profiles: ['Supervisor'], areas: ['Vendas'] }]
       const env = { ...server.env, CLOUDIDP_GROUPS_CLAIM: 'roles' }
       const byRole = await startGateway(t, { postgres, port: world.port, config: { ...config, grants }, env })
-      const access = accessOf(await logIn(byRole, 'maria'))
+      const seen = await logsInWith(byRole, 'maria', 'Supervisor in Vendas')
       await byRole.gateway.close()
-      Object.assign(world, await startGateway(t, { postgres, port: world.port, config, env: { ...server.env } }))
-      ok(access === 'maria: Supervisor in Vendas', access)
-      return access
+      Object.assign(world, await startGateway(t, { postgres, port: world.port, config, env: server.env }))
+      return seen
     }
   }
 ]
@@ -170,7 +151,7 @@ const rotationCase = ({ server, world }: Parts): ProviderCase => ({
         config: { priority: ['1000'], enabled: ['true'], active: ['true'], algorithm: ['RS256'], keySize: ['2048'] }
       }
     })
-    ok(before !== (await kidOf(server)), 'the key is the same')
+    notEqual(await kidOf(server), before, 'the key is the same')
     return 'a different key is active'
   },
   through: async () => {
@@ -181,28 +162,22 @@ const rotationCase = ({ server, world }: Parts): ProviderCase => ({
 })
 
 const logoutCases = ({ server, world }: Parts): ProviderCase[] => {
-  let before: LoggedIn | undefined
+  let maria: LoggedIn
   return [
     {
       name: 'RP-initiated logout',
       directly: async () => {
-        before = await logIn(world, 'maria')
-        const started = await before.browser.get(`${world.url}${START}`)
-        const arrived = await followWithin(before.browser, started.headers.get('location') ?? '')
+        maria = await logIn(world, 'maria')
+        const started = await maria.browser.get(`${world.url}${START}`)
+        const arrived = await followWithin(maria.browser, started.headers.get('location') ?? '')
         ok(arrived.location.startsWith(world.url), `asked again: ${arrived.location}`)
         return 'a second login does not ask for a password'
       },
       through: async () => {
-        if (before === undefined) throw new Error('not logged in')
-        const { token, browser } = before
-        const answer = await world.fetch('/auth/logout', {
-          method: 'POST',
-          token,
-          headers: { accept: 'application/json', 'content-type': 'application/json' },
-          body: JSON.stringify({ provider: true })
-        })
+        const { token, browser } = maria
+        const answer = await world.fetch('/auth/logout', jsonRequest('POST', token, { provider: true }))
         const { logoutUrl } = (await answer.json()) as { logoutUrl: string }
-        ok((await statusOf(world, token)) === 401, 'the token still works')
+        equal(await statusOf(world, token), 401, 'the token still works')
         const asked = await followWithin(browser, logoutUrl)
         const html = (await asked.response?.text()) ?? ''
         const code = /name="session_code" value="([^"]*)"/.exec(html)?.[1] ?? ''
@@ -222,27 +197,26 @@ const logoutCases = ({ server, world }: Parts): ProviderCase[] => {
     {
       name: 'Back-channel logout by a Keycloak administrator',
       directly: async () => {
-        before = await logIn(world, 'maria')
+        maria = await logIn(world, 'maria')
         return 'ends the sessions of maria'
       },
       through: async () => {
-        if (before === undefined) throw new Error('not logged in')
         const other = await logIn(world, 'rui')
-        const headers = { authorization: `Bearer ${before.token}` }
+        const headers = { authorization: `Bearer ${maria.token}` }
         const socket = new WebSocket(`${world.url.replace('http', 'ws')}/live`, { headers })
         await once(socket, 'open')
         const closed = once(socket, 'close')
         await server.admin(`/users/${await server.idOf('maria')}/logout`, { method: 'POST' })
-        const ms = await untilEnded(world, before.token)
+        const ms = await untilEnded(world, maria.token)
         const [code] = await closed
-        ok(code === 4401, `the WebSocket closed with ${code}`)
-        ok((await statusOf(world, other.token)) === 200, 'rui was logged out too')
+        equal(code, 4401, 'the WebSocket')
+        equal(await statusOf(world, other.token), 200, 'rui was logged out too')
         return `her token ends ${ms} ms later and her WebSocket closes with 4401; rui stays logged in`
       }
     },
     {
       name: 'Back-channel logout of one session of two',
-      directly: async () => 'each logout token contains a `sid`',
+      directly: 'each logout token contains a `sid`',
       through: async () => {
         const [one, two] = [await logIn(world, 'maria'), await logIn(world, 'maria')]
         const path = `/users/${await server.idOf('maria')}/sessions`
@@ -250,8 +224,8 @@ const logoutCases = ({ server, world }: Parts): ProviderCase[] => {
         const first = sessions.toSorted((a, b) => a.start - b.start)[0]
         await server.admin(`/sessions/${first?.id}`, { method: 'DELETE' })
         const ended = await Promise.race([untilEnded(world, one.token), untilEnded(world, two.token)])
-        const alive = [await statusOf(world, one.token), await statusOf(world, two.token)].filter(s => s === 200)
-        ok(alive.length === 1, `${alive.length} of two sessions are left`)
+        const statuses = [await statusOf(world, one.token), await statusOf(world, two.token)]
+        equal(statuses.filter(status => status === 200).length, 1, 'sessions left of two')
         return `that session ends ${ended} ms later; the other continues`
       }
     }

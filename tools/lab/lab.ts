@@ -2,6 +2,7 @@
 import { basename, posix } from 'node:path'
 import { startPostgres, type TestPostgres } from '../../test/support/postgres.ts'
 import { provision } from '../../test/support/provision.ts'
+import { withTeardown } from '../teardown.ts'
 import { APPS } from './apps/apps.ts'
 import { appName, runApp } from './apps/run.ts'
 import { BEHIND } from './behind.ts'
@@ -10,6 +11,7 @@ import { runContainers } from './containers/run.ts'
 import { runHelm } from './helm.ts'
 import { runHttp2 } from './http2.ts'
 import { IN_FRONT } from './in-front.ts'
+import { ensurePrograms } from './installed.ts'
 import { keycloak } from './keycloak.ts'
 import { MIGRATIONS } from './migrations.ts'
 import { runPackage } from './package.ts'
@@ -19,22 +21,19 @@ import { runSocketSystem, SOCKET_SYSTEMS } from './sockets/run.ts'
 import { runStores } from './stores/run.ts'
 import { openLab, type System } from './system.ts'
 import { runSystemd } from './systemd.ts'
-import { endRunning, fillTable, say, withTeardown } from './table.ts'
+import { fillTable, say, type Table } from './table.ts'
 
-const RECIPES = { heading: '# Compatibility', columns: ['system', 'version', 'works', 'recipe'] }
+const RECIPES: Table = { heading: '# Compatibility', keys: 1 }
 
 /** Runs a system as its recipe says. */
 const runRecipe = (system: System, postgres: TestPostgres): Promise<number> =>
   withTeardown(t =>
-    fillTable(
-      RECIPES,
-      ([name]) => name === system.name,
-      async add => {
-        const tried = await system.check(openLab(t, postgres))
-        const link = `[${basename(system.recipe)}](${posix.join('recipes', system.recipe)}.md)`
-        add([system.name, system.version(), tried.join(', '), link], true)
-      }
-    )
+    fillTable(RECIPES, async add => {
+      ensurePrograms(system.programs ?? {})
+      const tried = await system.check(openLab(t, postgres))
+      const link = `[${basename(system.recipe)}](${posix.join('recipes', system.recipe)}.md)`
+      add([system.name, system.version(), tried.join(', '), link], true)
+    })
   )
 
 /** What has a run of its own, and is not part of a run of everything. */
@@ -84,8 +83,6 @@ const runParts = (wanted: readonly string[]): Promise<number> =>
     return wrong
   })
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, () => void endRunning().finally(() => process.exit(130)))
 const [word = '', ...words] = process.argv.slice(2)
 const wrong = await (RUNS[word]?.(words) ?? runParts(process.argv.slice(2)))
 process.exit(wrong === 0 ? 0 : 1)

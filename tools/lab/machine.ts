@@ -1,15 +1,14 @@
 // Boots a bare Debian with Node.js and npm, and the package that this checkout makes; what it writes is gone at the end.
-import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { childrenOf, createServerProcess, makeFolder } from '../../test/support/server-process.ts'
+import { succeeds } from '../../test/support/until.ts'
+import type { Teardown } from '../teardown.ts'
 import { debian, ensurePrograms, NODE_PROGRAM, npmFolder } from './installed.ts'
-import type { Teardown } from './table.ts'
+import { outputOf } from './program.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const PACKAGES = { 'systemd-nspawn': ['systemd-container'], debootstrap: ['debootstrap'] }
-const SYSTEM = ['systemd', 'systemd-sysv', 'dbus', 'procps', 'openssl', 'curl']
+const SYSTEM = 'systemd,systemd-sysv,dbus,procps,openssl,curl'
 
 export interface Machine {
   /** Versions of its systemd and its Node.js. */
@@ -20,10 +19,10 @@ export interface Machine {
 
 /** Needs root. The machine shares the network of this one, so it reaches databases here. */
 export const bootMachine = async (t: Teardown): Promise<Machine> => {
-  ensurePrograms(Object.keys(PACKAGES), PACKAGES)
-  const system = await debian('debian-systemd', SYSTEM)
+  ensurePrograms({ 'systemd-nspawn': 'systemd-container', debootstrap: 'debootstrap' })
+  const system = await debian(SYSTEM)
   const folder = makeFolder(t, 'machine')
-  await promisify(execFile)('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: ROOT })
+  await outputOf('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: ROOT })
   const [archive = ''] = readdirSync(folder)
   const files = [
     `--bind-ro=${NODE_PROGRAM}:/usr/bin/node`,
@@ -31,25 +30,20 @@ export const bootMachine = async (t: Teardown): Promise<Machine> => {
     `--bind-ro=${join(folder, archive)}:/root/${archive}`
   ]
   const ways = ['--quiet', '--boot', '--register=no', '--keep-unit', '--volatile=overlay', '--console=pipe']
-  const inside = (words: readonly string[], env: Readonly<Record<string, string>> = {}) => {
+  const run: Machine['run'] = (script, env = {}) => {
     const namespaces = ['--mount', '--uts', '--ipc', '--pid', '--cgroup', '--root']
     const clean = ['env', '-i', 'PATH=/usr/bin:/usr/sbin', 'HOME=/root', 'npm_config_offline=true']
     const set = Object.entries(env).map(([name, value]) => `${name}=${value}`)
     // Process 1 of the machine is the only child of the program that runs it.
     const [target = ''] = childrenOf(engine.pid() ?? 0)
-    return promisify(execFile)('nsenter', [`--target=${target}`, ...namespaces, ...clean, ...set, ...words])
-  }
-  const run: Machine['run'] = async (script, env) => {
-    const { stdout, stderr } = await inside(['sh', '-euc', `cd\n${script}`], env)
-    return stdout + stderr
+    const shell = ['sh', '-euc', `cd\n${script}`]
+    return outputOf('nsenter', [`--target=${target}`, ...namespaces, ...clean, ...set, ...shell])
   }
   const engine = createServerProcess({
     command: 'systemd-nspawn',
     args: [...ways, `--directory=${system}`, '--machine=portaria', ...files],
-    isUp: () =>
-      run('systemctl is-system-running')
-        .then(state => state.trim() === 'running')
-        .catch(() => false)
+    // It fails in any other state.
+    isUp: () => succeeds(run('systemctl is-system-running'))
   })
   t.teardown(() => engine.end('SIGTERM'))
   await engine.start()

@@ -1,9 +1,8 @@
 // Asks a peer with its configuration and a gateway with ours the same requests, and compares both with the table of the page.
 import { equal, ok } from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
-import { createServer, request } from 'node:http'
-import { join } from 'node:path'
+import { createServer } from 'node:http'
 import { createCloudBrowser, followWithin, logInAtProvider } from '../../test/support/cloud-browser.ts'
+import { answerOverHttp1 } from '../../test/support/http2-client.ts'
 import { maria, startOidcProvider } from '../../test/support/oidc-provider.ts'
 import { freePort, listen } from '../../test/support/ports.ts'
 import { type RawUpstream, startRawUpstream } from '../../test/support/raw-upstream.ts'
@@ -28,15 +27,6 @@ interface Side {
   readonly cookies: Readonly<Record<string, string>>
 }
 
-const statusOf = (url: string, method: string, headers: Record<string, string>): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const asked = request(url, { method, headers }, response => {
-      response.resume()
-      resolve(response.statusCode ?? 0)
-    })
-    asked.on('error', reject).end()
-  })
-
 /** `forwarded`, or the status of the refusal. */
 const outcomeOf = async (
   { url, identity, cookies }: Side,
@@ -50,7 +40,7 @@ const outcomeOf = async (
   // With the origin that a page of its own has.
   const headers = { ...(who.startsWith('a page') ? PAGE : SCRIPT), origin: url, cookie, [identity]: 'forged' }
   const before = app.requests.length
-  const status = await statusOf(url + path, method, headers)
+  const { status } = await answerOverHttp1({ port: Number(new URL(url).port) }, method, path, headers)
   if (app.requests.length === before) return String(status)
   const forged = app.requests.at(-1)?.headers.filter(([, value]) => value === 'forged')
   equal(forged?.length, 0, `${url}${path}: what the client said it is`)
@@ -99,8 +89,11 @@ const oauth2Proxy: System = {
       'https://app.example.org': theirUrl,
       '127.0.0.1:8080': `127.0.0.1:${app.port}`
     })
-    writeFileSync(join(lab.folder, 'oauth2-proxy.cfg'), config)
-    await lab.run(program, ['--config', 'oauth2-proxy.cfg'], port, { OAUTH2_PROXY_COOKIE_SECURE: 'false' })
+    await lab.start(program, ['--config', 'oauth2-proxy.cfg'], {
+      port,
+      files: { 'oauth2-proxy.cfg': config },
+      env: { OAUTH2_PROXY_COOKIE_SECURE: 'false' }
+    })
     const env = { ...provider.environment, PUBLIC_URL: ourUrl }
     const world = await lab.gateway(this.recipe, { '127.0.0.1:8080': `127.0.0.1:${app.port}` }, env, own)
     const theirs = {
@@ -136,11 +129,10 @@ const nginxAuthRequest: System = {
   version: nginxVersion,
   async check(lab) {
     const app = await startRawUpstream(lab)
-    const port = await freePort()
     const addresses = { '127.0.0.1:8080': `127.0.0.1:${app.port}` }
     const verifier = `127.0.0.1:${await startVerifier(lab)}`
-    const more = { ...addresses, '127.0.0.1:8000': `127.0.0.1:${port}`, '127.0.0.1:9000': verifier }
-    await startNginx(lab, recipeBlock(this.recipe, 'nginx', more), port)
+    const more = { ...addresses, '127.0.0.1:8000': '127.0.0.1:PORT', '127.0.0.1:9000': verifier }
+    const port = await startNginx(lab, recipeBlock(this.recipe, 'nginx', more))
     const world = await lab.gateway(this.recipe, addresses)
     const cookie = async (...profiles: string[]) => `portaria_session=${await world.tokenFor({ profiles })}`
     const theirs = {

@@ -1,11 +1,8 @@
 // Starts nginx in the folder of a system, as the account that runs the lab, with the text of a recipe.
-import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { recipeBlock } from '../../test/support/recipe.ts'
-import { firstLine, type Lab } from './system.ts'
+import { type Lab, versionOf } from './system.ts'
 
-export const nginxVersion = (): string => firstLine('nginx', '-v').replace(/^.*nginx\//, '')
+export const nginxVersion = (): string => versionOf('nginx', '-v')
 
 /** The site of the recipe for nginx in front, before these gateways and without TLS. */
 export const plainSite = (listen: string, gateways: readonly [string, string]): string =>
@@ -13,14 +10,12 @@ export const plainSite = (listen: string, gateways: readonly [string, string]): 
     .replace(/^ *(?:listen .*|ssl_.*|http2 .*)\n/gm, '')
     .replace('server {', `server {\n listen ${listen};`)
 
-/** `http` is what stands within `http {}`; resolves when the port takes connections. */
-export const startNginx = async (lab: Lab, http: string, port: number): Promise<void> => {
-  execFileSync('chmod', ['755', lab.folder])
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    name => `${name}_temp_path ${lab.folder}/${name};`
-  )
-  const file = join(lab.folder, 'nginx.conf')
-  const own = `daemon off;master_process off;pid ${lab.folder}/pid;events{worker_connections 4096;}`
-  writeFileSync(file, `${own}http{access_log off;${temporary.join('')}${http}}`)
-  await lab.run('nginx', ['-p', lab.folder, '-c', file, '-e', join(lab.folder, 'log')], port)
-}
+const TEMPORARY = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name => `${name}_temp_path HERE/${name};`)
+const OWN = 'daemon off;master_process off;pid HERE/pid;events{worker_connections 4096;}'
+
+/** `http` is what stands within `http {}`, with `PORT` for the port; resolves with that when it takes connections. */
+export const startNginx = (lab: Lab, http: string, port?: number): Promise<number> =>
+  lab.start('nginx', ['-p', 'HERE', '-c', 'HERE/nginx.conf', '-e', 'HERE/log'], {
+    files: { 'nginx.conf': `${OWN}http{access_log off;${TEMPORARY.join('')}${http}}` },
+    ...(port === undefined ? {} : { port })
+  })

@@ -1,12 +1,13 @@
 // Installs the package on a bare Debian with Node.js and npm only, and runs the demo and the gateway: `npm run lab -- package`.
+import { equal, match } from 'node:assert/strict'
 import { startOpenLdap } from '../../test/support/openldap.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { startRedis } from '../../test/support/redis.ts'
 import { until } from '../../test/support/until.ts'
-import { type InstallCase, runCases } from './installing.ts'
+import { withTeardown } from '../teardown.ts'
+import { type Case, tryInstalling } from './cases.ts'
 import { bootMachine, type Machine } from './machine.ts'
-import { withTeardown } from './table.ts'
 
 interface Place {
   readonly machine: Machine
@@ -19,12 +20,13 @@ interface Place {
 
 const OUTPUT = '/root/output'
 
-const cases: readonly InstallCase<Place>[] = [
+const cases: readonly Case<Place>[] = [
   {
     name: '`npm install` of the package in an empty directory, without a network',
     async run({ machine }) {
       const said = await machine.run('npm install --no-audit --no-fund ./portaria-*.tgz && ls node_modules')
-      return /added 1 package/.test(said) && /portaria\s*$/.test(said) ? 'one package' : `FAILED: ${said}`
+      match(said, /added 1 package.*portaria\s*$/s)
+      return 'one package'
     }
   },
   {
@@ -36,7 +38,8 @@ const cases: readonly InstallCase<Place>[] = [
         commands.map(line => `${line.trim()} -s -o /dev/null -w '%{http_code} '`).join('\n')
       )
       await machine.run(`kill $(cat ${OUTPUT}.pid)`)
-      return statuses.trim() === '200 200 403' ? 'login 200, allowed 200, refused 403' : `FAILED: ${statuses}`
+      equal(statuses.trim(), '200 200 403')
+      return 'login 200, allowed 200, refused 403'
     }
   },
   {
@@ -50,7 +53,8 @@ const cases: readonly InstallCase<Place>[] = [
         `curl -sf ${url}/auth/login --json '{"username":"ana","password":"${password}"}'; curl -sf ${url}/health`
       )
       await machine.run(`kill $(cat ${OUTPUT}.pid)`)
-      return /"token":".*"status":"ok"/s.test(answer) ? 'a login gives a token; healthy' : `FAILED: ${answer}`
+      match(answer, /"token":".*"status":"ok"/s)
+      return 'a login gives a token; healthy'
     }
   }
 ]
@@ -82,5 +86,5 @@ export const runPackage = (): Promise<number> =>
       password: ldap.password,
       url: `http://127.0.0.1:${port}`
     }
-    return runCases(cases, place, machine.version)
+    return tryInstalling(cases, place, machine.version)
   })

@@ -2,7 +2,7 @@
 import type { World } from '../../test/support/gateway.ts'
 import { jsonRequest } from '../../test/support/login.ts'
 import { actor, openStore, person } from '../../test/support/store.ts'
-import type { Lab } from './system.ts'
+import type { Teardown } from '../teardown.ts'
 
 export interface Credentials {
   /** Of a login, for the session cookie. */
@@ -12,7 +12,7 @@ export interface Credentials {
 }
 
 /** Of an Admin, in the gateway's database. */
-export const logIn = async (lab: Pick<Lab, 'teardown'>, world: World): Promise<Credentials> => {
+export const logIn = async (lab: Teardown, world: World): Promise<Credentials> => {
   const { url } = world.postgres
   const { users } = await openStore(lab, { url, newDatabase: async () => url }, url)
   const { user } = await users.syncPerson(person('maria'))

@@ -1,11 +1,16 @@
 // Restarts two instances behind nginx in turn, three seconds apart, under load, and counts every response.
 import { equal, ok } from 'node:assert/strict'
-import http from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parse } from 'yaml'
 import { TEST_SECRET } from '../../test/support/gateway.ts'
-import { baseEnv, type GatewayProcess, routeFile, spawnGateway } from '../../test/support/gateway-process.ts'
-import { freePort, listen } from '../../test/support/ports.ts'
+import {
+  baseEnv,
+  type GatewayProcess,
+  routeFile,
+  spawnGateway,
+  startBackend
+} from '../../test/support/gateway-process.ts'
+import { freePort } from '../../test/support/ports.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { recipeBlock, recipeSettings } from '../../test/support/recipe.ts'
 import { startRedis } from '../../test/support/redis.ts'
@@ -18,11 +23,8 @@ const RESTARTS = 4
 
 const startInstances = async (lab: Lab, ports: readonly number[]) => {
   const [postgres, redis] = await Promise.all([startPostgres(lab), startRedis(lab)])
-  const backend = http.createServer((request, response) => request.resume().on('end', () => response.end('ok')))
-  const backendPort = await listen(lab, backend)
-  const config = parse(recipeBlock('front-nginx', 'yaml', { '127.0.0.1:8080': `127.0.0.1:${backendPort}` })) as {
-    routes: object[]
-  }
+  const backend = new URL((await startBackend(lab)).url).host
+  const config = parse(recipeBlock('front-nginx', 'yaml', { '127.0.0.1:8080': backend })) as { routes: object[] }
   const routes = config.routes.map(route => ({ ...route, public: true }))
   const { folder } = routeFile(lab, { ...config, routes })
   const { DRAIN_DELAY = '' } = recipeSettings('front-nginx')

@@ -7,8 +7,11 @@ import { join } from 'node:path'
 import { Attribute, Change, Client } from 'ldapts'
 import { createCertificateAuthority } from '../../test/support/certificates.ts'
 import { createServerProcess, makeFolder } from '../../test/support/server-process.ts'
+import { succeeds } from '../../test/support/until.ts'
+import type { Teardown } from '../teardown.ts'
 import { ensurePrograms } from './installed.ts'
-import { say, type Teardown } from './table.ts'
+import { versionOf } from './system.ts'
+import { say } from './table.ts'
 
 /** Samba's LDAP ports are fixed; the address is not. */
 export const ADDRESS = '127.0.0.77'
@@ -19,11 +22,11 @@ export const SERVICE = { dn: `CN=portaria,${USERS}`, password: 'Servico-Senha-9'
 export const PASSWORD = 'Pessoa-Senha-9'
 export const LOCKOUT_THRESHOLD = 5
 
-const PACKAGES = ['samba', 'samba-dsdb-modules', 'samba-vfs-modules', 'samba-ad-provision']
+const PACKAGES = 'samba samba-dsdb-modules samba-vfs-modules samba-ad-provision'
 
 export const startSamba = async (t: Teardown) => {
   const folder = makeFolder(t, 'samba')
-  ensurePrograms(['samba', 'samba-tool'], { samba: PACKAGES, 'samba-tool': PACKAGES })
+  ensurePrograms({ samba: PACKAGES, 'samba-tool': PACKAGES })
   say('provisioning a domain (half a minute)')
   execFileSync(
     'samba-tool',
@@ -89,14 +92,9 @@ const configOf = (folder: string, ca: string, { keyFile, certFile }: { keyFile: 
     ''
   ].join('\n')
 
-const answers = async (): Promise<boolean> => {
+const answers = (): Promise<boolean> => {
   const socket = connect(389, ADDRESS)
-  return once(socket, 'connect')
-    .then(
-      () => true,
-      () => false
-    )
-    .finally(() => socket.destroy())
+  return succeeds(once(socket, 'connect')).finally(() => socket.destroy())
 }
 
 const administration = ({ ca, caFile }: { ca: string; caFile: string }) => {
@@ -144,4 +142,4 @@ const administration = ({ ca, caFile }: { ca: string; caFile: string }) => {
   }
 }
 
-export const sambaVersion = (): string => execFileSync('samba', ['--version'], { encoding: 'utf8' }).trim()
+export const sambaVersion = (): string => versionOf('samba', '--version')

@@ -1,5 +1,5 @@
 // Tries cases of Active Directory on a Samba domain controller, directly and through Portaria.
-import { ok } from 'node:assert/strict'
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
@@ -8,6 +8,7 @@ import { startGateway, type World } from '../../test/support/gateway.ts'
 import { postLogin } from '../../test/support/login.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { startThrottles, tally } from '../../test/support/throttles.ts'
+import type { Teardown } from '../teardown.ts'
 import type { Provider, ProviderCase } from './providers.ts'
 import {
   ADDRESS,
@@ -20,15 +21,12 @@ import {
   startSamba,
   USERS
 } from './samba-server.ts'
-import type { Teardown } from './table.ts'
 
-const FILTER = '(|(sAMAccountName={{username}})(userPrincipalName={{username}}))'
 const GUESSES = 10_000
 
 export const samba: Provider = {
-  name: 'samba',
   title: 'Samba AD DC',
-  version: () => `${sambaVersion()}, Debian; domain controller with LDAP, STARTTLS and ldaps, with its own CA.`,
+  version: () => `Version ${sambaVersion()}, Debian; domain controller with LDAP, STARTTLS and ldaps, with its own CA.`,
   start: async t => {
     const server = await startSamba(t)
     const parts = { t, server, environments: environmentsOf(server) }
@@ -49,10 +47,10 @@ interface Parts {
   readonly environments: ReturnType<typeof environmentsOf>
 }
 
-type Mode = keyof Parts['environments']
-
 /** The three ways to configure Portaria for Active Directory. */
-const environmentsOf = ({ caFile }: SambaServer) => {
+const MODES = ['service account', 'search base', 'domain only'] as const
+
+const environmentsOf = ({ caFile }: SambaServer): Readonly<Record<(typeof MODES)[number], Record<string, string>>> => {
   const common = {
     JWT_SECRET: 'a secret for the lab, long enough and used nowhere else',
     LDAP_ENABLED: 'true',
@@ -61,25 +59,22 @@ const environmentsOf = ({ caFile }: SambaServer) => {
     LDAP_DOMAIN: 'corp.example',
     LDAP_LOCKOUT_THRESHOLD: String(LOCKOUT_THRESHOLD)
   }
-  const search = { LDAP_SEARCH_BASE: BASE }
   return {
     'service account': {
       ...common,
-      ...search,
-      LDAP_SEARCH_FILTER: FILTER,
+      LDAP_SEARCH_BASE: BASE,
+      LDAP_SEARCH_FILTER: '(|(sAMAccountName={{username}})(userPrincipalName={{username}}))',
       LDAP_BIND_DN: SERVICE.dn,
       LDAP_BIND_PASSWORD: SERVICE.password
     },
     'search base': {
       ...common,
-      ...search,
+      LDAP_SEARCH_BASE: BASE,
       LDAP_SEARCH_FILTER: '(|(sAMAccountName={{username}})(userPrincipalName={{username}}@corp.example))'
     },
     'domain only': common
-  } as Record<'service account' | 'search base' | 'domain only', Record<string, string>>
+  }
 }
-
-const MODES: readonly Mode[] = ['service account', 'search base', 'domain only']
 
 const ldapOf = (environment: Record<string, string>): LdapSettings => readSettings(environment, []).ldap
 
@@ -88,11 +83,14 @@ const bindAs = (server: SambaServer, dn: string, password: string): Promise<stri
     .client(async () => 'accepted', { dn, password })
     .catch((error: Error) => `refused (${/data ([0-9a-f]+)/.exec(error.message)?.[1] ?? error.name})`)
 
-const reasonOf = (login: Promise<{ username: string }>): Promise<string> =>
-  login.then(
-    ({ username }) => `logged in as ${username}`,
-    (error: unknown) => (error instanceof DirectoryFailure ? error.reason : String(error))
-  )
+/** As whom the directory of these settings logs somebody in, or the reason of its refusal. */
+const reasonOf = (environment: Record<string, string>, name: string): Promise<string> =>
+  createDirectory(ldapOf(environment))
+    .authenticate(name, PASSWORD)
+    .then(
+      ({ username }) => `logged in as ${username}`,
+      (error: unknown) => (error instanceof DirectoryFailure ? error.reason : String(error))
+    )
 
 const httpLogin = async (world: World, username: string, password = PASSWORD) => {
   const answer = await postLogin(world, username, { password })
@@ -120,11 +118,8 @@ const nameCases = async ({ t, server, environments }: Parts): Promise<ProviderCa
       const admin = await httpLogin(world, 'portaria', SERVICE.password)
       const id = ids[0]?.split(' ')[0]
       await world.fetch(`/auth/admin/users/${id}/disable`, { method: 'POST', token: admin.token })
-      const after = [await httpLogin(world, 'msilva'), await httpLogin(world, 'maria.silva@corp.example')]
-      ok(
-        after.every(({ status }) => status === 401),
-        'back under another name'
-      )
+      for (const name of ['msilva', 'maria.silva@corp.example'])
+        equal((await httpLogin(world, name)).status, 401, 'back under another name')
       await world.gateway.close()
       return 'one person, `msilva`; refused under both names once disabled'
     }
@@ -133,9 +128,8 @@ const nameCases = async ({ t, server, environments }: Parts): Promise<ProviderCa
     name: 'A different UPN suffix, with accents (service account)',
     directly: () => bindAs(server, 'joão@filial.example', PASSWORD),
     through: async () => {
-      const directory = createDirectory(ldapOf(environments['service account']))
-      const said = await reasonOf(directory.authenticate('joão@filial.example', PASSWORD))
-      ok(said === 'logged in as filial', said)
+      const said = await reasonOf(environments['service account'], 'joão@filial.example')
+      equal(said, 'logged in as filial')
       return said
     }
   }
@@ -212,13 +206,7 @@ const refusalCase = ({ server, environments }: Parts, name: string, reason: stri
   name: `A refused account: ${reason}`,
   directly: () => bindAs(server, `${name}@corp.example`, PASSWORD),
   through: async () => {
-    const said = []
-    for (const mode of MODES)
-      said.push(await reasonOf(createDirectory(ldapOf(environments[mode])).authenticate(name, PASSWORD)))
-    ok(
-      said.every(one => one === reason),
-      said.join(', ')
-    )
+    for (const mode of MODES) equal(await reasonOf(environments[mode], name), reason, mode)
     return `401; the log says \`${reason}\``
   }
 })
@@ -241,7 +229,7 @@ const groupCases = async ({ server, environments }: Parts): Promise<ProviderCase
     through: async () => {
       const { groups } = await createDirectory(ldapOf(environments[mode])).authenticate('membro', PASSWORD)
       const found = [...(groups ?? [])].sort()
-      ok(found.join() === [group('Externo'), group('Interno')].join(), `groups: ${found.join('; ')}`)
+      deepEqual(found, [group('Externo'), group('Interno')])
       return found.join('; ')
     }
   }))
@@ -276,17 +264,15 @@ const recheckCases = async ({ t, server, environments }: Parts): Promise<Provide
 
 const transportCases = ({ server, environments }: Parts): ProviderCase[] => {
   const base = environments['service account']
-  const login = (more: Record<string, string>) =>
-    reasonOf(createDirectory(ldapOf({ ...base, ...more })).authenticate('msilva', PASSWORD))
+  const login = (more: Record<string, string>) => reasonOf({ ...base, ...more }, 'msilva')
   const told = async (wanted: string, more: Record<string, string>) => {
-    const said = await login(more)
-    ok(said === wanted, said)
-    return said
+    equal(await login(more), wanted)
+    return wanted
   }
   return [
     {
       name: 'ldaps and STARTTLS with a private CA',
-      directly: async () => 'both offered',
+      directly: 'both offered',
       through: async () => {
         await told('logged in as msilva', {})
         return told('logged in as msilva', { LDAP_URL: `ldap://${ADDRESS}`, LDAP_STARTTLS: 'true' })
@@ -294,7 +280,7 @@ const transportCases = ({ server, environments }: Parts): ProviderCase[] => {
     },
     {
       name: 'An untrusted certificate',
-      directly: async () => 'offered',
+      directly: 'offered',
       through: async () => `refused; the log says \`${await told('directory-tls', { LDAP_CA_FILE: '' })}\``
     },
     {
@@ -307,11 +293,11 @@ const transportCases = ({ server, environments }: Parts): ProviderCase[] => {
     },
     {
       name: 'The server freezes and resumes',
-      directly: async () => 'accepts connections but does not respond',
+      directly: 'accepts connections but does not respond',
       through: async () => {
         server.freeze()
         const frozen = await login({ LDAP_TIMEOUT_MS: '900' }).finally(server.thaw)
-        ok(/^directory-(timeout|tls|unreachable)$/.test(frozen), frozen)
+        match(frozen, /^directory-(timeout|tls|unreachable)$/)
         return `refused with \`${frozen}\` within LDAP_TIMEOUT_MS, then ${await told('logged in as msilva', {})}`
       }
     }

@@ -1,4 +1,5 @@
 // Sends steady requests while something is replaced, and counts those that fail.
+import { equal } from 'node:assert/strict'
 import http from 'node:http'
 
 const EVERY_MS = 20
@@ -26,9 +27,9 @@ export const sendDuring = async (url: string, act: () => Promise<unknown>) => {
   return { sent: sent.length, failed: (await Promise.all(sent)).filter(answer => answer !== '200') }
 }
 
-/** As a result of a case. */
+/** As what a case has seen. */
 export const underRequests = async (url: string, act: () => Promise<unknown>): Promise<string> => {
   const { sent, failed } = await sendDuring(url, act)
-  if (failed.length > 0) return `FAILED: ${failed.length} of ${sent}, such as: ${failed[0]}`
+  equal(failed.length, 0, `${failed.length} of ${sent}, such as: ${failed[0]}`)
   return `0 of ${sent} requests failed, GET and POST`
 }

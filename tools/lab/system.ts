@@ -1,31 +1,44 @@
 // Describes a system of the lab, and prepares what it is given: a folder, programs, a gateway with a recipe; all end together.
 import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { parse } from 'yaml'
 import { startGateway, type World, type WorldOptions } from '../../test/support/gateway.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { recipeBlock, recipeSettings } from '../../test/support/recipe.ts'
 import { makeFolder, startProgram } from '../../test/support/server-process.ts'
-import type { Teardown } from './table.ts'
+import type { Teardown } from '../teardown.ts'
+import { outputOf } from './program.ts'
 
-/** What a system gets: a folder of its own, ports, and a gateway by its recipe. */
-export interface Lab {
+type Texts = Readonly<Record<string, string>>
+
+export interface Start {
+  /** A free one when absent. */
+  readonly port?: number
+  /** Written below the folder first. */
+  readonly files?: Texts
+  readonly env?: Texts
+}
+
+/** What a system gets. In words, files and variables that it gives, `HERE` is its folder and `PORT` its port. */
+export interface Lab extends Teardown {
   readonly folder: string
-  teardown(action: () => unknown): void
-  /** Starts a program and waits until its port takes connections. */
-  run(program: string, words: readonly string[], port: number, env?: Record<string, string>): Promise<void>
+  /** Writes files below the folder. */
+  write(files: Texts): void
+  /** Starts a program in the folder; resolves with its port when that takes connections. */
+  start(program: string, words: readonly string[], options?: Start): Promise<number>
+  /** Runs a program in the folder to its end; resolves to its output, and rejects if it fails. */
+  run(program: string, words: readonly string[], options?: { input?: string; env?: Texts }): Promise<string>
   /** A gateway with the recipe's settings and routes; `addresses` replaces those in its text. */
-  gateway(
-    recipe: string,
-    addresses: Record<string, string>,
-    env?: Record<string, string>,
-    port?: number
-  ): Promise<World>
+  gateway(recipe: string, addresses: Texts, env?: Texts, port?: number): Promise<World>
 }
 
 export interface System {
   readonly name: string
   /** Its page in `docs/recipes`, without `.md`. */
   readonly recipe: string
+  /** Programs that it needs, with Debian's packages for each. */
+  readonly programs?: Texts
   version(): string
   /** Names of what was tried; throws if one of them fails. */
   check(lab: Lab): Promise<readonly string[]>
@@ -34,24 +47,38 @@ export interface System {
 /** Of clients that keep no cookies and show no login page. */
 export const NO_BROWSER = 'no session: not a browser'
 
-/** A Python that has Django, gunicorn, FastAPI, uvicorn, python-multipart, JupyterLab and PyJWT. */
-export const PYTHON = process.env.PORTARIA_LAB_PYTHON ?? 'python3'
-
-export const firstLine = (program: string, ...words: string[]): string =>
-  execFileSync('sh', ['-c', `${[program, ...words].join(' ')} 2>&1 | head -1`], { encoding: 'utf8' }).trim()
-
-export const python = (code: string): string => execFileSync(PYTHON, ['-c', code], { encoding: 'utf8' }).trim()
-
-export const pythonVersion = (module: string) => () =>
-  python(`from importlib.metadata import version; print(version("${module}"))`)
+/** The version that a program says, in the first line that has one. */
+export const versionOf = (program: string, ...words: string[]): string =>
+  /\d+\.\d+[^\s,()]*/.exec(
+    execFileSync('sh', ['-c', '"$0" "$@" 2>&1', program, ...words], { encoding: 'utf8' })
+  )?.[0] ?? ''
 
 export const openLab = (t: Teardown, postgres: NonNullable<WorldOptions['postgres']>): Lab => {
   const folder = makeFolder(t, 'lab')
+  // Some servers read it as users of their own.
+  chmodSync(folder, 0o755)
+  const write = (files: Texts) => {
+    for (const [name, content] of Object.entries(files)) {
+      mkdirSync(dirname(join(folder, name)), { recursive: true })
+      writeFileSync(join(folder, name), content)
+    }
+  }
   return {
+    ...t,
     folder,
-    teardown: t.teardown,
-    run: (program, words, port, env) =>
-      startProgram(t, program, words, port, { cwd: folder, env: { ...process.env, ...env } }),
+    write,
+    async start(program, words, { port: given, files = {}, env = {} } = {}) {
+      const port = given ?? (await freePort())
+      const fill = (text: string) => text.replaceAll(/\bPORT\b/g, String(port)).replaceAll(/\bHERE\b/g, folder)
+      const fillAll = (texts: Texts) =>
+        Object.fromEntries(Object.entries(texts).map(([name, value]) => [name, fill(value)]))
+      write(fillAll(files))
+      const options = { cwd: folder, env: { ...process.env, ...fillAll(env) } }
+      await startProgram(t, program, words.map(fill), port, options)
+      return port
+    },
+    run: (program, words, { env = {}, ...options } = {}) =>
+      outputOf(program, words, { cwd: folder, env: { ...process.env, ...env }, ...options }),
     async gateway(recipe, addresses, env = {}, ownPort) {
       const port = ownPort ?? (await freePort())
       const config = parse(recipeBlock(recipe, 'yaml', addresses)) as NonNullable<WorldOptions['config']>

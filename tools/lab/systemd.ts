@@ -1,4 +1,5 @@
 // Installs the package with its unit and socket under a booted systemd, by the lines of the recipe: `npm run lab -- systemd`.
+import { deepEqual, equal, ok, rejects } from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startBackend } from '../../test/support/gateway-process.ts'
 import { startOpenLdap } from '../../test/support/openldap.ts'
@@ -6,10 +7,10 @@ import { freePort } from '../../test/support/ports.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
 import { startRedis } from '../../test/support/redis.ts'
-import { type InstallCase, runCases } from './installing.ts'
+import { withTeardown } from '../teardown.ts'
+import { type Case, tryInstalling } from './cases.ts'
 import { bootMachine, type Machine } from './machine.ts'
 import { ask, underRequests } from './steady-requests.ts'
-import { withTeardown } from './table.ts'
 
 interface Place {
   readonly machine: Machine
@@ -39,7 +40,7 @@ const routes = (backend: string) =>
 const property = async (machine: Machine, name: string) =>
   (await machine.run(`systemctl show --value --property=${name} portaria.service`)).trim()
 
-const cases: readonly InstallCase<Place>[] = [
+const cases: readonly Case<Place>[] = [
   {
     name: 'The lines of the recipe, a login, and a forwarded request',
     async run({ machine, port, stores, directory, password, backend }) {
@@ -65,7 +66,8 @@ const cases: readonly InstallCase<Place>[] = [
         `token=$(curl -sf ${url}/auth/login --json '{"username":"ana","password":"${password}"}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')
         curl -s -o /dev/null -w '%{http_code} ' ${closed}; curl -s -w ' %{http_code}' -H "authorization: Bearer $token" ${closed}`
       )
-      return seen === '401 ok 200' ? 'active; 401 without a token, 200 with the one of the login' : `FAILED: ${seen}`
+      equal(seen, '401 ok 200')
+      return 'active; 401 without a token, 200 with the one of the login'
     }
   },
   // RV-127
@@ -74,7 +76,8 @@ const cases: readonly InstallCase<Place>[] = [
     async run({ machine }) {
       const files = `${SETTINGS} /etc/portaria/secrets /var/lib/private/portaria`
       const modes = (await machine.run(`stat -c '%a' ${files}`)).trim().replaceAll('\n', ', ')
-      return modes === '600, 700, 700' ? modes : `FAILED: ${modes}`
+      equal(modes, '600, 700, 700')
+      return modes
     }
   },
   {
@@ -93,44 +96,38 @@ const cases: readonly InstallCase<Place>[] = [
     async run({ machine, port }) {
       const before = await property(machine, 'MainPID')
       await machine.run('echo "# changed" >> /etc/portaria/routes/routes.yaml; systemctl reload portaria')
-      const [answer, after] = [await ask(`http://127.0.0.1:${port}/open`), await property(machine, 'MainPID')]
-      if (answer !== '200' || before !== after) return `FAILED: ${answer}, process ${before}, then ${after}`
+      equal(await ask(`http://127.0.0.1:${port}/open`), '200')
+      equal(await property(machine, 'MainPID'), before, 'another process')
       await machine.run('systemctl stop portaria.socket portaria.service')
-      const status = await property(machine, 'ExecMainStatus')
-      const result = await property(machine, 'Result')
+      const stopped = [await property(machine, 'ExecMainStatus'), await property(machine, 'Result')]
       await machine.run('systemctl start portaria.socket portaria.service')
-      return `${status} ${result}` === '0 success'
-        ? 'the same process goes on; exit status 0'
-        : `FAILED: ${status} ${result}`
+      deepEqual(stopped, ['0', 'success'])
+      return 'the same process goes on; exit status 0'
     }
   },
   // RV-127
   {
     name: 'A start with wrong settings, and one while OPS_PORT is taken',
     async run({ machine, port, backend }) {
-      const wrong = await machine.run(`echo WORKERS=many >> ${SETTINGS}; systemctl restart portaria`).then(
-        () => 'started',
-        () => 'refused'
-      )
-      const status = await property(machine, 'ExecMainStatus')
-      const state = await property(machine, 'ActiveState')
-      if (`${wrong} ${status} ${state}` !== 'refused 1 failed') return `FAILED: ${wrong}, ${status}, ${state}`
+      await rejects(machine.run(`echo WORKERS=many >> ${SETTINGS}; systemctl restart portaria`))
+      equal(await property(machine, 'ExecMainStatus'), '1')
+      equal(await property(machine, 'ActiveState'), 'failed')
       const taken = `OPS_PORT=${new URL(backend).port}`
       await machine.run(`sed -i '$d' ${SETTINGS}; echo ${taken} >> ${SETTINGS}; systemctl restart --no-block portaria`)
       const waiting = ask(`http://127.0.0.1:${port}/open`)
       while (Number(await property(machine, 'NRestarts')) < FAILURES) await delay(100)
       await machine.run(`sed -i '$d' ${SETTINGS}`)
-      const answer = await waiting
-      return answer === '200'
-        ? `\`systemctl restart\` fails, and the unit stays failed; tried again after ${FAILURES} failures, and the request that waited gets its response`
-        : `FAILED: ${answer}`
+      equal(await waiting, '200')
+      return `\`systemctl restart\` fails, and the unit stays failed; tried again after ${FAILURES} failures, and the request that waited gets its response`
     }
   },
   {
     name: '`systemd-analyze security`',
     async run({ machine }) {
       const said = await machine.run('systemd-analyze security --no-pager portaria.service | tail -1')
-      return /(\d\.\d \w+)/.exec(said)?.[1] ?? `FAILED: ${said}`
+      const exposure = /\d\.\d \w+/.exec(said)?.[0]
+      ok(exposure !== undefined, said)
+      return exposure
     }
   }
 ]
@@ -148,5 +145,5 @@ export const runSystemd = (): Promise<number> =>
     const stores = { DATABASE_URL: postgres.url, REDIS_URL: redis.url }
     const port = await freePort()
     const place = { machine, port, stores, directory: ldap.env, password: ldap.password, backend: backend.url }
-    return runCases(cases, place, machine.version)
+    return tryInstalling(cases, place, machine.version)
   })

@@ -1,18 +1,18 @@
 // Backends that verify the signed assertion, each by the text of its example: FastAPI with PyJWT, Express with jose.
 import { deepEqual, equal } from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { cpSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { freePort } from '../../test/support/ports.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
-import { type Lab, PYTHON, pythonVersion, type System } from './system.ts'
+import { npm } from './installed.ts'
+import { PYTHON_PACKAGES, startUvicorn } from './python.ts'
+import type { Lab, System } from './system.ts'
 
 const PAGE = '../assertion'
-const TRIED = ['identity from the assertion, 401 without it and with a forged one (bearer)']
+const EXPRESS = { express: '5.3.0', jose: '6.2.17' }
 
 /** Starts the gateway first, since the example names its address; `start` runs the backend on the port. */
-const checkExample = async (lab: Lab, start: (gatewayUrl: string, port: number) => Promise<void>) => {
+const checkExample = async (lab: Lab, start: (gatewayUrl: string, port: number) => Promise<unknown>) => {
   const port = await freePort()
   const world = await lab.gateway(PAGE, { '10.0.0.11:4001': `127.0.0.1:${port}` })
   await start(world.url, port)
@@ -22,36 +22,32 @@ const checkExample = async (lab: Lab, start: (gatewayUrl: string, port: number) 
   const answer = await world.fetch('/orders/7', { token: await world.tokenFor({ username: 'maria' }) })
   equal(answer.status, 200)
   deepEqual(await answer.json(), { id: 7, asked_by: 'maria' })
-  return TRIED
+  return ['identity from the assertion, 401 without it and with a forged one (bearer)']
 }
 
 const fastapi: System = {
   name: 'FastAPI, PyJWT',
   recipe: PAGE,
-  version: () => `${pythonVersion('fastapi')()}, ${pythonVersion('pyjwt')()}`,
+  version: () => `${PYTHON_PACKAGES.fastapi}, ${PYTHON_PACKAGES['pyjwt[crypto]']}`,
   check: lab =>
-    checkExample(lab, async (gatewayUrl, port) => {
-      const text = recipeBlock(PAGE, 'python', { 'https://gateway.example': gatewayUrl })
-      writeFileSync(join(lab.folder, 'service.py'), text)
-      await lab.run(PYTHON, ['-m', 'uvicorn', 'service:app', '--port', String(port)], port)
+    checkExample(lab, (gatewayUrl, port) => {
+      const files = { 'service.py': recipeBlock(PAGE, 'python', { 'https://gateway.example': gatewayUrl }) }
+      return startUvicorn(lab, 'service:app', { port, files })
     })
 }
 
 const express: System = {
   name: 'Express, jose',
   recipe: PAGE,
-  version: () => '5.3.0, 6.2.17',
+  version: () => Object.values(EXPRESS).join(', '),
   check: lab =>
     checkExample(lab, async (gatewayUrl, port) => {
-      writeFileSync(join(lab.folder, 'package.json'), '{"private":true}')
-      const words = ['install', '--no-audit', '--no-fund', 'express@5.3.0', 'jose@6.2.17']
-      await promisify(execFile)('npm', words, { cwd: lab.folder, timeout: 240_000 })
-      const listening = {
+      cpSync(join(await npm(EXPRESS), 'node_modules'), join(lab.folder, 'node_modules'), { recursive: true })
+      const service = recipeBlock(PAGE, 'js', {
         'https://gateway.example': gatewayUrl,
         'app.listen(4001)': `app.listen(${port}, '127.0.0.1')`
-      }
-      writeFileSync(join(lab.folder, 'service.mjs'), recipeBlock(PAGE, 'js', listening))
-      await lab.run(process.execPath, ['service.mjs'], port)
+      })
+      return lab.start(process.execPath, ['service.mjs'], { port, files: { 'service.mjs': service } })
     })
 }
 

@@ -1,16 +1,15 @@
 // Takes the pictures in docs/screenshots from the demo, after some hours of work in it: `npm run docs -- screenshots`.
 import { mkdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { createHome } from '../../test/demo/home.ts'
 import { type Demo, startDemo } from '../../test/demo/start-demo.ts'
+import { fillLogin, launchBrowser } from '../../test/support/browser.ts'
 import { type Clocks, shiftClocks } from '../../test/support/clocks.ts'
-import { createEndings } from '../../test/support/endings.ts'
-import { findChromium } from '../../test/support/provision.ts'
+import { withTeardown } from '../teardown.ts'
 import { COLLEAGUES, HOURS_MS, liveThroughADay } from './working-day.ts'
 
 const FOLDER = resolve(import.meta.dirname, '../../docs/screenshots')
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking']
 const DESK: BrowserContextOptions = { viewport: { width: 1280, height: 760 }, locale: 'en-GB', colorScheme: 'light' }
 const PHONE: BrowserContextOptions = { viewport: { width: 390, height: 720 }, locale: 'pt-BR', colorScheme: 'dark' }
 
@@ -32,12 +31,7 @@ const openLogin = async (
   await page.goto(`${demo.url}/auth/login${returnTo}`)
   await page.locator('#cloud').waitFor()
   const { person } = demo.people.find(one => one.person.username === username) ?? {}
-  const logIn = async () => {
-    await page.fill('#username', username)
-    await page.fill('#password', person?.password ?? '')
-    await page.click('form .main')
-  }
-  return { page, logIn }
+  return { page, logIn: () => fillLogin(page, username, person?.password) }
 }
 
 /** The console is opened before the day, so that the traffic shown is that of the people. */
@@ -77,26 +71,22 @@ const picturePhone = async (browser: Browser, demo: Demo) => {
 }
 
 mkdirSync(FOLDER, { recursive: true })
-const home = createHome()
-process.once('exit', home.remove)
-const clocks = shiftClocks({ teardown: () => undefined })
-clocks.wallMs = -HOURS_MS
-const t = createEndings()
-const demo = await startDemo(t, {
-  colleagues: COLLEAGUES,
-  home: home.path,
-  host: '127.0.0.1',
-  port: 3000,
-  portMayDiffer: true,
-  logLevel: 'fatal'
-})
-const browser = await chromium.launch({ executablePath: findChromium() ?? '/usr/bin/chromium', args: FLAGS })
-try {
+await withTeardown(async t => {
+  const home = createHome()
+  t.teardown(home.remove)
+  const clocks = shiftClocks(t)
+  clocks.wallMs = -HOURS_MS
+  const demo = await startDemo(t, {
+    colleagues: COLLEAGUES,
+    home: home.path,
+    host: '127.0.0.1',
+    port: 3000,
+    portMayDiffer: true,
+    logLevel: 'fatal'
+  })
+  const browser = await launchBrowser(t)
   await pictureConsole(browser, demo, clocks)
   await pictureApps(browser, demo)
   await picturePhone(browser, demo)
-} finally {
-  await browser.close()
-  await t.end()
-}
+})
 process.exit(0)

@@ -1,14 +1,13 @@
 // Answers which files a request, a login and a change of role run through, by V8's count of the functions called: `npm run walks`.
 import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { Session } from 'node:inspector/promises'
-import type { AddressInfo } from 'node:net'
 import { relative } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import WebSocket, { WebSocketServer } from 'ws'
+import WebSocket from 'ws'
 import { startGateway } from '../../test/support/gateway.ts'
+import { startBackend } from '../../test/support/gateway-process.ts'
 import { jsonRequest, logIn } from '../../test/support/login.ts'
 import { startOpenLdap } from '../../test/support/openldap.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
@@ -23,14 +22,11 @@ const IDLE_MS = 10_000
 
 const t = startTool()
 const [ldap, postgres, redis] = await Promise.all([startOpenLdap(t), startPostgres(t), startRedis(t)])
-const server = createServer((_request, response) => response.end('ok')).listen(0, '127.0.0.1')
-const sockets = new WebSocketServer({ server })
-await once(server, 'listening')
 const world = await startGateway(t, {
   postgres,
   env: { ...ldap.env, LDAP_TIMEOUT_MS: '20000', REDIS_URL: redis.url, BOOTSTRAP_ADMINS: 'ldap:maria' },
   config: {
-    upstreams: { app: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } },
+    upstreams: { app: { url: (await startBackend(t)).url } },
     routes: [
       { path: '/api/*', upstream: 'app', roles: ['Admin'] },
       { path: '/ws', upstream: 'app', roles: ['Agente'], websocket: {} }
@@ -108,6 +104,4 @@ for (const [name, walk] of Object.entries(WALKS)) {
   console.log(`${name}: ${files.length} files`)
   if (values.list) console.log(files.map(file => `  ${file}`).join('\n'))
 }
-sockets.close()
-server.close().closeAllConnections()
 await t.exit(0)

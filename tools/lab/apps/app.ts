@@ -1,6 +1,7 @@
 // Describes an application that the lab runs, and what a person or a program does with it, directly and through the gateway.
 import type { Page } from 'playwright-core'
 import type { ComparedCase } from '../cases.ts'
+import type { Wanted } from '../installed.ts'
 
 /** Where a case is tried: the application by itself, or the gateway before it. */
 export interface Visit {
@@ -22,20 +23,18 @@ export interface Visit {
 
 export type AppCase = ComparedCase<Visit>
 
-export interface Installed {
-  /** The folder of its programs, for PATH. */
-  readonly programs?: string
-  /** A folder whose `node_modules` it needs beside its files. */
-  readonly modules?: string
-  readonly env?: Readonly<Record<string, string>>
-}
-
 export interface App {
   readonly title: string
   /** `page#section` in docs/recipes: its yaml is the route file, its sh starts the application. */
   readonly recipe: string
-  version(): string
-  install(): Promise<Installed>
+  /** By default that of the first package below. */
+  version?(): string
+  readonly pip?: Wanted
+  readonly npm?: Wanted
+  /** The command finds their folder in `LIB`. */
+  readonly maven?: Wanted
+  /** Debian's packages by program. */
+  readonly programs?: Wanted
   /** Files that it starts with: a file of `programs`, then the block of the recipe in this language. */
   readonly files?: Readonly<Record<string, { readonly program?: string; readonly block?: string }>>
   /** Where it is below the gateway, without a slash at its end. */

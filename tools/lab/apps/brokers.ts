@@ -1,11 +1,8 @@
 // RabbitMQ: its management pages, and clients in a page that speak STOMP and MQTT over WebSocket.
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { ensurePrograms, npm } from '../installed.ts'
-import { firstLine } from '../system.ts'
+import { versionOf } from '../system.ts'
 import type { App, Visit } from './app.ts'
-
-const CLIENTS = { mqtt: '5.16.0', '@stomp/stompjs': '7.5.0' }
 
 const TALK = {
   stomp: `new Promise((resolve, reject) => {
@@ -50,16 +47,13 @@ const logInToRabbit = async (page: Page, url: string): Promise<void> => {
 export const rabbitMq: App = {
   title: 'RabbitMQ',
   recipe: 'rabbitmq',
-  version: () => firstLine('dpkg-query', '-W', 'rabbitmq-server').split('\t').at(-1) ?? '',
-  async install() {
-    ensurePrograms(['rabbitmq-server'], {})
-    // Debian's own command is for its service only.
-    return { programs: '/usr/lib/rabbitmq/bin', modules: await npm('brokers', CLIENTS) }
-  },
+  version: () => versionOf('dpkg-query', '-W', 'rabbitmq-server'),
+  programs: { 'rabbitmq-server': 'rabbitmq-server' },
+  npm: { mqtt: '5.16.0', '@stomp/stompjs': '7.5.0' },
   path: '/rabbit',
   files: { 'rabbitmq.conf': { block: 'ini' } },
-  // Otherwise Erlang starts one that outlives it.
-  before: 'epmd &',
+  // Debian's own command is for its service only; and Erlang would start an epmd that outlives it.
+  before: 'PATH=/usr/lib/rabbitmq/bin:$PATH\nepmd &',
   env: {
     ERL_EPMD_PORT: 'FREE_PORT',
     RABBITMQ_NODE_PORT: 'FREE_PORT',

@@ -1,6 +1,5 @@
 // Data applications in Python: a person types, asks for something large, and uploads a file.
 import type { Page } from 'playwright-core'
-import { pip } from '../installed.ts'
 import type { App, AppCase } from './app.ts'
 
 const USER = { 'x-user-username': 'maria' }
@@ -58,7 +57,7 @@ const radicale: App = {
   title: 'Radicale',
   recipe: 'caldav',
   version: () => '3.9.0, python-caldav 3.6.0',
-  install: async () => ({ programs: await pip('radicale', { radicale: '3.9.0', caldav: '3.6.0' }) }),
+  pip: { radicale: '3.9.0', caldav: '3.6.0' },
   path: '/caldav',
   ownPath: '',
   files: { 'radicale.ini': { block: 'ini' }, 'client.py': { program: 'caldav_client.py' } },
@@ -71,13 +70,10 @@ const radicale: App = {
   ]
 }
 
-const MLFLOW = '3.17.2'
-
 const mlflow = (section: string, title: string, account: string): App => ({
   title,
   recipe: `mlflow#${section}`,
-  version: () => MLFLOW,
-  install: async () => ({ programs: await pip('mlflow', { 'mlflow[auth]': MLFLOW }) }),
+  pip: { 'mlflow[auth]': '3.17.2' },
   path: '/mlflow',
   files: { 'client.py': { program: 'mlflow_client.py' } },
   env: {
@@ -114,8 +110,7 @@ const pythonApp = (
 ): App => ({
   title,
   recipe: `data-apps#${title}`,
-  version: () => version,
-  install: async () => ({ programs: await pip(title.toLowerCase(), { [title.toLowerCase()]: version }) }),
+  pip: { [title.toLowerCase()]: version },
   directHeaders: USER,
   ...more
 })

@@ -1,8 +1,6 @@
 // Applications of Rails and Spring Boot: forms with their check of where they come from, a socket, and logins of their own.
-import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { ensurePrograms, maven } from '../installed.ts'
-import { firstLine } from '../system.ts'
+import { versionOf } from '../system.ts'
 import type { App, AppCase } from './app.ts'
 
 const save = async (page: Page): Promise<string> => {
@@ -30,12 +28,8 @@ const TALK_TO_CABLE = `new Promise((resolve, reject) => {
 const rails: App = {
   title: 'Rails',
   recipe: 'rails',
-  version: () => firstLine('ruby', '-e', `'require "rails"; puts Rails.version'`),
-  async install() {
-    const packages = { puma: ['puma', 'ruby-rails', 'ruby-sqlite3'] }
-    ensurePrograms(['puma'], packages)
-    return {}
-  },
+  version: () => versionOf('ruby', '-e', 'require "rails"; puts Rails.version'),
+  programs: { puma: 'puma ruby-rails ruby-sqlite3' },
   path: '/shop',
   ownHost: 'portal.localhost',
   files: { 'config.ru': { program: 'rails_config.ru' }, 'environment.rb': { block: 'ruby' } },
@@ -59,21 +53,13 @@ const rails: App = {
   ]
 }
 
-const SPRING = '4.1.2'
+const STARTER = 'org.springframework.boot:spring-boot-starter'
 
 const spring = (section: string, title: string, more: Pick<App, 'files' | 'cases'> & Partial<App>): App => ({
   title,
   recipe: `spring-boot#${section}`,
-  version: () => SPRING,
-  async install() {
-    ensurePrograms(['mvn', 'javac'], { mvn: ['maven'], javac: ['default-jdk-headless'] })
-    const wanted = { webmvc: SPRING, security: SPRING }
-    const named = Object.entries(wanted).map(([name, version]) => [
-      `org.springframework.boot:spring-boot-starter-${name}`,
-      version
-    ])
-    return { env: { LIB: join(await maven('spring-boot', Object.fromEntries(named)), 'lib') } }
-  },
+  programs: { mvn: 'maven', javac: 'default-jdk-headless' },
+  maven: { [`${STARTER}-webmvc`]: '4.1.2', [`${STARTER}-security`]: '4.1.2' },
   path: '/desk',
   before: 'javac -cp "$LIB/*" -d app -parameters Desk.java\nmkdir -p app && cp application.properties app/',
   ...more

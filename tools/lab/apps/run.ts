@@ -1,23 +1,19 @@
 // Runs applications as their recipes say, lets a person use each directly and through the gateway, and tells where the two differ.
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
 import type { Browser, Page } from 'playwright-core'
-import { launchBrowser } from '../../../test/support/browser.ts'
 import { startGateway } from '../../../test/support/gateway.ts'
 import { freePort } from '../../../test/support/ports.ts'
 import type { TestPostgres } from '../../../test/support/postgres.ts'
+import { withTeardown } from '../../teardown.ts'
+import { openBrowser } from '../backend.ts'
 import { compare } from '../cases.ts'
 import { logIn } from '../person.ts'
-import type { Lab } from '../system.ts'
-import { openLab } from '../system.ts'
-import { fillTable, withTeardown } from '../table.ts'
+import { lastLine } from '../program.ts'
+import { type Lab, openLab } from '../system.ts'
+import { fillTable, type Table } from '../table.ts'
 import type { App, AppCase, Visit } from './app.ts'
 import { type Started, startApp } from './start-app.ts'
 
-const TABLE = {
-  heading: '## Applications',
-  columns: ['application', 'version', 'what was tried', 'directly', 'through Portaria', 'recipe']
-}
+const TABLE: Table = { heading: '## Applications', keys: 1 }
 const CASE_MS = 120_000
 
 /** Errors that a page meets: statuses, and sockets that failed, without the addresses. */
@@ -33,21 +29,10 @@ const watchPage = (page: Page, url: string): (() => string) => {
   return () => (seen.size === 0 ? '' : ` (errors: ${[...seen].sort().join(', ')})`)
 }
 
-interface Ways {
-  readonly browser: Browser
-  readonly started: Started
-  readonly lab: Lab
-  /** The gateway's. */
-  readonly port: number
-}
-
-/** Chromium finds such names by itself, and takes their pages for secure ones. */
-const publicUrlOf = (port: number) => `http://portal.localhost:${port}`
-
 type Place = Omit<Visit, 'page'> & { readonly cookie: string; readonly headers: Readonly<Record<string, string>> }
 
 /** Opens a browser profile for one case, and adds the errors of its page to the result. */
-const visiting = (each: AppCase, { browser }: Ways) => ({
+const visiting = (each: AppCase, browser: Browser) => ({
   ...each,
   async run(place: Place): Promise<string> {
     const context = await browser.newContext({ extraHTTPHeaders: place.headers })
@@ -64,24 +49,21 @@ const visiting = (each: AppCase, { browser }: Ways) => ({
   }
 })
 
-const openPlaces = async (app: App, postgres: TestPostgres, ways: Ways): Promise<[Place, Place]> => {
-  const { lab, started } = ways
-  const publicUrl = publicUrlOf(ways.port)
-  const world = await startGateway(lab, {
-    postgres,
-    port: ways.port,
-    config: started.config,
-    env: { PUBLIC_URL: publicUrl, BROWSER_SESSION: 'true' }
-  })
-  const run: Visit['run'] = async (program, words, env = {}) => {
-    const options = { cwd: lab.folder, env: { ...started.env, ...env }, timeout: CASE_MS }
-    const { stdout } = await promisify(execFile)(program, words, options)
-    return stdout.trim().split('\n').at(-1) ?? ''
-  }
-  const host = app.ownHost ?? '127.0.0.1'
-  const backend = (port: number) => `http://${host}:${started.ports.get(String(port))}`
-  const [first] = started.ports.keys()
-  const direct = backend(Number(first)) + (app.ownPath ?? app.path)
+/** The application itself, and a gateway at `publicUrl` before it. */
+const openPlaces = async (
+  app: App,
+  lab: Lab,
+  { config, env, ports }: Started,
+  postgres: TestPostgres,
+  publicUrl: string
+): Promise<[Place, Place]> => {
+  const settings = { PUBLIC_URL: publicUrl, BROWSER_SESSION: 'true' }
+  const world = await startGateway(lab, { postgres, port: Number(new URL(publicUrl).port), config, env: settings })
+  const run: Visit['run'] = (program, words, more = {}) =>
+    lastLine(program, words, { cwd: lab.folder, env: { ...env, ...more }, timeout: CASE_MS })
+  const backend = (port: number) => `http://${app.ownHost ?? '127.0.0.1'}:${ports.get(port)}`
+  const [first = 0] = ports.keys()
+  const direct = backend(first) + (app.ownPath ?? app.path)
   const { session, token } = await logIn(lab, world)
   const both = { folder: lab.folder, run }
   return [
@@ -93,22 +75,20 @@ const openPlaces = async (app: App, postgres: TestPostgres, ways: Ways): Promise
 /** Prints the rows of an application and puts them into the page; resolves to how many of its cases went wrong. */
 export const runApp = (app: App, postgres: TestPostgres): Promise<number> =>
   withTeardown(t =>
-    fillTable(
-      TABLE,
-      ([title]) => title === app.title,
-      async add => {
-        const lab = openLab(t, postgres)
-        const port = await freePort()
-        const started = await startApp(app, lab, publicUrlOf(port))
-        const ways = { lab, port, started, browser: await launchBrowser(lab) }
-        const places = await openPlaces(app, postgres, ways)
-        const [page = ''] = app.recipe.split('#')
-        for (const each of app.cases) {
-          const { isRight, cells } = await compare(visiting(each, ways), places)
-          add([app.title, app.version(), each.name, ...cells, `[${page}](recipes/${page}.md)`], isRight)
-        }
+    fillTable(TABLE, async add => {
+      const lab = openLab(t, postgres)
+      // Chromium finds such names by itself, and takes their pages for secure ones.
+      const publicUrl = `http://portal.localhost:${await freePort()}`
+      const started = await startApp(app, lab, publicUrl)
+      const browser = await openBrowser(t)
+      const places = await openPlaces(app, lab, started, postgres, publicUrl)
+      const [page = ''] = app.recipe.split('#')
+      const version = app.version?.() ?? Object.values(app.pip ?? app.npm ?? app.maven ?? {})[0] ?? ''
+      for (const each of app.cases) {
+        const { isRight, cells } = await compare(visiting(each, browser), places)
+        add([app.title, version, each.name, ...cells, `[${page}](recipes/${page}.md)`], isRight)
       }
-    )
+    })
   )
 
 /** The names of applications on the command line. */

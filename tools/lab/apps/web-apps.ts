@@ -1,7 +1,6 @@
 // Applications and development servers in Node, used by a person in Chromium.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { npm } from '../installed.ts'
 import type { App, AppCase, Visit } from './app.ts'
 
 const USER = { 'x-user-username': 'maria' }
@@ -56,8 +55,7 @@ const HASH = '$2a$08$zZWtXTja0fB1pzD4sHCMyOCMYz2Z6dNbM6tl8sJogENOMcxWV9DN.'
 const nodeRed = (section: string, title: string, password?: string): App => ({
   title,
   recipe: `node-red#${section}`,
-  version: () => '5.0.7',
-  install: async () => ({ modules: await npm('node-red', { 'node-red': '5.0.7' }) }),
+  npm: { 'node-red': '5.0.7' },
   path: '/red',
   files: { 'settings.js': { block: 'js' }, 'flows.json': { program: 'node_red_flows.json' } },
   env: { NODE_RED_PASSWORD_HASH: HASH },
@@ -72,8 +70,7 @@ const TERMINAL_SHOWS = `(({ buffer: { active } }) =>
 const wetty: App = {
   title: 'wetty',
   recipe: 'wetty',
-  version: () => '3.2.0',
-  install: async () => ({ modules: await npm('wetty', { wetty: '3.2.0' }) }),
+  npm: { wetty: '3.2.0' },
   path: '/wetty',
   cases: [
     {
@@ -92,8 +89,7 @@ const wetty: App = {
 const vite: App = {
   title: 'Vite',
   recipe: 'vite',
-  version: () => '8.3.8',
-  install: async () => ({ modules: await npm('vite', { vite: '8.3.8' }) }),
+  npm: { vite: '8.3.8' },
   path: '/vite',
   files: {
     'index.html': { program: 'vite_index.html' },
@@ -121,8 +117,7 @@ const vite: App = {
 const next: App = {
   title: 'Next.js',
   recipe: 'next',
-  version: () => '16.4.6',
-  install: async () => ({ modules: await npm('next', { next: '16.4.6', react: '19.3.1', 'react-dom': '19.3.1' }) }),
+  npm: { next: '16.4.6', react: '19.3.1', 'react-dom': '19.3.1' },
   path: '/next',
   files: {
     'next.config.js': { block: 'js' },
@@ -169,8 +164,7 @@ const openControlled = async ({ page, url }: Visit): Promise<void> => {
 const pwa: App = {
   title: 'PWA (vite-plugin-pwa)',
   recipe: 'pwa',
-  version: () => '2.0.0',
-  install: async () => ({ modules: await npm('pwa', { vite: '8.3.8', 'vite-plugin-pwa': '2.0.0' }) }),
+  npm: { 'vite-plugin-pwa': '2.0.0', vite: '8.3.8' },
   path: '/notes',
   files: {
     'package.json': { program: 'module_package.json' },

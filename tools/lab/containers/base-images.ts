@@ -61,7 +61,7 @@ const build = async (
 
 /** Debian, and Node.js on it. */
 export const makeNodeImage = async (engine: Builder): Promise<void> => {
-  const system = await debian('debian', ['busybox', 'ca-certificates'])
+  const system = await debian('busybox,ca-certificates')
   // Whatever authority the packages come through here.
   copyFileSync(join('/', CERTIFICATES), join(system, CERTIFICATES))
   const archive = join(engine.folder, 'debian.tar')

@@ -1,9 +1,10 @@
 // Cases of the image alone: that it builds, what it holds, its health check, and the limits of its container.
+import { doesNotMatch, equal, ok } from 'node:assert/strict'
 import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createCertificateAuthority } from '../../../test/support/certificates.ts'
 import { until } from '../../../test/support/until.ts'
-import type { InstallCase } from '../installing.ts'
+import type { Case } from '../cases.ts'
 import type { Engine } from './engine.ts'
 import type { Stack } from './stack-cases.ts'
 
@@ -33,7 +34,7 @@ const staysHealthy = (engine: Engine, options: string[]) =>
   withContainer(engine, options, async id => {
     await until(async () => (await healthOf(engine, id)) === 'healthy', 'the container is healthy')
     const logged = await engine.docker('logs', id)
-    if (/"path":"\/(?:ready|health)"/.test(logged)) throw new Error('the checks are in the access log')
+    doesNotMatch(logged, /"path":"\/(?:ready|health)"/, 'the checks are in the access log')
   })
 
 /** Megabytes of the heap's limit with this limit of memory. */
@@ -46,7 +47,7 @@ const heapWith = async ({ docker }: Engine, memory: string): Promise<number> => 
   return Number(await docker('run', '--rm', '--memory', memory, IMAGE, ...words))
 }
 
-export const imageCases: readonly InstallCase<Stack>[] = [
+export const imageCases: readonly Case<Stack>[] = [
   // RV-122, RV-125
   {
     name: 'Build without BuildKit, from a checkout made under umask 077',
@@ -61,18 +62,10 @@ export const imageCases: readonly InstallCase<Stack>[] = [
     async run({ engine: { docker } }) {
       const sizeOf = async (image: string) => Number(await docker('inspect', '--format', '{{.Size}}', image))
       const megabytes = ((await sizeOf(IMAGE)) - (await sizeOf('node:24.21.0-alpine'))) / 1e6
-      const found = await docker(
-        'run',
-        '--rm',
-        IMAGE,
-        'sh',
-        '-c',
-        'find . -name "*.ts" -o -name "*.map" -o -name demo.js -o -name demo-pages; id -u'
-      )
-      if (found.trim() !== '1000') return `FAILED: ${found.trim()}`
-      return megabytes < 30
-        ? `${megabytes.toFixed(0)} MB; no TypeScript, source map or demo; user 1000`
-        : `FAILED: ${megabytes} MB`
+      const find = 'find . -name "*.ts" -o -name "*.map" -o -name demo.js -o -name demo-pages; id -u'
+      equal((await docker('run', '--rm', IMAGE, 'sh', '-c', find)).trim(), '1000')
+      ok(megabytes < 30, `${megabytes} MB`)
+      return `${megabytes.toFixed(0)} MB; no TypeScript, source map or demo; user 1000`
     }
   },
   // RV-119
@@ -85,13 +78,8 @@ export const imageCases: readonly InstallCase<Stack>[] = [
       chmodSync(keyFile, 0o644)
       const inside = (file: string) => file.replace(folder, '/tls')
       const tls = ['--env', `TLS_CERT_FILE=${inside(certFile)}`, '--env', `TLS_KEY_FILE=${inside(keyFile)}`]
-      await staysHealthy(engine, [
-        '--volume',
-        `${folder}:/tls:ro`,
-        '--env',
-        'PUBLIC_URL=https://localhost:3000',
-        ...tls
-      ])
+      const secure = ['--volume', `${folder}:/tls:ro`, '--env', 'PUBLIC_URL=https://localhost:3000', ...tls]
+      await staysHealthy(engine, secure)
       await staysHealthy(engine, ['--env', 'PROXY_PROTOCOL=true', '--env', 'TRUST_PROXY=127.0.0.1'])
       return 'healthy; no check in the access log'
     }
@@ -110,7 +98,9 @@ export const imageCases: readonly InstallCase<Stack>[] = [
     async run({ engine }) {
       const heaps = [await heapWith(engine, '256m'), await heapWith(engine, '512m'), await heapWith(engine, '1g')]
       const shown = heaps.map(heap => `${heap.toFixed(0)} MB`).join(', ')
-      return heaps.every((heap, i) => heap < 0.6 * 256 * 2 ** i) ? shown : `FAILED: ${shown}`
+      const areSmall = heaps.every((heap, i) => heap < 0.6 * 256 * 2 ** i)
+      ok(areSmall, shown)
+      return shown
     }
   }
 ]

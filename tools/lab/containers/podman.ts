@@ -1,12 +1,14 @@
 // Builds the image and runs it with podman: `npm run lab -- podman`, as root.
+import { equal } from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { makeFolder } from '../../../test/support/server-process.ts'
 import { until } from '../../../test/support/until.ts'
+import { withTeardown } from '../../teardown.ts'
+import { type Case, tryInstalling } from '../cases.ts'
 import { ensurePrograms } from '../installed.ts'
-import { type InstallCase, runCases } from '../installing.ts'
-import { withTeardown } from '../table.ts'
+import { versionOf } from '../system.ts'
 import { makeNodeImage } from './base-images.ts'
 import type { Engine } from './engine.ts'
 import { IMAGE, withSecret } from './image-cases.ts'
@@ -14,11 +16,10 @@ import { checkOut } from './run.ts'
 
 type Podman = Pick<Engine, 'folder' | 'docker'>
 
-const PACKAGES = { podman: ['podman', 'runc'], debootstrap: ['debootstrap'] }
 /** Nothing of this machine's own containers; no systemd is needed. */
 const WAYS = ['--cgroup-manager=cgroupfs', '--events-backend=file']
 
-const cases: readonly InstallCase<Podman>[] = [
+const cases: readonly Case<Podman>[] = [
   // RV-122, RV-125
   {
     name: 'Build with podman, from a checkout made under umask 077',
@@ -38,8 +39,8 @@ const cases: readonly InstallCase<Podman>[] = [
       const id = (await docker('run', '--detach', ...options, '--env', 'PORT=0', '--env', 'OPS_PORT=0', IMAGE)).trim()
       await until(async () => (await docker('logs', id)).includes('"msg":"listening"'), 'the gateway listens')
       await docker('stop', '--time', '20', id)
-      const code = (await docker('inspect', '--format', '{{.State.ExitCode}}', id)).trim()
-      return code === '0' ? 'listens; `podman stop` ends it with exit status 0' : `FAILED: exit status ${code}`
+      equal((await docker('inspect', '--format', '{{.State.ExitCode}}', id)).trim(), '0')
+      return 'listens; `podman stop` ends it with exit status 0'
     }
   }
 ]
@@ -47,7 +48,7 @@ const cases: readonly InstallCase<Podman>[] = [
 /** Resolves to how many cases did not work. */
 export const runPodman = (): Promise<number> =>
   withTeardown(async t => {
-    ensurePrograms(Object.keys(PACKAGES), PACKAGES)
+    ensurePrograms({ podman: 'podman runc', debootstrap: 'debootstrap' })
     const folder = makeFolder(t, 'podman')
     const places = ['--root', join(folder, 'data'), '--runroot', join(folder, 'run')]
     const docker: Engine['docker'] = async (...words) => {
@@ -60,7 +61,6 @@ export const runPodman = (): Promise<number> =>
     }
     t.teardown(() => docker('rmi', '--all', '--force').catch(() => undefined))
     t.teardown(() => docker('rm', '--all', '--force').catch(() => undefined))
-    const version = /\d+\.\d+\.\d+/.exec(await docker('--version'))?.[0]
     await makeNodeImage({ folder, docker })
-    return runCases(cases, { folder, docker }, `podman ${version}`)
+    return tryInstalling(cases, { folder, docker }, `podman ${versionOf('podman', '--version')}`)
   })

@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { stringify } from 'yaml'
 import { freePort } from '../../../test/support/ports.ts'
 import { recipeSettings } from '../../../test/support/recipe.ts'
-import { until } from '../../../test/support/until.ts'
-import type { InstallCase } from '../installing.ts'
+import { succeeds, until } from '../../../test/support/until.ts'
+import type { Case } from '../cases.ts'
 import { plainSite } from '../nginx.ts'
 import { ask, underRequests } from '../steady-requests.ts'
 import type { Engine } from './engine.ts'
@@ -77,11 +77,7 @@ const startAll = async (engine: Engine, port: number, url: string) => {
   const set = database.flatMap(setting => ['--env', setting])
   await run('database', 10, '--volume', `${files}/password:/password:ro`, ...set, 'postgres:17.6-alpine')
   await run('counts', 11, 'redis:7.4-alpine', 'redis-server', '--protected-mode', 'no', '--bind', '0.0.0.0')
-  const isReady = () =>
-    docker('exec', 'database', 'pg_isready', '-h', at(10), '-d', 'portaria').then(
-      () => true,
-      () => false
-    )
+  const isReady = () => succeeds(docker('exec', 'database', 'pg_isready', '-h', at(10), '-d', 'portaria'))
   await until(isReady, 'the database is ready')
   await runBackend(engine, 'backend-1', 31)
   await runBackend(engine, 'backend-2', 32)
@@ -113,7 +109,7 @@ const replaceEach = async (engine: Engine) => {
 }
 
 // RV-118
-export const replaceCases: readonly InstallCase<Stack>[] = [
+export const replaceCases: readonly Case<Stack>[] = [
   {
     name: 'Each of two gateways and of two backends replaced in turn behind nginx, on container addresses',
     async run({ engine }) {

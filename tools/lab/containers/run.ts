@@ -2,10 +2,10 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { freePort } from '../../../test/support/ports.ts'
-import { runCases } from '../installing.ts'
-import { withTeardown } from '../table.ts'
+import { withTeardown } from '../../teardown.ts'
+import { tryInstalling } from '../cases.ts'
 import { makeBaseImages } from './base-images.ts'
-import { COMPOSE_VERSION, startEngine } from './engine.ts'
+import { startEngine } from './engine.ts'
 import { imageCases } from './image-cases.ts'
 import { replaceCases } from './replace-cases.ts'
 import { type Stack, stackCases } from './stack-cases.ts'
@@ -34,6 +34,5 @@ export const runContainers = (): Promise<number> =>
     await makeBaseImages(engine)
     checkOut(checkout)
     const stack: Stack = { engine, checkout, compose, url: `http://localhost:${port}` }
-    const version = `Docker ${engine.version}, Compose ${COMPOSE_VERSION}`
-    return runCases([...imageCases, ...stackCases, ...replaceCases], stack, version)
+    return tryInstalling([...imageCases, ...stackCases, ...replaceCases], stack, engine.version)
   })

@@ -92,7 +92,7 @@ export const goodbye: SocketCase = {
 }
 
 /** A name that some servers cut at its `?`. */
-export const questionMark = (contract?: SocketCase['contract']): SocketCase => ({
+export const questionMark: SocketCase = {
   name: 'CONNECT to `/admin-room?`',
   async run({ url, auth }) {
     const { socket, next } = await openSocket(url)
@@ -101,12 +101,11 @@ export const questionMark = (contract?: SocketCase['contract']): SocketCase => (
     const answer = await next(message => message.startsWith('4'))
     socket.terminate()
     return answer.startsWith('44') || answer === 'closed' ? 'refused' : 'handlers of /admin-room run'
-  },
-  ...(contract === undefined ? {} : { contract })
-})
+  }
+}
 
 /** Digits and a namespace that some servers read behind an event of the root. */
-export const secondNamespace = (contract?: SocketCase['contract']): SocketCase => ({
+export const secondNamespace: SocketCase = {
   name: 'event `420-/admin-room,7["echo",1]`',
   async run({ url, auth }) {
     const { socket, next } = await openSocket(url)
@@ -117,9 +116,8 @@ export const secondNamespace = (contract?: SocketCase['contract']): SocketCase =
     const answer = await next(message => message.startsWith('43'))
     socket.terminate()
     return answer === 'closed' ? 'closed' : 'handlers of /admin-room run'
-  },
-  ...(contract === undefined ? {} : { contract })
-})
+  }
+}
 
 export const lineBreaks: SocketCase = {
   name: 'binary by polling as Base64 with line breaks',

@@ -2,18 +2,17 @@
 import { startGateway } from '../../../test/support/gateway.ts'
 import { freePort } from '../../../test/support/ports.ts'
 import type { TestPostgres } from '../../../test/support/postgres.ts'
+import { withTeardown } from '../../teardown.ts'
 import { compare } from '../cases.ts'
-import { fillTable, withTeardown } from '../table.ts'
+import { openLab } from '../system.ts'
+import { fillTable, type Table } from '../table.ts'
 import { type Place, type SocketSystem, throughPlace } from './socket-system.ts'
 import { SOCKET_IO } from './socketio-systems.ts'
 import { WEBSOCKET } from './websocket-systems.ts'
 
 export const SOCKET_SYSTEMS: readonly SocketSystem[] = [...SOCKET_IO, ...WEBSOCKET]
 
-const TABLE = {
-  heading: '## WebSocket and Socket.IO',
-  columns: ['system', 'version', 'what was tried', 'directly', 'through Portaria']
-}
+const TABLE: Table = { heading: '## WebSocket and Socket.IO', keys: 2 }
 
 const directPlace = (port: number): Place => ({
   url: `http://127.0.0.1:${port}`,
@@ -23,12 +22,12 @@ const directPlace = (port: number): Place => ({
 })
 
 /** Resolves to how many cases went wrong. */
-export const runSocketSystem = (system: SocketSystem, postgres: TestPostgres): Promise<number> => {
-  const { title, version, route, upstream } = system
-  const isOld = ([name, ofVersion]: readonly string[]) => name === title && ofVersion === version
-  return withTeardown(t =>
-    fillTable(TABLE, isOld, async add => {
-      const { port, cases } = await system.start(t)
+export const runSocketSystem = (system: SocketSystem, postgres: TestPostgres): Promise<number> =>
+  withTeardown(t =>
+    fillTable(TABLE, async add => {
+      const { title, version, route, upstream } = system
+      const cases = await system.cases()
+      const port = await system.start(openLab(t, postgres))
       const own = await freePort()
       const world = await startGateway(t, {
         postgres,
@@ -45,4 +44,3 @@ export const runSocketSystem = (system: SocketSystem, postgres: TestPostgres): P
       }
     })
   )
-}

@@ -1,8 +1,10 @@
 // Describes a backend or client that speaks through sockets, and what is tried with it directly and through the gateway.
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import type { World } from '../../../test/support/gateway.ts'
 import type { ComparedCase } from '../cases.ts'
+import { compileJava, maven } from '../installed.ts'
+import type { Lab } from '../system.ts'
 
 /** Where a case is tried. */
 export interface Place {
@@ -34,14 +36,25 @@ export interface SocketSystem {
   readonly route: Record<string, unknown>
   /** Of the upstream, beside its address. */
   readonly upstream?: Record<string, unknown>
-  /** Starts the backend, until `teardown`; gives its port and what is to be tried. */
-  start(t: { teardown(action: () => unknown): void }): Promise<{ port: number; cases: readonly SocketCase[] }>
+  /** Starts the backend; resolves with its port. */
+  start(lab: Lab): Promise<number>
+  /** What is tried; the clients are installed first. */
+  cases(): Promise<readonly SocketCase[]>
 }
 
-const PROGRAM_MS = 60_000
+export const PROGRAMS = join(import.meta.dirname, 'programs')
+export const TOMCAT = '10.1.40'
+export const JAVA_CLIENT = '2.1.1'
 
-/** The last line that a program prints, beside the gateway of this process. */
-export const lastLine = async (program: string, words: readonly string[]): Promise<string> => {
-  const { stdout } = await promisify(execFile)(program, words, { timeout: PROGRAM_MS })
-  return stdout.trim().split('\n').at(-1) ?? ''
+/** The class path of the programs in Java. */
+export const javaPrograms = async (): Promise<string> => {
+  const folder = await maven({
+    'io.socket:socket.io-client': JAVA_CLIENT,
+    'org.apache.tomcat.embed:tomcat-embed-websocket': TOMCAT
+  })
+  const sources = readdirSync(PROGRAMS).filter(name => name.endsWith('.java'))
+  return compileJava(
+    folder,
+    sources.map(name => join(PROGRAMS, name))
+  )
 }

@@ -1,9 +1,9 @@
 // Socket.IO servers and clients of Python, Java and JavaScript, and Engine.IO of Python by itself.
-import { freePort } from '../../../test/support/ports.ts'
-import { startProgram } from '../../../test/support/server-process.ts'
-import { JAVA_CLIENT, javaPrograms, PROGRAMS, PYTHON_PACKAGES, python, socketIo } from './installed.ts'
+import { npm } from '../installed.ts'
+import { lastLine } from '../program.ts'
+import { PYTHON_PACKAGES, python, startUvicorn } from '../python.ts'
 import { goodbye, lineBreaks, questionMark, secondNamespace, strayPoll } from './raw-engine.ts'
-import { lastLine, type Place, type SocketCase, type SocketSystem } from './socket-system.ts'
+import { JAVA_CLIENT, javaPrograms, type Place, PROGRAMS, type SocketCase, type SocketSystem } from './socket-system.ts'
 
 const ROUTE = {
   path: '/socket.io/*',
@@ -12,6 +12,9 @@ const ROUTE = {
 const TRANSPORTS = ['polling', 'websocket', 'polling,websocket']
 const MINORS = ['4.4.1', '4.6.2', '4.8.4']
 const NODE_PROGRAM = `${PROGRAMS}/socketio-node.ts`
+
+/** A folder whose `node_modules` has this version of server and client. */
+const socketIo = (version: string): Promise<string> => npm({ 'socket.io': version, 'socket.io-client': version })
 
 interface Client {
   readonly name: string
@@ -69,28 +72,25 @@ const heardAll = (transports: string): string =>
 const JAVA_EARLY =
   'the Java client misreads events that come before the confirmation; the gateway delivers them after it'
 
-const AMBIGUOUS = { because: 'two implementations read it differently' }
+const AMBIGUOUS = 'two implementations read it differently'
 
 const pythonServer: SocketSystem = {
   name: 'python-socketio',
   title: 'python-socketio server (uvicorn)',
   version: PYTHON_PACKAGES['python-socketio'],
   route: ROUTE,
-  async start(t) {
-    const port = await freePort()
-    const words = ['-m', 'uvicorn', 'socketio_server:app', '--port', String(port), '--log-level', 'error']
-    await startProgram(t, await python(), words, port, { cwd: PROGRAMS })
+  start: lab => startUvicorn(lab, 'socketio_server:app', {}, ['--app-dir', PROGRAMS]),
+  async cases() {
     const clients = [await pythonClient(), await nodeClient('4.8.4')]
-    const cases = [
+    return [
       ...clients.flatMap(client => talk(client)),
       ...talk(await javaClient(), JAVA_EARLY),
       ...clients.map(admitted),
-      questionMark({ through: 'refused', ...AMBIGUOUS }),
-      secondNamespace({ through: 'closed', ...AMBIGUOUS }),
+      { ...questionMark, contract: { through: 'refused', because: AMBIGUOUS } },
+      { ...secondNamespace, contract: { through: 'closed', because: AMBIGUOUS } },
       strayPoll,
       lineBreaks
     ]
-    return { port, cases }
   }
 }
 
@@ -99,15 +99,12 @@ const nodeServer = (version: string): SocketSystem => ({
   title: 'socket.io server',
   version,
   route: ROUTE,
-  async start(t) {
-    const port = await freePort()
-    const folder = await socketIo(version)
-    const words = [NODE_PROGRAM, 'serve', folder, String(port)]
-    await startProgram(t, process.execPath, words, port, { cwd: folder })
+  start: async lab => lab.start(process.execPath, [NODE_PROGRAM, 'serve', await socketIo(version), 'PORT']),
+  async cases() {
     const others = version === '4.8.4' ? [await pythonClient(), await javaClient()] : []
     const own = await nodeClient(version)
-    const cases = [...[own, ...others].flatMap(client => talk(client)), admitted(own)]
-    return { port, cases: [...cases, questionMark(), secondNamespace(), strayPoll, lineBreaks] }
+    const talks = [own, ...others].flatMap(client => talk(client))
+    return [...talks, admitted(own), questionMark, secondNamespace, strayPoll, lineBreaks]
   }
 })
 
@@ -116,19 +113,15 @@ const engineIo: SocketSystem = {
   title: 'python-engineio server and client',
   version: PYTHON_PACKAGES['python-engineio'],
   route: ROUTE,
-  async start(t) {
-    const port = await freePort()
+  start: lab => startUvicorn(lab, 'engineio_server:app', {}, ['--app-dir', PROGRAMS]),
+  async cases() {
     const program = await python()
-    const words = ['-m', 'uvicorn', 'engineio_server:app', '--port', String(port), '--log-level', 'error']
-    await startProgram(t, program, words, port, { cwd: PROGRAMS })
-    const cases = TRANSPORTS.map(transports => ({
+    const byHand = TRANSPORTS.map(transports => ({
       name: `packets by hand, ${transports.replace(',', ', then ')}`,
-      run: async (place: Place) => {
-        const auth = await place.auth('Agente')
-        return lastLine(program, [`${PROGRAMS}/engineio_client.py`, place.url, auth, transports])
-      }
+      run: async ({ url, auth }: Place) =>
+        lastLine(program, [`${PROGRAMS}/engineio_client.py`, url, await auth('Agente'), transports])
     }))
-    return { port, cases: [...cases, goodbye] }
+    return [...byHand, goodbye]
   }
 }
 

@@ -1,21 +1,12 @@
 // WebSocket servers of Python and Java, and the kernel socket of JupyterLab.
 import { on, once } from 'node:events'
 import { WebSocket } from 'ws'
-import { freePort } from '../../../test/support/ports.ts'
-import { makeFolder, startProgram } from '../../../test/support/server-process.ts'
-import type { Teardown } from '../table.ts'
-import { javaPrograms, PROGRAMS, PYTHON_PACKAGES, python, TOMCAT } from './installed.ts'
-import type { Place, SocketCase, SocketSystem } from './socket-system.ts'
+import { PYTHON_PACKAGES, python, startUvicorn } from '../python.ts'
+import type { Lab } from '../system.ts'
+import { javaPrograms, PROGRAMS, type SocketCase, type SocketSystem, TOMCAT } from './socket-system.ts'
 
 const ECHO_ROUTE = { path: '/live/*', websocket: {} }
 const MESSAGE_MS = 15_000
-
-const open = async (place: Place, path: string, protocols: string[] = [], compressed = false): Promise<WebSocket> => {
-  const url = place.url.replace('http', 'ws') + path
-  const socket = new WebSocket(url, protocols, { headers: await place.bearer('Agente'), perMessageDeflate: compressed })
-  await once(socket, 'open')
-  return socket
-}
 
 const message = async (socket: WebSocket): Promise<Buffer> => {
   const [data] = (await once(socket, 'message', { signal: AbortSignal.timeout(MESSAGE_MS) })) as [Buffer]
@@ -29,26 +20,26 @@ const closing = async (socket: WebSocket): Promise<string> => {
 
 interface Offer {
   readonly protocols?: string[]
-  readonly compressed?: boolean
-  readonly contract?: NonNullable<SocketCase['contract']>
+  readonly perMessageDeflate?: boolean
 }
 
 /** @param use gives what happens on a socket, which is terminated behind it */
 const onSocket = (
   name: string,
   use: (socket: WebSocket) => string | Promise<string>,
-  { protocols, compressed, contract }: Offer = {}
+  { protocols = [], perMessageDeflate = false }: Offer = {}
 ): SocketCase => ({
   name,
-  async run(place) {
-    const socket = await open(place, '/live', protocols, compressed)
+  async run({ url, bearer }) {
+    const headers = await bearer('Agente')
+    const socket = new WebSocket(`${url.replace('http', 'ws')}/live`, protocols, { headers, perMessageDeflate })
+    await once(socket, 'open')
     try {
       return await use(socket)
     } finally {
       socket.terminate()
     }
-  },
-  ...(contract === undefined ? {} : { contract })
+  }
 })
 
 const SIZES = [0, 125, 126, 65_535, 65_536, 900_000]
@@ -86,19 +77,20 @@ const ECHO: readonly SocketCase[] = [
   onSocket('subprotocols `other, chat` offered', ({ protocol }) => `chosen: ${protocol}`, {
     protocols: ['other', 'chat']
   }),
-  onSocket('compression offered', ({ extensions }) => (extensions === '' ? 'not negotiated' : 'negotiated'), {
-    compressed: true,
+  {
+    ...onSocket('compression offered', ({ extensions }) => (extensions === '' ? 'not negotiated' : 'negotiated'), {
+      perMessageDeflate: true
+    }),
     contract: { through: 'not negotiated', because: 'the size of a compressed message is not known in advance' }
-  }),
-  onSocket(
-    'a message of 2 MB',
-    socket => {
+  },
+  {
+    ...onSocket('a message of 2 MB', socket => {
       socket.on('error', () => undefined)
       socket.send(Buffer.alloc(2_000_000, 1))
       return Promise.race([message(socket).then(({ length }) => `${length} bytes back`), closing(socket)])
-    },
-    { contract: { through: '1009 message too big', because: '`maxMessage` is 1 MB by default' } }
-  )
+    }),
+    contract: { through: '1009 message too big', because: '`maxMessage` is 1 MB by default' }
+  }
 ]
 
 const refusal = (path: string): SocketCase => ({
@@ -117,12 +109,8 @@ const uvicorn = (implementation: 'websockets' | 'wsproto'): SocketSystem => ({
   title: `uvicorn, ${implementation}`,
   version: `${PYTHON_PACKAGES.uvicorn}, ${PYTHON_PACKAGES[implementation]}`,
   route: ECHO_ROUTE,
-  async start(t) {
-    const port = await freePort()
-    const words = ['-m', 'uvicorn', 'websocket_echo:app', '--ws', implementation, '--port', String(port)]
-    await startProgram(t, await python(), [...words, '--log-level', 'error'], port, { cwd: PROGRAMS })
-    return { port, cases: [...ECHO, refusal('/live/refused')] }
-  }
+  start: lab => startUvicorn(lab, 'websocket_echo:app', {}, ['--app-dir', PROGRAMS, '--ws', implementation]),
+  cases: async () => [...ECHO, refusal('/live/refused')]
 })
 
 const tomcat: SocketSystem = {
@@ -130,12 +118,8 @@ const tomcat: SocketSystem = {
   title: 'Tomcat',
   version: TOMCAT,
   route: ECHO_ROUTE,
-  async start(t) {
-    const port = await freePort()
-    const words = ['-cp', await javaPrograms(), 'EchoServer', String(port)]
-    await startProgram(t, 'java', words, port, { cwd: PROGRAMS })
-    return { port, cases: [...ECHO, refusal('/live/unknown')] }
-  }
+  start: async lab => lab.start('java', ['-cp', await javaPrograms(), 'EchoServer', 'PORT']),
+  cases: async () => [...ECHO, refusal('/live/unknown')]
 }
 
 const execute = (socket: WebSocket, protocol: string) => {
@@ -157,16 +141,10 @@ const execute = (socket: WebSocket, protocol: string) => {
 }
 
 /** Starts JupyterLab below `/jupyter/`; resolves with its port. */
-export const startJupyter = async (t: Teardown, program: string, home: string): Promise<number> => {
-  const port = await freePort()
-  const words = ['-m', 'jupyterlab', '--allow-root', '--no-browser', `--port=${port}`, '--ip=127.0.0.1']
-  const options = [
-    '--ServerApp.base_url=/jupyter/',
-    '--IdentityProvider.token=',
-    '--ServerApp.allow_remote_access=True'
-  ]
-  await startProgram(t, program, [...words, ...options], port, { cwd: home, env: { ...process.env, HOME: home } })
-  return port
+export const startJupyter = async (lab: Lab): Promise<number> => {
+  const words = ['-m', 'jupyterlab', '--allow-root', '--no-browser', '--port=PORT', '--ip=127.0.0.1']
+  const options = ['base_url=/jupyter/', 'allow_remote_access=True'].map(option => `--ServerApp.${option}`)
+  return lab.start(await python(), [...words, ...options, '--IdentityProvider.token='], { env: { HOME: 'HERE' } })
 }
 
 /** Starts a kernel with a browser's cookies, and runs a line in it. */
@@ -198,10 +176,8 @@ const jupyter: SocketSystem = {
   version: PYTHON_PACKAGES.jupyterlab,
   route: { path: '/jupyter/*', browser: true, websocket: { maxMessage: '64MB' } },
   upstream: { preserveHost: true },
-  async start(t) {
-    const port = await startJupyter(t, await python(), makeFolder(t, 'lab'))
-    return { port, cases: [kernel(''), kernel('v1.kernel.websocket.jupyter.org')] }
-  }
+  start: startJupyter,
+  cases: async () => [kernel(''), kernel('v1.kernel.websocket.jupyter.org')]
 }
 
 export const WEBSOCKET: readonly SocketSystem[] = [uvicorn('websockets'), uvicorn('wsproto'), tomcat, jupyter]

@@ -1,0 +1,37 @@
+// Ends what a tool has started, the newest first: also when the work fails or the tool is interrupted.
+import { createEndings } from '../test/support/endings.ts'
+
+export interface Teardown {
+  teardown(action: () => unknown): void
+}
+
+const open = new Set<() => Promise<void>>()
+let isInterrupted = false
+
+/** Runs something with a teardown of its own, as tap gives one to a test. */
+export const withTeardown = async <T>(work: (t: Teardown) => Promise<T>): Promise<T> => {
+  const { teardown, end } = createEndings()
+  open.add(end)
+  try {
+    return await work({
+      teardown(action) {
+        teardown(action)
+        // What has just been started then ends too.
+        if (isInterrupted) void end()
+      }
+    })
+  } finally {
+    await end()
+    open.delete(end)
+    // Nothing further is started: the process exits when all that is open has ended.
+    if (isInterrupted) await new Promise(() => undefined)
+  }
+}
+
+const interrupt = async (status: number) => {
+  isInterrupted = true
+  for (const end of [...open].reverse()) await end().catch(console.error)
+  process.exit(status)
+}
+process.once('SIGINT', () => void interrupt(130))
+process.once('SIGTERM', () => void interrupt(143))
