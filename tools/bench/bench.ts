@@ -1,7 +1,6 @@
 // Answers what a request, socket, login or reload costs, and what it costs beside other gateways: `npm run bench -- http tokens`.
 import { execFileSync } from 'node:child_process'
 import { type Options, readOptions, usage } from './options.ts'
-import { VoidRun } from './peers/peer.ts'
 import { LOAD_CORE } from './processes.ts'
 import { reportText } from './report.ts'
 import { measureAudit } from './rows/audit.ts'
@@ -9,19 +8,16 @@ import { measureBodies } from './rows/bodies.ts'
 import { measureCrowds } from './rows/crowds.ts'
 import { measureFloods } from './rows/floods.ts'
 import { measureGrants } from './rows/grants.ts'
-import { measureH2 } from './rows/h2.ts'
 import { measureHttp } from './rows/http.ts'
 import { measureLimits } from './rows/limits.ts'
 import { measureStart } from './rows/start.ts'
-import { measureTls } from './rows/tls.ts'
+import { measureH2, measureTls } from './rows/tls.ts'
 import { measureTokens } from './rows/tokens.ts'
 import { measureWebSocket } from './rows/websocket.ts'
 import { verdictOf } from './targets.ts'
-import { type Results, type World, withWorld } from './world.ts'
+import { measureIn, type Results, type World } from './world.ts'
 
-type Measure = (world: World) => Promise<void>
-
-const GROUPS: Readonly<Record<string, Measure>> = {
+const GROUPS: Readonly<Record<string, (world: World) => Promise<void>>> = {
   http: measureHttp,
   tokens: measureTokens,
   limits: measureLimits,
@@ -36,27 +32,8 @@ const GROUPS: Readonly<Record<string, Measure>> = {
   start: measureStart
 }
 
-/** Each group has a world of its own, so that no process of one idles beside the next; a void group leaves no figures. */
-const measureGroup = async (options: Options, measure: Measure): Promise<Results> => {
-  try {
-    return await withWorld(options, async world => {
-      await measure(world)
-      return world
-    })
-  } catch (error) {
-    const why = error instanceof VoidRun ? error.message.trim() : inShort(error)
-    return { rows: [], findings: [], notes: [`VOID: ${why}`] }
-  }
-}
-
-/** The lines that name the error, without its stack. */
-const inShort = (error: unknown): string => {
-  const lines = String(error)
-    .split('\n')
-    .filter(line => line.trim() !== '' && !/^\s+at |node:internal/.test(line))
-  const telling = lines.filter(line => /error|cannot|must|refus|fail/i.test(line))
-  return [lines[0], ...telling.slice(1, 4)].join(' | ').slice(0, 600)
-}
+/** A group that fails leaves no figures. */
+const voidOf = (error: unknown): Results => ({ rows: [], findings: [], notes: [`VOID: ${String(error).trim()}`] })
 
 /** Again if a thread ended while it was being pinned. */
 const pinAllThreads = (triesLeft = 3): void => {
@@ -68,7 +45,7 @@ const pinAllThreads = (triesLeft = 3): void => {
   }
 }
 
-/** Exit code 0: all measured targets are met; 1: some is missed; 2: some group is void, or nothing was measured. */
+/** Exit code 0: all measured targets are met; 1: some is missed; 2: some group is void. */
 const measureAll = async (options: Options): Promise<number> => {
   // This process watches from the load core, so that it takes nothing from the process under test.
   pinAllThreads()
@@ -76,12 +53,13 @@ const measureAll = async (options: Options): Promise<number> => {
   for (const [group, measure] of Object.entries(GROUPS)) {
     if (!options.groups.includes(group)) continue
     console.log(`measuring ${group} …`)
-    results.set(group, await measureGroup(options, measure))
+    // Each group has a world of its own, so that no process of one idles beside the next.
+    results.set(group, await measureIn(options, measure).catch(voidOf))
   }
   console.log(`\n${reportText(options, results)}`)
-  if ([...results.values()].some(({ rows }) => rows.length === 0)) return 2
-  const findings = [...results.values()].flatMap(result => result.findings)
-  return findings.some(finding => verdictOf(finding) === 'FAIL') ? 1 : 0
+  const all = [...results.values()]
+  if (all.some(({ rows }) => rows.length === 0)) return 2
+  return all.some(({ findings }) => findings.some(finding => verdictOf(finding) === 'FAIL')) ? 1 : 0
 }
 
 try {

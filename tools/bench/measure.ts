@@ -6,13 +6,11 @@ import { BENCH_PATH } from './upstream.ts'
 import type { World } from './world.ts'
 import { type Load, type LoadResult, runH2load, runWrk } from './wrk.ts'
 
-type RoundLoad = Pick<Load, 'url' | 'token' | 'pool'>
-
 export interface Subject {
   readonly name: string
   readonly peer: Peer
   /** What to send in a round. `seconds` tells how much must be there to send. */
-  load(seconds: number): Promise<RoundLoad> | RoundLoad
+  load(seconds: number): Promise<Load> | Load
   /** Every answer must be a refusal instead of a success. */
   readonly isRefused?: boolean
   /** A pool that was read to its end voids the round. */
@@ -70,37 +68,37 @@ export const compare = (
 }
 
 /** The same request with the good token, again and again. */
-export const requests = (world: World, peer: Peer, { name = peer.name, scheme = 'http' } = {}): Subject => {
-  const load = { url: `${scheme}://127.0.0.1:${peer.port}${BENCH_PATH}`, token: world.token }
-  return { name, peer, load: () => load }
-}
+export const requests = (world: World, peer: Peer, { name = peer.name, scheme = 'http' } = {}): Subject => ({
+  name,
+  peer,
+  load: () => ({ url: `${scheme}://127.0.0.1:${peer.port}${BENCH_PATH}`, token: world.token })
+})
 
 /** CPU time so far, in microseconds. */
-const cpuOf = ({ running, behind }: Peer): number => cpuMicros(running.pid) + (behind === undefined ? 0 : cpuOf(behind))
+const cpuOf = ({ pid, behind }: Peer): number => cpuMicros(pid) + (behind === undefined ? 0 : cpuOf(behind))
 
 /** Warms every subject up, then measures each once a round. @throws VoidRun when answers are not what they must be. */
 export const interleave = async (world: World, subjects: readonly Subject[]): Promise<Row[]> => {
   const { warmUpSeconds, seconds } = world.options
-  for (const subject of subjects) await runRound(world, subject, warmUpSeconds)
+  for (const subject of subjects) await runRound(subject, warmUpSeconds)
   return inTurns(world, subjects, async subject => {
     const before = cpuOf(subject.peer)
-    const result = await runRound(world, subject, seconds)
+    const result = await runRound(subject, seconds)
     return {
       [CPU]: (cpuOf(subject.peer) - before) / result.requests,
       [PER_SECOND]: result.perSecond,
       ...result.latency,
-      [RESIDENT]: residentBytes(subject.peer.running.pid) / MEGABYTE
+      [RESIDENT]: residentBytes(subject.peer.pid) / MEGABYTE
     }
   })
 }
 
-const runRound = async (world: World, subject: Subject, seconds: number): Promise<LoadResult> => {
-  const load = await subject.load(seconds)
+const runRound = async (subject: Subject, seconds: number): Promise<LoadResult> => {
   const run = subject.isHttp2 === true ? runH2load : runWrk
-  const result = await run({ ...load, seconds, connections: world.options.connections })
+  const result = await run(await subject.load(seconds), seconds)
   const complaint = complaintOf(subject, result)
   if (complaint === undefined) return result
-  throw new VoidRun(`${subject.name} ${complaint}\n${subject.peer.running.output()}`)
+  throw new VoidRun(`${subject.name} ${complaint}\n${subject.peer.output()}`)
 }
 
 const complaintOf = (subject: Subject, { requests: sent, refused, socketErrors, poolWraps }: LoadResult) => {

@@ -8,7 +8,6 @@ export interface Options {
   /** Length of one round. */
   readonly seconds: number
   readonly warmUpSeconds: number
-  readonly connections: number
 }
 
 export const usage = (groups: readonly string[]): string => `npm run bench -- [${groups.join('|')}]… [options]
@@ -21,15 +20,11 @@ export const usage = (groups: readonly string[]): string => `npm run bench -- [$
 
 /** Throws an Error for an unknown group, an unknown option or a number out of range. */
 export const readOptions = (args: readonly string[], groups: readonly string[]): Options => {
+  const text = { type: 'string' } as const
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
-    options: {
-      rounds: { type: 'string' },
-      seconds: { type: 'string' },
-      'warm-up': { type: 'string' },
-      quick: { type: 'boolean', default: false }
-    }
+    options: { rounds: text, seconds: text, 'warm-up': text, quick: { type: 'boolean', default: false } }
   })
   const unknown = positionals.filter(name => !groups.includes(name))
   if (unknown.length > 0) throw new Error(`no such group: ${unknown.join(', ')}`)
@@ -44,7 +39,6 @@ export const readOptions = (args: readonly string[], groups: readonly string[]):
     quick,
     rounds: count('rounds', 2),
     seconds: count('seconds', 1),
-    warmUpSeconds: count('warm-up', 1),
-    connections: 64
+    warmUpSeconds: count('warm-up', 1)
   }
 }

@@ -1,6 +1,7 @@
 // CPU time and resident memory of a process and all its descendants, read from /proc: nothing inside them takes part.
 import { execFileSync } from 'node:child_process'
-import { globSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
+import { childrenOf } from '../../test/support/server-process.ts'
 
 const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
@@ -22,9 +23,6 @@ const stat = (pid: number): string[] => {
 /** User and system time, of the process and of its children that have ended. */
 const TIMES = [11, 12, 13, 14]
 
-const childrenOf = (pid: number): number[] =>
-  globSync(`/proc/${pid}/task/*/children`).flatMap(file => readProc(file).split(' ').filter(Boolean).map(Number))
-
 const processTree = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(processTree)]
 
 /** User and system time in microseconds, of living and reaped processes. Resolution: one tick, 10 ms as a rule. */
@@ -42,16 +40,20 @@ export const residentBytes = (pid: number): number =>
     return sum + Number(kilobytes ?? 0) * 1024
   }, 0)
 
+const WATCH_EVERY_MS = 50
+
 /** Watches the resident set until stopped; `stop()` returns the highest seen, in bytes. */
-export const watchResident = (pid: number, everyMs = 50): { stop(): number } => {
+export const watchResident = (pid: number): { stop(): number } => {
   let peak = residentBytes(pid)
-  const timer = setInterval(() => {
+  const look = () => {
     peak = Math.max(peak, residentBytes(pid))
-  }, everyMs)
+  }
+  const timer = setInterval(look, WATCH_EVERY_MS)
   return {
-    stop: () => {
+    stop() {
       clearInterval(timer)
-      return Math.max(peak, residentBytes(pid))
+      look()
+      return peak
     }
   }
 }

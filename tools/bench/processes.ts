@@ -1,12 +1,11 @@
-// Processes of a benchmark run, each pinned to one core; all of them end with the run, whatever happens.
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
+// Starts the processes of a benchmark, each pinned to one core; all of them end with the world.
+import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { accepts, freePort } from '../../test/support/ports.ts'
-import type { Place } from './world.ts'
+import { createServerProcess, makeFolder } from '../../test/support/server-process.ts'
+import type { Teardown } from '../teardown.ts'
 
 /** The process under test has this core for itself. */
 export const GATEWAY_CORE = 0
@@ -31,18 +30,6 @@ interface Start {
   readonly cwd?: string
 }
 
-const OUTPUT_KEPT = 8192
-const alive = new Set<ChildProcess>()
-
-process.once('exit', () => {
-  for (const child of alive) child.kill('SIGKILL')
-})
-
-const watch = (child: ChildProcess) => {
-  alive.add(child)
-  child.once('exit', () => alive.delete(child))
-}
-
 /** What every child sees of our environment; settings of the gateway never leak in from the caller's shell. */
 const BASE_ENV = {
   PATH: process.env.PATH ?? '/usr/bin:/bin:/usr/sbin:/sbin',
@@ -50,86 +37,61 @@ const BASE_ENV = {
   NODE_ENV: 'production'
 }
 
-export const startPinned = ({ name, core, command, args, env, ...options }: Start): Running => {
-  const child = spawn('taskset', ['-c', `${core}`, command, ...args], {
+/** Resolves when it is up. */
+export const startPinned = async (
+  { teardown }: Teardown,
+  { name, core, command, args, env, ...options }: Start,
+  isUp: (output: string) => boolean | Promise<boolean>
+): Promise<Running> => {
+  const server = createServerProcess({
+    command: 'taskset',
+    args: ['-c', `${core}`, command, ...args],
     env: { ...BASE_ENV, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    ...options
+    ...options,
+    isUp: () => isUp(server.output())
   })
-  if (child.pid === undefined) throw new Error(`${name} could not be started: is taskset installed?`)
-  watch(child)
-  let kept = ''
-  const keep = (chunk: Buffer) => {
-    kept = (kept + chunk.toString('latin1')).slice(-OUTPUT_KEPT)
-  }
-  child.stdout.on('data', keep)
-  child.stderr.on('data', keep)
-  const hasExited = () => child.exitCode !== null || child.signalCode !== null
-  return { name, pid: child.pid, output: () => kept, hasExited, stop: () => stop(child, hasExited) }
+  const stop = () => server.end('SIGTERM')
+  teardown(stop)
+  await server.start()
+  const hasExited = () => server.pid() === undefined
+  return { name, pid: server.pid() ?? 0, output: server.output, hasExited, stop }
 }
-
-const stop = async (child: ChildProcess, hasExited: () => boolean): Promise<void> => {
-  if (hasExited()) return
-  const exited = once(child, 'exit')
-  child.kill('SIGTERM')
-  const timer = setTimeout(() => child.kill('SIGKILL'), 3000)
-  await exited
-  clearTimeout(timer)
-}
-
-const run = promisify(execFile)
 
 /** Runs a program to its end and returns its stdout; the rest of the run waits for it. */
 export const runOnLoadCore = async (command: string, args: readonly string[]): Promise<string> => {
-  const running = run('taskset', ['-c', `${LOAD_CORE}`, command, ...args], { env: BASE_ENV, maxBuffer: 2 ** 26 })
-  watch(running.child)
-  return (await running).stdout
-}
-
-/** Waits until `isReady`; fails at once when the process ends, and after `timeoutMs`. */
-export const waitUntil = async (
-  running: Running,
-  isReady: () => Promise<boolean>,
-  timeoutMs = 30_000,
-  everyMs = 20
-): Promise<void> => {
-  const deadline = performance.now() + timeoutMs
-  while (!(await isReady())) {
-    if (running.hasExited()) throw new Error(`${running.name} ended at start:\n${running.output()}`)
-    if (performance.now() > deadline) throw new Error(`${running.name} is not ready:\n${running.output()}`)
-    await delay(everyMs)
-  }
+  const options = { env: BASE_ENV, maxBuffer: 2 ** 26 }
+  return (await promisify(execFile)('taskset', ['-c', `${LOAD_CORE}`, command, ...args], options)).stdout
 }
 
 type Flags = Readonly<Record<string, unknown>>
 
 /** A program of `load/`; it reads its flags as JSON. */
-const loadArgs = (file: string, flags: Flags) => [join(import.meta.dirname, 'load', file), JSON.stringify(flags)]
+const loadProgram = (file: string, flags: Flags = {}) => ({
+  name: file,
+  core: LOAD_CORE,
+  command: process.execPath,
+  args: [join(import.meta.dirname, 'load', file), JSON.stringify(flags)]
+})
 
 /** Runs a program of `load/` to its end and returns the last line, which is JSON; `nice` gives way to others on the load core. */
 export const runLoad = async <T>(file: string, flags: Flags, nice = 0): Promise<T> => {
-  const text = await runOnLoadCore('nice', ['-n', `${nice}`, process.execPath, ...loadArgs(file, flags)])
+  const { command, args } = loadProgram(file, flags)
+  const text = await runOnLoadCore('nice', ['-n', `${nice}`, command, ...args])
   return JSON.parse(text.trimEnd().split('\n').at(-1) ?? '') as T
 }
 
-/** Starts a program of `load/`, which ends with the world, and waits until all that it opens is open. */
-export const openLoad = async ({ teardown }: Place, file: string, flags: Flags): Promise<Running> => {
-  const running = startPinned({ name: file, core: LOAD_CORE, command: process.execPath, args: loadArgs(file, flags) })
-  teardown(running.stop)
-  await waitUntil(running, async () => running.output().includes('"opened"'), 120_000)
-  return running
+/** Starts a program of `load/`; resolves when all that it opens is open. */
+export const openLoad = (t: Teardown, file: string, flags: Flags): Promise<Running> =>
+  startPinned(t, loadProgram(file, flags), output => output.includes('"opened"'))
+
+export interface Listening extends Running {
+  readonly port: number
 }
 
-/** Starts a process that listens on a free port, until it takes connections; it ends with the world. */
-export const startListening = async (
-  { teardown }: Pick<Place, 'teardown'>,
-  start: (port: number) => Start
-): Promise<{ readonly name: string; readonly port: number; readonly running: Running }> => {
+/** Starts a process that listens on a free port, until it takes connections. */
+export const startListening = async (t: Teardown, start: (port: number) => Start): Promise<Listening> => {
   const port = await freePort()
-  const running = startPinned(start(port))
-  teardown(running.stop)
-  await waitUntil(running, () => accepts(port))
-  return { name: running.name, port, running }
+  return { ...(await startPinned(t, start(port), () => accepts(port))), port }
 }
 
 interface Configured extends Pick<Start, 'name' | 'core' | 'command'> {
@@ -138,18 +100,16 @@ interface Configured extends Pick<Start, 'name' | 'core' | 'command'> {
 }
 
 /** The same for a program that reads a file, in a folder of its own. */
-export const startConfigured = async (place: Place, { config, args, ...program }: Configured) => {
-  const folder = await place.folder(program.command)
+export const startConfigured = (t: Teardown, { config, args, ...program }: Configured): Promise<Listening> => {
+  const folder = makeFolder(t, program.command)
   const file = join(folder, `${program.command}.conf`)
   const env = { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
-  return startListening(place, port => {
+  return startListening(t, port => {
     writeFileSync(file, config(port, folder))
     return { ...program, args: args(file, folder), env }
   })
 }
 
 /** Starts an upstream of `load/`; resolves with its port. */
-export const startLoadUpstream = async (place: Place, file: string): Promise<number> => {
-  const program = { name: file, core: LOAD_CORE, command: process.execPath, args: loadArgs(file, {}) }
-  return (await startListening(place, port => ({ ...program, env: { PORT: `${port}` } }))).port
-}
+export const startLoadUpstream = async (t: Teardown, file: string): Promise<number> =>
+  (await startListening(t, port => ({ ...loadProgram(file), env: { PORT: `${port}` } }))).port

@@ -5,6 +5,7 @@ import type { Options } from './options.ts'
 import { median } from './statistics.ts'
 import { type Finding, TARGETS, verdictOf } from './targets.ts'
 import type { Results } from './world.ts'
+import { CONNECTIONS } from './wrk.ts'
 
 const digits = (value: number): string => {
   if (!Number.isFinite(value)) return '–'
@@ -42,7 +43,7 @@ const targetTable = (findings: readonly Finding[]): string =>
   ])
 
 export const reportText = (options: Options, results: ReadonlyMap<string, Results>): string => {
-  const { rounds, seconds, warmUpSeconds, connections, quick } = options
+  const { rounds, seconds, warmUpSeconds, quick } = options
   const groups = [...results].map(([name, { rows, notes }]) =>
     [`## ${name}`, rawRows(rows), ...notes.map(note => `- ${note}`)].filter(Boolean).join('\n')
   )
@@ -51,7 +52,7 @@ export const reportText = (options: Options, results: ReadonlyMap<string, Result
     `# Benchmark of ${new Date().toISOString()}`,
     `${machine}, Node ${process.version}`,
     `${rounds} interleaved rounds of ${seconds} s after ${warmUpSeconds} s of warm-up, ` +
-      `${connections} connections${quick ? '; QUICK: these figures try the harness and mean nothing' : ''}`,
+      `${CONNECTIONS} connections${quick ? '; QUICK: these figures try the harness and mean nothing' : ''}`,
     ...groups,
     `## Targets\n${targetTable([...results.values()].flatMap(({ findings }) => findings))}`
   ].join('\n\n')

@@ -1,53 +1,51 @@
 // Tokens as the gateway issues them, signed here with the run's secret; and the bad ones that nobody may let in.
-import { createHmac, randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
+import type { User } from '../../gateway/identity.ts'
+import { createAccessTokens } from '../../gateway/tokens/access-token.ts'
 
 /** The subject of every good token, which the upstream must see as `x-user-id`. */
-export const SUBJECT = '42'
+export const SUBJECT = 42
+
+const EIGHT_HOURS_MS = 8 * 3_600_000
+
+const ADMIN: User = {
+  id: SUBJECT,
+  name: 'Maria Fernandes',
+  email: 'maria.fernandes@corp.example',
+  username: 'maria.fernandes',
+  provider: 'ldap',
+  perfis: ['Admin'],
+  profiles: ['Admin'],
+  areas: ['Geral', 'Financeiro'],
+  areaPrincipal: 'Geral',
+  accessStatus: 'assigned'
+}
 
 export const createSecret = (): string => randomBytes(48).toString('base64url')
 
-const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
-
-const claims = (changes: Readonly<Record<string, unknown>> = {}) => {
-  const now = Math.floor(Date.now() / 1000)
-  return {
-    sub: SUBJECT,
-    name: 'Maria Fernandes',
-    email: 'maria.fernandes@corp.example',
-    provider: 'ldap',
-    username: 'maria.fernandes',
-    perfis: ['Admin'],
-    profiles: ['Admin'],
-    areas: ['Geral', 'Financeiro'],
-    areaPrincipal: 'Geral',
-    accessStatus: 'assigned',
-    ver: 0,
-    iat: now,
-    exp: now + 8 * 3600,
-    jti: randomUUID(),
-    ...changes
-  }
-}
-
-const HEADER = encode({ alg: 'HS256', typ: 'JWT' })
-
-/** HS256 (RFC 7518 §3.2). */
-export const sign = (secret: string, changes?: Readonly<Record<string, unknown>>): string => {
-  const text = `${HEADER}.${encode(claims(changes))}`
-  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
+/** Signs tokens of one person, each with an id of its own. */
+export const createSigner = (secret: string, user = ADMIN, now = Date.now) => {
+  const tokens = createAccessTokens({ secret, previousSecrets: [], expiresInMs: EIGHT_HOURS_MS, now })
+  return () => tokens.issue(user, 0)
 }
 
 interface BadToken {
   readonly name: string
-  readonly token: string | undefined
+  readonly token?: string
   readonly status: 401 | 403
 }
 
 /** What every peer that claims to check tokens must refuse, and how. */
-export const badTokens = (secret: string): BadToken[] => [
-  { name: 'no token', token: undefined, status: 401 },
-  { name: 'a forged token', token: sign(createSecret()), status: 401 },
-  { name: 'an expired token', token: sign(secret, { exp: Math.floor(Date.now() / 1000) - 60 }), status: 401 },
-  { name: 'an unsigned token', token: `${encode({ alg: 'none', typ: 'JWT' })}.${encode(claims())}.`, status: 401 },
-  { name: 'a token without the role', token: sign(secret, { perfis: ['Agente'], profiles: ['Agente'] }), status: 403 }
-]
+export const badTokens = async (secret: string): Promise<BadToken[]> => {
+  const agent = { ...ADMIN, perfis: ['Agente'], profiles: ['Agente'] }
+  const [, payload] = (await createSigner(secret)()).split('.')
+  const none = Buffer.from('{"alg":"none","typ":"JWT"}').toString('base64url')
+  const longAgo = () => Date.now() - EIGHT_HOURS_MS - 60_000
+  return [
+    { name: 'no token', status: 401 },
+    { name: 'a forged token', token: await createSigner(createSecret())(), status: 401 },
+    { name: 'an expired token', token: await createSigner(secret, ADMIN, longAgo)(), status: 401 },
+    { name: 'an unsigned token', token: `${none}.${payload}.`, status: 401 },
+    { name: 'a token without the role', token: await createSigner(secret, agent)(), status: 403 }
+  ]
+}

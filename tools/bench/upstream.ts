@@ -3,9 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type CertificateFiles, createCertificateAuthority } from '../../test/support/certificates.ts'
 import { freePort } from '../../test/support/ports.ts'
+import { makeFolder } from '../../test/support/server-process.ts'
+import type { Teardown } from '../teardown.ts'
 import { LOAD_CORE, startConfigured } from './processes.ts'
 import { SUBJECT } from './tokens.ts'
-import type { Place } from './world.ts'
 
 export const BODY_BYTES = 1024
 /** Answers the 1 KB body. */
@@ -52,13 +53,13 @@ http {
 
 /** Starts nginx with what `http` returns for its port and folder. */
 export const startNginxWith = (
-  place: Place,
+  t: Teardown,
   name: string,
   core: number,
   http: (port: number, folder: string) => string,
   modules?: string
 ) =>
-  startConfigured(place, {
+  startConfigured(t, {
     name,
     core,
     command: 'nginx',
@@ -74,16 +75,16 @@ const server = (listen: string, check: string): string => `
   }
 `
 
-export const startUpstream = async (place: Place): Promise<Upstream> => {
+export const startUpstream = async (t: Teardown): Promise<Upstream> => {
   const [checkedPort, tlsPort] = [await freePort(), await freePort()]
-  const folder = await place.folder('authority')
-  const authority = createCertificateAuthority(folder)
-  const { certFile, keyFile } = authority.issue('localhost')
+  const folder = makeFolder(t, 'authority')
+  const { caFile, issue } = createCertificateAuthority(folder)
+  const { certFile, keyFile } = issue('localhost')
   const pemFile = join(folder, 'both.pem')
   writeFileSync(pemFile, readFileSync(certFile, 'utf8') + readFileSync(keyFile, 'utf8'))
   const check = `if ($http_x_user_id != "${SUBJECT}") { return 418; }`
   const tls = `${tlsPort} ssl backlog=4096; ssl_certificate ${certFile}; ssl_certificate_key ${keyFile}`
-  const { port: openPort } = await startNginxWith(place, 'upstream nginx', LOAD_CORE, port => {
+  const { port: openPort } = await startNginxWith(t, 'upstream nginx', LOAD_CORE, port => {
     const servers = [
       server(`${checkedPort} backlog=4096`, check),
       server(tls, check),
@@ -92,12 +93,5 @@ export const startUpstream = async (place: Place): Promise<Upstream> => {
     return `default_type text/plain;\n${servers.join('')}`
   })
   const tlsEnv = { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }
-  return {
-    checkedPort,
-    tlsPort,
-    caFile: authority.caFile,
-    certificate: { certFile, keyFile, pemFile },
-    tlsEnv,
-    openPort
-  }
+  return { checkedPort, tlsPort, openPort, caFile, certificate: { certFile, keyFile, pemFile }, tlsEnv }
 }

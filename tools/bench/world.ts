@@ -1,22 +1,12 @@
-// What every group of rows shares: a temporary folder, a secret, an upstream on the load core, stores, and their end.
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+// What every group of rows shares: a secret, an upstream on the load core, stores, what is reported, and their end.
 import { type OwnPostgres, startOwnPostgres } from '../../test/support/postgres.ts'
 import { startRedis } from '../../test/support/redis.ts'
+import { type Teardown, withTeardown } from '../teardown.ts'
 import type { Row } from './measure.ts'
 import type { Options } from './options.ts'
 import type { Finding } from './targets.ts'
-import { createSecret, sign } from './tokens.ts'
+import { createSecret, createSigner } from './tokens.ts'
 import { startUpstream, type Upstream } from './upstream.ts'
-
-/** Where processes and files of a run belong. */
-export interface Place {
-  /** A fresh folder below the run's own. */
-  folder(name: string): Promise<string>
-  /** Runs when the world closes, last registered first. */
-  teardown(action: () => unknown): void
-}
 
 /** What is reported of a group. */
 export interface Results {
@@ -26,7 +16,7 @@ export interface Results {
   readonly notes: string[]
 }
 
-export interface World extends Place, Results {
+export interface World extends Teardown, Results {
   readonly options: Options
   /** Reports what was found for a target, an entry a round. */
   find(target: Finding['target'], ...values: readonly number[]): void
@@ -42,58 +32,28 @@ export interface World extends Place, Results {
 /** As an installation has it, but for the disk. */
 const POSTGRES = ['full_page_writes=on', 'shared_buffers=128MB', 'max_connections=50']
 
-export const withWorld = async <T>(options: Options, use: (world: World) => Promise<T>): Promise<T> => {
-  const root = await mkdtemp(join(tmpdir(), 'portaria-bench-'))
-  await chmod(root, 0o755)
-  const endings: (() => unknown)[] = [() => rm(root, { recursive: true, force: true })]
-  const close = async () => {
-    for (const end of endings.splice(0).reverse())
-      await Promise.resolve()
-        .then(end)
-        .catch(error => console.error(String(error)))
-  }
-  const leave = (signal: NodeJS.Signals) => void close().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143))
-  process.once('SIGINT', leave)
-  process.once('SIGTERM', leave)
-  try {
-    return await use(await createWorld(options, root, end => void endings.push(end)))
-  } finally {
-    await close()
-    process.off('SIGINT', leave)
-    process.off('SIGTERM', leave)
-  }
-}
-
-const createWorld = async (options: Options, root: string, teardown: World['teardown']): Promise<World> => {
-  let count = 0
-  const folder = async (name: string) => {
-    count += 1
-    const path = join(root, `${count}-${name}`)
-    await mkdir(path)
-    return path
-  }
-  const findings: Finding[] = []
-  let redis: ReturnType<typeof startRedis> | undefined
-  let postgres: Promise<OwnPostgres> | undefined
-  const secret = createSecret()
-  return {
-    options,
-    rows: [],
-    findings,
-    notes: [],
-    find: (target, ...values) => void findings.push({ target, values }),
-    secret,
-    token: sign(secret),
-    upstream: await startUpstream({ folder, teardown }),
-    folder,
-    teardown,
-    async redisUrl() {
-      redis ??= startRedis({ teardown })
-      return (await redis).url
-    },
-    postgres() {
-      postgres ??= startOwnPostgres({ teardown }, POSTGRES)
-      return postgres
-    }
-  }
-}
+export const measureIn = (options: Options, measure: (world: World) => Promise<void>): Promise<Results> =>
+  withTeardown(async t => {
+    const results: Results = { rows: [], findings: [], notes: [] }
+    let redis: ReturnType<typeof startRedis> | undefined
+    let postgres: Promise<OwnPostgres> | undefined
+    const secret = createSecret()
+    await measure({
+      ...t,
+      ...results,
+      options,
+      find: (target, ...values) => void results.findings.push({ target, values }),
+      secret,
+      token: await createSigner(secret)(),
+      upstream: await startUpstream(t),
+      async redisUrl() {
+        redis ??= startRedis(t)
+        return (await redis).url
+      },
+      postgres() {
+        postgres ??= startOwnPostgres(t, POSTGRES)
+        return postgres
+      }
+    })
+    return results
+  })

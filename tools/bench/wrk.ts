@@ -2,10 +2,11 @@
 import { join } from 'node:path'
 import { runOnLoadCore } from './processes.ts'
 
+/** Of a run that saturates what it asks. */
+export const CONNECTIONS = 64
+
 export interface Load {
   readonly url: string
-  readonly seconds: number
-  readonly connections: number
   /** Sent with every request, unless `pool` is given. */
   readonly token?: string
   /** File of lines `path token`, sent one after the other. */
@@ -30,13 +31,17 @@ const script = (name: string): string => join(import.meta.dirname, 'load', name)
 
 const number = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0)
 
-export const runWrk = async (load: Load): Promise<LoadResult> => {
-  const args = ['-t1', `-c${load.connections}`, `-d${load.seconds}s`, '--latency', '--timeout', '10s']
-  if (load.token !== undefined) args.push('-H', `Authorization: Bearer ${load.token}`)
-  if (load.isPost === true) args.push('-s', script('post.lua'))
-  if (load.pool === undefined) args.push(load.url)
-  else args.push('-s', script('pool.lua'), load.url, '--', load.pool)
-  const text = await runOnLoadCore('wrk', args)
+export const runWrk = async (
+  { url, token, pool, isPost = false }: Load,
+  seconds: number,
+  connections = CONNECTIONS
+): Promise<LoadResult> => {
+  const text = await runOnLoadCore('wrk', [
+    ...['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '--timeout', '10s'],
+    ...(token === undefined ? [] : ['-H', `Authorization: Bearer ${token}`]),
+    ...(isPost ? ['-s', script('post.lua')] : []),
+    ...(pool === undefined ? [url] : ['-s', script('pool.lua'), url, '--', pool])
+  ])
   const errors = /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(text) ?? []
   return {
     requests: number(text, /^\s*(\d+) requests in/m),
@@ -58,8 +63,8 @@ const percentile = (text: string, percent: number): number => {
 /** Of each connection at once. */
 const STREAMS = 10
 
-export const runH2load = async ({ url, seconds, connections, token = '' }: Load): Promise<LoadResult> => {
-  const args = ['-t1', `-c${Math.ceil(connections / STREAMS)}`, `-m${STREAMS}`, `-D${seconds}`]
+export const runH2load = async ({ url, token = '' }: Load, seconds: number): Promise<LoadResult> => {
+  const args = ['-t1', `-c${Math.ceil(CONNECTIONS / STREAMS)}`, `-m${STREAMS}`, `-D${seconds}`]
   const text = await runOnLoadCore('h2load', [...args, '-H', `authorization: Bearer ${token}`, url])
   const requests = number(text, /requests: .* (\d+) done/)
   return {

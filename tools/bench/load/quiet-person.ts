@@ -1,19 +1,21 @@
-// Asks for /health on a new connection and for an echo on one WebSocket, again and again until SIGTERM, and prints how long both took.
+// Asks for /health on a new connection and, if told, for an echo on one WebSocket, again and again until SIGTERM, and prints how long both took.
 //
 // What other processes of the machine cost is told apart: the time for which the gateway's event loop and this process were
 // ready to run and had no core (`run_delay` of /proc/PID/schedstat) is taken from each /health in `less core waits ms`.
 import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { WebSocket } from 'ws'
-import { median } from '../statistics.ts'
+import { percentile } from '../statistics.ts'
 
 interface Flags {
   readonly port: number
   readonly token: string
   readonly gatewayPid: number
+  /** Where echoes come from; '' for none. */
+  readonly echoPath: string
 }
 
-const { port, token, gatewayPid } = JSON.parse(process.argv[2] ?? '{}') as Flags
+const { port, token, gatewayPid, echoPath } = JSON.parse(process.argv[2] ?? '{}') as Flags
 const EVERY_MS = 20
 const health: number[] = []
 /** The same without what both waited for a core. */
@@ -34,57 +36,66 @@ const noteHealth = () => {
   healthOnCore.push(tookMs - (waitedForCores() - waitedBefore))
 }
 
+const fail = (reason: string) => {
+  console.error(reason)
+  process.exit(1)
+}
+
 const askHealth = () => {
   if (askedAt !== 0) return
   waitedBefore = waitedForCores()
   askedAt = performance.now()
   const asked = request({ port, host: '127.0.0.1', path: '/health', agent: false }, answer => {
+    if (answer.statusCode !== 200) fail(`/health answered ${answer.statusCode}`)
     answer.resume()
     answer.on('end', () => {
       noteHealth()
       askedAt = 0
     })
   })
-  asked.on('error', error => {
-    console.error(error.message)
-    process.exit(1)
-  })
+  asked.on('error', error => fail(error.message))
   asked.end()
 }
 
-const socket = new WebSocket(`ws://127.0.0.1:${port}/quiet`, {
-  headers: { authorization: `Bearer ${token}` },
-  perMessageDeflate: false
-})
-const sendEcho = () => {
-  if (echoSentAt !== 0) return
-  echoSentAt = performance.now()
-  socket.send('a word')
+const sendEchoes = (path: string) => {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`, {
+    headers: { authorization: `Bearer ${token}` },
+    perMessageDeflate: false
+  })
+  socket.on('message', () => {
+    echoes.push(performance.now() - echoSentAt)
+    echoSentAt = 0
+  })
+  socket.on('close', code => fail(`closed with ${code}`))
+  const send = () => {
+    if (echoSentAt !== 0) return
+    echoSentAt = performance.now()
+    socket.send('a word')
+  }
+  socket.on('open', () => setInterval(send, EVERY_MS))
 }
-socket.on('message', () => {
-  echoes.push(performance.now() - echoSentAt)
-  echoSentAt = 0
-})
-socket.on('close', code => {
-  console.error(`closed with ${code}`)
-  process.exit(1)
-})
 
 process.on('SIGTERM', () => {
   // What is still waited for counts as long as it has been.
   if (askedAt !== 0) noteHealth()
   if (echoSentAt !== 0) echoes.push(performance.now() - echoSentAt)
+  const spread = (name: string, values: readonly number[]) => {
+    const sorted = values.toSorted((a, b) => a - b)
+    return Object.fromEntries(
+      Object.entries({ median: 0.5, p99: 0.99, max: 1 }).map(([word, share]) => [
+        `${name} ${word} ms`,
+        percentile(sorted, share)
+      ])
+    )
+  }
   const figures = {
-    '/health max ms': Math.max(...health),
+    asked: health.length,
+    ...spread('/health', health),
     'less core waits ms': Math.max(...healthOnCore),
-    '/health median ms': median(health),
-    'echo median ms': median(echoes),
-    'echo max ms': Math.max(...echoes)
+    ...(echoPath === '' ? {} : spread('echo', echoes))
   }
   process.stdout.write(`${JSON.stringify(figures)}\n`, () => process.exit(0))
 })
-socket.on('open', () => {
-  process.stdout.write('{"opened":1}\n')
-  setInterval(askHealth, EVERY_MS)
-  setInterval(sendEcho, EVERY_MS)
-})
+if (echoPath !== '') sendEchoes(echoPath)
+setInterval(askHealth, EVERY_MS)
+process.stdout.write('{"opened":1}\n')

@@ -1,10 +1,11 @@
 // Portaria itself, as `npm start` runs it, listens on the gateway's core with the settings of one row.
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { CACHE_FOLDER } from '../../../gateway/values/package-files.ts'
-import { accepts, freePort } from '../../../test/support/ports.ts'
-import { GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
+import { freePort } from '../../../test/support/ports.ts'
+import { makeFolder } from '../../../test/support/server-process.ts'
+import { GATEWAY_CORE, startPinned } from '../processes.ts'
 import type { World } from '../world.ts'
 import { ask, type Peer } from './peer.ts'
 
@@ -18,6 +19,8 @@ interface GatewayStart {
   readonly env?: Readonly<Record<string, string>>
   /** What Node.js runs, with its arguments; by default the sources. */
   readonly entry?: readonly string[]
+  /** By default, once GET /health answers 200. */
+  readonly isReady?: (port: number) => Promise<boolean>
 }
 
 /** One upstream, one prefix for Admins: what every other peer is given too. */
@@ -31,28 +34,38 @@ routes:
     roles: [Admin]
 `
 
-/** A start that is not waited for; `ready` waits until GET /health answers 200, or with TLS until it listens. */
-export const launchGateway = async (
+const isHealthy = (port: number): Promise<boolean> =>
+  ask(port, '/health').then(
+    answer => answer.status === 200,
+    () => false
+  )
+
+export interface StartedGateway extends Peer {
+  /** From the start of the process until it was ready. */
+  readonly startedMs: number
+}
+
+export const startGateway = async (
   world: World,
   {
     name = 'Portaria',
     routes = oneRoute(world.upstream.checkedPort),
     counting = 'redis',
     env = {},
-    entry = [main]
+    entry = [main],
+    isReady = isHealthy
   }: GatewayStart = {}
-) => {
-  const folder = await world.folder('gateway')
+): Promise<StartedGateway> => {
+  const folder = makeFolder(world, 'gateway')
   const upstreamConfig = join(folder, 'upstream-config')
-  await mkdir(upstreamConfig)
-  await writeFile(join(upstreamConfig, 'routes.yaml'), routes)
+  mkdirSync(upstreamConfig)
+  writeFileSync(join(upstreamConfig, 'routes.yaml'), routes)
   const port = await freePort()
   const stores = {
     DATABASE_URL: (await world.postgres()).url,
     ...(counting === 'redis' ? { REDIS_URL: await world.redisUrl() } : {})
   }
-  const spawnedAt = performance.now()
-  const running = startPinned({
+  const start = {
     name,
     core: GATEWAY_CORE,
     command: process.execPath,
@@ -72,22 +85,11 @@ export const launchGateway = async (
       RATE_LIMIT_MAX: '1000000000',
       RATE_LIMIT_TTL_MS: '60000',
       LOG_LEVEL: 'silent',
+      DRAIN_TIMEOUT: '1s',
       ...env
     }
-  })
-  world.teardown(running.stop)
-  const gateway: Peer = { name, port, running, checks: true }
-  const isHealthy = () =>
-    ask(port, '/health').then(
-      answer => answer.status === 200,
-      () => false
-    )
-  const isReady = 'TLS_CERT_FILE' in env ? () => accepts(port) : isHealthy
-  return { gateway, spawnedAt, ready: () => waitUntil(running, isReady) }
-}
-
-export const startGateway = async (world: World, start?: GatewayStart): Promise<Peer> => {
-  const { gateway, ready } = await launchGateway(world, start)
-  await ready()
-  return gateway
+  }
+  const spawnedAt = performance.now()
+  const running = await startPinned(world, start, () => isReady(port))
+  return { ...running, port, checks: true, startedMs: performance.now() - spawnedAt }
 }

@@ -3,7 +3,6 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CertificateFiles } from '../../../test/support/certificates.ts'
 import { GATEWAY_CORE } from '../processes.ts'
-import { SUBJECT } from '../tokens.ts'
 import { startNginxWith } from '../upstream.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
@@ -63,29 +62,6 @@ const config = (folder: string, listen: string, upstreamPort: number): string =>
     }
   }
 `
-
-const socketConfig = (port: number, upstreamPort: number, token: string): string => `
-  server {
-    listen 127.0.0.1:${port} backlog=4096;
-    location / {
-      if ($http_authorization != 'Bearer ${token}') { return 401; }
-      proxy_set_header X-User-Id ${SUBJECT};
-      proxy_set_header Authorization '';
-      proxy_set_header Host $host;
-      proxy_set_header Upgrade $http_upgrade;
-      proxy_set_header Connection upgrade;
-      proxy_http_version 1.1;
-      proxy_read_timeout 3600s;
-      proxy_pass http://127.0.0.1:${upstreamPort};
-    }
-  }
-`
-
-/** For open sockets: the one token is compared as text, since what a message costs does not depend on who checked the upgrade. */
-export const startNginxForSockets = async (world: World, upstreamPort: number): Promise<Peer> => {
-  const configFor = (port: number) => socketConfig(port, upstreamPort, world.token)
-  return { ...(await startNginxWith(world, 'nginx', GATEWAY_CORE, configFor)), checks: true }
-}
 
 const NJS = 'load_module /usr/lib/nginx/modules/ngx_http_js_module.so;'
 

@@ -1,13 +1,10 @@
-// A gateway under measurement, ours or another: where it listens, which processes are its, what it claims to do.
-import type { Running } from '../processes.ts'
+// A gateway under measurement, ours or another: its process, and what it claims to do.
+import type { Listening } from '../processes.ts'
 import { badTokens, SUBJECT } from '../tokens.ts'
 import { BENCH_PATH, BODY_BYTES, WHO_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
 
-export interface Peer {
-  readonly name: string
-  readonly port: number
-  readonly running: Running
+export interface Peer extends Listening {
   /** Whether it checks tokens and roles and tells the upstream who asks. */
   readonly checks: boolean
   /** The peer that it stands in front of, whose cost counts as well. */
@@ -47,7 +44,7 @@ export const probe = async (peer: Peer, { secret, token }: World): Promise<void>
 
   const who = await ask(peer.port, WHO_PATH, token, { 'x-user-id': '1' })
   expectation(peer, 'must tell the upstream who asks', who.status === 200 && who.body === `<${SUBJECT}>`, who)
-  for (const bad of badTokens(secret)) {
+  for (const bad of await badTokens(secret)) {
     const answer = await ask(peer.port, BENCH_PATH, bad.token)
     expectation(peer, `must refuse ${bad.name} with ${bad.status}`, answer.status === bad.status, answer)
   }

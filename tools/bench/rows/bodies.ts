@@ -31,7 +31,7 @@ export const measureBodies = async (world: World): Promise<void> => {
     for (const peer of peers) await transfer(world, peer, direction, 16 * MEGABYTE)
     const items = peers.map(peer => ({ name: `${peer.name}, ${direction}`, peer }))
     const [ours, nginx] = await inTurns(world, items, async ({ peer }) => {
-      const { pid } = peer.running
+      const { pid } = peer
       const [idle, cpuBefore] = [residentBytes(pid), cpuMicros(pid)]
       const watch = watchResident(pid)
       const seconds = await transfer(world, peer, direction, megabytes * MEGABYTE)

@@ -5,13 +5,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { inTurns, MEGABYTE } from '../measure.ts'
 import { startGateway } from '../peers/gateway.ts'
-import { type Peer, VoidRun } from '../peers/peer.ts'
+import type { Peer } from '../peers/peer.ts'
 import { residentBytes } from '../process-cost.ts'
-import { openLoad, runLoad, startLoadUpstream } from '../processes.ts'
+import { runLoad, startLoadUpstream } from '../processes.ts'
 import { median } from '../statistics.ts'
 import type { World } from '../world.ts'
+import { besideQuietPerson, ECHO_MEDIAN, HEALTH_MAX } from './quiet.ts'
 
-const [HEALTH, ECHO] = ['/health max ms', 'echo median ms'] as const
 const KINDS = ['pings', 'messages', 'fragments', 'connects', 'polling'] as const
 const FLOODS: readonly { name: string; kinds: readonly string[] }[] = [
   { name: 'no flood', kinds: [] },
@@ -38,32 +38,26 @@ routes:
   - { path: /socket.io/*, upstream: sink, socketio: { namespaces: { /chat: {} } } }
 `
 
-/** What the quiet person prints at its end, by column. */
-type Felt = Readonly<Record<typeof HEALTH | typeof ECHO, number>>
-
 /** One flood, of all these kinds at once, beside a quiet person. */
 const floodOnce = async (world: World, gateway: Peer, kinds: readonly string[]) => {
-  const { port, running } = gateway
-  const { pid } = running
-  const quiet = await openLoad(world, 'quiet-person.ts', { port, token: world.token, gatewayPid: pid })
-  await delay(SETTLE_MS)
-  const before = residentBytes(pid)
+  const { port, pid } = gateway
   const megabytes = world.options.quick ? 4 : 40
   // Floods give way to the quiet person where both want the load core: the gateway is what is measured.
   const pour = (kind: string) => runLoad<Flood>('socket-flood.ts', { port, token: world.token, kind, megabytes }, 10)
-  const floods = await Promise.all(kinds.map(pour))
-  if (kinds.length === 0) await delay(CALM_MS)
-  const grownBytes = residentBytes(pid) - before
-  await quiet.stop()
-  const said = /^\{"\/health.*\}$/m.exec(quiet.output())?.[0]
-  if (said === undefined) throw new VoidRun(`the quiet person was cut off: ${quiet.output()}`)
-  const sum = (read: (flood: Flood) => number) => floods.reduce((all, flood) => all + read(flood), 0)
+  const { result, felt } = await besideQuietPerson(world, gateway, '/quiet', async () => {
+    await delay(SETTLE_MS)
+    const before = residentBytes(pid)
+    const floods = await Promise.all(kinds.map(pour))
+    if (kinds.length === 0) await delay(CALM_MS)
+    return { floods, grownBytes: residentBytes(pid) - before }
+  })
+  const sum = (read: (flood: Flood) => number) => result.floods.reduce((all, flood) => all + read(flood), 0)
   return {
     'MB sent': sum(flood => flood.megabytes),
-    seconds: Math.max(0, ...floods.map(({ seconds }) => seconds)),
+    seconds: Math.max(0, ...result.floods.map(({ seconds }) => seconds)),
     connections: sum(flood => flood.connections),
-    ...(JSON.parse(said) as Felt),
-    'RSS more MB': grownBytes / MEGABYTE
+    ...felt,
+    'RSS more MB': result.grownBytes / MEGABYTE
   }
 }
 
@@ -75,9 +69,9 @@ export const measureFloods = async (world: World): Promise<void> => {
   await floodOnce(world, gateway, [])
   const rows = await inTurns(world, FLOODS, ({ kinds }) => floodOnce(world, gateway, kinds))
   const worst = (column: string) => Math.max(...rows.slice(1).map(({ figures }) => median(figures[column] ?? [])))
-  world.find('flood-health', worst(HEALTH))
-  world.find('flood-echo', worst(ECHO))
+  world.find('flood-health', worst(HEALTH_MAX))
+  world.find('flood-echo', worst(ECHO_MEDIAN))
   world.notes.push('20 connections from one address at once, each opened again when the gateway ends it')
   for (const { name, figures } of rows)
-    world.notes.push(`${name}: slowest /health of each round ${figures[HEALTH]?.map(Math.round).join(', ')} ms`)
+    world.notes.push(`${name}: slowest /health of each round ${figures[HEALTH_MAX]?.map(Math.round).join(', ')} ms`)
 }

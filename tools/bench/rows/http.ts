@@ -1,12 +1,10 @@
 // The full authorised request of the gateway stands beside its peers, at saturation, at half of it and far below it.
 import { CPU, compare, interleave, P99, RESIDENT, requests } from '../measure.ts'
-import { startCaddy } from '../peers/caddy.ts'
 import { startGateway } from '../peers/gateway.ts'
 import { startHaproxy } from '../peers/haproxy.ts'
 import { startNginx } from '../peers/nginx.ts'
-import { startHttpProxy, startNaive } from '../peers/node-stacks.ts'
+import { startCaddy, startHttpProxy, startNaive, startRelay } from '../peers/others.ts'
 import { probed } from '../peers/peer.ts'
-import { startRelay } from '../peers/relay.ts'
 import type { TargetId } from '../targets.ts'
 import type { World } from '../world.ts'
 import { measureHttpsBackend } from './https-backend.ts'

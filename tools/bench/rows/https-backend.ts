@@ -26,8 +26,8 @@ export const measureHttpsBackend = async (world: World): Promise<void> => {
     const alone = peers.map(peer => ({ name: `${peer.name}, one request at a time`, peer }))
     const [ours] = await inTurns(world, alone, async ({ peer }) => {
       const median = async (isPost: boolean): Promise<number> => {
-        const url = `http://127.0.0.1:${peer.port}${BENCH_PATH}`
-        const result = await runWrk({ url, token: world.token, isPost, seconds, connections: ALONE })
+        const load = { url: `http://127.0.0.1:${peer.port}${BENCH_PATH}`, token: world.token, isPost }
+        const result = await runWrk(load, seconds, ALONE)
         if (result.refused + result.socketErrors > 0) throw new VoidRun(`${peer.name} failed requests one at a time`)
         return result.latency['p50 ms'] ?? Number.NaN
       }

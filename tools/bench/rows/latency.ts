@@ -63,10 +63,10 @@ const CALM_RATE = 5000
 export const measurePaced = async (world: World, peers: readonly Peer[]): Promise<void> => {
   const items = peers.map(peer => ({ name: `${peer.name}, ${CALM_RATE} requests/s`, peer }))
   const [ours, nginx, haproxy] = await inTurns(world, items, async ({ peer }) => {
-    const before = cpuMicros(peer.running.pid)
+    const before = cpuMicros(peer.pid)
     const { p99Ms } = await pacedRound(world, peer, CALM_RATE)
     const requests = CALM_RATE * (world.options.seconds + 1)
-    return { [CPU]: (cpuMicros(peer.running.pid) - before) / requests, [P99]: p99Ms }
+    return { [CPU]: (cpuMicros(peer.pid) - before) / requests, [P99]: p99Ms }
   })
   compare(world, 'paced-vs-nginx', ours, nginx)
   compare(world, 'paced-vs-haproxy', ours, haproxy)

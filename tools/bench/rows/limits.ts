@@ -2,8 +2,8 @@
 import { Redis } from 'ioredis'
 import { addRow, compare, interleave, requests } from '../measure.ts'
 import { startGateway } from '../peers/gateway.ts'
+import { startRelay } from '../peers/others.ts'
 import { ask, probe, VoidRun } from '../peers/peer.ts'
-import { startRelay } from '../peers/relay.ts'
 import { runLoad } from '../processes.ts'
 import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
@@ -37,7 +37,7 @@ const measureRefused = async (world: World): Promise<void> => {
   ])
   await probe(authorised, world)
   compare(world, 'over-limit', refused, unit)
-  await Promise.all([authorised, limited, relay].map(each => each.running.stop()))
+  await Promise.all([authorised, limited, relay].map(each => each.stop()))
 }
 
 interface Flooded {
@@ -58,7 +58,7 @@ const measureFlood = async (world: World): Promise<void> => {
   const results = await runLoad<Flooded[]>('flood.ts', flags)
   const perRequest = ((await leaseCommands(redis)) - before) / (count * ADDRESSES.length)
   redis.disconnect()
-  await Promise.all(instances.map(each => each.running.stop()))
+  await Promise.all(instances.map(each => each.stop()))
 
   const odd = results.find(result => result.other > 0 || result.admitted === 0)
   if (odd !== undefined) throw new VoidRun(`the flood from ${odd.address} got other answers: ${JSON.stringify(odd)}`)

@@ -4,33 +4,30 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { accepts } from '../../../test/support/ports.ts'
+import { makeFolder } from '../../../test/support/server-process.ts'
 import { addRow, inTurns } from '../measure.ts'
-import { launchGateway } from '../peers/gateway.ts'
+import { startGateway } from '../peers/gateway.ts'
 import { cpuMicros, residentBytes } from '../process-cost.ts'
-import { waitUntil } from '../processes.ts'
 import type { World } from '../world.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
-const POLL_MS = 2
 const CPU_MS = 'CPU ms'
 /** After which a gateway without requests has collected what its start left behind. */
 const REST_MS = 3000
 
 const measureOne = async (world: World, compiled: string, entry?: readonly string[]) => {
-  const env = { NODE_COMPILE_CACHE: compiled }
-  const { gateway, spawnedAt } = await launchGateway(world, { env, ...(entry === undefined ? {} : { entry }) })
-  const { running } = gateway
-  await waitUntil(running, () => accepts(gateway.port), 30_000, POLL_MS)
-  const [ms, cpuMs] = [performance.now() - spawnedAt, cpuMicros(running.pid) / 1000]
+  const options = { env: { NODE_COMPILE_CACHE: compiled }, isReady: accepts, ...(entry === undefined ? {} : { entry }) }
+  const { pid, startedMs, stop } = await startGateway(world, options)
+  const cpuMs = cpuMicros(pid) / 1000
   await sleep(REST_MS)
-  const megabytes = residentBytes(running.pid) / 1e6
-  await running.stop()
-  return { ms, [CPU_MS]: cpuMs, 'RSS MB at rest': megabytes }
+  const megabytes = residentBytes(pid) / 1e6
+  await stop()
+  return { ms: startedMs, [CPU_MS]: cpuMs, 'RSS MB at rest': megabytes }
 }
 
 export const measureStart = async (world: World): Promise<void> => {
   world.notes.push('with PostgreSQL and Redis; the first start also compiles everything and creates the tables')
-  const compiled = await world.folder('compiled')
+  const compiled = makeFolder(world, 'compiled')
   addRow(world, 'first start', await measureOne(world, compiled))
   await promisify(execFile)(process.execPath, [join(ROOT, 'tools/build/build.ts')])
   const built = [join(ROOT, 'dist/portaria.cjs'), 'start']

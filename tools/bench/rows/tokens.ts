@@ -1,13 +1,13 @@
 // What verification costs: a token seen before, tokens never seen, tokens signed by somebody else.
-import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
-import { finished } from 'node:stream/promises'
+import { pipeline } from 'node:stream/promises'
+import { makeFolder } from '../../../test/support/server-process.ts'
 import { CPU, compare, interleave, requests, type Subject } from '../measure.ts'
 import { startGateway } from '../peers/gateway.ts'
+import { startRelay } from '../peers/others.ts'
 import { type Peer, probed } from '../peers/peer.ts'
-import { startRelay } from '../peers/relay.ts'
-import { createSecret, sign } from '../tokens.ts'
+import { createSecret, createSigner } from '../tokens.ts'
 import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
 
@@ -15,22 +15,20 @@ import type { World } from '../world.ts'
 const FRESH_PER_SECOND = 40_000
 const FORGED_PER_SECOND = 90_000
 
-/** A pool file of distinct tokens, each line `path token`. */
-const writePool = async (file: string, count: number, secret: string): Promise<void> => {
-  const stream = createWriteStream(file)
+/** Lines `path token`, with distinct tokens. */
+async function* poolOf(count: number, secret: string) {
+  const sign = createSigner(secret)
   for (let written = 0; written < count; written += 1000) {
-    const lines = Array.from({ length: Math.min(1000, count - written) }, () => `${BENCH_PATH} ${sign(secret)}\n`)
-    if (!stream.write(lines.join(''))) await once(stream, 'drain')
+    const tokens = await Promise.all(Array.from({ length: 1000 }, sign))
+    yield tokens.map(token => `${BENCH_PATH} ${token}\n`).join('')
   }
-  stream.end()
-  await finished(stream)
 }
 
 /** Each token once. */
 const distinct = async (world: World, peer: Peer, name: string, secret: string, most: number): Promise<Subject> => {
-  const pool = join(await world.folder('pool'), 'tokens')
+  const pool = join(makeFolder(world, 'pool'), 'tokens')
   const load = async (seconds: number) => {
-    await writePool(pool, seconds * most, secret)
+    await pipeline(poolOf(seconds * most, secret), createWriteStream(pool))
     return { url: `http://127.0.0.1:${peer.port}`, pool }
   }
   return { name, peer, load, isFresh: true }

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { addRow, compare, inTurns } from '../measure.ts'
 import { startGateway } from '../peers/gateway.ts'
-import { startNginxForSockets } from '../peers/nginx.ts'
+import { startNginx } from '../peers/nginx.ts'
 import { type Peer, VoidRun } from '../peers/peer.ts'
 import { cpuMicros, residentBytes } from '../process-cost.ts'
 import { openLoad, type Running, runLoad, startLoadUpstream } from '../processes.ts'
@@ -39,14 +39,14 @@ const hold = (world: World, peer: Peer, count: number): Promise<Running> =>
 const measureIdle = async (world: World, gateway: Peer): Promise<void> => {
   const openable = openableSockets()
   const warmUp = await hold(world, gateway, 200)
-  const before = residentBytes(gateway.running.pid)
+  const before = residentBytes(gateway.pid)
   const held: Running[] = []
   let open = 0
   for (const { target, asked } of IDLE_STEPS) {
     const count = Math.min(world.options.quick ? asked / 10 : asked, openable)
     if (count > open) held.push(await hold(world, gateway, count - open))
     open = count
-    const kilobytes = (residentBytes(gateway.running.pid) - before) / count / 1024
+    const kilobytes = (residentBytes(gateway.pid) - before) / count / 1024
     const closed = held.find(sockets => sockets.hasExited())
     if (closed !== undefined) throw new VoidRun(`idle sockets were closed: ${closed.output()}`)
     addRow(world, `${count} idle sockets`, { 'KB/socket': kilobytes })
@@ -58,11 +58,11 @@ const measureIdle = async (world: World, gateway: Peer): Promise<void> => {
 
 /** CPU of one message to the upstream and one back, the opening of the few sockets included. */
 const messageRound = async (world: World, peer: Peer, seconds: number) => {
-  const before = cpuMicros(peer.running.pid)
+  const before = cpuMicros(peer.pid)
   const flags = { port: peer.port, token: world.token, count: TALKING_SOCKETS, seconds }
   const { messages } = await runLoad<{ messages: number }>('socket-client.ts', flags)
   if (messages === 0) throw new VoidRun(`${peer.name} passed no message`)
-  return { [CPU]: (cpuMicros(peer.running.pid) - before) / messages, 'messages/s': messages / seconds }
+  return { [CPU]: (cpuMicros(peer.pid) - before) / messages, 'messages/s': messages / seconds }
 }
 
 export const measureWebSocket = async (world: World): Promise<void> => {
@@ -72,7 +72,7 @@ export const measureWebSocket = async (world: World): Promise<void> => {
   // One person at one address holds all of them here.
   const env = { STREAMS_PER_USER: '100%', STREAMS_PER_IP: '100%' }
   const gateway = await startGateway(world, { routes: route(echoPort), env })
-  const peers = [gateway, await startNginxForSockets(world, echoPort)]
+  const peers = [gateway, await startNginx(world, { upstreamPort: echoPort })]
   for (const peer of peers) await messageRound(world, peer, warmUpSeconds)
   const talking = peers.map(peer => ({ name: `${peer.name}, messages`, peer }))
   const [ours, nginx] = await inTurns(world, talking, ({ peer }) => messageRound(world, peer, seconds))
