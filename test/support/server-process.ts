@@ -64,14 +64,14 @@ interface ServerProcess extends Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid'
   readonly limitMs?: number
 }
 
-const KEPT = 8192
+const OUTPUT_KEPT = 8192
 
 /** With `detached`, signals go to its whole process group. */
 export const createServerProcess = ({ command, args, isUp, limitMs, ...options }: ServerProcess) => {
   let child: ChildProcess | undefined
   let output = ''
   const keep = (chunk: Buffer) => {
-    output = (output + chunk.toString('latin1')).slice(-KEPT)
+    output = (output + chunk.toString('latin1')).slice(-OUTPUT_KEPT)
   }
   const isRunning = () => child !== undefined && child.exitCode === null && child.signalCode === null
   const signal = (name: NodeJS.Signals) => {

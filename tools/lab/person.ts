@@ -18,7 +18,8 @@ export const logIn = async (lab: Teardown, world: World): Promise<Credentials> =
   const { user } = await users.syncPerson(person('maria'))
   const { version } = await users.setAccess(actor, user.id, { profiles: ['Admin'], areas: [], areaPrincipal: null })
   const claims = { auth_time: Math.floor(Date.now() / 1000), ver: version }
-  const session = await world.tokenFor({ ...user, profiles: ['Admin'], areas: [], areaPrincipal: '' }, claims)
+  const access = { perfis: ['Admin'], profiles: ['Admin'], areas: [], areaPrincipal: '' }
+  const session = await world.tokenFor({ ...user, ...access }, claims)
   const body = { name: 'lab', profiles: ['Admin'], expiresAt: new Date(Date.now() + 86_400_000).toISOString() }
   const answer = await world.fetch('/auth/tokens', jsonRequest('POST', session, body))
   if (answer.status !== 201) throw new Error(`/auth/tokens: ${answer.status} ${await answer.text()}`)

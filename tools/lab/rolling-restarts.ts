@@ -2,14 +2,7 @@
 import { equal, ok } from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parse } from 'yaml'
-import { TEST_SECRET } from '../../test/support/gateway.ts'
-import {
-  baseEnv,
-  type GatewayProcess,
-  routeFile,
-  spawnGateway,
-  startBackend
-} from '../../test/support/gateway-process.ts'
+import { routeFile, startBackend, startGatewayProcess } from '../../test/support/gateway-process.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { recipeBlock, recipeSettings } from '../../test/support/recipe.ts'
@@ -29,21 +22,14 @@ const startInstances = async (lab: Lab, ports: readonly number[]) => {
   const { folder } = routeFile(lab, { ...config, routes })
   const { DRAIN_DELAY = '' } = recipeSettings('front-nginx')
   ok(DRAIN_DELAY !== '', 'the recipe says a DRAIN_DELAY')
-  return async (index: number): Promise<GatewayProcess> => {
-    const gateway = spawnGateway(lab, {
-      ...baseEnv(folder),
-      JWT_SECRET: TEST_SECRET,
+  return (index: number) =>
+    startGatewayProcess(lab, folder, {
       PORT: String(ports[index]),
       DATABASE_URL: postgres.url,
       REDIS_URL: redis.url,
       TRUST_PROXY: '127.0.0.1',
-      RATE_LIMIT_MAX: '1000000',
-      LOG_LEVEL: 'info',
       DRAIN_DELAY
     })
-    await gateway.logged('listening')
-    return gateway
-  }
 }
 
 /** What became of the requests meanwhile; `change` alters the site of the recipe. */

@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 import { openDatabase } from '../../../gateway/store/database.ts'
 import { runFailOver } from '../../../test/support/fail-over-world.ts'
 import { signToken, startGateway, TEST_SECRET, type World } from '../../../test/support/gateway.ts'
-import { baseEnv, routeFile, spawnGateway } from '../../../test/support/gateway-process.ts'
+import { routeFile, startGatewayProcess } from '../../../test/support/gateway-process.ts'
 import { jsonRequest } from '../../../test/support/login.ts'
 import { startPgBouncer } from '../../../test/support/pgbouncer.ts'
 import { startOwnPostgres } from '../../../test/support/postgres.ts'
@@ -70,17 +70,14 @@ const runAsWriter = async (t: Test, bin: string): Promise<void> => {
 const runSaturated = async (t: Test): Promise<void> => {
   const postgres = await startOwnPostgres(t)
   const pooler = await startPgBouncer(t, postgres.url, ['pool_mode = transaction', `default_pool_size = ${POOLED}`])
-  const gateway = spawnGateway(t, {
-    ...baseEnv(routeFile(t, { upstreams: {}, routes: [] }).folder),
+  const gateway = await startGatewayProcess(t, routeFile(t, { upstreams: {}, routes: [] }).folder, {
     DATABASE_URL: pooler.url,
     DATABASE_LISTEN_URL: postgres.url,
-    PORT: '0',
     DATABASE_POOL_SIZE: '5'
   })
-  const { port } = await gateway.logged('listening')
   const authorization = `Bearer ${await signToken(TEST_SECRET, { profiles: ['Admin'] })}`
   const ask = async () =>
-    (await fetch(`http://127.0.0.1:${port}/auth/admin/users`, { headers: { authorization } })).status
+    (await fetch(`http://127.0.0.1:${gateway.port}/auth/admin/users`, { headers: { authorization } })).status
   for (const round of [1, 2]) {
     const release = await pooler.hold(POOLED)
     const asked: Promise<number>[] = []
