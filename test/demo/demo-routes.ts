@@ -1,4 +1,4 @@
-// The demo's route file: what is public, what the three profiles may do, and tests that state this.
+// Writes the demo's route file: what is public, what the three profiles may do, and tests that state this.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DEMO_GROUP } from './directory.ts'

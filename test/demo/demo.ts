@@ -1,4 +1,4 @@
-// `npm run demo`: everything in one process until Ctrl-C, and nothing afterwards.
+// Runs the demo (`npm run demo`): everything in one process until Ctrl-C, and nothing afterwards.
 
 // Its database is WebAssembly, which `--liftoff-only` leaves as it was first compiled: optimizing it would take a third of
 // the processor time of a start.

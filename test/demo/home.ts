@@ -1,4 +1,4 @@
-// A demo has a temporary folder of its own; what a killed demo left behind is removed at the next start.
+// Gives a demo a temporary folder of its own, and removes at the next start what a killed demo left behind.
 import { mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// A Socket.IO backend without any login of its own serves /messaging: a QR code to pair with, a status, and messages.
+// Serves /messaging as a Socket.IO backend without any login of its own: a QR code to pair with, a status, and messages.
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import { Server, type Socket } from 'socket.io'

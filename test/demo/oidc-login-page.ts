@@ -1,4 +1,4 @@
-// The demo's cloud provider shows who can log in, and takes a name and a password.
+// Renders the login page of the demo's cloud provider: who can log in, and a field for the password.
 import { escapeHtml } from '../../gateway/pages/page-html.ts'
 
 interface Shown {

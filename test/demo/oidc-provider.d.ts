@@ -1,4 +1,4 @@
-// The part of the package `oidc-provider` that the demo and the tests use.
+// Declares the part of the package `oidc-provider` that the demo and the tests use.
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http'
 

@@ -1,4 +1,4 @@
-// A real OpenID Connect provider runs in this process, with a small page on which sample people log in.
+// Runs a real OpenID Connect provider in this process, with a small page on which sample people log in.
 import { generateKeyPair, randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { promisify } from 'node:util'

@@ -1,4 +1,4 @@
-// A proxy of another make asks the gateway who may pass (forward-auth), as nginx, Caddy and Traefik do, and shows the answer.
+// Asks the gateway who may pass (forward-auth), as nginx, Caddy and Traefik do, and shows the answer.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Test } from 'tap'
 import { listen } from '../support/ports.ts'

@@ -1,4 +1,4 @@
-// A port is kept free for the gateway while everything that it needs starts.
+// Keeps a port free for the gateway while everything that it needs starts.
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 

@@ -1,4 +1,4 @@
-// Everything of the demo runs in this process: directory, cloud provider, backends, database, gateway, people.
+// Starts everything of the demo in this process: directory, cloud provider, backends, database, gateway, people.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Test } from 'tap'

@@ -1,4 +1,4 @@
-// The demo's backend answers without any login of its own: an orders API, a stream of events, applications, and two public pages.
+// Serves the demo's backend, which has no login of its own: an orders API, a stream of events, applications, and two public pages.
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'

@@ -1,10 +1,12 @@
 // Two gateways without a sticky balancer serve one polling session between them, and a right that ends, ends on both.
+
 import http from 'node:http'
 import { Server } from 'socket.io'
 import { io, type Socket } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { closeSoon } from '../support/engine-closing.ts'
 import { startGateway, type World } from '../support/gateway.ts'
+import { within } from '../support/own-time.ts'
 import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
@@ -12,7 +14,6 @@ import { startRedis } from '../support/redis.ts'
 import { once } from '../support/socketio-event.ts'
 import { startBalancer } from '../support/spread-chats.ts'
 import { until } from '../support/until.ts'
-import { within } from '../support/within.ts'
 
 const [postgres, redis] = await Promise.all([startPostgres(t), startRedis(t)])
 

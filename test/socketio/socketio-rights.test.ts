@@ -1,4 +1,5 @@
 // Rights that end or shrink while a namespace is being opened or recovered: nothing wider comes back, nothing else ends.
+
 import http from 'node:http'
 import { Server } from 'socket.io'
 import { io, Manager, type Socket } from 'socket.io-client'
@@ -7,11 +8,11 @@ import { closeSoon } from '../support/engine-closing.ts'
 import type { WorldOptions } from '../support/gateway.ts'
 import { jsonRequest, logIn } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
+import { within } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { once } from '../support/socketio-event.ts'
 import { startBehindGateway } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
-import { within } from '../support/within.ts'
 
 const postgres = await startPostgres(t)
 

@@ -1,4 +1,5 @@
 // A stock Socket.IO server and client behave through the gateway as they do without it.
+
 import http from 'node:http'
 import type net from 'node:net'
 import { Server } from 'socket.io'
@@ -7,12 +8,12 @@ import t, { type Test } from 'tap'
 import { closeSoon } from '../support/engine-closing.ts'
 import { acceptOf, buildFrame, closePayload } from '../support/frames.ts'
 import { startGateway } from '../support/gateway.ts'
+import { within } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { once } from '../support/socketio-event.ts'
 import { until } from '../support/until.ts'
-import { within } from '../support/within.ts'
 
 const postgres = await startPostgres(t)
 

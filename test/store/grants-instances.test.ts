@@ -1,4 +1,5 @@
 // Gateways on one database grant what the newest route files say, listen without waiting for it, and change people once.
+
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -6,11 +7,11 @@ import { groupKey } from '../../gateway/routes/grants.ts'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { type LogLine, startGateway, type World, type WorldOptions } from '../support/gateway.ts'
+import { within } from '../support/own-time.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, openClient, PATIENT } from '../support/store.ts'
 import { until } from '../support/until.ts'
-import { within } from '../support/within.ts'
 
 /** Transactions that stay open would hold up what other tests wait for. */
 const postgres = await startOwnPostgres(t)

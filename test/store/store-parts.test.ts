@@ -1,4 +1,5 @@
 // What each part of the store does beyond what its own endpoints show: records, bounds, shares, and changes meanwhile.
+
 import t from 'tap'
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../../gateway/errors.ts'
@@ -12,11 +13,11 @@ import { updateSigningKeys } from '../../gateway/store/signing-keys.ts'
 import { onTimeline, readTimeline } from '../../gateway/store/token-state.ts'
 import { startGateway } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
+import { within } from '../support/own-time.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, begunLogin, openClient, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
-import { within } from '../support/within.ts'
 
 const postgres = await startPostgres(t)
 const store = await openStore(t, postgres)

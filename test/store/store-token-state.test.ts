@@ -10,12 +10,11 @@ import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
 import { collectGarbage } from '../support/garbage.ts'
 import { only } from '../support/only.ts'
-import { measureOwnTime } from '../support/own-time.ts'
+import { measureOwnTime, within } from '../support/own-time.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openClient, openStore } from '../support/store.ts'
 import { until } from '../support/until.ts'
-import { within } from '../support/within.ts'
 
 /** What other tests leave open would count as unfinished here. */
 const postgres = await startOwnPostgres(t)

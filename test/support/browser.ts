@@ -1,4 +1,4 @@
-// A test has a real browser, which tells of everything that a page should never do.
+// Opens a real browser for a test, and reports everything that a page should never do.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import {

@@ -1,4 +1,4 @@
-// Floods three gateways before one Redis on a machine whose cores are all busy, and tells how many each window admitted.
+// Floods three gateways before one Redis on a machine whose cores are all busy, and counts how many each window admitted.
 import { spawn } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'

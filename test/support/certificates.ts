@@ -1,4 +1,4 @@
-// A certificate authority of the test's own, with server certificates good and bad, lies in a folder.
+// Makes a certificate authority in a folder, with server certificates good and bad.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// The command line runs in this process, where a test needs neither a process nor its start.
+// Runs the command line in this process, where a test needs neither a process nor its start.
 import { PassThrough } from 'node:stream'
 import { runProgram } from '../../gateway/cli/program.ts'
 import type { CliOptions, CliResult } from './cli.ts'

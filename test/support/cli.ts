@@ -1,4 +1,4 @@
-// The command line runs as a child process, as an operator or a pipeline would run it.
+// Runs the command line as a child process, as an operator or a pipeline would.
 import { join } from 'node:path'
 import t from 'tap'
 import { spawnNode } from './server-process.ts'

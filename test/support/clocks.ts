@@ -1,4 +1,4 @@
-// The clocks of this process run ahead of the machine's: what a gateway reads of them is shifted, all of it.
+// Shifts the clocks of this process against the machine's, with all that a gateway reads of them.
 import type { Test } from 'tap'
 
 export interface Clocks {

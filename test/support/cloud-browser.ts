@@ -1,4 +1,4 @@
-// A browser without a window: keeps cookies, follows redirects when told, never runs a script.
+// Acts as a browser without a window: keeps cookies, follows redirects when asked to, never runs a script.
 
 /** Cookies by name, in a jar for each place. */
 export const createCookieJars = () => {

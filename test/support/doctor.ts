@@ -1,4 +1,4 @@
-// The doctor examines a small proxy that makes one mistake, or none.
+// Lets the doctor examine a small proxy that makes one mistake, or none.
 import http from 'node:http'
 import type { Test } from 'tap'
 import type { CertificateFiles } from './certificates.ts'

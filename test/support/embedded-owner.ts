@@ -1,4 +1,4 @@
-// A process of its own that opens the embedded database as argv says, writes people until it is killed, or does one thing.
+// Opens the embedded database as argv says, in a process of its own, and writes people until it is killed, or does one thing.
 import { openDatabase } from '../../gateway/store/database.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { quiet } from './quiet.ts'

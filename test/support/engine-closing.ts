@@ -1,4 +1,4 @@
-// A stock Engine.IO server lets go of a polling client that does not ask again, so that the test's process can end.
+// Makes a stock Engine.IO server drop a polling client that does not ask again, so that the test's process can end.
 
 interface EngineServer {
   on(event: 'connection', listener: (socket: { readonly transport: object }) => void): unknown

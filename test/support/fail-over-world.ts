@@ -1,4 +1,4 @@
-// Three gateways on a Postgres that fails over and loses commits, while people log in, log out and are revoked.
+// Runs three gateways on a Postgres that fails over and loses commits, while people log in, log out and are revoked.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { startGateway, type World } from './gateway.ts'

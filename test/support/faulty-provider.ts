@@ -1,4 +1,4 @@
-// An OpenID provider on loopback does what a test tells it, right or wrong, and remembers what it was asked.
+// Answers as an OpenID provider on loopback, rightly or wrongly as a test wants, and remembers what it was asked.
 import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'

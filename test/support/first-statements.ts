@@ -1,4 +1,4 @@
-// What a gateway of the first schema (migrations 0001 and 0002) sends, word for word: newer schemas must still take it.
+// Sends what a gateway of the first schema (migrations 0001 and 0002) sends, word for word: newer schemas must still take it.
 import { randomUUID } from 'node:crypto'
 
 export type Ask = (statement: string, values?: unknown[]) => Promise<Record<string, unknown>[]>

@@ -1,4 +1,4 @@
-// The gateway as operators run it: a process with an environment, signals, an exit code and lines on its outputs.
+// Runs the gateway as operators do: a process with an environment, signals, an exit code and lines on its outputs.
 import { readFileSync, writeFileSync } from 'node:fs'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'

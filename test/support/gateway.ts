@@ -1,4 +1,4 @@
-// A test opens a world: a whole gateway with a real Postgres, its own route files, a secret to sign with, and its log.
+// Opens a test's world: a whole gateway with a real Postgres, its own route files, a secret to sign with, and its log.
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

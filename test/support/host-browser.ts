@@ -1,4 +1,4 @@
-// A browser of a test without a browser: keeps each host's cookies for that host alone, and does what the login page does.
+// Acts as a browser that keeps each host's cookies for that host alone, and does what the login page does.
 import { createCookieJars } from './cloud-browser.ts'
 import type { RawResponse } from './raw-client.ts'
 

@@ -1,4 +1,4 @@
-// Timers of this process that are set for long run a hundred times as fast.
+// Hurries the timers of this process: those set for long run a hundred times as fast.
 import type { Test } from 'tap'
 
 const LONG_MS = 20_000

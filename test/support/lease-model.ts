@@ -1,4 +1,4 @@
-// What the lease script does, said again in TypeScript, so that it can be run under any interleaving and compared with it.
+// Models the lease script in TypeScript, so that it can be run under any interleaving and compared with the script.
 import { LEASE_MS, type LeaseReply, type LeaseRequest } from '../../gateway/limits/leases.ts'
 
 interface Share {

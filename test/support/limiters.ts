@@ -1,4 +1,4 @@
-// Several limiter instances share a Redis, each over its own connection, and a flood of clients is counted per window.
+// Starts limiter instances that share a Redis, each over its own connection, and counts a flood of clients per window.
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { createLimiter, type Limiter, type LimiterParts, type LimiterStatus } from '../../gateway/limits/limiter.ts'

@@ -1,4 +1,4 @@
-// Bytes go in and requests come out, by the gateway's own connection, without a socket, a timer or a turn of the event loop.
+// Reads requests from bytes by the gateway's own connection, without a socket, a timer or a turn of the event loop.
 import { Http1Connection } from '../../gateway/http/http1/connection.ts'
 import type { Waiting } from '../../gateway/http/outbox.ts'
 import type { HttpRequest } from '../../gateway/http/request.ts'

@@ -1,4 +1,4 @@
-// A test has the cloud's door alone: start and callback on a listener, with people and used states in memory.
+// Serves the cloud login alone: start and callback on a listener, with people and used states in memory.
 import { randomUUID } from 'node:crypto'
 import Fastify, { type FastifyError, LogController } from 'fastify'
 import type { Test } from 'tap'

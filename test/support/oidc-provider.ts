@@ -1,4 +1,4 @@
-// A test has a real OpenID Connect provider, and somebody to log in there.
+// Starts a real OpenID Connect provider for a test, with a person to log in there.
 import type { Test } from 'tap'
 import { startDemoProvider } from '../demo/oidc.ts'
 

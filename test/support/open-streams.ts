@@ -1,4 +1,4 @@
-// The open streams of a gateway, as an Admin sees them.
+// Lists the open streams of a gateway, as an Admin sees them.
 import type { World } from './gateway.ts'
 
 export interface ListedStream {

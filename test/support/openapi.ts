@@ -1,4 +1,4 @@
-// Every answer of the gateway's own endpoints that a test sees is held against the document that describes it.
+// Checks every answer of the gateway's own endpoints that a test sees against the document that describes it.
 import { Ajv } from 'ajv'
 
 interface Operation {

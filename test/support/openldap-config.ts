@@ -1,4 +1,4 @@
-// The configuration file of a test's OpenLDAP server is written, for the layouts of the usual distributions.
+// Writes the configuration file of a test's OpenLDAP server, for the layouts of the usual distributions.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 

@@ -1,4 +1,4 @@
-// The people and the password policy that a test's OpenLDAP server starts with, as LDIF.
+// Describes the people and the password policy that a test's OpenLDAP server starts with, as LDIF.
 import { createHash, randomBytes } from 'node:crypto'
 import { escapeDnValue } from '../../gateway/directory/names.ts'
 

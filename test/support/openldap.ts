@@ -1,4 +1,4 @@
-// A real OpenLDAP server with sample people, TLS and a password policy runs on free ports for one test file.
+// Starts a real OpenLDAP server with sample people, TLS and a password policy on free ports for one test file.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

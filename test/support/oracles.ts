@@ -1,4 +1,4 @@
-// Three questions that every attack is checked by, whatever the status code was: route, headers, liveness.
+// Asks the three questions by which every attack is checked, whatever the status code was: route, headers, liveness.
 import type { RouteTable } from '../../gateway/routes/route.ts'
 import type { World } from './gateway.ts'
 import type { RawRequest, RawUpstream } from './raw-upstream.ts'

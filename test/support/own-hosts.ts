@@ -1,4 +1,4 @@
-// The hosts of a gateway whose routes name these, besides the host of PUBLIC_URL.
+// Names the hosts of a gateway whose routes name these, besides the host of PUBLIC_URL.
 import { createHostLogin } from '../../gateway/access/host-login.ts'
 import { createOwnHosts } from '../../gateway/access/own-hosts.ts'
 

@@ -1,4 +1,5 @@
-// Time and work of this process alone: what else the machine does does not count.
+// Measures time and work of this process alone: what else the machine does does not count.
+import { setTimeout as delay } from 'node:timers/promises'
 import { until } from './until.ts'
 
 const TICK_MS = 10
@@ -32,4 +33,15 @@ export const ownTimeUntil = async (...[holds, what]: Parameters<typeof until>): 
   const ownTimeMs = measureOwnTime()
   await until(holds, what)
   return ownTimeMs()
+}
+
+/** Whether something happens in time; a turn of the event loop counts as one tick here too. */
+export const within = async (event: Promise<unknown>, limitMs: number): Promise<boolean> => {
+  let hasHappened = false
+  const happening = event.then(() => {
+    hasHappened = true
+  })
+  for (let ticks = limitMs / TICK_MS; ticks > 0 && !hasHappened; ticks--)
+    await Promise.race([happening, delay(TICK_MS)])
+  return hasHappened
 }

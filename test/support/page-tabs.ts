@@ -1,4 +1,4 @@
-// What tests of our pages ask of a browser tab: what it shows, which token it keeps, and as whom it is logged in.
+// Reads from a browser tab what a page of ours shows, which token it keeps, and as whom it is logged in.
 import type { Page } from 'playwright-core'
 import { fillLogin } from './browser.ts'
 import { maria as cloudMaria } from './oidc-provider.ts'

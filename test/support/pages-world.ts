@@ -1,4 +1,4 @@
-// A test has the whole gateway behind one public address, with a directory to log in to and perhaps a cloud provider.
+// Starts the whole gateway behind one public address, with a directory to log in to and perhaps a cloud provider.
 import type { Test } from 'tap'
 import { launchBrowser, type OpenOptions, openPage } from './browser.ts'
 import { startGateway, type World, type WorldOptions } from './gateway.ts'

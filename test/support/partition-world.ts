@@ -1,4 +1,4 @@
-// Two gateways share Postgres and Redis over lines that fail, while people ask, refresh, are revoked, changed and limited.
+// Cuts two gateways off from Postgres and Redis in every way, while people ask, refresh, are revoked, changed and limited.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'
@@ -7,12 +7,11 @@ import { startGateway, type World } from './gateway.ts'
 import { startBackend } from './gateway-process.ts'
 import { REQUEST, result, startLdapServer } from './ldap-server.ts'
 import { postLogin } from './login.ts'
-import { measureOwnTime } from './own-time.ts'
+import { measureOwnTime, within } from './own-time.ts'
 import { startPostgres } from './postgres.ts'
 import { startRedis } from './redis.ts'
 import { type LineState, type Relay, startRelay } from './relay.ts'
 import { actor, openStore, person } from './store.ts'
-import { within } from './within.ts'
 
 export interface Cell {
   readonly store: 'postgres' | 'redis'

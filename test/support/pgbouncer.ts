@@ -1,4 +1,4 @@
-// A test has a PgBouncer of its own in front of a Postgres, with few connections to it, and may hold all of them.
+// Starts a PgBouncer in front of a Postgres, with few connections to it, all of which a test may hold.
 import { chmodSync, chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'

@@ -1,4 +1,4 @@
-// A test has databases on the run's one Postgres, or a Postgres of its own, which it may stop, kill, freeze and start again.
+// Gives a test databases on the run's one Postgres, or a Postgres of its own, which it may stop, kill, freeze and start again.
 import { execFileSync } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-// The servers that the tests need are there, or it is said exactly which are missing and where to point to them.
+// Installs the servers that the tests need, or says exactly which are missing and which variables name them.
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'

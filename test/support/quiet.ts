@@ -1,3 +1,3 @@
-// A log that keeps silent, for parts that want one.
+// Discards log lines, for parts that want a log.
 
 export const quiet = { info() {}, warn() {}, error() {} }

@@ -1,4 +1,4 @@
-// A client that sends the exact bytes of a test and reads answers only as far as their own framing says.
+// Sends the exact bytes of a test as a client, and reads answers only as far as their own framing says.
 import { once } from 'node:events'
 import net from 'node:net'
 import { createNews } from './news.ts'

@@ -1,4 +1,4 @@
-// An upstream that is only a TCP or TLS server: a test sees the exact bytes it received and chooses the exact bytes it answers.
+// Answers as an upstream over TCP or TLS: a test sees the exact bytes that came and chooses the exact bytes of the answer.
 import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import tls from 'node:tls'

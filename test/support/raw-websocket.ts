@@ -1,4 +1,4 @@
-// A WebSocket client of bytes: everything sent and received is in the test's hand.
+// Speaks WebSocket as a client byte by byte: the test decides everything that is sent.
 import net from 'node:net'
 import { buildFrame, closePayload } from '../../gateway/websocket/frames.ts'
 

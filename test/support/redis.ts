@@ -1,4 +1,4 @@
-// A test has a real Redis of its own (single, or a Cluster), gone when the test ends.
+// Starts a real Redis for a test (single, or a Cluster), gone when the test ends.
 import { execFile } from 'node:child_process'
 import { connect } from 'node:net'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// A TCP line between a gateway and one of its stores that a test can cut, silence in one direction, slow down or make lossy.
+// Relays TCP between a gateway and one of its stores; a test can cut the line, silence one direction, slow it down or make it lossy.
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 import { listen } from './ports.ts'

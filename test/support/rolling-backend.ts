@@ -1,4 +1,4 @@
-// Is a backend that ends gracefully on SIGTERM: it finishes the requests it has, announces the end of their connections, and exits.
+// Ends gracefully as a backend on SIGTERM: finishes the requests it has, announces the end of their connections, and exits.
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'

@@ -1,4 +1,4 @@
-// A temporary folder of route files, removed when the test ends.
+// Writes route files into a temporary folder, removed when the test ends.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'

@@ -1,4 +1,4 @@
-// Targets, upstreams, routes and people as a table and a token hold them, for tests of parts that are given one.
+// Makes targets, upstreams, routes and people as a table and a token hold them, for tests of parts that are given one.
 import type { User } from '../../gateway/identity.ts'
 import { ROUTE_DEFAULTS, type Route } from '../../gateway/routes/route.ts'
 import type { HealthCheck, Target, Upstream } from '../../gateway/routes/upstream.ts'

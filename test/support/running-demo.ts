@@ -1,4 +1,4 @@
-// A test runs the demo as somebody at a terminal does: through npm, in a process group and a temporary folder of its own.
+// Runs the demo as a person at a terminal does: through npm, in a process group and a temporary folder of its own.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'

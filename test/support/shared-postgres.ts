@@ -1,4 +1,4 @@
-// One Postgres for all files of a run, with a database that has the schema, of which each test has copies.
+// Starts one Postgres for all files of a run, with a database that has the schema, of which each test has copies.
 import type { Test } from 'tap'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { startOwnPostgres, TEMPLATE_DATABASE } from './postgres.ts'

@@ -1,4 +1,4 @@
-// One event of a Socket.IO client has come, or the test ends with its name.
+// Waits for one event of a Socket.IO client, or ends the test with its name.
 import type { Socket } from 'socket.io-client'
 
 /** Long enough for a machine that does ten other things. */

@@ -1,4 +1,4 @@
-// Socket.IO packets as other servers read them, written down from their sources, for tests that compare readings.
+// Models how other servers read Socket.IO packets, written down from their sources, for tests that compare readings.
 import { Decoder } from 'socket.io-parser'
 
 /** What a server made of the packets that reached it. */

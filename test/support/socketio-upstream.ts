@@ -1,4 +1,4 @@
-// An Engine.IO server whose messages a model of some Socket.IO server reads, and which says what the test wants.
+// Starts an Engine.IO server whose messages a model of some Socket.IO server reads, and which says what the test wants.
 import { createServer, type Server as HttpServer } from 'node:http'
 import { Server, type Socket } from 'engine.io'
 import type { Test } from 'tap'

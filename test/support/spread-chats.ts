@@ -1,4 +1,4 @@
-// Two instances with two workers each behind a balancer that sends every request elsewhere, and stock Socket.IO clients before it.
+// Puts a balancer that sends every request elsewhere before two instances with two workers each, and talks through it with stock Socket.IO clients.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Server } from 'socket.io'

@@ -1,4 +1,4 @@
-// A test has the whole store on a database of its own, and people to put into it.
+// Opens the whole store on a database of a test's own, with people to put into it.
 import pg from 'pg'
 import type { Test } from 'tap'
 import { keyAuditLog } from '../../gateway/store/audit-entry.ts'

@@ -1,4 +1,4 @@
-// A test has several instances' login throttles on one directory and one Postgres.
+// Starts the login throttles of several instances on one directory and one Postgres.
 import type { Test } from 'tap'
 import type { EntityManager } from 'typeorm'
 import type { BindGuard, GuardedAccount } from '../../gateway/directory/account.ts'

@@ -1,4 +1,4 @@
-// A condition comes to hold, or the test ends with what never happened.
+// Waits until a condition holds, or ends the test with what never happened.
 import { setTimeout as delay } from 'node:timers/promises'
 
 const PAUSE_MS = 5

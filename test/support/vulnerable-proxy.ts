@@ -1,4 +1,4 @@
-// A small proxy that is sound, but for the one mistake it is told to make.
+// Proxies soundly but for the one mistake that it is to make.
 import { createHash, createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'

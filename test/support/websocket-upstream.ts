@@ -1,4 +1,4 @@
-// A backend of bytes takes WebSocket upgrades; then the test speaks for it.
+// Takes WebSocket upgrades as a backend of bytes, for which the test then speaks.
 import type { Socket } from 'node:net'
 import type { Test } from 'tap'
 import { acceptOf } from '../../gateway/websocket/handshake.ts'

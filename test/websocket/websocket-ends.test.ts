@@ -4,13 +4,12 @@ import { buildFrame, closePayload } from '../../gateway/websocket/frames.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { openStreams } from '../support/open-streams.ts'
-import { measureWork } from '../support/own-time.ts'
+import { measureWork, within } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { actor, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 import { startWebSocketUpstream, upstreamCloseCode } from '../support/websocket-upstream.ts'
-import { within } from '../support/within.ts'
 
 const postgres = await startPostgres(t)
 

@@ -1,4 +1,4 @@
-// A gate of the gateway's own without transports, and the rules that it is to keep, decided by the model of decisions.
+// Runs the gateway's own gate without transports, and decides by the model of decisions what it may pass.
 import { Forbidden, type GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import type { Identity, User } from '../../gateway/identity.ts'
 import type { Route } from '../../gateway/routes/route.ts'

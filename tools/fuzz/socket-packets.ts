@@ -1,4 +1,4 @@
-// Packets of every spelling go through the gate, and what other implementations read of those that pass must have been checked.
+// Sends packets of every spelling through the gate, and checks what other implementations read of those that pass.
 import type { User } from '../../gateway/identity.ts'
 import { engineMessage, pythonModel, type ServerModel, stockModel } from '../../test/support/socketio-models.ts'
 import { words } from '../../test/support/words.ts'

@@ -1,4 +1,4 @@
-// A backend over TCP, TLS or a Unix socket: moves bodies, takes requests, echoes messages, speaks Socket.IO, and can go and come back.
+// Starts backends over TCP, TLS and a Unix socket: they move bodies, echo messages, speak Socket.IO, and can go and come back.
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import http from 'node:http'

@@ -1,4 +1,4 @@
-// Loaded into a gateway of the soak: on SIGUSR2 it collects its garbage and writes down what is left.
+// Collects the garbage of a gateway of the soak on SIGUSR2, and writes down what is left.
 import { writeFileSync } from 'node:fs'
 
 export interface Left {

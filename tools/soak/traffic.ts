@@ -1,4 +1,4 @@
-// What clients of the soak do, over and over: each kind of exchange once, checked by the statuses that are right for it.
+// Does what clients of the soak do, over and over: each kind of exchange once, checked by the statuses that are right for it.
 import { randomUUID } from 'node:crypto'
 import http from 'node:http'
 import { connect, constants } from 'node:http2'

@@ -1,4 +1,4 @@
-// Two gateways of the soak before one Postgres, one Redis and three backends: one speaks TLS; what breaks them in turn.
+// Starts two gateways of the soak, one with TLS, before one Postgres, one Redis and three backends, and lists what breaks them.
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'

@@ -1,4 +1,4 @@
-// A directory in this process answers as OpenLDAP or Active Directory would, and knows what really happened.
+// Answers in this process as OpenLDAP or Active Directory would, and knows what really happened.
 import { AndFilter, EqualityFilter, NotFilter, OrFilter, PresenceFilter } from 'ldapts'
 import type { Deadline } from '../../../gateway/directory/deadline.ts'
 import { bindRefusal, DirectoryFailure } from '../../../gateway/directory/failure.ts'

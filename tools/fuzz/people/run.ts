@@ -1,4 +1,4 @@
-// For so many steps people log in to worlds of their own, and every fault is reported with its world's seed.
+// Logs people in to one world after the other for so many steps, and reports every fault with its world's seed.
 import { startOpenLdap } from '../../../test/support/openldap.ts'
 import { createRandom, type Fuzz } from '../mutate.ts'
 import type { ModelDirectory } from './model-directory.ts'

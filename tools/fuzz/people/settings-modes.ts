@@ -1,4 +1,4 @@
-// The ways in which a directory may be configured, and which entry a typed name leads to by PRODUCT's rules alone.
+// Lists the ways in which a directory may be configured, and finds the entry of a typed name by PRODUCT's rules alone.
 import { FilterParser } from 'ldapts'
 import type { LdapSettings } from '../../../gateway/settings/settings.ts'
 import { settingsFor } from '../../../test/support/openldap.ts'

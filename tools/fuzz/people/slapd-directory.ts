@@ -1,4 +1,4 @@
-// The people of a world are entries of a real OpenLDAP server, which alone checks binds, filters and lock-outs.
+// Keeps the people of a world in a real OpenLDAP server, which alone checks binds, filters and lock-outs.
 import { Client, Control } from 'ldapts'
 import { createServers } from '../../../gateway/directory/dial.ts'
 import { openLdapConnection } from '../../../gateway/directory/ldap-connection.ts'

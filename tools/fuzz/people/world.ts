@@ -1,4 +1,4 @@
-// People whose names overlap in every way log in, are renamed and hired again while settings change; what must hold is checked.
+// Logs in, renames and hires again people whose names overlap in every way, while settings change, and checks what must hold.
 import { randomUUID } from 'node:crypto'
 import type { Deadline } from '../../../gateway/directory/deadline.ts'
 import { DirectoryFailure } from '../../../gateway/directory/failure.ts'

@@ -1,4 +1,4 @@
-// Decides requests on many hosts: the rule that decides is the rule of the host which the backend is told, however that was written.
+// Decides requests on many hosts: the rule that decides is the rule of the host which the backend gets, however that was written.
 import { checkCertificate } from '../../../gateway/access/check-connection.ts'
 import { createMatchRoute } from '../../../gateway/access/match-route.ts'
 import { beginForwardAuth } from '../../../gateway/forward/forward-auth.ts'
