@@ -1,6 +1,7 @@
 // Service accounts get tokens by OAuth's client credentials, within their conditions.
 import * as oauth from 'openid-client'
 import t from 'tap'
+import { adminCall } from '../support/admin-call.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -33,16 +34,7 @@ interface Client {
   [field: string]: unknown
 }
 
-const call = async (method: string, path: string, body?: unknown, world: World = first) => {
-  const answer = await world.fetch(`/auth/admin/${path}`, {
-    method,
-    token: admin,
-    ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
-  })
-  const text = await answer.text()
-  return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) }
-}
-
+const call = adminCall(first, admin)
 await call('POST', 'areas', { name: 'Norte' })
 let serial = 0
 const createClient = async (more: object = {}): Promise<Client> => {
@@ -201,7 +193,7 @@ t.test('after a rotation two secrets live; the one before them has ended', async
   t.not(rotated.clientSecret, client.clientSecret)
   await tokenOf(client)
   await tokenOf(rotated)
-  const { body: again } = await call('POST', `clients/${client.id}/rotate`, undefined, second)
+  const { body: again } = await adminCall(second, admin)('POST', `clients/${client.id}/rotate`)
   await tokenOf(again)
   await tokenOf(rotated)
   const first = await askToken({ form: GRANT, authorization: basic(client.clientId, client.clientSecret) })

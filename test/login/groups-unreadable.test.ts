@@ -1,8 +1,10 @@
-// Access granted to groups that can no longer be read stays for a while, then lapses; the log, /health and the console say so.
+// What groups of the directory are granted; where they can no longer be read it stays for a while, then lapses, and all say so.
 // RV-60, RV-63
 import t, { type Test } from 'tap'
-import { startGateway, type World } from '../support/gateway.ts'
+import { portariaHere } from '../support/cli-here.ts'
+import { startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
 import { logIn } from '../support/login.ts'
+import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { dnOf } from '../support/openldap-people.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -110,4 +112,21 @@ t.test('a start that can read a policy that never forgets failures warns, unless
   const told = await start({ LDAP_LOCKOUT_WINDOW: '0' })
   await told.gateway.close()
   t.equal(warnings(told, 'failures-never-forgotten'), 0)
+})
+
+t.test('members of a directory group log in with what it is granted, and its DN can be found by its cn', async t => {
+  await setMember('maria')
+  const grants = [{ group: admins.toUpperCase(), profiles: ['Supervisor'], areas: ['Suporte'] }]
+  const world = await startGateway(t, { env: env({ LDAP_RECHECK: '0' }), config: { grants } })
+  t.match((await logIn(world, 'maria')).user, {
+    profiles: only('Supervisor'),
+    areas: only('Suporte'),
+    accessStatus: 'assigned'
+  })
+  t.match((await logIn(world, 'carlos')).user, { profiles: only(), areas: only(), accessStatus: 'unassigned' })
+
+  const settings = { ...ldap.serviceEnv, JWT_SECRET: TEST_SECRET }
+  t.same((await portariaHere(['grants', '--find', 'ADMINS', '--json'], { env: settings })).json(), [admins])
+  const nothing = await portariaHere(['grants', '--find', 'Admins*'], { env: settings })
+  t.match(nothing, { code: 1, stderr: /no group with the cn/ })
 })

@@ -2,6 +2,7 @@
 // RW-15, RL-08, RV-65, RV-67
 import { readFileSync } from 'node:fs'
 import t from 'tap'
+import { adminCall } from '../support/admin-call.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { postLogin } from '../support/login.ts'
@@ -122,12 +123,8 @@ t.test('the admin API lists accounts and addresses that are held back, and frees
   const { user: maria } = (await (await login('maria', '192.0.2.2')).json()) as { user: { id: number } }
   for (let n = 0; n < 2; n++) await login('maria', '203.0.113.1', `errada ${n}`)
   for (let n = 0; n < 4; n++) await login(`ninguem${n}`, '203.0.113.1', 'x')
-  const admin = async (path: string, body?: object) => {
-    const options = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
-    const headers = { 'content-type': 'application/json' }
-    const answer = await world.fetch(`/auth/admin/${path}`, { token, headers, ...options })
-    return { status: answer.status, body: (await answer.json().catch(() => undefined)) as unknown }
-  }
+  const call = adminCall(world, token)
+  const admin = (path: string, body?: object) => call(body === undefined ? 'GET' : 'POST', path, body)
   const time = /^20\d\d-.*Z$/
   t.match(await admin('held-back'), {
     status: 200,
@@ -147,10 +144,7 @@ t.test('the admin API lists accounts and addresses that are held back, and frees
   ])
   t.match(await admin('held-back?page=2&pageSize=1'), { body: { items: [{ kind: 'address' }], page: 2, total: 2 } })
   t.equal((await login('ana', '203.0.113.1')).status, 429)
-  t.same(await admin('held-back/unlock', { address: '203.0.113.1' }), {
-    status: 200,
-    body: { address: '203.0.113.1', freed: 6 }
-  })
+  t.same((await admin('held-back/unlock', { address: '203.0.113.1' })).body, { address: '203.0.113.1', freed: 6 })
   t.equal((await login('ana', '203.0.113.1')).status, 200)
   t.match(
     await admin('held-back'),
