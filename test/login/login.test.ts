@@ -1,6 +1,6 @@
 // Logs people in with a name and a password of the directory.
 import t from 'tap'
-import { startGateway, type WorldOptions } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
 import { startLdapServer } from '../support/ldap-server.ts'
 import { only } from '../support/only.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
@@ -10,32 +10,23 @@ import { PATIENT } from '../support/store.ts'
 const ldap = await startOpenLdap(t)
 const postgres = await startPostgres(t)
 
-const directory = {
-  ...ldap.env,
-  LDAP_TIMEOUT_MS: '20000'
-}
-
-const start = (
-  test: Parameters<typeof startGateway>[0],
-  env: Record<string, string> = {},
-  config: WorldOptions['config'] = {}
-) =>
+const start = (test: Parameters<typeof startGateway>[0], env: Record<string, string> = {}) =>
   startGateway(test, {
     postgres,
-    config,
-    env: { ...directory, BOOTSTRAP_ADMINS: 'ldap:maria', ...env },
+    env: { ...ldap.env, LDAP_TIMEOUT_MS: '20000', BOOTSTRAP_ADMINS: 'ldap:maria', ...env },
     limits: { databaseDeadlines: PATIENT }
   })
 
-const login = (world: Awaited<ReturnType<typeof start>>, body: unknown, type = 'application/json') =>
-  world.fetch('/auth/login', {
+const world = await start(t)
+
+const login = (at: typeof world, body: unknown, type = 'application/json') =>
+  at.fetch('/auth/login', {
     method: 'POST',
     headers: { 'content-type': type },
     body: typeof body === 'string' ? body : JSON.stringify(body)
   })
 
 t.test('a person of the directory gets a token, and is who the directory says', async t => {
-  const world = await start(t)
   const answer = await login(world, { username: 'CORP\\Maria', password: SAMPLE_PASSWORD })
   t.equal(answer.status, 200)
   t.equal(answer.headers.get('cache-control'), 'no-store')
@@ -87,17 +78,16 @@ t.test('a person of the directory gets a token, and is who the directory says', 
 })
 
 /** A failed login and its reason in the log. */
-const refusalOf = async (world: Awaited<ReturnType<typeof start>>, credentials: object) => {
-  const answer = await login(world, credentials)
+const refusalOf = async (at: typeof world, credentials: object) => {
+  const answer = await login(at, credentials)
   const body = (await answer.json()) as Record<string, unknown>
-  const { reason } = await world.logged(line => line.requestId === body.requestId && line.reason !== undefined)
+  const { reason } = await at.logged(line => line.requestId === body.requestId && line.reason !== undefined)
   return { answer, body, logged: reason }
 }
 
 t.test('every failure has one answer for the client and its own reason in the log', async t => {
   // LD-12, LD-11, DF-11
   await ldap.lock('locked')
-  const world = await start(t)
   const gone = await start(t, { LDAP_URL: 'ldap://127.0.0.1:1' })
   const silent = await startLdapServer(t, () => undefined)
   const late = await start(t, { LDAP_URL: silent.url, LDAP_TIMEOUT_MS: '300' })
@@ -169,7 +159,6 @@ t.test('a body that is no user name and password is refused before any directory
 })
 
 t.test('anyone may read which ways to log in are open', async t => {
-  const world = await start(t)
   const answer = await world.fetch('/auth/config')
   t.same(await answer.json(), {
     ldap: { enabled: true },
