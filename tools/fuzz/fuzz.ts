@@ -32,11 +32,13 @@ const onFault = (fault: string, input = '') => {
   console.log(`FAULT ${fault}\n${input.slice(0, 2000)}\n`)
 }
 
-/** Each target has the whole time, or all of the runs. */
+/** Each target has the whole time, from when it has started what it needs, or all of the runs. */
 const limits = () => {
-  const until = performance.now() + Number(values.seconds) * 1000
-  const goesOn = (done: number) =>
-    (values.runs === undefined ? performance.now() < until : done < Number(values.runs)) && faults < MAX_FAULTS
+  let until: number | undefined
+  const goesOn = (done: number) => {
+    until ??= performance.now() + Number(values.seconds) * 1000
+    return (values.runs === undefined ? performance.now() < until : done < Number(values.runs)) && faults < MAX_FAULTS
+  }
   return { seed, goesOn, onFault }
 }
 
