@@ -14,7 +14,7 @@ export const addErase: Add = (program, define) => {
     .option('--yes', 'do not ask for the username')
     .addHelpText(
       'after',
-      '\nThe username is asked for on the terminal, or read from standard input. Exit code 1: the person is an Admin. Entries of\nthe audit log that were written before the log had a key keep their names until they are archived.'
+      '\nThe username (or id:NUMBER, if there is none) is asked for on the terminal, or read from standard input. Exit code 1: the person is an Admin. Entries of\nthe audit log that were written before the log had a key keep their names until they are archived.'
     )
 }
 
@@ -22,8 +22,10 @@ const erase = (cli: Cli, name: string, { yes = false }: { yes?: boolean }): Prom
   withUsers(cli.environment, async users => {
     const { user } = await personNamed(users, name)
     const person = `${user.username} (id ${user.id}, ${user.provider})`
-    if (!yes && (await typed(cli, person)) !== user.username)
-      throw new CannotRun('That is not the username; nothing was changed')
+    // Some providers send no username; an empty answer confirms nothing.
+    const [what, word] = user.username === '' ? ['id', `id:${user.id}`] : ['username', user.username]
+    if (!yes && (await typed(cli, what, person)) !== word)
+      throw new CannotRun(`That is not the ${what}; nothing was changed`)
     try {
       await users.erasePerson(ACTOR, user.id, user.username)
     } catch (error) {
@@ -40,5 +42,5 @@ const erase = (cli: Cli, name: string, { yes = false }: { yes?: boolean }): Prom
     }
   })
 
-const typed = async (cli: Cli, person: string): Promise<string> =>
-  isTerminal(cli) ? ask(cli, `Type the username to erase ${person} for good: `, false) : (await readAll(cli)).trim()
+const typed = async (cli: Cli, what: string, person: string): Promise<string> =>
+  isTerminal(cli) ? ask(cli, `Type the ${what} to erase ${person} for good: `, false) : (await readAll(cli)).trim()

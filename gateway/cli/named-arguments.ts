@@ -10,7 +10,9 @@ export const personNamed = async (
 ): Promise<StoredPerson> => {
   const [, provider, rest = ''] = /^(?:(ldap|cloudidp|id):)?(.+)$/s.exec(name) ?? []
   const isId = /^[1-9]\d{0,9}$/.test(rest)
-  const byId = isId && (provider === undefined || provider === 'id') ? await users.loadPerson(Number(rest)) : undefined
+  const withId =
+    isId && (provider === undefined || provider === 'id') ? await users.loadPerson(Number(rest)) : undefined
+  const byId = withId?.user.provider === 'client' ? undefined : withId
   const named = provider === 'id' ? [] : await users.findByUsername(rest)
   const byName = named.filter(({ user }) => provider === undefined || user.provider === provider)
   const found = [...new Map([byId, ...byName].flatMap(one => (one === undefined ? [] : [[one.user.id, one]]))).values()]

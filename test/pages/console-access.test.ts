@@ -85,6 +85,19 @@ t.test('an Admin finds somebody by a few letters, gives access, ends their sessi
   await said('Nothing found.')
 })
 
+t.test('a person without a name has a number to open, and is not erased before it has been typed', async t => {
+  const { user } = await users.syncPerson(person('nameless', { name: '', username: '', provider: 'cloudidp' }))
+  await visit('people')
+  await page.locator('tbody a', { hasText: `#${user.id}` }).click()
+  await page.click('#erase-open')
+  const erase = page.locator('#erase .danger')
+  t.equal(await erase.isDisabled(), true, 'nothing has been typed')
+  for (const field of ['#erase-0', '#erase-1']) await page.fill(field, `#${user.id}`)
+  await erase.click()
+  await page.locator('#search').waitFor()
+  t.equal(await users.loadPerson(user.id), undefined)
+})
+
 t.test('areas are made, renamed and deleted; a route is explained from its cell', async t => {
   await visit('areas')
   await page.fill('#area-name', 'Vendas')

@@ -129,6 +129,15 @@ t.test('the command erases once the username has been typed, or with --yes', asy
   t.equal(right.code, 0, right.stderr)
   t.same(right.json(), { id: user.id, erased: true })
   t.same(await traces(url), [])
+  const { user: nameless } = await users.syncPerson({ ...person('nameless'), username: '', provider: 'cloudidp' })
+  for (const input of ['', '\n', 'nameless\n'])
+    t.equal(
+      (await portariaHere(['erase', `id:${nameless.id}`], { env, input })).code,
+      2,
+      'an empty answer confirms nothing'
+    )
+  t.match(await users.loadPerson(nameless.id), { user: { username: '' } })
+  t.equal((await portariaHere(['erase', `id:${nameless.id}`], { env, input: `id:${nameless.id}\n` })).code, 0)
   const { user: maria } = await users.syncPerson(person('maria'))
   t.equal((await portariaHere(['erase', 'maria', '--yes'], { env })).code, 0)
   t.equal(await users.loadPerson(maria.id), undefined)

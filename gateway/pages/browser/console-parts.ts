@@ -4,8 +4,16 @@ import { dateTime, number } from './language.ts'
 import { type ComponentChildren, html, useEffect, useId, useRef, useState, type VNode } from './render.ts'
 import { text } from './words-pages.ts'
 
-export const nameOf = ({ name, username }: { readonly name: string; readonly username: string }): string =>
-  name === '' ? username : name
+/** Some providers send neither a name nor a username. */
+export const nameOf = ({
+  id,
+  name,
+  username
+}: {
+  readonly id: number
+  readonly name: string
+  readonly username: string
+}) => [name, username].find(text => text !== '') ?? `#${id}`
 
 /** For people: whatever its direction or length, it does not affect the text around it. */
 export const Name = ({ of }: { of: string }): VNode =>

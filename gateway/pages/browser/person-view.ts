@@ -95,7 +95,7 @@ interface EraseProps {
   readonly list: string
 }
 
-/** Erases a person once their username has been typed twice. */
+/** Erases a person once their username has been typed twice, or the number of a person without one. */
 const ErasePerson = ({ person, onProblem, list }: EraseProps): VNode => {
   const [isOpen, setOpen] = useState(false)
   const [typed, setTyped] = useState(['', ''])
@@ -104,7 +104,8 @@ const ErasePerson = ({ person, onProblem, list }: EraseProps): VNode => {
     setTyped(['', ''])
     setOpen(true)
   }
-  const isSure = typed.every(name => name === person.username)
+  const word = person.username === '' ? `#${person.id}` : person.username
+  const isSure = typed.every(text => text === word)
   const erase = async () => {
     close()
     const answer = await call(`users/${person.id}/erase`, { method: 'POST', body: { username: person.username } })
@@ -119,7 +120,7 @@ const ErasePerson = ({ person, onProblem, list }: EraseProps): VNode => {
       isOpen &&
       html`<${Dialog} title=${text('eraseAsk', { name: nameOf(person).slice(0, 80) })} onClose=${close}>
       <form id="erase" onSubmit=${sends(() => isSure && erase())}><p>${text('eraseWill')}</p>
-      <p>${text('username')}: <strong><${Name} of=${person.username} /></strong></p>
+      <p>${text('username')}: <strong><${Name} of=${word} /></strong></p>
       ${field(0, text('eraseType'))}${field(1, text('eraseAgain'))}
       <div class="buttons"><button type="button" onClick=${close}>${text('cancel')}</button>
         <button type="submit" class="danger" disabled=${!isSure}>${text('erase')}</button></div></form><//>`
