@@ -7,7 +7,7 @@ import { type AskedTarget, matchTarget } from '../route-files/test-lines.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import type { RouteMatch, RouteTable } from '../routes/route.ts'
 import { linesOf } from '../values/lines.ts'
-import { isRecord } from '../values/records.ts'
+import { readRecord } from '../values/records.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { decideOptions, publicUrl, routeFolder } from './command-settings.ts'
 import { readTable } from './read-routes.ts'
@@ -207,13 +207,7 @@ type Entry = Readonly<Record<string, unknown>>
 const parse = (line: string): Entry | undefined => {
   // Log collectors may prepend a time stamp, or append a carriage return.
   const start = line.indexOf('{')
-  if (start === -1) return undefined
-  try {
-    const value: unknown = JSON.parse(line.slice(start))
-    return isRecord(value) ? (value as Entry) : undefined
-  } catch {
-    return undefined
-  }
+  return start === -1 ? undefined : readRecord(line.slice(start))
 }
 
 const decisionOf = ({ decision, code }: Entry): Decision['decision'] | undefined => {

@@ -4,7 +4,7 @@ import { GatewayError } from '../errors.ts'
 import type { NamedAsker } from '../explain/askers.ts'
 import { createPersonalTokens, isPersonalToken } from '../tokens/personal-tokens.ts'
 import { createRevocations } from '../tokens/revocations.ts'
-import { isRecord } from '../values/records.ts'
+import { readRecord } from '../values/records.ts'
 import { CannotRun, type Cli } from './command.ts'
 import { accessTokenConfirmMs, verifyingSecrets } from './command-settings.ts'
 import type { Database } from './open-store.ts'
@@ -81,11 +81,5 @@ const takenAtItsWord = (token: string): TokenAsker => {
   return { asker: fault === undefined ? asker : { name: asker.name }, fault, note: NOT_VERIFIED }
 }
 
-const claimsOf = (token: string): Readonly<Record<string, unknown>> => {
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
-    return isRecord(claims) ? claims : {}
-  } catch {
-    return {}
-  }
-}
+const claimsOf = (token: string): Readonly<Record<string, unknown>> =>
+  readRecord(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8')) ?? {}

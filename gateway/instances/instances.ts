@@ -5,7 +5,7 @@ import type { RedisStore } from '../redis/redis.ts'
 import { within } from '../redis/redis-failure.ts'
 import { boundedMap } from '../values/bounded-map.ts'
 import { every } from '../values/contain.ts'
-import { isRecord } from '../values/records.ts'
+import { readRecord } from '../values/records.ts'
 import { CallFailure, type CallMessage, type Calls, createCalls, gone } from './calls.ts'
 
 export type Instances = Awaited<ReturnType<typeof startInstances>>
@@ -110,7 +110,7 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
   const leave = redis.subscribe(
     CHANNEL + own.id,
     text => {
-      const message = readMessage(text)
+      const message = readRecord(text.toString())
       if (message === undefined) return
       const from = String(message.from)
       if (typeof message.sender === 'string') names.set(from, message.sender)
@@ -167,16 +167,6 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
       stop()
       leave()
     }
-  }
-}
-
-/** undefined: it is none of ours. */
-const readMessage = (text: Buffer): Record<string, unknown> | undefined => {
-  try {
-    const message: unknown = JSON.parse(text.toString())
-    return isRecord(message) ? message : undefined
-  } catch {
-    return undefined
   }
 }
 

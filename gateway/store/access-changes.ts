@@ -5,7 +5,7 @@ import type { EntityManager } from 'typeorm'
 import type { AccessChange, PersonVersion } from '../tokens/revocations.ts'
 import { task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
-import { isRecord } from '../values/records.ts'
+import { readRecord } from '../values/records.ts'
 import type { Database } from './database.ts'
 import { ACCESS_CHANNEL, query } from './query.ts'
 
@@ -166,13 +166,7 @@ const hear = (payload: string | undefined, options: AccessListenerOptions) => {
 
 /** Undefined for anything that `announce` does not write: the channel is open to every user of the database. */
 const parseChange = (payload: string | undefined): AccessChange | undefined => {
-  let change: unknown
-  try {
-    change = JSON.parse(payload ?? '')
-  } catch {
-    return undefined
-  }
-  const { kind, jti, expiresAt, userId, version, lowestAccepted } = isRecord(change) ? change : {}
+  const { kind, jti, expiresAt, userId, version, lowestAccepted } = readRecord(payload ?? '') ?? {}
   if (kind === 'many') return { kind }
   if (kind === 'token' && typeof jti === 'string' && typeof expiresAt === 'number') return { kind, jti, expiresAt }
   if (kind !== 'person' || typeof userId !== 'number') return undefined

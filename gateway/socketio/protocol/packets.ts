@@ -1,5 +1,5 @@
 // Reads Socket.IO packets (protocol revision 5) as far as decisions require: type, namespace, attachments, event name, auth.
-import { isRecord } from '../../values/records.ts'
+import { readRecord } from '../../values/records.ts'
 
 // In addition to these: 2 EVENT, 3 ACK, 5 BINARY_EVENT.
 export const CONNECT = 0
@@ -59,15 +59,7 @@ export const connectErrorPacket = (
 ): string => head(CONNECT_ERROR, namespace) + JSON.stringify({ message, data: { code, statusCode } })
 
 /** The payload of a CONNECT or open packet: a JSON object, `{}` if there is none; undefined: anything else. */
-export const readPayload = (text: string): Record<string, unknown> | undefined => {
-  if (text === '') return {}
-  try {
-    const payload: unknown = JSON.parse(text)
-    return isRecord(payload) ? payload : undefined
-  } catch {
-    return undefined
-  }
-}
+export const readPayload = (text: string): Record<string, unknown> | undefined => (text === '' ? {} : readRecord(text))
 
 const MAX_NAME = 256
 // A JSON string (RFC 8259 §7), or a number, which socket.io allows, as the first item of an array.
