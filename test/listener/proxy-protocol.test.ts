@@ -1,6 +1,5 @@
 // PROXY headers of both versions are read exactly, however they are split; the client is whom they name. Redirects keep path and query.
 // RX-02, HD-10
-
 import net from 'node:net'
 import t, { type Test } from 'tap'
 import { redirectLocation } from '../../gateway/listener/listener.ts'

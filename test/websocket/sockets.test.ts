@@ -1,10 +1,13 @@
-// A reload checks open streams again, and Admins see and end them.
+// What no route owns is answered, waves of sockets leave nothing behind, a reload checks open streams again, and Admins see and end them.
 import { createServer } from 'node:http'
 import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
+import { closePayload } from '../../gateway/websocket/frames.ts'
 import { startGateway } from '../support/gateway.ts'
+import { openStreams } from '../support/open-streams.ts'
 import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { rawWebSocket } from '../support/raw-websocket.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -24,6 +27,7 @@ const live = new WebSocketServer({ noServer: true })
 live.on('connection', (socket, req) => {
   socket.send(`hello ${req.headers['x-user-username']}`)
   socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
+  socket.on('error', () => undefined)
 })
 backend.on('upgrade', (req, socket, head) => {
   if (req.url?.startsWith('/live') === true)
@@ -38,7 +42,11 @@ const config = {
     { path: '/events', upstream: 'backend', roles: ['Agente'] }
   ]
 }
-const world = await startGateway(t, { postgres, config })
+const env = { STREAMS_PER_USER: '100%', STREAMS_PER_IP: '100%' }
+const world = await startGateway(t, { postgres, config, env })
+const token = await world.tokenFor()
+const authorization = `Bearer ${token}`
+const count = async () => (await openStreams(world)).total
 
 const open = (token: string) =>
   new WebSocket(`ws://127.0.0.1:${world.port}/live`, { headers: { authorization: `Bearer ${token}` } })
@@ -46,6 +54,65 @@ const open = (token: string) =>
 const next = (socket: WebSocket) =>
   new Promise<string>(resolve => socket.once('message', data => resolve(String(data))))
 const closed = (socket: WebSocket) => new Promise<number>(resolve => socket.once('close', code => resolve(code)))
+
+// WS-19
+t.test('an upgrade of a path that no route owns is answered, however spelled, and its connection ended', async t => {
+  for (const path of ['/nowhere', '/%6Cive/x', '/%4Cive', '/', '/socket.io/?EIO=4&transport=websocket']) {
+    const raw = await rawWebSocket(world.port, { path, headers: { authorization } })
+    t.match(raw.head(), /^HTTP\/1\.1 (?:400|404) /, path)
+    raw.socket.end()
+    await raw.closed
+  }
+  t.equal(live.clients.size, 0)
+})
+
+// WS-36
+t.test('a close frame holds its code and its reason, and not a byte of other memory', async t => {
+  for (const reason of ['', 'bye', 'até já', '☃'.repeat(41)]) {
+    const payload = closePayload(1011, reason)
+    t.ok(payload.equals(Buffer.concat([Buffer.from([0x03, 0xf3]), Buffer.from(reason)])), reason)
+  }
+  // @ts-expect-error: a typed array would be written as its text, or as memory behind it
+  t.throws(() => closePayload(1011, new Float32Array(20)), { name: 'TypeError' })
+})
+
+const WAVES = 4
+const SOCKETS = 60
+
+// WS-37
+t.test('waves of sockets, cut on either side and all back at once, leave no socket, stream or timer', async t => {
+  const resources = () => process.getActiveResourcesInfo().filter(name => name !== 'Immediate').length
+  await count()
+  const before = resources()
+  for (let wave = 0; wave < WAVES; wave++) {
+    const opened = Array.from({ length: SOCKETS }, async () => {
+      const socket = open(token)
+      socket.on('error', () => undefined)
+      await new Promise(resolve => socket.once('open', resolve))
+      let echo = ''
+      socket.on('message', data => {
+        echo = String(data)
+      })
+      socket.send(`wave ${wave}`)
+      await until(() => echo === `wave ${wave}`, 'echoed')
+      return socket
+    })
+    const sockets = await Promise.all(opened)
+    t.equal(await count(), SOCKETS)
+    // In turn: the client vanishes, the client closes, the backend vanishes.
+    const legs = [...live.clients]
+    for (const [i, socket] of sockets.entries()) {
+      if (i % 3 === 0) socket.terminate()
+      else if (i % 3 === 1) socket.close(4000)
+    }
+    for (const leg of legs) if (Math.random() < 0.3) leg.terminate()
+    for (const socket of sockets.filter((_, i) => i % 3 === 2)) socket.close()
+    await until(async () => live.clients.size === 0 && (await count()) === 0, `wave ${wave} is gone`)
+  }
+  // Asking for the list keeps a connection or two for the next question.
+  await until(() => resources() <= before + 4, 'every handle and timer is given back')
+})
+
 // RW-60
 t.test('a reload checks a stream by the method that opened it, and one that is just opening too', async t => {
   const backendRoute = (path: string, role: string, methods?: string[]) => ({
