@@ -2,6 +2,7 @@
 const HEAD_BYTES = 9
 const DATA = 0
 const RST_STREAM = 3
+const WINDOW_UPDATE = 8
 const END_STREAM = 0x1
 const ANY = Number.POSITIVE_INFINITY
 
@@ -15,12 +16,15 @@ const ALLOWED_IN: ReadonlyMap<number, number> = new Map([
   [RST_STREAM, 200],
   [4 /* SETTINGS */, 50],
   [6 /* PING */, 500],
-  // Clients send two for each read.
-  [8 /* WINDOW_UPDATE */, 20_000],
+  // In addition to those that follow from what is sent.
+  [WINDOW_UPDATE, 20_000],
   [9 /* CONTINUATION */, 200]
 ])
 
 export const allowedIn: Allowed = type => ALLOWED_IN.get(type) ?? 100
+
+/** Go's clients send two WINDOW_UPDATE for each read, and read 4 KB at a time when they decompress. */
+const BYTES_PER_UPDATE = 2048
 
 /** What a client makes the gateway send: resets for heads that are malformed or too large, and for streams in a wrong state. */
 export const allowedOut: Allowed = type => (type === RST_STREAM ? 100 : ANY)
@@ -32,11 +36,16 @@ export class FrameCounter {
   #skipped: number
   readonly #counts = new Map<number, number>()
   #second = 0
+  readonly #now: () => number
 
-  /** @param prefaceBytes before the first frame */
-  constructor(allowed: Allowed, prefaceBytes = 0) {
+  /**
+   * @param prefaceBytes before the first frame
+   * @param now milliseconds of a monotonic clock
+   */
+  constructor(allowed: Allowed, prefaceBytes = 0, now = () => performance.now()) {
     this.#allowed = allowed
     this.#skipped = prefaceBytes
+    this.#now = now
   }
 
   /** Takes the next bytes, split anywhere. Returns whether the frames in them are too many. */
@@ -58,15 +67,24 @@ export class FrameCounter {
     return false
   }
 
+  /** So many bytes go in the other direction, where they are answered with WINDOW_UPDATE. */
+  noteSent(bytes: number): void {
+    this.#count(WINDOW_UPDATE, -bytes / BYTES_PER_UPDATE)
+  }
+
   #isTooMany(type: number, flags: number): boolean {
     if (type === DATA && (this.#skipped > 0 || (flags & END_STREAM) !== 0)) return false
-    const second = Math.floor(performance.now() / 1000)
+    return this.#count(type, 1) > this.#allowed(type)
+  }
+
+  #count(type: number, by: number): number {
+    const second = Math.floor(this.#now() / 1000)
     if (second !== this.#second) {
       this.#second = second
       this.#counts.clear()
     }
-    const count = (this.#counts.get(type) ?? 0) + 1
+    const count = (this.#counts.get(type) ?? 0) + by
     this.#counts.set(type, count)
-    return count > this.#allowed(type)
+    return count
   }
 }

@@ -63,6 +63,7 @@ export class MeteredSocket extends Duplex {
 
   #write(bytes: Buffer, done: (error?: Error | null) => void) {
     this.#socket.write(bytes, done)
+    this.#received.noteSent(bytes.length)
     if (!this.#isStopped && this.#sent.isFlood(bytes)) setImmediate(() => this.#noteFlood())
   }
 

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import type { AddressInfo, Socket } from 'node:net'
 import tls from 'node:tls'
 import t, { type Test } from 'tap'
+import { allowedIn, FrameCounter } from '../../../gateway/http/http2/frame-counter.ts'
 import type { HttpRequest } from '../../../gateway/http/request.ts'
 import { createHttpServer, type HttpServer } from '../../../gateway/http/server.ts'
 import { createCertificateAuthority } from '../../support/certificates.ts'
@@ -268,6 +269,18 @@ for (const [name, flood] of Object.entries(FLOODS))
     t.ok([PROTOCOL_ERROR, ENHANCE_YOUR_CALM].includes(goaway?.payload.readUInt32BE(4) ?? -1))
     t.match(await askHttp2(bystander, { ':path': '/health' }), { status: 200 })
   })
+
+t.test('a fast download is not taken for a flood by the updates of its windows', async t => {
+  const update = frame(FRAMES.windowUpdate, 0, 1, Buffer.from([0, 0, 16, 0]))
+  const updates = Buffer.concat(Array.from({ length: 20_000 }, () => update))
+  const counter = new FrameCounter(allowedIn, 0, () => 0)
+  // Go's clients send two for each 4 KB that they read: 82 MB a second.
+  counter.noteSent(20_000 * 4096)
+  t.notOk(counter.isFlood(updates))
+  t.notOk(counter.isFlood(updates))
+  t.notOk(counter.isFlood(updates), 'as many as nothing was sent for')
+  t.ok(counter.isFlood(update))
+})
 
 t.test('a draining gateway lets streams finish and takes no more', async t => {
   const { world, place, upstream } = await startHttp2World(t)
