@@ -6,10 +6,12 @@ import { CannotRun, type Cli } from './command.ts'
 const MAX_CHARACTERS = 64 * 1024
 
 /** Reads standard input as text, within a limit. Throws {@link CannotRun} beyond it. */
-export const readAll = async ({ stdin }: Cli): Promise<string> => {
+export const readAll = async ({ stdin }: Pick<Cli, 'stdin'>): Promise<string> => {
+  // A character may arrive in two parts; a byte order mark, which some shells and editors write first, is left out.
+  const decoder = new TextDecoder()
   let text = ''
   for await (const chunk of stdin) {
-    text += String(chunk)
+    text += typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })
     if (text.length > MAX_CHARACTERS) throw new CannotRun('The input is too long')
   }
   return text
@@ -19,7 +21,10 @@ export const isTerminal = ({ stdin }: Cli): boolean => 'isTTY' in stdin && stdin
 
 /** Prompts on standard error, so that standard output contains only the result; with `isSecret`, input is not echoed. */
 export const ask = async (cli: Cli, question: string, isSecret: boolean): Promise<string> => {
-  if (!isTerminal(cli)) throw new CannotRun('There is no terminal for a prompt: use --username and --password-stdin')
+  if (!isTerminal(cli))
+    throw new CannotRun(
+      'There is no terminal for a prompt: use --username with --password-stdin, or --client-id with --secret-stdin'
+    )
   let isMuted = false
   const output = new Writable({
     write(chunk, _encoding, done) {

@@ -17,6 +17,7 @@ export const weakerNeighbours = (table: RouteTable): Complaint[] =>
 /** Backends that match prefixes (nginx, PHP, Jetty) use the handler of `/api/admin` for `/api/admin/x` too. */
 const belowExact = (table: RouteTable, route: Route): Complaint[] => {
   if (route.coversBelow || /\/:[^/]*$/.test(route.path) || route.accept.includes('wider-paths')) return []
+  const prefix = route.path === '/' ? '' : route.path
   const [below] = [...(route.methods ?? METHODS)].flatMap(method => {
     const match = table.match(method, `${probeOf(route)}/x`, route.host?.[0])
     // What is below a script needs the right to that script too.
@@ -25,7 +26,7 @@ const belowExact = (table: RouteTable, route: Route): Complaint[] => {
     return other.coversBelow && sharesUpstream(other, route) && isWeaker(other, route) ? [other] : []
   })
   if (below === undefined) return []
-  const message = `"${route.id}" does not cover paths below it: ${route.path}/x belongs to the less strict "${below.id}" at ${formatLocation(below.place)}, and a backend that matches prefixes would serve it alike; add "${route.path === '/' ? '' : route.path}/*", or "accept: [wider-paths]" if that is intended`
+  const message = `"${route.id}" does not cover paths below it: ${prefix}/x belongs to the less strict "${below.id}" at ${formatLocation(below.place)}, and a backend that matches prefixes would serve it alike; add "${prefix}/*", or "accept: [wider-paths]" if that is intended`
   return [complain(route.place, message)]
 }
 

@@ -1,6 +1,8 @@
 // What commands say besides their result: what they checked, what they left out, and what to do when they cannot run.
+import { Readable } from 'node:stream'
 import t from 'tap'
 import { withDatabase } from '../../gateway/cli/open-store.ts'
+import { readAll } from '../../gateway/cli/read-input.ts'
 import { DatabaseUnavailable } from '../../gateway/store/database-errors.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { examine } from '../support/doctor.ts'
@@ -70,6 +72,12 @@ t.test('the doctor says what it did not try', async t => {
   t.match(stdout, /Never tried: requests that change data/)
   const expired = await examine(t, undefined, ['--private', '/private/data', '--token', 'an.expired.token'])
   t.match(expired.stdout, /Not tried: what a backend receives.* \(--token, which is not valid here\)/)
+})
+
+t.test('a password that is piped in is read as it is written, in whatever pieces it arrives', async t => {
+  const bytes = Buffer.from('\ufeffsenha é')
+  const stdin = Readable.from([bytes.subarray(0, -1), bytes.subarray(-1)])
+  t.equal(await readAll({ stdin }), 'senha é')
 })
 
 t.test('with a database', async t => {

@@ -173,7 +173,8 @@ t.test('token logs in and prints the token alone; the password is neither shown 
   const plain = await portariaHere(['token', '--url', 'http://gateway.example'])
   t.equal(plain.code, 2)
   t.match(plain.stderr, /use https/)
-  t.equal((await portariaHere(['token', '--url', world.url])).code, 2, 'without a terminal nobody is asked')
+  const unasked = await portariaHere(['token', '--url', world.url, '--client-id', 'pc_x'])
+  t.match(unasked, { code: 2, stderr: /no terminal for a prompt.*--client-id with --secret-stdin/ })
 
   const shown = await typeInTerminal(world.url, ['maria\r', 'senha-dx\u007fe-maria\r'])
   t.match(stripVTControlCharacters(shown), /Username: maria\s+Password: \s+[\w-]+\.[\w-]+\.[\w-]+/)
