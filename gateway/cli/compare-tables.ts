@@ -2,42 +2,20 @@
 import { askersWith, halfAssignedWith } from '../explain/askers.ts'
 import { type DecideOptions, decide } from '../routes/decide.ts'
 import { atOnce } from '../routes/in-parts.ts'
-import type { Route, RouteMatch, RouteTable, SourceLocation } from '../routes/route.ts'
+import type { Route, RouteMatch, RouteTable } from '../routes/route.ts'
 import { candidatesFor, createTrie, shapeOf } from '../routes/route-trie.ts'
 import { type CompareOptions, compareNamespaces } from './compare-namespaces.ts'
 import { compareGrants, compareOptions, compareUpstreams, type Note } from './compare-options.ts'
 import { methodWords, sentence } from './difference-words.ts'
 import { type MethodClass, representativeAddresses, representativeRequests } from './representative-requests.ts'
 
-export interface Difference {
-  readonly change: 'opened' | 'closed'
-  /** The id of the more specific route; `namespace …` for a Socket.IO namespace. */
-  readonly path: string
-  /** Empty: all methods; `*`: all methods that no route names. */
-  readonly methods: readonly string[]
-  /** Who passes now and did not before, or the reverse. */
-  readonly who: readonly string[]
-  readonly text: string
-  readonly example: Example
-  readonly was: TableSide
-  readonly now: TableSide
-  /** Severity: higher values are listed first. */
-  readonly weight: number
-}
+export type Difference = ReturnType<typeof asDifferences>[number]
 
 interface Example {
   readonly method: string
   readonly path: string
   /** An entry of some route's `host`; '': a host that no route names. */
   readonly host: string
-}
-
-export interface TableSide {
-  /** undefined: no route. */
-  readonly route: string | undefined
-  readonly place: SourceLocation | undefined
-  /** Everyone who passes. */
-  readonly allowed: readonly string[]
 }
 
 export type Comparison = Readonly<ReturnType<typeof compareTables>>
@@ -212,21 +190,33 @@ const asDifferences = (
   methods: readonly string[],
   { before, after, opened, closed }: Change,
   { was, now, example, isSpelledOddly }: Group
-): Difference[] => {
-  const side = (match: RouteMatch, allowed: readonly string[]): TableSide => ({
-    route: match.route?.id,
-    place: match.route?.place,
-    allowed
-  })
-  const difference = (change: Difference['change'], who: readonly string[]): Difference[] => {
+) =>
+  (['opened', 'closed'] as const).flatMap(change => {
+    const who = change === 'opened' ? opened : closed
     if (who.length === 0) return []
-    const text = sentence({ change, path: name, methods, who, before, after })
-    const common = { change, path: name, methods, who, text, example }
-    const weight = isSpelledOddly ? 0 : weigh(who, was.route !== undefined)
-    return [{ ...common, was: side(was, before), now: side(now, after), weight }]
-  }
-  return [...difference('opened', opened), ...difference('closed', closed)]
-}
+    return {
+      change,
+      /** The id of the more specific route; `namespace …` for a Socket.IO namespace. */
+      path: name,
+      /** Empty: all methods; `*`: all methods that no route names. */
+      methods,
+      /** Who passes now and did not before, or the reverse. */
+      who,
+      text: sentence({ change, path: name, methods, who, before, after }),
+      example,
+      was: sideOf(was, before),
+      now: sideOf(now, after),
+      /** Severity: higher values are listed first. */
+      weight: isSpelledOddly ? 0 : weigh(who, was.route !== undefined)
+    }
+  })
+
+/** @param allowed everyone who passes */
+const sideOf = ({ route }: RouteMatch, allowed: readonly string[]) => ({
+  route: route?.id,
+  place: route?.place,
+  allowed
+})
 
 const WEIGHTS: Readonly<Record<string, number>> = {
   anonymous: 1000,

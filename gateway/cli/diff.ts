@@ -2,7 +2,7 @@
 import { lineOf } from '../explain/explain.ts'
 import type { Add, Cli, Report } from './command.ts'
 import { decideOptions } from './command-settings.ts'
-import { type Comparison, compareTables, type Difference, type TableSide } from './compare-tables.ts'
+import { type Comparison, compareTables, type Difference } from './compare-tables.ts'
 import { readTable } from './read-routes.ts'
 import { plain, type Terminal } from './terminal.ts'
 
@@ -49,5 +49,5 @@ const textOf = ({ opened, closed, notes, isComplete }: Comparison, terminal: Ter
 const detail = ({ example, was, now }: Difference): string =>
   `        e.g. ${example.method} ${example.path}: was ${side(was)}, is ${side(now)}`
 
-const side = ({ route, place }: TableSide): string =>
+const side = ({ route, place }: Difference['was']): string =>
   route === undefined || place === undefined ? 'on no route' : `"${route}" (${lineOf(place)})`
