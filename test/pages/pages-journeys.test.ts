@@ -155,6 +155,15 @@ t.test('a page that is used keeps its session beyond the life of a token', async
   const content = '<p id="text">x</p><script src="/auth/session.js" defer></script>'
   const { page, pass } = await openServerPage(t, content, '/app/report', { SESSION_MAX: '8h' })
   await page.locator('#text').waitFor()
+  // Its access has changed while the gateway cannot read it, which says nothing about the session.
+  await page.addInitScript("states = []; addEventListener('portaria:session', e => states.push(e.detail.state))")
+  await page.route('**/auth/me', route => route.fulfill({ status: 401, json: { code: 'GW_TOKEN_STALE' } }))
+  await page.route('**/auth/refresh', route => route.fulfill({ status: 503, json: { code: 'GW_UNAVAILABLE' } }))
+  await Promise.all([page.waitForResponse('**/auth/refresh'), page.reload()])
+  await page.unrouteAll()
+  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+  await until(async () => (await page.evaluate('states.length')) !== 0)
+  t.equal(await page.evaluate('states[0]'), 'active')
   await page.evaluate(
     "window.renewals = 0; addEventListener('portaria:session', e => { e.preventDefault(); if (e.detail.state === 'refreshed') window.renewals++ })"
   )

@@ -151,6 +151,17 @@ const changeAccess = async (token: string) => {
   t.equal((await call('PUT', `users/${claimsOf(token).sub}/access`, access)).status, 200)
 }
 
+t.test('a stale token stays while the gateway cannot refresh it', async t => {
+  const page = await openTab(t)
+  await changeAccess(await logIn(page, world.origin))
+  await page.route('**/auth/refresh', route => route.fulfill({ status: 503, json: { code: 'GW_UNAVAILABLE' } }))
+  await Promise.all([page.waitForResponse('**/auth/refresh'), page.goto(`${world.origin}/auth/account`)])
+  await page.unrouteAll()
+  await page.waitForLoadState('networkidle')
+  await page.reload()
+  t.equal(await seen(page), 'account')
+})
+
 type Look = Record<PagePath, string>
 const FORMS: Look = { '/auth/login': 'form', '/auth/apps': 'form', '/auth/account': 'form', '/auth/console': 'form' }
 /** A cookie opens applications, and so the list of them; the other pages need a token. */

@@ -5,7 +5,7 @@
 //
 // Notifies the page with `portaria:session` on window, detail `{state, expiresAt}`: `active`, `refreshed`, `ending`, `ended`. A page
 // that calls preventDefault() on `ending` or `ended` shows something of its own; `event.detail.logIn()` opens the login.
-import { logInAgain, onNews, refresh, send } from './session.ts'
+import { isAway, logInAgain, onNews, refresh, send } from './session.ts'
 
 type State = 'active' | 'refreshed' | 'ending' | 'ended'
 
@@ -94,10 +94,10 @@ const tell = (state: State) => {
   else if (isOurs) show(state)
 }
 
-const refreshed = async (): Promise<boolean> => {
-  const { status } = await refresh()
-  if (status === 200) tell('refreshed')
-  return status === 200
+const renewed = async () => {
+  const answer = await refresh()
+  if (answer.status === 200) tell('refreshed')
+  return answer
 }
 
 const mayRenew = () => renewsAt > 0 && Date.now() >= renewsAt * 1000
@@ -106,8 +106,13 @@ const mayRenew = () => renewsAt > 0 && Date.now() >= renewsAt * 1000
 const renew = async (): Promise<void> => {
   wasUsed = false
   renewsAt = 0
-  await refreshed()
+  await renewed()
   await look()
+}
+
+const lookIn = (ms: number) => {
+  window.clearTimeout(timer)
+  timer = window.setTimeout(look, ms)
 }
 
 const plan = () => {
@@ -118,22 +123,18 @@ const plan = () => {
   tell(left <= warnMs ? 'ending' : 'active')
   const untilRenewal = renewsAt * 1000 - Date.now()
   const next = Math.min(left > warnMs ? left - warnMs : left, untilRenewal > 0 ? untilRenewal : left)
-  timer = window.setTimeout(look, Math.min(MAX_WAIT_MS, Math.max(250, next)))
+  lookIn(Math.min(MAX_WAIT_MS, Math.max(250, next)))
 }
 
 const look = async (): Promise<void> => {
-  const { status, code, headers } = await send('/auth/me', {})
-  if (status === 0 || status === 429 || status >= 500) {
-    timer = window.setTimeout(look, MAX_WAIT_MS)
-    return
-  }
-  if (status === 200) {
-    expiresAt = Number(headers.get('portaria-session-expires') ?? 0)
-    renewsAt = Number(headers.get('portaria-session-renews') ?? 0)
-    return plan()
-  }
-  if (code === 'GW_TOKEN_STALE' && (await refreshed())) return look()
-  tell('ended')
+  const answer = await send('/auth/me', {})
+  const renewal = answer.code === 'GW_TOKEN_STALE' ? await renewed() : answer
+  if (isAway(renewal)) return lookIn(MAX_WAIT_MS)
+  if (renewal.status !== 200) return tell('ended')
+  if (renewal !== answer) return look()
+  expiresAt = Number(answer.headers.get('portaria-session-expires') ?? 0)
+  renewsAt = Number(answer.headers.get('portaria-session-renews') ?? 0)
+  plan()
 }
 
 onNews(() => void look())

@@ -74,6 +74,9 @@ export const send = async <T>(path: string, question: Question): Promise<Answer<
   }
 }
 
+/** The gateway says nothing about the session at the moment. */
+export const isAway = ({ status }: Answer<unknown>): boolean => status === 0 || status === 429 || status >= 500
+
 /** Refreshes the token of the same login with its current access, and replaces the stored one. */
 export const refresh = async (): Promise<Answer<{ token: string; user: User }>> => {
   const before = keptToken()
@@ -106,7 +109,11 @@ export const onSessionEnd = (listener: () => void): (() => void) => {
 export const ask = async <T>(path: string, question: Question = {}): Promise<Answer<T>> => {
   let answer = await send<T>(path, question)
   if (question.token !== undefined) return answer
-  if (answer.code === 'GW_TOKEN_STALE' && (await refresh()).status === 200) answer = await send<T>(path, question)
+  if (answer.code === 'GW_TOKEN_STALE') {
+    const renewal = await refresh()
+    if (isAway(renewal)) return renewal as Answer<never>
+    if (renewal.status === 200) answer = await send<T>(path, question)
+  }
   // A login that is too old for one thing is good for everything else.
   if (answer.status === 401 && answer.code !== 'GW_LOGIN_REQUIRED' && answer.code !== 'GW_LOGIN_FAILED')
     for (const listener of endListeners) listener()
