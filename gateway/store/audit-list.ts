@@ -102,10 +102,10 @@ const searchOf = async (manager: EntityManager, filter: AuditFilter): Promise<Se
   const values: unknown[] = []
   const value = (one: unknown) => `$${values.push(one)}`
   const everywhere: string[] = []
-  if (action !== undefined && action !== '') everywhere.push(`e.action = ${value(storableText(action))}`)
+  if (action !== undefined) everywhere.push(`e.action = ${value(storableText(action))}`)
   if (since !== undefined) everywhere.push(sinceTime(value(since)))
   if (until !== undefined) everywhere.push(beforeTime(value(until)))
-  const byUser = user === undefined || user === '' ? [] : await ofUser(manager, user, value)
+  const byUser = user === undefined ? [] : await ofUser(manager, user, value)
   if (everywhere.length + byUser.length === 0) return undefined
   const arms = byUser.length === 0 ? [everywhere] : byUser.map(one => [one, ...everywhere])
   return { arms: arms.map(conditions => conditions.join(' AND ')), values }
@@ -125,11 +125,11 @@ const ofUser = async (
   value: (one: unknown) => string
 ): Promise<string[]> => {
   const target = (id: number) => `e.target = ${value(`user:${id}`)}`
-  if (typeof user === 'number' || /^[1-9][0-9]{0,9}$/.test(user)) {
-    const id = Number(user)
+  const name = storableText(String(user))
+  if (/^[1-9]\d{0,9}$/.test(name)) {
+    const id = Number(name)
     return [`e.actor_id = ${value(clampId(id))}`, target(id)]
   }
-  const name = storableText(user)
   const known = await query<{ id: number }>(
     manager,
     'SELECT id FROM users WHERE lower(username) = lower($1) LIMIT 20',
@@ -139,7 +139,7 @@ const ofUser = async (
 }
 
 /** No person has id 0, so it stands for ids beyond int4. */
-const clampId = (id: number) => (Number.isInteger(id) && id <= 2_147_483_647 ? id : 0)
+const clampId = (id: number) => (id <= 2_147_483_647 ? id : 0)
 
 const toItems = async (manager: EntityManager, rows: readonly AuditRow[]): Promise<AuditItem[]> => {
   const targets = [...new Set(rows.map(({ target }) => target))].filter(target => NAMED.test(target))

@@ -1,5 +1,4 @@
 // Records which OAuth states and one-time codes of hosts were used, and the addresses from which each person has logged in.
-import { BadRequest } from '../errors.ts'
 import type { Database } from './database.ts'
 import { query, storableKey } from './query.ts'
 
@@ -8,11 +7,7 @@ const ADDRESSES_PER_LOGIN = 200
 export const createLoginMemory = (database: Database) => ({
   /** True for exactly one caller on all instances, until `expiresAt`; false if the nonce was used before. */
   useOAuthState: (nonce: string, expiresAt: Date): Promise<boolean> =>
-    database.read(async manager => {
-      const key = storableKey(nonce)
-      if (key === undefined) throw new BadRequest({ reason: 'bad-nonce' })
-      return (await query(manager, USE, [key, expiresAt])).length === 1
-    }),
+    database.read(async manager => (await query(manager, USE, [nonce, expiresAt])).length === 1),
   /** Records a success for 180 days; the 200 latest addresses per login are kept. `login` is the canonical login. */
   async rememberAddress(login: string, address: string, userId: number): Promise<void> {
     const [who, from] = [storableKey(login), storableKey(address)]

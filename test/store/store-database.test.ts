@@ -13,11 +13,11 @@ import { measureOwnTime, ownTimeUntil } from '../support/own-time.ts'
 import { listen } from '../support/ports.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { openStore } from '../support/store.ts'
+import { openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
-const maria = { provider: 'ldap', issuer: 'corp', subject: 'm', name: 'Maria', email: '', username: 'maria' } as const
+const maria = person('maria')
 
 const open = async (test: Test, databaseUrl: string, poolSize = 10) => {
   const database = await openDatabase({ databaseUrl, dataDir: '/nonexistent', log: quiet, poolSize })
@@ -169,7 +169,7 @@ t.test('transactions that deadlock are run again and both succeed', async t => {
       }
     })
   await Promise.all([lockBoth(ids), lockBoth(ids.toReversed())])
-  for (const id of ids) t.match(await users.loadPerson(id), { user: { name: 'Maria++' } })
+  for (const id of ids) t.match(await users.loadPerson(id), { user: { name: 'MARIA++' } })
 })
 
 t.test('a mistake of ours stays a mistake, and is not blamed on the database', async t => {

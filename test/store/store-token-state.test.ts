@@ -13,7 +13,7 @@ import { only } from '../support/only.ts'
 import { measureOwnTime, within } from '../support/own-time.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { openClient, openStore } from '../support/store.ts'
+import { openClient, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 /** What other tests leave open would count as unfinished here. */
@@ -21,7 +21,7 @@ const postgres = await startOwnPostgres(t)
 const actor = { id: null, username: 'test' }
 const soon = () => Math.floor(Date.now() / 1000) + 600
 
-const maria = { provider: 'ldap', issuer: 'corp', subject: 'm', name: 'Maria', email: '', username: 'maria' } as const
+const maria = person('maria')
 
 const listen = (test: Test, database: Parameters<typeof listenAccessChanges>[0], checkMs?: number) => {
   const events = new EventEmitter()
