@@ -1,4 +1,4 @@
-// Tokens as the gateway issues them, signed here with the run's secret; and the bad ones that nobody may let in.
+// Tokens as the gateway issues them, signed here with the run's secret; and bad ones, which every peer that checks must refuse.
 import { randomBytes } from 'node:crypto'
 import type { User } from '../../gateway/identity.ts'
 import { createAccessTokens } from '../../gateway/tokens/access-token.ts'

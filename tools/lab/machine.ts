@@ -1,6 +1,10 @@
 // Boots a bare Debian with Node.js and npm, and the package that this checkout makes; what it writes is gone at the end.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { startOpenLdap } from '../../test/support/openldap.ts'
+import { freePort } from '../../test/support/ports.ts'
+import { startPostgres } from '../../test/support/postgres.ts'
+import { startRedis } from '../../test/support/redis.ts'
 import { childrenOf, createServerProcess, makeFolder } from '../../test/support/server-process.ts'
 import { succeeds } from '../../test/support/until.ts'
 import type { Teardown } from '../teardown.ts'
@@ -14,11 +18,44 @@ export interface Machine {
   /** Versions of its systemd and its Node.js. */
   readonly version: string
   /** The output of a script of a shell in `/root`, where the package is; rejects with what it wrote if it fails. */
-  run(script: string, env?: Readonly<Record<string, string>>): Promise<string>
+  run(script: string, env?: Settings): Promise<string>
+}
+
+/** A machine, and what a gateway on it needs: a port, stores and a directory with `ana`. */
+export interface Equipped {
+  readonly machine: Machine
+  readonly port: number
+  readonly url: string
+  readonly stores: Settings
+  readonly directory: Settings
+  /** Logs ana in, and prints the response. */
+  readonly logIn: string
+}
+
+type Settings = Readonly<Record<string, string>>
+
+/** Shell that adds settings to a file. */
+export const addSettings = (file: string, settings: Settings): string => {
+  const lines = Object.entries(settings).map(([name, value]) => `${name}='${value}'\n`)
+  return `cat >> ${file} <<'END'\n${lines.join('')}END\n`
+}
+
+export const equipMachine = async (t: Teardown): Promise<Equipped> => {
+  const [postgres, redis, ldap] = await Promise.all([startPostgres(t), startRedis(t), startOpenLdap(t)])
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  return {
+    machine: await bootMachine(t),
+    port,
+    url,
+    stores: { DATABASE_URL: postgres.url, REDIS_URL: redis.url },
+    directory: ldap.env,
+    logIn: `curl -sf ${url}/auth/login --json '{"username":"ana","password":"${ldap.password}"}'`
+  }
 }
 
 /** Needs root. The machine shares the network of this one, so it reaches databases here. */
-export const bootMachine = async (t: Teardown): Promise<Machine> => {
+const bootMachine = async (t: Teardown): Promise<Machine> => {
   ensurePrograms({ 'systemd-nspawn': 'systemd-container', debootstrap: 'debootstrap' })
   const system = await debian(SYSTEM)
   const folder = makeFolder(t, 'machine')

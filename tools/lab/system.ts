@@ -20,7 +20,7 @@ export interface Start {
   readonly env?: Texts
 }
 
-/** What a system gets. In words, files and variables that it gives, `HERE` is its folder and `PORT` its port. */
+/** What a system gets. In the words, files and variables of `start`, `HERE` is the folder and `PORT` the port. */
 export interface Lab extends Teardown {
   readonly folder: string
   /** Writes files below the folder. */
@@ -47,7 +47,7 @@ export interface System {
 /** Of clients that keep no cookies and show no login page. */
 export const NO_BROWSER = 'no session: not a browser'
 
-/** The version that a program says, in the first line that has one. */
+/** The first version in the output of a program. */
 export const versionOf = (program: string, ...words: string[]): string =>
   /\d+\.\d+[^\s,()]*/.exec(
     execFileSync('sh', ['-c', '"$0" "$@" 2>&1', program, ...words], { encoding: 'utf8' })

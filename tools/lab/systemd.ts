@@ -2,23 +2,13 @@
 import { deepEqual, equal, ok, rejects } from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startBackend } from '../../test/support/gateway-process.ts'
-import { startOpenLdap } from '../../test/support/openldap.ts'
-import { freePort } from '../../test/support/ports.ts'
-import { startPostgres } from '../../test/support/postgres.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
-import { startRedis } from '../../test/support/redis.ts'
 import { withTeardown } from '../teardown.ts'
 import { type Case, tryInstalling } from './cases.ts'
-import { bootMachine, type Machine } from './machine.ts'
+import { addSettings, type Equipped, equipMachine, type Machine } from './machine.ts'
 import { ask, underRequests } from './steady-requests.ts'
 
-interface Place {
-  readonly machine: Machine
-  readonly port: number
-  /** Settings of the stores, as the recipe's lines read them, and of the directory. */
-  readonly stores: Readonly<Record<string, string>>
-  readonly directory: Readonly<Record<string, string>>
-  readonly password: string
+interface Place extends Equipped {
   readonly backend: string
 }
 
@@ -27,12 +17,7 @@ const RESTARTS = 5
 const FAILURES = 6
 const SETTINGS = '/etc/portaria/portaria.env'
 
-const quoted = (settings: Readonly<Record<string, string>>): string =>
-  Object.entries(settings)
-    .map(([name, value]) => `${name}='${value}'`)
-    .join('\n')
-
-const writeFile = (path: string, text: string, sign = '>') => `cat ${sign} ${path} <<'END'\n${text}\nEND\n`
+const writeFile = (path: string, text: string) => `cat > ${path} <<'END'\n${text}\nEND\n`
 
 const routes = (backend: string) =>
   `upstreams: { back: { url: '${backend}' } }\nroutes: [{ path: /open, upstream: back, public: true }, { path: /closed, upstream: back }]`
@@ -43,14 +28,14 @@ const property = async (machine: Machine, name: string) =>
 const cases: readonly Case<Place>[] = [
   {
     name: 'The lines of the recipe, a login, and a forwarded request',
-    async run({ machine, port, stores, directory, password, backend }) {
+    async run({ machine, port, url, stores, directory, logIn, backend }) {
       const lines = recipeBlock('systemd', 'sh').trim().split('\n')
       const start = lines.pop() ?? ''
       await machine.run(lines.join('\n'), stores)
       const settings = { ...directory, UPSTREAM_CONFIG: '/etc/portaria/routes', RATE_LIMIT_MAX: '1000000' }
       await machine.run(
         [
-          writeFile(SETTINGS, quoted(settings), '>>'),
+          addSettings(SETTINGS, settings),
           `mkdir /etc/portaria/routes /etc/systemd/system/portaria.socket.d\n`,
           writeFile('/etc/portaria/routes/routes.yaml', routes(backend)),
           writeFile(
@@ -60,10 +45,9 @@ const cases: readonly Case<Place>[] = [
           start
         ].join('')
       )
-      const url = `http://127.0.0.1:${port}`
       const closed = `${url}/closed`
       const seen = await machine.run(
-        `token=$(curl -sf ${url}/auth/login --json '{"username":"ana","password":"${password}"}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')
+        `token=$(${logIn} | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')
         curl -s -o /dev/null -w '%{http_code} ' ${closed}; curl -s -w ' %{http_code}' -H "authorization: Bearer $token" ${closed}`
       )
       equal(seen, '401 ok 200')
@@ -82,8 +66,8 @@ const cases: readonly Case<Place>[] = [
   },
   {
     name: `\`systemctl restart\` ${RESTARTS} times under 50 requests a second`,
-    async run({ machine, port }) {
-      return underRequests(`http://127.0.0.1:${port}/open`, async () => {
+    async run({ machine, url }) {
+      return underRequests(`${url}/open`, async () => {
         for (let turn = 0; turn < RESTARTS; turn++) {
           await machine.run('systemctl restart portaria')
           await delay(500)
@@ -93,10 +77,10 @@ const cases: readonly Case<Place>[] = [
   },
   {
     name: '`systemctl reload`, `systemctl stop`',
-    async run({ machine, port }) {
+    async run({ machine, url }) {
       const before = await property(machine, 'MainPID')
       await machine.run('echo "# changed" >> /etc/portaria/routes/routes.yaml; systemctl reload portaria')
-      equal(await ask(`http://127.0.0.1:${port}/open`), '200')
+      equal(await ask(`${url}/open`), '200')
       equal(await property(machine, 'MainPID'), before, 'another process')
       await machine.run('systemctl stop portaria.socket portaria.service')
       const stopped = [await property(machine, 'ExecMainStatus'), await property(machine, 'Result')]
@@ -108,13 +92,13 @@ const cases: readonly Case<Place>[] = [
   // RV-127
   {
     name: 'A start with wrong settings, and one while OPS_PORT is taken',
-    async run({ machine, port, backend }) {
+    async run({ machine, url, backend }) {
       await rejects(machine.run(`echo WORKERS=many >> ${SETTINGS}; systemctl restart portaria`))
       equal(await property(machine, 'ExecMainStatus'), '1')
       equal(await property(machine, 'ActiveState'), 'failed')
       const taken = `OPS_PORT=${new URL(backend).port}`
       await machine.run(`sed -i '$d' ${SETTINGS}; echo ${taken} >> ${SETTINGS}; systemctl restart --no-block portaria`)
-      const waiting = ask(`http://127.0.0.1:${port}/open`)
+      const waiting = ask(`${url}/open`)
       while (Number(await property(machine, 'NRestarts')) < FAILURES) await delay(100)
       await machine.run(`sed -i '$d' ${SETTINGS}`)
       equal(await waiting, '200')
@@ -135,15 +119,7 @@ const cases: readonly Case<Place>[] = [
 /** Resolves to how many cases did not work. */
 export const runSystemd = (): Promise<number> =>
   withTeardown(async t => {
-    const [postgres, redis, ldap, backend] = await Promise.all([
-      startPostgres(t),
-      startRedis(t),
-      startOpenLdap(t),
-      startBackend(t)
-    ])
-    const machine = await bootMachine(t)
-    const stores = { DATABASE_URL: postgres.url, REDIS_URL: redis.url }
-    const port = await freePort()
-    const place = { machine, port, stores, directory: ldap.env, password: ldap.password, backend: backend.url }
-    return tryInstalling(cases, place, machine.version)
+    const { url: backend } = await startBackend(t)
+    const place = { ...(await equipMachine(t)), backend }
+    return tryInstalling(cases, place, place.machine.version)
   })

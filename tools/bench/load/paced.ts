@@ -3,7 +3,7 @@
 // Open loop: every request has a due time on a fixed grid and its latency counts from that time, also when it had to
 // wait for a free connection, so a slow answer cannot hide the ones queued behind it (coordinated omission). The grid
 // is served by a 1 ms timer; up to 1 ms of every latency is the generator's own, for every gateway alike. When the
-// generator itself was held up for longer, that is told: such latencies say nothing about the gateway.
+// generator itself was held up for longer, `heldUpMs` says so: such latencies say nothing about the gateway.
 import { percentile } from '../statistics.ts'
 import { connect, type Slot } from './http-client.ts'
 

@@ -1,6 +1,6 @@
-// Asks for /health on a new connection and, if told, for an echo on one WebSocket, again and again until SIGTERM, and prints how long both took.
+// Asks for /health on a new connection, and with `echoPath` for an echo on one WebSocket, until SIGTERM, and prints how long both took.
 //
-// What other processes of the machine cost is told apart: the time for which the gateway's event loop and this process were
+// What other processes of the machine cost is left out of one column: the time for which the gateway's event loop and this process were
 // ready to run and had no core (`run_delay` of /proc/PID/schedstat) is taken from each /health in `less core waits ms`.
 import { readFileSync } from 'node:fs'
 import { request } from 'node:http'

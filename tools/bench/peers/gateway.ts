@@ -40,7 +40,7 @@ const isHealthy = (port: number): Promise<boolean> =>
     () => false
   )
 
-export interface StartedGateway extends Peer {
+interface StartedGateway extends Peer {
   /** From the start of the process until it was ready. */
   readonly startedMs: number
 }

@@ -7,7 +7,7 @@ import { GATEWAY_CORE, startConfigured, startListening } from '../processes.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
 
-/** Passes bytes between two sockets and reads no HTTP: the unit that other costs are told in. Compiled by the system's C compiler. */
+/** Passes bytes between two sockets and reads no HTTP: the unit of other costs. Compiled by the system's C compiler. */
 export const startRelay = async (world: World): Promise<Peer> => {
   const command = join(makeFolder(world, 'relay'), 'relay')
   execFileSync('cc', ['-O2', '-o', command, join(import.meta.dirname, 'relay.c')])

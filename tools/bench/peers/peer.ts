@@ -7,7 +7,7 @@ import type { World } from '../world.ts'
 export interface Peer extends Listening {
   /** Whether it checks tokens and roles and tells the upstream who asks. */
   readonly checks: boolean
-  /** The peer that it stands in front of, whose cost counts as well. */
+  /** The peer that it forwards to, whose cost counts as well. */
   readonly behind?: Peer
 }
 

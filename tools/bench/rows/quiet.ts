@@ -7,7 +7,7 @@ import type { World } from '../world.ts'
 export const [HEALTH_P99, HEALTH_MAX] = ['/health p99 ms', '/health max ms'] as const
 export const ECHO_MEDIAN = 'echo median ms'
 
-export type Felt = Readonly<Record<string, number>>
+type Felt = Readonly<Record<string, number>>
 
 /** @param echoPath where echoes come from; '' for none */
 export const besideQuietPerson = async <T>(

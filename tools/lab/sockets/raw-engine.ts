@@ -6,8 +6,11 @@ import type { SocketCase } from './socket-system.ts'
 
 const ANSWER_MS = 5000
 
-/** Messages as they come; resolves to the first that fits, or `closed` when the server has closed instead. */
-const listenTo = (socket: WebSocket) => {
+const engineUrl = (url: string, transport: string, sid = ''): string =>
+  `${url}/socket.io/?EIO=4&transport=${transport}${sid === '' ? '' : `&sid=${sid}`}`
+
+const openSocket = async (url: string, sid = '') => {
+  const socket = new WebSocket(engineUrl(url, 'websocket', sid).replace('http', 'ws'))
   const messages: string[] = []
   const news = createNews()
   socket.on('message', (data: Buffer, isBinary) => {
@@ -16,49 +19,45 @@ const listenTo = (socket: WebSocket) => {
     news.tell()
   })
   socket.on('close', news.tell)
-  return (fits: (message: string) => boolean): Promise<string> => {
-    const find = () => messages.find(fits) ?? (socket.readyState === WebSocket.CLOSED ? 'closed' : undefined)
+  await once(socket, 'open')
+  /** The first message that begins so, or `closed` when the server has closed instead. */
+  const next = (start: string): Promise<string> => {
+    const isClosed = () => socket.readyState === WebSocket.CLOSED
+    const find = () => messages.find(one => one.startsWith(start)) ?? (isClosed() ? 'closed' : undefined)
     return news.until(find, () => 'an answer', ANSWER_MS)
+  }
+  return {
+    next,
+    /** Sends a packet, and returns what answers it. */
+    ask(packet: string, start: string): Promise<string> {
+      socket.send(packet)
+      return next(start)
+    },
+    send: (packet: string) => socket.send(packet),
+    end: () => socket.terminate()
   }
 }
 
-const engineUrl = (url: string, transport: string, sid = ''): string =>
-  `${url}/socket.io/?EIO=4&transport=${transport}${sid === '' ? '' : `&sid=${sid}`}`
-
-const openSocket = async (url: string, sid = '') => {
-  const socket = new WebSocket(engineUrl(url, 'websocket', sid).replace('http', 'ws'))
-  const next = listenTo(socket)
-  await once(socket, 'open')
-  return { socket, next }
-}
-
-const openPolling = async (url: string) => {
+/** In the namespace `/chat`. */
+const joinByPolling = async (url: string, auth: string) => {
   const handshake = await (await fetch(engineUrl(url, 'polling'))).text()
   const { sid } = JSON.parse(handshake.slice(1)) as { sid: string }
   const address = engineUrl(url, 'polling', sid)
-  return {
-    sid,
-    get: () => fetch(address),
-    post: (body: string) =>
-      fetch(address, { method: 'POST', body, headers: { 'content-type': 'text/plain;charset=UTF-8' } }),
-    /** Polls until a packet fits. */
-    async until(fits: (packet: string) => boolean): Promise<string> {
-      for (let polls = 0; polls < 10; polls++) {
-        const answer = await fetch(address)
-        if (answer.status !== 200) return `status ${answer.status}`
-        const found = (await answer.text()).split('\x1e').find(fits)
-        if (found !== undefined) return found
-      }
-      throw new Error('no answer')
+  const post = (body: string) =>
+    fetch(address, { method: 'POST', body, headers: { 'content-type': 'text/plain;charset=UTF-8' } })
+  /** Polls until a packet begins so. */
+  const untilPacket = async (start: string): Promise<string> => {
+    for (let polls = 0; polls < 10; polls++) {
+      const answer = await fetch(address)
+      if (answer.status !== 200) return `status ${answer.status}`
+      const found = (await answer.text()).split('\x1e').find(packet => packet.startsWith(start))
+      if (found !== undefined) return found
     }
+    throw new Error('no answer')
   }
-}
-
-const joinByPolling = async (url: string, auth: string) => {
-  const polling = await openPolling(url)
-  await polling.post(`40/chat,${auth}`)
-  await polling.until(packet => packet.startsWith('40/chat,'))
-  return polling
+  await post(`40/chat,${auth}`)
+  await untilPacket('40/chat,')
+  return { sid, get: () => fetch(address), post, untilPacket }
 }
 
 /** A request of the transport that the session has left: the answer, and whether the session continues. */
@@ -66,16 +65,13 @@ export const strayPoll: SocketCase = {
   name: 'GET and POST by polling after the upgrade',
   async run({ url, auth }) {
     const polling = await joinByPolling(url, await auth('Agente'))
-    const { socket, next } = await openSocket(url, polling.sid)
-    socket.send('2probe')
-    await next(message => message === '3probe')
+    const socket = await openSocket(url, polling.sid)
+    await socket.ask('2probe', '3probe')
     socket.send('5')
-    socket.send('42/chat,1["echo","before"]')
-    await next(message => message === '43/chat,1["before"]')
+    await socket.ask('42/chat,1["echo","before"]', '43/chat,1["before"]')
     const statuses = [(await polling.get()).status, (await polling.post('42/chat,["echo",1]')).status]
-    socket.send('42/chat,2["echo","after"]')
-    const after = await next(message => message === '43/chat,2["after"]')
-    socket.terminate()
+    const after = await socket.ask('42/chat,2["echo","after"]', '43/chat,2["after"]')
+    socket.end()
     const areRefused = statuses.every(status => status >= 400)
     return `${areRefused ? 'refused' : statuses.join(' ')}; ${after === 'closed' ? 'the session is over' : 'the session continues'}`
   }
@@ -95,11 +91,10 @@ export const goodbye: SocketCase = {
 export const questionMark: SocketCase = {
   name: 'CONNECT to `/admin-room?`',
   async run({ url, auth }) {
-    const { socket, next } = await openSocket(url)
-    await next(message => message.startsWith('0'))
-    socket.send(`40/admin-room?,${await auth('Admin')}`)
-    const answer = await next(message => message.startsWith('4'))
-    socket.terminate()
+    const socket = await openSocket(url)
+    await socket.next('0')
+    const answer = await socket.ask(`40/admin-room?,${await auth('Admin')}`, '4')
+    socket.end()
     return answer.startsWith('44') || answer === 'closed' ? 'refused' : 'handlers of /admin-room run'
   }
 }
@@ -108,13 +103,11 @@ export const questionMark: SocketCase = {
 export const secondNamespace: SocketCase = {
   name: 'event `420-/admin-room,7["echo",1]`',
   async run({ url, auth }) {
-    const { socket, next } = await openSocket(url)
-    await next(message => message.startsWith('0'))
-    socket.send(`40/admin-room,${await auth('Admin')}`)
-    await next(message => message.startsWith('40/admin-room,'))
-    socket.send('420-/admin-room,7["echo",1]')
-    const answer = await next(message => message.startsWith('43'))
-    socket.terminate()
+    const socket = await openSocket(url)
+    await socket.next('0')
+    await socket.ask(`40/admin-room,${await auth('Admin')}`, '40/admin-room,')
+    const answer = await socket.ask('420-/admin-room,7["echo",1]', '43')
+    socket.end()
     return answer === 'closed' ? 'closed' : 'handlers of /admin-room run'
   }
 }
@@ -124,7 +117,6 @@ export const lineBreaks: SocketCase = {
   async run({ url, auth }) {
     const polling = await joinByPolling(url, await auth('Agente'))
     const posted = await polling.post('451-/chat,7["echo",{"_placeholder":true,"num":0}]\x1ebAQL/\n')
-    const answer = await polling.until(packet => packet.startsWith('461-/chat,7'))
-    return `${posted.status}, ${answer}`
+    return `${posted.status}, ${await polling.untilPacket('461-/chat,7')}`
   }
 }

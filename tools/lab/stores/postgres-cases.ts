@@ -41,7 +41,7 @@ const runSynchronous = async (t: Test, bin: string): Promise<void> => {
   await untilDatabase('ok')
   await postgres.kill()
   await standby.promote()
-  // The promoted server has nobody to wait for.
+  // The promoted server waits for no standby.
   await untilDatabase('ok')
   const restarted = await startGateway(t, { postgres: { url } })
   equal((await restarted.fetch('/auth/me', { token: kept })).status, 401, 'an ended token after the fail-over')
