@@ -12,7 +12,8 @@ interface Surroundings {
 
 const run = async (program: string, words: readonly string[], { input = '', ...options }: Surroundings) => {
   const running = promisify(execFile)(program, words, { ...options, maxBuffer: 64 * 2 ** 20 })
-  running.child.stdin?.end(input)
+  // It may end without reading that.
+  running.child.stdin?.on('error', () => undefined).end(input)
   return running
 }
 
