@@ -76,6 +76,10 @@ export class Http2Connection implements ServedConnection {
     return !this.#session.destroyed
   }
 
+  onUploadRefused(): void {
+    this.#socket.expectReset()
+  }
+
   #onStream(stream: ServerHttp2Stream, raw: readonly string[], isComplete: boolean) {
     this.deadline = Number.POSITIVE_INFINITY
     const one = new Stream(stream, this.#origin, this)

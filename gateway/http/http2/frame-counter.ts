@@ -72,6 +72,11 @@ export class FrameCounter {
     this.#count(WINDOW_UPDATE, -bytes / BYTES_PER_UPDATE)
   }
 
+  /** A reset follows that belongs to a complete response, and is no sign of a flood. */
+  expectReset(): void {
+    this.#count(RST_STREAM, -1)
+  }
+
   #isTooMany(type: number, flags: number): boolean {
     if (type === DATA && (this.#skipped > 0 || (flags & END_STREAM) !== 0)) return false
     return this.#count(type, 1) > this.#allowed(type)

@@ -49,6 +49,11 @@ export class MeteredSocket extends Duplex {
     this.#socket.pause()
   }
 
+  /** The next reset that is written does not count. */
+  expectReset(): void {
+    this.#sent.expectReset()
+  }
+
   #take(bytes: Buffer) {
     if (this.#isStopped || this.destroyed) return
     if (this.#received.isFlood(bytes)) return this.#noteFlood()

@@ -6,6 +6,12 @@ import type { MessageHandler } from '../served-connection.ts'
 import { readRequestHead } from './request-head.ts'
 import { Http2Response } from './response.ts'
 
+interface StreamOwner {
+  readonly isOpen: boolean
+  /** A stream is about to be reset because its response is complete before the body of its request. */
+  onUploadRefused(): void
+}
+
 export class Stream implements ClientConnection, Contained {
   /** Its head was malformed or too large. */
   isRefused = false
@@ -13,7 +19,7 @@ export class Stream implements ClientConnection, Contained {
   readonly isHttp2 = true
   readonly peer: string | undefined
   readonly covers: ClientConnection['covers']
-  readonly client: ClientConnection['client']
+  readonly client: StreamOwner
   readonly #stream: ServerHttp2Stream
   readonly #response: Http2Response
   #request: HttpRequest | undefined
@@ -24,7 +30,7 @@ export class Stream implements ClientConnection, Contained {
   constructor(
     stream: ServerHttp2Stream,
     { peer, covers }: Pick<ClientConnection, 'peer' | 'covers'>,
-    client: ClientConnection['client']
+    client: StreamOwner
   ) {
     this.#stream = stream
     this.#response = new Http2Response(stream, this)
@@ -80,7 +86,13 @@ export class Stream implements ClientConnection, Contained {
 
   /** The rest of a body that its response did not wait for is not wanted (RFC 9113 §8.1). */
   onSent(): void {
-    if (this.#hasBody && this.#request?.isComplete !== true) this.#stream.close(constants.NGHTTP2_NO_ERROR)
+    if (!this.#hasBody || this.#request?.isComplete === true || this.#stream.closed) return
+    // A head that was refused has no request; its reset counts.
+    if (this.#request !== undefined) this.client.onUploadRefused()
+    this.#stream.close(constants.NGHTTP2_NO_ERROR)
+    // node:http2 keeps a stream, as one of those at once, until what has arrived of it is read.
+    if (this.#request !== undefined) this.#request.isPaused = false
+    this.#stream.resume()
   }
 
   pump(): void {

@@ -282,6 +282,28 @@ t.test('a fast download is not taken for a flood by the updates of its windows',
   t.ok(counter.isFlood(update))
 })
 
+t.test('hundreds of refused uploads in a second all get their responses', async t => {
+  const onRequest = ({ response }: HttpRequest) =>
+    response.whole({ status: 401, headers: ['content-length', '2'] }, 'no')
+  const server = createHttpServer({ handler: { onRequest, onFault: () => undefined } })
+  t.teardown(() => server.close())
+  const session = await connectHttp2(t, await listenHttp2(t, server))
+  const upload = async () => {
+    const stream = session.request({ ':method': 'POST', ':path': '/x' })
+    stream.on('error', () => undefined)
+    stream.write('the beginning')
+    const [headers] = await once(stream, 'response')
+    stream.resume()
+    await once(stream, 'close')
+    return headers[':status']
+  }
+  for (let n = 0; n < 6; n++)
+    t.same(
+      await Promise.all(Array.from({ length: 90 }, upload)),
+      Array.from({ length: 90 }, () => 401)
+    )
+})
+
 t.test('a draining gateway lets streams finish and takes no more', async t => {
   const { world, place, upstream } = await startHttp2World(t)
   const session = await connectHttp2(t, place)
