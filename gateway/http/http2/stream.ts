@@ -52,6 +52,8 @@ export class Stream implements ClientConnection, Contained {
   start(raw: readonly string[], isComplete: boolean, handler: MessageHandler): void {
     // What is wrong with a stream ends it.
     this.#stream.on('error', () => undefined)
+    // A client that resets it with NO_ERROR ends no body; node:http2 would keep the stream until what has arrived is read.
+    this.#stream.on('aborted', () => setImmediate(() => this.#stream.destroy()))
     // Of a complete request nothing is read, not even its end: node:http2 would destroy the stream in the middle of its last write.
     if (!isComplete) this.#takeBody()
     const parts = readRequestHead(raw, !isComplete)
@@ -79,7 +81,7 @@ export class Stream implements ClientConnection, Contained {
   }
 
   #giveEnd() {
-    if (this.#request === undefined || this.#request.isComplete) return
+    if (this.#request === undefined || this.#request.isComplete || this.#stream.aborted) return
     this.#request.isComplete = true
     this.#request.consumer?.onUploadEnd()
   }

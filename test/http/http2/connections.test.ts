@@ -304,6 +304,27 @@ t.test('hundreds of refused uploads in a second all get their responses', async 
     )
 })
 
+t.test('the streams of uploads that their client resets with NO_ERROR are released', async t => {
+  let [asked, closed] = [0, 0]
+  const onRequest = (request: HttpRequest) => {
+    asked++
+    request.owner = { onClosed: () => void closed++, onBodyFault: () => undefined, onThrown: () => undefined }
+    request.read({ onUpload: () => (asked % 2 === 0 ? request.pause() : undefined), onUploadEnd: () => undefined })
+  }
+  const server = createHttpServer({ handler: { onRequest, onFault: () => undefined } })
+  t.teardown(() => server.close())
+  const session = await connectHttp2(t, await listenHttp2(t, server))
+  for (let n = 1; n <= 120; n++) {
+    const stream = session.request({ ':method': 'POST', ':path': '/x' })
+    stream.on('error', () => undefined)
+    stream.write('the beginning')
+    await until(() => asked === n)
+    stream.close(0)
+    await until(() => closed === n)
+  }
+  t.equal(closed, 120, 'more than may be open at once')
+})
+
 t.test('a draining gateway lets streams finish and takes no more', async t => {
   const { world, place, upstream } = await startHttp2World(t)
   const session = await connectHttp2(t, place)
