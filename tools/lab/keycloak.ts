@@ -7,7 +7,6 @@ import type { User } from '../../gateway/identity.ts'
 import { type CloudBrowser, createCloudBrowser, followWithin, readFragment } from '../../test/support/cloud-browser.ts'
 import { startGateway, type World, type WorldOptions } from '../../test/support/gateway.ts'
 import { startBackend } from '../../test/support/gateway-process.ts'
-import { jsonRequest } from '../../test/support/login.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
@@ -175,7 +174,12 @@ const logoutCases = ({ server, world }: Parts): ProviderCase[] => {
       },
       through: async () => {
         const { token, browser } = maria
-        const answer = await world.fetch('/auth/logout', jsonRequest('POST', token, { provider: true }))
+        const answer = await world.fetch('/auth/logout', {
+          method: 'POST',
+          token,
+          headers: { accept: 'application/json', 'content-type': 'application/json' },
+          body: JSON.stringify({ provider: true })
+        })
         const { logoutUrl } = (await answer.json()) as { logoutUrl: string }
         equal(await statusOf(world, token), 401, 'the token still works')
         const asked = await followWithin(browser, logoutUrl)
