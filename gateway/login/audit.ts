@@ -32,9 +32,9 @@ export const createLoginAudit = (parts: LoginAuditParts) => {
   const sums = createSums(entry => keep(append(entry)), clock)
   let bucket = { left: BURST, at: clock() }
 
-  const append = async (entry: AuditEntry): Promise<void> => {
+  const append = async (entry: AuditEntry, named?: number): Promise<void> => {
     try {
-      await audit.append(entry)
+      await audit.append(entry, named)
     } catch (error) {
       const { requestId } = entry.actor
       log.error(
@@ -57,12 +57,13 @@ export const createLoginAudit = (parts: LoginAuditParts) => {
     const { provider, reason, requestId, ip } = outcome
     const { name, userId } = await nameOf(outcome)
     log.info({ requestId, provider, reason, user: userId, name, ip, ok: false }, 'login refused')
-    await append({
+    const entry = {
       actor: { id: null, username: name, requestId, ip },
       action: 'login.failed',
       target: userId === undefined ? '' : `user:${userId}`,
       details: { provider, reason }
-    })
+    }
+    await append(entry, userId)
   }
 
   return {

@@ -159,6 +159,22 @@ export const appendAudits = async (manager: EntityManager, entries: readonly Aud
   await query(manager, INSERT, [JSON.stringify(rows)])
 }
 
+/**
+ * The entry as it may be written about a person who is perhaps being erased: without name and address if they are. Comes before
+ * other rows of the person are locked.
+ */
+export const unlessErased = async (
+  manager: EntityManager,
+  id: number | null,
+  entry: AuditEntry
+): Promise<AuditEntry> => {
+  const [person] = await query<{ isErased: boolean }>(manager, IS_ERASED, [id])
+  return person?.isErased === true ? { ...entry, actor: { ...entry.actor, username: '', ip: '' } } : entry
+}
+
+// Waits for an erasure that is under way; one that begins later waits, and finds the entry.
+const IS_ERASED = 'SELECT erased_at IS NOT NULL AS "isErased" FROM users WHERE id = $1 FOR SHARE'
+
 /** The database checks that they follow the last entry there is. */
 const linked = (contents: readonly AuditContent[], key: AuditKey, { entries, lastHash }: AuditHead) => {
   let previousHash = lastHash

@@ -1,7 +1,7 @@
 // Writes the audit log, reads it newest first, and verifies its chain.
 import { nextRows, readAuditHead, walkFrom, walkPages } from './audit-chain.ts'
 import { brokenEnd, checkSome, freshCheckpoint, lostBefore, readChecked, readCheckpoint } from './audit-check.ts'
-import { type AuditEntry, appendAudit, keysOf, linkingKey } from './audit-entry.ts'
+import { type AuditEntry, appendAudit, keysOf, linkingKey, unlessErased } from './audit-entry.ts'
 import { collectAudit, listAudit } from './audit-list.ts'
 import { bind, type Database } from './database.ts'
 
@@ -9,8 +9,14 @@ export type AuditLog = ReturnType<typeof createAuditLog>
 
 /** @param lists the part of the database that long lists use */
 export const createAuditLog = (database: Database, lists = database) => ({
-  /** Throws DatabaseUnavailable, AuditKeyMissing. */
-  append: (entry: AuditEntry) => database.write(manager => appendAudit(manager, entry)),
+  /**
+   * Throws DatabaseUnavailable, AuditKeyMissing.
+   * @param named the person whose name and address the entry holds, and who may be erased before it is stored
+   */
+  append: (entry: AuditEntry, named?: number) =>
+    database.write(async manager =>
+      appendAudit(manager, named === undefined ? entry : await unlessErased(manager, named, entry))
+    ),
   ...bind(database, { verify: verifyAuditLog, check: checkSome, checked: readChecked }),
   ...bind(lists, { list: listAudit, collect: collectAudit })
 })

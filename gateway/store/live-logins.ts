@@ -156,10 +156,12 @@ const LIVE = `
     extract(epoch FROM s.expires_at)::float8 AS expires_s, s.ip, s.user_agent
   FROM sessions s WHERE s.user_id = $1 AND s.expires_at > now()`
 
+// An end or an erasure of the person that is under way is waited for; one that begins later finds the login.
 const BEGIN = `
   INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at, ip, user_agent)
   SELECT $1, id, $3, to_timestamp($4::float8), now(), to_timestamp($5::float8), $6, $7 FROM users
   WHERE id = $2 AND lowest_accepted_version <= $8 AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = $1)
+  FOR SHARE
   ON CONFLICT (jti) DO UPDATE SET ip = excluded.ip, user_agent = excluded.user_agent RETURNING jti`
 
 // A login that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person.

@@ -23,5 +23,6 @@ const REMEMBER = `
       SELECT address FROM login_addresses WHERE login = $1 AND address <> $2 ORDER BY last_success_at DESC OFFSET $4
     )
   )
-  INSERT INTO login_addresses (login, address, user_id, last_success_at) VALUES ($1, $2, $3, now())
+  INSERT INTO login_addresses (login, address, user_id, last_success_at)
+  SELECT $1, $2, id, now() FROM users WHERE id = $3 AND erased_at IS NULL FOR SHARE
   ON CONFLICT (login, address) DO UPDATE SET user_id = excluded.user_id, last_success_at = excluded.last_success_at`

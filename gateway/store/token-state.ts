@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm'
 import { BadRequest } from '../errors.ts'
 import type { Lost, LostPerson, PersonVersion, RevokedToken } from '../tokens/revocations.ts'
 import { announce } from './access-changes.ts'
-import { type AuditEntry, appendAudit } from './audit-entry.ts'
+import { type AuditEntry, appendAudit, unlessErased } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { databaseCode } from './database-errors.ts'
 import { query, storableKey } from './query.ts'
@@ -16,9 +16,13 @@ export const createTokenState = (database: Database) => ({
    * found by their number. Complete again if the database was replaced by an older one.
    */
   changesSince: (cursor: string) => readState(database, cursor),
-  /** Ends a token on every instance, with its audit entry in the same transaction. `expiresAt` in seconds. */
+  /** Ends a token on every instance, with the audit entry of its owner in the same transaction. `expiresAt` in seconds. */
   revokeToken: (jti: string, expiresAt: number, entry?: AuditEntry): Promise<void> =>
-    database.write(manager => revokeToken(manager, jti, expiresAt, entry)),
+    database.write(async manager => {
+      const kept = entry && (await unlessErased(manager, entry.actor.id, entry))
+      await revokeToken(manager, jti, expiresAt)
+      if (kept !== undefined) await appendAudit(manager, kept)
+    }),
   /** Writes back what a fail-over has lost; several instances may do so at once. */
   restore: (lost: Lost): Promise<void> => database.write(manager => restore(manager, lost)),
   /** Removes what has expired: revocations, used OAuth states, login addresses unused for 180 days. */
@@ -74,13 +78,12 @@ const LOST = `
   FROM lost_people WHERE written_in >= $1::text::xid8`
 
 /** Ends a token and its session on every instance, within a transaction. */
-export const revokeToken = async (manager: EntityManager, jti: string, expiresAt: number, entry?: AuditEntry) => {
+export const revokeToken = async (manager: EntityManager, jti: string, expiresAt: number) => {
   const key = storableKey(jti)
   if (key === undefined || !Number.isFinite(expiresAt)) throw new BadRequest({ reason: 'bad-token-id' })
   const [row] = await query<RevokedToken>(manager, REVOKE, [key, expiresAt])
   if (row !== undefined) await announce(manager, [{ kind: 'token', ...row }])
   await query(manager, 'DELETE FROM sessions WHERE jti = $1', [key])
-  if (entry !== undefined) await appendAudit(manager, entry)
 }
 
 const RESTORER = { id: null, username: 'gateway' }

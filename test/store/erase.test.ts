@@ -1,16 +1,20 @@
 // A person can be erased: nothing in the database names them any more, and the audit log still verifies.
 import t, { type Test } from 'tap'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
+import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { portariaHere } from '../support/cli-here.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { actor, openStore, person } from '../support/store.ts'
+import { actor, begunLogin, openClient, openStore, person } from '../support/store.ts'
 import { TEST_SECRET } from '../support/test-secret.ts'
+import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 const NAMES = { username: 'quitéria.unica', name: 'Quitéria Única', email: 'quiteria@unica.example' }
 const ADDRESS = '203.0.113.77'
 const MARKS = /quit[ée]ria|[úu]nica|203\.0\.113\.77/i
+
+const WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 /** Someone who has left traces everywhere, beside another person. */
 const startTraced = async (t: Test) => {
@@ -103,6 +107,48 @@ t.test('what was erased from an entry can be neither put back nor replaced unnot
   const forge = "SET session_replication_role = replica; UPDATE audit_events SET actor_digest = 'x' WHERE actor_id ="
   await postgres.query(`${forge} ${user.id}`, [], url)
   t.match(await audit.verify(), { ok: false })
+})
+
+t.test('what is under way while a person is erased leaves nothing of them behind', async t => {
+  const { url, users, audit, user, erase } = await startTraced(t)
+  const { database, memory, tokenState } = await openStore(t, postgres, url)
+  const liveLogins = createLiveLogins(database)
+  const self = { id: user.id, username: NAMES.username, ip: ADDRESS }
+  const target = `user:${user.id}`
+  const expiresAt = Math.ceil(Date.now() / 1000) + 3600
+  const { version } = (await users.loadPerson(user.id)) ?? { version: 0 }
+  let serial = 0
+  /** The rest of a login, a refused one and a logout. */
+  const goOn = () => {
+    const login = { tokenId: `late ${++serial}`, userId: user.id, version, createdAt: expiresAt, expiresAt }
+    return Promise.all([
+      liveLogins.begin({ ...begunLogin(login), ip: ADDRESS, entry: { actor: self, action: 'login', target } }),
+      memory.rememberAddress(NAMES.username, ADDRESS, user.id),
+      audit.append({ actor: { ...self, id: null }, action: 'login.failed', target }, user.id),
+      tokenState.revokeToken(`ended ${serial}`, expiresAt, { actor: self, action: 'logout', target })
+    ])
+  }
+  // The erasure waits for its entry of the audit log, and what goes on waits for the erasure.
+  const holder = await openClient(t, url)
+  await holder.query('BEGIN; SELECT FROM audit_head FOR UPDATE')
+  const waiting = async (count: number) =>
+    until(async () => Number((await postgres.query(WAITING, [], url))[0]?.count) >= count, `${count} wait`)
+  const erased = erase(user.id, NAMES.username)
+  await waiting(1)
+  const during = goOn()
+  await waiting(5)
+  await holder.query('COMMIT')
+  t.equal((await erased).status, 204)
+  t.equal((await during)[0], 'ended-meanwhile')
+  t.equal((await goOn())[0], 'ended-meanwhile')
+  t.same(await traces(url), [])
+  t.match(await audit.verify(), { ok: true })
+  const { items } = await audit.list({ user: user.id })
+  for (const action of ['login.failed', 'logout'])
+    t.equal(
+      items.filter(item => item.action === action && item.actor.username === '').length,
+      action === 'logout' ? 2 : 3
+    )
 })
 
 t.test('an Admin is not erased, whether assigned or by a group', async t => {
