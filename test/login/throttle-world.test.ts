@@ -11,7 +11,7 @@ import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
 import { createLoginNames } from '../../gateway/store/login-names.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { openStore } from '../support/store.ts'
+import { openStore, person } from '../support/store.ts'
 import { fc } from '../support/worlds.ts'
 
 const RUNS = Number(process.env.PORTARIA_WORLDS ?? 25)
@@ -125,6 +125,7 @@ const refused = (bind: DirectoryFailure['bind'], reason: ConstructorParameters<t
 const startWorld = async (t: Test) => {
   const postgres = await startPostgres(t)
   const first = await openStore(t, postgres)
+  const { user } = await first.users.syncPerson(person('owner'))
   const stores = [first]
   while (stores.length < INSTANCES) stores.push(await openStore(t, postgres, first.url))
   /** Set for logins whose instance dies: nothing is stored after that. */
@@ -196,7 +197,7 @@ const startWorld = async (t: Test) => {
             return { subject: username, username, names: namesOf(one.account) } as unknown as DirectoryPerson
           })
         )
-        if (one.from === 'home') await first.memory.rememberAddress(username, attempt.ipKey, 1)
+        if (one.from === 'home') await first.memory.rememberAddress(username, attempt.ipKey, user.id)
         return 'in'
       } catch (error) {
         if (error instanceof DirectoryFailure) return 'refused'

@@ -147,17 +147,18 @@ t.test('revoking twice keeps the later end, and what has expired is forgotten', 
 })
 
 t.test('an address is known after a success, for that login alone and 180 days, and the latest are kept', async t => {
-  const { memory, database, url } = await openStore(t, postgres)
+  const { memory, users, database, url } = await openStore(t, postgres)
+  const { id } = (await users.syncPerson(maria)).user
   const attempts = createLoginAttempts(database)
   const knows = (name: string, address: string) => attempts.isKnown({ name, isTyped: false, address })
   t.equal(await knows('maria', '192.0.2.1'), false)
-  await memory.rememberAddress('maria', '192.0.2.1', 1)
+  await memory.rememberAddress('maria', '192.0.2.1', id)
   t.equal(await knows('maria', '192.0.2.1'), true)
   t.equal(await knows('joao', '192.0.2.1'), false)
-  for (let n = 1; n <= 200; n++) await memory.rememberAddress('maria', `198.51.100.${n}`, 1)
+  for (let n = 1; n <= 200; n++) await memory.rememberAddress('maria', `198.51.100.${n}`, id)
   t.equal(await knows('maria', '192.0.2.1'), false)
   t.equal(await knows('maria', '198.51.100.1'), true)
-  await Promise.all(Array.from({ length: 20 }, () => memory.rememberAddress('maria', '198.51.100.200', 1)))
+  await Promise.all(Array.from({ length: 20 }, () => memory.rememberAddress('maria', '198.51.100.200', id)))
   await postgres.query("UPDATE login_addresses SET last_success_at = now() - interval '180 days'", [], url)
   t.equal(await knows('maria', '198.51.100.1'), false)
 })

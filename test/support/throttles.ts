@@ -13,7 +13,7 @@ import { createLoginNames } from '../../gateway/store/login-names.ts'
 import type { OpenLdap } from './openldap.ts'
 import type { TestPostgres } from './postgres.ts'
 import { quiet } from './quiet.ts'
-import { openStore } from './store.ts'
+import { openStore, person } from './store.ts'
 
 export interface ThrottleOptions {
   ldap: Pick<OpenLdap, 'settings' | 'serviceSettings'>
@@ -97,7 +97,11 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
       onBind = freeze
     },
     databaseUrl: databaseUrl ?? '',
-    remember: (username: string, from: string) => throttles[0]?.store.memory.rememberAddress(username, from, 1)
+    async remember(username: string, from: string) {
+      const { users, memory } = throttles[0]?.store ?? {}
+      const synced = await users?.syncPerson(person(username))
+      if (synced !== undefined) await memory?.rememberAddress(username, from, synced.user.id)
+    }
   }
 }
 
