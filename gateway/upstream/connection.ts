@@ -347,6 +347,8 @@ export class UpstreamConnection implements Waiting, ResponseSink {
 
   #onEnd() {
     if (this.destroyed) return
+    // During the handshake of TLS; the error that says so is emitted later.
+    if (this.#state === 'dialling') return this.#onError(new Error('closed before it was connected'))
     if (this.#parser.isIdle) return this.destroy()
     const begun = this.#parser.hasBegun
     if (!this.#isCut && this.#parser.finish()) return this.destroy()

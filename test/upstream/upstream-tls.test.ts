@@ -1,12 +1,16 @@
 // Checks which certificates the gateway accepts from backends, and which one it shows them.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { createServer, type ServerOptions } from 'node:https'
+import { createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
 import { listen } from '../support/ports.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { rawWebSocket } from '../support/raw-websocket.ts'
+import { switchingProtocols } from '../support/websocket-upstream.ts'
 
 const folder = t.testdir({})
 const authority = createCertificateAuthority(folder)
@@ -64,4 +68,33 @@ t.test('a backend that wants a certificate sees the gateway’s, and the new one
   world.writeRoutes({ upstreams: { tls }, routes })
   t.ok(await world.gateway.reload())
   t.equal((await world.fetch('/x')).status, 502, 'without a certificate the backend refuses')
+})
+
+t.test('a target that closes during the TLS handshake has received nothing, so another one is asked', async t => {
+  let asked = 0
+  const closing = createTcpServer(socket => {
+    asked++
+    socket.on('error', () => undefined).once('data', () => socket.end())
+  })
+  const up = await startRawUpstream(t, server)
+  up.respond(({ head }) => (/^upgrade:/im.test(head) ? switchingProtocols(head) : OK))
+  const targets = [`https://127.0.0.1:${await listen(t, closing)}`, up.url]
+  const upstream = { targets, caFile: authority.caFile, serverName: 'orders.internal' }
+  const world = await startGateway(t, {
+    config: {
+      upstreams: { requests: upstream, sockets: upstream },
+      routes: [
+        { path: '/requests', upstream: 'requests', public: true },
+        { path: '/sockets', upstream: 'sockets', public: true, websocket: {} }
+      ]
+    }
+  })
+  for (let i = 0; i < 2; i++) t.equal((await world.fetch('/requests')).status, 200)
+  t.equal(asked, 1, 'it is out of service')
+  for (let i = 0; i < 2; i++) {
+    const { head, socket } = await rawWebSocket(world.port, { path: '/sockets' })
+    t.match(head(), /^HTTP\/1\.1 101 /)
+    socket.destroy()
+  }
+  t.equal(asked, 2)
 })
