@@ -133,7 +133,7 @@ export const createPersonalTokens = (options: PersonalTokensOptions) => {
         if (usedMinute >= minute) uses.push({ personalToken: row.id, usedAt: usedMinute * 60_000 })
       return uses
     },
-    /** Removes tokens that are over by the database's clock, and owners without any. */
+    /** Removes tokens that were over at `nowS`, and owners without any. */
     purge(nowS: number) {
       const owning = new Set<number>()
       for (const [key, { row, userId }] of tokens) {

@@ -137,8 +137,10 @@ export const startRevocationFeed = async (options: FeedOptions) => {
     }
   })
   const purgeAll = () => {
-    revocations.purge(databaseS)
-    personalTokens.purge(databaseS)
+    // This machine's clock may be behind, and still take the token for live; or be ahead, and be set back.
+    const nowS = Math.min(databaseS, now() / 1000)
+    revocations.purge(nowS)
+    personalTokens.purge(nowS)
     source.purgeExpired().catch(error => log.warn({ err: error }, 'expired revocations could not be deleted'))
   }
   const stopPurging = every(PURGE_EVERY_MS, purgeAll)

@@ -141,7 +141,7 @@ export const createRevocations = (now: () => number = Date.now) => {
     },
     /** Called after each `learn` that changed something. */
     onChange: (listener: (changed: Changed) => void) => void listeners.push(listener),
-    /** Removes tokens that have expired by the database's clock: this machine's may be set back. */
+    /** Removes tokens that had expired at `nowS`. */
     purge(nowS: number): void {
       for (const [tokenId, expiresAt] of tokens) if (expiresAt <= nowS) tokens.delete(tokenId)
     },

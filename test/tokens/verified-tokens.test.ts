@@ -1,5 +1,6 @@
 // What a token must say to be ours, and which of those that are ours still count. JW-01, JW-02, JW-04, JW-08
 import { createHmac } from 'node:crypto'
+import { mock } from 'node:test'
 import t from 'tap'
 import { GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import type { Identity } from '../../gateway/identity.ts'
@@ -485,4 +486,39 @@ t.test('a message that much has changed is read up on, and is itself nothing abo
   t.equal(await asked, '1')
   await feed.close()
   t.same([revocations.size(), revocations.epoch], [0, 0])
+})
+
+t.test('a token that was ended stays ended until it is over by the clock of the database and by our own', async t => {
+  t.teardown(() => mock.timers.reset())
+  for (const [ownS, databaseS, state] of [
+    [-20, 10, 'revoked'],
+    [10, -20, 'revoked'],
+    [10, 10, 'valid']
+  ] as const) {
+    mock.timers.enable({ apis: ['setInterval'] })
+    const revocations = createRevocations()
+    const tokens = [{ jti: 'x', expiresAt: NOW_S }]
+    const feed = await startRevocationFeed({
+      source: {
+        loadRevocations: async () => ({
+          ...{ tokens, versions: [], cursor: '1', at: 0, complete: true },
+          nowS: NOW_S + databaseS
+        }),
+        changesSince: () => Promise.reject(new Error('away')),
+        readLiveTokens: async () => undefined,
+        restore: async () => undefined,
+        purgeExpired: async () => undefined,
+        listen: () => ({ close: async () => undefined })
+      },
+      revocations,
+      personalTokens: createPersonalTokens({ revocations, confirmMs: 1000 }),
+      log: quiet,
+      now: () => (NOW_S + ownS) * 1000,
+      pollMs: 3_600_000
+    })
+    mock.timers.tick(3_600_000)
+    t.equal(revocations.tokenState(identityOf({ tokenId: 'x', version: 0 })), state, `${ownS} ${databaseS}`)
+    await feed.close()
+    mock.timers.reset()
+  }
 })
