@@ -81,12 +81,15 @@ const HIDDEN: ReadonlySet<string> = new Set(
 )
 const SOCKETS: ReadonlySet<string> = new Set(['websocket', 'socketio'])
 
+/** Keys of files whose content is stored. */
+const WRITTEN: Readonly<Record<string, string>> = { ca: 'caFile', clientCertificate: 'clientCertFile' }
+
 /** By their names in the files. */
 const optionsOf = (of: object, prefix = ''): Map<string, OptionValue> =>
   new Map(
     Object.entries(of).flatMap(([field, value]): [string, OptionValue][] => {
       if (HIDDEN.has(field) || value === undefined) return []
-      const name = prefix + field.replace(/(?:Ms|Bytes)$/, '')
+      const name = prefix + (WRITTEN[field] ?? field.replace(/(?:Ms|Bytes)$/, ''))
       if (SOCKETS.has(field)) return [[name, 'true'], ...optionsOf(value, `${name}.`)]
       if (/Headers$/.test(field) && 'set' in value) return [...optionsOf(value, `${name}.`)]
       return [[name, (WORDS[field] ?? wordsOf)(value as never)]]

@@ -77,6 +77,30 @@ t.test('below a chart of traffic are the time and the values at the pointer', as
   await clocks.waitFor()
 })
 
+t.test('the traffic view goes on at once after the clock of the gateway has been set back', async t => {
+  const page = await world.open(t, '/auth/console#/traffic', { as: 'maria' })
+  const startS = Math.floor(Date.now() / 5000) * 5
+  const pointAt = (atS: number, allowed: number) => ({
+    ...{ at: new Date(atS * 1000).toISOString(), requests: allowed, allowed, refused: 0, failed: 0, codes: {} },
+    ...{ p50Ms: 1, p95Ms: 1, logins: 0, loginsRefused: 0 }
+  })
+  const steps = [pointAt(startS, 41)]
+  let nowS = startS
+  await page.route(/admin\/traffic/, route => {
+    const since = Date.parse(new URL(route.request().url()).searchParams.get('since') ?? '') || 0
+    const points = steps.filter(({ at }) => Date.parse(at) >= since)
+    return route.fulfill({ json: { now: new Date(nowS * 1000), stepMs: 5000, points, instances: [], missing: [] } })
+  })
+  await page.addInitScript('every = setInterval; setInterval = (work, ms) => every(work, ms / 20)')
+  const figures = page.locator('dl.figures')
+  await figures.waitFor()
+  await page.reload()
+  await figures.getByText('41').waitFor({ timeout: 10_000 })
+  nowS -= 1800
+  steps.unshift(pointAt(nowS, 57))
+  await figures.getByText('57').waitFor({ timeout: 10_000 })
+})
+
 // RV-103
 t.test('an Admin sees and ends the connections of all instances, and reads which did not reply', async t => {
   const { postgres, ldap, browser } = world

@@ -62,9 +62,13 @@ const useTraffic = (): { traffic: Traffic | undefined; problem: string } => {
       if (isOver) return
       if (answer.status !== 200) return setProblem(problemOf(answer))
       const fresh = new Set(answer.body.points.map(point => point.at))
-      const oldest = Date.parse(answer.body.now) - HOUR_MS
-      const before = (kept?.points ?? []).filter(point => !fresh.has(point.at) && Date.parse(point.at) > oldest)
-      kept = { ...answer.body, points: [...before, ...answer.body.points] }
+      const now = Date.parse(answer.body.now)
+      const before = (kept?.points ?? []).filter(point => !fresh.has(point.at))
+      // After a clock has been set back, later steps are left over from before.
+      const points = [...before, ...answer.body.points].filter(
+        ({ at }) => Date.parse(at) > now - HOUR_MS && Date.parse(at) <= now
+      )
+      kept = { ...answer.body, points }
       setTraffic(kept)
       setProblem('')
     }
