@@ -1,5 +1,6 @@
 // A change of the route files is compared by what it allows; mistakes that operators make are seen before they count.
 import t, { type Test } from 'tap'
+import { createCertificateAuthority } from '../support/certificates.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { routeFolder } from '../support/route-files.ts'
 
@@ -123,6 +124,9 @@ t.test('mistake: a Socket.IO route becomes one that forwards every request', asy
   t.match(await compare(t, [socketio], [open]), { opened: namespace, closed: requests, code: 1 })
 })
 
+const ca = createCertificateAuthority(t.testdir({}))
+const client = ca.issue('client')
+
 /** Keys of the one route or upstream before and after, and what is said of them. */
 type Noted = readonly [was: string, now: string, ...lines: string[]]
 
@@ -211,6 +215,12 @@ const UPSTREAM_NOTES: readonly Noted[] = [
     'url: http://h, requestHeaders: { set: { x-a: b } }, responseHeaders: { set: { x-a: b } }',
     'LOOSER requestHeaders.set none → x-a (HASH)',
     'CHANGED responseHeaders.set none → x-a (HASH)'
+  ],
+  [
+    'url: https://h',
+    `url: https://h, caFile: ${ca.caFile}, clientCertFile: ${client.certFile}, clientKeyFile: ${client.keyFile}`,
+    'CHANGED caFile none → HASH',
+    'CHANGED clientCertFile none → HASH'
   ]
 ]
 
@@ -222,7 +232,7 @@ t.test('what requests may carry, where they go and what a backend learns is note
       const { code, stdout } = await portaria(['diff', old, next])
       const said = stdout.trimEnd().split('\n')
       const expected = lines.map(line => line.replace(/^(\w+) /, (_, word: string) => `${word.padEnd(7)} ${subject}: `))
-      t.same(said.map(line => line.replace(/\([0-9a-f]{8}\)/g, '(HASH)')).sort(), expected.sort(), `${was} → ${now}`)
+      t.same(said.map(line => line.replace(/\b[0-9a-f]{8}\b/g, 'HASH')).sort(), expected.sort(), `${was} → ${now}`)
       t.equal(code, expected.some(line => line.startsWith('LOOSER')) ? 1 : 0)
     }
   }

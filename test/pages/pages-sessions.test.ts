@@ -160,6 +160,15 @@ t.test('a stale token stays while the gateway cannot refresh it', async t => {
   await page.waitForLoadState('networkidle')
   await page.reload()
   t.equal(await seen(page), 'account')
+
+  await forgetToken(page)
+  await page.route('**/auth/refresh', route => route.fulfill({ status: 503, json: { code: 'GW_UNAVAILABLE' } }))
+  await page.goto(`${world.origin}/auth/apps`)
+  await page.locator('[role=alert]').waitFor({ timeout: 10_000 })
+  t.equal(new URL(page.url()).pathname, '/auth/apps')
+  await page.unrouteAll()
+  await page.reload()
+  t.equal(await seen(page), 'apps', 'a cookie alone is as good')
 })
 
 type Look = Record<PagePath, string>

@@ -15,6 +15,7 @@ import {
   ask,
   fact,
   forget,
+  isAway,
   keep,
   keptToken,
   keptUserId,
@@ -36,6 +37,7 @@ export type PageSession =
 const cookieSession = async (otherwise: PageSession): Promise<PageSession> => {
   if (fact('browser-session') !== 'true') return otherwise
   const answer = await refresh()
+  if (isAway(answer)) return { is: 'unknown', answer }
   return answer.status === 200 ? { is: 'cookie', user: answer.body.user } : otherwise
 }
 
