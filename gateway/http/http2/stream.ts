@@ -109,7 +109,11 @@ export class Stream implements ClientConnection, Contained {
   endStalled(): void {
     const { writableLength } = this.#stream
     const taken = writableLength === 0 ? undefined : this.#response.writtenBytes - writableLength
-    if (taken !== undefined && taken === this.#lastTaken) this.#stream.close(constants.NGHTTP2_CANCEL)
+    if (taken !== undefined && taken === this.#lastTaken) {
+      this.#stream.close(constants.NGHTTP2_CANCEL)
+      // One that its client has reset with NO_ERROR is closed, but node:http2 would wait for its last write.
+      this.#stream.destroy()
+    }
     this.#lastTaken = taken
   }
 
@@ -133,7 +137,8 @@ export class Stream implements ClientConnection, Contained {
     if (request === undefined) return
     const { response } = request
     // Where the connection or the stream was lost, it is CANCEL.
-    response.isDelivered = response.isEnded && this.#stream.rstCode === constants.NGHTTP2_NO_ERROR
+    const { rstCode, writableFinished } = this.#stream
+    response.isDelivered = response.isEnded && writableFinished && rstCode === constants.NGHTTP2_NO_ERROR
     response.isGone = !response.isDelivered
     request.owner?.onClosed()
   }

@@ -325,6 +325,30 @@ t.test('the streams of uploads that their client resets with NO_ERROR are releas
   t.equal(closed, 120, 'more than may be open at once')
 })
 
+t.test('a response that its client resets with NO_ERROR is released, and counts as cut', async t => {
+  const responses: HttpRequest['response'][] = []
+  let closed = 0
+  const onRequest = (request: HttpRequest) => {
+    request.owner = { onClosed: () => void closed++, onBodyFault: () => undefined, onThrown: () => undefined }
+    responses.push(request.response)
+    request.response.whole({ status: 200, headers: ['content-length', '300000'] }, 'x'.repeat(300_000))
+  }
+  const server = createHttpServer({ handler: { onRequest, onFault: () => undefined }, limits: { stallMs: 50 } })
+  t.teardown(() => server.close())
+  const session = await connectHttp2(t, await listenHttp2(t, server))
+  for (const [n, method] of ['GET', 'POST'].entries()) {
+    const stream = session.request({ ':method': method, ':path': '/x' })
+    stream.on('error', () => undefined)
+    await until(() => responses.length === n + 1)
+    stream.close(0)
+    await until(() => closed === n + 1, method, 10_000)
+  }
+  t.strictSame(
+    responses.map(({ isDelivered }) => isDelivered),
+    [false, false]
+  )
+})
+
 t.test('a draining gateway lets streams finish and takes no more', async t => {
   const { world, place, upstream } = await startHttp2World(t)
   const session = await connectHttp2(t, place)
