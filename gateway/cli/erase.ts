@@ -14,7 +14,7 @@ export const addErase: Add = (program, define) => {
     .option('--yes', 'do not ask for the username')
     .addHelpText(
       'after',
-      '\nThe username (or id:NUMBER, if there is none) is asked for on the terminal, or read from standard input. Exit code 1: the person is an Admin. Entries of\nthe audit log that were written before the log had a key keep their names until they are archived.'
+      '\nThe username (or id:NUMBER, if there is none) is asked for on the terminal, or read from standard input.\nExit code 1: the person is an Admin. Entries of the audit log that were written before the log had a key keep\ntheir names until they are archived.'
     )
 }
 

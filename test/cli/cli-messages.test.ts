@@ -72,6 +72,8 @@ t.test('the doctor says what it did not try', async t => {
   t.match(stdout, /Never tried: requests that change data/)
   const expired = await examine(t, undefined, ['--private', '/private/data', '--token', 'an.expired.token'])
   t.match(expired.stdout, /Not tried: what a backend receives.* \(--token, which is not valid here\)/)
+  const open = await examine(t, undefined, ['--private', '/public', '--token', 'a.good.token'])
+  t.notMatch(open.stdout, /not valid here/, 'where no path is closed, the token was not tried')
 })
 
 t.test('a password that is piped in is read as it is written, in whatever pieces it arrives', async t => {

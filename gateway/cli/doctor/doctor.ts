@@ -142,8 +142,9 @@ const findClosed = async (client: DoctorClient, { candidates }: Surroundings) =>
 
 /** The first of the closed paths that refuses the token for a lack of permission, and whether all refuse it as no valid one. */
 const tryToken = async (client: DoctorClient, closed: DoctorWorld['closed'], headers: readonly Header[]) => {
-  let isTokenInvalid = headers.length > 0
-  for (const { path } of headers.length > 0 ? closed : []) {
+  const tried = headers.length > 0 ? closed : []
+  let isTokenInvalid = tried.length > 0
+  for (const { path } of tried) {
     const answer = await client.ask({ target: path, headers }).catch(error => {
       // The limits are reported by the checks, which reach them too.
       if (error instanceof ProbesEnded) return undefined
