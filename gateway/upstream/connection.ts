@@ -87,7 +87,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   /** Its end is no end of a response (RFC 9112 §9.8). */
   #isCut = false
   /** After a switch of protocols: takes what arrives. */
-  #tunnel: ((bytes: Buffer) => true) | undefined
+  #tunnel: ((bytes: Buffer) => void) | undefined
 
   constructor(upstream: Upstream, target: Target, events: ConnectionEvents) {
     this.target = target
@@ -218,10 +218,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.#requester = undefined
     this.#events.onSwitched?.(this, this.#socket)
     const read = (take: (bytes: Buffer) => void) => {
-      this.#tunnel = bytes => {
-        take(bytes)
-        return true
-      }
+      this.#tunnel = take
     }
     return { socket: this.#socket, rest, read }
   }
@@ -283,18 +280,19 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.#requester.onSwitch(head, rest)
   }
 
+  /** Returns whether to read on. */
   #takeContained(bytes: Buffer): boolean {
     try {
-      return this.#take(bytes)
+      this.#take(bytes)
     } catch (error) {
       if (error instanceof BadResponse) contain(this, failed => failed.#failWith(bytes, error, false))
       else endThrown(this, error)
-      return false
     }
+    return !this.destroyed || this.#tunnel !== undefined
   }
 
-  #take(bytes: Buffer): boolean {
-    if (this.destroyed) return this.#tunnel?.(bytes) ?? false
+  #take(bytes: Buffer) {
+    if (this.destroyed) return this.#tunnel?.(bytes)
     // Whatever this is, it is no response to a request of ours; a waiting request uses another connection.
     if (this.#unsent !== undefined) return this.#failWith(bytes, new UnaskedBytes(), true)
     this.#reads++
@@ -303,18 +301,16 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.#parser.take(bytes)
     // Only now, with every byte checked, may another request follow, so that no response goes to the wrong request.
     if (this.#parser.isIdle && !this.destroyed) this.#settle()
-    return !this.destroyed || this.#tunnel !== undefined
   }
 
   /** Bytes are no response. Some servers announce with a 408 that they close an idle connection (RFC 9110 §15.5.9). */
-  #failWith(bytes: Buffer, error: BadResponse, isUnsent: boolean): false {
+  #failWith(bytes: Buffer, error: BadResponse, isUnsent: boolean) {
     if (isHttp2Frame(bytes)) this.#fail('bad-response', new Http2Only('HTTP/2 frames'))
     else {
       const isUnasked = error instanceof UnaskedBytes && !/^HTTP\/1\.\d 408/.test(bytes.toString('latin1', 0, 12))
       if (isUnasked) this.#events.onUnasked?.()
       this.#fail(isUnsent ? 'reset' : 'bad-response', error, isUnsent)
     }
-    return false
   }
 
   #settle() {
