@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
 import { routeFile, startBackend, startGatewayProcess } from '../support/gateway-process.ts'
+import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { startRedis } from '../support/redis.ts'
@@ -108,6 +109,8 @@ t.test('several workers serve the certificate that one process follows, also whi
     DATABASE_URL: postgres.url,
     REDIS_URL: redis.url,
     WORKERS: '2',
+    // While no worker listens, any other port would change.
+    PORT: String(await freePort()),
     ...env
   })
   const { port } = gateway
