@@ -206,10 +206,9 @@ const createPostgres = ({ bin, home, port, owner, settings: more, volumeMb }: Se
   const [command = '', ...before] = [...volume, ...dyingWithUs(join(bin, 'postgres'), owner)]
   const isUp = () => succeeds(ask(urlOf(port, 'postgres'), 'SELECT 1'))
   const server = createServerProcess({ command, args: [...before, ...run], cwd: home, isUp })
-  const signalAll = (signal: NodeJS.Signals) => {
-    const parent = server.pid()
-    if (parent === undefined) return
-    for (const pid of [parent, ...childrenOf(parent)]) tell(pid, signal)
+  // While it is stopped itself: the list may lack children as long as others end (proc(5)).
+  const signalChildren = (parent: number, signal: NodeJS.Signals) => {
+    for (const pid of childrenOf(parent)) tell(pid, signal)
   }
   return {
     port,
@@ -220,8 +219,18 @@ const createPostgres = ({ bin, home, port, owner, settings: more, volumeMb }: Se
     /** No goodbye, as when the machine dies. */
     kill: () => server.end('SIGQUIT'),
     /** Connections stay open and nothing answers, until `thaw`. */
-    freeze: () => signalAll('SIGSTOP'),
-    thaw: () => signalAll('SIGCONT')
+    freeze() {
+      const parent = server.pid()
+      if (parent === undefined) return
+      tell(parent, 'SIGSTOP')
+      signalChildren(parent, 'SIGSTOP')
+    },
+    thaw() {
+      const parent = server.pid()
+      if (parent === undefined) return
+      signalChildren(parent, 'SIGCONT')
+      tell(parent, 'SIGCONT')
+    }
   }
 }
 
