@@ -1,4 +1,4 @@
-// Describes an open stream: whose it is, which route governs it, when and how it ends, and what administrators see of it.
+// Describes an open stream: whose it is, which route governs it, with which code and reason it ends, and what Admins see of it.
 import type { Exchange } from '../http/exchange.ts'
 import type { Identity } from '../identity.ts'
 import type { Route } from '../routes/route.ts'

@@ -1,4 +1,4 @@
-// Reports the mistakes in route files, each with its place, all of them together.
+// Collects the mistakes in route files, each with its place, and prints them in order; their words come from where each is found.
 import type { SourceLocation } from '../routes/route.ts'
 
 /** One mistake (or, among warnings, one questionable entry). Lines and columns count from 1. */

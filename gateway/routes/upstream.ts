@@ -59,7 +59,7 @@ export interface HeaderRules {
   readonly remove: readonly string[]
 }
 
-/** What an additional identity header may contain. */
+/** What is known of a person, for the `x-user-*` fields of every request and for the identity headers that an upstream adds. */
 export const IDENTITY_ATTRIBUTES = [
   'id',
   'name',

@@ -1,4 +1,4 @@
-// Describes the form of an upstream in a route file.
+// Describes the form of an upstream in a route file, and its defaults.
 import { IDENTITY_ATTRIBUTES } from '../../routes/upstream.ts'
 import {
   type Accepted,
