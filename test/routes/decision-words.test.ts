@@ -34,6 +34,16 @@ t.test('each reason has a sentence of its own', async t => {
   t.equal(reasonInWords(because('token-kind'), NO_ROUTE, maria), 'token-kind', 'others are named')
 })
 
+t.test('a refused address is named beside the networks of the route, or how to name one', async t => {
+  const match = (await tableOf(t, '/x {from: [10.0.0.0/8, 192.0.2.1]}')).match('GET', '/x')
+  const say = (address?: string) => reasonInWords(because('address'), match, { ...maria, ...(address && { address }) })
+  t.match(
+    say('192.0.2.7'),
+    /^The route admits only clients from 10\.0\.0\.0\/8, 192\.0\.2\.1\S* \(not 192\.0\.2\.7\)\.$/
+  )
+  t.match(say(), /\(write "from 10\.1\.2\.3" after who asks to name an address\)\.$/)
+})
+
 t.test('a sentence names the roles that a route requires and those that the person has', async t => {
   const table = await tableOf(t, '/x {roles: [Admin, Supervisor]}', '/any', '/staff {requireAssigned: true}')
   const say = (reason: string, path: string, asker: Parameters<typeof reasonInWords>[2]) =>
