@@ -69,7 +69,10 @@ export const createLiveLogins = (database: Database) => ({
       const place = [storableText(ip, 64), storableText(userAgent)]
       const key = storableKey(tokenId) ?? ''
       const begun = await query(manager, BEGIN, [key, userId, provider, createdAt, expiresAt, ...place, version])
-      if (begun.length === 0) return 'ended-meanwhile'
+      if (begun.length === 0) {
+        await query(manager, 'DELETE FROM provider_sessions WHERE jti = $1', [key])
+        return 'ended-meanwhile'
+      }
       await appendAudit(manager, entry)
       return undefined
     }),

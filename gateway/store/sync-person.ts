@@ -9,7 +9,7 @@ import type { Database } from './database.ts'
 import { confirmAccount } from './directory-accounts.ts'
 import { applyGroups } from './granted-access.ts'
 import { adoptLink, keepOtherLink, type Link, setAsideFormer, upgradeLink } from './links.ts'
-import { getPerson, type StoredPerson } from './people.ts'
+import { findPerson, getPerson, type StoredPerson } from './people.ts'
 import { lockAccess, query, storableKey, storableText } from './query.ts'
 
 export interface ConfirmedPerson extends ProvenPerson {
@@ -23,8 +23,8 @@ export interface SyncedPerson extends StoredPerson {
 
 /**
  * Creates or updates the person behind (provider, issuer, subject), the only key: people are never found by e-mail. One
- * transaction. A disabled person is neither updated nor promoted; the caller refuses them. Throws LoginFailed for an
- * issuer or subject that is empty or cannot be stored as it is, DatabaseUnavailable.
+ * transaction. A disabled person is neither updated nor promoted; the caller refuses them. Throws LoginFailed for a person who
+ * is being erased, and for an issuer or subject that is empty or cannot be stored as it is; DatabaseUnavailable.
  */
 export const syncPerson = async (database: Database, confirmed: ConfirmedPerson): Promise<SyncedPerson> => {
   const [issuer, subject] = [storableKey(confirmed.issuer), storableKey(confirmed.subject)]
@@ -38,7 +38,9 @@ export const syncPerson = async (database: Database, confirmed: ConfirmedPerson)
     const found = (await updateKnown(manager, link, names)) ?? (await createOnce(manager, link, names, confirmed))
     if (setAside !== undefined) found.entries.push(setAside)
     const { id, created: firstLogin } = found
-    const person = await getPerson(manager, id)
+    const person = await findPerson(manager, id)
+    // The statement above waited for an erasure.
+    if (person === undefined) throw new LoginFailed({ reason: 'ended-meanwhile' })
     if (person.disabled) {
       await appendAudits(manager, found.entries)
       return { ...person, firstLogin }

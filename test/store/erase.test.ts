@@ -115,6 +115,7 @@ t.test('what is under way while a person is erased leaves nothing of them behind
   const liveLogins = createLiveLogins(database)
   const self = { id: user.id, username: NAMES.username, ip: ADDRESS }
   const target = `user:${user.id}`
+  const atProvider = { issuer: 'https://id.example', subject: NAMES.username, sid: undefined, issuedAt: 0 }
   const expiresAt = Math.ceil(Date.now() / 1000) + 3600
   const { version } = (await users.loadPerson(user.id)) ?? { version: 0 }
   let serial = 0
@@ -122,7 +123,7 @@ t.test('what is under way while a person is erased leaves nothing of them behind
   const goOn = () => {
     const login = { tokenId: `late ${++serial}`, userId: user.id, version, createdAt: expiresAt, expiresAt }
     return Promise.all([
-      liveLogins.begin({ ...begunLogin(login), ip: ADDRESS, entry: { actor: self, action: 'login', target } }),
+      liveLogins.begin({ ...begunLogin(login), ip: ADDRESS, atProvider, entry: { actor: self, action: 'login', target } }),
       memory.rememberAddress(NAMES.username, ADDRESS, user.id),
       audit.append({ actor: { ...self, id: null }, action: 'login.failed', target }, user.id),
       tokenState.revokeToken(`ended ${serial}`, expiresAt, { actor: self, action: 'logout', target })
@@ -136,10 +137,12 @@ t.test('what is under way while a person is erased leaves nothing of them behind
   const erased = erase(user.id, NAMES.username)
   await waiting(1)
   const during = goOn()
-  await waiting(5)
+  const loggingIn = users.syncPerson(person('quiteria.unica', NAMES)).catch((error: unknown) => error)
+  await waiting(6)
   await holder.query('COMMIT')
   t.equal((await erased).status, 204)
   t.equal((await during)[0], 'ended-meanwhile')
+  t.match(await loggingIn, { statusCode: 401, reason: 'ended-meanwhile' }, 'refused as any login, not as unknown')
   t.equal((await goOn())[0], 'ended-meanwhile')
   t.same(await traces(url), [])
   t.match(await audit.verify(), { ok: true })
