@@ -1,13 +1,23 @@
 // Creates, renames and deletes areas; people who have them keep consistent access and get new tokens.
 import type { EntityManager } from 'typeorm'
-import { BadRequest, Conflict, NotFound } from '../errors.ts'
+import { Conflict, NotFound } from '../errors.ts'
 import { areaName } from '../values/names.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { isUniqueViolation } from './database-errors.ts'
 import { Area, type AreaRow, ProfileTable } from './entities.ts'
-import { type Bounds, GRANTS_LOCK, isRowId, lockAccess, lockPeople, type Page, query, readPage } from './query.ts'
+import {
+  type Bounds,
+  GRANTS_LOCK,
+  isRowId,
+  lockAccess,
+  lockPeople,
+  type Page,
+  query,
+  readPage,
+  requireName
+} from './query.ts'
 
 /** Sorted by name. */
 export const listAreas = (database: Database, bounds: Bounds = {}): Promise<Page<AreaRow>> =>
@@ -144,12 +154,4 @@ const unlessTaken = async <T>(work: Promise<T>): Promise<T> => {
   }
 }
 
-const usableName = (name: unknown): string => {
-  const wanted = areaName(name)
-  if (wanted === undefined)
-    throw new BadRequest({
-      reason: 'bad-area-name',
-      message: 'name must have 1 to 64 characters, without control characters'
-    })
-  return wanted
-}
+const usableName = (name: unknown): string => requireName(areaName(name), 'bad-area-name')

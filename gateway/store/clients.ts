@@ -4,6 +4,7 @@ import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound } from '../errors.ts'
 import type { Identity } from '../identity.ts'
 import { formatNetwork, parseNetwork } from '../values/addresses.ts'
+import { plainName } from '../values/names.ts'
 import { parseTimestamp } from '../values/timestamps.ts'
 import { replaceAccess } from './access.ts'
 import { raiseVersions } from './access-changes.ts'
@@ -18,9 +19,9 @@ import {
   type Page,
   query,
   readPage,
+  requireName,
   sha256,
-  storableKey,
-  storableText
+  storableKey
 } from './query.ts'
 
 export type ClientItem = Awaited<ReturnType<typeof toItem>>
@@ -35,7 +36,6 @@ export interface ClientWish extends AccessNames {
 /** The secret is shown once and stored as SHA-256 only: 256 random bits need no slow hash. */
 export type ClientWithSecret = ClientItem & { clientSecret: string }
 
-const MAX_NAME = 64
 const NAME_TAKEN = 'There is already a service account of this name'
 
 const list = (database: Database, bounds: Bounds = {}): Promise<Page<ClientItem>> =>
@@ -202,12 +202,7 @@ const random = (bytes: number): string => randomBytes(bytes).toString('base64url
 const newSecret = (): string => `ps_${random(32)}`
 const target = (id: number): string => `client:${id}`
 const dateOf = (text: string): Date | null => (text === '' ? null : new Date(text))
-const usableName = (text: string): string => {
-  const name = storableText(text, MAX_NAME + 1)
-  if (name === '' || [...name].length > MAX_NAME)
-    throw new BadRequest({ reason: 'client-name', message: `name must have 1 to ${MAX_NAME} characters` })
-  return name
-}
+const usableName = (text: string): string => requireName(plainName(text), 'client-name')
 
 const expiry = (text: string | null | undefined): Date | null => {
   if (text === null || text === undefined || text === '') return null

@@ -10,12 +10,13 @@ import {
   type PersonalTokenUse,
   personalTokenId
 } from '../tokens/personal-tokens.ts'
+import { plainName } from '../values/names.ts'
 import { parseTimestamp } from '../values/timestamps.ts'
 import { announce } from './access-changes.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { findPeople, getPerson, type StoredPerson } from './people.ts'
-import { type Bounds, isRowId, query, readPage, storableText } from './query.ts'
+import { type Bounds, isRowId, query, readPage, requireName } from './query.ts'
 import { revokeToken } from './token-state.ts'
 
 export interface TokenWish {
@@ -50,7 +51,6 @@ export const createPersonalTokenStore = (database: Database) => ({
     })
 })
 
-const MAX_NAME = 64
 const MAX_LIVE = 100
 const MAX_LIFE_MS = 366 * 24 * 60 * 60 * 1000
 
@@ -60,8 +60,7 @@ const create = async (manager: EntityManager, actor: Actor, login: Login, wish: 
   const userId = login.user.id
   await refuseEnded(manager, login)
   const person = await getPerson(manager, userId)
-  const name = storableText(wish.name, MAX_NAME)
-  if (name === '') throw invalid('token-name', 'name must not be empty')
+  const name = requireName(plainName(wish.name), 'token-name')
   const profiles = ownProfiles(person, wish.profiles)
   const expiresAt = expiry(wish.expiresAt)
   const [count] = await query<{ live: string }>(manager, COUNT, [userId])

@@ -1,6 +1,7 @@
 // Runs parametrised statements, takes advisory locks, and makes text and JSON from outside safe to store.
 import { createHash } from 'node:crypto'
 import type { EntityManager } from 'typeorm'
+import { BadRequest } from '../errors.ts'
 
 /** Rows of a statement; `Row` is the shape defined by our own schema. Values are passed only as parameters. */
 export const query = async <Row>(
@@ -83,6 +84,12 @@ export const storableText = (value: unknown, max = MAX_TEXT_CODE_POINTS): string
 export const storableKey = (value: unknown, max = 512): string | undefined => {
   if (typeof value !== 'string' || value === '' || value.length > max) return undefined
   return value.includes('\0') || !value.isWellFormed() ? undefined : value
+}
+
+/** The name, unless `plainName` or `areaName` has refused it. Throws BadRequest. */
+export const requireName = (name: string | undefined, reason: string): string => {
+  if (name !== undefined) return name
+  throw new BadRequest({ reason, message: 'name must have 1 to 64 characters, without control characters' })
 }
 
 /** A JSON value for jsonb; secrets are replaced by key, and a value over 32 KiB by its size. */

@@ -180,7 +180,8 @@ t.test('what is wrong with a wish is said', async t => {
     [{ expiresAt: inDays(370) }, /at most a year ahead/],
     [{ expiresAt: 'soon' }, /at most a year ahead/],
     [{ profiles: ['Agente', 'Admin'] }, /profiles\/1 is not one of your profiles/],
-    [{ name: ' ' }, /name must not be empty/],
+    [{ name: ' ' }, /name must have 1 to 64 characters/],
+    [{ name: 'a\0b' }, /name must have 1 to 64 characters, without control characters/],
     [{ scope: 'all' }, /additional properties/]
   ]
   for (const [more, message] of rows) {

@@ -255,6 +255,7 @@ t.test('what is wrong with a wish is said', async t => {
   const rows: [object, RegExp][] = [
     [{ name: '' }, /body\/name/],
     [{ name: 'x'.repeat(65) }, /body\/name/],
+    [{ name: 'a\0b' }, /name must have 1 to 64 characters, without control characters/],
     [{ expiresAt: '2001-01-01' }, /expiresAt must be a time in the future/],
     [{ addresses: ['203.0.113.0/24', '10.0.0.0/33'] }, /addresses\/1 must be an IP address or a CIDR block/],
     [{ secret: 'mine' }, /additional properties/]

@@ -116,6 +116,7 @@ t.test('what is under way while a person is erased leaves nothing of them behind
   const self = { id: user.id, username: NAMES.username, ip: ADDRESS }
   const target = `user:${user.id}`
   const atProvider = { issuer: 'https://id.example', subject: NAMES.username, sid: undefined, issuedAt: 0 }
+  const entry = { actor: self, action: 'login', target }
   const expiresAt = Math.ceil(Date.now() / 1000) + 3600
   const { version } = (await users.loadPerson(user.id)) ?? { version: 0 }
   let serial = 0
@@ -123,7 +124,7 @@ t.test('what is under way while a person is erased leaves nothing of them behind
   const goOn = () => {
     const login = { tokenId: `late ${++serial}`, userId: user.id, version, createdAt: expiresAt, expiresAt }
     return Promise.all([
-      liveLogins.begin({ ...begunLogin(login), ip: ADDRESS, atProvider, entry: { actor: self, action: 'login', target } }),
+      liveLogins.begin({ ...begunLogin(login), ip: ADDRESS, atProvider, entry }),
       memory.rememberAddress(NAMES.username, ADDRESS, user.id),
       audit.append({ actor: { ...self, id: null }, action: 'login.failed', target }, user.id),
       tokenState.revokeToken(`ended ${serial}`, expiresAt, { actor: self, action: 'logout', target })
