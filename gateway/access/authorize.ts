@@ -9,7 +9,7 @@ import {
   Unauthenticated
 } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
+import { allowedMethods, type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import type { RouteMatch } from '../routes/route.ts'
 
 export interface RefusalText {
@@ -34,10 +34,10 @@ const revealed = (
   return { message: contact === undefined ? missing : `${missing}. Ask ${contact}`, profiles }
 }
 
-const refusalOf = (match: RouteMatch, decision: Decision, text: RefusalText): GatewayError => {
+const refusalOf = (match: RouteMatch, decision: Decision, address: string, text: RefusalText): GatewayError => {
   const { code, reason } = decision
   if (match.refusal === 'method' && code === MethodNotAllowed.code)
-    return new MethodNotAllowed({ reason, headers: { allow: match.allowed.join(', ') } })
+    return new MethodNotAllowed({ reason, headers: { allow: allowedMethods(match.routes, address).join(', ') } })
   const Plain = [BadPath, NoRoute, Unauthenticated].find(kind => kind.code === code)
   if (Plain !== undefined) return new Plain({ reason })
   const isUnassigned = code === Unassigned.code
@@ -52,5 +52,5 @@ export const createAuthorize =
     const { match, identity, client } = exchange
     if (match === undefined) return new NoRoute({ reason: 'no-route' })
     const decision = decide(match, { user: identity?.user, kind: identity?.kind, address: client.address }, options)
-    return decision.decision === 'allow' ? undefined : refusalOf(match, decision, options)
+    return decision.decision === 'allow' ? undefined : refusalOf(match, decision, client.address, options)
   }

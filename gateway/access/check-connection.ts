@@ -1,7 +1,7 @@
 // Refuses a request by its connection: a host that its certificate is not for, or a client outside the networks of the route.
 import { Forbidden, type GatewayError, Misdirected } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { isOutside } from '../routes/decide.ts'
+import { refusesAddress } from '../routes/decide.ts'
 import { certifiedName } from '../values/certificates.ts'
 
 /**
@@ -16,5 +16,5 @@ export const checkCertificate = ({ request, head, peerTrusted }: Exchange): Gate
 }
 
 /** Before its token is looked at. */
-export const checkAddress = ({ route, client }: Exchange): GatewayError | undefined =>
-  route !== undefined && isOutside(route, client.address) ? new Forbidden({ reason: 'address' }) : undefined
+export const checkAddress = ({ match, client }: Exchange): GatewayError | undefined =>
+  match !== undefined && refusesAddress(match, client.address) ? new Forbidden({ reason: 'address' }) : undefined

@@ -40,12 +40,24 @@ export const decide = (match: RouteMatch, sender: Asker, options: DecideOptions)
   return decision
 }
 
+/** Those of a route that names none, as far as they can be listed. */
+const USUAL_METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT']
+
+/** The methods of these routes that are not refused to a client with this address. */
+export const allowedMethods = (routes: readonly Route[], address: string | undefined): string[] => {
+  const open = routes.filter(route => !isOutside(route, address))
+  const allowed = new Set(open.flatMap(route => [...(route.methods ?? USUAL_METHODS)]))
+  if (allowed.has('GET')) allowed.add('HEAD')
+  return [...allowed].sort()
+}
+
 const decidePath = (
   match: RouteMatch,
   { user, kind = 'login', address }: Asker,
   { cloudUnassignedMayPass }: DecideOptions
 ): Decision => {
   if (match.refusal !== undefined) {
+    if (refusesAddress(match, address)) return refuse(403, Forbidden.code, 'address')
     // Without a token, a private path gets the same response as an unknown one, so that existing paths are not revealed.
     const isShown = user !== undefined || (match.refusal !== 'no-route' && match.public)
     if (!isShown) return refuse(401, Unauthenticated.code, 'no-token')
@@ -73,6 +85,12 @@ export const isOutside = ({ from }: Pick<Route, 'from'>, address: string | undef
   const client = address === undefined ? undefined : parseAddress(address)
   return client === undefined || !from.some(network => contains(network, client))
 }
+
+/** The same of a match: of its route, or of all routes at a path without this method. */
+export const refusesAddress = (match: RouteMatch, address: string | undefined): boolean =>
+  match.route === undefined
+    ? match.refusal === 'method' && match.routes.every(route => isOutside(route, address))
+    : isOutside(match.route, address)
 
 /** The decision on a person, or on a request without a token, whatever the address. */
 export const decideRoute = (route: Route, user: Asker['user'], cloudUnassignedMayPass: boolean): Decision => {

@@ -1,7 +1,7 @@
 // Describes a decision in a sentence that requires no knowledge of the code.
 
 import { formatNetwork } from '../values/addresses.ts'
-import type { Asker, Decision } from './decide.ts'
+import { type Asker, allowedMethods, type Decision } from './decide.ts'
 import type { Route, RouteMatch } from './route.ts'
 
 interface NamedAsker extends Asker {
@@ -58,9 +58,9 @@ export const reasonInWords = ({ reason }: Decision, match: RouteMatch, asker: Na
     case 'role-missing':
       return `The route requires ${roles}, and ${asker.name} has ${roleWords(asker)}.`
     case 'address':
-      return addressInWords(match.route, asker)
+      return addressInWords(routesOf(match), asker)
     case 'method':
-      return `Routes with this path exist, but none for this method; allowed: ${match.refusal === 'method' ? match.allowed.join(', ') : ''}.`
+      return `Routes with this path exist, but none for this method; allowed: ${allowedMethods(routesOf(match), asker.address).join(', ')}.`
     default:
       return TOKEN[reason] === undefined
         ? (PLAIN[reason] ?? BAD_PATH[reason] ?? reason)
@@ -68,9 +68,12 @@ export const reasonInWords = ({ reason }: Decision, match: RouteMatch, asker: Na
   }
 }
 
-/** Why a client is refused whose address the route's `from` does not contain. */
-const addressInWords = (route: Pick<Route, 'from'> | undefined, { address }: Asker): string => {
-  const networks = (route?.from ?? []).map(formatNetwork).join(', ')
+const routesOf = (match: RouteMatch): readonly Route[] =>
+  match.refusal === 'method' ? match.routes : match.route === undefined ? [] : [match.route]
+
+/** Why a client is refused whose address is in the `from` of none of these routes. */
+const addressInWords = (routes: readonly Route[], { address }: Asker): string => {
+  const networks = [...new Set(routes.flatMap(({ from = [] }) => from.map(formatNetwork)))].join(', ')
   const whose = address === undefined ? 'write "from 10.1.2.3" after who asks to name an address' : `not ${address}`
   return `The route admits only clients from ${networks} (${whose}).`
 }

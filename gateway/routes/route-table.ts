@@ -75,8 +75,6 @@ const PUBLIC_LAX: RouteMatch = { refusal: 'bad-path', reason: 'lax-reading', pub
 const PRIVATE_LAX: RouteMatch = { refusal: 'bad-path', reason: 'lax-reading', public: false }
 const badPath = (reason: BadPathReason): RouteMatch => ({ refusal: 'bad-path', reason, public: true })
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
-/** Those of a route that names none, as far as they can be listed. */
-const USUAL_METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT']
 
 /** Builds a table from individually valid routes. Its results do not depend on their order. */
 export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
@@ -230,9 +228,7 @@ const misreading = (
 const refuse = (trie: RouteTrie, method: string, segments: readonly string[]): RouteMatch => {
   const routes = visible(candidatesFor(trie, method, segments))
   if (routes.length === 0) return NO_ROUTE
-  const allowed = new Set(routes.flatMap(route => [...(route.methods ?? USUAL_METHODS)]))
-  if (allowed.has('GET')) allowed.add('HEAD')
-  return { refusal: 'method', allowed: [...allowed].sort(), public: routes.every(route => route.public) }
+  return { refusal: 'method', routes, public: routes.every(route => route.public) }
 }
 
 /** The candidates that the gateway's own endpoints do not hide. */

@@ -198,11 +198,11 @@ export type RouteMatch =
       readonly reason: BadPathReason
       readonly public: boolean
     }
-  /** The path matches but not the method; `allowed` lists those that would; `public` if every route at this path is public. */
+  /** These routes have the path but not the method; `public` if all of them are. */
   | {
       readonly route?: undefined
       readonly refusal: 'method'
-      readonly allowed: readonly string[]
+      readonly routes: readonly Route[]
       readonly public: boolean
     }
   | { readonly route?: undefined; readonly refusal: 'no-route' }

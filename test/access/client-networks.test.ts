@@ -28,6 +28,9 @@ const routes = (from: readonly string[]) => ({
   routes: [
     { path: '/office/*', upstream: 'back', from: OFFICE, roles: ['Agente'] },
     { path: '/kiosk/*', upstream: 'back', from: OFFICE, public: true },
+    { path: '/board', methods: ['GET'], upstream: 'back', public: true },
+    { path: '/board', methods: ['PUT'], upstream: 'back', from: OFFICE, public: true },
+    { path: '/ledger', methods: ['GET'], upstream: 'back', from: OFFICE },
     { path: '/live', upstream: 'sockets', from, websocket: {} },
     { path: '/outer/*', external: true, from: OFFICE, roles: ['Agente'] },
     { path: '/free/*', upstream: 'back' }
@@ -36,7 +39,9 @@ const routes = (from: readonly string[]) => ({
 const gateway = await startGateway(t, { config: routes(OFFICE), env: { TRUST_PROXY: '127.0.0.1' } })
 const token = await gateway.tokenFor()
 
-const ask = async (path: string, from: string, more: { token?: string; headers?: Record<string, string> } = {}) => {
+type More = { method?: string; token?: string; headers?: Record<string, string> }
+
+const ask = async (path: string, from: string, more: More = {}) => {
   const answer = await gateway.fetch(path, { ...more, headers: { 'x-forwarded-for': from, ...more.headers } })
   const { code } = answer.status === 200 ? {} : ((await answer.json()) as { code?: string })
   return code ?? answer.status
@@ -58,6 +63,18 @@ t.test('only clients of the networks pass; others are refused before their token
     reason: 'address',
     user: undefined
   })
+})
+
+t.test('clients outside the networks do not learn which methods there are', async t => {
+  for (const more of [{ token }, {}]) {
+    for (const method of ['GET', 'DELETE'])
+      t.equal(await ask('/ledger', '192.0.2.1', { ...more, method }), 'GW_FORBIDDEN', method)
+  }
+  t.equal(await ask('/ledger', '10.1.2.3', { token, method: 'DELETE' }), 'GW_METHOD_NOT_ALLOWED')
+  const allow = async (from: string) =>
+    (await gateway.fetch('/board', { method: 'DELETE', headers: { 'x-forwarded-for': from } })).headers.get('allow')
+  t.equal(await allow('192.0.2.1'), 'GET, HEAD')
+  t.equal(await allow('10.1.2.3'), 'GET, HEAD, PUT')
 })
 
 t.test('another proxy that asks gets the decision on the address of its client', async t => {

@@ -47,11 +47,11 @@ t.test('authenticate lets pass what is public, and asks everybody else for a val
   const untouched = { outcome: 'passes', identity: undefined, asked: undefined }
   t.same(authenticate({ public: true }), untouched)
   t.same(authenticate({ socketio: {} as never }), untouched)
-  t.same(authenticate({ refusal: 'method', allowed: ['GET'], public: true }), untouched)
+  t.same(authenticate({ refusal: 'method', routes: [routeOf({})], public: true }), untouched)
   t.same(authenticate({ refusal: 'bad-path', reason: 'backslash', public: true }), untouched)
   const identified = { outcome: 'passes', identity: 'token-1', asked: ['a-token', false] }
   t.same(authenticate({}), identified)
-  t.same(authenticate({ refusal: 'method', allowed: ['GET'], public: false }), identified)
+  t.same(authenticate({ refusal: 'method', routes: [routeOf({})], public: false }), identified)
   t.same(authenticate(NO_ROUTE), identified)
   t.same(authenticate({ refusal: 'bad-path', reason: 'backslash', public: false }), identified)
   t.match(authenticate(undefined, { hasToken: false }), { outcome: '401 GW_UNAUTHENTICATED no-token' })
@@ -120,7 +120,7 @@ t.test('authorize refuses with the code of the decision, and reveals a reason on
   t.equal(outcome(check(undefined)), '404 GW_NO_ROUTE no-route')
   t.equal(outcome(check({ refusal: 'no-route' })), '404 GW_NO_ROUTE no-route')
   t.equal(outcome(check({ refusal: 'bad-path', reason: 'semicolon', public: true })), '400 GW_BAD_PATH semicolon')
-  const method = check({ refusal: 'method', allowed: ['GET', 'HEAD'], public: false })
+  const method = check({ refusal: 'method', routes: [routeOf({ methods: new Set(['GET']) })], public: false })
   t.equal(outcome(method), '405 GW_METHOD_NOT_ALLOWED method')
   t.same(method?.headers, { allow: 'GET, HEAD' })
 

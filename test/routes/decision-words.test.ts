@@ -3,6 +3,7 @@ import t from 'tap'
 import type { Decision } from '../../gateway/routes/decide.ts'
 import { reasonInWords } from '../../gateway/routes/decision-words.ts'
 import type { RouteMatch } from '../../gateway/routes/route.ts'
+import { routeOf } from '../support/exchanges.ts'
 import { tableOf } from '../support/route-files.ts'
 import { words } from '../support/words.ts'
 
@@ -13,7 +14,7 @@ const person = (...profiles: string[]) => ({
 })
 const because = (reason: string): Decision => ({ decision: 403, code: 'GW_FORBIDDEN', reason })
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
-const NO_METHOD: RouteMatch = { refusal: 'method', allowed: ['GET', 'HEAD'], public: false }
+const NO_METHOD: RouteMatch = { refusal: 'method', routes: [routeOf({ methods: new Set(['GET']) })], public: false }
 
 const DECISIONS = words`public socketio any-valid-token has-role role-missing cloud-unassigned unassigned`
 const REFUSALS = ['method', 'no-route', 'destination', 'lax-reading', 'not-absolute', 'fragment', 'double-slash']
@@ -42,6 +43,8 @@ t.test('a refused address is named beside the networks of the route, or how to n
     /^The route admits only clients from 10\.0\.0\.0\/8, 192\.0\.2\.1\S* \(not 192\.0\.2\.7\)\.$/
   )
   t.match(say(), /\(write "from 10\.1\.2\.3" after who asks to name an address\)\.$/)
+  const other = (await tableOf(t, '/x {methods: [GET], from: [10.0.0.0/8]}')).match('PUT', '/x')
+  t.match(reasonInWords(because('address'), other, maria), 'only clients from 10.0.0.0/8')
 })
 
 t.test('a sentence names the roles that a route requires and those that the person has', async t => {
