@@ -1,7 +1,7 @@
 // Reads the listeners' settings: where they listen, whether they use TLS, and whether peers send PROXY headers.
 import { certifiedName, createCertificateNames } from '../values/certificates.ts'
-import { type CertificatePair, checkPair } from './certificate-pair.ts'
-import { type Environment, type Reader, readText } from './reader.ts'
+import { type CertificatePair, readPairs } from './certificate-pair.ts'
+import type { Environment, Reader } from './reader.ts'
 
 const PORTS = { min: 0, max: 65_535 }
 
@@ -62,30 +62,15 @@ export interface TlsFiles {
 
 /** The first is the default; undefined: no TLS. */
 const readTls = (reader: Reader): readonly TlsFiles[] | undefined => {
-  const [certFiles, keyFiles] = [reader.list('TLS_CERT_FILE'), reader.list('TLS_KEY_FILE')]
-  if (certFiles.length === 0 && keyFiles.length === 0) return undefined
-  if (certFiles.length === 0) reader.mistake('TLS_CERT_FILE', 'is required with TLS_KEY_FILE')
-  else if (keyFiles.length === 0) reader.mistake('TLS_KEY_FILE', 'is required with TLS_CERT_FILE')
-  else if (certFiles.length !== keyFiles.length)
-    reader.mistake('TLS_KEY_FILE', 'must name as many files as TLS_CERT_FILE, in the same order')
-  if (certFiles.length !== keyFiles.length) return undefined
-  const files = certFiles.flatMap((certFile, i) => {
-    const keyFile = keyFiles[i] ?? ''
-    const pair = checkPair(readText(certFile).text, readText(keyFile).text)
-    const isNameless = certFiles.length > 1 && !('message' in pair) && pair.names.length === 0
-    const mistake = isNameless ? NAMELESS : pair
-    if (!('message' in mistake)) return [{ certFile, keyFile, pair: mistake }]
-    const which = certFiles.length === 1 ? '' : `(file ${i + 1}) `
-    reader.mistake(mistake.variable, which + mistake.message)
-    return []
-  })
-  return files.length === certFiles.length ? files : undefined
+  const files = readPairs(reader, ['TLS_CERT_FILE', 'TLS_KEY_FILE'], reader.list)
+  if (files === undefined || files.length === 1) return files
+  for (const [i, { pair }] of files.entries()) {
+    if (pair.names.length > 0) continue
+    const message = 'has no subjectAltName, by which one of several certificates is chosen'
+    reader.mistake('TLS_CERT_FILE', `(file ${i + 1}) ${message}`)
+  }
+  return files
 }
-
-const NAMELESS = {
-  variable: 'TLS_CERT_FILE',
-  message: 'has no subjectAltName, by which one of several certificates is chosen'
-} as const
 
 const readProxyProtocol = (reader: Reader): boolean => {
   const proxyProtocol = reader.boolean('PROXY_PROTOCOL')

@@ -1,6 +1,6 @@
 // Reads the settings of Redis: its address, the prefix of its keys, and the certificates of its connections.
-import { checkPair } from './certificate-pair.ts'
-import { type Reader, readAuthorities, readText } from './reader.ts'
+import { readPairs } from './certificate-pair.ts'
+import { type Reader, readAuthorities } from './reader.ts'
 import { parseRedisUrl, type RedisSettings } from './redis-url.ts'
 
 /** Undefined: requests are counted in memory. */
@@ -24,13 +24,7 @@ const PREFIX = /^[\w.:/-]{1,64}$/
 const FILES = ['REDIS_CA_FILE', 'REDIS_CERT_FILE', 'REDIS_KEY_FILE'] as const
 
 const readClientPair = (reader: Reader): { readonly cert?: string; readonly key?: string } => {
-  const [certFile, keyFile] = [reader.text('REDIS_CERT_FILE'), reader.text('REDIS_KEY_FILE')]
-  if (certFile === undefined && keyFile === undefined) return {}
-  if (certFile === undefined) reader.mistake('REDIS_CERT_FILE', 'is required with REDIS_KEY_FILE')
-  if (keyFile === undefined) reader.mistake('REDIS_KEY_FILE', 'is required with REDIS_CERT_FILE')
-  if (certFile === undefined || keyFile === undefined) return {}
-  const pair = checkPair(readText(certFile).text, readText(keyFile).text, ['REDIS_CERT_FILE', 'REDIS_KEY_FILE'])
-  if (!('message' in pair)) return { cert: pair.cert, key: pair.key }
-  reader.mistake(pair.variable, pair.message)
-  return {}
+  const fileOf = (name: (typeof FILES)[number]) => [reader.text(name) ?? []].flat()
+  const [first] = readPairs(reader, ['REDIS_CERT_FILE', 'REDIS_KEY_FILE'], fileOf) ?? []
+  return first === undefined ? {} : { cert: first.pair.cert, key: first.pair.key }
 }

@@ -26,14 +26,31 @@ t.test('certificate and key go together, and are checked at the start', async t 
   t.match(read(both), { publicUrl: 'https://localhost:3000', tls: [one], port: 3000 })
   t.equal(read({}).tls, undefined)
   const nonsense = join(folder, 'nonsense')
-  for (const [environment, mistake] of [
+  const absent = join(folder, 'absent')
+  const isAbsent = 'cannot be read: the file does not exist'
+  for (const [environment, ...expected] of [
     [{ TLS_CERT_FILE: one.certFile }, 'TLS_KEY_FILE is required with TLS_CERT_FILE'],
     [{ TLS_KEY_FILE: one.keyFile }, 'TLS_CERT_FILE is required with TLS_KEY_FILE'],
-    [{ ...both, TLS_CERT_FILE: join(folder, 'absent') }, 'TLS_CERT_FILE cannot be read'],
+    [{ ...both, TLS_CERT_FILE: absent }, `TLS_CERT_FILE ${isAbsent}`],
     [{ ...both, TLS_KEY_FILE: nonsense }, 'TLS_KEY_FILE must contain a private key in PEM format'],
-    [{ ...both, TLS_KEY_FILE: two.keyFile }, 'TLS_KEY_FILE is not the key of the first certificate in TLS_CERT_FILE']
+    [{ ...both, TLS_KEY_FILE: two.keyFile }, 'TLS_KEY_FILE is not the key of the first certificate in TLS_CERT_FILE'],
+    [
+      { TLS_CERT_FILE: nonsense, TLS_KEY_FILE: absent },
+      'TLS_CERT_FILE must contain certificates in PEM format',
+      `TLS_KEY_FILE ${isAbsent}`
+    ],
+    [
+      { TLS_CERT_FILE: `${one.certFile},${nonsense}` },
+      'TLS_CERT_FILE (file 2) must contain certificates in PEM format',
+      'TLS_KEY_FILE is required with TLS_CERT_FILE'
+    ],
+    [
+      { REDIS_URL: 'rediss://localhost', REDIS_KEY_FILE: absent },
+      'REDIS_CERT_FILE is required with REDIS_KEY_FILE',
+      `REDIS_KEY_FILE ${isAbsent}`
+    ]
   ] as const)
-    t.strictSame(mistakes(environment), [mistake])
+    t.strictSame(mistakes(environment), expected)
 })
 
 t.test('several certificates are given pair by pair, each with the names that it is chosen by', async t => {
