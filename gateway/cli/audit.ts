@@ -64,7 +64,8 @@ const archive = async (cli: Cli, { before: text, out }: { before: string; out: s
   const before = parseTimestamp(text)
   if (before === undefined || before.getTime() > Date.now())
     throw new CannotRun('--before must be a date in the past, such as 2026-01-31 or 2026-01-31T18:00:00Z')
-  if (existsSync(out)) throw new CannotRun(`${out} exists: name a new file`)
+  const exists = () => new CannotRun(`${out} exists: name a new file`)
+  if (existsSync(out)) throw exists()
   const secrets = await secretsOf(cli)
   return withDatabase(cli.environment, async database => {
     const { archiveAudit, AuditBroken } = await import('../store/audit-archive.ts')
@@ -78,6 +79,7 @@ const archive = async (cli: Cli, { before: text, out }: { before: string; out: s
         text: ({ green }) => green(`Entries ${first} to ${last} are in ${out} and no longer in the database.`)
       }
     } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'EEXIST') throw exists()
       if (!(error instanceof AuditBroken)) throw error
       const { firstBroken, message } = error
       return { found: true, json: { ok: false, firstBroken }, text: ({ red }) => red(message) }

@@ -1,5 +1,6 @@
 // Moves the oldest entries of the audit log into a file that can be verified without the database; the chain goes on from there.
-import { type FileHandle, open, rename } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { EntityManager } from 'typeorm'
 import type { SealingSecret } from '../tokens/sealed-keys.ts'
@@ -18,6 +19,8 @@ interface Archiving {
   /** Entries from this time on stay. */
   readonly before: Date
   readonly fileOf: (first: number, last: number) => string
+  /** A file of that name has the same entries, and is replaced. */
+  readonly replaces?: boolean
   readonly most?: number
 }
 
@@ -36,7 +39,8 @@ const DELETED_AT_ONCE = 2_000
 
 /**
  * Writes the entries before a time to a file, then removes them. Undefined: there are none. Whenever it stops, the entries
- * are in the file, or in the database, or in both. Throws AuditBroken, AuditKeyMissing, and what the file system refuses.
+ * are in the file, or in the database, or in both. Throws AuditBroken, AuditKeyMissing, and what the file system refuses,
+ * such as EEXIST.
  */
 export const archiveAudit = async (database: Database, archiving: Archiving) => {
   await removeArchived(database)
@@ -44,7 +48,7 @@ export const archiveAudit = async (database: Database, archiving: Archiving) => 
   if (planned === undefined) return undefined
   const { header, keys, walk } = planned
   const file = archiving.fileOf(header.first, header.last)
-  await writeFile(file, async lines => {
+  await writeFile(file, archiving.replaces === true, async lines => {
     await lines([header])
     const broken = await walkPages(walk, header.last, keys, async (after, most) => {
       const rows = await database.read(manager => nextRows(manager, after, most))
@@ -85,19 +89,26 @@ const FIRST_KEPT = `SELECT e.id::float8 AS id FROM audit_events e WHERE ${sinceT
 
 type Lines = (lines: readonly object[]) => Promise<void>
 
-/** The file has its name only once all of it is on the disk. Only its owner may read it: it contains personal data. */
-const writeFile = async (file: string, write: (lines: Lines) => Promise<void>): Promise<void> => {
-  const unfinished = `${file}.unfinished`
-  const handle = await open(unfinished, 'w', 0o600)
+/**
+ * The file has its name only once all of it is on the disk; of several runs that write it at once, only one gives it that
+ * name. Only its owner may read it: it contains personal data.
+ */
+const writeFile = async (file: string, replaces: boolean, write: (lines: Lines) => Promise<void>): Promise<void> => {
+  const unfinished = `${file}.unfinished-${randomUUID()}`
+  const handle = await open(unfinished, 'wx', 0o600)
   try {
     await write(
       async lines => void (await handle.appendFile(`${lines.map(line => JSON.stringify(line)).join('\n')}\n`))
     )
     await handle.sync()
+    if (!replaces) await (await open(file, 'wx', 0o600)).close()
+    await rename(unfinished, file)
+  } catch (error) {
+    await rm(unfinished, { force: true })
+    throw error
   } finally {
     await handle.close()
   }
-  await rename(unfinished, file)
   await syncFolder(await open(dirname(file)))
 }
 
@@ -157,7 +168,7 @@ export const retainAudit = async ({ database, retentionMs, folder, secrets, log 
     if (due?.isDue !== true) return
     const before = new Date(Date.now() - retentionMs)
     const fileOf = (first: number, last: number) => join(folder, `audit-${first}-${last}.jsonl`)
-    const archived = await archiveAudit(database, { actor: ACTOR, secrets, before, fileOf, most: MOST })
+    const archived = await archiveAudit(database, { actor: ACTOR, secrets, before, fileOf, replaces: true, most: MOST })
     if (archived !== undefined) log.info(archived, 'archived entries of the audit log')
   } catch (error) {
     log.error(

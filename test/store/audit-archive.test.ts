@@ -1,6 +1,6 @@
 // The oldest entries of the audit log leave as a file that can be verified without the database, and in no other way.
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { retainAudit } from '../../gateway/store/audit-archive.ts'
 import { verifyArchive } from '../../gateway/store/audit-archive-file.ts'
@@ -110,6 +110,17 @@ t.test('the database removes entries only once they are archived, and a forged b
   await t.rejects(postgres.query(again, [], url), { code: '42501' }, 'the number of an entry that is gone')
   t.match(await audit.verify(), { ok: false, firstBroken: 5 })
   t.equal((await archive('2025-01-01')).code, 1)
+})
+
+t.test('of two archives into one file at once, one is written, and the other is refused', async t => {
+  const { audit, out, archive } = await startOld(t)
+  const both = await Promise.all([archive('2026-01-31'), archive('2025-01-31')])
+  t.same(both.map(({ code }) => code).sort(), [0, 2])
+  t.match(both.find(({ code }) => code === 2)?.stderr.replaceAll('\n', ' '), /audit\.jsonl exists: name a new file/)
+  const written = await verifyArchive(out, [sealingSecret(TEST_SECRET)])
+  t.match(written, { ok: true, first: 1 })
+  t.match(await audit.verify(), { ok: true, archived: written.last })
+  t.same(readdirSync(dirname(out)), ['audit.jsonl'])
 })
 
 // RV-74
