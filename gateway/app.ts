@@ -1,8 +1,9 @@
 // Takes each request through the gateway: match → count → authenticate → count by route → authorize → respond or forward.
+import { randomUUID } from 'node:crypto'
 import { type Authentication, createAuthenticate } from './access/authenticate.ts'
 import { createAuthorize, type RefusalText } from './access/authorize.ts'
 import { checkAddress, checkCertificate } from './access/check-connection.ts'
-import { createLimitRate, createLimitRoute } from './access/limit-rate.ts'
+import { createLimitRate, createLimitRoute, overLimit } from './access/limit-rate.ts'
 import { createMatchDestination } from './access/match-destination.ts'
 import { createMatchRoute } from './access/match-route.ts'
 import type { RenewCookie } from './access/renew-cookie.ts'
@@ -19,7 +20,15 @@ import { answerForwardAuth, beginForwardAuth, isForwardAuth, refuseForwardAuth }
 import type { ClientAddressOf, RequestHost } from './http/client-address.ts'
 import { PREFLIGHT_METHODS, preflightFields, preflightMethod } from './http/cross-origin.ts'
 import { Exchange, type SocketToken } from './http/exchange.ts'
-import { answerFault, answerHere, answerRefusal, asGatewayError, type ResponseOptions } from './http/own-responses.ts'
+import {
+  answerFault,
+  answerHere,
+  answerRefusal,
+  asGatewayError,
+  FAULTS,
+  type ResponseOptions,
+  type UnreadableRequest
+} from './http/own-responses.ts'
 import { connectionNames, fieldValues, forwardsLeft, type HttpRequest } from './http/request.ts'
 import { createHttpServer, type HttpServer } from './http/server.ts'
 import type { Limiter } from './limits/limiter.ts'
@@ -52,6 +61,8 @@ interface AppParts {
   onOpen?: ((exchange: Exchange) => void) | undefined
   /** Called once per exchange, when its response has been sent or its client is gone. */
   observe: (exchange: Exchange) => void
+  /** Called with each message that cannot be read as a request. */
+  observeFault: (fault: UnreadableRequest) => void
   /** How long a client may leave a response unread; milliseconds. */
   clientStallMs?: number | undefined
 }
@@ -250,11 +261,20 @@ export const buildApp = (parts: AppParts): HttpServer => {
     handler: {
       onRequest,
       /** What is no request counts like any other. */
-      onFault({ peer, isTls }, fault, response) {
-        const { max, windowMs } = parts.rateLimit
-        const verdict = parts.limiter.take('global', parts.clientAddress(peer, undefined).key, max, windowMs)
+      onFault({ peer, isTls, isHttp2 }, fault, response) {
+        const { key, address } = parts.clientAddress(peer, undefined)
+        const verdict = parts.limiter.take('global', key, parts.rateLimit.max, parts.rateLimit.windowMs)
         const isOverLimit = !(verdict instanceof Promise) && !verdict.allowed
-        answerFault(response, fault, isOverLimit, isTls, parts.answers)
+        const error = isOverLimit ? overLimit(verdict) : new FAULTS[fault]({ reason: fault })
+        const requestId = randomUUID()
+        if (response !== undefined) answerFault(response, error, requestId, isTls, parts.answers)
+        parts.observeFault({
+          error,
+          requestId,
+          status: response?.status,
+          protocol: isHttp2 ? 'h2' : undefined,
+          ip: address
+        })
       }
     }
   })

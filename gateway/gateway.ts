@@ -146,7 +146,8 @@ export const startGateway = async (
     // A named host has no frontend but its own pages.
     socketOrigins: exchange => (hosts.named(exchange) === undefined ? publicOrigins : [hosts.originOf(exchange)]),
     onOpen: observation.onOpen,
-    observe: observation.onClose
+    observe: observation.onClose,
+    observeFault: observation.onUnreadable
   })
   const checks = { isTrusted: clientAddress.trusted, onRefused: violations.note }
   await embedding.beforeListening?.()

@@ -13,8 +13,11 @@ const settle = (exchange: Exchange, verdict: Verdict): Refused => {
   if (exchange.limit === undefined || verdict.remaining < exchange.limit.remaining || !verdict.allowed)
     exchange.limit = verdict
   if (verdict.allowed) return undefined
-  return new RateLimited({ reason: 'rate-limit', headers: { 'retry-after': String(secondsLeft(verdict)) } })
+  return overLimit(verdict)
 }
+
+export const overLimit = (verdict: Verdict): GatewayError =>
+  new RateLimited({ reason: 'rate-limit', headers: { 'retry-after': String(secondsLeft(verdict)) } })
 
 const count = (exchange: Exchange, verdict: Verdict | Promise<Verdict>): Refused | Promise<Refused> =>
   verdict instanceof Promise ? verdict.then(known => settle(exchange, known)) : settle(exchange, verdict)

@@ -1,6 +1,5 @@
 // Writes the gateway's own responses and refusals in one shape, and adds its fields to forwarded responses.
-import { randomUUID } from 'node:crypto'
-import { BadRequest, GatewayError, HeadersTooLarge, Internal, RateLimited, RequestTimeout } from '../errors.ts'
+import { BadRequest, GatewayError, HeadersTooLarge, Internal, RequestTimeout } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import { noteFault } from '../values/contain.ts'
 import { type CrossOrigins, checkCredentials, crossOriginFields, EXPOSED, readableBy } from './cross-origin.ts'
@@ -8,7 +7,6 @@ import type { Exchange } from './exchange.ts'
 import { headerLines } from './http1/response.ts'
 import { fieldValue } from './request.ts'
 import type { HttpResponse } from './response.ts'
-import type { MessageFault } from './served-connection.ts'
 
 export interface ResponseOptions {
   /** Origins whose scripts may read these responses. */
@@ -126,20 +124,25 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   response.whole({ status: error.statusCode, headers }, body)
 }
 
-const FAULTS = { malformed: BadRequest, 'too-large': HeadersTooLarge, 'too-slow': RequestTimeout } as const
+/** What is known of a message that could not be read as a request; no status: it could not be answered. */
+export interface UnreadableRequest {
+  readonly error: GatewayError
+  readonly requestId: string
+  readonly status: number | undefined
+  readonly protocol: 'h2' | undefined
+  readonly ip: string
+}
+
+export const FAULTS = { malformed: BadRequest, 'too-large': HeadersTooLarge, 'too-slow': RequestTimeout } as const
 
 /** Responds to something that could not be read as a request, before its connection ends. */
 export const answerFault = (
   response: HttpResponse,
-  fault: MessageFault,
-  isOverLimit: boolean,
+  error: GatewayError,
+  requestId: string,
   overHttps: boolean,
   options: ResponseOptions
 ): void => {
-  const error = isOverLimit
-    ? new RateLimited({ headers: { 'retry-after': '1' } })
-    : new FAULTS[fault]({ reason: fault })
-  const requestId = randomUUID()
   const text = error.bodyText(requestId)
   const headers = baseHeaders(options.origins.frontend, overHttps)
   headers.push(...refusalHeaders(JSON_TYPE, Buffer.byteLength(text), error, options), 'x-request-id', requestId)

@@ -6,11 +6,16 @@ import type { HttpResponse } from './response.ts'
 
 export type MessageFault = 'malformed' | 'too-large' | 'too-slow'
 
+type FaultyConnection = Pick<ClientConnection, 'peer' | 'isTls' | 'isHttp2'>
+
 /** How requests are handled; shared by all connections. */
 export interface MessageHandler {
   onRequest(request: HttpRequest): void
-  /** Received something that is not a request. The response, if there is one, is the last on an HTTP/1.1 connection. */
-  onFault(connection: ClientConnection, fault: MessageFault, response: HttpResponse): void
+  /**
+   * Received something that is not a request. Its response, if there is one, is the last on an HTTP/1.1 connection; undefined: its
+   * stream has been reset.
+   */
+  onFault(connection: FaultyConnection, fault: MessageFault, response: HttpResponse | undefined): void
 }
 
 export interface ConnectionLimits {

@@ -131,7 +131,7 @@ const createRedirectServer = (publicUrl: string): HttpServer =>
         const location = redirectLocation(publicUrl, target)
         response.whole({ status: 308, headers: ['location', location, 'content-length', '0'] }, '')
       },
-      onFault: (_connection, _fault, response) => response.whole({ status: 400, headers: ['content-length', '0'] }, '')
+      onFault: (_connection, _fault, response) => response?.whole({ status: 400, headers: ['content-length', '0'] }, '')
     }
   })
 

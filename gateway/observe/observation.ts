@@ -1,6 +1,7 @@
 // Observes every exchange in one place: counters, live traffic, access log, traces, and the listener that serves them.
 import type { Logger } from 'pino'
 import type { Exchange } from '../http/exchange.ts'
+import type { UnreadableRequest } from '../http/own-responses.ts'
 import type { LoginOutcome } from '../login/sign-in.ts'
 import type { Settings } from '../settings/settings.ts'
 import { isLoopbackHost } from '../values/addresses.ts'
@@ -77,6 +78,10 @@ export const startObservation = async (settings: Settings, log: Logger) => {
       traffic.record(exchange, now)
       writeLog(exchange)
       tracing?.end(exchange)
+    },
+    onUnreadable({ error, ...fields }: UnreadableRequest): void {
+      requests.recordRefusal(error)
+      log.info({ ...fields, code: error.code, reason: error.reason }, 'refused an unreadable request')
     },
     onLogin(outcome: LoginOutcome): void {
       requests.recordLogin(outcome)

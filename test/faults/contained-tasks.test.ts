@@ -137,7 +137,7 @@ t.test('a connection that cannot be told that its time is over is cut, and the o
       onRequest: () => undefined,
       onFault(_connection, _fault, response) {
         if (faults++ === 0) planted()
-        response.whole({ status: 408, hasDate: true }, '')
+        response?.whole({ status: 408, hasDate: true }, '')
       }
     }
   })

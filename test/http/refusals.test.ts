@@ -109,6 +109,20 @@ t.test('the request id of a refusal leads to its line in the log', async t => {
   })
 })
 
+t.test('the request id of what cannot be read as a request leads to a line in the log, too', async t => {
+  const world = await start(t, { OPS_PORT: '0' })
+  for (const [bytes, status, reason] of [
+    ['NONSENSE\r\n\r\n', 400, 'malformed'],
+    [`GET / HTTP/1.1\r\nHost: gw\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431, 'too-large']
+  ] as const) {
+    const requestId = (await world.raw(bytes)).headers['x-request-id']
+    const line = await world.logged(({ requestId: id }) => id === requestId)
+    t.match(line, { msg: 'refused an unreadable request', status, code: 'GW_BAD_REQUEST', reason, ip: '127.0.0.1' })
+  }
+  const metrics = await (await fetch(`http://127.0.0.1:${world.gateway.opsPort}/metrics`)).text()
+  t.match(metrics, 'portaria_refusals_total{code="GW_BAD_REQUEST",reason="too-large"} 1')
+})
+
 t.test('each refusal over the limit says when to return, and has an id of its own', async t => {
   const world = await start(t, { RATE_LIMIT_MAX: '2', RATE_LIMIT_TTL_MS: '3600000' })
   for (let i = 0; i < 2; i++) await world.fetch('/reports')

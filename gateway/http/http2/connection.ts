@@ -28,6 +28,8 @@ const GOAWAY_MS = 1000
 const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants
 
 export class Http2Connection implements ServedConnection {
+  readonly isTls = true
+  readonly isHttp2 = true
   readonly peer: string | undefined
   deadline: number
   readonly #host: ConnectionHost
@@ -49,7 +51,10 @@ export class Http2Connection implements ServedConnection {
     this.#socket = new MeteredSocket(socket, {
       onFlood: () => this.#end(NGHTTP2_ENHANCE_YOUR_CALM),
       onBytes: () => this.#holdOrRead(),
-      onEnd: () => this.destroy()
+      onEnd: () => this.destroy(),
+      onReset: code => {
+        if (code === NGHTTP2_ENHANCE_YOUR_CALM) setImmediate(() => contain(this, one => one.#onHeadReset()))
+      }
     })
     this.#session = performServerHandshake(this.#socket, {
       maxHeaderListPairs: MOST_FIELDS,
@@ -90,6 +95,13 @@ export class Http2Connection implements ServedConnection {
     if (isComplete) return
     this.#bodies.add(one)
     stream.on('data', () => this.#holdOrRead())
+  }
+
+  /** node:http2 resets a stream with more fields, or a larger head, than it may have, and does not make it known. */
+  #onHeadReset() {
+    if (this.#isEnding || this.#session.destroyed) return
+    this.#host.handler.onFault(this, 'too-large', undefined)
+    this.#noteRefused()
   }
 
   #noteRefused() {

@@ -2,6 +2,7 @@
 const HEAD_BYTES = 9
 const DATA = 0
 const RST_STREAM = 3
+const RESET_BYTES = 4
 const WINDOW_UPDATE = 8
 const END_STREAM = 0x1
 const ANY = Number.POSITIVE_INFINITY
@@ -30,6 +31,8 @@ const BYTES_PER_UPDATE = 2048
 export const allowedOut: Allowed = type => (type === RST_STREAM ? 100 : ANY)
 
 export class FrameCounter {
+  /** Called with the code of each RST_STREAM. */
+  onReset: ((code: number) => void) | undefined = undefined
   readonly #allowed: Allowed
   readonly #head = Buffer.alloc(HEAD_BYTES)
   #headLength = 0
@@ -62,6 +65,7 @@ export class FrameCounter {
       if (this.#headLength < HEAD_BYTES) continue
       this.#headLength = 0
       this.#skipped = this.#head.readUIntBE(0, 3)
+      if (this.#head[3] === RST_STREAM && bytes.length >= at + RESET_BYTES) this.onReset?.(bytes.readUInt32BE(at))
       if (this.#isTooMany(this.#head[3] ?? 0, this.#head[4] ?? 0)) return true
     }
     return false

@@ -14,6 +14,8 @@ interface MeteredOwner {
   onBytes(): void
   /** The client has closed its side: it can take no more than its windows allow, and has most likely left. */
   onEnd(): void
+  /** A stream is being reset with this code. */
+  onReset(code: number): void
 }
 
 export class MeteredSocket extends Duplex {
@@ -29,6 +31,7 @@ export class MeteredSocket extends Duplex {
     super({ allowHalfOpen: true })
     this.#socket = socket
     this.#owner = owner
+    this.#sent.onReset = code => owner.onReset(code)
     socket.on('data', (bytes: Buffer) => this.#take(bytes))
     socket.on('end', () => owner.onEnd())
     socket.on('error', () => socket.destroy())

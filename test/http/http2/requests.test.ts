@@ -152,6 +152,17 @@ t.test('crumbs of a cookie are one field, and a body without a length is chunked
   t.equal(body.replace(/\r\n|[0-9a-f]+(?=\r\n)/g, ''), 'hello')
 })
 
+t.test('a head that is too large is answered or reset, and logged, like one over HTTP/1.1', async t => {
+  const { world, place } = await startHttp2World(t)
+  const session = await connectHttp2(t, place)
+  t.match(await askHttp2(session, { ':path': '/open/x', cookie: 'c'.repeat(20_000) }), { status: 431 })
+  const common = { msg: 'refused an unreadable request', code: 'GW_BAD_REQUEST', reason: 'too-large', protocol: 'h2' }
+  t.match(await world.logged(({ status }) => status === 431), common)
+  const many = Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`x-${i}`, 'y']))
+  t.match(await askHttp2(session, { ':path': '/open/x', ...many }), { status: 0, code: 11 })
+  t.match(await world.logged(({ reason, status }) => reason === 'too-large' && status === undefined), common)
+})
+
 t.test('interim responses and trailers pass, an expectation is met', async t => {
   const { place, upstream } = await startHttp2World(t)
   const session = await connectHttp2(t, place)
