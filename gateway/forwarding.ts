@@ -3,7 +3,7 @@
 import type { Credentials } from './access/credentials.ts'
 import { withoutPublicTokens } from './access/socket-token.ts'
 import { Unauthenticated, Unavailable } from './errors.ts'
-import { createForwardHttp } from './forward/forward-http.ts'
+import { createForwardHttp, createPassResponse } from './forward/forward-http.ts'
 import { createOpenStreams } from './forward/open-streams.ts'
 import { createStreamRights } from './forward/stream-rights.ts'
 import { crossOriginFields } from './http/cross-origin.ts'
@@ -68,12 +68,22 @@ export const createForwarding = (parts: ForwardingParts) => {
   })
   tokenParts.revocations.onChange(streams.onRevocationsChanged)
   const relays = createRelays()
+  const http = {
+    upstreams,
+    headFor: heads.whole,
+    linesFor: (exchange: Exchange, passed: string) => forwardedLines(exchange, passed, answers),
+    responseContext,
+    refuse,
+    streams,
+    maxBodyBytes: settings.maxBodyBytes
+  }
   const sockets = {
     upstreams,
     relays,
     streams,
     headStart: heads.start,
     responseContext,
+    passResponse: createPassResponse(http),
     refuse,
     log,
     onSwitched(exchange: Exchange) {
@@ -96,15 +106,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     onTable: streams.onTableSwapped,
     /** Socket.IO events refused, by route and namespace. */
     refusedEvents: refusedEvents.list,
-    forwardHttp: createForwardHttp({
-      upstreams,
-      headFor: heads.whole,
-      linesFor: (exchange, passed) => forwardedLines(exchange, passed, answers),
-      responseContext,
-      refuse,
-      streams,
-      maxBodyBytes: settings.maxBodyBytes
-    }),
+    forwardHttp: createForwardHttp(http),
     forwardUpgrade(exchange: Exchange, route: Route, upstream: Upstream, offer: SocketToken) {
       if (route.socketio !== undefined) return socketio.onUpgrade(exchange, route, upstream)
       forwardWebSocket(exchange, route, upstream, withoutPublicTokens(offer, exchange, tokenParts.tokens.isOurs))

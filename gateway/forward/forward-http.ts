@@ -95,6 +95,12 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
     else setImmediate(() => contain(this, forward => forward.#sendOrReplace(connection)))
   }
 
+  /** The request was sent as an upgrade on this connection, and is answered like any other. */
+  takeResponse(connection: UpstreamConnection, head: ResponseHead, whole: string | undefined) {
+    this.#state = { name: 'connected', connection, leave: undefined }
+    this.onHead(head, whole)
+  }
+
   #sendOrReplace(connection: UpstreamConnection) {
     if (this.#state.name === 'over') return connection.destroy()
     if (connection.destroyed) this.onUploadReady()
@@ -262,3 +268,23 @@ export const createForwardHttp =
       forwarding.refuse(exchange, new BodyTooLarge({ reason: 'body-too-large' }))
     } else new HttpForward(exchange, route, upstream, forwarding).begin()
   }
+
+/** Passes on the response of a backend that ignores an upgrade, beginning with its head; returns what takes the rest of it. */
+export const createPassResponse =
+  (forwarding: HttpForwarding) =>
+  (
+    { exchange, route, upstream }: Asked,
+    connection: UpstreamConnection,
+    head: ResponseHead,
+    whole?: string
+  ): Requester => {
+    const forward = new HttpForward(exchange, route, upstream, forwarding)
+    forward.takeResponse(connection, head, whole)
+    return forward
+  }
+
+interface Asked {
+  readonly exchange: Exchange
+  readonly route: Route
+  readonly upstream: Upstream
+}

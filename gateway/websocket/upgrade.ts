@@ -1,5 +1,6 @@
 // Carries out an upgrade that is allowed: dials the upstream, passes its refusal on, and switches the client's connection.
 import { BadUpstreamResponse, GatewayError, Internal, Unavailable } from '../errors.ts'
+import type { createPassResponse } from '../forward/forward-http.ts'
 import type { OpenStreams } from '../forward/open-streams.ts'
 import type { StreamInfo } from '../forward/stream.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
@@ -38,6 +39,7 @@ export interface SocketForwarding {
     framing?: string
   ) => string
   readonly responseContext: ResponseContextOf
+  readonly passResponse: ReturnType<typeof createPassResponse>
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
   /** The 101 has been sent: the exchange is over, and the stream has begun. */
   readonly onSwitched: (exchange: Exchange) => void
@@ -96,6 +98,8 @@ export const openUpstream = (
     const { target } = connection
     tried.push(target)
     const key = newKey()
+    /** A server may ignore Upgrade (RFC 9110 §7.8). */
+    let ignoring: Requester | undefined
     const requester: Requester = {
       onSwitch(head, rest) {
         const protocol = checkSwitch(head, key, offer.subprotocols)
@@ -108,26 +112,31 @@ export const openUpstream = (
           giveUp(error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'upgrade-failed' }))
         }
       },
-      onHead(head) {
+      onHead(head, whole) {
         exchange.underway = undefined
-        connection.destroy()
         onGivenUp()
+        if (head.status < 300 && route.socketio === undefined) {
+          ignoring = forwarding.passResponse(request, connection, head, whole)
+          return
+        }
+        connection.destroy()
         passRefusal(forwarding, request, head)
       },
       onFault(fault, cause, nothingSent) {
+        if (ignoring !== undefined) return ignoring.onFault(fault, cause, nothingSent)
         const count = only === undefined ? pool.targetCount() : 1
         if (nothingSent && mayTryAgain(fault, tried.length, tried.length, count)) next()
         else giveUp(upstreamRefusal(fault, cause))
       },
       onThrown: error => exchange.onThrown(error),
       onInterim: ignore,
-      onBody: ignore,
-      onEnd: ignore,
+      onBody: chunk => ignoring?.onBody(chunk),
+      onEnd: trailers => ignoring?.onEnd(trailers),
       onDrain: ignore
     }
     const head = forwarding.headStart(exchange, route, target.authority, HANDSHAKE_FIELDS)
     const timeoutMs = route.timeoutMs ?? upstream.timeoutMs
-    connection.send('GET', head + upgradeFields(key, offer.subprotocols), requester, timeoutMs)
+    connection.send('GET', head + upgradeFields(key, offer.subprotocols), requester, timeoutMs, true)
     connection.finish()
     exchange.underway = {
       abort() {
@@ -139,7 +148,7 @@ export const openUpstream = (
   next()
 }
 
-/** A backend's own refusal is passed on as a status; anything that is not a refusal is no valid response to an upgrade. */
+/** A backend's own refusal is passed on as a status. What is none is no valid response to an upgrade of Engine.IO. */
 const passRefusal = (
   forwarding: SocketForwarding,
   { exchange, route, upstream }: UpgradeRequest,

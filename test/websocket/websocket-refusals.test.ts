@@ -113,6 +113,35 @@ t.test('a refusing upstream gives its status, not its body, and its sockets are 
   t.equal((await openStreams(gateway)).total, 0)
 })
 
+// SM-19
+t.test(
+  'a backend may ignore an upgrade (RFC 9110 §7.8): its response is passed on, and no other follows it',
+  async t => {
+    const { ask, upstream, respond, gateway } = await world(t, accept)
+    const page = '<p>not a socket</p>'
+    for (const response of [
+      `Content-Length: ${page.length}\r\n\r\n${page}`,
+      `Transfer-Encoding: chunked\r\n\r\n13\r\n${page}\r\n0\r\n\r\n`
+    ]) {
+      respond(socket => socket.write(`HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n${response}`))
+      const { raw, status } = await ask()
+      t.equal(status, 200)
+      await raw.closed
+      t.match(raw.head(), /content-type: text\/html\r\n.*cache-control: private\r\n/is)
+      t.match(raw.frames().toString(), page)
+      await until(() => upstream.open() === 0, 'what was asked to switch carries no other request')
+    }
+    respond(socket => {
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n')
+      setImmediate(() => socket.destroy())
+    })
+    const { raw } = await ask()
+    await raw.closed
+    t.notMatch(raw.frames().toString(), '0\r\n\r\n', 'what breaks off is not completed')
+    t.equal((await openStreams(gateway)).total, 0)
+  }
+)
+
 t.test('an upstream may spell its switch as RFC 6455 §4.1 lets it', async t => {
   const { ask, respond } = await world(t, accept)
   for (const [from, to] of [
@@ -137,7 +166,6 @@ t.test('nonsense, silence and absence of the upstream are 502 and 504', async t 
   }
   const answers: [string, Answer, number][] = [
     ['no HTTP', socket => socket.end('SSH-2.0-x\r\n\r\n'), 502],
-    ['a 200', socket => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'), 502],
     ['a wrong accept', instead('Sec-WebSocket-Accept: ', 'Sec-WebSocket-Accept: A'), 502],
     ['another protocol', instead('Upgrade: websocket', 'Upgrade: h2c'), 502],
     ['no Connection: Upgrade', instead('Connection: Upgrade', 'Connection: x'), 502],
