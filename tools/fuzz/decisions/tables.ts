@@ -217,7 +217,8 @@ const ASKED = [
   ...words`
     a b admin Admin ADMIN A c x X a.json admin.json a.tar.gz .json a. index.php INDEX.php index.html x.php x.PHP5 a.php
     x.php;v x.php%20 a%20b a+b a%20 a%C2%A0 %E2%80%8Ba b. b.. b%20. a;v=1 a%3bv a%2Fb a%2fx %61 %41dmin a%3F a%23x
-    K%C4%B1ss %E2%84%AAiss ki%C3%9F ki%C5%BF%C5%BF %C3%83 A%CC%83 a%CC%83 (S(x)) %28S(x)) a::$DATA admin:x:$I30 a:b A:B
+    K%C4%B1ss K%C4%B0ss ki%E1%BA%9E %E2%84%AAiss ki%C3%9F ki%C5%BF%C5%BF %C3%83 A%CC%83 a%CC%83 (S(x)) %28S(x)) a::$DATA
+    a%20.json admin..json ... ...json admin:x:$I30 a:b A:B
     . .. %2e%2e ..;x %5C a%00 %ff %2561 %4 ~ auth health AUTH health. me login socket.io SOCKET.IO
   `,
   ...['', '']
