@@ -2,14 +2,12 @@
 import t from 'tap'
 import { faultCounts } from '../../gateway/values/contain.ts'
 import { fuzzHttp2 } from '../../tools/fuzz/http2/compare.ts'
-import { startPortaria } from '../../tools/fuzz/http2/fronts.ts'
 
 const MESSAGES = 2000
 
 t.test('a well-formed HTTP/2 request is forwarded as it was meant, a malformed one is refused', async t => {
   const faults: string[] = []
-  const { done, forwarded } = await fuzzHttp2({
-    fronts: [await startPortaria(t)],
+  const { done, forwarded } = await fuzzHttp2(t, {
     seed: 38,
     goesOn: sent => sent < MESSAGES,
     onFault: (fault, message) => faults.push(`${fault}: ${message}`)

@@ -6,7 +6,6 @@ import { fuzzClientBytes } from './client-bytes.ts'
 import { fuzzDecisions } from './decisions/compare.ts'
 import { fuzzTestLines } from './decisions/test-lines.ts'
 import { fuzzHttp2 } from './http2/compare.ts'
-import { startHaproxy, startNginx, startPortaria } from './http2/fronts.ts'
 import { fuzzPeople, startSlapdDirectories } from './people/run.ts'
 import { fuzzReading, READINGS } from './readings/readings.ts'
 import { fuzzSocketPackets } from './socket-packets.ts'
@@ -51,11 +50,8 @@ const TARGETS: Readonly<Record<string, () => Promise<string>>> = {
   upstream: async () => `${await fuzzUpstreamBytes(t, limits())} responses`,
   readings: async () => READINGS.map(reading => `${fuzzReading(reading, limits())} ${reading.name}`).join(', '),
   async http2() {
-    const fronts = [await startPortaria(t), await startHaproxy(t), await startNginx(t)]
-    const onProgress = (done: number) => console.log(`${new Date().toISOString()} ${done} messages`)
-    const { done, forwarded, explained } = await fuzzHttp2({ ...limits(), fronts, onProgress })
-    const lines = [...explained].map(([sentence, count]) => `\n${count} times: ${sentence}`)
-    return `${done} messages, ${forwarded} forwarded${lines.toSorted().join('')}`
+    const { done, forwarded } = await fuzzHttp2(t, limits())
+    return `${done} messages, ${forwarded} forwarded`
   },
   async sockets() {
     const { packets, passed, delivered } = fuzzSocketPackets(limits())

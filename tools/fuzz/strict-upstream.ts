@@ -49,10 +49,8 @@ export const startStrictUpstream = async (t: Pick<Test, 'teardown'>) => {
     socket.on('error', () => socket.destroy())
     socket.on('close', () => open--)
   })
-  const port = await listen(t, server)
   return {
-    url: `http://127.0.0.1:${port}`,
-    port,
+    url: `http://127.0.0.1:${await listen(t, server)}`,
     open: () => open,
     /** Those since the last call. */
     takeRequests(): StrictRequest[] {
@@ -67,5 +65,3 @@ export const startStrictUpstream = async (t: Pick<Test, 'teardown'>) => {
     }
   }
 }
-
-export type StrictUpstream = Awaited<ReturnType<typeof startStrictUpstream>>

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { FRAMES, type Frame, frame, readFrames } from '../../../test/support/http2-client.ts'
 import type { Random } from '../mutate.ts'
-import type { Front } from './fronts.ts'
+import type { Front } from './front.ts'
 import type { Message } from './messages.ts'
 
 export interface Sent {
@@ -73,7 +73,7 @@ export const send = async (front: Front, bytes: Buffer, batch: readonly Sent[]):
   socket.on('data', readFrames(onFrame))
   socket.on('error', () => resolve(true))
   socket.on('close', () => resolve(true))
-  await once(socket, 'encrypted' in socket ? 'secureConnect' : 'connect')
+  await once(socket, 'secureConnect')
   socket.write(bytes)
   const ended = await promise
   clearTimeout(timer)

@@ -2,7 +2,6 @@
 import { canonicalPath } from '../../../gateway/routes/canonical-path.ts'
 import { TOKEN, valuesOf } from '../readings/http-lines.ts'
 import type { StrictRequest } from '../strict-upstream.ts'
-import type { Front } from './fronts.ts'
 import type { Field, Message } from './messages.ts'
 
 const PSEUDO = new Set([':method', ':scheme', ':authority', ':path'])
@@ -113,25 +112,25 @@ const joined = (fields: readonly Field[]): ReadonlyMap<string, string> => {
   return values
 }
 
-const targetOf = (target: string, by: Front['name']): string => {
+const targetOf = (target: string): string => {
   const [path = '', ...query] = target.split('?')
-  return by === 'Portaria' ? [canonicalPath(path).path, ...query].join('?') : target
+  return [canonicalPath(path).path, ...query].join('?')
 }
 
 /** What arrived in another meaning than was sent, however it is framed; undefined: all is the same. */
-export const differenceIn = (message: Message, received: StrictRequest, by: Front['name']): string | undefined => {
+export const differenceIn = (message: Message, received: StrictRequest): string | undefined => {
   const [method, target = '', authority] = [':method', ':path', ':authority'].map(
     name => valuesOf(message.fields, name)[0]
   )
   if (received.method !== method) return 'the method'
-  if (received.target !== targetOf(target, by)) return 'the target'
+  if (received.target !== targetOf(target)) return 'the target'
   const host = authority ?? valuesOf(message.fields, 'host')[0] ?? ''
   if (valuesOf(received.headers, 'host').join().toLowerCase() !== host.toLowerCase()) return 'the host'
   if (received.body !== message.body.join('')) return 'the body'
-  const sent = joined(message.fields.filter(([name]) => by !== 'Portaria' || !IDENTITY.test(name)))
+  const sent = joined(message.fields.filter(([name]) => !IDENTITY.test(name)))
   const fields = joined(received.headers)
   for (const name of new Set([...sent.keys(), ...fields.keys()]))
-    if (sent.get(name) !== fields.get(name) && !(by === 'Portaria' && ADDED.test(name))) return `the field ${name}`
+    if (sent.get(name) !== fields.get(name) && !ADDED.test(name)) return `the field ${name}`
   // They may be left out (RFC 9110 §6.5.1), not invented.
   const trailers = joined(message.trailers)
   return [...joined(received.trailers)].some(([name, value]) => trailers.get(name) !== value) ? 'a trailer' : undefined
