@@ -208,43 +208,6 @@ t.test('an acknowledgement names any event, and a name may be escaped', async t 
   t.equal(eventName('1["a\\u00e"]'), undefined)
 })
 
-t.test('no order of packets delivers anything of a namespace that was not proved', async t => {
-  const step = fc.record({
-    fromClient: fc.boolean(),
-    text: fc.oneof(
-      packetText.map(text => `4${text}`),
-      fc.constantFrom(
-        '3',
-        '6',
-        'bAAAA',
-        '2',
-        '2probe',
-        '40/messaging,{"token":"bad"}',
-        '41/messaging,',
-        '42/messaging,["x"]',
-        '451-/messaging,["x"]'
-      )
-    )
-  })
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 30 }), async steps => {
-      const { gate, state } = gateWorld()
-      for (const { fromClient, text } of steps) {
-        const packets = readEnginePayload(text)
-        const [packet] = packets ?? []
-        if (packet === undefined) continue
-        const verdict = fromClient ? gate.fromClient(packet) : gate.fromUpstream(packet)
-        if (verdict.verdict === 'violation') return
-        if (state.namespaces.size > 0) throw new Error('a namespace without a proof')
-        if (verdict.verdict === 'pass' && (packet.type === '4' || packet.type === 'b'))
-          throw new Error(`passed ${text}`)
-      }
-    }),
-    { numRuns: 3000 }
-  )
-  t.pass()
-})
-
 // WS-33
 t.test('CONNECT reaches the upstream with the person and without the token, whatever the client put there', async t => {
   const { gate } = gateWorld()
