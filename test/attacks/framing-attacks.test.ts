@@ -158,19 +158,6 @@ t.test('a body that a backend leaves unread is not executed there as a request',
   t.equal(executed(), 1)
 })
 
-t.test('an upload that ends early is an aborted request upstream', async t => {
-  // SM-28
-  const before = raw.requests.length
-  const connection = await world.connect()
-  const beginning = 'b'.repeat(64 * 1024)
-  connection.send(post('Content-Length: 100000\r\n', beginning))
-  while (!raw.received().endsWith(`\r\n\r\n${beginning}`)) await new Promise(resolve => setImmediate(resolve))
-  connection.destroy()
-  await world.logged(line => line.path === '/api/x' && line.reason === 'client-gone')
-  t.equal(raw.requests.length, before, 'never a complete shorter body')
-  t.equal(await isAlive(world, raw), undefined)
-})
-
 const postTo = (path: string, body: string) =>
   `POST ${path} HTTP/1.1\r\nHost: gw\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 

@@ -122,16 +122,6 @@ t.test('of routes that differ in case, the one in lower case stays, and otherwis
     }
 })
 
-t.test('a table finds what it is asked for if all of its routes are written in capitals, or with escapes', async t => {
-  const capitals = build('/Admin', '/:x')
-  t.equal(capitals.ask('/Admin'), '/Admin')
-  t.equal(capitals.ask('/admin'), 'lax-reading')
-  t.equal(build('/Api:', '/:x').ask('/api:'), 'lax-reading', 'a colon at the end is no parameter')
-  const escapes = build('/%C3%B3', '/:x')
-  t.equal(escapes.ask('/%C3%B3'), '/%C3%B3')
-  t.equal(escapes.ask('/%C3%93'), 'lax-reading')
-})
-
 t.test('the routes of a table are numbered consecutively, in its order', async t => {
   const { table } = build('/c', '/a', '/b')
   const [first, ...others] = table.routes.map(({ number }) => number)

@@ -355,6 +355,7 @@ const createWorld = () => {
   return { run, check, close, reload }
 }
 
+// RV-06: nothing of an upstream that has left the files is checked or logged. RV-12: a reload changes no state of a target that stays.
 t.test('limits, turns, rests and ends of targets hold in every order of events', async t => {
   const { random } = Math
   t.teardown(() => {

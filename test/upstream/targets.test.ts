@@ -1,6 +1,5 @@
-// What the options for targets do to requests, and what stays of targets over a reload; ages and hosts of their connections.
+// What the options for targets do to requests; ages, hosts and TLS of their connections. What stays over a reload: pool-model.test.ts.
 import http from 'node:http'
-import type { Socket } from 'node:net'
 import t from 'tap'
 import type { Upstream } from '../../gateway/routes/upstream.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
@@ -190,76 +189,10 @@ t.test('each address of a name is a target, and the name is followed', async t =
   t.same(urls(), [`${url} (127.0.0.2)`, `${url} (127.0.0.3)`], 'a resolver that is away changes nothing')
 })
 
-const checksOf = async (world: World) =>
-  ((await (await world.fetch('/health')).json()) as { checks: Record<string, string> }).checks
-
 const reload = async (world: World, config: Parameters<World['writeRoutes']>[0]) => {
   world.writeRoutes(config)
   if (!(await world.gateway.reload())) throw new Error('the route files have mistakes')
 }
-
-t.test('an upstream that has left the files is neither checked nor listed, whatever its requests do', async t => {
-  // RV-06
-  const [removed, kept] = [await startRawUpstream(t), await startRawUpstream(t)]
-  let hanging: Socket | undefined
-  removed.respond(({ target, socket }) => {
-    if (target !== '/open/hangs') return OK
-    hanging = socket
-    return undefined
-  })
-  const healthCheck = { path: '/up', interval: '20ms' }
-  const world = await startGateway(t, { postgres, config: open({ url: removed.url, healthCheck }) })
-  await until(() => removed.requests.length > 1)
-  const answer = world.fetch('/open/hangs')
-  await until(() => hanging !== undefined)
-  await reload(world, {
-    upstreams: { other: { url: kept.url, healthCheck } },
-    routes: [{ path: '/other', upstream: 'other', public: true }]
-  })
-  hanging?.destroy()
-  t.equal((await answer).status, 502)
-  const before = removed.requests.length
-  await removed.close()
-  const checks = kept.requests.length
-  await until(() => kept.requests.length > checks + 10, 'as many checks of the other one')
-  t.equal(removed.requests.length, before)
-  t.equal((await checksOf(world)).upstreams, 'ok')
-  t.notOk(world.log.some(({ msg }) => msg === 'an upstream target is down'))
-})
-
-t.test('a target that is down stays down over a reload, and a warm connection stays warm', async t => {
-  // RV-12
-  const living = await startRawUpstream(t)
-  living.respond(() => OK)
-  const dead = `http://127.0.0.1:${await freePort()}`
-  const targets = [dead, living.url]
-  const world = await startGateway(t, { postgres, config: open({ targets }) })
-  const isDown = () => world.log.filter(({ msg }) => msg === 'an upstream target is down').length
-  await until(async () => {
-    t.equal((await world.fetch('/open/x')).status, 200)
-    return isDown() > 0
-  })
-  const third = await startRawUpstream(t)
-  third.respond(() => OK)
-  const client = await world.connect()
-  t.teardown(() => client.destroy())
-  const post = async () => {
-    client.send('POST /open/x HTTP/1.1\r\nHost: gw\r\nContent-Length: 5\r\n\r\nhello')
-    return (await client.response()).status
-  }
-  t.equal(await post(), 200)
-  const accepted = living.accepted()
-  for (const changed of [
-    { targets, timeout: '29s' },
-    { targets: [...targets, third.url], timeout: '29s' },
-    { targets, idleTimeout: '1m', connectTimeout: '1s', outlier: { errors: 9 } }
-  ]) {
-    await reload(world, open(changed))
-    for (let n = 0; n < 4; n++) t.equal(await post(), 200)
-    t.equal(isDown(), 1)
-  }
-  t.equal(living.accepted(), accepted)
-})
 
 t.test('connections that were made with other TLS settings are used no more', async t => {
   const raw = await startRawUpstream(t)
