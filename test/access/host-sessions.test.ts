@@ -1,47 +1,33 @@
-// AD-22, HD-21, OA-01, RT-28
-import t, { type Test } from 'tap'
+// AD-22, HD-21, OA-01, OA-18, RT-28
+import t from 'tap'
 import { NAVIGATION, openHostBrowser } from '../support/host-browser.ts'
-import { claimsOf, postLoginAgain } from '../support/login.ts'
+import { claimsOf, jsonRequest, postLoginAgain } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { SAMPLE_PASSWORD } from '../support/openldap-people.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
 
 const postgres = await startPostgres(t)
 const ldap = await startOpenLdap(t)
 
-const start = async (t: Test, env: Record<string, string> = {}) => {
-  const upstream = await startRawUpstream(t)
-  upstream.respond(() => OK)
-  const routesOf = (host: string) => [
-    { host, path: '/*', upstream: 'app', browser: true },
-    { host, path: '/live', upstream: 'app', browser: true, websocket: {} },
-    { host, path: '/basic/*', upstream: 'app', basic: true, browser: true }
-  ]
-  const world = await startPagesWorld(t, {
-    ldap,
-    postgres,
-    env: { BROWSER_SESSION: 'true', LDAP_TIMEOUT_MS: '60000', ...env },
-    config: {
-      upstreams: { app: { url: upstream.url } },
-      routes: [
-        { path: '/app/*', upstream: 'app', browser: true },
-        ...routesOf('a.localhost'),
-        ...routesOf('b.localhost'),
-        { host: 'b.localhost', path: '/asked/*', external: true, browser: true }
-      ]
-    }
-  })
-  return { world, upstream, port: new URL(world.origin).port }
-}
+const upstream = await startRawUpstream(t)
+const routesOf = (host: string) => [
+  { host, path: '/*', upstream: 'app', browser: true },
+  { host, path: '/live', upstream: 'app', browser: true, websocket: {} }
+]
+const world = await startPagesWorld(t, {
+  ldap,
+  postgres,
+  env: { BROWSER_SESSION: 'true', LDAP_TIMEOUT_MS: '60000' },
+  config: {
+    upstreams: { app: { url: upstream.url } },
+    routes: [{ path: '/app/*', upstream: 'app', browser: true }, ...routesOf('a.localhost'), ...routesOf('b.localhost')]
+  }
+})
+const { port } = new URL(world.origin)
 
-type Started = Awaited<ReturnType<typeof start>>
-
-const started = await start(t)
-const { world, upstream, port } = started
-
-const openBrowser = ({ world, port }: Started = started) => {
+const openBrowser = () => {
   const browser = openHostBrowser(world.origin, world.raw)
   return {
     ...browser,
@@ -180,12 +166,10 @@ t.test('a stale session is renewed on its host by a navigation and by refresh, a
   const token = admin.session('localhost')
   const { sub } = claimsOf(before)
   const change = (areas: string[]) =>
-    world.fetch(`/auth/admin/users/${sub}/access`, {
-      method: 'PUT',
-      token,
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ profiles: ['Agente'], areas, areaPrincipal: 'Geral' })
-    })
+    world.fetch(
+      `/auth/admin/users/${sub}/access`,
+      jsonRequest('PUT', token, { profiles: ['Agente'], areas, areaPrincipal: 'Geral' })
+    )
   t.equal((await change(['Geral'])).status, 200)
   t.equal((await browser.ask(browser.address('a.localhost', '/x'))).status, 200)
   const renewed = claimsOf(browser.session('a.localhost'))
@@ -262,32 +246,4 @@ t.test('pages of the gateway are those of PUBLIC_URL; a login by a program on a 
   )
   t.equal(answer.status, 200)
   t.equal(answer.headers['set-cookie'], undefined)
-})
-
-t.test('behind forward-auth the login begins at /auth/ of the host, which the proxy routes to the gateway', async t => {
-  const started = await start(t, { TRUST_PROXY: '127.0.0.1' })
-  const { world, port } = started
-  const browser = openBrowser(started)
-  await browser.logIn('maria')
-  const host = `b.localhost:${port}`
-  const asked = () =>
-    browser.ask(`${world.origin}/auth/forward`, {
-      ...NAVIGATION,
-      Cookie: browser.cookieOf('b.localhost'),
-      'X-Forwarded-Method': 'GET',
-      'X-Forwarded-Uri': '/asked/x?y=1',
-      'X-Forwarded-Host': host
-    })
-  const first = await asked()
-  t.match(first, { status: 302, headers: { location: '/auth/login?returnTo=%2Fasked%2Fx%3Fy%3D1' } })
-  t.equal(first.headers['set-cookie'], undefined, 'not every proxy relays it')
-  // The proxy that relays /auth/ sends its own Host.
-  const relayed = (path: string) =>
-    browser.ask(browser.address('b.localhost', path), { ...NAVIGATION, Host: '127.0.0.1', 'X-Forwarded-Host': host })
-  const login = await relayed(first.headers.location ?? '')
-  const made = await browser.ask(browser.afterLogin(login.headers.location ?? ''))
-  const { origin, pathname, search } = new URL(made.headers.location ?? '')
-  t.equal(origin, `http://${host}`)
-  t.match(await relayed(pathname + search), { status: 302, headers: { location: '/asked/x?y=1' } })
-  t.match(await asked(), { status: 200, headers: { 'x-user-username': 'maria' } })
 })

@@ -14,7 +14,6 @@ import { startWebSocketUpstream } from '../support/websocket-upstream.ts'
 import { words } from '../support/words.ts'
 
 const upstream = await startRawUpstream(t)
-upstream.respond(() => OK)
 const sockets = await startWebSocketUpstream(t)
 /** Caddy compared more than a hundred of them in their own case only. */
 const MANY = Array.from({ length: 200 }, (_, index) => `a${index}.corp.example`)

@@ -1,14 +1,19 @@
-// A session cookie opens browser routes for its person, from our own origin, and nothing else.
+// A session cookie opens browser routes for its person, from our own origin, and nothing else; it is renewed while it is
+// used, never beyond SESSION_MAX, and goes on without a click when its access has changed.
+import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { postLoginAgain } from '../support/login.ts'
+import { signToken, TEST_SECRET } from '../support/gateway.ts'
+import { claimsOf, jsonRequest, postLoginAgain } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 const ldap = await startOpenLdap(t)
 
+const HOUR = 3600
 const NAVIGATION = 'Accept: text/html,*/*;q=0.8\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n'
 
 const start = async (test: Parameters<typeof startRawUpstream>[0], env: Record<string, string> = {}) => {
@@ -16,35 +21,41 @@ const start = async (test: Parameters<typeof startRawUpstream>[0], env: Record<s
   const world = await startPagesWorld(test, {
     ldap,
     postgres,
-    env: { BROWSER_SESSION: 'true', ...env },
+    env: { BROWSER_SESSION: 'true', JWT_EXPIRES_IN: '1h', SESSION_MAX: '8h', ...env },
     config: {
       upstreams: { app: { url: upstream.url } },
       routes: [
         { path: '/app/*', upstream: 'app', browser: true },
         { path: '/admin-app/*', upstream: 'app', browser: true, roles: ['Admin'] },
+        { path: '/auditors/*', upstream: 'app', browser: true, roles: ['Supervisor'] },
         { path: '/api/*', upstream: 'app' },
         { path: '/live', upstream: 'app', browser: true, websocket: {} },
         { path: '/red/*', upstream: 'app', browser: true, ownAuthorization: true, websocket: {} }
       ]
     }
   })
-  return { world, upstream, origin: world.origin }
+  return { ...world, upstream }
 }
-
 type Started = Awaited<ReturnType<typeof start>>
 
-const started = await start(t)
-const { world, upstream, origin } = started
+const world = await start(t)
+const { upstream, origin } = world
+const withoutMax = await start(t, { SESSION_MAX: '' })
+
+const nowS = () => Math.floor(Date.now() / 1000)
 
 /** As raw bytes: `fetch` here writes Sec-Fetch-Mode itself. */
 const ask = (head: string, fields: string) => world.raw(`${head} HTTP/1.1\r\nHost: gw\r\n${fields}\r\n`)
 
-const logIn = async (username = 'maria', headers: Record<string, string> = {}, at: Started['world'] = world) => {
-  const answer = await postLoginAgain(at, username, { headers })
-  const body = (await answer.json()) as { token: string; user: { id: number } }
+/** A login, and copies of its token as they would be if it had begun earlier. */
+const logIn = async (at: Started = world, username = 'maria') => {
+  const answer = await postLoginAgain(at, username)
+  const { token, user } = (await answer.json()) as { token: string; user: { id: number } }
   const setCookies = answer.headers.getSetCookie()
-  return { ...body, setCookies, cookie: cookieOf(setCookies) }
+  const aged = (claims: Record<string, unknown>) => signToken(TEST_SECRET, {}, { ...claimsOf(token), ...claims })
+  return { token, user, setCookies, cookie: cookieOf(setCookies), aged }
 }
+const refresh = (world: Started, token: string) => world.fetch('/auth/refresh', { method: 'POST', token })
 
 /** What a browser would send back. */
 const cookieOf = (setCookies: readonly string[]): string =>
@@ -63,10 +74,10 @@ t.test('a login sets the token as a cookie that scripts cannot read and that end
   const { token, setCookies } = await logIn()
   t.equal(setCookies[0], `portaria_session=${token}; Path=/; HttpOnly; SameSite=Lax`)
   const secure = await start(t, { PUBLIC_URL: 'https://portaria.example' })
-  const there = await logIn('maria', {}, secure.world)
+  const there = await logIn(secure)
   t.equal(there.setCookies[0], `__Host-portaria_session=${there.token}; Path=/; HttpOnly; SameSite=Lax; Secure`)
   const off = await start(t, { BROWSER_SESSION: 'false' })
-  t.same((await logIn('maria', {}, off.world)).setCookies, [], 'off unless asked for')
+  t.same((await logIn(off)).setCookies, [], 'off unless asked for')
 })
 
 // HD-21, AD-22
@@ -123,7 +134,7 @@ t.test('a navigation that a service worker repeats is one too', async t => {
   const repeated = 'Accept: text/html,*/*;q=0.8\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: empty\r\n'
   const page = await ask('GET /app/x?y=1', repeated)
   t.match(page, { status: 302, headers: { location: `/auth/login?returnTo=${encodeURIComponent('/app/x?y=1')}` } })
-  const { cookie } = await logIn('carlos')
+  const { cookie } = await logIn(world, 'carlos')
   const refused = await ask('GET /admin-app/x', `${repeated}Cookie: ${cookie}\r\n`)
   t.match(refused, { status: 403, headers: { 'content-type': 'text/html; charset=utf-8' } })
 })
@@ -194,13 +205,119 @@ t.test('a refresh by cookie renews the cookie and shows scripts no token; logout
   t.equal(after.status, 302, 'the cookie opens nothing any more')
 })
 
-// OA-18
-t.test('a login over the session of somebody else ends that session', async t => {
-  const carlos = await logIn('carlos')
-  const maria = await logIn('maria', { cookie: carlos.cookie, origin })
-  t.not(maria.token, carlos.token)
-  t.equal((await world.fetch('/auth/me', { token: carlos.token })).status, 401)
-  const again = await logIn('maria', { cookie: maria.cookie, origin })
-  t.equal((await world.fetch('/auth/me', { token: maria.token })).status, 200, 'another tab of the same person goes on')
-  t.equal((await world.fetch('/auth/me', { token: again.token })).status, 200)
+/** Seconds for which the end of a login is remembered. */
+const revocationLeft = async (world: Started, token: string): Promise<number> => {
+  const [row] = await postgres.query(
+    'SELECT extract(epoch FROM expires_at - now())::float8 AS left FROM revocations WHERE jti = $1',
+    [claimsOf(token).jti],
+    world.postgres.url
+  )
+  return Number(row?.left)
+}
+
+const expOf = async (answer: Response): Promise<number> =>
+  claimsOf(((await answer.json()) as { token: string }).token).exp - nowS()
+
+t.test('without SESSION_MAX a refresh keeps the end of the token', async t => {
+  const world = withoutMax
+  const { aged } = await logIn(world)
+  const left = await expOf(await refresh(world, await aged({ iat: nowS() - 3000, exp: nowS() + 600 })))
+  t.ok(left <= 600 && left > 570, `${left}`)
+  const me = await world.fetch('/auth/me', { token: await aged({ iat: nowS() - 3000, exp: nowS() + 600 }) })
+  t.equal(me.headers.get('portaria-session-renews'), null)
+})
+
+t.test('what ends a login ends its renewed tokens, for as long as they could live, wherever it was ended', async t => {
+  const logout = (at: Started) => (token: string) => at.fetch('/auth/logout', { method: 'POST', token })
+  for (const [how, end, leastLeftS, seenBy] of [
+    ['a logout with the old copy', logout(world), 7.9 * HOUR, world],
+    ['a logout at an instance without SESSION_MAX', logout(withoutMax), 3500, withoutMax],
+    [
+      'the list of sessions',
+      async () => world.fetch('/auth/sessions', { method: 'DELETE', token: (await logIn(world)).token }),
+      3500,
+      world
+    ]
+  ] as const) {
+    const { aged } = await logIn(world)
+    const old = await aged({ iat: nowS() - 3000, exp: nowS() + 600 })
+    const { token } = (await (await refresh(world, old)).json()) as { token: string }
+    t.equal((await end(old)).status, 204, how)
+    for (const instance of [world, withoutMax])
+      await until(
+        async () => (await instance.fetch('/auth/me', { token })).status === 401,
+        `${how}: refused everywhere`
+      )
+    const left = await revocationLeft(seenBy, token)
+    t.ok(left > leastLeftS, `${how}: ${left}`)
+    t.equal((await refresh(world, token)).status, 401, how)
+  }
+})
+
+t.test('an open stream goes on with the session that has been renewed, and ends with it', async t => {
+  const { aged } = await logIn(world)
+  // Logins of their own: the sessions of these two end with their tokens.
+  const soon = () => aged({ jti: randomUUID(), iat: nowS() - HOUR + 3, exp: nowS() + 3 })
+  const [old, left] = [await soon(), await soon()]
+  world.upstream.respond(() => 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n')
+  t.teardown(() => world.upstream.respond(() => OK))
+  const open = async (token: string) => {
+    const response = await world.fetch('/app/events', { token })
+    const state = { isOpen: true }
+    void response.text().then(
+      () => (state.isOpen = false),
+      () => (state.isOpen = false)
+    )
+    return state
+  }
+  const [kept, dropped] = [await open(old), await open(left)]
+  const { token } = (await (await refresh(world, old)).json()) as { token: string }
+  await until(() => !dropped.isOpen, 'the stream that was not renewed has ended')
+  t.equal((await world.fetch('/auth/me', { token: old })).status, 401, 'its token has expired')
+  t.ok(kept.isOpen)
+  t.equal((await world.fetch('/auth/logout', { method: 'POST', token })).status, 204)
+  await until(() => !kept.isOpen, 'logged out')
+})
+
+t.test('a cookie is renewed at half of its life by whatever uses it', async t => {
+  const { token, aged } = await logIn(world)
+  const ask = (cookie: string, fields = 'Accept: */*\r\n') =>
+    world.raw(`GET /app/x HTTP/1.1\r\nHost: gw\r\nCookie: portaria_session=${cookie}\r\n${fields}\r\n`)
+  for (let i = 0; i < 3; i++) t.equal((await ask(token)).headers['set-cookie'], undefined, 'before half of it')
+  const old = await aged({ auth_time: nowS() - 1900, iat: nowS() - 1900, exp: nowS() + 1700 })
+  let answer = await ask(old)
+  await until(async () => {
+    answer = await ask(old)
+    return answer.headers['set-cookie'] !== undefined
+  })
+  t.equal(answer.status, 200)
+  const [, renewed = ''] =
+    /portaria_session=(eyJ[^;]+); Path=\/; HttpOnly/.exec(String(answer.headers['set-cookie'])) ?? []
+  t.match(claimsOf(renewed), { jti: claimsOf(token).jti, auth_time: claimsOf(old).auth_time })
+  t.ok(claimsOf(renewed).exp > nowS() + 3500)
+  t.equal((await ask(renewed)).headers['set-cookie'], undefined)
+  const byHeader = await world.raw(
+    `GET /app/x HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${old}\r\nCookie: portaria_session=${old}\r\n\r\n`
+  )
+  t.equal(byHeader.headers['set-cookie'], undefined, 'Authorization is what counts')
+})
+
+// RV-112
+t.test('a navigation by a cookie whose access has changed goes on with the new access, without a click', async t => {
+  const admin = await logIn(world)
+  const { token, user } = await logIn(world, 'carlos')
+  const ask = (path: string, fields: string) =>
+    world.raw(`GET ${path} HTTP/1.1\r\nHost: gw\r\nCookie: portaria_session=${token}\r\n${fields}\r\n`)
+  t.equal((await ask('/auditors/x', NAVIGATION)).status, 403)
+  const access = { profiles: ['Supervisor'], areas: ['Geral'], areaPrincipal: 'Geral' }
+  const change = await world.fetch(`/auth/admin/users/${user.id}/access`, jsonRequest('PUT', admin.token, access))
+  t.equal(change.status, 200, await change.text())
+  const script = await ask('/auditors/x', 'Accept: */*\r\n')
+  t.match(script, { status: 401, body: /GW_TOKEN_STALE/ })
+  const page = await ask('/auditors/x', NAVIGATION)
+  t.equal(page.status, 200)
+  t.match(String(page.headers['set-cookie']), /^portaria_session=eyJ/)
+  t.match(Object.fromEntries(world.upstream.requests.at(-1)?.headers ?? []), { 'x-user-profiles': 'Supervisor' })
+  await world.fetch(`/auth/admin/users/${user.id}/revoke`, { method: 'POST', token: admin.token })
+  t.equal((await ask('/auditors/x', NAVIGATION)).status, 302, 'a revoked one is not renewed')
 })

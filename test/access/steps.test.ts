@@ -57,27 +57,6 @@ t.test('authenticate lets pass what is public, and asks everybody else for a val
   t.match(authenticate(undefined, { hasToken: false }), { outcome: '401 GW_UNAUTHENTICATED no-token' })
 })
 
-// RW-23, RW-59
-t.test('on a public route a token of ours is refused wherever it would reach the backend unseen', async t => {
-  const token = `pt_${'a'.repeat(43)}`
-  for (const [where, asked] of [
-    ['path', { target: `/x/${token}` }],
-    ['Host', { fields: ['Host', token] }],
-    ['X-Forwarded-Host', { fields: ['Host', 'gw.example', 'X-Forwarded-Host', token] }],
-    ['Destination', {}],
-    ['nowhere', { fields: [] }]
-  ] as const) {
-    for (const isOurs of [true, false]) {
-      const exchange = exchangeOf(asked)
-      exchange.match = { route: routeOf({ public: true }), path: exchange.path }
-      if (where === 'Destination') exchange.destination = `/x/${token}`
-      const step = createAuthenticate({ isOurs: () => isOurs } as never)
-      const isRefused = isOurs && where !== 'nowhere'
-      t.equal(outcome(step(exchange)), isRefused ? '400 GW_BAD_REQUEST token-in-path' : 'passes', where)
-    }
-  }
-})
-
 t.test('without a token, with a bad one, from another network or with old revocations nothing passes', async t => {
   for (const [expected, identity, parts] of [
     ['401 GW_UNAUTHENTICATED no-token', undefined, { hasToken: false }],
@@ -317,24 +296,6 @@ t.test('a faulty request is not matched, and a preflight is matched by the metho
   const options = exchangeOf({ method: 'OPTIONS', target: '/y' })
   matchPlain(options)
   t.equal(options.route?.path, '/y')
-})
-
-t.test('what is checked for a proxy is never forwarded, and what is forwarded is never checked for one', async t => {
-  const routes = { own: routeOf({ external: false }), external: routeOf({ external: true }) }
-  const check = (which: 'own' | 'external', forwardAuth: 'plain' | undefined) => {
-    const table: Pick<RouteTable, 'match' | 'hosts'> = {
-      match: () => ({ route: routes[which], path: '/x' }),
-      hosts: []
-    }
-    const exchange = exchangeOf({ target: '/x' })
-    exchange.forwardAuth = forwardAuth
-    createMatchRoute(() => table as RouteTable, requestHost).matchPlain(exchange)
-    return exchange.match?.refusal ?? exchange.route === routes[which]
-  }
-  t.same(
-    [check('own', undefined), check('external', 'plain'), check('own', 'plain'), check('external', undefined)],
-    [true, true, 'no-route', 'no-route']
-  )
 })
 
 t.test('a preflight that a proxy asks about is matched as OPTIONS, if only that is public', async t => {

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { io } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
+import { jsonRequest } from '../support/login.ts'
 import {
   type Opened,
   openEveryKind,
@@ -53,11 +54,7 @@ const { users } = await openStore(t, postgres, postgres.url)
 const admin = await first.tokenFor({ profiles: ['Admin'], username: 'root' })
 
 const call = async (method: string, path: string, body?: unknown, token: string = admin) => {
-  const answer = await first.fetch(path, {
-    method,
-    token,
-    ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
-  })
+  const answer = await first.fetch(path, jsonRequest(method, token, body))
   const text = await answer.text()
   if (!answer.ok) throw new Error(`${method} ${path} was answered ${answer.status} ${text}`)
   return text === '' ? undefined : JSON.parse(text)

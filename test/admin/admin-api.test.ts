@@ -86,6 +86,8 @@ t.test('access is given by name, strictly, and on record', async t => {
   })
   for (const body of [
     { ...good, profiles: ['Root'] },
+    { ...good, profiles: ['Agente', 'Agente'] },
+    { ...good, areas: ['Geral', 'Sul', 'Norte'] },
     { ...good, isAdmin: true },
     { ...good, profiles: 'Admin' },
     { ...good, profiles: [1] },

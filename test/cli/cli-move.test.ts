@@ -1,6 +1,3 @@
-// An installation that has outgrown the embedded database moves to Postgres, and no login has to be repeated.
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { NO_GRANTS } from '../../gateway/routes/grants.ts'
@@ -19,11 +16,11 @@ import { fillDataDir } from '../support/embedded-template.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
+import { makeFolder } from '../support/server-process.ts'
 import { actor, openStore, person } from '../support/store.ts'
 import { TEST_SECRET } from '../support/test-secret.ts'
 
-const DATA_DIR = await mkdtemp(join(tmpdir(), 'portaria-move-'))
-t.teardown(() => rm(DATA_DIR, { recursive: true, force: true }))
+const DATA_DIR = makeFolder(t, 'move')
 const postgres = await startPostgres(t)
 const DATABASE_URL = await postgres.emptyDatabase()
 const env = { DATA_DIR, DATABASE_URL, JWT_SECRET: TEST_SECRET }

@@ -1,10 +1,8 @@
 // People, schema, audit log and tokens are looked after from the command line, beside a running gateway.
 import { spawn } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { createUsers } from '../../gateway/store/users.ts'
@@ -16,17 +14,12 @@ import { startGateway } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
+import { makeFolder } from '../support/server-process.ts'
 import { actor, openStore, person } from '../support/store.ts'
 import { TEST_SECRET } from '../support/test-secret.ts'
 
-const dataFolder = async (t: Test): Promise<string> => {
-  const folder = await mkdtemp(join(tmpdir(), 'portaria-cli-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
-  return folder
-}
-
 t.test('grant and audit verify work while a gateway runs on the embedded database', async t => {
-  const DATA_DIR = await dataFolder(t)
+  const DATA_DIR = makeFolder(t, 'cli')
   await fillDataDir(DATA_DIR)
   const database = await openDatabase({ dataDir: DATA_DIR, log: quiet })
   t.teardown(() => database.close())
@@ -52,7 +45,7 @@ t.test('grant and audit verify work while a gateway runs on the embedded databas
 })
 
 t.test('without a running gateway migrate makes the embedded database, and a wrong folder is reported', async t => {
-  const DATA_DIR = await dataFolder(t)
+  const DATA_DIR = makeFolder(t, 'cli')
   const none = await portaria(['audit', 'verify'], { env: { DATA_DIR } })
   t.equal(none.code, 2)
   t.match(none.stderr, /There is no database in/)

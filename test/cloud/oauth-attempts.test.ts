@@ -23,26 +23,6 @@ const startLogin = async (t: Test, { cloudidp = {}, ...options }: OAuthAppOption
   return { provider, app, browser, returned, state, cookie: browser.cookieHeader(app.url) }
 }
 
-// OA-01
-t.test('a callback is refused in a browser that did not start the login', async t => {
-  const { provider, app, browser: attacker, returned } = await startLogin(t)
-  const victim = createCloudBrowser()
-  const withoutCookies = await victim.get(returned)
-  t.equal(withoutCookies.status, 400)
-  t.match(await withoutCookies.json(), { code: 'GW_OAUTH_STATE' })
-  await begin(victim, app.url)
-  t.equal((await victim.get(returned)).status, 400, 'an attempt of its own does not help')
-  const [value] = victim.cookies.get(app.url)?.values() ?? []
-  const [name] = attacker.cookies.get(app.url)?.keys() ?? []
-  t.equal((await createCloudBrowser().get(returned, { cookie: `${name}=${value}` })).status, 400)
-  t.same(
-    app.refusals.map(({ reason }) => reason),
-    Array(3).fill('state-foreign-browser')
-  )
-  t.equal(provider.asked.token, 0)
-  t.equal((await attacker.get(returned)).status, 302, 'refusals elsewhere did not use it up')
-})
-
 // OA-02, OA-06
 t.test('a callback works once, over all instances that share a database, and its code is exchanged once', async t => {
   const provider = await startFaultyProvider(t)

@@ -1,8 +1,7 @@
 // The sample directory and the sample backend of the compose stack are held to what the stack expects of them.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -11,6 +10,7 @@ import { io } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { findSchema } from '../support/openldap-config.ts'
 import { freePort } from '../support/ports.ts'
+import { makeFolder } from '../support/server-process.ts'
 import { succeeds } from '../support/until.ts'
 
 const docker = fileURLToPath(new URL('../../docker/', import.meta.url))
@@ -44,9 +44,8 @@ const start = async (
 
 t.test('the sample directory lets its people in over TLS, by their passwords only', async t => {
   // In a short path of its own, readable by the account that slapd changes to.
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-directory-'))
+  const folder = makeFolder(t, 'directory')
   chmodSync(folder, 0o755)
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const port = await freePort()
   const caFile = join(folder, 'ca.pem')
   const env = { DATA: folder, CA: folder, PORT: `${port}`, LISTEN: '127.0.0.1', SCHEMA: findSchema() }

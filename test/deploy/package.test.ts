@@ -1,8 +1,7 @@
 // The package that `npm pack` makes works in an empty directory, without the repository.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -11,6 +10,7 @@ import { jsonRequest } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
+import { makeFolder } from '../support/server-process.ts'
 import { until } from '../support/until.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -18,8 +18,7 @@ const PATH = `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`
 const run = (folder: string, command: string, args: readonly string[]) =>
   promisify(execFile)(command, args, { cwd: folder, env: { PATH, HOME: process.env.HOME } })
 
-const home = mkdtempSync(join(tmpdir(), 'portaria-package-'))
-t.teardown(() => rmSync(home, { recursive: true, force: true }))
+const home = makeFolder(t, 'package')
 await run(ROOT, 'npm', ['pack', '--silent', '--pack-destination', home])
 const [file = ''] = readdirSync(home)
 await run(home, 'npm', ['install', '--offline', '--no-audit', '--no-fund', `./${file}`])

@@ -4,8 +4,6 @@ import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import type { LdapSettings } from '../../gateway/settings/settings.ts'
 import { startOpenLdap } from '../support/openldap.ts'
-import { startPostgres } from '../support/postgres.ts'
-import { openStore } from '../support/store.ts'
 
 const ldap = await startOpenLdap(t, { withoutEntryUuid: true })
 const base = ldap.baseDn
@@ -17,20 +15,6 @@ const login = (directory: ReturnType<typeof createDirectory>, name: string) =>
     (error: unknown) => (error instanceof DirectoryFailure ? error.reason : String(error))
   )
 const hire = (uid: string, mail: string, ou = 'people') => ldap.addPerson({ uid, mail, ou, password: ldap.password })
-
-t.test('who has a uid of their own is known by it, whatever was typed', async t => {
-  await hire('only', 'one@corp.example')
-  t.equal(await login(service(), 'only'), 'only')
-  t.equal(await login(service(), 'one@corp.example'), 'only')
-})
-
-t.test('people who share a uid are refused, with the reason in the log, and not taken for each other', async t => {
-  await hire('both', 'first@corp.example')
-  await hire('both', 'second@corp.example', 'contractors')
-  for (const name of ['first@corp.example', 'second@corp.example'])
-    t.equal(await login(service(), name), 'shared-username', name)
-  t.equal(await login(service(), 'both'), 'ambiguous-entry')
-})
 
 t.test('a filter that only one of them passes tells them apart', async t => {
   await hire('half', 'third@corp.example')
@@ -85,23 +69,4 @@ t.test('a recheck does not take the new owner of an address for the former one',
   await ldap.replace(one, 'mail', [])
   await ldap.replace(other, 'mail', ['moving@corp.example'])
   t.match(await service().lookUp(known), { state: 'gone' })
-})
-
-t.test('a login that was given to somebody new leads to a new person', async t => {
-  const { users, audit, database } = await openStore(t, await startPostgres(t))
-  const directory = service()
-  const sync = async () =>
-    users.syncPerson({ provider: 'ldap', ...(await directory.authenticate('reused', ldap.password)) })
-  const dn = await hire('reused', 'reused@corp.example')
-  const former = await sync()
-  t.equal((await sync()).user.id, former.user.id)
-  // The last login of the one who left was yesterday.
-  await database.write(manager => manager.query("UPDATE users SET last_login_at = now() - interval '1 day'"))
-  await ldap.remove(dn)
-  await hire('reused', 'reused@corp.example')
-  const hired = await sync()
-  t.not(hired.user.id, former.user.id)
-  t.equal((await sync()).user.id, hired.user.id)
-  const { items } = await audit.list({ action: 'person.link' })
-  t.match(items, [{ target: `user:${former.user.id}`, before: { subject: 'hidden' }, after: { until: String } }])
 })

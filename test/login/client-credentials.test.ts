@@ -5,12 +5,11 @@ import { adminCall } from '../support/admin-call.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
 
 // Two instances on one Postgres; what a test forges as a person needs no login.
 const postgres = await startPostgres(t)
 const raw = await startRawUpstream(t)
-raw.respond(() => OK)
 const options = {
   postgres,
   config: {

@@ -4,6 +4,7 @@ import t from 'tap'
 import { shareOf } from '../../gateway/store/database.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startLdapServer } from '../support/ldap-server.ts'
+import { postLogin } from '../support/login.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { openStore, person } from '../support/store.ts'
@@ -39,11 +40,7 @@ t.test('logins that wait for the database, however many, leave refresh and logou
   })
   await until(() => isLocked)
   const logins = Array.from({ length: LOGINS }, (_, n) =>
-    world.fetch('/auth/login', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-forwarded-for': `192.0.2.${n}` },
-      body: JSON.stringify({ username: `person-${n}`, password: 'wrong' })
-    })
+    postLogin(world, `person-${n}`, { password: 'wrong', headers: { 'x-forwarded-for': `192.0.2.${n}` } })
   )
   await until(async () => {
     const [row] = await store.database.read(manager =>

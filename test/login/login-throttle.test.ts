@@ -22,25 +22,6 @@ const common = { ldap, postgres }
 const newPerson = peopleOf(ldap, 'pessoa')
 
 // RV-65
-t.test(
-  'one program that repeats an old password costs its address one failure, and holds nobody else back',
-  async t => {
-    const world = await startThrottles(t, { ...common, perIp: 5 })
-    const people = [(await newPerson()).uid, (await newPerson()).uid]
-    const from = '192.0.2.4'
-    const { uid: old } = await newPerson()
-    const repeats = []
-    for (let at = 0; at < 20; at++) repeats.push(await world.login({ username: old, password: 'yesterdays', from, at }))
-    t.same(tally(repeats), { 'invalid-credentials': STRANGERS, 'login-throttled-account': 20 - STRANGERS })
-    for (const [at, username] of people.entries())
-      t.match(await world.login({ username, password: ldap.password, from, at }), { what: 'in' })
-    for (let n = 0; n < 4; n++) await world.login({ username: `other${n}`, password: 'yesterdays', from, at: n })
-    const [first = ''] = people
-    t.match(await world.login({ username: first, password: ldap.password, from }), { what: 'login-throttled-client' })
-  }
-)
-
-// RV-65
 t.test('names that are refused before any bind count for nobody', async t => {
   const world = await startThrottles(t, { ...common, perIp: 1, settings: { domain: 'corp.example' } })
   const names = ['OTHER\\maria', 'bo\u200bss', 'maria@elsewhere.example']

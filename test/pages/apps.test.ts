@@ -4,10 +4,9 @@ import { startGateway } from '../support/gateway.ts'
 import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
 
 const [ldap, postgres, raw] = await Promise.all([startOpenLdap(t), startPostgres(t), startRawUpstream(t)])
-raw.respond(() => OK)
 
 const GRANTS = [
   {},

@@ -4,6 +4,7 @@ import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { portariaHere } from '../support/cli-here.ts'
 import { startGateway } from '../support/gateway.ts'
+import { jsonRequest } from '../support/login.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { actor, begunLogin, openClient, openStore, person } from '../support/store.ts'
 import { TEST_SECRET } from '../support/test-secret.ts'
@@ -44,12 +45,7 @@ const startTraced = async (t: Test) => {
   const admin = await world.tokenFor({ id: 900_002, username: 'root', profiles: ['Admin'] })
   const token = await world.tokenFor({ id: user.id, areas: ['Norte'], areaPrincipal: 'Norte' }, { ver: 1 })
   const erase = (id: number, username: string) =>
-    world.fetch(`/auth/admin/users/${id}/erase`, {
-      method: 'POST',
-      token: admin,
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ username })
-    })
+    world.fetch(`/auth/admin/users/${id}/erase`, jsonRequest('POST', admin, { username }))
   return { url, users, audit, world, user, other, admin, token, erase }
 }
 

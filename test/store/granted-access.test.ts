@@ -51,27 +51,6 @@ const filesWith = (list: readonly Grant[]) => ({
 })
 const enforce = (database: Database, list: readonly Grant[]) => loadGrants(database, filesWith(list))
 
-const auditOf = (url: string, id: number) =>
-  postgres.query('SELECT action, before, after FROM audit_events WHERE target = $1 ORDER BY id', [`user:${id}`], url)
-
-t.test('a member of a group has what it is granted from the first login on, however its DN is spelled', async t => {
-  const { users, url } = await openWorld()
-  const spelling = 'cn=suporte, OU="Grupos",dc=CORP,DC=example'.replaceAll('"', '')
-  const { user, version, firstLogin } = await users.syncPerson(person('maria', { groups: [spelling, VENDAS] }))
-  t.match(user, {
-    profiles: only('Supervisor', 'Agente'),
-    areas: only('Suporte', 'Vendas'),
-    areaPrincipal: 'Suporte',
-    accessStatus: 'assigned'
-  })
-  t.same({ version, firstLogin }, { version: 0, firstLogin: true }, 'a new person starts at version 0')
-  t.same((await users.loadPerson(user.id))?.assigned, { profiles: [], areas: [], areaPrincipal: null })
-  t.match(await auditOf(url, user.id), [{ action: 'access.granted', before: { profiles: only() } }])
-  const again = await users.syncPerson(person('maria', { groups: [SUPORTE, VENDAS] }))
-  t.equal(again.version, 0, 'the same groups change nothing')
-  t.equal((await auditOf(url, user.id)).length, 1)
-})
-
 t.test('a cut-off list of groups grants nothing, and a claim counts only from its tenant', async t => {
   const claim = grant('0f3c', ['Supervisor'], ['Vendas'], { provider: 'cloudidp', tenant: '72f9' })
   const { users } = await openWorld([claim, grant('0f3c', ['Admin'], ['Direção'])])

@@ -1,7 +1,3 @@
-// The schema is brought up step by step with people in it; a gateway of the first schema goes on working at every step.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { DataSource } from 'typeorm'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
@@ -15,6 +11,7 @@ import { type FirstPerson, firstStatements } from '../support/first-statements.t
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
+import { makeFolder } from '../support/server-process.ts'
 import { actor, openClient, person } from '../support/store.ts'
 
 type Connection = { url: string } | { host: string; port: number; username: string; database: string }
@@ -134,8 +131,7 @@ t.test('a migration that waits for a table lets the others go on, and is tried a
 })
 
 t.test('people keep their access through every migration, in the embedded database', async t => {
-  const home = mkdtempSync(join(tmpdir(), 'portaria-migrations-'))
-  t.teardown(() => rmSync(home, { recursive: true, force: true }))
+  const home = makeFolder(t, 'migrations')
   await fillDataDir(home)
   const embedded = await openEmbeddedPostgres({ dataDir: home, log: quiet, role: 'gateway' })
   t.teardown(() => embedded.close())

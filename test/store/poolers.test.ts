@@ -1,7 +1,6 @@
 // Behind PgBouncer the store keeps its deadlines and its connections, and its listener says when it hears nothing.
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { DatabaseUnavailable } from '../../gateway/store/database-errors.ts'
 import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
@@ -95,25 +94,6 @@ t.test('a pooler with its default settings is used, and statements keep their de
       database.write(manager => manager.query(slow)),
       { cause: { code: '57014' } }
     )
-    await database.close()
-  }
-})
-
-// RV-105
-t.test('a listener behind a pooler of transactions hears nothing, and hears with an address of its own', async t => {
-  const url = await postgres.newDatabase()
-  const { url: databaseUrl } = await startPgBouncer(t, url, FEW)
-  for (const [listenUrl, state] of [
-    [undefined, 'lost'],
-    [url, 'restored']
-  ] as const) {
-    const options = { databaseUrl, listenUrl, dataDir: '/nonexistent', log: quiet, deadlines: PATIENT }
-    const database = await openDatabase(options)
-    const { promise, resolve } = Promise.withResolvers<string>()
-    const on = { onChange: () => undefined, onLost: () => resolve('lost'), onRestored: () => resolve('restored') }
-    const listener = listenAccessChanges(database, { ...on, log: quiet })
-    t.equal(await promise, state)
-    await listener.close()
     await database.close()
   }
 })

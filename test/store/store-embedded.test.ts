@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
@@ -16,10 +15,10 @@ import { fillDataDir } from '../support/embedded-template.ts'
 import { baseEnv, routeFile, spawnGateway } from '../support/gateway-process.ts'
 import { only } from '../support/only.ts'
 import { quiet } from '../support/quiet.ts'
+import { makeFolder } from '../support/server-process.ts'
 import { TEST_SECRET } from '../support/test-secret.ts'
 
-const home = mkdtempSync(join(tmpdir(), 'portaria-embedded-'))
-t.teardown(() => rmSync(home, { recursive: true, force: true }))
+const home = makeFolder(t, 'embedded')
 const dataDir = join(home, 'data')
 await fillDataDir(dataDir)
 const actor = { id: null, username: 'test' }

@@ -10,11 +10,10 @@ import { identityOf } from '../support/exchanges.ts'
 import { signToken, startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
 
 const postgres = await startPostgres(t)
 const raw = await startRawUpstream(t)
-raw.respond(() => OK)
 const options = {
   postgres,
   config: {
