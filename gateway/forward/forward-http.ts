@@ -96,9 +96,10 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
   }
 
   /** The request was sent as an upgrade on this connection, and is answered like any other. */
-  takeResponse(connection: UpstreamConnection, head: ResponseHead, whole: string | undefined) {
+  takeResponse(connection: UpstreamConnection, head: ResponseHead, whole: string | undefined): this {
     this.#state = { name: 'connected', connection, leave: undefined }
     this.onHead(head, whole)
+    return this
   }
 
   #sendOrReplace(connection: UpstreamConnection) {
@@ -273,18 +274,9 @@ export const createForwardHttp =
 export const createPassResponse =
   (forwarding: HttpForwarding) =>
   (
-    { exchange, route, upstream }: Asked,
-    connection: UpstreamConnection,
-    head: ResponseHead,
-    whole?: string
-  ): Requester => {
-    const forward = new HttpForward(exchange, route, upstream, forwarding)
-    forward.takeResponse(connection, head, whole)
-    return forward
-  }
-
-interface Asked {
-  readonly exchange: Exchange
-  readonly route: Route
-  readonly upstream: Upstream
-}
+    exchange: Exchange,
+    route: Route,
+    upstream: Upstream,
+    ...begun: Parameters<HttpForward['takeResponse']>
+  ): Requester =>
+    new HttpForward(exchange, route, upstream, forwarding).takeResponse(...begun)

@@ -57,16 +57,12 @@ const probePath =
     })
     const { settle, abort } = once(done, check.timeoutMs, () => connection.destroy())
     const requester: Requester = {
-      onInterim: () => undefined,
       onThrown(error) {
         noteFault('task', error)
         settle('check-fault')
       },
-      onDrain: () => undefined,
       onHead: ({ status }) =>
         settle(status >= check.status.from && status <= check.status.to ? undefined : 'check-status'),
-      onBody: () => undefined,
-      onEnd: () => undefined,
       onFault: fault => settle(fault === EXHAUSTED ? fault : `check-${fault}`)
     }
     const host = check.host ?? (upstream.preserveHost ? publicHost : target.authority)

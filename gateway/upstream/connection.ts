@@ -106,7 +106,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
         connected.#requester?.onConnected?.()
       })
     })
-    this.#socket.on('drain', () => contain(this, full => full.#requester?.onDrain()))
+    this.#socket.on('drain', () => contain(this, full => full.#requester?.onDrain?.()))
     keepAfterFailedWrite(this.#socket, error => contain(this, failed => failed.#onWriteFailed(error)))
     if (target.tls) {
       watchForAlert(this.#socket, () => {
@@ -251,7 +251,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   // The requester gets the parser's results; the connection only records what matters for its own reuse.
 
   onInterim(status: number, headers: readonly string[]): void {
-    this.#requester?.onInterim(status, headers)
+    this.#requester?.onInterim?.(status, headers)
   }
 
   onHead(head: ResponseHead, whole: string | undefined): void {
@@ -267,11 +267,11 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   }
 
   onBody(chunk: Buffer): void {
-    this.#requester?.onBody(chunk)
+    this.#requester?.onBody?.(chunk)
   }
 
   onEnd(trailers: readonly string[]): void {
-    this.#requester?.onEnd(trailers)
+    this.#requester?.onEnd?.(trailers)
     this.#requester = undefined
   }
 

@@ -176,7 +176,7 @@ export interface ResponseSink {
 }
 
 /** Every request ends in exactly one of `onEnd`, `onSwitch`, `onFault` and `onThrown`. */
-export interface Requester extends ResponseSink, Contained {
+export interface Requester extends Pick<ResponseSink, 'onHead'>, Partial<Omit<ResponseSink, 'onHead'>>, Contained {
   /**
    * `nothingSent`: no byte of the request reached the kernel, so it may be sent again on another connection
    * (RFC 9110 §9.2.2 would allow more, but nothing else is retried).
@@ -185,7 +185,7 @@ export interface Requester extends ResponseSink, Contained {
   /** The connection was not established when it got the request, and is now. */
   onConnected?(): void
   /** The socket accepts bytes again after `write` returned false. */
-  onDrain(): void
+  onDrain?(): void
 }
 
 const MAX_INTERIM_RESPONSES = 32

@@ -72,8 +72,6 @@ export interface OpenUpstream extends Takeover {
   readonly protocol: string | undefined
 }
 
-const ignore = () => undefined
-
 /**
  * Dials one target after the other until one can be reached, and passes on what it opened; refusals of either side are
  * answered here. `onOpen` may throw a refusal, because the client has received nothing yet; otherwise `onGivenUp` is called.
@@ -116,7 +114,7 @@ export const openUpstream = (
         exchange.underway = undefined
         onGivenUp()
         if (head.status < 300 && route.socketio === undefined) {
-          ignoring = forwarding.passResponse(request, connection, head, whole)
+          ignoring = forwarding.passResponse(exchange, route, upstream, connection, head, whole)
           return
         }
         connection.destroy()
@@ -129,10 +127,8 @@ export const openUpstream = (
         else giveUp(upstreamRefusal(fault, cause))
       },
       onThrown: error => exchange.onThrown(error),
-      onInterim: ignore,
-      onBody: chunk => ignoring?.onBody(chunk),
-      onEnd: trailers => ignoring?.onEnd(trailers),
-      onDrain: ignore
+      onBody: chunk => ignoring?.onBody?.(chunk),
+      onEnd: trailers => ignoring?.onEnd?.(trailers)
     }
     const head = forwarding.headStart(exchange, route, target.authority, HANDSHAKE_FIELDS)
     const timeoutMs = route.timeoutMs ?? upstream.timeoutMs

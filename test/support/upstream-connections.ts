@@ -22,12 +22,8 @@ export const openConnection = (t: Pick<Test, 'teardown'>, upstream: Upstream): U
 
 /** Takes what matters to the test. */
 export const requesterOf = (parts: Partial<Requester>): Requester => ({
-  onInterim: () => undefined,
   onHead: () => undefined,
-  onBody: () => undefined,
-  onEnd: () => undefined,
   onFault: () => undefined,
-  onDrain: () => undefined,
   onThrown,
   ...parts
 })

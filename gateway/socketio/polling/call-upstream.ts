@@ -50,9 +50,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call) => {
       } else parts.push(Buffer.from(chunk))
     }
     const requester: Requester = {
-      onInterim: () => undefined,
       onThrown: reject,
-      onDrain: () => undefined,
       onHead(received, whole) {
         head = received
         if (whole !== undefined) keep(Buffer.from(whole, 'latin1'))
