@@ -213,6 +213,9 @@ t.test('a login that replaces somebody else ends theirs; the same person or nobo
     [renew('a', 'login-a'), renew('a', 'login-b'), renew(undefined, 'login-a'), renew('unknown', 'login-a')],
     [3, 0, 0, 0]
   )
+  const elsewhere = identityOf({ tokenId: 'login-a', host: 'a.example' })
+  const atA = exchangeOf({ fields: cookie('__Host-portaria_session=a'), identity: elsewhere })
+  t.equal(session.renew(atA, 'new').length, 0, 'of another host')
   t.equal(renew('a', undefined), 0)
   t.equal(renew(undefined, undefined), 0)
 
@@ -242,6 +245,13 @@ t.test('a navigation without a session goes to the login and comes back; nothing
   for (const target of ['//evil.example', '/\\evil.example', `/${'a'.repeat(2048)}`, 'x'])
     t.equal(to(target), '/auth/login?returnTo=%2F', target.slice(0, 20))
   t.equal(to(`/${'a'.repeat(2047)}`)?.length, '/auth/login?returnTo=%2F'.length + 2047)
+  const named = startSession('https://gw.example', {}, 'a.example').session
+  const asked = Object.assign(exchangeOf({ target: '/d?x', fields: html, route: { browser: true } }), {
+    host: 'a.example',
+    forwardAuth: 'plain'
+  } as const)
+  t.equal(named.loginAddress(asked), '/auth/login?returnTo=%2Fd%3Fx')
+  t.equal(asked.setCookies, undefined, 'not every proxy relays it')
 })
 
 t.test('cookies of the gateway are known by their names, those of others are not', async t => {
@@ -250,43 +260,6 @@ t.test('cookies of the gateway are known by their names, those of others are not
     t.ok(ownCookies.has(name), name)
   for (const name of words`portaria xportaria_login_ a__Host-portaria_login_ portaria_login xportaria_host_login session`)
     t.notOk(ownCookies.has(name), name)
-})
-
-t.test('the cookie of a named host is its own; a login sets none there and ends what it replaces', async t => {
-  const [main, again] = [identityOf({ tokenId: 'login' }), identityOf({ tokenId: 'again' })]
-  const there = identityOf({ tokenId: 'login', host: 'a.example' })
-  const { session, replaced } = startSession('https://gw.example', { main, again, there }, 'a.example')
-  const at = (host: string, brought: string) => {
-    const fields = ['Host', host, 'Cookie', `__Host-portaria_session=${brought}`, 'Accept', 'text/html']
-    const exchange = exchangeOf({ target: '/d?x', fields, route: { browser: true } })
-    exchange.host = host
-    return exchange
-  }
-  for (const [host, named] of Object.entries({
-    'a.example': 'a.example',
-    'gw.example': undefined,
-    'b.example': undefined
-  })) {
-    const exchange = at(host, 'main')
-    session.tokenOf(exchange)
-    t.equal(exchange.sessionHost, named, host)
-  }
-  t.same(await session.begin(at('a.example', 'main'), 'again'), [])
-  t.same(replaced, [])
-  t.equal((await session.begin(at('gw.example', 'main'), 'again')).length, 3)
-  t.same(replaced, ['login'], 'the cookies of hosts would outlive the logout of the new one')
-  const renew = (brought: string) => session.renew(Object.assign(at('a.example', brought), { identity: there }), 'new')
-  t.same([renew('there').length, renew('main').length], [3, 0])
-
-  const [browser, proxy] = [at('a.example', ''), at('a.example', '')]
-  proxy.forwardAuth = 'plain'
-  t.match(
-    session.loginAddress(browser),
-    /^https:\/\/gw\.example\/auth\/login\?returnTo=https%3A%2F%2Fa\.example%2Fd%3Fx&/
-  )
-  t.match(browser.setCookies, [/^__Host-portaria_host_login=/])
-  t.equal(session.loginAddress(proxy), '/auth/login?returnTo=%2Fd%3Fx')
-  t.equal(proxy.setCookies, undefined, 'not every proxy relays it')
 })
 
 t.test('cookies that could be the session are known in any spelling of the prefix', async t => {

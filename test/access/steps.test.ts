@@ -8,7 +8,7 @@ import { originAllowed } from '../../gateway/access/socket-token.ts'
 import { TokenExpired } from '../../gateway/errors.ts'
 import { GATEWAY_NAME } from '../../gateway/http/exchange.ts'
 import type { Verdict } from '../../gateway/limits/limiter.ts'
-import type { Route, RouteMatch, RouteTable } from '../../gateway/routes/route.ts'
+import type { Route, RouteMatch } from '../../gateway/routes/route.ts'
 import { exchangeOf, identityOf, requestHost, routeOf } from '../support/exchanges.ts'
 import { tableOf } from '../support/route-files.ts'
 
@@ -270,7 +270,12 @@ t.test('a target is matched in origin form, or in absolute form under the Host t
 })
 
 t.test('a faulty request is not matched, and a preflight is matched by the method it asks for', async t => {
-  const table = await tableOf(t, '/x {methods: [PUT]}', '/y {methods: [OPTIONS]}')
+  const table = await tableOf(
+    t,
+    '/x {methods: [PUT]}',
+    '/x {methods: [OPTIONS], public: true}',
+    '/y {methods: [OPTIONS]}'
+  )
   let asked = 0
   const { matchPlain, matchUnusual } = createMatchRoute(() => {
     asked++
@@ -290,46 +295,10 @@ t.test('a faulty request is not matched, and a preflight is matched by the metho
   const fields = ['Host', 'a', 'Origin', 'https://a.example', 'Access-Control-Request-Method', 'put']
   const preflight = exchangeOf({ method: 'OPTIONS', fields, target: '/x' })
   matchPlain(preflight)
-  t.equal(preflight.route?.path, '/x')
+  t.equal(preflight.route?.id, 'PUT /x', 'whoever may ask for OPTIONS')
   matchUnusual(preflight)
   t.equal(asked, 1, 'matched once')
   const options = exchangeOf({ method: 'OPTIONS', target: '/y' })
   matchPlain(options)
   t.equal(options.route?.path, '/y')
-})
-
-t.test('a preflight that a proxy asks about is matched as OPTIONS, if only that is public', async t => {
-  const OPEN = true
-  const CLOSED = false
-  const rows: readonly (readonly [
-    put: boolean | undefined,
-    options: boolean | undefined,
-    matched: string,
-    by?: 'browser' | 'no preflight'
-  ])[] = [
-    [OPEN, OPEN, 'PUT'],
-    [OPEN, undefined, 'PUT'],
-    [CLOSED, OPEN, 'OPTIONS'],
-    [undefined, OPEN, 'OPTIONS'],
-    [CLOSED, CLOSED, 'PUT'],
-    [CLOSED, undefined, 'PUT'],
-    [undefined, CLOSED, 'no-route'],
-    [undefined, undefined, 'no-route'],
-    // The gateway answers it itself.
-    [CLOSED, OPEN, 'PUT', 'browser'],
-    [OPEN, CLOSED, 'OPTIONS', 'no preflight']
-  ]
-  for (const [put, options, expected, by] of rows) {
-    const match: RouteTable['match'] = method => {
-      const isPublic = method === 'PUT' ? put : options
-      if (isPublic === undefined) return NO_ROUTE
-      return { route: routeOf({ id: method, public: isPublic, external: by !== 'browser' }), path: '/x' }
-    }
-    const asked = by === 'no preflight' ? [] : ['Access-Control-Request-Method', 'PUT']
-    const fields = ['Host', 'a', 'Origin', 'https://a.example', ...asked]
-    const exchange = exchangeOf({ method: 'OPTIONS', fields, target: '/x' })
-    exchange.forwardAuth = by === 'browser' ? undefined : 'plain'
-    createMatchRoute(() => ({ match, hosts: [] as readonly string[] }) as RouteTable, requestHost).matchPlain(exchange)
-    t.equal(exchange.match?.refusal ?? exchange.route?.id, expected, `${put} ${options}`)
-  }
 })

@@ -25,8 +25,7 @@ const options = {
       { path: '/admin/*', upstream: 'raw', roles: ['Admin'] },
       { path: '/events', upstream: 'raw', roles: ['Agente'] },
       { path: '/socket', upstream: 'raw', websocket: { tokenInQuery: true } },
-      { path: '/git/*', upstream: 'raw', basic: true, roles: ['Admin'], forwardToken: true },
-      { path: '/open/*', upstream: 'raw', public: true }
+      { path: '/git/*', upstream: 'raw', basic: true, roles: ['Admin'], forwardToken: true }
     ]
   },
   env: { ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria' }
@@ -279,14 +278,6 @@ t.test('the challenge is Basic instead of Bearer, and a page gets none', async t
   t.equal(page.status, 401)
   t.notMatch(page.head, /www-authenticate/i)
   t.match(await askBy('/agente/x', {}), { status: 401, challenge: 'Bearer' })
-})
-
-t.test('a public route strips an access token in Basic, and passes other credentials', async t => {
-  t.match(await askBy('/open/x', { authorization: basic(gitToken) }), { status: 200 })
-  t.match(raw.requests.at(-1), { target: '/open/x' })
-  t.notMatch(raw.requests.at(-1)?.head, /authorization/i)
-  t.match(await askBy('/open/x', { authorization: basic('a backend password') }), { status: 200 })
-  t.match(raw.requests.at(-1)?.head, /authorization: Basic/i)
 })
 
 t.test('an owner who has not been confirmed for ACCESS_TOKEN_CONFIRM has to log in again', async t => {

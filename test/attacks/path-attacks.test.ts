@@ -16,6 +16,7 @@ const world = await startGateway(t, {
       { path: '/api/admin/*', upstream: 'raw', roles: ['Admin'] },
       { path: '/api/admin/open', upstream: 'raw', public: true },
       { path: '/public/*', upstream: 'raw', public: true },
+      { path: '/public/members/*', upstream: 'raw', roles: ['Admin'] },
       { path: '/p/:name', upstream: 'raw', roles: ['Agente'] },
       { path: '/strip/*', upstream: 'raw', stripPrefix: '/strip', roles: ['Agente'] },
       { path: '/api/orders/*', methods: ['DELETE'], upstream: 'raw', roles: ['Admin'] }
@@ -148,10 +149,10 @@ t.test('a method is checked by the routes that take it, and no header or query c
 })
 
 t.test('without a token, private, missing and refused-method paths answer alike', async t => {
-  // RT-35, RT-27
+  // RT-35, RT-27, RV-28
   const answers = []
   for (const target of words`
-    /api/x /nothing/here /api/admin/x /auth/nothing /auth/admin/users /metrics /AUTH/console
+    /api/x /nothing/here /api/admin/x /auth/nothing /auth/admin/users /metrics /AUTH/console /api/ADMIN/x
   `) {
     const answer = await world.raw(`GET ${target} HTTP/1.1\r\nHost: gw\r\nUser-Agent: kube-probe/1.0\r\n\r\n`)
     answers.push({
@@ -164,4 +165,6 @@ t.test('without a token, private, missing and refused-method paths answer alike'
   for (const answer of answers) t.same(answer, answers[0])
   t.match(answers[0], { status: 401, code: 'GW_UNAUTHENTICATED', auth: 'Bearer' })
   t.match(await ask('/nothing/here'), { status: 404, body: /GW_NO_ROUTE/ })
+  const open = await world.raw('GET /public/MEMBERS/x HTTP/1.1\r\nHost: gw\r\n\r\n')
+  t.match(open, { status: 400, body: /GW_BAD_PATH/ }, 'nor does it hide how a public path is read')
 })

@@ -25,13 +25,6 @@ t.test('a link by login name becomes one by the stable subject, once, and access
   t.match(items, [{ target: `user:${before.user.id}`, before: { subject: 'hidden' }, after: { subject: GUID } }])
 })
 
-t.test('whatever name was typed before, the canonical one shows from the next login on', async t => {
-  const { users } = await openStore(t, postgres)
-  const before = await users.syncPerson(person('maria.silva'))
-  const after = await users.syncPerson(stable(['msilva', 'maria.silva']))
-  t.match(after.user, { id: before.user.id, username: 'msilva' })
-})
-
 t.test('an account made after the last login under its name is somebody else', async t => {
   const { users } = await openStore(t, postgres)
   const before = await users.syncPerson(person('maria'))

@@ -7,7 +7,6 @@ import { createPersonalTokens, hashPersonalToken } from '../../gateway/tokens/pe
 import { createRenewLogin } from '../../gateway/tokens/renew-login.ts'
 import { startRevocationFeed } from '../../gateway/tokens/revocation-feed.ts'
 import { createRevocations, type Lost } from '../../gateway/tokens/revocations.ts'
-import { createVerifiedTokens } from '../../gateway/tokens/verified-tokens.ts'
 import { identityOf } from '../support/exchanges.ts'
 import { quiet } from '../support/quiet.ts'
 
@@ -131,26 +130,6 @@ t.test('a login is renewed for the same person while neither has ended', async t
   while (fitsToken({ ...user, areas: ['x'.repeat(length)] })) length++
   const tall = { ...user, areas: ['x'.repeat(length - 1)] }
   t.equal(await renew({ ...found, user: tall }), 'GW_UNAUTHENTICATED token-too-long', 'with its host it is')
-})
-
-t.test('a token for one host counts in the cookie of that host alone', async t => {
-  const check = (bound: string | undefined, host: string | undefined) =>
-    createVerifiedTokens({
-      tokens: { check: () => identityOf({ host: bound, expiresAt: NOW_S + 10 }) },
-      revocations: createRevocations(),
-      personalTokens: { check: () => identityOf(), usedSince: () => [] },
-      now: () => NOW_S * 1000
-    }).check('a.b.c', { host })
-  for (const [bound, host] of [
-    ['a.example', undefined],
-    [undefined, 'a.example'],
-    ['a.example', 'b.example']
-  ] as const)
-    t.match(check(bound, host), { code: 'GW_UNAUTHENTICATED', reason: 'foreign-host' }, `${bound} in ${host}`)
-  t.match(check('a.example', 'a.example'), { host: 'a.example' })
-  const { check: read } = tokensWith(['x'])
-  const token = await tokensWith(['x']).reissue(user, 1, identityOf({ expiresAt: NOW_S + 9, host: 7 as never }))
-  t.match(read(token), { reason: 'bad-claims' })
 })
 
 // RV-100 RV-101

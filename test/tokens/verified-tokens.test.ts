@@ -99,6 +99,7 @@ const FAULTS: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
     { perfis: ['Admin'] },
     { perfis: ['Agente', 'Agente'] },
     { perfis: undefined },
+    { host: 7 },
     ...[undefined, 'Geral', [1]].map(areas => ({ areas })),
     ...['unknown', undefined].map(accessStatus => ({ accessStatus })),
     ...[1, null, []].flatMap(value => [
