@@ -1,12 +1,8 @@
 // Requests and responses are read as others read them, also where a reading once differed.
 // SM-01, SM-02, SM-03, SM-04, SM-05, SM-06, SM-07, SM-08, SM-09, SM-10, SM-12, SM-23, SM-24, SM-33
 import t from 'tap'
-import { socketToken } from '../../gateway/access/socket-token.ts'
-import { BadRequest } from '../../gateway/errors.ts'
-import type { Exchange } from '../../gateway/http/exchange.ts'
 import { readByGateway } from '../../tools/fuzz/readings/gateway-requests.ts'
 import { fuzzReading, READINGS } from '../../tools/fuzz/readings/readings.ts'
-import { parseHead } from '../support/response-heads.ts'
 
 for (const reading of READINGS) {
   t.test(`${reading.name} are read as the models read them, however their bytes are split`, async t => {
@@ -34,25 +30,4 @@ t.test('a transfer coding is chunked, and not chunked behind a blank that is non
     const { requests, fault } = readByGateway([bytes])
     t.same({ requests, fault }, { requests: [], fault: 'malformed' }, JSON.stringify(coding))
   }
-})
-
-t.test('a backend that says close is not asked again, whatever else it says', async t => {
-  const head = (version: string, ...connections: string[]) =>
-    parseHead(
-      `HTTP/${version} 200 OK\r\n${connections.map(text => `Connection: ${text}\r\n`).join('')}Content-Length: 0\r\n`,
-      'GET'
-    ).keepAlive
-  t.equal(head('1.0', 'close', 'keep-alive'), false)
-  t.equal(head('1.0', 'keep-alive', 'close'), false)
-  t.equal(head('1.0', 'keep-alive, close'), false)
-  t.equal(head('1.0', 'keep-alive'), true)
-  t.equal(head('1.0'), false)
-  t.equal(head('1.1', 'close', 'keep-alive'), false)
-  t.equal(head('1.1'), true)
-})
-
-t.test('a token in the query needs a value', async t => {
-  const exchange = { request: { fields: [] }, head: {}, query: '?access_token' } as unknown as Exchange
-  const route = { websocket: { tokenInQuery: true } } as unknown as Parameters<typeof socketToken>[1]
-  t.throws(() => socketToken(exchange, route), BadRequest)
 })
