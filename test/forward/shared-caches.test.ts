@@ -1,27 +1,13 @@
 // What is for one person stays out of shared caches, whatever the backend says. RW-07, RW-36, HD-29
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { privateCacheControl, privateVary } from '../../gateway/upstream/headers/private-answers.ts'
 import { startGateway } from '../support/gateway.ts'
-import { freePort } from '../support/ports.ts'
-import { findNginx } from '../support/provision.ts'
+import { startNginx } from '../support/nginx.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
-import { makeFolder, startProgram } from '../support/server-process.ts'
 
-const configuration = (folder: string, port: number, origin: string) => `
-daemon off;
-master_process off;
-pid ${folder}/nginx.pid;
-error_log ${folder}/error.log;
-events {}
-http {
-  access_log off;
-  client_body_temp_path ${folder}/body;
-  proxy_temp_path ${folder}/proxy;
-  fastcgi_temp_path ${folder}/fastcgi;
-  uwsgi_temp_path ${folder}/uwsgi;
-  scgi_temp_path ${folder}/scgi;
+/** A real nginx with a shared cache in front of a gateway. It caches what the answers allow and nothing else; `x-cache` says HIT, MISS or EXPIRED. */
+const cached = (origin: string) => (port: number, folder: string) =>
+  `
   proxy_cache_path ${folder}/cache keys_zone=shared:1m;
   server {
     listen 127.0.0.1:${port};
@@ -32,18 +18,7 @@ http {
       add_header X-Cache $upstream_cache_status always;
     }
   }
-}
 `
-
-/** A real nginx with a shared cache in front of a gateway; resolves to its address. It caches what the answers allow and nothing else; `x-cache` says HIT, MISS or EXPIRED. */
-const startCachingNginx = async (t: Pick<Test, 'teardown'>, origin: string): Promise<string> => {
-  const folder = makeFolder(t, 'nginx')
-  const port = await freePort()
-  writeFileSync(join(folder, 'nginx.conf'), configuration(folder, port, origin))
-  const words = ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')]
-  await startProgram(t, findNginx() ?? 'nginx', words, port)
-  return `http://127.0.0.1:${port}`
-}
 
 const raw = await startRawUpstream(t)
 const world = await startGateway(t, {
@@ -60,7 +35,7 @@ const world = await startGateway(t, {
     ]
   }
 })
-const cache = await startCachingNginx(t, world.url)
+const cache = `http://127.0.0.1:${await startNginx(t, cached(world.url))}`
 const maria = await world.tokenFor({ id: 1, name: 'Maria' })
 const joao = await world.tokenFor({ id: 2, name: 'Joao' })
 
