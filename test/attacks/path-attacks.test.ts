@@ -1,9 +1,7 @@
 // A path in disguise leads nowhere that the plain path would not; random paths are held against the rules in fuzz.test.ts.
-import t, { type Test } from 'tap'
-import { loadRoutes } from '../../gateway/route-files/load.ts'
-import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
-import { isAlive, routeFault } from '../support/oracles.ts'
+import { isAlive } from '../support/oracles.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { words } from '../support/words.ts'
 
@@ -23,26 +21,12 @@ const world = await startGateway(t, {
     ]
   }
 })
-const { table } = await loadRoutes(world.folder, ownRoutes())
 const agent = await world.tokenFor({ profiles: ['Agente'] })
 
 const ask = (target: string, method = 'GET', more = '') =>
   world.raw(`${method} ${target} HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${agent}\r\n${more}\r\n`, {
     head: method === 'HEAD'
   })
-
-/** Whatever was forwarded for this request must belong to a rule that an Agente passes, in every reading. */
-const neverMore = async (t: Pick<Test, 'ok'>, target: string) => {
-  const before = raw.requests.length
-  const { status } = await ask(target)
-  t.ok(status < 500, `${JSON.stringify(target)} answers ${status}`)
-  const allowed = ['/api/*', '/public/*', '/p/:name', '/strip/*', '/api/admin/open']
-  for (const request of raw.requests.slice(before))
-    t.ok(
-      allowed.some(id => routeFault(table, id, request) === undefined),
-      `${JSON.stringify(target)} was forwarded as ${request.target}`
-    )
-}
 
 t.test('a path that could be read in two ways is refused, not repaired', async t => {
   // RT-01, RT-02, RT-03, RT-04, RT-05, RT-06, RT-07, RT-08, RT-09, RT-10, RT-14, RT-19, RT-21, RT-25
@@ -67,49 +51,29 @@ t.test('a path that could be read in two ways is refused, not repaired', async t
   t.equal(await isAlive(world, raw), undefined)
 })
 
-t.test('another case, trailing dot or blank that would lead a lax backend elsewhere is refused', async t => {
-  // RT-11, RT-12
-  for (const target of words`
-    /api/ADMIN/x /api/Admin /api/admin. /api/admin./x /api/admin%20 /api/admin%20/x /api/%20admin/x /api/ADMIN./x
-    /api/admin%C2%A0/x
-  `)
-    t.match(await ask(target), { status: 400, body: /GW_BAD_PATH/ }, target)
-  t.match(await ask('/api/Orders/X'), { status: 200 }, 'capital letters that lead nowhere else pass')
-  t.match(await ask('/API/x'), { status: 404 }, 'what leads nowhere is forwarded nowhere')
-  t.match(await ask('/api/admin/'), { status: 403 }, 'a trailing slash has the same rule')
-})
-
-t.test('no disguise of an admin path is forwarded under a broader rule', async t => {
-  // RT-13, RT-15, RT-18, RT-22, RT-24, RT-30
-  const disguises = [
-    '/%61pi/%61dmin/x',
-    '/api/%61dmin/x',
-    '/api/admin',
-    '/api/x?/../admin',
-    '/api/x?path=/public',
-    '/publicx',
-    '/public@evil.example/',
-    '/public:80@evil/',
-    '/public.json',
-    '/public-admin',
-    '/p/a%2fb',
-    '/p/a%3fb=1',
-    '/p/a%23',
-    '/p/$&',
-    '/stripadmin',
-    '/%73trip/admin',
-    '/api/adm%C4%B1n/x',
-    '/api/%EF%BC%8F',
-    '/api/admin%EF%BC%8Fx',
-    `/p/${'a'.repeat(101)}`,
-    '*',
-    'admin/x'
-  ]
-  for (const target of disguises) await neverMore(t, target)
-  t.match(await ask('/%61pi/%61dmin/x'), { status: 403 })
-  t.match(await ask(`/p/${'a'.repeat(101)}`), { status: 200 }, 'a long parameter is nothing special') // RT-20
-  t.match(await ask(`/p/${'a'.repeat(9000)}`), { status: 414 }) // RT-32
-  t.equal(await isAlive(world, raw), undefined)
+t.test('a path is decided and forwarded in its one spelling, and its parameters as they were sent', async t => {
+  // RT-18, RT-20, RT-22, RT-24, RT-30, RT-32
+  const outcomes: Readonly<Record<string, string | number>> = {
+    '/%61pi/%61dmin/x': 403,
+    '/api/admin/': 403,
+    '/api/ADMIN/x': 400,
+    '/%61pi/Orders/X': '/api/Orders/X',
+    '/API/x': 404,
+    '/publicx': 404,
+    '/stripadmin': 404,
+    '/%73trip/x': '/x',
+    '/api/x?/../admin': '/api/x?/../admin',
+    '/p/a%3fb=1': '/p/a%3Fb=1',
+    '/p/a%23': '/p/a%23',
+    '/p/$&': '/p/$&',
+    [`/p/${'a'.repeat(101)}`]: `/p/${'a'.repeat(101)}`,
+    [`/p/${'a'.repeat(9000)}`]: 414
+  }
+  for (const [target, outcome] of Object.entries(outcomes)) {
+    const before = raw.requests.length
+    const { status } = await ask(target)
+    t.equal(status === 200 ? raw.requests[before]?.target : status, outcome, target)
+  }
 })
 
 t.test('paths that lead nowhere, bad paths and bytes that are not HTTP count like any request', async t => {

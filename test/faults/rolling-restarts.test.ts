@@ -13,7 +13,7 @@ for (const scheme of ['http', 'https']) {
     const routes = [{ path: '/open/*', upstream: 'app', public: true }]
     const world = await startGateway(t, { postgres, config: { upstreams: { app: upstream }, routes } })
     const load = { requests: 600, perSecond: 200, betweenMs: 200 }
-    const { wrong } = await rollBackends({ backends, url: `${world.url}/open/x`, ...load })
+    const wrong = await rollBackends({ backends, url: `${world.url}/open/x`, ...load })
     const reasons = world.log
       .filter(({ msg, status }) => msg === 'request' && status !== 200)
       .map(({ reason, method }) => `${method} ${reason}`)

@@ -106,7 +106,7 @@ interface Rolling {
   readonly betweenMs: number
 }
 
-/** Restarts the backends in turn, each at least once, until all requests have been answered; how many restarts there were, and what was wrong how often. */
+/** Restarts the backends in turn, each at least once, until all requests have been answered; what was wrong how often. */
 export const rollBackends = async ({ backends, url, requests, perSecond, betweenMs }: Rolling) => {
   const agent = new http.Agent({ keepAlive: true })
   const wrong = new Map<string, number>()
@@ -140,5 +140,5 @@ export const rollBackends = async ({ backends, url, requests, perSecond, between
   isOver = true
   await restarting
   agent.destroy()
-  return { restarts, wrong: Object.fromEntries(wrong) }
+  return Object.fromEntries(wrong)
 }

@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs, styleText } from 'node:util'
 import type { ProcessLine } from '../../test/support/gateway-process.ts'
 import { startTool } from '../start-tool.ts'
-import { runRolling } from './rolling-run.ts'
 import { createExchanges, type Exchange, type Place } from './traffic.ts'
 import { growthOf, type Sample, type SoakGateway, startSoakWorld, type Trouble } from './world.ts'
 
@@ -12,9 +11,7 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '60' },
     /** Clients that repeat each kind of exchange, at each gateway. */
     clients: { type: 'string', default: '1' },
-    pause: { type: 'string', default: '100' },
-    /** Only restarts backends in turn, under so many requests. */
-    rolling: { type: 'string' }
+    pause: { type: 'string', default: '100' }
   }
 })
 
@@ -147,4 +144,4 @@ const main = async (t: { teardown(action: () => unknown): unknown }): Promise<nu
 }
 
 const t = startTool()
-await t.exit(values.rolling === undefined ? await main(t) : await runRolling(t, Number(values.rolling)))
+await t.exit(await main(t))
