@@ -52,6 +52,9 @@ export class Http2Connection implements ServedConnection {
       onFlood: () => this.#end(NGHTTP2_ENHANCE_YOUR_CALM),
       onBytes: () => this.#holdOrRead(),
       onEnd: () => this.destroy(),
+      onClientReset: id => {
+        for (const stream of this.#streams) if (stream.id === id) stream.onReset()
+      },
       onReset: code => {
         if (code === NGHTTP2_ENHANCE_YOUR_CALM) setImmediate(() => contain(this, one => one.#onHeadReset()))
       }

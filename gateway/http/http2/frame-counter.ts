@@ -31,8 +31,8 @@ const BYTES_PER_UPDATE = 2048
 export const allowedOut: Allowed = type => (type === RST_STREAM ? 100 : ANY)
 
 export class FrameCounter {
-  /** Called with the code of each RST_STREAM. */
-  onReset: ((code: number) => void) | undefined = undefined
+  /** Called for each RST_STREAM; `code`: undefined if it is in later bytes. */
+  onReset: ((stream: number, code: number | undefined) => void) | undefined = undefined
   readonly #allowed: Allowed
   readonly #head = Buffer.alloc(HEAD_BYTES)
   #headLength = 0
@@ -65,7 +65,10 @@ export class FrameCounter {
       if (this.#headLength < HEAD_BYTES) continue
       this.#headLength = 0
       this.#skipped = this.#head.readUIntBE(0, 3)
-      if (this.#head[3] === RST_STREAM && bytes.length >= at + RESET_BYTES) this.onReset?.(bytes.readUInt32BE(at))
+      if (this.#head[3] === RST_STREAM) {
+        const code = bytes.length >= at + RESET_BYTES ? bytes.readUInt32BE(at) : undefined
+        this.onReset?.(this.#head.readUInt32BE(5), code)
+      }
       if (this.#isTooMany(this.#head[3] ?? 0, this.#head[4] ?? 0)) return true
     }
     return false

@@ -14,8 +14,10 @@ interface MeteredOwner {
   onBytes(): void
   /** The client has closed its side: it can take no more than its windows allow, and has most likely left. */
   onEnd(): void
-  /** A stream is being reset with this code. */
-  onReset(code: number): void
+  /** The client resets a stream. */
+  onClientReset(stream: number): void
+  /** A stream of the client is being reset with this code. */
+  onReset(code: number | undefined): void
 }
 
 export class MeteredSocket extends Duplex {
@@ -31,7 +33,8 @@ export class MeteredSocket extends Duplex {
     super({ allowHalfOpen: true })
     this.#socket = socket
     this.#owner = owner
-    this.#sent.onReset = code => owner.onReset(code)
+    this.#received.onReset = stream => owner.onClientReset(stream)
+    this.#sent.onReset = (_stream, code) => owner.onReset(code)
     socket.on('data', (bytes: Buffer) => this.#take(bytes))
     socket.on('end', () => owner.onEnd())
     socket.on('error', () => socket.destroy())

@@ -24,6 +24,8 @@ export class Stream implements ClientConnection, Contained {
   readonly #response: Http2Response
   #request: HttpRequest | undefined
   #hasBody = false
+  /** The client has reset it before everything was written. */
+  #isCut = false
   /** Bytes that the client had taken when that was looked at last. */
   #lastTaken: number | undefined
 
@@ -41,6 +43,10 @@ export class Stream implements ClientConnection, Contained {
 
   get isOpen(): boolean {
     return !this.#stream.destroyed
+  }
+
+  get id(): number | undefined {
+    return this.#stream.id
   }
 
   /** Of the body, not taken by its consumer. */
@@ -121,6 +127,11 @@ export class Stream implements ClientConnection, Contained {
     this.#stream.destroy()
   }
 
+  /** The client resets it. */
+  onReset(): void {
+    this.#isCut ||= !this.#stream.writableFinished
+  }
+
   onThrown(error: unknown): void {
     const request = this.#request
     if (request?.owner !== undefined && !request.response.isEnded) request.owner.onThrown(error)
@@ -136,9 +147,9 @@ export class Stream implements ClientConnection, Contained {
     this.#request = undefined
     if (request === undefined) return
     const { response } = request
-    // Where the connection or the stream was lost, it is CANCEL.
-    const { rstCode, writableFinished } = this.#stream
-    response.isDelivered = response.isEnded && writableFinished && rstCode === constants.NGHTTP2_NO_ERROR
+    // Where the connection was lost, it is CANCEL. After a request with a body, node:http2 does not report the last write.
+    const { rstCode } = this.#stream
+    response.isDelivered = response.isEnded && !this.#isCut && rstCode === constants.NGHTTP2_NO_ERROR
     response.isGone = !response.isDelivered
     request.owner?.onClosed()
   }

@@ -142,6 +142,17 @@ t.test('requests over HTTP/1.1 and HTTP/2 are counted together', async t => {
   t.ok(await world.logged(one => one.protocol === 'h2' && one.status === 429))
 })
 
+t.test('the log does not take the end of a request with a body for that of its client', async t => {
+  const { world, place, upstream } = await startHttp2World(t)
+  const session = await connectHttp2(t, place)
+  upstream.respond(() => OK)
+  for (const size of [0, 10, 100_000]) {
+    const body = size === 0 ? [] : [Buffer.alloc(size)]
+    t.match(await askHttp2(session, { ':path': `/open/${size}`, ':method': 'POST' }, body), { status: 200 })
+    t.notOk((await world.logged(({ path }) => path === `/open/${size}`)).reason, String(size))
+  }
+})
+
 t.test('crumbs of a cookie are one field, and a body without a length is chunked', async t => {
   const { place, upstream } = await startHttp2World(t)
   const session = await connectHttp2(t, place)
