@@ -8,27 +8,42 @@ import type { Test } from 'tap'
  * Below those that Linux gives to outgoing connections and to servers on port 0 (32768 and up): such a one could be taken
  * before the test's own server has it. A Redis Cluster node uses the port 10,000 above its own, too.
  */
-const [LOWEST, HIGHEST] = [12_000, 22_000]
+const LOWEST = 12_000
+const BLOCKS = 200
+const BLOCK_SIZE = 50
 
-const isFree = async (port: number): Promise<boolean> => {
-  const server = createServer().listen(port, '127.0.0.1')
+const canListen = async (server: Server, port: number): Promise<boolean> => {
   try {
-    await once(server, 'listening')
+    await once(server.listen(port, '127.0.0.1'), 'listening')
+    return true
   } catch {
     return false
   }
-  await new Promise(resolve => server.close(resolve))
-  return true
 }
 
-/** Different from each other. */
-export const freePorts = async (count: number): Promise<number[]> => {
-  const ports = new Set<number>()
-  while (ports.size < count) {
-    const port = randomInt(LOWEST, HIGHEST)
-    if (await isFree(port)) ports.add(port)
+/** Ports that no other process of tests picks: this one listens on the first of their block until it ends. */
+const claimBlock = async (): Promise<number[]> => {
+  for (;;) {
+    const first = LOWEST + BLOCK_SIZE * randomInt(BLOCKS)
+    if (await canListen(createServer().unref(), first))
+      return Array.from({ length: BLOCK_SIZE - 1 }, (_, at) => first + 1 + at)
   }
-  return [...ports]
+}
+
+let unused: number[] = []
+
+/** Different from each other and from all others of this process. */
+export const freePorts = async (count: number): Promise<number[]> => {
+  const ports: number[] = []
+  while (ports.length < count) {
+    if (unused.length === 0) unused = await claimBlock()
+    const port = unused.pop()
+    const server = createServer()
+    if (port === undefined || !(await canListen(server, port))) continue
+    await new Promise(resolve => server.close(resolve))
+    ports.push(port)
+  }
+  return ports
 }
 
 /** Nothing listens on it yet. */
