@@ -94,10 +94,13 @@ export class Stream implements ClientConnection, Contained {
 
   /** The rest of a body that its response did not wait for is not wanted (RFC 9113 §8.1). */
   onSent(): void {
-    if (!this.#hasBody || this.#request?.isComplete === true || this.#stream.closed) return
-    // A head that was refused has no request; its reset counts.
-    if (this.#request !== undefined) this.client.onUploadRefused()
-    this.#stream.close(constants.NGHTTP2_NO_ERROR)
+    if (!this.#hasBody || this.#request?.isComplete === true) return
+    // It is closed if the whole body has arrived, unread.
+    if (!this.#stream.closed) {
+      // A head that was refused has no request; its reset counts.
+      if (this.#request !== undefined) this.client.onUploadRefused()
+      this.#stream.close(constants.NGHTTP2_NO_ERROR)
+    }
     // node:http2 keeps a stream, as one of those at once, until what has arrived of it is read.
     if (this.#request !== undefined) this.#request.isPaused = false
     this.#stream.resume()

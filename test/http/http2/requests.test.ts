@@ -142,7 +142,7 @@ t.test('requests over HTTP/1.1 and HTTP/2 are counted together', async t => {
   t.ok(await world.logged(one => one.protocol === 'h2' && one.status === 429))
 })
 
-t.test('the log does not take the end of a request with a body for that of its client', async t => {
+t.test('a request with a body is logged once it is over, as delivered, also if its body was not read', async t => {
   const { world, place, upstream } = await startHttp2World(t)
   const session = await connectHttp2(t, place)
   upstream.respond(() => OK)
@@ -151,6 +151,8 @@ t.test('the log does not take the end of a request with a body for that of its c
     t.match(await askHttp2(session, { ':path': `/open/${size}`, ':method': 'POST' }, body), { status: 200 })
     t.notOk((await world.logged(({ path }) => path === `/open/${size}`)).reason, String(size))
   }
+  t.match(await askHttp2(session, { ':path': '/private', ':method': 'POST' }, ['unread']), { status: 401 })
+  t.match(await world.logged(({ path }) => path === '/private'), { status: 401, reason: 'no-token' })
 })
 
 t.test('crumbs of a cookie are one field, and a body without a length is chunked', async t => {
