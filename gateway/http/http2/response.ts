@@ -92,7 +92,8 @@ export class Http2Response extends HttpResponse {
   }
 
   get #isOver(): boolean {
-    return this.status !== 0 || this.isGone || this.#stream.destroyed
+    // Of one that its client has reset, node:http2 sends nothing more.
+    return this.status !== 0 || this.isGone || this.#stream.closed || this.#stream.destroyed
   }
 }
 

@@ -59,7 +59,9 @@ export class Stream implements ClientConnection, Contained {
     // What is wrong with a stream ends it.
     this.#stream.on('error', () => undefined)
     // A client that resets it with NO_ERROR ends no body; node:http2 would keep the stream until what has arrived is read.
-    this.#stream.on('aborted', () => setImmediate(() => this.#stream.destroy()))
+    const release = () => setImmediate(() => this.#stream.destroy())
+    if (this.#stream.aborted) release()
+    else this.#stream.on('aborted', release)
     // Of a complete request nothing is read, not even its end: node:http2 would destroy the stream in the middle of its last write.
     if (!isComplete) this.#takeBody()
     const parts = readRequestHead(raw, !isComplete)

@@ -349,6 +349,35 @@ t.test('a response that its client resets with NO_ERROR is released, and counts 
   )
 })
 
+t.test(
+  'a request that its client resets with NO_ERROR in the same moment is released and logged, as no fault',
+  async t => {
+    const { world, place } = await startHttp2World(t)
+    const { socket } = await connectFrames(t, place)
+    const [get, post] = ['GET', 'POST'].map(method =>
+      Buffer.concat([literal(':method', method), literal(':path', '/private'), ...REST.slice(1)])
+    )
+    const reset = (stream: number) => frame(FRAMES.resetStream, 0, stream, Buffer.alloc(4))
+    socket.write(Buffer.concat([frame(FRAMES.headers, END_STREAM | END_HEADERS, 1, get), reset(1)]))
+    for (const [stream, flags] of [
+      [3, END_STREAM],
+      [5, 0]
+    ] as const)
+      socket.write(
+        Buffer.concat([
+          frame(FRAMES.headers, END_HEADERS, stream, post),
+          frame(FRAMES.data, flags, stream, Buffer.from('x')),
+          reset(stream)
+        ])
+      )
+    await until(() => world.log.filter(({ path }) => path === '/private').length === 3)
+    t.same(
+      world.log.filter(({ level }) => level >= 50),
+      []
+    )
+  }
+)
+
 t.test('a draining gateway lets streams finish and takes no more', async t => {
   const { world, place, upstream } = await startHttp2World(t)
   const session = await connectHttp2(t, place)
