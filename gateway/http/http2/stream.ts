@@ -58,10 +58,8 @@ export class Stream implements ClientConnection, Contained {
   start(raw: readonly string[], isComplete: boolean, handler: MessageHandler): void {
     // What is wrong with a stream ends it.
     this.#stream.on('error', () => undefined)
-    // A client that resets it with NO_ERROR ends no body; node:http2 would keep the stream until what has arrived is read.
-    const release = () => setImmediate(() => this.#stream.destroy())
-    if (this.#stream.aborted) release()
-    else this.#stream.on('aborted', release)
+    // It was reset before it was known.
+    if (this.#stream.aborted) this.onReset()
     // Of a complete request nothing is read, not even its end: node:http2 would destroy the stream in the middle of its last write.
     if (!isComplete) this.#takeBody()
     const parts = readRequestHead(raw, !isComplete)
@@ -120,11 +118,7 @@ export class Stream implements ClientConnection, Contained {
   endStalled(): void {
     const { writableLength } = this.#stream
     const taken = writableLength === 0 ? undefined : this.#response.writtenBytes - writableLength
-    if (taken !== undefined && taken === this.#lastTaken) {
-      this.#stream.close(constants.NGHTTP2_CANCEL)
-      // One that its client has reset with NO_ERROR is closed, but node:http2 would wait for its last write.
-      this.#stream.destroy()
-    }
+    if (taken !== undefined && taken === this.#lastTaken) this.#stream.close(constants.NGHTTP2_CANCEL)
     this.#lastTaken = taken
   }
 
@@ -132,9 +126,10 @@ export class Stream implements ClientConnection, Contained {
     this.#stream.destroy()
   }
 
-  /** The client resets it. */
+  /** The client resets it. With NO_ERROR, node:http2 would wait until what has arrived is read, and for its last write. */
   onReset(): void {
     this.#isCut ||= !this.#stream.writableFinished
+    setImmediate(() => this.#stream.destroy())
   }
 
   onThrown(error: unknown): void {

@@ -333,7 +333,7 @@ t.test('a response that its client resets with NO_ERROR is released, and counts 
     responses.push(request.response)
     request.response.whole({ status: 200, headers: ['content-length', '300000'] }, 'x'.repeat(300_000))
   }
-  const server = createHttpServer({ handler: { onRequest, onFault: () => undefined }, limits: { stallMs: 50 } })
+  const server = createHttpServer({ handler: { onRequest, onFault: () => undefined } })
   t.teardown(() => server.close())
   const session = await connectHttp2(t, await listenHttp2(t, server))
   for (const [n, method] of ['GET', 'POST'].entries()) {
