@@ -57,6 +57,8 @@ export class Http2Connection implements ServedConnection {
       },
       onReset: code => {
         if (code === NGHTTP2_ENHANCE_YOUR_CALM) setImmediate(() => contain(this, one => one.#onHeadReset()))
+        // With NO_ERROR, the response is complete.
+        return code !== NGHTTP2_NO_ERROR
       }
     })
     this.#session = performServerHandshake(this.#socket, {
@@ -82,10 +84,6 @@ export class Http2Connection implements ServedConnection {
 
   get isOpen(): boolean {
     return !this.#session.destroyed
-  }
-
-  onUploadRefused(): void {
-    this.#socket.expectReset()
   }
 
   #onStream(stream: ServerHttp2Stream, raw: readonly string[], isComplete: boolean) {

@@ -31,8 +31,8 @@ const BYTES_PER_UPDATE = 2048
 export const allowedOut: Allowed = type => (type === RST_STREAM ? 100 : ANY)
 
 export class FrameCounter {
-  /** Called for each RST_STREAM; `code`: undefined if it is in later bytes. */
-  onReset: ((stream: number, code: number | undefined) => void) | undefined = undefined
+  /** Called for each RST_STREAM; returns whether it counts. `code`: undefined if it is in later bytes. */
+  onReset = (_stream: number, _code: number | undefined): boolean => true
   readonly #allowed: Allowed
   readonly #head = Buffer.alloc(HEAD_BYTES)
   #headLength = 0
@@ -67,7 +67,7 @@ export class FrameCounter {
       this.#skipped = this.#head.readUIntBE(0, 3)
       if (this.#head[3] === RST_STREAM) {
         const code = bytes.length >= at + RESET_BYTES ? bytes.readUInt32BE(at) : undefined
-        this.onReset?.(this.#head.readUInt32BE(5), code)
+        if (!this.onReset(this.#head.readUInt32BE(5), code)) continue
       }
       if (this.#isTooMany(this.#head[3] ?? 0, this.#head[4] ?? 0)) return true
     }
@@ -77,11 +77,6 @@ export class FrameCounter {
   /** So many bytes go in the other direction, where they are answered with WINDOW_UPDATE. */
   noteSent(bytes: number): void {
     this.#count(WINDOW_UPDATE, -bytes / BYTES_PER_UPDATE)
-  }
-
-  /** A reset follows that belongs to a complete response, and is no sign of a flood. */
-  expectReset(): void {
-    this.#count(RST_STREAM, -1)
   }
 
   #isTooMany(type: number, flags: number): boolean {

@@ -16,8 +16,8 @@ interface MeteredOwner {
   onEnd(): void
   /** The client resets a stream. */
   onClientReset(stream: number): void
-  /** A stream of the client is being reset with this code. */
-  onReset(code: number | undefined): void
+  /** A stream of the client is being reset with this code. Returns whether that may be a sign of a flood. */
+  onReset(code: number | undefined): boolean
 }
 
 export class MeteredSocket extends Duplex {
@@ -33,7 +33,10 @@ export class MeteredSocket extends Duplex {
     super({ allowHalfOpen: true })
     this.#socket = socket
     this.#owner = owner
-    this.#received.onReset = stream => owner.onClientReset(stream)
+    this.#received.onReset = stream => {
+      owner.onClientReset(stream)
+      return true
+    }
     this.#sent.onReset = (_stream, code) => owner.onReset(code)
     socket.on('data', (bytes: Buffer) => this.#take(bytes))
     socket.on('end', () => owner.onEnd())
@@ -53,11 +56,6 @@ export class MeteredSocket extends Duplex {
   stop(): void {
     this.#isStopped = true
     this.#socket.pause()
-  }
-
-  /** The next reset that is written does not count. */
-  expectReset(): void {
-    this.#sent.expectReset()
   }
 
   #take(bytes: Buffer) {

@@ -6,12 +6,6 @@ import type { MessageHandler } from '../served-connection.ts'
 import { readRequestHead } from './request-head.ts'
 import { Http2Response } from './response.ts'
 
-interface StreamOwner {
-  readonly isOpen: boolean
-  /** A stream is about to be reset because its response is complete before the body of its request. */
-  onUploadRefused(): void
-}
-
 export class Stream implements ClientConnection, Contained {
   /** Its head was malformed or too large. */
   isRefused = false
@@ -19,7 +13,7 @@ export class Stream implements ClientConnection, Contained {
   readonly isHttp2 = true
   readonly peer: string | undefined
   readonly covers: ClientConnection['covers']
-  readonly client: StreamOwner
+  readonly client: ClientConnection['client']
   readonly #stream: ServerHttp2Stream
   readonly #response: Http2Response
   #request: HttpRequest | undefined
@@ -32,7 +26,7 @@ export class Stream implements ClientConnection, Contained {
   constructor(
     stream: ServerHttp2Stream,
     { peer, covers }: Pick<ClientConnection, 'peer' | 'covers'>,
-    client: StreamOwner
+    client: ClientConnection['client']
   ) {
     this.#stream = stream
     this.#response = new Http2Response(stream, this)
@@ -95,13 +89,8 @@ export class Stream implements ClientConnection, Contained {
   /** The rest of a body that its response did not wait for is not wanted (RFC 9113 §8.1). */
   onSent(): void {
     if (!this.#hasBody || this.#request?.isComplete === true) return
-    // It is closed if the whole body has arrived, unread.
-    if (!this.#stream.closed) {
-      // A head that was refused has no request; its reset counts.
-      if (this.#request !== undefined) this.client.onUploadRefused()
-      this.#stream.close(constants.NGHTTP2_NO_ERROR)
-    }
-    // node:http2 keeps a stream, as one of those at once, until what has arrived of it is read.
+    this.#stream.close(constants.NGHTTP2_NO_ERROR)
+    // node:http2 keeps a stream, as one of those at once, until what has arrived of it is read, also if that is the whole body.
     if (this.#request !== undefined) this.#request.isPaused = false
     this.#stream.resume()
   }
