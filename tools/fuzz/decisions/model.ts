@@ -159,7 +159,8 @@ const exceptionsIn = (path: string): string[] => [
 
 type Found =
   | { readonly kind: 'route'; readonly route: RouteSpec; readonly alsoReadAs: readonly RouteSpec[] }
-  | { readonly kind: 'bad-path' | 'method'; readonly isPublic: boolean }
+  | { readonly kind: 'bad-path'; readonly isPublic: boolean }
+  | { readonly kind: 'method'; readonly isPublic: boolean; readonly all: readonly RouteSpec[] }
   | { readonly kind: 'none' }
 
 interface Search {
@@ -184,7 +185,7 @@ export const findRoute = (routes: readonly RouteSpec[], method: string, raw: str
   if (exceptionsIn(path).some(exception => !allowed.includes(exception))) return search(BAD)
   if (route === undefined) {
     if (all.length === 0) return search({ kind: 'none' })
-    return search({ kind: 'method', isPublic: all.every(each => each.public === true) })
+    return search({ kind: 'method', isPublic: all.every(each => each.public === true), all })
   }
   const lax: Found = { kind: 'bad-path', isPublic: route.public === true }
   const others = new Set<RouteSpec>()
@@ -282,6 +283,7 @@ export const decideFound = ({ found, concerned }: Search, person: Person): Outco
   const route = found.kind === 'route' ? found.route : undefined
   const outcome = (verdict: Verdict): Outcome => ({ verdict, route, concerned })
   if (found.kind !== 'route') {
+    if (found.kind === 'method' && found.all.every(each => isOutside(each, person))) return outcome('403')
     const isShown = person.profiles !== undefined || (found.kind !== 'none' && found.isPublic)
     if (!isShown) return outcome('401')
     return outcome(found.kind === 'bad-path' ? '400' : found.kind === 'method' ? '405' : '404')
