@@ -29,7 +29,9 @@ const startBackend = async (t: Test, env: Record<string, string>) => {
     child = spawn(process.execPath, [ENTRY], { env: { ...env, PORT: String(port) }, stdio: [...stdio] })
     await once(child, 'message')
     served = 0
-    child.on('message', () => served++)
+    child.on('message', message => {
+      if (message === 'served') served++
+    })
   }
   t.teardown(() => child.kill('SIGKILL'))
   await start()
@@ -37,11 +39,18 @@ const startBackend = async (t: Test, env: Record<string, string>) => {
     url: `${env.KEY_FILE === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     /** Requests since its last start. */
     served: () => served,
-    /** Begins anew when it has finished its requests and is gone. */
-    async restart() {
-      const gone = once(child, 'exit')
+    /** Resolves when it refuses connections; it goes on with those that it has. */
+    async end() {
+      const closed = Promise.withResolvers<void>()
+      child.on('message', message => {
+        if (message === 'closed') closed.resolve()
+      })
       child.kill('SIGTERM')
-      await gone
+      await closed.promise
+    },
+    /** Begins anew when its last connection is closed. */
+    async beginAnew() {
+      if (child.exitCode === null) await once(child, 'exit')
       await start()
     }
   }
@@ -78,23 +87,34 @@ const ask = (url: string, agent: http.Agent, [method, body, isChunked]: (typeof 
 const roll = async (backends: readonly Awaited<ReturnType<typeof startBackend>>[], url: string): Promise<string[]> => {
   const agent = new http.Agent({ keepAlive: true })
   const wrong: string[] = []
-  let [restarts, sent, isOver] = [0, 0, false]
+  let [restarts, sent, asking, isOver] = [0, 0, 0, false]
+  let paused: Promise<void> | undefined
   const restart = async () => {
     for (;;) {
       await delay(BETWEEN_MS)
       const backend = backends[restarts % backends.length]
       if (isOver || backend === undefined) return
-      await backend.restart()
+      // Connections that a backend has not accepted when it closes are reset by the kernel: none is made at that moment.
+      const pause = Promise.withResolvers<void>()
+      paused = pause.promise
+      await until(() => asking === 0)
+      await backend.end()
+      paused = undefined
+      pause.resolve()
+      await backend.beginAnew()
       restarts++
       // As a deployment waits for readiness: the other must not go before this one is in use again.
       await until(() => isOver || backend.served() >= IN_USE)
     }
   }
-  // Each sends when it has its response: after a stall of the machine no burst fills the queue of a backend that closes.
+  // Each sends when it has its response, so that a stall of the machine makes no burst.
   const lane = async () => {
     while (sent < REQUESTS || restarts < backends.length) {
+      await paused
       const kind = KINDS[sent++ % KINDS.length]
+      asking++
       if (kind !== undefined) wrong.push(await ask(url, agent, kind))
+      asking--
       await delay((LANES * 1000) / PER_SECOND)
     }
   }

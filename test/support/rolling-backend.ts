@@ -32,9 +32,13 @@ const stopListening = () => {
   let isAccepting = false
   const look = () => {
     // http.Server's own `close` would also close idle connections at once, on which a request may be on its way.
-    if (!isAccepting) return void net.Server.prototype.close.call(server)
-    isAccepting = false
-    setImmediate(look)
+    if (isAccepting) {
+      isAccepting = false
+      setImmediate(look)
+      return
+    }
+    net.Server.prototype.close.call(server)
+    if (process.connected) process.send?.('closed', () => process.disconnect())
   }
   server.on('connection', () => {
     isAccepting = true
@@ -45,6 +49,5 @@ const stopListening = () => {
 /** The process ends with its last connection. */
 process.once('SIGTERM', () => {
   isEnding = true
-  process.disconnect?.()
   stopListening()
 })
