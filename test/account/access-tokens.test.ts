@@ -2,36 +2,26 @@
 import { once } from 'node:events'
 import t from 'tap'
 import { WebSocket } from 'ws'
-import { startGateway, type World } from '../support/gateway.ts'
+import type { World } from '../support/gateway.ts'
 import { jsonRequest, logIn } from '../support/login.ts'
 import { only } from '../support/only.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
-import { ownTimeUntil } from '../support/own-time.ts'
-import { startPostgres } from '../support/postgres.ts'
-import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { OK } from '../support/raw-upstream.ts'
+import { felt, startTwoInstances } from '../support/two-instances.ts'
 import { switchingProtocols } from '../support/websocket-upstream.ts'
 
-// Two instances on one Postgres.
 const ldap = await startOpenLdap(t)
-const postgres = await startPostgres(t)
-const raw = await startRawUpstream(t)
-const options = {
-  postgres,
-  config: {
-    upstreams: { raw: { url: raw.url } },
-    routes: [
-      { path: '/any/*', upstream: 'raw', forwardToken: true },
-      { path: '/agente/*', upstream: 'raw', roles: ['Agente'] },
-      { path: '/admin/*', upstream: 'raw', roles: ['Admin'] },
-      { path: '/events', upstream: 'raw', roles: ['Agente'] },
-      { path: '/socket', upstream: 'raw', websocket: { tokenInQuery: true } },
-      { path: '/git/*', upstream: 'raw', basic: true, roles: ['Admin'], forwardToken: true }
-    ]
-  },
-  env: { ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria' }
-}
-const first = await startGateway(t, options)
-const second = await startGateway(t, options)
+const { postgres, raw, start, first, second } = await startTwoInstances(
+  t,
+  [
+    { path: '/any/*', forwardToken: true },
+    { path: '/agente/*', roles: ['Agente'] },
+    { path: '/admin/*', roles: ['Admin'] },
+    { path: '/socket', websocket: { tokenInQuery: true } },
+    { path: '/git/*', basic: true, roles: ['Admin'], forwardToken: true }
+  ],
+  { ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria' }
+)
 
 const login = (username: string, world: World = first) => logIn(world, username)
 
@@ -54,17 +44,6 @@ const ask = async (world: World, token: string, path = '/agente/x') => {
   return { status: answer.status, text: await answer.text() }
 }
 
-/** Asks until the status is the one awaited; how long that took, ms. */
-const felt = (world: World, token: string, status: number, path = '/agente/x'): Promise<number> => {
-  let last = ''
-  const holds = async () => {
-    const answer = await ask(world, token, path)
-    last = `${answer.status} ${answer.text}`
-    return answer.status === status
-  }
-  return ownTimeUntil(holds, () => `${status}, still ${last}`)
-}
-
 const admin = (await login('maria')).token
 await first.fetch('/auth/admin/areas', jsonRequest('POST', admin, { name: 'Norte' }))
 const giveAccess = (id: number, profiles: string[]) =>
@@ -85,7 +64,7 @@ t.test('an access token works on both instances within a second, as its owner, w
   const { token, id } = await make(ana.token)
   t.match(token, /^pt_[\w-]{43}$/)
   t.equal((await ask(first, token)).status, 200, 'at once where it was made')
-  t.ok((await felt(second, token, 200)) < 1000)
+  t.ok((await felt(second, '/agente/x', token, 200)) < 1000)
   const seen = raw.requests.at(-1)?.head ?? ''
   t.match(seen, /x-user-profiles: Agente\r\n/)
   t.match(seen, new RegExp(`x-user-id: ${ana.id}\r\n`))
@@ -107,7 +86,7 @@ t.test('an access token works on both instances within a second, as its owner, w
   const end = async (owner: string) => (await first.fetch(`/auth/tokens/${id}`, jsonRequest('DELETE', owner))).status
   t.equal(await end((await login('carlos')).token), 404, 'only its owner may end it')
   t.equal(await end(ana.token), 204)
-  t.ok((await felt(second, token, 401)) < 1000)
+  t.ok((await felt(second, '/agente/x', token, 401)) < 1000)
 })
 
 t.test('an access token opens WebSockets by subprotocol, and is refused in a query', async t => {
@@ -281,14 +260,14 @@ t.test('the challenge is Basic instead of Bearer, and a page gets none', async t
 })
 
 t.test('an owner who has not been confirmed for ACCESS_TOKEN_CONFIRM has to log in again', async t => {
-  const strict = await startGateway(t, { ...options, env: { ...options.env, ACCESS_TOKEN_CONFIRM: '1m' } })
+  const strict = await start({ ACCESS_TOKEN_CONFIRM: '1m' })
   const ana = await worker('ana')
   const { token } = await make(ana.token)
-  t.ok((await felt(strict, token, 200)) < 1000)
+  t.ok((await felt(strict, '/agente/x', token, 200)) < 1000)
   await postgres.query(`UPDATE users SET last_login_at = now() - interval '2 minutes' WHERE id = ${ana.id}`)
   await postgres.query('DELETE FROM directory_accounts')
-  const late = await startGateway(t, { ...options, env: { ...options.env, ACCESS_TOKEN_CONFIRM: '1m' } })
+  const late = await start({ ACCESS_TOKEN_CONFIRM: '1m' })
   t.match(await ask(late, token), { status: 401, text: /GW_LOGIN_REQUIRED/ })
   await login('ana')
-  await felt(late, token, 200)
+  await felt(late, '/agente/x', token, 200)
 })

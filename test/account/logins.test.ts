@@ -1,40 +1,18 @@
 // A login on several instances: a change of access is felt everywhere, and people see and end their own sessions.
 import t from 'tap'
-import { startGateway, type World } from '../support/gateway.ts'
+import type { World } from '../support/gateway.ts'
 import { claimsOf, jsonRequest, logIn } from '../support/login.ts'
 import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
-import { ownTimeUntil } from '../support/own-time.ts'
-import { startPostgres } from '../support/postgres.ts'
-import { startRawUpstream } from '../support/raw-upstream.ts'
 import { startRedis } from '../support/redis.ts'
+import { felt, startTwoInstances } from '../support/two-instances.ts'
 
-// Two instances on one Postgres and one Redis.
-const ldap = await startOpenLdap(t)
-const postgres = await startPostgres(t)
-const redis = await startRedis(t)
-const raw = await startRawUpstream(t)
-
-const options = {
-  postgres,
-  config: {
-    upstreams: { raw: { url: raw.url } },
-    routes: [
-      { path: '/api/*', upstream: 'raw', roles: ['Agente'] },
-      { path: '/any/*', upstream: 'raw' }
-    ]
-  },
-  env: { REDIS_URL: redis.url, ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria' }
-}
-const first = await startGateway(t, options)
-const second = await startGateway(t, options)
-
-/** Asks until the status is the one awaited; how long that took, ms. */
-const felt = (world: World, path: string, token: string, status: number, code = ''): Promise<number> =>
-  ownTimeUntil(async () => {
-    const answer = await world.fetch(path, { token })
-    return (await answer.text()).includes(code) && answer.status === status
-  }, `${status} ${code}`)
+const [ldap, redis] = [await startOpenLdap(t), await startRedis(t)]
+const { postgres, first, second } = await startTwoInstances(
+  t,
+  [{ path: '/api/*', roles: ['Agente'] }, { path: '/any/*' }],
+  { REDIS_URL: redis.url, ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria' }
+)
 
 const admin = (await logIn(first, 'maria')).token
 await first.fetch('/auth/admin/areas', jsonRequest('POST', admin, { name: 'Norte' }))

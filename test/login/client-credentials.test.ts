@@ -2,27 +2,16 @@
 import * as oauth from 'openid-client'
 import t from 'tap'
 import { adminCall } from '../support/admin-call.ts'
-import { startGateway, type World } from '../support/gateway.ts'
+import type { World } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
-import { startPostgres } from '../support/postgres.ts'
-import { startRawUpstream } from '../support/raw-upstream.ts'
+import { startTwoInstances } from '../support/two-instances.ts'
 
-// Two instances on one Postgres; what a test forges as a person needs no login.
-const postgres = await startPostgres(t)
-const raw = await startRawUpstream(t)
-const options = {
-  postgres,
-  config: {
-    upstreams: { raw: { url: raw.url } },
-    routes: [
-      { path: '/any/*', upstream: 'raw' },
-      { path: '/agente/*', upstream: 'raw', roles: ['Agente'] }
-    ]
-  },
-  env: { TRUST_PROXY: '127.0.0.1', LOGIN_FAILURES_PER_IP: '5' }
-}
-const first = await startGateway(t, options)
-const second = await startGateway(t, options)
+const { postgres, raw, first, second } = await startTwoInstances(
+  t,
+  [{ path: '/any/*' }, { path: '/agente/*', roles: ['Agente'] }],
+  { TRUST_PROXY: '127.0.0.1', LOGIN_FAILURES_PER_IP: '5' }
+)
+// What a test forges as a person needs no login.
 const admin = await first.tokenFor({ profiles: ['Admin'], username: 'root' })
 
 interface Client {
