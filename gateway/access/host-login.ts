@@ -7,6 +7,7 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Exchange } from '../http/exchange.ts'
 import type { LiveLogin } from '../identity.ts'
+import { cookiePairs } from '../values/cookies.ts'
 import { isOwnPath, type OwnHosts } from './own-hosts.ts'
 
 interface HostLoginParts {
@@ -56,8 +57,7 @@ export const createHostLogin = ({ publicUrl, secrets, hosts, now = Date.now }: H
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}; Max-Age=${NONCE_MAX_AGE_S}`
 
   const nonceIn = ({ head }: Exchange): string | undefined => {
-    const pairs = (head.cookie ?? '').split(';').map(pair => pair.trim())
-    const nonce = pairs.find(pair => pair.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1) ?? ''
+    const [, nonce = ''] = cookiePairs(head.cookie).find(([name]) => name === cookieName) ?? []
     return VALUE.test(nonce) ? nonce : undefined
   }
   /** Bound to everything that must not be exchanged; no part of it can hold the separator. */

@@ -6,6 +6,7 @@ import { fieldValue, fieldValues } from '../http/request.ts'
 import type { Identity } from '../identity.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
+import { cookiePairs } from '../values/cookies.ts'
 import { encodeRawBytes } from '../values/raw-bytes.ts'
 import type { HostLogin } from './host-login.ts'
 import { isOwnPath, type OwnHosts } from './own-hosts.ts'
@@ -67,12 +68,10 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
   const read = (cookie: string | undefined): { token: string | undefined; twice: boolean } => {
     const values = new Map<string, string>()
     if (cookie === undefined || !cookie.includes(baseName)) return { token: undefined, twice: false }
-    for (const pair of cookie.split(';')) {
-      const equals = pair.indexOf('=')
-      const name = pair.slice(0, Math.max(equals, 0)).trim()
+    for (const [name, value] of cookiePairs(cookie)) {
       if (!names.includes(name)) continue
       if (values.has(name)) return { token: undefined, twice: true }
-      values.set(name, pair.slice(equals + 1).trim())
+      values.set(name, value)
     }
     const token = names.map(name => values.get(name) ?? '').join('')
     return { token: values.get(baseName) === undefined ? undefined : token, twice: false }

@@ -2,23 +2,18 @@
 import { LoginRequired } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'
 import type { Asked, Endpoints } from '../http/own-requests.ts'
-import type { PersonalTokenStore, TokenWish } from '../store/personal-tokens.ts'
-import { array, closed, integer, names, string } from '../values/json-schema.ts'
+import { type PersonalTokenStore, type TokenWish, tokenItemProperties } from '../store/personal-tokens.ts'
+import { closed, names } from '../values/json-schema.ts'
 
 /** A stolen login token must not turn into a year of access, so creating a token requires a login more recent than this. */
 const FRESH_LOGIN_S = 15 * 60
 
-const itemProperties = {
-  id: integer,
-  name: string,
-  profiles: array(string),
-  expiresAt: { type: 'string', description: 'ISO 8601, UTC' },
-  lastUsedAt: { type: 'string', description: "ISO 8601, UTC, to the minute; '' if never" }
-} as const
+const itemSchema = closed(tokenItemProperties)
 
-const itemSchema = closed(itemProperties)
-
-const madeSchema = closed({ ...itemProperties, token: { type: 'string', description: 'Shown only in this response' } })
+const madeSchema = closed({
+  ...tokenItemProperties,
+  token: { type: 'string', description: 'Shown only in this response' }
+})
 
 const wishSchema = closed({
   name: { type: 'string', minLength: 1, maxLength: 64 },

@@ -4,8 +4,9 @@ import { NotFound } from '../errors.ts'
 import { type Asked, type Endpoints, pagingProperties } from '../http/own-requests.ts'
 import type { AccessStatus } from '../identity.ts'
 import { loginItemSchema } from '../store/live-logins.ts'
+import { tokenItemProperties } from '../store/personal-tokens.ts'
 import type { AccessNames, PersonItem } from '../store/users.ts'
-import { array, closed, integer, object, optional, string } from '../values/json-schema.ts'
+import { closed, integer, object, optional, string } from '../values/json-schema.ts'
 import type { AdminParts } from './admin-parts.ts'
 import { accessSchema, auditItemSchema, personItemSchema } from './admin-schemas.ts'
 
@@ -40,11 +41,7 @@ const conditionOf = (ifMatch: string | undefined): ((version: number) => boolean
 }
 
 const tokenItemSchema = closed({
-  id: integer,
-  name: string,
-  profiles: array(string),
-  expiresAt: string,
-  lastUsedAt: string,
+  ...tokenItemProperties,
   user: object({ id: integer, username: string, name: string })
 })
 

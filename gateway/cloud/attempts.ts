@@ -1,6 +1,7 @@
 // Binds each cloud login to the browser that started it: by a signed state, and by a cookie that is used only once.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { ATTEMPT_COOKIE, SECURE_ATTEMPT_COOKIE } from '../access/own-cookies.ts'
+import { cookiePairs } from '../values/cookies.ts'
 
 /** What one attempt sends to the provider and must receive back. */
 export interface Attempt {
@@ -135,11 +136,8 @@ const outdated = (cookieHeader: string | undefined, now: number, options: Attemp
 const attemptCookies = (cookieHeader: string | undefined, { isSecure }: AttemptOptions): AttemptCookie[] => {
   const prefix = isSecure ? SECURE_ATTEMPT_COOKIE : ATTEMPT_COOKIE
   const found: AttemptCookie[] = []
-  for (const pair of (cookieHeader ?? '').split(';')) {
-    const equals = pair.indexOf('=')
-    const name = pair.slice(0, Math.max(equals, 0)).trim()
+  for (const [name, value] of cookiePairs(cookieHeader)) {
     if (!name.startsWith(prefix) || !/^[A-Za-z0-9_-]{1,40}$/.test(name)) continue
-    const value = pair.slice(equals + 1).trim()
     const bytes = VALUE.test(value) ? Buffer.from(value.slice(0, VALUE_LENGTH), 'base64url') : undefined
     found.push({
       name,

@@ -10,6 +10,7 @@ import {
   type PersonalTokenUse,
   personalTokenId
 } from '../tokens/personal-tokens.ts'
+import { array, integer, string } from '../values/json-schema.ts'
 import { plainName } from '../values/names.ts'
 import { parseTimestamp } from '../values/timestamps.ts'
 import { announce } from './access-changes.ts'
@@ -25,6 +26,15 @@ export interface TokenWish {
   /** RFC 3339, at most a year ahead. */
   expiresAt: string
 }
+
+/** What lists show of a token. */
+export const tokenItemProperties = {
+  id: integer,
+  name: string,
+  profiles: array(string),
+  expiresAt: { type: 'string', description: 'ISO 8601, UTC' },
+  lastUsedAt: { type: 'string', description: "ISO 8601, UTC, to the minute; '' if never" }
+} as const
 
 export type PersonalTokenStore = ReturnType<typeof createPersonalTokenStore>
 
