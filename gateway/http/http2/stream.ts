@@ -6,6 +6,9 @@ import type { MessageHandler } from '../served-connection.ts'
 import { readRequestHead } from './request-head.ts'
 import { Http2Response } from './response.ts'
 
+/** How long a client may keep the end of a stream back once all else has been sent; milliseconds. */
+const END_MS = 5000
+
 export class Stream implements ClientConnection, Contained {
   /** Its head was malformed or too large. */
   isRefused = false
@@ -18,6 +21,8 @@ export class Stream implements ClientConnection, Contained {
   readonly #response: Http2Response
   #request: HttpRequest | undefined
   #hasBody = false
+  /** Bytes of the body that are still to come, by Content-Length; NaN: it has none. */
+  #left = Number.NaN
   /** The client has reset it before everything was written. */
   #isCut = false
   /** Bytes that the client had taken when that was looked at last. */
@@ -64,6 +69,7 @@ export class Stream implements ClientConnection, Contained {
     }
     this.#response.isHead = parts.method === 'HEAD'
     this.#request = new HttpRequest(parts, readHead(parts.fields), this, this.#response, isComplete)
+    this.#left = Number(this.#request.head.contentLength ?? Number.NaN)
     handler.onRequest(this.#request)
   }
 
@@ -77,6 +83,9 @@ export class Stream implements ClientConnection, Contained {
 
   #give(chunk: Buffer) {
     this.#request?.consumer?.onUpload(chunk)
+    this.#left -= chunk.length
+    // A backend may answer before the empty frame that ends the stream: that is no upload to be refused.
+    if (this.#left === 0) this.#giveEnd()
     if (this.#request?.isPaused === true) this.#stream.pause()
   }
 
@@ -88,8 +97,10 @@ export class Stream implements ClientConnection, Contained {
 
   /** The rest of a body that its response did not wait for is not wanted (RFC 9113 §8.1). */
   onSent(): void {
-    if (!this.#hasBody || this.#request?.isComplete === true) return
-    this.#stream.close(constants.NGHTTP2_NO_ERROR)
+    if (!this.#hasBody || this.#stream.readableEnded) return
+    const close = () => this.#stream.close(constants.NGHTTP2_NO_ERROR)
+    if (this.#request?.isComplete === true) this.#stream.setTimeout(END_MS, close)
+    else close()
     // node:http2 keeps a stream, as one of those at once, until what has arrived of it is read, also if that is the whole body.
     if (this.#request !== undefined) this.#request.isPaused = false
     this.#stream.resume()

@@ -17,6 +17,7 @@ import {
   literal,
   startHttp2World
 } from '../../support/http2-client.ts'
+import { OK } from '../../support/raw-upstream.ts'
 import { until } from '../../support/until.ts'
 
 const PROTOCOL_ERROR = 1
@@ -85,6 +86,32 @@ t.test(
     stream.resume()
     await once(stream, 'close')
     t.equal(stream.rstCode, 0, 'NO_ERROR: the rest of the body is not wanted')
+  }
+)
+
+t.test(
+  'a stream that lacks only its end when it is answered is not reset, unless its client keeps the end back',
+  async t => {
+    const { place, upstream } = await startHttp2World(t)
+    upstream.respond(() => OK)
+    const { socket, frames } = await connectFrames(t, place)
+    const head = Buffer.concat([POST, literal('content-length', '5')])
+    const streams = [1, 3]
+    for (const stream of streams) {
+      socket.write(frame(FRAMES.headers, END_HEADERS, stream, head))
+      socket.write(frame(FRAMES.data, 0, stream, Buffer.from('hello')))
+    }
+    const isAnswered = (id: number) => frames.some(({ stream, flags }) => stream === id && (flags & END_STREAM) !== 0)
+    const resets = () => frames.filter(({ type }) => type === FRAMES.resetStream).map(({ stream }) => stream)
+    await until(() => streams.every(isAnswered))
+    t.same(resets(), [])
+    t.same(
+      upstream.requests.map(({ body }) => body.toString()),
+      ['hello', 'hello']
+    )
+    socket.write(frame(FRAMES.data, END_STREAM, 1))
+    await until(() => resets().length > 0)
+    t.same(resets(), [3])
   }
 )
 
