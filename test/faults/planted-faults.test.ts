@@ -145,18 +145,19 @@ const upload = (size: number, path = '/open/x') =>
     Buffer.alloc(size, 'u')
   ])
 
-/** The upstream reads the body only when the client is no longer read. */
+/** The upstream reads the body only when its connection is full; a client is also paused before there is one. */
 const fill = async ({ world, deaf }: Open) => {
-  let isPaused = false
-  const { pause } = HttpRequest.prototype
-  HttpRequest.prototype.pause = function () {
-    isPaused = true
-    return pause.call(this)
+  let isFull = false
+  const { write } = UpstreamConnection.prototype
+  UpstreamConnection.prototype.write = function (bytes) {
+    const flows = write.call(this, bytes)
+    isFull ||= !flows
+    return flows
   }
   const client = await world.connect()
   client.send(upload(BIG, '/deaf'))
-  await until(() => isPaused)
-  HttpRequest.prototype.pause = pause
+  await until(() => isFull)
+  UpstreamConnection.prototype.write = write
   deaf.read()
   const outcome = await outcomeOf(client.response())
   client.destroy()
