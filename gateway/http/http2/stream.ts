@@ -68,8 +68,9 @@ export class Stream implements ClientConnection, Contained {
       return
     }
     this.#response.isHead = parts.method === 'HEAD'
-    this.#request = new HttpRequest(parts, readHead(parts.fields), this, this.#response, isComplete)
-    this.#left = Number(this.#request.head.contentLength ?? Number.NaN)
+    const head = readHead(parts.fields)
+    this.#left = Number(head.contentLength ?? Number.NaN)
+    this.#request = new HttpRequest(parts, head, this, this.#response, isComplete || this.#left === 0)
     handler.onRequest(this.#request)
   }
 
