@@ -8,9 +8,12 @@ import { isPersonalToken } from '../tokens/personal-tokens.ts'
 
 const QUERY_TOKEN = 'access_token'
 
+type OfferRules = Pick<Route, 'websocket' | 'ownAuthorization' | 'public'>
+
 /** Throws 400 if a source is malformed or two sources disagree, because the gateway must not guess which one counts. */
-export const socketToken = (exchange: Exchange, route: Pick<Route, 'websocket' | 'ownAuthorization'>): SocketToken => {
-  if (route.ownAuthorization) {
+export const socketToken = (exchange: Exchange, route: OfferRules): SocketToken => {
+  // What is offered there is the application's, whatever it looks like.
+  if (route.ownAuthorization || route.public) {
     const subprotocols = fieldValues(exchange.request.fields, 'sec-websocket-protocol').flatMap(splitList)
     return { token: undefined, subprotocols, bearerOffered: false, query: exchange.query }
   }
@@ -28,15 +31,21 @@ export const socketToken = (exchange: Exchange, route: Pick<Route, 'websocket' |
   }
 }
 
-/** A Portaria token among the subprotocols, without `bearer` before it, reaches no backend of a public route. */
+/** A Portaria token among the subprotocols, with `bearer` before it or without, reaches no backend of a public route. */
 export const withoutPublicTokens = (
   offer: SocketToken,
   { identity }: Exchange,
   isOurs: (token: string) => boolean
-): SocketToken => ({
-  ...offer,
-  subprotocols: offer.subprotocols.filter(protocol => identity !== undefined || !holdsOwnToken(protocol, isOurs))
-})
+): SocketToken => {
+  if (identity !== undefined) return offer
+  const isToken = offer.subprotocols.map(protocol => holdsOwnToken(protocol, isOurs))
+  const isBearer = offer.subprotocols.map((protocol, i) => protocol === 'bearer' && isToken[i + 1] === true)
+  return {
+    ...offer,
+    subprotocols: offer.subprotocols.filter((_, i) => isToken[i] !== true && isBearer[i] !== true),
+    bearerOffered: isBearer.includes(true)
+  }
+}
 
 const splitList = (value: string): string[] => value.split(',').map(item => item.trim())
 

@@ -274,7 +274,8 @@ const upgrade = (fields: readonly string[], query: string, tokenInQuery: boolean
   return reasonOf(() =>
     socketToken(exchange, {
       websocket: tokenInQuery === undefined ? undefined : ({ tokenInQuery } as never),
-      ownAuthorization: false
+      ownAuthorization: false,
+      public: false
     })
   )
 }

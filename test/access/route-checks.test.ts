@@ -8,22 +8,36 @@ import type { RouteRateLimit } from '../../gateway/routes/route.ts'
 import type { Settings } from '../../gateway/settings/settings.ts'
 import { exchangeOf, identityOf } from '../support/exchanges.ts'
 
-t.test('an upgrade passes on what the application offers, but no token of ours', async t => {
+t.test('an upgrade passes on what the application offers; on a public route, no token of ours', async t => {
   const token = `pt_${'a'.repeat(43)}`
-  const fields = ['Sec-WebSocket-Protocol', `chat, bearer,${token}`]
-  const exchange = exchangeOf({ fields, target: `/x?access_token=${token}` })
-  const route = { ownAuthorization: true, websocket: { tokenInQuery: true } } as never
-  const offer = socketToken(exchange, route)
-  t.same(offer, {
-    token: undefined,
-    subprotocols: ['chat', 'bearer', token],
-    bearerOffered: false,
-    query: `?access_token=${token}`
-  })
+  const offered = (protocols: string, flags: object) => {
+    const exchange = exchangeOf({
+      fields: ['Sec-WebSocket-Protocol', protocols, 'Authorization', 'Bearer other'],
+      target: '/x?access_token=foreign'
+    })
+    const route = { ownAuthorization: false, public: false, websocket: { tokenInQuery: true }, ...flags } as never
+    return { exchange, offer: socketToken(exchange, route) }
+  }
   const isOurs = () => false
-  t.same(withoutPublicTokens(offer, exchange, isOurs), { ...offer, subprotocols: ['chat', 'bearer'] })
-  exchange.identity = identityOf()
-  t.same(withoutPublicTokens(offer, exchange, isOurs), offer, 'whoever has a token offers what is meant')
+  for (const flags of [{ ownAuthorization: true }, { public: true }]) {
+    const { exchange, offer } = offered(`chat, bearer,${token}, v2`, flags)
+    t.same(offer, {
+      token: undefined,
+      subprotocols: ['chat', 'bearer', token, 'v2'],
+      bearerOffered: false,
+      query: '?access_token=foreign'
+    })
+    const left = { ...offer, subprotocols: ['chat', 'v2'], bearerOffered: true }
+    t.same(withoutPublicTokens(offer, exchange, isOurs), left, 'browsers require an answer to what they offered')
+    exchange.identity = identityOf()
+    t.same(withoutPublicTokens(offer, exchange, isOurs), offer, 'whoever has a token offers what is meant')
+  }
+  for (const foreign of ['bearer, their-own, chat', 'bearer', `chat, ${'b'.repeat(50)}`]) {
+    const { exchange, offer } = offered(foreign, { public: true })
+    t.same(withoutPublicTokens(offer, exchange, isOurs), offer, foreign)
+  }
+  const { exchange, offer } = offered(`${token}, chat`, { public: true })
+  t.match(withoutPublicTokens(offer, exchange, isOurs), { subprotocols: ['chat'], bearerOffered: false })
 })
 
 t.test('a route counts by its own name, and by address, person or both', async t => {

@@ -207,6 +207,8 @@ t.test('a token of ours reaches no public backend, wherever it is; what is none 
     ['/live/x', offer(`${token}, chat, ${personal}`), 'sec-websocket-protocol: chat\r'],
     ['/live/x', offer(`chat, bearer, ${token}`), 'sec-websocket-protocol: chat\r'],
     ['/live/x', offer('chat, other'), 'sec-websocket-protocol: chat, other\r'],
+    ['/live/x', offer(`bearer, ${foreign}, chat`), `sec-websocket-protocol: bearer, ${foreign}, chat\r`],
+    ['/live/x', `${offer('bearer, a, chat')}Authorization: Bearer b\r\n`, 'sec-websocket-protocol: bearer, a, chat\r'],
     ['/open/x', `Authorization: Bearer ${foreign}\r\n`, `authorization: bearer ${foreign.toLowerCase()}`],
     [`/open/${foreign}`, '', `GET /open/${foreign} HTTP/1.1`]
   ]
