@@ -10,6 +10,7 @@ import { readEngineQuery, readHandshake } from '../../gateway/socketio/protocol/
 import { eventName, readSocketIoPacket } from '../../gateway/socketio/protocol/packets.ts'
 import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { person, routeAt, upstreamAt } from '../support/routes.ts'
+import { words } from '../support/words.ts'
 import { fc } from '../support/worlds.ts'
 
 const stock = (text: string): { type: number; nsp: string } | undefined => {
@@ -248,4 +249,23 @@ t.test('an event passes in no namespace to which the access has ended', async t 
   t.equal(event.verdict, 'drop', 'without an id, nothing is said back')
   const asking = gate.fromClient({ type: '4', text: '42/messaging,7["x"]' })
   t.match(asking, { verdict: 'answer', text: /^43\/messaging,7\[.*GW_FORBIDDEN/ })
+})
+
+t.test('what is on its way to a namespace that the other side has ended is dropped', async t => {
+  const { gate } = gateWorld()
+  const ends = [() => gate.end('/messaging'), () => gate.fromUpstream({ type: '4', text: '41/messaging,' })]
+  const late = words`42/messaging,["x"] 42/messaging,7["x"] 43/messaging,1["x"] 41/messaging,`
+  for (const end of ends) {
+    t.equal(gate.fromClient({ type: '4', text: '40/messaging,{"token":"good"}' }).verdict, 'pass')
+    t.equal(gate.fromUpstream({ type: '4', text: '40/messaging,{"sid":"x"}' }).verdict, 'pass')
+    end()
+    for (const text of late) t.same(gate.fromClient({ type: '4', text }), { verdict: 'drop' }, text)
+    t.same(gate.fromClient({ type: '4', text: '451-/messaging,["x"]' }), { verdict: 'drop' })
+    t.same(gate.fromClient({ type: 'b', text: 'bAA==' }), { verdict: 'drop' }, 'with its attachment')
+  }
+  const never = { verdict: 'violation', reason: 'not-connected' }
+  t.same(gate.fromClient({ type: '4', text: '42/other,["x"]' }), never)
+  gate.fromClient({ type: '4', text: '40/messaging,{"token":"good"}' })
+  t.equal(gate.fromClient({ type: '4', text: '41/messaging,' }).verdict, 'pass')
+  t.same(gate.fromClient({ type: '4', text: '42/messaging,["x"]' }), never, 'a client knows what it has left itself')
 })

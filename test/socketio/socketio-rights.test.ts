@@ -60,6 +60,24 @@ for (const transport of ['polling', 'websocket']) {
     t.equal(sockets.of('/slow').sockets.size, 0)
     t.same(await open.timeout(5000).emitWithAck('echo', 2), 2)
   })
+
+  t.test(`by ${transport}: what is on its way to a namespace whose right ends disturbs no other`, async t => {
+    const { gateway, slow } = await startWorld(t)
+    const manager = new Manager(gateway.url, { transports: [transport], reconnection: false })
+    const tokens = [await gateway.tokenFor({ id: 7 }), await gateway.tokenFor({ id: 7 })]
+    const open = manager.socket('/open', { auth: { token: tokens[0] } })
+    const ending = manager.socket('/slow', { auth: { token: tokens[1] } })
+    t.teardown(() => open.disconnect())
+    await until(() => slow.isAsked, 'asked')
+    slow.confirm()
+    await until(() => open.connected && ending.connected, 'both are open')
+    const ended = once(ending, 'disconnect')
+    t.equal((await gateway.fetch('/auth/logout', { method: 'POST', token: tokens[1] })).status, 204)
+    t.match(await ended, ['io server disconnect'])
+    // As if it had been sent before the client learnt of that.
+    manager.engine.write('2/slow,["late"]')
+    t.same(await open.timeout(5000).emitWithAck('echo', 1), 1)
+  })
 }
 
 t.test('an access token does not recover what a login of the same person has joined', async t => {

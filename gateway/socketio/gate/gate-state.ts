@@ -35,6 +35,8 @@ export const newNamespace = (identity: Identity, checkedBy: Route): Namespace =>
 
 export interface GateState {
   readonly namespaces: Map<string, Namespace>
+  /** Those that the gateway or the upstream has ended since they were open: packets of the client may still be on their way. */
+  readonly left: Set<string>
   /** Whether a namespace has been open since the session began. */
   isProven: boolean
   /** Binary messages that are still expected. */
@@ -52,6 +54,7 @@ export interface GateState {
 
 export const createGateState = (): GateState => ({
   namespaces: new Map(),
+  left: new Set(),
   isProven: false,
   due: { client: 0, clientDropped: false, upstream: 0, upstreamFate: 'pass' }
 })

@@ -20,6 +20,7 @@ import { checkConnect, signedConfirmation } from './connect.ts'
 import {
   DROPPED,
   type GateParts,
+  type GateState,
   type Namespace,
   owesClient,
   PASSED,
@@ -54,7 +55,7 @@ export const createPacketGate = (parts: GateParts) => {
       const known = namespaces.get(name)
       const phase = known?.phase
       if (known?.phase === 'asked') known.phase = 'ended'
-      else namespaces.delete(name)
+      else if (namespaces.delete(name)) noteLeft(parts.state, name)
       return phase
     }
   }
@@ -65,13 +66,27 @@ const leaveNamespace = ({ state, onLeft }: GateParts, name: string): void => {
   if (state.namespaces.delete(name)) onLeft()
 }
 
+/** Where a route has patterns, clients choose the names. */
+const MAX_LEFT = 50
+
+const noteLeft = ({ left }: GateState, name: string): void => {
+  if (left.size >= MAX_LEFT) left.clear()
+  left.add(name)
+}
+
+/** The upstream has ended it. */
+const closeNamespace = (parts: GateParts, name: string): void => {
+  if (parts.state.namespaces.get(name)?.phase === 'open') noteLeft(parts.state, name)
+  leaveNamespace(parts, name)
+}
+
 const MAX_REFUSED_CONNECTS = 20
 const MAX_CONNECTS_PER_MINUTE = 120
 
 /** @param answer sends one of the gateway's own packets back, at once or later */
 const createClientPackets = (parts: GateParts, answer: (text: string) => PacketVerdict) => {
   const { state } = parts
-  const { namespaces, due } = state
+  const { namespaces, left, due } = state
   let refused = 0
   let connects = 0
   let minute = 0
@@ -83,7 +98,10 @@ const createClientPackets = (parts: GateParts, answer: (text: string) => PacketV
     minute = now
     if (connects > MAX_CONNECTS_PER_MINUTE) return violation('too-many-connects')
     const verdict = checkConnect(parts, packet)
-    if (verdict.verdict !== 'answer') return verdict
+    if (verdict.verdict !== 'answer') {
+      left.delete(packet.namespace)
+      return verdict
+    }
     return ++refused > MAX_REFUSED_CONNECTS ? violation('too-many-connects') : answer(verdict.text)
   }
 
@@ -99,12 +117,17 @@ const createClientPackets = (parts: GateParts, answer: (text: string) => PacketV
   }
 
   const refuseEvent = (packet: SocketIoPacket, event: string, refusal: GatewayError, right: Right): PacketVerdict => {
-    const { namespace, rest, attachments } = packet
-    due.client = attachments
-    due.clientDropped = true
+    const { namespace, rest } = packet
+    dropAttached(packet)
     parts.onRefusedEvent(namespace, event, refusal, right)
     const id = ackIdOf(rest)
     return id === '' ? DROPPED : answer(ackPacket(namespace, id, refusal.bodyText(parts.requestId)))
+  }
+
+  const dropAttached = ({ attachments }: SocketIoPacket): PacketVerdict => {
+    due.client = attachments
+    due.clientDropped = true
+    return DROPPED
   }
 
   const passAttached = ({ attachments }: SocketIoPacket): PacketVerdict => {
@@ -121,7 +144,7 @@ const createClientPackets = (parts: GateParts, answer: (text: string) => PacketV
     if (type === CONNECT) return connect(packet)
     if (type === CONNECT_ERROR) return violation('connect-error-from-client')
     const known = namespaces.get(namespace)
-    if (known === undefined) return violation('not-connected')
+    if (known === undefined) return left.has(namespace) ? dropAttached(packet) : violation('not-connected')
     if (type === EVENT || type === BINARY_EVENT) return event(packet, known)
     if (type === ACK || type === BINARY_ACK) return passAttached(packet)
     if (packet.rest !== '') return violation('malformed-packet')
@@ -157,7 +180,7 @@ const createUpstreamPackets = (parts: GateParts) => {
     const released = known.held.packets.splice(0)
     // It may have received a DISCONNECT before its CONNECT was confirmed.
     if (released.some(text => readSocketIoPacket(text.slice(1))?.type === DISCONNECT))
-      leaveNamespace(parts, packet.namespace)
+      closeNamespace(parts, packet.namespace)
     const text = signedConfirmation(parts, packet, known.identity)
     return { verdict: 'pass', ...(text === undefined ? {} : { text }), ...(released.length === 0 ? {} : { released }) }
   }
@@ -187,7 +210,7 @@ const createUpstreamPackets = (parts: GateParts) => {
       due.upstreamFate = 'drop'
       return DROPPED
     }
-    if (type === CONNECT_ERROR || (type === DISCONNECT && known.phase === 'open')) leaveNamespace(parts, namespace)
+    if (type === CONNECT_ERROR || (type === DISCONNECT && known.phase === 'open')) closeNamespace(parts, namespace)
     else if (known.phase === 'asked') {
       due.upstreamFate = 'hold'
       due.heldFor = namespace
