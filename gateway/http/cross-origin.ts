@@ -4,7 +4,8 @@ import { fieldValue } from './request.ts'
 
 export type CrossOrigins = ReturnType<typeof createCrossOrigins>
 
-export const EXPOSED = 'retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id'
+// Without credentials `*` stands for every name (Fetch, CORS-exposed header-name list).
+export const EXPOSED = '*, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id'
 
 const VARY = ['vary', 'Origin']
 const NONE: readonly string[] = []
@@ -56,8 +57,7 @@ export const crossOriginFields = (
   if (route === undefined || route.public) return NONE
   if (origin === undefined || !listed.has(origin)) return isUsed ? VARY : NONE
   if (/^access-control-allow-origin:/im.test(passed)) return NONE
-  // Without credentials `*` stands for every name (Fetch, CORS-exposed header-name list).
-  return ['access-control-allow-origin', origin, 'access-control-expose-headers', `*, ${EXPOSED}`, ...VARY]
+  return ['access-control-allow-origin', origin, 'access-control-expose-headers', EXPOSED, ...VARY]
 }
 
 /** A session cookie makes a response credentialed, so the backend's own CORS permissions to unlisted origins are removed. */

@@ -157,7 +157,7 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
         .then(
           body => {
             const refusal = options.checkAgain?.(exchange)
-            if (refusal === undefined) ask(exchange, body)
+            if (refusal === undefined) ask(exchange, body.length === 0 ? undefined : body)
             else options.refuse(exchange, refusal)
           },
           error => options.refuse(exchange, asGatewayError(error))

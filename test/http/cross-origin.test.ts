@@ -88,7 +88,10 @@ t.test('refusals and the gateway’s own answers name the origin that asked, whe
     t.equal(answer.headers.vary, 'Origin', path)
     t.equal((await ask(path, 'https://evil.example')).headers['access-control-allow-origin'], FRONTEND, path)
   }
-  t.equal((await ask('/auth/config', PARTNER)).headers['access-control-allow-origin'], PARTNER)
+  const config = await ask('/auth/config', PARTNER)
+  t.equal(config.headers['access-control-allow-origin'], PARTNER)
+  // Such as the ETag of a person, and `portaria-session-expires`.
+  t.match(config.headers['access-control-expose-headers'], /^\*, .*x-request-id/)
 })
 
 const PREFLIGHT = 'Access-Control-Request-Method: PATCH\r\nAccess-Control-Request-Headers: authorization,x-api\r\n'

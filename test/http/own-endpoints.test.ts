@@ -32,6 +32,22 @@ t.test('a body that trickles in is cut off with 408, and its handler never runs'
   t.match(await world.logged(({ path }) => path === '/auth/login'), { status: 408, reason: 'body-too-slow' })
 })
 
+t.test('a body whose length is not announced and that turns out to be empty is no body, whatever its type', async t => {
+  const world = await startGateway(t)
+  for (const type of ['application/json', 'text/plain', 'application/x-www-form-urlencoded'])
+    for (const [path, status] of [
+      ['/auth/logout', 204],
+      ['/auth/login', 400]
+    ] as const) {
+      const answer = await world.raw(
+        `POST ${path} HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${await world.tokenFor()}\r\nContent-Type: ${type}\r\n` +
+          'Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n'
+      )
+      t.equal(answer.status, status, `${path} ${type}`)
+      if (status === 400) t.match(answer.body, /body must be object/)
+    }
+})
+
 t.test('every schema of the own endpoints can be compiled, although each waits until it is needed', async t => {
   const world = await startGateway(t)
   const { paths } = (world.gateway.openapi?.() ?? { paths: {} }) as Document
