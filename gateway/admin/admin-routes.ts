@@ -1,6 +1,6 @@
 // Serves the admin API. The route table admits only Admins, before anything here runs.
 import type { FastifyInstance } from 'fastify'
-import { addEndpoints } from '../http/own-requests.ts'
+import { addEndpoints, type Endpoints, refuseOtherMethods } from '../http/own-requests.ts'
 import type { AdminParts } from './admin-parts.ts'
 import { areaEndpoints } from './area-routes.ts'
 import { auditEndpoints } from './audit-routes.ts'
@@ -12,8 +12,8 @@ import { peopleEndpoints } from './people-routes.ts'
 import { statusEndpoints } from './status-routes.ts'
 import { streamEndpoints } from './stream-routes.ts'
 
-export const adminRoutes = (app: FastifyInstance, parts: AdminParts): void =>
-  addEndpoints(app, {
+export const adminRoutes = (app: FastifyInstance, parts: AdminParts): void => {
+  const endpoints: Endpoints = {
     ...peopleEndpoints(parts),
     ...heldBackEndpoints(parts),
     ...grantEndpoints(parts),
@@ -28,4 +28,7 @@ export const adminRoutes = (app: FastifyInstance, parts: AdminParts): void =>
       returns: { type: 'object', additionalProperties: true },
       run: () => app.swagger()
     }
-  })
+  }
+  addEndpoints(app, endpoints)
+  refuseOtherMethods(app, endpoints)
+}

@@ -1,5 +1,5 @@
 // Lets Admins manage areas, and lists profiles.
-import { type Asked, type Endpoints, pageOf } from '../http/own-requests.ts'
+import { type Asked, type Endpoints, pageFrom } from '../http/own-requests.ts'
 import { closed, integer, object, string } from '../values/json-schema.ts'
 import type { AdminParts } from './admin-parts.ts'
 
@@ -33,10 +33,7 @@ export const areaEndpoints = ({ users }: AdminParts): Endpoints => ({
   },
   'GET /auth/admin/profiles': {
     summary: 'Lists profiles',
-    returns: pageOf(namedSchema),
-    async run() {
-      const items = await users.listProfiles()
-      return { items, page: 1, pageSize: 50, total: items.length }
-    }
+    lists: namedSchema,
+    run: async ({ paging }) => pageFrom(await users.listProfiles(), paging)
   }
 })

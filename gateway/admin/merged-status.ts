@@ -82,6 +82,7 @@ export const mergeStatus = (own: OwnStatus, replies: readonly InstanceStatus[], 
       all.map(({ limiter }) => limiter)
     ),
     reload: all.find(({ reload }) => !reload.ok)?.reload ?? own.reload,
+    audit: all.find(({ audit }) => audit.state === 'broken')?.audit ?? own.audit,
     revocations: {
       known: Math.max(...all.map(({ revocations }) => revocations.known)),
       stalenessMs: Math.max(...all.map(({ revocations }) => revocations.stalenessMs))

@@ -1,5 +1,6 @@
 // Registers own endpoints that are written as rows, and describes what several of them accept and return: ids, pages, people, forms.
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { MethodNotAllowed } from '../errors.ts'
 import type { Identity } from '../identity.ts'
 import { array, closed, integer, object, optional, string } from '../values/json-schema.ts'
 import { type Exchange, identityOf } from './exchange.ts'
@@ -124,6 +125,26 @@ export const addEndpoints = (app: FastifyInstance, endpoints: Endpoints): void =
         const asked = { exchange, params, query, body, reply, actor: actorOf(request) }
         const result = await endpoint.run({ ...asked, id: Number(params.id), paging: paging(query) })
         return reply.code(status).send(status === 204 ? undefined : result)
+      }
+    })
+  }
+}
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+
+/** For paths below a route that takes any method: those that an endpoint lacks are 405, not 404 (RFC 9110 §15.5.6). */
+export const refuseOtherMethods = (app: FastifyInstance, endpoints: Endpoints): void => {
+  for (const [url = '', names] of Map.groupBy(Object.keys(endpoints), name => name.split(' ')[1])) {
+    const allowed = names.map(name => name.split(' ')[0] ?? '')
+    if (allowed.includes('GET')) allowed.push('HEAD')
+    const headers = { allow: allowed.sort().join(', ') }
+    app.route({
+      method: METHODS.filter(method => !allowed.includes(method)),
+      url,
+      exposeHeadRoute: false,
+      schema: { hide: true },
+      handler() {
+        throw new MethodNotAllowed({ reason: 'method', headers })
       }
     })
   }

@@ -110,7 +110,7 @@ const apply = (names: readonly string[], { add = [], remove = [] }: Names = {}):
 
 const checkNames = async (
   manager: EntityManager,
-  { profiles = {}, areas = {} }: BulkChange,
+  { profiles = {}, areas = {}, areaPrincipal }: BulkChange,
   known: readonly string[] | undefined
 ): Promise<void> => {
   const [profileRows, areaRows] = [await namesOf(manager, 'profiles'), await namesOf(manager, 'areas')]
@@ -119,6 +119,8 @@ const checkNames = async (
   checkList('profiles/remove', profiles.remove, name => profileRows.has(name))
   checkList('areas/add', areas.add, name => areaRows.has(name))
   checkList('areas/remove', areas.remove, name => areaRows.has(name))
+  if (areaPrincipal !== undefined && !areaRows.has(areaPrincipal))
+    throw new BadRequest({ reason: 'unknown-name', message: 'body/areaPrincipal is not known' })
   for (const [list, { add = [], remove = [] }] of Object.entries({ profiles, areas })) {
     if (add.some(name => remove.includes(name))) {
       throw new BadRequest({ reason: 'add-and-remove', message: `body/${list} adds and removes the same name` })

@@ -169,7 +169,8 @@ t.test('the state of several instances is the sum of what is counted and the wor
     status: 'degraded',
     startedAt: '2026-01-01T00:00:00.000Z',
     limiter: { ...well.limiter, mode: 'degraded' as const, reason: 'timeout' },
-    reload: { ...well.reload, ok: false }
+    reload: { ...well.reload, ok: false },
+    audit: { ...well.audit, state: 'broken' as const, firstBroken: 7 }
   }
   const down = { ...target, state: 'down' as const, reason: 'refused' }
   const unwell: OwnStatus = {

@@ -37,7 +37,7 @@ const Granted = ({ group }: { group: string }): VNode | null =>
   group === '' ? null : html`<small class="quiet granted"> <bdi>${text('grantedBy', { group })}</bdi></small>`
 
 const Profiles = ({ chosen, onChange, person }: Props): VNode => {
-  const all = useLoad<ListOf<Named>>('profiles').data?.items ?? []
+  const all = useLoad<ListOf<Named>>('profiles?pageSize=200').data?.items ?? []
   const { profiles } = chosen
   const toggle = (name: string) =>
     onChange({

@@ -78,7 +78,7 @@ const KINDS = ['profiles', 'areas'] as const
 
 export const BulkAccess = ({ ids, onDone, onClose }: Props): VNode => {
   const known = {
-    profiles: useLoad<ListOf<Named>>('profiles').data?.items ?? [],
+    profiles: useLoad<ListOf<Named>>('profiles?pageSize=200').data?.items ?? [],
     areas: useLoad<ListOf<Named>>('areas?pageSize=200').data?.items ?? []
   }
   const [choices, setChoices] = useState<Record<(typeof KINDS)[number], Choices>>({ profiles: {}, areas: {} })
