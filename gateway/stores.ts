@@ -70,7 +70,7 @@ export const openStores = async (
     },
     tokenState: createTokenState(database),
     liveLogins: createLiveLogins(database),
-    clients: createClients(database),
+    clients: createClients(database, fromRouteFiles.profiles),
     personalTokens: createPersonalTokenStore(database),
     regranting,
     redis,

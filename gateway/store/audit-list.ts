@@ -7,7 +7,7 @@ import { type Bounds, type Page, pageBounds, query, storableText } from './query
 export type AuditItem = ReturnType<typeof toItem>
 
 export interface AuditFilter {
-  /** An id (as actor or as target `user:<id>`), or a username in any case. */
+  /** The id of a person or service account (as actor or as target), or a username in any case. */
   user?: number | string | undefined
   action?: string | undefined
   /** From this time on. */
@@ -124,18 +124,18 @@ const ofUser = async (
   user: number | string,
   value: (one: unknown) => string
 ): Promise<string[]> => {
-  const target = (id: number) => `e.target = ${value(`user:${id}`)}`
+  const targets = (id: number) => [`user:${id}`, `client:${id}`].map(target => `e.target = ${value(target)}`)
   const name = storableText(String(user))
   if (/^[1-9]\d{0,9}$/.test(name)) {
     const id = Number(name)
-    return [`e.actor_id = ${value(clampId(id))}`, target(id)]
+    return [`e.actor_id = ${value(clampId(id))}`, ...targets(id)]
   }
   const known = await query<{ id: number }>(
     manager,
     'SELECT id FROM users WHERE lower(username) = lower($1) LIMIT 20',
     [name]
   )
-  return [`lower(e.actor_username) = lower(${value(name)})`, ...known.map(({ id }) => target(id))]
+  return [`lower(e.actor_username) = lower(${value(name)})`, ...known.flatMap(({ id }) => targets(id))]
 }
 
 /** No person has id 0, so it stands for ids beyond int4. */
@@ -148,11 +148,13 @@ const toItems = async (manager: EntityManager, rows: readonly AuditRow[]): Promi
   return rows.map(row => toItem(row, names.get(row.target) ?? ''))
 }
 
-const NAMED = /^(?:user|area):\d{1,9}$/
+const NAMED = /^(?:user|client|area):\d{1,9}$/
 
 const NAMES = `
   SELECT 'user:' || id AS target, CASE WHEN name = '' THEN username ELSE name END AS name FROM users
     WHERE id IN (SELECT substr(t, 6)::int FROM unnest($1::text[]) t WHERE t LIKE 'user:%')
+  UNION ALL SELECT 'client:' || user_id, name FROM clients
+    WHERE user_id IN (SELECT substr(t, 8)::int FROM unnest($1::text[]) t WHERE t LIKE 'client:%')
   UNION ALL SELECT 'area:' || id, name FROM areas
     WHERE id IN (SELECT substr(t, 6)::int FROM unnest($1::text[]) t WHERE t LIKE 'area:%')`
 

@@ -53,8 +53,17 @@ const get = (database: Database, id: number): Promise<ClientItem> => database.re
 const findByName = (database: Database, name: string): Promise<ClientItem | undefined> =>
   database.read(manager => findClient(manager, name))
 
+/** Profiles that can be assigned; undefined: all in the database. */
+type Assignable = readonly string[] | undefined
+
 /** Throws Conflict (the name is taken), BadRequest; an area that does not exist is one, unless areas are made. */
-const create = (database: Database, actor: Actor, wish: ClientWish, { makesAreas = false } = {}) =>
+const create = (
+  database: Database,
+  profiles: Assignable,
+  actor: Actor,
+  wish: ClientWish,
+  { makesAreas = false } = {}
+) =>
   database.write(async (manager): Promise<ClientWithSecret> => {
     await lockAccess(manager)
     const name = usableName(wish.name)
@@ -65,7 +74,7 @@ const create = (database: Database, actor: Actor, wish: ClientWish, { makesAreas
     const values = [name, `pc_${random(15)}`, sha256(clientSecret), ...conditions]
     const [row] = await query<{ id: number }>(manager, CREATE, values)
     const owner = await getOwner(manager, row?.id ?? 0)
-    await replaceAccess(manager, owner, makesAreas ? await withAreas(manager, actor, wish) : wish)
+    await replaceAccess(manager, owner, makesAreas ? await withAreas(manager, actor, wish) : wish, profiles)
     const item = await getClient(manager, owner.user.id)
     await appendAudit(manager, { actor, action: 'client.create', target: target(item.id), after: item })
     return { ...item, clientSecret }
@@ -78,7 +87,13 @@ const withAreas = async (manager: EntityManager, actor: Actor, { profiles, areas
 }
 
 /** Throws NotFound, Conflict, BadRequest. */
-const update = (database: Database, actor: Actor, id: number, change: Partial<ClientWish>): Promise<ClientItem> =>
+const update = (
+  database: Database,
+  profiles: Assignable,
+  actor: Actor,
+  id: number,
+  change: Partial<ClientWish>
+): Promise<ClientItem> =>
   database.write(async manager => {
     await lockAccess(manager)
     const before = await getClient(manager, id)
@@ -89,11 +104,13 @@ const update = (database: Database, actor: Actor, id: number, change: Partial<Cl
     const addresses = change.addresses === undefined ? before.addresses : networks(change.addresses)
     await query(manager, UPDATE, [id, name, expiresAt, addresses])
     const main = before.areaPrincipal === '' ? null : before.areaPrincipal
-    await replaceAccess(manager, await getOwner(manager, id), {
+    const access = {
       profiles: change.profiles ?? before.profiles,
       areas: change.areas ?? before.areas,
       areaPrincipal: change.areaPrincipal === undefined ? main : change.areaPrincipal
-    })
+    }
+    // As of people: a profile that no file names any more can be kept.
+    await replaceAccess(manager, await getOwner(manager, id), access, profiles && [...profiles, ...before.profiles])
     const after = await getClient(manager, id)
     if (JSON.stringify(before) === JSON.stringify(after)) return after
     // Tokens contain the conditions of their issue: changing a condition ends them, other changes make them stale.
@@ -181,12 +198,13 @@ const recordUse = async (database: Database, uses: readonly ClientUse[]): Promis
   await database.read(manager => query(manager, RECORD_USE, [ids, times]))
 }
 
+// Tokens count in whole seconds: in its last one, a service account gets none.
 const CREDENTIALS = `
   SELECT c.user_id, c.secret_hash, c.addresses, extract(epoch FROM c.expires_at)::float8 AS expires_s,
     CASE WHEN c.previous_secret_until > now() THEN c.previous_secret_hash END AS previous_secret_hash,
     u.access_version AS version
   FROM clients c JOIN users u ON u.id = c.user_id
-  WHERE c.client_id = $1 AND (c.expires_at IS NULL OR c.expires_at > now())`
+  WHERE c.client_id = $1 AND (c.expires_at IS NULL OR date_trunc('second', c.expires_at) > now())`
 
 const RECORD_USE = `
   UPDATE clients SET last_used_at = greatest(last_used_at, to_timestamp(used.at))
@@ -194,9 +212,16 @@ const RECORD_USE = `
 
 export type Clients = ReturnType<typeof createClients>
 
-/** Every change is one transaction with its audit entry, and ends the affected tokens or makes them stale. */
-export const createClients = (database: Database) =>
-  bind(database, { list, get, findByName, create, update, rotate, remove, prove, recordUse })
+/**
+ * Every change is one transaction with its audit entry, and ends the affected tokens or makes them stale.
+ * @param profiles those that can be assigned; without it, all in the database
+ */
+export const createClients = (database: Database, profiles?: () => readonly string[]) => ({
+  ...bind(database, { list, get, findByName, rotate, remove, prove, recordUse }),
+  create: (actor: Actor, wish: ClientWish, options?: { makesAreas: boolean }) =>
+    create(database, profiles?.(), actor, wish, options),
+  update: (actor: Actor, id: number, change: Partial<ClientWish>) => update(database, profiles?.(), actor, id, change)
+})
 
 const random = (bytes: number): string => randomBytes(bytes).toString('base64url')
 const newSecret = (): string => `ps_${random(32)}`

@@ -53,6 +53,20 @@ t.test('only an Admin administers', async t => {
   t.match(await call('GET', 'nothing'), NOT_FOUND)
 })
 
+t.test('a method that an endpoint lacks is 405, with those that it has', async t => {
+  for (const [method, path, allow] of [
+    ['POST', 'users', 'GET, HEAD'],
+    ['DELETE', `users/${carlos}`, 'GET, HEAD'],
+    ['GET', `users/${carlos}/access`, 'PUT'],
+    ['GET', 'users/access', 'POST'],
+    ['PUT', 'clients/7', 'DELETE, GET, HEAD, PATCH']
+  ] as const) {
+    const answer = await world.fetch(`/auth/admin/${path}`, { method, token: adminToken })
+    t.match(await answer.json(), { statusCode: 405, code: 'GW_METHOD_NOT_ALLOWED' }, `${method} ${path}`)
+    t.equal(answer.headers.get('allow'), allow)
+  }
+})
+
 t.test('people are listed in a stable order, paged, searched, the unassigned easy to find', async t => {
   // AD-11
   for (const name of ['maria', 'bia', 'a+b', 'josé']) await newPerson(name)
@@ -192,6 +206,9 @@ t.test('grants are listed with the number of people in each group, and further p
   })
   const names = (await call('GET', 'profiles')).body.items.map((item: { name: string }) => item.name)
   t.same(names, ['Admin', 'Supervisor', 'Agente', 'Financeiro'])
+  const { body: page } = await call('GET', 'profiles?page=2&pageSize=3')
+  t.match(page, { items: [{ name: 'Financeiro' }], page: 2, pageSize: 3, total: 4 })
+  t.match(await call('GET', 'profiles?pageSize=201'), BAD_REQUEST)
   const id = await newPerson('rui')
   const access = { profiles: ['Financeiro'], areas: ['Suporte'], areaPrincipal: 'Suporte' }
   t.match(await call('PUT', `users/${id}/access`, access), { status: 200, body: { assigned: access, granted: only() } })
@@ -206,6 +223,22 @@ t.test('a person with more than ten profiles can be edited like any other', asyn
   const fewer = { ...access, profiles: profiles.slice(1) }
   t.match(await call('PUT', `users/${id}/access`, fewer), { status: 200, body: { accessStatus: 'assigned' } })
   t.same((await call('GET', `users/${id}`)).body.profiles.toSorted(), fewer.profiles.toSorted())
+})
+
+t.test('a profile that no file names any more is kept, but given neither to people nor to programs', async t => {
+  const id = await newPerson('tarde')
+  const former = { profiles: ['Perfil 1'], areas: ['Suporte'], areaPrincipal: 'Suporte' }
+  t.match(await call('PUT', `users/${id}/access`, former), BAD_REQUEST)
+  t.match(await call('POST', 'clients', { ...former, name: 'former' }), BAD_REQUEST)
+  const { body: client } = await call('POST', 'clients', { ...former, profiles: ['Agente'], name: 'former' })
+  t.match(await call('PATCH', `clients/${client.id}`, { profiles: ['Agente', 'Perfil 1'] }), BAD_REQUEST)
+  await database.write(manager =>
+    manager.query(
+      "INSERT INTO user_profiles (user_id, profile_id) SELECT $1, id FROM profiles WHERE name = 'Perfil 1'",
+      [client.id]
+    )
+  )
+  t.equal((await call('PATCH', `clients/${client.id}`, { name: 'kept' })).status, 200)
 })
 
 t.test('an area that a grant names is neither renamed nor deleted', async t => {
@@ -269,6 +302,7 @@ t.test('what is wrong for everybody is refused as a whole', async t => {
     { ids: [id], profile: {} },
     { ids: [id], profiles: { add: ['Chefe'] } },
     { ids: [id], areas: { add: ['Nenhuma'] } },
+    { ids: [id], areaPrincipal: 'Nenhuma' },
     { ids: [id], profiles: { add: ['Agente'], remove: ['Agente'] } }
   ])
     t.match(await call('POST', 'users/access', bad), BAD_REQUEST, JSON.stringify(bad).slice(0, 80))

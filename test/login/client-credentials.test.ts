@@ -200,6 +200,15 @@ t.test('a service account whose areas fit no token gets none', async t => {
   t.match(first.logText(), /"reason":"client-token-too-long"/)
 })
 
+t.test('a service account in its last second is refused as an expired one is', async t => {
+  const client = await createClient()
+  await postgres.query(
+    `UPDATE clients SET expires_at = date_trunc('second', now()) + interval '999 ms' WHERE user_id = ${client.id}`
+  )
+  const { status, body } = await askToken({ form: GRANT, authorization: basic(client.clientId, client.clientSecret) })
+  t.match([status, body], [401, { error: 'invalid_client' }])
+})
+
 t.test('addresses are enforced where the token is asked for and wherever it is used', async t => {
   const client = await createClient({ addresses: ['203.0.113.0/24', '2001:db8::/32'] })
   t.same(client.addresses, ['203.0.113.0/24', '2001:db8::/32'])
@@ -259,6 +268,15 @@ t.test('every change is on record, without a secret', async t => {
   const client = await createClient()
   await tokenOf(client)
   await call('POST', `clients/${client.id}/rotate`)
+  for (const user of [client.id, client.name.toUpperCase()]) {
+    const { items } = (await call('GET', `audit?user=${user}`)).body
+    const seen = items.map((item: Record<string, string>) => `${item.action} ${item.targetName}`)
+    t.same(
+      seen,
+      ['client.rotate', 'login', 'client.create'].map(action => `${action} ${client.name}`),
+      `user=${user}`
+    )
+  }
   await call('DELETE', `clients/${client.id}`)
   const { body } = await call('GET', 'audit?pageSize=200')
   const actions = body.items.filter(({ target }: { target: string }) => target === `client:${client.id}`)
