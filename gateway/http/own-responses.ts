@@ -75,9 +75,9 @@ export const documentHeaders = (length: number, type = JSON_TYPE): string[] => {
  * original and an empty destination (Fetch Metadata); older browsers tell by Accept alone.
  */
 export const wantsPage = ({ method, request, head }: Exchange): boolean => {
-  if (head.accept === undefined || !/(?:^|,)\s*text\/html\s*(?:;|,|$)/i.test(head.accept)) return false
   const mode = fieldValue(request.fields, 'sec-fetch-mode')
   if (mode !== undefined) return mode === 'navigate'
+  if (head.accept === undefined || !/(?:^|,)\s*text\/html\s*(?:;|,|$)/i.test(head.accept)) return false
   return fieldValue(request.fields, 'sec-fetch-dest') === undefined && (method === 'GET' || method === 'HEAD')
 }
 

@@ -134,6 +134,8 @@ t.test('a navigation that a service worker repeats is one too', async t => {
   const repeated = 'Accept: text/html,*/*;q=0.8\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: empty\r\n'
   const page = await ask('GET /app/x?y=1', repeated)
   t.match(page, { status: 302, headers: { location: `/auth/login?returnTo=${encodeURIComponent('/app/x?y=1')}` } })
+  const bare = await ask('GET /app/x?y=1', 'Accept: */*\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: empty\r\n')
+  t.equal(bare.status, 302, 'whatever it accepts')
   const { cookie } = await logIn(world, 'carlos')
   const refused = await ask('GET /admin-app/x', `${repeated}Cookie: ${cookie}\r\n`)
   t.match(refused, { status: 403, headers: { 'content-type': 'text/html; charset=utf-8' } })
