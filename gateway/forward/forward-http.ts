@@ -173,7 +173,8 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
     exchange.upstreamMs = connection.waitedMs
     exchange.headMs = performance.now() - exchange.startedAt
     const context = this.#forwarding.responseContext(this.#route, this.#upstream, exchange.host)
-    const { lines: passed, hasDate, eventStream } = clientHead(head, context, privateAnswersOf(this.#route))
+    const privacy = privateAnswersOf(this.#route, exchange.setCookies !== undefined)
+    const { lines: passed, hasDate, eventStream } = clientHead(head, context, privacy)
     if (eventStream && whole === undefined) {
       const refusal = this.#becomeStream(connection)
       if (refusal !== undefined) return this.onRefused(refusal)

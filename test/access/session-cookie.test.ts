@@ -23,9 +23,10 @@ const start = async (test: Parameters<typeof startRawUpstream>[0], env: Record<s
     postgres,
     env: { BROWSER_SESSION: 'true', JWT_EXPIRES_IN: '1h', SESSION_MAX: '8h', ...env },
     config: {
-      upstreams: { app: { url: upstream.url } },
+      upstreams: { app: { url: upstream.url }, shared: { url: upstream.url, sharedCache: true } },
       routes: [
         { path: '/app/*', upstream: 'app', browser: true },
+        { path: '/shared/*', upstream: 'shared', browser: true },
         { path: '/admin-app/*', upstream: 'app', browser: true, roles: ['Admin'] },
         { path: '/auditors/*', upstream: 'app', browser: true, roles: ['Supervisor'] },
         { path: '/api/*', upstream: 'app' },
@@ -283,8 +284,8 @@ t.test('an open stream goes on with the session that has been renewed, and ends 
 
 t.test('a cookie is renewed at half of its life by whatever uses it', async t => {
   const { token, aged } = await logIn(world)
-  const ask = (cookie: string, fields = 'Accept: */*\r\n') =>
-    world.raw(`GET /app/x HTTP/1.1\r\nHost: gw\r\nCookie: portaria_session=${cookie}\r\n${fields}\r\n`)
+  const ask = (cookie: string, path = '/app/x') =>
+    world.raw(`GET ${path} HTTP/1.1\r\nHost: gw\r\nCookie: portaria_session=${cookie}\r\nAccept: */*\r\n\r\n`)
   for (let i = 0; i < 3; i++) t.equal((await ask(token)).headers['set-cookie'], undefined, 'before half of it')
   const old = await aged({ auth_time: nowS() - 1900, iat: nowS() - 1900, exp: nowS() + 1700 })
   let answer = await ask(old)
@@ -302,6 +303,13 @@ t.test('a cookie is renewed at half of its life by whatever uses it', async t =>
     `GET /app/x HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${old}\r\nCookie: portaria_session=${old}\r\n\r\n`
   )
   t.equal(byHeader.headers['set-cookie'], undefined, 'Authorization is what counts')
+
+  t.teardown(() => upstream.respond(() => OK))
+  upstream.respond(() => 'HTTP/1.1 200 OK\r\nCache-Control: public, max-age=60\r\nContent-Length: 0\r\n\r\n')
+  t.equal((await ask(renewed, '/shared/x')).headers['cache-control'], 'public, max-age=60')
+  const carrying = (await ask(old, '/shared/x')).headers
+  t.match(String(carrying['set-cookie']), /^portaria_session=eyJ/)
+  t.equal(carrying['cache-control'], 'private, max-age=60', 'no shared cache keeps a session cookie')
 })
 
 // RV-112

@@ -17,11 +17,17 @@ const policies = (vary: readonly string[]) => ({ own: policy(false, vary), share
 const byToken = policies(['Authorization'])
 const byTokenOrCookie = policies(['Authorization', 'Cookie'])
 
-/** Undefined on public routes, whose caching is left to the backend. */
-export const privateAnswersOf = ({ public: isPublic, browser, upstream }: Route): PrivatePolicy | undefined => {
+/**
+ * Undefined on public routes, whose caching is left to the backend.
+ * @param setsCookies the response carries a cookie of the gateway's own, and so the session of one person
+ */
+export const privateAnswersOf = (
+  { public: isPublic, browser, upstream }: Route,
+  setsCookies = false
+): PrivatePolicy | undefined => {
   if (isPublic || upstream === undefined) return undefined
   const { own, shared } = browser ? byTokenOrCookie : byToken
-  return upstream.sharedCache ? shared : own
+  return upstream.sharedCache && !setsCookies ? shared : own
 }
 
 /**
