@@ -8,10 +8,14 @@ import type { OwnHosts } from './own-hosts.ts'
 /** The scheme in any case (RFC 9110 §11.1), token68 after it. */
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i
 
-/** Browsers send Basic credentials with requests from any page, so pages of other sites must not be able to use them. */
-const isForeign = ({ origin, fetchSite }: RequestHead, ownOrigin: string): boolean =>
-  (origin !== undefined && origin !== ownOrigin) ||
-  (fetchSite !== undefined && fetchSite !== 'same-origin' && fetchSite !== 'none')
+/**
+ * Browsers send Basic credentials with requests from any page, so pages of other sites must not be able to use them. A page
+ * with Referrer-Policy: no-referrer sends `Origin: null` for its own requests too (Fetch, "append a request Origin header").
+ */
+const isForeign = ({ origin, fetchSite }: RequestHead, ownOrigin: string): boolean => {
+  const isOwnOrigin = origin === undefined || origin === ownOrigin || (origin === 'null' && fetchSite === 'same-origin')
+  return !isOwnOrigin || (fetchSite !== undefined && fetchSite !== 'same-origin' && fetchSite !== 'none')
+}
 
 /** Returns the token of a request. The user name is ignored; a password that is not an access token counts as no token. */
 export const createBasicToken =

@@ -365,4 +365,6 @@ t.test('the password of Basic may be an access token where the route allows it a
     ['Sec-Fetch-Site', 'cross-site', foreign]
   ] as const)
     t.equal(ask([good], [name, value]), expected, `${name}: ${value}`)
+  const nullOrigin = (site: string) => ask([good], ['Origin', 'null', 'Sec-Fetch-Site', site])
+  t.same(['same-origin', 'none', 'cross-site'].map(nullOrigin), ['pt_x', foreign, foreign], 'pages without a referrer')
 })
