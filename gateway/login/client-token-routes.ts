@@ -107,8 +107,8 @@ const refuse = (reply: FastifyReply, exchange: Exchange, refusal: TokenRefusal, 
   const [error, description] = REFUSALS[refusal.reason] ?? WRONG_CREDENTIALS
   const Refusal = { invalid_client: Unauthenticated, slow_down: LoginThrottled }[error] ?? BadRequest
   exchange.error = new Refusal({ reason: `client-${refusal.reason}` })
-  if (error === 'invalid_client' && byHeader)
-    reply.header('www-authenticate', 'Basic realm="Portaria", charset="UTF-8"')
+  if (error === 'invalid_client')
+    reply.header('www-authenticate', byHeader ? 'Basic realm="Portaria", charset="UTF-8"' : 'Bearer')
   if (refusal.retryAfterS !== undefined) reply.header('retry-after', String(refusal.retryAfterS))
   return reply.code(exchange.error.statusCode).send({ error, error_description: description })
 }

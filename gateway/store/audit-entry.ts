@@ -14,7 +14,7 @@ import {
   readAuditHead
 } from './audit-chain.ts'
 import type { Database } from './database.ts'
-import { AUDIT_KEY_LOCK, clockOf, query, storableJson, storableText } from './query.ts'
+import { AUDIT_KEY_LOCK, clockOf, isRowId, query, rowId, storableJson, storableText } from './query.ts'
 
 /** An entry cannot be linked: the log is keyed, and this process has no secret that opens the key. */
 export class AuditKeyMissing extends Error {
@@ -168,7 +168,7 @@ export const unlessErased = async (
   id: number | null,
   entry: AuditEntry
 ): Promise<AuditEntry> => {
-  const [person] = await query<{ isErased: boolean }>(manager, IS_ERASED, [id])
+  const [person] = await query<{ isErased: boolean }>(manager, IS_ERASED, [rowId(id ?? 0)])
   return person?.isErased === true ? { ...entry, actor: { ...entry.actor, username: '', ip: '' } } : entry
 }
 
@@ -187,7 +187,7 @@ const linked = (contents: readonly AuditContent[], key: AuditKey, { entries, las
 
 const contentOf = (entry: AuditEntry): AuditContent => ({
   at: entry.at ?? new Date(),
-  actorId: entry.actor.id,
+  actorId: isRowId(entry.actor.id) ? entry.actor.id : null,
   actorUsername: storableText(entry.actor.username),
   action: storableText(entry.action, 64),
   target: storableText(entry.target ?? ''),

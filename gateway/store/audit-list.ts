@@ -2,7 +2,7 @@
 import type { EntityManager } from 'typeorm'
 import { type AuditRow, readAuditHead, selectRows } from './audit-chain.ts'
 import type { Database } from './database.ts'
-import { type Bounds, type Page, pageBounds, query, storableText } from './query.ts'
+import { type Bounds, type Page, pageBounds, query, rowId, storableText } from './query.ts'
 
 export type AuditItem = ReturnType<typeof toItem>
 
@@ -128,7 +128,7 @@ const ofUser = async (
   const name = storableText(String(user))
   if (/^[1-9]\d{0,9}$/.test(name)) {
     const id = Number(name)
-    return [`e.actor_id = ${value(clampId(id))}`, ...targets(id)]
+    return [`e.actor_id = ${value(rowId(id))}`, ...targets(id)]
   }
   const known = await query<{ id: number }>(
     manager,
@@ -137,9 +137,6 @@ const ofUser = async (
   )
   return [`lower(e.actor_username) = lower(${value(name)})`, ...known.flatMap(({ id }) => targets(id))]
 }
-
-/** No person has id 0, so it stands for ids beyond int4. */
-const clampId = (id: number) => (id <= 2_147_483_647 ? id : 0)
 
 const toItems = async (manager: EntityManager, rows: readonly AuditRow[]): Promise<AuditItem[]> => {
   const targets = [...new Set(rows.map(({ target }) => target))].filter(target => NAMED.test(target))

@@ -20,6 +20,7 @@ import {
   query,
   readPage,
   requireName,
+  rowId,
   sha256,
   storableKey
 } from './query.ts'
@@ -194,7 +195,7 @@ export const clientUse = ({ identity, usedAt }: { identity: Identity; usedAt: nu
 /** Records when tokens of service accounts were last used. */
 const recordUse = async (database: Database, uses: readonly ClientUse[]): Promise<void> => {
   if (uses.length === 0) return
-  const [ids, times] = [uses.map(({ id }) => id), uses.map(({ usedAt }) => usedAt / 1000)]
+  const [ids, times] = [uses.map(({ id }) => rowId(id)), uses.map(({ usedAt }) => usedAt / 1000)]
   await database.read(manager => query(manager, RECORD_USE, [ids, times]))
 }
 

@@ -6,7 +6,7 @@ import { closed, integer, string } from '../values/json-schema.ts'
 import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { beginAtProvider, type ProviderSession } from './provider-sessions.ts'
-import { type Bounds, isRowId, query, readPage, storableKey, storableText } from './query.ts'
+import { type Bounds, isRowId, query, readPage, rowId, storableKey, storableText } from './query.ts'
 import { revokeToken } from './token-state.ts'
 
 /** A login as described by its tokens; times in seconds since the epoch. */
@@ -97,7 +97,9 @@ export const createLiveLogins = (database: Database) => ({
   /** Ends one login of a person on every instance. Throws NotFound. */
   end: (actor: Actor, userId: number, id: number): Promise<void> =>
     database.write(async manager => {
-      const [login] = isRowId(id) ? await query<Row>(manager, `${LIVE} AND s.id = $2 FOR UPDATE`, [userId, id]) : []
+      const [login] = isRowId(id)
+        ? await query<Row>(manager, `${LIVE} AND s.id = $2 FOR UPDATE`, [rowId(userId), id])
+        : []
       if (login === undefined) throw new NotFound({ reason: 'no-session' })
       await revokeToken(manager, login.jti, login.expires_s)
       await appendAudit(manager, { actor, action: 'session.end', target: `user:${userId}`, details: { session: id } })
@@ -105,7 +107,7 @@ export const createLiveLogins = (database: Database) => ({
   /** Ends all logins of a person, except the one with `exceptTokenId` if given. Returns their number. */
   endAll: (actor: Actor, userId: number, exceptTokenId = ''): Promise<number> =>
     database.write(async manager => {
-      const logins = await query<Row>(manager, `${LIVE} AND s.jti <> $2 FOR UPDATE`, [userId, exceptTokenId])
+      const logins = await query<Row>(manager, `${LIVE} AND s.jti <> $2 FOR UPDATE`, [rowId(userId), exceptTokenId])
       for (const { jti, expires_s } of logins) await revokeToken(manager, jti, expires_s)
       const details = { sessions: logins.length, keptOwn: exceptTokenId !== '' }
       await appendAudit(manager, { actor, action: 'session.end-all', target: `user:${userId}`, details })
@@ -141,7 +143,7 @@ const recordUse = async (manager: EntityManager, all: readonly LoginUse[]) => {
 
 const list = async (manager: EntityManager, userId: number, { tokenId, ...bounds }: Bounds & { tokenId?: string }) => {
   const select = (window: string) => `${LIVE} ORDER BY s.last_used_at DESC, s.id DESC ${window}`
-  const page = await readPage<Row>(manager, bounds, `FROM (${LIVE}) AS live`, select, [userId])
+  const page = await readPage<Row>(manager, bounds, `FROM (${LIVE}) AS live`, select, [rowId(userId)])
   const items = page.items.map(row => ({
     id: row.id,
     current: row.jti === tokenId,

@@ -17,7 +17,7 @@ import { announce } from './access-changes.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { findPeople, getPerson, type StoredPerson } from './people.ts'
-import { type Bounds, isRowId, query, readPage, requireName } from './query.ts'
+import { type Bounds, isRowId, query, readPage, requireName, rowId } from './query.ts'
 import { revokeToken } from './token-state.ts'
 
 export interface TokenWish {
@@ -90,12 +90,14 @@ const create = async (manager: EntityManager, actor: Actor, login: Login, wish: 
  * end, since it has the person's new version; the lock makes an end that is not committed yet wait, and include the token.
  */
 const refuseEnded = async (manager: EntityManager, { user, tokenId, version }: Login) => {
-  const [row] = await query(manager, LIVE_LOGIN, [user.id, version, tokenId])
+  const [row] = await query(manager, LIVE_LOGIN, [rowId(user.id), version, tokenId])
   if (row === undefined) throw new TokenRevoked({ reason: 'revoked' })
 }
 
 const end = async (manager: EntityManager, actor: Actor, id: number, userId: number | undefined) => {
-  const [row] = isRowId(id) ? await query<EndedRow>(manager, END, [id, userId ?? null]) : []
+  const [row] = isRowId(id)
+    ? await query<EndedRow>(manager, END, [id, userId === undefined ? null : rowId(userId)])
+    : []
   if (row === undefined) throw new NotFound({ reason: 'no-token' })
   await revokeToken(manager, personalTokenId(id), row.expires_s)
   await appendAudit(manager, { actor, action: 'token.end', target: `user:${row.user_id}`, before: toItem(row) })
@@ -122,7 +124,9 @@ const invalid = (reason: string, message: string) => new BadRequest({ reason, me
 const list = async (manager: EntityManager, bounds: Bounds, userId: number | undefined) => {
   const select = (window: string) =>
     `SELECT ${ITEM}, u.id AS owner_id, u.username, u.name AS owner_name ${LIVE} ORDER BY t.id DESC ${window}`
-  const page = await readPage<ItemRow & OwnerColumns>(manager, bounds, LIVE, select, [userId ?? null])
+  const page = await readPage<ItemRow & OwnerColumns>(manager, bounds, LIVE, select, [
+    userId === undefined ? null : rowId(userId)
+  ])
   const ownerOf = (row: OwnerColumns) => ({ id: row.owner_id, username: row.username, name: row.owner_name })
   return { ...page, items: page.items.map(row => ({ ...toItem(row), user: ownerOf(row) })) }
 }
@@ -164,7 +168,7 @@ const LIVE = `
   WHERE ($1::int IS NULL OR t.user_id = $1) AND t.expires_at > now() AND t.version >= u.lowest_accepted_version`
 
 const LIVE_LOGIN = `
-  SELECT FROM users u WHERE u.id = $1 AND NOT u.disabled AND u.lowest_accepted_version <= $2
+  SELECT FROM users u WHERE u.id = $1 AND NOT u.disabled AND u.lowest_accepted_version <= $2::bigint
     AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = $3) FOR SHARE OF u`
 
 const COUNT = `SELECT count(*) AS live ${LIVE}`

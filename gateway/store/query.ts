@@ -61,6 +61,9 @@ export const readPage = async <Row>(
 export const isRowId = (id: unknown): id is number =>
   typeof id === 'number' && Number.isInteger(id) && id > 0 && id <= 2_147_483_647
 
+/** An id as a parameter: one that cannot exist becomes 0, which no row has. The `sub` of a token may be any number. */
+export const rowId = (id: number): number => (isRowId(id) ? id : 0)
+
 const MAX_TEXT_CODE_POINTS = 256
 const MAX_JSON_BYTES = 32 * 1024
 const SECRET_KEY = /^(password|secret|token|authorization|cookie|clientsecret|accesstoken)$/i

@@ -169,6 +169,31 @@ t.test('an Admin sees the sessions of a person and ends them all', async t => {
   t.equal((await list(first, admin, '/auth/admin/users/999999/sessions')).status, 404)
 })
 
+t.test('a token whose sub and ver are beyond the numbers of our tables is accepted like any other', async t => {
+  const now = Math.floor(Date.now() / 1000)
+  const wish = { name: 'x', profiles: [], expiresAt: new Date(Date.now() + 86_400_000).toISOString() }
+  for (const id of [900_002, 2_147_483_648, 1_767_225_600_000]) {
+    const token = await first.tokenFor({ id, profiles: ['Admin'] }, { auth_time: now, ver: 2_147_483_648 })
+    for (const [method, path, status, body] of [
+      ['GET', '/auth/me', 200],
+      ['POST', '/auth/refresh', 401],
+      ['GET', '/auth/sessions', 200],
+      ['DELETE', '/auth/sessions/1', 404],
+      ['DELETE', '/auth/sessions', 204],
+      ['GET', '/auth/tokens', 200],
+      ['POST', '/auth/tokens', 401, wish],
+      ['DELETE', '/auth/tokens/1', 404],
+      ['GET', '/auth/account/access', 404],
+      ['POST', '/auth/admin/areas', 201, { name: `Area of ${id}` }],
+      ['POST', '/auth/logout', 204]
+    ] as const) {
+      const answer = await first.fetch(path, jsonRequest(method, token, body))
+      t.equal(answer.status, status, `${method} ${path} as ${id}`)
+    }
+    await felt(second, '/any/x', token, 401, 'GW_TOKEN_REVOKED')
+  }
+})
+
 t.test('a token from before sessions were kept is listed once it is used, and never after it has ended', async t => {
   const { user } = await login(first, 'joão')
   const old = await first.tokenFor({ id: user.id, username: 'joão' }, { auth_time: undefined })

@@ -154,7 +154,7 @@ t.test('the errors of a token request are those of RFC 6749 §5.2', async t => {
     t.match(answer, { status, body: { error, error_description: String } }, title)
     t.same(Object.keys(answer.body).sort(), ['error', 'error_description'], title)
     const challenge = answer.headers.get('www-authenticate')
-    if (status === 401 && asked.authorization !== undefined) t.match(challenge, /^Basic realm="/, title)
+    if (status === 401) t.match(challenge, asked.authorization === undefined ? /^Bearer$/ : /^Basic realm="/, title)
   }
   const tried = ['pc_unknown', client_id].map(id =>
     askToken({ form: { ...GRANT, client_id: id, client_secret: 'ps_no' } })
