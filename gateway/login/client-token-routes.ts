@@ -1,7 +1,7 @@
 // Issues tokens to service accounts: the OAuth 2.0 client credentials grant (RFC 6749 §4.4).
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { BadRequest, LoginThrottled, Unauthenticated } from '../errors.ts'
+import { BadRequest, type GatewayError, LoginThrottled, Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
 import type { Clients, ProvenClient } from '../store/clients.ts'
@@ -38,6 +38,8 @@ const formSchema = object(
   ['client_id', 'client_secret']
 )
 
+const REFUSED = Object.fromEntries([400, 401, 429, 503].map(status => [status, oauthErrorSchema]))
+
 export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts): void => {
   const inTurn = createTurns(parts.loginFailures.perIp, MAX_WAITING, () => new TokenRefusal('throttled', 1))
   withForms(app, scope => {
@@ -48,7 +50,7 @@ export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts)
           summary: 'Issues a token for a service account (OAuth 2.0 client credentials)',
           consumes: [FORM],
           body: formSchema,
-          response: { 200: tokenSchema, 400: oauthErrorSchema, 401: oauthErrorSchema, 429: oauthErrorSchema }
+          response: { 200: tokenSchema, ...REFUSED }
         }
       },
       async ({ body, exchange, headers }, reply) => {
@@ -59,6 +61,7 @@ export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts)
           const client = await inTurn(exchange.client.key, () => prove(parts, credentials, exchange))
           return await issue(parts, client, exchange)
         } catch (error) {
+          if (error instanceof Unavailable) return answerError(reply, exchange, error, 'temporarily_unavailable')
           if (!(error instanceof TokenRefusal)) throw error
           return refuse(reply, exchange, error, headers.authorization !== undefined)
         }
@@ -106,11 +109,15 @@ const issue = async (parts: ClientTokenParts, client: ProvenClient, { requestId,
 const refuse = (reply: FastifyReply, exchange: Exchange, refusal: TokenRefusal, byHeader: boolean) => {
   const [error, description] = REFUSALS[refusal.reason] ?? WRONG_CREDENTIALS
   const Refusal = { invalid_client: Unauthenticated, slow_down: LoginThrottled }[error] ?? BadRequest
-  exchange.error = new Refusal({ reason: `client-${refusal.reason}` })
   if (error === 'invalid_client')
     reply.header('www-authenticate', byHeader ? 'Basic realm="Portaria", charset="UTF-8"' : 'Bearer')
   if (refusal.retryAfterS !== undefined) reply.header('retry-after', String(refusal.retryAfterS))
-  return reply.code(exchange.error.statusCode).send({ error, error_description: description })
+  return answerError(reply, exchange, new Refusal({ reason: `client-${refusal.reason}`, message: description }), error)
+}
+
+const answerError = (reply: FastifyReply, exchange: Exchange, refusal: GatewayError, error: string) => {
+  exchange.error = refusal
+  return reply.code(refusal.statusCode).send({ error, error_description: refusal.message })
 }
 
 /** Error and description by the reason for the log (RFC 6749 §5.2). */
