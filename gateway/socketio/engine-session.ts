@@ -32,6 +32,7 @@ export const sourceOf = (exchange: Exchange, route: Route, upstream: Upstream, t
   upstream,
   target,
   path: ownText(exchange.path),
+  host: ownText(exchange.host),
   hostName: exchange.hostName,
   requestId: ownText(exchange.requestId),
   ip: exchange.client.address,

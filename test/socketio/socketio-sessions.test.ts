@@ -323,3 +323,22 @@ t.test('a client that does not read what its WebSocket answers is disconnected',
   t.same(violations, ['answers-unread'])
   t.end()
 })
+
+t.test('what the gateway itself posts names the host that the session’s other requests name', async t => {
+  const raw = await startRawUpstream(t)
+  for (const [preserveHost, expected] of [
+    [true, 'chat.example:8443'],
+    [false, `127.0.0.1:${raw.port}`]
+  ] as const) {
+    const { enter, hold } = holdSessions(t)
+    const upstream = { ...upstreamAt(raw.port), preserveHost }
+    const { engineSession } = hold({ upstream, target: targetAt(raw.port), host: 'chat.example:8443' })
+    await enter(engineSession, '/a')
+    const before = raw.requests.length
+    engineSession.end(4401)
+    await until(() => raw.requests.length === before + 2, 'DISCONNECT and a close')
+    const [disconnect, close] = raw.requests.slice(before)
+    t.same([disconnect?.body, close?.body], ['41/a,', '1'])
+    for (const { headers } of raw.requests.slice(before)) t.match(Object.fromEntries(headers), { host: expected })
+  }
+})

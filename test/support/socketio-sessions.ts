@@ -65,6 +65,7 @@ export const holdSessions = (t: Pick<Test, 'teardown'>) => {
     upstream,
     target: targetAt(1),
     path: '/socket.io/',
+    host: 'gw.example',
     hostName: 'gw.example',
     requestId: 'r',
     ip: '192.0.2.1',

@@ -112,11 +112,12 @@ const fillHead = (template: string, { authority }: Target, length = 0): string =
   template.replace(AUTHORITY, authority).replace(LENGTH, String(length))
 
 /** The head of one of the gateway's own POSTs. */
-export const ownPostHead = ({ route, upstream, path, requestId }: EngineSessionSource, sid: string): string =>
+export const ownPostHead = ({ route, upstream, path, host, requestId }: EngineSessionSource, sid: string): string =>
   headTemplate(
     'POST',
     (authority, framing) =>
-      `POST ${forwardedPath(route, path)}?EIO=4&transport=polling&sid=${sid} HTTP/1.1\r\nhost: ${authority}\r\n` +
+      `POST ${forwardedPath(route, path)}?EIO=4&transport=polling&sid=${sid} HTTP/1.1\r\n` +
+      `host: ${upstream.preserveHost ? host : authority}\r\n` +
       `content-type: text/plain;charset=UTF-8\r\n${framing}x-request-id: ${requestId}\r\n` +
       `${requestRulesOf(upstream)?.lines ?? ''}`
   )
