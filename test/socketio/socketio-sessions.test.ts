@@ -11,7 +11,7 @@ import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { exchangeOf } from '../support/exchanges.ts'
-import { startRawUpstream } from '../support/raw-upstream.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { routeAt, targetAt, upstreamAt } from '../support/routes.ts'
 import { holdSessions } from '../support/socketio-sessions.ts'
 import { until } from '../support/until.ts'
@@ -324,7 +324,7 @@ t.test('a client that does not read what its WebSocket answers is disconnected',
   t.end()
 })
 
-t.test('what the gateway itself posts names the host that the session’s other requests name', async t => {
+t.test('what the gateway itself posts goes where the client’s requests go: same host, same cookies', async t => {
   const raw = await startRawUpstream(t)
   for (const [preserveHost, expected] of [
     [true, 'chat.example:8443'],
@@ -332,13 +332,18 @@ t.test('what the gateway itself posts names the host that the session’s other 
   ] as const) {
     const { enter, hold } = holdSessions(t)
     const upstream = { ...upstreamAt(raw.port), preserveHost }
-    const { engineSession } = hold({ upstream, target: targetAt(raw.port), host: 'chat.example:8443' })
+    const { engineSession, polling } = hold({ upstream, target: targetAt(raw.port), host: 'chat.example:8443' })
     await enter(engineSession, '/a')
+    raw.respond(({ method }) => (method === 'GET' ? undefined : OK))
+    polling.get('GET /socket.io/ HTTP/1.1\r\nhost: x\r\ncookie: lb=b; io=1\r\n\r\n').catch(() => undefined)
     const before = raw.requests.length
     engineSession.end(4401)
-    await until(() => raw.requests.length === before + 2, 'DISCONNECT and a close')
-    const [disconnect, close] = raw.requests.slice(before)
-    t.same([disconnect?.body, close?.body], ['41/a,', '1'])
-    for (const { headers } of raw.requests.slice(before)) t.match(Object.fromEntries(headers), { host: expected })
+    await until(() => raw.requests.length === before + 3, 'a poll, DISCONNECT and a close')
+    const posts = raw.requests.slice(before).filter(({ method }) => method === 'POST')
+    t.same(
+      posts.map(({ body }) => body),
+      ['41/a,', '1']
+    )
+    for (const { headers } of posts) t.match(Object.fromEntries(headers), { host: expected, cookie: 'lb=b; io=1' })
   }
 })

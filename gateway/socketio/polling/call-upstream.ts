@@ -8,6 +8,7 @@ import { requestRulesOf } from '../../upstream/headers/header-rules.ts'
 import type { Requester, ResponseHead } from '../../upstream/parser.ts'
 import { mustBeRead } from '../../upstream/pool.ts'
 import type { Upstreams } from '../../upstream/upstreams.ts'
+import { ownText } from '../../values/bounded-map.ts'
 import { contain } from '../../values/contain.ts'
 import type { EngineSessionSource } from '../engine-session.ts'
 
@@ -111,13 +112,23 @@ export const headTemplate = (method: string, write: (authority: string, framing:
 const fillHead = (template: string, { authority }: Target, length = 0): string =>
   template.replace(AUTHORITY, authority).replace(LENGTH, String(length))
 
-/** The head of one of the gateway's own POSTs. */
-export const ownPostHead = ({ route, upstream, path, host, requestId }: EngineSessionSource, sid: string): string =>
+/** The Cookie line of a head; '' if it has none. */
+export const cookieLineOf = (head: string): string => ownText(/\r\n(cookie: [^\r]*\r\n)/.exec(head)?.[1] ?? '')
+
+/**
+ * The head of one of the gateway's own POSTs.
+ * @param cookieLine as in the client's requests: a balancer in front of the backend may choose by it
+ */
+export const ownPostHead = (
+  { route, upstream, path, host, requestId }: EngineSessionSource,
+  sid: string,
+  cookieLine: string
+): string =>
   headTemplate(
     'POST',
     (authority, framing) =>
       `POST ${forwardedPath(route, path)}?EIO=4&transport=polling&sid=${sid} HTTP/1.1\r\n` +
       `host: ${upstream.preserveHost ? host : authority}\r\n` +
       `content-type: text/plain;charset=UTF-8\r\n${framing}x-request-id: ${requestId}\r\n` +
-      `${requestRulesOf(upstream)?.lines ?? ''}`
+      `${requestRulesOf(upstream)?.lines ?? ''}${cookieLine}`
   )

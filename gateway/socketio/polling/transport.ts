@@ -9,7 +9,7 @@ import { task } from '../../values/contain.ts'
 import { fieldsWithout } from '../../websocket/handshake.ts'
 import type { EngineSession, EngineSessionSource, SocketIoForwarding } from '../engine-session.ts'
 import { burstBytes, ENGINE_CLOSE, readEnginePacket, readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
-import { callUpstream, ownPostHead, type PendingCall, type UpstreamAnswer } from './call-upstream.ts'
+import { callUpstream, cookieLineOf, ownPostHead, type PendingCall, type UpstreamAnswer } from './call-upstream.ts'
 
 /** The response to a poll or a post, without the fields that belong to one exchange. */
 export interface PollingResponse {
@@ -81,6 +81,7 @@ export const createPollingTransport = (parts: PollingParts) => {
         engineSession.violate('overlapping-polls')
         throw new BadRequest({ reason: 'overlapping-polls' })
       }
+      posts.noteHead(head)
       const response = mailbox.wait()
       // After one of the gateway's own responses, the upstream's earlier poll is still in progress.
       if (mailbox.isEmpty() && !polls.isAsking()) polls.ask(head)
@@ -287,6 +288,7 @@ const createPollingPosts = ({ forwarding, record: { sid }, engineSession }: Poll
   let last: Promise<unknown> = Promise.resolve()
   let isClientPosting = false
   let isFailing = false
+  let cookieLine = ''
 
   const send = (packets: readonly string[], head: string, timeoutMs: number) => {
     const [method, body, maxBytes] = ['POST', Buffer.from(packets.join(SEPARATOR)), MAX_ANSWER_BYTES] as const
@@ -355,9 +357,13 @@ const createPollingPosts = ({ forwarding, record: { sid }, engineSession }: Poll
     failAll() {
       isFailing = true
     },
+    /** The client's latest poll. */
+    noteHead(head: string) {
+      cookieLine = cookieLineOf(head)
+    },
     /** Sends one of the gateway's own packets; never rejects. */
     tell(packets: readonly string[]): Promise<unknown> {
-      const head = ownPostHead(engineSession.source, sid)
+      const head = ownPostHead(engineSession.source, sid, cookieLine)
       last = last.then(() => send(packets, head, upstream.timeoutMs)).catch(() => undefined)
       return last
     }
