@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { isSameDn } from '../values/ldap-text.ts'
 import {
+  accountState,
   type BindGuard,
   type DirectoryCount,
   directoryCount,
@@ -80,9 +81,19 @@ export const searchThenBind = async (
       throw isPlainRefusal(error) ? error.because('wrong-password') : error
     })
   )
+  refuseClosed(entry)
   const groups = await groupsAs(service, exchange.plan, connection, entry, person.username)
   await connection.unbind()
   return { ...person, ...groups }
+}
+
+/** Not every directory refuses the bind of an account that its entry calls disabled. A recheck would end such a login. */
+const refuseClosed = (entry: FoundEntry): void => {
+  const state = accountState(entry, Date.now())
+  if (state !== 'open')
+    throw new DirectoryFailure(`account-${state}`, 'the entry says so, although the bind succeeded', {
+      bind: 'accepted'
+    })
 }
 
 /** Reports how long a refusal took, so that logins of accounts that do not exist can take as long. */
@@ -155,6 +166,7 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   const text = plan.search === undefined ? bound : login
   const person = personOf(entry, { text, isExact, isUsernameOwn })
   await checkIdentity(exchange, connection, { login, bindName, password }, entry, person)
+  refuseClosed(entry)
   if (plan.search !== undefined && !isUsernameOwn) {
     const isOneself = await isToldApart(connection, plan.search, entry, isExact ? login : undefined)
     if (!isOneself) throw sharedUsername('accepted')

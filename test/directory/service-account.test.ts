@@ -6,6 +6,7 @@ import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
 import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
+import { dnOf } from '../support/openldap-people.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 
 const ldap = await startOpenLdap(t, { readable: 'self', lockoutThreshold: 5 })
@@ -59,6 +60,24 @@ t.test('two entries, none, and a wrong password all cost a bind and are told apa
   for (const [name, reason] of Object.entries(outcomes))
     t.match(await failureOf(directory.authenticate(name, WRONG)), { reason, bind: 'refused', countsAsBind: true }, name)
 })
+
+t.test(
+  'an account that its entry calls disabled or expired may not log in where the directory takes its password',
+  async t => {
+    const own = createDirectory(ldap.settings({ startTls: false }), { failureFloorMs: 0 })
+    for (const [attribute, value, reason] of [
+      ['userAccountControl', '514', 'account-disabled'],
+      ['accountExpires', '116444736000000000', 'account-expired']
+    ] as const) {
+      await ldap.replace(dnOf({ uid: 'carlos' }), attribute, [value])
+      for (const logins of [directory, own])
+        t.match(await failureOf(logins.authenticate('carlos', ldap.password)), { reason, bind: 'accepted' }, reason)
+      t.match(await failureOf(directory.authenticate('carlos', WRONG)), { reason: 'wrong-password', bind: 'refused' })
+      await ldap.replace(dnOf({ uid: 'carlos' }), attribute, [])
+      t.match(await own.authenticate('carlos', ldap.password), { username: 'carlos' })
+    }
+  }
+)
 
 t.test('groups come from memberOf, or from a search below LDAP_GROUP_BASE', async t => {
   const people = `ou=people,${ldap.baseDn}`
