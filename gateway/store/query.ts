@@ -152,4 +152,4 @@ export const lockAccess = (manager: EntityManager) => query(manager, 'SELECT pg_
  * order of their ids, before anything of the audit log, so that no two of them can deadlock.
  */
 export const lockPeople = (manager: EntityManager, ids: readonly number[]) =>
-  query(manager, 'SELECT id FROM users WHERE id = ANY ($1::int[]) ORDER BY id FOR NO KEY UPDATE', [ids])
+  query(manager, 'SELECT id FROM users WHERE id = ANY ($1::int[]) ORDER BY id FOR NO KEY UPDATE', [ids.filter(isRowId)])

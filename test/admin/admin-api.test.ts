@@ -115,7 +115,10 @@ t.test('access is given by name, strictly, and on record', async t => {
     [{ ...good, areas: [] }, 'areaPrincipal must be null without areas']
   ] as const)
     t.match(await call('PUT', `users/${carlos}/access`, body), { ...BAD_REQUEST, body: { message } }, message)
-  t.match(await call('PUT', 'users/999999/access', good), NOT_FOUND)
+  for (const id of words`999999 2147483648`) {
+    t.match(await call('PUT', `users/${id}/access`, good), NOT_FOUND, id)
+    t.match(await call('POST', `users/${id}/erase`, { username: 'carlos' }), NOT_FOUND, id)
+  }
   for (const id of words`0 x 1e3 9999999999 99999999999999 07 +7 7.0 7%20`)
     t.match(await call('GET', `users/${id}`), NOT_FOUND, id)
   const audit = (await call('GET', `users/${carlos}/audit`)).body
