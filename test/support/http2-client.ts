@@ -68,7 +68,9 @@ export const FRAMES = {
   ping: 6,
   goaway: 7,
   windowUpdate: 8,
-  continuation: 9
+  continuation: 9,
+  /** RFC 9218 §7.1. */
+  priorityUpdate: 16
 }
 
 /** A frame (RFC 9113 §4.1). */

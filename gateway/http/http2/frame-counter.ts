@@ -19,7 +19,9 @@ const ALLOWED_IN: ReadonlyMap<number, number> = new Map([
   [6 /* PING */, 500],
   // In addition to those that follow from what is sent.
   [WINDOW_UPDATE, 20_000],
-  [9 /* CONTINUATION */, 200]
+  [9 /* CONTINUATION */, 200],
+  // RFC 9218 §7.1; browsers send one for each stream of a page, e.g. when its tab is shown.
+  [16 /* PRIORITY_UPDATE */, 500]
 ])
 
 export const allowedIn: Allowed = type => ALLOWED_IN.get(type) ?? 100

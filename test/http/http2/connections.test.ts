@@ -258,6 +258,7 @@ const FLOODS: Record<string, (n: number) => Buffer> = {
   PING: () => frame(FRAMES.ping, 0, 0, Buffer.alloc(8)),
   SETTINGS: () => frame(FRAMES.settings, 0, 0),
   PRIORITY: n => frame(FRAMES.priority, 0, 2 * n + 1, Buffer.from([0, 0, 0, 0, 1])),
+  PRIORITY_UPDATE: () => frame(FRAMES.priorityUpdate, 0, 0, Buffer.from('\0\0\0\x01u=5')),
   'frames of no known type': () => frame(200, 0, 0, Buffer.alloc(1)),
   'a head that grows in the table': n =>
     frame(
@@ -297,6 +298,19 @@ for (const [name, flood] of Object.entries(FLOODS))
     t.ok([PROTOCOL_ERROR, ENHANCE_YOUR_CALM].includes(goaway?.payload.readUInt32BE(4) ?? -1))
     t.match(await askHttp2(bystander, { ':path': '/health' }), { status: 200 })
   })
+
+t.test('a browser that changes the priorities of a hundred streams a few times is no flood', async t => {
+  const payloads = [
+    [FRAMES.priority, Buffer.alloc(5)],
+    [FRAMES.priorityUpdate, Buffer.from('\0\0\0\x01u=5')]
+  ] as const
+  for (const [type, payload] of payloads) {
+    const counter = new FrameCounter(allowedIn, 0, () => 0)
+    const change = frame(type, 0, 0, payload)
+    t.notOk(counter.isFlood(Buffer.concat(Array.from({ length: 500 }, () => change))), String(type))
+    t.ok(counter.isFlood(change))
+  }
+})
 
 t.test('a fast download is not taken for a flood by the updates of its windows', async t => {
   const update = frame(FRAMES.windowUpdate, 0, 1, Buffer.from([0, 0, 16, 0]))
