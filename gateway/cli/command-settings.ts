@@ -93,11 +93,10 @@ export const requiredSecrets = async (environment: Environment, because: string)
 
 /** The address of the gateway that this environment configures. */
 export const publicUrl = (environment: Environment): string =>
-  readSome(
-    environment,
-    ['PUBLIC_URL', 'PORT'],
-    reader => reader.text('PUBLIC_URL') ?? `http://localhost:${reader.text('PORT')}`
-  )
+  readSome(environment, ['PUBLIC_URL', 'PORT', 'TLS_CERT_FILE'], reader => {
+    const scheme = reader.given('TLS_CERT_FILE') ? 'https' : 'http'
+    return reader.text('PUBLIC_URL') ?? `${scheme}://localhost:${reader.text('PORT')}`
+  })
 
 // Variables that any environment may contain for other reasons, or that other commands need too.
 const SAYS_NOTHING: ReadonlySet<string> = new Set(

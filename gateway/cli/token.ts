@@ -23,7 +23,7 @@ export const addToken: Add = (program, define) => {
     'token --username maria --password-stdin < password.txt',
     'token --client-id pc_… --secret-stdin < secret.txt'
   ])
-    .option('--url <url>', 'the gateway (default: PUBLIC_URL, else http://localhost:PORT)')
+    .option('--url <url>', 'the gateway (default: PUBLIC_URL, else http://localhost:PORT, or https with TLS_CERT_FILE)')
     .option('--username <name>', 'username; prompted for if not given')
     .option('--password-stdin', 'read the password from standard input instead of asking')
     .option('--client-id <id>', 'get the token of a service account instead of a person')

@@ -78,7 +78,10 @@ t.test('every command reads the same', async t => {
   const explained = await portariaHere(['explain', 'GET', '/x', '--json', '--env-file', given])
   t.match(explained.json(), { folder: join(cwd, 'routes') })
   const token = ['token', '--client-id', 'pc_x', '--secret-stdin', '--env-file', given]
-  t.match((await portariaHere(token, { input: 'x' })).stderr, /^http:\/\/127\.0\.0\.1:1 did not respond/)
+  const asked = async () => (await portariaHere(token, { input: 'x' })).stderr
+  t.match(await asked(), /^http:\/\/127\.0\.0\.1:1 did not respond/)
+  writeFileSync(given, 'PORT=1\nTLS_CERT_FILE=tls.crt\nTLS_KEY_FILE=tls.key\n')
+  t.match(await asked(), /^https:\/\/localhost:1 did not respond/, 'the PUBLIC_URL that the gateway has then')
   const missing = await portariaHere(['matrix', '--env-file', join(cwd, 'none')])
   t.equal(missing.code, 2)
   t.match(missing.stderr.replaceAll('\n', ' '), /\(--env-file\) cannot be read: the file does not exist/)
