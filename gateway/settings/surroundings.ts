@@ -23,7 +23,7 @@ export const checkNames = (reader: Reader, environment: Environment, warnings: s
     if (known.has(name) || environment[name] === undefined || EXEMPT.test(name)) continue
     const shown = name.replace(/[^\w.-]/g, '?').slice(0, 60)
     if (PREFIXES.some(prefix => name.toUpperCase().startsWith(prefix)))
-      reader.mistake(shown, `is unknown; did you mean ${meantBy(name)}? \`portaria env\` lists all variables`)
+      reader.mistake(shown, `is unknown; did you mean ${meantBy(name, known)}? \`portaria env\` lists all variables`)
     else {
       const near = nearest(name, known)
       if (near !== undefined && near.edits <= (name.length <= SHORT_LENGTH ? 1 : 2))
@@ -74,7 +74,7 @@ const OTHER_NAMES: Readonly<Partial<Record<VariableName, readonly string[]>>> = 
 }
 
 /** The variable of that meaning, or the known one with the smallest edit distance. */
-const meantBy = (name: string): string => {
-  const names = VARIABLES.map(variable => variable.name)
-  return names.find(known => OTHER_NAMES[known]?.includes(name.toUpperCase())) ?? nearest(name, names)?.name ?? ''
+const meantBy = (name: string, known: ReadonlySet<string>): string => {
+  const variable = VARIABLES.find(one => OTHER_NAMES[one.name]?.includes(name.toUpperCase()))
+  return variable?.name ?? nearest(name, known)?.name ?? ''
 }

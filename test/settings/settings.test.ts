@@ -217,6 +217,8 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   'LDAP_BASE_DN: did you mean LDAP_SEARCH_BASE?': ['dc=x'],
   'LDAP_ULR: did you mean LDAP_URL?': ['x'],
   'LDAP_START_TLS: did you mean LDAP_STARTTLS?': ['x'],
+  'JWT_SECRET_FIL: did you mean JWT_SECRET_FILE?': ['/run/secrets/jwt'],
+  'LDAP_BIND_PASSWORD_FLIE: did you mean LDAP_BIND_PASSWORD_FILE?': ['/run/secrets/ldap'],
   'CLOUDIDP_CLIENTID: did you mean CLOUDIDP_CLIENT_ID?': ['x'],
   'CLOUDIDP_TENANT: did you mean CLOUDIDP_TENANT_ID?': ['x']
 }
