@@ -183,9 +183,9 @@ export const createEngineSession = (
     identify: token => parts.identify(token, ip),
     register,
     onLeft() {
-      const isLast = [...namespaces.values()].every(({ phase }) => phase === 'ended')
-      // The time begins again.
-      if (isLast) engineSession.proveUntil = parts.now() + PROVE_MS
+      const hasOpen = [...namespaces.values()].some(({ phase }) => phase === 'open')
+      // The time begins again, for one that has been asked for meanwhile too.
+      if (!hasOpen) engineSession.proveUntil = parts.now() + PROVE_MS
     },
     onLateConfirm(namespace) {
       if (owesUpstream(state)) engineSession.end(1001)

@@ -56,6 +56,25 @@ t.test('a session that is no longer polled ends', async t => {
   t.equal(engineSession.isOver, true)
 })
 
+t.test('who leaves a namespace while another one is about to open has ten seconds for that', t => {
+  for (const way of ['client', 'upstream', 'access']) {
+    const { clock, engineSessions, open } = holdSessions(t)
+    const { engineSession } = open('/a')
+    clock.now += 60_000
+    engineSession.gate.fromClient({ type: '4', text: '40/b,{"token":"token-/b"}' })
+    if (way === 'client') engineSession.gate.fromClient({ type: '4', text: '41/a,' })
+    else if (way === 'upstream') engineSession.gate.fromUpstream({ type: '4', text: '41/a,' })
+    else engineSession.gate.end('/a')
+    clock.now += 900
+    engineSessions.sweep()
+    t.equal(engineSession.isOver, false, way)
+    clock.now += 10_000
+    engineSessions.sweep()
+    t.equal(engineSession.isOver, true, 'and no longer')
+  }
+  t.end()
+})
+
 t.test('a flood of sessions that prove nothing ends without a search for each of them', t => {
   // RW-73
   const { clock, engineSessions, hold } = holdSessions(t)

@@ -74,7 +74,7 @@ export interface GateParts {
   /** @param user undefined: the token did not say whose it is */
   readonly onRefusedConnect: (namespace: string, user: User | undefined, refusal: GatewayError) => void
   readonly onRefusedEvent: (namespace: string, event: string, refusal: GatewayError, right: Right) => void
-  /** A namespace was left, by a packet of either side. */
+  /** A namespace was left, by a packet of either side, or because the access to it has ended. */
   readonly onLeft: () => void
   /** The upstream has confirmed a namespace to which the access has ended. */
   readonly onLateConfirm: (namespace: string) => void

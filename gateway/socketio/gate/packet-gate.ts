@@ -55,7 +55,10 @@ export const createPacketGate = (parts: GateParts) => {
       const known = namespaces.get(name)
       const phase = known?.phase
       if (known?.phase === 'asked') known.phase = 'ended'
-      else if (namespaces.delete(name)) noteLeft(parts.state, name)
+      else if (namespaces.delete(name)) {
+        noteLeft(parts.state, name)
+        parts.onLeft()
+      }
       return phase
     }
   }
