@@ -264,10 +264,10 @@ export const buildApp = (parts: AppParts): HttpServer => {
       onFault({ peer, isTls, isHttp2 }, fault, response) {
         const { key, address } = parts.clientAddress(peer, undefined)
         const verdict = parts.limiter.take('global', key, parts.rateLimit.max, parts.rateLimit.windowMs)
-        const isOverLimit = !(verdict instanceof Promise) && !verdict.allowed
-        const error = isOverLimit ? overLimit(verdict) : new FAULTS[fault]({ reason: fault })
+        const limit = verdict instanceof Promise ? undefined : verdict
+        const error = limit?.allowed === false ? overLimit(limit) : new FAULTS[fault]({ reason: fault })
         const requestId = randomUUID()
-        if (response !== undefined) answerFault(response, error, requestId, isTls, parts.answers)
+        if (response !== undefined) answerFault(response, error, { limit, requestId }, isTls, parts.answers)
         parts.observeFault({
           error,
           requestId,

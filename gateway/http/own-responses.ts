@@ -23,8 +23,10 @@ export interface RefusalPage {
   html(error: GatewayError, exchange: Exchange): string
 }
 
+type Added = Pick<Exchange, 'limit' | 'requestId'> & Partial<Pick<Exchange, 'setCookies'>>
+
 /** `[name, value, …]` on every response to a client of this exchange, including forwarded ones. */
-export const addedHeaders = ({ limit, requestId, setCookies }: Exchange): string[] => {
+export const addedHeaders = ({ limit, requestId, setCookies }: Added): string[] => {
   const headers =
     limit === undefined
       ? []
@@ -139,13 +141,13 @@ export const FAULTS = { malformed: BadRequest, 'too-large': HeadersTooLarge, 'to
 export const answerFault = (
   response: HttpResponse,
   error: GatewayError,
-  requestId: string,
+  added: Added,
   overHttps: boolean,
   options: ResponseOptions
 ): void => {
-  const text = error.bodyText(requestId)
-  const headers = baseHeaders(options.origins.frontend, overHttps)
-  headers.push(...refusalHeaders(JSON_TYPE, Buffer.byteLength(text), error, options), 'x-request-id', requestId)
+  const text = error.bodyText(added.requestId)
+  const headers = [...baseHeaders(options.origins.frontend, overHttps), ...addedHeaders(added)]
+  headers.push(...refusalHeaders(JSON_TYPE, Buffer.byteLength(text), error, options))
   response.whole({ status: error.statusCode, headers }, Buffer.from(text).toString('latin1'))
 }
 
