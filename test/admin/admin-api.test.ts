@@ -120,7 +120,14 @@ t.test('access is given by name, strictly, and on record', async t => {
     t.match(await call('POST', `users/${id}/erase`, { username: 'carlos' }), NOT_FOUND, id)
   }
   for (const id of words`0 x 1e3 9999999999 99999999999999 07 +7 7.0 7%20`)
-    t.match(await call('GET', `users/${id}`), NOT_FOUND, id)
+    for (const [method, path, body] of [
+      ['GET', ''],
+      ['PUT', '/access', good],
+      ['POST', '/erase', { username: 'carlos' }],
+      ['POST', '/unlock'],
+      ['GET', '/sessions']
+    ] as const)
+      t.match(await call(method, `users/${id}${path}`, body), NOT_FOUND, `${id}${path}`)
   const audit = (await call('GET', `users/${carlos}/audit`)).body
   t.match(audit.items[0], {
     actor: { id: 900_002, username: 'root' },
