@@ -108,7 +108,7 @@ export const clientHeadFields = (head: ResponseHead, context: ResponseContext, p
 
 // RFC 9110 §6.5.1: fields that must not be accepted from trailers.
 const FORBIDDEN_TRAILER =
-  /^(?:content-.*|transfer-encoding|trailer|host|connection|keep-alive|te|upgrade|authorization|www-authenticate|proxy-.*|set-cookie|cookie|cache-control|expires|date|location|retry-after|vary|age|pragma|warning|x-user-.*|x-request-id)$/i
+  /^(?:content-.*|transfer-encoding|trailer|host|connection|keep-alive|te|upgrade|http2-settings|authorization|www-authenticate|proxy-.*|set-cookie|cookie|cache-control|expires|date|location|retry-after|vary|age|pragma|warning|x-user-.*|x-request-id)$/i
 
 /** `[name, value, …]` of the permitted trailers. */
 export const clientTrailers = (trailers: readonly string[], removes: Removes | undefined): string[] => {

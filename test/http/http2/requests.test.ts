@@ -109,7 +109,8 @@ t.test('a response that HTTP/2 cannot carry as it is never leaves its client wai
     ['the same in chunks', `HTTP/1.1 999 Denied\r\n${chunked}`, 502, 'ok'],
     ['205 has no content', 'HTTP/1.1 205 Reset Content\r\nContent-Length: 2\r\n\r\nok', 205, ''],
     ['the same in chunks', `HTTP/1.1 205 Reset Content\r\n${chunked}`, 205, ''],
-    ['a field of another protocol', 'HTTP/1.1 200 OK\r\nHTTP2-Settings: AA\r\nContent-Length: 2\r\n\r\nok', 200, 'ok']
+    ['a field of another protocol', 'HTTP/1.1 200 OK\r\nHTTP2-Settings: AA\r\nContent-Length: 2\r\n\r\nok', 200, 'ok'],
+    ['the same behind chunks', `HTTP/1.1 200 OK\r\n${chunked.slice(0, -2)}HTTP2-Settings: AA\r\n\r\n`, 200, 'ok']
   ]
   for (const [what, response, status, body] of cases) {
     upstream.respond(({ method }) => (method === 'HEAD' ? `${response.split('\r\n\r\n')[0]}\r\n\r\n` : response))
