@@ -18,8 +18,7 @@ export const weakerNeighbours = (table: RouteTable): Complaint[] =>
 const belowExact = (table: RouteTable, route: Route): Complaint[] => {
   if (route.coversBelow || /\/:[^/]*$/.test(route.path) || route.accept.includes('wider-paths')) return []
   const prefix = route.path === '/' ? '' : route.path
-  const [below] = [...(route.methods ?? METHODS)].flatMap(method => {
-    const match = table.match(method, `${probeOf(route)}/x`, route.host?.[0])
+  const [below] = matchesOf(table, route, route.methods ?? METHODS, `${probeOf(route)}/x`).flatMap(({ match }) => {
     // What is below a script needs the right to that script too.
     if (match.route === undefined || match.alsoReadAs?.includes(route)) return []
     const other = match.route
@@ -32,19 +31,24 @@ const belowExact = (table: RouteTable, route: Route): Complaint[] => {
 
 const otherMethods = (table: RouteTable, route: Route): Complaint[] => {
   if (route.methods === undefined || route.accept.includes('wider-methods')) return []
-  const left = METHODS.flatMap(method => {
-    const other = table.match(method, probeOf(route), route.host?.[0]).route
+  const left = matchesOf(table, route, METHODS, probeOf(route)).flatMap(({ method, match: { route: other } }) => {
     // A second route with the same path shows what becomes of the other methods.
-    if (other === undefined || other.path === route.path || !other.coversBelow) return []
+    if (other === undefined || other.path === route.path) return []
     return sharesUpstream(other, route) && isWeaker(other, route) ? [{ method, other }] : []
   })
-  const [first] = left
   const worst = Math.max(...[...route.methods].map(harm))
-  if (first === undefined || left.every(({ method }) => harm(method) <= worst)) return []
-  const names = left.map(({ method }) => method).join(', ')
-  const message = `"${route.id}" leaves ${names} and unknown methods to the less strict "${first.other.id}" at ${formatLocation(first.other.place)}; if that is intended, add "accept: [wider-methods]"`
-  return [complain(route.place, message)]
+  if (left.every(({ method }) => harm(method) <= worst)) return []
+  return [...Map.groupBy(left, ({ other }) => other)].map(([other, found]) => {
+    const names = [...new Set(found.map(({ method }) => method))].join(', ')
+    const unknown = other.methods === undefined ? ' and unknown methods' : ''
+    const message = `"${route.id}" leaves ${names}${unknown} to the less strict "${other.id}" at ${formatLocation(other.place)}; if that is intended, add "accept: [wider-methods]"`
+    return complain(route.place, message)
+  })
 }
+
+/** What requests with these methods find at a path, on each of the route's hosts. */
+const matchesOf = (table: RouteTable, { host = [''] }: Route, methods: Iterable<string>, path: string) =>
+  [...methods].flatMap(method => host.map(name => ({ method, match: table.match(method, path, name) })))
 
 /** A path that the route matches. */
 const probeOf = ({ path }: Route): string =>

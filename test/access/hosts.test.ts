@@ -346,6 +346,13 @@ t.test('matrix groups by host; neighbours are those of the same host', async t =
   }
   t.same(await neighboursOn('b.example'), [])
   t.match(await neighboursOn('a.example'), [{ message: /belongs to the less strict "a\.example\/reports\/\*"/ }])
+  // A neighbour on any of the hosts counts.
+  const narrow = '/reports {host: [a.example, b.example], methods: [GET], roles: [Admin]}'
+  const table = await tableOf(t, narrow, '/* {host: b.example}', '/* {host: a.example, roles: [Admin]}')
+  t.match(weakerNeighbours(table), [
+    { message: /paths below it: \/reports\/x belongs to the less strict "b\.example\/\*"/ },
+    { message: /leaves POST, PUT, PATCH, DELETE, OPTIONS and unknown methods to the less strict "b\.example\/\*"/ }
+  ])
 })
 
 t.test('/auth/apps links to the host of each application, with the scheme and the port of PUBLIC_URL', async t => {

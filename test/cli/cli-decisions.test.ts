@@ -75,6 +75,10 @@ t.test('check names what a less strict route leaves open, unless it is usual or 
     [admin('/api/written/:id, methods: [POST, PUT, PATCH, DELETE]')],
     [admin('/api/people/*, methods: [POST]'), /leaves GET, HEAD, PUT, PATCH, DELETE, OPTIONS and unknown methods/],
     [[admin('/api/shown/*, methods: [POST]'), any('/api/shown/*')]],
+    [
+      [admin('/api/by-id/new, methods: [GET]'), any('/api/by-id/:id')],
+      /leaves POST, .* to the less strict "\/api\/by-id\/:id"/
+    ],
     [admin('/api/all'), /"\/api\/all" does not cover paths below it.*"\/api\/\*" at .*:5:5.*accept: \[wider-paths\]/],
     [admin('/api/all, accept: [wider-paths]')],
     [[admin('/'), any('/*')], /"\/" does not cover paths below it: \/x belongs to .*; add "\/\*"/],
