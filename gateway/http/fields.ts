@@ -107,10 +107,10 @@ const DROPPED_PREFIXES = [
 export type OwnCookies = Pick<ReadonlySet<string>, 'has'>
 
 /** Replaces every byte outside `[a-z0-9]` with `-`, as CGI, WSGI and PHP map several spellings to one variable. */
-export const collapse = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '-')
+const collapse = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 
 /** The name that a lax backend reads: some ask for a field by the name of its CGI variable, such as `HTTP_X_FORWARDED_FOR`. */
-const readLaxly = (name: string): string => collapse(name).replace(/^http-/, '')
+export const readLaxly = (name: string): string => collapse(name).replace(/^http-/, '')
 
 const classify = (name: string): FieldKind => {
   const lower = name.toLowerCase()

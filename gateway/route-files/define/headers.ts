@@ -1,6 +1,6 @@
 // Validates the header rules of an upstream: the names that they may use, and that no two set the same field.
 
-import { collapse } from '../../http/fields.ts'
+import { readLaxly } from '../../http/fields.ts'
 import type { HeaderRules, IdentityHeader, Upstream } from '../../routes/upstream.ts'
 import { SHARED_CACHE_FIELDS, SHARED_CACHE_SUFFIX } from '../../values/cache-fields.ts'
 import type { Complain } from '../complaint.ts'
@@ -51,8 +51,8 @@ const defineRules = (
 }
 
 const checkName = (key: string, name: string, say: Complain, ...path: (string | number)[]): void => {
-  const collapsed = collapse(name)
-  if (NEVER.test(collapsed) || (key === 'responseHeaders' && NEVER_IN_RESPONSES.test(collapsed))) {
+  const read = readLaxly(name)
+  if (NEVER.test(read) || (key === 'responseHeaders' && NEVER_IN_RESPONSES.test(read))) {
     say(`"${key}" must not name ${name}: it belongs to the gateway`, ...path)
   }
 }
@@ -77,8 +77,8 @@ const defineIdentity = (data: UpstreamData, say: Complain): IdentityHeader[] | u
 const checkCaches = ({ responseHeaders, sharedCache }: UpstreamData, say: Complain): void => {
   if (sharedCache === true) return
   for (const name of Object.keys(responseHeaders?.set ?? {})) {
-    const collapsed = collapse(name)
-    if (SHARED_CACHE_FIELDS.includes(collapsed) || collapsed.endsWith(SHARED_CACHE_SUFFIX))
+    const read = readLaxly(name)
+    if (SHARED_CACHE_FIELDS.includes(read) || read.endsWith(SHARED_CACHE_SUFFIX))
       say(
         `shared caches would obey ${name} for private routes too: leave it out, or say "sharedCache: true"`,
         'responseHeaders',
@@ -92,9 +92,9 @@ const checkCaches = ({ responseHeaders, sharedCache }: UpstreamData, say: Compla
 const checkTwice = (written: readonly { name: string; path: (string | number)[] }[], say: Complain): void => {
   const known = new Map<string, string>()
   for (const { name, path } of written) {
-    const collapsed = collapse(name)
-    const earlier = known.get(collapsed)
-    if (earlier === undefined) known.set(collapsed, name)
+    const read = readLaxly(name)
+    const earlier = known.get(read)
+    if (earlier === undefined) known.set(read, name)
     else say(`${name} is written twice${earlier === name ? '' : `, also as ${earlier}`}`, ...path)
   }
 }

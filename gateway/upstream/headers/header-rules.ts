@@ -1,5 +1,5 @@
 // Compiles the header rules of an upstream once, and applies them to its requests and responses.
-import { collapse } from '../../http/fields.ts'
+import { readLaxly } from '../../http/fields.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { HeaderRules, Upstream } from '../../routes/upstream.ts'
 import { oncePer, remembered } from '../../values/bounded-map.ts'
@@ -10,10 +10,10 @@ export type Removes = (name: string) => boolean
 
 export type RequestRules = ReturnType<typeof compileRequest>
 
-/** Names are compared as by a backend that folds every separator. @param further names that are written here, too */
+/** Names are compared as a lax backend reads them. @param further names that are written here, too */
 const compile = ({ set, remove }: HeaderRules, further: readonly string[] = []) => {
-  const removed = new Set([...set.map(([name]) => name), ...remove, ...further].map(collapse))
-  const removes: Removes = remembered(name => removed.has(collapse(name)))
+  const removed = new Set([...set.map(([name]) => name), ...remove, ...further].map(readLaxly))
+  const removes: Removes = remembered(name => removed.has(readLaxly(name)))
   return {
     removes,
     /** Field lines for every message. */
