@@ -154,6 +154,9 @@ const isOf = (found: unknown, asked: string): found is string => {
   return foundUrl.origin === askedUrl.origin && rest.join('/') === askedRest.join('/')
 }
 
+/** Whether ID tokens of this issuer may come from the provider of CLOUDIDP_ISSUER. */
+export const isOfProvider = (found: string, issuer: string): boolean => isOf(found, baseOf(issuer))
+
 /** Whether the issuer is known only once there is an ID token, because each tenant has its own. */
 export const isTemplate = ({ issuer }: ProviderMetadata): boolean => issuer.includes(TENANT_PLACEHOLDER)
 

@@ -3,11 +3,11 @@
 import { isOpenTenant } from '../settings/cloud.ts'
 import type { CloudIdpSettings, Settings } from '../settings/settings.ts'
 import type { Database } from '../store/database.ts'
-import { countCloudLinks } from '../store/links.ts'
+import { countCloudLinks, countOtherIssuers } from '../store/links.ts'
 import type { Log } from '../values/log.ts'
 import { watchState } from '../values/watch-state.ts'
 import { createOAuthClient } from './client.ts'
-import { profileSource } from './provider-metadata.ts'
+import { isOfProvider, profileSource } from './provider-metadata.ts'
 
 export type CloudParts = Awaited<ReturnType<typeof startCloud>>
 
@@ -35,7 +35,8 @@ export const startCloud = async ({ cloudidp }: Settings, database: Database, log
 
 const warnOfCloudLinks = async (settings: CloudIdpSettings, database: Database, log: Log): Promise<void> => {
   if (!settings.active) return
-  const { withoutIssuer, withIssuer } = await countCloudLinks(database, profileSource(settings))
+  const source = profileSource(settings)
+  const { withoutIssuer, withIssuer } = await countCloudLinks(database, source)
   const { issuer, tenantId, allowedTenants = [] } = settings
   const isTenantNamed = !isOpenTenant(tenantId) || allowedTenants.some(tenant => tenant !== '*')
   if (issuer === undefined && withIssuer > 0) {
@@ -44,6 +45,13 @@ const warnOfCloudLinks = async (settings: CloudIdpSettings, database: Database, 
       'these people are linked by the subject of an issuer, which is unknown without CLOUDIDP_ISSUER: they would log in as new people. Set CLOUDIDP_ISSUER, or see `portaria relink`'
     )
   }
+  const others =
+    issuer === undefined ? 0 : await countOtherIssuers(database, one => one === source || isOfProvider(one, issuer))
+  if (others > 0)
+    log.warn(
+      { people: others, reason: 'links-other-issuer' },
+      'these people are linked by the subject of another issuer: they would log in as new people. Set CLOUDIDP_ISSUER as it was, or see `portaria relink`'
+    )
   if (issuer !== undefined && withoutIssuer > 0) {
     const details = { people: withoutIssuer, reason: 'links-without-issuer' }
     if (isTenantNamed)

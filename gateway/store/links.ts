@@ -108,6 +108,20 @@ export const countCloudLinks = (database: Database, source: string) =>
     return row ?? { withoutIssuer: 0, withIssuer: 0 }
   })
 
+/** People whose links are all those of issuers that `isKnown` does not accept. */
+export const countOtherIssuers = (database: Database, isKnown: (issuer: string) => boolean): Promise<number> =>
+  database.read(async manager => {
+    const issuers = await query<{ issuer: string }>(manager, ISSUERS)
+    const known = issuers.map(({ issuer }) => issuer).filter(isKnown)
+    const [row] = await query<{ people: number }>(manager, COUNT_OTHERS, [known])
+    return row?.people ?? 0
+  })
+
+const ISSUERS = "SELECT DISTINCT issuer FROM provider_links WHERE provider = 'cloudidp'"
+const COUNT_OTHERS = `
+  SELECT count(*)::int AS people FROM (SELECT FROM provider_links WHERE provider = 'cloudidp'
+    GROUP BY user_id HAVING NOT bool_or(issuer = ANY ($1::text[]))) AS p`
+
 const COUNT_CLOUD = `
   SELECT count(*) FILTER (WHERE every_source)::int AS "withoutIssuer", count(*) FILTER (WHERE NOT any_source)::int AS "withIssuer"
   FROM (SELECT bool_and(issuer = $1) AS every_source, bool_or(issuer = $1) AS any_source

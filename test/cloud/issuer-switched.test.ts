@@ -60,3 +60,11 @@ t.test('without oid and tid an account is somebody new, and the start says how m
   const again = await startGateway(t, { postgres, env: { ...common, ...addresses } })
   t.match(await again.logged(({ reason }) => reason === 'links-unreadable'), { level: 40, people: 1 })
 })
+
+t.test('with another issuer accounts are somebody new, and the start says how many people that may be', async t => {
+  const start = (CLOUDIDP_ISSUER: string) => startGateway(t, { postgres, env: { ...common, CLOUDIDP_ISSUER } })
+  const others = (world: World) => world.log.filter(({ reason }) => reason === 'links-other-issuer')
+  // The others have a link by the id of Graph, too.
+  t.match(others(await start('http://127.0.0.1:1')), [{ level: 40, people: 1 }])
+  t.same(others(await start(`${issuer}/`)), [])
+})
