@@ -115,11 +115,7 @@ t.test('access is given by name, strictly, and on record', async t => {
     [{ ...good, areas: [] }, 'areaPrincipal must be null without areas']
   ] as const)
     t.match(await call('PUT', `users/${carlos}/access`, body), { ...BAD_REQUEST, body: { message } }, message)
-  for (const id of words`999999 2147483648`) {
-    t.match(await call('PUT', `users/${id}/access`, good), NOT_FOUND, id)
-    t.match(await call('POST', `users/${id}/erase`, { username: 'carlos' }), NOT_FOUND, id)
-  }
-  for (const id of words`0 x 1e3 9999999999 99999999999999 07 +7 7.0 7%20`)
+  for (const id of words`0 x 1e3 999999 2147483648 9999999999 99999999999999 07 +7 7.0 7%20`)
     for (const [method, path, body] of [
       ['GET', ''],
       ['PUT', '/access', good],
