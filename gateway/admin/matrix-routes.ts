@@ -1,7 +1,7 @@
 // Shows Admins which roles each route requires, and explains the decision on a request.
 import { BadRequest } from '../errors.ts'
-import { accessMatrix } from '../explain/access-matrix.ts'
-import { askersWith, readAsker } from '../explain/askers.ts'
+import { accessMatrix, distinguishedBy } from '../explain/access-matrix.ts'
+import { readAsker } from '../explain/askers.ts'
 import { explain, explanationJson } from '../explain/explain.ts'
 import { type Endpoints, pageFrom } from '../http/own-requests.ts'
 import { formatLocation } from '../route-files/complaint.ts'
@@ -27,7 +27,8 @@ const routeItemSchema = object({
   place: { ...string, description: 'file:line:column' },
   allowed: {
     type: 'object',
-    description: 'Whether anonymous, cloud-unassigned, unassigned, or an assigned person of this one profile may pass',
+    description:
+      'Whether anonymous, cloud-unassigned, unassigned, or an assigned person of this one profile may pass; and `PROFILE without area`, where a route of the files needs an area',
     additionalProperties: boolean
   }
 })
@@ -37,22 +38,26 @@ const kindOf = (route: Route) =>
 
 export type RouteItem = ReturnType<typeof itemsOf>[number]
 
-const itemsOf = (table: RouteTable, options: DecideOptions) =>
-  accessMatrix(table.routes, options, askersWith(table.profiles)).map(({ id, route, roles, allowed }) => ({
-    id,
-    path: route.path,
-    methods: [...(route.methods ?? [])],
-    upstream: route.upstream?.name ?? '',
-    public: route.public,
-    roles: [...(roles ?? [])],
-    requireAssigned: route.requireAssigned,
-    host: [...(route.host ?? [])],
-    from: (route.from ?? []).map(formatNetwork),
-    kind: kindOf(route),
-    app: route.app?.name ?? '',
-    place: formatLocation(route.place),
-    allowed
-  }))
+const isOfFiles = ({ upstream, external }: Route): boolean => upstream !== undefined || external
+
+const itemsOf = ({ routes, profiles }: RouteTable, options: DecideOptions) =>
+  accessMatrix(routes, options, distinguishedBy(routes.filter(isOfFiles), options, profiles)).map(
+    ({ id, route, roles, allowed }) => ({
+      id,
+      path: route.path,
+      methods: [...(route.methods ?? [])],
+      upstream: route.upstream?.name ?? '',
+      public: route.public,
+      roles: [...(roles ?? [])],
+      requireAssigned: route.requireAssigned,
+      host: [...(route.host ?? [])],
+      from: (route.from ?? []).map(formatNetwork),
+      kind: kindOf(route),
+      app: route.app?.name ?? '',
+      place: formatLocation(route.place),
+      allowed
+    })
+  )
 
 const explainQuerySchema = closed(
   {

@@ -1,12 +1,11 @@
 // Prints a table of all routes and kinds of people that shows who may pass where.
-import { accessMatrix } from '../explain/access-matrix.ts'
-import { askersWith } from '../explain/askers.ts'
+import { accessMatrix, distinguishedBy } from '../explain/access-matrix.ts'
 import { formatLocation } from '../route-files/complaint.ts'
 import { formatNetwork } from '../values/addresses.ts'
 import type { Add, Cli, Report } from './command.ts'
 import { decideOptions, routeFolder } from './command-settings.ts'
 import { checkedFolder, readTable } from './read-routes.ts'
-import { table } from './terminal.ts'
+import { table, wrap } from './terminal.ts'
 
 interface MatrixOptions {
   readonly config?: string
@@ -26,9 +25,10 @@ export const addMatrix: Add = (program, define) => {
 const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptions): Promise<Report> => {
   const folder = routeFolder(environment, config)
   const { routes, profiles } = await readTable(folder)
-  const askers = askersWith(profiles)
   const listed = routes.filter(route => own || route.upstream !== undefined || route.external)
-  const rows = accessMatrix(listed, decideOptions(environment), askers).map(({ id, route, allowed }) => ({
+  const options = decideOptions(environment)
+  const askers = distinguishedBy(listed, options, profiles)
+  const rows = accessMatrix(listed, options, askers).map(({ id, route, allowed }) => ({
     id,
     upstream: route.upstream?.name ?? (route.external ? 'external' : "the gateway's own"),
     place: formatLocation(route.place),
@@ -37,6 +37,7 @@ const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptio
     allowed
   }))
   const heading = ['route', ...askers.map(({ name }) => name), 'upstream']
+  const alike = SPECIAL.filter(([kind]) => !askers.some(({ name }) => kind.test(name))).map(([, words]) => words)
   const byHost = Map.groupBy(rows, ({ host = [] }) => host.join(', '))
   return {
     json: rows,
@@ -51,9 +52,17 @@ const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptio
           upstream
         ])
       ])
-      return `${table(heading, lines, terminal)}\n\n${checkedFolder(folder, terminal)}`
+      const notes =
+        alike.length === 0 ? [] : wrap(`As ROLE passes: ${alike.join(', ')}.`, terminal.width).map(terminal.dim)
+      return [table(heading, lines, terminal), '', ...notes, checkedFolder(folder, terminal)].join('\n')
     }
   }
 }
+
+/** Those who have columns only if these differ from the columns of their roles. */
+const SPECIAL = [
+  [/ without area$/, 'people without an area (ROLE without area)'],
+  [/^client /, 'service accounts (client ROLE)']
+] as const
 
 const OTHER_HOSTS = 'all other hosts'

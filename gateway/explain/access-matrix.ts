@@ -3,7 +3,7 @@ import { type DecideOptions, decide } from '../routes/decide.ts'
 import type { Route } from '../routes/route.ts'
 import { passesRules } from '../routes/socketio-rules.ts'
 import { formatAddress } from '../values/addresses.ts'
-import { askersWith, type NamedAsker } from './askers.ts'
+import { askersWith, clientsWith, halfAssignedWith, type NamedAsker } from './askers.ts'
 
 interface MatrixRow {
   readonly route: Route
@@ -15,12 +15,25 @@ interface MatrixRow {
   readonly allowed: Readonly<Record<string, boolean>>
 }
 
-/** @param askers by default those that a table without additional profiles distinguishes */
 export const accessMatrix = (
   routes: readonly Route[],
   options: DecideOptions,
-  askers: readonly NamedAsker[] = askersWith()
+  askers: readonly NamedAsker[]
 ): MatrixRow[] => routes.flatMap(route => rowsOf(route, options, askers))
+
+/** Those to show: people without an area, and service accounts, only if one of these routes tells them from an assigned person. */
+export const distinguishedBy = (
+  routes: readonly Route[],
+  options: DecideOptions,
+  profiles: readonly string[]
+): NamedAsker[] => {
+  const plain = askersWith(profiles)
+  const passed = (askers: readonly NamedAsker[]) =>
+    JSON.stringify(accessMatrix(routes, options, askers).map(({ allowed }) => Object.values(allowed)))
+  const expected = passed(plain.slice(-profiles.length))
+  const special = [halfAssignedWith(profiles), clientsWith(profiles)]
+  return [...plain, ...special.flatMap(askers => (passed(askers) === expected ? [] : askers))]
+}
 
 const rowsOf = (route: Route, options: DecideOptions, askers: readonly NamedAsker[]): MatrixRow[] => {
   const { id, path, roles, socketio, from } = route

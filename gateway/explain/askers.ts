@@ -33,6 +33,14 @@ export const askersWith = (profiles: readonly string[] = PROFILES): NamedAsker[]
 export const halfAssignedWith = (profiles: readonly string[] = PROFILES): NamedAsker[] =>
   inOrder(profiles).map(profile => person(`${profile} without area`, [profile], false, 'ldap'))
 
+/** Service accounts: their tokens are refused at most of the gateway's own endpoints. */
+export const clientsWith = (profiles: readonly string[] = PROFILES): NamedAsker[] =>
+  inOrder(profiles).map(profile => ({
+    name: `client ${profile}`,
+    user: { profiles: [profile], accessStatus: 'assigned', provider: 'client' },
+    kind: 'client'
+  }))
+
 /**
  * Reads WHO as test lines have it ({@link readWho}); on a command line, roles may also be joined by blanks or commas, and groups
  * need no quotes.

@@ -178,6 +178,14 @@ t.test('the access matrix shows who may pass each route, and each Socket.IO name
     t.same(row(id)?.roles, roles, id)
     t.same(row(id)?.allowed, allowed, id)
   }
+  const assigned = { path: '/assigned', upstream: 'chat', requireAssigned: true }
+  world.writeRoutes({ ...config, routes: [...config.routes, assigned] })
+  t.ok(await world.gateway.reload())
+  const { items } = (await call('GET', 'routes?pageSize=200')).body
+  t.match(
+    ['/any', '/assigned'].map(path => items.find((item: { id: string }) => item.id === path).allowed),
+    [true, false].map(passes => ({ Agente: true, 'Agente without area': passes }))
+  )
 })
 
 t.test('a reload gives members of a group what a new grant says, and their earlier tokens are stale', async t => {

@@ -100,7 +100,7 @@ t.test('check names what a less strict route leaves open, unless it is usual or 
 })
 
 // RV-36
-t.test('tests and explain know people without an area, and service accounts', async t => {
+t.test('tests, explain and matrix know people without an area, and service accounts', async t => {
   const file = (...tests: string[]) =>
     `profiles: [Medico]\n${UP}routes:\n  - { path: /a, upstream: up, roles: [Medico] }\n  - { path: /b, upstream: up, requireAssigned: true }\n` +
     `tests:\n${tests.map(test => `  - ${test}\n`).join('')}`
@@ -117,8 +117,25 @@ t.test('tests and explain know people without an area, and service accounts', as
     ['check FOLDER --no-settings', 0],
     [`check ${wrong} --no-settings`, 1],
     ['explain GET /b --as Medico without area --config FOLDER', 0, /403 GW_UNASSIGNED/],
-    ['explain GET /b --as client Medico --config FOLDER', 0, /as client Medico\nallow/]
+    ['explain GET /b --as client Medico --config FOLDER', 0, /as client Medico\nallow/],
+    [
+      'matrix --config FOLDER',
+      0,
+      /Medico without area +upstream/,
+      /As ROLE passes: service accounts \(client ROLE\)\./
+    ],
+    ['matrix --own --config FOLDER', 0, /Medico without area +client Agente /]
   ])
+  const { json } = await portaria(['matrix', '--own', '--json', '--config', await routeFolder(t, { 'a.yaml': right })])
+  const [tokens, a, b] = ['GET /auth/tokens', '/a', '/b'].map(id => json<{ id: string }[]>().find(row => row.id === id))
+  t.match(
+    [tokens, a, b],
+    [
+      { allowed: { Medico: true, 'Medico without area': true, 'client Medico': false } },
+      { allowed: { Medico: true, 'Medico without area': true, 'client Medico': true, 'client Agente': false } },
+      { allowed: { Medico: true, 'Medico without area': false, 'client Medico': true } }
+    ]
+  )
 })
 
 // RV-37

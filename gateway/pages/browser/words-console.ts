@@ -78,12 +78,17 @@ export const checkName = createNames({
   clock: ['Relógio', 'Clock']
 })
 
-/** For people without a profile; profiles go by their own names. */
-export const roleName = createNames({
+const kindName = createNames({
   anonymous: ['sem login', 'not logged in'],
   'cloud-unassigned': ['sem acesso (nuvem)', 'no access (cloud)'],
   unassigned: ['sem acesso', 'no access']
 })
+
+/** Of a column of the matrix: profiles go by their own names. */
+export const roleName = (name: string): string => {
+  const [, profile] = /^(.+) without area$/.exec(name) ?? []
+  return profile === undefined ? kindName(name) : text('withoutArea', { profile })
+}
 
 export const text = createText({
   ...words,
@@ -122,6 +127,7 @@ export const text = createText({
   sideways: ['Role a tabela para os lados para ver todos os perfis.', 'Scroll the table sideways to see every profile.'],
   yes: ['passa', 'passes'],
   no: ['não passa', 'does not pass'],
+  withoutArea: ['{profile} sem área', '{profile} without area'],
   cell: ['{route} como {role}: {answer}', '{route} as {role}: {answer}'],
   allMethods: ['todos os métodos', 'all methods'],
   own: ['do próprio gateway', "the gateway's own"],
