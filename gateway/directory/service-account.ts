@@ -1,4 +1,5 @@
 // Binds the service account; after a refusal it retries with increasing delays, never once per login.
+import { createTurns } from '../values/turns.ts'
 import { DirectoryFailure } from './failure.ts'
 import type { LdapConnection } from './ldap-connection.ts'
 
@@ -14,25 +15,36 @@ export const createServiceAccount = (
 ) => {
   let refusal: { readonly failure: DirectoryFailure; readonly until: number; readonly pauseMs: number } | undefined
   let isTrying = false
+  let isAccepted = false
+  // Until one has been accepted, many logins at once would all be refused, and lock the account.
+  const oneByOne = createTurns(1, Number.POSITIVE_INFINITY, () => new Error('too many binds'))
+
+  const tryBind = async (connection: LdapConnection): Promise<void> => {
+    if (refusal !== undefined && (isTrying || clock() < refusal.until)) throw refusal.failure
+    const before = refusal
+    isTrying = true
+    try {
+      await connection.bindOther(dn, password)
+      refusal = undefined
+      isAccepted = true
+    } catch (error) {
+      if (!(error instanceof DirectoryFailure) || !isVerdict(error)) throw error
+      // Several that were under way at once are one refusal.
+      if (refusal !== undefined && refusal !== before) throw refusal.failure
+      const pauseMs = Math.min((refusal?.pauseMs ?? FIRST_PAUSE_MS / 2) * 2, LAST_PAUSE_MS)
+      const failure = new DirectoryFailure('service-account-refused', error.message)
+      refusal = { failure, until: clock() + pauseMs, pauseMs }
+      isAccepted = false
+      throw failure
+    } finally {
+      isTrying = false
+    }
+  }
 
   return {
     /** @throws DirectoryFailure `service-account-refused`, without contacting the directory again so soon. */
-    bind: async (connection: LdapConnection): Promise<void> => {
-      if (refusal !== undefined && (isTrying || clock() < refusal.until)) throw refusal.failure
-      isTrying = true
-      try {
-        await connection.bindOther(dn, password)
-        refusal = undefined
-      } catch (error) {
-        if (!(error instanceof DirectoryFailure) || !isVerdict(error)) throw error
-        const pauseMs = Math.min((refusal?.pauseMs ?? FIRST_PAUSE_MS / 2) * 2, LAST_PAUSE_MS)
-        const failure = new DirectoryFailure('service-account-refused', error.message)
-        refusal = { failure, until: clock() + pauseMs, pauseMs }
-        throw failure
-      } finally {
-        isTrying = false
-      }
-    }
+    bind: (connection: LdapConnection): Promise<void> =>
+      isAccepted || refusal !== undefined ? tryBind(connection) : oneByOne('', () => tryBind(connection))
   }
 }
 

@@ -120,11 +120,14 @@ t.test('a refused service account is not tried once per login', async t => {
   const service = { url: wrong.url, bindPassword: WRONG }
   const refused = createDirectory(ldap.serviceSettings(service), { failureFloorMs: 0, clock: () => now })
   const binds = () => wrong.requests.filter(tag => tag === REQUEST.bind).length
-  for (let n = 0; n < 10; n++)
+  const logIn = async (_: unknown, n: number) =>
     t.match(await failureOf(refused.authenticate(`pessoa${n}`, 'x')), {
       reason: 'service-account-refused',
       countsAsBind: false
     })
+  await Promise.all(Array.from({ length: 10 }, logIn))
+  t.equal(binds(), 1, 'of many at once')
+  for (let n = 0; n < 10; n++) await logIn(undefined, n)
   t.equal(binds(), 1)
   for (const [afterMs, expected] of [
     [59_999, 1],
@@ -136,6 +139,20 @@ t.test('a refused service account is not tried once per login', async t => {
     t.match(await failureOf(refused.check()), { reason: 'service-account-refused' })
     t.equal(binds(), expected, 'ever more rarely')
   }
+})
+
+t.test('many refusals at once of a service account that was accepted before are one refusal', async t => {
+  let [now, code] = [0, 0]
+  const changed = await startLdapServer(t, ({ tag, id, send }) => {
+    if (tag === REQUEST.bind) send(result(id, 0x61, code))
+  })
+  const service = createDirectory(ldap.serviceSettings({ url: changed.url }), { failureFloorMs: 0, clock: () => now })
+  await service.check()
+  code = 49
+  await Promise.all(Array.from({ length: 5 }, () => failureOf(service.check())))
+  code = 0
+  now += 60_000
+  await service.check()
 })
 
 t.test('a dead server is waited for once, and the next one is asked', async t => {
