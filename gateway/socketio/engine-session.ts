@@ -232,7 +232,7 @@ export const createEngineSession = (
     /** Ends it because of a forbidden packet, and logs that. */
     violate(reason: string) {
       if (!engineSession.isOver) logViolation(parts.log, source, reason)
-      engineSession.end(isOfUpstream(reason) ? 1011 : 1008)
+      engineSession.end(isOfUpstream(reason) ? 1011 : isForgivable(reason) ? 1001 : 1008)
     },
     /** The transport is gone, so nothing more can be sent. */
     leave: () => leaveWith(false),
@@ -320,11 +320,17 @@ const logViolation = (log: Log, { requestId, route, upstream }: EngineSessionSou
 
 const isOfUpstream = (reason: string): boolean => reason.startsWith('upstream-')
 
+/**
+ * Whether the client may connect again. A stock client that gives a CONNECT up before it is confirmed says nothing, and may send
+ * another one (`connected-already`).
+ */
+const isForgivable = (reason: string | undefined): boolean => reason === 'client-gone' || reason === 'connected-already'
+
 const isFinal = (code: number): boolean => code === 1008 || code === 4401 || code === 4403
 
 /** How to end a session whose request failed: with `code` if its client caused that; a slow or broken connection is no fault of its own. */
 export const endingAfter = (error: unknown, code: 1008 | 4401): number => {
   const isRefusal = error instanceof GatewayError && error.statusCode < 500
-  const isLost = isRefusal && (error.statusCode === RequestTimeout.statusCode || error.reason === 'client-gone')
+  const isLost = isRefusal && (error.statusCode === RequestTimeout.statusCode || isForgivable(error.reason))
   return isRefusal && !isLost ? code : 1001
 }

@@ -78,6 +78,24 @@ for (const transport of ['polling', 'websocket']) {
     manager.engine.write('2/slow,["late"]')
     t.same(await open.timeout(5000).emitWithAck('echo', 1), 1)
   })
+
+  t.test(`by ${transport}: a client that gives a CONNECT up and sends another is connected in the end`, async t => {
+    const { gateway, slow } = await startWorld(t)
+    const manager = new Manager(gateway.url, { transports: [transport], reconnectionDelay: 1 })
+    const token = await gateway.tokenFor({ id: 7 })
+    const open = manager.socket('/open', { auth: { token } })
+    t.teardown(() => open.disconnect())
+    await once(open, 'hello')
+    const pending = manager.socket('/slow', { auth: { token } })
+    t.teardown(() => pending.disconnect())
+    await until(() => slow.isAsked, 'asked')
+    slow.isAsked = false
+    // A stock client tells the server nothing of that.
+    pending.disconnect().connect()
+    await until(() => slow.isAsked, 'asked again')
+    slow.confirm()
+    await until(() => open.connected && pending.connected, 'both are open')
+  })
 }
 
 t.test('an access token does not recover what a login of the same person has joined', async t => {

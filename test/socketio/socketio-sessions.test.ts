@@ -254,6 +254,7 @@ t.test('a stock client connects again, unless its access has ended or it broke a
     ['session-owner', again],
     ['body-too-slow', again],
     ['client-gone', again],
+    ['connected-already', again],
     ['malformed-payload', never],
     ['upstream-malformed-packet', again],
     ['malformed-packet', never]
