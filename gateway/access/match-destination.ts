@@ -8,19 +8,20 @@ const ELSEWHERE: RouteMatch = { refusal: 'bad-path', reason: 'destination', publ
 
 /**
  * The Destination of a COPY or MOVE (RFC 4918 §9.8, §9.9, §10.3) must lead to routes of the same upstream which admit this
- * method and PUT, and also DELETE where what is there may be overwritten (§9.8.4, §9.9.3). MOVE deletes its source. The
- * Destination is forwarded under the name and path by which the backend is asked.
+ * method and PUT, and also DELETE where what is there may be overwritten (§9.8.4, §9.9.3). MOVE deletes its source, which is
+ * checked even if there is no Destination. The Destination is forwarded under the name and path by which the backend is asked.
  */
 export const createMatchDestination =
   (current: () => RouteTable) =>
   (exchange: Exchange): undefined => {
     const { head, method, match, route, hostName } = exchange
-    if (head.destination === undefined || (method !== 'COPY' && method !== 'MOVE')) return
+    if (method !== 'COPY' && method !== 'MOVE') return
     if (match?.route === undefined || route === undefined) return
-    const target = pathAndQuery(exchange, head.destination)
+    const target = pathAndQuery(exchange, head.destination ?? '')
     const path = target?.split('?', 1)[0] ?? ''
-    const written = mayOverwrite(exchange) ? [method, 'PUT', 'DELETE'] : [method, 'PUT']
-    const matches = written.map(each => (target === undefined ? ELSEWHERE : current().match(each, path, hostName)))
+    const matches = methodsThere(exchange).map(each =>
+      target === undefined ? ELSEWHERE : current().match(each, path, hostName)
+    )
     if (method === 'MOVE') matches.push(current().match('DELETE', match.path, hostName))
     const alsoWrites = matches.map(found =>
       found.route === undefined || isBeside(found.route, route) ? found : ELSEWHERE
@@ -30,6 +31,12 @@ export const createMatchDestination =
     if (first?.route === undefined || target === undefined) return
     exchange.destination = forwardedPath(first.route, first.path) + target.slice(path.length)
   }
+
+/** What must be allowed at the Destination. */
+const methodsThere = (exchange: Exchange): string[] => {
+  if (exchange.head.destination === undefined) return []
+  return mayOverwrite(exchange) ? [exchange.method, 'PUT', 'DELETE'] : [exchange.method, 'PUT']
+}
 
 /** Unless the client says otherwise, in exactly the way that every server understands (RFC 4918 §10.6). */
 const mayOverwrite = ({ request }: Exchange): boolean => fieldValue(request.fields, 'overwrite')?.trim() !== 'F'

@@ -97,9 +97,11 @@ export const readTarget = (written: string): AskedTarget | undefined => {
   return host === undefined ? undefined : { host, target }
 }
 
-/** The match of a request target in origin-form; its query is ignored. */
+/** The match of a request target in origin-form; its query is ignored. A MOVE deletes its source (RFC 4918 §9.9). */
 export const matchTarget = (table: RouteTable, method: string, { host, target }: AskedTarget): RouteMatch => {
   const split = splitTarget(target)
   if (split.refusal !== undefined) return { refusal: 'bad-path', reason: split.refusal, public: true }
-  return table.match(method, split.path, host)
+  const match = table.match(method, split.path, host)
+  if (method !== 'MOVE' || match.route === undefined) return match
+  return { ...match, alsoWrites: [table.match('DELETE', match.path, host)] }
 }

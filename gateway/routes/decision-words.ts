@@ -47,8 +47,11 @@ const PLAIN: Readonly<Record<string, string>> = {
   'no-route': 'No route has this path.'
 }
 
+const NO_RIGHT_TO_WRITE =
+  'The path itself admits this request, but a MOVE also needs the right to DELETE it, and COPY and MOVE the right to write to their Destination.'
+
 /** Explains the decision in one or two sentences, without repeating the response. */
-export const reasonInWords = ({ reason }: Decision, match: RouteMatch, asker: NamedAsker): string => {
+export const reasonInWords = ({ reason, decision }: Decision, match: RouteMatch, asker: NamedAsker): string => {
   const roles = match.route?.roles?.join(' or ') ?? ''
   switch (reason) {
     case 'any-valid-token':
@@ -59,6 +62,8 @@ export const reasonInWords = ({ reason }: Decision, match: RouteMatch, asker: Na
       return `The route requires ${roles}, and ${asker.name} has ${roleWords(asker)}.`
     case 'address':
       return addressInWords(routesOf(match), asker)
+    case 'destination':
+      return decision === 403 ? NO_RIGHT_TO_WRITE : (BAD_PATH.destination ?? reason)
     case 'method':
       return `Routes with this path exist, but none for this method; allowed: ${allowedMethods(routesOf(match), asker.address).join(', ')}.`
     default:

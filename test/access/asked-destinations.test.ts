@@ -80,17 +80,14 @@ t.test('the destination is checked for the method and for PUT, and forwarded as 
     ['http://portal.example/dav/b', '/b', FILES, { fields: PORTAL, trusted: true }],
     ['http://gw.example/dav/b', '/b', FILES, { fields: PORTAL, trusted: true }],
     ['http://portal.example/dav/b', '', `${ELSEWHERE},/dav/*`, { fields: PORTAL }],
-    // Nothing else is looked at.
-    [undefined, '', undefined],
+    // Without one, only the source of a MOVE is looked at.
+    [undefined, '', '/dav/*'],
+    [undefined, '', '', { method: 'COPY' }],
     ['/dav/b', '', '', { method: 'PUT' }],
     ['/dav/b', '', '', { method: '' }],
     ['/dav/b', '', '', { path: '/none' }]
   ] as readonly (readonly [string | undefined, string, string?, Asked?])[])
-    t.same(
-      ask(destination, asked),
-      { forwarded, checks: destination === undefined ? '' : checks },
-      destination ?? 'none'
-    )
+    t.same(ask(destination, asked), { forwarded, checks }, destination ?? 'none')
   for (const other of [
     ...['/others/b', '/checked/b', 'http://other.example/dav/b', '//gw.example/dav/b', 'dav/b', 'dav/', ''],
     ...['/dav/b c', '/dav/b#c', '/dav/bé', 'http://gw.example:81/dav/b']
@@ -111,6 +108,11 @@ upstreams: { files: { url: http://127.0.0.1:4001 } }
 routes:
   - { path: /files/*, upstream: files }
   - { path: /files/*, upstream: files, methods: [DELETE], roles: [Admin] }
+tests:
+  - MOVE /files/a as Agente -> 403
+  - MOVE /files/a as anonymous -> 401
+  - MOVE /files/a as Admin -> allow
+  - COPY /files/a as Agente -> allow
 `
   })
   const { table } = await loadRoutes(folder, ownRoutes())
