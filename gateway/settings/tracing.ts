@@ -33,10 +33,13 @@ export const tracingWarnings = (environment: Environment): string[] => {
 }
 
 /** OTEL_TRACES_SAMPLER and its argument; unknown values mean the standard's default, parentbased_always_on. */
-export const readSampler = ({ OTEL_TRACES_SAMPLER = '', OTEL_TRACES_SAMPLER_ARG }: Environment): SamplerSettings => {
+export const readSampler = ({
+  OTEL_TRACES_SAMPLER = '',
+  OTEL_TRACES_SAMPLER_ARG = ''
+}: Environment): SamplerSettings => {
   const [, parent, kind] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(OTEL_TRACES_SAMPLER) ?? []
   if (kind === undefined) return { parentBased: true, ratio: 1 }
-  const given = Number(OTEL_TRACES_SAMPLER_ARG ?? '1')
+  const given = OTEL_TRACES_SAMPLER_ARG.trim() === '' ? 1 : Number(OTEL_TRACES_SAMPLER_ARG)
   const share = given >= 0 && given <= 1 ? given : 1
   return { parentBased: parent !== undefined, ratio: { always_on: 1, always_off: 0, traceidratio: share }[kind] ?? 1 }
 }

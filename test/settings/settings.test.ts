@@ -264,6 +264,23 @@ t.test('values are read as they are meant', async t => {
   t.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_SDK_DISABLED: 'true' }).otel, false)
 })
 
+t.test('the sampler is read as OpenTelemetry defines it, where an empty variable is unset too', async t => {
+  const sampler = (OTEL_TRACES_SAMPLER: string, OTEL_TRACES_SAMPLER_ARG: string) =>
+    read({ OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG }).otelSampler
+  for (const [name, argument, parentBased, ratio] of [
+    ['', '', true, 1],
+    ['unknown', '0.5', true, 1],
+    ['always_off', '', false, 0],
+    ['parentbased_always_on', '0', true, 1],
+    ['traceidratio', '0.25', false, 0.25],
+    ['parentbased_traceidratio', '0', true, 0],
+    ['parentbased_traceidratio', '', true, 1],
+    ['traceidratio', '2', false, 1],
+    ['traceidratio', 'half', false, 1]
+  ] as const)
+    t.same(sampler(name, argument), { parentBased, ratio }, `${name} ${argument}`)
+})
+
 t.test('durations take units, and plain milliseconds only where the name ends in _MS', async t => {
   t.equal(read({ RATE_LIMIT_TTL_MS: '1500' }).rateLimit.windowMs, 1500)
   t.equal(read({ RATE_LIMIT_TTL_MS: '2m' }).rateLimit.windowMs, 120_000)
