@@ -165,12 +165,12 @@ t.test('only unambiguous Engine.IO 4 queries are read', async t => {
   }
 })
 
-const gateWorld = (now = Date.now) => {
+const gateWorld = (now = Date.now, events?: []) => {
   const state = createGateState()
   const socketio = {
     maxMessageBytes: 1e6,
     messagesPerSecond: 1000,
-    namespaces: [{ name: '/messaging', pattern: undefined, roles: ['Agente'], events: undefined }]
+    namespaces: [{ name: '/messaging', pattern: undefined, roles: ['Agente'], events }]
   }
   const gate = createPacketGate({
     route: routeAt('/socket.io/', upstreamAt(1), { socketio }),
@@ -268,4 +268,16 @@ t.test('what is on its way to a namespace that the other side has ended is dropp
   gate.fromClient({ type: '4', text: '40/messaging,{"token":"good"}' })
   t.equal(gate.fromClient({ type: '4', text: '41/messaging,' }).verdict, 'pass')
   t.same(gate.fromClient({ type: '4', text: '42/messaging,["x"]' }), never, 'a client knows what it has left itself')
+})
+
+t.test('refusals that wait for an attachment of the upstream are bounded', async t => {
+  const { gate } = gateWorld(Date.now, [])
+  gate.fromClient({ type: '4', text: '40/messaging,{"token":"good"}' })
+  gate.fromUpstream({ type: '4', text: '40/messaging,{"sid":"x"}' })
+  t.equal(gate.fromUpstream({ type: '4', text: '451-/messaging,["x"]' }).verdict, 'pass')
+  const say = () => gate.fromClient({ type: '4', text: '42/messaging,7["closed"]' })
+  let asked = 0
+  while (asked < 20_000 && say().verdict === 'drop') asked++
+  t.ok(asked > 1000 && asked < 10_000, `${asked}`)
+  t.same(say(), { verdict: 'violation', reason: 'answers-unread' })
 })

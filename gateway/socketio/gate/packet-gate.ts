@@ -31,12 +31,18 @@ import {
 
 export type PacketGate = ReturnType<typeof createPacketGate>
 
+/** A client that reads nothing keeps the attachments of its upstream from arriving. */
+const MAX_WAITING_LENGTH = 1_000_000
+
 export const createPacketGate = (parts: GateParts) => {
   const { namespaces } = parts.state
   /** The gateway's own packets, which must not come between a packet and its attachments. */
   let waiting: string[] = []
+  let waitingLength = 0
   const fromClient = createClientPackets(parts, text => {
     if (!owesClient(parts.state)) return { verdict: 'answer', text }
+    waitingLength += text.length
+    if (waitingLength > MAX_WAITING_LENGTH) return violation('answers-unread')
     waiting.push(text)
     return DROPPED
   })
@@ -48,6 +54,7 @@ export const createPacketGate = (parts: GateParts) => {
       if (waiting.length === 0 || verdict.verdict !== 'pass' || owesClient(parts.state)) return verdict
       const released = [...(verdict.released ?? []), ...waiting]
       waiting = []
+      waitingLength = 0
       return { ...verdict, released }
     },
     /** The access to a namespace has ended; returns in which phase it was. */
