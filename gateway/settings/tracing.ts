@@ -17,18 +17,23 @@ export const isTracing = (environment: Environment): boolean => {
   )
 }
 
-/** Requested features that are not supported, reported at startup. */
+const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const
+
+/** Requested features that are not supported, and an address to which nothing can be sent; reported at startup. */
 export const tracingWarnings = (environment: Environment): string[] => {
   if (!isTracing(environment)) return []
   const { OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL, OTEL_EXPORTER_OTLP_PROTOCOL } = environment
   const protocol = OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? OTEL_EXPORTER_OTLP_PROTOCOL ?? ''
+  const endpoint = ENDPOINTS.find(name => (environment[name] ?? '') !== '')
+  const isReachable = endpoint === undefined || /^https?:\/\/[^/]/i.test(environment[endpoint] ?? '')
   return [
     ...(['', 'otlp'].includes(OTEL_TRACES_EXPORTER ?? '')
       ? []
       : ['OTEL_TRACES_EXPORTER: only otlp is supported and will be used']),
     ...(['', 'http/protobuf'].includes(protocol)
       ? []
-      : ['OTEL_EXPORTER_OTLP_PROTOCOL: only http/protobuf is supported and will be used'])
+      : ['OTEL_EXPORTER_OTLP_PROTOCOL: only http/protobuf is supported and will be used']),
+    ...(isReachable ? [] : [`${endpoint} must begin with http:// or https://: no traces can be sent there`])
   ]
 }
 

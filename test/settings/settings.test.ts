@@ -281,6 +281,19 @@ t.test('the sampler is read as OpenTelemetry defines it, where an empty variable
     t.same(sampler(name, argument), { parentBased, ratio }, `${name} ${argument}`)
 })
 
+t.test('an address to which no traces can be sent is worth a warning', async t => {
+  const warned = (environment: Environment) => read(environment).warnings.filter(warning => warning.startsWith('OTEL_'))
+  const general = 'OTEL_EXPORTER_OTLP_ENDPOINT'
+  const traces = 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'
+  for (const address of ['collector:4318', 'collector', 'grpc://collector:4317']) {
+    t.match(warned({ [general]: address }), [/^OTEL_EXPORTER_OTLP_ENDPOINT must begin with http/], address)
+    t.match(warned({ [general]: 'http://a', [traces]: address }), [/^OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must/], address)
+    t.same(warned({ [general]: address, [traces]: 'https://collector.example/v1/traces' }), [], 'it is not used')
+    t.same(warned({ [general]: address, OTEL_SDK_DISABLED: 'true' }), [])
+  }
+  t.same(warned({ [general]: 'http://collector:4318', [traces]: '' }), [])
+})
+
 t.test('durations take units, and plain milliseconds only where the name ends in _MS', async t => {
   t.equal(read({ RATE_LIMIT_TTL_MS: '1500' }).rateLimit.windowMs, 1500)
   t.equal(read({ RATE_LIMIT_TTL_MS: '2m' }).rateLimit.windowMs, 120_000)
