@@ -80,11 +80,11 @@ export const startTokens = async (
     /** Stores an accepted login. Returns what has ended it meanwhile. Throws DatabaseUnavailable. */
     async beginSession(token: string, person: ProvenPerson, outcome: LoginOutcome) {
       const identity = tokens.verify(token)
-      const expiresAt = tokens.endsAt(identity)
       const { issuer, subject, providerSession: sid, idTokenIssuedAt: issuedAt = 0 } = person
-      const atProvider = person.provider === 'cloudidp' ? { issuer, subject, sid, issuedAt } : undefined
+      const session = { issuer, subject, sid, issuedAt, loginEndsAt: tokens.endsAt(identity) }
+      const atProvider = person.provider === 'cloudidp' ? session : undefined
       const { ip, userAgent = '' } = outcome
-      const [login] = loginUse({ identity: { ...identity, expiresAt }, usedAt: Date.now() })
+      const [login] = loginUse({ identity, usedAt: Date.now() })
       if (login === undefined) throw new Error('a token of a login is not one of a person')
       return logins.liveLogins.begin({ login, ip, userAgent, atProvider, entry: loginEntry(outcome) })
     },

@@ -13,6 +13,8 @@ export interface ProviderSession {
   readonly sid: string | undefined
   /** When the provider issued the ID token; seconds since the epoch. */
   readonly issuedAt: number
+  /** When the login ends, however often it is renewed; seconds since the epoch. */
+  readonly loginEndsAt: number
 }
 
 /** A verified logout token with at least one of subject and sid (OpenID Connect Back-Channel Logout 1.0 §2.4). */
@@ -28,16 +30,16 @@ export interface ProviderLogout {
 
 /**
  * Stores where a login came from.
- * @param login `tokenId` is the `jti` of our token, `expiresAt` in seconds since the epoch
+ * @param login `tokenId` is the `jti` of our token
  * @returns false if the provider has ended this session since it issued the ID token: the login must not succeed
  */
 export const beginAtProvider = async (
   manager: EntityManager,
-  { tokenId, userId, expiresAt }: { readonly tokenId: string; readonly userId: number; readonly expiresAt: number },
-  { issuer, subject, sid, issuedAt }: ProviderSession
+  { tokenId, userId }: { readonly tokenId: string; readonly userId: number },
+  { issuer, subject, sid, issuedAt, loginEndsAt }: ProviderSession
 ): Promise<boolean> => {
   const names = [storableKey(issuer), storableKey(subject), sidOf(sid)]
-  const values = [storableKey(tokenId), userId, ...names, issuedAt, expiresAt]
+  const values = [storableKey(tokenId), userId, ...names, issuedAt, loginEndsAt]
   return values.includes(undefined) || (await query(manager, BEGIN, values)).length > 0
 }
 

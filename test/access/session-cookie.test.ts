@@ -1,6 +1,5 @@
 // A session cookie opens browser routes for its person, from our own origin, and nothing else; it is renewed while it is
 // used, never beyond SESSION_MAX, and goes on without a click when its access has changed.
-import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { claimsOf, jsonRequest, postLoginAgain } from '../support/login.ts'
@@ -258,12 +257,9 @@ t.test('what ends a login ends its renewed tokens, for as long as they could liv
 })
 
 t.test('an open stream goes on with the session that has been renewed, and ends with it', async t => {
-  const { aged } = await logIn(world)
-  // Logins of their own: the sessions of these two end with their tokens.
-  const soon = () => aged({ jti: randomUUID(), iat: nowS() - HOUR + 3, exp: nowS() + 3 })
-  const [old, left] = [await soon(), await soon()]
+  const world = await start(t, { JWT_EXPIRES_IN: '4s' })
+  const [{ token: old }, { token: left }] = [await logIn(world), await logIn(world)]
   world.upstream.respond(() => 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n')
-  t.teardown(() => world.upstream.respond(() => OK))
   const open = async (token: string) => {
     const response = await world.fetch('/app/events', { token })
     const state = { isOpen: true }
@@ -274,10 +270,17 @@ t.test('an open stream goes on with the session that has been renewed, and ends 
     return state
   }
   const [kept, dropped] = [await open(old), await open(left)]
-  const { token } = (await (await refresh(world, old)).json()) as { token: string }
-  await until(() => !dropped.isOpen, 'the stream that was not renewed has ended')
+  let token = old
+  await until(async () => {
+    token = ((await (await refresh(world, token)).json()) as { token: string }).token
+    return !dropped.isOpen
+  }, 'the stream that was not renewed has ended')
   t.equal((await world.fetch('/auth/me', { token: old })).status, 401, 'its token has expired')
   t.ok(kept.isOpen)
+  const live = await postgres.query('SELECT 1 FROM sessions WHERE jti = $1 AND expires_at > now()', [
+    claimsOf(left).jti
+  ])
+  t.same(live, [], 'nor is the session listed')
   t.equal((await world.fetch('/auth/logout', { method: 'POST', token })).status, 204)
   await until(() => !kept.isOpen, 'logged out')
 })

@@ -111,9 +111,10 @@ t.test('what is under way while a person is erased leaves nothing of them behind
   const liveLogins = createLiveLogins(database)
   const self = { id: user.id, username: NAMES.username, ip: ADDRESS }
   const target = `user:${user.id}`
-  const atProvider = { issuer: 'https://id.example', subject: NAMES.username, sid: undefined, issuedAt: 0 }
   const entry = { actor: self, action: 'login', target }
   const expiresAt = Math.ceil(Date.now() / 1000) + 3600
+  const named = { issuer: 'https://id.example', subject: NAMES.username, sid: undefined }
+  const atProvider = { ...named, issuedAt: 0, loginEndsAt: expiresAt }
   const { version } = (await users.loadPerson(user.id)) ?? { version: 0 }
   let serial = 0
   /** The rest of a login, a refused one and a logout. */

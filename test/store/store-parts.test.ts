@@ -97,7 +97,8 @@ t.test('a logout at the provider and a login of the same session never miss each
   const begin = (sid: string) => {
     const times = { createdAt: nowS(), expiresAt: nowS() + 600 }
     const login = begunLogin({ tokenId: `jti-${sid}`, userId, version: 0, ...times })
-    return liveLogins.begin({ ...login, atProvider: { issuer, subject: 'sub', sid, issuedAt: nowS() } })
+    const atProvider = { issuer, subject: 'sub', sid, issuedAt: nowS(), loginEndsAt: times.expiresAt }
+    return liveLogins.begin({ ...login, atProvider })
   }
   const logoutOf = (sid: string) => {
     const token = { issuer, subject: undefined, sid, jti: `logout-${sid}`, issuedAt: nowS(), expiresAt: nowS() + 60 }
