@@ -45,8 +45,10 @@ const isBeside = (one: Route, other: Route): boolean =>
   one.upstream === other.upstream && one.external === other.external
 
 /** Of a Simple-ref (RFC 4918 §8.3) whose authority, if there is one, is that of the request. */
-const pathAndQuery = ({ head, peerTrusted }: Exchange, reference: string): string | undefined => {
+const pathAndQuery = ({ head, host, peerTrusted, forwardAuth }: Exchange, reference: string): string | undefined => {
   if (/[^\x21-\x7e]|#/.test(reference)) return undefined
   if (reference.startsWith('/')) return reference
-  return originForm(reference, head.host) ?? (peerTrusted ? originForm(reference, head.forwardedHost) : undefined)
+  // The Host of a proxy that asks is its own.
+  const hosts = [head.host, peerTrusted ? head.forwardedHost : undefined, forwardAuth === undefined ? undefined : host]
+  return hosts.map(each => originForm(reference, each)).find(found => found !== undefined)
 }

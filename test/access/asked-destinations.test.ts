@@ -32,6 +32,8 @@ interface Asked {
   readonly trusted?: boolean
   /** The named host that the request is for. */
   readonly at?: string
+  /** Another proxy asks about it. */
+  readonly forwardAuth?: boolean
 }
 /** What is forwarded, and the ids or refusals that decide. */
 const ask = (destination: string | undefined, asked: Asked = {}) => {
@@ -39,6 +41,7 @@ const ask = (destination: string | undefined, asked: Asked = {}) => {
   const sent = destination === undefined ? [] : ['Destination', destination]
   const exchange = exchangeOf({ method, target: path, fields: ['Host', host, ...sent, ...fields], trusted })
   exchange.host = at
+  if (asked.forwardAuth === true) exchange.forwardAuth = 'nginx'
   const match = table.match(method, path, at)
   exchange.match = match
   if (match.route !== undefined) exchange.route = match.route
@@ -54,6 +57,8 @@ const ask = (destination: string | undefined, asked: Asked = {}) => {
 /** MOVE, PUT and DELETE there, and DELETE here. */
 const FILES = '/dav/*,/dav/*,/dav/*,/dav/*'
 const NAMED = new Array(4).fill('files.example/named/*').join()
+const CHECKED = '/checked/*,/checked/*,/checked/*,/checked/*'
+const NGINX = { path: '/checked/a', host: '127.0.0.1:3000', trusted: true, forwardAuth: true }
 const ELSEWHERE = 'destination,destination,destination'
 const PORTAL = ['X-Forwarded-Host', 'portal.example']
 
@@ -66,7 +71,7 @@ t.test('the destination is checked for the method and for PUT, and forwarded as 
     ['https://GW.example/dav', '/'],
     ['/dav/read/b', '/dav/read/b', 'GET,COPY /dav/read/*,PUT /dav/read/*,/dav/*', { method: 'COPY' }],
     ['/dav/read/b', '/read/b', '/dav/*,PUT /dav/read/*,/dav/*,/dav/*'],
-    ['/checked/b', '/checked/b', '/checked/*,/checked/*,/checked/*,/checked/*', { path: '/checked/a' }],
+    ['/checked/b', '/checked/b', CHECKED, { path: '/checked/a' }],
     ['/dav/b', '/b', '/dav/*,/dav/*,/dav/*', { method: 'COPY', path: '/dav/read.json' }],
     ['/named/b', '/named/b', NAMED, { path: '/named/a', at: 'files.example' }],
     ['/dav/b', '', 'no-route,no-route,no-route,files.example/named/*', { path: '/named/a', at: 'files.example' }],
@@ -80,6 +85,10 @@ t.test('the destination is checked for the method and for PUT, and forwarded as 
     ['http://portal.example/dav/b', '/b', FILES, { fields: PORTAL, trusted: true }],
     ['http://gw.example/dav/b', '/b', FILES, { fields: PORTAL, trusted: true }],
     ['http://portal.example/dav/b', '', `${ELSEWHERE},/dav/*`, { fields: PORTAL }],
+    // A proxy that asks has a Host of its own, and names the one of the client in X-Original-URL.
+    ['https://app.example/checked/b', '/checked/b', CHECKED, { ...NGINX, at: 'app.example' }],
+    ['https://app.example/checked/b', '', `${ELSEWHERE},/checked/*`, { ...NGINX, at: 'other.example' }],
+    ['https://app.example/dav/b', '', `${ELSEWHERE},/dav/*`, { at: 'app.example' }],
     // Without one, only the source of a MOVE is looked at.
     [undefined, '', '/dav/*'],
     [undefined, '', '', { method: 'COPY' }],
