@@ -22,7 +22,10 @@ const start = async (test: Parameters<typeof startRawUpstream>[0], env: Record<s
     postgres,
     env: { BROWSER_SESSION: 'true', JWT_EXPIRES_IN: '1h', SESSION_MAX: '8h', ...env },
     config: {
-      upstreams: { app: { url: upstream.url }, shared: { url: upstream.url, sharedCache: true } },
+      upstreams: {
+        app: { url: upstream.url },
+        shared: { url: upstream.url, sharedCache: true, responseHeaders: { set: { 'CDN-Cache-Control': 'max-age=9' } } }
+      },
       routes: [
         { path: '/app/*', upstream: 'app', browser: true },
         { path: '/shared/*', upstream: 'shared', browser: true },
@@ -309,10 +312,12 @@ t.test('a cookie is renewed at half of its life by whatever uses it', async t =>
 
   t.teardown(() => upstream.respond(() => OK))
   upstream.respond(() => 'HTTP/1.1 200 OK\r\nCache-Control: public, max-age=60\r\nContent-Length: 0\r\n\r\n')
-  t.equal((await ask(renewed, '/shared/x')).headers['cache-control'], 'public, max-age=60')
+  const shared = { 'cache-control': 'public, max-age=60', 'cdn-cache-control': 'max-age=9' }
+  t.match((await ask(renewed, '/shared/x')).headers, shared)
   const carrying = (await ask(old, '/shared/x')).headers
   t.match(String(carrying['set-cookie']), /^portaria_session=eyJ/)
   t.equal(carrying['cache-control'], 'private, max-age=60', 'no shared cache keeps a session cookie')
+  t.equal(carrying['cdn-cache-control'], undefined)
 })
 
 // RV-112

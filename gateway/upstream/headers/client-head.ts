@@ -99,7 +99,8 @@ export const clientHead = (head: ResponseHead, context: ResponseContext, privacy
     lines += name + ': ' + passed + '\r\n'
   }
   if (privacy !== undefined) lines += privacy.cacheControlLine(cacheControl ?? '') + privacy.varyLine(vary ?? '')
-  return { lines: lines + (rules?.lines ?? ''), hasDate, eventStream }
+  lines += (privacy?.isShared === false ? rules?.privateLines : rules?.lines) ?? ''
+  return { lines, hasDate, eventStream }
 }
 
 /** The same fields as `[name, value, …]`. */

@@ -4,11 +4,14 @@ import type { Identity, User } from '../../identity.ts'
 import type { HeaderRules, Upstream } from '../../routes/upstream.ts'
 import { oncePer, remembered } from '../../values/bounded-map.ts'
 import { identityLines } from './identity-headers.ts'
+import { responseFieldKind } from './response-fields.ts'
 
 /** Whether to remove a field with this name, as its sender spelled it. */
 export type Removes = (name: string) => boolean
 
 export type RequestRules = ReturnType<typeof compileRequest>
+
+const linesOf = (set: HeaderRules['set']): string => set.map(([name, value]) => `${name}: ${value}\r\n`).join('')
 
 /** Names are compared as a lax backend reads them. @param further names that are written here, too */
 const compile = ({ set, remove }: HeaderRules, further: readonly string[] = []) => {
@@ -17,7 +20,7 @@ const compile = ({ set, remove }: HeaderRules, further: readonly string[] = []) 
   return {
     removes,
     /** Field lines for every message. */
-    lines: set.map(([name, value]) => `${name}: ${value}\r\n`).join(''),
+    lines: linesOf(set),
     /** Date is one of them. */
     setsDate: set.some(([name]) => name.toLowerCase() === 'date')
   }
@@ -37,7 +40,11 @@ const compileRequest = ({ requestHeaders = NO_RULES, identityHeaders = [] }: Ups
 }
 
 const requestRules = oncePer(compileRequest)
-const responseRules = oncePer((rules: HeaderRules) => compile(rules))
+const responseRules = oncePer((rules: HeaderRules) => ({
+  ...compile(rules),
+  /** Field lines for a response that no shared cache may store. */
+  privateLines: linesOf(rules.set.filter(([name]) => responseFieldKind(name) !== 'shared-caches'))
+}))
 
 /** undefined, at the cost of two comparisons, for an upstream without such rules. */
 export const requestRulesOf = (upstream: Upstream): RequestRules | undefined =>

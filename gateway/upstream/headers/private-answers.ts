@@ -4,11 +4,14 @@ import { ownText, remembered } from '../../values/bounded-map.ts'
 
 /** Field lines for what a backend sent, or ''. Backends use few different values. */
 export interface PrivatePolicy {
+  /** Shared caches may store what the backend marks. */
+  readonly isShared: boolean
   readonly cacheControlLine: (sent: string) => string
   readonly varyLine: (sent: string) => string
 }
 
 const policy = (isShared: boolean, vary: readonly string[]): PrivatePolicy => ({
+  isShared,
   cacheControlLine: remembered(sent => ownText(`cache-control: ${privateCacheControl(sent, isShared)}\r\n`)),
   varyLine: remembered(sent => ownText(`vary: ${privateVary(sent, vary)}\r\n`))
 })
