@@ -61,7 +61,9 @@ export const guardsOfPerson = async (manager: EntityManager, id: number, usernam
 
 const PERSON = `SELECT DISTINCT u.id, u.username FROM provider_links l JOIN users u ON u.id = l.user_id
   WHERE l.provider = 'ldap' AND`
-const BY_BOUND_NAME = `${PERSON} l.subject IN ($1, (SELECT subject FROM login_names WHERE login = $1)) LIMIT 2`
+// What was typed may look like the stable subject of somebody.
+const BY_BOUND_NAME = `${PERSON} l.subject IN (
+  CASE WHEN $1 !~ ${STABLE} THEN $1 END, (SELECT subject FROM login_names WHERE login = $1)) LIMIT 2`
 // A link by login name counts only where this entry would take it over at its next login.
 const BY_ENTRY = `
   WITH own AS (${PERSON} l.subject = $1

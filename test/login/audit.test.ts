@@ -48,6 +48,16 @@ t.test('who was refused is named when known, by any name of the account, else by
   for (const text of [everything, world.logText()]) t.notMatch(text.toLowerCase(), secret.toLowerCase())
 })
 
+t.test('the stable subject of a person is no name of theirs: a refused login under it names nobody', async t => {
+  const { postgres, world, login } = await startWorld(t)
+  t.equal(await login('maria', SAMPLE_PASSWORD, '192.0.2.1'), 200)
+  const [link] = await postgres.query('SELECT subject FROM provider_links')
+  t.equal(await login(String(link?.subject), 'errada', '192.0.2.1'), 401)
+  await world.gateway.close()
+  const rows = await postgres.query("SELECT actor_username, target FROM audit_events WHERE action = 'login.failed'")
+  t.match(rows, [{ actor_username: /^unknown:/, target: '' }])
+})
+
 t.test('under a flood of refusals every success is on record, and the refusals are summed up', async t => {
   const { postgres, world, login } = await startWorld(t)
   const refused: number[] = []
