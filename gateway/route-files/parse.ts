@@ -52,10 +52,8 @@ export const readYaml = (text: string, file: string): YamlDocument => {
     const errors = document.errors.slice(0, 1)
     const directive = DIRECTIVE.exec(text)
     const faults = [...errors, ...warnings].map(({ pos: [offset], message, code }) => {
-      const placeholder = placeholderBeside(text, offset)
-      return placeholder === undefined
-        ? complain(locationAt(offset), sentence(code, message))
-        : complain(locationAt(placeholder.index), notExpanded(placeholder.text))
+      const meant = meantBeside(text, offset) ?? { index: offset, message: sentence(code, message) }
+      return complain(locationAt(meant.index), meant.message)
     })
     if (directive !== null) {
       const message = 'directives such as %YAML are not allowed: route files are YAML 1.2'
@@ -98,12 +96,20 @@ const PLACEHOLDER = /\$\{[A-Za-z_][A-Za-z0-9_]*\}/
 const notExpanded = (placeholder: string): string =>
   `"${placeholder}" is not expanded: route files have no variables; write the value itself`
 
-/** The first one on the line with the error: unquoted, in `{…}` or `[…]`, it ends the text before it. */
-const placeholderBeside = (text: string, offset: number): { text: string; index: number } | undefined => {
+/** As other frameworks write parameters of paths. */
+const PARAMETER = /(?<=\/)[{[](\w+)[}\]]/
+
+/** A placeholder or parameter on the line with the error: unquoted, in `{…}` or `[…]`, it ends the text before it. */
+const meantBeside = (text: string, offset: number): { index: number; message: string } | undefined => {
   const start = text.lastIndexOf('\n', offset - 1) + 1
   const end = text.indexOf('\n', offset)
-  const found = PLACEHOLDER.exec(text.slice(start, end < 0 ? undefined : end))
-  return found === null ? undefined : { text: found[0], index: start + found.index }
+  const line = text.slice(start, end < 0 ? undefined : end)
+  const placeholder = PLACEHOLDER.exec(line)
+  if (placeholder !== null) return { index: start + placeholder.index, message: notExpanded(placeholder[0]) }
+  const parameter = PARAMETER.exec(line)
+  if (parameter === null) return undefined
+  const message = `"${parameter[0]}" would be no parameter: write :${parameter[1]}`
+  return { index: start + parameter.index, message }
 }
 
 const refuse = (node: Node | null, reading: Reading, message: string): null => {

@@ -148,6 +148,8 @@ check('the syntax of YAML', text => text, {
   'routes: []]\n': 'no open bracket that this one could close',
   'routes: "x" y\n': 'in one pair of quotes',
   'routes: "\\q"\n': 'use single quotes',
+  'routes:\n  - { path: /api/{id}/items, upstream: x }\n': '"{id}" would be no parameter: write :id',
+  'routes:\n  - { path: /api/[orderId], upstream: x }\n': '"[orderId]" would be no parameter: write :orderId',
   'routes: - a\n': 'on a line of its own'
 })
 
