@@ -33,6 +33,7 @@ export const startTokens = async (
   const tokens = createAccessTokens(settings.jwt)
   const revocations = createRevocations()
   const personalTokens = createPersonalTokens({ revocations, confirmMs: settings.accessTokenConfirmMs })
+  const mostStalenessMs = settings.revocationMaxStalenessMs
   const feed = await startRevocationFeed({
     source: {
       purgeExpired: tokenState.purgeExpired,
@@ -44,6 +45,7 @@ export const startTokens = async (
     },
     revocations,
     personalTokens,
+    mostStalenessMs,
     log
   })
   const verifiedTokens = createVerifiedTokens({ tokens, revocations, personalTokens })
@@ -66,7 +68,6 @@ export const startTokens = async (
       updateSigningKeys(database, GATEWAY_ACTOR, (rows, nowS) => planKeys(rows, { secrets, rotationS, nowS, isStart })),
     log
   })
-  const mostStalenessMs = settings.revocationMaxStalenessMs
   return {
     tokens,
     revocations,

@@ -40,22 +40,34 @@ interface FeedOptions {
   personalTokens: PersonalTokens
   log: Log
   now?: () => number
+  /** Monotonic ms. */
+  clock?: () => number
+  /** With a higher staleness nothing is accepted; undefined: whatever it is. */
+  mostStalenessMs?: number | undefined
   /** How often to read again regardless of notifications, as a safety net. */
   pollMs?: number
 }
 
 const POLL_MS = 2000
+const LEAST_POLL_MS = 50
 /** While no change is heard. */
 const DEAF_POLL_MS = 500
 const PURGE_EVERY_MS = 60 * 60 * 1000
 
 export type RevocationFeed = Awaited<ReturnType<typeof startRevocationFeed>>
 
+/** Several times within the staleness that is accepted, so that only a database that is away makes it higher. */
+const pollWithin = (mostStalenessMs = Number.POSITIVE_INFINITY): number =>
+  Math.max(LEAST_POLL_MS, Math.min(POLL_MS, mostStalenessMs / 4))
+
 /** Resolves when everything in the database is known here; rejects if it cannot be read. */
 export const startRevocationFeed = async (options: FeedOptions) => {
-  const { source, revocations, personalTokens, log, now = Date.now, pollMs = POLL_MS } = options
+  const { source, revocations, personalTokens, log, now = Date.now, clock = () => performance.now() } = options
+  const pollMs = options.pollMs ?? pollWithin(options.mostStalenessMs)
   let cursor: string | undefined
   let completeAt = 0
+  /** The same by the monotonic clock, which cannot be set back, but stands still while the machine is suspended. */
+  let freshAt = clock()
   let databaseS = 0
   let closed = false
   let failing = false
@@ -82,6 +94,7 @@ export const startRevocationFeed = async (options: FeedOptions) => {
   }
 
   const readState = async () => {
+    const startedAt = clock()
     const read = await (cursor === undefined ? source.loadRevocations() : source.changesSince(cursor))
     if (read.complete && cursor !== undefined) await replaceAll(read)
     else {
@@ -90,6 +103,7 @@ export const startRevocationFeed = async (options: FeedOptions) => {
     }
     cursor = read.cursor
     completeAt = read.at
+    freshAt = startedAt
     databaseS = read.nowS
   }
   await readState()
@@ -147,7 +161,7 @@ export const startRevocationFeed = async (options: FeedOptions) => {
 
   return {
     /** Milliseconds since revocations were last known to be complete. */
-    staleness: () => now() - completeAt,
+    staleness: () => Math.max(now() - completeAt, clock() - freshAt),
     /** Whether changes are heard as they are committed. */
     isListening: () => isListening,
     /** Something has changed: resolves when this instance knows it too, or could not read it. */

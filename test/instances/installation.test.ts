@@ -187,6 +187,27 @@ t.test('an instance that does not reply, or was killed, is missing; without Redi
   for (const { id } of killed) await until(async () => (await end(id)) === 404)
 })
 
+t.test('REVOCATION_MAX_STALENESS refuses private routes once the database is away, and not before', async t => {
+  const postgres = await startOwnPostgres(t)
+  const env = { REVOCATION_MAX_STALENESS: '800ms', RATE_LIMIT_MAX: '100000' }
+  const world = await startGateway(t, { postgres, env })
+  const token = await world.tokenFor()
+  const status = async (path: string) => (await world.fetch(path, { token })).status
+  const statuses: number[] = []
+  const end = performance.now() + 4000
+  await until(async () => {
+    statuses.push(await status('/auth/me'))
+    return performance.now() > end
+  })
+  // On a busy machine it may seem away for a moment.
+  const accepted = statuses.filter(one => one === 200).length
+  t.ok(accepted > 0.7 * statuses.length, `${accepted} of ${statuses.length}`)
+  postgres.freeze()
+  t.teardown(postgres.thaw)
+  await until(async () => (await status('/auth/me')) === 503)
+  t.equal(await status('/health'), 200, 'public ones are not')
+})
+
 t.test('instances whose database does not respond still reply, and say that it does not', async t => {
   const [postgres, redis] = await Promise.all([startOwnPostgres(t), startRedis(t)])
   const shared = { postgres, env: { REDIS_URL: redis.url } }

@@ -1,6 +1,7 @@
 // What a token must say to be ours, and which of those that are ours still count. JW-01, JW-02, JW-04, JW-08
 import { createHmac } from 'node:crypto'
 import { mock } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import type { Identity } from '../../gateway/identity.ts'
@@ -488,6 +489,61 @@ t.test('a message that much has changed is read up on, and is itself nothing abo
   await feed.close()
   t.same([revocations.size(), revocations.epoch], [0, 0])
 })
+
+t.test(
+  'a database that is away makes revocations too old, whatever the clock is set to; one that answers never does',
+  async t => {
+    t.teardown(() => mock.timers.reset())
+    for (const mostStalenessMs of [400, 1000, 60_000]) {
+      mock.timers.enable({ apis: ['setInterval'] })
+      const revocations = createRevocations()
+      const times = { own: NOW_S * 1000, clock: 0 }
+      let isAway = false
+      const read = async () => {
+        if (isAway) throw new Error('away')
+        return { tokens: [], versions: [], cursor: '1', at: times.own, nowS: NOW_S, complete: false }
+      }
+      const feed = await startRevocationFeed({
+        source: {
+          loadRevocations: read,
+          changesSince: read,
+          readLiveTokens: async () => undefined,
+          restore: async () => undefined,
+          purgeExpired: async () => undefined,
+          listen: () => ({ close: async () => undefined })
+        },
+        revocations,
+        personalTokens: createPersonalTokens({ revocations, confirmMs: 1000 }),
+        log: quiet,
+        now: () => times.own,
+        clock: () => times.clock,
+        mostStalenessMs
+      })
+      const pass = async (milliseconds: number) => {
+        let highest = 0
+        for (let passed = 0; passed < milliseconds; passed += 50) {
+          times.own += 50
+          times.clock += 50
+          highest = Math.max(highest, feed.staleness())
+          mock.timers.tick(50)
+          await setImmediate()
+        }
+        return highest
+      }
+      t.ok((await pass(3000)) < mostStalenessMs, `${mostStalenessMs} ms`)
+      times.own += 3_600_000
+      t.ok(feed.staleness() > mostStalenessMs, 'the machine was suspended')
+      await pass(3000)
+      t.ok(feed.staleness() < mostStalenessMs)
+      isAway = true
+      times.own -= 3_600_000
+      await pass(2 * mostStalenessMs)
+      t.ok(feed.staleness() > mostStalenessMs, 'the clock is set back while the database is away')
+      await feed.close()
+      mock.timers.reset()
+    }
+  }
+)
 
 t.test('a token that was ended stays ended until it is over by the clock of the database and by our own', async t => {
   t.teardown(() => mock.timers.reset())
