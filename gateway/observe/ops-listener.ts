@@ -25,7 +25,10 @@ const send = (res: ServerResponse, status: number, type: string, text: string) =
 const PLAIN = 'text/plain; charset=utf-8'
 
 const answer = async (req: IncomingMessage, res: ServerResponse, options: OpsListenerOptions): Promise<void> => {
-  if (req.method !== 'GET' && req.method !== 'HEAD') return send(res, 405, PLAIN, 'only GET\n')
+  if (req.method !== 'GET' && req.method !== 'HEAD') {
+    res.setHeader('allow', 'GET, HEAD')
+    return send(res, 405, PLAIN, 'only GET\n')
+  }
   switch (req.url?.split('?', 1)[0]) {
     // A response is proof of life: a blocked event loop sends none.
     case '/live':
