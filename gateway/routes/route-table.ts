@@ -197,7 +197,10 @@ const writtenSegments = (route: Route, path: string, { depth }: RouteTrie) => {
   }
 }
 
-/** Whether no backend, however lax, could mistake this path for another route's; a reading without a route is harmless. */
+/**
+ * Whether no backend, however lax, could mistake this path for another route's; a reading without a route is harmless, unless it
+ * is of what the route allows in paths.
+ */
 const isReadOneWay = (spellings: Spellings, method: string, path: string, route: Route): boolean => {
   const { folded, depth } = spellings
   // Upper case alone, as in many ids, leaves one other reading.
@@ -205,10 +208,20 @@ const isReadOneWay = (spellings: Spellings, method: string, path: string, route:
   return misreading(spellings, method, path, route) === undefined
 }
 
-const leadsTo = (route: Route | undefined, trie: RouteTrie, method: string, segments: readonly string[]): boolean => {
+const leadsTo = (
+  route: Route | undefined,
+  trie: RouteTrie,
+  method: string,
+  segments: readonly string[],
+  isStrict = false
+): boolean => {
   const found = findRoute(trie, method, segments)
-  return found === route || candidatesFor(trie, method, segments).length === 0
+  return found === route || (!isStrict && candidatesFor(trie, method, segments).length === 0)
 }
+
+/** Whether only `allowInPath` lets the path through. A reading without a route would then reach what no route exposes. */
+const needsException = (path: string, route: Route | undefined): boolean =>
+  route !== undefined && route.allowInPath.length > 0 && canonicalPath(path).refusal !== undefined
 
 /** The first reading of a path by which a lax backend would find another route, or none that takes this method. */
 const misreading = (
@@ -217,10 +230,11 @@ const misreading = (
   path: string,
   route: Route | undefined
 ): { readonly trie: RouteTrie; readonly segments: readonly string[] } | undefined => {
+  const isStrict = needsException(path, route)
   for (const segments of laxReadings(path, depth)) {
     const small = segments.map(foldLetters)
-    if (!leadsTo(route, decoded, method, segments)) return { trie: decoded, segments }
-    if (!leadsTo(route, folded, method, small)) return { trie: folded, segments: small }
+    if (!leadsTo(route, decoded, method, segments, isStrict)) return { trie: decoded, segments }
+    if (!leadsTo(route, folded, method, small, isStrict)) return { trie: folded, segments: small }
   }
   return undefined
 }

@@ -145,11 +145,13 @@ t.test('what a route allows in paths holds for this route only, and every readin
     '/npm/-/admin/* {roles: [Admin]}',
     '/cms/* {allowInPath: [semicolon, doubleSlash]}',
     '/cms/admin',
-    '/other/*'
+    '/other/*',
+    '/projects/:id {allowInPath: [encodedSlash, semicolon]}'
   )
   answers(t, table, {
+    '/projects/:id': words`/projects/a%2F /projects/a;v=1 /projects/a.`,
     '/npm/*': words`/npm/@scope%2fname`,
-    'lax-reading': words`/npm/-%2Fadmin /cms/admin;v=1 /cms/;x/admin /cms//admin /cms/admin%3Bx`,
+    'lax-reading': words`/npm/-%2Fadmin /cms/admin;v=1 /cms/;x/admin /cms//admin /cms/admin%3Bx /projects/a%2Fb /projects/;v=1`,
     'dot-segment': words`/npm/x%2F..%2F-/admin`,
     'encoded-slash': words`/npm%2Fx /other/a%2Fb /nothing%2Fx`,
     semicolon: words`/npm/a;b /nothing;x`,

@@ -60,7 +60,7 @@ const withoutSlash = (written: string): string => {
 const REMEDIES: Readonly<Record<string, string>> = {
   'dot-segment': ': write the path that . or .. leads to',
   'double-slash': ': write one slash',
-  'encoded-slash': ': write :name for the segment, and allowInPath: [encodedSlash]',
+  'encoded-slash': ': write * for this segment and the rest, and allowInPath: [encodedSlash]',
   semicolon: ': write :name for the segment, and allowInPath: [semicolon]',
   backslash: ': segments are separated by /',
   'raw-character': ': a query is not matched; leave out everything from the ? on',

@@ -182,7 +182,8 @@ export const findRoute = (routes: readonly RouteSpec[], method: string, raw: str
   if (path === undefined) return search(BAD)
   const { all, first: route } = at(segmentsOf(path), asWritten)
   const allowed = route?.allowInPath ?? []
-  if (exceptionsIn(path).some(exception => !allowed.includes(exception))) return search(BAD)
+  const exceptions = exceptionsIn(path)
+  if (exceptions.some(exception => !allowed.includes(exception))) return search(BAD)
   if (route === undefined) {
     if (all.length === 0) return search({ kind: 'none' })
     return search({ kind: 'method', isPublic: all.every(each => each.public === true), all })
@@ -192,7 +193,7 @@ export const findRoute = (routes: readonly RouteSpec[], method: string, raw: str
   for (const reading of readings(path))
     for (const [view, segments] of views(reading)) {
       const { all: read, first } = at(segments, view)
-      if (first !== route && (read.length > 0 || isOwn(segments))) return search(lax)
+      if (first !== route && (exceptions.length > 0 || read.length > 0 || isOwn(segments))) return search(lax)
     }
   const isSpelled = spelledOut(route, path)
   const shorter = [
