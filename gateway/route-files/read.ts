@@ -95,7 +95,8 @@ const readTexts = async (folder: string, complaints: Complaint[]): Promise<ReadF
   const names = await listRouteFiles(folder).catch(unlessExhausted)
   const texts: ReadFile[] = []
   if (names === undefined) {
-    complaints.push(complain({ file: folder, ...START }, 'this folder cannot be read'))
+    const message = 'this folder cannot be read: UPSTREAM_CONFIG must name the folder of the route files'
+    complaints.push(complain({ file: folder, ...START }, message))
     return texts
   }
   for (const name of names.map(name => join(folder, name))) {

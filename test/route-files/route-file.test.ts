@@ -285,7 +285,9 @@ t.test('a folder that is missing, empty, or full of other things is refused', as
   const failure = async (path: string) =>
     loadRoutes(path, ownRoutes()).catch(error => (error as RouteFileError).complaints)
   t.match(await failure(folder), [{ line: 1, column: 1, message: 'there is no route file (*.yaml) in this folder' }])
-  t.match(await failure(join(folder, 'none')), [{ message: 'this folder cannot be read' }])
+  t.match(await failure(join(folder, 'none')), [
+    { message: 'this folder cannot be read: UPSTREAM_CONFIG must name the folder of the route files' }
+  ])
   await symlink('nowhere', join(folder, 'dangling.yaml'))
   t.match(await failure(folder), [{ file: join(folder, 'dangling.yaml'), message: 'this file cannot be read' }])
 })
