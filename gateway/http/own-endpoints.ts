@@ -17,6 +17,7 @@ import {
   BodyTooLarge,
   GatewayError,
   Internal,
+  NoRoute,
   NotFound,
   RequestTimeout,
   UnsupportedMedia
@@ -133,7 +134,7 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
     options.refuse(request.exchange, toRefusal(error, request.routeOptions.schema))
   })
   app.setNotFoundHandler(() => {
-    throw new NotFound({ reason: 'no-endpoint' })
+    throw new NoRoute({ reason: 'no-endpoint' })
   })
   await app.register(swagger, openapiOptions)
   await options.register(app)

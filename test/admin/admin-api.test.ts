@@ -50,7 +50,7 @@ t.test('only an Admin administers', async t => {
     const access = { profiles: ['Admin'], areas: [], areaPrincipal: null }
     t.match(await call('PUT', `users/${carlos}/access`, access), { status: 403 })
   }
-  t.match(await call('GET', 'nothing'), NOT_FOUND)
+  t.match(await call('GET', 'nothing'), { status: 404, body: { code: 'GW_NO_ROUTE' } })
 })
 
 t.test('a method that an endpoint lacks is 405, with those that it has', async t => {
