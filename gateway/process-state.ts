@@ -50,7 +50,7 @@ export const createProcessState = (parts: StateParts) => {
   }
   observation.attach(known)
   const { ldap, plainAddresses } = parts.settings
-  const insecure = { directoryInsecure: ldap.insecure, addressesInsecure: plainAddresses.length > 0 }
+  const insecure = { directoryInsecure: ldap.active && ldap.insecure, addressesInsecure: plainAddresses.length > 0 }
   const checked = { ...known, hasUpstreamDown: upstreams.hasDown, ...insecure }
   const checks = createChecks(checked)
   const databaseOk = () => Promise.race([known.databaseOk(), setTimeout(DATABASE_MS, false, { ref: false })])

@@ -106,11 +106,17 @@ t.test('the secrets service makes secrets once, and the gateway accepts them wit
     'node --max-semi-space-size=8 --max-old-space-size-percentage=50 dist/portaria.cjs start',
     'env'
   )
-  const printed = execFileSync('sh', ['-euc', command], { encoding: 'utf8', env: { PATH: process.env.PATH } })
-  const exported = Object.fromEntries(
-    printed.split('\n').map(line => [line.split('=')[0], line.slice(line.indexOf('=') + 1)])
-  )
+  const exportedWith = (env: NodeJS.ProcessEnv) => {
+    const printed = execFileSync('sh', ['-euc', command], { encoding: 'utf8', env: { PATH: process.env.PATH, ...env } })
+    return Object.fromEntries(printed.split('\n').map(line => [line.split('=')[0], line.slice(line.indexOf('=') + 1)]))
+  }
+  const exported = exportedWith({})
   t.equal(exported.JWT_SECRET, jwtSecret)
+  const byFile = exportedWith({ JWT_SECRET_FILE: '/run/secrets/jwt', DATABASE_URL_FILE: '/d', REDIS_URL_FILE: '/r' })
+  t.notOk(
+    byFile.JWT_SECRET ?? byFile.DATABASE_URL ?? byFile.REDIS_URL,
+    'a file that .env names replaces that of the volume'
+  )
 
   const { JWT_SECRET = '', DATABASE_URL = '', REDIS_URL = '' } = exported
   const env = {
