@@ -48,7 +48,7 @@ const isBeside = (one: Route, other: Route): boolean =>
 const pathAndQuery = ({ head, host, peerTrusted, forwardAuth }: Exchange, reference: string): string | undefined => {
   if (/[^\x21-\x7e]|#/.test(reference)) return undefined
   if (reference.startsWith('/')) return reference
-  // The Host of a proxy that asks is its own.
+  // The Host of a proxy that asks is its own, and where it names none, the request is for that of PUBLIC_URL.
   const hosts = [head.host, peerTrusted ? head.forwardedHost : undefined, forwardAuth === undefined ? undefined : host]
   return hosts.map(each => originForm(reference, each)).find(found => found !== undefined)
 }

@@ -64,6 +64,8 @@ export const beginForwardAuth = (exchange: Exchange): GatewayError | undefined =
   exchange.method = named.method
   exchange.target = named.target
   exchange.host = named.host
+  // One that the client sent beside X-Original-URL is not the proxy's word.
+  if (named.host !== '') exchange.head.forwardedHost = named.host
   return undefined
 }
 
