@@ -192,6 +192,17 @@ t.test('bytes count until a namespace is open, also in the session that continue
   t.same([...last.state.namespaces.keys()], ['/a'])
 })
 
+t.test('what is on its way to an ended namespace is also dropped by the session that continues another', async t => {
+  const { engineSessions, source, hold, enter } = holdSessions(t)
+  const { engineSession } = hold()
+  await enter(engineSession, '/a')
+  await enter(engineSession, '/b')
+  engineSession.gate.end('/a')
+  const next = engineSessions.create(source)
+  next.adopt(engineSession.handOver())
+  t.same(next.gate.fromClient({ type: '4', text: '42/a,["late"]' }), { verdict: 'drop' })
+})
+
 t.test('what a client posts counts in bytes, however few characters they are', async t => {
   const { polling } = holdSessions(t).hold()
   polling.post('', '4é').catch(() => undefined)

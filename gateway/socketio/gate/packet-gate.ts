@@ -20,7 +20,6 @@ import { checkConnect, signedConfirmation } from './connect.ts'
 import {
   DROPPED,
   type GateParts,
-  type GateState,
   type Namespace,
   owesClient,
   PASSED,
@@ -62,10 +61,7 @@ export const createPacketGate = (parts: GateParts) => {
       const known = namespaces.get(name)
       const phase = known?.phase
       if (known?.phase === 'asked') known.phase = 'ended'
-      else if (namespaces.delete(name)) {
-        noteLeft(parts.state, name)
-        parts.onLeft()
-      }
+      else closeNamespace(parts, name)
       return phase
     }
   }
@@ -79,14 +75,13 @@ const leaveNamespace = ({ state, onLeft }: GateParts, name: string): void => {
 /** Where a route has patterns, clients choose the names. */
 const MAX_LEFT = 50
 
-const noteLeft = ({ left }: GateState, name: string): void => {
-  if (left.size >= MAX_LEFT) left.clear()
-  left.add(name)
-}
-
-/** The upstream has ended it. */
+/** The gateway or the upstream has ended it. */
 const closeNamespace = (parts: GateParts, name: string): void => {
-  if (parts.state.namespaces.get(name)?.phase === 'open') noteLeft(parts.state, name)
+  const { namespaces, left } = parts.state
+  if (namespaces.get(name)?.phase === 'open') {
+    if (left.size >= MAX_LEFT) left.clear()
+    left.add(name)
+  }
   leaveNamespace(parts, name)
 }
 
