@@ -26,8 +26,6 @@ type FreshAccess = (
 interface OpenStreamsOptions {
   revocations: Pick<Revocations, 'tokenState'>
   freshAccess: FreshAccess
-  /** Whether a person with the current access may have a stream of this route. */
-  mayPass: (route: Route, user: User) => boolean
   /** The route that now governs a stream and still allows it; undefined: none does. */
   checkAgain: (stream: OpenStream) => Route | undefined
   /** When each of these logins ends now, in seconds since the epoch, by `jti`; absent: no login is renewed (SESSION_MAX). */
@@ -61,7 +59,7 @@ const PORTION = 500
 const DEFAULT_SHARES: StreamShares = { perUser: 0.1, perIp: 0.1 }
 
 export const createOpenStreams = (options: OpenStreamsOptions) => {
-  const { revocations, mayPass } = options
+  const { revocations } = options
   const now = options.now ?? Date.now
   const monotonicNow = options.monotonicNow ?? (() => performance.now())
   const entries = new Map<string, Entry>()
@@ -163,9 +161,11 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     if (revocations.tokenState(identity) !== 'stale') return
     const access = found === 'unknown' ? undefined : found.get(identity.user.id)
     const user = access && narrowedTo(access.user, identity.profilesAtMost)
-    if (user === undefined) finish(entry, found === 'unknown' ? 4403 : 4401)
-    else if (!mayPass(stream.route, user)) finish(entry, 4403)
-    else change(entry, { ...stream, identity: { ...identity, ...access, user } })
+    if (user === undefined) return finish(entry, found === 'unknown' ? 4403 : 4401)
+    const renewed = { ...stream, identity: { ...identity, ...access, user } }
+    const route = options.checkAgain(renewed)
+    if (route === undefined) finish(entry, 4403)
+    else change(entry, { ...renewed, route })
   }
 
   const checkChanged = async () => {

@@ -1,7 +1,7 @@
 // Decides who may open a stream, and keep it when access or routes change.
 import { Forbidden, type GatewayError, Unassigned } from '../errors.ts'
 import type { User } from '../identity.ts'
-import { type DecideOptions, decideRoute, isOutside } from '../routes/decide.ts'
+import { type DecideOptions, decide, decideRoute } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { streamRoute } from '../routes/socketio-rules.ts'
 import type { OpenStream, StreamKind } from './stream.ts'
@@ -18,24 +18,19 @@ export const createStreamRights = (routes: () => RouteTable, options: DecideOpti
     if (decision === 'allow') return undefined
     return code === Unassigned.code ? new Unassigned({ reason }) : new Forbidden({ reason })
   }
-  const mayPass = (route: Route, user: User): boolean => check(route, user) === undefined
 
   /** The route of the current table that governs a stream; undefined: none allows it any more. */
-  const checkAgain = ({
-    kind,
-    method = 'GET',
-    path,
-    hostName,
-    namespace,
-    identity,
-    ip
-  }: OpenStream): Route | undefined => {
-    const { route } = routes().match(method, path, hostName)
-    const governing = route === undefined || !carries(route, kind) ? undefined : streamRoute(route, namespace)
-    if (governing === undefined || isOutside(governing, ip)) return undefined
-    if (identity === undefined) return governing.public ? governing : undefined
-    return mayPass(governing, identity.user) ? governing : undefined
+  const checkAgain = (stream: Omit<OpenStream, 'id' | 'since'>): Route | undefined => {
+    const { kind, method = 'GET', path, hostName, namespace, identity, ip } = stream
+    const match = routes().match(method, path, hostName)
+    if (match.route === undefined || !carries(match.route, kind)) return undefined
+    // Other readings of the path count as they did for the request.
+    if (decide(match, { user: identity?.user, kind: identity?.kind, address: ip }, options).decision !== 'allow')
+      return undefined
+    const governing = streamRoute(match.route, namespace)
+    if (governing === undefined || governing === match.route) return governing
+    return identity === undefined || check(governing, identity.user) !== undefined ? undefined : governing
   }
 
-  return { check, mayPass, checkAgain }
+  return { check, checkAgain }
 }

@@ -50,7 +50,6 @@ t.test('open streams: the one that cannot be ended or checked is dropped, the ot
     instance: '0a1b2c3d',
     revocations: createRevocations(() => now),
     freshAccess: async () => new Map(),
-    mayPass: () => true,
     checkAgain: ({ route, requestId }) => (isSwapped && requestId === 'r3' ? planted() : route),
     now: () => now,
     monotonicNow: () => now

@@ -36,10 +36,10 @@ const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () 
         return renewals.until
       }
     }),
-    mayPass: (route, user) =>
-      route.roles === undefined || user.profiles.some(profile => route.roles?.includes(profile)),
-    checkAgain({ route }) {
-      if (!table.isSwapped) return route
+    checkAgain({ route, identity }) {
+      const { roles } = route
+      const mayPass = roles === undefined || identity?.user.profiles.some(profile => roles.includes(profile)) !== false
+      if (!table.isSwapped) return mayPass ? route : undefined
       // About what a search of a table of routes costs.
       for (let i = 0; i < 2000; i++) table.looks = Math.imul(table.looks, 31) + i
       return route.id === 'gone' ? undefined : { ...route, roles: ['Admin'] }

@@ -29,7 +29,6 @@ export const holdSessions = (t: Pick<Test, 'teardown'>) => {
     instance: '0a1b2c3d',
     revocations,
     freshAccess: async () => new Map(),
-    mayPass: () => true,
     checkAgain: ({ route }) => route,
     now
   })

@@ -148,6 +148,42 @@ t.test('expiry, logout, lost role and a reloaded route each end exactly their so
   )
 })
 
+t.test('another route that a path may be read as ends a socket when it no longer admits it', async t => {
+  const { users } = await openStore(t, postgres, postgres.url)
+  const upstream = await startWebSocketUpstream(t)
+  const route = { upstream: 'backend', websocket: {} }
+  const configFor = (role: string) => ({
+    upstreams: { backend: { url: upstream.url } },
+    routes: [
+      { path: '/api/*', ...route },
+      { path: '/api/reports', roles: [role], ...route }
+    ]
+  })
+  const gateway = await startGateway(t, { postgres, config: configFor('Supervisor') })
+  const { user } = await users.syncPerson(person('eva'))
+  const give = async (...profiles: string[]) => {
+    await users.setAccess(actor, user.id, { profiles, areas: ['Oeste'], areaPrincipal: 'Oeste' })
+    return (await users.loadPerson(user.id))?.version ?? 0
+  }
+  await users.createArea(actor, 'Oeste')
+  const open = async (ver: number, profiles: string[]) => {
+    const token = await gateway.tokenFor({ id: user.id, profiles }, { ver })
+    return rawWebSocket(gateway.port, { path: '/api/reports.json', headers: { authorization: `Bearer ${token}` } })
+  }
+  const demoted = await open(await give('Supervisor'), ['Supervisor'])
+  t.match(demoted.head(), '101')
+  const version = await give('Agente')
+  await demoted.closed
+  t.equal(demoted.closeCode(), 4403)
+  t.match((await open(version, ['Agente'])).head(), '400')
+
+  const reloaded = await open(await give('Supervisor'), ['Supervisor'])
+  gateway.writeRoutes(configFor('Admin'))
+  t.ok(await gateway.gateway.reload())
+  await reloaded.closed
+  t.equal(reloaded.closeCode(), 4403)
+})
+
 // RV-51
 t.test('a reload ends sockets whose route no longer takes them', async t => {
   const { open, gateway, upstream, swap } = await world(t)
