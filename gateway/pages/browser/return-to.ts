@@ -9,8 +9,8 @@ const MAX_LENGTH = 8192
  */
 export const safeReturnTo = (text: string | null | undefined, origin: string): string | undefined => {
   if (text === null || text === undefined || text.length > MAX_LENGTH) return undefined
-  // In a query, the URL standard leaves even `{`, `|` and backslashes as they are; in a path they could be read in two ways.
-  if (!/^\/(?![/\\])[!#-;=@-[\]_a-z~]*(?:[?#][!#-;=?-~]*)?$/.test(text)) return undefined
+  // In a query, the URL standard leaves even `{` and backslashes as they are; in a path, `|` alone of these.
+  if (!/^\/(?![/\\])[!#-;=@-[\]_a-z|~]*(?:[?#][!#-;=?-~]*)?$/.test(text)) return undefined
   let url: URL
   try {
     url = new URL(text, origin)
