@@ -14,20 +14,20 @@ const ELSEWHERE: RouteMatch = { refusal: 'bad-path', reason: 'destination', publ
 export const createMatchDestination =
   (current: () => RouteTable) =>
   (exchange: Exchange): undefined => {
-    const { head, method, match, route, hostName } = exchange
+    const { head, method } = exchange
     if (method !== 'COPY' && method !== 'MOVE') return
+    const { match, route, hostName } = exchange
     if (match?.route === undefined || route === undefined) return
     const target = pathAndQuery(exchange, head.destination ?? '')
     const path = target?.split('?', 1)[0] ?? ''
-    const matches = methodsThere(exchange).map(each =>
-      target === undefined ? ELSEWHERE : current().match(each, path, hostName)
-    )
-    if (method === 'MOVE') matches.push(current().match('DELETE', match.path, hostName))
-    const alsoWrites = matches.map(found =>
-      found.route === undefined || isBeside(found.route, route) ? found : ELSEWHERE
-    )
+    const find = (each: string, at: string): RouteMatch => {
+      const found = current().match(each, at, hostName)
+      return found.route === undefined || isBeside(found.route, route) ? found : ELSEWHERE
+    }
+    const there = methodsThere(exchange).map(each => (target === undefined ? ELSEWHERE : find(each, path)))
+    const alsoWrites = method === 'MOVE' ? [...there, find('DELETE', match.path)] : there
     exchange.match = { ...match, alsoWrites }
-    const [first] = alsoWrites
+    const [first] = there
     if (first?.route === undefined || target === undefined) return
     exchange.destination = forwardedPath(first.route, first.path) + target.slice(path.length)
   }
