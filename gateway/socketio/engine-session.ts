@@ -86,7 +86,8 @@ const MAX_LOGGED = 10
 
 /** What the session that continues another must know; plain data, because that may be in another process. */
 export interface HandedSession extends Pick<GateState, 'isProven' | 'due'> {
-  readonly left: readonly string[]
+  /** Processes of the release before do not send it. */
+  readonly left?: readonly string[]
   readonly unprovenBytes: number
   /** How long it still has for proving itself. */
   readonly proveMs: number
@@ -268,7 +269,7 @@ export const createEngineSession = (
     adopt(other: HandedSession) {
       state.isProven = other.isProven
       Object.assign(state.due, other.due)
-      for (const name of other.left) state.left.add(name)
+      for (const name of other.left ?? []) state.left.add(name)
       unprovenBytes += other.unprovenBytes
       engineSession.proveUntil = parts.now() + other.proveMs
       // All of them are known first: whatever ends the session, the upstream gets a DISCONNECT for each.

@@ -201,6 +201,10 @@ t.test('what is on its way to an ended namespace is also dropped by the session 
   const next = engineSessions.create(source)
   next.adopt(engineSession.handOver())
   t.same(next.gate.fromClient({ type: '4', text: '42/a,["late"]' }), { verdict: 'drop' })
+  const last = engineSessions.create(source)
+  const { left: _left, ...before } = next.handOver()
+  last.adopt(before)
+  t.same([...last.state.namespaces.keys()], ['/b'], 'a process of the release before does not say')
 })
 
 t.test('what a client posts counts in bytes, however few characters they are', async t => {
