@@ -67,6 +67,15 @@ const find = (table: RouteTable, exchange: Exchange, rawPath: string): RouteMatc
   return forwarded.route?.public === true ? forwarded : found
 }
 
+/** Routes checked for another proxy are never forwarded, and forwarded routes are never checked for one: neither exists there. */
+const onlyOf = (found: RouteMatch, isExternal: boolean): RouteMatch => {
+  if (found.route !== undefined) return found.route.external === isExternal ? found : NO_ROUTE
+  if (found.refusal !== 'method') return found
+  const routes = found.routes.filter(({ external }) => external === isExternal)
+  if (routes.length === 0) return NO_ROUTE
+  return { ...found, routes, public: routes.every(route => route.public) }
+}
+
 /** In two steps, because some paths are expensive to read, and the limiter must run before that. */
 export const createMatchRoute = (current: () => RouteTable, requestHost: RequestHost) => {
   /** Records what routes, backends, cookies and redirects take for the host of the request. */
@@ -82,10 +91,7 @@ export const createMatchRoute = (current: () => RouteTable, requestHost: Request
     return undefined
   }
   const match = (exchange: Exchange, rawPath: string, table = current()) => {
-    const found = find(table, exchange, rawPath)
-    // Routes checked for another proxy are never forwarded, and forwarded routes are never checked for one.
-    const isOther = found.route !== undefined && found.route.external !== (exchange.forwardAuth !== undefined)
-    const match = isOther ? NO_ROUTE : found
+    const match = onlyOf(find(table, exchange, rawPath), exchange.forwardAuth !== undefined)
     exchange.match = match
     if (match.route !== undefined) {
       exchange.route = match.route

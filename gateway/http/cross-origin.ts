@@ -56,12 +56,18 @@ export const crossOriginFields = (
   const { origin } = head
   if (route === undefined || route.public) return NONE
   if (origin === undefined || !listed.has(origin)) return isUsed ? VARY : NONE
-  if (/^access-control-allow-origin:/im.test(passed)) return NONE
+  if (namesOrigin(passed)) return NONE
   return ['access-control-allow-origin', origin, 'access-control-expose-headers', EXPOSED, ...VARY]
 }
 
-/** A session cookie makes a response credentialed, so the backend's own CORS permissions to unlisted origins are removed. */
+/**
+ * A session cookie makes a response credentialed, so a backend's permission of that stays only for a listed origin that the
+ * backend itself names: beside the origin that the gateway adds, it would be one that neither has given.
+ */
 export const checkCredentials = ({ head, route }: Exchange, passed: string, { listed }: CrossOrigins): string => {
-  if (route?.browser !== true || head.origin === undefined || listed.has(head.origin)) return passed
+  if (route?.browser !== true || head.origin === undefined) return passed
+  if (listed.has(head.origin) && (route.public || namesOrigin(passed))) return passed
   return passed.replace(/^access-control-allow-credentials:[^\r]*\r\n/gim, '')
 }
+
+const namesOrigin = (passed: string): boolean => /^access-control-allow-origin:/im.test(passed)

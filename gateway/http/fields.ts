@@ -123,10 +123,15 @@ const classify = (name: string): FieldKind => {
   return read !== lower && KINDS.has(read) ? DROP : PASS
 }
 
-/** Whether a backend may serve another path or method because of a field, however its name is spelt. */
+const PROXYS_OWN = 'x-original-url'
+
+/**
+ * Whether a backend may serve another path or method because of a field, however its name is spelt. A proxy that asks writes
+ * X-Original-URL itself, but in this spelling only.
+ */
 export const misleads = (name: string): boolean => {
   const read = readLaxly(name)
-  if (MISLEADING.includes(read)) return true
+  if (MISLEADING.includes(read) || (read === PROXYS_OWN && name.toLowerCase() !== PROXYS_OWN)) return true
   return MISLEADING_PREFIXES.some(prefix => read.startsWith(prefix)) && !KINDS.has(read)
 }
 

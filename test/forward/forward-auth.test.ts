@@ -21,6 +21,7 @@ const world = await startGateway(t, {
       { path: '/open/upload', methods: ['PUT'], external: true, public: true },
       { path: '/app/few', external: true, rateLimit: { max: 1, window: '1h' } },
       { path: '/pages/*', external: true, browser: true },
+      { path: '/readable', methods: ['GET'], upstream: 'raw' },
       { path: '/api/*', upstream: 'raw' }
     ],
     tests: ['GET /app/admin/x as Agente -> 403', 'GET /app/x as Agente -> allow']
@@ -89,6 +90,8 @@ t.test('a request that a proxy asks about is checked as if it had been sent here
     ['POST', '/only/read', 405, 'GW_METHOD_NOT_ALLOWED'],
     ['GET', '/api/x', 404, 'GW_NO_ROUTE'],
     ['GET', '/auth/me', 404, 'GW_NO_ROUTE'],
+    ['POST', '/auth/me', 404, 'GW_NO_ROUTE'],
+    ['POST', '/readable', 404, 'GW_NO_ROUTE'],
     ['GET', '/nothing', 404, 'GW_NO_ROUTE']
   ] as const) {
     const answer = await ask(caddy(method, uri))
@@ -221,6 +224,12 @@ t.test('an external route is no route when it is asked directly', async t => {
     t.match(await answer.json(), { code: 'GW_NO_ROUTE' })
     t.equal((await world.fetch(path)).status, 401, 'as any unknown path')
   }
+  for (const path of ['/only/read', '/open/upload']) {
+    const other = await world.fetch(path, { method: 'DELETE', token })
+    t.equal(other.status, 404, `no method of ${path}`)
+    t.equal(other.headers.get('allow'), null)
+    t.equal((await world.fetch(path, { method: 'DELETE' })).status, 401)
+  }
   const named = { 'x-original-url': '/app/public/x', 'x-original-method': 'GET' }
   t.equal((await world.fetch('/app/admin/x', { token, headers: named })).status, 404)
   t.equal(raw.requests.length, 0)
@@ -261,7 +270,8 @@ t.test('a navigation goes to the login page, and a session cookie counts as in a
 // RW-43
 t.test('a request with a field by which its backend would serve another path or method is refused', async t => {
   for (const name of words`
-    SCRIPT_NAME X-Script-Name X-HTTP-Method-Override x_rewrite_url X-Middleware-Subrequest
+    SCRIPT_NAME X-Script-Name X-HTTP-Method-Override x_rewrite_url X-Middleware-Subrequest X-Original-URL X_Original_URL
+    HTTP_X_ORIGINAL_URL
   `) {
     const answer = await ask([...caddy('GET', '/app/x'), [name, '/app/admin']])
     t.equal(answer.status, 400, name)

@@ -80,6 +80,13 @@ t.test('a backend that speaks CORS itself is left alone, and so is every public 
   t.same(cors(await ask('/open/x', FRONTEND)), {})
 })
 
+t.test('a backend’s permission of credentials does not join the origin that the gateway names', async t => {
+  answering('Access-Control-Allow-Credentials: true\r\n')
+  const named = cors(await ask('/pages/x', FRONTEND, { token }))
+  t.match(named, { 'access-control-allow-origin': FRONTEND })
+  t.equal(named['access-control-allow-credentials'], undefined)
+})
+
 t.test('refusals and the gateway’s own answers name the origin that asked, when it is listed', async t => {
   for (const path of ['/api/x', '/auth/me', '/nothing', '/api//x']) {
     const answer = await ask(path, PARTNER)
