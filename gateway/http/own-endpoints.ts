@@ -113,6 +113,8 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
     loggerInstance: options.log,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_LIMIT_BYTES,
+    // More than any target has, because Fastify's own response to a longer parameter repeats the path.
+    routerOptions: { maxParamLength: 16 * 1024 },
     // Nothing is coerced, dropped or filled in silently.
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
     schemaController: { compilersFactory: { buildValidator: compileWhenAsked, buildSerializer: serializeWhenAsked } }

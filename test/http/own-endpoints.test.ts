@@ -48,6 +48,26 @@ t.test('a body whose length is not announced and that turns out to be empty is n
     }
 })
 
+t.test('an id of any length that does not exist is 404 in the usual form, and is not repeated', async t => {
+  // RT-20
+  const world = await startGateway(t)
+  const token = await world.tokenFor({ profiles: ['Admin'] })
+  for (const [method, path] of [
+    ['DELETE', '/auth/sessions/'],
+    ['DELETE', '/auth/tokens/'],
+    ['DELETE', '/auth/admin/sockets/'],
+    ['GET', '/auth/admin/users/'],
+    ['POST', '/auth/admin/clients/9/rotate/']
+  ] as const) {
+    const answer = await world.fetch(path + '7'.repeat(2000), { method, token })
+    const text = await answer.text()
+    t.equal(answer.status, 404, path)
+    t.match(JSON.parse(text), { code: /^GW_(?:NOT_FOUND|NO_ROUTE)$/, requestId: answer.headers.get('x-request-id') })
+    t.notMatch(text, /777/)
+    t.match(Object.fromEntries(answer.headers), { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
+  }
+})
+
 t.test('every schema of the own endpoints can be compiled, although each waits until it is needed', async t => {
   const world = await startGateway(t)
   const { paths } = (world.gateway.openapi?.() ?? { paths: {} }) as Document
