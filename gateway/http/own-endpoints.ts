@@ -175,7 +175,9 @@ type InjectedMethod = NonNullable<InjectOptions['method']>
 
 /** The endpoint that was matched handles the request, with or without a trailing slash. */
 const requestOf = ({ request, path, query }: Exchange, hasPayload: boolean): InjectOptions => {
-  const headers: Record<string, string> = Object.create(null)
+  const headers: Record<string, string | undefined> = Object.create(null)
+  // Otherwise the library that injects requests would name itself.
+  headers['user-agent'] = undefined
   for (let i = 0; i < request.fields.length; i += 2) {
     const name = (request.fields[i] ?? '').toLowerCase()
     const before = headers[name]

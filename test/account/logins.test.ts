@@ -4,6 +4,7 @@ import type { World } from '../support/gateway.ts'
 import { claimsOf, jsonRequest, logIn } from '../support/login.ts'
 import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
+import { SAMPLE_PASSWORD } from '../support/openldap-people.ts'
 import { startRedis } from '../support/redis.ts'
 import { felt, startTwoInstances } from '../support/two-instances.ts'
 
@@ -134,6 +135,15 @@ t.test('people see their own live sessions: where and with what each began, and 
   t.match(mine?.lastUsedAt, /T\d\d:\d\d:00\.000Z$/)
   t.equal(body.items.find(({ current }) => !current)?.userAgent, 'phone')
   t.equal((await list(first, phone.token)).body.items.find(({ current }) => current)?.userAgent, 'phone')
+})
+
+t.test('a session that a program without User-Agent began names none', async t => {
+  const body = JSON.stringify({ username: 'carlos', password: SAMPLE_PASSWORD })
+  const answer = await first.raw(
+    `POST /auth/login HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  )
+  const { token } = JSON.parse(answer.body) as { token: string }
+  t.equal((await list(first, token)).body.items.find(({ current }) => current)?.userAgent, '')
 })
 
 t.test('a session of somebody else can be neither seen nor ended', async t => {
