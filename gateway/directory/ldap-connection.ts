@@ -134,6 +134,8 @@ export const openLdapConnection = ({ socket, giveUp }: DialedServer, deadline: D
   return {
     /** Turns any error into a failure of this exchange. */
     failureOf,
+    /** The result of `work`, unless the time of this exchange is up first. */
+    within: deadline.within,
     /** Simple bind (RFC 4513 §5.1.3) as the person who is logging in. @throws DirectoryFailure */
     bindPerson: async (name: string, password: string): Promise<void> => {
       bind = 'unanswered'

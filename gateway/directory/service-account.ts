@@ -1,9 +1,10 @@
 // Binds the service account; after a refusal it retries with increasing delays, never once per login.
-import { createTurns } from '../values/turns.ts'
 import { DirectoryFailure } from './failure.ts'
 import type { LdapConnection } from './ldap-connection.ts'
 
 export type ServiceAccount = ReturnType<typeof createServiceAccount>
+
+type Bindable = Pick<LdapConnection, 'bindOther' | 'within'>
 
 const FIRST_PAUSE_MS = 60_000
 const LAST_PAUSE_MS = 600_000
@@ -16,10 +17,10 @@ export const createServiceAccount = (
   let refusal: { readonly failure: DirectoryFailure; readonly until: number; readonly pauseMs: number } | undefined
   let isTrying = false
   let isAccepted = false
-  // Until one has been accepted, many logins at once would all be refused, and lock the account.
-  const oneByOne = createTurns(1, Number.POSITIVE_INFINITY, () => new Error('too many binds'))
+  /** Until one has been accepted, binds are sent one at a time: many at once could all be refused, and lock the account. */
+  let first: Promise<void> | undefined
 
-  const tryBind = async (connection: LdapConnection): Promise<void> => {
+  const tryBind = async (connection: Bindable): Promise<void> => {
     if (refusal !== undefined && (isTrying || clock() < refusal.until)) throw refusal.failure
     const before = refusal
     isTrying = true
@@ -43,8 +44,15 @@ export const createServiceAccount = (
 
   return {
     /** @throws DirectoryFailure `service-account-refused`, without contacting the directory again so soon. */
-    bind: (connection: LdapConnection): Promise<void> =>
-      isAccepted || refusal !== undefined ? tryBind(connection) : oneByOne('', () => tryBind(connection))
+    async bind(connection: Bindable): Promise<void> {
+      const hasVerdict = () => isAccepted || refusal !== undefined
+      while (first !== undefined && !hasVerdict()) await connection.within(first.catch(() => undefined))
+      if (hasVerdict()) return tryBind(connection)
+      first = tryBind(connection).finally(() => {
+        first = undefined
+      })
+      return first
+    }
   }
 }
 

@@ -3,11 +3,13 @@
 import t from 'tap'
 import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
+import { createServiceAccount } from '../../gateway/directory/service-account.ts'
 import { REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
 import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { dnOf } from '../support/openldap-people.ts'
 import { measureOwnTime } from '../support/own-time.ts'
+import { until } from '../support/until.ts'
 
 const ldap = await startOpenLdap(t, { readable: 'self', lockoutThreshold: 5 })
 const directory = createDirectory(ldap.serviceSettings(), { failureFloorMs: 0 })
@@ -139,6 +141,29 @@ t.test('a refused service account is not tried once per login', async t => {
     t.match(await failureOf(refused.check()), { reason: 'service-account-refused' })
     t.equal(binds(), expected, 'ever more rarely')
   }
+})
+
+t.test('binds that wait for the first one of the service account do not wait for each other', async t => {
+  const service = createServiceAccount({ dn: 'cn=svc', password: 'x' })
+  const sent: PromiseWithResolvers<void>[] = []
+  const bindOther = () => {
+    const answer = Promise.withResolvers<void>()
+    sent.push(answer)
+    return answer.promise
+  }
+  const connection = { bindOther, within: <T>(work: Promise<T>) => work }
+  const tooLate = new DirectoryFailure('directory-timeout', 'late')
+  const late = service.bind(connection).catch(error => error)
+  const impatient = service.bind({ bindOther, within: () => Promise.reject(tooLate) })
+  await t.rejects(impatient, tooLate, 'nor longer than their own exchange may take')
+  const waiting = Array.from({ length: 3 }, () => service.bind(connection))
+  sent[0]?.reject(tooLate)
+  t.equal(await late, tooLate)
+  await until(() => sent.length === 2, 'without a verdict the next one is tried')
+  sent[1]?.resolve()
+  await until(() => sent.length === 4, 'all others at once')
+  for (const { resolve } of sent) resolve()
+  await Promise.all(waiting)
 })
 
 t.test('many refusals at once of a service account that was accepted before are one refusal', async t => {
