@@ -107,7 +107,7 @@ export const createLiveLogins = (database: Database) => ({
   /** Ends all logins of a person, except the one with `exceptTokenId` if given. Returns their number. */
   endAll: (actor: Actor, userId: number, exceptTokenId = ''): Promise<number> =>
     database.write(async manager => {
-      const logins = await query<Row>(manager, `${LIVE} AND s.jti <> $2 FOR UPDATE`, [rowId(userId), exceptTokenId])
+      const logins = await query<Row>(manager, `${RENEWABLE} AND s.jti <> $2 FOR UPDATE`, [rowId(userId), exceptTokenId])
       for (const { jti, expires_s } of logins) await revokeToken(manager, jti, expires_s)
       const details = { sessions: logins.length, keptOwn: exceptTokenId !== '' }
       await appendAudit(manager, { actor, action: 'session.end-all', target: `user:${userId}`, details })
@@ -156,10 +156,13 @@ const list = async (manager: EntityManager, userId: number, { tokenId, ...bounds
   return { ...page, items }
 }
 
-const LIVE = `
+const OF_PERSON = `
   SELECT s.id, s.jti, s.provider, s.created_at, date_trunc('minute', s.last_used_at) AS last_used_at,
     extract(epoch FROM s.expires_at)::float8 AS expires_s, s.ip, s.user_agent
-  FROM sessions s WHERE s.user_id = $1 AND s.expires_at > now()`
+  FROM sessions s WHERE s.user_id = $1 AND s.expires_at >`
+const LIVE = `${OF_PERSON} now()`
+// A minute of tolerance, because a gateway's clock that lags behind the database's takes the token for live, and renews it.
+const RENEWABLE = `${OF_PERSON} now() - interval '1 minute'`
 
 // An end or an erasure of the person that is under way is waited for; one that begins later finds the login.
 const BEGIN = `
@@ -170,6 +173,7 @@ const BEGIN = `
   ON CONFLICT (jti) DO UPDATE SET ip = excluded.ip, user_agent = excluded.user_agent RETURNING jti`
 
 // A login that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person.
+// A token that outlives its row was renewed in what a fail-over has lost.
 const RECORD_USE = `
   INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
   SELECT "tokenId", u.id, u.provider, to_timestamp("createdAt"), to_timestamp("usedAt" / 1000), to_timestamp("expiresAt")
@@ -177,7 +181,8 @@ const RECORD_USE = `
     "createdAt" float8, "usedAt" float8, "expiresAt" float8)
   JOIN users u ON u.id = "userId" AND u.provider = used.provider AND used.version >= u.lowest_accepted_version
   WHERE "tokenId" <> '' AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = "tokenId")
-  ON CONFLICT (jti) DO UPDATE SET last_used_at = greatest(sessions.last_used_at, excluded.last_used_at)`
+  ON CONFLICT (jti) DO UPDATE SET last_used_at = greatest(sessions.last_used_at, excluded.last_used_at),
+    expires_at = greatest(sessions.expires_at, excluded.expires_at)`
 
 // A statement of its own, after the row exists: it waits for what ends the login, and then finds no row or its revocation.
 // A token renewed at the same moment would otherwise outlive that revocation.

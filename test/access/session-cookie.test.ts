@@ -259,6 +259,14 @@ t.test('what ends a login ends its renewed tokens, for as long as they could liv
   }
 })
 
+t.test('who ends all other sessions ends those whose token only the clock of the database takes for expired', async t => {
+  const [{ token: other }, { token }] = [await logIn(world), await logIn(world)]
+  const expire = "UPDATE sessions SET expires_at = now() - interval '10 seconds' WHERE jti = $1"
+  await postgres.query(expire, [claimsOf(other).jti])
+  t.equal((await world.fetch('/auth/sessions', { method: 'DELETE', token })).status, 204)
+  t.equal((await refresh(world, other)).status, 401)
+})
+
 t.test('an open stream goes on with the session that has been renewed, and ends with it', async t => {
   const world = await start(t, { JWT_EXPIRES_IN: '4s' })
   const [{ token: old }, { token: left }] = [await logIn(world), await logIn(world)]

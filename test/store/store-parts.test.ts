@@ -133,6 +133,17 @@ t.test('a logout at the provider and a login of the same session never miss each
   t.equal(await logoutOf('third'), 1)
 })
 
+t.test('a session whose renewal a fail-over has lost is listed again once its token is used', async t => {
+  const liveLogins = createLiveLogins(database)
+  const { id: userId } = await newPerson('renewed')
+  const begun = begunLogin({ tokenId: 'jti-renewed', userId, version: 0, createdAt: nowS() - 60, expiresAt: nowS() - 1 })
+  await liveLogins.begin(begun)
+  const listed = async () => (await liveLogins.list(userId, { page: 1, pageSize: 50 })).total
+  t.equal(await listed(), 0)
+  await liveLogins.recordUse([{ ...begun.login, expiresAt: nowS() + 600, usedAt: Date.now() }])
+  t.equal(await listed(), 1)
+})
+
 t.test('areas have unique names, and renaming or removing one refreshes the tokens of its people', async t => {
   const { users, audit } = await openStore(t, postgres)
   const north = await users.createArea(actor, 'Norte')
