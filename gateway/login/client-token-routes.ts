@@ -1,7 +1,7 @@
 // Issues tokens to service accounts: the OAuth 2.0 client credentials grant (RFC 6749 §4.4).
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { BadRequest, type GatewayError, LoginThrottled, Unauthenticated, Unavailable } from '../errors.ts'
+import { BadRequest, type GatewayError, LoginThrottled, TokenExpired, Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
 import type { Clients, ProvenClient } from '../store/clients.ts'
@@ -62,8 +62,10 @@ export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts)
           return await issue(parts, client, exchange)
         } catch (error) {
           if (error instanceof Unavailable) return answerError(reply, exchange, error, 'temporarily_unavailable')
-          if (!(error instanceof TokenRefusal)) throw error
-          return refuse(reply, exchange, error, headers.authorization !== undefined)
+          // In its last second, or by this machine's clock: tokens count in whole seconds.
+          const refusal = error instanceof TokenExpired ? new TokenRefusal('expired') : error
+          if (!(refusal instanceof TokenRefusal)) throw error
+          return refuse(reply, exchange, refusal, headers.authorization !== undefined)
         }
       }
     )

@@ -199,13 +199,12 @@ const recordUse = async (database: Database, uses: readonly ClientUse[]): Promis
   await database.read(manager => query(manager, RECORD_USE, [ids, times]))
 }
 
-// Tokens count in whole seconds: in its last one, a service account gets none.
 const CREDENTIALS = `
   SELECT c.user_id, c.secret_hash, c.addresses, extract(epoch FROM c.expires_at)::float8 AS expires_s,
     CASE WHEN c.previous_secret_until > now() THEN c.previous_secret_hash END AS previous_secret_hash,
     u.access_version AS version
   FROM clients c JOIN users u ON u.id = c.user_id
-  WHERE c.client_id = $1 AND (c.expires_at IS NULL OR date_trunc('second', c.expires_at) > now())`
+  WHERE c.client_id = $1 AND (c.expires_at IS NULL OR c.expires_at > now())`
 
 const RECORD_USE = `
   UPDATE clients SET last_used_at = greatest(last_used_at, to_timestamp(used.at))
