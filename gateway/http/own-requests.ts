@@ -130,8 +130,6 @@ export const addEndpoints = (app: FastifyInstance, endpoints: Endpoints): void =
   }
 }
 
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
-
 /** For paths below a route that takes any method: those that an endpoint lacks are 405, not 404 (RFC 9110 §15.5.6). */
 export const refuseOtherMethods = (app: FastifyInstance, endpoints: Endpoints): void => {
   for (const [url = '', names] of Map.groupBy(Object.keys(endpoints), name => name.split(' ')[1])) {
@@ -139,7 +137,7 @@ export const refuseOtherMethods = (app: FastifyInstance, endpoints: Endpoints): 
     if (allowed.includes('GET')) allowed.push('HEAD')
     const headers = { allow: allowed.sort().join(', ') }
     app.route({
-      method: METHODS.filter(method => !allowed.includes(method)),
+      method: app.supportedMethods.filter(method => !allowed.includes(method)),
       url,
       exposeHeadRoute: false,
       schema: { hide: true },
