@@ -6,7 +6,7 @@ export const DIRECTORY_REASONS = [
   'bad-login-name',
   'bad-password',
   'foreign-domain',
-  /** The directory's response to the bind. */
+  /** The directory's response to the bind, or what the entry says of the account. */
   'invalid-credentials',
   'unknown-user',
   'wrong-password',

@@ -25,7 +25,7 @@ export const tracingWarnings = (environment: Environment): string[] => {
   const { OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL, OTEL_EXPORTER_OTLP_PROTOCOL } = environment
   const protocol = OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? OTEL_EXPORTER_OTLP_PROTOCOL ?? ''
   const endpoint = ENDPOINTS.find(name => (environment[name] ?? '') !== '')
-  const isReachable = endpoint === undefined || /^https?:\/\/[^/]/i.test(environment[endpoint] ?? '')
+  const isHttp = endpoint === undefined || /^https?:\/\/[^/]/i.test(environment[endpoint] ?? '')
   return [
     ...(['', 'otlp'].includes(OTEL_TRACES_EXPORTER ?? '')
       ? []
@@ -33,7 +33,7 @@ export const tracingWarnings = (environment: Environment): string[] => {
     ...(['', 'http/protobuf'].includes(protocol)
       ? []
       : ['OTEL_EXPORTER_OTLP_PROTOCOL: only http/protobuf is supported and will be used']),
-    ...(isReachable ? [] : [`${endpoint} must begin with http:// or https://: no traces can be sent there`])
+    ...(isHttp ? [] : [`${endpoint} must begin with http:// or https://: no traces can be sent there`])
   ]
 }
 
