@@ -107,7 +107,7 @@ export const createLiveLogins = (database: Database) => ({
   /** Ends all logins of a person, except the one with `exceptTokenId` if given. Returns their number. */
   endAll: (actor: Actor, userId: number, exceptTokenId = ''): Promise<number> =>
     database.write(async manager => {
-      const logins = await query<Row>(manager, `${RENEWABLE} AND s.jti <> $2 FOR UPDATE`, [rowId(userId), exceptTokenId])
+      const logins = await query<Row>(manager, `${ENDABLE} AND s.jti <> $2 FOR UPDATE`, [rowId(userId), exceptTokenId])
       for (const { jti, expires_s } of logins) await revokeToken(manager, jti, expires_s)
       const details = { sessions: logins.length, keptOwn: exceptTokenId !== '' }
       await appendAudit(manager, { actor, action: 'session.end-all', target: `user:${userId}`, details })
@@ -162,7 +162,7 @@ const OF_PERSON = `
   FROM sessions s WHERE s.user_id = $1 AND s.expires_at >`
 const LIVE = `${OF_PERSON} now()`
 // A minute of tolerance, because a gateway's clock that lags behind the database's takes the token for live, and renews it.
-const RENEWABLE = `${OF_PERSON} now() - interval '1 minute'`
+const ENDABLE = `${OF_PERSON} now() - interval '1 minute'`
 
 // An end or an erasure of the person that is under way is waited for; one that begins later finds the login.
 const BEGIN = `

@@ -259,7 +259,7 @@ t.test('what ends a login ends its renewed tokens, for as long as they could liv
   }
 })
 
-t.test('who ends all other sessions ends those whose token only the clock of the database takes for expired', async t => {
+t.test('ending all other sessions includes those that only the clock of the database takes for expired', async t => {
   const [{ token: other }, { token }] = [await logIn(world), await logIn(world)]
   const expire = "UPDATE sessions SET expires_at = now() - interval '10 seconds' WHERE jti = $1"
   await postgres.query(expire, [claimsOf(other).jti])

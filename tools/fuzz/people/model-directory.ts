@@ -125,6 +125,7 @@ export const createModelDirectory = (kind: Kind, hidesUuid: boolean): ModelDirec
       },
       failureOf: error =>
         error instanceof DirectoryFailure ? error : new DirectoryFailure('directory-protocol', String(error)),
+      within: work => work,
       unbind: async () => {}
     }
   }
