@@ -136,7 +136,8 @@ t.test('a logout at the provider and a login of the same session never miss each
 t.test('a session whose renewal a fail-over has lost is listed again once its token is used', async t => {
   const liveLogins = createLiveLogins(database)
   const { id: userId } = await newPerson('renewed')
-  const begun = begunLogin({ tokenId: 'jti-renewed', userId, version: 0, createdAt: nowS() - 60, expiresAt: nowS() - 1 })
+  const times = { createdAt: nowS() - 60, expiresAt: nowS() - 1 }
+  const begun = begunLogin({ tokenId: 'jti-renewed', userId, version: 0, ...times })
   await liveLogins.begin(begun)
   const listed = async () => (await liveLogins.list(userId, { page: 1, pageSize: 50 })).total
   t.equal(await listed(), 0)
