@@ -1,7 +1,13 @@
 // Verifies ID tokens and logout tokens with the provider's published keys, and checks what they say (OpenID Connect Core §3.1.3.7, §10.1).
 import type { JWTVerifyOptions, JWTVerifyResult } from 'jose'
 import { decodeProtectedHeader } from 'jose/decode/protected_header'
-import { JOSEError, JWKSMultipleMatchingKeys, JWKSNoMatchingKey, JWSSignatureVerificationFailed } from 'jose/errors'
+import {
+  JOSEAlgNotAllowed,
+  JOSEError,
+  JWKSMultipleMatchingKeys,
+  JWKSNoMatchingKey,
+  JWSSignatureVerificationFailed
+} from 'jose/errors'
 import { createRemoteJWKSet, customFetch } from 'jose/jwks/remote'
 import { decodeJwt } from 'jose/jwt/decode'
 import { jwtVerify } from 'jose/jwt/verify'
@@ -207,7 +213,7 @@ export const checkLogoutToken = async (
   const { claims, typ, issuer } = await verify(token, metadata).catch(error => {
     throw error instanceof OAuthFailure
       ? error
-      : new LogoutTokenError(`the logout token is not valid (${faultOf(error)})`)
+      : new LogoutTokenError(`the logout token is not valid (${faultOf(error)})`, { cause: error })
   })
   // An ID token must not end sessions (§2.4 recommends the type, RFC 8725 §3.11 explains why).
   if (typ !== undefined && !/^(?:application\/)?(?:logout\+jwt|jwt)$/i.test(typ)) throw wrong('typ')
@@ -222,8 +228,10 @@ export const checkLogoutToken = async (
 }
 
 const faultOf = (error: unknown): string => {
-  if (!(error instanceof JOSEError)) return 'malformed'
-  return 'claim' in error ? `claim ${error.claim}` : error.code
+  if (error instanceof JWSSignatureVerificationFailed) return 'signature'
+  if (error instanceof JWKSNoMatchingKey) return 'unknown key'
+  if (error instanceof JOSEAlgNotAllowed) return 'algorithm'
+  return error instanceof JOSEError && 'claim' in error ? `claim ${error.claim}` : 'malformed'
 }
 
 const wrong = (claim: string) => new LogoutTokenError(`the logout token is not valid (claim ${claim})`)
