@@ -141,9 +141,11 @@ export const refuseOtherMethods = (app: FastifyInstance, endpoints: Endpoints): 
       url,
       exposeHeadRoute: false,
       schema: { hide: true },
-      handler() {
+      // Before a body is looked at, as elsewhere.
+      async onRequest() {
         throw new MethodNotAllowed({ reason: 'method', headers })
-      }
+      },
+      handler: () => undefined
     })
   }
 }
