@@ -2,7 +2,7 @@
 import type { Exchange } from '../http/exchange.ts'
 import { fieldValue } from '../http/request.ts'
 import { forwardedPath, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
-import { originForm } from './match-route.ts'
+import { hostSaid, originForm } from './match-route.ts'
 
 const ELSEWHERE: RouteMatch = { refusal: 'bad-path', reason: 'destination', public: true }
 
@@ -45,10 +45,9 @@ const isBeside = (one: Route, other: Route): boolean =>
   one.upstream === other.upstream && one.external === other.external
 
 /** Of a Simple-ref (RFC 4918 §8.3) whose authority, if there is one, is that of the request. */
-const pathAndQuery = ({ head, host, peerTrusted, forwardAuth }: Exchange, reference: string): string | undefined => {
+const pathAndQuery = (exchange: Exchange, reference: string): string | undefined => {
   if (/[^\x21-\x7e]|#/.test(reference)) return undefined
   if (reference.startsWith('/')) return reference
-  // The Host of a proxy that asks is its own, and where it names none, the request is for that of PUBLIC_URL.
-  const hosts = [head.host, peerTrusted ? head.forwardedHost : undefined, forwardAuth === undefined ? undefined : host]
-  return hosts.map(each => originForm(reference, each)).find(found => found !== undefined)
+  const said = hostSaid(exchange)
+  return originForm(reference, exchange.head.host) ?? originForm(reference, said === '' ? exchange.host : said)
 }

@@ -8,7 +8,7 @@ import {
   NotImplementedCoding,
   UriTooLong
 } from '../errors.ts'
-import { hostSaid, type RequestHost } from '../http/client-address.ts'
+import type { RequestHost } from '../http/client-address.ts'
 import { preflightMethod } from '../http/cross-origin.ts'
 import { type Exchange, GATEWAY_NAME } from '../http/exchange.ts'
 import { isPlainPath } from '../routes/canonical-path.ts'
@@ -55,6 +55,10 @@ const targetFault = (exchange: Exchange): GatewayError | undefined => {
   return target.includes('#') ? new BadPath({ reason: 'fragment' }) : undefined
 }
 
+/** What the client asked for: only trusted proxies may say it in place of Host. '': one that asks names none. */
+export const hostSaid = ({ head, peerTrusted, forwardAuth, namedHost }: Exchange): string | undefined =>
+  forwardAuth === undefined ? ((peerTrusted ? head.forwardedHost : undefined) ?? head.host) : namedHost
+
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
 
 /** A preflight is matched by the method it requests. Another proxy forwards it as OPTIONS, for which there may be a public route. */
@@ -80,12 +84,10 @@ const onlyOf = (found: RouteMatch, isExternal: boolean): RouteMatch => {
 export const createMatchRoute = (current: () => RouteTable, requestHost: RequestHost) => {
   /** Records what routes, backends, cookies and redirects take for the host of the request. */
   const hostFault = (exchange: Exchange, table: RouteTable): GatewayError | undefined => {
-    const { head, peerTrusted, forwardAuth } = exchange
-    const isUnnamed = forwardAuth !== undefined && exchange.host === ''
+    const said = hostSaid(exchange)
     // The Host of a proxy's own request is only the gateway's.
-    if (isUnnamed && table.hosts.length > 0) return bad('forward-auth-host')
-    const said = forwardAuth === undefined ? hostSaid(head, peerTrusted) : exchange.host
-    const host = requestHost(isUnnamed ? undefined : said, table)
+    if (said === '' && exchange.forwardAuth !== undefined && table.hosts.length > 0) return bad('forward-auth-host')
+    const host = requestHost(said, table)
     if (host === undefined) return bad('host-malformed')
     exchange.host = host
     return undefined

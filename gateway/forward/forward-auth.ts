@@ -63,9 +63,7 @@ export const beginForwardAuth = (exchange: Exchange): GatewayError | undefined =
   exchange.path = ''
   exchange.method = named.method
   exchange.target = named.target
-  exchange.host = named.host
-  // One that the client sent beside X-Original-URL is not the proxy's word.
-  if (named.host !== '') exchange.head.forwardedHost = named.host
+  exchange.namedHost = named.host
   return undefined
 }
 

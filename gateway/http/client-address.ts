@@ -11,7 +11,7 @@ import {
 } from '../values/addresses.ts'
 import { remembered } from '../values/bounded-map.ts'
 import { hostName } from '../values/host-names.ts'
-import type { HttpRequest, RequestHead } from './request.ts'
+import type { HttpRequest } from './request.ts'
 
 export interface ClientAddress {
   /** IPv4, or IPv6 as RFC 5952 writes it; `unknown` when the socket has none (closed, or a Unix socket). */
@@ -170,10 +170,6 @@ export type RequestHost = (
 
 // host [":" port] of RFC 3986 §3.2.2, as match-route requires of Host; a list of several is invalid.
 const ONE_HOST = /^(?:[A-Za-z0-9._~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
-
-/** What the client asked for: only trusted proxies may say it in place of Host. */
-export const hostSaid = (head: Pick<RequestHead, 'host' | 'forwardedHost'>, peerTrusted: boolean): string | undefined =>
-  (peerTrusted ? head.forwardedHost : undefined) ?? head.host
 
 /**
  * Selects the host that a request is for, with its port, among those of this gateway; backends receive the same. Any other host

@@ -43,6 +43,8 @@ export class Exchange implements ExchangeOwner {
   target: string
   /** A proxy asks about another request, and expects this form of response; undefined: this request itself is meant. */
   forwardAuth: 'plain' | 'nginx' | undefined = undefined
+  /** The host of that request as the proxy names it, with its port; '' if it names none. */
+  namedHost = ''
   /** The query as received, with its `?`; '' if there is none. */
   query = ''
   /** The host that the request is for, with its port, as backends receive it; '' until its head has been found valid. */
