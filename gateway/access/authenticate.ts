@@ -1,6 +1,6 @@
 // Identifies the sender of a request; on a route that is not public, a request without a valid token gets 401.
 import { BadRequest, GatewayError, Unauthenticated, Unavailable } from '../errors.ts'
-import type { Exchange } from '../http/exchange.ts'
+import { askingRoute, type Exchange } from '../http/exchange.ts'
 import { bearerToken, fieldValues } from '../http/request.ts'
 import { holdsOwnToken, pathHoldsOwnToken } from '../tokens/own-tokens.ts'
 import { isFromElsewhere } from '../tokens/token-addresses.ts'
@@ -61,7 +61,8 @@ export const createIdentify =
   ({ verifiedTokens, revocationsTrusted, tokenOf, isOurs }: Authentication): Identify =>
   exchange => {
     const { route } = exchange
-    if (route?.ownAuthorization === true && bringsOwnToken(exchange, isOurs)) return TOKEN_FOR_APPLICATION
+    if (askingRoute(exchange)?.ownAuthorization === true && bringsOwnToken(exchange, isOurs))
+      return TOKEN_FOR_APPLICATION
     const token = tokenOf(exchange)
     if (token === undefined) return NO_TOKEN
     const allowStale = route !== undefined && route.upstream === undefined && STALE_MAY_ASK.has(route.path)

@@ -1,6 +1,6 @@
 // Takes an access token from the password of Basic (RFC 7617) on routes that allow it, for git, npm and similar tools.
 import { BadOrigin } from '../errors.ts'
-import type { Exchange } from '../http/exchange.ts'
+import { askingRoute, type Exchange } from '../http/exchange.ts'
 import type { RequestHead } from '../http/request.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
 import type { OwnHosts } from './own-hosts.ts'
@@ -21,8 +21,9 @@ const isForeign = ({ origin, fetchSite }: RequestHead, ownOrigin: string): boole
 export const createBasicToken =
   ({ originOf }: Pick<OwnHosts, 'originOf'>) =>
   (exchange: Exchange): string | undefined => {
-    const { route, head } = exchange
-    if (route?.basic !== true || head.authorization === undefined || head.authorizations !== 1) return undefined
+    const { head } = exchange
+    if (askingRoute(exchange)?.basic !== true || head.authorization === undefined || head.authorizations !== 1)
+      return undefined
     const credentials = BASIC.exec(head.authorization)?.[1]
     if (credentials === undefined) return undefined
     if (isForeign(head, originOf(exchange))) throw new BadOrigin({ reason: 'basic-cross-site' })

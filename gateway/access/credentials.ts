@@ -1,7 +1,7 @@
 // Finds the token of a request wherever it may be, and chooses the response to requests without a valid one.
 import type { GatewayError } from '../errors.ts'
 import { createCrossOrigins } from '../http/cross-origin.ts'
-import type { Exchange } from '../http/exchange.ts'
+import { askingRoute, type Exchange } from '../http/exchange.ts'
 import { answerRefusal, type RefusalPage, type ResponseOptions } from '../http/own-responses.ts'
 import type { Identity } from '../identity.ts'
 import type { RouteTable } from '../routes/route.ts'
@@ -69,7 +69,7 @@ export const createCredentials = (
     answers,
     refuse: (exchange: Exchange, error: GatewayError) => answerRefusal(exchange, error, answers),
     tokenOf: (exchange: Exchange): string | undefined =>
-      exchange.route?.ownAuthorization === true
+      askingRoute(exchange)?.ownAuthorization === true
         ? sessionCookie?.tokenOf(exchange)
         : ((exchange.offer === undefined ? bearerTokenOf(exchange) : exchange.offer.token) ??
           basicTokenOf(exchange) ??

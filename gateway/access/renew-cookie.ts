@@ -1,6 +1,6 @@
 // Renews the session cookie of a browser that uses it: at half of its token's life, and at once if its access has changed.
 import { type GatewayError, TokenStale } from '../errors.ts'
-import type { Exchange } from '../http/exchange.ts'
+import { askingRoute, type Exchange } from '../http/exchange.ts'
 import { asGatewayError } from '../http/own-responses.ts'
 import type { Identity } from '../identity.ts'
 import type { Renewed, RenewLogin } from '../tokens/renew-login.ts'
@@ -75,9 +75,9 @@ export const createRenewCookie = ({ cookies, renewLogin, identify, renewsAt }: R
 
   /** @param refusal that of the token in the cookie; undefined: it is valid */
   return (exchange: Exchange, refusal: Outcome): Outcome | Promise<Outcome> => {
-    const { sessionToken, identity, route, offer, forwardAuth } = exchange
+    const { sessionToken, identity, offer, forwardAuth } = exchange
     // The endpoints about the session do this themselves. Proxies that ask keep no cookie, nor does what opens a socket.
-    if (sessionToken === undefined || route?.browser !== true) return refusal
+    if (sessionToken === undefined || askingRoute(exchange)?.browser !== true) return refusal
     if (offer !== undefined || forwardAuth !== undefined) return refusal
     if (refusal === undefined) {
       if (identity !== undefined) renewInTime(exchange, sessionToken, identity)

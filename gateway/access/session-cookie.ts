@@ -1,6 +1,6 @@
 // Carries a browser's session in a cookie that scripts cannot read, and accepts it only where that is safe.
 import { BadOrigin, BadRequest } from '../errors.ts'
-import type { Exchange } from '../http/exchange.ts'
+import { askingRoute, type Exchange } from '../http/exchange.ts'
 import { wantsPage } from '../http/own-responses.ts'
 import { fieldValue, fieldValues } from '../http/request.ts'
 import type { Identity } from '../identity.ts'
@@ -92,7 +92,8 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
   }
 
   const checkOrigin = (exchange: Exchange): void => {
-    const { method, request, route } = exchange
+    const { method, request } = exchange
+    const route = askingRoute(exchange)
     const site = fieldValue(request.fields, 'sec-fetch-site')
     const changes = opensSocket(exchange) || !SAFE_METHODS.has(method)
     const ownEndpoint = route?.upstream === undefined && route?.external !== true
@@ -112,7 +113,7 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
 
   /** Whether the request is a navigation that a login may interrupt. */
   const mayLogIn = (exchange: Exchange): boolean =>
-    exchange.route?.browser === true &&
+    askingRoute(exchange)?.browser === true &&
     wantsPage(exchange) &&
     SAFE_METHODS.has(exchange.method) &&
     fieldValue(exchange.request.fields, 'x-requested-with') === undefined
@@ -124,7 +125,8 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
      * if the cookie is sent twice.
      */
     tokenOf(exchange: Exchange): string | undefined {
-      const { route, head } = exchange
+      const { head } = exchange
+      const route = askingRoute(exchange)
       const heard = route?.browser === true || (route?.upstream === undefined && ABOUT_SESSION.has(route?.path ?? ''))
       // A request with an Authorization of ours is checked by it alone.
       if (!heard || (head.authorizations > 0 && route?.ownAuthorization !== true)) return undefined
@@ -148,7 +150,9 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
     /** Where to redirect such a navigation without a session; undefined: it is refused. */
     loginAddress(exchange: Exchange): string | undefined {
       if (!mayLogIn(exchange)) return undefined
-      const target = exchange.path + encodeRawBytes(exchange.query)
+      // Of a path that is refused, only the target is known.
+      const path = exchange.path === '' ? (exchange.target.split('?', 1)[0] ?? '') : exchange.path
+      const target = path + encodeRawBytes(exchange.query)
       const kept = isOwnPath(target) ? target : '/'
       // What a proxy that asks relays is not always the cookie: the login page of the host sets it.
       const isElsewhere = hosts.named(exchange) !== undefined && exchange.forwardAuth === undefined

@@ -158,6 +158,13 @@ export interface Underway {
   abort(): void
 }
 
+/** The route that says which credentials count and how to ask for them, also for a path or method that it refuses. */
+export const askingRoute = ({ route, match, forwardAuth }: Exchange): Route | undefined => {
+  if (route !== undefined || match === undefined) return route
+  const refused = match.refusal === 'method' ? match.routes[0] : match.refusal === 'bad-path' ? match.by : undefined
+  return refused?.external === (forwardAuth !== undefined) ? refused : undefined
+}
+
 // Written into logs and refusals without escaping, and sent to every backend, so it must not be an access token.
 const isRequestId = (text: string): boolean => /^(?!.*pt_[\w-]{43})[A-Za-z0-9._-]{1,64}$/.test(text)
 

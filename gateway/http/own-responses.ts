@@ -3,7 +3,7 @@ import { BadRequest, GatewayError, HeadersTooLarge, Internal, RequestTimeout } f
 import type { Verdict } from '../limits/limiter.ts'
 import { noteFault } from '../values/contain.ts'
 import { type CrossOrigins, checkCredentials, crossOriginFields, EXPOSED, readableBy } from './cross-origin.ts'
-import type { Exchange } from './exchange.ts'
+import { askingRoute, type Exchange } from './exchange.ts'
 import { headerLines } from './http1/response.ts'
 import { fieldValue } from './request.ts'
 import type { HttpResponse } from './response.ts'
@@ -85,7 +85,7 @@ export const wantsPage = ({ method, request, head }: Exchange): boolean => {
 
 /** If Basic is accepted, it replaces Bearer. On pages, a browser would show its own password dialog for it. */
 const challengeOf = (exchange: Exchange): string[] => {
-  if (exchange.route?.basic !== true) return ['www-authenticate', 'Bearer']
+  if (askingRoute(exchange)?.basic !== true) return ['www-authenticate', 'Bearer']
   return wantsPage(exchange) ? [] : ['www-authenticate', 'Basic realm="Portaria", charset="UTF-8"']
 }
 

@@ -70,9 +70,12 @@ interface Spellings {
 }
 
 /** Without a token it must not be seen that a path leads to two routes, unless its own is public. */
-const laxReading = ({ public: isPublic }: Route): RouteMatch => (isPublic ? PUBLIC_LAX : PRIVATE_LAX)
-const PUBLIC_LAX: RouteMatch = { refusal: 'bad-path', reason: 'lax-reading', public: true }
-const PRIVATE_LAX: RouteMatch = { refusal: 'bad-path', reason: 'lax-reading', public: false }
+const laxReading = (route: Route): RouteMatch => ({
+  refusal: 'bad-path',
+  reason: 'lax-reading',
+  public: route.public,
+  by: route
+})
 const badPath = (reason: BadPathReason): RouteMatch => ({ refusal: 'bad-path', reason, public: true })
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
 

@@ -191,12 +191,13 @@ export type RouteMatch =
       readonly alsoWrites?: readonly RouteMatch[]
       readonly refusal?: undefined
     }
-  /** `public`: also said to those without a token. */
+  /** `public`: also said to those without a token. `by`: the route that would have the path, if it is known. */
   | {
       readonly route?: undefined
       readonly refusal: 'bad-path'
       readonly reason: BadPathReason
       readonly public: boolean
+      readonly by?: Route
     }
   /** These routes have the path but not the method; `public` if all of them are. */
   | {

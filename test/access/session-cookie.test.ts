@@ -28,6 +28,8 @@ const start = async (test: Parameters<typeof startRawUpstream>[0], env: Record<s
       },
       routes: [
         { path: '/app/*', upstream: 'app', browser: true },
+        { path: '/app/secret/*', upstream: 'app', browser: true, roles: ['Admin'] },
+        { path: '/read', methods: ['GET'], upstream: 'app', browser: true },
         { path: '/shared/*', upstream: 'shared', browser: true },
         { path: '/admin-app/*', upstream: 'app', browser: true, roles: ['Admin'] },
         { path: '/auditors/*', upstream: 'app', browser: true, roles: ['Supervisor'] },
@@ -130,6 +132,20 @@ t.test('a navigation without a session goes to the login page and back; a script
     t.equal(answer.headers.location, undefined)
   }
   t.match((await ask('GET /app/x', 'Accept: */*\r\n')).body, /"GW_UNAUTHENTICATED"/)
+})
+
+// RV-28
+t.test('a path or a method that a browser route refuses is asked for a session like all others of it', async t => {
+  for (const path of ['/app/SECRET/x', '/app/NOTHING/x']) {
+    const page = await ask(`GET ${path}?q=1`, NAVIGATION)
+    t.same([page.status, page.headers.location], [302, `/auth/login?returnTo=${encodeURIComponent(path)}%3Fq%3D1`])
+  }
+  const { cookie } = await logIn()
+  t.equal((await world.fetch('/app/SECRET/x', { headers: { cookie } })).status, 400, 'not 401: there is a session')
+  const remove = (from: string) => world.fetch('/read', { method: 'DELETE', headers: { cookie, origin: from } })
+  const own = await remove(origin)
+  t.same([own.status, own.headers.get('allow')], [405, 'GET, HEAD'])
+  t.equal((await remove('https://evil.example')).status, 403)
 })
 
 // RV-111
