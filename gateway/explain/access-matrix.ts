@@ -28,11 +28,13 @@ export const distinguishedBy = (
   profiles: readonly string[]
 ): NamedAsker[] => {
   const plain = askersWith(profiles)
-  const passed = (askers: readonly NamedAsker[]) =>
-    JSON.stringify(accessMatrix(routes, options, askers).map(({ allowed }) => Object.values(allowed)))
-  const expected = passed(plain.slice(-profiles.length))
-  const special = [halfAssignedWith(profiles), clientsWith(profiles)]
-  return [...plain, ...special.flatMap(askers => (passed(askers) === expected ? [] : askers))]
+  const assigned = plain.slice(-profiles.length)
+  /** @param special in the same order of profiles */
+  const areToldApart = (special: readonly NamedAsker[]) =>
+    accessMatrix(routes, options, [...assigned, ...special]).some(({ allowed }) =>
+      assigned.some(({ name }, i) => allowed[name] !== allowed[special[i]?.name ?? ''])
+    )
+  return [...plain, ...[halfAssignedWith(profiles), clientsWith(profiles)].filter(areToldApart).flat()]
 }
 
 const rowsOf = (route: Route, options: DecideOptions, askers: readonly NamedAsker[]): MatrixRow[] => {

@@ -1,7 +1,9 @@
 // An explanation says in words why a request is decided as it is; that it says what is decided, test/fuzz/decisions.test.ts asks.
 import t from 'tap'
+import { distinguishedBy } from '../../gateway/explain/access-matrix.ts'
 import { askersWith, readAsker } from '../../gateway/explain/askers.ts'
 import { explain } from '../../gateway/explain/explain.ts'
+import { PROFILES } from '../../gateway/identity.ts'
 import { startGateway } from '../support/gateway.ts'
 import { tableOf } from '../support/route-files.ts'
 
@@ -126,4 +128,12 @@ t.test('a wider route that names TRACE decides beside a narrower one for the usu
     { route: { path: '/a/x' }, why: 'takes TRACE only if its methods name it' }
   ])
   t.match(table.match('TRACE', '/b'), { refusal: 'method', routes: [{ path: '/b' }] })
+})
+
+t.test('a profile whose name is a number is compared with itself in the matrix', async t => {
+  const profiles = [...PROFILES, '2024']
+  const { routes } = await tableOf(t, '/x {roles: [Admin]}')
+  const ofFiles = routes.filter(({ upstream }) => upstream !== undefined)
+  const names = distinguishedBy(ofFiles, { cloudUnassignedMayPass: false }, profiles).map(({ name }) => name)
+  t.same(names.slice(3), ['Agente', 'Supervisor', 'Admin', '2024'])
 })
