@@ -1,6 +1,7 @@
 // Finds the routes of the path that a COPY or MOVE writes to, so that it is checked like the path of the request.
 import type { Exchange } from '../http/exchange.ts'
-import { fieldValue } from '../http/request.ts'
+import { readLaxly } from '../http/fields.ts'
+import { connectionNames, fieldValue } from '../http/request.ts'
 import { forwardedPath, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
 import { hostSaid, originForm } from './match-route.ts'
 
@@ -38,8 +39,14 @@ const methodsThere = (exchange: Exchange): string[] => {
   return mayOverwrite(exchange) ? [exchange.method, 'PUT', 'DELETE'] : [exchange.method, 'PUT']
 }
 
-/** Unless the client says otherwise, in exactly the way that every server understands (RFC 4918 §10.6). */
-const mayOverwrite = ({ request }: Exchange): boolean => fieldValue(request.fields, 'overwrite')?.trim() !== 'F'
+/** Unless the client says otherwise to the backend, in exactly the way that every server understands (RFC 4918 §10.6). */
+const mayOverwrite = ({ request, head, route }: Exchange): boolean => {
+  const { set = [], remove = [] } = route?.upstream?.requestHeaders ?? {}
+  const isLost =
+    connectionNames(head.connection)?.has('overwrite') === true ||
+    [...set.map(([name]) => name), ...remove].some(name => readLaxly(name) === 'overwrite')
+  return isLost || fieldValue(request.fields, 'overwrite')?.trim() !== 'F'
+}
 
 const isBeside = (one: Route, other: Route): boolean =>
   one.upstream === other.upstream && one.external === other.external

@@ -129,10 +129,14 @@ t.test(
 t.test('what a MOVE removes, and what it or a COPY may overwrite, needs the right to delete', async t => {
   const folder = await routeFolder(t, {
     'a.yaml': `
-upstreams: { files: { url: http://127.0.0.1:4001 } }
+upstreams:
+  files: { url: http://127.0.0.1:4001 }
+  plain: { url: http://127.0.0.1:4001, requestHeaders: { remove: [Overwrite] } }
 routes:
   - { path: /files/*, upstream: files }
   - { path: /files/*, upstream: files, methods: [DELETE], roles: [Admin] }
+  - { path: /plain/*, upstream: plain }
+  - { path: /plain/*, upstream: plain, methods: [DELETE], roles: [Admin] }
 tests:
   - MOVE /files/a as Agente -> 403
   - MOVE /files/a as anonymous -> 401
@@ -141,14 +145,15 @@ tests:
 `
   })
   const { table } = await loadRoutes(folder, ownRoutes())
-  const decideOn = (method: string, who: string, ...fields: string[]) => {
-    const exchange = exchangeOf({ method, fields: ['Host', 'gw.example', 'Destination', '/files/b', ...fields] })
-    const match = table.match(method, '/files/a')
+  const decideAt = (folder: string, method: string, who: string, ...fields: string[]) => {
+    const exchange = exchangeOf({ method, fields: ['Host', 'gw.example', 'Destination', `/${folder}/b`, ...fields] })
+    const match = table.match(method, `/${folder}/a`)
     exchange.match = match
     if (match.route !== undefined) exchange.route = match.route
     createMatchDestination(() => table)(exchange)
     return decide(exchange.match, askerOf(who), { cloudUnassignedMayPass: false }).decision
   }
+  const decideOn = (method: string, who: string, ...fields: string[]) => decideAt('files', method, who, ...fields)
   t.equal(decideOn('MOVE', 'Agente'), 403)
   t.equal(decideOn('MOVE', 'Agente', 'Overwrite', 'F'), 403, 'the source goes')
   t.equal(decideOn('MOVE', 'Admin'), 'allow')
@@ -157,4 +162,7 @@ tests:
   t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'f'), 403, 'a server may read that as T')
   t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'F'), 'allow')
   t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'F', 'Overwrite', 'T'), 403)
+  t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'F', 'Connection', 'close'), 'allow')
+  t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'F', 'Connection', 'Overwrite'), 403, 'the backend does not get it')
+  t.equal(decideAt('plain', 'COPY', 'Agente', 'Overwrite', 'F'), 403, 'nor where the upstream removes it')
 })
