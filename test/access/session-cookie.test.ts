@@ -284,7 +284,7 @@ t.test('ending all other sessions includes those that only the clock of the data
 })
 
 t.test('an open stream goes on with the session that has been renewed, and ends with it', async t => {
-  const world = await start(t, { JWT_EXPIRES_IN: '4s' })
+  const world = await start(t, { JWT_EXPIRES_IN: '8s' })
   const [{ token: old }, { token: left }] = [await logIn(world), await logIn(world)]
   world.upstream.respond(() => 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n')
   const open = async (token: string) => {
