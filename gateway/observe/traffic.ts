@@ -118,7 +118,11 @@ export const createTraffic = (now: () => number = Date.now) => {
       if (ok) current().logins++
       else current().loginsRefused++
     },
-    /** Steps that ended after `since` (ms since the epoch); one of them may still be growing. */
-    counts: (since: number): StepCounts[] => [...steps.values()].filter(step => (step.number + 1) * STEP_MS > since)
+    /** Steps of the last hour that ended after `since` (ms since the epoch); one of them may still be growing. */
+    counts(since: number): StepCounts[] {
+      // A step without traffic is none, so those that are kept may reach further back.
+      const first = Math.floor(now() / STEP_MS) - STEPS + 1
+      return [...steps.values()].filter(({ number }) => number >= first && (number + 1) * STEP_MS > since)
+    }
   }
 }

@@ -150,6 +150,16 @@ t.test('an hour of traffic is kept, in steps of five seconds, and no more', asyn
   t.match(since(0)[0], { at: now, logins: 1 }, 'and what happens then counts at once')
 })
 
+t.test('what happened more than an hour ago is not counted, however little has happened since', async t => {
+  let now = 1_000_000_000_000
+  const traffic = createTraffic(() => now)
+  traffic.recordLogin(true)
+  now += 59 * 60_000
+  t.match(addTraffic([traffic.counts(0)]), [{ logins: 1 }])
+  now += 60_000
+  t.strictSame(traffic.counts(0), [])
+})
+
 t.test('the state of several instances is the sum of what is counted and the worst of what can be wrong', async t => {
   const faults = { reset: 1, 'bad-response': 0, timeout: 0, unreachable: 0 }
   const target = { url: 'http://a', state: 'up' as const, since: 's', reason: '', busy: 1, connections: 2, faults }
