@@ -41,7 +41,7 @@ export const createProviderMetadata = (options: MetadataOptions): (() => Promise
     return async () => known
   }
   let known: ProviderMetadata | undefined
-  let askAgainAt = 0
+  let asked = { at: 0, lastsMs: 0 }
   let failure: OAuthFailure | undefined
   let asking: Promise<ProviderMetadata> | undefined
 
@@ -49,11 +49,11 @@ export const createProviderMetadata = (options: MetadataOptions): (() => Promise
     try {
       known = await discover(issuer, options)
       failure = undefined
-      askAgainAt = now() + KEEP_MS
+      asked = { at: now(), lastsMs: KEEP_MS }
       return known
     } catch (error) {
       failure = asOAuthFailure(error, 'provider-metadata')
-      askAgainAt = now() + COOLDOWN_MS
+      asked = { at: now(), lastsMs: COOLDOWN_MS }
       log.warn(
         { reason: failure.reason, err: failure, kept: known !== undefined },
         'the cloud provider could not be discovered'
@@ -66,7 +66,9 @@ export const createProviderMetadata = (options: MetadataOptions): (() => Promise
   }
 
   return async () => {
-    if (now() < askAgainAt) {
+    const sinceMs = now() - asked.at
+    // Below 0, the clock has been set back.
+    if (sinceMs >= 0 && sinceMs < asked.lastsMs) {
       if (known !== undefined) return known
       if (failure !== undefined) throw failure
     }

@@ -237,3 +237,15 @@ t.test('a start fails with 401 while the provider cannot be discovered, and work
   now += 60 * 60 * 1000
   t.equal((await start()).status, 302, 'what is known outlives an outage')
 })
+
+t.test('after a failed discovery, a clock that is set back does not put the next one off', async t => {
+  let now = Date.now()
+  const provider = await startFaultyProvider(t)
+  provider.faults.discovery = res => answerJson(res, { error: 'away' }, 503)
+  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer }, now: () => now })
+  const start = () => fetch(`${app.url}${START}`, { redirect: 'manual' })
+  t.equal((await start()).status, 401)
+  delete provider.faults.discovery
+  now -= 60 * 60 * 1000
+  t.equal((await start()).status, 302)
+})
