@@ -116,7 +116,7 @@ const followFiles = (
       const stamps = JSON.stringify(await Promise.all([files.certFile, files.keyFile].map(stampOf)))
       const isChanged = stamps !== known
       known = stamps
-      if (isChanged || !own.current) await reload()
+      if (isChanged || !isWell(own)) await reload()
     }
   }
 }

@@ -10,6 +10,7 @@ import {
 } from '../../gateway/listener/certificates.ts'
 import { checkPair } from '../../gateway/settings/certificate-pair.ts'
 import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
+import { shiftClocks } from '../support/clocks.ts'
 
 const read = ({ certFile, keyFile }: CertificateFiles) => ({
   cert: readFileSync(certFile, 'utf8'),
@@ -91,6 +92,17 @@ t.test('what is no pair, has expired or is gone leaves the old one in use', asyn
     t.equal(await certificates.reload(), true)
     t.match(state(), { current: true, pair: read(one) })
   }
+})
+
+t.test('a certificate that expires while it is in use is reported once, although its files have not changed', async t => {
+  const clocks = shiftClocks(t)
+  const { two, use, certificates, state, lines, until } = world(t)
+  use(two)
+  await until(({ current, pair }) => current && pair.key === read(two).key)
+  clocks.wallMs = state().pair.expiresAt - Date.now()
+  await until(({ current, pair }) => !current && pair.key === read(two).key)
+  t.equal(await certificates.reload(), false)
+  t.equal(lines.filter(line => line.includes('cannot be used')).length, 1)
 })
 
 t.test('a link that is swapped, as Kubernetes does with secrets, is followed', async t => {
