@@ -31,10 +31,17 @@ const sources = readdirSync(join(ROOT, 'gateway'), { recursive: true, encoding: 
   .map(file => readPage(join('gateway', file)))
 const code = sources.join('\n')
 
+/** Reasons that are members of a type, or are passed on by a function. */
+const GIVEN = [
+  /\{ refusal: '([a-z0-9-]+)' \}/g,
+  /^ {2}\| '([a-z]+(?:-[a-z0-9]+)+)'$/gm,
+  /\b(?:refused|violation|wrong|TokenRefusal)\('([a-z]+(?:-[a-z]+)+)'/g
+]
+
 t.test('every reason is in docs/logs.md', async t => {
   const reasons = new Set([...code.matchAll(/\breason: '([a-z0-9-]+)'/g)].map(([, word = '']) => word))
   for (const word of DIRECTORY_REASONS) reasons.add(word)
-  for (const [, word = ''] of code.matchAll(/\{ refusal: '([a-z0-9-]+)' \}/g)) reasons.add(word)
+  for (const pattern of GIVEN) for (const [, word = ''] of code.matchAll(pattern)) reasons.add(word)
   t.ok(reasons.size > 150)
   for (const word of reasons) if (word !== 'bad-path') t.ok(logs.includes(`\`${word}\``), word)
 })
