@@ -142,15 +142,21 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
   await options.register(app)
   await app.ready()
 
-  const ask = (exchange: Exchange, payload: Buffer | undefined) =>
+  /** No endpoint takes OPTIONS, so a method that Fastify does not know is refused in the same way. */
+  const methodOf = ({ request: { method } }: Exchange) =>
+    (app.supportedMethods.includes(method) ? method : 'OPTIONS') as InjectedMethod
+
+  const ask = (exchange: Exchange, payload: Buffer | undefined) => {
+    const request = { method: methodOf(exchange), ...requestOf(exchange, payload !== undefined) }
     asked.run(exchange, () =>
-      app.inject({ ...requestOf(exchange, payload !== undefined), ...(payload && { payload }) }, (error, response) =>
+      app.inject({ ...request, ...(payload && { payload }) }, (error, response) =>
         contain(exchange, () => {
           if (response !== undefined) pass(exchange, response)
           else options.refuse(exchange, asGatewayError(error))
         })
       )
     )
+  }
 
   return {
     app,
@@ -187,7 +193,7 @@ const requestOf = ({ request, path, query }: Exchange, hasPayload: boolean): Inj
         ? (request.fields[i + 1] ?? '')
         : before + (name === 'cookie' ? '; ' : ', ') + (request.fields[i + 1] ?? '')
   }
-  return { method: request.method as InjectedMethod, url: bareOf(path) + query, headers }
+  return { url: bareOf(path) + query, headers }
 }
 
 const bareOf = (path: string): string => (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path)

@@ -59,7 +59,9 @@ t.test('a method that an endpoint lacks is 405, with those that it has', async t
     ['DELETE', `users/${carlos}`, 'GET, HEAD'],
     ['GET', `users/${carlos}/access`, 'PUT'],
     ['GET', 'users/access', 'POST'],
-    ['PUT', 'clients/7', 'DELETE, GET, HEAD, PATCH']
+    ['PUT', 'clients/7', 'DELETE, GET, HEAD, PATCH'],
+    ['QUERY', 'users', 'GET, HEAD'],
+    ['PROPFIND', 'users', 'GET, HEAD']
   ] as const) {
     const body = method === 'GET' ? {} : { headers: { 'content-type': 'text/plain' }, body: 'whatever it is' }
     const answer = await world.fetch(`/auth/admin/${path}`, { method, token: adminToken, ...body })
