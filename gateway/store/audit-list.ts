@@ -7,7 +7,7 @@ import { type Bounds, type Page, pageBounds, query, rowId, storableText } from '
 export type AuditItem = ReturnType<typeof toItem>
 
 export interface AuditFilter {
-  /** The id of a person or service account (as actor or as target), or a username in any case. */
+  /** The id of a person or service account (as actor or as target); as text, an id or a username in any case. */
   user?: number | string | undefined
   action?: string | undefined
   /** From this time on. */
@@ -125,17 +125,17 @@ const ofUser = async (
   value: (one: unknown) => string
 ): Promise<string[]> => {
   const targets = (id: number) => [`user:${id}`, `client:${id}`].map(target => `e.target = ${value(target)}`)
-  const name = storableText(String(user))
-  if (/^[1-9]\d{0,9}$/.test(name)) {
-    const id = Number(name)
-    return [`e.actor_id = ${value(rowId(id))}`, ...targets(id)]
-  }
+  const withId = (id: number) => [`e.actor_id = ${value(rowId(id))}`, ...targets(id)]
+  if (typeof user === 'number') return withId(user)
+  const name = storableText(user)
+  // A username may be a number, too.
+  const byId = /^[1-9]\d{0,9}$/.test(name) ? withId(Number(name)) : []
   const known = await query<{ id: number }>(
     manager,
     'SELECT id FROM users WHERE lower(username) = lower($1) LIMIT 20',
     [name]
   )
-  return [`lower(e.actor_username) = lower(${value(name)})`, ...known.flatMap(({ id }) => targets(id))]
+  return [...byId, `lower(e.actor_username) = lower(${value(name)})`, ...known.flatMap(({ id }) => targets(id))]
 }
 
 const toItems = async (manager: EntityManager, rows: readonly AuditRow[]): Promise<AuditItem[]> => {

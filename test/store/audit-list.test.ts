@@ -72,3 +72,11 @@ t.test('entries are newest first through all pages, and the total grows while th
   t.equal((await audit.collect({ user: 'ana', since: minute(30_000) }, 301))?.length, 301)
   t.equal(await audit.collect({ user: 'ana', since: minute(30_000) }, 300), undefined, 'more than was asked for')
 })
+
+t.test('a person whose username is a number is found by it', async t => {
+  const { users, audit } = await openStore(t, postgres)
+  const { user } = await users.syncPerson(person('10234567'))
+  await audit.append({ actor: { id: null, username: 'cli' }, action: 'person.unlock', target: `user:${user.id}` })
+  t.match(await audit.list({ user: '10234567' }), { items: [{ action: 'person.unlock' }] })
+  t.equal((await audit.list({ user: 10_234_567 })).total, 0, 'an id is no username')
+})
