@@ -72,7 +72,7 @@ const find = (table: RouteTable, exchange: Exchange, rawPath: string): RouteMatc
 }
 
 /** Routes checked for another proxy are never forwarded, and forwarded routes are never checked for one: neither exists there. */
-const onlyOf = (found: RouteMatch, isExternal: boolean): RouteMatch => {
+export const onlyOf = (found: RouteMatch, isExternal: boolean): RouteMatch => {
   if (found.route !== undefined) return found.route.external === isExternal ? found : NO_ROUTE
   if (found.refusal !== 'method') return found
   const routes = found.routes.filter(({ external }) => external === isExternal)

@@ -1,6 +1,7 @@
 // Re-evaluates past requests under other route files, and counts what would change by route and role.
 import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
+import { onlyOf } from '../access/match-route.ts'
 import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned } from '../errors.ts'
 import type { NamedAsker } from '../explain/askers.ts'
 import { type AskedTarget, matchTarget } from '../route-files/test-lines.ts'
@@ -75,10 +76,7 @@ const replay = async (cli: Cli, log: string, { config }: { readonly config?: str
 }
 
 const count = (tally: Tally, past: PastDecision, routes: RouteTable, options: DecideOptions): void => {
-  const found = matchTarget(routes, past.method, past)
-  // As in the gateway: external routes are decided for other proxies only, and others never for them.
-  const isOther = found.route !== undefined && found.route.external !== past.isForwardAuth
-  const match: RouteMatch = isOther ? { refusal: 'no-route' } : found
+  const match = onlyOf(matchTarget(routes, past.method, past), past.isForwardAuth)
   const now = decide(match, past.asker, options).decision
   const isUnchanged = now === past.decision
   if (!isUnchanged && isOwnEndpoint(match.route)) {

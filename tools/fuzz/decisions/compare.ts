@@ -14,6 +14,7 @@ import { createRandom, type Fuzz } from '../mutate.ts'
 import {
   decideEvent,
   decideFound,
+  type Found,
   findRoute,
   hostsOf,
   idOf,
@@ -235,8 +236,14 @@ const NOBODY = PEOPLE[0] as Person
 /** Asked directly, external routes do not exist. */
 const direct = (routes: Table, { method, host, path, address }: AskedRequest, person: Person): Verdict => {
   const search = findRoute(routesAt(routes, host), method, path)
-  const isExternal = search.found.kind === 'route' && search.found.route.external === true
-  return decideFound(isExternal ? { ...search, found: { kind: 'none' } } : search, { ...person, address }).verdict
+  return decideFound({ ...search, found: withoutExternal(search.found) }, { ...person, address }).verdict
+}
+
+const withoutExternal = (found: Found): Found => {
+  if (found.kind === 'route') return found.route.external === true ? { kind: 'none' } : found
+  if (found.kind !== 'method') return found
+  const all = found.all.filter(({ external }) => external !== true)
+  return all.length === 0 ? { kind: 'none' } : { ...found, all, isPublic: all.every(each => each.public === true) }
 }
 
 /** The line that the gateway logs, and who asks as far as the line says it. */

@@ -157,7 +157,7 @@ const exceptionsIn = (path: string): string[] => [
   ...(path.replaceAll('%2F', '/').includes('//') ? ['doubleSlash'] : [])
 ]
 
-type Found =
+export type Found =
   | { readonly kind: 'route'; readonly route: RouteSpec; readonly alsoReadAs: readonly RouteSpec[] }
   | { readonly kind: 'bad-path'; readonly isPublic: boolean }
   | { readonly kind: 'method'; readonly isPublic: boolean; readonly all: readonly RouteSpec[] }

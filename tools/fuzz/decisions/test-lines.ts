@@ -167,12 +167,11 @@ export const fuzzTestLines = async (t: Pick<Test, 'teardown'>, { seed, goesOn, o
       const isDecided = route === undefined || (routes.includes(route) && route.socketio === undefined)
       const person = random.pick(EVERYBODY)
       if (!isDecided || request.method === 'CONNECT') continue
-      const answer = answerTo(
-        world,
-        { ...request, host: spelled(request.host) },
-        tokens.get(person),
-        route?.external === true
-      )
+      const meant = found.kind === 'method' ? found.all : route === undefined ? [] : [route]
+      const isExternal = meant.some(({ external }) => external === true)
+      // A line about a method that neither routes of this gateway nor external ones have does not say who asks.
+      if (isExternal && !meant.every(({ external }) => external === true)) continue
+      const answer = answerTo(world, { ...request, host: spelled(request.host) }, tokens.get(person), isExternal)
       await compare(`${addressed(request)} as ${wordsOf({ ...person, address: request.address })}`, answer)
     }
     const chat = routes.find(({ socketio }) => socketio !== undefined)
