@@ -68,7 +68,7 @@ const archive = async (cli: Cli, { before: text, out }: { before: string; out: s
   if (existsSync(out)) throw exists()
   const secrets = await secretsOf(cli)
   return withDatabase(cli.environment, async database => {
-    const { archiveAudit, AuditBroken } = await import('../store/audit-archive.ts')
+    const { archiveAudit, ArchivedMeanwhile, AuditBroken } = await import('../store/audit-archive.ts')
     try {
       const archived = await archiveAudit(database, { actor: ACTOR, secrets, before, fileOf: () => out })
       if (archived === undefined)
@@ -80,6 +80,7 @@ const archive = async (cli: Cli, { before: text, out }: { before: string; out: s
       }
     } catch (error) {
       if (error instanceof Error && 'code' in error && error.code === 'EEXIST') throw exists()
+      if (error instanceof ArchivedMeanwhile) throw new CannotRun(error.message)
       if (!(error instanceof AuditBroken)) throw error
       const { firstBroken, message } = error
       return { found: true, json: { ok: false, firstBroken }, text: ({ red }) => red(message) }

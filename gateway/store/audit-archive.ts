@@ -35,12 +35,20 @@ export class AuditBroken extends Error {
   }
 }
 
+/** Another process has archived entries since this run began, which wrote nothing. */
+export class ArchivedMeanwhile extends Error {
+  constructor() {
+    super('entries were archived by another process meanwhile; nothing was archived here')
+    this.name = 'ArchivedMeanwhile'
+  }
+}
+
 const DELETED_AT_ONCE = 2_000
 
 /**
  * Writes the entries before a time to a file, then removes them. Undefined: there are none. Whenever it stops, the entries
- * are in the file, or in the database, or in both. Throws AuditBroken, AuditKeyMissing, and what the file system refuses,
- * such as EEXIST.
+ * are in the file, or in the database, or in both. Throws AuditBroken, ArchivedMeanwhile, AuditKeyMissing, and what the file
+ * system refuses, such as EEXIST.
  */
 export const archiveAudit = async (database: Database, archiving: Archiving) => {
   await removeArchived(database)
@@ -55,7 +63,7 @@ export const archiveAudit = async (database: Database, archiving: Archiving) => 
       await lines(rows)
       return rows
     })
-    if (broken !== undefined) throw new AuditBroken(broken)
+    if (broken !== undefined) throw await database.read(manager => whyMissing(manager, header.first, broken))
     if (walk.hash !== header.lastHash) throw new AuditBroken(walk.number)
   })
   await database.write(manager => settle(manager, header, archiving.actor, file))
@@ -72,7 +80,7 @@ const plan = async (manager: EntityManager, { before, secrets, most }: Archiving
   const last = Math.min(kept === undefined ? head.entries : kept.id - 1, head.archived + (most ?? head.entries))
   if (last <= head.archived) return undefined
   const [end] = await selectRows(manager, 'WHERE e.id = $1', [last])
-  if (end === undefined) throw new AuditBroken(last)
+  if (end === undefined) throw await whyMissing(manager, head.archived + 1, last)
   const nowS = (await clockOf(manager)) / 1000
   const header = archiveHeader(key, {
     first: head.archived + 1,
@@ -84,6 +92,10 @@ const plan = async (manager: EntityManager, { before, secrets, most }: Archiving
   })
   return { header, keys, walk: walkFrom(head.archived, head.archivedHash) }
 }
+
+/** @param first where the log began when it was planned */
+const whyMissing = async (manager: EntityManager, first: number, broken: number): Promise<Error> =>
+  (await readAuditHead(manager)).archived === first - 1 ? new AuditBroken(broken) : new ArchivedMeanwhile()
 
 const FIRST_KEPT = `SELECT e.id::float8 AS id FROM audit_events e WHERE ${sinceTime('$1')} ORDER BY e.id LIMIT 1`
 
@@ -126,7 +138,7 @@ const settle = async (manager: EntityManager, header: ArchiveHeader, actor: Acto
   const key = await linkingKey(manager)
   if (key === undefined) throw new AuditKeyMissing()
   const head = await readAuditHead(manager, true)
-  if (head.archived !== header.first - 1) throw new Error('entries were archived by another process meanwhile')
+  if (head.archived !== header.first - 1) throw new ArchivedMeanwhile()
   const { first, last, lastHash } = header
   await query(manager, BEGIN_AFTER, [last, lastHash, key.id, archivedMac(key, last, lastHash)])
   const details = { first, last, hash: lastHash, file: basename(file) }

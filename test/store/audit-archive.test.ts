@@ -2,9 +2,10 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { retainAudit } from '../../gateway/store/audit-archive.ts'
+import { archiveAudit, retainAudit } from '../../gateway/store/audit-archive.ts'
 import { verifyArchive } from '../../gateway/store/audit-archive-file.ts'
 import { appendAudits } from '../../gateway/store/audit-entry.ts'
+import type { Database } from '../../gateway/store/database.ts'
 import { sealingSecret } from '../../gateway/tokens/sealed-keys.ts'
 import { portariaHere } from '../support/cli-here.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -113,14 +114,30 @@ t.test('the database removes entries only once they are archived, and a forged b
 })
 
 t.test('of two archives into one file at once, one is written, and the other is refused', async t => {
-  const { audit, out, archive } = await startOld(t)
-  const both = await Promise.all([archive('2026-01-31'), archive('2025-01-31')])
-  t.same(both.map(({ code }) => code).sort(), [0, 2])
-  t.match(both.find(({ code }) => code === 2)?.stderr.replaceAll('\n', ' '), /audit\.jsonl exists: name a new file/)
-  const written = await verifyArchive(out, [sealingSecret(TEST_SECRET)])
-  t.match(written, { ok: true, first: 1 })
-  t.match(await audit.verify(), { ok: true, archived: written.last })
-  t.same(readdirSync(dirname(out)), ['audit.jsonl'])
+  const secrets = [sealingSecret(TEST_SECRET)]
+  const refusals = [
+    [1, { name: 'ArchivedMeanwhile' }],
+    [2, { code: 'EEXIST' }]
+  ] as const
+  for (const [reads, refusal] of refusals) {
+    const { database, audit, out } = await startOld(t)
+    const run = (through: Database, before: string) =>
+      archiveAudit(through, { actor, secrets, before: new Date(before), fileOf: () => out })
+    let left: number = reads
+    const overtaken: Database = {
+      ...database,
+      async read(work) {
+        const found = await database.read(work)
+        left -= 1
+        if (left === 0) await run(database, '2026-01-31')
+        return found
+      }
+    }
+    await t.rejects(run(overtaken, '2024-03-01'), refusal)
+    t.match(await verifyArchive(out, secrets), { ok: true, first: 1, last: 761 })
+    t.match(await audit.verify(), { ok: true, archived: 761 })
+    t.same(readdirSync(dirname(out)), ['audit.jsonl'])
+  }
 })
 
 // RV-74
