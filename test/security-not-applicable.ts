@@ -5,8 +5,6 @@ export const NOT_APPLICABLE: Readonly<Record<string, string>> = {
   'RT-26': 'proxied paths do not run through a library router; the route that is matched is the route that forwards',
   'RT-29': 'no file server: own pages are an exact list of paths',
   'RT-33': 'no cache of destination URLs',
-  'HD-35':
-    'identity headers are unsigned by contract; forwardToken passes the verified token to upstreams that want proof',
   'OA-13': 'people are never linked or granted anything by e-mail',
   'OA-15': 'no allow-list of e-mail domains; tenants are named by id',
   'OA-23': 'no tokens of the provider are kept, so none is refreshed',

@@ -44,6 +44,7 @@ const keysOf = async (world: World) => {
 }
 
 t.test('a backend verifies who asks with a standard library and the published keys', async t => {
+  // HD-35
   const token = await first.tokenFor({ id: 7, profiles: ['Agente'], areas: ['Norte'] })
   const assertion = (await assertionOf(first, '/orders/7', token)) ?? ''
   const keys = createRemoteJWKSet(new URL(`${second.url}/auth/jwks.json`))
@@ -68,6 +69,8 @@ t.test('a backend verifies who asks with a standard library and the published ke
   const life = Number(payload.exp) - Number(payload.iat)
   t.ok(life > 0 && life <= 310, `${life} s`)
   await t.rejects(jwtVerify(assertion, keys, { audience: 'billing' }), 'it is good for one upstream')
+  const later = new Date(1000 * (Number(payload.exp) + 60))
+  await t.rejects(jwtVerify(assertion, keys, { audience: 'orders', currentDate: later }), 'and for a few minutes')
 })
 
 t.test('both instances use one key, made once; nothing private is published', async t => {
