@@ -31,7 +31,8 @@ export const createTokenUses = ({ usedSince, record, log, now = Date.now }: Toke
 
   const write = async () => {
     const minute = Math.floor(now() / EVERY_MS)
-    const uses = usedSince(since)
+    // If the clock has been set back, from the last minute by its new time.
+    const uses = usedSince(minute < since ? minute - 1 : since)
     try {
       for (let from = 0; from < uses.length; from += AT_ONCE) await record(uses.slice(from, from + AT_ONCE))
       // This minute is not over; tokens used in the rest of it are written the next time.

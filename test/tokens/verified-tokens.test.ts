@@ -443,6 +443,27 @@ t.test(
   }
 )
 
+t.test('uses are written in the minute after them also when the clock has been set back', async t => {
+  let minute = 100
+  const asked: number[] = []
+  const uses = createTokenUses({
+    usedSince(from) {
+      asked.push(from)
+      return []
+    },
+    record: async () => undefined,
+    log: quiet,
+    now: () => minute * 60_000
+  })
+  await uses.flush()
+  minute = 40
+  await uses.flush()
+  minute++
+  await uses.flush()
+  await uses.close()
+  t.same(asked, [1, 39, 40, 41])
+})
+
 t.test('a token bound to networks counts from nowhere else', async t => {
   for (const [blocks, address, passes] of [
     [undefined, '192.0.2.1', true],
