@@ -81,16 +81,15 @@ const prove = async (
   const heldMs = await failures.heldForMs(key, loginFailures.perIp, loginFailures.windowMs)
   if (heldMs !== undefined) throw new TokenRefusal('throttled', Math.ceil(heldMs / 1000))
   const proven = await clients.prove(clientId, secret)
-  const reason = refusalOf(proven, address)
-  if (proven !== undefined && reason === '') return proven
-  const { id: userId, username = '' } = proven?.person.user ?? {}
+  const reason = typeof proven === 'string' ? proven : refusalOf(proven, address)
+  if (typeof proven !== 'string' && reason === '') return proven
+  const { id: userId, username = '' } = typeof proven === 'string' ? {} : proven.person.user
   onOutcome({ ok: false, reason, provider: 'client', username, userId, requestId, ip: address })
   await failures.add(randomUUID(), key, loginFailures.windowMs)
   throw new TokenRefusal(reason)
 }
 
-const refusalOf = (proven: ProvenClient | undefined, address: string): string => {
-  if (proven === undefined) return 'wrong-secret'
+const refusalOf = (proven: ProvenClient, address: string): string => {
   if (!mayComeFrom(proven.addresses, address)) return 'foreign-address'
   return fitsToken(proven.person.user) ? '' : 'token-too-long'
 }

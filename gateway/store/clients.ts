@@ -160,16 +160,21 @@ interface ClientUse {
   readonly usedAt: number
 }
 
+/** Why credentials prove nothing, for the log. */
+type Unproven = 'unknown-id' | 'wrong-secret' | 'expired'
+
 /** The owner of these credentials, unless expired; takes as long for an unknown clientId as for a wrong secret. */
-const prove = (database: Database, clientId: string, secret: string): Promise<ProvenClient | undefined> =>
+const prove = (database: Database, clientId: string, secret: string): Promise<ProvenClient | Unproven> =>
   database.read(async manager => {
     const given = sha256(secret)
     const key = storableKey(clientId)
     const [row] = key === undefined ? [] : await query<CredentialRow>(manager, CREDENTIALS, [key])
     const matches = [row?.secret_hash ?? '', row?.previous_secret_hash ?? ''].map(hash => sameHash(hash, given))
-    if (row === undefined || !matches.includes(true)) return undefined
+    if (row === undefined) return 'unknown-id'
+    if (!matches.includes(true)) return 'wrong-secret'
+    if (row.expired) return 'expired'
     const person = await findPerson(manager, row.user_id)
-    if (person === undefined || person.disabled) return undefined
+    if (person === undefined || person.disabled) return 'unknown-id'
     await query(manager, 'UPDATE clients SET last_used_at = now() WHERE user_id = $1', [row.user_id])
     // The version that the conditions belong to: if they have changed since, a token under the old ones has already ended.
     const { version } = row
@@ -182,6 +187,7 @@ interface CredentialRow {
   previous_secret_hash: string | null
   addresses: string[]
   expires_s: number | null
+  expired: boolean
   version: number
 }
 
@@ -201,10 +207,11 @@ const recordUse = async (database: Database, uses: readonly ClientUse[]): Promis
 
 const CREDENTIALS = `
   SELECT c.user_id, c.secret_hash, c.addresses, extract(epoch FROM c.expires_at)::float8 AS expires_s,
+    coalesce(c.expires_at <= now(), false) AS expired,
     CASE WHEN c.previous_secret_until > now() THEN c.previous_secret_hash END AS previous_secret_hash,
     u.access_version AS version
   FROM clients c JOIN users u ON u.id = c.user_id
-  WHERE c.client_id = $1 AND (c.expires_at IS NULL OR c.expires_at > now())`
+  WHERE c.client_id = $1`
 
 const RECORD_USE = `
   UPDATE clients SET last_used_at = greatest(last_used_at, to_timestamp(used.at))

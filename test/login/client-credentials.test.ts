@@ -161,6 +161,7 @@ t.test('the errors of a token request are those of RFC 6749 §5.2', async t => {
   )
   const [unknown, wrong] = await Promise.all(tried)
   t.same(unknown?.body, wrong?.body, 'an unknown client is not told from a wrong secret')
+  for (const reason of ['unknown-id', 'wrong-secret']) await first.logged(line => line.reason === `client-${reason}`)
 })
 
 t.test('failed secrets are limited per address alone: a known clientId cannot be blocked by others', async t => {
@@ -207,6 +208,11 @@ t.test('a service account in its last second is refused as an expired one is', a
   )
   const { status, body } = await askToken({ form: GRANT, authorization: basic(client.clientId, client.clientSecret) })
   t.match([status, body], [401, { error: 'invalid_client' }])
+  await postgres.query(`UPDATE clients SET expires_at = now() - interval '1 hour' WHERE user_id = ${client.id}`)
+  const expired = await askToken({ form: GRANT, authorization: basic(client.clientId, client.clientSecret) })
+  t.same(expired.body, body)
+  const requestId = expired.headers.get('x-request-id')
+  await first.logged(line => line.requestId === requestId && line.reason === 'client-expired')
 })
 
 t.test('addresses are enforced where the token is asked for and wherever it is used', async t => {
