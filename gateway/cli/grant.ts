@@ -1,4 +1,6 @@
 // Gives profiles and areas to someone who has logged in before, and audits it.
+import { Conflict } from '../errors.ts'
+import type { StoredPerson, Users } from '../store/users.ts'
 import type { Add, Cli, Report } from './command.ts'
 import { personNamed, refuseUnknownProfiles } from './named-arguments.ts'
 import { ACTOR, withUsers } from './open-store.ts'
@@ -26,17 +28,31 @@ export const addGrant: Add = (program, define) => {
     )
 }
 
+/** Starts anew if someone else changes the access in between, so that nothing of that is undone. */
+const addAccess = async (
+  users: Users,
+  id: number,
+  addedProfiles: readonly string[],
+  addedAreas: readonly string[]
+): Promise<StoredPerson> => {
+  const { assigned, version } = await personNamed(users, `id:${id}`)
+  const profiles = [...new Set([...assigned.profiles, ...addedProfiles])]
+  const areas = [...new Set([...assigned.areas, ...addedAreas])]
+  const access = { profiles, areas, areaPrincipal: assigned.areaPrincipal ?? areas[0] ?? null }
+  try {
+    return await users.setAccess(ACTOR, id, access, current => current === version)
+  } catch (error) {
+    if (!(error instanceof Conflict)) throw error
+    return addAccess(users, id, addedProfiles, addedAreas)
+  }
+}
+
 const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptions): Promise<Report> =>
   withUsers(environment, async users => {
     await refuseUnknownProfiles(users, profile)
-    const { user, assigned } = await personNamed(users, name)
-    const areas = [...new Set([...assigned.areas, ...(await users.areasFor(ACTOR, area))])]
-    const access = {
-      profiles: [...new Set([...assigned.profiles, ...profile])],
-      areas,
-      areaPrincipal: assigned.areaPrincipal ?? areas[0] ?? null
-    }
-    const { user: changed, disabled } = await users.setAccess(ACTOR, user.id, access)
+    const { user } = await personNamed(users, name)
+    const given = await users.areasFor(ACTOR, area)
+    const { user: changed, disabled } = await addAccess(users, user.id, profile, given)
     const person = `${changed.username} (id ${changed.id}, ${changed.provider})`
     const done = `${person} now has ${changed.profiles.join(', ')} in ${changed.areas.join(', ')}.`
     return {

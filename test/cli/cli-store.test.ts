@@ -3,8 +3,12 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import t from 'tap'
+import { changeAccess } from '../../gateway/store/access.ts'
+import { raiseVersions } from '../../gateway/store/access-changes.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { openDatabase } from '../../gateway/store/database.ts'
+import { getPerson } from '../../gateway/store/people.ts'
+import { lockAccess, query } from '../../gateway/store/query.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { demoPeople, startDemoDirectory } from '../demo/directory.ts'
 import { portaria } from '../support/cli.ts'
@@ -17,6 +21,7 @@ import { quiet } from '../support/quiet.ts'
 import { makeFolder } from '../support/server-process.ts'
 import { actor, openStore, person } from '../support/store.ts'
 import { TEST_SECRET } from '../support/test-secret.ts'
+import { until } from '../support/until.ts'
 
 t.test('grant and audit verify work while a gateway runs on the embedded database', async t => {
   const DATA_DIR = makeFolder(t, 'cli')
@@ -58,7 +63,7 @@ t.test('without a running gateway migrate makes the embedded database, and a wro
 
 t.test('on Postgres', async t => {
   const postgres = await startPostgres(t)
-  const { url: DATABASE_URL, users } = await openStore(t, postgres)
+  const { url: DATABASE_URL, users, database } = await openStore(t, postgres)
   const env = { DATABASE_URL, JWT_SECRET: TEST_SECRET }
   const grant = (...args: string[]) => portariaHere(['grant', ...args, '--json'], { env })
 
@@ -85,6 +90,22 @@ t.test('on Postgres', async t => {
       t.equal((await portariaHere(['audit', 'verify'], { env: { DATABASE_URL, ...foreign } })).code, 2)
     }
     t.match(await users.loadPerson(user.id), { user: { profiles: only(), areas: only() } })
+  })
+
+  await t.test('grant keeps what an Admin changes at the same time', async t => {
+    const { user } = await users.syncPerson(person('eva'))
+    await grant('eva', '--profile', 'Supervisor', '--area', 'Norte')
+    let granted: ReturnType<typeof grant> | undefined
+    await database.write(async manager => {
+      await lockAccess(manager)
+      granted = grant('eva', '--profile', 'Agente', '--area', 'Sul')
+      const waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+      await until(async () => (await query(manager, waiting)).length > 0, 'waits')
+      const access = { profiles: [], areas: ['Norte'], areaPrincipal: 'Norte' }
+      await changeAccess(manager, actor, await getPerson(manager, user.id), access)
+      await raiseVersions(manager, [user.id])
+    })
+    t.match((await granted)?.json(), { profiles: only('Agente'), areas: only('Norte', 'Sul') })
   })
 
   await t.test('grant to somebody who is disabled is carried out, and says so', async t => {
