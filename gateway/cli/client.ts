@@ -1,5 +1,6 @@
 // Creates, lists, rotates and removes service accounts from the command line.
 import type { ClientItem, Clients, ClientWithSecret } from '../store/clients.ts'
+import { profileName } from '../values/names.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { refuseUnknownProfiles } from './named-arguments.ts'
 import { ACTOR, type Database, withDatabase } from './open-store.ts'
@@ -53,8 +54,9 @@ const withClient = (cli: Cli, name: string, work: (clients: Clients, item: Clien
 const create = (cli: Cli, name: string, { profile, area, expires, address }: CreateOptions): Promise<Report> =>
   withClients(cli, async (clients, database) => {
     const { createUsers } = await import('../store/users.ts')
-    await refuseUnknownProfiles(createUsers(database), profile)
-    const access = { profiles: [...profile], areas: [...area], areaPrincipal: area[0] ?? null }
+    const profiles = profile.map(profileName)
+    await refuseUnknownProfiles(createUsers(database), profiles)
+    const access = { profiles, areas: [...area], areaPrincipal: area[0] ?? null }
     const conditions = { expiresAt: expires ?? null, addresses: [...(address ?? [])] }
     return shown(await clients.create(ACTOR, { name, ...access, ...conditions }, { makesAreas: true }))
   })

@@ -1,6 +1,7 @@
 // Gives profiles and areas to someone who has logged in before, and audits it.
 import { Conflict } from '../errors.ts'
 import type { StoredPerson, Users } from '../store/users.ts'
+import { profileName } from '../values/names.ts'
 import type { Add, Cli, Report } from './command.ts'
 import { personNamed, refuseUnknownProfiles } from './named-arguments.ts'
 import { ACTOR, withUsers } from './open-store.ts'
@@ -49,10 +50,11 @@ const addAccess = async (
 
 const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptions): Promise<Report> =>
   withUsers(environment, async users => {
-    await refuseUnknownProfiles(users, profile)
+    const profiles = profile.map(profileName)
+    await refuseUnknownProfiles(users, profiles)
     const { user } = await personNamed(users, name)
     const given = await users.areasFor(ACTOR, area)
-    const { user: changed, disabled } = await addAccess(users, user.id, profile, given)
+    const { user: changed, disabled } = await addAccess(users, user.id, profiles, given)
     const person = `${changed.username} (id ${changed.id}, ${changed.provider})`
     const done = `${person} now has ${changed.profiles.join(', ')} in ${changed.areas.join(', ')}.`
     return {

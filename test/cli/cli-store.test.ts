@@ -92,6 +92,17 @@ t.test('on Postgres', async t => {
     t.match(await users.loadPerson(user.id), { user: { profiles: only(), areas: only() } })
   })
 
+  // RV-33
+  await t.test('profiles are named with accents as one character or as two', async t => {
+    await database.write(manager => query(manager, 'INSERT INTO profiles (name) VALUES ($1)', ['Opera\u00e7\u00e3o']))
+    await users.syncPerson(person('ivo'))
+    const access = ['--profile', 'Operac\u0327a\u0303o', '--area', 'Norte']
+    const granted = await grant('ivo', ...access)
+    t.match(granted.json(), { profiles: only('Opera\u00e7\u00e3o') })
+    const client = await portariaHere(['client', 'create', 'accents', ...access, '--json'], { env })
+    t.match(client.json(), { profiles: only('Opera\u00e7\u00e3o') })
+  })
+
   await t.test('grant keeps what an Admin changes at the same time', async t => {
     const { user } = await users.syncPerson(person('eva'))
     await grant('eva', '--profile', 'Supervisor', '--area', 'Norte')
