@@ -54,7 +54,7 @@ const spellingsOf = (path: string, fresh: string): string[] => {
     const others = [inCapitals(segment), `${segment}.php`, `${segment}%23`, ...leftOut]
     return others.map(other => `/${segments.with(index, other).join('/')}`)
   })
-  const ends = ['.json', '%20', '.', ';x', '/', `.php/${fresh}`, `/${fresh}.php/`, `%2F${fresh}`, '/index.html']
+  const ends = ['.json', '/...', '%20', '.', ';x', '/', `.php/${fresh}`, `/${fresh}.php/`, `%2F${fresh}`, '/index.html']
   return [`/${segments.map(inCapitals).join('/')}`, ...inEach, ...ends.map(end => path + end)]
 }
 

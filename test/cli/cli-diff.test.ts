@@ -181,6 +181,14 @@ t.test(
   }
 )
 
+t.test('a path that ends in dots, which some backends read as one further up, is compared too', async t => {
+  const routes = ['{ path: /up/*, upstream: up, roles: [Admin] }']
+  const old = await folderOf(t, yaml(routes))
+  const now = await folderOf(t, yaml([...routes, '{ path: /*, upstream: up, methods: [TRACE] }']))
+  const { closed } = (await portaria(['diff', old, now, '--json'])).json<{ closed: { path: string }[] }>()
+  t.match(closed.map(({ path }) => path).join(' '), '/up/...')
+})
+
 t.test('what may be sent in a namespace is compared event by event', async t => {
   type Named = readonly { readonly path: string; readonly who: readonly string[] }[]
   const folderWith = (events: string) =>
