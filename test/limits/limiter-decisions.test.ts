@@ -21,11 +21,16 @@ const startModel = () => {
   }
   const clock = { now: 1000 }
   let waiting: (() => void)[] = []
-  const state = { isAway: false, isCut: false, commands: [] as (string | number)[][] }
+  const state = { isAway: false, isCut: false, commands: [] as (string | number)[][], keys: [] as string[] }
+  const underWay = new Map<string, number>()
   const evalScript: RedisStore['evalScript'] = (_script, [key], args) =>
     new Promise((resolve, reject) => {
       state.commands.push([...args])
+      state.keys.push(`${key}`)
+      const way = `${args[0]} ${key}`
+      underWay.set(way, (underWay.get(way) ?? 0) + 1)
       waiting.push(() => {
+        underWay.set(way, (underWay.get(way) ?? 0) - 1)
         if (state.isCut) return reject(new Error('Connection is closed.'))
         if (state.isAway) return reject(new Error('OOM command not allowed'))
         const [instance, ...numbers] = args
@@ -48,7 +53,7 @@ const startModel = () => {
     for (const reply of now) reply()
     await turns()
   }
-  return { redis, clock, state, turns, answer }
+  return { redis, clock, state, underWay, turns, answer }
 }
 
 const startLimiter = (t: Teardown, parts: Partial<LimiterParts>): Limiter => {
@@ -392,4 +397,121 @@ t.test('permits that were given back over a connection that ended are given back
   t.same(await idle(), [[30, 0]])
   t.match(limiter.status(), { mode: 'redis' })
   t.same(await idle(), [], 'once')
+})
+
+t.test('a request is decided here once Redis has not answered in time, which an answered one is not', async t => {
+  const { redis, clock, turns, answer } = startModel()
+  const { fire } = startTimers(t)
+  const limiter = startLimiter(t, { redis, clock: () => clock.now, timeoutMs: 700 })
+  await answer()
+  const answered = limiter.take('global', 'a', 5, 1000)
+  await answer()
+  await answered
+  fire(700)
+  await turns()
+  t.match(limiter.status(), { mode: 'redis' })
+  clock.now += 1000
+  const unanswered = limiter.take('global', 'a', 5, 1000)
+  await turns()
+  fire(700)
+  t.match(await unanswered, { allowed: true, limit: 5 })
+  t.match(limiter.status(), { mode: 'degraded' })
+})
+
+t.test('a key that is not asked for any more is forgotten; with the last one, the timer for them ends', async t => {
+  const { redis, clock, answer } = startModel()
+  const { planned, fire } = startTimers(t)
+  const limiter = startLimiter(t, { redis, clock: () => clock.now })
+  await answer()
+  const counts = async () => {
+    const taken = limiter.take('global', 'a', 5, 1000)
+    await answer()
+    await taken
+    return [limiter.status().leases, planned.filter(({ delayMs }) => delayMs === 20).length]
+  }
+  t.same(await counts(), [1, 1])
+  t.match(limiter.take('global', 'b', 0, 1000), { allowed: false }, 'where nothing is allowed, nobody is asked')
+  for (let n = 0; n < 4; n++) {
+    clock.now += 2000
+    fire(20)
+    await answer()
+  }
+  fire(1000)
+  t.match(limiter.status(), { leases: 0, entries: 0 })
+  t.same(await counts(), [1, 2])
+})
+
+t.test('a limiter that is closed sends nothing to a Redis that is away, nor for a window that has ended', async t => {
+  for (const isAway of [true, false]) {
+    const { redis, clock, state, answer } = startModel()
+    const limiter = createLimiter({ redis, clock: () => clock.now, log: silent, timeoutMs: 60_000 })
+    await answer()
+    const take = async (key: string) => {
+      const taken = [1, 2, 3].map(() => limiter.take('global', key, 100, 1000))
+      await answer()
+      await Promise.all(taken)
+    }
+    await take('a')
+    state.isAway = isAway
+    if (isAway) await take('b')
+    else clock.now += 1000
+    const before = state.commands.length
+    await limiter.close()
+    t.equal(state.commands.length, before)
+  }
+})
+
+const isProbe = (key: string) => key.endsWith(':probe')
+
+t.test('whatever happens when, a key has one command under way, and none while Redis is away', async t => {
+  const { planned, fire } = startTimers(t)
+  const step = fc.oneof(
+    { weight: 4, arbitrary: fc.record({ kind: fc.constant('take' as const), key: fc.constantFrom('a', 'b', 'c') }) },
+    { weight: 2, arbitrary: fc.constant({ kind: 'answer' as const }) },
+    { weight: 2, arbitrary: fc.constant({ kind: 'tick' as const }) },
+    { weight: 1, arbitrary: fc.constant({ kind: 'turn' as const }) },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant('pass' as const), ms: fc.nat(150) }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('redis' as const), isAway: fc.boolean() }) }
+  )
+  const run = async (steps: (typeof step extends fc.Arbitrary<infer S> ? S : never)[]) => {
+    const { redis, clock, state, underWay, turns, answer } = startModel()
+    const limiter = createLimiter({ redis, clock: () => clock.now, log: silent, timeoutMs: 60_000 })
+    await answer()
+    const taken: unknown[] = []
+    let lastProbe: unknown
+    for (const action of steps) {
+      const [isAway, before] = [limiter.status().mode === 'degraded', state.keys.length]
+      if (action.kind === 'take') taken.push(limiter.take('global', action.key, 30, 1000))
+      if (action.kind === 'pass') clock.now += action.ms
+      if (action.kind === 'tick') fire(20)
+      if (action.kind === 'turn') await turns()
+      if (action.kind === 'answer') await answer()
+      if (action.kind === 'redis') {
+        state.isAway = action.isAway
+        const probe = planned.findLast(({ key }) => key !== undefined)
+        // A timer fires once.
+        if (probe !== lastProbe) probe?.act(probe.key)
+        lastProbe = probe
+      }
+      const sent = state.keys.slice(before).filter(key => !isProbe(key))
+      if (isAway && limiter.status().mode === 'degraded' && sent.length > 0) return `sent ${sent} while away`
+      const most = Math.max(...[...underWay].map(([way, count]) => (isProbe(way) ? 0 : count)))
+      if (most > 1) return `${most} commands for a key`
+    }
+    state.isAway = false
+    for (let n = 0; n < 4; n++) await answer()
+    const closed = limiter.close()
+    await answer()
+    await closed
+    await Promise.all(taken)
+    return ''
+  }
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 60, size: 'max' }), async steps => {
+      const fault = await run(steps)
+      if (fault !== '') throw new Error(fault)
+    }),
+    { numRuns: 150 }
+  )
+  t.pass('150 histories')
 })
