@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { BadRequest, type GatewayError, LoginThrottled, TokenExpired, Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
+import type { User } from '../identity.ts'
 import type { Clients, ProvenClient } from '../store/clients.ts'
 import type { createSecretFailures } from '../store/login-attempts.ts'
 import { type AccessTokens, fitsToken } from '../tokens/access-token.ts'
@@ -80,13 +81,15 @@ const prove = async (
 ): Promise<ProvenClient> => {
   const heldMs = await failures.heldForMs(key, loginFailures.perIp, loginFailures.windowMs)
   if (heldMs !== undefined) throw new TokenRefusal('throttled', Math.ceil(heldMs / 1000))
+  const refused = async (reason: string, { id: userId, username = '' }: Partial<User> = {}): Promise<never> => {
+    onOutcome({ ok: false, reason, provider: 'client', username, userId, requestId, ip: address })
+    await failures.add(randomUUID(), key, loginFailures.windowMs)
+    throw new TokenRefusal(reason)
+  }
   const proven = await clients.prove(clientId, secret)
-  const reason = typeof proven === 'string' ? proven : refusalOf(proven, address)
-  if (typeof proven !== 'string' && reason === '') return proven
-  const { id: userId, username = '' } = typeof proven === 'string' ? {} : proven.person.user
-  onOutcome({ ok: false, reason, provider: 'client', username, userId, requestId, ip: address })
-  await failures.add(randomUUID(), key, loginFailures.windowMs)
-  throw new TokenRefusal(reason)
+  if (typeof proven === 'string') return refused(proven)
+  const reason = refusalOf(proven, address)
+  return reason === '' ? proven : refused(reason, proven.person.user)
 }
 
 const refusalOf = (proven: ProvenClient, address: string): string => {

@@ -163,7 +163,7 @@ interface ClientUse {
 /** Why credentials prove nothing, for the log. */
 type Unproven = 'unknown-id' | 'wrong-secret' | 'expired'
 
-/** The owner of these credentials, unless expired; takes as long for an unknown clientId as for a wrong secret. */
+/** The owner of these credentials, or why they prove nothing; takes as long for an unknown clientId as for a wrong secret. */
 const prove = (database: Database, clientId: string, secret: string): Promise<ProvenClient | Unproven> =>
   database.read(async manager => {
     const given = sha256(secret)

@@ -481,6 +481,14 @@ t.test('a token bound to networks counts from nowhere else', async t => {
   }
 })
 
+/** A database without access tokens, which tells of no change. */
+const SILENT = {
+  readLiveTokens: async () => undefined,
+  restore: async () => undefined,
+  purgeExpired: async () => undefined,
+  listen: () => ({ close: async () => undefined })
+}
+
 t.test('a message that much has changed is read up on, and is itself nothing about anyone', async t => {
   const revocations = createRevocations()
   const read = { tokens: [], versions: [], cursor: '1', at: 0, nowS: 0, complete: true }
@@ -493,9 +501,7 @@ t.test('a message that much has changed is read up on, and is itself nothing abo
         resolve(cursor)
         return { ...read, complete: false }
       },
-      readLiveTokens: async () => undefined,
-      restore: async () => undefined,
-      purgeExpired: async () => undefined,
+      ...SILENT,
       listen({ onChange }) {
         tell = onChange
         return { close: async () => undefined }
@@ -528,10 +534,7 @@ t.test(
         source: {
           loadRevocations: read,
           changesSince: read,
-          readLiveTokens: async () => undefined,
-          restore: async () => undefined,
-          purgeExpired: async () => undefined,
-          listen: () => ({ close: async () => undefined })
+          ...SILENT
         },
         revocations,
         personalTokens: createPersonalTokens({ revocations, confirmMs: 1000 }),
@@ -583,10 +586,7 @@ t.test('a token that was ended stays ended until it is over by the clock of the 
           nowS: NOW_S + databaseS
         }),
         changesSince: () => Promise.reject(new Error('away')),
-        readLiveTokens: async () => undefined,
-        restore: async () => undefined,
-        purgeExpired: async () => undefined,
-        listen: () => ({ close: async () => undefined })
+        ...SILENT
       },
       revocations,
       personalTokens: createPersonalTokens({ revocations, confirmMs: 1000 }),
