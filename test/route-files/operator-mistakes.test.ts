@@ -63,6 +63,8 @@ check('the keys of a route', route, {
   'rateLimit: { limit: 20, per: 1m }': 'unknown key "limit" (did you mean "max"?)',
   'rateLimit: { max: 20 }': '"rateLimit" needs the key "window", as in { max: 20, window: 1m, by: user }',
   'rateLimit: { max: 20, window: 1m, by: users }': 'did you mean "user"?',
+  'socketio: { namespaces: { /m: {} } }, rateLimit: { max: 20, window: 1m, by: user }':
+    'the requests of a socketio route name no person, so "by: user" counts per address',
   'public: yes': 'write true instead of "yes"',
   'public: off': 'write false instead of "off"',
   'websocket: true': 'write {} instead of true',

@@ -46,6 +46,7 @@ export const defineRoute = (
   const hasPath = path !== undefined && complaints.length === before
   checkCombinations(data, say)
   checkMethods(data.methods, warn)
+  checkRateLimit(data, warn)
   checkApp(data, say, warn)
   checkRoles(data, common.profiles, say)
   const route = assemble(data, path ?? '/', common, locationOf, say)
@@ -200,6 +201,13 @@ const checkApp = (data: Partial<RouteData>, say: Complain, warn: Complain): void
       'the application cannot be opened from /auth/apps: a link carries no token, so the route needs "browser: true"',
       'app'
     )
+}
+
+/** People join a Socket.IO session by its packets, after the requests that are counted. */
+const checkRateLimit = ({ rateLimit, socketio }: Partial<RouteData>, warn: Complain): void => {
+  const by = rateLimit?.by
+  if (socketio !== undefined && (by === 'user' || by === 'both'))
+    warn(`the requests of a socketio route name no person, so "by: ${by}" counts per address`, 'rateLimit', 'by')
 }
 
 const checkMethods = (methods: readonly string[] = [], warn: Complain): void => {
