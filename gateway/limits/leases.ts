@@ -254,7 +254,8 @@ export const stepFor = (lease: Lease, now: number, isUp: boolean) => {
   const sinceMs = now - lease.fetchedAt
   const isWanted = holds && window.others > 0 && lease.free < window.limit.max / 4
   if (idle || (isWanted && sinceMs >= LAST_QUARTER_MS)) return 'give back'
-  return sinceMs >= CONFIRM_MS ? 'confirm' : 'nothing'
+  // A connection that ended is asked again at once, while Redis has time left to reply.
+  return sinceMs >= CONFIRM_MS || lease.unansweredSince !== undefined ? 'confirm' : 'nothing'
 }
 
 /** The request to send now; with `giveBack` the held permits are gone at once, whatever happens to the request. */

@@ -82,6 +82,7 @@ t.test('held permits are confirmed, given back when idle, and the lease is forgo
     [held, { touchedAt: 600, fetchedAt: 0 }, 599, 'nothing'],
     [held, { touchedAt: 600, fetchedAt: 0 }, 600, 'confirm'],
     [held, { touchedAt: 900, fetchedAt: 300 }, 899, 'nothing'],
+    [held, { touchedAt: 0, unansweredSince: 0 }, 20, 'confirm'],
     [held, { waiters: waiters(1) }, 5, 'ask'],
     [used, {}, 129, 'nothing'],
     [used, {}, 130, 'forget'],
