@@ -19,9 +19,10 @@ const PING_INTERVAL_MS = 1000
  * @param connect opens one connection that does not reconnect by itself
  * @param delayMs how long to wait before the nth further attempt
  */
-export const createSubscribe =
-  (connect: () => Redis, delayMs: (attempt: number) => number): Subscribe =>
-  (channel, onMessage, onConnectionChange) => {
+export const createSubscribe = (connect: () => Redis, delayMs: (attempt: number) => number) => {
+  const connections = new Set<Redis>()
+
+  const subscribe: Subscribe = (channel, onMessage, onConnectionChange) => {
     let connection: Redis | undefined
     let retry: NodeJS.Timeout | undefined
     let attempt = 0
@@ -30,6 +31,7 @@ export const createSubscribe =
     const open = () => {
       const redis = connect()
       connection = redis
+      connections.add(redis)
       const stopPinging = pingWhileOpen(redis)
       let isSubscribed = false
       const onSubscribed = () => {
@@ -41,6 +43,7 @@ export const createSubscribe =
       redis.on('ready', () => void redis.subscribe(channel).then(onSubscribed, () => redis.disconnect()))
       redis.on('messageBuffer', (_channel, message: Buffer) => task(onMessage)(message))
       redis.once('end', () => {
+        connections.delete(redis)
         stopPinging()
         if (hasLeft) return
         if (isSubscribed) task(onConnectionChange)(false)
@@ -54,6 +57,15 @@ export const createSubscribe =
       connection?.disconnect()
     }
   }
+
+  return {
+    subscribe,
+    /** Ends all connections; each subscription begins anew, as after a loss. */
+    renew() {
+      for (const redis of connections) redis.disconnect()
+    }
+  }
+}
 
 const pingWhileOpen = (redis: Redis): (() => void) => {
   let answered = true

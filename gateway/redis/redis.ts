@@ -27,7 +27,12 @@ const reconnectDelayMs = (attempt: number): number =>
 /** Connects in the background, without giving up; never throws and never emits an unhandled error. */
 export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>) => {
   const causes = createCauses()
-  const client = connect(settings, causes.endsConnection)
+  let hasLeft = false
+  const client = connect(settings, error => {
+    const ends = causes.endsConnection(error)
+    hasLeft ||= ends
+    return ends
+  })
   const isReady = (): boolean => client.status === 'ready'
   const onError = (err: Error) => {
     causes.note(err)
@@ -36,7 +41,15 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>) =
   client.on('error', onError).on('node error', onError)
   endLongLoading(client)
   const leaves: (() => void)[] = []
-  const subscribe = createSubscribe(() => connectSubscriber(settings, client), reconnectDelayMs)
+  const { subscribe, renew } = createSubscribe(
+    () => endLongLoading(connectSubscriber(settings, client)),
+    reconnectDelayMs
+  )
+  // A server that was left, such as a primary that was demoted, may keep the connections of subscribers open.
+  client.on('ready', () => {
+    if (hasLeft) renew()
+    hasLeft = false
+  })
   const named = (name: string): string => settings.prefix + name
   const watched = watchSilence(client, causes.clear)
   const command = <T>(run: () => Promise<T>): Promise<T> => watched(run(), COMMAND_TIMEOUT_MS)
@@ -136,7 +149,7 @@ const createCauses = () => {
 }
 
 /** While a server loads its data, ioredis waits on the connection that it has. */
-const endLongLoading = (client: Redis | Cluster): void => {
+const endLongLoading = <Client extends Redis | Cluster>(client: Client): Client => {
   const watch = (one: Redis) => {
     let timer: NodeJS.Timeout | undefined
     one.on('connect', () => {
@@ -150,6 +163,7 @@ const endLongLoading = (client: Redis | Cluster): void => {
   }
   if (client instanceof Cluster) client.on('+node', watch)
   else watch(client)
+  return client
 }
 
 /** Nothing is queued while Redis is unavailable and nothing is sent twice: that is for the callers to decide, not the client. */

@@ -399,35 +399,38 @@ t.test('permits that were given back over a connection that ended are given back
   t.same(await idle(), [], 'once')
 })
 
-t.test('a connection that ended while no request waited for it does not count as away once it is made anew', async t => {
-  const { redis, clock, state, answer } = startModel()
-  const { planned, fire } = startTimers(t)
-  const limiter = startLimiter(t, { redis, clock: () => clock.now, timeoutMs: 1234 })
-  await answer()
-  const take = async (laterMs: number) => {
-    clock.now += laterMs
-    const taken = limiter.take('global', 'a', 1000, 60_000)
+t.test(
+  'a connection that ended while no request waited for it does not count as away once it is made anew',
+  async t => {
+    const { redis, clock, state, answer } = startModel()
+    const { planned, fire } = startTimers(t)
+    const limiter = startLimiter(t, { redis, clock: () => clock.now, timeoutMs: 1234 })
     await answer()
-    await taken
+    const take = async (laterMs: number) => {
+      clock.now += laterMs
+      const taken = limiter.take('global', 'a', 1000, 60_000)
+      await answer()
+      await taken
+    }
+    /** How long Redis has for the command that was sent last. */
+    const lastWait = () => planned.findLast(({ delayMs }) => delayMs > 1000)?.delayMs
+    for (let n = 0; n < 30; n++) await take(50)
+    state.isCut = true
+    const before = state.commands.length
+    while (state.commands.length === before) await take(10)
+    state.isCut = false
+    const broken = state.commands.length
+    const tick = async (ms: number) => {
+      clock.now += ms
+      fire(20)
+      await answer()
+      return [state.commands.length - broken, lastWait()]
+    }
+    t.same(await tick(20), [1, 1214], 'it is asked again with the next tick, in the time that is left')
+    t.same(await tick(700), [2, 1234], 'the command after it has all of the time')
+    t.match(limiter.status(), { mode: 'redis' })
   }
-  /** How long Redis has for the command that was sent last. */
-  const lastWait = () => planned.findLast(({ delayMs }) => delayMs > 1000)?.delayMs
-  for (let n = 0; n < 30; n++) await take(50)
-  state.isCut = true
-  const before = state.commands.length
-  while (state.commands.length === before) await take(10)
-  state.isCut = false
-  const broken = state.commands.length
-  const tick = async (ms: number) => {
-    clock.now += ms
-    fire(20)
-    await answer()
-    return [state.commands.length - broken, lastWait()]
-  }
-  t.same(await tick(20), [1, 1214], 'it is asked again with the next tick, in the time that is left')
-  t.same(await tick(700), [2, 1234], 'the command after it has all of the time')
-  t.match(limiter.status(), { mode: 'redis' })
-})
+)
 
 t.test('a request is decided here once Redis has not answered in time, which an answered one is not', async t => {
   const { redis, clock, turns, answer } = startModel()

@@ -108,6 +108,24 @@ t.test('a subscriber to a Redis that is away hears as soon as it is there', asyn
   t.same(heard, ['one'])
 })
 
+t.test('a subscriber follows to the new primary when the old one is demoted and keeps its connections', async t => {
+  const [old, next] = [await startRedis(t), await startRedis(t)]
+  const relay = await startRelay(t, old.port)
+  const store = await openStore(t, `redis://127.0.0.1:${relay.port}`)
+  const connected: boolean[] = []
+  store.subscribe(
+    'news',
+    () => {},
+    state => connected.push(state)
+  )
+  await until(() => connected.length === 1)
+  await old.command('replicaof', next.host, `${next.port}`)
+  relay.redirect(next.port)
+  await until(async () => (await failure(store.set('a', '1', 60_000))) === 'none')
+  await until(async () => (await store.channels('news').catch(() => [])).length === 1, 'it listens there', 20_000)
+  t.same(connected, [true, false, true])
+})
+
 t.test('with Sentinel the store follows a fail-over', async t => {
   const master = await startRedis(t)
   const replica = await startRedis(t, ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0'])
@@ -244,9 +262,17 @@ t.test('a server that still loads its data after 5 s is left for the one that is
   const restarting = old.restart().catch(() => undefined)
   await until(async () => (await old.command('ping').catch(() => '')).startsWith('LOADING'))
   const store = await openStore(t, `redis://127.0.0.1:${relay.port}`, 0)
+  store.subscribe(
+    'news',
+    () => {},
+    () => {}
+  )
+  const asks = /connected_clients:[3-9]/
+  await until(async () => asks.test(await old.command('info', 'clients').catch(() => '')), 'both connections wait')
   relay.redirect(next.port)
   t.equal(await store.ready(60_000), true)
   t.equal(await store.get('1'), null)
+  await until(async () => (await store.channels('news').catch(() => [])).length === 1, 'it listens there', 20_000)
   await old.kill()
   await restarting
 })
