@@ -178,7 +178,7 @@ export const retainAudit = async ({ database, retentionMs, folder, secrets, log 
   try {
     const [due] = await database.read(manager => query<{ isDue: boolean }>(manager, DUE, [retentionMs + DAY_MS]))
     if (due?.isDue !== true) return
-    const before = new Date(Date.now() - retentionMs)
+    const before = new Date((await database.clock()) - retentionMs)
     const fileOf = (first: number, last: number) => join(folder, `audit-${first}-${last}.jsonl`)
     const archived = await archiveAudit(database, { actor: ACTOR, secrets, before, fileOf, replaces: true, most: MOST })
     if (archived !== undefined) log.info(archived, 'archived entries of the audit log')

@@ -8,6 +8,7 @@ import { appendAudits } from '../../gateway/store/audit-entry.ts'
 import type { Database } from '../../gateway/store/database.ts'
 import { sealingSecret } from '../../gateway/tokens/sealed-keys.ts'
 import { portariaHere } from '../support/cli-here.ts'
+import { shiftClocks } from '../support/clocks.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
@@ -162,6 +163,18 @@ t.test('a gateway with AUDIT_RETENTION archives what is older, and the chain goe
   t.same(await verifyArchive(file, [sealingSecret(TEST_SECRET)]), { ok: true, first: 1, last: 60 })
   await until(async () => (await audit.verify()).archived === 60)
   t.match(await audit.verify(), { ok: true })
+})
+
+t.test('a clock that is a year ahead archives nothing that is younger than AUDIT_RETENTION', async t => {
+  const { database, audit } = await openStore(t, postgres)
+  const ages = [100, 95, 30, 10]
+  const entries = ages.map(days => ({ actor, action: 'x', at: new Date(Date.now() - days * DAY_MS) }))
+  await database.write(manager => appendAudits(manager, entries))
+  shiftClocks(t).wallMs = 365 * DAY_MS
+  const [folder, secrets] = [t.testdir({}), [sealingSecret(TEST_SECRET)]]
+  await retainAudit({ database, secrets, log: quiet, retentionMs: 90 * DAY_MS, folder })
+  t.same(readdirSync(folder), ['audit-1-2.jsonl'])
+  t.match(await audit.verify(), { ok: true, archived: 2 })
 })
 
 t.test('what cannot be written is not removed', async t => {
