@@ -1,10 +1,10 @@
 // Two readers of a connection never disagree where a request ends, and requests that arrive together are answered one after the other.
-import { once } from 'node:events'
 import net from 'node:net'
 import t from 'tap'
 import { collectGarbage } from '../support/garbage.ts'
 import { startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'
+import { listen } from '../support/ports.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { until } from '../support/until.ts'
 
@@ -118,9 +118,7 @@ t.test('a body that a backend leaves unread is not executed there as a request',
       }
     })
   })
-  t.teardown(() => careless.close())
-  await once(careless.listen(0, '127.0.0.1'), 'listening')
-  const { port } = careless.address() as net.AddressInfo
+  const port = await listen(t, careless)
   const careful = await startGateway(t, {
     postgres: world.postgres,
     config: {

@@ -174,17 +174,8 @@ t.test('a logout token that is not right, or was used before, ends nothing', asy
   // Which tokens are right is a table of provider-tokens.test.ts.
   for (const make of [logoutToken({ ...right, events: undefined }), logoutToken({ ...right, aud: 'other' }), 'abc'])
     t.match(await post(await make), { status: 400, body: { error: 'invalid_request' }, store: 'no-store' })
-  const [header = '', payload = ''] = (await logoutToken(right)).split('.')
-  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
-  const faults: readonly [token: string, fault: string][] = [
-    [`${header}.${payload}.AAAA`, 'signature'],
-    [`${part({ alg: 'RS256', kid: 'another' })}.${payload}.AAAA`, 'unknown key'],
-    [`${part({ alg: 'HS256' })}.${payload}.AAAA`, 'algorithm'],
-    ['a.b.c', 'malformed'],
-    [await logoutToken({ ...right, aud: 'other' }), 'claim aud']
-  ]
-  for (const [wrong, fault] of faults)
-    t.equal((await post(wrong)).body.error_description, `the logout token is not valid (${fault})`)
+  const { body } = await post(await logoutToken({ ...right, aud: 'other' }))
+  t.equal(body.error_description, 'the logout token is not valid (claim aud)')
   t.match(await post(''), { status: 400, body: { error_description: /exactly one logout_token$/ } })
   const form = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"logout_token":"x"}' }
   t.equal((await fetch(world.url + BACKCHANNEL, form)).status, 400)

@@ -221,6 +221,7 @@ t.test('a logout token is refused in words that name what is wrong', async t => 
   t.match(await check('x'), /\(malformed\)/)
   t.match(await check('x'.repeat(16 * 1024 + 1)), /too long/)
   t.match(await check(await sign(foreign, 'one', rightLogout)), /\(signature\)/)
+  t.match(await check(await sign(rsa, 'two', rightLogout)), /\(unknown key\)/)
   const bySecret = new SignJWT(claimsOf(rightLogout)).setProtectedHeader({ alg: 'HS256', kid: 'one' }).sign(SECRET)
   t.match(await check(await bySecret), /\(algorithm\)/)
 })

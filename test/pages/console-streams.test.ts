@@ -1,23 +1,20 @@
 // Admins see in the console how much traffic there is and who is connected to what, and end it after being asked once.
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
 import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { axeFindings, openPage } from '../support/browser.ts'
 import { startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
+import { listen } from '../support/ports.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
-const backend = new WebSocketServer({ host: '127.0.0.1', port: 0 })
+const server = createServer()
+const backend = new WebSocketServer({ server })
 backend.on('connection', socket => socket.send('hello'))
-await once(backend, 'listening')
-t.teardown(() => {
-  for (const client of backend.clients) client.terminate()
-  backend.close()
-})
 
 const config = {
-  upstreams: { live: { url: `http://127.0.0.1:${(backend.address() as AddressInfo).port}` } },
+  upstreams: { live: { url: `http://127.0.0.1:${await listen(t, server)}` } },
   routes: [{ path: '/live', upstream: 'live', roles: ['Agente'], websocket: {} }]
 }
 const world = await startBrowserWorld(t, { config })

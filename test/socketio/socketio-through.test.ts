@@ -9,6 +9,7 @@ import { closeSoon } from '../support/engine-closing.ts'
 import { acceptOf, buildFrame, closePayload } from '../support/frames.ts'
 import { startGateway } from '../support/gateway.ts'
 import { within } from '../support/own-time.ts'
+import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
@@ -49,9 +50,9 @@ const startServer = async (t: Test, options: object = {}) => {
   sockets.of(/^\/dyn-\d+$/).on('connection', socket => {
     socket.emit('hello', socket.nsp.name)
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const port = await listen(t, server)
   t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
-  return { port: (server.address() as net.AddressInfo).port, sockets, auths }
+  return { port, sockets, auths }
 }
 
 const SOCKETIO = {

@@ -1,27 +1,24 @@
 // A WebSocket behaves through the gateway as it does without it.
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import http, { type IncomingMessage } from 'node:http'
-import https from 'node:https'
-import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { buildFrame } from '../../gateway/websocket/frames.ts'
-import { createCertificateAuthority } from '../support/certificates.ts'
+import { startBackends } from '../../tools/matrix/backend.ts'
 import { startGateway } from '../support/gateway.ts'
-import { freePort } from '../support/ports.ts'
+import { freePort, listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
+import { makeFolder } from '../support/server-process.ts'
 import { until } from '../support/until.ts'
 import { switchingProtocols } from '../support/websocket-upstream.ts'
 
 const postgres = await startPostgres(t)
 
 const startEcho = async (t: Test, options: object = {}) => {
-  const server = new WebSocketServer({ port: 0, host: '127.0.0.1', perMessageDeflate: true, ...options })
+  const backend = http.createServer((_, response) => response.writeHead(426).end())
+  const server = new WebSocketServer({ server: backend, perMessageDeflate: true, ...options })
   const requests: IncomingMessage[] = []
   const closes: { code: number; reason: string }[] = []
   const pings: string[] = []
@@ -35,12 +32,7 @@ const startEcho = async (t: Test, options: object = {}) => {
     socket.on('error', () => undefined)
     socket.on('close', (code, reason) => closes.push({ code, reason: reason.toString() }))
   })
-  await once(server, 'listening')
-  t.teardown(() => {
-    for (const client of server.clients) client.terminate()
-    return new Promise(resolve => server.close(resolve))
-  })
-  return { port: (server.address() as AddressInfo).port, server, requests, closes, pings }
+  return { port: await listen(t, backend), server, requests, closes, pings }
 }
 
 const startLive = (t: Test, upstream: object, websocket = {}, more = {}) =>
@@ -284,37 +276,20 @@ t.test('several targets take turns, and one that is away is passed over', async 
 
 // RX-11, WS-07
 t.test('TLS and Unix-socket upstreams work, and a certificate of an unknown authority is a 502', async t => {
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-wss-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  const authority = createCertificateAuthority(folder)
-  const { keyFile, certFile } = authority.issue('backend')
-  const secure = https.createServer({ key: readFileSync(keyFile), cert: readFileSync(certFile) })
-  const plain = http.createServer()
-  for (const server of [secure, plain]) {
-    const sockets = new WebSocketServer({ server })
-    sockets.on('connection', socket => socket.on('message', (data, binary) => socket.send(data, { binary })))
-    t.teardown(() => {
-      for (const client of sockets.clients) client.terminate()
-      return new Promise(resolve => server.close(resolve))
-    })
-  }
-  await new Promise<void>(resolve => secure.listen(0, '127.0.0.1', resolve))
-  const socketPath = join(folder, 'backend.sock')
-  await new Promise<void>(resolve => plain.listen(socketPath, resolve))
-  const tls = `https://127.0.0.1:${(secure.address() as AddressInfo).port}`
+  const { backends, caFile } = await startBackends(t, makeFolder(t, 'wss'))
   const gateway = await startGateway(t, {
     postgres,
     config: {
       upstreams: {
-        tls: { url: tls, caFile: authority.caFile },
-        unix: { url: `unix:${socketPath}` },
-        doubtful: { url: tls }
+        tls: { url: backends.https.url, caFile },
+        unix: { url: backends.unix.url },
+        doubtful: { url: backends.https.url }
       },
-      routes: ['tls', 'unix', 'doubtful'].map(name => ({ path: `/${name}`, upstream: name, websocket: {} }))
+      routes: ['tls', 'unix', 'doubtful'].map(name => ({ path: `/ws/${name}`, upstream: name, websocket: {} }))
     }
   })
   const authorization = await bearer(gateway)
-  for (const path of ['/tls', '/unix']) {
+  for (const path of ['/ws/tls', '/ws/unix']) {
     const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}${path}`, { headers: { authorization } })
     await once(socket, 'open')
     for (const message of [Buffer.alloc(500_000, 3), Buffer.from('small')]) {
@@ -324,6 +299,6 @@ t.test('TLS and Unix-socket upstreams work, and a certificate of an unknown auth
     socket.close(1000)
     t.equal((await once(socket, 'close'))[0], 1000)
   }
-  const refused = await rawWebSocket(gateway.port, { path: '/doubtful', headers: { authorization } })
+  const refused = await rawWebSocket(gateway.port, { path: '/ws/doubtful', headers: { authorization } })
   t.match(refused.head(), /^HTTP\/1\.1 502 /)
 })

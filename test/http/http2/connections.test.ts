@@ -1,7 +1,7 @@
 // One HTTP/2 connection holds no more than others, ends only what is meant, and a flood on it harms nobody else.
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import tls from 'node:tls'
 import t, { type Test } from 'tap'
 import { allowedIn, FrameCounter } from '../../../gateway/http/http2/frame-counter.ts'
@@ -17,6 +17,7 @@ import {
   literal,
   startHttp2World
 } from '../../support/http2-client.ts'
+import { listen } from '../../support/ports.ts'
 import { OK } from '../../support/raw-upstream.ts'
 import { until } from '../../support/until.ts'
 
@@ -36,10 +37,7 @@ const listenHttp2 = async (t: Test, server: HttpServer) => {
   const listener = tls.createServer({ ...certificate, ALPNProtocols: ['h2'], allowHalfOpen: true }, socket =>
     server.accept(socket, { isTls: true, isHttp2: true })
   )
-  listener.listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  t.teardown(() => listener.close())
-  return { port: (listener.address() as AddressInfo).port, ca: authority.ca }
+  return { port: await listen(t, listener), ca: authority.ca }
 }
 
 const CANCEL = 8
