@@ -96,6 +96,7 @@ const restore = async (manager: EntityManager, { tokens, people }: Lost): Promis
   const personal = await query<RevokedToken>(manager, END_PERSONAL, values)
   for (const { jti, expiresAt } of [...tokens, ...personal])
     restored.push(...(await query(manager, RESTORE, [jti, expiresAt])))
+  for (const statement of END_BROUGHT_BACK) await query(manager, statement, [tokens.map(({ jti }) => jti)])
   if (restored.length === 0) return
   await announce(manager, [{ kind: 'many' }])
   const details = { tokens: tokens.length, people: people.length }
@@ -120,6 +121,12 @@ const END_PERSONAL = `
   RETURNING 'pt_' || t.id AS jti, extract(epoch FROM t.expires_at)::float8 AS "expiresAt"`
 const RESTORE = `
   INSERT INTO revocations (jti, expires_at) VALUES ($1, to_timestamp($2::float8)) ON CONFLICT (jti) DO NOTHING RETURNING jti`
+
+/** What had ended with these tokens is there again. */
+const END_BROUGHT_BACK = [
+  'DELETE FROM sessions WHERE jti = ANY ($1::text[])',
+  "DELETE FROM personal_tokens WHERE 'pt_' || id = ANY ($1::text[])"
+]
 
 // Refreshed copies share jti and exp; if they ever differ, the later expiry counts.
 // An instance whose SESSION_MAX is shorter does not know how long the renewed tokens of another one live; their session does.

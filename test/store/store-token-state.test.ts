@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
+import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
 import { collectGarbage } from '../support/garbage.ts'
 import { only } from '../support/only.ts'
@@ -210,6 +211,26 @@ t.test('a token and its refreshed copy are one session, last used when the later
     [120, 180]
   )
 })
+
+t.test(
+  'logins and access tokens that a fail-over brought back are not listed once their end is written back',
+  async t => {
+    const { database, users, tokenState } = await openStore(t, postgres)
+    const { user } = await users.syncPerson({ ...maria, subject: 'brought-back' })
+    const [liveLogins, personalTokens] = [createLiveLogins(database), createPersonalTokenStore(database)]
+    const login = { userId: user.id, provider: 'ldap', version: 0, createdAt: soon() - 600, expiresAt: soon() } as const
+    const use = (tokenId: string) => ({ ...login, tokenId, usedAt: Date.now() })
+    await liveLogins.recordUse([use('ended'), use('live')])
+    const expiresAt = new Date(Date.now() + 86_400_000).toISOString()
+    const create = (name: string) =>
+      personalTokens.create(actor, { user, tokenId: 'live', version: 0 }, { name, profiles: [], expiresAt })
+    const [ended] = [await create('ended'), await create('live')]
+    const tokens = ['ended', `pt_${ended.id}`].map(jti => ({ jti, expiresAt: soon() }))
+    await tokenState.restore({ tokens, people: [] })
+    t.match(await liveLogins.list(user.id, { tokenId: 'live' }), { total: 1, items: [{ current: true }] })
+    t.match(await personalTokens.list({}, user.id), { total: 1, items: [{ name: 'live' }] })
+  }
+)
 
 // RW-63
 t.test(
