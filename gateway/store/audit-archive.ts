@@ -190,6 +190,7 @@ export const retainAudit = async ({ database, retentionMs, folder, secrets, log 
   }
 }
 
+// What a clock that was ahead has dated beyond today is as old as the entries around it.
 const DUE = `
   SELECT at < now() - $1 * interval '1 millisecond' AS "isDue" FROM audit_events
-  WHERE id > (SELECT archived FROM audit_head) ORDER BY id LIMIT 1`
+  WHERE id > (SELECT archived FROM audit_head) AND at <= now() ORDER BY id LIMIT 1`

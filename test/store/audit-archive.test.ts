@@ -165,16 +165,29 @@ t.test('a gateway with AUDIT_RETENTION archives what is older, and the chain goe
   t.match(await audit.verify(), { ok: true })
 })
 
-t.test('a clock that is a year ahead archives nothing that is younger than AUDIT_RETENTION', async t => {
+/** Entries of these ages, and AUDIT_RETENTION of 90 days. */
+const startAged = async (t: Test, ages: readonly number[]) => {
   const { database, audit } = await openStore(t, postgres)
-  const ages = [100, 95, 30, 10]
   const entries = ages.map(days => ({ actor, action: 'x', at: new Date(Date.now() - days * DAY_MS) }))
   await database.write(manager => appendAudits(manager, entries))
-  shiftClocks(t).wallMs = 365 * DAY_MS
   const [folder, secrets] = [t.testdir({}), [sealingSecret(TEST_SECRET)]]
-  await retainAudit({ database, secrets, log: quiet, retentionMs: 90 * DAY_MS, folder })
+  const retain = () => retainAudit({ database, secrets, log: quiet, retentionMs: 90 * DAY_MS, folder })
+  return { audit, folder, retain }
+}
+
+t.test('a clock that is a year ahead archives nothing that is younger than AUDIT_RETENTION', async t => {
+  const { audit, folder, retain } = await startAged(t, [100, 95, 30, 10])
+  shiftClocks(t).wallMs = 365 * DAY_MS
+  await retain()
   t.same(readdirSync(folder), ['audit-1-2.jsonl'])
   t.match(await audit.verify(), { ok: true, archived: 2 })
+})
+
+t.test('an entry that was written by a clock far ahead does not keep those after it from being archived', async t => {
+  const { audit, folder, retain } = await startAged(t, [-3650, 100, 95, 30, 10])
+  await retain()
+  t.same(readdirSync(folder), ['audit-1-3.jsonl'])
+  t.match(await audit.verify(), { ok: true, archived: 3 })
 })
 
 t.test('what cannot be written is not removed', async t => {
