@@ -153,8 +153,11 @@ export const readChecked = async (database: Database, remembered?: Pick<AuditChe
   })
 }
 
-const ageOf = async (manager: EntityManager, { checkedAt = null }: Partial<AuditCheckpoint> = {}): Promise<number> =>
-  checkedAt === null ? Number.POSITIVE_INFINITY : (await clockOf(manager)) - Date.parse(checkedAt)
+const ageOf = async (manager: EntityManager, { checkedAt = null }: Partial<AuditCheckpoint> = {}): Promise<number> => {
+  const ageMs = checkedAt === null ? -1 : (await clockOf(manager)) - Date.parse(checkedAt)
+  // Below 0, the clock has been set back since.
+  return ageMs < 0 ? Number.POSITIVE_INFINITY : ageMs
+}
 
 /** Undefined if there is none, or none that one of our keys vouches for. */
 export const readCheckpoint = async (manager: EntityManager): Promise<AuditCheckpoint | undefined> => {

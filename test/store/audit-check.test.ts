@@ -1,8 +1,10 @@
 // The audit log is checked by one process for all, from where the last one stopped, a part of it again in each round.
 import t from 'tap'
 import { createAuditWatch } from '../../gateway/observe/audit-watch.ts'
-import { appendAudits } from '../../gateway/store/audit-entry.ts'
+import { macOf } from '../../gateway/store/audit-chain.ts'
+import { appendAudits, keysOf } from '../../gateway/store/audit-entry.ts'
 import { type AuditLog, createAuditLog } from '../../gateway/store/audit-log.ts'
+import { query } from '../../gateway/store/query.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openStore } from '../support/store.ts'
@@ -104,6 +106,21 @@ t.test('a step is short: it reads two thousand entries at most, however many the
     if (step?.isDone === true) break
   }
   t.same(seen, [2000, 4000, 6000, 7000])
+})
+
+t.test('a clock of the database that was set back does not put the next round off', async t => {
+  const { database, audit } = await startFull(500)
+  await audit.check(0)
+  const tomorrow = new Date(Date.now() + 86_400_000).toISOString()
+  await database.write(async manager => {
+    const [key] = keysOf(manager)
+    const [row] = await query<{ body: string }>(manager, 'SELECT body FROM audit_check')
+    const body = JSON.stringify({ ...JSON.parse(row?.body ?? ''), checkedAt: tomorrow })
+    await query(manager, 'UPDATE audit_check SET body = $1, mac = $2', [body, key && macOf(key, `checkpoint ${body}`)])
+  })
+  t.match((await audit.checked()).checkpoint, { checkedAt: tomorrow })
+  t.match(await audit.check(0, 600_000), { isDone: true })
+  t.ok((await audit.checked()).ageMs < 600_000)
 })
 
 t.test('a checkpoint that was not written with the key counts for nothing', async t => {
