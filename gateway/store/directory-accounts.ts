@@ -106,11 +106,13 @@ const MISS = `
 const END = `
   UPDATE directory_accounts SET checked_at = now(), ended_at = now(), missing_since = NULL
   WHERE user_id = $1 AND ended_at IS NULL RETURNING user_id`
+// A lease that ends much later than one that begins now is of a clock that has been set back since.
 const LEAD = `
   INSERT INTO directory_recheck (one, holder, held_until)
   VALUES (true, $1, clock_timestamp() + $2::float8 * interval '1 millisecond')
   ON CONFLICT (one) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
   WHERE directory_recheck.holder = excluded.holder OR directory_recheck.held_until < clock_timestamp()
+    OR directory_recheck.held_until > excluded.held_until + interval '1 minute'
   RETURNING holder`
 
 const LIVE = `

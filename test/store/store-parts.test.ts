@@ -5,6 +5,7 @@ import type { EntityManager } from 'typeorm'
 import { NotFound } from '../../gateway/errors.ts'
 import { NO_GRANTS } from '../../gateway/routes/grants.ts'
 import { createClients } from '../../gateway/store/clients.ts'
+import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
 import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { endAtProvider } from '../../gateway/store/provider-sessions.ts'
 import { GRANTS_LOCK, lockAccess, query } from '../../gateway/store/query.ts'
@@ -36,6 +37,13 @@ t.test('a key that is set aside, and one that is made, are on record', async t =
     { action: 'key.set-aside', target: 'key:kid-1' },
     { action: 'key.create', target: 'key:kid-1' }
   ])
+})
+
+t.test('whoever looks people up while the clock is set back is not waited for longer than otherwise', async t => {
+  const { lead } = createDirectoryAccounts(database)
+  // As by a clock that was a day ahead.
+  await lead('gone', 86_400_000)
+  t.same([await lead('next', 10_000), await lead('third', 10_000), await lead('next', 10_000)], [true, false, true])
 })
 
 t.test('keys that change wait for no login, nor logins for them', async t => {
