@@ -5,18 +5,11 @@ import { adminCall } from '../support/admin-call.ts'
 import { startGateway } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { actor, openStore, PATIENT, person } from '../support/store.ts'
+import { actor, openStore, PATIENT, person, UNASKED_DIRECTORY } from '../support/store.ts'
 import { until } from '../support/until.ts'
 import { words } from '../support/words.ts'
 
 const SUPORTE = 'CN=Suporte,OU=Grupos,DC=corp,DC=example'
-const LDAP = {
-  LDAP_ENABLED: 'true',
-  LDAP_URL: 'ldap://127.0.0.1:1',
-  LDAP_DOMAIN: 'corp.example',
-  LDAP_SEARCH_BASE: 'dc=corp,dc=example',
-  LDAP_SEARCH_FILTER: '(uid={{username}})'
-}
 const config = {
   upstreams: { chat: { url: 'http://127.0.0.1:9' } },
   routes: [
@@ -26,7 +19,12 @@ const config = {
 }
 
 const postgres = await startPostgres(t)
-const world = await startGateway(t, { postgres, config, env: LDAP, limits: { databaseDeadlines: PATIENT } })
+const world = await startGateway(t, {
+  postgres,
+  config,
+  env: UNASKED_DIRECTORY,
+  limits: { databaseDeadlines: PATIENT }
+})
 const { database } = await openStore(t, postgres, postgres.url)
 const users = createUsers(database)
 const adminToken = await world.tokenFor({ id: 900_002, username: 'root', profiles: ['Admin'] })

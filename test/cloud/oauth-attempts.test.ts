@@ -220,12 +220,17 @@ t.test('a refusal by the provider is reported without its words', async t => {
   t.equal(provider.asked.token, 0)
 })
 
-t.test('a start fails with 401 while the provider cannot be discovered, and works soon after it is back', async t => {
-  let now = Date.now()
+/** A provider whose discovery fails, and a way to start a login there. */
+const startUndiscovered = async (t: Test, now: () => number) => {
   const provider = await startFaultyProvider(t)
   provider.faults.discovery = res => answerJson(res, { error: 'away' }, 503)
-  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer }, now: () => now })
-  const start = () => fetch(`${app.url}${START}`, { redirect: 'manual' })
+  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer }, now })
+  return { provider, start: () => fetch(`${app.url}${START}`, { redirect: 'manual' }) }
+}
+
+t.test('a start fails with 401 while the provider cannot be discovered, and works soon after it is back', async t => {
+  let now = Date.now()
+  const { provider, start } = await startUndiscovered(t, () => now)
   for (const { status } of await Promise.all([start(), start(), start()])) t.equal(status, 401)
   t.equal(provider.asked.discovery, 1, 'asked once for all')
   delete provider.faults.discovery
@@ -240,10 +245,7 @@ t.test('a start fails with 401 while the provider cannot be discovered, and work
 
 t.test('after a failed discovery, a clock that is set back does not put the next one off', async t => {
   let now = Date.now()
-  const provider = await startFaultyProvider(t)
-  provider.faults.discovery = res => answerJson(res, { error: 'away' }, 503)
-  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer }, now: () => now })
-  const start = () => fetch(`${app.url}${START}`, { redirect: 'manual' })
+  const { provider, start } = await startUndiscovered(t, () => now)
   t.equal((await start()).status, 401)
   delete provider.faults.discovery
   now -= 60 * 60 * 1000

@@ -3,22 +3,13 @@
 import { inspect } from 'node:util'
 import t from 'tap'
 import { createDirectory } from '../../gateway/directory/directory.ts'
-import { DirectoryFailure } from '../../gateway/directory/failure.ts'
+import { failureOf } from '../support/directory-failure.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { until } from '../support/until.ts'
 
 const ldap = await startOpenLdap(t)
 const directory = createDirectory(ldap.settings())
 const WRONG = 'Canario-nao-e-a-senha'
-
-const failureOf = async (login: Promise<unknown>): Promise<DirectoryFailure> => {
-  const error = await login.then(
-    () => new Error('the login succeeded'),
-    (reason: unknown) => reason
-  )
-  if (error instanceof DirectoryFailure) return error
-  throw error
-}
 
 t.test('a person logs in and is known by the subject, name and e-mail of the entry', async t => {
   const maria = await directory.authenticate('maria', ldap.password)

@@ -4,6 +4,7 @@ import t from 'tap'
 import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { createServiceAccount } from '../../gateway/directory/service-account.ts'
+import { failureOf } from '../support/directory-failure.ts'
 import { REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
 import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
@@ -14,15 +15,6 @@ import { until } from '../support/until.ts'
 const ldap = await startOpenLdap(t, { readable: 'self', lockoutThreshold: 5 })
 const directory = createDirectory(ldap.serviceSettings(), { failureFloorMs: 0 })
 const WRONG = 'nao-e-a-senha'
-
-const failureOf = async (login: Promise<unknown>): Promise<DirectoryFailure> => {
-  const error = await login.then(
-    () => new Error('the login succeeded'),
-    (reason: unknown) => reason
-  )
-  if (error instanceof DirectoryFailure) return error
-  throw error
-}
 
 t.test('every name that the filter takes leads to the one person', async t => {
   const { subject } = await directory.authenticate('maria', ldap.password)

@@ -19,6 +19,18 @@ const failure = (promise: Promise<unknown>) =>
     error => redisFault(error).reason
   )
 
+/** Subscribes to the channel `news`; what it has heard, and every report of its connection. */
+const listenTo = (store: Pick<Awaited<ReturnType<typeof openStore>>, 'subscribe'>) => {
+  const heard: string[] = []
+  const connected: boolean[] = []
+  const leave = store.subscribe(
+    'news',
+    message => heard.push(`${message}`),
+    state => connected.push(state)
+  )
+  return { heard, connected, leave }
+}
+
 t.test('values are kept for their time', async t => {
   const redis = await startRedis(t)
   const store = await openStore(t, redis.url)
@@ -63,13 +75,7 @@ t.test('a silent Redis fails commands in time, a dead one at once, and it is use
 t.test('messages are heard until one stops to listen; a lost and a regained subscription are reported', async t => {
   const redis = await startRedis(t)
   const store = await openStore(t, redis.url)
-  const heard: string[] = []
-  const connected: boolean[] = []
-  const leave = store.subscribe(
-    'news',
-    message => heard.push(`${message}`),
-    state => connected.push(state)
-  )
+  const { heard, connected, leave } = listenTo(store)
   await until(() => connected.length === 1)
   t.same(await store.channels('ne'), ['ws'])
   t.same([await store.publish('other', 'none'), await store.publish('news', 'one')], [0, 1])
@@ -92,17 +98,9 @@ t.test('a subscriber to a Redis that is away hears as soon as it is there', asyn
   const redis = await startRedis(t)
   await redis.kill()
   const store = await openStore(t, redis.url, 0)
-  const heard: string[] = []
-  let connected = false
-  store.subscribe(
-    'news',
-    message => heard.push(`${message}`),
-    state => {
-      connected = state
-    }
-  )
+  const { heard, connected } = listenTo(store)
   await redis.restart()
-  await until(() => connected && store.isReady())
+  await until(() => connected.at(-1) === true && store.isReady())
   await store.publish('news', 'one')
   await until(() => heard.length === 1)
   t.same(heard, ['one'])
@@ -112,12 +110,7 @@ t.test('a subscriber follows to the new primary when the old one is demoted and 
   const [old, next] = [await startRedis(t), await startRedis(t)]
   const relay = await startRelay(t, old.port)
   const store = await openStore(t, `redis://127.0.0.1:${relay.port}`)
-  const connected: boolean[] = []
-  store.subscribe(
-    'news',
-    () => {},
-    state => connected.push(state)
-  )
+  const { connected } = listenTo(store)
   await until(() => connected.length === 1)
   await old.command('replicaof', next.host, `${next.port}`)
   relay.redirect(next.port)
@@ -149,12 +142,7 @@ t.test('with Sentinel the store follows a fail-over', async t => {
   await store.set('a', '1', 60_000)
   // Sentinel learns of the replica from the master, which it asks every ten seconds at most.
   await until(async () => (await replica.command('get', 'portaria:a')) === '1')
-  const connected: boolean[] = []
-  store.subscribe(
-    'news',
-    () => {},
-    state => connected.push(state)
-  )
+  const { connected } = listenTo(store)
   await until(() => connected.length === 1)
   await master.kill()
   await until(async () => (await failure(store.set('a', '2', 60_000))) === 'none')
@@ -171,16 +159,8 @@ t.test('in a Cluster keys may be on any node, messages arrive, and a replica tak
   )
   for (let index = 0; index < 20; index++) await store.set(`k${index}`, `${index}`, 60_000)
   t.equal(await store.get('k7'), '7')
-  const heard: string[] = []
-  let connected = false
-  store.subscribe(
-    'news',
-    message => heard.push(`${message}`),
-    state => {
-      connected = state
-    }
-  )
-  await until(() => connected)
+  const { heard, connected } = listenTo(store)
+  await until(() => connected.at(-1) === true)
   await store.publish('news', 'one')
   await until(() => heard.length === 1)
   t.same(await store.channels('n'), ['ews'], 'whichever node the subscriber has chosen')
@@ -262,11 +242,7 @@ t.test('a server that still loads its data after 5 s is left for the one that is
   const restarting = old.restart().catch(() => undefined)
   await until(async () => (await old.command('ping').catch(() => '')).startsWith('LOADING'))
   const store = await openStore(t, `redis://127.0.0.1:${relay.port}`, 0)
-  store.subscribe(
-    'news',
-    () => {},
-    () => {}
-  )
+  listenTo(store)
   const asks = /connected_clients:[3-9]/
   await until(async () => asks.test(await old.command('info', 'clients').catch(() => '')), 'both connections wait')
   relay.redirect(next.port)

@@ -10,19 +10,11 @@ import { type LogLine, startGateway, type World, type WorldOptions } from '../su
 import { within } from '../support/own-time.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { actor, openClient, PATIENT } from '../support/store.ts'
+import { actor, openClient, PATIENT, UNASKED_DIRECTORY } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 /** Transactions that stay open would hold up what other tests wait for. */
 const postgres = await startOwnPostgres(t)
-/** A directory that is not asked: what it reported earlier is in the database. */
-const LDAP = {
-  LDAP_ENABLED: 'true',
-  LDAP_URL: 'ldap://127.0.0.1:1',
-  LDAP_DOMAIN: 'corp.example',
-  LDAP_SEARCH_BASE: 'dc=corp,dc=example',
-  LDAP_SEARCH_FILTER: '(uid={{username}})'
-}
 
 const PEOPLE_GRANTED = 1000
 /** What waits for people to be granted something waits for longer. */
@@ -47,7 +39,7 @@ const openInstallation = async (people: number, groups: readonly string[]) => {
   const ask = (statement: string, values: unknown[] = []) => postgres.query(statement, values, url)
   const count = async (statement: string, values: unknown[] = []) => Number((await ask(statement, values))[0]?.n)
   const start = (t: Test, config: NonNullable<WorldOptions['config']>) =>
-    startGateway(t, { config, env: LDAP, postgres: { url }, limits: { databaseDeadlines: PATIENT } })
+    startGateway(t, { config, env: UNASKED_DIRECTORY, postgres: { url }, limits: { databaseDeadlines: PATIENT } })
   return { url, ask, count, start }
 }
 

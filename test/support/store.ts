@@ -48,6 +48,15 @@ export const openClient = async (t: Pick<Test, 'teardown'>, connectionString: st
   return client
 }
 
+/** Settings of a directory that is not asked: what it reported earlier is in the database. */
+export const UNASKED_DIRECTORY = {
+  LDAP_ENABLED: 'true',
+  LDAP_URL: 'ldap://127.0.0.1:1',
+  LDAP_DOMAIN: 'corp.example',
+  LDAP_SEARCH_BASE: 'dc=corp,dc=example',
+  LDAP_SEARCH_FILTER: '(uid={{username}})'
+}
+
 export const actor = { id: null, username: 'test', requestId: 'r-1', ip: '127.0.0.1' }
 
 /** As a directory would confirm them. */

@@ -6,7 +6,7 @@ import tls from 'node:tls'
 import t, { type Test } from 'tap'
 import { allowedIn, FrameCounter } from '../../../gateway/http/http2/frame-counter.ts'
 import type { HttpRequest } from '../../../gateway/http/request.ts'
-import { createHttpServer, type HttpServer } from '../../../gateway/http/server.ts'
+import { createHttpServer } from '../../../gateway/http/server.ts'
 import { createCertificateAuthority } from '../../support/certificates.ts'
 import {
   askHttp2,
@@ -21,6 +21,8 @@ import { listen } from '../../support/ports.ts'
 import { OK } from '../../support/raw-upstream.ts'
 import { until } from '../../support/until.ts'
 
+type Limits = NonNullable<Parameters<typeof createHttpServer>[0]['limits']>
+
 const PROTOCOL_ERROR = 1
 const ENHANCE_YOUR_CALM = 11
 const END_STREAM = 1
@@ -29,15 +31,20 @@ const REST = [literal(':path', '/open/x'), literal(':scheme', 'https'), literal(
 const HEAD = Buffer.concat([literal(':method', 'GET'), ...REST])
 const POST = Buffer.concat([literal(':method', 'POST'), ...REST])
 
-/** Passes TLS connections to a server of HTTP/2. */
-const listenHttp2 = async (t: Test, server: HttpServer) => {
+/** A server of HTTP/2 without the rest of a gateway, and where it is reached with TLS. */
+const startServer = async (t: Test, onRequest: (request: HttpRequest) => void, limits?: Limits) => {
+  const server = createHttpServer({
+    ...(limits === undefined ? {} : { limits }),
+    handler: { onRequest, onFault: () => undefined }
+  })
+  t.teardown(() => server.close())
   const authority = createCertificateAuthority(t.testdir({}))
   const { certFile, keyFile } = authority.issue('one')
   const certificate = { cert: readFileSync(certFile), key: readFileSync(keyFile) }
   const listener = tls.createServer({ ...certificate, ALPNProtocols: ['h2'], allowHalfOpen: true }, socket =>
     server.accept(socket, { isTls: true, isHttp2: true })
   )
-  return { port: await listen(t, listener), ca: authority.ca }
+  return { server, place: { port: await listen(t, listener), ca: authority.ca } }
 }
 
 const CANCEL = 8
@@ -118,18 +125,12 @@ for (const trailers of ['', 'x-sum: 1\r\n'])
   t.test(
     `a response in pieces, before the end of a body, is ended and not cut, ${trailers === '' ? 'without' : 'with'} trailers`,
     async t => {
-      const server = createHttpServer({
-        handler: {
-          onRequest({ response }) {
-            response.begin({ status: 200 }, -1)
-            response.write(Buffer.from('early'))
-            response.end(trailers)
-          },
-          onFault: () => undefined
-        }
+      const { place } = await startServer(t, ({ response }) => {
+        response.begin({ status: 200 }, -1)
+        response.write(Buffer.from('early'))
+        response.end(trailers)
       })
-      t.teardown(() => server.close())
-      const { socket, frames } = await connectFrames(t, await listenHttp2(t, server))
+      const { socket, frames } = await connectFrames(t, place)
       socket.write(
         Buffer.concat([frame(FRAMES.headers, END_HEADERS, 1, POST), frame(FRAMES.data, 0, 1, Buffer.alloc(9))])
       )
@@ -150,14 +151,12 @@ for (const length of [10, -1])
   t.test(
     `a response that breaks off is reset and never ended, ${length < 0 ? 'in pieces' : 'with a length'}`,
     async t => {
-      const onRequest = ({ response }: HttpRequest) => {
+      const { place } = await startServer(t, ({ response }) => {
         response.begin({ status: 200, ...(length < 0 ? {} : { headers: ['content-length', String(length)] }) }, length)
         response.write(Buffer.from('early'))
         setImmediate(() => response.abort())
-      }
-      const server = createHttpServer({ handler: { onRequest, onFault: () => undefined } })
-      t.teardown(() => server.close())
-      const { socket, frames } = await connectFrames(t, await listenHttp2(t, server))
+      })
+      const { socket, frames } = await connectFrames(t, place)
       socket.write(frame(FRAMES.headers, END_HEADERS | END_STREAM, 1, HEAD))
       await until(() => frames.some(({ type }) => type === FRAMES.resetStream))
       const onStream = frames.filter(({ stream }) => stream === 1)
@@ -194,9 +193,8 @@ t.test('a large response that its client has not taken yet holds up no other req
     const body = target === '/large' ? 'x'.repeat(12_000_000) : 'ok'
     response.whole({ status: 200, headers: ['content-length', String(body.length)] }, body)
   }
-  const server = createHttpServer({ handler: { onRequest, onFault: () => undefined } })
-  t.teardown(() => server.close())
-  const session = await connectHttp2(t, await listenHttp2(t, server))
+  const { place } = await startServer(t, onRequest)
+  const session = await connectHttp2(t, place)
   const large = session.request({ ':path': '/large' })
   await once(large, 'response')
   t.match(await askHttp2(session, { ':path': '/small' }), { status: 200, body: 'ok', code: 0 })
@@ -217,18 +215,24 @@ t.test('of bodies that nobody takes, a connection can make the gateway hold abou
   // The backend takes no bodies.
   upstream.respond(() => undefined)
   const { socket } = await connectFrames(t, place)
-  const post = Buffer.concat([literal(':method', 'POST'), HEAD.subarray(literal(':method', 'GET').length)])
   const piece = Buffer.alloc(16_000)
   const before = process.memoryUsage().rss
   let written = 0
   for (let stream = 1; stream < 200; stream += 2) {
-    socket.write(frame(FRAMES.headers, 0x4, stream, post))
+    socket.write(frame(FRAMES.headers, 0x4, stream, POST))
     for (let n = 0; n < 4; n++) socket.write(frame(FRAMES.data, 0, stream, piece), () => (written += piece.length))
   }
   await until(() => written > 1_000_000)
   t.ok(process.memoryUsage().rss - before < 60_000_000)
   t.match(await askHttp2(await connectHttp2(t, place), { ':path': '/health' }), { status: 200 })
 })
+
+/** Puts a field into the table once, then sends references to it (RFC 7541 §6.1, §6.2.1). */
+const growingHead = (n: number, field: Buffer, references: number): Buffer => {
+  const added = [Buffer.from([0x40]), field.subarray(1)]
+  const more = n === 0 ? added : [Buffer.alloc(references, 0xbe)]
+  return frame(FRAMES.headers, 0x5, 2 * n + 1, Buffer.concat([HEAD, ...more]))
+}
 
 const FLOODS: Record<string, (n: number) => Buffer> = {
   'streams that are reset at once': n =>
@@ -244,40 +248,15 @@ const FLOODS: Record<string, (n: number) => Buffer> = {
   'heads without an end': n =>
     frame(n === 0 ? FRAMES.headers : FRAMES.continuation, 0, 1, n === 0 ? HEAD : Buffer.alloc(0)),
   'malformed heads': n => frame(FRAMES.headers, 0x5, 2 * n + 1, literal('Upper', 'x')),
-  'empty DATA': n =>
-    n === 0
-      ? frame(
-          FRAMES.headers,
-          0x4,
-          1,
-          Buffer.concat([literal(':method', 'POST'), HEAD.subarray(literal(':method', 'GET').length)])
-        )
-      : frame(FRAMES.data, 0, 1),
+  'empty DATA': n => (n === 0 ? frame(FRAMES.headers, 0x4, 1, POST) : frame(FRAMES.data, 0, 1)),
   PING: () => frame(FRAMES.ping, 0, 0, Buffer.alloc(8)),
   SETTINGS: () => frame(FRAMES.settings, 0, 0),
   PRIORITY: n => frame(FRAMES.priority, 0, 2 * n + 1, Buffer.from([0, 0, 0, 0, 1])),
   PRIORITY_UPDATE: () => frame(FRAMES.priorityUpdate, 0, 0, Buffer.from('\0\0\0\x01u=5')),
   'frames of no known type': () => frame(200, 0, 0, Buffer.alloc(1)),
-  'a head that grows in the table': n =>
-    frame(
-      FRAMES.headers,
-      0x5,
-      2 * n + 1,
-      // An entry of 4 KB once, and references to it (RFC 7541 §6.1, §6.2.1).
-      n === 0
-        ? Buffer.concat([HEAD, Buffer.from([0x40]), literal('x', 'y'.repeat(3900)).subarray(1)])
-        : Buffer.concat([HEAD, Buffer.alloc(8000, 0xbe)])
-    ),
+  'a head that grows in the table': n => growingHead(n, literal('x', 'y'.repeat(3900)), 8000),
   // 20 KB each once they are read.
-  'heads that are refused': n =>
-    frame(
-      FRAMES.headers,
-      0x5,
-      2 * n + 1,
-      n === 0
-        ? Buffer.concat([HEAD, Buffer.from([0x40]), literal('cookie', `a=${'y'.repeat(100)}`).subarray(1)])
-        : Buffer.concat([HEAD, Buffer.alloc(200, 0xbe)])
-    )
+  'heads that are refused': n => growingHead(n, literal('cookie', `a=${'y'.repeat(100)}`), 200)
 }
 
 for (const [name, flood] of Object.entries(FLOODS))
@@ -325,9 +304,8 @@ t.test('a fast download is not taken for a flood by the updates of its windows',
 t.test('hundreds of refused uploads in a second all get their responses', async t => {
   const onRequest = ({ response }: HttpRequest) =>
     response.whole({ status: 401, headers: ['content-length', '2'] }, 'no')
-  const server = createHttpServer({ handler: { onRequest, onFault: () => undefined } })
-  t.teardown(() => server.close())
-  const session = await connectHttp2(t, await listenHttp2(t, server))
+  const { place } = await startServer(t, onRequest)
+  const session = await connectHttp2(t, place)
   const upload = async () => {
     const stream = session.request({ ':method': 'POST', ':path': '/x' })
     stream.on('error', () => undefined)
@@ -351,9 +329,8 @@ t.test('the streams of uploads that their client resets with NO_ERROR are releas
     request.owner = { onClosed: () => void closed++, onBodyFault: () => undefined, onThrown: () => undefined }
     request.read({ onUpload: () => (asked % 2 === 0 ? request.pause() : undefined), onUploadEnd: () => undefined })
   }
-  const server = createHttpServer({ handler: { onRequest, onFault: () => undefined } })
-  t.teardown(() => server.close())
-  const session = await connectHttp2(t, await listenHttp2(t, server))
+  const { place } = await startServer(t, onRequest)
+  const session = await connectHttp2(t, place)
   for (let n = 1; n <= 120; n++) {
     const stream = session.request({ ':method': 'POST', ':path': '/x' })
     stream.on('error', () => undefined)
@@ -373,9 +350,8 @@ t.test('a response that its client resets with NO_ERROR is released, and counts 
     responses.push(request.response)
     request.response.whole({ status: 200, headers: ['content-length', '300000'] }, 'x'.repeat(300_000))
   }
-  const server = createHttpServer({ handler: { onRequest, onFault: () => undefined } })
-  t.teardown(() => server.close())
-  const session = await connectHttp2(t, await listenHttp2(t, server))
+  const { place } = await startServer(t, onRequest)
+  const session = await connectHttp2(t, place)
   for (const [n, method] of ['GET', 'POST'].entries()) {
     const stream = session.request({ ':method': method, ':path': '/x' })
     stream.on('error', () => undefined)
@@ -440,25 +416,21 @@ t.test('a draining gateway lets streams finish and takes no more', async t => {
 
 t.test('the connection of a client that leaves in the middle of a request is closed at once', async t => {
   let asked = 0
-  const server = createHttpServer({ handler: { onRequest: () => void asked++, onFault: () => undefined } })
-  const place = await listenHttp2(t, server)
+  const { server, place } = await startServer(t, () => void asked++)
   const { socket } = await connectFrames(t, place, { allowHalfOpen: true })
   socket.write(frame(FRAMES.headers, 0x5, 1, HEAD))
   await until(() => asked === 1)
   socket.end()
   // Long before a connection counts as idle.
   await until(() => server.count() === 0, 'it is closed', 10_000)
-  server.close()
 })
 
 t.test('a client that neither asks nor closes its side is cut off', async t => {
-  const handler = { onRequest: () => undefined, onFault: () => undefined }
-  const server = createHttpServer({ handler, limits: { headMs: 50, idleMs: 50, lingerSilenceMs: 50 } })
-  const place = await listenHttp2(t, server)
+  const limits = { headMs: 50, idleMs: 50, lingerSilenceMs: 50 }
+  const { server, place } = await startServer(t, () => undefined, limits)
   await connectFrames(t, place, { allowHalfOpen: true })
   await until(() => server.count() === 1)
   await until(() => server.count() === 0)
-  server.close()
 })
 
 t.test('TLS_HTTP2=false offers HTTP/1.1 alone', async t => {

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { groupKey } from '../../../gateway/routes/grants.ts'
 import type { OwnPostgres } from '../../../test/support/postgres.ts'
+import { UNASKED_DIRECTORY } from '../../../test/support/store.ts'
 import { until } from '../../../test/support/until.ts'
 import { addRow } from '../measure.ts'
 import { startGateway } from '../peers/gateway.ts'
@@ -41,14 +42,7 @@ const start = (world: World, databaseUrl: string, routes: string) =>
   startGateway(world, {
     counting: 'memory',
     routes,
-    env: {
-      DATABASE_URL: databaseUrl,
-      LDAP_ENABLED: 'true',
-      LDAP_URL: 'ldap://127.0.0.1:1',
-      LDAP_DOMAIN: 'corp.example',
-      LDAP_SEARCH_BASE: 'dc=corp,dc=example',
-      LDAP_SEARCH_FILTER: '(uid={{username}})'
-    }
+    env: { DATABASE_URL: databaseUrl, ...UNASKED_DIRECTORY }
   })
 
 /** Resolves when the grants of this round have reached everyone. */

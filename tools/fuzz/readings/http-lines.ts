@@ -76,10 +76,17 @@ export const endsConnection = ({ version, fields }: { version: string; fields: r
   return options.includes('close') || (version === 'HTTP/1.0' && !options.includes('keep-alive'))
 }
 
-export interface Body {
+/** What is read of a message beside its first line. */
+export interface Message {
+  /** Names as sent, values without the whitespace around them. */
+  readonly fields: readonly Field[]
+  /** Latin-1, without its framing; what has arrived of it when `complete` is false. */
   readonly body: string
   readonly trailers: readonly Field[]
   readonly complete: boolean
+}
+
+export interface Body extends Omit<Message, 'fields'> {
   readonly refused: string | undefined
   readonly end: number
 }

@@ -5,6 +5,7 @@ import {
   type Field,
   isChunked,
   lineAt,
+  type Message,
   readChunks,
   readFields,
   readLength,
@@ -14,16 +15,10 @@ import {
   valuesOf
 } from './http-lines.ts'
 
-export interface ReadRequest {
+export interface ReadRequest extends Message {
   readonly method: string
   readonly target: string
   readonly version: string
-  /** Names as sent, values without the whitespace around them. */
-  readonly fields: readonly Field[]
-  /** Latin-1, without its framing; what has arrived of it when `complete` is false. */
-  readonly body: string
-  readonly trailers: readonly Field[]
-  readonly complete: boolean
   /** What a server must answer with 400 although it knows where the message ends: a bad Host, no form of a target. */
   readonly inadmissible: string | undefined
 }
@@ -64,12 +59,7 @@ const afterEmptyLines = (bytes: string, start: number): number => {
   return at
 }
 
-interface Head {
-  readonly method: string
-  readonly target: string
-  readonly version: string
-  readonly fields: readonly Field[]
-  readonly inadmissible: string | undefined
+interface Head extends Omit<ReadRequest, keyof Body> {
   /** Where the body begins. */
   readonly end: number
 }

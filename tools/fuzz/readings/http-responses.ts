@@ -7,6 +7,7 @@ import {
   isChunked,
   lineAt,
   listOf,
+  type Message,
   readChunks,
   readFields,
   readLength,
@@ -14,13 +15,8 @@ import {
   refuse
 } from './http-lines.ts'
 
-export interface ReadResponse {
+export interface ReadResponse extends Message {
   readonly status: number
-  readonly fields: readonly Field[]
-  /** Latin-1, without its framing; what has arrived of it when `complete` is false. */
-  readonly body: string
-  readonly trailers: readonly Field[]
-  readonly complete: boolean
 }
 
 /**
