@@ -19,7 +19,7 @@ const routesOf = (host: string) => [
 const world = await startPagesWorld(t, {
   ldap,
   postgres,
-  env: { BROWSER_SESSION: 'true', LDAP_TIMEOUT_MS: '60000' },
+  env: { BROWSER_SESSION: 'true' },
   config: {
     upstreams: { app: { url: upstream.url } },
     routes: [{ path: '/app/*', upstream: 'app', browser: true }, ...routesOf('a.localhost'), ...routesOf('b.localhost')]

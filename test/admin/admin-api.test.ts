@@ -5,7 +5,7 @@ import { adminCall } from '../support/admin-call.ts'
 import { startGateway } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { actor, openStore, PATIENT, person, UNASKED_DIRECTORY } from '../support/store.ts'
+import { actor, openStore, person, UNASKED_DIRECTORY } from '../support/store.ts'
 import { until } from '../support/until.ts'
 import { words } from '../support/words.ts'
 
@@ -19,12 +19,7 @@ const config = {
 }
 
 const postgres = await startPostgres(t)
-const world = await startGateway(t, {
-  postgres,
-  config,
-  env: UNASKED_DIRECTORY,
-  limits: { databaseDeadlines: PATIENT }
-})
+const world = await startGateway(t, { postgres, config, env: UNASKED_DIRECTORY })
 const { database } = await openStore(t, postgres, postgres.url)
 const users = createUsers(database)
 const adminToken = await world.tokenFor({ id: 900_002, username: 'root', profiles: ['Admin'] })

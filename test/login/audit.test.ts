@@ -7,7 +7,6 @@ import { postLogin } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { PATIENT } from '../support/store.ts'
 
 const ldap = await startOpenLdap(t)
 
@@ -15,8 +14,7 @@ const startWorld = async (t: Test, env: Record<string, string> = {}) => {
   const postgres = await startPostgres(t)
   const world = await startGateway(t, {
     postgres,
-    env: { ...ldap.env, LDAP_TIMEOUT_MS: '60000', TRUST_PROXY: '127.0.0.1', ...env },
-    limits: { databaseDeadlines: PATIENT }
+    env: { ...ldap.env, TRUST_PROXY: '127.0.0.1', ...env }
   })
   const login = async (username: string, password: string, from: string): Promise<number> => {
     const answer = await postLogin(world, username, { password, headers: { 'x-forwarded-for': from } })

@@ -4,15 +4,14 @@ import { startGateway } from '../support/gateway.ts'
 import { jsonRequest, postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
-import { PATIENT } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 // RV-79
 t.test('a login that is accepted while the disk is full has its audit entry, and others are 503', async t => {
   const postgres = await startOwnPostgres(t, ['autovacuum=off'], { volumeMb: 64 })
   const ldap = await startOpenLdap(t)
-  const env = { ...ldap.env, LDAP_TIMEOUT_MS: '60000', LOGIN_FAILURES_PER_IP: '1000' }
-  const world = await startGateway(t, { postgres, env, limits: { databaseDeadlines: PATIENT } })
+  const env = { ...ldap.env, LOGIN_FAILURES_PER_IP: '1000' }
+  const world = await startGateway(t, { postgres, env })
   const admin = await world.tokenFor({ profiles: ['Admin'] })
   const made = await world.fetch('/auth/admin/clients', jsonRequest('POST', admin, { name: 'Robo', ...NOTHING }))
   const { clientId, clientSecret } = (await made.json()) as { clientId: string; clientSecret: string }

@@ -5,7 +5,6 @@ import { startLdapServer } from '../support/ldap-server.ts'
 import { only } from '../support/only.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { PATIENT } from '../support/store.ts'
 
 const ldap = await startOpenLdap(t)
 const postgres = await startPostgres(t)
@@ -13,8 +12,7 @@ const postgres = await startPostgres(t)
 const start = (test: Parameters<typeof startGateway>[0], env: Record<string, string> = {}) =>
   startGateway(test, {
     postgres,
-    env: { ...ldap.env, LDAP_TIMEOUT_MS: '20000', BOOTSTRAP_ADMINS: 'ldap:maria', ...env },
-    limits: { databaseDeadlines: PATIENT }
+    env: { ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria', ...env }
   })
 
 const world = await start(t)

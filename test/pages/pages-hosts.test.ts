@@ -32,7 +32,6 @@ const start = async (t: Test, port?: number, env: Record<string, string> = {}) =
     // Somebody without access waits on the login page.
     env: {
       BROWSER_SESSION: 'true',
-      LDAP_TIMEOUT_MS: '60000',
       BOOTSTRAP_ADMINS: `ldap:maria,ldap:carlos,cloudidp:${cloudMaria.subject}`,
       ...env
     },

@@ -10,7 +10,7 @@ import { type LogLine, startGateway, type World, type WorldOptions } from '../su
 import { within } from '../support/own-time.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { actor, openClient, PATIENT, UNASKED_DIRECTORY } from '../support/store.ts'
+import { actor, openClient, UNASKED_DIRECTORY } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 /** Transactions that stay open would hold up what other tests wait for. */
@@ -39,7 +39,7 @@ const openInstallation = async (people: number, groups: readonly string[]) => {
   const ask = (statement: string, values: unknown[] = []) => postgres.query(statement, values, url)
   const count = async (statement: string, values: unknown[] = []) => Number((await ask(statement, values))[0]?.n)
   const start = (t: Test, config: NonNullable<WorldOptions['config']>) =>
-    startGateway(t, { config, env: UNASKED_DIRECTORY, postgres: { url }, limits: { databaseDeadlines: PATIENT } })
+    startGateway(t, { config, env: UNASKED_DIRECTORY, postgres: { url } })
   return { url, ask, count, start }
 }
 

@@ -9,7 +9,6 @@ import { measureOwnTime } from '../support/own-time.ts'
 import { startPgBouncer } from '../support/pgbouncer.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { PATIENT } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -108,7 +107,7 @@ t.test(
       [{}, 'polling'],
       [{ DATABASE_LISTEN_URL: url }, 'ok']
     ] as const) {
-      const world = await startGateway(t, { postgres: pooler, env, limits: { databaseDeadlines: PATIENT } })
+      const world = await startGateway(t, { postgres: pooler, env })
       if (word === 'polling') await world.logged(({ reason }) => reason === 'listen-lost')
       t.match(await (await world.fetch('/health')).json(), { status: 'ok', checks: { revocations: word } })
       await world.gateway.close()

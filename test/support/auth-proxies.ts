@@ -82,7 +82,6 @@ export const checkHosts = async (t: Teardown, startProxy: StartProxy) => {
       ...recipeSettings('forward-auth-nginx'),
       ...ldap.env,
       BOOTSTRAP_ADMINS: 'ldap:maria',
-      LDAP_TIMEOUT_MS: '60000',
       PUBLIC_URL: publicUrl
     },
     config: parse(recipeBlocks('forward-auth-nginx', 'yaml')[1] ?? '')

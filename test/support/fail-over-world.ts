@@ -7,7 +7,6 @@ import { startOpenLdap } from './openldap.ts'
 import { attributesOf, dnOf, ldifEntry, SAMPLE_PASSWORD } from './openldap-people.ts'
 import type { OwnPostgres } from './postgres.ts'
 import { startRelay } from './relay.ts'
-import { PATIENT } from './store.ts'
 import { until } from './until.ts'
 
 /** What is committed in this time before the primary dies never reaches the standby. */
@@ -29,8 +28,8 @@ const startInstances = async (t: Test, path: string, ports: readonly number[], p
   const lines = await Promise.all(ports.map(port => startRelay(t, port)))
   const start = (hosts: readonly number[]) => {
     const url = `postgres://postgres@${hosts.map(port => `127.0.0.1:${port}`).join(',')}${path}`
-    const env = { ...ldap.env, LDAP_TIMEOUT_MS: '60000', LOGIN_FAILURES_PER_IP: '10000' }
-    return startGateway(t, { postgres: { url }, env, limits: { databaseDeadlines: PATIENT } })
+    const env = { ...ldap.env, LOGIN_FAILURES_PER_IP: '10000' }
+    return startGateway(t, { postgres: { url }, env })
   }
   const worlds = [await start(ports), await start(ports), await start(lines.map(({ port }) => port))] as const
   const setAway = (isAway: boolean) => {

@@ -15,6 +15,7 @@ import { answerFault } from './openapi.ts'
 import { startPostgres, type TestPostgres } from './postgres.ts'
 import { connectRaw, type RawConnection, type RawResponse, rawExchange } from './raw-client.ts'
 import { person } from './routes.ts'
+import { PATIENT } from './store.ts'
 import { TEST_SECRET } from './test-secret.ts'
 
 export { TEST_SECRET }
@@ -87,6 +88,7 @@ const createCapture = () => {
   }
 }
 
+/** A busy machine does not make its stores late, unless a test sets their deadlines. */
 export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOptions = {}) => {
   const postgres: Pick<TestPostgres, 'url'> = options.postgres ?? (await startPostgres(t))
   const folder = mkdtempSync(join(tmpdir(), 'portaria-routes-'))
@@ -101,13 +103,14 @@ export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOpti
     HOST: '127.0.0.1',
     LOG_LEVEL: 'info',
     DRAIN_TIMEOUT: '500ms',
+    LDAP_TIMEOUT_MS: '60000',
     ...options.env
   })
   const capture = createCapture()
   const gateway = await start(
     { ...settings, port: options.port ?? 0 },
     createLog({ level: settings.logLevel }, capture.sink),
-    options.limits
+    { databaseDeadlines: PATIENT, ...options.limits }
   )
   t.teardown(async () => {
     await gateway.close()

@@ -5,7 +5,6 @@ import { startGateway, type World, type WorldOptions } from './gateway.ts'
 import { type OpenLdap, startOpenLdap } from './openldap.ts'
 import { freePort } from './ports.ts'
 import { startPostgres } from './postgres.ts'
-import { PATIENT } from './store.ts'
 
 export interface PagesWorldOptions extends WorldOptions {
   ldap?: Pick<OpenLdap, 'env'>
@@ -25,8 +24,6 @@ export const startPagesWorld = async (
   const directory = ldap === undefined ? {} : { ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria' }
   const world = await startGateway(t, {
     ...options,
-    // No test of pages is about a slow database.
-    limits: { databaseDeadlines: PATIENT, ...options.limits },
     port: listening,
     env: { PUBLIC_URL: origin, ...directory, ...env }
   })

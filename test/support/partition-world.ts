@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'
 import { REDIS_AVAILABLE, REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
+import { DATABASE_DEADLINES } from '../../gateway/store/database.ts'
 import { startGateway, type World } from './gateway.ts'
 import { startBackend } from './gateway-process.ts'
 import { REQUEST, result, startLdapServer } from './ldap-server.ts'
@@ -59,12 +60,14 @@ export const startPartitionWorld = async (t: Pick<Test, 'teardown'>) => {
     }).href
     const world = await startGateway(t, {
       postgres: { url: databaseUrl },
+      limits: { databaseDeadlines: DATABASE_DEADLINES },
       env: {
         REDIS_URL: `redis://127.0.0.1:${lines.redis.port}`,
         RATE_LIMIT_MAX: '1000000',
         LDAP_ENABLED: 'true',
         LDAP_URL: directory.url,
         LDAP_DOMAIN: 'corp.example',
+        LDAP_TIMEOUT_MS: '5000',
         LOGIN_FAILURES_PER_IP: '1000000'
       },
       config: {
