@@ -3,14 +3,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { DirectoryPerson } from '../../gateway/directory/person.ts'
-import { createLoginThrottle } from '../../gateway/login/throttle/throttle.ts'
-import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
-import { createLoginNames } from '../../gateway/store/login-names.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
-import { quiet } from '../support/quiet.ts'
 import { openStore } from '../support/store.ts'
-import { HOME, peopleOf, startThrottles, stranger, tally } from '../support/throttles.ts'
+import { HOME, openThrottle, peopleOf, startThrottles, stranger, tally } from '../support/throttles.ts'
 import { until } from '../support/until.ts'
 
 const THRESHOLD = 5
@@ -122,11 +118,10 @@ t.test('a database that stands still during a bind costs nothing but time', asyn
 
 t.test('outcomes that the database did not take are offered again until it does, one after the other', async t => {
   const store = await openStore(t, postgres)
-  const attempts = createLoginAttempts(store.database)
   const names = ['ana', 'bia', 'caio', 'davi', 'eva']
   const state = { isAway: true, again: 0, running: 0, most: 0 }
   const offered = new Set<string>()
-  const settle: typeof attempts.settle = async settlement => {
+  const settle: Parameters<typeof openThrottle>[2]['settle'] = async (settlement, store) => {
     const { id } = settlement.attempt
     if (offered.has(id)) {
       state.again += 1
@@ -137,16 +132,9 @@ t.test('outcomes that the database did not take are offered again until it does,
     }
     offered.add(id)
     if (state.isAway) throw new Error('away')
-    await attempts.settle(settlement)
+    await store(settlement)
   }
-  const throttle = createLoginThrottle({
-    ldap: ldap.settings({}),
-    loginFailures: { perIp: 20, windowMs: 300_000 },
-    secret: 'a secret for tests that is long enough',
-    names: createLoginNames(store.database),
-    attempts: { ...attempts, settle },
-    log: quiet
-  })
+  const throttle = openThrottle(ldap.settings({}), store.database, { perIp: 20, settle })
   const logIn = (name: string) =>
     throttle.attempt({ login: name, password: 'x', ipKey: HOME }, guard =>
       guard.bind({ name, mayHaveTwoNames: false, whose: { bound: name } }, async () => ({}) as DirectoryPerson)

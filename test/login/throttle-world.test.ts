@@ -6,12 +6,9 @@ import type { GuardedAccount } from '../../gateway/directory/account.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import type { DirectoryPerson } from '../../gateway/directory/person.ts'
 import { GatewayError } from '../../gateway/errors.ts'
-import { createLoginThrottle } from '../../gateway/login/throttle/throttle.ts'
-import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
-import { createLoginNames } from '../../gateway/store/login-names.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { quiet } from '../support/quiet.ts'
 import { openStore, person } from '../support/store.ts'
+import { openThrottle } from '../support/throttles.ts'
 import { fc } from '../support/worlds.ts'
 
 const RUNS = Number(process.env.PORTARIA_WORLDS ?? 25)
@@ -141,22 +138,14 @@ const startWorld = async (t: Test) => {
       lockoutWindowMs: of.memory === 'never' ? 0 : WINDOW,
       bindDn: of.isFound ? 'cn=service' : undefined
     }
-    const throttles = stores.map(({ database }) => {
-      const attempts = createLoginAttempts(database)
-      return createLoginThrottle({
-        ldap: ldap as never,
-        loginFailures: { perIp: 1000, windowMs: 5 * MINUTE },
-        secret: 'a secret for tests that is long enough',
-        names: createLoginNames(database),
-        attempts: {
-          ...attempts,
-          settle: async settlement => {
-            if (dying.getStore() !== true) await attempts.settle(settlement)
-          }
-        },
-        log: quiet
+    const throttles = stores.map(({ database }) =>
+      openThrottle(ldap as never, database, {
+        perIp: 1000,
+        settle: async (settlement, settle) => {
+          if (dying.getStore() !== true) await settle(settlement)
+        }
       })
-    })
+    )
     const usernameOf = (account: number) => `w${serial}a${account}`
     const namesOf = (account: number) => [usernameOf(account), `p-${usernameOf(account)}`]
     const addressOf = ({ from, account }: Login) => (from === 'home' ? `home-${serial}-${account}` : `away-${serial}`)

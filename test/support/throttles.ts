@@ -117,17 +117,35 @@ interface OnBind {
   readonly onPermit?: () => unknown
 }
 
-/** The gateway's part of a login, as its endpoint puts it together. */
-export const createLoginGate = (ldap: LdapSettings, database: Database, { perIp, secret, ...more }: GateOptions) => {
-  const directory = createDirectory(ldap, more)
-  const throttle = createLoginThrottle({
+interface ThrottleParts {
+  readonly perIp: number
+  readonly secret?: string | undefined
+  /** Stands before the store's own `settle`. */
+  readonly settle?: (settlement: Settlement, settle: Settle) => Promise<void>
+}
+
+type Settle = ReturnType<typeof createLoginAttempts>['settle']
+type Settlement = Parameters<Settle>[0]
+
+/** The login throttle on a database, without a directory. */
+export const openThrottle = (ldap: ThrottledLdap, database: Database, { perIp, secret, settle }: ThrottleParts) => {
+  const attempts = createLoginAttempts(database)
+  return createLoginThrottle({
     ldap,
     loginFailures: { perIp, windowMs: 300_000 },
     secret: secret ?? 'a secret for tests that is long enough',
     names: createLoginNames(database),
-    attempts: createLoginAttempts(database),
+    attempts: settle === undefined ? attempts : { ...attempts, settle: one => settle(one, attempts.settle) },
     log: quiet
   })
+}
+
+type ThrottledLdap = Parameters<typeof createLoginThrottle>[0]['ldap']
+
+/** The gateway's part of a login, as its endpoint puts it together. */
+export const createLoginGate = (ldap: LdapSettings, database: Database, { perIp, secret, ...more }: GateOptions) => {
+  const directory = createDirectory(ldap, more)
+  const throttle = openThrottle(ldap, database, { perIp, secret })
   return {
     throttle,
     logIn(username: string, password: string, ipKey: string, { onAccount, onPermit }: OnBind) {
