@@ -57,27 +57,36 @@ const status = async (world: World, path: string, token: string): Promise<number
 const openSocket = (world: World, token: string): WebSocket =>
   new WebSocket(`${world.url.replace('http', 'ws')}/socket`, ['bearer', token], {})
 
-const openNamespace = (world: World, token: string, transport: 'websocket' | 'polling') =>
+type Transport = 'websocket' | 'polling'
+
+const openNamespace = (world: World, token: string, transport: Transport, from: string) =>
   io(`${world.url}/messaging`, {
     auth: { token },
     transports: [transport],
-    // Each from another address: one may have few sessions that prove nothing.
-    extraHeaders: { 'x-forwarded-for': `198.51.100.${++serial % 250}` },
+    extraHeaders: { 'x-forwarded-for': from },
     reconnection: false,
     forceNew: true
   })
 
 let serial = 0
 
-const joinNamespace = async (world: World, token: string, transport: 'websocket' | 'polling') => {
-  const socket = openNamespace(world, token, transport)
+/** Each time another one: an address may have few sessions that prove nothing. */
+const nextAddress = () => `198.51.100.${++serial % 250}`
+
+const joinNamespace = async (world: World, token: string, transport: Transport) => {
+  const socket = openNamespace(world, token, transport, nextAddress())
   await new Promise<void>((resolve, reject) => socket.on('connect', resolve).on('connect_error', reject))
   return socket
 }
 
 /** `open`, or the code of the CONNECT_ERROR. */
-const tryNamespace = async (world: World, token: string, transport: 'websocket' | 'polling'): Promise<string> => {
-  const socket = openNamespace(world, token, transport)
+export const tryNamespace = async (
+  world: World,
+  token: string,
+  transport: Transport,
+  from = nextAddress()
+): Promise<string> => {
+  const socket = openNamespace(world, token, transport, from)
   try {
     return await new Promise(resolve => {
       socket.on('connect', () => resolve('open'))
