@@ -1,8 +1,7 @@
 // What runs by a clock, a subscription or a watcher goes on after a fault: with the others of its loop, and with its next run.
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import net from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createOpenStreams } from '../../gateway/forward/open-streams.ts'
@@ -22,6 +21,7 @@ import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { startRedis } from '../support/redis.ts'
 import { routeAt, upstreamAt } from '../support/routes.ts'
+import { makeFolder } from '../support/server-process.ts'
 import { holdSessions } from '../support/socketio-sessions.ts'
 import { openStore as openDatabase } from '../support/store.ts'
 import { until } from '../support/until.ts'
@@ -188,8 +188,7 @@ t.test('an answer of the resolver reaches the others that wait for it', async t 
 })
 
 t.test('a watcher of route files calls again after a fault', async t => {
-  const folder = mkdtempSync(join(tmpdir(), 'portaria-watched-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = makeFolder(t, 'watched')
   let calls = 0
   const watched = watchFolder({
     folder,

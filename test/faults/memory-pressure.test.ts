@@ -1,12 +1,11 @@
 // In the 256 MB of a small container a gateway full of stuck clients and backends lives, answers, and ends well. DF-23
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import t from 'tap'
 import { routeFile, startBackend, startGatewayProcess } from '../support/gateway-process.ts'
 import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { makeFolder } from '../support/server-process.ts'
 import { until } from '../support/until.ts'
 
 const STUCK = 80
@@ -45,8 +44,7 @@ t.test(
         { path: '/quick', upstream: 'quick', public: true }
       ]
     })
-    const dumps = mkdtempSync(join(tmpdir(), 'portaria-dumps-'))
-    t.teardown(() => rmSync(dumps, { recursive: true, force: true }))
+    const dumps = makeFolder(t, 'dumps')
     const gateway = await startGatewayProcess(t, folder, {
       DATABASE_URL: postgres.url,
       DRAIN_TIMEOUT: '1s',

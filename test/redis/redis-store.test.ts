@@ -1,7 +1,6 @@
 // The store answers or fails in time, survives every loss of Redis, and hears channels again after one; what its connections lead to. DF-07, DF-09
 import { spawn } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { RedisTimeout, redisFault } from '../../gateway/redis/redis-failure.ts'
@@ -11,6 +10,7 @@ import { measureOwnTime } from '../support/own-time.ts'
 import { freePort } from '../support/ports.ts'
 import { startRedis, startRedisCluster } from '../support/redis.ts'
 import { startRelay } from '../support/relay.ts'
+import { makeFolder } from '../support/server-process.ts'
 import { until } from '../support/until.ts'
 
 const failure = (promise: Promise<unknown>) =>
@@ -124,7 +124,7 @@ t.test('with Sentinel the store follows a fail-over', async t => {
   const replica = await startRedis(t, ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0'])
   await until(async () => (await replica.command('info', 'replication')).includes('master_link_status:up'))
   const port = await freePort()
-  const file = join(tmpdir(), `portaria-sentinel-${process.pid}.conf`)
+  const file = join(makeFolder(t, 'sentinel'), 'sentinel.conf')
   await writeFile(
     file,
     `port ${port}
@@ -133,10 +133,7 @@ t.test('with Sentinel the store follows a fail-over', async t => {
     sentinel failover-timeout main 2000`
   )
   const sentinel = spawn('redis-server', [file, '--sentinel'], { stdio: 'ignore' })
-  t.teardown(() => {
-    sentinel.kill('SIGKILL')
-    return rm(file, { force: true })
-  })
+  t.teardown(() => sentinel.kill('SIGKILL'))
   const store = await openStore(t, `redis-sentinel://127.0.0.1:${port}/main`)
   await until(() => store.isReady())
   await store.set('a', '1', 60_000)
@@ -254,9 +251,7 @@ t.test('a server that still loads its data after 5 s is left for the one that is
 })
 
 t.test('a Redis is reached by its Unix socket, in the database named', async t => {
-  const folder = await mkdtemp(join(tmpdir(), 'portaria-socket-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
-  const path = join(folder, 'redis.sock')
+  const path = join(makeFolder(t, 'socket'), 'redis.sock')
   const redis = await startRedis(t, ['--unixsocket', path])
   const store = await openStore(t, `unix:${path}?db=3`)
   await store.set('a', '1', 60_000)

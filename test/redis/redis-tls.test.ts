@@ -1,15 +1,13 @@
 // Redis over TLS: certificates are verified both ways, and what is wrong with one is named.
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import t, { type Test } from 'tap'
 import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
 import { openStore, startLimiter } from '../support/limiters.ts'
 import { freePort } from '../support/ports.ts'
 import { startRedis } from '../support/redis.ts'
+import { makeFolder } from '../support/server-process.ts'
 
-const folder = await mkdtemp(join(tmpdir(), 'portaria-redis-tls-'))
-t.teardown(() => rm(folder, { recursive: true, force: true }))
+const folder = makeFolder(t, 'redis-tls')
 const authority = createCertificateAuthority(folder)
 const good = authority.issue('redis')
 

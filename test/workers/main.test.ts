@@ -1,8 +1,7 @@
 // The process as operators see it: what it says, what it obeys, and how it ends. DF-15, DF-16, DF-17
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openDatabase } from '../../gateway/store/database.ts'
@@ -13,6 +12,7 @@ import { measureOwnTime } from '../support/own-time.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
+import { makeFolder } from '../support/server-process.ts'
 import { until } from '../support/until.ts'
 
 const OPEN = { routes: [{ path: '/open/*', upstream: 'back', public: true }] }
@@ -142,8 +142,7 @@ t.test('SIGHUP reads the route files again; a broken one changes nothing', async
 t.test('the embedded database is free for the next start as soon as the process has ended, however it did', async t => {
   const backend = await startBackend(t)
   const { folder } = routeFile(t, config(backend.url))
-  const dataDir = mkdtempSync(join(tmpdir(), 'portaria-data-'))
-  t.teardown(() => rmSync(dataDir, { recursive: true, force: true }))
+  const dataDir = makeFolder(t, 'data')
   await fillDataDir(dataDir)
   const env = { ...baseEnv(folder), DATA_DIR: dataDir, PORT: String(await freePort()) }
 
