@@ -53,12 +53,15 @@ export const accountState = (entry: DirectoryEntry, now: number): AccountState =
 
 /** Whether the directory currently refuses every bind of this account, so that one more does no harm. */
 export const isLockedOut = (entry: DirectoryEntry, now: number, windowMs: number): boolean => {
-  if (firstText(entry, 'pwdAccountLockedTime') !== '') return true
+  if (firstText(entry, 'pwdAccountLockedTime') === LOCKED_BY_ADMINISTRATOR) return true
   const computed = firstText(entry, 'msDS-User-Account-Control-Computed')
   if (computed !== '') return (Number(computed) & LOCKED_OUT) !== 0
   const lockedAt = fileTimeOf(entry, 'lockoutTime')
   return lockedAt !== undefined && isWithin(lockedAt, now, windowMs)
 }
+
+/** OpenLDAP keeps the time of a lock-out after it has run out, until the next bind (slapo-ppolicy(5)). */
+export const hasLockoutTime = (entry: DirectoryEntry): boolean => firstText(entry, 'pwdAccountLockedTime') !== ''
 
 /** `windowMs` 0: the directory never forgets. */
 const isWithin = (at: number, now: number, windowMs: number): boolean => windowMs === 0 || now - at < windowMs

@@ -7,6 +7,7 @@ import {
   type DirectoryCount,
   directoryCount,
   type GuardedAccount,
+  hasLockoutTime,
   isLockedOut,
   NO_FAILURES
 } from './account.ts'
@@ -69,7 +70,7 @@ export const searchThenBind = async (
   // A name that several entries have, or that was only typed, would guard other accounts too, or this one several times.
   const guard = isUsernameUnique ? known.username : known.subject
   const person = { ...known, guard, ...(isShared ? { isNameShared: true } : {}) }
-  const counted = await countOf(connection, entry, settings.lockoutWindowMs)
+  const counted = await countOf(connection, entry, settings)
   const account = {
     name: guard,
     mayHaveTwoNames: false,
@@ -136,12 +137,15 @@ const groupsAs = async (
 const countOf = async (
   connection: LdapConnection,
   entry: FoundEntry,
-  windowMs: number
+  { lockoutWindowMs: windowMs, lockoutThreshold }: DirectoryPlan['settings']
 ): Promise<Omit<DirectoryCount, 'readAt'> | undefined> => {
   const now = Date.now()
   // A bind to a locked account is refused and not counted.
   if (isLockedOut(entry, now, windowMs)) return undefined
   const count = directoryCount(entry, now, windowMs)
+  // If that lock-out has run out, its owner may log in from a known address; two wrong passwords at once would lock it again.
+  if (count !== undefined && hasLockoutTime(entry))
+    return { ...count, failures: Math.min(count.failures, Math.max(0, lockoutThreshold - 2)) }
   if (count !== undefined || isActiveDirectory(entry)) return count
   const showsNone = await showsNoFailure(connection, entry.dn).catch(() => false)
   return showsNone ? NO_FAILURES : undefined

@@ -39,6 +39,7 @@ t.test('a lockout is what the directory computes, or lasts as long as its failur
   const isLocked = (attributes: Record<string, string>) => isLockedOut(entry(attributes), NOW, WINDOW)
   t.equal(isLocked({}), false)
   t.equal(isLocked({ pwdAccountLockedTime: '000001010000Z' }), true)
+  t.equal(isLocked({ pwdAccountLockedTime: '20260101115900Z' }), false, 'it may have run out')
   t.equal(isLocked({ 'msDS-User-Account-Control-Computed': '16' }), true)
   t.equal(isLocked({ 'msDS-User-Account-Control-Computed': '8388624' }), true)
   const since = { lockoutTime: fileTime(NOW - WINDOW + 1) }

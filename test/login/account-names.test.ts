@@ -1,11 +1,13 @@
 // One account has one guard, whatever its names. Whom a name leads to, and that no account is locked, is generated in test/fuzz/people.test.ts.
 // LD-07, LD-14, LD-20, RL-06, RL-08, RV-63, RV-71, RW-04, RW-15, RW-31
 import t, { type Test } from 'tap'
+import { createDirectory } from '../../gateway/directory/directory.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { entry, identity, REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
 import { logIn, postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
+import { dnOf } from '../support/openldap-people.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { HOME, peopleOf, startThrottles, stranger } from '../support/throttles.ts'
 import { until } from '../support/until.ts'
@@ -58,6 +60,30 @@ t.test('an account of a directory that never forgets is refused for a day at a t
   const guess = (n: number) => world.login({ username: uid, password: `guess ${n}`, from: stranger(n), at: n })
   for (let n = 0; n < STRANGERS; n++) await guess(n)
   t.match(await guess(STRANGERS), { what: 'login-throttled-account', retryAfterS: 86_400 })
+})
+
+t.test('guesses at once do not lock an account again whose lock-out has run out at the directory', async t => {
+  const world = await startThrottles(t, common)
+  const { uid } = await newPerson()
+  await world.remember(uid, HOME)
+  const elsewhere = createDirectory(ldap.settings(), { failureFloorMs: 0 })
+  for (let n = 0; n < THRESHOLD; n++) await t.rejects(elsewhere.authenticate(uid, `guess ${n}`))
+  t.equal((await ldap.lockedSince(uid)).length, 1)
+  // OpenLDAP keeps the time of a lock-out until the next bind after it, and the failures until a right password.
+  await ldap.replace('cn=default,ou=policies,dc=corp,dc=example', 'pwdLockoutDuration', ['60'])
+  const runOut = ['20200101000000Z']
+  await ldap.replace(dnOf({ uid }), 'pwdAccountLockedTime', runOut)
+
+  const login = async (from: string, at: number, password = `guess ${at}`) =>
+    (await world.login({ username: uid, password, from, at })).what
+  const strangers = await Promise.all([1, 2, 3].map(at => login(stranger(at), at)))
+  t.same(new Set(strangers), new Set(['login-throttled-account']))
+  t.same(await ldap.lockedSince(uid), runOut)
+  const mistakes = await Promise.all([login(HOME, 1), login(HOME, 2)])
+  t.same(mistakes.sort(), ['login-throttled-account', 'wrong-password'])
+  t.same(await ldap.lockedSince(uid), [], 'the directory has not locked it again')
+  await ldap.replace(dnOf({ uid }), 'pwdAccountLockedTime', runOut)
+  t.equal(await login(HOME, 0, ldap.password), 'in')
 })
 
 /** Answers as Active Directory does to the owner of one account, and to guesses at it. */

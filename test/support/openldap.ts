@@ -190,6 +190,8 @@ const administration = (url: string) => {
     unlock: (uid: string) => setLocked(uid, []),
     /** Failures that the server's own password policy counts now (pwdFailureTime). */
     failureCount: async (uid: string) => (await read(dnOf({ uid }), 'pwdFailureTime')).length,
+    /** When the server's own password policy locked the account (pwdAccountLockedTime); `[]` if it did not. */
+    lockedSince: (uid: string) => read(dnOf({ uid }), 'pwdAccountLockedTime'),
     /** Connections that the server holds now, this question's own not counted. */
     connectionCount: async () => Number((await read('cn=Current,cn=Connections,cn=Monitor', 'monitorCounter'))[0]) - 1
   }
