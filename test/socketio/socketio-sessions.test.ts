@@ -172,7 +172,7 @@ t.test('a WebSocket is tried for a session once at a time, and only while reques
 })
 
 t.test('bytes count until a namespace is open, also in the session that continues another', async t => {
-  const { clock, engineSessions, source, hold, enter } = holdSessions(t)
+  const { clock, engineSessions, source, hold, enter, revoke } = holdSessions(t)
   const { engineSession } = hold()
   t.equal(engineSession.takeBytes(60_000), true)
   t.equal(engineSession.bytesLeft(), 40_000)
@@ -190,6 +190,8 @@ t.test('bytes count until a namespace is open, also in the session that continue
   last.adopt(proved.handOver())
   t.equal(last.bytesLeft(), Number.POSITIVE_INFINITY)
   t.same([...last.state.namespaces.keys()], ['/a'])
+  revoke('/a')
+  await until(() => last.isOver, 'what it has taken over ends with the token')
 })
 
 t.test('what is on its way to an ended namespace is also dropped by the session that continues another', async t => {

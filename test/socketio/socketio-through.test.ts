@@ -1,4 +1,5 @@
-// A stock Socket.IO server and client behave through the gateway as they do without it.
+// A stock Socket.IO server and client behave through the gateway as they do without it. That sessions end with their rights:
+// test/account/endings.test.ts.
 
 import http from 'node:http'
 import type net from 'node:net'
@@ -8,7 +9,6 @@ import t, { type Test } from 'tap'
 import { closeSoon } from '../support/engine-closing.ts'
 import { acceptOf, buildFrame, closePayload } from '../support/frames.ts'
 import { startGateway } from '../support/gateway.ts'
-import { within } from '../support/own-time.ts'
 import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
@@ -153,34 +153,6 @@ for (const [name, transports] of Object.entries(TRANSPORTS)) {
     other.disconnect()
     t.same(await messaging.emitWithAck('echo', 'still'), 'still')
   })
-
-  t.test(
-    `by ${name}: a revoked token ends the connection within a second, and its state can't be recovered`,
-    async t => {
-      const { upstream, gateway, connect } = await world(t)
-      // Both before anybody connects: a greeting must not come while nobody listens for it.
-      const [token, another] = [await gateway.tokenFor({ id: 7 }), await gateway.tokenFor({ id: 8 })]
-      const client = connect('/messaging', { transports, auth: { token } })
-      const bystander = connect('/messaging', { transports, auth: { token: another } })
-      await Promise.all([once(client, 'hello'), once(bystander, 'hello')])
-      if (transports.length === 2) {
-        await until(() => client.io.engine.transport.name === 'websocket', 'upgraded')
-        // The answer comes the new way: the last packet of the upgrade was before it.
-        await client.emitWithAck('echo', 'upgraded')
-      }
-      const reasons: string[] = []
-      for (const socket of upstream.sockets.of('/messaging').sockets.values()) {
-        socket.on('disconnect', reason => reasons.push(reason))
-      }
-      const gone = once(client, 'disconnect')
-      t.equal((await gateway.fetch('/auth/logout', { method: 'POST', token })).status, 204)
-      t.ok(await within(gone, 1000))
-      t.equal((await gone)[0], 'io server disconnect')
-      await until(() => reasons.length > 0, 'the upstream is told')
-      t.same(reasons, ['client namespace disconnect'])
-      t.same(await bystander.emitWithAck('echo', 'here'), 'here')
-    }
-  )
 }
 
 t.test('a broken connection is recovered for the same person and for nobody else', async t => {

@@ -1,4 +1,5 @@
 // Whatever ends one side of a WebSocket, the other gets its close code, what came before is delivered, and nothing stays open.
+// Ends of rights within a second, on two instances: test/account/endings.test.ts.
 import t, { type Test } from 'tap'
 import { buildFrame, closePayload } from '../../gateway/websocket/frames.ts'
 import { shiftClocks } from '../support/clocks.ts'
@@ -103,49 +104,6 @@ t.test('what a client does wrong ends in 1002, 1007 or 1009 and a clean close up
     await until(() => upstreamCloseCode(peer.received) === 1001, `${name}: told`)
   }
   await quiet()
-})
-
-// WS-05
-t.test('expiry, logout, lost role and a reloaded route each end exactly their sockets, within a second', async t => {
-  const clocks = shiftClocks(t)
-  const { users } = await openStore(t, postgres, postgres.url)
-  const agent = { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' }
-  for (const name of ['Norte', 'Sul']) await users.createArea(actor, name)
-  const known = async (username: string) => {
-    const { user } = await users.syncPerson(person(username))
-    await users.setAccess(actor, user.id, agent)
-    return { id: user.id, version: (await users.loadPerson(user.id))?.version ?? 0 }
-  }
-  const [ana, rui] = [await known('ana'), await known('rui')]
-  const { open, gateway, swap } = await world(t)
-  await swap({ roles: ['Agente'] })
-  const demoted = await open({ id: ana.id }, ana.version)
-  const renamed = await open({ id: rui.id }, rui.version)
-  const revoked = await open({ id: 900_003 })
-  const bystander = await open({ id: 900_004 })
-  await Promise.all([
-    logout(gateway, revoked.token),
-    users.setAccess(actor, ana.id, { ...agent, profiles: ['Supervisor'] }),
-    users.setAccess(actor, rui.id, { ...agent, areas: ['Norte', 'Sul'] })
-  ])
-  const ended = until(() => demoted.raw.closeCode() === 4403 && revoked.raw.closeCode() === 4401, 'told')
-  t.ok(await within(ended, 1000))
-  t.equal(renamed.raw.closeCode(), undefined, 'stale, but still allowed: keeps its stream')
-  t.equal(bystander.raw.closeCode(), undefined)
-  renamed.peer.socket.write(buildFrame(1, Buffer.from('still here'), false))
-  await until(() => renamed.raw.frames().includes('still here'), 'delivered')
-  await swap({ roles: ['Admin'] })
-  const checkedAgain = until(() => renamed.raw.closeCode() === 4403 && bystander.raw.closeCode() === 4403, 'told')
-  t.ok(await within(checkedAgain, 1000))
-  await swap({})
-  const old = await open({ id: 900_005 })
-  clocks.wallMs += 3_600_001
-  t.ok(
-    await within(
-      until(() => old.raw.closeCode() === 4401, 'told'),
-      1000
-    )
-  )
 })
 
 t.test('another route that a path may be read as ends a socket when it no longer admits it', async t => {
