@@ -1,10 +1,10 @@
 // Adds and removes access for many people with one confirmation.
-import { allOf, call, type ListOf, problemOf, useLoad } from './console-data.ts'
-import { actOf, useActs } from './console-parts.ts'
+import { allOf, call, problemOf } from './console-data.ts'
+import { actOf, nameOf, useActs } from './console-parts.ts'
 import { Choice, sends } from './fields.ts'
 import { number } from './language.ts'
-import { html, useState, type VNode } from './render.ts'
-import type { Named } from './shapes.ts'
+import { html, useEffect, useState, type VNode } from './render.ts'
+import type { Named, PersonItem } from './shapes.ts'
 import { text } from './words-console.ts'
 
 interface Outcome {
@@ -27,9 +27,9 @@ const NAMED = 5
 /** Lists those who still have no access, which needs a profile and an area. `''` if all have it. */
 const lackingAccess = async (ids: readonly number[]): Promise<string> => {
   const wanted = new Set(ids)
-  const people = await allOf<Named>('users', { accessStatus: 'unassigned' }, MAX_PEOPLE)
+  const people = await allOf<PersonItem>('users', { accessStatus: 'unassigned' }, MAX_PEOPLE)
   if ('status' in people) return ''
-  const names = people.filter(({ id }) => wanted.has(id)).map(({ name }) => name)
+  const names = people.filter(({ id }) => wanted.has(id)).map(nameOf)
   if (names.length === 0) return ''
   const shown = [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(', ')
   return ` ${text('bulkLacking', { n: number(names.length), names: shown })}`
@@ -77,13 +77,16 @@ const chosen = (choices: Choices, wanted: (typeof CHOICES)[number]): string[] =>
 const KINDS = ['profiles', 'areas'] as const
 
 export const BulkAccess = ({ ids, onDone, onClose }: Props): VNode => {
-  const known = {
-    profiles: useLoad<ListOf<Named>>('profiles?pageSize=200').data?.items ?? [],
-    areas: useLoad<ListOf<Named>>('areas?pageSize=200').data?.items ?? []
-  }
+  const [known, setKnown] = useState<Record<(typeof KINDS)[number], readonly Named[]>>({ profiles: [], areas: [] })
   const [choices, setChoices] = useState<Record<(typeof KINDS)[number], Choices>>({ profiles: {}, areas: {} })
-  const { ask, notices } = useActs()
+  const { ask, say, notices } = useActs()
   const [isBusy, setBusy] = useState(false)
+  useEffect(() => {
+    for (const kind of KINDS)
+      void allOf<Named>(kind).then(found =>
+        'status' in found ? say(problemOf(found), true) : setKnown(now => ({ ...now, [kind]: found }))
+      )
+  }, [])
 
   const changeOf = (kind: (typeof KINDS)[number]) => ({
     add: chosen(choices[kind], 'give'),
