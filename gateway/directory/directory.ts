@@ -39,7 +39,7 @@ interface DirectoryOptions {
 
 const MAX_PASSWORD_LENGTH = 1024
 /** The response to a failure is delayed by at least this long anyway. */
-export const FAILURE_FLOOR_MS = 250
+const FAILURE_FLOOR_MS = 250
 
 export type Directory = ReturnType<typeof createDirectory>
 

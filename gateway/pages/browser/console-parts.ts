@@ -79,7 +79,7 @@ export const Rows = <T>({ label, columns, items, keyOf, named = 0 }: RowsProps<T
 }
 
 /** What a button says, whom it is for, and what it does. */
-export type Button = readonly [words: string, label: string, run: () => unknown]
+type Button = readonly [words: string, label: string, run: () => unknown]
 
 /** The column of what can be done with an item. */
 export const actions = <T>(buttonsOf: (item: T) => readonly Button[]): Column<T> => [
