@@ -251,8 +251,16 @@ t.test('what a group gives is listed, and cannot be unticked; an account is free
   t.ok((await supervisor.isChecked()) && (await supervisor.isDisabled()))
   t.match(await page.locator('#access').textContent(), /by group: CN=Suporte/)
   t.same(await axeFindings(page), [])
+  // From an address at which only service accounts have failed, people may log in.
+  await postgres.query(
+    `INSERT INTO login_attempts (id, provider, account, address, pair, kind, at, expires_at)
+     SELECT gen_random_uuid(), 'client', '', '192.0.2.60', 'secret' || n, 'failed', now(), now() + interval '1 hour'
+     FROM generate_series(1, 20) AS n`
+  )
   await page.click('#unlock')
-  await said('The person may try to log in again.')
+  const notice = page.locator('.notice[data-empty=false]').first()
+  t.equal(await notice.textContent(), 'The person may try to log in again.')
+  await postgres.query("DELETE FROM login_attempts WHERE provider = 'client'")
   await said('Password attempts allowed')
   await visit('grants')
   const grant = page.locator('tbody tr', { hasText: /CN=Suporte.*directory/s })

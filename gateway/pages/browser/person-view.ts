@@ -2,7 +2,7 @@
 import { AccessForm } from './access-form.ts'
 import { queryInAddress } from './address.ts'
 import { AuditTable } from './audit-view.ts'
-import { call, problemOf, useList, useLoad } from './console-data.ts'
+import { call, type ListOf, problemOf, useList, useLoad } from './console-data.ts'
 import {
   actOf,
   type Column,
@@ -22,7 +22,7 @@ import { dateTime } from './language.ts'
 import { PersonState } from './people-view.ts'
 import { providerName } from './provider-name.ts'
 import { html, useState, type VNode } from './render.ts'
-import type { PersonItem, SessionItem } from './shapes.ts'
+import type { HeldItem, PersonItem, SessionItem } from './shapes.ts'
 import { giveUpUnsaved } from './unsaved.ts'
 import { type ConsoleKey, text } from './words-console.ts'
 
@@ -48,10 +48,11 @@ export const PersonView = ({ id }: { id: string }): VNode => {
   const list = query === '' ? '#/people' : `#/people?${query}`
 
   const run = (action: string, done: ConsoleKey) => change(`users/${id}/${action}`, 'POST', text(done))
-  /** What is held back may be the address instead. */
+  /** What is held back may be the address instead, though not one that only service accounts have failed from. */
   const unlock = async () => {
-    const held = await call<{ items: readonly { kind: string }[] }>('held-back?pageSize=200')
-    const isAddress = held.status === 200 && held.body.items.some(({ kind }) => kind === 'address')
+    const held = await call<ListOf<HeldItem>>('held-back?pageSize=200')
+    const isAddress =
+      held.status === 200 && held.body.items.some(({ kind, provider }) => kind === 'address' && provider === 'ldap')
     await run('unlock', isAddress ? 'unlockedButHeld' : 'unlockedDone')
   }
   const tell = (words: string, isError: boolean) => {
