@@ -82,6 +82,10 @@ t.test('guesses at once do not lock an account again whose lock-out has run out 
   const mistakes = await Promise.all([login(HOME, 1), login(HOME, 2)])
   t.same(mistakes.sort(), ['login-throttled-account', 'wrong-password'])
   t.same(await ldap.lockedSince(uid), [], 'the directory has not locked it again')
+  // Refusals are remembered for a second; the directory is to be asked.
+  await world.advance(0)
+  t.equal(await login(HOME, 0, ldap.password), 'login-throttled-account', 'one more failure would lock it')
+  await world.advance(0)
   await ldap.replace(dnOf({ uid }), 'pwdAccountLockedTime', runOut)
   t.equal(await login(HOME, 0, ldap.password), 'in')
 })
