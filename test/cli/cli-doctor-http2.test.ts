@@ -1,9 +1,8 @@
 // The doctor finds what is broken over HTTP/2 alone, and nothing where nothing is.
-import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import tls from 'node:tls'
 import t from 'tap'
-import { createCertificateAuthority } from '../support/certificates.ts'
+import { createCertificateAuthority, pemOf } from '../support/certificates.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { checkFoundOut, type Diagnosis, startEcho } from '../support/doctor.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
@@ -24,8 +23,7 @@ t.test('a proxy whose rules are for HTTP/1.1 alone is found out', t =>
 
 t.test('a server that takes malformed HTTP/2 requests is found out', async t => {
   const proxy = await startVulnerableProxy(t)
-  const options = { key: readFileSync(certificate.keyFile), cert: readFileSync(certificate.certFile) }
-  const server = tls.createServer({ ...options, ALPNProtocols: ['h2', 'http/1.1'] }, socket => {
+  const server = tls.createServer({ ...pemOf(certificate), ALPNProtocols: ['h2', 'http/1.1'] }, socket => {
     socket.on('error', () => undefined)
     if (socket.alpnProtocol !== 'h2') {
       const behind = net.connect(Number(new URL(proxy.url).port), '127.0.0.1').on('error', () => socket.destroy())

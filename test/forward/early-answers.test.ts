@@ -1,9 +1,8 @@
 // What a backend says before it has read a whole upload reaches the client, although writing the rest of the upload fails.
-import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import tls from 'node:tls'
 import t, { type Test } from 'tap'
-import { createCertificateAuthority } from '../support/certificates.ts'
+import { createCertificateAuthority, pemOf } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
 import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -14,7 +13,7 @@ const PIECES = 320
 
 const authority = createCertificateAuthority(t.testdir({}))
 const certificate = authority.issue('backend')
-const options = { key: readFileSync(certificate.keyFile), cert: readFileSync(certificate.certFile) }
+const options = pemOf(certificate)
 const postgres = await startPostgres(t)
 
 /** Reads a part of an upload, answers, and closes with the rest unread, which resets the connection. */

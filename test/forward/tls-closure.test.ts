@@ -1,10 +1,9 @@
 // Answers that end with their connection: over TLS, only a closure alert tells a whole one from one that was cut short.
-import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import { Duplex } from 'node:stream'
 import tls, { type SecureVersion } from 'node:tls'
 import t, { type Test } from 'tap'
-import { createCertificateAuthority } from '../support/certificates.ts'
+import { createCertificateAuthority, pemOf } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
 import { listen } from '../support/ports.ts'
 import { upstreamAt } from '../support/routes.ts'
@@ -13,12 +12,7 @@ import { GET, openConnection, requesterOf } from '../support/upstream-connection
 const authority = createCertificateAuthority(t.testdir({}))
 const files = authority.issue('backend')
 const secureContext = (version: SecureVersion) =>
-  tls.createSecureContext({
-    key: readFileSync(files.keyFile),
-    cert: readFileSync(files.certFile),
-    minVersion: version,
-    maxVersion: version
-  })
+  tls.createSecureContext({ ...pemOf(files), minVersion: version, maxVersion: version })
 
 /** What ends an answer: the alert of TLS, the end of the TCP connection, or both. */
 type End = 'alert and FIN' | 'alert' | 'FIN'

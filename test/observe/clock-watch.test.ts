@@ -1,12 +1,12 @@
 // The clock of a gateway is compared with those of its database and its Redis.
 import t from 'tap'
 import { watchClocks } from '../../gateway/observe/clock-watch.ts'
-import { openDatabase } from '../../gateway/store/database.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { startRedis } from '../support/redis.ts'
+import { openBare } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -36,8 +36,7 @@ t.test('a clock five minutes ahead or behind is a health check, a metric and a w
 })
 
 t.test('clocks that agree are ok, however slow the answer; a clock that is set right is ok again', async t => {
-  const database = await openDatabase({ databaseUrl: postgres.url, dataDir: '/nonexistent', log: quiet })
-  t.teardown(() => database.close())
+  const database = await openBare(t, postgres.url)
   let wrongMs = 0
   const messages: unknown[] = []
   const slowly = async () => {

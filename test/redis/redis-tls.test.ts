@@ -1,7 +1,6 @@
 // Redis over TLS: certificates are verified both ways, and what is wrong with one is named.
-import { readFile } from 'node:fs/promises'
 import t, { type Test } from 'tap'
-import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
+import { type CertificateFiles, createCertificateAuthority, pemOf } from '../support/certificates.ts'
 import { openStore, startLimiter } from '../support/limiters.ts'
 import { freePort } from '../support/ports.ts'
 import { startRedis } from '../support/redis.ts'
@@ -18,13 +17,8 @@ const startTls = async (t: Test, { certFile, keyFile }: CertificateFiles, client
   return `rediss://127.0.0.1:${port}`
 }
 
-const pairOf = async ({ certFile, keyFile }: CertificateFiles) => ({
-  cert: await readFile(certFile, 'utf8'),
-  key: await readFile(keyFile, 'utf8')
-})
-
 t.test('a Redis whose certificate is verified is used, also one that asks for a certificate', async t => {
-  const certificates = { ca: authority.ca, ...(await pairOf(authority.issue('gateway'))) }
+  const certificates = { ca: authority.ca, ...pemOf(authority.issue('gateway')) }
   for (const clients of ['no', 'yes'] as const) {
     const store = await openStore(t, await startTls(t, good, clients), undefined, { certificates })
     await store.set('a', '1', 60_000)
@@ -50,7 +44,7 @@ t.test('a failure of TLS is named, once', async t => {
     [
       good,
       'yes',
-      { ...trusting, ...(await pairOf(authority.selfSigned('stranger'))) },
+      { ...trusting, ...pemOf(authority.selfSigned('stranger')) },
       'tls-client-refused',
       'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA'
     ]

@@ -1,7 +1,7 @@
 // Bursts pass as the stock server and client send them: bytes are bounded, not packets. An orderly goodbye is no fault.
 import http from 'node:http'
 import { Server, type Socket as ServerSocket } from 'socket.io'
-import { io, type Socket } from 'socket.io-client'
+import { io } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { closeSoon } from '../support/engine-closing.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -21,16 +21,12 @@ const world = async (t: Test, onConnection: (socket: ServerSocket) => void, more
   closeSoon(sockets.engine)
   sockets.on('connection', onConnection)
   const gateway = await startBehindGateway(t, { server, sockets }, { namespaces: { '/': {} }, ...more }, { postgres })
-  const clients: Socket[] = []
-  t.teardown(() => {
-    for (const client of clients) client.disconnect()
-  })
   const connect = async (transports: string[]) => {
     const client = io(gateway.url, {
       ...{ forceNew: true, reconnection: false, transports },
       auth: { token: await gateway.tokenFor() }
     })
-    clients.push(client)
+    t.teardown(() => client.disconnect())
     return client
   }
   return { gateway, connect }

@@ -2,7 +2,7 @@
 
 import http from 'node:http'
 import { Server } from 'socket.io'
-import { io, type Socket } from 'socket.io-client'
+import { io } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { closeSoon } from '../support/engine-closing.ts'
 import { startGateway, type World } from '../support/gateway.ts'
@@ -40,13 +40,9 @@ const world = async (t: Test, redisUrl = redis.url, env: Record<string, string> 
   const gateways = [await start(), await start()] as const
   const [first, second] = gateways
   const url = await startBalancer(t, [first.port, second.port])
-  const clients: Socket[] = []
-  t.teardown(() => {
-    for (const client of clients) client.disconnect()
-  })
   const connect = (namespace: string, transports: string[], token: string) => {
     const client = io(url + namespace, { forceNew: true, reconnection: false, transports, auth: { token } })
-    clients.push(client)
+    t.teardown(() => client.disconnect())
     return client
   }
   return { gateways, connect, sockets }

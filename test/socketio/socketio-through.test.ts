@@ -82,13 +82,9 @@ const TRANSPORTS = {
 const world = async (t: Test, path = '/socket.io/', options: object = {}) => {
   const upstream = await startServer(t, { path, ...options })
   const gateway = await startChat(t, [upstream.port], path)
-  const clients: Socket[] = []
-  t.teardown(() => {
-    for (const client of clients) client.disconnect()
-  })
   const connect = (namespace: string, options: Partial<ManagerOptions & SocketOptions>, base = gateway.url) => {
     const client = io(base + namespace, { forceNew: true, reconnection: false, path, ...options })
-    clients.push(client)
+    t.teardown(() => client.disconnect())
     return client
   }
   return { upstream, gateway, connect }

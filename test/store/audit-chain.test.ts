@@ -4,11 +4,11 @@ import { createAuditWatch } from '../../gateway/observe/audit-watch.ts'
 import { contentHash, linkHash, nextRows } from '../../gateway/store/audit-chain.ts'
 import { appendAudit, keyAuditLog } from '../../gateway/store/audit-entry.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
-import { type Database, openDatabase } from '../../gateway/store/database.ts'
+import type { Database } from '../../gateway/store/database.ts'
 import { sealingSecret } from '../../gateway/tokens/sealed-keys.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { openStore, PATIENT } from '../support/store.ts'
+import { openBare, openStore, PATIENT } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -17,8 +17,7 @@ const SECRET = 'the secret that the gateways have'
 
 /** Another process with these secrets; `creates`: a gateway that makes the key if none opens. */
 const openWith = async (t: Test, url: string, secrets: readonly string[], creates = false) => {
-  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet, deadlines: PATIENT })
-  t.teardown(() => database.close())
+  const database = await openBare(t, url, { deadlines: PATIENT })
   await keyAuditLog(database, { secrets: secrets.map(sealingSecret), creates })
   return { database, audit: createAuditLog(database) }
 }

@@ -10,7 +10,7 @@ import { type LogLine, startGateway, type World, type WorldOptions } from '../su
 import { within } from '../support/own-time.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { actor, openClient, UNASKED_DIRECTORY } from '../support/store.ts'
+import { actor, openBare, openClient, UNASKED_DIRECTORY } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 /** Transactions that stay open would hold up what other tests wait for. */
@@ -127,8 +127,7 @@ t.test('a gateway listens at once however many people the changed grants concern
 t.test('a change of many people says whom it reached when the database gives up midway', async t => {
   const { url } = await openInstallation(120, ['Suporte'])
   const deadlines = { acquireMs: 60_000, statementMs: 1000, workMs: 60_000 }
-  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet, deadlines })
-  t.teardown(() => database.close())
+  const database = await openBare(t, url, { deadlines })
   const ids = (await postgres.query('SELECT id FROM users ORDER BY id', [], url)).map(({ id }) => Number(id))
   const client = await openClient(t, url)
   await client.query('BEGIN')

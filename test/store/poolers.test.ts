@@ -1,14 +1,13 @@
 // Behind PgBouncer the store keeps its deadlines and its connections, and its listener says when it hears nothing.
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { openDatabase } from '../../gateway/store/database.ts'
 import { DatabaseUnavailable } from '../../gateway/store/database-errors.ts'
 import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { routeFile, startGatewayProcess } from '../support/gateway-process.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { startPgBouncer } from '../support/pgbouncer.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { quiet } from '../support/quiet.ts'
+import { openBare } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -17,11 +16,7 @@ const FEW = ['pool_mode = transaction', 'default_pool_size = 5']
 const IGNORED = 'ignore_startup_parameters = statement_timeout'
 const IMPATIENT = { acquireMs: 200, statementMs: 400, workMs: 500 }
 
-const open = async (test: Test, databaseUrl: string, deadlines = IMPATIENT) => {
-  const database = await openDatabase({ databaseUrl, dataDir: '/nonexistent', log: quiet, deadlines })
-  test.teardown(() => database.close())
-  return database
-}
+const open = (test: Test, databaseUrl: string, deadlines = IMPATIENT) => openBare(test, databaseUrl, { deadlines })
 
 /** One after the other, so that each opens a connection of its own. */
 const staggered = async <T>(count: number, work: () => Promise<T>): Promise<Promise<PromiseSettledResult<T>[]>[]> => {

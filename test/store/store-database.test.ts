@@ -13,17 +13,13 @@ import { measureOwnTime, ownTimeUntil } from '../support/own-time.ts'
 import { listen } from '../support/ports.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { openStore, person } from '../support/store.ts'
+import { openBare, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 const maria = person('maria')
 
-const open = async (test: Test, databaseUrl: string, poolSize = 10) => {
-  const database = await openDatabase({ databaseUrl, dataDir: '/nonexistent', log: quiet, poolSize })
-  test.teardown(() => database.close())
-  return database
-}
+const open = (test: Test, databaseUrl: string, poolSize = 10) => openBare(test, databaseUrl, { poolSize })
 
 const timed = async (work: Promise<unknown>) => {
   const ownTimeMs = measureOwnTime()

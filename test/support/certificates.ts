@@ -11,6 +11,12 @@ export interface CertificateFiles {
 const LOOPBACK = ['DNS:localhost', 'IP:127.0.0.1', 'IP:::1']
 const EC_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
 
+/** Their text, as TLS takes it. */
+export const pemOf = ({ keyFile, certFile }: CertificateFiles) => ({
+  key: readFileSync(keyFile, 'utf8'),
+  cert: readFileSync(certFile, 'utf8')
+})
+
 /** Needs the `openssl` command. */
 export const createCertificateAuthority = (folder: string) => {
   const path = (file: string) => join(folder, file)

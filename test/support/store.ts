@@ -27,8 +27,7 @@ export const openStore = async (
   isKeyed = true
 ) => {
   const url = databaseUrl ?? (await postgres.newDatabase())
-  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet, deadlines: PATIENT })
-  t.teardown(() => database.close())
+  const database = await openBare(t, url, { deadlines: PATIENT })
   if (isKeyed) await keyAuditLog(database, { secrets: [sealingSecret(TEST_SECRET)], creates: true })
   return {
     url,
@@ -38,6 +37,17 @@ export const openStore = async (
     tokenState: createTokenState(database),
     memory: createLoginMemory(database)
   }
+}
+
+/** The database alone, until the test ends. */
+export const openBare = async (
+  t: Pick<Test, 'teardown'>,
+  databaseUrl: string,
+  more: Partial<Parameters<typeof openDatabase>[0]> = {}
+) => {
+  const database = await openDatabase({ databaseUrl, dataDir: '/nonexistent', log: quiet, ...more })
+  t.teardown(() => database.close())
+  return database
 }
 
 /** A connection of its own, for example one that holds locks. */

@@ -1,10 +1,9 @@
 // What is accepted from backends reaches clients in the strict form; the rest is refused, and HTTP/2 is called what it is.
 
-import { readFileSync } from 'node:fs'
 import { createSecureServer, createServer, type Http2Server } from 'node:http2'
 import { createServer as createTcpServer } from 'node:net'
 import t, { type Test } from 'tap'
-import { createCertificateAuthority } from '../support/certificates.ts'
+import { createCertificateAuthority, pemOf } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
 import { listen } from '../support/ports.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
@@ -92,15 +91,16 @@ const WARNING = /^an upstream target speaks HTTP\/2 only/
 
 t.test('a backend that speaks HTTP/2 only is named in the log as what it is', async t => {
   const authority = createCertificateAuthority(t.testdir({}))
-  const { certFile, keyFile } = authority.issue('backend')
-  const files = { cert: readFileSync(certFile), key: readFileSync(keyFile) }
   // As gRPC servers do: the SETTINGS frame comes before anything was asked.
   const eager = createTcpServer(socket => {
     socket.on('error', () => undefined)
     socket.write(Buffer.from([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100]))
   })
   const plain = await start(t, createServer())
-  const secure = await start(t, createSecureServer({ ...files, allowHTTP1: false, unknownProtocolTimeout: 100 }))
+  const secure = await start(
+    t,
+    createSecureServer({ ...pemOf(authority.issue('backend')), allowHTTP1: false, unknownProtocolTimeout: 100 })
+  )
   const early = await start(t, eager as unknown as Http2Server)
   const world = await startGateway(t, {
     config: {

@@ -1,10 +1,10 @@
 // Answers whether clients of HTTP/2, and a test suite of the protocol, find the gateway as they find a server of node:http2 itself.
 import { execFile } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { createSecureServer } from 'node:http2'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { createCertificateAuthority } from '../../test/support/certificates.ts'
+import { createCertificateAuthority, pemOf } from '../../test/support/certificates.ts'
 import { startGateway } from '../../test/support/gateway.ts'
 import { listen } from '../../test/support/ports.ts'
 import { install as installPackages } from '../../test/support/provision.ts'
@@ -100,8 +100,8 @@ let known: ReadonlySet<string> | undefined
 /** A server of node:http2 by itself, and the gateway before it. */
 const startPlaces = async (t: Teardown, folder: string): Promise<[Place, Place]> => {
   const authority = createCertificateAuthority(folder)
-  const { certFile, keyFile } = authority.issue('app')
-  const certificate = { cert: readFileSync(certFile), key: readFileSync(keyFile) }
+  const files = authority.issue('app')
+  const certificate = pemOf(files)
   const plain = createSecureServer({ ...certificate, allowHTTP1: true }, (request, response) =>
     request.resume().on('end', () => response.end('ok'))
   )
@@ -112,7 +112,7 @@ const startPlaces = async (t: Teardown, folder: string): Promise<[Place, Place]>
       upstreams: { back: { url: `https://localhost:${direct.port}`, caFile: authority.caFile } },
       routes: [{ path: '/open/*', upstream: 'back', public: true }]
     },
-    env: { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile, PUBLIC_URL: 'https://localhost' }
+    env: { TLS_CERT_FILE: files.certFile, TLS_KEY_FILE: files.keyFile, PUBLIC_URL: 'https://localhost' }
   })
   return [direct, { port: world.port, caFile: authority.caFile }]
 }

@@ -1,6 +1,5 @@
 // Starts backends over TCP, TLS and a Unix socket: they move bodies, echo messages, speak Socket.IO, and can go and come back.
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
@@ -9,7 +8,7 @@ import type { TLSSocket } from 'node:tls'
 import { Server as SocketIoServer } from 'socket.io'
 import type { Test } from 'tap'
 import { WebSocketServer } from 'ws'
-import { createCertificateAuthority } from '../../test/support/certificates.ts'
+import { createCertificateAuthority, pemOf } from '../../test/support/certificates.ts'
 import { answerExchange, resetSocket } from './answer.ts'
 import type { BackendKind } from './cells.ts'
 
@@ -108,8 +107,7 @@ const startBackend = async (t: Teardown, first: Listening, variesRecords: boolea
 /** One of each kind, and a certificate authority in `folder` with a certificate for a gateway too. */
 export const startBackends = async (t: Teardown, folder: string, { variesRecords = false } = {}) => {
   const { ca, caFile, issue } = createCertificateAuthority(folder)
-  const { keyFile, certFile } = issue('backend')
-  const certificate = { key: readFileSync(keyFile, 'utf8'), cert: readFileSync(certFile, 'utf8') }
+  const certificate = pemOf(issue('backend'))
   const start = (at: number | string, more?: Listening['certificate']) =>
     startBackend(t, { at, certificate: more }, variesRecords)
   const backends: Readonly<Record<BackendKind, Backend>> = {

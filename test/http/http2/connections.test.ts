@@ -1,13 +1,12 @@
 // One HTTP/2 connection holds no more than others, ends only what is meant, and a flood on it harms nobody else.
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import tls from 'node:tls'
 import t, { type Test } from 'tap'
 import { allowedIn, FrameCounter } from '../../../gateway/http/http2/frame-counter.ts'
 import type { HttpRequest } from '../../../gateway/http/request.ts'
 import { createHttpServer } from '../../../gateway/http/server.ts'
-import { createCertificateAuthority } from '../../support/certificates.ts'
+import { createCertificateAuthority, pemOf } from '../../support/certificates.ts'
 import {
   askHttp2,
   connectFrames,
@@ -39,8 +38,7 @@ const startServer = async (t: Test, onRequest: (request: HttpRequest) => void, l
   })
   t.teardown(() => server.close())
   const authority = createCertificateAuthority(t.testdir({}))
-  const { certFile, keyFile } = authority.issue('one')
-  const certificate = { cert: readFileSync(certFile), key: readFileSync(keyFile) }
+  const certificate = pemOf(authority.issue('one'))
   const listener = tls.createServer({ ...certificate, ALPNProtocols: ['h2'], allowHalfOpen: true }, socket =>
     server.accept(socket, { isTls: true, isHttp2: true })
   )
