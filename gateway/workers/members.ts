@@ -13,6 +13,7 @@ export interface Member {
   readonly worker: Worker
   readonly calls: Calls
   readonly startedAt: number
+  readonly isReplacement: boolean
   /** 0 until it listens. */
   port: number
   failure: StartFailure | undefined
@@ -52,11 +53,11 @@ export const createMembers = (parts: MembersParts) => {
     return counts.flatMap(count => (count.status === 'fulfilled' ? [count.value] : []))
   }
 
-  const fork = (): Promise<number> =>
+  const fork = (isReplacement = false): Promise<number> =>
     new Promise((resolve, reject) => {
       const worker = cluster.fork(compiledCodeEnv())
       const calls = createCalls(message => void (worker.isConnected() && worker.send(message)))
-      const member: Member = { worker, calls, startedAt: performance.now(), port: 0, failure: undefined }
+      const member: Member = { worker, calls, startedAt: performance.now(), isReplacement, port: 0, failure: undefined }
       members.set(worker.id, member)
       calls.answer('ready', (port: number) => {
         member.port = port

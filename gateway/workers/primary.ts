@@ -58,7 +58,7 @@ export const startWorkers = async (
     const pause = setTimeout(() => {
       pauses.delete(pause)
       // `onEnded` handles its end.
-      members.fork().then(
+      members.fork(true).then(
         () => log.info({ workers: members.ready().length }, 'a worker has been replaced'),
         () => undefined
       )
@@ -72,7 +72,8 @@ export const startWorkers = async (
     reload,
     onEnded(member, code, signal) {
       metrics.forget(member.worker.id)
-      if (state === 'ready' || (state === 'starting' && member.port > 0)) replace(member, code, signal)
+      // One that ends in the first start lets that fail.
+      if (state !== 'draining' && (member.port > 0 || member.isReplacement)) replace(member, code, signal)
     }
   })
   // However this process ends, nothing is left behind.
@@ -88,7 +89,7 @@ export const startWorkers = async (
       const port = await members.fork()
       const gateway = gatewayAt(port)
       onServing(gateway)
-      await Promise.all(Array.from({ length: settings.workers - 1 }, members.fork)).catch(error => {
+      await Promise.all(Array.from({ length: settings.workers - 1 }, () => members.fork())).catch(error => {
         // Closed meanwhile: those that had not started were killed, and those that serve are still draining.
         if (state !== 'draining') throw error
       })

@@ -320,6 +320,27 @@ t.test('SIGTERM between the first worker and the others lets the requests of the
   t.notMatch(gateway.stdout(), /"listening"/)
 })
 
+t.test(
+  'a worker that ends between the first start and the others is replaced until its replacement serves',
+  async t => {
+    const { env, get, ops } = await startWorld(t)
+    const gateway = spawnGateway(t, env)
+    const { workers } = gateway
+    await until(() => workers().length === 2)
+    const [first = Number.NaN, second = Number.NaN] = workers()
+    process.kill(second, 'SIGSTOP')
+    process.kill(first, 'SIGKILL')
+    const newcomer = () => workers().find(pid => pid !== first && pid !== second)
+    await until(() => newcomer() !== undefined)
+    process.kill(newcomer() ?? Number.NaN, 'SIGKILL')
+    await gateway.logged('a worker has been replaced')
+    process.kill(second, 'SIGCONT')
+    await gateway.logged('listening')
+    t.equal((await get('/open/x')).status, 200)
+    t.match(await ops('/metrics'), /^portaria_workers 2$/m)
+  }
+)
+
 t.test('what keeps workers from starting is said once', async t => {
   const { env, port, opsPort, start } = await startWorld(t)
   await start()
