@@ -130,7 +130,7 @@ t.test('what a MOVE removes, and what it or a COPY may overwrite, needs the righ
   const folder = await routeFolder(t, {
     'a.yaml': `
 upstreams:
-  files: { url: http://127.0.0.1:4001 }
+  files: { url: http://127.0.0.1:4001, requestHeaders: { set: { X-Realm: a }, remove: [X-Other] } }
   plain: { url: http://127.0.0.1:4001, requestHeaders: { remove: [Overwrite] } }
 routes:
   - { path: /files/*, upstream: files }

@@ -2,15 +2,19 @@
 import t from 'tap'
 import { bearerTokenOf, createAuthenticate } from '../../gateway/access/authenticate.ts'
 import { createAuthorize } from '../../gateway/access/authorize.ts'
+import { checkCertificate } from '../../gateway/access/check-connection.ts'
 import { createLimitRate } from '../../gateway/access/limit-rate.ts'
-import { createMatchRoute } from '../../gateway/access/match-route.ts'
+import { createMatchRoute, onlyOf } from '../../gateway/access/match-route.ts'
 import { originAllowed } from '../../gateway/access/socket-token.ts'
 import { TokenExpired } from '../../gateway/errors.ts'
+import { beginForwardAuth } from '../../gateway/forward/forward-auth.ts'
 import { GATEWAY_NAME } from '../../gateway/http/exchange.ts'
 import type { Verdict } from '../../gateway/limits/limiter.ts'
+import { loadRoutes } from '../../gateway/route-files/load.ts'
+import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import type { Route, RouteMatch } from '../../gateway/routes/route.ts'
 import { exchangeOf, identityOf, requestHost, routeOf } from '../support/exchanges.ts'
-import { tableOf } from '../support/route-files.ts'
+import { routeFolder, tableOf } from '../support/route-files.ts'
 
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
 
@@ -67,6 +71,28 @@ t.test('without a token, with a bad one, from another network or with old revoca
     ['503 GW_UNAVAILABLE revocations-too-old', 'token-1', { trusted: false }]
   ] as const)
     t.match(authenticate({}, parts), { outcome: expected, identity }, expected)
+})
+
+t.test('a public route refuses a token of this gateway wherever it cannot be taken out', async t => {
+  const ours = `eyJ.x.${'s'.repeat(43)}`
+  const step = createAuthenticate({
+    verifiedTokens: {} as never,
+    revocationsTrusted: () => true,
+    isOurs: token => token === ours,
+    tokenOf: () => undefined
+  })
+  const check = (asked: Parameters<typeof exchangeOf>[0], destination = '') => {
+    const exchange = exchangeOf({ ...asked, route: { public: true } })
+    if (exchange.route !== undefined) exchange.match = { route: exchange.route, path: '/x' }
+    exchange.destination = destination
+    return outcome(step(exchange))
+  }
+  const refused = '400 GW_BAD_REQUEST token-in-path'
+  t.equal(check({}, '/y'), 'passes')
+  t.equal(check({ target: `/x/${ours}` }), refused)
+  t.equal(check({}, `/y/${ours}`), refused)
+  t.equal(check({ fields: ['Host', ours] }), refused)
+  t.equal(check({ fields: ['Host', 'gw.example', 'X-Forwarded-Host', ours], trusted: true }), refused)
 })
 
 t.test('only the questions about oneself may be asked with a stale token', async t => {
@@ -301,4 +327,56 @@ t.test('a faulty request is not matched, and a preflight is matched by the metho
   const options = exchangeOf({ method: 'OPTIONS', target: '/y' })
   matchPlain(options)
   t.equal(options.route?.path, '/y')
+})
+
+t.test('of routes for proxies that ask and routes for requests, neither exists for the other', async t => {
+  const [own, asked] = [routeOf({ public: false }), routeOf({ external: true, public: true })]
+  const methods = (routes: readonly Route[], isPublic = false): RouteMatch => ({
+    refusal: 'method',
+    routes,
+    public: isPublic
+  })
+  const found: RouteMatch = { route: own, path: '/x' }
+  t.same(onlyOf(found, false), found)
+  t.same(onlyOf(found, true), NO_ROUTE)
+  t.same(onlyOf(NO_ROUTE, false), NO_ROUTE)
+  t.same(onlyOf(methods([own, asked]), false), methods([own]))
+  t.same(onlyOf(methods([own, asked]), true), methods([asked], true))
+  t.same(onlyOf(methods([own, routeOf({ public: true })]), false).refusal, 'method')
+  t.match(onlyOf(methods([own, routeOf({ public: true })]), false), { public: false }, 'one of them is private')
+  t.same(onlyOf(methods([own]), true), NO_ROUTE)
+})
+
+t.test('a proxy that asks about a preflight is answered by the public route of either method', async t => {
+  const routes = [
+    '{ path: /asked, external: true, public: true, methods: [PUT] }',
+    '{ path: /options, external: true, methods: [PUT] }',
+    '{ path: /options, external: true, public: true, methods: [OPTIONS] }',
+    '{ path: /none, external: true, methods: [PUT] }',
+    '{ path: /none, external: true, methods: [OPTIONS] }'
+  ]
+  const folder = await routeFolder(t, { 'a.yaml': `routes: [${routes}]` })
+  const { table } = await loadRoutes(folder, ownRoutes())
+  const { matchPlain } = createMatchRoute(() => table, requestHost)
+  const matched = (path: string) => {
+    const named = ['X-Forwarded-Method', 'OPTIONS', 'X-Forwarded-Uri', path, 'X-Forwarded-Host', 'app.example']
+    const asks = ['Origin', 'https://a.example', 'Access-Control-Request-Method', 'PUT']
+    const exchange = exchangeOf({ target: '/auth/forward', fields: ['Host', 'gw', ...named, ...asks], trusted: true })
+    t.equal(beginForwardAuth(exchange), undefined)
+    matchPlain(exchange)
+    return exchange.route?.id
+  }
+  t.equal(matched('/asked'), 'PUT /asked')
+  t.equal(matched('/options'), 'OPTIONS /options')
+  t.equal(matched('/none'), 'PUT /none')
+})
+
+t.test('a certificate must be for the Host that is sent, if one is', async t => {
+  const check = (parts: Parameters<typeof exchangeOf>[0]) =>
+    outcome(checkCertificate(exchangeOf({ covers: () => false, ...parts })))
+  t.equal(check({}), '421 GW_BAD_REQUEST misdirected')
+  t.equal(check({ covers: () => true }), 'passes')
+  t.equal(check({ covers: undefined }), 'passes')
+  t.equal(check({ trusted: true }), 'passes')
+  t.equal(check({ fields: [], version: [1, 0] }), 'passes')
 })
