@@ -1,7 +1,13 @@
 // Whatever the order of logins, directories never count as many failures as lock an account.
 // LD-14, RL-08
 import t from 'tap'
-import { decideAccount, decideAddress, type PermitRules, strangersMax } from '../../gateway/login/throttle/permits.ts'
+import {
+  accountRules,
+  decideAccount,
+  decideAddress,
+  type PermitRules,
+  strangersMax
+} from '../../gateway/login/throttle/permits.ts'
 import type { AccountPermit, AttemptOutcome } from '../../gateway/store/login-attempts.ts'
 import { fc } from '../support/worlds.ts'
 
@@ -83,6 +89,13 @@ const play = (max: number, all: readonly Login[], onChecked: (now: number, right
   }
   for (let step = steps.shift(); step !== undefined; step = steps.shift()) step.run(step.at)
 }
+
+t.test('the rules of an account stay below those of the directory, and outlast its window', async t => {
+  const of = { timeoutMs: 5000, lockoutThreshold: 5, lockoutWindowMs: 60_000 }
+  t.same(accountRules(of), { max: 4, maxForStrangers: 2, windowMs: 61_000, patienceMs: 7000 })
+  t.match(accountRules({ ...of, lockoutThreshold: 2 }), { max: 1, maxForStrangers: 1 })
+  t.match(accountRules({ ...of, lockoutWindowMs: 0 }), { windowMs: Number.POSITIVE_INFINITY })
+})
 
 t.test('no directory that forgets failures after a success ever counts up to its threshold', async t => {
   const arbitrary = logins(['right', 'wrong', 'wrong', 'unanswered', 'instance-dies'])
