@@ -15,7 +15,7 @@ import {
   type TokenOwner
 } from '../../gateway/tokens/personal-tokens.ts'
 import { startRevocationFeed } from '../../gateway/tokens/revocation-feed.ts'
-import { type AccessChange, createRevocations } from '../../gateway/tokens/revocations.ts'
+import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { isFromElsewhere, mayComeFrom } from '../../gateway/tokens/token-addresses.ts'
 import { createTokenUses } from '../../gateway/tokens/token-uses.ts'
 import { createVerifiedTokens } from '../../gateway/tokens/verified-tokens.ts'
@@ -488,34 +488,6 @@ const SILENT = {
   purgeExpired: async () => undefined,
   listen: () => ({ close: async () => undefined })
 }
-
-t.test('a message that much has changed is read up on, and is itself nothing about anyone', async t => {
-  const revocations = createRevocations()
-  const read = { tokens: [], versions: [], cursor: '1', at: 0, nowS: 0, complete: true }
-  const { promise: asked, resolve } = Promise.withResolvers<string>()
-  let tell = (_: AccessChange) => {}
-  const feed = await startRevocationFeed({
-    source: {
-      loadRevocations: async () => read,
-      async changesSince(cursor) {
-        resolve(cursor)
-        return { ...read, complete: false }
-      },
-      ...SILENT,
-      listen({ onChange }) {
-        tell = onChange
-        return { close: async () => undefined }
-      }
-    },
-    revocations,
-    personalTokens: createPersonalTokens({ revocations, confirmMs: 1000 }),
-    log: quiet
-  })
-  tell({ kind: 'many' })
-  t.equal(await asked, '1')
-  await feed.close()
-  t.same([revocations.size(), revocations.epoch], [0, 0])
-})
 
 t.test(
   'a database that is away makes revocations too old, whatever the clock is set to; one that answers never does',

@@ -1,0 +1,201 @@
+// What a process hears and reads about ended tokens and about keys: at once, in time, and again after a failure.
+import { mock } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { startAssertionFeed } from '../../gateway/tokens/assertions.ts'
+import { startRevocationFeed } from '../../gateway/tokens/revocation-feed.ts'
+import { type AccessChange, type Changed, createRevocations } from '../../gateway/tokens/revocations.ts'
+
+type FeedOptions = Parameters<typeof startRevocationFeed>[0]
+
+const NOW_S = 1_700_000_000
+const OWNER = 7
+const HOUR_MS = 60 * 60 * 1000
+
+const settle = async () => {
+  for (let turn = 0; turn < 10; turn++) await setImmediate()
+}
+
+const createLogLines = () => {
+  const lines: string[] = []
+  const note = (fields: unknown, message?: string) =>
+    void lines.push(typeof fields === 'string' ? fields : `${(fields as { reason?: string }).reason}: ${message}`)
+  return { lines, log: { info: note, warn: note, debug: note, error: note } as never }
+}
+
+const pass = async (milliseconds: number) => {
+  mock.timers.tick(milliseconds)
+  await settle()
+}
+
+/** A feed on a database that reads what the test says, and counts how often it is asked. */
+const startFeed = async (t: Test, options: Partial<FeedOptions> = {}) => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  const revocations = createRevocations(() => NOW_S * 1000)
+  const told: Changed[] = []
+  revocations.onChange(changed => void told.push(changed))
+  const state = { reads: 0, purges: 0, isAway: false, isComplete: false, at: 1000 }
+  const asked: unknown[] = []
+  const { lines, log } = createLogLines()
+  let on: Parameters<FeedOptions['source']['listen']>[0] | undefined
+  const read = async () => {
+    state.reads++
+    if (state.isAway) throw new Error('away')
+    const { at, isComplete: complete } = state
+    return { tokens: [], versions: [], cursor: `after ${state.reads}`, at, nowS: NOW_S, complete }
+  }
+  const restored: unknown[] = []
+  const feed = await startRevocationFeed({
+    source: {
+      loadRevocations: read,
+      changesSince: read,
+      readLiveTokens: async (cursor, _learn, ageMs) => void asked.push([cursor, ageMs]),
+      restore: async lost => void restored.push(lost),
+      async purgeExpired() {
+        state.purges++
+        if (state.isAway) throw new Error('away')
+      },
+      listen(listener) {
+        on = listener
+        return { close: async () => undefined }
+      }
+    },
+    revocations,
+    personalTokens: { isOwner: (id: number) => id === OWNER, learn() {}, retain() {}, purge() {} } as never,
+    log,
+    now: () => state.at,
+    clock: () => 0,
+    ...options
+  })
+  const hear = async (change: AccessChange) => {
+    on?.onChange(change)
+    await settle()
+  }
+  /** How often the database is read in this time. */
+  const readsIn = async (milliseconds: number) => {
+    const before = state.reads
+    for (let passed = 0; passed < milliseconds; passed += 10) await pass(10)
+    return state.reads - before
+  }
+  return { feed, revocations, told, state, asked, restored, lines, hear, readsIn, on: () => on }
+}
+
+t.test('what is heard counts at once; it is read up on only where it is not everything', async t => {
+  const { feed, revocations, told, state, hear } = await startFeed(t)
+  t.equal(feed.isListening(), true)
+  await hear({ kind: 'token', jti: 'x', expiresAt: NOW_S + 60 })
+  t.equal(revocations.isRevoked('x'), true)
+  await hear({ kind: 'token', jti: 'x', expiresAt: NOW_S + 60 })
+  await hear({ kind: 'person', userId: 3, version: 2, lowestAccepted: 1 })
+  t.same([told, state.reads], [[['x'], [3]], 1])
+  await hear({ kind: 'person', userId: OWNER, version: 2, lowestAccepted: 1 })
+  t.same([told.length, state.reads], [3, 2], 'access tokens carry the access of their owner')
+  await hear({ kind: 'many' })
+  t.same([told.length, state.reads], [3, 3], 'which is nothing about anyone')
+  await feed.close()
+})
+
+t.test('changes are read every two seconds, twice a second while none is heard, and not after the end', async t => {
+  for (const [mostStalenessMs, everyMs] of [
+    [undefined, 2000],
+    [60_000, 2000],
+    [400, 100],
+    [40, 50]
+  ] as const)
+    await t.test(`at most ${mostStalenessMs} ms old`, async t => {
+      const { feed, state, readsIn, on } = await startFeed(t, { mostStalenessMs })
+      t.equal(await readsIn(4000), 4000 / everyMs)
+      on()?.onLost()
+      t.equal(feed.isListening(), false)
+      t.equal(await readsIn(4000), 4000 / Math.min(500, everyMs))
+      const before = state.reads
+      on()?.onRestored()
+      await settle()
+      t.same([feed.isListening(), state.reads], [true, before + 1], 'something may have been missed')
+      t.equal(await readsIn(4000), 4000 / everyMs)
+      await feed.close()
+      on()?.onLost()
+      await feed.catchUp()
+      t.equal(await readsIn(4000), 0)
+    })
+})
+
+t.test('each read says where it continues and how old the last one is', async t => {
+  const { feed, state, asked, restored, lines, readsIn } = await startFeed(t)
+  state.at = 3500
+  await readsIn(2000)
+  state.isComplete = true
+  await readsIn(2000)
+  t.same(asked.slice(1), [
+    ['after 1', 2500],
+    [undefined, 0]
+  ])
+  t.same([restored, lines], [[], []], 'nothing was lost')
+  await feed.close()
+})
+
+t.test('a database that cannot be read is reported once, and once that it can be again', async t => {
+  const { feed, state, lines, readsIn } = await startFeed(t)
+  const failed = 'revocations-unreadable: revocations cannot be read; the known ones stay in force'
+  await readsIn(2000)
+  t.same(lines, [])
+  for (const _ of [1, 2]) {
+    state.isAway = true
+    await readsIn(6000)
+    state.isAway = false
+    await readsIn(6000)
+  }
+  t.same(lines, [failed, 'revocations can be read again', failed, 'revocations can be read again'])
+  await feed.close()
+})
+
+t.test('what has expired is deleted every hour, here and in the database', async t => {
+  const { feed, revocations, state, lines, hear } = await startFeed(t)
+  await hear({ kind: 'token', jti: 'over', expiresAt: 1 })
+  await hear({ kind: 'token', jti: 'live', expiresAt: 2 })
+  await pass(HOUR_MS - 1)
+  t.equal(state.purges, 0)
+  state.isAway = true
+  await pass(1)
+  t.same([state.purges, revocations.isRevoked('over'), revocations.isRevoked('live')], [1, false, true])
+  t.ok(lines.includes('undefined: expired revocations could not be deleted'))
+  await feed.close()
+  await pass(HOUR_MS)
+  t.equal(state.purges, 1)
+})
+
+t.test('the keys of assertions are read every minute, and a failure is reported once', async t => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  const { lines, log } = createLogLines()
+  const state = { isAway: false, reads: [] as boolean[], learned: 0 }
+  const feed = await startAssertionFeed({
+    assertions: { learn: () => void state.learned++ },
+    async read(isStart) {
+      state.reads.push(isStart)
+      if (state.isAway) throw new Error('away')
+      return { rows: [], nowS: NOW_S }
+    },
+    log
+  })
+  const minutes = async (count: number) => {
+    for (let n = 0; n < count; n++) await pass(60_000)
+  }
+  await pass(59_999)
+  t.same(state.reads, [true])
+  await pass(1)
+  t.same([state.reads, state.learned], [[true, false], 2], 'only a start replaces keys that no secret opens')
+  const failed = 'signing-keys-unreadable: the assertion keys cannot be read; the known ones stay in use'
+  for (const _ of [1, 2]) {
+    state.isAway = true
+    await minutes(2)
+    state.isAway = false
+    await minutes(2)
+  }
+  t.same(lines, [failed, 'the assertion keys can be read again', failed, 'the assertion keys can be read again'])
+  t.equal(state.learned, 6)
+  feed.close()
+  await minutes(1)
+  t.equal(state.reads.length, 10)
+})
