@@ -52,7 +52,7 @@ export const loadDefinitions = async (
   { upstreamsInUse = new Map(), publicUrlGiven = true, groupSources, browserSession = true }: LoadOptions = {}
 ): Promise<LoadedRoutes> => {
   const definitions = keepUpstreams(read, upstreamsInUse)
-  // Receiving what a thread has read took a while, so requests go first.
+  // Receiving what another process has read took a while, so requests go first.
   await setImmediate()
   const complaints = [...definitions.complaints, ...(publicUrlGiven ? [] : hostComplaints(definitions))]
   const warnings = [...definitions.warnings, ...routeWarnings(definitions.routes, browserSession)]

@@ -1,4 +1,4 @@
-// Reads a directory of route files into definitions that can be sent to another thread, and all mistakes with their locations.
+// Reads a directory of route files into definitions that can be sent to another process, and all mistakes with their locations.
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'

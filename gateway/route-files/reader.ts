@@ -1,25 +1,35 @@
-// Reads route files without delaying requests: small ones at once, large ones in a thread that ends with the memory that it took.
+// Reads route files without delaying requests: small ones at once, large ones in a process that ends with the memory that it took.
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Worker } from 'node:worker_threads'
 import { moduleUrl } from '../values/package-files.ts'
 import { listRouteFiles, type RouteDefinitions, readRouteFiles } from './read.ts'
 
 /** Parsing this much takes a few milliseconds. */
 const INLINE_BYTES = 32 * 1024
 
-/** See `readRouteFiles`. Rejects only if the thread cannot run, or if `signal` ends it. */
+/** See `readRouteFiles`. Rejects only if the process cannot run, or if `signal` ends it. */
 export const readInBackground = async (folder: string, signal: AbortSignal): Promise<RouteDefinitions> => {
   if ((await sizeOf(folder)) <= INLINE_BYTES) return readRouteFiles(folder)
   signal.throwIfAborted()
-  const thread = new Worker(moduleUrl('gateway/route-files/reader-thread.ts'), { workerData: folder })
-  let definitions: RouteDefinitions | undefined
-  thread.once('message', message => {
-    definitions = message
+  // No thread: the fault of Node.js that ends one now and then as it starts ends this process too (nodejs/node#60755).
+  const reader = fork(moduleUrl('gateway/route-files/reader-process.ts'), [folder], {
+    execArgv: [],
+    serialization: 'advanced',
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    killSignal: 'SIGKILL',
+    signal
   })
-  await once(thread, 'exit', { signal }).finally(() => thread.terminate())
-  if (definitions === undefined) throw new Error('the thread that reads route files ended')
+  // `once` passes on the first error; one that is ended late has another.
+  reader.on('error', () => undefined)
+  let definitions: RouteDefinitions | undefined
+  reader.once('message', message => {
+    definitions = message as RouteDefinitions
+  })
+  // After the last message, however the process ends.
+  await once(reader, 'disconnect')
+  if (definitions === undefined) throw new Error('the process that reads route files ended')
   return definitions
 }
 

@@ -11,7 +11,7 @@ export const PACKAGE_FOLDER = join(import.meta.dirname, isBuilt ? '..' : '../..'
 export const CACHE_FOLDER = join(PACKAGE_FOLDER, 'node_modules/.cache/portaria')
 
 /**
- * A module that runs as a process or a thread of its own, or that an image may lack.
+ * A module that runs as a process of its own, or that an image may lack.
  * @param source its path from the folder of the package; it must be an entry of the build
  */
 export const moduleUrl = (source: `${string}.ts`): URL =>

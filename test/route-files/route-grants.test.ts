@@ -41,7 +41,7 @@ t.test('routes and grants may name the profiles of any file, and tests may ask a
     },
     { provider: 'cloudidp', group: '0f3c', tenant: undefined }
   ])
-  t.match(structuredClone(await readRouteFiles(folder)).grants, table.grants.list, 'it crosses to another thread')
+  t.match(structuredClone(await readRouteFiles(folder)).grants, table.grants.list, 'it crosses to another process')
 })
 
 t.test('what a grant must not say is a mistake at its place', async t => {

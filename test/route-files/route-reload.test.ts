@@ -8,9 +8,10 @@ import { createLiveRoutes, type LiveRoutesOptions } from '../../gateway/route-fi
 import { loadDefinitions, RouteFileError } from '../../gateway/route-files/load.ts'
 import { readRouteFiles } from '../../gateway/route-files/read.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
-import { only } from '../support/only.ts'
 import { routeFolder } from '../support/route-files.ts'
+import { childrenOf } from '../support/server-process.ts'
 import { undisturbed } from '../support/undisturbed.ts'
+import { until } from '../support/until.ts'
 
 const UP = 'upstreams: { up: { url: http://127.0.0.1:4001 } }\n'
 const routes = (...paths: string[]) => `routes: [${paths.map(path => `{ path: ${path}, upstream: up }`).join(', ')}]\n`
@@ -167,8 +168,9 @@ t.test('the first load must succeed', async t => {
   await t.rejects(start(t, folder), RouteFileError)
 })
 
-t.test('a table of ten thousand routes is read in another thread, and requests go on meanwhile', async t => {
-  const many = (prefix: string) => UP + routes(...Array.from({ length: 10_000 }, (_, index) => `/${prefix}${index}/*`))
+const many = (prefix: string) => UP + routes(...Array.from({ length: 10_000 }, (_, index) => `/${prefix}${index}/*`))
+
+t.test('a table of ten thousand routes is read in another process, and requests go on meanwhile', async t => {
   const folder = await routeFolder(t, { 'a.yaml': many('a') })
   const { live, has } = await start(t, folder, { pollMs: 60_000 })
   await writeFile(join(folder, 'a.yaml'), many('b'))
@@ -180,7 +182,30 @@ t.test('a table of ten thousand routes is read in another thread, and requests g
   clearInterval(beat)
   t.ok(has('/b9999/x'))
   t.ok(turns > 10, `the event loop turned ${turns} times`)
-  t.match(process.report.getReport(), { workers: only() }, 'the thread has ended, and its memory is free')
+  await until(() => childrenOf(process.pid).length === 0, 'the process has ended, and its memory is free')
+})
+
+t.test('a process that reads route files may end by itself, and ends with the gateway', async t => {
+  const folder = await routeFolder(t, { 'a.yaml': many('a') })
+  const { live, has, logged } = await start(t, folder, { pollMs: 60_000 })
+  const reload = async () => {
+    const loaded = live.reload()
+    await until(() => childrenOf(process.pid).length === 1)
+    return { loaded, reader: childrenOf(process.pid)[0] ?? Number.NaN }
+  }
+  const broken = await reload()
+  process.kill(broken.reader, 'SIGILL')
+  t.equal(await broken.loaded, false)
+  t.ok(has('/a9999/x'))
+  t.match(logged, [
+    { level: 'error', message: 'the route files could not be reloaded' },
+    { level: 'error', message: 'route files not reloaded; the previous table stays in use' }
+  ])
+  t.equal(await live.reload(), true)
+  const late = await reload()
+  await live.close()
+  t.equal(await late.loaded, false)
+  await until(() => childrenOf(process.pid).length === 0)
 })
 
 t.test('a large table is built in turns, while what waits goes on', async t => {

@@ -9,7 +9,7 @@ import { billOfMaterials, bundledPackages, licenceTexts } from './contents.ts'
 
 const DIST = join(PACKAGE_FOLDER, 'dist')
 /** The command line, and what `moduleUrl` names. */
-const ENTRIES = ['gateway/cli/portaria.ts', 'gateway/workers/worker.ts', 'gateway/route-files/reader-thread.ts']
+const ENTRIES = ['gateway/cli/portaria.ts', 'gateway/workers/worker.ts', 'gateway/route-files/reader-process.ts']
 const DEMO = 'test/demo/demo.ts'
 /** The embedded Postgres finds them beside the code that starts it. */
 const POSTGRES = ['pglite.wasm', 'pglite.data', 'initdb.wasm']
