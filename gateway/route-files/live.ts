@@ -5,6 +5,7 @@ import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import type { Log } from '../values/log.ts'
 import { type Complaint, RouteFileError } from './complaint.ts'
 import { type LoadedRoutes, type LoadOptions, loadDefinitions } from './load.ts'
+import { readRouteFiles } from './read.ts'
 import { readInBackground } from './reader.ts'
 import { fingerprint, watchFolder } from './watch.ts'
 
@@ -45,7 +46,11 @@ export const createLiveRoutes = async (options: LiveRoutesOptions) => {
   /** A replaced certificate takes effect although no route file has changed. */
   let certificateFiles: readonly string[] = []
   const load = async (upstreamsInUse: RouteTable['upstreams'] = new Map()) => {
-    const definitions = await readInBackground(folder, closed)
+    const definitions = await readInBackground(folder, closed).catch(error => {
+      if (closed.aborted) throw error
+      log.warn({ err: error }, 'the process that reads route files has failed; they are read again while requests wait')
+      return readRouteFiles(folder)
+    })
     certificateFiles = definitions.certificateFiles
     return loadDefinitions(definitions, ownRoutes, { ...options, upstreamsInUse })
   }
