@@ -77,10 +77,11 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
     return { token: values.get(baseName) === undefined ? undefined : token, twice: false }
   }
 
-  /** The owner of a token in the cookie of a host, stale or not; undefined if it no longer has one. */
+  /** The login of a token in the cookie of a host, stale or not; undefined if it has ended, or if the token is none of a login. */
   const identify = (token: string, host: string | undefined): Identity | undefined => {
     try {
-      return parts.verifiedTokens.identify(token, { allowStale: true, host })
+      const identity = parts.verifiedTokens.identify(token, { allowStale: true, host })
+      return identity.kind === 'login' ? identity : undefined
     } catch {
       return undefined
     }
@@ -180,6 +181,13 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
       return isSame ? setCookies(token) : []
     },
     end,
+    /** After a logout: the cookie ends, and with it another login of the same person that it holds. */
+    async endAfter(exchange: Exchange): Promise<string[]> {
+      const [kept, own] = [loginIn(exchange), exchange.identity]
+      if (kept !== undefined && kept.subject === own?.subject && kept.tokenId !== own.tokenId)
+        await parts.endReplaced(kept, exchange)
+      return end()
+    },
     /** Whether the token came from the cookie; if so, no response reveals it to scripts. */
     isByCookie: ({ sessionToken }: Exchange) => sessionToken !== undefined
   }

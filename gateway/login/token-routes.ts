@@ -84,7 +84,7 @@ export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void
       const { requestId, client } = request.exchange
       const login = identityOf(request.exchange)
       await revokeLogin(login, { requestId, ip: client.address })
-      if (sessionCookie !== undefined) reply.header('set-cookie', sessionCookie.end())
+      if (sessionCookie !== undefined) reply.header('set-cookie', await sessionCookie.endAfter(request.exchange))
       const logoutUrl = wantsProviderLogout(request, login) ? await providerLogoutUrl() : undefined
       return logoutUrl === undefined ? reply.code(204).send() : { logoutUrl }
     }

@@ -1,5 +1,5 @@
 // Issues another token for a login that goes on: with the current access of its person, and a later end if SESSION_MAX allows it.
-import { TokenRevoked, Unauthenticated } from '../errors.ts'
+import { Forbidden, TokenRevoked, Unauthenticated } from '../errors.ts'
 import type { Identity, LiveLogin, User } from '../identity.ts'
 import { type AccessTokens, fitsToken } from './access-token.ts'
 
@@ -25,10 +25,15 @@ export interface Renewed {
 
 export type RenewLogin = (login: LiveLogin) => Promise<Renewed>
 
-/** Rejects with 401 if the person or the login has ended, and with `GW_TOKEN_EXPIRED` after the end of the session. */
+/**
+ * Rejects with 403 for other tokens than those of logins, with 401 if the person or the login has ended, and with
+ * `GW_TOKEN_EXPIRED` after the end of the session.
+ */
 export const createRenewLogin =
   ({ tokens, loadPerson, prolongLogin }: RenewParts): RenewLogin =>
   async login => {
+    // The new token would have all profiles of the owner, and would be valid from anywhere.
+    if (login.kind !== 'login') throw new Forbidden({ reason: 'token-kind' })
     const person = await loadPerson(login.user.id)
     // The id alone is no proof: a restored database may have assigned it to someone else.
     const same = person?.user.provider === login.user.provider && person.user.username === login.user.username

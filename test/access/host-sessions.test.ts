@@ -1,7 +1,7 @@
 // AD-22, HD-21, OA-01, OA-18, RT-28
 import t from 'tap'
 import { NAVIGATION, openHostBrowser } from '../support/host-browser.ts'
-import { claimsOf, jsonRequest, postLoginAgain } from '../support/login.ts'
+import { claimsOf, jsonRequest, logIn, postLoginAgain } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { SAMPLE_PASSWORD } from '../support/openldap-people.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
@@ -98,6 +98,35 @@ t.test('a code is of no use to another browser, on another host, or once the per
   t.equal((await browser.post('localhost', '/auth/logout')).status, 204)
   t.equal((await browser.ask(late)).status, 401)
   t.equal(browser.session('b.localhost'), '')
+})
+
+t.test('only a login is taken to a named host: no access token, and no token of a service account', async t => {
+  const maria = await logIn(world, 'maria')
+  const make = async (path: string, body: object): Promise<Record<string, string>> => {
+    const made = await world.fetch(path, jsonRequest('POST', maria.token, body))
+    return (await made.json()) as Record<string, string>
+  }
+  const rights = { profiles: ['Agente'], areas: ['Geral'], areaPrincipal: 'Geral' }
+  const { clientId, clientSecret } = await make('/auth/admin/clients', { name: 'reports', ...rights })
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
+  const { token: accessToken } = await make('/auth/tokens', { name: 'narrow', profiles: ['Admin'], expiresAt })
+  const asked = await world.fetch('/auth/token', {
+    method: 'POST',
+    body: new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: clientId ?? '',
+      client_secret: clientSecret ?? ''
+    })
+  })
+  const { access_token: clientToken } = (await asked.json()) as Record<string, string>
+  for (const token of [accessToken, clientToken]) {
+    t.ok(token)
+    const browser = openBrowser()
+    const { headers } = await browser.ask(browser.address('a.localhost', '/'))
+    const code = browser.afterLogin(headers.location ?? '')
+    const answer = await browser.ask(code, { ...NAVIGATION, Cookie: `portaria_session=${token}` })
+    t.match(answer, { status: 302, headers: { location: /^\/auth\/login\?again=1&/ } })
+  }
 })
 
 t.test('the cookie of one host opens no other, and is no token anywhere else', async t => {

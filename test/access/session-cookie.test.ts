@@ -226,6 +226,18 @@ t.test('a refresh by cookie renews the cookie and shows scripts no token; logout
   t.equal(after.status, 302, 'the cookie opens nothing any more')
 })
 
+t.test('a logout ends the login in the cookie too, if the same person has logged in again meanwhile', async t => {
+  const [first, second, other] = [await logIn(), await logIn(), await logIn(world, 'carlos')]
+  const out = (token: string, cookie: string) =>
+    world.fetch('/auth/logout', { method: 'POST', token, headers: { origin, 'sec-fetch-site': 'same-origin', cookie } })
+  t.equal((await out(first.token, other.cookie)).status, 204)
+  t.equal((await world.fetch('/auth/me', { token: other.token })).status, 200, 'not that of somebody else')
+  t.equal((await world.fetch('/auth/me', { token: second.token })).status, 200)
+  const third = await logIn()
+  t.equal((await out(third.token, second.cookie)).status, 204)
+  for (const { token } of [second, third]) t.equal((await world.fetch('/auth/me', { token })).status, 401)
+})
+
 /** Seconds for which the end of a login is remembered. */
 const revocationLeft = async (world: Started, token: string): Promise<number> => {
   const [row] = await postgres.query(

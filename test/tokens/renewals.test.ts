@@ -103,7 +103,7 @@ t.test('a login is renewed for the same person while neither has ended', async t
   const tokens = tokensWith(['x'])
   const later = { ...login, expiresAt: NOW_S + 20 }
   const found = { user, version: 5, lowestAcceptedVersion: 3, disabled: false }
-  const renew = async (person: typeof found | undefined, identity = later, goesOn = true) => {
+  const renew = async (person: typeof found | undefined, identity = later, goesOn = true, old: Identity = login) => {
     const asked: number[] = []
     const renewed = await createRenewLogin({
       tokens: { reissue: tokens.reissue, verify: () => identity },
@@ -112,7 +112,7 @@ t.test('a login is renewed for the same person while neither has ended', async t
         asked.push(expiresAt - NOW_S)
         return goesOn
       }
-    })(login).then(
+    })(old).then(
       () => 'renewed',
       ({ code, reason }: GatewayError) => `${code} ${reason}`
     )
@@ -126,6 +126,8 @@ t.test('a login is renewed for the same person while neither has ended', async t
     t.equal(await renew({ ...found, user: { ...user, ...other } }), 'GW_UNAUTHENTICATED person-unknown')
   t.equal(await renew({ ...found, disabled: true }), 'GW_TOKEN_REVOKED person-revoked')
   t.equal(await renew({ ...found, lowestAcceptedVersion: 4 }), 'GW_TOKEN_REVOKED person-revoked')
+  for (const kind of ['client', 'personal'] as const)
+    t.equal(await renew(found, later, true, { ...login, kind }), 'GW_FORBIDDEN token-kind')
   let length = 5000
   while (fitsToken({ ...user, areas: ['x'.repeat(length)] })) length++
   const tall = { ...user, areas: ['x'.repeat(length - 1)] }
