@@ -1,5 +1,5 @@
 // Identifies the sender of a request; on a route that is not public, a request without a valid token gets 401.
-import { BadRequest, GatewayError, Unauthenticated, Unavailable } from '../errors.ts'
+import { BadRequest, GatewayError, TokenStale, Unauthenticated, Unavailable } from '../errors.ts'
 import { askingRoute, type Exchange } from '../http/exchange.ts'
 import { bearerToken, fieldValues } from '../http/request.ts'
 import { holdsOwnToken, pathHoldsOwnToken } from '../tokens/own-tokens.ts'
@@ -17,6 +17,8 @@ const TOKEN_IN_PATH = new BadRequest({ reason: 'token-in-path' })
 const TOKEN_FOR_APPLICATION = new BadRequest({ reason: 'token-for-application' })
 
 const FROM_ELSEWHERE = new Unauthenticated({ reason: 'foreign-address' })
+
+const TOO_OLD = new Unavailable({ reason: 'revocations-too-old' })
 
 const isPublic = ({ match }: Exchange): boolean =>
   match?.route !== undefined
@@ -67,10 +69,12 @@ export const createIdentify =
     if (token === undefined) return NO_TOKEN
     const allowStale = route !== undefined && route.upstream === undefined && STALE_MAY_ASK.has(route.path)
     const identity = verifiedTokens.check(token, { allowStale, host: exchange.sessionHost })
+    // A browser's login may go on with the current access; other refusals are final.
+    if (identity instanceof TokenStale && !revocationsTrusted()) return TOO_OLD
     if (identity instanceof GatewayError) return identity
     if (identity.addresses !== undefined && isFromElsewhere(identity, exchange.client.address)) return FROM_ELSEWHERE
     exchange.identity = identity
-    return revocationsTrusted() ? undefined : new Unavailable({ reason: 'revocations-too-old' })
+    return revocationsTrusted() ? undefined : TOO_OLD
   }
 
 const USUAL_SCHEME = 'Bearer '

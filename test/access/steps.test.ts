@@ -6,7 +6,7 @@ import { checkCertificate } from '../../gateway/access/check-connection.ts'
 import { createLimitRate } from '../../gateway/access/limit-rate.ts'
 import { createMatchRoute, onlyOf } from '../../gateway/access/match-route.ts'
 import { originAllowed } from '../../gateway/access/socket-token.ts'
-import { TokenExpired } from '../../gateway/errors.ts'
+import { TokenExpired, TokenStale } from '../../gateway/errors.ts'
 import { beginForwardAuth } from '../../gateway/forward/forward-auth.ts'
 import { GATEWAY_NAME } from '../../gateway/http/exchange.ts'
 import type { Verdict } from '../../gateway/limits/limiter.ts'
@@ -68,7 +68,13 @@ t.test('without a token, with a bad one, from another network or with old revoca
     ['401 GW_UNAUTHENTICATED foreign-address', undefined, { checked: identityOf({ addresses: ['198.51.100.0/24'] }) }],
     ['passes', 'token-1', { checked: identityOf({ addresses: ['192.0.2.0/24'] }) }],
     ['passes', 'token-1', { checked: identityOf({ addresses: [] }) }],
-    ['503 GW_UNAVAILABLE revocations-too-old', 'token-1', { trusted: false }]
+    ['503 GW_UNAVAILABLE revocations-too-old', 'token-1', { trusted: false }],
+    ['401 GW_TOKEN_STALE stale', undefined, { checked: new TokenStale({ reason: 'stale' }) }],
+    [
+      '503 GW_UNAVAILABLE revocations-too-old',
+      undefined,
+      { checked: new TokenStale({ reason: 'stale' }), trusted: false }
+    ]
   ] as const)
     t.match(authenticate({}, parts), { outcome: expected, identity }, expected)
 })
