@@ -129,8 +129,11 @@ const LIVE = `
 const COUNT = `
   SELECT count(DISTINCT a.user_id)::int AS live,
     count(DISTINCT a.user_id) FILTER (WHERE a.missing_since IS NOT NULL)::int AS missing FROM ${LIVE}`
+// A look-up that lies ahead is of a clock that has been set back since.
 const DUE = `
   SELECT DISTINCT ON (a.checked_at, a.user_id) a.user_id AS "userId", l.subject, a.login,
     a.missing_since IS NOT NULL AS "wasMissing", extract(epoch FROM now() - a.checked_at)::float8 * 1000 AS "ageMs"
-  FROM ${LIVE} AND a.checked_at <= now() - $1::float8 * interval '1 millisecond'
+  FROM ${LIVE} AND (
+    a.checked_at <= now() - $1::float8 * interval '1 millisecond' OR a.checked_at > now() + interval '1 minute'
+  )
   ORDER BY a.checked_at, a.user_id, l.created_at DESC LIMIT $2`

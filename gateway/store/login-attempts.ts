@@ -128,12 +128,20 @@ export const since = (parameter: string): string =>
 /** Of login $2 if $3; null if no login has shown it. */
 const RESOLVED = '(SELECT account FROM login_names WHERE $3::boolean AND login = $2::text)'
 
+/** What lies ahead is of a clock that has been set back since: it counts from now on, so that it holds nothing for longer than its window. */
+const redated = (which: string): string => `
+  redated AS (
+    UPDATE login_attempts SET at = clock_timestamp(), expires_at = clock_timestamp() + (expires_at - at)
+    WHERE (${which}) AND at > clock_timestamp() + interval '1 minute'
+  )`
+
 // Nothing may exist that could be locked, so advisory locks take the place of rows. All take them in the same order. They
 // come before the rows are read, in a statement of their own, which sees what earlier holders of the locks have stored.
 const BEGIN = `
   WITH guard AS MATERIALIZED (SELECT coalesce(${RESOLVED}, $2) AS account),
   one AS MATERIALIZED (SELECT account, pg_advisory_xact_lock(7263544, hashtext($4::text)) AS locked FROM guard),
-  both_locks AS MATERIALIZED (SELECT account, locked, pg_advisory_xact_lock(7263545, hashtext(account)) AS other FROM one)
+  both_locks AS MATERIALIZED (SELECT account, locked, pg_advisory_xact_lock(7263545, hashtext(account)) AS other FROM one),
+  ${redated(`address = $4 OR account = (SELECT ${accountKeyOf('account')} FROM both_locks)`)}
   INSERT INTO login_attempts (id, provider, account, address, pair, kind, at, expires_at)
   SELECT $1::uuid, 'ldap', ${accountKeyOf('account')}, $4, $5::text, 'open', clock_timestamp(),
     clock_timestamp() + $6::interval
@@ -187,5 +195,6 @@ const FAIL = `
   VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp(), clock_timestamp() + $7::interval)
   ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, at = excluded.at, expires_at = excluded.expires_at`
 const SECRETS_HELD = `
-  SELECT ${ms('at')} + $3::float8 - ${ms('clock_timestamp()')} AS ms FROM login_attempts
+  WITH ${redated("address = $1 AND provider = 'client'")}
+  SELECT least(${ms('at')} + $3::float8 - ${ms('clock_timestamp()')}, $3::float8) AS ms FROM login_attempts
   WHERE address = $1 AND provider = 'client' AND at > ${since('$3')} ORDER BY at DESC OFFSET $2::int - 1 LIMIT 1`

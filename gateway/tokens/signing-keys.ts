@@ -95,15 +95,19 @@ const isOver = (row: SigningKeyRow, open: readonly SigningKeyRow[], nowS: number
   return open.includes(row) && successors.length > 0 && nowS - Math.min(...successors) > PUBLISHED_AFTER_S
 }
 
-/** The key that signs now: the newest one that is due and that a secret decrypts. */
+/**
+ * The key that signs now: the newest one that is due and that a secret decrypts. Without one, the next signs at once: the clock
+ * has been set back since the first key was created.
+ */
 export const signerAmong = (
   rows: readonly SigningKeyRow[],
   secrets: readonly SealingSecret[],
   nowS: number
 ): { kid: string; privateJwk: JsonWebKey } | undefined => {
   const due = rows.filter(({ signsFrom }) => signsFrom <= nowS)
+  const waiting = rows.filter(row => !due.includes(row)).sort((a, b) => a.signsFrom - b.signsFrom)
   due.sort((a, b) => Number(a.setAsideAt !== 0) - Number(b.setAsideAt !== 0) || b.signsFrom - a.signsFrom)
-  for (const { kid, sealed } of due) {
+  for (const { kid, sealed } of [...due, ...waiting]) {
     const text = unseal(secrets, kid, sealed)
     if (text !== undefined) return { kid, privateJwk: JSON.parse(text) as JsonWebKey }
   }

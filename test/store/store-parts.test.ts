@@ -46,6 +46,18 @@ t.test('whoever looks people up while the clock is set back is not waited for lo
   t.same([await lead('next', 10_000), await lead('third', 10_000), await lead('next', 10_000)], [true, false, true])
 })
 
+t.test('whoever was looked up while the clock was ahead is looked up when it has been set back', async t => {
+  const { user } = await users.syncPerson(person('ahead', { login: 'ahead' }))
+  const times = { createdAt: nowS(), expiresAt: nowS() + 600 }
+  await createLiveLogins(database).begin(begunLogin({ tokenId: 'jti-ahead', userId: user.id, version: 0, ...times }))
+  const { due } = createDirectoryAccounts(database)
+  const isDue = async () => (await due(3_600_000, 100)).some(({ userId }) => userId === user.id)
+  t.notOk(await isDue())
+  const ahead = "UPDATE directory_accounts SET checked_at = now() + interval '1 day' WHERE user_id = $1"
+  await postgres.query(ahead, [user.id], store.url)
+  t.ok(await isDue())
+})
+
 t.test('keys that change wait for no login, nor logins for them', async t => {
   const key = { kid: 'kid-2', publicJwk: {}, sealed: {}, signsFrom: nowS() }
   const add = () => ({ add: [key], reseal: [], setAside: [], remove: [] }) as never
