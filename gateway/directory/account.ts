@@ -111,8 +111,6 @@ export interface GuardedAccount {
   readonly count?: DirectoryCount | undefined
   /** Whose account this is, for the audit log; undefined: no one's. */
   readonly whose: AccountClue | undefined
-  /** The same password was accepted under another name a moment ago. */
-  readonly isConfirmation?: boolean
 }
 
 export interface BindGuard {

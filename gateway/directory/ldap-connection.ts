@@ -35,7 +35,7 @@ export interface FoundEntry extends DirectoryEntry {
 
 interface Found {
   readonly entries: readonly FoundEntry[]
-  /** The server's own size limit truncated the result. */
+  /** There are more than were requested, or than the server's own size limit allows. */
   readonly isCut: boolean
 }
 
@@ -152,18 +152,18 @@ export const openLdapConnection = ({ socket, giveUp }: DialedServer, deadline: D
     },
     /** @throws DirectoryFailure; `no-entry` if the base does not exist. */
     search: async (base: string, search: Search): Promise<Found> => {
-      guard.allow(search.most ?? MAX_PEOPLE)
+      const most = search.most ?? MAX_PEOPLE
+      guard.allow(search.paged === true ? most + PAGE : most)
       const options = optionsOf(search, timeoutMs)
-      const { searchEntries } = await run(
-        client.search(base, options).catch((error: unknown) => {
+      const entries = await run(
+        entriesOf(client, base, options, most).catch((error: unknown) => {
           throw error instanceof ResultCodeError
             ? searchRefusal('search', error.code, diagnosticOf(error), bind)
             : error
         })
       )
-      // ldapts does not distinguish a search that the server cut short (sizeLimitExceeded) from a complete one. Referrals
-      // (`searchReferences`) are not followed, because no password may be sent to an address from a response.
-      return { entries: searchEntries as FoundEntry[], isCut: guard.lastResultCode() === 4 }
+      // ldapts does not distinguish a search that the server cut short (sizeLimitExceeded) from a complete one.
+      return { entries, isCut: entries.length > most || guard.lastResultCode() === 4 }
     },
     /** RFC 4532 §2.1; undefined if the server does not support the operation. */
     whoAmI: async (): Promise<string | undefined> => {
@@ -181,6 +181,21 @@ export const openLdapConnection = ({ socket, giveUp }: DialedServer, deadline: D
   }
 }
 
+/** Of a paged search, no more pages than it takes to see that there are more than `most`. */
+const entriesOf = async (client: Client, base: string, options: SearchOptions, most: number): Promise<FoundEntry[]> => {
+  // Referrals (`searchReferences`) are not followed, because no password may be sent to an address from a response.
+  if (options.paged === undefined) return (await client.search(base, options)).searchEntries as FoundEntry[]
+  const entries: FoundEntry[] = []
+  for await (const { searchEntries } of client.searchPaginated(base, options)) {
+    entries.push(...(searchEntries as FoundEntry[]))
+    if (entries.length > most) break
+  }
+  return entries
+}
+
+/** Entries in a page (RFC 2696). */
+const PAGE = 500
+
 const optionsOf = ({ scope = 'sub', filter, attributes, binary, most, paged }: Search, timeoutMs: number) => {
   const options: SearchOptions = {
     scope,
@@ -189,7 +204,7 @@ const optionsOf = ({ scope = 'sub', filter, attributes, binary, most, paged }: S
     ...(filter === undefined ? {} : { filter: typeof filter === 'string' ? parseFilter(filter) : filter }),
     ...(binary === true ? { explicitBufferAttributes: [...attributes] } : {})
   }
-  return paged === true ? { ...options, paged: { pageSize: 500 } } : { ...options, sizeLimit: most ?? MAX_PEOPLE }
+  return paged === true ? { ...options, paged: { pageSize: PAGE } } : { ...options, sizeLimit: most ?? MAX_PEOPLE }
 }
 
 const clientOn = (stream: Duplex): Client => {

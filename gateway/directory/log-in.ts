@@ -178,7 +178,9 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   const names = plan.mayHaveTwoNames ? await boundNames(plan, connection, base, entry, bindName) : []
   const groups = await readGroups(plan, connection, entry, person.username)
   await connection.unbind()
-  return { ...person, names: [...new Set([...(person.names ?? []), ...names])], ...groups }
+  // Its permits count under what was bound; a name with a domain leads to the canonical login, by what earlier logins have shown.
+  const guard = plan.mayHaveTwoNames ? {} : { guard: bound }
+  return { ...person, ...guard, names: [...new Set([...(person.names ?? []), ...names])], ...groups }
 }
 
 /** undefined if the directory allows no lookup; the login alone is then the person. */
@@ -219,7 +221,7 @@ const checkIdentity = async (
   const identity = await connection.whoAmI()
   if (identity === undefined) {
     const whose = { subject: person.subject, names: person.names ?? [], createdAt: person.entryCreatedAt }
-    const account = { name: person.username, mayHaveTwoNames: false, isConfirmation: true, whose }
+    const account = { name: person.username, mayHaveTwoNames: false, whose }
     return guarded(exchange, account, () => connection.bindPerson(entry.dn, bound.password))
   }
   const separator = identity.indexOf(':')

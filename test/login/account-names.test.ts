@@ -163,3 +163,25 @@ t.test(
     await until(async () => (await login('b@corp.example', unlocking.password, stranger(9))) === 200, 'within a second')
   }
 )
+
+t.test('a known address is known with a DN template too, whatever attribute its value is of', async t => {
+  const dn = 'cn=maria silva,ou=people,dc=corp'
+  const directory = await startLdapServer(t, ({ tag, id, body, send }) => {
+    if (tag === REQUEST.bind) send(result(id, 0x61, body.includes('a-senha-certa') ? 0 : 49))
+    if (tag === REQUEST.extended) send(identity(id, `dn:${dn}`))
+    if (tag === REQUEST.search) send(entry(id, dn, { cn: ['Maria Silva'], uid: ['msilva'] }), result(id, 0x65))
+  })
+  const world = await startGateway(t, {
+    env: {
+      ...{ LDAP_ENABLED: 'true', LDAP_URL: directory.url, LDAP_USER_DN_TEMPLATE: 'cn={{username}},ou=people,dc=corp' },
+      ...{ LDAP_SEARCH_BASE: 'dc=corp', LDAP_SEARCH_FILTER: '(cn={{username}})', TRUST_PROXY: '127.0.0.1' }
+    }
+  })
+  const login = async (password: string, from: string) =>
+    (await postLogin(world, 'maria silva', { password, headers: { 'x-forwarded-for': from } })).status
+  t.equal(await login('a-senha-certa', HOME), 200)
+  const guesses = []
+  for (let n = 0; n < 3; n++) guesses.push(await login(`errada ${n}`, stranger(n)))
+  t.same(guesses, [401, 401, 429])
+  t.equal(await login('a-senha-certa', HOME), 200)
+})

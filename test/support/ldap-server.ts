@@ -79,13 +79,19 @@ export const partOf = (element: BerElement | undefined): BerElement => {
   return element
 }
 
-const message = (id: number, tag: number, write: (writer: BerWriter) => void): Buffer => {
+const message = (
+  id: number,
+  tag: number,
+  write: (writer: BerWriter) => void,
+  controls?: (writer: BerWriter) => void
+): Buffer => {
   const writer = new BerWriter()
   writer.startSequence()
   writer.writeInt(id)
   writer.startSequence(tag)
   write(writer)
   writer.endSequence()
+  controls?.(writer)
   writer.endSequence()
   return writer.buffer
 }
@@ -104,6 +110,28 @@ export const result = (
     writer.writeString(diagnostic)
     more?.(writer)
   })
+
+/** The end of a page that others follow (RFC 2696 §2). */
+export const endOfPage = (id: number): Buffer => {
+  const value = new BerWriter()
+  value.startSequence()
+  value.writeInt(0)
+  value.writeString('next')
+  value.endSequence()
+  const done = (writer: BerWriter) => {
+    writer.writeEnumeration(0)
+    writer.writeString('')
+    writer.writeString('')
+  }
+  return message(id, 0x65, done, writer => {
+    writer.startSequence(0xa0)
+    writer.startSequence()
+    writer.writeString('1.2.840.113556.1.4.319')
+    writer.writeBuffer(value.buffer, 0x04)
+    writer.endSequence()
+    writer.endSequence()
+  })
+}
 
 export const entry = (
   id: number,
