@@ -1,6 +1,7 @@
 // Passes the messages of a Redis channel on, and tells when the subscription is lost and regained.
 import type { Redis } from 'ioredis'
 import { every, task } from '../values/contain.ts'
+import { redisFault } from './redis-failure.ts'
 
 /**
  * Listens to a channel until the returned function is called. `onConnectionChange(true)` is called each time Redis has confirmed
@@ -18,14 +19,20 @@ const PING_INTERVAL_MS = 1000
 /**
  * @param connect opens one connection that does not reconnect by itself
  * @param delayMs how long to wait before the nth further attempt
+ * @param onRefused called once for all attempts that Redis refuses in a row
  */
-export const createSubscribe = (connect: () => Redis, delayMs: (attempt: number) => number) => {
+export const createSubscribe = (
+  connect: () => Redis,
+  delayMs: (attempt: number) => number,
+  onRefused: (error: unknown) => void
+) => {
   const connections = new Set<Redis>()
 
   const subscribe: Subscribe = (channel, onMessage, onConnectionChange) => {
     let connection: Redis | undefined
     let retry: NodeJS.Timeout | undefined
     let attempt = 0
+    let isRefused = false
     let hasLeft = false
 
     const open = () => {
@@ -36,11 +43,19 @@ export const createSubscribe = (connect: () => Redis, delayMs: (attempt: number)
       let isSubscribed = false
       const onSubscribed = () => {
         attempt = 0
+        isRefused = false
         isSubscribed = true
         task(onConnectionChange)(true)
       }
+      const onFailed = (error: unknown) => {
+        if (!isRefused && redisFault(error).reason !== 'connection') {
+          isRefused = true
+          task(onRefused)(error)
+        }
+        redis.disconnect()
+      }
       redis.on('error', () => {})
-      redis.on('ready', () => void redis.subscribe(channel).then(onSubscribed, () => redis.disconnect()))
+      redis.on('ready', () => void redis.subscribe(channel).then(onSubscribed, onFailed))
       redis.on('messageBuffer', (_channel, message: Buffer) => task(onMessage)(message))
       redis.once('end', () => {
         connections.delete(redis)
@@ -60,9 +75,9 @@ export const createSubscribe = (connect: () => Redis, delayMs: (attempt: number)
 
   return {
     subscribe,
-    /** Ends all connections; each subscription begins anew, as after a loss. */
-    renew() {
-      for (const redis of connections) redis.disconnect()
+    /** Ends these connections; each subscription begins anew, as after a loss. */
+    renew(isLeft: (redis: Redis) => boolean) {
+      for (const redis of connections) if (isLeft(redis)) redis.disconnect()
     }
   }
 }

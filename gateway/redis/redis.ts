@@ -2,11 +2,15 @@
 // Keys and channels begin with REDIS_PREFIX, which the callers leave out.
 import { hash } from 'node:crypto'
 import { Cluster, Redis } from 'ioredis'
-import type { Logger } from 'pino'
 import type { RedisSettings } from '../settings/redis-url.ts'
 import { task } from '../values/contain.ts'
 import { endsConnection, type RedisFault, RedisTimeout, redisFault, within } from './redis-failure.ts'
 import { createSubscribe, type Subscribe } from './redis-subscriber.ts'
+
+interface RedisLog {
+  debug(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
 
 export type RedisStore = ReturnType<typeof openRedis>
 
@@ -25,7 +29,7 @@ const reconnectDelayMs = (attempt: number): number =>
   Math.round(Math.min(1000, 5 * 2 ** Math.min(attempt, 8)) * (0.75 + Math.random() / 2))
 
 /** Connects in the background, without giving up; never throws and never emits an unhandled error. */
-export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>) => {
+export const openRedis = (settings: RedisSettings, log: RedisLog) => {
   const causes = createCauses()
   let hasLeft = false
   const client = connect(settings, error => {
@@ -43,13 +47,17 @@ export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>) =
   const leaves: (() => void)[] = []
   const { subscribe, renew } = createSubscribe(
     () => endLongLoading(connectSubscriber(settings, client)),
-    reconnectDelayMs
+    reconnectDelayMs,
+    err => log.warn({ err }, 'Redis refuses to let this process subscribe to its channel, so that others cannot ask it')
   )
   // A server that was left, such as a primary that was demoted, may keep the connections of subscribers open.
   client.on('ready', () => {
-    if (hasLeft) renew()
+    if (hasLeft) renew(() => true)
     hasLeft = false
   })
+  client.on('-node', ({ options: left }: Redis) =>
+    renew(({ options }) => options.host === left.host && options.port === left.port)
+  )
   const named = (name: string): string => settings.prefix + name
   const watched = watchSilence(client, causes.clear)
   const command = <T>(run: () => Promise<T>): Promise<T> => watched(run(), COMMAND_TIMEOUT_MS)

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import t from 'tap'
 import { RedisTimeout, redisFault } from '../../gateway/redis/redis-failure.ts'
 import { shiftClocks } from '../support/clocks.ts'
-import { openStore } from '../support/limiters.ts'
+import { openStore, recordingLog } from '../support/limiters.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { freePort } from '../support/ports.ts'
-import { startRedis, startRedisCluster } from '../support/redis.ts'
+import { startRedis, startRedisCluster, type TestRedis } from '../support/redis.ts'
 import { startRelay } from '../support/relay.ts'
 import { makeFolder } from '../support/server-process.ts'
 import { until } from '../support/until.ts'
@@ -119,6 +119,22 @@ t.test('a subscriber follows to the new primary when the old one is demoted and 
   t.same(connected, [true, false, true])
 })
 
+t.test('a refused subscription is logged once, and made as soon as Redis allows it', async t => {
+  const redis = await startRedis(t)
+  await redis.command('acl', 'setuser', 'default', 'resetchannels')
+  const log = recordingLog()
+  const { connected } = listenTo(await openStore(t, redis.url, undefined, { log }))
+  const refused = async () =>
+    /cmdstat_subscribe:.*rejected_calls=(\d+)/.exec(await redis.command('info', 'commandstats'))
+  await until(async () => Number((await refused())?.[1]) > 2, 'it tries again')
+  await redis.command('acl', 'setuser', 'default', 'allchannels')
+  await until(() => connected.length === 1)
+  t.same(
+    log.lines.map(({ message }) => message),
+    ['Redis refuses to let this process subscribe to its channel, so that others cannot ask it']
+  )
+})
+
 t.test('with Sentinel the store follows a fail-over', async t => {
   const master = await startRedis(t)
   const replica = await startRedis(t, ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0'])
@@ -166,6 +182,32 @@ t.test('in a Cluster keys may be on any node, messages arrive, and a replica tak
   await master.kill()
   await until(async () => (await failure(store.set('k7', 'seven', 60_000))) === 'none')
   t.equal(await store.get('k7'), 'seven')
+})
+
+t.test('a subscriber leaves a node that has left the Cluster', async t => {
+  const cluster = await startRedisCluster(t, { replicas: 1 })
+  const [first] = cluster.nodes
+  const store = await openStore(t, `redis-cluster://${first?.host}:${first?.port}`)
+  const { heard } = listenTo(store)
+  const subscribed = async (nodes: readonly TestRedis[]) => {
+    const channels = await Promise.all(nodes.map(node => node.command('pubsub', 'channels')))
+    return nodes.find((_node, index) => channels[index]?.includes('news'))
+  }
+  await until(async () => (await subscribed(cluster.servers)) !== undefined)
+  const holder = (await subscribed(cluster.servers)) as TestRedis
+  const id = await holder.command('cluster', 'myid')
+  const isReplica = async () => (await holder.command('role')).startsWith('slave')
+  if (!(await isReplica())) {
+    const nodes = (await holder.command('cluster', 'nodes')).split('\n').map(line => line.split(' '))
+    const port = /:(\d+)@/.exec(nodes.find(([, , , primary]) => primary === id)?.[1] ?? '')?.[1]
+    await cluster.servers.find(node => `${node.port}` === port)?.command('cluster', 'failover')
+    await until(isReplica)
+  }
+  await holder.command('cluster', 'reset', 'hard')
+  const others = cluster.servers.filter(node => node !== holder)
+  for (const node of others) await node.command('cluster', 'forget', id)
+  await until(async () => (await subscribed(others)) !== undefined, 'it subscribes at another node')
+  await until(() => store.publish('news', 'one').then(() => heard.length > 0))
 })
 
 t.test('every way to fail has one word', async t => {

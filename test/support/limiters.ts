@@ -19,7 +19,9 @@ export const recordingLog = () => {
 /** Long enough for a machine that does ten other things. */
 const READY_MS = 30_000
 
-type StoreParts = Partial<Pick<RedisSettings, 'prefix' | 'certificates'>>
+interface StoreParts extends Partial<Pick<RedisSettings, 'prefix' | 'certificates'>> {
+  log?: Parameters<typeof openRedis>[1]
+}
 
 /** As long as the commands of the store itself. */
 const COMMAND_MS = 1000
@@ -28,7 +30,8 @@ const COMMAND_MS = 1000
 export const openStore = async (t: Pick<Test, 'teardown'>, url: string, readyMs = READY_MS, more: StoreParts = {}) => {
   const settings = parseRedisUrl(url)
   if ('mistake' in settings) throw new Error(settings.mistake)
-  const store = openRedis({ ...settings, prefix: 'portaria:', certificates: {}, ...more }, silent)
+  const { log = silent, ...own } = more
+  const store = openRedis({ ...settings, prefix: 'portaria:', certificates: {}, ...own }, log)
   t.teardown(() => store.close())
   await store.ready(readyMs)
   return {
