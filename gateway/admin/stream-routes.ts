@@ -10,7 +10,7 @@ const streamSchema = object(
     id: string,
     kind: { type: 'string', enum: ['websocket', 'socketio', 'sse'] },
     user: {
-      ...object({ id: integer, username: string }),
+      ...object({ id: integer, provider: { type: 'string', enum: ['ldap', 'cloudidp', 'client'] }, username: string }),
       type: ['object', 'null'],
       description: 'null on public routes'
     },

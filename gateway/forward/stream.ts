@@ -1,6 +1,6 @@
 // Describes an open stream: whose it is, which route governs it, with which code and reason it ends, and what Admins see of it.
 import type { Exchange } from '../http/exchange.ts'
-import type { Identity } from '../identity.ts'
+import type { Identity, User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import { ownText } from '../values/bounded-map.ts'
 
@@ -84,11 +84,13 @@ export const expiresAtOf = ({ identity }: OpenStream): number =>
 
 export type StreamItem = ReturnType<typeof itemOf>
 
+const ownerOf = ({ id, provider, username }: User) => ({ id, provider, username })
+
 /** As administrators see it. */
 export const itemOf = ({ stream, control }: { readonly stream: OpenStream; readonly control: StreamControl }) => ({
   id: stream.id,
   kind: stream.kind,
-  user: stream.identity && { id: stream.identity.user.id, username: stream.identity.user.username },
+  user: stream.identity && ownerOf(stream.identity.user),
   route: stream.route.id,
   namespace: stream.namespace,
   /** ISO 8601. */

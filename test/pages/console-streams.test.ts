@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
+import type { User } from '../../gateway/identity.ts'
 import { axeFindings, openPage } from '../support/browser.ts'
 import { startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
 import { listen } from '../support/ports.ts'
@@ -19,8 +20,13 @@ const config = {
 }
 const world = await startBrowserWorld(t, { config })
 
-const connect = async (username: string, id: number, to: Pick<typeof world, 'tokenFor' | 'port'> = world) => {
-  const token = await to.tokenFor({ id, username })
+const connect = async (
+  username: string,
+  id: number,
+  to: Pick<typeof world, 'tokenFor' | 'port'> = world,
+  provider: User['provider'] = 'ldap'
+) => {
+  const token = await to.tokenFor({ id, username, provider })
   const socket = new WebSocket(`ws://127.0.0.1:${to.port}/live`, { headers: { authorization: `Bearer ${token}` } })
   t.teardown(() => socket.terminate())
   const closed = once(socket, 'close') as Promise<[code: number]>
@@ -51,6 +57,15 @@ t.test('an Admin sees an open WebSocket in the console and ends it, and no other
   t.equal(ana.socket.readyState, WebSocket.OPEN, 'somebody else stays connected')
   await page.goto(`${world.origin}/auth/console#/audit`)
   await page.getByText('stream.end').first().waitFor()
+})
+
+t.test('the connections of people lead to their pages, those of service accounts to the list of these', async t => {
+  await connect('rui', 44)
+  await connect('reports', 46, world, 'client')
+  const page = await world.open(t, '/auth/console#/streams', { as: 'maria' })
+  const linkOf = (name: string) => page.getByRole('link', { name, exact: true }).first().getAttribute('href')
+  t.equal(await linkOf('rui'), '#/people/44')
+  t.equal(await linkOf('reports'), '#/clients')
 })
 
 t.test('below a chart of traffic are the time and the values at the pointer', async t => {

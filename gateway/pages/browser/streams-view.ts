@@ -10,6 +10,9 @@ const EVERY_MS = 5000
 
 const whoOf = ({ user }: InstanceStream): string => user?.username ?? text('notIdentified')
 
+const pageOf = ({ id, provider }: NonNullable<InstanceStream['user']>): string =>
+  provider === 'client' ? '#/clients' : `#/people/${id}`
+
 export const StreamsView = (): VNode => {
   const list = useList<InstanceStream, { readonly missing: readonly string[] }>('sockets', 50, EVERY_MS)
   const { ask, change, notices } = useActs(list.reload)
@@ -21,8 +24,7 @@ export const StreamsView = (): VNode => {
   const columns: Column<InstanceStream>[] = [
     [
       text('who'),
-      stream =>
-        stream.user ? html`<a href=${`#/people/${stream.user.id}`}><${Name} of=${whoOf(stream)} /></a>` : whoOf(stream)
+      stream => (stream.user ? html`<a href=${pageOf(stream.user)}><${Name} of=${whoOf(stream)} /></a>` : whoOf(stream))
     ],
     [
       text('what'),
