@@ -91,7 +91,7 @@ export interface HandedSession extends Pick<GateState, 'isProven' | 'due'> {
   readonly unprovenBytes: number
   /** How long it still has for proving itself. */
   readonly proveMs: number
-  readonly namespaces: readonly (readonly [string, Pick<Namespace, 'phase' | 'identity' | 'held'>])[]
+  readonly namespaces: readonly (readonly [string, Pick<Namespace, 'phase' | 'identity' | 'current' | 'held'>])[]
 }
 
 export type EngineSession = Readonly<ReturnType<typeof createEngineSession>>
@@ -170,7 +170,8 @@ export const createEngineSession = (
         destroy: () => engineSession.end(1001),
         bytes: () => carrier?.bytes() ?? 0,
         onChange(current) {
-          asked.right = { route: current.route, user: current.identity?.user ?? identity.user }
+          asked.current = current.identity ?? identity
+          asked.right = { route: current.route, user: asked.current.user }
         }
       }
     )
@@ -259,7 +260,7 @@ export const createEngineSession = (
         proveMs: engineSession.proveUntil - parts.now(),
         namespaces: Array.from(
           namespaces,
-          ([name, { phase, identity, held }]) => [name, { phase, identity, held }] as const
+          ([name, { phase, identity, current, held }]) => [name, { phase, identity, current, held }] as const
         )
       }
       leaveWith(false)
@@ -279,7 +280,7 @@ export const createEngineSession = (
           if (one.phase === 'ended') continue
           const checkedBy = namespaceRoute(route, name)
           if (checkedBy === undefined) throw new Forbidden({ reason: 'no-namespace' })
-          namespaces.set(name, Object.assign(register(name, checkedBy, one.identity), one))
+          namespaces.set(name, Object.assign(register(name, checkedBy, one.current ?? one.identity), one))
         }
       } catch (error) {
         engineSession.end(endingAfter(error, 4401))

@@ -72,6 +72,7 @@ export const createSocketIoUpgrades = (
       maxMessageBytes: request.route.socketio?.maxMessageBytes ?? 1_000_000,
       messagesPerSecond: request.route.socketio?.messagesPerSecond ?? 0,
       idleTimeoutMs: 0,
+      mayTake: transport.mayTake,
       onMessage: transport.onMessage,
       onFault: faultLog(forwarding, engineSession.source),
       onBreak() {

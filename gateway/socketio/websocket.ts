@@ -104,12 +104,17 @@ export const createWebSocketTransport = (options: TransportOptions) => {
   }
 
   const fromClient = (queued: Queued) => {
-    if (!engineSession.takeBytes(queued.payload.length)) return end('too-much-before-connect')
     queue.push(queued)
     if (!waiting) work()
   }
 
   return {
+    /** For the relay: counts what the client sends as it arrives, because a message is held until it is whole. */
+    mayTake(from: Side, count: number): boolean {
+      if (from === 'upstream' || engineSession.takeBytes(count)) return true
+      if (!engineSession.isOver) end('too-much-before-connect')
+      return false
+    },
     /** The message handler for the relay. */
     onMessage(from: Side, isText: boolean, payload: Buffer) {
       const packet = isText ? readTextFrame(payload) : binaryFrame(payload)

@@ -10,6 +10,8 @@ interface RelayOptions extends LegOptions {
   readonly upstream: Duplex
   /** Idle time of both sides after which the socket ends; 0: never. */
   readonly idleTimeoutMs: number
+  /** Whether bytes that one side has sent are read; otherwise they are discarded. */
+  readonly mayTake?: (from: Side, count: number) => boolean
   /** One side closes or has broken, or both are about to be closed. True: the client is not to know until it sends more. */
   readonly onBreak?: () => boolean
   /** One side violated the protocol or a limit; both are being closed. */
@@ -83,7 +85,7 @@ export class Relay implements LegOwner {
   /** Bytes that one side has sent, valid until this returns. */
   take(from: Side, bytes: Buffer) {
     try {
-      this.#leg(from).take(bytes)
+      if (this.#options.mayTake?.(from, bytes.length) !== false) this.#leg(from).take(bytes)
     } catch (error) {
       endThrown(this, error)
     }

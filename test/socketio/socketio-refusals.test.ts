@@ -265,6 +265,11 @@ t.test('by WebSocket, 100 KB before CONNECT and messages over the limit end the 
   const talkative = await socket()
   for (let i = 0; i < 7; i++) talkative.say(`40/hidden,{"x":"${'x'.repeat(15_000)}"}`)
   await until(() => talkative.raw.closeCode() === 1008, 'too much before CONNECT')
+  const slow = await socket()
+  // The head of a masked frame of 190,000 bytes.
+  slow.raw.socket.write(Buffer.from('81ff000000000002e63000000000', 'hex'))
+  slow.raw.socket.write(Buffer.alloc(110_000, 52))
+  await until(() => slow.raw.closeCode() === 1008, 'before the rest of a message')
   const large = await socket()
   large.say('4'.repeat(200_001))
   await until(() => large.raw.closeCode() === 1009, 'too big')

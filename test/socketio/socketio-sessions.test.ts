@@ -1,6 +1,7 @@
 // Sessions of Socket.IO: what is read and told, how they end, and what they leave behind is bounded.
 import t from 'tap'
 import { BadRequest, RequestTimeout, Unavailable } from '../../gateway/errors.ts'
+import type { Identity } from '../../gateway/identity.ts'
 import { endingAfter } from '../../gateway/socketio/engine-session.ts'
 import { createGateState, newNamespace } from '../../gateway/socketio/gate/gate-state.ts'
 import { createPacketGate } from '../../gateway/socketio/gate/packet-gate.ts'
@@ -12,7 +13,7 @@ import { createResponseContext } from '../../gateway/upstream/headers/client-hea
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
-import { routeAt, targetAt, upstreamAt } from '../support/routes.ts'
+import { person, routeAt, targetAt, upstreamAt } from '../support/routes.ts'
 import { holdSessions } from '../support/socketio-sessions.ts'
 import { until } from '../support/until.ts'
 
@@ -127,6 +128,10 @@ t.test('a handshake goes to the next target while one cannot be reached, and tel
   }
   await ask(1, raw.port)
   t.same(answers, [body])
+  const more = `${body}\x1e42["of no namespace that was entered"]`.replace('sid-1', 'sid-2')
+  raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: ${more.length}\r\n\r\n${more}`)
+  await ask(raw.port)
+  t.same(answers.slice(1), [body.replace('sid-1', 'sid-2')])
   await t.rejects(Promise.resolve(ask(1)), { code: 'GW_UPSTREAM_UNREACHABLE' })
   await t.rejects(Promise.resolve(ask(1, 2)), { code: 'GW_UPSTREAM_UNREACHABLE' })
   raw.respond(() => 'HTTP/1.1 2x0 OK\r\n\r\n')
@@ -232,6 +237,44 @@ t.test('an attachment goes the way of its event, and only so much waits for a CO
   const event = `42/a,["${'x'.repeat(6_000_000)}"]`
   const tooMuch = { verdict: 'violation', reason: 'upstream-too-much-before-connect' }
   t.same(from('asked', event, event, event), [drop, drop, tooMuch])
+})
+
+t.test('an attachment that is held is not taken for the end of its namespace', t => {
+  const { engineSessions, source } = holdSessions(t)
+  const { gate, state } = engineSessions.create(source)
+  gate.fromClient({ type: '4', text: '40/a,{"token":"token-/a"}' })
+  // 0xd7 in Base64 begins with the type of a DISCONNECT.
+  const held = ['451-/a,["x",{"_placeholder":true,"num":0}]', 'b1w==']
+  for (const text of held) gate.fromUpstream({ type: text.charAt(0) as '4' | 'b', text })
+  t.match(gate.fromUpstream({ type: '4', text: '40/a,{"sid":"s"}' }), { verdict: 'pass', released: held })
+  t.same([...state.namespaces.keys()], ['/a'])
+  t.end()
+})
+
+t.test('the session that continues another goes by the access and the login as last known', async t => {
+  const { engineSessions, source, hold, enter, streams, clock } = holdSessions(t)
+  const { engineSession } = hold()
+  enter(engineSession, '/a')
+  const [stream] = [...engineSession.state.namespaces.values()]
+  const user = { ...person(), profiles: ['Agente'] }
+  const renewed = { ...(stream?.identity as Identity), user, expiresAt: clock.now / 1000 + 3600 }
+  stream && Object.assign(stream, { current: renewed })
+  const next = engineSessions.create(source)
+  next.adopt(JSON.parse(JSON.stringify(engineSession.handOver())))
+  t.same(next.state.namespaces.get('/a')?.right.user, user)
+  clock.now += 601_000
+  t.equal(streams.count(), 1)
+})
+
+t.test('a session whose server says goodbye to a poll is over when its client has heard that', async t => {
+  const raw = await startRawUpstream(t)
+  raw.respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1')
+  const { hold, enter } = holdSessions(t)
+  const { engineSession, ask, answers } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) })
+  enter(engineSession, '/a')
+  ask()
+  await until(() => answers.length > 0)
+  t.same([answers, engineSession.isOver], [['1'], true])
 })
 
 t.test('a poll gets what the gateway itself says, or is given up with its client', async t => {

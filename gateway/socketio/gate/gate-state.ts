@@ -17,7 +17,10 @@ export interface Namespace {
    * once the upstream has confirmed, it gets a DISCONNECT.
    */
   phase: 'asked' | 'open' | 'ended'
+  /** As it asked for the namespace. */
   readonly identity: Identity
+  /** As last known: with today's access, and the end of the login that has been renewed. Processes of the release before do not send it. */
+  current?: Identity | undefined
   right: Right
   stream: Pick<StreamHandle, 'close'>
   /** While asked: packets that the upstream has already sent, in order, in payload form. */

@@ -184,7 +184,7 @@ const createUpstreamPackets = (parts: GateParts) => {
     state.isProven = true
     const released = known.held.packets.splice(0)
     // It may have received a DISCONNECT before its CONNECT was confirmed.
-    if (released.some(text => readSocketIoPacket(text.slice(1))?.type === DISCONNECT))
+    if (released.some(text => text.startsWith('4') && readSocketIoPacket(text.slice(1))?.type === DISCONNECT))
       closeNamespace(parts, packet.namespace)
     const text = signedConfirmation(parts, packet, known.identity)
     return { verdict: 'pass', ...(text === undefined ? {} : { text }), ...(released.length === 0 ? {} : { released }) }

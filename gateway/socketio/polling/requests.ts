@@ -9,8 +9,8 @@ import { clientHeadFields } from '../../upstream/headers/client-head.ts'
 import { endingAfter, type SocketIoForwarding, sourceOf, UNPROVEN_BYTES } from '../engine-session.ts'
 import type { EngineSessions } from '../engine-sessions.ts'
 import {
-  handshakeWithSid,
   isEnginePath,
+  openWithSid,
   queryWithSid,
   readEngineQuery,
   readHandshake
@@ -68,19 +68,20 @@ export const createPollingRequests = (
       }).answer
       if (exchange.response.isGone) return
       const source = sourceOf(exchange, route, upstream, target)
-      const text = body.toString('utf8')
-      const opened = head.status === 200 ? readHandshake(text) : undefined
+      const opened = head.status === 200 ? readHandshake(body.toString('utf8')) : undefined
       const fields = clientFields(head, forwarding, source)
       if (opened === undefined || engineSessions.held(opened.sid))
         return respond(exchange, failureResponse(head, fields))
-      engineSessions.hold(source, { ...opened, fields })
+      const { open, ...record } = opened
+      engineSessions.hold(source, { ...record, fields })
       const given = owners.give(opened.sid)
       // An affinity cookie of the backend, set only in the handshake.
       const context = forwarding.responseContext(route, upstream, exchange.host)
       const cookies = fieldValues(clientHeadFields(head, context), 'set-cookie')
       respond(
         exchange,
-        textResponse(fields, given === opened.sid ? text : handshakeWithSid(text, given)),
+        // What follows the open packet would be of a namespace that no one has entered.
+        textResponse(fields, given === opened.sid ? open : openWithSid(open, given)),
         cookies.flatMap(cookie => ['set-cookie', cookie])
       )
     } finally {

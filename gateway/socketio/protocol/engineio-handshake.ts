@@ -1,6 +1,6 @@
 // Reads both halves of an Engine.IO 4 handshake: the query of a request, and the session that the response opens.
 import type { Route } from '../../routes/route.ts'
-import { readEnginePayload, SEPARATOR } from './engineio.ts'
+import { readEnginePayload } from './engineio.ts'
 import { readPayload } from './packets.ts'
 
 const MAX_PARAMETERS = 32
@@ -65,16 +65,15 @@ export const readHandshake = (body: string) => {
   const { sid, pingInterval, pingTimeout } = readPayload(first.text.slice(1)) ?? {}
   if (typeof sid !== 'string' || !SID.test(sid)) return undefined
   const pollMs = durationOr(25_000, pingInterval) + durationOr(20_000, pingTimeout)
-  /** `sessionMs`: how long the server keeps a session that is not polled. */
-  return { sid, sessionMs: pollMs + 5000, pollMs }
+  /** `sessionMs`: how long the server keeps a session that is not polled. `open`: the packet, without those that follow it. */
+  return { sid, sessionMs: pollMs + 5000, pollMs, open: first.text }
 }
 
 const durationOr = (usual: number, value: unknown): number =>
   typeof value === 'number' && value > 0 && value < 3_600_000 ? value : usual
 
-/** The same response to a handshake with another session id. */
-export const handshakeWithSid = (body: string, sid: string): string => {
-  const [open = '', ...further] = body.split(SEPARATOR)
+/** The same open packet with another session id. */
+export const openWithSid = (open: string, sid: string): string => {
   const values = JSON.parse(open.slice(1)) as object
-  return [`0${JSON.stringify({ ...values, sid })}`, ...further].join(SEPARATOR)
+  return `0${JSON.stringify({ ...values, sid })}`
 }
