@@ -23,6 +23,7 @@ import { createRecoveryIds } from './socketio/recovery-ids.ts'
 import type { TokenParts } from './start-tokens.ts'
 import type { Stores } from './stores.ts'
 import { isFromElsewhere } from './tokens/token-addresses.ts'
+import { refusalOf } from './tokens/verified-tokens.ts'
 import { createResponseContext } from './upstream/headers/client-head.ts'
 import { createUpstreamHeads } from './upstream/headers/upstream-head.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
@@ -60,6 +61,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     instance: stores.instances.id,
     shares: settings.streamShares,
     revocations: tokenParts.revocations,
+    isUnconfirmed: tokenParts.personalTokens.isUnconfirmed,
     ...(settings.jwt.sessionMaxMs > settings.jwt.expiresInMs && { renewedUntil: stores.liveLogins.liveUntil }),
     async freshAccess(ids) {
       const people = await stores.users.loadPeople(ids)
@@ -73,6 +75,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     headFor: heads.whole,
     linesFor: (exchange: Exchange, passed: string) => forwardedLines(exchange, passed, answers),
     responseContext,
+    checkAgain: ({ identity }: Exchange) => identity && refusalOf(tokenParts.revocations.tokenState(identity)),
     refuse,
     streams,
     maxBodyBytes: settings.maxBodyBytes

@@ -73,6 +73,7 @@ export const startTokens = async (
     revocations,
     feed,
     verifiedTokens,
+    personalTokens,
     assertions,
     uses,
     isOurs: (token: string) => tokens.isOurs(token) || personalTokens.isLive(token),

@@ -2,7 +2,14 @@
 import { BadRequest, Forbidden, type GatewayError, MethodNotAllowed } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { misleads } from '../http/fields.ts'
-import { answerRefusal, documentHeaders, ownHeaders, type ResponseOptions, setError } from '../http/own-responses.ts'
+import {
+  answerRefusal,
+  challengeOf,
+  documentHeaders,
+  ownHeaders,
+  type ResponseOptions,
+  setError
+} from '../http/own-responses.ts'
 import { fieldValues, type HttpRequest } from '../http/request.ts'
 import { identityFields } from '../upstream/headers/identity-headers.ts'
 
@@ -85,7 +92,8 @@ export const refuseForwardAuth = (exchange: Exchange, error: GatewayError, optio
   setError(exchange, error)
   const text = error.bodyText(exchange.requestId)
   const details = login === undefined ? ['x-auth-status', String(error.statusCode)] : ['x-auth-location', login]
+  const challenge = login === undefined ? [] : challengeOf(exchange)
   const more = [...Object.entries(error.headers).flat(), ...details, ...documentHeaders(Buffer.byteLength(text))]
-  const headers = [...ownHeaders(exchange, options), ...more]
+  const headers = [...ownHeaders(exchange, options), ...challenge, ...more]
   exchange.response.whole({ status: login === undefined ? 403 : 401, headers }, Buffer.from(text).toString('latin1'))
 }

@@ -28,6 +28,8 @@ interface HttpForwarding {
   /** All field lines of a forwarded response; `passed` are the backend's, some of which may be removed. */
   readonly linesFor: (exchange: Exchange, passed: string) => string
   readonly responseContext: ResponseContextOf
+  /** Why a request that has waited, for its body or for a connection, may not go on now: its access may have ended meanwhile. */
+  readonly checkAgain: (exchange: Exchange) => GatewayError | undefined
   /** Responds with a refusal, or aborts a response that has already begun. */
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
   /** Where event streams are registered, so that each ends when the access that opened it ends. */
@@ -79,6 +81,8 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
   }
 
   onUploadReady() {
+    const refusal = this.#upload === undefined ? undefined : this.#forwarding.checkAgain(this.#exchange)
+    if (refusal !== undefined) return this.onRefused(refusal)
     const pool = this.#forwarding.upstreams.poolOf(this.#upstream)
     const asked = { client: this.#exchange.request.connection.client, not: this.#unreached }
     const connection = pool.acquire(asked)
@@ -89,7 +93,9 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
   }
 
   onConnection(connection: UpstreamConnection) {
+    const refusal = this.#state.name === 'queued' ? this.#forwarding.checkAgain(this.#exchange) : undefined
     this.#state = { name: 'connected', connection, leave: undefined }
+    if (refusal !== undefined) return this.onRefused(refusal)
     this.#attempts++
     if (!mustBeRead(connection, this.#upload !== undefined)) this.#send(connection)
     else setImmediate(() => contain(this, forward => forward.#sendOrReplace(connection)))
@@ -113,7 +119,11 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
     const upload = this.#upload
     const isLast = upload !== undefined && (ignoresBody(request.method) || connection.mayLeaveBodies)
     const text = this.#forwarding.headFor(this.#exchange, this.#route, connection.target.authority, isLast)
-    if (bindsConnection(head.authorization)) connection.isBound = true
+    if (bindsConnection(head.authorization)) {
+      connection.isBound = true
+      // The connection of a trusted proxy carries requests of others too, so that this one serves no request after it.
+      if (this.#exchange.peerTrusted) connection.client = undefined
+    }
     connection.send(request.method, text, this, this.#route.timeoutMs ?? this.#upstream.timeoutMs, isLast)
     if (upload === undefined) connection.finish()
     else if (connection.isConnected) upload.sendOn(connection)
@@ -176,7 +186,7 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
     const privacy = privateAnswersOf(this.#route, exchange.setCookies !== undefined)
     const { lines: passed, hasDate, eventStream } = clientHead(head, context, privacy)
     if (eventStream && whole === undefined) {
-      const refusal = this.#becomeStream(connection)
+      const refusal = this.#becomeStream(connection, head.contentLength)
       if (refusal !== undefined) return this.onRefused(refusal)
     }
     const lines = this.#forwarding.linesFor(exchange, passed)
@@ -191,7 +201,7 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
   }
 
   /** Returns why the stream may not begin, if so. */
-  #becomeStream(connection: UpstreamConnection): GatewayError | undefined {
+  #becomeStream(connection: UpstreamConnection, contentLength: number): GatewayError | undefined {
     const { streams } = this.#forwarding
     const exchange = this.#exchange
     const release = streams.admit({
@@ -202,7 +212,9 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
     if (release instanceof GatewayError) return release
     const end = () => {
       this.abort()
-      exchange.response.end()
+      // Where a length was announced, what the client lacks of it may not be taken from the next response.
+      if (contentLength >= 0) exchange.response.abort()
+      else exchange.response.end()
     }
     try {
       const { close } = streams.register(streamInfoOf(exchange, this.#route, 'sse'), { end, destroy: end })

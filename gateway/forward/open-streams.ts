@@ -30,6 +30,8 @@ interface OpenStreamsOptions {
   checkAgain: (stream: OpenStream) => Route | undefined
   /** When each of these logins ends now, in seconds since the epoch, by `jti`; absent: no login is renewed (SESSION_MAX). */
   renewedUntil?: ((tokenIds: readonly string[]) => Promise<ReadonlyMap<string, number>>) | undefined
+  /** Whether the access tokens of this person are not accepted any more, although they have not ended. */
+  isUnconfirmed?: (userId: number) => boolean
   /** Begins the id of each stream. */
   instance: string
   /** Absent: a tenth each. */
@@ -133,18 +135,24 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
   const mayBeRenewed = ({ stream: { identity } }: Entry): boolean =>
     options.renewedUntil !== undefined && identity?.kind === 'login'
 
+  const hasEnded = ({ stream }: Entry, at: number): boolean => {
+    const { identity } = stream
+    const isUnconfirmed = identity?.kind === 'personal' && options.isUnconfirmed?.(identity.user.id) === true
+    return isUnconfirmed || expiresAtOf(stream) <= at
+  }
+
   const tick = () => {
     const [at, monotonicAt] = [now(), monotonicNow()]
     const over: Entry[] = []
     const logins: Entry[] = []
     for (const entry of entries.values()) {
-      const hasExpired = expiresAtOf(entry.stream) <= at
+      const hasExpired = hasEnded(entry, at)
       if (renewing.has(entry) || (!hasExpired && entry.livesUntil > monotonicAt)) continue
       if (hasExpired && mayBeRenewed(entry)) logins.push(entry)
       else over.push(entry)
     }
     if (logins.length > 0) task(endUnlessRenewed)(logins)
-    if (over.length > 0) forEach(over, entry => finish(entry, expiresAtOf(entry.stream) <= at ? 4401 : 1001))
+    if (over.length > 0) forEach(over, entry => finish(entry, hasEnded(entry, at) ? 4401 : 1001))
   }
   const stop = every(TICK_MS, tick)
 

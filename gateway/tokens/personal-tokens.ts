@@ -1,6 +1,13 @@
 // Verifies the access tokens that people create. All live ones are in memory by their SHA-256, so no request needs a lookup.
 import { hash } from 'node:crypto'
-import { type GatewayError, LoginRequired, TokenExpired, TokenRevoked, Unauthenticated } from '../errors.ts'
+import {
+  type GatewayError,
+  LoginRequired,
+  TokenExpired,
+  TokenRevoked,
+  Unauthenticated,
+  Unavailable
+} from '../errors.ts'
 import { type Identity, narrowedTo, type User } from '../identity.ts'
 import type { Revocations } from './revocations.ts'
 
@@ -44,6 +51,9 @@ interface PersonalTokensOptions {
   confirmMs: number
   now?: () => number
 }
+
+/** A change of access is felt within this time; milliseconds. */
+const UNREAD_MS = 1000
 
 interface KnownToken {
   readonly row: LiveToken
@@ -94,6 +104,7 @@ export const createPersonalTokens = (options: PersonalTokensOptions) => {
   const tokens = new Map<string, KnownToken>()
   const owners = new Map<number, TokenOwner>()
 
+  const isUnconfirmed = ({ confirmedAt }: TokenOwner, nowMs: number) => nowMs - confirmedAt * 1000 > confirmMs
   const find = (token: string) => (SHAPE.test(token) ? tokens.get(hashPersonalToken(token)) : undefined)
 
   return {
@@ -106,7 +117,11 @@ export const createPersonalTokens = (options: PersonalTokensOptions) => {
       const identity = identityFor(known, owner)
       const ended = owner.disabled || known.row.version < owner.lowestAccepted
       if (ended || revocations.tokenState(identity) === 'revoked') return new TokenRevoked({ reason: 'revoked' })
-      if (nowMs - owner.confirmedAt * 1000 > confirmMs) return new LoginRequired({ reason: 'owner-unconfirmed' })
+      if (isUnconfirmed(owner, nowMs)) return new LoginRequired({ reason: 'owner-unconfirmed' })
+      // The owner's access has changed, and could not be read yet.
+      const changedS = revocations.changedSince(known.userId, owner.version)
+      if (changedS !== undefined && nowMs - changedS * 1000 > UNREAD_MS)
+        return new Unavailable({ reason: 'revocations-too-old' })
       known.usedMinute = Math.floor(nowMs / 60_000)
       return identity
     },
@@ -124,6 +139,11 @@ export const createPersonalTokens = (options: PersonalTokensOptions) => {
     },
     /** Whether a text is a token that was created here and has not been purged; does not check its owner. */
     isLive: (token: string) => find(token) !== undefined,
+    /** Whether the tokens of this person are refused until a login or recheck confirms them. */
+    isUnconfirmed(userId: number): boolean {
+      const owner = owners.get(userId)
+      return owner !== undefined && isUnconfirmed(owner, now())
+    },
     /** Whether this person has a live token; if so, a change of their access must be read again. */
     isOwner: (userId: number) => owners.has(userId),
     /** Tokens used in this minute (minutes since the epoch, from 1) or later. */

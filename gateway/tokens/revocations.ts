@@ -105,6 +105,11 @@ export const createRevocations = (now: () => number = Date.now) => {
       // What was lost ends a token whatever has changed since: a stale one could be renewed.
       return byLoss === 'revoked' || identity.version < person.lowestAccepted ? 'revoked' : 'stale'
     },
+    /** Since when it has been known that a person's access has changed since this version; seconds since the epoch; undefined: it has not. */
+    changedSince: (userId: number, version: number): number | undefined => {
+      const person = versions.get(userId)
+      return person !== undefined && person.version > version ? person.receivedAt : undefined
+    },
     /** Whether the token with this `jti` has been ended individually. */
     isRevoked: (tokenId: string) => tokens.has(tokenId),
     /** Merges changes; never lowers a version, so their order and repetition do not matter. */

@@ -38,6 +38,12 @@ interface Accepted {
   host?: string | undefined
 }
 
+/** What a state refuses. */
+export const refusalOf = (state: TokenState): GatewayError | undefined => {
+  if (state === 'revoked') return new TokenRevoked({ reason: 'revoked' })
+  return state === 'stale' ? new TokenStale({ reason: 'stale' }) : undefined
+}
+
 interface VerifiedTokensOptions {
   tokens: Pick<AccessTokens, 'check'>
   revocations: Revocations
@@ -91,8 +97,8 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions) => {
       entry.tokenState = revocations.tokenState(entry.identity)
       entry.epoch = revocations.epoch
     }
-    if (entry.tokenState === 'revoked') return new TokenRevoked({ reason: 'revoked' })
-    if (entry.tokenState === 'stale' && !allowStale) return new TokenStale({ reason: 'stale' })
+    const refusal = refusalOf(entry.tokenState)
+    if (refusal !== undefined && !(allowStale && entry.tokenState === 'stale')) return refusal
     entry.usedMinute = Math.floor(nowMs / 60_000)
     return entry.identity
   }

@@ -144,6 +144,7 @@ export const createUpstreamPool = (
   /** Puts other targets in the place of those so far. */
   const assemble = () => {
     members = join(membership)
+    onRoom()
   }
   assemble()
 

@@ -247,7 +247,7 @@ t.test('a navigation goes to the login page, and a session cookie counts as in a
   const login = '/auth/login?returnTo=%2Fpages%2Fx%3Fa%3D1'
   t.equal(redirected.headers.location, login)
   const mapped = await ask([...nginx('GET', '/pages/x?a=1'), ...NAVIGATION], { bearer: '', mode: NGINX })
-  t.match(mapped, { status: 401, headers: { 'x-auth-location': login } })
+  t.match(mapped, { status: 401, headers: { 'x-auth-location': login, 'www-authenticate': 'Bearer' } })
   t.equal(mapped.headers.location, undefined)
   t.equal((await ask([...caddy('POST', '/pages/x'), ...NAVIGATION], { bearer: '' })).status, 401)
 

@@ -16,6 +16,7 @@ const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () 
   const clock = { now: START, set: 0 }
   const table = { isSwapped: false, looks: 0 }
   const asked: (readonly number[])[] = []
+  const unconfirmed = new Set<number>()
   const revocations = createRevocations(() => clock.now)
   const renewals = { asked: [] as (readonly string[])[], until: new Map<string, number>() }
   const streams = createOpenStreams({
@@ -44,6 +45,7 @@ const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () 
       for (let i = 0; i < 2000; i++) table.looks = Math.imul(table.looks, 31) + i
       return route.id === 'gone' ? undefined : { ...route, roles: ['Admin'] }
     },
+    isUnconfirmed: id => unconfirmed.has(id),
     now: () => clock.now,
     monotonicNow: () => clock.now - clock.set
   })
@@ -69,7 +71,7 @@ const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () 
     )
     return { ends, handle }
   }
-  return { clock, table, asked, renewals, revocations, streams, identity, open, route }
+  return { clock, table, asked, unconfirmed, renewals, revocations, streams, identity, open, route }
 }
 
 // RV-50
@@ -111,6 +113,16 @@ t.test('a stream ends with its token and its lifetime whichever way the clock wa
   early.clock.now += 60_000
   early.streams.tick()
   t.same(begun.ends, [4401])
+})
+
+t.test('a stream of an access token ends when its owner has not been confirmed for too long', async t => {
+  const { streams, identity, open, unconfirmed } = world(t)
+  const [byToken, byLogin] = [open(identity(1, { kind: 'personal' })), open(identity(1))]
+  streams.tick()
+  t.same([byToken.ends, byLogin.ends], [[], []])
+  unconfirmed.add(1)
+  streams.tick()
+  t.same([byToken.ends, byLogin.ends], [[4401], []])
 })
 
 // RV-57

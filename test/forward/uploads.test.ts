@@ -23,7 +23,8 @@ const startWorld = async (
     routes: [
       { path: '/*', upstream: 'raw', public: true },
       { path: '/streaming', upstream: 'raw', public: true, streaming: true },
-      { path: '/large', upstream: 'raw', public: true, maxBody: '1MB' }
+      { path: '/large', upstream: 'raw', public: true, maxBody: '1MB' },
+      { path: '/private', upstream: 'raw' }
     ]
   }
   return { upstream, world: await startGateway(t, { postgres, config, env }) }
@@ -143,4 +144,30 @@ t.test('a streaming upload may be silent for idleTimeout', async t => {
   t.teardown(() => client.destroy())
   client.send(`${head('/streaming', 'Content-Length: 10')}a`)
   t.match(await client.response(), { status: 408, body: /GW_BAD_REQUEST/ })
+})
+
+t.test('a request whose login ends while its body, or a connection, is awaited is refused', async t => {
+  const queued = { maxConnections: 1, queue: { max: 5, timeout: '60s' } }
+  for (const [what, options] of Object.entries({ body: {}, connection: { upstream: queued } })) {
+    const { upstream, world } = await startWorld(t, options)
+    const token = await world.tokenFor()
+    const client = await world.connect()
+    t.teardown(() => client.destroy())
+    let release = () => {}
+    if (what === 'connection') {
+      upstream.respond(() => socket => {
+        release = () => socket.write(OK)
+      })
+      world.raw('GET /holds HTTP/1.1\r\nHost: gw\r\n\r\n').catch(() => undefined)
+      await until(() => upstream.requests.length === 1)
+    }
+    const length = what === 'body' ? 'Content-Length: 4\r\n' : ''
+    client.send(`POST /private HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${token}\r\n${length}\r\n`)
+    await world.fetch('/health')
+    t.equal((await world.fetch('/auth/logout', { method: 'POST', token })).status, 204)
+    if (what === 'body') client.send('body')
+    release()
+    t.match(await client.response(), { status: 401, body: /GW_TOKEN_REVOKED/ }, what)
+    t.equal(upstream.requests.filter(({ target }) => target === '/private').length, 0, what)
+  }
 })

@@ -77,6 +77,32 @@ t.test('whatever is learnt, used, ended and purged, a token passes while it and 
   fc.assert(property, { numRuns: 15 })
 })
 
+t.test(
+  'a token is refused once its owner’s access has been known for a second to have changed, until it is read',
+  async t => {
+    const { user } = await users.syncPerson(person('demoted'))
+    let nowMs = 1_000_000
+    const revocations = createRevocations(() => nowMs)
+    const tokens = createPersonalTokens({ revocations, confirmMs: 60_000, now: () => nowMs })
+    const owner = { user, version: 1, lowestAccepted: 0, disabled: false, confirmedAt: 1000 }
+    tokens.learn([{ owner, tokens: [rowOf(200)] }])
+    const state = () => {
+      const result = tokens.check(textOf(200))
+      return 'user' in result ? 'passes' : `${result.statusCode} ${result.reason}`
+    }
+    revocations.learn({ versions: [{ userId: user.id, version: 2, lowestAccepted: 0 }] })
+    nowMs += 1000
+    t.equal(state(), 'passes')
+    nowMs += 1
+    t.equal(state(), '503 revocations-too-old')
+    tokens.learn([{ owner: { ...owner, version: 2 }, tokens: [] }])
+    t.equal(state(), 'passes')
+    t.equal(tokens.isUnconfirmed(user.id), false)
+    nowMs += 60_000
+    t.same([state(), tokens.isUnconfirmed(user.id)], ['401 owner-unconfirmed', true])
+  }
+)
+
 t.test('all live tokens are read, with owners as the database knows them', async t => {
   const owners = await Promise.all(['ana', 'carlos', 'maria'].map(name => users.syncPerson(person(name))))
   const [ana, carlos] = owners.map(({ user }) => user.id)

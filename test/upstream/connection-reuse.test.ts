@@ -10,11 +10,12 @@ const authority = createCertificateAuthority(t.testdir({}))
 const certificate = authority.issue('backend')
 const postgres = await startPostgres(t)
 
-const startWorld = async (t: Test, raw: RawUpstream, options = {}): Promise<World> => {
+const startWorld = async (t: Test, raw: RawUpstream, options = {}, env = {}): Promise<World> => {
   const url = raw.url
   const b = { url, ...(url.startsWith('https') ? { caFile: authority.caFile } : {}), ...options }
   return startGateway(t, {
     postgres,
+    env,
     config: { upstreams: { b }, routes: [{ path: '/*', upstream: 'b', public: true }] }
   })
 }
@@ -31,6 +32,21 @@ const connectClient = async (t: Test, world: World) => {
     return connection.response(options)
   }
 }
+
+t.test(
+  'behind a trusted proxy, whose connections carry requests of many, no connection that a backend may have authenticated is used again',
+  async t => {
+    const raw = await startRawUpstream(t)
+    const world = await startWorld(t, raw, {}, { TRUST_PROXY: '127.0.0.1' })
+    const proxy = await connectClient(t, world)
+    await proxy(get('/x'))
+    await proxy(get('/x'))
+    t.equal(raw.accepted(), 1)
+    await proxy(get('/x', 'Authorization: NTLM type3\r\nX-Forwarded-For: 192.0.2.1\r\n'))
+    await proxy(get('/x', 'X-Forwarded-For: 192.0.2.2\r\n'))
+    t.equal(raw.accepted(), 2)
+  }
+)
 
 for (const scheme of ['http', 'https']) {
   const start = (t: Test) => startRawUpstream(t, scheme === 'https' ? certificate : undefined)

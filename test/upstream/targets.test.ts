@@ -2,6 +2,7 @@
 import http from 'node:http'
 import t from 'tap'
 import type { Upstream } from '../../gateway/routes/upstream.ts'
+import { createUpstreamPool } from '../../gateway/upstream/upstream-pool.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { startGateway, type World } from '../support/gateway.ts'
@@ -187,6 +188,23 @@ t.test('each address of a name is a target, and the name is followed', async t =
   found.addresses = []
   upstreams.retain(inUse({ ...upstream, timeoutMs: 1 }))
   t.same(urls(), [`${url} (127.0.0.2)`, `${url} (127.0.0.3)`], 'a resolver that is away changes nothing')
+})
+
+t.test('a request that waits goes to a target that is added meanwhile', async t => {
+  const memberAt = (port: number, connection: string | undefined) => ({
+    ...{ target: targetAt(port), health: { isOut: false, takesTurn: () => true } },
+    ...{ busy: () => 0, hasBound: () => false, hasRoom: () => connection !== undefined, acquire: () => connection }
+  })
+  const members = [memberAt(1, undefined), memberAt(2, undefined)]
+  const upstream = { ...upstreamAt(1, 2), queue: { max: 1, timeoutMs: 60_000 } }
+  const pool = createUpstreamPool(upstream, () => [...members] as never)
+  const given: unknown[] = []
+  const [onRefused, onThrown] = [() => t.fail('refused'), () => t.fail('thrown')]
+  pool.wait({ onConnection: connection => given.push(connection), onRefused, onThrown }, {})
+  members.push(memberAt(3, 'a connection'))
+  pool.assemble()
+  await until(() => given.length > 0)
+  t.same(given, ['a connection'])
 })
 
 const reload = async (world: World, config: Parameters<World['writeRoutes']>[0]) => {

@@ -16,11 +16,12 @@ const postgres = await startPostgres(t)
 const late = { isAsked: false, answer: () => {} }
 const backend = createServer((req, res) => {
   const answer = () => {
-    res.writeHead(200, { 'content-type': 'text/event-stream' })
+    const length = req.url?.startsWith('/sized') === true ? { 'content-length': 1000 } : {}
+    res.writeHead(200, { 'content-type': 'text/event-stream', ...length })
     res.write(`data: ${req.headers['x-user-username']}\n\n`)
   }
   if (req.url?.startsWith('/late') === true) Object.assign(late, { isAsked: true, answer })
-  else if (req.url?.startsWith('/events') === true) answer()
+  else if (/^\/(?:events|sized)/.test(req.url ?? '')) answer()
   else res.end('ok')
 })
 const live = new WebSocketServer({ noServer: true })
@@ -39,7 +40,8 @@ const config = {
   upstreams: { backend: { url: `http://127.0.0.1:${port}` } },
   routes: [
     { path: '/live', upstream: 'backend', roles: ['Agente'], websocket: {} },
-    { path: '/events', upstream: 'backend', roles: ['Agente'] }
+    { path: '/events', upstream: 'backend', roles: ['Agente'] },
+    { path: '/sized', upstream: 'backend', roles: ['Agente'] }
   ]
 }
 const env = { STREAMS_PER_USER: '100%', STREAMS_PER_IP: '100%' }
@@ -169,4 +171,15 @@ t.test('an Admin sees open streams and ends one', async t => {
     [{ target: `stream:${item?.id}` }],
     'nor is there an entry for nothing'
   )
+})
+
+t.test('an event stream whose length was announced ends with its connection', async t => {
+  const own = await world.tokenFor({ id: 46, username: 'eva' })
+  const connection = await world.connect()
+  connection.send(`GET /sized HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${own}\r\n\r\n`)
+  const find = async () => (await openStreams(world)).items.find(({ user }) => user?.username === 'eva')
+  await until(async () => (await find()) !== undefined)
+  const admin = await world.tokenFor({ profiles: ['Admin'] })
+  await world.fetch(`/auth/admin/sockets/${(await find())?.id}`, { method: 'DELETE', token: admin })
+  t.match(await connection.closed(), /data: eva/)
 })
