@@ -23,6 +23,7 @@ import {
   UnsupportedMedia
 } from '../errors.ts'
 import { contain } from '../values/contain.ts'
+import { encodeRawBytes } from '../values/raw-bytes.ts'
 import { openapiOptions } from './describe-endpoints.ts'
 import type { Exchange, Underway } from './exchange.ts'
 import { asGatewayError, ownHeaders, type ResponseOptions } from './own-responses.ts'
@@ -193,7 +194,7 @@ const requestOf = ({ request, path, query }: Exchange, hasPayload: boolean): Inj
         ? (request.fields[i + 1] ?? '')
         : before + (name === 'cookie' ? '; ' : ', ') + (request.fields[i + 1] ?? '')
   }
-  return { url: bareOf(path) + query, headers }
+  return { url: bareOf(path) + encodeRawBytes(query), headers }
 }
 
 const bareOf = (path: string): string => (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path)

@@ -84,7 +84,7 @@ export const wantsPage = ({ method, request, head }: Exchange): boolean => {
 }
 
 /** If Basic is accepted, it replaces Bearer. On pages, a browser would show its own password dialog for it. */
-const challengeOf = (exchange: Exchange): string[] => {
+export const challengeOf = (exchange: Exchange): string[] => {
   if (askingRoute(exchange)?.basic !== true) return ['www-authenticate', 'Bearer']
   return wantsPage(exchange) ? [] : ['www-authenticate', 'Basic realm="Portaria", charset="UTF-8"']
 }
@@ -98,7 +98,8 @@ const refusalHeaders = (type: string, length: number, error: GatewayError, { pag
 
 /** Records the refusal of an exchange. An internal error is a fault. */
 export const setError = (exchange: Exchange, error: GatewayError): void => {
-  exchange.error = error
+  // What follows from a refusal that was sent is not its reason.
+  if (exchange.error === undefined || !exchange.response.hasBegun) exchange.error = error
   if (error.statusCode === 500) noteFault('request', error.cause ?? error, exchange.requestId)
 }
 

@@ -17,25 +17,27 @@ export interface QuotaOptions {
   readonly clientAddress: ClientAddressOf
   /** Asks all other processes; each returns what its `answer` does. */
   readonly ask?: ((claims: readonly Claim[]) => Promise<readonly unknown[]>) | undefined
+  /** Their number, with this one. */
+  readonly processes?: number
   /** Called at most once a minute, with the number of connections refused since. */
   readonly onRefused?: (key: string, count: number) => void
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number
 }
 
-/** An address that uses this share of its quota in one process is looked up in the others. */
+/** An address that uses this share of its quota in one process, or an equal share of it, is looked up in the others. */
 const TOLD_PART = 16
 const ASK_EVERY_MS = 100
 /** What others hold is dropped unless they report it again. */
 const KNOWN_MS = 1000
 
 export const createConnectionQuota = (options: QuotaOptions) => {
-  const { most, clientAddress, ask, now = () => performance.now() } = options
+  const { most, clientAddress, ask, processes = 1, now = () => performance.now() } = options
   const here = new Map<string, number>()
   const elsewhere = new Map<string, { count: number; at: number }>()
   const many = new Set<string>()
   const tell = seldom((count, key: string) => options.onRefused?.(key, count), now)
-  const fewest = Math.max(1, Math.floor(most / TOLD_PART))
+  const fewest = Math.max(1, Math.floor(most / Math.max(TOLD_PART, processes)))
   let isAsking = false
 
   const heldElsewhere = (key: string): number => {
@@ -111,6 +113,7 @@ export const createClientQuota = (settings: Settings, ask: QuotaOptions['ask'], 
     most: settings.connectionsPerIp,
     clientAddress,
     ask,
+    processes: settings.workers,
     onRefused: (address, count) =>
       log.warn({ address, count }, 'closed connections of a client address that has reached CONNECTIONS_PER_IP')
   })

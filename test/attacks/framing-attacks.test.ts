@@ -301,3 +301,39 @@ t.test('a body that is malformed behind a request under way is refused, and its 
   t.ok(await world.logged(line => line.path === '/open/x' && line.reason === 'malformed-body'))
   t.equal(await isAlive(world, raw), undefined)
 })
+
+t.test('a body that is malformed after its response has begun is not continued, and both sides end', async t => {
+  // SM-12, SM-28
+  let body = ''
+  let isCut = false
+  const server = net.createServer(socket => {
+    socket
+      .on('error', () => undefined)
+      .on('close', () => {
+        isCut = true
+      })
+    socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nearly\r\n'))
+    socket.on('data', chunk => {
+      body += chunk
+    })
+  })
+  const url = `http://127.0.0.1:${await listen(t, server)}`
+  const routes = [{ path: '/open/*', upstream: 'early', public: true, streaming: true }]
+  const own = await startGateway(t, { config: { upstreams: { early: { url } }, routes } })
+  const client = net.connect(own.port, '127.0.0.1')
+  t.teardown(() => client.destroy())
+  let received = ''
+  client
+    .on('error', () => undefined)
+    .on('data', chunk => {
+      received += chunk
+    })
+  client.write('POST /open/x HTTP/1.1\r\nHost: gw\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n')
+  await until(() => received.includes('early'))
+  client.write('ZZ\r\n')
+  await own.fetch('/health')
+  client.write('5\r\nworld\r\n0\r\n\r\n')
+  await until(() => isCut && client.closed)
+  t.match(body, /hello/)
+  t.notMatch(body, /world|\r\n0\r\n/)
+})

@@ -32,6 +32,15 @@ t.test('a body that trickles in is cut off with 408, and its handler never runs'
   t.match(await world.logged(({ path }) => path === '/auth/login'), { status: 408, reason: 'body-too-slow' })
 })
 
+t.test('a malformed body is logged as such', async t => {
+  const world = await startGateway(t)
+  const answer = await world.raw(
+    'POST /auth/login HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n'
+  )
+  t.equal(answer.status, 400)
+  t.match(await world.logged(({ path }) => path === '/auth/login'), { status: 400, reason: 'malformed-body' })
+})
+
 t.test('a body whose length is not announced and that turns out to be empty is no body, whatever its type', async t => {
   const world = await startGateway(t)
   for (const type of ['application/json', 'text/plain', 'application/x-www-form-urlencoded'])

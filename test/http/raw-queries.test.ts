@@ -2,7 +2,9 @@
 // RV-19
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
+import { openStore, person } from '../support/store.ts'
 
 const RAW_QUERY = Buffer.from('?q=ção&€').toString('latin1')
 
@@ -47,4 +49,17 @@ t.test('a login returns to a query with raw bytes', async t => {
   t.equal(answer.status, 302)
   const back = new URL(answer.headers.location ?? '', world.url).searchParams.get('returnTo')
   t.equal(back, '/p/x?q=%C3%A7%C3%A3o&%E2%82%AC')
+})
+
+t.test('an own endpoint reads raw bytes of a query as the text that they are', async t => {
+  const postgres = await startPostgres(t)
+  const world = await startGateway(t, { postgres })
+  const token = await world.tokenFor({ profiles: ['Admin'] })
+  const { users } = await openStore(t, postgres, postgres.url)
+  await users.syncPerson(person('jose', { name: 'José' }))
+  const search = Buffer.from('?search=José').toString('latin1')
+  const answer = await world.raw(
+    `GET /auth/admin/users${search} HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${token}\r\n\r\n`
+  )
+  t.match(JSON.parse(answer.body), { total: 1 })
 })

@@ -34,6 +34,20 @@ t.test('an address has its quota and no more, whatever others have', async t => 
   t.equal(told[1]?.[1], 7)
 })
 
+t.test('of many processes, each asks before they could hold more than the quota together', async t => {
+  const asked: unknown[] = []
+  const ask = async (claims: unknown) => {
+    asked.push(claims)
+    return []
+  }
+  const quota = createConnectionQuota({ most: 1000, clientAddress, ask, processes: 100 })
+  entered(quota, '192.0.2.1', 9)
+  t.same(asked, [])
+  entered(quota, '192.0.2.1', 1)
+  t.same(asked, [[['192.0.2.1', 10]]])
+  for (let left = 10; left > 0; left--) quota.leave('192.0.2.1')
+})
+
 t.test('a connection too many is closed at once, and one that ends makes room', async t => {
   const world = await startGateway(t, { env: { CONNECTIONS_PER_IP: '3' } })
   const held = [await world.connect(), await world.connect(), await world.connect()]

@@ -3,7 +3,7 @@
 import { copyFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
-import type tls from 'node:tls'
+import tls from 'node:tls'
 import t, { type Test } from 'tap'
 import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -78,6 +78,30 @@ t.test('the listener speaks TLS: backends learn it, own answers carry HSTS, and 
   t.equal(forwarded.status, 200)
   t.equal(forwarded.headers['strict-transport-security'], undefined)
   t.match(upstream.received(), /\r\nx-forwarded-proto: https\r\n/)
+})
+
+t.test('an answer to an HTTP/1.0 client that its backend breaks off is cut off over TLS too', async t => {
+  const { authority, env } = certificateFiles(t)
+  const raw = await startRawUpstream(t)
+  raw.respond(() => socket => {
+    socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n', () => socket.destroy())
+  })
+  const world = await startGateway(t, { env, config: config(raw.url) })
+  const client = tls.connect({ host: '127.0.0.1', port: world.port, ca: authority.ca, servername: 'localhost' })
+  t.teardown(() => client.destroy())
+  let text = ''
+  client.on('data', chunk => {
+    text += chunk
+  })
+  client.on('error', () => undefined)
+  client.write('GET /open/x HTTP/1.0\r\nHost: localhost\r\n\r\n')
+  await new Promise(resolve => client.once('close', resolve))
+  t.match(text, /part$/)
+  t.match(await world.logged(line => line.path === '/open/x'), { code: 'GW_UPSTREAM_UNREACHABLE' })
+  t.same(
+    world.log.filter(({ level }) => Number(level) >= 50),
+    []
+  )
 })
 
 t.test('REDIRECT_PORT leads to PUBLIC_URL, path and query kept', async t => {

@@ -176,8 +176,8 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
   }
 
   #failBody(request: HttpRequest) {
-    // After a response has begun, nothing more can be said.
-    if (request.response.hasBegun) request.response.keepAlive = false
+    // After a response has begun, nothing more can be said; and what follows must not be read as the rest of this body.
+    if (request.response.hasBegun) request.response.abort()
     else request.owner?.onBodyFault()
   }
 
@@ -209,7 +209,8 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
 
   cut(isAmbiguous: boolean): void {
     this.#outbox.flush()
-    if (isAmbiguous) this.#socket.resetAndDestroy()
+    // TLS cannot be reset here, and an end without its closure alert is no end of a response (RFC 9112 §9.8).
+    if (isAmbiguous && !this.isTls) this.#socket.resetAndDestroy()
     else this.#socket.destroy()
     this.onClose()
   }
