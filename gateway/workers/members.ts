@@ -73,14 +73,17 @@ export const createMembers = (parts: MembersParts) => {
       calls.answer('reload', () => parts.reload())
       calls.answer('connections', claims => connections(claims, member))
       worker.on('message', message => calls.receive(message))
-      // The channel breaks when a worker is killed; its exit reports that.
-      worker.on('error', () => undefined)
-      worker.on('exit', (code, signal) => {
-        members.delete(worker.id)
+      const onEnded = (code: number, signal: string) => {
+        if (!members.delete(worker.id)) return
         calls.close()
         reject(member.failure ?? new StartFailure(`The gateway cannot start: a worker ended (${signal ?? code})`))
         parts.onEnded(member, code, signal)
+      }
+      // The channel breaks when a worker is killed, which its exit reports; a process that could not be started has none.
+      worker.on('error', () => {
+        if (worker.process.pid === undefined) onEnded(-1, '')
       })
+      worker.on('exit', onEnded)
     })
 
   const killAll = () => {

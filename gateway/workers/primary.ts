@@ -8,6 +8,7 @@ import { openOpsListener } from '../observe/ops-listener.ts'
 import type { Settings } from '../settings/settings.ts'
 import { logFaultsTo } from '../values/contain.ts'
 import { createMembers, type Member } from './members.ts'
+import { StartFailure } from './start-failure.ts'
 
 const METRICS_TIMEOUT_MS = 2000
 const RELOAD_TIMEOUT_MS = 60_000
@@ -54,13 +55,21 @@ export const startWorkers = async (
     const end = { wasReady: port > 0, livedMs: performance.now() - startedAt, othersReady: members.ready().length }
     const delayMs = restarts.next(end)
     log.error({ worker: worker.process.pid, code, signal, failure: failure?.message, delayMs }, 'a worker has ended')
+    startAnother(delayMs)
+  }
+  const startAnother = (delayMs: number | undefined) => {
     if (delayMs === undefined) return onGiveUp()
     const pause = setTimeout(() => {
       pauses.delete(pause)
-      // `onEnded` handles its end.
       members.fork(true).then(
         () => log.info({ workers: members.ready().length }, 'a worker has been replaced'),
-        () => undefined
+        error => {
+          // `onEnded` handles the end of one that was started.
+          if (error instanceof StartFailure || state === 'draining') return
+          const next = restarts.next({ wasReady: false, livedMs: 0, othersReady: members.ready().length })
+          log.error({ failure: String(error), delayMs: next }, 'a worker has ended')
+          startAnother(next)
+        }
       )
     }, delayMs)
     pauses.add(pause)

@@ -1,9 +1,11 @@
 // Several workers are one gateway: one exact limit, one reload, one drain, and nobody missed for long. DF-15, DF-17, DF-19, RX-24
+import cluster from 'node:cluster'
 import { rmSync, writeFileSync } from 'node:fs'
 import { createConnection, type Socket } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
+import { createMembers } from '../../gateway/workers/members.ts'
 import { createRestarts } from '../../gateway/workers/primary.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import {
@@ -410,6 +412,19 @@ t.test(
     t.notOk(Array.from({ length: 50 }, () => notAlone.next({ ...vain, othersReady: 1 })).includes(undefined))
   }
 )
+
+t.test('a process that cannot be started counts as a worker that has ended', async t => {
+  const ended: number[] = []
+  const members = createMembers({
+    settings: {} as never,
+    certificates: undefined,
+    reload: async () => true,
+    onEnded: (_member, code) => ended.push(code)
+  })
+  cluster.setupPrimary({ execPath: '/nonexistent' } as object)
+  await t.rejects(members.fork(true), /a worker ended/)
+  t.same([ended, members.all()], [[-1], []])
+})
 
 t.test('when every worker is gone and none can be started again the gateway exits with 75', async t => {
   // RX-24
