@@ -242,13 +242,15 @@ t.test('an error that has nothing to do with timelines leaves them as they are',
   t.match(before, /^\d+\/[0-9A-F]{8}$/)
   for (const statement of ['SELECT 1 / 0', 'SELECT * FROM none', "DO $$ BEGIN RAISE SQLSTATE '40P01'; END $$"])
     await t.rejects(onTimeline(database, () => database.read(manager => query(manager, statement))))
+  await t.rejects(onTimeline(database, () => Promise.reject(Object.assign(new Error('no right'), { code: '42501' }))))
   t.equal(await readTimeline(database), before)
 })
 
 t.test('a database without the functions has no timeline', async t => {
-  const { database } = await openStore(t, postgres)
+  const { database, url } = await openStore(t, postgres)
+  await postgres.query('ALTER FUNCTION pg_control_system() RENAME TO no_control_system', [], url)
   const name = await onTimeline(database, async timeline => {
-    if (timeline !== "''") await database.read(manager => query(manager, 'SELECT pg_no_such_function()'))
+    await database.read(manager => query(manager, `SELECT ${timeline}`))
     return timeline
   })
   t.equal(name, "''")

@@ -97,6 +97,25 @@ t.test('a re-read finds what a slow transaction commits late', async t => {
   t.match(await tokenState.changesSince(settled.cursor), { tokens: only(), complete: false })
 })
 
+t.test(
+  'what a dump of another server has brought is read once, although its transactions had higher numbers',
+  async t => {
+    const { tokenState, users, url } = await openStore(t, postgres)
+    const { user } = await users.syncPerson(person('moved'))
+    await tokenState.revokeToken('jti-old', soon())
+    for (const statement of [
+      "UPDATE users SET access_version = 1, version_changed_in = '9000000000000'",
+      "UPDATE revocations SET revoked_in = '9000000000000'"
+    ])
+      await postgres.query(statement, [], url)
+    const whole = await tokenState.loadRevocations()
+    t.match(whole, { tokens: [{ jti: 'jti-old' }], versions: [{ userId: user.id }] })
+    await tokenState.revokeToken('jti-new', soon())
+    const changes = await tokenState.changesSince(whole.cursor)
+    t.match(changes, { complete: false, tokens: only({ jti: 'jti-new' }), versions: only() })
+  }
+)
+
 t.test('a cursor from a newer database, or no cursor at all, gives everything', async t => {
   const { tokenState } = await openStore(t, postgres)
   await tokenState.revokeToken('jti-1', soon())
