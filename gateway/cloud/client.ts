@@ -137,19 +137,20 @@ const configure = (
 
 /** Sends the client secret as this provider accepts it (RFC 6749 §2.3.1): a registration often allows only one way. */
 const createAuthentication = (secret: string) => {
-  let proven = secret === '' ? oidc.None() : undefined
+  const [basic, post] = [oidc.ClientSecretBasic(secret), oidc.ClientSecretPost(secret)]
+  let last: oidc.ClientAuth | undefined
   return {
-    /** Both ways, the likelier one first; once one has worked, only that one. */
+    /** Both ways, the one that worked last first, or else the likelier one. */
     candidates: ({
       token_endpoint_auth_methods_supported: methods = ['client_secret_basic']
     }: ProviderMetadata): readonly [oidc.ClientAuth, oidc.ClientAuth?] => {
-      if (proven !== undefined) return [proven]
-      const [basic, post] = [oidc.ClientSecretBasic(secret), oidc.ClientSecretPost(secret)]
-      const first = methods.find(method => method === 'client_secret_basic' || method === 'client_secret_post')
-      return first === 'client_secret_post' ? [post, basic] : [basic, post]
+      if (secret === '') return [oidc.None()]
+      const named = methods.find(method => method === 'client_secret_basic' || method === 'client_secret_post')
+      const first = last ?? (named === 'client_secret_post' ? post : basic)
+      return first === post ? [post, basic] : [basic, post]
     },
     worked: (way: oidc.ClientAuth): void => {
-      proven = way
+      last = way
     }
   }
 }

@@ -272,3 +272,17 @@ t.test('the discovered issuer is the configured one, or Microsoft’s own name f
   ] as const)
     t.equal(await discovered(issuer, found), 'provider-metadata', issuer)
 })
+
+t.test('a provider that takes the client secret in the other way from now on gets it so', async t => {
+  const provider = await startFaultyProvider(t)
+  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
+  t.equal((await logIn(app, provider)).status, 302)
+  provider.faults.token = res => {
+    delete provider.faults.token
+    answerJson(res, { error: 'invalid_client' }, 401)
+  }
+  t.equal((await logIn(app, provider)).status, 302)
+  t.equal((await logIn(app, provider)).status, 302)
+  const ways = provider.tokenRequests.map(({ authorization }) => (authorization === undefined ? 'post' : 'basic'))
+  t.same(ways, ['basic', 'basic', 'post', 'post'])
+})
