@@ -168,8 +168,10 @@ export const startGateway = async (
       // Whatever still waits for the database then fails at once.
       const lastWrites = setTimeout(() => void stores.database.close(), LAST_WRITES_MS)
       const audit = { close: loginAudit.flush }
-      for (const part of [upstreams, cloud, routes, own, directory, tokenParts]) await part.close()
-      for (const part of [state, audit, stores, observation]) await part.close()
+      for (const part of [upstreams, routes, own, tokenParts, state, audit]) await part.close()
+      // They may be waiting for a service that does not respond.
+      for (const part of [cloud, directory]) await part.close()
+      for (const part of [stores, observation]) await part.close()
       clearTimeout(lastWrites)
     }
   }
