@@ -35,6 +35,8 @@ export interface ProvenPerson {
   groupsCutOff?: boolean | undefined
   /** The login attributes of the account's own entry: under other settings each could be its subject. */
   names?: readonly string[] | undefined
+  /** Other accounts of the directory have the same username, so that it names none of them. */
+  isUsernameShared?: boolean | undefined
   /** The groups could not be read this time. */
   groupsUnreadable?: Error | undefined
   /** When the entry was created in the directory. */

@@ -193,8 +193,11 @@ const lookUp = async (
   const state = accountState(entry, Date.now())
   if (state !== 'open') return { state }
   const username = usernameOf(entry) ?? login
-  // A login may have been renamed since then.
-  const isAllowed = matched !== undefined || (await findOne(connection, search.base, matching(username))) !== undefined
+  let isAllowed = matched !== undefined
+  // What was typed at that time may have been renamed since; without a stable subject, other names may be of others.
+  const others = isTheirs === undefined ? [] : [firstText(entry, 'userPrincipalName'), firstText(entry, 'mail')]
+  for (const name of [username, ...others.flatMap(text => foldLogin(text) ?? [])])
+    isAllowed ||= (await findOne(connection, search.base, matching(name))) !== undefined
   return isAllowed ? { state, ...(await readGroups(plan, connection, entry, username)) } : { state: 'gone' }
 }
 

@@ -69,7 +69,7 @@ export const searchThenBind = async (
   const known = personOf(entry, reached)
   // A name that several entries have, or that was only typed, would guard other accounts too, or this one several times.
   const guard = isUsernameUnique ? known.username : known.subject
-  const person = { ...known, guard, ...(isShared ? { isNameShared: true } : {}) }
+  const person = { ...known, guard, isNameShared: isShared, isUsernameShared: !isUsernameUnique }
   const counted = await countOf(connection, entry, settings)
   const account = {
     name: guard,
@@ -197,7 +197,11 @@ const findOwnEntry = async (
     return { entry, base }
   }
   if (!plan.mayHaveTwoNames) return undefined
-  const base = await namingContextOf(connection).catch(() => undefined)
+  const base = await namingContextOf(connection).catch((error: unknown) => {
+    // Otherwise a fault would make somebody else of this person, whose subject is that of the entry.
+    if (!(error instanceof DirectoryFailure) || !ALLOWS_NO_LOOKUP.has(error.reason)) throw error
+    return undefined
+  })
   if (base === undefined) return undefined
   // An explicit principal name takes precedence.
   const principal = escapeFilterValue(plan.bindName(login))
@@ -207,6 +211,8 @@ const findOwnEntry = async (
   }
   throw noEntry
 }
+
+const ALLOWS_NO_LOOKUP: ReadonlySet<string> = new Set(['no-entry', 'directory-refused'])
 
 /** The entry must belong to the identity that was bound, or one person's password would open another's account. */
 const checkIdentity = async (

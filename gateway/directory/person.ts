@@ -20,6 +20,8 @@ export interface DirectoryPerson {
   readonly guard?: string
   /** Another entry could be found by what was typed, so that it proved nothing. */
   readonly isNameShared?: boolean
+  /** Other entries have the same username. */
+  readonly isUsernameShared?: boolean
   /** When the entry was created in the directory. */
   readonly entryCreatedAt?: Date
   /** DNs of the person's groups, as the directory spells them. undefined: unknown. */

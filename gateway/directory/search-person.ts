@@ -160,9 +160,14 @@ const isAnothersName = async (
 const entriesWith = (connection: LdapConnection, base: string, filter: string) =>
   connection.search(base, { filter, attributes: ['1.1'] })
 
-/** Whether the entry shows that there are no failures, rather than hiding their number (RFC 4511 §4.5.1.7). */
+/**
+ * Whether the entry shows that there are no failures, rather than hiding their number: of an attribute that cannot be read, or does not
+ * exist, neither a filter nor its opposite is true (RFC 4511 §4.5.1.7), but some servers know true and false alone.
+ */
 export const showsNoFailure = async (connection: LdapConnection, dn: string): Promise<boolean> => {
-  const filter = parseFilter('(!(pwdFailureTime=*))')
-  const { entries } = await connection.search(dn, { scope: 'base', filter, attributes: ['1.1'] })
-  return entries.length === 1
+  const lacks = async (attribute: string) => {
+    const filter = parseFilter(`(!(${attribute}=*))`)
+    return (await connection.search(dn, { scope: 'base', filter, attributes: ['1.1'] })).entries.length === 1
+  }
+  return (await lacks('pwdFailureTime')) && !(await lacks('portariaNoSuchAttribute'))
 }

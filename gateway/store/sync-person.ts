@@ -154,8 +154,8 @@ const applyBootstrap = async (
 }
 
 /** A directory login is compared ignoring case, a cloud subject exactly. */
-const meets = (entry: BootstrapAdmin, { provider, subject, username }: ConfirmedPerson): boolean => {
-  if (entry.provider !== provider) return false
+const meets = (entry: BootstrapAdmin, { provider, subject, username, isUsernameShared }: ConfirmedPerson): boolean => {
+  if (entry.provider !== provider || isUsernameShared === true) return false
   return provider === 'ldap' ? normal(entry) === username.trim().toLowerCase() : entry.subject === subject
 }
 

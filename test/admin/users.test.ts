@@ -74,6 +74,13 @@ t.test('a bootstrap entry makes an Admin once, and what Admins change later stan
     version: 1,
     user: { profiles: only(), areas: only(), accessStatus: 'unassigned' }
   })
+  // A name that several accounts have proves nothing.
+  const shared = {
+    username: 'maria',
+    isUsernameShared: true,
+    bootstrapAdmins: [{ provider: 'ldap', subject: 'maria' }]
+  } as const
+  t.match((await (await openStore(t, postgres)).users.syncPerson(person('guid-3', shared))).user, { profiles: only() })
   // Somebody else who is given the login later does not inherit the entry.
   t.match((await sync('guid-2', { username: 'maria' })).user, { profiles: only() })
   // An entry that is written after the first login counts from the next; earlier tokens are stale.

@@ -242,6 +242,61 @@ t.test('Active Directory proves an entry by its principal name', async t => {
   t.equal(await login(t, bindThen(person({}), 'u:CORP\\'), overrides), 'foreign-entry, accepted')
 })
 
+t.test('a directory that fails when the entry of its person is looked up logs nobody in', async t => {
+  const overrides = {
+    userDnTemplate: undefined,
+    searchBase: undefined,
+    searchFilter: undefined,
+    domain: 'corp.example'
+  }
+  for (const [code, expected] of [
+    [51, 'directory-busy, accepted'],
+    [1, 'directory-protocol, accepted']
+  ] as const)
+    t.equal(
+      await login(
+        t,
+        bindThen(({ id }) => [result(id, 0x65, code)]),
+        overrides
+      ),
+      expected
+    )
+  t.match(
+    await login(
+      t,
+      bindThen(({ id }) => [result(id, 0x65, 50)]),
+      overrides
+    ),
+    { subject: 'maria' }
+  )
+})
+
+t.test('a directory that knows true and false alone shows no number of failures', async t => {
+  for (const [isTwoValued, count] of [
+    [true, undefined],
+    [false, { failures: 0 }]
+  ] as const) {
+    const server = await startLdapServer(t, ({ id, tag, body, send }) => {
+      if (tag === REQUEST.bind) send(result(id, 0x61))
+      if (tag !== REQUEST.search) return
+      const isUnknown = body.includes('portariaNoSuchAttribute') && !isTwoValued
+      const found = entry(id, MARIA, { uid: ['maria'], entryUUID: ['2f0c5d1e-0000-4000-8000-000000000001'] })
+      send(...(isUnknown ? [] : [found]), result(id, 0x65))
+    })
+    const service = { userDnTemplate: undefined, bindDn: 'cn=reader,dc=corp', bindPassword: 'x' }
+    const directory = createDirectory(settingsFor(server.url, { ...CORP, ...service }), { failureFloorMs: 0 })
+    const counts: unknown[] = []
+    await directory.authenticate('maria', 'segredo', {
+      expect: async () => undefined,
+      bind: (account, bind) => {
+        counts.push(account.count)
+        return bind()
+      }
+    })
+    t.match(counts, [count], `${isTwoValued}`)
+  }
+})
+
 t.test(
   'of more groups than are read, no more pages are asked for than show it, and the login goes on without them',
   async t => {

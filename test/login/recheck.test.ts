@@ -75,6 +75,17 @@ t.test('a person who is disabled or expired in the directory loses the token', a
   }
 })
 
+t.test('a person whose mail address has changed, by which they had logged in, keeps the token', async t => {
+  const { world } = await startWorld(t, { LDAP_SEARCH_FILTER: '(mail={{username}})' }, [])
+  await ldap.addPerson({ uid: 'rita', mail: 'rita@corp.example', password: ldap.password })
+  const rita = await logIn(world, 'rita@corp.example')
+  t.equal(await statusOf(world, rita), 200)
+  await ldap.replace(dnOf({ uid: 'rita' }), 'mail', ['rita.nova@corp.example'])
+  t.ok(await staysFor(world, rita))
+  await ldap.replace(dnOf({ uid: 'rita' }), 'mail', [])
+  await untilEnded(world, rita)
+})
+
 t.test('without a service account nobody is looked up again, and nobody loses a token', async t => {
   const anonymous = { LDAP_BIND_DN: '', LDAP_BIND_PASSWORD: '', LDAP_USER_DN_TEMPLATE: ldap.env.LDAP_USER_DN_TEMPLATE }
   const { world, tokens } = await startWorld(t, anonymous)
