@@ -1,5 +1,5 @@
 // Verifies ID tokens and logout tokens with the provider's published keys, and checks what they say (OpenID Connect Core §3.1.3.7, §10.1).
-import type { JWTVerifyOptions, JWTVerifyResult } from 'jose'
+import type { JWTVerifyGetKey, JWTVerifyOptions, JWTVerifyResult } from 'jose'
 import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import {
   JOSEAlgNotAllowed,
@@ -48,8 +48,9 @@ export const createTokenVerifier = ({ clientId, fetch, now }: VerifierOptions) =
     const uri = metadata.jwks_uri
     if (uri === undefined) throw new OAuthFailure('provider-metadata', 'the provider publishes no keys')
     if (published?.uri !== uri) published = publishedKeys(uri, fetch)
-    const { keys, reads, areNewer } = published
+    const { reads, areNewer } = published
     const issuer = isTemplate(metadata) ? tenantIssuer(token, clientId, metadata.issuer) : metadata.issuer
+    const keys = isTemplate(metadata) ? keysOfIssuer(published.keys, [issuer, metadata.issuer]) : published.keys
     const announced = metadata.id_token_signing_alg_values_supported ?? ['RS256']
     const options: JWTVerifyOptions = {
       issuer,
@@ -104,6 +105,20 @@ const publishedKeys = (uri: string, fetch: ProviderFetch) => {
   }
 }
 
+/**
+ * Where many tenants publish their keys together, a key signs for the issuer that it names alone; one that names the template signs for
+ * all (Microsoft identity platform, "Validate the signing key issuer").
+ */
+const keysOfIssuer =
+  (keys: ReturnType<typeof createRemoteJWKSet>, accepted: readonly string[]): JWTVerifyGetKey =>
+  async (header, token) => {
+    const key = await keys(header, token)
+    const jwk: Readonly<Record<string, unknown>> | undefined = keys.jwks()?.keys.find(({ kid }) => kid === header?.kid)
+    const isForeign = typeof jwk?.issuer === 'string' && !accepted.includes(jwk.issuer)
+    if (header?.kid === undefined || isForeign) throw new JWKSNoMatchingKey()
+    return key
+  }
+
 const readKeys = async (address: string, fetch: ProviderFetch): Promise<Response> => {
   try {
     const headers = { accept: 'application/json, application/jwk-set+json' }
@@ -117,7 +132,7 @@ const readKeys = async (address: string, fetch: ProviderFetch): Promise<Response
   }
 }
 
-const verify = async (token: string, keys: ReturnType<typeof createRemoteJWKSet>, options: JWTVerifyOptions) => {
+const verify = async (token: string, keys: JWTVerifyGetKey, options: JWTVerifyOptions) => {
   try {
     return verified(await jwtVerify(token, keys, options))
   } catch (error) {

@@ -1,9 +1,10 @@
 // Starts cloud logins: warns if changed settings would turn people into new people, and watches whether the provider responds.
 
-import { isOpenTenant } from '../settings/cloud.ts'
+import { admittedTenants, isOpenTenant } from '../settings/cloud.ts'
 import type { CloudIdpSettings, Settings } from '../settings/settings.ts'
 import type { Database } from '../store/database.ts'
 import { countCloudLinks, countOtherIssuers } from '../store/links.ts'
+import { endOtherTenants } from '../store/provider-sessions.ts'
 import type { Log } from '../values/log.ts'
 import { watchState } from '../values/watch-state.ts'
 import { createOAuthClient } from './client.ts'
@@ -15,6 +16,11 @@ export const startCloud = async ({ cloudidp }: Settings, database: Database, log
   await warnOfCloudLinks(cloudidp, database, log)
   // No cloud login.
   if (!cloudidp.active) return { client: undefined, state: undefined, close: () => undefined }
+  // Earlier settings may have admitted others, who could pass nothing; with these settings, people without a profile may pass.
+  const admitted = admittedTenants(cloudidp)
+  const ended = admitted === undefined ? 0 : await endOtherTenants(database, admitted)
+  if (ended > 0)
+    log.info({ people: ended }, 'ended the sessions and tokens of people whose tenant is not admitted any more')
   const client = createOAuthClient({ settings: cloudidp, log })
   const { state, close } = watchState({
     reach: client.reach,

@@ -14,6 +14,17 @@ export const isOpenTenant = (tenantId: string): boolean => OPEN_TENANTS.includes
 export const unassignedMayPass = (tenantId: string, allowedTenants: readonly string[] | undefined): boolean =>
   allowedTenants !== undefined || !isOpenTenant(tenantId)
 
+/** Ids of the only tenants whose people may log in, in lower case; undefined: all, or it is known only at the login. */
+export const admittedTenants = ({
+  tenantId,
+  allowedTenants
+}: Pick<CloudIdpSettings, 'tenantId' | 'allowedTenants'>) => {
+  if (allowedTenants !== undefined)
+    return allowedTenants.includes('*') ? undefined : allowedTenants.map(tenant => tenant.toLowerCase())
+  // No ID token repeats a domain.
+  return isOpenTenant(tenantId) || tenantId.includes('.') ? undefined : [tenantId.toLowerCase()]
+}
+
 interface Origins {
   readonly publicUrl: string
   readonly frontendUrl: string
@@ -172,10 +183,14 @@ export interface GroupSources {
 
 interface GroupProviders {
   readonly ldap: Pick<LdapSettings, 'active' | 'searchBase'>
-  readonly cloudidp: Pick<CloudIdpSettings, 'issuer' | 'tenantId'>
+  readonly cloudidp: Pick<CloudIdpSettings, 'issuer' | 'tenantId' | 'allowedTenants'>
 }
+
+/** A domain is not compared with the tenants of ID tokens, so that a list may admit others. */
+const isOfManyTenants = ({ tenantId, allowedTenants = [] }: GroupProviders['cloudidp']): boolean =>
+  isOpenTenant(tenantId) || (tenantId.includes('.') && (allowedTenants.includes('*') || allowedTenants.length > 1))
 
 export const groupSources = ({ ldap, cloudidp }: GroupProviders): GroupSources => ({
   directory: ldap.active && ldap.searchBase !== undefined,
-  claims: cloudidp.issuer === undefined ? 'none' : isOpenTenant(cloudidp.tenantId) ? 'by-tenant' : 'any'
+  claims: cloudidp.issuer === undefined ? 'none' : isOfManyTenants(cloudidp) ? 'by-tenant' : 'any'
 })

@@ -1,6 +1,7 @@
 // Stores the session at the cloud provider from which each login came, and ends logins when the provider ends theirs.
 import type { EntityManager } from 'typeorm'
-import { appendAudit } from './audit-entry.ts'
+import { raiseVersions } from './access-changes.ts'
+import { appendAudit, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { query, sha256, storableKey } from './query.ts'
 import { revokeToken } from './token-state.ts'
@@ -74,6 +75,33 @@ interface Login {
 }
 
 // A session that has ended never comes back; its subject may log in anew, with a later ID token.
+/** Ends what people of tenants hold that are not admitted any more; returns their number. @param admitted in lower case */
+export const endOtherTenants = (database: Database, admitted: readonly string[]): Promise<number> =>
+  database.write(async manager => {
+    const people = await query<{ id: number; tenant: string }>(manager, OF_OTHER_TENANTS, [admitted])
+    const ids = people.map(({ id }) => id)
+    await raiseVersions(manager, ids, true)
+    const actor = { id: null, username: 'cloudidp' }
+    await appendAudits(
+      manager,
+      people.map(({ id, tenant }) => ({
+        ...{ actor, action: 'person.ended-by-tenant', target: `user:${id}` },
+        details: { tenant }
+      }))
+    )
+    return people.length
+  })
+
+const OF_OTHER_TENANTS = `
+  SELECT u.id, g.tenant FROM person_groups g JOIN users u ON u.id = g.user_id
+  WHERE g.provider = 'cloudidp' AND g.tenant <> '' AND lower(g.tenant) <> ALL ($1::text[]) AND (
+    EXISTS (SELECT FROM sessions s WHERE s.user_id = u.id AND s.expires_at > now())
+    OR EXISTS (
+      SELECT FROM personal_tokens t
+      WHERE t.user_id = u.id AND t.expires_at > now() AND t.version >= u.lowest_accepted_version
+    ))
+  ORDER BY u.id`
+
 const BEGIN = `
   INSERT INTO provider_sessions (jti, user_id, issuer, subject, sid, expires_at)
   SELECT $1, id, $3, $4, $5, to_timestamp($7::float8) FROM users WHERE id = $2 AND NOT EXISTS (

@@ -225,3 +225,19 @@ t.test('a logout token is refused in words that name what is wrong', async t => 
   const bySecret = new SignJWT(claimsOf(rightLogout)).setProtectedHeader({ alg: 'HS256', kid: 'one' }).sign(SECRET)
   t.match(await check(await bySecret), /\(algorithm\)/)
 })
+
+t.test('where many tenants publish their keys together, a key counts for the issuer that it names alone', async t => {
+  const template = `${provider.issuer}/{tenantid}/v2.0`
+  const issuerOf = (tenant: string) => template.replace('{tenantid}', tenant)
+  provider.keys = [
+    { ...rsa.jwk, kid: 'all', issuer: template },
+    { ...next.jwk, kid: 'two', issuer: issuerOf('tenant-2') }
+  ] as object[] as typeof provider.keys
+  const verify = verifier()
+  const ask = async (key: Pair, kid: string | undefined, tid: string) =>
+    outcome(verify(await sign(key, kid, { tid, iss: issuerOf(tid) }), { ...metadata, issuer: template }))
+  t.equal(await ask(rsa, 'all', 'tenant-1'), 'accepted')
+  t.equal(await ask(next, 'two', 'tenant-2'), 'accepted')
+  t.equal(await ask(next, 'two', 'tenant-1'), 'ERR_JWKS_NO_MATCHING_KEY')
+  t.not(await ask(next, undefined, 'tenant-1'), 'accepted')
+})

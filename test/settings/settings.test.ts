@@ -527,6 +527,9 @@ t.test('a tenant of everybody is one in any case, and in an address that names a
   })
   t.notOk(unassignedMayPass(everybody.cloudidp.tenantId, undefined))
   t.equal(groupSources(everybody).claims, 'by-tenant')
+  const listed = (allowedTenants: string[]) =>
+    groupSources({ ...everybody, cloudidp: { ...everybody.cloudidp, tenantId: 'corp.example', allowedTenants } }).claims
+  t.same([listed(['a']), listed(['a', 'b']), listed(['*'])], ['any', 'by-tenant', 'by-tenant'])
   t.ok(everybody.warnings.some(warning => warning.includes('Anyone can have an account')))
 
   const microsoft = (path: string) => `https://login.microsoftonline.com/${path}`

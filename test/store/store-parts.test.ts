@@ -7,7 +7,7 @@ import { NO_GRANTS } from '../../gateway/routes/grants.ts'
 import { createClients } from '../../gateway/store/clients.ts'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
 import { createLiveLogins } from '../../gateway/store/live-logins.ts'
-import { endAtProvider } from '../../gateway/store/provider-sessions.ts'
+import { endAtProvider, endOtherTenants } from '../../gateway/store/provider-sessions.ts'
 import { GRANTS_LOCK, lockAccess, query } from '../../gateway/store/query.ts'
 import { createRegranting } from '../../gateway/store/regranting.ts'
 import { updateSigningKeys } from '../../gateway/store/signing-keys.ts'
@@ -56,6 +56,23 @@ t.test('whoever was looked up while the clock was ahead is looked up when it has
   const ahead = "UPDATE directory_accounts SET checked_at = now() + interval '1 day' WHERE user_id = $1"
   await postgres.query(ahead, [user.id], store.url)
   t.ok(await isDue())
+})
+
+t.test('what people of a tenant hold that is not admitted any more ends, once', async t => {
+  const liveLogins = createLiveLogins(database)
+  const logIn = async (subject: string, tenant: string | undefined) => {
+    const cloud = { provider: 'cloudidp' as const, issuer: 'https://idp.example', tenant, groups: [] }
+    const { user } = await users.syncPerson(person(subject, cloud))
+    const times = { createdAt: nowS(), expiresAt: nowS() + 600 }
+    await liveLogins.begin(begunLogin({ tokenId: `jti-${subject}`, userId: user.id, version: 0, ...times }))
+    return user.id
+  }
+  const ids = [await logIn('of-one', 'T-1'), await logIn('of-two', 'T-2'), await logIn('of-none', undefined)]
+  t.equal(await endOtherTenants(database, ['t-1']), 1)
+  const left = await Promise.all(ids.map(async id => (await liveLogins.list(id, {})).items.length))
+  t.same(left, [1, 0, 1])
+  t.equal(await endOtherTenants(database, ['t-1']), 0)
+  t.match((await audit.list({ action: 'person.ended-by-tenant' })).items, [{ details: { tenant: 'T-2' } }])
 })
 
 t.test('keys that change wait for no login, nor logins for them', async t => {

@@ -26,6 +26,7 @@ const actions = {
   'person.disable': ['Conta desativada', 'Account disabled'],
   'person.enable': ['Conta reativada', 'Account enabled'],
   'person.ended-by-directory': ['Encerrado pelo diretório', 'Ended by the directory'],
+  'person.ended-by-tenant': ['Encerrado: locatário não admitido', 'Ended: tenant not admitted'],
   'person.erase': ['Dados da pessoa apagados', 'Person erased'],
   'person.link': ['Conta vinculada', 'Account linked'],
   'person.relink': ['Conta revinculada', 'Account relinked'],
