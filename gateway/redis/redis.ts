@@ -55,6 +55,7 @@ export const openRedis = (settings: RedisSettings, log: RedisLog) => {
     if (hasLeft) renew(() => true)
     hasLeft = false
   })
+  client.on('+node', containAsking)
   client.on('-node', ({ options: left }: Redis) =>
     renew(({ options }) => options.host === left.host && options.port === left.port)
   )
@@ -119,6 +120,16 @@ export const openRedis = (settings: RedisSettings, log: RedisLog) => {
       for (const leave of leaves) leave()
       client.disconnect()
     }
+  }
+}
+
+/** At a redirection, ioredis 5.11 sends ASKING without a handler for its failure, which would end this process. */
+const containAsking = (node: Redis) => {
+  const ask = node.asking.bind(node)
+  node.asking = () => {
+    const asked = ask()
+    asked.catch(() => undefined)
+    return asked
   }
 }
 
@@ -229,7 +240,9 @@ const connectOne = (
     ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
     ...(tls ? { enableTLSForSentinelMode: true, sentinelTLS: certificates } : {}),
-    sentinelRetryStrategy: reconnectDelayMs
+    sentinelRetryStrategy: reconnectDelayMs,
+    // One that accepts connections and says nothing is left for the next one.
+    sentinelCommandTimeout: COMMAND_TIMEOUT_MS
   })
 }
 

@@ -1,13 +1,14 @@
 // The store answers or fails in time, survives every loss of Redis, and hears channels again after one; what its connections lead to. DF-07, DF-09
 import { spawn } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { RedisTimeout, redisFault } from '../../gateway/redis/redis-failure.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { openStore, recordingLog } from '../support/limiters.ts'
 import { measureOwnTime } from '../support/own-time.ts'
-import { freePort } from '../support/ports.ts'
+import { freePort, listen } from '../support/ports.ts'
 import { startRedis, startRedisCluster, type TestRedis } from '../support/redis.ts'
 import { startRelay } from '../support/relay.ts'
 import { makeFolder } from '../support/server-process.ts'
@@ -157,6 +158,9 @@ t.test('with Sentinel the store follows a fail-over', async t => {
   await until(async () => (await replica.command('get', 'portaria:a')) === '1')
   const { connected } = listenTo(store)
   await until(() => connected.length === 1)
+  const silent = await listen(t, createServer())
+  const beside = await openStore(t, `redis-sentinel://127.0.0.1:${silent},127.0.0.1:${port}/main`)
+  t.equal(beside.isReady(), true, 'the next Sentinel is asked when one says nothing')
   await master.kill()
   await until(async () => (await failure(store.set('a', '2', 60_000))) === 'none')
   await until(() => connected.length === 3)
@@ -182,6 +186,23 @@ t.test('in a Cluster keys may be on any node, messages arrive, and a replica tak
   await master.kill()
   await until(async () => (await failure(store.set('k7', 'seven', 60_000))) === 'none')
   t.equal(await store.get('k7'), 'seven')
+})
+
+t.test('a redirection to a node that cannot be reached fails one command', async t => {
+  const cluster = await startRedisCluster(t, { replicas: 1 })
+  const store = await openStore(
+    t,
+    `redis-cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`
+  )
+  const from = await cluster.masterOf('portaria:new')
+  const slot = await from.command('cluster', 'keyslot', 'portaria:new')
+  const nodes = (await from.command('cluster', 'nodes')).split('\n').map(line => line.split(' '))
+  const [id = '', address = ''] = nodes.find(([, , flags = '']) => flags === 'master') ?? []
+  await from.command('cluster', 'setslot', slot, 'migrating', id)
+  await cluster.servers.find(({ port }) => address.includes(`:${port}@`))?.kill()
+  t.not(await failure(store.set('new', '1', 60_000)), 'none')
+  await from.command('cluster', 'setslot', slot, 'stable')
+  await until(async () => (await failure(store.set('new', '1', 60_000))) === 'none')
 })
 
 t.test('a subscriber leaves a node that has left the Cluster', async t => {
