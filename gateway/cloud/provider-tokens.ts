@@ -112,10 +112,10 @@ const publishedKeys = (uri: string, fetch: ProviderFetch) => {
 const keysOfIssuer =
   (keys: ReturnType<typeof createRemoteJWKSet>, accepted: readonly string[]): JWTVerifyGetKey =>
   async (header, token) => {
+    if (header?.kid === undefined) throw new JWKSNoMatchingKey()
     const key = await keys(header, token)
-    const jwk: Readonly<Record<string, unknown>> | undefined = keys.jwks()?.keys.find(({ kid }) => kid === header?.kid)
-    const isForeign = typeof jwk?.issuer === 'string' && !accepted.includes(jwk.issuer)
-    if (header?.kid === undefined || isForeign) throw new JWKSNoMatchingKey()
+    const jwk: Readonly<Record<string, unknown>> | undefined = keys.jwks()?.keys.find(({ kid }) => kid === header.kid)
+    if (typeof jwk?.issuer === 'string' && !accepted.includes(jwk.issuer)) throw new JWKSNoMatchingKey()
     return key
   }
 

@@ -97,7 +97,7 @@ t.test('an answer to an HTTP/1.0 client that its backend breaks off is cut off o
   client.write('GET /open/x HTTP/1.0\r\nHost: localhost\r\n\r\n')
   await new Promise(resolve => client.once('close', resolve))
   t.match(text, /part$/)
-  t.match(await world.logged(line => line.path === '/open/x'), { code: 'GW_UPSTREAM_UNREACHABLE' })
+  t.match(await world.logged(line => line.path === '/open/x'), { code: 'GW_BAD_UPSTREAM_RESPONSE' })
   t.same(
     world.log.filter(({ level }) => Number(level) >= 50),
     []

@@ -421,7 +421,7 @@ t.test('a process that cannot be started counts as a worker that has ended', asy
     reload: async () => true,
     onEnded: (_member, code) => ended.push(code)
   })
-  cluster.setupPrimary({ execPath: '/nonexistent' } as object)
+  cluster.setupPrimary({ cwd: '/nonexistent' })
   await t.rejects(members.fork(true), /a worker ended/)
   t.same([ended, members.all()], [[-1], []])
 })
