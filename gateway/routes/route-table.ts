@@ -152,7 +152,8 @@ const matchUnusual = (spellings: Spellings, method: string, rawPath: string): Ro
   if (allowed.refusal !== undefined) return badPath(allowed.refusal)
   if (route === undefined) return refuse(spellings.exact, method, segments)
   if (!isReadOneWay(spellings, method, path, route)) return laxReading(route)
-  if (forwardedPath(route, path).startsWith('//')) return badPath('double-slash')
+  const forwarded = canonicalPath(forwardedPath(route, path), route.allowInPath)
+  if (forwarded.refusal !== undefined) return badPath(forwarded.refusal)
   if (!/\.|%2E/.test(path)) return { route, path }
   return checkShorter(spellings, method, route, path, laxReadings(path, spellings.depth))
 }

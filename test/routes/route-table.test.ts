@@ -163,7 +163,11 @@ t.test('what a route allows in paths holds for this route only, and every readin
 
 // RT-25
 t.test('a prefix is stripped from the path that was matched, and never leaves a double slash at the start', async t => {
-  const table = await tableOf(t, '/app/* {stripPrefix: /app, allowInPath: [doubleSlash]}')
+  const table = await tableOf(
+    t,
+    '/app/* {stripPrefix: /app, allowInPath: [doubleSlash]}',
+    '/git/* {stripPrefix: /git, allowInPath: [encodedSlash, doubleSlash]}'
+  )
   const forwarded = (path: string) => {
     const match = table.match('GET', path)
     return match.route === undefined ? ask(table, 'GET', path) : forwardedPath(match.route, match.path)
@@ -173,6 +177,9 @@ t.test('a prefix is stripped from the path that was matched, and never leaves a 
   t.equal(forwarded('/app'), '/')
   t.equal(forwarded('/app/'), '/')
   t.equal(forwarded('/app//admin'), 'double-slash')
+  for (const path of ['/git//e.example', '/git/%2Fe.example/', '/git/%2fe.example/', '/git//%2Fe.example/'])
+    t.equal(forwarded(path), 'double-slash', path)
+  t.equal(forwarded('/git/a%2Fb//c'), '/a%2Fb//c')
   t.equal(forwarded('/appadmin'), 'no-route')
   t.equal(forwarded('/app%2Fadmin'), 'encoded-slash')
 })
