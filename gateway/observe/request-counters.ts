@@ -8,7 +8,7 @@ import { OUTCOMES, type Outcome, outcomeOf } from './access-log.ts'
 /** Upper bounds in milliseconds; one more bucket follows for everything slower. */
 export const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000] as const
 
-/** First digit of the status; `none`: the client left before the response began. */
+/** First digit of the status, 5 for any above (RFC 9110 §15); `none`: the client left before the response began. */
 export const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
 
 export interface Times {
@@ -90,7 +90,7 @@ export const createRequestCounters = () => {
     record(exchange: Exchange, now: number): void {
       const { route, response, error, upstreamMs } = exchange
       const counts = countsOf(route)
-      const statusClass = exchange.upgraded ? 1 : response.hasBegun ? Math.trunc(response.status / 100) : 0
+      const statusClass = exchange.upgraded ? 1 : response.hasBegun ? Math.min(Math.trunc(response.status / 100), 5) : 0
       const index = OUTCOME_INDEX[outcomeOf(exchange)] * STATUS_CLASSES.length + statusClass
       counts.requests[index] = (counts.requests[index] ?? 0) + 1
       addTime(counts.gateway, Math.max(0, answeredAfterMs(exchange, now) - Math.max(0, upstreamMs)))

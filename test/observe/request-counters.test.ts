@@ -1,7 +1,7 @@
 // Requests are counted for the route that they matched, whatever tables come and go meanwhile.
 import t from 'tap'
 import type { Exchange } from '../../gateway/http/exchange.ts'
-import { createRequestCounters, type RequestCounters } from '../../gateway/observe/request-counters.ts'
+import { createRequestCounters, type RequestCounters, STATUS_CLASSES } from '../../gateway/observe/request-counters.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import type { Route, RouteTable } from '../../gateway/routes/route.ts'
 import { buildRouteTable } from '../../gateway/routes/route-table.ts'
@@ -14,11 +14,11 @@ const tableOf = (paths: readonly string[]): RouteTable => {
   return atOnce(buildRouteTable({ routes, upstreams: new Map(), checksum: '' }))
 }
 
-const answered = (route: Route | undefined): Exchange =>
+const answered = (route: Route | undefined, status = 200): Exchange =>
   ({
     route,
     request: { connection: { isHttp2: false } },
-    response: { hasBegun: true, status: 200 },
+    response: { hasBegun: true, status },
     upstreamMs: 1,
     headMs: 2,
     startedAt: 0
@@ -56,3 +56,14 @@ t.test('more than 500 routes share the last one, and each of the first keeps its
   t.equal(counts.other, 3000)
   t.equal(Object.values(counts).filter(count => count === 2).length, 500)
 })
+
+t.test(
+  'statuses above 599, which backends may send, count as errors of the server, and as no other outcome',
+  async t => {
+    const counters = createRequestCounters()
+    for (const status of [404, 503, 600, 999]) counters.record(answered(undefined, status), 2)
+    const [other] = counters.routes()
+    const counted = Object.fromEntries(STATUS_CLASSES.map((name, index) => [name, other?.requests[index]]))
+    t.same(counted, { none: 0, '1xx': 0, '2xx': 0, '3xx': 0, '4xx': 1, '5xx': 3 })
+  }
+)
