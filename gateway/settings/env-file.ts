@@ -23,4 +23,11 @@ export const withEnvFile = (environment: Environment, given: string | undefined,
   return { ...parseEnv(text.replace(/^\uFEFF/, '')), ...environment }
 }
 
-const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true
+const isFile = (path: string): boolean => {
+  try {
+    return statSync(path).isFile()
+  } catch {
+    // Also if the folder may not be searched.
+    return false
+  }
+}

@@ -1,5 +1,5 @@
 // Gateway and commands read the same settings: those of the environment, then those of the file.
-import { writeFileSync } from 'node:fs'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { withEnvFile } from '../../gateway/settings/env-file.ts'
@@ -8,6 +8,19 @@ import { portariaHere } from '../support/cli-here.ts'
 import { spawnGateway } from '../support/gateway-process.ts'
 
 const SECRET = '3f9d2c61b8a47e05d1c7f6a2938b4e5c70a1d2f3'
+
+/** Does work while a folder may not be searched; as root, who may search all, for another user. */
+const whileClosed = <T>(folder: string, work: () => T): T => {
+  const isRoot = process.geteuid?.() === 0
+  chmodSync(folder, 0)
+  if (isRoot) process.seteuid?.(65_534)
+  try {
+    return work()
+  } finally {
+    if (isRoot) process.seteuid?.(0)
+    chmodSync(folder, 0o755)
+  }
+}
 
 t.test('what the environment sets counts, the file adds the rest, and the default need not be there', async t => {
   const folder = t.testdir({ env: "A=1\nB='two words'\n# C=3\nD=\n", folder: {} })
@@ -19,6 +32,17 @@ t.test('what the environment sets counts, the file adds the rest, and the defaul
   t.same(withEnvFile({ A: 'own' }, undefined), { A: 'own' })
   for (const name of ['none', 'folder'])
     t.throws(() => withEnvFile({}, join(folder, name)), { message: /--env-file\) cannot be read: / }, name)
+})
+
+t.test('a start in a folder that its user may not search goes on without the default file', async t => {
+  const folder = t.testdir({ closed: { '.env': 'B=2\n' } })
+  const closed = join(folder, 'closed')
+  const file = join(closed, '.env')
+  t.same(withEnvFile({ A: '1' }, undefined, file), { A: '1', B: '2' })
+  whileClosed(closed, () => {
+    t.same(withEnvFile({ A: '1' }, undefined, file), { A: '1' })
+    t.throws(() => withEnvFile({}, file), { message: /--env-file\) cannot be read: this user is not allowed/ })
+  })
 })
 
 t.test(
