@@ -5,6 +5,7 @@ import { readLockout } from '../settings/directory.ts'
 import { readDatabaseUrl, readLoginFailures } from '../settings/gateway.ts'
 import { formatMistakes, readSettings, SettingsError } from '../settings/read-settings.ts'
 import { createReader, type Environment, type Mistake, type Reader } from '../settings/reader.ts'
+import { EXEMPT } from '../settings/surroundings.ts'
 import { VARIABLES, type VariableName } from '../settings/table.ts'
 import { CannotRun } from './command.ts'
 
@@ -103,7 +104,7 @@ const SAYS_NOTHING: ReadonlySet<string> = new Set(
   'PORT HOST LOG_LEVEL WORKERS CONTACT DATABASE_URL REDIS_URL DATA_DIR UPSTREAM_CONFIG'.split(' ')
 )
 
-/** Whether this environment configures a gateway, so that its settings are worth checking. */
+/** Whether this environment configures a gateway, so that its settings are worth checking: also if JWT_SECRET is yet to be filled in. */
 export const hasGatewaySettings = (environment: Environment): boolean =>
-  Object.keys(environment).some(name => /^(?:JWT_|LDAP_|CLOUDIDP_|RATE_LIMIT_)/.test(name)) ||
+  Object.keys(environment).some(name => /^(?:JWT_|LDAP_|CLOUDIDP_|RATE_LIMIT_)/.test(name) && !EXEMPT.test(name)) ||
   VARIABLES.some(({ name }) => !SAYS_NOTHING.has(name) && (environment[name] ?? '') !== '')

@@ -8,7 +8,8 @@ const PREFIXES = ['LDAP_', 'CLOUDIDP_', 'RATE_LIMIT_', 'JWT_']
 const MAX_HEADER_BYTES = 64 * 1024
 
 /** Set by the system, for OpenSSL, or by Kubernetes for each service of the namespace. */
-const EXEMPT = /^(?:HOME|PATH|SSL_CERT_FILE|SSL_CERT_DIR)$|_SERVICE_HOST$|_SERVICE_PORT|_PORT$|_PORT_\d+_TCP/
+export const EXEMPT =
+  /^(?:HOME|PATH|SSL_CERT_FILE|SSL_CERT_DIR)$|_SERVICE_HOST$|_SERVICE_PORT|_PORT$|_PORT_\d+_(?:TCP|UDP|SCTP)/
 const SHORT_LENGTH = 8
 
 /**

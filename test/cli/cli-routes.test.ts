@@ -82,6 +82,13 @@ t.test('check validates routes, their tests, and the settings where there are an
   ])
   await checkSaid(t, folder, [['check', 0]], { env: { UPSTREAM_CONFIG: folder } })
   await checkSaid(t, folder, [['check FOLDER', 0]], { env: { JWT_SECRET: TEST_SECRET } })
+  const unrelated = {
+    LDAP_SERVICE_HOST: '10.0.0.2',
+    LDAP_PORT: 'tcp://10.0.0.2:389',
+    LDAP_PORT_389_UDP: 'udp://10.0.0.2:389'
+  }
+  await checkSaid(t, folder, [['check FOLDER', 0, /settings: not checked/]], { env: unrelated })
+  await checkSaid(t, folder, [['check FOLDER', 1, /JWT_SECRET/]], { env: { ...unrelated, JWT_SECRET: '' } })
   await checkSaid(t, folder, [['check FOLDER --no-settings', 0]], { env: { JWT_SECRET: 'short' } })
   const weak = await portaria(['check', folder, '--json'], { env: { JWT_SECRET: 'short', LDAP_ULR: 'x' } })
   t.equal(weak.code, 1)

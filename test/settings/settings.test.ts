@@ -696,7 +696,8 @@ t.test('a variable that is a typing mistake away from one of ours is a warning t
     HOME=/root PATH=/bin PWD=/ USER=x SHELL=/bin/sh TERM=xterm HOSTNAME=pod LANG=C NODE_ENV=production
     OTEL_SERVICE_NAME=x REDIS_SERVICE_HOST=10.0.0.1 REDIS_PORT=tcp://10.0.0.1:6379
     REDIS_PORT_6379_TCP_ADDR=10.0.0.1 LDAP_PORT=tcp://10.0.0.2:389 LDAP_SERVICE_PORT=389
-    LDAP_SERVICE_PORT_LDAPS=636 OPS_SERVICE_HOST=10.0.0.3 KUBERNETES_PORT_443_TCP=tcp://10.0.0.4:443 DATA=1
+    LDAP_SERVICE_PORT_LDAPS=636 LDAP_PORT_389_UDP=udp://10.0.0.2:389 LDAP_PORT_389_UDP_ADDR=10.0.0.2
+    LDAP_PORT_636_SCTP_PROTO=sctp OPS_SERVICE_HOST=10.0.0.3 KUBERNETES_PORT_443_TCP=tcp://10.0.0.4:443 DATA=1
   `.map(one => one.split('='))
   t.same(
     read(Object.fromEntries(others)).warnings.filter(warning => warning.includes('did you mean')),
