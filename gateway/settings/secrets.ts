@@ -12,6 +12,10 @@ const DESCRIPTION = /secret|passw(?:or|d)|change|example|default|portaria/i
 const SAMPLES =
   /^(?:a-string-secret-at-least-256-bits-long|your-super-secret-jwt-token-with-at-least-32-characters-long)$/
 
+const UNLISTABLE =
+  'contains a comma, or a blank at one of its ends, so JWT_PREVIOUS_SECRETS could not name it: once it is replaced, ' +
+  'everyone must log in again, and the keys that it seals (assertions, audit log) cannot be opened'
+
 /** JWT_SECRET and JWT_PREVIOUS_SECRETS (RFC 7518 §3.2: at least as long as the hash). */
 export const readSecrets = (
   reader: Reader,
@@ -24,6 +28,7 @@ export const readSecrets = (
   }
   if (previousSecrets.some(previous => weaknessOf(previous) === undefined && looksMade(previous)))
     warnings.push('JWT_PREVIOUS_SECRETS contains a secret that does not look random, and it still verifies tokens')
+  if (/,|^\s|\s$/.test(secret ?? '')) warnings.push(`JWT_SECRET ${UNLISTABLE}`)
   const weakness = secret === undefined ? undefined : weaknessOf(secret)
   if (weakness !== undefined) reader.mistake('JWT_SECRET', weakness)
   else if (secret !== undefined && looksMade(secret)) warnings.push('JWT_SECRET does not look random')

@@ -361,6 +361,20 @@ t.test('a secret that somebody typed is worth a warning', async t => {
   t.notOk(warns('correct horse battery staple and then some'))
 })
 
+t.test('a secret that could not be a previous one is worth a warning, from a file too', async t => {
+  const warns = (environment: Record<string, string>) =>
+    read(environment).warnings.some(warning => warning.startsWith('JWT_SECRET contains a comma, or a blank'))
+  const [one, two] = JWT_SECRET.match(/.{20}/g) ?? []
+  const folder = t.testdir({ comma: `${one},${two}\n`, blank: `${JWT_SECRET} \r\n`, plain: `${JWT_SECRET}\n` })
+  const fromFile = (name: string) => warns({ JWT_SECRET: '', JWT_SECRET_FILE: join(folder, name) })
+  for (const secret of [`${one},${two}`, ` ${JWT_SECRET}`, `${JWT_SECRET}\t`])
+    t.ok(warns({ JWT_SECRET: secret }), secret)
+  t.ok(fromFile('comma'))
+  t.ok(fromFile('blank'))
+  t.notOk(warns({ JWT_SECRET: `${one} ${two}` }), 'a blank between is kept')
+  t.notOk(fromFile('plain'))
+})
+
 t.test('a cloud login ends at an address with letters beyond ASCII, which a Location field cannot contain', async t => {
   const endsAt = (url: string) => read({ CLOUDIDP_SUCCESS_REDIRECT_URL: url }).cloudidp.successRedirectUrl
   t.equal(endsAt('https://münchen.example/início?a=é'), 'https://xn--mnchen-3ya.example/in%C3%ADcio?a=%C3%A9')
