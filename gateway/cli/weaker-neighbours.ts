@@ -17,8 +17,9 @@ export const weakerNeighbours = (table: RouteTable): Complaint[] =>
 /** Backends that match prefixes (nginx, PHP, Jetty) use the handler of `/api/admin` for `/api/admin/x` too. */
 const belowExact = (table: RouteTable, route: Route): Complaint[] => {
   if (route.coversBelow || /\/:[^/]*$/.test(route.path) || route.accept.includes('wider-paths')) return []
-  const prefix = route.path === '/' ? '' : route.path
-  const [below] = matchesOf(table, route, route.methods ?? METHODS, `${probeOf(route)}/x`).flatMap(({ match }) => {
+  const prefix = route.path.replace(/\/$/, '')
+  const probe = probeOf({ path: `${prefix}/x` })
+  const [below] = matchesOf(table, route, route.methods ?? METHODS, probe).flatMap(({ match }) => {
     // What is below a script needs the right to that script too.
     if (match.route === undefined || match.alsoReadAs?.includes(route)) return []
     const other = match.route
@@ -51,11 +52,11 @@ const matchesOf = (table: RouteTable, { host = [''] }: Route, methods: Iterable<
   [...methods].flatMap(method => host.map(name => ({ method, match: table.match(method, path, name) })))
 
 /** A path that the route matches. */
-const probeOf = ({ path }: Route): string =>
+const probeOf = ({ path }: Pick<Route, 'path'>): string =>
   path
     .replace(/\/:[^/]+/g, (_, index: number) => `/0${index}`)
     .replace(/\*$/, '0')
-    .replace(/\/$/, '')
+    .replace(/(?!^)\/$/, '')
 
 const sharesUpstream = (a: Route, b: Route): boolean => a.upstream?.name === b.upstream?.name
 

@@ -84,6 +84,8 @@ t.test('check names what a less strict route leaves open, unless it is usual or 
     [admin('/api/all'), /"\/api\/all" does not cover paths below it.*"\/api\/\*" at .*:5:5.*accept: \[wider-paths\]/],
     [admin('/api/all, accept: [wider-paths]')],
     [[admin('/'), any('/*')], /"\/" does not cover paths below it: \/x belongs to .*; add "\/\*"/],
+    [[admin('/, methods: [GET], accept: [wider-paths]'), any('/*')], leaves],
+    [[admin('/deep/'), any('/deep/*')], /"\/deep\/" does not cover paths below it: \/deep\/x belongs to/],
     [any('/api/open')],
     [[admin('/api/closed'), admin('/api/closed/*, methods: [GET, POST, PUT, PATCH, DELETE, OPTIONS]')]],
     [admin('/api/script.php')],
