@@ -188,7 +188,7 @@ const readPastDecision = (line: string): PastLine => {
   const { method, host, path, route, decision, forwardAuth } = entry
   if (typeof method !== 'string' || typeof path !== 'string' || typeof decision !== 'string') return 'foreign'
   const past = decisionOf(entry)
-  if (past === undefined || isPreflight(entry) || dependsOnMore(entry) || !path.startsWith('/')) return 'other'
+  if (past === undefined || isPreflight(entry, past) || dependsOnMore(entry) || !path.startsWith('/')) return 'other'
   return {
     method,
     host: typeof host === 'string' ? host : undefined,
@@ -215,12 +215,16 @@ const decisionOf = ({ decision, code }: Entry): Decision['decision'] | undefined
   return decision === 'refuse' ? STATUS_OF_CODE[code] : undefined
 }
 
-// A preflight is checked by the method that it requests, which the line does not contain.
-const isPreflight = ({ method, reason, status, user }: Entry): boolean =>
-  reason === 'preflight' || (method === 'OPTIONS' && status === 204 && user === undefined)
+// A preflight is checked by the method that it requests, which the line does not contain. It may be forwarded, and never has a token.
+const isPreflight = ({ method, reason, user }: Entry, past: Decision['decision']): boolean =>
+  reason === 'preflight' || (method === 'OPTIONS' && past === 'allow' && user === undefined)
 
-// What the line does not contain decided: which proxy asked, or where a COPY or MOVE wrote to.
-const dependsOnMore = ({ path, reason }: Entry): boolean => path === '/auth/forward' || reason === 'destination'
+/** Where a COPY or MOVE wrote to; what the Engine.IO protocol, or Max-Forwards, does not allow. */
+const OTHER_REASONS: readonly unknown[] = ['destination', 'engineio-method', 'max-forwards']
+
+// What the line does not contain decided, such as which proxy asked; or nothing did, as the client left while the limiter waited.
+const dependsOnMore = ({ path, reason, status }: Entry): boolean =>
+  path === '/auth/forward' || OTHER_REASONS.includes(reason) || (reason === 'client-gone' && status === undefined)
 
 const askerOf = ({ profiles, accessStatus, provider, tokenKind, ip }: Entry): NamedAsker => {
   const address = typeof ip === 'string' ? ip : undefined

@@ -4,6 +4,7 @@ import t from 'tap'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
 import { routeFolder } from '../support/route-files.ts'
 import { checkSaid } from './commands.ts'
 
@@ -49,6 +50,35 @@ t.test("replay of a gateway's own log with its own files changes nothing", async
     input: world.logText() + proxy.logText()
   })
   t.match(json(), { changes: [], decisions: 5 })
+  t.equal(code, 0)
+})
+
+// RV-25
+t.test('what neither routes nor roles decided is no change at a replay with the same files', async t => {
+  const raw = await startRawUpstream(t)
+  const world = await startGateway(t, {
+    config: {
+      upstreams: { up: { url: raw.url } },
+      routes: [
+        { path: '/socket.io/*', upstream: 'up', socketio: { namespaces: { '/m': {} } } },
+        { path: '/traced', upstream: 'up', public: true, methods: ['TRACE'] },
+        { path: '/open', upstream: 'up', public: true, methods: ['GET'] },
+        { path: '/api/*', upstream: 'up' }
+      ]
+    }
+  })
+  t.equal((await world.raw('DELETE /socket.io/ HTTP/1.1\r\nHost: gw\r\n\r\n')).status, 405)
+  t.equal((await world.raw('TRACE /traced HTTP/1.1\r\nHost: gw\r\nMax-Forwards: 0\r\n\r\n')).status, 405)
+  const preflight = { origin: 'https://app.example', 'access-control-request-method': 'GET' }
+  const answer = await world.fetch('/open', { method: 'OPTIONS', headers: preflight })
+  t.equal(answer.status, 200, 'as the backend answers it')
+  for (const path of ['/socket.io/', '/traced', '/open']) await world.logged(line => line.path === path)
+  const line = { msg: 'request', method: 'GET', path: '/api/1', route: '/api/*', decision: 'allow' }
+  const left = JSON.stringify({ ...line, reason: 'client-gone', ip: '127.0.0.1', ms: 3 })
+  const { code, json } = await portaria(['replay', '-', '--config', world.folder, '--json'], {
+    input: `${world.logText()}${left}\n`
+  })
+  t.match(json(), { changes: only(), decisions: 0, other: 4 })
   t.equal(code, 0)
 })
 
