@@ -2,10 +2,9 @@
 import type { Exchange } from '../http/exchange.ts'
 import { readLaxly } from '../http/fields.ts'
 import { connectionNames, fieldValue } from '../http/request.ts'
-import { forwardedPath, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
+import { ELSEWHERE, matchBeside } from '../routes/match-beside.ts'
+import { forwardedPath, type RouteTable } from '../routes/route.ts'
 import { hostSaid, originForm } from './match-route.ts'
-
-const ELSEWHERE: RouteMatch = { refusal: 'bad-path', reason: 'destination', public: true }
 
 /**
  * The Destination of a COPY or MOVE (RFC 4918 §9.8, §9.9, §10.3) must lead to routes of the same upstream which admit this
@@ -21,10 +20,7 @@ export const createMatchDestination =
     if (match?.route === undefined || route === undefined) return
     const target = pathAndQuery(exchange, head.destination ?? '')
     const path = target?.split('?', 1)[0] ?? ''
-    const find = (each: string, at: string): RouteMatch => {
-      const found = current().match(each, at, hostName)
-      return found.route === undefined || isBeside(found.route, route) ? found : ELSEWHERE
-    }
+    const find = (each: string, at: string) => matchBeside(current(), route, each, at, hostName)
     const there = methodsThere(exchange).map(each => (target === undefined ? ELSEWHERE : find(each, path)))
     const alsoWrites = method === 'MOVE' ? [...there, find('DELETE', match.path)] : there
     exchange.match = { ...match, alsoWrites }
@@ -47,9 +43,6 @@ const mayOverwrite = ({ request, head, route }: Exchange): boolean => {
     [...set.map(([name]) => name), ...remove].some(name => readLaxly(name) === 'overwrite')
   return isLost || fieldValue(request.fields, 'overwrite')?.trim() !== 'F'
 }
-
-const isBeside = (one: Route, other: Route): boolean =>
-  one.upstream === other.upstream && one.external === other.external
 
 /** Of a Simple-ref (RFC 4918 §8.3) whose authority, if there is one, is that of the request. */
 const pathAndQuery = (exchange: Exchange, reference: string): string | undefined => {

@@ -4,6 +4,7 @@ import { splitTarget } from '../routes/canonical-path.ts'
 import { type Decision, decide } from '../routes/decide.ts'
 import { reasonInWords } from '../routes/decision-words.ts'
 import { NO_GRANTS } from '../routes/grants.ts'
+import { matchBeside } from '../routes/match-beside.ts'
 import type { Route, RouteMatch, RouteTable, SourceLocation } from '../routes/route.ts'
 import { decideEventOnRoutes } from '../routes/socketio-rules.ts'
 import { hostName } from '../values/host-names.ts'
@@ -103,5 +104,5 @@ export const matchTarget = (table: RouteTable, method: string, { host, target }:
   if (split.refusal !== undefined) return { refusal: 'bad-path', reason: split.refusal, public: true }
   const match = table.match(method, split.path, host)
   if (method !== 'MOVE' || match.route === undefined) return match
-  return { ...match, alsoWrites: [table.match('DELETE', match.path, host)] }
+  return { ...match, alsoWrites: [matchBeside(table, match.route, 'DELETE', match.path, host)] }
 }

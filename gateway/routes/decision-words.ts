@@ -22,7 +22,8 @@ const BAD_PATH: Readonly<Record<string, string>> = {
   'percent-encoding': 'A % that is not followed by two hexadecimal digits.',
   'utf-8': 'The encoded bytes are not valid UTF-8.',
   'raw-character': 'A character that must be percent-encoded.',
-  destination: 'The Destination of a COPY or MOVE is not a path of this gateway that leads to the same upstream.',
+  destination:
+    'What a COPY or MOVE writes to, or a MOVE deletes, is not a path of this gateway that leads to the same upstream.',
   'lax-reading':
     'A backend that ignores case, spaces, trailing dots, an extension such as .json or a script such as /index.php, or that serves index files, would read this path as one of another route.'
 }

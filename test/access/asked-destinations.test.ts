@@ -137,11 +137,14 @@ routes:
   - { path: /files/*, upstream: files, methods: [DELETE], roles: [Admin] }
   - { path: /plain/*, upstream: plain }
   - { path: /plain/*, upstream: plain, methods: [DELETE], roles: [Admin] }
+  - { path: /parted/*, upstream: files }
+  - { path: /parted/*, upstream: plain, methods: [DELETE], roles: [Admin] }
 tests:
   - MOVE /files/a as Agente -> 403
   - MOVE /files/a as anonymous -> 401
   - MOVE /files/a as Admin -> allow
   - COPY /files/a as Agente -> allow
+  - MOVE /parted/a as Admin -> 400
 `
   })
   const { table } = await loadRoutes(folder, ownRoutes())
@@ -165,4 +168,9 @@ tests:
   t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'F', 'Connection', 'close'), 'allow')
   t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'F', 'Connection', 'Overwrite'), 403, 'the backend does not get it')
   t.equal(decideAt('plain', 'COPY', 'Agente', 'Overwrite', 'F'), 403, 'nor where the upstream removes it')
+  t.equal(
+    decideAt('parted', 'MOVE', 'Admin'),
+    400,
+    'the source would be deleted by another upstream, as its test line says'
+  )
 })
