@@ -87,6 +87,9 @@ const checkDots = (path: string): BadPathReason | undefined => {
   return undefined
 }
 
+/** Encodes what no URL may contain (RFC 3986 §2), as routes spell it; browsers and curl send some of it as it is, such as `|`. */
+export const encodeRaw = (path: string): string => path.replace(/["<>^`{|}[\]]/g, encodeURIComponent)
+
 /** Percent-decoded as UTF-8; undefined if that is invalid (including overlong forms and surrogates). */
 export const decode = (text: string): string | undefined => {
   if (!text.includes('%')) return text

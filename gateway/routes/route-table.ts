@@ -1,6 +1,6 @@
 // Finds the route of a request, and refuses every request that could be read in two ways.
 import { PROFILES } from '../identity.ts'
-import { canonicalPath, decode, isDottedPath, isPlainPath } from './canonical-path.ts'
+import { canonicalPath, decode, encodeRaw, isDottedPath, isPlainPath } from './canonical-path.ts'
 import { type Grants, NO_GRANTS } from './grants.ts'
 import { hostLookup, routesByHost } from './hosts.ts'
 import { inParts, type Parts } from './in-parts.ts'
@@ -93,7 +93,7 @@ export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
     match: (method, rawPath, host = '') => matchPath(at(host), method, rawPath),
     candidates(method, path, host = '') {
       const { exact, depth } = at(host)
-      return candidatesFor(exact, method, segmentsOf(path, depth))
+      return candidatesFor(exact, method, segmentsOf(encodeRaw(path), depth))
     },
     misread: (method, path, host = '') => misread(at(host), method, path),
     ...hosts,
@@ -144,10 +144,12 @@ const matchDotted = (spellings: Spellings, method: string, path: string): RouteM
 const matchUnusual = (spellings: Spellings, method: string, rawPath: string): RouteMatch => {
   const canonical = canonicalPath(rawPath, spellings.exceptions)
   if (canonical.refusal !== undefined) return badPath(canonical.refusal)
-  const { path } = canonical
-  const segments = segmentsOf(path, spellings.depth)
+  const encoded = encodeRaw(canonical.path)
+  const segments = segmentsOf(encoded, spellings.depth)
   const found = findRoute(spellings.exact, method, segments)
   const route = found === 'reserved' ? undefined : found
+  // It is forwarded as it came, unless a prefix is to be stripped that the route spells in another way.
+  const path = canonical.path.startsWith(route?.stripPrefix ?? '/') ? canonical.path : encoded
   const allowed = canonicalPath(path, route?.allowInPath)
   if (allowed.refusal !== undefined) return badPath(allowed.refusal)
   if (route === undefined) return refuse(spellings.exact, method, segments)
@@ -258,7 +260,7 @@ const visible = (candidates: readonly Candidate[]): Route[] => {
 
 const misread = (spellings: Spellings, method: string, path: string): ReturnType<RouteTable['misread']> => {
   const { exact, depth } = spellings
-  const found = findRoute(exact, method, segmentsOf(path, depth))
+  const found = findRoute(exact, method, segmentsOf(encodeRaw(path), depth))
   const other = misreading(spellings, method, path, found === 'reserved' ? undefined : found)
   if (other === undefined) return undefined
   const route = findRoute(other.trie, method, other.segments)

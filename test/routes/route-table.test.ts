@@ -184,6 +184,32 @@ t.test('a prefix is stripped from the path that was matched, and never leaves a 
   t.equal(forwarded('/app%2Fadmin'), 'encoded-slash')
 })
 
+t.test('a route with a character that browsers send unescaped, such as |, is found in both spellings', async t => {
+  const table = await tableOf(
+    t,
+    '/wiki/a|b {roles: [Admin]}',
+    '/wiki/* {roles: [Agente]}',
+    '/x^y/* {stripPrefix: /x%5Ey}',
+    '/q/:id'
+  )
+  answers(t, table, {
+    '/wiki/a%7Cb': words`/wiki/a|b /wiki/a%7Cb /wiki/a%7cb`,
+    '/wiki/*': words`/wiki/a|c /wiki/a%7Cc /wiki/a|b/c`,
+    'lax-reading': words`/wiki/A|b /wiki/A%7CB`,
+    '/x%5Ey/*': words`/x^y/z /x%5Ey/z`,
+    '/q/:id': words`/q/a|b`,
+    'no-route': words`/x|y`
+  })
+  const forwarded = (path: string) => {
+    const match = table.match('GET', path)
+    return match.route && forwardedPath(match.route, match.path)
+  }
+  t.equal(forwarded('/wiki/a|b'), '/wiki/a|b', 'as it came')
+  t.equal(forwarded('/wiki/a%7Cb'), '/wiki/a%7Cb')
+  t.equal(forwarded('/x^y/z^'), '/z%5E', 'as the route spells it, whose prefix is stripped')
+  t.equal(forwarded('/x%5ey/z^'), '/z^')
+})
+
 // RT-27
 t.test('what the gateway owns never falls to a catch-all, in any spelling', async t => {
   const table = await tableOf(t, '/* {public: true}', '/:x', '/:x/:y')

@@ -1,6 +1,6 @@
 // Builds the path of a route, and the prefix to strip, from a route file, or complains about them.
 
-import { canonicalPath, decode, trimBlanks } from '../../routes/canonical-path.ts'
+import { canonicalPath, decode, encodeRaw, trimBlanks } from '../../routes/canonical-path.ts'
 import { foldLetters } from '../../routes/lax-readings.ts'
 import { RESERVED } from '../../routes/own-routes.ts'
 import { shapeOf } from '../../routes/route-trie.ts'
@@ -21,7 +21,7 @@ export const definePath = (written: string, say: Complain, warn: Complain): stri
     const foreign = foreignParameter(segment)
     if (foreign !== undefined) say(`"${segment}" would be a literal: write :${foreign}`, 'path')
   }
-  const encoded = encodeRaw(written)
+  const encoded = encodeWritten(written)
   const { path, refusal } = encoded === undefined ? { refusal: 'utf-8' } : canonicalPath(encoded)
   if (path === undefined) {
     say(`no request can have this path (${refusal})${REMEDIES[refusal] ?? ''}`, 'path')
@@ -84,9 +84,9 @@ const isWhole = (segments: readonly string[]): boolean => segments.length === (s
 
 const params = (segments: readonly string[]): string[] => segments.filter(segment => segment.startsWith(':'))
 
-const encodeRaw = (path: string): string | undefined => {
+const encodeWritten = (path: string): string | undefined => {
   try {
-    return path.replace(/[^\x21-\x7e]|["<>^`{|}[\]]/gu, encodeURIComponent)
+    return encodeRaw(path.replace(/[^\x21-\x7e]/gu, encodeURIComponent))
   } catch {
     return undefined
   }
