@@ -3,6 +3,7 @@
 import t, { type Test } from 'tap'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
+import { only } from '../support/only.ts'
 import { routeFolder } from '../support/route-files.ts'
 
 const HEAD = 'upstreams:\n  up: { url: http://127.0.0.1:4001 }\n  other: { url: http://127.0.0.1:4002 }\nroutes:\n'
@@ -204,4 +205,46 @@ t.test('what may be sent in a namespace is compared event by event', async t => 
     [/namespace \/m event \/typing:\.\*\/: Agente,Admin/, /namespace \/m event send: Agente/]
   ])
   t.match(await compare('', ', events: { send: {} }'), [[], [/event \(any other\)/]])
+})
+
+type Listed = readonly { readonly path: string; readonly who: readonly string[] }[]
+
+/** What diff says of the namespaces of a route, `name: who`, and its exit code. */
+const namespacesCompared = async (t: Test, was: string, now: string) => {
+  const folderWith = (namespaces: string) =>
+    folderOf(t, yaml([`{ path: /socket.io/*, upstream: up, socketio: { namespaces: { ${namespaces} } } }`]))
+  const { code, json } = await portaria(['diff', await folderWith(was), await folderWith(now), '--json'])
+  const { opened, closed } = json<{ opened: Listed; closed: Listed }>()
+  const said = ({ path, who }: Listed[number]) => `${path.replace('/socket.io/* namespace ', '')}: ${who.join()}`
+  return { code, opened: opened.map(said), closed: closed.map(said) }
+}
+
+t.test('a pattern that takes names over from one before it is said to open them', async t => {
+  const [admin, room, chat, either] = [
+    String.raw`'/\/room-admin.*/': { roles: [Admin] }`,
+    String.raw`'/\/room-.*/': {}`,
+    String.raw`'/\/chat-.*/': {}`,
+    String.raw`'/\/(chat|room)-.*/': {}`
+  ]
+  const people = 'unassigned,Agente,Supervisor,Agente without area,Supervisor without area'
+  const opened = [String.raw`/\/room-.*/ where /\/room-admin.*/ applied: ${people}`]
+  const compare = (was: string, now: string) => namespacesCompared(t, was, now)
+  t.match(await compare(`${admin}, ${room}`, room), { code: 1, opened: only(...opened) }, 'the first one is gone')
+  const [both, swapped] = [`${admin}, ${room}`, `${room}, ${admin}`]
+  t.same(await compare(both, swapped), { code: 1, opened, closed: [] })
+  t.same(await compare(swapped, both), {
+    code: 0,
+    opened: [],
+    closed: [String.raw`/\/room-admin.*/ where /\/room-.*/ applied: ${people}`]
+  })
+  t.same(await compare(both, both), { code: 0, opened: [], closed: [] })
+  t.equal((await compare(admin, swapped)).opened.length, 2, 'a new one is before it')
+  t.match(await compare(`${admin}, ${chat}`, chat), { code: 0, opened: [] }, 'no name matches both')
+  t.match(await compare(`${admin}, ${either}`, either), { code: 1, opened: { length: 1 } }, 'a choice may match')
+  const events = (...listed: string[]) => `/m: { roles: [Agente, Admin], events: { ${listed.join(', ')} } }`
+  const [ban, any] = [`'/admin:.*/': { roles: [Admin] }`, `'/[a-z]+:.*/': {}`]
+  t.match(await compare(events(ban, any), events(any)), {
+    code: 1,
+    opened: only('/m event /[a-z]+:.*/ where /admin:.*/ applied: Agente,Agente without area')
+  })
 })
