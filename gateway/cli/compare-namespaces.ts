@@ -13,16 +13,22 @@ export interface CompareOptions extends DecideOptions {
 export const compareNamespaces = (was: Route | undefined, now: Route | undefined, options: CompareOptions) =>
   pairsOf(was?.socketio?.namespaces, now?.socketio?.namespaces).flatMap(pair => {
     const [before, after] = [listedIn(was, pair.was), listedIn(now, pair.now)]
-    const compare = (label: string, events?: Pair) => ({
-      name: label,
-      before: allowedIn(was, before, events?.was, options),
-      after: allowedIn(now, after, events?.now, options)
-    })
+    const compare = (label: string, events?: Pair, askers = options.askers) => {
+      const asked = { ...options, askers }
+      return {
+        name: label,
+        before: allowedIn(was, before, events?.was, asked),
+        after: allowedIn(now, after, events?.now, asked)
+      }
+    }
     const name = labelOf(pair)
     const connect = compare(name)
-    const events = eventPairsOf(before, after).map(event =>
-      compare(`${name} event ${event.now === ANY_OTHER ? '(any other)' : labelOf(event)}`, event)
-    )
+    const events = eventPairsOf(before, after).map(event => {
+      const label = `${name} event ${event.now === ANY_OTHER ? '(any other)' : labelOf(event)}`
+      const alone = compare(label, event)
+      const together = withTwoProfiles([before, after], options.askers, [...alone.before, ...alone.after])
+      return compare(label, event, [...options.askers, ...together])
+    })
     // Anyone who may not connect may not send either, so only further differences are reported.
     const isNews = (one: typeof connect) =>
       one.before.join() !== connect.before.join() || one.after.join() !== connect.after.join()
@@ -78,6 +84,24 @@ const eventPairsOf = (was: SocketIoNamespace | undefined, now: SocketIoNamespace
   was?.events === undefined && now?.events === undefined
     ? []
     : [...pairsOf(was?.events, now?.events), { was: ANY_OTHER, now: ANY_OTHER }]
+
+/** People with two of the profiles that the rules of a namespace name, of which neither lets anyone pass alone. */
+const withTwoProfiles = (
+  namespaces: readonly (SocketIoNamespace | undefined)[],
+  askers: readonly NamedAsker[],
+  passing: readonly string[]
+): NamedAsker[] => {
+  const rules = namespaces.flatMap(namespace => [namespace, ...(namespace?.events ?? [])])
+  const roles = rules.flatMap(rule => rule?.roles ?? [])
+  const alone = askers.filter(({ name }) => roles.includes(name) && !passing.includes(name))
+  return alone.flatMap((one, index) =>
+    alone.slice(index + 1).map(other => ({
+      ...one,
+      name: `${one.name}+${other.name}`,
+      user: one.user && { ...one.user, profiles: [one.name, other.name] }
+    }))
+  )
+}
 
 /** Names of those who may connect or, if there is an event, send it. */
 const allowedIn = (

@@ -248,3 +248,21 @@ t.test('a pattern that takes names over from one before it is said to open them'
     opened: only('/m event /[a-z]+:.*/ where /admin:.*/ applied: Agente,Agente without area')
   })
 })
+
+t.test('people with two profiles are compared where a namespace asks for one and its event for another', async t => {
+  const asking = (namespace: string, event: string) =>
+    `/m: { roles: [${namespace}], events: { ban: { roles: [${event}] } } }`
+  const compare = (was: [string, string], now: [string, string]) =>
+    namespacesCompared(t, asking(...was), asking(...now))
+  t.same(await compare(['Agente', 'Admin'], ['Agente', 'Supervisor']), {
+    code: 1,
+    opened: ['/m event ban: Agente+Supervisor'],
+    closed: ['/m event ban: Agente+Admin']
+  })
+  t.same(await compare(['Agente', 'Admin'], ['Admin', 'Agente']), {
+    code: 1,
+    opened: ['/m: Admin,Admin without area'],
+    closed: ['/m: Agente,Agente without area']
+  })
+  t.same(await compare(['Agente', 'Agente, Admin'], ['Agente', 'Agente']), { code: 0, opened: [], closed: [] })
+})
