@@ -31,7 +31,8 @@ export const addExplain: Add = (program, define) => {
       'explain GET /api/%61dmin --as anonymous --config upstream-config',
       'explain GET https://grafana.corp.example/d/1 --as Agente',
       'explain EVENT /messaging send --as Agente',
-      'explain GET /api/orders --token - < token.txt'
+      'explain GET /api/orders --token - < token.txt',
+      "explain GET /office/1 --token '- from 10.1.2.3' < token.txt"
     ]
   )
     .argument('<method>', 'a method such as GET, or EVENT for a Socket.IO event')
@@ -44,7 +45,10 @@ export const addExplain: Add = (program, define) => {
       '--as <who...>',
       'profiles of a person, or anonymous, unassigned or cloud-unassigned (default: all of them)'
     )
-    .option('--token <token>', 'explain the decision for the owner of this token; - reads it from standard input')
+    .option(
+      '--token <token>',
+      'explain the decision for the owner of this token, sent "TOKEN from 10.1.2.3" if an address matters; - reads it from standard input'
+    )
     .option('--config <folder>', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--headers', 'list the headers that the backend receives')
     .addHelpText('after', '\nThe exit code is 0 whatever the decision, and 2 if it could not be determined.')

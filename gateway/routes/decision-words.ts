@@ -36,7 +36,9 @@ const TOKEN: Readonly<Record<string, string>> = {
   'bad-claims': 'The claims of the token are not those of a token from this gateway.',
   'issued-in-the-future': 'According to its claims, the token was issued in the future.',
   'not-yet-valid': 'The token is not valid yet.',
-  'lives-too-long': 'The token is valid for longer than any token that this gateway issues.'
+  'lives-too-long': 'The token is valid for longer than any token that this gateway issues.',
+  'foreign-host': 'The token belongs in the session cookie of another host, and is accepted there only.',
+  'foreign-address': 'The service account may not use its token from this address.'
 }
 
 const PLAIN: Readonly<Record<string, string>> = {

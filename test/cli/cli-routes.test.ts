@@ -187,6 +187,35 @@ t.test('explain takes a token: verified where the secret is known, else at its w
   t.match(await ask(forged, secret, '/open/x'), { decision: 'allow', reason: 'public' })
 })
 
+t.test('explain takes a token with its kind, and with where it may be used', async t => {
+  const OFFICE = `${YAML.replace('tests:', "  - { path: /office, upstream: up, from: ['10.0.0.0/8'] }\ntests:")}`
+  const config = await routeFolder(t, { 'routes.yaml': OFFICE })
+  const ask = async (path: string, token: string, env: Record<string, string> = { JWT_SECRET: TEST_SECRET }) =>
+    (await portaria(['explain', 'GET', path, '--token', token, '--json', '--config', config], { env })).json()
+  const client = { username: 'reports', provider: 'client' as const, profiles: ['Admin'], perfis: ['Admin'] }
+  const [service, bound, ofHost, person] = await Promise.all([
+    signToken(TEST_SECRET, client),
+    signToken(TEST_SECRET, client, { addresses: ['10.1.0.0/16'] }),
+    signToken(TEST_SECRET, {}, { host: 'grafana.corp.example' }),
+    signToken(TEST_SECRET)
+  ])
+  t.match(await ask('/auth/admin/routes', service), { decision: 403, code: 'GW_FORBIDDEN', reason: 'token-kind' })
+  for (const env of [{ JWT_SECRET: TEST_SECRET }, {}]) {
+    t.match(await ask('/any', bound, env), { decision: 'allow', note: /accepted from 10\.1\.0\.0\/16 only/ })
+    t.match(await ask('/any', `${bound} from 10.1.2.3`, env), { decision: 'allow' })
+    t.match(await ask('/any', `${bound} from 10.2.0.1`, env), { decision: 401, reason: 'foreign-address' })
+    t.match(await ask('/any', ofHost, env), { decision: 401, code: 'GW_UNAUTHENTICATED', reason: 'foreign-host' })
+  }
+  t.match(await ask('/office', person), { decision: 403, reason: 'address' })
+  t.match(await ask('/office', `${person} from 10.0.0.1`), { decision: 'allow' })
+  const at = ['explain', 'GET', '/office', '--config', config, '--json', '--token']
+  t.match((await portaria([...at, '- from 10.0.0.1'], { input: `Bearer ${person}\n` })).json(), { decision: 'allow' })
+  t.match(await portaria(['explain', 'GET', '/office', '--token', `${person} from here`]), {
+    code: 2,
+    stderr: /"here" is no IP address/
+  })
+})
+
 /** Who may pass each row of the matrix. */
 const passing = async (folder: string): Promise<Record<string, string[]>> => {
   const { json } = await portaria(['matrix', '--json', '--config', folder])

@@ -19,7 +19,16 @@ const NO_METHOD: RouteMatch = { refusal: 'method', routes: [routeOf({ methods: n
 const DECISIONS = words`public socketio any-valid-token has-role role-missing cloud-unassigned unassigned`
 const REFUSALS = ['method', 'no-route', 'destination', 'lax-reading', 'not-absolute', 'fragment', 'double-slash']
 const PATHS = ['dot-segment', 'encoded-slash', 'backslash', 'semicolon', 'control-character', 'double-encoding']
-const TOKENS = ['no-token', 'expired', 'bad-signature', 'bad-header', 'bad-claims', 'issued-in-the-future']
+const TOKENS = [
+  'no-token',
+  'expired',
+  'bad-signature',
+  'bad-header',
+  'bad-claims',
+  'issued-in-the-future',
+  'foreign-host',
+  'foreign-address'
+]
 const OTHERS = ['percent-encoding', 'utf-8', 'raw-character', 'not-yet-valid', 'lives-too-long']
 
 t.test('each reason has a sentence of its own', async t => {
