@@ -41,8 +41,8 @@ const refusalOf = (match: RouteMatch, decision: Decision, address: string, text:
   const Plain = [BadPath, NoRoute, Unauthenticated].find(kind => kind.code === code)
   if (Plain !== undefined) return new Plain({ reason })
   const isUnassigned = code === Unassigned.code
-  // Profiles that open the path of the request do not open what it writes to.
-  const more = reason === 'destination' ? undefined : revealed(match, isUnassigned, text)
+  // What is missing elsewhere, such as another network, another kind of token or the right to a Destination, no profile gives.
+  const more = isUnassigned || reason === 'role-missing' ? revealed(match, isUnassigned, text) : undefined
   return isUnassigned ? new Unassigned({ reason, ...more }) : new Forbidden({ reason, ...more })
 }
 

@@ -6,7 +6,7 @@ import { checkCertificate } from '../../gateway/access/check-connection.ts'
 import { createLimitRate } from '../../gateway/access/limit-rate.ts'
 import { createMatchRoute, onlyOf } from '../../gateway/access/match-route.ts'
 import { originAllowed } from '../../gateway/access/socket-token.ts'
-import { TokenExpired, TokenStale } from '../../gateway/errors.ts'
+import { type GatewayError, TokenExpired, TokenStale } from '../../gateway/errors.ts'
 import { beginForwardAuth } from '../../gateway/forward/forward-auth.ts'
 import { GATEWAY_NAME } from '../../gateway/http/exchange.ts'
 import type { Verdict } from '../../gateway/limits/limiter.ts'
@@ -148,6 +148,14 @@ t.test('authorize refuses with the code of the decision, and reveals a reason on
   const written = check({ ...to({}), alsoWrites: [admin] } as RouteMatch, { revealReason: true })
   t.equal(outcome(written), '403 GW_FORBIDDEN destination')
   t.equal(written?.message, 'Your access does not allow this', 'profiles would not open what it writes to')
+
+  const client = identityOf({ kind: 'client' })
+  const kind = check(to({ tokenKinds: ['login'], roles: ['Admin'] }), { revealReason: true }, client)
+  t.equal(outcome(kind), '403 GW_FORBIDDEN token-kind')
+  const outside = check(to({ from: [], roles: ['Admin'] }), { revealReason: true })
+  t.equal(outcome(outside), '403 GW_FORBIDDEN address')
+  for (const { message, profiles } of [kind, outside] as GatewayError[])
+    t.same([message, profiles], ['Your access does not allow this', undefined], 'no profile would help')
 
   const { user } = identityOf()
   const nobodyYet = identityOf({ user: { ...user, accessStatus: 'unassigned' } })
