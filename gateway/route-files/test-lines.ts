@@ -6,7 +6,7 @@ import { reasonInWords } from '../routes/decision-words.ts'
 import { NO_GRANTS } from '../routes/grants.ts'
 import { matchBeside } from '../routes/match-beside.ts'
 import type { Route, RouteMatch, RouteTable, SourceLocation } from '../routes/route.ts'
-import { decideEventOnRoutes } from '../routes/socketio-rules.ts'
+import { decideEventOnRoutes, engineFault } from '../routes/socketio-rules.ts'
 import { hostName } from '../values/host-names.ts'
 import { type Complaint, complain, formatLocation } from './complaint.ts'
 import { formHint, methodComplaint, outcomeComplaint } from './hints/test-lines.ts'
@@ -103,6 +103,8 @@ export const matchTarget = (table: RouteTable, method: string, { host, target }:
   const split = splitTarget(target)
   if (split.refusal !== undefined) return { refusal: 'bad-path', reason: split.refusal, public: true }
   const match = table.match(method, split.path, host)
-  if (method !== 'MOVE' || match.route === undefined) return match
+  if (match.route === undefined) return match
+  if (match.route.socketio !== undefined) return { ...match, engineFault: engineFault(match.route, method, match.path) }
+  if (method !== 'MOVE') return match
   return { ...match, alsoWrites: [matchBeside(table, match.route, 'DELETE', match.path, host)] }
 }

@@ -1,5 +1,5 @@
 // Decides whether a person may pass: one pure decision for live requests, route tests and `explain`.
-import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned, Unauthenticated } from '../errors.ts'
+import { BadPath, BadRequest, Forbidden, MethodNotAllowed, NoRoute, Unassigned, Unauthenticated } from '../errors.ts'
 import type { TokenKind, User } from '../identity.ts'
 import { contains, parseAddress } from '../values/addresses.ts'
 import type { Route, RouteMatch } from './route.ts'
@@ -31,7 +31,14 @@ export const decide = (match: RouteMatch, sender: Asker, options: DecideOptions)
   // Where no token is needed, none is checked: other routes that must admit the request too know no person either.
   const asker = match.route !== undefined && needsNoToken(match.route) ? { address: sender.address } : sender
   const decision = decidePath(match, asker, options)
-  if (decision.decision !== 'allow' || match.route === undefined || match.alsoWrites === undefined) return decision
+  if (decision.decision !== 'allow' || match.route === undefined) return decision
+  if (match.engineFault !== undefined) {
+    const isPath = match.engineFault === 'engineio-path'
+    return isPath
+      ? refuse(400, BadRequest.code, match.engineFault)
+      : refuse(405, MethodNotAllowed.code, match.engineFault)
+  }
+  if (match.alsoWrites === undefined) return decision
   for (const written of match.alsoWrites) {
     const other = decidePath(written, asker, options)
     if (other.decision === 400 || other.decision === 401) return other

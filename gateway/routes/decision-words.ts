@@ -44,6 +44,8 @@ const TOKEN: Readonly<Record<string, string>> = {
 const PLAIN: Readonly<Record<string, string>> = {
   public: 'The route is public: no token is checked, and no identity is passed on.',
   socketio: 'The HTTP side of a Socket.IO route needs no token; each namespace requires one at CONNECT.',
+  'engineio-path': 'A Socket.IO route answers at its own path only, and forwards nothing below it.',
+  'engineio-method': 'The HTTP side of a Socket.IO route has the methods GET and POST only.',
   'cloud-unassigned':
     'Anyone can have an account at this cloud provider, and an Admin has not yet assigned a profile and an area to this one (alternatively, set CLOUDIDP_ALLOWED_TENANTS).',
   unassigned: 'The route only admits people with a profile and an area, and an Admin has not yet assigned both.',

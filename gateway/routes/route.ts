@@ -178,17 +178,22 @@ export type BadPathReason =
   /** What a COPY or MOVE writes to is no path of the same upstream. */
   | 'destination'
 
+/** Why the HTTP side of a Socket.IO route refuses a request: Engine.IO has another path, or not this method. */
+export type EngineFault = 'engineio-path' | 'engineio-method'
+
 export type RouteMatch =
   /**
    * `path` is the canonical path to forward, before the prefix is stripped (see `forwardedPath`).
    * `alsoReadAs`: routes that a backend may see if it cuts off the format, or routes by what follows a script;
    * they must admit the request too. `alsoWrites`: matches of the path that the request writes to besides its own.
+   * `engineFault`: known to `matchTarget`; real requests are refused for it once they are passed on.
    */
   | {
       readonly route: Route
       readonly path: string
       readonly alsoReadAs?: readonly Route[]
       readonly alsoWrites?: readonly RouteMatch[]
+      readonly engineFault?: EngineFault | undefined
       readonly refusal?: undefined
     }
   /** `public`: also said to those without a token. `by`: the route that would have the path, if it is known. */

@@ -1,7 +1,7 @@
 // Finds the rules of a Socket.IO route for a namespace and an event: one decision for the gateway, `explain` and test lines.
 import { BadRequest, Forbidden, NoRoute, Unauthenticated } from '../errors.ts'
 import { type Asker, checkPerson, type DecideOptions, type Decision, isOutside } from './decide.ts'
-import type { Route, RouteTable, SocketIoEvent, SocketIoNamespace } from './route.ts'
+import type { EngineFault, Route, RouteTable, SocketIoEvent, SocketIoNamespace } from './route.ts'
 
 /**
  * Names that servers do not treat as ordinary events. socket.io refuses all of them except `*`;
@@ -28,6 +28,20 @@ const PLAIN_NAMESPACE = /^\/[^\s,?#\\"'[\]{}\p{Cc}]*$/u
 
 /** Whether every implementation reads this name as written. */
 export const isPlainNamespace = (name: string): boolean => PLAIN_NAMESPACE.test(name)
+
+/**
+ * Why Engine.IO answers no request with this path or method. Its path is the route's own (`/socket.io/` of `/socket.io/*`): the
+ * HTTP side needs no token, so nothing below it is forwarded.
+ */
+export const engineFault = (
+  { path: pattern, coversBelow }: Pick<Route, 'path' | 'coversBelow'>,
+  method: string,
+  path: string
+): EngineFault | undefined => {
+  const depth = (text: string) => text.split('/').filter(segment => segment !== '').length
+  if (depth(path) !== depth(pattern) - (coversBelow ? 1 : 0)) return 'engineio-path'
+  return method === 'GET' || method === 'POST' ? undefined : 'engineio-method'
+}
 
 interface Rule {
   readonly name: string

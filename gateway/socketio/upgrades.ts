@@ -2,6 +2,7 @@
 import { BadRequest, GatewayError, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route } from '../routes/route.ts'
+import { engineFault } from '../routes/socketio-rules.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import { task } from '../values/contain.ts'
 import { checkClientHandshake } from '../websocket/handshake.ts'
@@ -17,7 +18,7 @@ import {
 import { type EngineSession, type HandedSession, type SocketIoForwarding, sourceOf } from './engine-session.ts'
 import type { EngineSessions } from './engine-sessions.ts'
 import type { Owners } from './polling/owners.ts'
-import { isEnginePath, queryWithSid, readEngineQuery } from './protocol/engineio-handshake.ts'
+import { queryWithSid, readEngineQuery } from './protocol/engineio-handshake.ts'
 import { createWebSocketTransport } from './websocket.ts'
 
 /** A session carried by polling, for which a WebSocket is tried. */
@@ -141,7 +142,8 @@ export const createSocketIoUpgrades = (
   return (exchange: Exchange, route: Route, upstream: Upstream): Promise<void> => {
     const wrong = checkClientHandshake(exchange)
     if (wrong !== undefined) throw wrong
-    if (!isEnginePath(route, exchange.path)) throw new BadRequest({ reason: 'engineio-path' })
+    const fault = engineFault(route, exchange.method, exchange.path)
+    if (fault !== undefined) throw new BadRequest({ reason: fault })
     const asked = readEngineQuery(exchange.query)
     if (asked?.transport !== 'websocket') throw new BadRequest({ reason: 'engineio-query' })
     const offer = { subprotocols: [], bearerOffered: false }

@@ -16,7 +16,7 @@ const because = (reason: string): Decision => ({ decision: 403, code: 'GW_FORBID
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
 const NO_METHOD: RouteMatch = { refusal: 'method', routes: [routeOf({ methods: new Set(['GET']) })], public: false }
 
-const DECISIONS = words`public socketio any-valid-token has-role role-missing cloud-unassigned unassigned`
+const DECISIONS = words`public socketio engineio-path engineio-method any-valid-token has-role role-missing cloud-unassigned unassigned`
 const REFUSALS = ['method', 'no-route', 'destination', 'lax-reading', 'not-absolute', 'fragment', 'double-slash']
 const PATHS = ['dot-segment', 'encoded-slash', 'backslash', 'semicolon', 'control-character', 'double-encoding']
 const TOKENS = [

@@ -144,6 +144,28 @@ t.test('a public route checks no token, so another route that must admit the req
   )
 })
 
+t.test('of the HTTP side of a Socket.IO route only the path and the methods of Engine.IO are allowed', async t => {
+  const table = await tableOf(
+    t,
+    '/socket.io/* {socketio: {namespaces: {/m: {}}}}',
+    '/ws {socketio: {namespaces: {/m: {}}}}'
+  )
+  const ask = (method: string, target: string) => {
+    const { decision, code, reason } = decide(
+      matchTarget(table, method, { target }),
+      {},
+      { cloudUnassignedMayPass: false }
+    )
+    return [decision, code, reason].join(' ')
+  }
+  for (const target of ['/socket.io', '/socket.io/?EIO=4&transport=polling', '/ws', '/ws/'])
+    for (const method of ['GET', 'POST']) t.equal(ask(method, target), 'allow  socketio', `${method} ${target}`)
+  for (const target of ['/socket.io/socket.io.js', '/socket.io/x/'])
+    for (const method of ['GET', 'PUT']) t.equal(ask(method, target), '400 GW_BAD_REQUEST engineio-path', target)
+  for (const method of ['PUT', 'HEAD', 'OPTIONS', 'MOVE'])
+    t.equal(ask(method, '/socket.io/'), '405 GW_METHOD_NOT_ALLOWED engineio-method', method)
+})
+
 // RW-45
 t.test('what a request writes to besides its own path must admit the asker too', async t => {
   const table = await tableOf(t, '/a', '/b {roles: [Admin]}', '/c {methods: [GET]}', '/d {public: true}')

@@ -4,17 +4,12 @@ import type { Exchange } from '../../http/exchange.ts'
 import { readBody } from '../../http/own-endpoints.ts'
 import { fieldValue, fieldValues, hasBody } from '../../http/request.ts'
 import type { Route } from '../../routes/route.ts'
+import { engineFault } from '../../routes/socketio-rules.ts'
 import type { Upstream } from '../../routes/upstream.ts'
 import { clientHeadFields } from '../../upstream/headers/client-head.ts'
 import { endingAfter, type SocketIoForwarding, sourceOf, UNPROVEN_BYTES } from '../engine-session.ts'
 import type { EngineSessions } from '../engine-sessions.ts'
-import {
-  isEnginePath,
-  openWithSid,
-  queryWithSid,
-  readEngineQuery,
-  readHandshake
-} from '../protocol/engineio-handshake.ts'
+import { openWithSid, queryWithSid, readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
 import { callUpstream, headTemplate } from './call-upstream.ts'
 import type { Owners } from './owners.ts'
 import { clientFields, failureResponse, type PollingResponse, textResponse } from './transport.ts'
@@ -129,11 +124,10 @@ export const createPollingRequests = (
 
   const onRequest = (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
     const { request, head } = exchange
-    if (!isEnginePath(route, exchange.path)) throw new BadRequest({ reason: 'engineio-path' })
+    const fault = engineFault(route, request.method, exchange.path)
+    if (fault === 'engineio-path') throw new BadRequest({ reason: fault })
+    if (fault === 'engineio-method') throw new MethodNotAllowed({ reason: fault, headers: { allow: 'GET, POST' } })
     const asked = readEngineQuery(exchange.query)
-    if (request.method !== 'GET' && request.method !== 'POST') {
-      throw new MethodNotAllowed({ reason: 'engineio-method', headers: { allow: 'GET, POST' } })
-    }
     if (asked?.transport !== 'polling') throw new BadRequest({ reason: 'engineio-query' })
     if (request.method === 'POST') {
       if (asked.sid === undefined) throw new BadRequest({ reason: 'engineio-handshake' })

@@ -1,5 +1,4 @@
 // Reads both halves of an Engine.IO 4 handshake: the query of a request, and the session that the response opens.
-import type { Route } from '../../routes/route.ts'
 import { readEnginePayload } from './engineio.ts'
 import { readPayload } from './packets.ts'
 
@@ -15,18 +14,6 @@ const decode = (text: string): string | undefined => {
   } catch {
     return undefined
   }
-}
-
-/**
- * Whether a path is the route's own, where Engine.IO answers (`/socket.io/` of `/socket.io/*`): the HTTP side needs no token,
- * so nothing below it is forwarded.
- */
-export const isEnginePath = (
-  { path: pattern, coversBelow }: Pick<Route, 'path' | 'coversBelow'>,
-  path: string
-): boolean => {
-  const depth = (text: string) => text.split('/').filter(segment => segment !== '').length
-  return depth(path) === depth(pattern) - (coversBelow ? 1 : 0)
 }
 
 /**

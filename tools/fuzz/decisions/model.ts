@@ -158,7 +158,13 @@ const exceptionsIn = (path: string): string[] => [
 ]
 
 export type Found =
-  | { readonly kind: 'route'; readonly route: RouteSpec; readonly alsoReadAs: readonly RouteSpec[] }
+  | {
+      readonly kind: 'route'
+      readonly route: RouteSpec
+      readonly alsoReadAs: readonly RouteSpec[]
+      /** Of the HTTP side of Socket.IO. */
+      readonly engine: Verdict
+    }
   | { readonly kind: 'bad-path'; readonly isPublic: boolean }
   | { readonly kind: 'method'; readonly isPublic: boolean; readonly all: readonly RouteSpec[] }
   | { readonly kind: 'none' }
@@ -209,7 +215,15 @@ export const findRoute = (routes: readonly RouteSpec[], method: string, raw: str
   for (const index of indexFiles(routes, method, path, route)) others.add(index)
   for (const other of others) concerned.add(idOf(other))
   others.delete(route)
-  return search({ kind: 'route', route, alsoReadAs: [...others] })
+  return search({ kind: 'route', route, alsoReadAs: [...others], engine: engineVerdict(route, method, path) })
+}
+
+/** Engine.IO answers at the path of its route alone, and knows two methods. */
+const engineVerdict = (route: RouteSpec, method: string, path: string): Verdict => {
+  if (route.socketio === undefined) return 'allow'
+  const [own, asked] = [route.path.replace(/\*$/, ''), path].map(each => each.split('/').filter(part => part !== ''))
+  if (own?.length !== asked?.length) return '400'
+  return ['GET', 'POST'].includes(method) ? 'allow' : '405'
 }
 
 const views = (reading: readonly string[]): [View, readonly string[]][] => [
@@ -294,7 +308,7 @@ export const decideFound = ({ found, concerned }: Search, person: Person): Outco
   // On a public route the token is not checked, so the person is not known.
   const known =
     found.route.public || found.route.socketio !== undefined ? { ...NOBODY, address: person.address } : person
-  return outcome(found.alsoReadAs.every(other => passes(other, known) === 'allow') ? 'allow' : '400')
+  return outcome(found.alsoReadAs.every(other => passes(other, known) === 'allow') ? found.engine : '400')
 }
 
 /** Names with a meaning of their own for servers. */

@@ -163,8 +163,9 @@ export const fuzzTestLines = async (t: Pick<Test, 'teardown'>, { seed, goesOn, o
       const request = index % 2 === 0 ? requestOf(random) : requestFor(random, routes)
       const { found } = findRoute(routesAt(routes, request.host), request.method, request.path)
       const route = found.kind === 'route' ? found.route : undefined
-      // What own endpoints answer, and Socket.IO's HTTP side to other requests than its own, is no decision.
-      const isDecided = route === undefined || (routes.includes(route) && route.socketio === undefined)
+      // What own endpoints answer, and Socket.IO's HTTP side to a request of Engine.IO without its query, is no decision.
+      const isOfEngine = route?.socketio !== undefined && found.kind === 'route' && found.engine === 'allow'
+      const isDecided = route === undefined || (routes.includes(route) && !isOfEngine)
       const person = random.pick(EVERYBODY)
       if (!isDecided || request.method === 'CONNECT') continue
       const meant = found.kind === 'method' ? found.all : route === undefined ? [] : [route]
