@@ -11,7 +11,12 @@ const world = await startBrowserWorld(t, {
     profiles: ['Financeiro'],
     grants: [{ group: SUPORTE, profiles: ['Supervisor'], areas: ['Suporte'] }],
     upstreams: { app: { url: 'http://127.0.0.1:9' } },
-    routes: [{ path: '/orders/*', upstream: 'app', roles: ['Financeiro'] }]
+    routes: [
+      { path: '/orders/*', upstream: 'app', roles: ['Financeiro'] },
+      { path: '/v1/projects:batchGet', upstream: 'app', roles: ['Financeiro'] },
+      { path: '/health/live', upstream: 'app', roles: ['Financeiro'] },
+      { path: '/socket.io/*', upstream: 'app', socketio: { namespaces: { '/m': { roles: ['Financeiro'] } } } }
+    ]
   }
 })
 const { postgres } = world
@@ -121,6 +126,22 @@ t.test('areas are made, renamed and deleted; a route is explained from its cell'
   const again = page.waitForResponse(/auth\/admin\/explain/)
   await page.click('dialog form .main')
   t.equal((await again).status(), 200, 'the same question is asked again')
+})
+
+t.test('a cell asks about its own row, or nothing where a request says nothing of it', async t => {
+  await visit('access')
+  await page.fill('#route-filter', 'projects')
+  await page.click('[aria-label="/v1/projects:batchGet as Financeiro: passes"]')
+  t.equal(await page.inputValue('#explain-path'), '/v1/projects:batchGet')
+  await page.getByRole('button', { name: 'Close' }).click()
+  await page.fill('#route-filter', 'health')
+  const row = page.locator('tr', { hasText: '/health/live' })
+  t.match(await row.textContent(), /· app/)
+  t.same(await page.locator('tr.group').allTextContents(), ['Routes of the site', 'Routes of the gateway itself'])
+  await page.fill('#route-filter', 'namespace')
+  await page.locator('.cell [aria-label="/socket.io/* namespace /m as Admin: does not pass"]').waitFor()
+  t.equal(await page.locator('.cell button').count(), 0)
+  t.same(await axeFindings(page), [])
 })
 
 t.test('the list shows the page before when nothing is left on its last page', async t => {

@@ -9,8 +9,8 @@ import { roleName, text } from './words-console.ts'
 
 const SHOWN = 50
 
-/** The gateway's own endpoints are below these paths on the public origin. */
-const isOwn = ({ path }: RouteItem): boolean => /^\/(?:auth|health)(?:\/|$)/.test(path)
+/** An endpoint of the gateway itself is in no file. */
+const isOwn = ({ place }: RouteItem): boolean => place.startsWith('gateway:')
 
 /** All routes, the site's by their hosts before the gateway's own. */
 const loadAll = async (): Promise<readonly RouteItem[] | string> => {
@@ -23,7 +23,7 @@ const loadAll = async (): Promise<readonly RouteItem[] | string> => {
 
 /** A path that the route matches, as an address if it names hosts. */
 const sampleOf = ({ host: [host], path }: RouteItem): string => {
-  const sample = path.replace(/:[^/]+/g, '1').replace(/\*$/, 'x')
+  const sample = path.replace(/\/:[^/]+/g, '/1').replace(/\*$/, 'x')
   return host === undefined ? sample : `https://${host.replace(/^\*/, 'x')}${sample}`
 }
 
@@ -35,6 +35,9 @@ const Cell = ({ row, role, onAsk }: { row: RouteItem; role: string; onAsk: (ques
   const ask = () =>
     onAsk({ method: row.methods[0] ?? 'GET', path: sampleOf(row), as: role, from: sampleAddressOf(row) })
   const label = text('cell', { route: row.id, role: roleName(role), answer: text(passes ? 'yes' : 'no') })
+  // What a request to a Socket.IO route gets says nothing of its namespaces and events.
+  if (row.kind === 'socketio')
+    return html`<td class="cell"><span role="img" data-passes=${passes} aria-label=${label} title=${label}>${passes ? '✓' : '×'}</span></td>`
   return html`<td class="cell"><button type="button" data-passes=${passes} aria-label=${label} title=${label} onClick=${ask}>
     <span aria-hidden="true">${passes ? '✓' : '×'}</span></button></td>`
 }
