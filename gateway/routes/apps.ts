@@ -13,14 +13,15 @@ interface AppsOptions extends DecideOptions {
 
 /** In the order of the files. @param hostName the host on whose page they are listed */
 export const appsFor = (table: RouteTable, asker: Asker, hostName: string, options: AppsOptions): AppItem[] => {
+  const isOnNamedHost = table.namesHost(hostName)
+  const homeHost = isOnNamedHost ? new URL(options.publicUrl).hostname : hostName
   const mayOpen = (route: Route, address: string): boolean => {
     const [path = ''] = address.split(/[?#]/, 1)
     // Another route may decide the address; an address elsewhere is not ours to decide.
-    const others = address.startsWith('/') ? [table.match('GET', path, hostOf(route))] : []
+    const others = address.startsWith('/') ? [table.match('GET', path, hostOf(route) || homeHost)] : []
     const matches = [{ route, path: route.path }, ...others]
     return matches.every(match => decide(match, asker, options).decision === 'allow')
   }
-  const isOnNamedHost = table.namesHost(hostName)
   return table.routes.flatMap(route => {
     if (route.app === undefined) return []
     const address = route.app.url || pathOf(route)

@@ -366,12 +366,25 @@ t.test('/auth/apps links to the host of each application, with the scheme and th
     '/elsewhere {host: a.example, public: true, app: {name: address, url: "https://b.example/"}}'
   )
   const listed = (hostName: string) =>
-    appsFor(table, {}, hostName, { cloudUnassignedMayPass: false, publicUrl: 'https://gw.example:8443' }).map(
+    appsFor(table, {}, hostName, { cloudUnassignedMayPass: false, publicUrl: 'https://gw.other:8443' }).map(
       ({ url }) => url
     )
   const others = ['https://wiki.example:8443/', 'https://grafana.example:8443/d']
   t.same(listed('gw.other'), [...others, '/portal', 'https://closed.example:8443/shown', 'https://b.example/'])
-  t.same(listed('wiki.example')[2], 'https://gw.example:8443/portal', 'on the page of another host')
+  t.same(listed('wiki.example')[2], 'https://gw.other:8443/portal', 'on the page of another host')
+  const home = await tableOf(
+    t,
+    `/portal {${app('portal')}}`,
+    `/news {${app('news')}}`,
+    '/portal {host: gw.example, roles: [Admin]}',
+    '/news {host: gw.example, public: true}'
+  )
+  const urlsAt = (hostName: string) =>
+    appsFor(home, {}, hostName, { cloudUnassignedMayPass: false, publicUrl: 'https://gw.example' }).map(
+      ({ url }) => url
+    )
+  t.same(urlsAt('gw.example'), ['https://gw.example/news'], 'decided by the routes of the host that the link leads to')
+  t.same(urlsAt('also.example'), ['/portal', '/news'])
   t.match(
     await complaintsOf(t, {
       'routes.yaml': `${UPSTREAMS}routes:\n  - { path: /x, upstream: up, public: true, host: '*.example', app: {name: x} }\n`
