@@ -64,6 +64,7 @@ export const loadDefinitions = async (
     onCaseTie: (kept, hidden) => warnings.push(caseTie(kept, hidden))
   })
   const table = await inTurns(building)
+  warnings.push(...plusWarnings(table, definitions.routes))
   // A test is run despite other mistakes if the route that it matches is known and valid.
   const isChecked = (match: RouteMatch) => match.route === undefined || !definitions.unsound.has(match.route.place)
   if (definitions.isComplete) complaints.push(...runRouteTests(table, definitions.tests, isChecked))
@@ -126,6 +127,18 @@ const routeWarnings = (routes: readonly WrittenRoute[], browserSession: boolean)
       complain(place, '"browser: true" has no effect without BROWSER_SESSION=true: logins leave no session cookie')
     )
 ]
+
+/** A `+` that some backends read as a blank may make a route unreachable beside another one. */
+const plusWarnings = (table: RouteTable, routes: readonly WrittenRoute[]): Complaint[] =>
+  routes.flatMap(({ path, methods, host: [host] = [], place }) => {
+    if (!/\+|%2B/.test(path)) return []
+    const [method = 'GET'] = methods ?? []
+    const sample = path.replace(/\/:[^/]+/g, '/0').replace(/\*$/, '0')
+    const other = table.misread(method, sample, host)
+    if (other === undefined) return []
+    const why = `some backends would read the path as ${other.path}, which leads to another route`
+    return [complain(place, `requests such as ${method} ${sample} are refused (400): ${why}`)]
+  })
 
 const keepUpstreams = (definitions: RouteDefinitions, inUse: ReadonlyMap<string, Upstream>): RouteDefinitions => {
   const keep = (upstream: Upstream): Upstream => {

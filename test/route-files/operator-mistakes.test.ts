@@ -65,6 +65,11 @@ check('the keys of a route', route, {
   'rateLimit: { max: 20, window: 1m, by: users }': 'did you mean "user"?',
   'socketio: { namespaces: { /m: {} } }, rateLimit: { max: 20, window: 1m, by: user }':
     'the requests of a socketio route name no person, so "by: user" counts per address',
+  'socketio: { namespaces: { /m: {} } }, maxBody: 5MB': '"maxBody" has no effect on a socketio route',
+  'public: true, forwardToken: true':
+    'a public route checks no token and forwards none, so "forwardToken" has no effect',
+  'public: true, websocket: { tokenInQuery: true }':
+    'a public route requires no token, so "tokenInQuery" has no effect',
   'public: yes': 'write true instead of "yes"',
   'public: off': 'write false instead of "off"',
   'websocket: true': 'write {} instead of true',

@@ -307,6 +307,13 @@ t.test('no routes, a public catch-all and routes that differ in case are warning
   t.same(await warningsOf('\n  - { path: /Docs, upstream: up }\n  - { path: /docs, upstream: up }'), [
     '4:5: "/Docs" differs only in case from "/docs" at a.yaml:5:5: requests for it are refused'
   ])
+  const plus = (...paths: string[]) =>
+    warningsOf(paths.map(path => `\n  - { path: ${JSON.stringify(path)}, upstream: up, methods: [PUT] }`).join(''))
+  const refused = (sample: string, read: string) =>
+    `4:5: requests such as PUT ${sample} are refused (400): some backends would read the path as ${read}, which leads to another route`
+  t.same(await plus('/c++/*', '/c/*'), [refused('/c++/0', '/c/0')])
+  t.same(await plus('/a+b/:id', '/a%20b/:id'), [refused('/a+b/0', '/a b/0')])
+  t.same(await plus('/c++/*', '/d/*'), [])
 })
 
 // CF-04, CF-11

@@ -47,6 +47,7 @@ export const defineRoute = (
   checkCombinations(data, say)
   checkMethods(data.methods, warn)
   checkRateLimit(data, warn)
+  checkEffects(data, warn)
   checkApp(data, say, warn)
   checkRoles(data, common.profiles, say)
   const route = assemble(data, path ?? '/', common, locationOf, say)
@@ -208,6 +209,17 @@ const checkRateLimit = ({ rateLimit, socketio }: Partial<RouteData>, warn: Compl
   const by = rateLimit?.by
   if (socketio !== undefined && (by === 'user' || by === 'both'))
     warn(`the requests of a socketio route name no person, so "by: ${by}" counts per address`, 'rateLimit', 'by')
+}
+
+/** Keys that nothing reads on such a route. */
+const checkEffects = (data: Partial<RouteData>, warn: Complain): void => {
+  if (data.socketio !== undefined && data.maxBody !== undefined)
+    warn('"maxBody" has no effect on a socketio route: "maxMessage" limits what clients send', 'maxBody')
+  if (data.public !== true) return
+  if (data.forwardToken === true)
+    warn('a public route checks no token and forwards none, so "forwardToken" has no effect', 'forwardToken')
+  if (data.websocket?.tokenInQuery === true)
+    warn('a public route requires no token, so "tokenInQuery" has no effect', 'websocket', 'tokenInQuery')
 }
 
 const checkMethods = (methods: readonly string[] = [], warn: Complain): void => {
