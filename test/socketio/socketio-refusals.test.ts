@@ -261,7 +261,7 @@ t.test('a polling session that its client closes leaves its place to the next at
 })
 
 t.test('by WebSocket, 100 KB before CONNECT and messages over the limit end the connection', async t => {
-  const { socket } = await world(t)
+  const { socket, gateway } = await world(t)
   const talkative = await socket()
   for (let i = 0; i < 7; i++) talkative.say(`40/hidden,{"x":"${'x'.repeat(15_000)}"}`)
   await until(() => talkative.raw.closeCode() === 1008, 'too much before CONNECT')
@@ -270,6 +270,7 @@ t.test('by WebSocket, 100 KB before CONNECT and messages over the limit end the 
   slow.raw.socket.write(Buffer.from('81ff000000000002e63000000000', 'hex'))
   slow.raw.socket.write(Buffer.alloc(110_000, 52))
   await until(() => slow.raw.closeCode() === 1008, 'before the rest of a message')
+  t.equal(gateway.log.filter(({ reason }) => reason === 'too-much-before-connect').length, 2)
   const large = await socket()
   large.say('4'.repeat(200_001))
   await until(() => large.raw.closeCode() === 1009, 'too big')
