@@ -10,7 +10,8 @@ import { logFaultsTo } from '../values/contain.ts'
 import { createMembers, type Member } from './members.ts'
 import { StartFailure } from './start-failure.ts'
 
-const METRICS_TIMEOUT_MS = 2000
+/** A worker whose database hangs replies after 2 s; Prometheus waits for 10 s. */
+const METRICS_TIMEOUT_MS = 5000
 const RELOAD_TIMEOUT_MS = 60_000
 /** Time after the drain for closing stores; then the worker is killed. */
 const CLOSE_GRACE_MS = 10_000

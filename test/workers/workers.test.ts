@@ -229,6 +229,30 @@ t.test('a worker killed under load is replaced while the other serves, and nothi
   await stop(t, gateway)
 })
 
+t.test('while the database hangs, the metrics keep the gauges of the workers', async t => {
+  const { ops, postgres, during } = await undisturbed(1000, async () => {
+    const postgres = await startOwnPostgres(t)
+    const { start, ops } = await startWorld(t, { DATABASE_URL: postgres.url })
+    const workers = (await start()).workers()
+    postgres.freeze()
+    // They begin to wait for the database a little later than the primary for them.
+    for (const pid of workers) process.kill(pid, 'SIGSTOP')
+    const asked = ops('/metrics')
+    await ops('/live')
+    for (const pid of workers) process.kill(pid, 'SIGCONT')
+    return { ops, postgres, during: await asked }
+  })
+  t.match(during, /^portaria_database_up 0$/m, 'its alert can fire')
+  postgres.thaw()
+  let after = ''
+  await until(async () => {
+    after = await ops('/metrics')
+    return /^portaria_database_up 1$/m.test(after)
+  })
+  const descriptors = /^process_max_fds (\d+)$/m
+  t.equal(descriptors.exec(during)?.[1], descriptors.exec(after)?.[1], 'the sum is that of all workers')
+})
+
 /** One process, and two workers. */
 const KINDS: readonly (readonly [kind: string, WORKERS: string])[] = [
   ['one process', '1'],
