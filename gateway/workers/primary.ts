@@ -90,7 +90,8 @@ export const startWorkers = async (
   process.once('exit', members.killAll)
 
   const metrics = createWorkerMetrics(members, restarts)
-  const readiness = () => (state === 'ready' && members.ready().length < settings.workers ? 'starting' : state)
+  // Balancers must not drop the workers that serve because another one is missing.
+  const readiness = () => (state === 'ready' && members.ready().length === 0 ? 'starting' : state)
   const { port: opsPort, host } = settings.ops
   const ops = opsPort === undefined ? undefined : await openOpsListener({ port: opsPort, host, metrics, readiness })
 

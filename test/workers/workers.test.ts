@@ -253,6 +253,22 @@ t.test('while the database hangs, the metrics keep the gauges of the workers', a
   t.equal(descriptors.exec(during)?.[1], descriptors.exec(after)?.[1], 'the sum is that of all workers')
 })
 
+t.test('while a worker cannot be replaced, /ready holds for those that serve, and fails without any', async t => {
+  const postgres = await startOwnPostgres(t)
+  const { start, get, ops } = await startWorld(t, { DATABASE_URL: postgres.url })
+  const gateway = await start()
+  postgres.freeze()
+  const [first = Number.NaN, second = Number.NaN] = gateway.workers()
+  process.kill(first, 'SIGKILL')
+  await gateway.logged('a worker has ended')
+  t.equal((await get('/open/x')).status, 200)
+  t.equal(await ops('/ready'), 'ready\n')
+  process.kill(second, 'SIGKILL')
+  await until(async () => (await ops('/ready')) === 'starting\n', 'no worker serves', 30_000)
+  postgres.thaw()
+  await until(async () => (await ops('/ready')) === 'ready\n')
+})
+
 /** One process, and two workers. */
 const KINDS: readonly (readonly [kind: string, WORKERS: string])[] = [
   ['one process', '1'],
