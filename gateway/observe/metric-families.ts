@@ -6,6 +6,7 @@ import { timesOutOfDescriptors } from '../values/descriptors.ts'
 import { VERSION } from '../values/version.ts'
 import { OUTCOMES } from './access-log.ts'
 import type { Known } from './health.ts'
+import { READY_HELP } from './ops-listener.ts'
 import { BUCKETS_MS, type RequestCounters, type RouteCounts, STATUS_CLASSES, type Times } from './request-counters.ts'
 
 export interface MetricSources extends Known {
@@ -111,7 +112,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     () => [{ value: 1, labels: { version: VERSION, node: process.versions.node } }],
     'max'
   ],
-  ready: ['Whether the instance is ready', ({ isReady }) => Number(isReady()), 'min'],
+  ready: [READY_HELP, ({ isReady }) => Number(isReady())],
   open_streams: [
     'Open WebSockets, Socket.IO connections and event streams',
     ({ streams }) => by('kind', Object.entries(streams()))
@@ -259,13 +260,13 @@ const typeOf = (name: string): 'counter' | 'gauge' | 'histogram' => {
   return name.endsWith('_duration_seconds') ? 'histogram' : 'gauge'
 }
 
-/** Without values while there are no sources. */
+/** While there are no sources, the instance is not ready, and nothing else is known. */
 export const families = (sources: () => MetricSources | undefined) =>
   Object.entries(ROWS).map(([name, [help, read, aggregator = 'sum']]) => ({
     ...{ name: `portaria_${name}`, help, type: typeOf(name), aggregator },
     async read(): Promise<Value[]> {
       const known = sources()
-      const found = known === undefined ? [] : await read(known)
+      const found = known !== undefined ? await read(known) : name === 'ready' ? 0 : []
       return typeof found === 'number' ? [{ value: found, labels: {} }] : found
     }
   }))

@@ -11,7 +11,7 @@ const asMetric = ({ read, ...described }: ReturnType<typeof families>[number]) =
   reset: () => undefined
 })
 
-/** @param sources returns undefined while the gateway is starting; then there are only metrics of the process itself. */
+/** @param sources returns undefined while the gateway is starting; then there are only metrics of the process itself, and that it is not ready. */
 export const createMetrics = (sources: () => MetricSources | undefined) => {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })

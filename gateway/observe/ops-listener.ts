@@ -2,15 +2,17 @@
 import { once } from 'node:events'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Metrics } from './metrics.ts'
 
 interface OpsListenerOptions {
   readonly port: number
   readonly host: string
-  readonly metrics: Pick<Metrics, 'contentType' | 'text'>
+  readonly metrics: { readonly contentType: string; text(): Promise<string> }
   /** `ready`, or a word that says why it is not ready. */
   readonly readiness: () => Promise<string> | string
 }
+
+/** Of the metric `portaria_ready`. */
+export const READY_HELP = 'Whether the instance is ready, as `/ready` says'
 
 const send = (res: ServerResponse, status: number, type: string, text: string) => {
   res.writeHead(status, {

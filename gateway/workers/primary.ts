@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { AggregatorRegistry, Counter, Gauge, type MetricObject } from 'prom-client'
 import type { Gateway } from '../gateway.ts'
 import { createCertificates } from '../listener/certificates.ts'
-import { openOpsListener } from '../observe/ops-listener.ts'
+import { openOpsListener, READY_HELP } from '../observe/ops-listener.ts'
 import type { Settings } from '../settings/settings.ts'
 import { logFaultsTo } from '../values/contain.ts'
 import { createMembers, type Member } from './members.ts'
@@ -89,9 +89,9 @@ export const startWorkers = async (
   // However this process ends, nothing is left behind.
   process.once('exit', members.killAll)
 
-  const metrics = createWorkerMetrics(members, restarts)
   // Balancers must not drop the workers that serve because another one is missing.
   const readiness = () => (state === 'ready' && members.ready().length === 0 ? 'starting' : state)
+  const metrics = createWorkerMetrics(members, restarts, () => readiness() === 'ready')
   const { port: opsPort, host } = settings.ops
   const ops = opsPort === undefined ? undefined : await openOpsListener({ port: opsPort, host, metrics, readiness })
 
@@ -176,7 +176,8 @@ const add = (all: readonly MetricObject[][]) => AggregatorRegistry.aggregate(all
 /** Adds up the metrics of all workers, so that no counter falls when a worker ends. */
 const createWorkerMetrics = (
   members: Pick<ReturnType<typeof createMembers>, 'ready'>,
-  restarts: { readonly count: number }
+  restarts: { readonly count: number },
+  isReady: () => boolean
 ) => {
   const last = new Map<number, MetricObject[]>()
   let ended: Promise<MetricObject[]> = Promise.resolve([])
@@ -194,8 +195,12 @@ const createWorkerMetrics = (
       // For a worker that is busy, the last counts are used: a decreasing sum would be read as a restart.
       const living = [...last].map(([worker, metrics]) => (answered.has(worker) ? metrics : counted(metrics)))
       const registry = add([...living, await ended])
-      const ready = new Gauge({ name: 'portaria_workers', help: 'Workers that take requests', registers: [registry] })
-      ready.set(members.ready().length)
+      const serving = new Gauge({ name: 'portaria_workers', help: 'Workers that take requests', registers: [registry] })
+      serving.set(members.ready().length)
+      // Of this process, which delays the drain: the workers know only about themselves.
+      registry.removeSingleMetric('portaria_ready')
+      const ready = new Gauge({ name: 'portaria_ready', help: READY_HELP, registers: [registry] })
+      ready.set(Number(isReady()))
       const help = 'Workers that ended unasked and were replaced'
       new Counter({ name: 'portaria_worker_restarts_total', help, registers: [registry] }).inc(restarts.count)
       return registry.metrics()

@@ -1,9 +1,10 @@
 // The dashboard and the alerts name metrics that there are, and all of them.
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { parse } from 'yaml'
+import { parse, stringify } from 'yaml'
 import { families } from '../../gateway/observe/metric-families.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
@@ -98,8 +99,33 @@ t.test('every alert has a name of its own, a severity, a sentence, and a row in 
   t.equal(docs.match(/^\| Portaria\w+ \|/gm)?.length, rules.length)
 })
 
-if (spawnSync('which', ['promtool']).status === 0)
+/** What is scraped once a minute (`a+bxn`: n more values, b apart; `_`: no answer), and whether the alert fires after an hour. */
+const SCRAPED: readonly (readonly [what: string, alert: string, series: Record<string, string>, fires: boolean])[] = [
+  [
+    'an instance that starts again and again, and is missing from every third scrape',
+    'PortariaNotReady',
+    { portaria_ready: '0 0 stale '.repeat(21) },
+    true
+  ],
+  ['a start of four minutes', 'PortariaNotReady', { portaria_ready: '_x56 0x4' }, false]
+]
+
+if (spawnSync('which', ['promtool']).status === 0) {
   t.test('Prometheus takes the rules', async t => {
     const { stdout } = spawnSync('promtool', ['check', 'rules', alertFile], { encoding: 'utf8' })
     t.match(stdout, `${rules.length} rules found`)
   })
+
+  for (const [what, alert, series, fires] of SCRAPED)
+    t.test(`${alert} ${fires ? 'fires' : 'does not fire'}: ${what}`, async t => {
+      const input = Object.entries(series).map(([name, values]) => ({ series: name, values }))
+      // Which labels and texts it has is not compared: promtool prints what fires instead of nothing.
+      const silent = { alertname: alert, eval_time: '1h', exp_alerts: [] }
+      const tests = [{ interval: '1m', input_series: input, alert_rule_test: [silent] }]
+      const file = join(t.testdir(), 'test.yaml')
+      writeFileSync(file, stringify({ rule_files: [alertFile], evaluation_interval: '1m', tests }))
+      const { status, stderr, stdout } = spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' })
+      t.equal(status, Number(fires), stdout + stderr)
+      if (fires) t.match(stdout + stderr, `alertname="${alert}"`)
+    })
+}

@@ -176,7 +176,9 @@ t.test('before the gateway listens it lives, but is not ready', async t => {
   t.equal((await get('/live')).status, 200)
   const ready = await get('/ready')
   t.match([ready.status, await ready.text()], [503, 'starting\n'])
-  t.match(await (await get('/metrics')).text(), /^nodejs_eventloop_lag_seconds /m)
+  const metrics = await (await get('/metrics')).text()
+  t.match(metrics, /^nodejs_eventloop_lag_seconds /m)
+  t.match(metrics, /^portaria_ready 0$/m, 'its alert can fire')
   observation.nowReady()
   t.equal((await get('/ready')).status, 200)
   await t.rejects(

@@ -187,6 +187,7 @@ t.test('a reload reaches all workers, a broken file none; then DRAIN_DELAY is wa
   for (const pid of workers) process.kill(pid, 'SIGTERM')
   gateway.signal('SIGTERM')
   await until(async () => (await ops('/ready')) === 'draining\n')
+  t.match(await ops('/metrics'), /^portaria_ready 0$/m)
   t.same(await statuses('/open/x'), new Set([200]), 'new connections are served while balancers notice')
   // Each worker hears of the end: whichever takes a connection says so in its answer.
   const kept = await Promise.all(Array.from({ length: 8 }, () => rawExchange(port, KEPT_ALIVE)))
@@ -265,6 +266,7 @@ t.test('while a worker cannot be replaced, /ready holds for those that serve, an
   t.equal(await ops('/ready'), 'ready\n')
   process.kill(second, 'SIGKILL')
   await until(async () => (await ops('/ready')) === 'starting\n', 'no worker serves', 30_000)
+  t.match(await ops('/metrics'), /^portaria_ready 0$/m)
   postgres.thaw()
   await until(async () => (await ops('/ready')) === 'ready\n')
 })
@@ -376,6 +378,7 @@ t.test(
     await until(() => newcomer() !== undefined)
     process.kill(newcomer() ?? Number.NaN, 'SIGKILL')
     await gateway.logged('a worker has been replaced')
+    t.match(await ops('/metrics'), /^portaria_ready 0$/m, 'as long as one has not started')
     process.kill(second, 'SIGCONT')
     await gateway.logged('listening')
     t.equal((await get('/open/x')).status, 200)
