@@ -99,6 +99,9 @@ t.test('every alert has a name of its own, a severity, a sentence, and a row in 
   t.equal(docs.match(/^\| Portaria\w+ \|/gm)?.length, rules.length)
 })
 
+const OK = 'portaria_logins_total{job="portaria",provider="ldap",result="ok",reason="ok"}'
+const REFUSED = 'portaria_logins_total{job="portaria",provider="ldap",result="refused",reason="directory"}'
+
 /** What is scraped once a minute (`a+bxn`: n more values, b apart; `_`: no answer), and whether the alert fires after an hour. */
 const SCRAPED: readonly (readonly [what: string, alert: string, series: Record<string, string>, fires: boolean])[] = [
   [
@@ -107,7 +110,21 @@ const SCRAPED: readonly (readonly [what: string, alert: string, series: Record<s
     { portaria_ready: '0 0 stale '.repeat(21) },
     true
   ],
-  ['a start of four minutes', 'PortariaNotReady', { portaria_ready: '_x56 0x4' }, false]
+  ['a start of four minutes', 'PortariaNotReady', { portaria_ready: '_x56 0x4' }, false],
+  ['every login since the start was refused', 'PortariaLoginsFailing', { [REFUSED]: '0+60x60' }, true],
+  ['one login in two is refused', 'PortariaLoginsFailing', { [REFUSED]: '0+60x60', [OK]: '0+60x60' }, false],
+  [
+    'the log was never checked since the start',
+    'PortariaAuditUnchecked',
+    { portaria_routes_loaded_timestamp_seconds: '-4000x60' },
+    true
+  ],
+  [
+    'the log has been checked',
+    'PortariaAuditUnchecked',
+    { portaria_routes_loaded_timestamp_seconds: '-4000x60', portaria_audit_checked_timestamp_seconds: '0x60' },
+    false
+  ]
 ]
 
 if (spawnSync('which', ['promtool']).status === 0) {
