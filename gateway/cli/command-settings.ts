@@ -99,9 +99,9 @@ export const publicUrl = (environment: Environment): string =>
     return reader.text('PUBLIC_URL') ?? `${scheme}://localhost:${reader.text('PORT')}`
   })
 
-// Variables that any environment may contain for other reasons, or that other commands need too.
+// Variables that any environment may contain for other reasons (that of the image has OPS_PORT), or that other commands need too.
 const SAYS_NOTHING: ReadonlySet<string> = new Set(
-  'PORT HOST LOG_LEVEL WORKERS CONTACT DATABASE_URL REDIS_URL DATA_DIR UPSTREAM_CONFIG'.split(' ')
+  'PORT HOST OPS_PORT OPS_HOST LOG_LEVEL WORKERS CONTACT DATABASE_URL REDIS_URL DATA_DIR UPSTREAM_CONFIG'.split(' ')
 )
 
 /** Whether this environment configures a gateway, so that its settings are worth checking: also if JWT_SECRET is yet to be filled in. */
