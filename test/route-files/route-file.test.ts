@@ -52,6 +52,15 @@ t.test('a route file becomes routes with every default filled in', async t => {
   t.match(table.checksum, /^[0-9a-f]{64}$/)
 })
 
+t.test('the same files have the same checksum in every folder, and others do not', async t => {
+  const text = `${UPSTREAMS}routes: []\n`
+  const checksumOf = async (files: Record<string, string>) => (await load(t, files)).table.checksum
+  const checksum = await checksumOf({ 'a.yaml': text })
+  t.equal(await checksumOf({ 'a.yaml': text }), checksum)
+  t.not(await checksumOf({ 'b.yaml': text }), checksum)
+  t.not(await checksumOf({ 'a.yaml': `${text}#` }), checksum)
+})
+
 t.test('sockets have defaults of their own, and a namespace between slashes is an anchored pattern', async t => {
   const { table } = await load(t, {
     'a.yaml': `${UPSTREAMS}routes:\n  - { path: /live, upstream: up, websocket: {} }\n  - { path: /io/*, upstream: up, socketio: { namespaces: { /chat: {}, '/\\/room-[0-9]+/': { roles: [Agente] } } } }\n`
