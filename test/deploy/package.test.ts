@@ -42,7 +42,8 @@ t.test('it is one package, which says what is inside', async t => {
       name
     )
   t.ok(!readdirSync(join(installed, 'dist')).some(name => name.endsWith('.ts')))
-  for (const part of ['dist/demo.js', 'dist/demo-pages/socket.io.js', 'deploy/systemd/portaria.service'])
+  const named = ['grafana/alerts.yaml', 'grafana/portaria.json', 'upstream-config/schema.json']
+  for (const part of ['dist/demo.js', 'dist/demo-pages/socket.io.js', 'deploy/systemd/portaria.service', ...named])
     t.ok(existsSync(join(installed, part)), part)
 })
 
