@@ -102,16 +102,21 @@ t.test('the secrets service makes secrets once, and the gateway accepts them wit
   t.equal(readFileSync(join(folder, 'secrets/jwt-secret'), 'utf8'), jwtSecret, 'a second start keeps it')
   t.equal(statSync(join(folder, 'secrets/jwt-secret')).mode & 0o777, 0o600)
 
-  const command = inFolder(shellScript(gateway?.command)).replace(
-    'node --max-semi-space-size=8 --max-old-space-size-percentage=50 dist/portaria.cjs start',
-    'env'
-  )
+  t.same(gateway?.command, ['portaria', 'start'])
+  t.ok(gateway?.volumes?.includes('./docker/portaria:/usr/local/bin/portaria:ro'))
+  t.equal(statSync(join(root, 'docker/portaria')).mode & 0o555, 0o555, 'the user of the image may run it')
+  // In the place of Node.js, prints what it gets.
+  const script = `run() { echo "ARGS=$*"; env; }\n${inFolder(read('docker/portaria')).replace(/^exec node /m, 'run ')}`
   const exportedWith = (env: NodeJS.ProcessEnv) => {
-    const printed = execFileSync('sh', ['-euc', command], { encoding: 'utf8', env: { PATH: process.env.PATH, ...env } })
+    const printed = execFileSync('sh', ['-c', script, 'portaria', 'unlock', 'ana'], {
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH, ...env }
+    })
     return Object.fromEntries(printed.split('\n').map(line => [line.split('=')[0], line.slice(line.indexOf('=') + 1)]))
   }
   const exported = exportedWith({})
   t.equal(exported.JWT_SECRET, jwtSecret)
+  t.match(exported.ARGS, /^--.* \/portaria\/dist\/portaria\.cjs unlock ana$/, 'any command gets them')
   const byFile = exportedWith({ JWT_SECRET_FILE: '/run/secrets/jwt', DATABASE_URL_FILE: '/d', REDIS_URL_FILE: '/r' })
   t.notOk(
     byFile.JWT_SECRET ?? byFile.DATABASE_URL ?? byFile.REDIS_URL,

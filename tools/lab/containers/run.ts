@@ -16,7 +16,7 @@ const ROOT = join(import.meta.dirname, '../../..')
 export const checkOut = (folder: string): void => {
   execFileSync('sh', [
     '-euc',
-    'umask 077; git clone -q "$1" "$2"; cd "$2"; chmod -R a+rX upstream-config',
+    'umask 077; git clone -q "$1" "$2"; cd "$2"; chmod -R a+rX upstream-config docker/portaria',
     'sh',
     ROOT,
     folder

@@ -65,6 +65,15 @@ export const stackCases: readonly Case<Stack>[] = [
     }
   },
   {
+    name: '`docker compose exec gateway portaria unlock`, `audit verify`',
+    async run({ compose }) {
+      const run = (...words: string[]) => compose('exec', '-T', 'gateway', 'portaria', ...words)
+      match(await run('unlock', 'ana'), /ana/)
+      match(await run('audit', 'verify'), /entr/)
+      return 'they use the database and the secret of the gateway'
+    }
+  },
+  {
     name: `Restart of each part: ${PARTS.join(', ')}`,
     async run(stack) {
       const waits: string[] = []
