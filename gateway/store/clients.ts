@@ -214,8 +214,12 @@ const CREDENTIALS = `
   WHERE c.client_id = $1`
 
 const RECORD_USE = `
-  UPDATE clients SET last_used_at = greatest(last_used_at, to_timestamp(used.at))
-  FROM unnest($1::int[], $2::float8[]) AS used (id, at) WHERE user_id = used.id`
+  WITH used AS (
+    SELECT c.user_id AS id, u.at FROM unnest($1::int[], $2::float8[]) AS u (id, at) JOIN clients c ON c.user_id = u.id
+    ORDER BY c.user_id FOR NO KEY UPDATE OF c)
+  UPDATE clients c SET last_used_at = greatest(c.last_used_at, to_timestamp(used.at))
+  FROM used WHERE c.user_id = used.id`
+// The rows are locked in the order of their ids: several processes record the same service accounts at once.
 
 export type Clients = ReturnType<typeof createClients>
 

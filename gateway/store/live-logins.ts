@@ -173,7 +173,8 @@ const BEGIN = `
   ON CONFLICT (jti) DO UPDATE SET ip = excluded.ip, user_agent = excluded.user_agent RETURNING jti`
 
 // A login that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person.
-// A token that outlives its row was renewed in what a fail-over has lost.
+// A token that outlives its row was renewed in what a fail-over has lost. All processes record at the same time, and the same
+// logins: in one order, so that no two of them can deadlock.
 const RECORD_USE = `
   INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
   SELECT "tokenId", u.id, u.provider, to_timestamp("createdAt"), to_timestamp("usedAt" / 1000), to_timestamp("expiresAt")
@@ -184,6 +185,7 @@ const RECORD_USE = `
   ON CONFLICT (jti) DO UPDATE SET last_used_at = greatest(sessions.last_used_at, excluded.last_used_at),
     expires_at = greatest(sessions.expires_at, excluded.expires_at)`
 
+  ORDER BY "tokenId"
 // A statement of its own, after the row exists: it waits for what ends the login, and then finds no row or its revocation.
 // A token renewed at the same moment would otherwise outlive that revocation.
 const RENEW = `

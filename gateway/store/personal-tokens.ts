@@ -181,9 +181,13 @@ const END = `
   DELETE FROM personal_tokens t WHERE t.id = $1 AND ($2::int IS NULL OR t.user_id = $2)
   RETURNING ${ITEM}, t.user_id, extract(epoch FROM t.expires_at)::float8 AS expires_s`
 
+// The rows are locked in the order of their ids: several processes record the same tokens at once.
 const RECORD_USE = `
-  UPDATE personal_tokens SET last_used_at = greatest(last_used_at, to_timestamp(used.at))
-  FROM unnest($1::int[], $2::float8[]) AS used (id, at) WHERE personal_tokens.id = used.id`
+  WITH used AS (
+    SELECT t.id, u.at FROM unnest($1::int[], $2::float8[]) AS u (id, at) JOIN personal_tokens t ON t.id = u.id
+    ORDER BY t.id FOR NO KEY UPDATE OF t)
+  UPDATE personal_tokens t SET last_used_at = greatest(t.last_used_at, to_timestamp(used.at))
+  FROM used WHERE t.id = used.id`
 
 /** People per statement, so that each ends well within its deadline. */
 const AT_ONCE = 1000

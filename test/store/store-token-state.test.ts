@@ -5,9 +5,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
+import { createClients } from '../../gateway/store/clients.ts'
 import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
 import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
+import type { PersonalTokenUse } from '../../gateway/tokens/personal-tokens.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
 import { collectGarbage } from '../support/garbage.ts'
 import { only } from '../support/only.ts'
@@ -230,6 +232,58 @@ t.test('a token and its refreshed copy are one session, last used when the later
     items.map(({ lastUsedAt }) => now - Date.parse(lastUsedAt) / 1000),
     [120, 180]
   )
+})
+
+const WAITING =
+  "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+t.test('processes that record the same uses at the same time, each in an order of its own, all succeed', async t => {
+  const { database, url, users } = await openStore(t, postgres)
+  const { user } = await users.syncPerson({ ...maria, subject: 'recorded' })
+  const [liveLogins, personalTokens, clients] = [
+    createLiveLogins(database),
+    createPersonalTokenStore(database),
+    createClients(database)
+  ]
+  const usedAt = Date.now()
+  const login = { userId: user.id, provider: 'ldap', version: 0, createdAt: soon() - 600, expiresAt: soon() } as const
+  const logins = ['a', 'b', 'c'].map(tokenId => ({ ...login, tokenId, usedAt }))
+  const [tokens, accounts]: [PersonalTokenUse[], { id: number; usedAt: number }[]] = [[], []]
+  for (const { tokenId: name } of logins) {
+    const wish = {
+      name,
+      profiles: [],
+      areas: [],
+      areaPrincipal: null,
+      expiresAt: new Date(soon() * 1000).toISOString()
+    }
+    const { id } = await personalTokens.create(actor, { user, tokenId: 'a', version: 0 }, wish)
+    tokens.push({ personalToken: id, usedAt })
+    accounts.push({ id: (await clients.create(actor, wish)).id, usedAt })
+  }
+  const order = <T>(uses: readonly T[], isReversed: boolean) => (isReversed ? uses.toReversed() : uses)
+  const recorded: [table: string, middle: string, record: (isReversed: boolean) => Promise<void>][] = [
+    ['sessions', "jti = 'b'", isReversed => liveLogins.recordUse(order(logins, isReversed))],
+    [
+      'personal_tokens',
+      `id = ${tokens[1]?.personalToken}`,
+      isReversed => personalTokens.recordUse(order(tokens, isReversed))
+    ],
+    ['clients', `user_id = ${accounts[1]?.id}`, isReversed => clients.recordUse(order(accounts, isReversed))]
+  ]
+  for (const [table, middle, record] of recorded) {
+    await record(false)
+    await postgres.query(`ANALYZE ${table}`, [], url)
+    const holder = await openClient(t, url)
+    await holder.query('BEGIN')
+    await holder.query(`SELECT FROM ${table} WHERE ${middle} FOR UPDATE`)
+    const recording = Promise.all([record(false), record(true)])
+    await until(async () => (await postgres.query(WAITING, [], url))[0]?.n === 2, `two wait for ${table}`)
+    await holder.query('COMMIT')
+    await t.resolves(recording, table)
+    const used = `SELECT count(*)::int AS n FROM ${table} WHERE last_used_at > now() - interval '1 hour'`
+    t.same(await postgres.query(used, [], url), [{ n: 3 }])
+  }
 })
 
 t.test(
