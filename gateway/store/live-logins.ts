@@ -7,7 +7,7 @@ import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { beginAtProvider, type ProviderSession } from './provider-sessions.ts'
 import { type Bounds, isRowId, query, readPage, rowId, storableKey, storableText } from './query.ts'
-import { revokeToken } from './token-state.ts'
+import { revokeToken, revokeTokens } from './token-state.ts'
 
 /** A login as described by its tokens; times in seconds since the epoch. */
 interface StoredLogin {
@@ -107,8 +107,11 @@ export const createLiveLogins = (database: Database) => ({
   /** Ends all logins of a person, except the one with `exceptTokenId` if given. Returns their number. */
   endAll: (actor: Actor, userId: number, exceptTokenId = ''): Promise<number> =>
     database.write(async manager => {
-      const logins = await query<Row>(manager, `${ENDABLE} AND s.jti <> $2 FOR UPDATE`, [rowId(userId), exceptTokenId])
-      for (const { jti, expires_s } of logins) await revokeToken(manager, jti, expires_s)
+      const logins = await query<Row>(manager, ALL_ENDABLE, [rowId(userId), exceptTokenId])
+      await revokeTokens(
+        manager,
+        logins.map(({ jti, expires_s: expiresAt }) => ({ jti, expiresAt }))
+      )
       const details = { sessions: logins.length, keptOwn: exceptTokenId !== '' }
       await appendAudit(manager, { actor, action: 'session.end-all', target: `user:${userId}`, details })
       return logins.length
@@ -162,7 +165,7 @@ const OF_PERSON = `
   FROM sessions s WHERE s.user_id = $1 AND s.expires_at >`
 const LIVE = `${OF_PERSON} now()`
 // A minute of tolerance, because a gateway's clock that lags behind the database's takes the token for live, and renews it.
-const ENDABLE = `${OF_PERSON} now() - interval '1 minute'`
+const ALL_ENDABLE = `${OF_PERSON} now() - interval '1 minute' AND s.jti <> $2 ORDER BY s.jti FOR UPDATE`
 
 // An end or an erasure of the person that is under way is waited for; one that begins later finds the login.
 const BEGIN = `
@@ -182,10 +185,10 @@ const RECORD_USE = `
     "createdAt" float8, "usedAt" float8, "expiresAt" float8)
   JOIN users u ON u.id = "userId" AND u.provider = used.provider AND used.version >= u.lowest_accepted_version
   WHERE "tokenId" <> '' AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = "tokenId")
+  ORDER BY "tokenId"
   ON CONFLICT (jti) DO UPDATE SET last_used_at = greatest(sessions.last_used_at, excluded.last_used_at),
     expires_at = greatest(sessions.expires_at, excluded.expires_at)`
 
-  ORDER BY "tokenId"
 // A statement of its own, after the row exists: it waits for what ends the login, and then finds no row or its revocation.
 // A token renewed at the same moment would otherwise outlive that revocation.
 const RENEW = `

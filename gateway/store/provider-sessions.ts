@@ -4,7 +4,7 @@ import { raiseVersions } from './access-changes.ts'
 import { appendAudit, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { query, sha256, storableKey } from './query.ts'
-import { revokeToken } from './token-state.ts'
+import { revokeTokens } from './token-state.ts'
 
 /** What the provider knows a login by. */
 export interface ProviderSession {
@@ -59,7 +59,10 @@ export const endAtProvider = (
     // Logins that are being stored are waited for, and found below; later ones find the row that has just been written.
     await query(manager, 'LOCK TABLE provider_sessions IN SHARE MODE')
     const logins = await query<Login>(manager, NAMED, names)
-    for (const login of logins) await revokeToken(manager, login.jti, login.expires_s)
+    await revokeTokens(
+      manager,
+      logins.map(({ jti, expires_s: expiresAt }) => ({ jti, expiresAt }))
+    )
     for (const [id, { length: sessions }] of Map.groupBy(logins, login => login.user_id)) {
       const actor = { id: null, username: 'cloudidp', ...from }
       await appendAudit(manager, { actor, action: 'logout.provider', target: `user:${id}`, details: { sessions } })

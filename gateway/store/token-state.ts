@@ -85,12 +85,20 @@ const LOST = `
   FROM lost_people WHERE written_in >= $1::text::xid8 AND ${ofThisServer('written_in')}`
 
 /** Ends a token and its session on every instance, within a transaction. */
-export const revokeToken = async (manager: EntityManager, jti: string, expiresAt: number) => {
-  const key = storableKey(jti)
-  if (key === undefined || !Number.isFinite(expiresAt)) throw new BadRequest({ reason: 'bad-token-id' })
-  const [row] = await query<RevokedToken>(manager, REVOKE, [key, expiresAt])
-  if (row !== undefined) await announce(manager, [{ kind: 'token', ...row }])
-  await query(manager, 'DELETE FROM sessions WHERE jti = $1', [key])
+export const revokeToken = (manager: EntityManager, jti: string, expiresAt: number) =>
+  revokeTokens(manager, [{ jti, expiresAt }])
+
+/** The same for any number of different tokens. */
+export const revokeTokens = async (manager: EntityManager, tokens: readonly RevokedToken[]) => {
+  const keys = tokens.map(({ jti }) => storableKey(jti))
+  const ends = tokens.map(({ expiresAt }) => expiresAt)
+  if (keys.includes(undefined) || !ends.every(Number.isFinite)) throw new BadRequest({ reason: 'bad-token-id' })
+  const revoked = await query<RevokedToken>(manager, REVOKE, [keys, ends])
+  await announce(
+    manager,
+    revoked.map(token => ({ kind: 'token', ...token }))
+  )
+  await query(manager, 'DELETE FROM sessions WHERE jti = ANY ($1::text[])', [keys])
 }
 
 const RESTORER = { id: null, username: 'gateway' }
@@ -139,7 +147,8 @@ const END_BROUGHT_BACK = [
 // An instance whose SESSION_MAX is shorter does not know how long the renewed tokens of another one live; their session does.
 const REVOKE = `
   INSERT INTO revocations (jti, expires_at)
-  SELECT $1, greatest(to_timestamp($2::float8), (SELECT expires_at FROM sessions WHERE jti = $1))
+  SELECT ended.jti, greatest(to_timestamp(ended.at), s.expires_at)
+  FROM unnest($1::text[], $2::float8[]) AS ended (jti, at) LEFT JOIN sessions s ON s.jti = ended.jti ORDER BY ended.jti
   ON CONFLICT (jti) DO UPDATE SET
     expires_at = greatest(revocations.expires_at, excluded.expires_at), revoked_in = excluded.revoked_in
   RETURNING jti, extract(epoch FROM expires_at)::float8 AS "expiresAt"`

@@ -16,7 +16,7 @@ import { only } from '../support/only.ts'
 import { measureOwnTime, within } from '../support/own-time.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { openClient, openStore, person } from '../support/store.ts'
+import { openBare, openClient, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 /** What other tests leave open would count as unfinished here. */
@@ -284,6 +284,36 @@ t.test('processes that record the same uses at the same time, each in an order o
     const used = `SELECT count(*)::int AS n FROM ${table} WHERE last_used_at > now() - interval '1 hour'`
     t.same(await postgres.query(used, [], url), [{ n: 3 }])
   }
+})
+
+t.test('thousands of sessions of one person end at once, and each until its own last moment', async t => {
+  const { database: listening, url, users } = await openStore(t, postgres, undefined, false)
+  const { user } = await users.syncPerson({ ...maria, subject: 'scripted' })
+  const database = await openBare(t, url)
+  const add = `
+    INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
+    SELECT 'jti-' || n, $1, 'ldap', now(), now(), date_trunc('second', now()) + n * interval '1 second'
+    FROM generate_series(1, 5000) n`
+  await postgres.query(add, [user.id], url)
+  await postgres.query("INSERT INTO revocations (jti, expires_at) VALUES ('jti-1', now() + interval '1 day')", [], url)
+  const ends = await postgres.query('SELECT jti, expires_at::text AS "end" FROM sessions ORDER BY id', [], url)
+  const { events, heard } = listen(t, listening)
+  await once(events, 'restored')
+  const change = once(events, 'change')
+  const statements = t.capture(pg.Client.prototype, 'query', pg.Client.prototype.query)
+  t.equal(await createLiveLogins(database).endAll(actor, user.id, 'jti-5000'), 4999)
+  t.ok(statements().length < 30, `${statements().length} statements`)
+  await change
+  t.same(heard, [{ kind: 'many' }])
+  t.same(await postgres.query('SELECT jti FROM sessions', [], url), [{ jti: 'jti-5000' }])
+  const revoked = await postgres.query('SELECT jti, expires_at::text AS "end" FROM revocations', [], url)
+  const revokedEnds = new Map(revoked.map(({ jti, end }) => [jti, end]))
+  t.equal(revoked.length, 4999)
+  t.same(
+    ends.filter(({ jti, end }) => revokedEnds.get(jti) !== end).map(({ jti }) => jti),
+    ['jti-1', 'jti-5000'],
+    'what had been revoked for longer stays so'
+  )
 })
 
 t.test(
