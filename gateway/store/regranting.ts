@@ -88,8 +88,8 @@ export const createRegranting = ({ database, table, log, now = Date.now }: Regra
     const progress = await checkGrants(database, mine)
     await finishPass(mine, progress.isDue ? await loadGrants(database, mine, true) : progress)
   }
-  // A pass reports by itself that this instance is there.
-  const stop = every(REPORT_MS, () => (waiting === 0 ? enqueue(check) : undefined))
+  // A pass reports by itself that this instance is there. What is to be tried again includes the check, and more.
+  const stop = every(REPORT_MS, () => (waiting + failures === 0 ? enqueue(check) : undefined))
 
   return {
     /** Takes the grants of the table in use. Resolves when everyone's access has been worked out, or that was attempted. */

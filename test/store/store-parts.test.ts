@@ -3,6 +3,7 @@
 import t from 'tap'
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../../gateway/errors.ts'
+import { PROFILES } from '../../gateway/identity.ts'
 import { NO_GRANTS } from '../../gateway/routes/grants.ts'
 import { createClients } from '../../gateway/store/clients.ts'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
@@ -125,6 +126,37 @@ t.test('grants that cannot be applied now are tried again, and nothing fails', a
   t.match(warned, [{ pauseMs: 500 }])
   t.equal(regranting.state(), 'degraded')
   await regranting.close()
+})
+
+t.test('a profile of changed route files is made although the database was away when they were loaded', async t => {
+  let tick = () => {}
+  const value = (work: () => void) => {
+    tick = work
+    return { unref: () => undefined }
+  }
+  const restore = t.intercept(globalThis, 'setInterval', { value }).restore
+  let isAway = false
+  let profiles: string[] = [...PROFILES]
+  const regranting = createRegranting({
+    database: {
+      ...database,
+      write: work => (isAway ? Promise.reject(new Error('away')) : database.write(work))
+    },
+    table: () => ({ grants: NO_GRANTS, profiles, changedAt: new Date(0) }),
+    log: quiet
+  })
+  restore()
+  t.teardown(regranting.close)
+  await regranting.load()
+  profiles = [...PROFILES, 'Financeiro']
+  isAway = true
+  await regranting.load()
+  t.equal(regranting.state(), 'degraded')
+  isAway = false
+  // As every ten seconds, here before the next attempt.
+  tick()
+  const made = () => postgres.query("SELECT name FROM profiles WHERE name = 'Financeiro'", [], store.url)
+  await until(async () => (await made()).length === 1, 'the profile is made', 20_000)
 })
 
 // RV-68
