@@ -92,9 +92,9 @@ const prove = async (
   return reason === '' ? proven : refused(reason, proven.person.user)
 }
 
-const refusalOf = (proven: ProvenClient, address: string): string => {
-  if (!mayComeFrom(proven.addresses, address)) return 'foreign-address'
-  return fitsToken(proven.person.user) ? '' : 'token-too-long'
+const refusalOf = ({ person, addresses }: ProvenClient, address: string): string => {
+  if (!mayComeFrom(addresses, address)) return 'foreign-address'
+  return fitsToken(person.user, { addresses }) ? '' : 'token-too-long'
 }
 
 const issue = async (parts: ClientTokenParts, client: ProvenClient, { requestId, client: from }: Exchange) => {

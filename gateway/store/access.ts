@@ -96,12 +96,19 @@ export const setDisabled = (database: Database, actor: Actor, id: number, disabl
     await appendAudit(manager, { actor, action, target: `user:${id}`, before, after })
   })
 
+/** From where tokens of a service account may be used; empty: anywhere. */
+interface AddressChange {
+  readonly before: readonly string[]
+  readonly after: readonly string[]
+}
+
 /** Gives an account exactly this access, within a transaction that holds the access lock. Throws BadRequest. */
 export const replaceAccess = async (
   manager: EntityManager,
   person: StoredPerson,
   access: AccessNames,
-  assignable?: readonly string[]
+  assignable?: readonly string[],
+  addresses: AddressChange = { before: [], after: [] }
 ): Promise<void> => {
   const { profiles, areas, areaPrincipal } = access
   const rows = (await manager.find(ProfileTable)).filter(({ name }) => assignable?.includes(name) ?? true)
@@ -112,7 +119,7 @@ export const replaceAccess = async (
   const mainAreaId = areas.length === 0 ? null : areaIds[areas.indexOf(areaPrincipal ?? '')]
   if (mainAreaId === undefined)
     throw new BadRequest({ reason: 'main-area-not-among-areas', message: 'areaPrincipal must be one of areas' })
-  refuseTooLong(person, access)
+  refuseTooLong(person, access, addresses)
   const userId = person.user.id
   await manager.delete(PersonProfile, { userId })
   await manager.delete(PersonArea, { userId })
@@ -127,7 +134,11 @@ export const replaceAccess = async (
  * A token contains all of a person's access, and the gateway refuses a token beyond its maximum length. Access that already
  * exceeds it, through grants to groups or a renamed area, can still be reduced.
  */
-const refuseTooLong = ({ user, assigned }: StoredPerson, { profiles, areas, areaPrincipal }: AccessNames): void => {
+const refuseTooLong = (
+  { user, assigned }: StoredPerson,
+  { profiles, areas, areaPrincipal }: AccessNames,
+  { before, after }: AddressChange
+): void => {
   const granted = (kind: 'profiles' | 'areas') => user[kind].filter(name => !assigned[kind].includes(name))
   const next = {
     ...user,
@@ -135,10 +146,12 @@ const refuseTooLong = ({ user, assigned }: StoredPerson, { profiles, areas, area
     areas: [...areas, ...granted('areas')],
     areaPrincipal: areaPrincipal ?? user.areaPrincipal
   }
-  if (fitsToken(next)) return
+  if (fitsToken(next, { addresses: after })) return
   const adds = (kind: 'profiles' | 'areas') => next[kind].some(name => !user[kind].includes(name))
-  if (fitsToken(user) || adds('profiles') || adds('areas'))
-    throw new BadRequest({ reason: 'token-too-long', message: 'The areas and profiles are too many for a token' })
+  const addsAddress = after.some(address => !before.includes(address))
+  if (!fitsToken(user, { addresses: before }) && !adds('profiles') && !adds('areas') && !addsAddress) return
+  const what = after.length === 0 ? 'areas and profiles' : 'areas, profiles and addresses'
+  throw new BadRequest({ reason: 'token-too-long', message: `The ${what} are too many for a token` })
 }
 
 const idsOf = (

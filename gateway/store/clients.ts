@@ -68,14 +68,15 @@ const create = (
   database.write(async (manager): Promise<ClientWithSecret> => {
     await lockAccess(manager)
     const name = usableName(wish.name)
-    const conditions = [expiry(wish.expiresAt), networks(wish.addresses ?? [])]
+    const [expiresAt, addresses] = [expiry(wish.expiresAt), networks(wish.addresses ?? [])]
     if ((await findClient(manager, name)) !== undefined)
       throw new Conflict({ reason: 'client-name-taken', message: NAME_TAKEN })
     const clientSecret = newSecret()
-    const values = [name, `pc_${random(15)}`, sha256(clientSecret), ...conditions]
+    const values = [name, `pc_${random(15)}`, sha256(clientSecret), expiresAt, addresses]
     const [row] = await query<{ id: number }>(manager, CREATE, values)
     const owner = await getOwner(manager, row?.id ?? 0)
-    await replaceAccess(manager, owner, makesAreas ? await withAreas(manager, actor, wish) : wish, profiles)
+    const access = makesAreas ? await withAreas(manager, actor, wish) : wish
+    await replaceAccess(manager, owner, access, profiles, { before: [], after: addresses })
     const item = await getClient(manager, owner.user.id)
     await appendAudit(manager, { actor, action: 'client.create', target: target(item.id), after: item })
     return { ...item, clientSecret }
@@ -111,7 +112,9 @@ const update = (
       areaPrincipal: change.areaPrincipal === undefined ? main : change.areaPrincipal
     }
     // As of people: a profile that no file names any more can be kept.
-    await replaceAccess(manager, await getOwner(manager, id), access, profiles && [...profiles, ...before.profiles])
+    const assignable = profiles && [...profiles, ...before.profiles]
+    const changed = { before: before.addresses, after: addresses }
+    await replaceAccess(manager, await getOwner(manager, id), access, assignable, changed)
     const after = await getClient(manager, id)
     if (JSON.stringify(before) === JSON.stringify(after)) return after
     // Tokens contain the conditions of their issue: changing a condition ends them, other changes make them stale.
@@ -213,13 +216,13 @@ const CREDENTIALS = `
   FROM clients c JOIN users u ON u.id = c.user_id
   WHERE c.client_id = $1`
 
+// The rows are locked in the order of their ids: several processes record the same service accounts at once.
 const RECORD_USE = `
   WITH used AS (
     SELECT c.user_id AS id, u.at FROM unnest($1::int[], $2::float8[]) AS u (id, at) JOIN clients c ON c.user_id = u.id
     ORDER BY c.user_id FOR NO KEY UPDATE OF c)
   UPDATE clients c SET last_used_at = greatest(c.last_used_at, to_timestamp(used.at))
   FROM used WHERE c.user_id = used.id`
-// The rows are locked in the order of their ids: several processes record the same service accounts at once.
 
 export type Clients = ReturnType<typeof createClients>
 

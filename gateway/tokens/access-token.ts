@@ -64,8 +64,8 @@ const MOST = 9_999_999_999
 const LONGEST_LIFE: Life = { id: 'x'.repeat(36), issuedAt: MOST, expiresAt: MOST, authenticatedAt: MOST }
 
 /** Whether `verify` would accept a token of this user: it contains all of their areas, and longer ones are refused unread. */
-export const fitsToken = (user: User, host?: string): boolean => {
-  const payload = encodePart(claimsOf(user, MOST, { ...LONGEST_LIFE, host }))
+export const fitsToken = (user: User, bounds: Pick<Life, 'host' | 'addresses'> = {}): boolean => {
+  const payload = encodePart(claimsOf(user, MOST, { ...LONGEST_LIFE, ...bounds }))
   return `${HEADER}.${payload}.`.length + SIGNATURE_LENGTH <= MAX_TOKEN_LENGTH
 }
 

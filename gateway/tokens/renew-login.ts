@@ -40,7 +40,7 @@ export const createRenewLogin =
     if (person === undefined || !same) throw new Unauthenticated({ reason: 'person-unknown' })
     if (person.disabled || login.version < person.lowestAcceptedVersion)
       throw new TokenRevoked({ reason: 'person-revoked' })
-    if (!fitsToken(person.user, login.host)) throw new Unauthenticated({ reason: 'token-too-long' })
+    if (!fitsToken(person.user, { host: login.host })) throw new Unauthenticated({ reason: 'token-too-long' })
     const token = await tokens.reissue(person.user, person.version, login)
     const identity = tokens.verify(token)
     if (identity.expiresAt > login.expiresAt && !(await prolongLogin(login, identity.expiresAt)))

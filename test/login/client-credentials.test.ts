@@ -201,6 +201,46 @@ t.test('a service account whose areas fit no token gets none', async t => {
   t.match(first.logText(), /"reason":"client-token-too-long"/)
 })
 
+t.test(
+  'areas and addresses that fit no token together are refused, and a token that needs both is not issued',
+  async t => {
+    await postgres.query("INSERT INTO areas (name) SELECT 'Filial ' || i FROM generate_series(1, 150) i")
+    const areas = Array.from({ length: 150 }, (_, n) => `Filial ${n + 1}`)
+    const far = Array.from(
+      { length: 99 },
+      (_, n) => `2001:db8:aaaa:bbbb:cccc:dddd:eeee:${(0x1000 + n).toString(16)}/128`
+    )
+    const addresses = ['198.51.100.0/24', ...far]
+    const access = { profiles: ['Agente'], areas, areaPrincipal: 'Filial 1' }
+    const message = 'The areas, profiles and addresses are too many for a token'
+    t.match(await call('POST', 'clients', { ...access, name: 'both', addresses }), { status: 400, body: { message } })
+    const [client, near] = [await createClient(access), await createClient({ addresses })]
+    t.match(await call('PATCH', `clients/${client.id}`, { addresses }), { status: 400, body: { message } })
+    t.match(await call('PATCH', `clients/${near.id}`, access), { status: 400, body: { message } })
+    await tokenOf(client)
+    await tokenOf(near, { from: '198.51.100.7' })
+
+    // As an earlier release has accepted it.
+    await postgres.query('UPDATE clients SET addresses = $2 WHERE user_id = $1', [client.id, addresses])
+    const { status, body, headers } = await askToken({
+      form: GRANT,
+      authorization: basic(client.clientId, client.clientSecret),
+      from: '198.51.100.7'
+    })
+    t.match([status, body], [401, { error: 'invalid_client' }])
+    const requestId = headers.get('x-request-id')
+    await first.logged(line => line.requestId === requestId && line.reason === 'client-token-too-long')
+    const fewer = await call('PATCH', `clients/${client.id}`, { areas: areas.slice(0, 149) })
+    t.equal(fewer.status, 200, 'what is too long can be reduced, step by step')
+    t.equal(
+      (await call('PATCH', `clients/${client.id}`, { addresses: [...addresses.slice(0, 99), '::1'] })).status,
+      400
+    )
+    t.equal((await call('PATCH', `clients/${client.id}`, { addresses: addresses.slice(0, 40) })).status, 200)
+    await tokenOf(client, { from: '198.51.100.7' })
+  }
+)
+
 t.test('a service account in its last second is refused as an expired one is', async t => {
   const client = await createClient()
   await postgres.query(

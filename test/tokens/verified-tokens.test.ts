@@ -187,13 +187,15 @@ t.test(
 t.test('whether a person fits into a token is known before one is made, to the last character', async t => {
   const tokens = tokensAt(9_999_996_399)
   const personWith = (length: number) => ({ ...identityOf().user, areas: ['x'.repeat(length)] })
-  const issueFor = (length: number) => tokens.issue(personWith(length), 9_999_999_999)
-  let length = 5000
-  while (length < 7000 && fitsToken(personWith(length + 1))) length++
-  const longest = await issueFor(length)
-  t.equal(longest.length, 8192)
-  t.equal(tokens.verify(longest).expiresAt, 9_999_999_999)
-  t.equal(outcome(tokens.check(await issueFor(length + 1))), 'GW_UNAUTHENTICATED bad-signature')
+  for (const addresses of [[], ['192.0.2.0/24', '2001:db8::/32']]) {
+    const issueFor = (length: number) => tokens.issue(personWith(length), 9_999_999_999, { addresses })
+    let length = 5000
+    while (length < 7000 && fitsToken(personWith(length + 1), { addresses })) length++
+    const longest = await issueFor(length)
+    t.equal(longest.length, 8192)
+    t.equal(tokens.verify(longest).expiresAt, 9_999_999_999)
+    t.equal(outcome(tokens.check(await issueFor(length + 1))), 'GW_UNAUTHENTICATED bad-signature')
+  }
 })
 
 t.test('news of revocations merge in any order, and only what changes something is news', async t => {
