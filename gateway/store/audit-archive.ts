@@ -8,7 +8,6 @@ import type { Log } from '../values/log.ts'
 import { type ArchiveHeader, archiveHeader } from './audit-archive-file.ts'
 import { archivedMac, isBeginning, nextRows, readAuditHead, selectRows, walkFrom, walkPages } from './audit-chain.ts'
 import { type Actor, AuditKeyMissing, appendAudit, keysOf, linkingKey, sealedAuditKey } from './audit-entry.ts'
-import { sinceTime } from './audit-list.ts'
 import type { Database } from './database.ts'
 import { AUDIT_CHECK_LOCK, clockOf, query } from './query.ts'
 
@@ -97,7 +96,12 @@ const plan = async (manager: EntityManager, { before, secrets, most }: Archiving
 const whyMissing = async (manager: EntityManager, first: number, broken: number): Promise<Error> =>
   (await readAuditHead(manager)).archived === first - 1 ? new AuditBroken(broken) : new ArchivedMeanwhile()
 
-const FIRST_KEPT = `SELECT e.id::float8 AS id FROM audit_events e WHERE ${sinceTime('$1')} ORDER BY e.id LIMIT 1`
+// What a clock far ahead has dated after that time is as old as the entries around it: it comes before the latest of those that
+// are older by an hour, which is more than the order of numbers and that of times differ by otherwise.
+const FIRST_KEPT = `
+  SELECT e.id::float8 AS id FROM audit_events e WHERE e.at >= $1 AND e.id > coalesce((
+    SELECT id FROM audit_events WHERE at < $1::timestamptz - interval '1 hour' ORDER BY at DESC, id DESC LIMIT 1), 0)
+  ORDER BY e.id LIMIT 1`
 
 type Lines = (lines: readonly object[]) => Promise<void>
 

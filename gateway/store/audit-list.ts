@@ -111,13 +111,22 @@ const searchOf = async (manager: EntityManager, filter: AuditFilter): Promise<Se
   return { arms: arms.map(conditions => conditions.join(' AND ')), values }
 }
 
-// Entries are numbered in the order in which they were committed, which differs from that of their times by seconds. So a
-// period is a range of numbers, with some to spare, and every index leads to its newest entries.
+// Entries are numbered in the order in which they were committed, which differs from that of their times by seconds, or by as
+// much as a clock was wrong. So a period is a range of numbers, with some to spare, and every index leads to its newest
+// entries. A wrong clock has hardly dated a thousand entries in a row: the outermost number of as many bounds the range.
 const SPARE = "interval '1 hour'"
-export const sinceTime = (time: string) => `e.at >= ${time} AND e.id > coalesce((
-  SELECT id FROM audit_events WHERE at < ${time}::timestamptz - ${SPARE} ORDER BY at DESC, id DESC LIMIT 1), 0)`
-const beforeTime = (time: string) => `e.at < ${time} AND e.id < coalesce((
-  SELECT id FROM audit_events WHERE at >= ${time}::timestamptz + ${SPARE} ORDER BY at, id LIMIT 1), 9223372036854775807)`
+const IN_A_ROW = 1_000
+const boundOf = (outermost: 'min' | 'max', entries: string) => `(
+  SELECT CASE WHEN count(*) = ${IN_A_ROW} THEN ${outermost}(id) END
+  FROM (SELECT id FROM audit_events WHERE ${entries} LIMIT ${IN_A_ROW}) AS next_to_it)`
+const sinceTime = (time: string) => {
+  const bound = boundOf('min', `at < ${time}::timestamptz - ${SPARE} ORDER BY at DESC, id DESC`)
+  return `e.at >= ${time} AND e.id > coalesce(${bound}, 0)`
+}
+const beforeTime = (time: string) => {
+  const bound = boundOf('max', `at >= ${time}::timestamptz + ${SPARE} AND at <= now() ORDER BY at, id`)
+  return `e.at < ${time} AND e.id < coalesce(${bound}, 9223372036854775807)`
+}
 
 const ofUser = async (
   manager: EntityManager,

@@ -73,6 +73,31 @@ t.test('entries are newest first through all pages, and the total grows while th
   t.equal(await audit.collect({ user: 'ana', since: minute(30_000) }, 300), undefined, 'more than was asked for')
 })
 
+t.test('a clock that was wrong by hours or days hides nothing that others wrote', async t => {
+  const url = await startLong(t)
+  const set = 'SET session_replication_role = replica; UPDATE audit_events SET at ='
+  // An entry that was written two days ahead, and one that was written two hours behind.
+  for (const [id, dated] of [
+    [1_000, 3_870],
+    [50_049, 49_929]
+  ] as const)
+    await postgres.query(`${set} '${minute(dated).toISOString()}' WHERE id = ${id}`, [], url)
+  const { audit } = await openStore(t, postgres, url)
+  t.equal((await audit.list({ until: minute(3_810) })).total, 3_808, 'all but the one that was dated later')
+  t.equal(
+    (await audit.list({ since: minute(49_990), until: minute(50_100) })).total,
+    109,
+    'all but the one dated earlier'
+  )
+
+  const { audit: recent } = await openStore(t, postgres)
+  const actor = { id: null, username: 'cli' }
+  const HOUR_MS = 3_600_000
+  for (const hours of [48, -3, 0])
+    await recent.append({ actor, action: 'x', at: new Date(Date.now() + hours * HOUR_MS) })
+  t.equal((await recent.list({ until: new Date(Date.now() + 12 * HOUR_MS) })).total, 2, 'until the end of today')
+})
+
 t.test('a person whose username is a number is found by it', async t => {
   const { users, audit } = await openStore(t, postgres)
   const { user } = await users.syncPerson(person('10234567'))
