@@ -26,9 +26,12 @@ const TYPES: Record<string, string> = {
 
 let loaded: Promise<Assets> | undefined
 
-/** Loaded when they are needed for the first time. */
+/** Loaded when they are needed for the first time; again if that fails, as without a free file descriptor. */
 export const pageAssets = (): Promise<Assets> => {
-  loaded ??= load()
+  loaded ??= load().catch(error => {
+    loaded = undefined
+    throw error
+  })
   return loaded
 }
 

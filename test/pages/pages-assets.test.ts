@@ -67,3 +67,21 @@ t.test('scripts are served as JavaScript, compressed for those who accept it', a
   t.match(session.headers.get('content-type'), /javascript/)
   t.match(await session.text(), /portaria:session/)
 })
+
+t.test('pages are served once their files can be read, although the first request could not', async t => {
+  // Loaded anew, as by a process that starts.
+  const module = `${new URL('../../gateway/pages/assets.ts', import.meta.url)}?started`
+  const { pageAssets }: typeof import('../../gateway/pages/assets.ts') = await import(module)
+  const { parse } = JSON
+  const fault = Object.assign(new Error('too many open files'), { code: 'EMFILE' })
+  let faults = 0
+  const value = (text: string) => {
+    if (!text.includes('"console.js"')) return parse(text)
+    if (faults++ === 0) throw fault
+    return parse(text)
+  }
+  t.intercept(JSON, 'parse', { value })
+  await t.rejects(pageAssets(), fault)
+  t.match((await pageAssets()).manifest, { 'console.js': { file: String } })
+  t.equal(await pageAssets(), await pageAssets(), 'once')
+})
