@@ -1,7 +1,7 @@
 // People keep access tokens and Admins service accounts, whose secrets are shown once; both end sessions.
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { axeFindings, type OpenOptions } from '../support/browser.ts'
+import { axeFindings, fillLogin, type OpenOptions } from '../support/browser.ts'
 import { startBrowserWorld } from '../support/pages-world.ts'
 
 const world = await startBrowserWorld(t, { env: { BOOTSTRAP_ADMINS: 'ldap:maria,ldap:carlos' } })
@@ -16,6 +16,19 @@ const openClients = async (t: Test) => {
 }
 
 const secretOf = (page: Page) => page.locator('#secret-value').inputValue()
+
+/** What leaves a page, and that the browser asks about it first, as it does while something is unsaved. */
+const asked = async (t: Test, page: Page, answer: 'accept' | 'dismiss', leave: () => Promise<unknown>) => {
+  page.removeAllListeners('dialog')
+  const [dialog] = await Promise.all([
+    page.waitForEvent('dialog').then(async dialog => {
+      await dialog[answer]()
+      return dialog
+    }),
+    leave()
+  ])
+  t.equal(dialog.type(), 'beforeunload')
+}
 
 /** What the token endpoint answers these credentials with. */
 const tokenAnswer = async (clientId: string, secret: string) => {
@@ -68,7 +81,7 @@ t.test('an Admin makes a service account, copies its secret once, rotates it, an
   const issued = await tokenAnswer(clientId, first)
   t.equal(issued.status, 200)
 
-  await page.reload()
+  await asked(t, page, 'accept', () => page.reload())
   await row.waitFor()
   t.notOk((await page.content()).includes(first), 'the secret is not shown again')
   t.not((await row.locator('td').nth(5).textContent())?.trim(), 'never', 'its use is')
@@ -177,13 +190,53 @@ t.test('people make an access token, see it once, use it, and remove it', async 
   t.match(token, /^pt_[\w-]{43}$/)
   t.equal((await world.fetch('/auth/me', { token })).status, 200)
   t.same(await axeFindings(page), [])
-  await page.reload()
+  await asked(t, page, 'accept', () => page.reload())
   await page.locator('#tokens-part tbody tr').waitFor()
   t.notOk((await page.content()).includes(token), 'it is not shown again')
   await page.getByRole('button', { name: 'Remove the token backup' }).click()
   await page.locator('dialog .danger').click()
   await page.getByText('No tokens.').waitFor()
   t.equal((await world.fetch('/auth/me', { token })).status, 401)
+})
+
+t.test('a secret that is shown stays during a login in another tab, and leaving it is asked about', async t => {
+  const makeClient = async () => {
+    const page = await openClients(t)
+    await page.fill('#client-name', 'shown-once')
+    await page.click('#new-client .main')
+    return page
+  }
+  const makeToken = async () => {
+    const page = await openAccount(t, { as: 'maria' })
+    await page.fill('#token-name', 'shown-once')
+    await page.click('#new-token .main')
+    return page
+  }
+  for (const make of [makeClient, makeToken]) {
+    const page = await make()
+    const secret = await secretOf(page)
+    const heard = page.waitForResponse('**/auth/me')
+    const other = await page.context().newPage()
+    await other.goto(`${world.origin}/auth/login?again=1`)
+    await fillLogin(other, 'maria')
+    await (await heard).finished()
+    // What the page does about it, it has done before it has the answer to a later question.
+    await page.evaluate("fetch('/auth/me').then(answer => answer.text())")
+    t.equal(await secretOf(page), secret)
+    await asked(t, page, 'dismiss', () => page.close({ runBeforeUnload: true }))
+    t.equal(await secretOf(page), secret)
+    if (make === makeToken) continue
+    const areas = page.getByRole('link', { name: 'Areas' })
+    await areas.click()
+    const question = page.locator('dialog[open]')
+    await question.getByText('What has not been saved on this page will be lost.').waitFor()
+    await question.getByText('Stay here').click()
+    t.equal(await secretOf(page), secret)
+    await page.click('#hide-secret')
+    await areas.click()
+    await page.locator('#area-name').waitFor()
+    t.equal(await question.count(), 0, 'what has been stored is not asked about')
+  }
 })
 
 t.test('what is chosen for a new token stays when it is refused, and when the page is drawn again', async t => {

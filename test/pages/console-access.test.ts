@@ -218,7 +218,7 @@ t.test('unsaved changes are asked about before the view is left', async t => {
   const question = page.locator('dialog[open]')
   await question.getByText('Leave without saving?').waitFor()
   t.same(await axeFindings(page), [])
-  await question.getByText('Keep editing').click()
+  await question.getByText('Stay here').click()
   t.ok(await page.isChecked('input[value=Agente]'))
   t.match(page.url(), new RegExp(`#/people/${id}\\?search=caio$`))
   await page.click('#back')

@@ -2,6 +2,7 @@
 import { call, type List, type Loaded, problemOf } from './console-data.ts'
 import { dateTime, number } from './language.ts'
 import { type ComponentChildren, html, useEffect, useId, useRef, useState, type VNode } from './render.ts'
+import { useUnsaved } from './unsaved.ts'
 import { text } from './words-pages.ts'
 
 /** Some providers send neither a name nor a username. */
@@ -243,11 +244,15 @@ interface SecretProps {
   readonly onHide: () => void
 }
 
-/** Shown once: focused when it appears, and selected on focus, so that it can be copied with the keyboard too. */
+/**
+ * Shown once, so until it is hidden the page counts as unsaved: a login in another tab does not draw it anew, and leaving it is
+ * asked about. Focused when it appears, and selected on focus, so that it can be copied with the keyboard too.
+ */
 export const Secret = ({ title, value, note, children, onHide }: SecretProps): VNode => {
   const field = useRef<HTMLInputElement>(null)
   const [copying, setCopying] = useState<'copied' | 'notCopied' | ''>('')
   useEffect(() => field.current?.focus(), [])
+  useUnsaved(true)
   const copy = () =>
     navigator.clipboard.writeText(value).then(
       () => setCopying('copied'),
