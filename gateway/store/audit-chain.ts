@@ -169,8 +169,12 @@ export const walkPages = async (
   return undefined
 }
 
+/** A digest takes the place of a text that was erased, so nothing vouches for a text beside it. */
+const isBesideDigest = (text: string, digest: string | null): boolean => typeof digest === 'string' && text !== ''
+
 const passes = (walk: ChainWalk, row: AuditRow, keys: AuditKeys): boolean => {
   if (row.previousHash !== walk.hash) return false
+  if (isBesideDigest(row.actorUsername, row.actorDigest) || isBesideDigest(row.ip, row.ipDigest)) return false
   const first = keys[0]?.from ?? Number.POSITIVE_INFINITY
   const key = keys.find(({ id }) => id === row.keyId)
   const isLost = row.keyId !== null && key === undefined

@@ -105,6 +105,20 @@ t.test('what was erased from an entry can be neither put back nor replaced unnot
   t.match(await audit.verify(), { ok: false })
 })
 
+t.test('a name or an address that is written beside what was erased is found', async t => {
+  const { url, audit, user, erase } = await startTraced(t)
+  t.equal((await erase(user.id, NAMES.username)).status, 204)
+  t.match(await audit.verify(), { ok: true })
+  for (const column of ['actor_username', 'ip']) {
+    const write = (text: string) =>
+      `SET session_replication_role = replica; UPDATE audit_events SET ${column} = '${text}' WHERE actor_id = ${user.id}`
+    await postgres.query(write('maria'), [], url)
+    t.match(await audit.verify(), { ok: false }, column)
+    await postgres.query(write(''), [], url)
+    t.match(await audit.verify(), { ok: true })
+  }
+})
+
 t.test('what is under way while a person is erased leaves nothing of them behind', async t => {
   const { url, users, audit, user, erase } = await startTraced(t)
   const { database, memory, tokenState } = await openStore(t, postgres, url)
