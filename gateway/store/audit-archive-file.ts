@@ -6,30 +6,32 @@ import { isRecord } from '../values/records.ts'
 import { type AuditKey, type AuditKeys, type AuditRow, macOf, walkFrom, walkOver } from './audit-chain.ts'
 import { openAuditKey } from './audit-entry.ts'
 
-interface ArchiveFacts {
+export interface ArchiveFacts {
   readonly first: number
   readonly last: number
   /** Hash of the entry before the first one. */
   readonly previousHash: string
   readonly lastHash: string
   readonly writtenAt: string
+  /** Entries whose key was not known then. Earlier releases did not count them. */
+  readonly unknown?: number
   /** The keys that linked the entries, encrypted under the secrets of that time. */
   readonly keys: readonly { readonly id: string; readonly sealed: Sealed }[]
 }
 
-export interface ArchiveHeader extends ArchiveFacts {
-  readonly format: typeof FORMAT
+interface ArchiveHeader extends ArchiveFacts {
+  readonly format: (typeof FORMATS)[number]
   readonly keyId: string
   readonly mac: string
 }
 
-const FORMAT = 'portaria audit archive 1'
+const FORMATS = ['portaria audit archive 2', 'portaria audit archive 1'] as const
 
-const vouched = ({ first, last, previousHash, lastHash, writtenAt }: ArchiveFacts): string =>
-  `archive ${first} ${previousHash} ${last} ${lastHash} ${writtenAt}`
+const vouched = ({ first, last, previousHash, lastHash, writtenAt, unknown }: ArchiveFacts): string =>
+  `archive ${first} ${previousHash} ${last} ${lastHash} ${writtenAt}${unknown === undefined ? '' : ` ${unknown}`}`
 
 export const archiveHeader = (key: AuditKey, facts: ArchiveFacts): ArchiveHeader => ({
-  format: FORMAT,
+  format: FORMATS[0],
   ...facts,
   keyId: key.id,
   mac: macOf(key, vouched(facts))
@@ -74,10 +76,10 @@ export const verifyArchive = async (file: string, secrets: readonly SealingSecre
 
 const walkLines = async (
   lines: AsyncIterator<string, undefined>,
-  { first, last, previousHash, lastHash }: ArchiveHeader,
+  { first, last, previousHash, lastHash, unknown }: ArchiveHeader,
   keys: AuditKeys
 ): Promise<number | undefined> => {
-  const walk = walkFrom(first - 1, previousHash)
+  const walk = walkFrom(first - 1, previousHash, 0, unknown)
   for (;;) {
     const next = await lines.next()
     if (next.done === true) return walk.number === last && walk.hash === lastHash ? undefined : walk.number + 1
@@ -95,7 +97,7 @@ const parse = (line: unknown): unknown => {
 }
 
 const headerOf = (value: unknown): ArchiveHeader | undefined =>
-  isRecord(value) && value.format === FORMAT && Array.isArray(value.keys)
+  isRecord(value) && FORMATS.some(format => value.format === format) && Array.isArray(value.keys)
     ? (value as unknown as ArchiveHeader)
     : undefined
 

@@ -5,8 +5,9 @@ import { basename, dirname, join } from 'node:path'
 import type { EntityManager } from 'typeorm'
 import type { SealingSecret } from '../tokens/sealed-keys.ts'
 import type { Log } from '../values/log.ts'
-import { type ArchiveHeader, archiveHeader } from './audit-archive-file.ts'
+import { type ArchiveFacts, archiveHeader } from './audit-archive-file.ts'
 import { archivedMac, isBeginning, nextRows, readAuditHead, selectRows, walkFrom, walkPages } from './audit-chain.ts'
+import { lastChecked, readCheckpoint } from './audit-check.ts'
 import { type Actor, AuditKeyMissing, appendAudit, keysOf, linkingKey, sealedAuditKey } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { AUDIT_CHECK_LOCK, clockOf, query } from './query.ts'
@@ -53,26 +54,30 @@ export const archiveAudit = async (database: Database, archiving: Archiving) => 
   await removeArchived(database)
   const planned = await database.read(manager => plan(manager, archiving))
   if (planned === undefined) return undefined
-  const { header, keys, walk } = planned
-  const file = archiving.fileOf(header.first, header.last)
-  await writeFile(file, archiving.replaces === true, async lines => {
-    await lines([header])
-    const broken = await walkPages(walk, header.last, keys, async (after, most) => {
+  const { facts, key, keys, walk } = planned
+  const { first, last } = facts
+  const file = archiving.fileOf(first, last)
+  const headerWith = (unknown: number) => JSON.stringify(archiveHeader(key, { ...facts, unknown }))
+  await writeFile(file, archiving.replaces === true, headerWith(last).length, async lines => {
+    const broken = await walkPages(walk, last, keys, async (after, most) => {
       const rows = await database.read(manager => nextRows(manager, after, most))
       await lines(rows)
       return rows
     })
-    if (broken !== undefined) throw await database.read(manager => whyMissing(manager, header.first, broken))
-    if (walk.hash !== header.lastHash) throw new AuditBroken(walk.number)
+    if (broken !== undefined) throw await database.read(manager => whyMissing(manager, first, broken))
+    if (walk.hash !== facts.lastHash) throw new AuditBroken(walk.number)
+    return headerWith(walk.unknown)
   })
-  await database.write(manager => settle(manager, header, archiving.actor, file))
+  await database.write(manager => settle(manager, facts, archiving.actor, file))
   await removeArchived(database)
-  return { file, first: header.first, last: header.last }
+  return { file, first, last }
 }
 
 const plan = async (manager: EntityManager, { before, secrets, most }: Archiving) => {
   const key = await linkingKey(manager)
   if (key === undefined) throw new AuditKeyMissing()
+  // Before the head, as for `audit verify`.
+  const checkpoint = await readCheckpoint(manager)
   const [head, keys] = [await readAuditHead(manager), keysOf(manager)]
   if (!isBeginning(head, keys)) throw new AuditBroken(head.archived)
   const [kept] = await query<{ id: number }>(manager, FIRST_KEPT, [before])
@@ -81,15 +86,17 @@ const plan = async (manager: EntityManager, { before, secrets, most }: Archiving
   const [end] = await selectRows(manager, 'WHERE e.id = $1', [last])
   if (end === undefined) throw await whyMissing(manager, head.archived + 1, last)
   const nowS = (await clockOf(manager)) / 1000
-  const header = archiveHeader(key, {
+  const facts: ArchiveFacts = {
     first: head.archived + 1,
     last,
     previousHash: head.archivedHash,
     lastHash: end.hash,
     writtenAt: new Date(nowS * 1000).toISOString(),
     keys: keys.map(one => ({ id: one.id, sealed: sealedAuditKey(one, secrets, nowS) }))
-  })
-  return { header, keys, walk: walkFrom(head.archived, head.archivedHash) }
+  }
+  const { verified, unknown } = lastChecked(checkpoint, head, keys)
+  const mostUnknown = last <= verified ? (unknown ?? undefined) : undefined
+  return { facts, key, keys, walk: walkFrom(head.archived, head.archivedHash, 0, mostUnknown) }
 }
 
 /** @param first where the log began when it was planned */
@@ -105,17 +112,23 @@ const FIRST_KEPT = `
 
 type Lines = (lines: readonly object[]) => Promise<void>
 
+/** Resolves to the first line. */
+type Write = (lines: Lines) => Promise<string>
+
 /**
  * The file has its name only once all of it is on the disk; of several runs that write it at once, only one gives it that
  * name. Only its owner may read it: it contains personal data.
+ * @param room the most characters of the first line, which says what the others are; the rest of them are spaces
  */
-const writeFile = async (file: string, replaces: boolean, write: (lines: Lines) => Promise<void>): Promise<void> => {
+const writeFile = async (file: string, replaces: boolean, room: number, write: Write): Promise<void> => {
   const unfinished = `${file}.unfinished-${randomUUID()}`
   const handle = await open(unfinished, 'wx', 0o600)
   try {
-    await write(
+    await handle.appendFile(`${' '.repeat(room)}\n`)
+    const first = await write(
       async lines => void (await handle.appendFile(`${lines.map(line => JSON.stringify(line)).join('\n')}\n`))
     )
+    await handle.write(first, 0)
     await handle.sync()
     if (!replaces) await (await open(file, 'wx', 0o600)).close()
     await rename(unfinished, file)
@@ -137,13 +150,13 @@ const syncFolder = async (folder: FileHandle): Promise<void> => {
 }
 
 /** From here on the log begins after these entries, which may be removed. No process checks them meanwhile. */
-const settle = async (manager: EntityManager, header: ArchiveHeader, actor: Actor, file: string): Promise<void> => {
+const settle = async (manager: EntityManager, facts: ArchiveFacts, actor: Actor, file: string): Promise<void> => {
   await query(manager, 'SELECT pg_advisory_xact_lock($1)', [AUDIT_CHECK_LOCK])
   const key = await linkingKey(manager)
   if (key === undefined) throw new AuditKeyMissing()
   const head = await readAuditHead(manager, true)
-  if (head.archived !== header.first - 1) throw new ArchivedMeanwhile()
-  const { first, last, lastHash } = header
+  const { first, last, lastHash } = facts
+  if (head.archived !== first - 1) throw new ArchivedMeanwhile()
   await query(manager, BEGIN_AFTER, [last, lastHash, key.id, archivedMac(key, last, lastHash)])
   const details = { first, last, hash: lastHash, file: basename(file) }
   await appendAudit(manager, { actor, action: 'audit.archive', details })

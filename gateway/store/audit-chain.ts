@@ -141,9 +141,18 @@ export interface ChainWalk {
   unkeyed: number
   /** Entries whose key no secret opens any more, from before the first key that one opens. */
   uncheckable: number
+  /** Entries with a key that is not known here, all in all. */
+  unknown: number
+  /** As many of them there can be: where there is one more, a known key has been replaced. */
+  readonly mostUnknown: number
 }
 
-export const walkFrom = (number: number, hash: string): ChainWalk => ({ number, hash, unkeyed: 0, uncheckable: 0 })
+export const walkFrom = (
+  number: number,
+  hash: string,
+  unknown = 0,
+  mostUnknown = Number.POSITIVE_INFINITY
+): ChainWalk => ({ number, hash, unkeyed: 0, uncheckable: 0, unknown, mostUnknown })
 
 /** Moves on over these entries, which come next; false at the first that does not follow: the walk stays before it. */
 export const walkOver = (walk: ChainWalk, rows: readonly AuditRow[], keys: AuditKeys): boolean => {
@@ -179,6 +188,7 @@ const passes = (walk: ChainWalk, row: AuditRow, keys: AuditKeys): boolean => {
   const key = keys.find(({ id }) => id === row.keyId)
   const isLost = row.keyId !== null && key === undefined
   if (isLost) {
+    if (walk.unknown >= walk.mostUnknown) return false
     // Written by an instance that still had a secret that has been replaced, or by anybody: like one without a key.
     if (row.id > first) walk.unkeyed++
     else walk.uncheckable++
@@ -191,5 +201,6 @@ const passes = (walk: ChainWalk, row: AuditRow, keys: AuditKeys): boolean => {
   if (keys.some(({ from, hash }) => from === row.id && hash !== row.hash)) return false
   walk.number = row.id
   walk.hash = row.hash
+  walk.unknown += Number(isLost)
   return true
 }

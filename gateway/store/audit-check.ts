@@ -2,6 +2,7 @@
 import type { EntityManager } from 'typeorm'
 import {
   type AuditHead,
+  type AuditKeys,
   type ChainWalk,
   isBeginning,
   isBeyondHead,
@@ -25,6 +26,12 @@ interface AuditCheckpoint {
   readonly swept: number
   readonly sweptHash: string
   readonly firstBroken: number | null
+  /** Ids of the keys that the numbers of unknown ones hold for. */
+  readonly keys: string
+  /** Entries up to `verified` with a key that is none of these; null until a whole pass has counted them. */
+  readonly unknown: number | null
+  /** Those of them that the pass has read. */
+  readonly sweptUnknown: number
   /** When the last such pass ended, and when the last round did; ISO 8601, UTC. */
   readonly fullAt: string | null
   readonly checkedAt: string | null
@@ -55,7 +62,7 @@ export const checkSome = (database: Database, sweep: number, leastAgeMs = 0): Pr
     ])
     if (lock?.isOurs !== true) return undefined
     const head = await readAuditHead(manager)
-    const before = (await readCheckpoint(manager)) ?? freshCheckpoint(head)
+    const before = lastChecked(await readCheckpoint(manager), head, keysOf(manager))
     if ((await ageOf(manager, before)) < leastAgeMs) return undefined
     const step = await stepFrom(manager, aheadOf(before, head), head, sweep)
     await writeCheckpoint(manager, step.checkpoint)
@@ -69,15 +76,22 @@ const aheadOf = (checkpoint: AuditCheckpoint, { archived, archivedHash }: AuditH
   ...(checkpoint.swept < archived ? { swept: archived, sweptHash: archivedHash } : {})
 })
 
-export const freshCheckpoint = ({ archived, archivedHash }: AuditHead): AuditCheckpoint => ({
-  verified: archived,
-  hash: archivedHash,
-  swept: archived,
-  sweptHash: archivedHash,
-  firstBroken: null,
-  fullAt: null,
-  checkedAt: null
-})
+/**
+ * Where the check goes on: after what is stored, or at the beginning. With other keys than those it was stored with, as after
+ * an upgrade or a rotation of secrets, the pass over everything begins anew, and counts the entries with unknown ones.
+ */
+export const lastChecked = (
+  stored: AuditCheckpoint | undefined,
+  { archived, archivedHash }: AuditHead,
+  known: AuditKeys
+): AuditCheckpoint => {
+  const keys = known.map(({ id }) => id).join(' ')
+  if (stored?.keys === keys) return stored
+  const pass = { keys, swept: archived, sweptHash: archivedHash, sweptUnknown: 0 }
+  if (stored !== undefined) return { ...stored, ...pass, unknown: null }
+  const nothing = { firstBroken: null, fullAt: null, checkedAt: null, unknown: 0 }
+  return { ...nothing, ...pass, verified: archived, hash: archivedHash }
+}
 
 const stepFrom = async (
   manager: EntityManager,
@@ -86,7 +100,6 @@ const stepFrom = async (
   sweep: number
 ): Promise<CheckStep> => {
   const tail = walkFrom(before.verified, before.hash)
-  const again = walkFrom(before.swept, before.sweptHash)
   const walkTo = (walk: ChainWalk, goal: number) =>
     walkPages(walk, Math.min(goal, walk.number + MOST), keysOf(manager), (after, most) =>
       nextRows(manager, after, most)
@@ -94,9 +107,11 @@ const stepFrom = async (
   let broken = (await lostBefore(manager, before, head)) ?? (await walkTo(tail, head.entries))
   const isTailDone = tail.number === head.entries
   if (isTailDone) broken ??= await brokenEnd(manager, tail, head)
-  const goal = Math.min(again.number + sweep, tail.number)
+  const unknown = before.unknown === null ? null : before.unknown + tail.unknown
+  const again = walkFrom(before.swept, before.sweptHash, before.sweptUnknown, unknown ?? undefined)
   // The first pass over what is new is one over everything.
   const isFirst = before.fullAt === null
+  const goal = Math.min(again.number + sweep, tail.number)
   if (isTailDone && !isFirst) {
     broken ??= await walkTo(again, goal)
     if (again.number === tail.number && again.hash !== tail.hash) broken ??= tail.number
@@ -111,6 +126,9 @@ const stepFrom = async (
     swept: next.number,
     sweptHash: next.hash,
     firstBroken: broken ?? (isDone ? null : before.firstBroken),
+    keys: before.keys,
+    unknown: isFull && !isFirst ? again.unknown : unknown,
+    sweptUnknown: next.unknown,
     fullAt: isFull ? now : before.fullAt,
     checkedAt: isDone ? now : before.checkedAt
   }

@@ -1,6 +1,6 @@
 // Writes the audit log, reads it newest first, and verifies its chain.
-import { nextRows, readAuditHead, walkFrom, walkPages } from './audit-chain.ts'
-import { brokenEnd, checkSome, freshCheckpoint, lostBefore, readChecked, readCheckpoint } from './audit-check.ts'
+import { type ChainWalk, nextRows, readAuditHead, walkFrom, walkPages } from './audit-chain.ts'
+import { brokenEnd, checkSome, lastChecked, lostBefore, readChecked, readCheckpoint } from './audit-check.ts'
 import { type AuditEntry, appendAudit, keysOf, linkingKey, unlessErased } from './audit-entry.ts'
 import { collectAudit, listAudit } from './audit-list.ts'
 import { bind, type Database } from './database.ts'
@@ -54,20 +54,20 @@ const verifyOnce = async (database: Database): Promise<{ verdict: AuditVerdict; 
     // Before the head: what is written and checked in between would be beyond it.
     const checkpoint = await readCheckpoint(manager)
     const head = await readAuditHead(manager)
-    return { head, keys: keysOf(manager), checked: checkpoint ?? freshCheckpoint(head) }
+    return { head, keys: keysOf(manager), checked: lastChecked(checkpoint, head, keysOf(manager)) }
   })
   const { entries, archived } = head
-  const walk = walkFrom(archived, head.archivedHash)
-  const walkTo = (goal: number) =>
+  const walkTo = (walk: ChainWalk, goal: number) =>
     walkPages(walk, goal, keys, (after, most) => database.read(manager => nextRows(manager, after, most)))
-  let broken = await walkTo(Math.min(checked.verified, entries))
-  const unkeyedBefore = walk.unkeyed
-  broken ??= await walkTo(entries)
+  const before = walkFrom(archived, head.archivedHash, 0, checked.unknown ?? undefined)
+  let broken = await walkTo(before, Math.min(checked.verified, entries))
+  const walk = walkFrom(before.number, before.hash)
+  broken ??= await walkTo(walk, entries)
   broken ??= await database.read(manager => brokenEnd(manager, walk, head))
   const lost = await database.read(manager => lostBefore(manager, checked, head))
   const firstBroken = Math.min(broken ?? Number.POSITIVE_INFINITY, lost ?? Number.POSITIVE_INFINITY)
   if (Number.isFinite(firstBroken)) return { verdict: { ok: false, entries, firstBroken }, archived }
-  const counts = { archived, unkeyed: walk.unkeyed - unkeyedBefore, uncheckable: walk.uncheckable }
+  const counts = { archived, unkeyed: walk.unkeyed, uncheckable: before.uncheckable + walk.uncheckable }
   const found = Object.entries(counts).filter(([, count]) => count > 0)
   return { verdict: { ok: true, entries, ...Object.fromEntries(found) }, archived }
 }

@@ -3,8 +3,9 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { archiveAudit, retainAudit } from '../../gateway/store/audit-archive.ts'
-import { verifyArchive } from '../../gateway/store/audit-archive-file.ts'
-import { appendAudits } from '../../gateway/store/audit-entry.ts'
+import { archiveHeader, verifyArchive } from '../../gateway/store/audit-archive-file.ts'
+import { appendAudits, keyAuditLog, keysOf } from '../../gateway/store/audit-entry.ts'
+import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import type { Database } from '../../gateway/store/database.ts'
 import { sealingSecret } from '../../gateway/tokens/sealed-keys.ts'
 import { portariaHere } from '../support/cli-here.ts'
@@ -12,7 +13,7 @@ import { shiftClocks } from '../support/clocks.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { openStore } from '../support/store.ts'
+import { openBare, openStore, PATIENT } from '../support/store.ts'
 import { TEST_SECRET } from '../support/test-secret.ts'
 import { until } from '../support/until.ts'
 
@@ -71,14 +72,19 @@ t.test('entries before a date leave as a file; what is left, and the file, can b
 
 // RV-74
 t.test('a changed, shortened, extended or foreign archive is found', async t => {
-  const { env, out, archive } = await startOld(t, 100)
+  const { database, env, out, archive } = await startOld(t, 100)
   t.equal((await archive('2024-03-01')).code, 0)
   const lines = readFileSync(out, 'utf8').trimEnd().split('\n')
   t.equal(lines.length, 61)
   const [header = '', ...entries] = lines
+  const disowned = JSON.stringify({ ...JSON.parse(entries[6] ?? ''), action: 'forged', keyId: 'x' })
+  const { unknown, ...earlier } = JSON.parse(header)
+  t.equal(unknown, 0)
   const other = { ...JSON.parse(header), last: 59, lastHash: JSON.parse(entries[58] ?? '').hash }
   const forgeries: [string, readonly string[], number][] = [
     ['changed', lines.map((line, n) => (n === 7 ? line.replace('192.0.2.7', '192.0.2.8') : line)), 7],
+    ['changed, with a key that is not known', lines.map((line, n) => (n === 7 ? disowned : line)), 7],
+    ['without the number of such entries', [JSON.stringify(earlier), ...entries], 1],
     ['shortened', lines.slice(0, -1), 60],
     ['cut in a line', [...lines.slice(0, -1), entries[59]?.slice(0, 50) ?? ''], 60],
     ['without an entry', lines.filter((_, n) => n !== 30), 30],
@@ -92,6 +98,13 @@ t.test('a changed, shortened, extended or foreign archive is found', async t => 
     t.equal(code, 1, title)
     t.match(json(), { ok: false, firstBroken }, title)
   }
+  const [key] = await database.read(async manager => keysOf(manager))
+  if (key !== undefined) {
+    const before = { ...archiveHeader(key, earlier), format: 'portaria audit archive 1' }
+    writeFileSync(`${out}.before`, [JSON.stringify(before), ...entries].join('\n'))
+  }
+  const ofEarlier = await portariaHere(['audit', 'verify', `${out}.before`], { env })
+  t.equal(ofEarlier.code, 0, 'one that an earlier release has written')
   const foreign = { JWT_SECRET: 'another secret that is long enough for this' }
   t.equal((await portariaHere(['audit', 'verify', out], { env: foreign })).code, 2)
   t.equal((await portariaHere(['audit', 'verify', out], { env: {} })).code, 2)
@@ -150,6 +163,32 @@ t.test('a log that is broken is not archived, and nothing is removed', async t =
   t.equal(code, 1)
   t.match(stdout.replaceAll('\n', ' '), /entry 4 of the audit log is missing or has been altered; nothing was archived/)
   t.same(await postgres.query('SELECT count(*)::int AS n FROM audit_events', [], url), [{ n: 10 }])
+})
+
+t.test('an entry that is changed after it was checked, and then names an unknown key, is not archived', async t => {
+  const { url, audit, archive } = await startOld(t, 10)
+  t.match(await audit.check(0), { isDone: true })
+  const forge = "UPDATE audit_events SET target = 'y', key_id = 'x' WHERE id = 4"
+  await postgres.query(`SET session_replication_role = replica; ${forge}`, [], url)
+  const { code, stdout } = await archive('2025-01-01')
+  t.equal(code, 1)
+  t.match(stdout.replaceAll('\n', ' '), /entry 4 of the audit log is missing or has been altered/)
+})
+
+t.test('entries whose key is lost leave with the others, and are counted in the archive', async t => {
+  const { url, out } = await startOld(t, 10)
+  const database = await openBare(t, url, { deadlines: PATIENT })
+  const secrets = [sealingSecret('a new secret')]
+  await keyAuditLog(database, { secrets, creates: true })
+  const audit = createAuditLog(database)
+  await audit.append({ actor, action: 'x', at: new Date(START + 10 * DAY_MS) })
+  for (let round = 0; round < 2; round++)
+    t.match(await audit.check(100), { checkpoint: { unknown: 10, firstBroken: null } })
+  await archiveAudit(database, { actor, secrets, before: new Date('2025-01-01'), fileOf: () => out })
+  t.match(await verifyArchive(out, secrets), { ok: true, first: 1, last: 11 })
+  t.match(JSON.parse(readFileSync(out, 'utf8').split('\n')[0] ?? ''), { unknown: 10 })
+  for (let round = 0; round < 2; round++) t.match(await audit.check(100), { checkpoint: { firstBroken: null } })
+  t.match(await audit.verify(), { ok: true, archived: 11 })
 })
 
 // RV-74

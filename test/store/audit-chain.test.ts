@@ -1,14 +1,17 @@
 // The audit log only grows, tells who did what, and its keyed chain shows when somebody touched it. AD-08
 import t, { type Test } from 'tap'
 import { createAuditWatch } from '../../gateway/observe/audit-watch.ts'
-import { contentHash, linkHash, nextRows } from '../../gateway/store/audit-chain.ts'
-import { appendAudit, keyAuditLog } from '../../gateway/store/audit-entry.ts'
+import { contentHash, linkHash, macOf, nextRows } from '../../gateway/store/audit-chain.ts'
+import { appendAudit, keyAuditLog, keysOf } from '../../gateway/store/audit-entry.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import type { Database } from '../../gateway/store/database.ts'
+import { erasePerson } from '../../gateway/store/erase-person.ts'
+import { query } from '../../gateway/store/query.ts'
+import { createUsers } from '../../gateway/store/users.ts'
 import { sealingSecret } from '../../gateway/tokens/sealed-keys.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { openBare, openStore, PATIENT } from '../support/store.ts'
+import { openBare, openStore, PATIENT, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -83,6 +86,84 @@ t.test('entries that pretend to be of the release before are found, and once che
   await relink(checked, 6, false)
   t.match(await checked.audit.verify(), { ok: false, firstBroken: 6 })
   t.match((await checkAll(checked)).checkpoint, { firstBroken: 6 })
+})
+
+/** What anyone with the database role can do: change an entry, and name a key that does not exist; its hash stays. */
+const disown = (url: string, id: number) =>
+  postgres.query(
+    `SET session_replication_role = replica; UPDATE audit_events SET action = 'forged', key_id = 'x' WHERE id = ${id}`,
+    [],
+    url
+  )
+
+t.test('an entry that is changed after it was checked, and then names an unknown key, is found', async t => {
+  for (const id of [2, 5]) {
+    const world = await startKeyed(t)
+    await checkAll(world)
+    await disown(world.url, id)
+    t.match(await world.audit.verify(), { ok: false, firstBroken: id })
+    for (let round = 0; round < 2; round++) t.match((await checkAll(world)).checkpoint, { firstBroken: id })
+  }
+})
+
+t.test(
+  'entries whose key is lost are no fault once counted, nor while instances know other keys; one more is',
+  async t => {
+    const { url } = await startKeyed(t)
+    const isWhole = async (...checking: Pick<Keyed, 'audit'>[]) => {
+      for (const world of [...checking, ...checking]) {
+        t.match((await checkAll(world)).checkpoint, { firstBroken: null })
+        t.match(await world.audit.verify(), { ok: true })
+      }
+    }
+    const replaced = await openWith(t, url, ['a new secret'], true)
+    await replaced.audit.append({ actor, action: 'new' })
+    await isWhole(replaced)
+    const late = await openWith(t, url, [SECRET])
+    await late.audit.append({ actor, action: 'new' })
+    await replaced.audit.append({ actor, action: 'new' })
+    await isWhole(replaced)
+    await isWhole(late, replaced)
+    const both = await openWith(t, url, ['a new secret', SECRET])
+    await isWhole(both, replaced, late)
+    await isWhole(replaced)
+    await disown(url, 9)
+    t.match(await replaced.audit.verify(), { ok: false, firstBroken: 9 })
+    t.match((await checkAll(replaced)).checkpoint, { firstBroken: 9 })
+  }
+)
+
+t.test('a rotation of the secret and an erasure change nothing about what was checked', async t => {
+  const world = await startKeyed(t)
+  const { url, database, audit } = world
+  const { user } = await createUsers(database).syncPerson(person('ana'))
+  await audit.append({ actor: { id: user.id, username: user.username, ip: '192.0.2.1' }, action: 'login' })
+  await checkAll(world)
+  const rotated = await openWith(t, url, ['another secret', SECRET])
+  await erasePerson(database, actor, user.id, user.username)
+  for (const each of [rotated, world, rotated]) {
+    t.match((await checkAll(each)).checkpoint, { firstBroken: null, unknown: 0 })
+    t.match(await each.audit.verify(), { ok: true })
+  }
+})
+
+t.test('after an upgrade entries with unknown keys are counted by the next pass over everything', async t => {
+  const world = await startKeyed(t)
+  const { url, database, audit } = world
+  await checkAll(world)
+  await database.write(async manager => {
+    const [key] = keysOf(manager)
+    const [row] = await query<{ body: string }>(manager, 'SELECT body FROM audit_check')
+    const { keys, unknown, sweptUnknown, ...earlier } = JSON.parse(row?.body ?? '')
+    const body = JSON.stringify({ ...earlier, swept: 4 })
+    await query(manager, 'UPDATE audit_check SET body = $1, mac = $2', [body, key && macOf(key, `checkpoint ${body}`)])
+    t.same([keys, unknown, sweptUnknown], [key?.id, 0, 0])
+  })
+  t.match(await audit.verify(), { ok: true })
+  t.match(await audit.check(0), { checkpoint: { verified: 6, firstBroken: null, unknown: null } })
+  t.match((await checkAll(world)).checkpoint, { firstBroken: null, unknown: 0 })
+  await disown(url, 1)
+  t.match(await audit.verify(), { ok: false, firstBroken: 1 })
 })
 
 t.test('entries that are written and checked while another process verifies are no fault', async t => {
