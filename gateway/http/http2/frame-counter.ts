@@ -5,6 +5,8 @@ const RST_STREAM = 3
 const RESET_BYTES = 4
 const WINDOW_UPDATE = 8
 const END_STREAM = 0x1
+/** Without the reserved bit (RFC 9113 §4.1). */
+const STREAM_ID = 0x7fffffff
 const ANY = Number.POSITIVE_INFINITY
 
 /** How many frames of each type may come within a second; of DATA, only frames without data are counted. */
@@ -69,7 +71,7 @@ export class FrameCounter {
       this.#skipped = this.#head.readUIntBE(0, 3)
       if (this.#head[3] === RST_STREAM) {
         const code = bytes.length >= at + RESET_BYTES ? bytes.readUInt32BE(at) : undefined
-        if (!this.onReset(this.#head.readUInt32BE(5), code)) continue
+        if (!this.onReset(this.#head.readUInt32BE(5) & STREAM_ID, code)) continue
       }
       if (this.#isTooMany(this.#head[3] ?? 0, this.#head[4] ?? 0)) return true
     }

@@ -340,6 +340,18 @@ t.test('the streams of uploads that their client resets with NO_ERROR are releas
   t.equal(closed, 120, 'more than may be open at once')
 })
 
+t.test('a reset whose reserved bit is set resets the same stream', async t => {
+  // RFC 9113 §4.1
+  const resets: number[] = []
+  const counter = new FrameCounter(allowedIn)
+  counter.onReset = stream => {
+    resets.push(stream)
+    return true
+  }
+  counter.isFlood(frame(FRAMES.resetStream, 0, 0x80000003, Buffer.alloc(4)))
+  t.same(resets, [3])
+})
+
 t.test('a response that its client resets with NO_ERROR is released, and counts as cut', async t => {
   const responses: HttpRequest['response'][] = []
   let closed = 0
