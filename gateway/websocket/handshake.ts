@@ -54,7 +54,9 @@ export const checkClientHandshake = ({ request, head }: Exchange): GatewayError 
   if (keys.length !== 1 || !KEY.test(keys[0] ?? '')) return wrong('websocket-key')
   const versions = fieldValues(request.fields, 'sec-websocket-version')
   if (versions.length !== 1 || versions[0] !== '13') {
-    return new UpgradeRequired({ reason: 'websocket-version', headers: { 'sec-websocket-version': '13' } })
+    // RFC 9110 §15.5.22, §7.8
+    const headers = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
+    return new UpgradeRequired({ reason: 'websocket-version', headers })
   }
   if (parseSubprotocols(fieldValues(request.fields, 'sec-websocket-protocol')) === undefined) {
     return wrong('websocket-subprotocol')
