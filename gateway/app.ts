@@ -260,10 +260,13 @@ export const buildApp = (parts: AppParts): HttpServer => {
     ...(parts.clientStallMs === undefined ? {} : { limits: { stallMs: parts.clientStallMs } }),
     handler: {
       onRequest,
-      /** What is no request counts like any other. */
+      /** What is no request counts like any other, but never for a proxy, which may have passed it on for anyone. */
       onFault({ peer, isTls, isHttp2 }, fault, response) {
-        const { key, address } = parts.clientAddress(peer, undefined)
-        const verdict = parts.limiter.take('global', key, parts.rateLimit.max, parts.rateLimit.windowMs)
+        const { clientAddress, limiter, rateLimit } = parts
+        const { key, address } = clientAddress(peer, undefined)
+        const verdict = clientAddress.trusted(peer)
+          ? undefined
+          : limiter.take('global', key, rateLimit.max, rateLimit.windowMs)
         const limit = verdict instanceof Promise ? undefined : verdict
         const error = limit?.allowed === false ? overLimit(limit) : new FAULTS[fault]({ reason: fault })
         const requestId = randomUUID()

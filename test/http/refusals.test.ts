@@ -123,6 +123,19 @@ t.test('the request id of what cannot be read as a request leads to a line in th
   t.match(metrics, 'portaria_refusals_total{code="GW_BAD_REQUEST",reason="too-large"} 1')
 })
 
+t.test('what clients send that is no request does not use up the rate limit of the proxy in front', async t => {
+  const limit = { RATE_LIMIT_MAX: '2', RATE_LIMIT_TTL_MS: '3600000' }
+  for (const [env, status, health] of [
+    [{ ...limit, TRUST_PROXY: '127.0.0.1' }, 400, 200],
+    [limit, 429, 429]
+  ] as const) {
+    const world = await start(t, env)
+    for (let i = 0; i < 2; i++) t.equal((await world.raw('NONSENSE\r\n\r\n')).status, 400)
+    t.equal((await world.raw('NONSENSE\r\n\r\n')).status, status)
+    t.equal((await world.fetch('/health')).status, health)
+  }
+})
+
 t.test('each refusal over the limit says when to return, and has an id of its own', async t => {
   const world = await start(t, { RATE_LIMIT_MAX: '2', RATE_LIMIT_TTL_MS: '3600000' })
   for (let i = 0; i < 2; i++) await world.fetch('/reports')
