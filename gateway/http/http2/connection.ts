@@ -20,8 +20,6 @@ const HEAD_BYTES = 32 * 1024
 const MOST_FIELDS = 300
 /** In a second; each takes far more to read and to answer than to send. */
 const MOST_REFUSED_HEADS = 20
-/** Announces the end of a connection without refusing a stream that is on its way (RFC 9113 §6.8). */
-const LAST_STREAM = 2 ** 31 - 1
 /** The time that a client has to receive GOAWAY; milliseconds. */
 const GOAWAY_MS = 1000
 
@@ -114,6 +112,7 @@ export class Http2Connection implements ServedConnection {
   #onStreamClosed(stream: Stream) {
     this.#streams.delete(stream)
     this.#isNew = false
+    if (this.#host.isDraining) this.onDrain(false)
     if (this.#streams.size === 0)
       this.deadline = this.#host.now + (this.#session.closed ? GOAWAY_MS : this.#host.limits.idleMs)
     if (this.#bodies.delete(stream)) this.#holdOrRead()
@@ -138,8 +137,12 @@ export class Http2Connection implements ServedConnection {
     for (const stream of [...this.#streams]) contain(stream, one => one.endStalled())
   }
 
+  /**
+   * After any GOAWAY, node:http2 ignores new streams. So it names the last one that is served, and clients may send later ones again
+   * on another connection (RFC 9113 §6.8).
+   */
   onAnnounced(): void {
-    if (!this.#session.closed && !this.#session.destroyed) this.#session.goaway(NGHTTP2_NO_ERROR, LAST_STREAM)
+    this.onDrain(true)
   }
 
   onDrain(sparesNew: boolean): void {

@@ -1,5 +1,6 @@
 // One HTTP/2 connection holds no more than others, ends only what is meant, and a flood on it harms nobody else.
 import { once } from 'node:events'
+import type { ClientHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import tls from 'node:tls'
 import t, { type Test } from 'tap'
@@ -23,6 +24,7 @@ import { until } from '../../support/until.ts'
 type Limits = NonNullable<Parameters<typeof createHttpServer>[0]['limits']>
 
 const PROTOCOL_ERROR = 1
+const REFUSED_STREAM = 7
 const ENHANCE_YOUR_CALM = 11
 const END_STREAM = 1
 const END_HEADERS = 4
@@ -422,6 +424,36 @@ t.test('a draining gateway lets streams finish and takes no more', async t => {
   t.match(await answer, { status: 200, body: 'ok' })
   await closing
   t.ok(session.closed)
+})
+
+t.test('an announced end lets clients send late requests again, and new connections serve one each', async t => {
+  const waiting: HttpRequest['response'][] = []
+  const { server, place } = await startServer(t, ({ target, response }) => {
+    if (target === '/open/x') waiting.push(response)
+    else response.whole({ status: 200, headers: ['content-length', '2'] }, 'ok')
+  })
+  const ask = (session: ClientHttp2Session) => askHttp2(session, { ':path': '/' })
+  const [used, unused] = [await connectHttp2(t, place), await connectHttp2(t, place)]
+  t.equal((await ask(used)).status, 200)
+  const { socket, frames, closed } = await connectFrames(t, place)
+  const request = (stream: number) => socket.write(frame(FRAMES.headers, END_STREAM | END_HEADERS, stream, HEAD))
+  request(1)
+  await until(() => waiting.length === 1)
+  server.announceEnd()
+  request(3)
+  t.equal((await ask(used)).code, REFUSED_STREAM, 'not processed (RFC 9113 §8.7)')
+  for (const session of [unused, await connectHttp2(t, place)]) {
+    const goaway = once(session, 'goaway')
+    t.match(await ask(session), { status: 200, body: 'ok', code: 0 })
+    t.equal((await goaway)[0], 0)
+  }
+  waiting[0]?.whole({ status: 200, headers: ['content-length', '4'] }, 'slow')
+  await closed
+  t.ok(frames.some(({ stream, payload }) => stream === 1 && String(payload) === 'slow'))
+  const goaways = frames.filter(({ type }) => type === FRAMES.goaway).map(({ payload }) => payload.readUInt32BE(0))
+  t.same([...new Set(goaways)], [1], 'the last that is served (RFC 9113 §6.8)')
+  t.equal(waiting.length, 1)
+  await until(() => server.count() === 0)
 })
 
 t.test('the connection of a client that leaves in the middle of a request is closed at once', async t => {
