@@ -1,5 +1,6 @@
 // Passes a request body on to a backend: buffered until it is complete or large enough, then as fast as the backend takes it.
 import { BodyTooLarge, type GatewayError, RequestTimeout } from '../errors.ts'
+import { BodyBuffer } from '../http/body-buffer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { BodyConsumer } from '../http/request.ts'
 import type { UpstreamConnection } from '../upstream/connection.ts'
@@ -189,57 +190,5 @@ export class Upload implements BodyConsumer {
 
   #refuseSlow() {
     this.#owner.onRefused(new RequestTimeout({ reason: 'upload-too-slow' }))
-  }
-}
-
-/** What all of them may hold; beyond it, bodies are sent on with what has arrived. */
-const MOST_HELD_BYTES = 64 * 1024 * 1024
-const SMALLEST_BYTES = 1024
-const NOTHING = Buffer.alloc(0)
-
-let held = 0
-
-/** Bytes of memory that buffered bodies hold in this process. */
-export const heldBodyBytes = (): number => held
-
-class BodyBuffer {
-  readonly #limitBytes: number
-  #memory: Buffer = NOTHING
-  #length = 0
-
-  constructor(limitBytes: number) {
-    this.#limitBytes = limitBytes
-  }
-
-  /** Whether what has arrived is to be sent on. */
-  get isFull(): boolean {
-    return this.#length >= this.#limitBytes || held > MOST_HELD_BYTES
-  }
-
-  get bytes(): Buffer {
-    return this.#memory.subarray(0, this.#length)
-  }
-
-  /** Adds a copy, even beyond the limit. */
-  add(chunk: Buffer): void {
-    const length = this.#length + chunk.length
-    // Doubled, so that neither many small pieces nor a body that never arrives hold more than twice what has arrived.
-    if (length > this.#memory.length)
-      this.#resize(Math.max(length, Math.min(this.#limitBytes, 2 * this.#memory.length)))
-    chunk.copy(this.#memory, this.#length)
-    this.#length = length
-  }
-
-  release(): void {
-    held -= this.#memory.length
-    this.#memory = NOTHING
-    this.#length = 0
-  }
-
-  #resize(least: number) {
-    const memory = Buffer.allocUnsafeSlow(Math.max(SMALLEST_BYTES, least))
-    this.bytes.copy(memory)
-    held += memory.length - this.#memory.length
-    this.#memory = memory
   }
 }

@@ -24,6 +24,7 @@ import {
 } from '../errors.ts'
 import { contain } from '../values/contain.ts'
 import { encodeRawBytes } from '../values/raw-bytes.ts'
+import { BodyBuffer } from './body-buffer.ts'
 import { openapiOptions } from './describe-endpoints.ts'
 import type { Exchange, Underway } from './exchange.ts'
 import { asGatewayError, ownHeaders, type ResponseOptions } from './own-responses.ts'
@@ -229,15 +230,15 @@ export const readBody = async (exchange: Exchange, { maxBytes, timeoutMs }: Body
   // A length that is too large is refused before the body is requested.
   if (Number(exchange.head.contentLength ?? 0) > maxBytes) throw new BodyTooLarge({ reason: 'body-too-large' })
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  const parts: Buffer[] = []
-  let size = 0
+  const buffer = new BodyBuffer(maxBytes)
   const body: BodyConsumer & Underway = {
     onUpload(chunk) {
-      size += chunk.length
-      if (size <= maxBytes) parts.push(Buffer.from(chunk))
+      // Nothing is kept of what arrives after the end.
+      if (exchange.underway !== body) return
+      if (buffer.length + chunk.length <= maxBytes) buffer.add(chunk)
       else reject(new BodyTooLarge({ reason: 'body-too-large' }))
     },
-    onUploadEnd: () => resolve(Buffer.concat(parts)),
+    onUploadEnd: () => resolve(buffer.bytes),
     abort: () => reject(new BadRequest({ reason: 'client-gone' }))
   }
   const timer = setTimeout(() => reject(new RequestTimeout({ reason: 'body-too-slow' })), timeoutMs)
@@ -249,6 +250,7 @@ export const readBody = async (exchange: Exchange, { maxBytes, timeoutMs }: Body
     return await promise
   } finally {
     clearTimeout(timer)
+    buffer.release()
     if (exchange.underway === body) exchange.underway = undefined
   }
 }

@@ -2,7 +2,7 @@
 import http from 'node:http'
 import net from 'node:net'
 import t, { type Test } from 'tap'
-import { heldBodyBytes } from '../../gateway/forward/upload.ts'
+import { heldBodyBytes } from '../../gateway/http/body-buffer.ts'
 import { startGateway } from '../support/gateway.ts'
 import { freePort, listen } from '../support/ports.ts'
 import { until } from '../support/until.ts'

@@ -2,7 +2,7 @@
 // RV-09, RV-10
 import net from 'node:net'
 import t, { type Test } from 'tap'
-import { heldBodyBytes } from '../../gateway/forward/upload.ts'
+import { heldBodyBytes } from '../../gateway/http/body-buffer.ts'
 import { startGateway, type WorldOptions } from '../support/gateway.ts'
 import { hurryTimers } from '../support/hurried-timers.ts'
 import { listen } from '../support/ports.ts'
