@@ -25,6 +25,8 @@ export interface FrontParts {
   /** undefined: plain HTTP. */
   readonly certificates: CertificateState | undefined
   readonly offersHttp2?: boolean
+  /** Whether a peer is a proxy, whose connections carry requests of many clients. */
+  readonly isProxy?: (peer: string | undefined) => boolean
   /** Peers that must send a PROXY header; undefined: no peer sends one. */
   readonly sendsProxyHeader: ((peer: string | undefined) => boolean) | undefined
   /** A connection was closed for this reason before it used HTTP. */
@@ -37,7 +39,7 @@ export type Front = ReturnType<typeof createFront>
 const EARLY_MS = 10_000
 
 export const createFront = (parts: FrontParts) => {
-  const { accept, quota, certificates, offersHttp2 = false, sendsProxyHeader, onRefused } = parts
+  const { accept, quota, certificates, offersHttp2 = false, isProxy, sendsProxyHeader, onRefused } = parts
   const early = new Set<Socket>()
   let onNoneEarly: (() => void) | undefined
   const leaveEarly = (connection: Socket) => {
@@ -52,7 +54,7 @@ export const createFront = (parts: FrontParts) => {
   const greet = (socket: Socket, peer: string | undefined) => {
     if (!quota.enter(peer)) socket.destroy()
     else if (tls === undefined) acceptOn(socket, socket, { peer })
-    else tls.greet(socket, peer)
+    else tls.greet(socket, peer, isProxy?.(peer) === true)
   }
   const receive = (socket: Socket) => {
     early.add(socket)
@@ -126,13 +128,11 @@ const createTls = (
     const index = name === '' && socket.isSessionReused() ? undefined : names.indexFor(name)
     return host => names.covers(index, host)
   }
-  const ALPNProtocols = offersHttp2 ? ['h2', 'http/1.1'] : ['http/1.1']
-  const options = { ...optionsOf(state)[0], ALPNProtocols, handshakeTimeout: EARLY_MS }
+  const options = { ...optionsOf(state)[0], handshakeTimeout: EARLY_MS }
   const byName = {
     SNICallback: (servername: string, take: (error: null, context?: SecureContext) => void) =>
       take(null, choices?.contexts[choices.names.indexFor(nameOf(servername))])
   }
-  // It listens on no port; connections are passed to it.
   const receive = (socket: Wrapping) => {
     const connection = socket._parent
     if (connection === undefined || !greeted.has(connection)) return socket.destroy()
@@ -141,22 +141,29 @@ const createTls = (
     const isHttp2 = socket.alpnProtocol === 'h2'
     acceptOn(connection, socket, { peer, isTls: true, isHttp2, covers: coversOf(socket) })
   }
-  const server = createTlsServer({ ...options, ...(choices && byName) }, socket =>
-    contain(ending(socket), () => receive(socket))
-  )
-  server.on('tlsClientError', (_error, socket) => socket.destroy())
+  // It listens on no port; connections are passed to it.
+  const serverFor = (ALPNProtocols: string[]) =>
+    createTlsServer({ ...options, ALPNProtocols, ...(choices && byName) }, socket =>
+      contain(ending(socket), () => receive(socket))
+    ).on('tlsClientError', (_error, socket) => socket.destroy())
+  // The first protocol that the client supports is used.
+  const protocols = offersHttp2 ? ['h2', 'http/1.1'] : ['http/1.1']
+  const forClients = serverFor(protocols)
+  // The clients of a proxy would share the bounds of one client on a connection of HTTP/2.
+  const forProxies = serverFor(protocols.toReversed())
   return {
     /** Takes a connection whose next byte is the first of a handshake. */
-    greet(connection: Socket, peer: string | undefined) {
+    greet(connection: Socket, peer: string | undefined, isProxy: boolean) {
       greeted.set(connection, peer)
       connection.on('close', () => {
         if (greeted.delete(connection)) task(onLost)(peer)
       })
+      const server = isProxy ? forProxies : forClients
       server.emit('connection', connection)
     },
     use(next: CertificateState) {
       if (choices !== undefined) choices = choicesOf(next)
-      server.setSecureContext(optionsOf(next)[0] ?? {})
+      for (const server of [forClients, forProxies]) server.setSecureContext(optionsOf(next)[0] ?? {})
     }
   }
 }

@@ -79,6 +79,7 @@ const open = async (
     quota,
     certificates: certificates?.state(),
     offersHttp2: settings.http2,
+    isProxy: isTrusted,
     sendsProxyHeader: settings.proxyProtocol ? isTrusted : undefined,
     onRefused
   })
