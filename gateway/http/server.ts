@@ -5,6 +5,7 @@ import { Http1Connection } from './http1/connection.ts'
 import { createReadTurns, type Turns } from './http1/read-turns.ts'
 import { Http2Connection } from './http2/connection.ts'
 import { flushSoon, readMemory } from './outbox.ts'
+import { isStalled, type Progress, progressOf } from './progress.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
 import type { ConnectionHost, ConnectionLimits, MessageHandler, ServedConnection } from './served-connection.ts'
 
@@ -155,20 +156,16 @@ export const createHttpServer = (options: HttpServerOptions) => {
   }
 }
 
-/** How many of this socket's bytes the kernel has taken; undefined if nothing is waiting. */
-const taken = (socket: net.Socket): number | undefined =>
-  socket.writableLength === 0 ? undefined : socket.bytesWritten - socket.writableLength
-
 /** Cuts connections whose bytes have not moved for `stallMs`, in the middle of a response and after it. */
 const watchStalls = (connections: ReadonlyMap<ServedConnection, net.Socket>, stallMs: number): (() => void) => {
-  const lastTaken = new WeakMap<ServedConnection, number>()
+  const last = new WeakMap<ServedConnection, Progress>()
   return every(stallMs, () => {
     for (const [connection, socket] of connections) {
       contain(connection, one => one.endStalled?.())
-      const now = taken(socket)
-      if (now === undefined) lastTaken.delete(connection)
-      else if (now === lastTaken.get(connection)) contain(connection, one => one.destroy())
-      else lastTaken.set(connection, now)
+      const [before, now] = [last.get(connection), progressOf(socket)]
+      if (now === undefined) last.delete(connection)
+      else if (before !== undefined && isStalled(before, now)) contain(connection, one => one.destroy())
+      else last.set(connection, now)
     }
   })
 }

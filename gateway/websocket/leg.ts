@@ -1,6 +1,7 @@
 // Handles one side of a WebSocket: scans its frames, and tracks its idle time and its unread bytes.
 import type { Duplex } from 'node:stream'
 import { writeCopy } from '../http/outbox.ts'
+import { isStalled, type Progress, progressOf } from '../http/progress.ts'
 import { type Contained, contain } from '../values/contain.ts'
 import { FrameScanner, type FrameSink } from './frame-scanner.ts'
 import { buildFrame, CLOSE, closePayload, type FrameFault, PING, PONG } from './frames.ts'
@@ -79,6 +80,7 @@ export class Leg implements FrameSink {
   pending: Ending | undefined
   /** When this side stopped being read because the other accepts no bytes; 0: it is read. */
   stalledSince = 0
+  #progress: Progress | undefined
   #held = false
 
   constructor(relay: LegOwner, side: Side, socket: Duplex, options: LegOptions) {
@@ -143,6 +145,13 @@ export class Leg implements FrameSink {
 
   get #isWritable(): boolean {
     return !this.gone && !this.socket.destroyed && !this.socket.writableEnded
+  }
+
+  /** Whether this side has taken any of what waits for it since this was asked last. */
+  hasTaken(): boolean {
+    const before = this.#progress
+    this.#progress = progressOf(this.socket)
+    return before !== undefined && this.#progress !== undefined && !isStalled(before, this.#progress)
   }
 
   sendClose(ending: Ending) {

@@ -236,7 +236,9 @@ export class Relay implements LegOwner {
     if (leg.stalledSince !== 0) {
       // The silence is our doing, because the other side does not read.
       leg.lastSeen = at
-      if (at - leg.stalledSince >= STALL_MS) peer.socket.destroy()
+      // Its pong waits behind what it still has to take.
+      if (peer.hasTaken()) leg.stalledSince = peer.lastSeen = at
+      else if (at - leg.stalledSince >= STALL_MS) peer.socket.destroy()
       return
     }
     if (at - leg.lastSeen < PING_MS * (leg.misses + 1) || peer.isPartial) return

@@ -1,8 +1,12 @@
 // A relay says to either side why it ends, and cuts a side that stays open.
+import { once } from 'node:events'
+import net from 'node:net'
 import { type Duplex, duplexPair } from 'node:stream'
 import t, { type Test } from 'tap'
 import { Relay } from '../../gateway/websocket/relay.ts'
 import { buildFrame } from '../support/frames.ts'
+import { listen } from '../support/ports.ts'
+import { takeSome, untilFull } from '../support/slow-reader.ts'
 import { until } from '../support/until.ts'
 
 /** The frames at the end of a side, as text: a close as its code and reason. */
@@ -21,8 +25,7 @@ const framesOf = (bytes: Buffer): string[] => {
   return found
 }
 
-const world = (t: Test, isRead: boolean) => {
-  const [client, clientEnd] = duplexPair()
+const world = (t: Test, isRead: boolean, [client, clientEnd]: readonly [Duplex, Duplex] = duplexPair()) => {
   const [upstream, upstreamEnd] = duplexPair()
   const options = { client, upstream, requestId: 'r1', maxMessageBytes: 1000, messagesPerSecond: 0, idleTimeoutMs: 0 }
   const relay = new Relay(
@@ -69,4 +72,37 @@ t.test('a client that is not to know of the end of its upstream learns of it aft
   t.same([received(clientEnd), client.destroyed], [['1011 upstream gone'], false])
   relay.sweep(relay.now() + 701)
   t.equal(client.destroyed, true)
+})
+
+/** Both ends of a TCP connection. */
+const connected = async (t: Test) => {
+  const server = net.createServer({ allowHalfOpen: true })
+  const accepting = once(server, 'connection')
+  const far = net.connect(await listen(t, server), '127.0.0.1')
+  const [near] = (await accepting) as [net.Socket]
+  t.teardown(() => far.destroy())
+  return [near, far] as const
+}
+
+t.test('a client that takes a large message slowly is alive, also without a pong', async t => {
+  const [socket, clientEnd] = await connected(t)
+  const { relay, client, upstream } = world(t, true, [socket, clientEnd])
+  let at = relay.now()
+  const sweepAfter = (ms: number) => {
+    at += ms
+    relay.sweep(at)
+  }
+  relay.send('client', 2, Buffer.alloc(80_000_000))
+  t.equal(upstream.isPaused(), true)
+  for (let round = 0; round < 4; round++) {
+    await untilFull(socket)
+    sweepAfter(250)
+    await takeSome(socket, clientEnd)
+    sweepAfter(59_000)
+  }
+  await untilFull(socket)
+  sweepAfter(250)
+  t.equal(client.destroyed, false)
+  sweepAfter(60_000)
+  t.equal(client.destroyed, true, 'it takes nothing more')
 })

@@ -5,6 +5,8 @@ import { parseFieldLines } from '../field-lines.ts'
 import { type FinalHead, HttpResponse } from '../response.ts'
 import { CONNECTION_FIELDS } from './request-head.ts'
 
+const PART_BYTES = 64 * 1024
+
 interface ResponseOwner extends Contained {
   /** The response has been handed over completely. */
   onSent(): void
@@ -30,7 +32,17 @@ export class Http2Response extends HttpResponse {
     const isEmpty = body === '' || !this.#mayHaveBody(head)
     this.#respond(head, { endStream: isEmpty })
     this.isEnded = true
-    if (!isEmpty) this.#stream.end(body, 'latin1')
+    if (!isEmpty) this.#endWith(body)
+  }
+
+  /** Each part is written when the one before it has been taken, so that `writtenBytes` shows whether the client takes any. */
+  #endWith(body: string) {
+    const part = body.length > PART_BYTES ? body.slice(0, PART_BYTES) : body
+    this.writtenBytes += part.length
+    if (part === body) return void this.#stream.end(body, 'latin1')
+    this.#stream.write(part, 'latin1', error => {
+      if (!error) contain(this.#owner, () => this.#endWith(body.slice(PART_BYTES)))
+    })
   }
 
   begin(head: FinalHead, bodyLength: number): void {
