@@ -35,9 +35,13 @@ const ifMatchSchema = object(
   ['if-match']
 )
 
+/** A proxy that compresses makes an ETag weak (`W/"7"`) or longer (`"7-gzip"`), which leaves the version as it is. */
+const versionIn = (tag: string): string | undefined => /^(?:W\/)?"(\d+)(?:[-;]+\w+)?"$/.exec(tag)?.[1]
+
 const conditionOf = (ifMatch: string | undefined): ((version: number) => boolean) | undefined => {
   const wanted = ifMatch?.split(',').map(tag => tag.trim())
-  return wanted === undefined || wanted.includes('*') ? undefined : version => wanted.includes(etagOf(version))
+  if (wanted === undefined || wanted.includes('*')) return undefined
+  return version => wanted.some(tag => versionIn(tag) === String(version))
 }
 
 const tokenItemSchema = closed({

@@ -274,6 +274,21 @@ t.test('of two Admins who edit one person, the one who saw an older state is ref
     t.equal((await put(access, ifMatch)).status, 200, ifMatch ?? 'without')
 })
 
+t.test('an ETag that a compressing proxy has changed still names the version', async t => {
+  const id = await newPerson('iris')
+  const access = { profiles: ['Agente'], areas: [], areaPrincipal: null }
+  const put = async (ifMatch: string) =>
+    (await call('PUT', `users/${id}/access`, access, { 'if-match': ifMatch })).status
+  const { etag } = await call('GET', `users/${id}`)
+  const version = Number(etag?.slice(1, -1))
+  const next = version + 1
+  t.equal(await put(`W/"${version}"`), 200)
+  t.equal(await put(`W/"${version}"`), 409, 'an earlier version')
+  t.equal(await put(`"${next}-gzip"`), 200)
+  for (const tag of [`${next}`, `W/"${next}`, `"x${next}"`, `"${next}x"`, `"${version}-gzip"`, '""'])
+    t.equal(await put(tag), 409, tag)
+})
+
 // AD-04, AD-06, AD-20
 t.test('many people are changed by one request, each checked and recorded by themselves', async t => {
   await call('POST', 'areas', { name: 'Norte' })

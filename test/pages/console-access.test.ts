@@ -209,6 +209,33 @@ t.test('an Admin who was overtaken by another is shown what the other changed, a
   t.equal(await conflict.count(), 0, 'another change than of access is no conflict')
 })
 
+t.test('access is saved once, whatever a proxy makes of the ETag', async t => {
+  const id = await newPerson('Bento')
+  const agente = page.locator('input[value=Agente]')
+  const saveWith = async (changed: (etag: string) => string, words: string) => {
+    let puts = 0
+    await page.route(new RegExp(`/auth/admin/users/${id}(?:/access)?$`), async route => {
+      if (route.request().method() === 'PUT') puts++
+      const response = await route.fetch()
+      const { etag = '', ...headers } = response.headers()
+      const now = changed(etag)
+      await route.fulfill({ response, headers: now === '' ? headers : { ...headers, etag: now } })
+    })
+    // Another section first, so that the person is read anew.
+    await visit('areas')
+    await visit(`people/${id}`)
+    await agente.click()
+    await save(words)
+    t.equal(puts, 1)
+    await page.unrouteAll({ behavior: 'wait' })
+  }
+  await saveWith(etag => `W/${etag}`, 'Saved, but Bento has no access yet: an area is missing.')
+  await saveWith(() => '', 'Saved. Bento has no access: a profile and an area are missing.')
+  await saveWith(() => '"elsewhere"', 'This conflicts with existing data.')
+  t.same((await users.loadPerson(id))?.user.profiles, [], 'given, taken, and not given')
+  await agente.click()
+})
+
 t.test('unsaved changes are asked about before the view is left', async t => {
   const id = await newPerson('Caio')
   await visit(`people/${id}?search=caio`)

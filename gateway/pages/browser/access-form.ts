@@ -12,6 +12,7 @@ import { type ConsoleKey, text } from './words-console.ts'
 /** A person, with the ETag of the response they were read from. */
 interface PersonRead {
   readonly person: PersonItem
+  /** '' if a proxy has removed it; a change is then based on nothing. */
   readonly etag: string
 }
 
@@ -98,13 +99,18 @@ const useAccess = ({ read, onDone }: Props) => {
 
   const put = async (ifMatch: string): Promise<void> => {
     const path = `users/${base.person.id}/access`
-    const answer = await call<PersonItem>(path, { method: 'PUT', body: accessBody(choice), ifMatch })
+    const answer = await call<PersonItem>(path, {
+      method: 'PUT',
+      body: accessBody(choice),
+      ifMatch: ifMatch || undefined
+    })
     if (answer.status === 200) {
       rebase(readOf(answer))
       return onDone(savedWords(answer.body), false)
     }
     const found = answer.code === 'GW_CONFLICT' ? await findConflict(base.person.id) : undefined
-    if (found === undefined) return onDone(problemOf(answer), true)
+    // Refused with the ETag that it has: another attempt would be too.
+    if (found === undefined || found.etag === ifMatch) return onDone(problemOf(answer), true)
     // Something else about the person has changed, which this selection would not undo.
     if (differencesOf(base.person, found.person).length === 0) return put(found.etag)
     setConflict(found)
