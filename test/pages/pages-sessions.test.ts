@@ -2,11 +2,21 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { adminCall } from '../support/admin-call.ts'
-import { fillLogin, openContext, openPage } from '../support/browser.ts'
+import { axeFindings, fillLogin, openContext, openPage } from '../support/browser.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { claimsOf } from '../support/login.ts'
 import { startOidcProvider } from '../support/oidc-provider.ts'
-import { APP_CONFIG, kept, logIn, logInAtProvider, PAGES, type PagePath, putToken, seen } from '../support/page-tabs.ts'
+import {
+  APP_CONFIG,
+  expireToken,
+  kept,
+  logIn,
+  logInAtProvider,
+  PAGES,
+  type PagePath,
+  putToken,
+  seen
+} from '../support/page-tabs.ts'
 import { callbackOf, startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
@@ -50,6 +60,43 @@ t.test('a logout in one tab ends the same person in the others, and they say why
     t.match(await two.locator('[role=status]').first().textContent(), /another tab/)
     await until(async () => (await world.fetch('/auth/me', { token })).status === 401, 'its login has ended')
   }
+})
+
+t.test('a logout ends the session in the cookie, although the token of the tab has expired', async t => {
+  for (const path of PAGES) {
+    const context = await openContext(t, browser, [world.origin])
+    const page = await context.newPage()
+    const token = await logIn(page, world.origin)
+    await page.goto(`${world.origin}${path}`)
+    await page.locator('#logout').waitFor()
+    await expireToken(page, token)
+    await page.click('#logout')
+    await page.locator('#username').waitFor()
+    const next = await context.newPage()
+    await next.goto(`${world.origin}/auth/apps`)
+    t.equal(await seen(next), 'form', path)
+    await context.close()
+  }
+})
+
+t.test('a logout that cannot reach the gateway says so, and ends nothing', async t => {
+  const context = await openContext(t, browser, [world.origin])
+  const [page, other] = [await context.newPage(), await context.newPage()]
+  const token = await logIn(page, world.origin)
+  await other.goto(`${world.origin}/auth/apps`)
+  t.equal(await seen(other), 'apps')
+  await page.route('**/auth/logout', route => route.abort())
+  for (const path of PAGES) {
+    await page.goto(`${world.origin}${path}`)
+    await page.click('#logout')
+    await page.locator('[role=alert]', { hasText: 'could not be reached' }).waitFor()
+    t.equal(await kept(page, 'authToken'), token, path)
+    t.same(await axeFindings(page), [])
+  }
+  t.equal(await seen(other), 'apps', 'no other tab ends')
+  await page.unrouteAll()
+  await page.click('#logout')
+  for (const tab of [page, other]) await tab.locator('#username').waitFor()
 })
 
 // RV-89
@@ -138,10 +185,7 @@ t.test('a page that fails while it is drawn says so', async t => {
 const logInThen = (then: (token: string, page: Page) => Promise<unknown>) => async (page: Page) =>
   then(await logIn(page, world.origin), page)
 const forgetToken = (page: Page) => page.evaluate('sessionStorage.clear()')
-const expire = async (token: string, page: Page) => {
-  const nowS = Math.floor(Date.now() / 1000)
-  await putToken(page, await signToken(TEST_SECRET, {}, { ...claimsOf(token), iat: nowS - 100, exp: nowS - 10 }))
-}
+const expire = (token: string, page: Page) => expireToken(page, token)
 /** Another change of Maria's access each time, so that her earlier tokens are stale. */
 let changes = 0
 const changeAccess = async (token: string) => {

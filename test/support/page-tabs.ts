@@ -1,6 +1,8 @@
 // Reads from a browser tab what a page of ours shows, which token it keeps, and as whom it is logged in.
 import type { Page } from 'playwright-core'
 import { fillLogin } from './browser.ts'
+import { signToken, TEST_SECRET } from './gateway.ts'
+import { claimsOf } from './login.ts'
 import { maria as cloudMaria } from './oidc-provider.ts'
 import { until } from './until.ts'
 
@@ -47,6 +49,12 @@ export const logIn = async (page: Page, origin: string, username = 'maria'): Pro
 }
 
 export const putToken = (page: Page, token: string) => page.evaluate(`sessionStorage.setItem('authToken', '${token}')`)
+
+/** Puts into a tab what a token is after the end of its life. */
+export const expireToken = async (page: Page, token: string) => {
+  const nowS = Math.floor(Date.now() / 1000)
+  await putToken(page, await signToken(TEST_SECRET, {}, { ...claimsOf(token), iat: nowS - 100, exp: nowS - 10 }))
+}
 
 /** From our login page, through that of the cloud provider. */
 export const logInAtProvider = async (page: Page): Promise<void> => {

@@ -8,7 +8,6 @@ import { GrantsView } from './grants-view.ts'
 import { HeldBackView } from './held-back-view.ts'
 import { MatrixView } from './matrix-view.ts'
 import { startPage, Top } from './page.ts'
-import { leavePageSession } from './page-session.ts'
 import { PeopleView } from './people-view.ts'
 import { PersonView } from './person-view.ts'
 import { html, useEffect, useRef, useState, type VNode } from './render.ts'
@@ -107,11 +106,10 @@ const App = ({ user, turn }: { user: User; turn: number }): VNode => {
   useEffect(() => {
     document.title = `${text(place.section)} · ${text('console')} · ${brand()}`
   })
-  const out = () => leave(() => void leavePageSession(user))
   const View = VIEWS[place.section]
   const view = place.id === '' ? html`<${View} />` : html`<${PersonView} id=${place.id} />`
   return html`<a class="skip" href="#content" onClick=${sends(() => content.current?.focus())}>${text('skip')}</a>
-    <${Top} user=${user} home="#/people" onLogout=${out}><${Sections} current=${place.section} /><//>
+    <${Top} user=${user} home="#/people" leave=${leave}><${Sections} current=${place.section} /><//>
     <main id="content" ref=${content} tabindex="-1" key=${`${moves} ${turn}`}>${view}</main>
     ${question}`
 }

@@ -44,8 +44,8 @@ const needsToken = /^\/auth\/(?:account|console)(?:[?#]|$)/.test(returnTo ?? '')
 
 const noticeOf = (key: LoginKey, isError = false): Notice => ({ key, isError })
 
-/** Why a login failed, in words that help the reader. */
-const noticeFor = ({ status, code, headers }: Answer<unknown>): Notice => {
+/** Why a login or a logout failed, in words that help the reader. */
+export const noticeFor = ({ status, code, headers }: Answer<unknown>): Notice => {
   if (status === 0) return noticeOf('unreachable', true)
   if (status === 429) return { key: 'throttled', values: { seconds: headers.get('retry-after') ?? 0 }, isError: true }
   if (status === 503) return noticeOf('unavailable', true)

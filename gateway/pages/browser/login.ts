@@ -3,7 +3,7 @@ import './fragment.ts'
 import './pages.css'
 import { useLanguage } from './language.ts'
 import { leave, leaveForApps } from './login-leave.ts'
-import { type Doors, findDoors, findStart, isPopup, type Notice } from './login-state.ts'
+import { type Doors, findDoors, findStart, isPopup, type Notice, noticeFor } from './login-state.ts'
 import { Card, InView, OtherView, OutView } from './login-views.ts'
 import { endQuietly } from './page-session.ts'
 import { Boundary, html, render, useEffect, useState, type VNode } from './render.ts'
@@ -113,8 +113,10 @@ const App = (): VNode => {
   })
 
   const leaveAccount = async () => {
-    const elsewhere = user === undefined ? undefined : await logOut(user)
-    if (elsewhere !== undefined) return location.assign(elsewhere)
+    if (user === undefined) return
+    const logout = await logOut(user)
+    if (logout.is === 'failed') return setNotice(noticeFor(logout.answer))
+    if (logout.url !== undefined) return location.assign(logout.url)
     await out({ key: 'loggedOut', isError: false })
   }
 

@@ -75,10 +75,12 @@ export const takeLoggedOut = (): boolean => {
   return isLoggedOut
 }
 
-/** Logs out here, in the other tabs and, if it can, at the provider. */
-export const leavePageSession = async (user: User): Promise<void> => {
-  const elsewhere = await logOut(user)
-  location.assign(elsewhere ?? '/auth/login')
+/** Logs out here, in the other tabs and, if it can, at the provider. Returns the answer if that failed; the page then stays. */
+export const leavePageSession = async (user: User): Promise<Answer<unknown> | undefined> => {
+  const logout = await logOut(user)
+  if (logout.is === 'failed') return logout.answer
+  location.assign(logout.url ?? '/auth/login')
+  return undefined
 }
 
 /** Another tab has told everyone already. */

@@ -15,14 +15,24 @@ interface TopProps {
   readonly user: User
   /** Where the brand leads; undefined: nowhere. */
   readonly home?: string
-  readonly onLogout: () => void
+  /** Runs what leaves the page, perhaps after a question. */
+  readonly leave?: (go: () => void) => void
   readonly children?: ComponentChildren
 }
 
-export const Top = ({ user, home, onLogout, children }: TopProps): VNode => html`
+export const Top = ({ user, home, leave = go => go(), children }: TopProps): VNode => {
+  const [problem, setProblem] = useState('')
+  const logOut = async () => {
+    setProblem('')
+    const failed = await leavePageSession(user)
+    if (failed !== undefined) setProblem(problemOf(failed))
+  }
+  return html`
   <header class="top"><a class="brand" href=${home}><span class="mark" aria-hidden="true"></span><bdi>${brand()}</bdi></a>
     <div class="me"><a href="/auth/account" title=${text('account')}><${Name} of=${nameOf(user)} /></a><${LanguageSwitch} isShort label=${text('language')} />
-    <button type="button" id="logout" onClick=${onLogout}>${text('logout')}</button></div>${children}</header>`
+    <button type="button" id="logout" onClick=${() => leave(() => void logOut())}>${text('logout')}</button></div>${children}
+    ${problem !== '' && html`<p class="notice" data-error="true" role="alert">${problem}</p>`}</header>`
+}
 
 interface SmallPageProps {
   readonly user: User
@@ -42,7 +52,7 @@ export const SmallPage = ({ user, current, isReady = true, children }: SmallPage
   const hasApps = current === 'apps' || fact('apps') === 'true'
   const isAdmin = user.profiles.includes('Admin')
   const pages = PAGES.filter(page => (page !== 'apps' || hasApps) && (page !== 'console' || isAdmin))
-  return html`<${Top} user=${user} onLogout=${() => void leavePageSession(user)}><nav aria-label=${text('pages')}>${pages.map(
+  return html`<${Top} user=${user}><nav aria-label=${text('pages')}>${pages.map(
     page =>
       html`<a key=${page} href=${`/auth/${page}`} aria-current=${page === current ? 'page' : undefined}>${text(page)}</a>`
   )}</nav><//><main id="content" class=${isReady ? '' : 'unready'}><h1>${text(current)}</h1>${children}</main>`

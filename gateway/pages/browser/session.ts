@@ -138,18 +138,28 @@ export const onNews = (listener: (news: News) => void): (() => void) => {
   return () => channel.removeEventListener('message', hear)
 }
 
-/**
- * Ends the login here and everywhere it is used. Resolves even if the gateway cannot be reached; with the URL at which the
- * session at the cloud provider ends, if that is known.
- */
-export const logOut = async (user: Pick<User, 'id' | 'provider'>): Promise<string | undefined> => {
-  const isFromCloud = user.provider === 'cloudidp'
-  const leaving = send<{ logoutUrl?: string }>('/auth/logout', {
-    method: 'POST',
-    ...(isFromCloud ? { body: { provider: true } } : {})
-  })
+export type Logout =
+  /** `url`: where the session at the cloud provider ends, if that is known. */
+  | { readonly is: 'out'; readonly url: string | undefined }
+  /** The login may live on; its token is kept. */
+  | { readonly is: 'failed'; readonly answer: Answer<unknown> }
+
+/** Ends the login here and everywhere it is used. */
+export const logOut = async (user: Pick<User, 'id' | 'provider'>): Promise<Logout> => {
+  const body = user.provider === 'cloudidp' ? { provider: true } : undefined
+  const leave = () => send<{ logoutUrl?: string }>('/auth/logout', { method: 'POST', body })
+  const hadToken = keptToken() !== undefined
+  let answer = await leave()
+  if (answer.status === 401 && hadToken && fact('browser-session') === 'true') {
+    forget()
+    // Requests by cookie, such as those of other tabs, renew the cookie but not the token of this tab.
+    const renewal = await refresh()
+    if (isAway(renewal)) return { is: 'failed', answer: renewal }
+    if (renewal.status === 200 && renewal.body.user.id === user.id) answer = await leave()
+  }
+  const isOut = answer.status === 200 || answer.status === 204 || answer.status === 401
+  if (!isOut) return { is: 'failed', answer }
   forget()
-  const { status, body } = await leaving
   announce({ kind: 'logout', userId: user.id })
-  return status === 200 && typeof body.logoutUrl === 'string' ? body.logoutUrl : undefined
+  return { is: 'out', url: answer.body.logoutUrl }
 }
