@@ -5,7 +5,9 @@
 //
 // Notifies the page with `portaria:session` on window, detail `{state, expiresAt}`: `active`, `refreshed`, `ending`, `ended`. A page
 // that calls preventDefault() on `ending` or `ended` shows something of its own; `event.detail.logIn()` opens the login.
-import { isAway, logInAgain, onNews, refresh, send } from './session.ts'
+import { endQuietly } from './page-session.ts'
+import { forget, isAway, keptToken, keptUserId, logInAgain, onNews, refresh, send } from './session.ts'
+import type { User } from './shapes.ts'
 
 type State = 'active' | 'refreshed' | 'ending' | 'ended'
 
@@ -38,6 +40,8 @@ const STYLE = `
     .main { background: #63cdb8; border-color: #63cdb8; color: #06211c } }`
 
 const MAX_WAIT_MS = 60_000
+/** Whose page this is: the person of the first response. */
+let ownerId: number | undefined
 let expiresAt = 0
 /** Seconds since the epoch; 0: the session cannot be renewed. */
 let renewsAt = 0
@@ -94,9 +98,11 @@ const tell = (state: State) => {
   else if (isOurs) show(state)
 }
 
+const isOther = ({ id }: User) => ownerId !== undefined && ownerId !== id
+
 const renewed = async () => {
   const answer = await refresh()
-  if (answer.status === 200) tell('refreshed')
+  if (answer.status === 200 && !isOther(answer.body.user)) tell('refreshed')
   return answer
 }
 
@@ -126,18 +132,36 @@ const plan = () => {
   lookIn(Math.min(MAX_WAIT_MS, Math.max(250, next)))
 }
 
+/** Requests by cookie, such as those of other tabs, renew the cookie but not the token of this tab. */
+const goOnByCookie = async (token: string): Promise<void> => {
+  const answer = await send('/auth/me', { token: '' })
+  if (isAway(answer)) return lookIn(MAX_WAIT_MS)
+  if (answer.status !== 200 && answer.code !== 'GW_TOKEN_STALE') return tell('ended')
+  // A pop-up may have brought another one in the meantime.
+  if (keptToken() === token) forget()
+  return look()
+}
+
 const look = async (): Promise<void> => {
-  const answer = await send('/auth/me', {})
+  const token = keptToken()
+  const answer = await send<User>('/auth/me', { token })
   const renewal = answer.code === 'GW_TOKEN_STALE' ? await renewed() : answer
   if (isAway(renewal)) return lookIn(MAX_WAIT_MS)
-  if (renewal.status !== 200) return tell('ended')
+  if (renewal.status !== 200) return token === undefined ? tell('ended') : goOnByCookie(token)
   if (renewal !== answer) return look()
+  // Nothing that one person has begun is saved as another: a reload could send a form again, or fill it in.
+  if (isOther(answer.body)) return location.replace(location.pathname + location.search)
+  ownerId = answer.body.id
   expiresAt = Number(answer.headers.get('portaria-session-expires') ?? 0)
   renewsAt = Number(answer.headers.get('portaria-session-renews') ?? 0)
   plan()
 }
 
-onNews(() => void look())
+onNews(({ kind, userId }) => {
+  // The other tab may have had a login of its own; that of this tab ends too.
+  if (kind === 'logout' && userId === keptUserId()) void endQuietly().then(look)
+  else void look()
+})
 for (const use of ['pointerdown', 'keydown'])
   window.addEventListener(use, () => {
     wasUsed = true

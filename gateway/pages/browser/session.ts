@@ -42,7 +42,7 @@ export const brand = (): string => fact('brand') || 'Portaria'
 export interface Question {
   method?: string
   body?: unknown
-  /** Used instead of the stored token. */
+  /** Used instead of the stored token; '': none, so that the browser's cookie counts. */
   token?: string | undefined
   /** The ETag that a change is based on. */
   ifMatch?: string | undefined
@@ -54,7 +54,7 @@ export const send = async <T>(path: string, question: Question): Promise<Answer<
   const { method = 'GET', body, token = keptToken(), ifMatch, isFile = false } = question
   const headers: Record<string, string> = { accept: 'application/json' }
   if (ifMatch !== undefined) headers['if-match'] = ifMatch
-  if (token !== undefined) headers.authorization = `Bearer ${token}`
+  if (token !== undefined && token !== '') headers.authorization = `Bearer ${token}`
   if (body !== undefined) headers['content-type'] = 'application/json'
   try {
     const response = await fetch(path, {

@@ -1,0 +1,137 @@
+// A page of a backend that loads /auth/session.js, in a real browser: whose session it has, when it is renewed, and how it ends.
+import type { Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { fillLogin, openContext } from '../support/browser.ts'
+import { shiftClocks } from '../support/clocks.ts'
+import { claimsOf } from '../support/login.ts'
+import { expireToken, kept } from '../support/page-tabs.ts'
+import { startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+import { until } from '../support/until.ts'
+
+const { postgres, ldap, browser } = await startBrowserWorld(t)
+
+interface ServerPageOptions {
+  readonly path?: string
+  readonly warnSeconds?: number
+  readonly env?: Record<string, string>
+}
+
+/** A server-rendered page behind a login as Maria, in a browser whose time and the gateway's are moved together. */
+const openServerPage = async (t: Test, { path = '/app/report', warnSeconds = 300, env }: ServerPageOptions = {}) => {
+  const clocks = shiftClocks(t)
+  const upstream = await startRawUpstream(t)
+  const script = `<script src="/auth/session.js" data-warn-seconds="${warnSeconds}" defer></script>`
+  upstream.respond(({ headers }) => {
+    const username = headers.find(([name]) => name === 'x-user-username')?.[1] ?? ''
+    const html = `<!doctype html><title>${username}</title><link rel="icon" href="data:,"><input id="draft">${script}`
+    return `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${html.length}\r\n\r\n${html}`
+  })
+  const world = await startPagesWorld(t, {
+    ldap,
+    postgres,
+    env: { BROWSER_SESSION: 'true', JWT_EXPIRES_IN: '10m', BOOTSTRAP_ADMINS: 'ldap:maria,ldap:carlos', ...env },
+    config: {
+      upstreams: { app: { url: upstream.url } },
+      routes: [{ path: '/app/*', upstream: 'app', browser: true }]
+    }
+  })
+  const page = await (await openContext(t, browser, [world.origin])).newPage()
+  await page.clock.install()
+  await page.addInitScript("states = []; addEventListener('portaria:session', e => states.push(e.detail.state))")
+  await page.goto(`${world.origin}${path}`)
+  await fillLogin(page, 'maria')
+  await page.locator('#draft').waitFor()
+  return {
+    world,
+    page,
+    /** Lets so many minutes pass, in the gateway and in the page. */
+    async pass(minutes: number) {
+      clocks.wallMs += minutes * 60_000
+      await page.clock.fastForward(minutes * 60_000)
+    }
+  }
+}
+
+/** Its states since it was loaded, once there is one. */
+const statesOf = async (page: Page): Promise<string[]> => {
+  await page.waitForFunction('states.length > 0')
+  return page.evaluate<string[]>('states')
+}
+
+t.test('a server-rendered page is reached by a login, and stays while its session ends and begins again', async t => {
+  const { world, page, pass } = await openServerPage(t, { path: '/app/report?year=2026', warnSeconds: 60 })
+  t.equal(page.url(), `${world.origin}/app/report?year=2026`)
+  t.equal(await page.evaluate("document.cookie.includes('session')"), false, 'scripts see no session')
+  await page.fill('#draft', 'half a sentence')
+  await pass(9.1)
+  await page.locator('portaria-session dialog[open]').waitFor()
+  t.match(await page.locator('portaria-session h2').textContent(), /ends soon/)
+  await pass(1)
+  await page.getByText('has ended').waitFor()
+  const [popup] = await Promise.all([page.waitForEvent('popup'), page.locator('portaria-session .main').click()])
+  await popup.locator('#username').waitFor()
+  await Promise.all([popup.waitForEvent('close'), fillLogin(popup, 'maria').catch(() => undefined)])
+  await page.locator('portaria-session').waitFor({ state: 'detached' })
+  t.equal(await page.inputValue('#draft'), 'half a sentence')
+})
+
+t.test('a page that is used keeps its session beyond the life of a token', async t => {
+  const { page, pass } = await openServerPage(t, { env: { SESSION_MAX: '8h' } })
+  // Its access has changed while the gateway cannot read it, which says nothing about the session.
+  await page.route('**/auth/me', route => route.fulfill({ status: 401, json: { code: 'GW_TOKEN_STALE' } }))
+  await page.route('**/auth/refresh', route => route.fulfill({ status: 503, json: { code: 'GW_UNAVAILABLE' } }))
+  await Promise.all([page.waitForResponse('**/auth/refresh'), page.reload()])
+  await page.unrouteAll()
+  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+  t.equal((await statesOf(page))[0], 'active')
+  await page.evaluate(
+    "window.renewals = 0; addEventListener('portaria:session', e => { e.preventDefault(); if (e.detail.state === 'refreshed') window.renewals++ })"
+  )
+  for (const renewal of [1, 2, 3]) {
+    await pass(6)
+    await until(async () => {
+      await page.locator('#draft').click()
+      return Number(await page.evaluate('window.renewals')) >= renewal
+    })
+  }
+  await page.reload()
+  await page.locator('#draft').waitFor()
+  t.equal(new URL(page.url()).pathname, '/app/report')
+})
+
+// RV-89
+t.test('somebody else who logs in in the pop-up gets a page of their own, without what was begun', async t => {
+  const { world, page, pass } = await openServerPage(t, { path: '/app/report?year=2026#part' })
+  // As in a tab that was opened after the login.
+  await page.evaluate('sessionStorage.clear()')
+  await page.fill('#draft', 'half a sentence')
+  await pass(11)
+  const [popup] = await Promise.all([page.waitForEvent('popup'), page.locator('portaria-session .main').click()])
+  await Promise.all([popup.waitForEvent('close'), fillLogin(popup, 'carlos').catch(() => undefined)])
+  await until(async () => (await page.title()) === 'carlos' && (await page.inputValue('#draft')) === '')
+  t.equal(page.url(), `${world.origin}/app/report?year=2026`)
+  t.same(await statesOf(page), ['active'])
+})
+
+// RV-88
+t.test('a logout in another tab that had a login of its own ends the page too', async t => {
+  const { world, page } = await openServerPage(t)
+  const token = (await kept(page, 'authToken')) ?? ''
+  const other = await page.context().newPage()
+  await other.goto(`${world.origin}/auth/account`)
+  await fillLogin(other, 'maria')
+  await other.locator('#access-part dl').waitFor()
+  t.not(claimsOf((await kept(other, 'authToken')) ?? '').jti, claimsOf(token).jti)
+  await other.click('#logout')
+  await page.getByText('has ended').waitFor()
+  t.equal((await world.fetch('/auth/me', { token })).status, 401)
+})
+
+t.test('a token that has ended hides no session that the cookie holds', async t => {
+  const { page } = await openServerPage(t)
+  await expireToken(page, (await kept(page, 'authToken')) ?? '')
+  await page.reload()
+  t.same(await statesOf(page), ['active'])
+  t.equal(await kept(page, 'authToken'), null)
+})
