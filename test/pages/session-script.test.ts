@@ -135,3 +135,19 @@ t.test('a token that has ended hides no session that the cookie holds', async t 
   t.same(await statesOf(page), ['active'])
   t.equal(await kept(page, 'authToken'), null)
 })
+
+t.test('a page on a device whose clock is ahead neither ends nor renews its session too early', async t => {
+  const { page } = await openServerPage(t, { env: { SESSION_MAX: '8h' } })
+  const renewals: string[] = []
+  page.on('request', request => {
+    if (request.url().endsWith('/auth/refresh')) renewals.push(request.url())
+  })
+  for (const minutes of [7, 53]) {
+    await page.clock.fastForward(minutes * 60_000)
+    await page.reload()
+    t.same(await statesOf(page), ['active'])
+    await page.locator('#draft').press('a')
+    t.same(await statesOf(page), ['active'], 'after it was used')
+  }
+  t.same(renewals, [])
+})

@@ -42,6 +42,8 @@ const STYLE = `
 const MAX_WAIT_MS = 60_000
 /** Whose page this is: the person of the first response. */
 let ownerId: number | undefined
+/** How far the clock of this device is ahead of the gateway's; below 0: behind. */
+let aheadMs = 0
 let expiresAt = 0
 /** Seconds since the epoch; 0: the session cannot be renewed. */
 let renewsAt = 0
@@ -106,7 +108,10 @@ const renewed = async () => {
   return answer
 }
 
-const mayRenew = () => renewsAt > 0 && Date.now() >= renewsAt * 1000
+/** By the gateway's clock. */
+const now = () => Date.now() - aheadMs
+
+const mayRenew = () => renewsAt > 0 && now() >= renewsAt * 1000
 
 /** If it fails, the next use tries again. */
 const renew = async (): Promise<void> => {
@@ -123,11 +128,11 @@ const lookIn = (ms: number) => {
 
 const plan = () => {
   window.clearTimeout(timer)
-  const left = expiresAt * 1000 - Date.now()
+  const left = expiresAt * 1000 - now()
   if (left <= 0) return tell('ended')
   if (mayRenew() && wasUsed) return void renew()
   tell(left <= warnMs ? 'ending' : 'active')
-  const untilRenewal = renewsAt * 1000 - Date.now()
+  const untilRenewal = renewsAt * 1000 - now()
   const next = Math.min(left > warnMs ? left - warnMs : left, untilRenewal > 0 ? untilRenewal : left)
   lookIn(Math.min(MAX_WAIT_MS, Math.max(250, next)))
 }
@@ -152,6 +157,8 @@ const look = async (): Promise<void> => {
   // Nothing that one person has begun is saved as another: a reload could send a form again, or fill it in.
   if (isOther(answer.body)) return location.replace(location.pathname + location.search)
   ownerId = answer.body.id
+  const date = Date.parse(answer.headers.get('date') ?? '')
+  aheadMs = Number.isNaN(date) ? 0 : Date.now() - date
   expiresAt = Number(answer.headers.get('portaria-session-expires') ?? 0)
   renewsAt = Number(answer.headers.get('portaria-session-renews') ?? 0)
   plan()
