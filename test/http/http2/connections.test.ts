@@ -4,10 +4,12 @@ import type { ClientHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import tls from 'node:tls'
 import t, { type Test } from 'tap'
+import { heldBodyBytes } from '../../../gateway/http/body-buffer.ts'
 import { allowedIn, FrameCounter } from '../../../gateway/http/http2/frame-counter.ts'
 import type { HttpRequest } from '../../../gateway/http/request.ts'
 import { createHttpServer } from '../../../gateway/http/server.ts'
 import { createCertificateAuthority, pemOf } from '../../support/certificates.ts'
+import { collectGarbage } from '../../support/garbage.ts'
 import {
   askHttp2,
   connectFrames,
@@ -225,6 +227,28 @@ t.test('of bodies that nobody takes, a connection can make the gateway hold abou
   await until(() => written > 1_000_000)
   t.ok(process.memoryUsage().rss - before < 60_000_000)
   t.match(await askHttp2(await connectHttp2(t, place), { ':path': '/health' }), { status: 200 })
+})
+
+t.test('bodies that arrive byte by byte hold as much memory as any others of their size', async t => {
+  const { place } = await startHttp2World(t)
+  const { socket, frames } = await connectFrames(t, place)
+  const login = Buffer.concat([literal(':method', 'POST'), literal(':path', '/auth/login'), ...REST.slice(1)])
+  const type = literal('content-type', 'application/json')
+  const streams = [1, 3, 5, 7, 9, 11, 13, 15, 17, 19]
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  for (const stream of streams) {
+    const byte = frame(FRAMES.data, 0, stream, Buffer.from('x'))
+    socket.write(frame(FRAMES.headers, END_HEADERS, stream, Buffer.concat([login, type])))
+    socket.write(Buffer.alloc(60_000 * byte.length, byte))
+  }
+  await until(() => heldBodyBytes() >= streams.length * 60_000)
+  t.ok(heldBodyBytes() <= streams.length * 65_536, `${heldBodyBytes()} bytes`)
+  collectGarbage()
+  t.ok(process.memoryUsage().heapUsed - before < 30_000_000)
+  for (const stream of streams) socket.write(frame(FRAMES.data, END_STREAM, stream))
+  await until(() => streams.every(id => frames.some(({ stream, type }) => stream === id && type === FRAMES.headers)))
+  t.equal(heldBodyBytes(), 0)
 })
 
 /** Puts a field into the table once, then sends references to it (RFC 7541 §6.1, §6.2.1). */
