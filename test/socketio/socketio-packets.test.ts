@@ -196,7 +196,7 @@ const gateWorld = (now = Date.now, events?: []) => {
 // WS-22, WS-24, WS-29
 t.test('a handshake says how long a session may be silent; one without sense counts as the usual', async t => {
   const read = (more: object) => readHandshake(`0${JSON.stringify({ sid: 'a', ...more })}`)
-  t.same(read({ pingInterval: 1000, pingTimeout: 500 }), { sid: 'a', pollMs: 1500, sessionMs: 6500 })
+  t.match(read({ pingInterval: 1000, pingTimeout: 500 }), { sid: 'a', pollMs: 1500, sessionMs: 6500 })
   for (const no of [undefined, '1000', 0, 3_600_000])
     t.equal(read({ pingInterval: no, pingTimeout: no })?.pollMs, 45_000)
   for (const body of ['', '{}', '4{"sid":"a"}', '0x', '0null', '0{}']) t.equal(readHandshake(body), undefined, body)
