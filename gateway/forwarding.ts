@@ -75,7 +75,16 @@ export const createForwarding = (parts: ForwardingParts) => {
     headFor: heads.whole,
     linesFor: (exchange: Exchange, passed: string) => forwardedLines(exchange, passed, answers),
     responseContext,
-    checkAgain: ({ identity }: Exchange) => identity && refusalOf(tokenParts.revocations.tokenState(identity)),
+    checkAgain(exchange: Exchange) {
+      const { identity, route } = exchange
+      const state = identity === undefined ? 'valid' : tokenParts.revocations.tokenState(identity)
+      const isPersonal = identity?.kind === 'personal' && state === 'stale'
+      const user = isPersonal ? tokenParts.personalTokens.userNow(identity) : undefined
+      if (identity === undefined || user === undefined || route === undefined) return refusalOf(state)
+      // Access tokens cannot be refreshed: they go on with what is left of their owner's access.
+      exchange.identity = { ...identity, user }
+      return rights.check(route, user)
+    },
     refuse,
     streams,
     maxBodyBytes: settings.maxBodyBytes

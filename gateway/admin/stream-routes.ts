@@ -10,7 +10,11 @@ const streamSchema = object(
     id: string,
     kind: { type: 'string', enum: ['websocket', 'socketio', 'sse'] },
     user: {
-      ...object({ id: integer, provider: { type: 'string', enum: ['ldap', 'cloudidp', 'client'] }, username: string }),
+      // Instances of the release before do not say which provider.
+      ...object(
+        { id: integer, provider: { type: 'string', enum: ['ldap', 'cloudidp', 'client'] }, username: string },
+        ['provider']
+      ),
       type: ['object', 'null'],
       description: 'null on public routes'
     },

@@ -17,13 +17,14 @@ import { DirectoryFailure } from './failure.ts'
 import { type GroupsRead, namingContextOf, readGroups } from './groups.ts'
 import type { FoundEntry, LdapConnection } from './ldap-connection.ts'
 import { escapeFilterValue } from './names.ts'
-import { type DirectoryPerson, isActiveDirectory, isSameAccount, personOf } from './person.ts'
+import { type DirectoryPerson, isActiveDirectory, isSameAccount, personOf, usernameOf } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
 import {
   boundNames,
   findOne,
   findTyped,
   hasUsernameAlone,
+  isOnlyOne,
   isToldApart,
   sharedUsername,
   showsNoFailure
@@ -69,7 +70,12 @@ export const searchThenBind = async (
   const known = personOf(entry, reached)
   // A name that several entries have, or that was only typed, would guard other accounts too, or this one several times.
   const guard = isUsernameUnique ? known.username : known.subject
-  const person = { ...known, guard, isNameShared: isShared, isUsernameShared: !isUsernameUnique }
+  const person = {
+    ...known,
+    guard,
+    isNameShared: isShared,
+    isUsernameShared: usernameOf(entry) !== undefined && !isUsernameUnique
+  }
   const counted = await countOf(connection, entry, settings)
   const account = {
     name: guard,
@@ -167,6 +173,11 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   const { entry, base } = own
   const isExact = plan.search === undefined || plan.search.comparesWholeValues
   const isUsernameOwn = hasUsernameAlone(entry, login)
+  const isUsernameShared =
+    plan.search !== undefined &&
+    !isUsernameOwn &&
+    usernameOf(entry) !== undefined &&
+    !(await isOnlyOne(connection, plan.search.base, entry))
   const text = plan.search === undefined ? bound : login
   const person = personOf(entry, { text, isExact, isUsernameOwn })
   await checkIdentity(exchange, connection, { login, bindName, password }, entry, person)
@@ -180,7 +191,7 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   await connection.unbind()
   // Its permits count under what was bound; a name with a domain leads to the canonical login, by what earlier logins have shown.
   const guard = plan.mayHaveTwoNames ? {} : { guard: bound }
-  return { ...person, ...guard, names: [...new Set([...(person.names ?? []), ...names])], ...groups }
+  return { ...person, ...guard, isUsernameShared, names: [...new Set([...(person.names ?? []), ...names])], ...groups }
 }
 
 /** undefined if the directory allows no lookup; the login alone is then the person. */

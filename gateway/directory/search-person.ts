@@ -137,7 +137,8 @@ export const boundNames = async (
   return entries.length === 0 ? [...own, account] : [...own]
 }
 
-const isOnlyOne = async (connection: LdapConnection, base: string, entry: FoundEntry): Promise<boolean> => {
+/** Whether no other entry has its username; false if it has none. */
+export const isOnlyOne = async (connection: LdapConnection, base: string, entry: FoundEntry): Promise<boolean> => {
   const username = usernameOf(entry)
   if (username === undefined) return false
   // Unique within a domain (MS-ADTS), but a global catalog shows several.

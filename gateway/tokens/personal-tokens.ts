@@ -139,6 +139,11 @@ export const createPersonalTokens = (options: PersonalTokensOptions) => {
     },
     /** Whether a text is a token that was created here and has not been purged; does not check its owner. */
     isLive: (token: string) => find(token) !== undefined,
+    /** The owner as last known, with the profiles of this token; undefined: unknown. */
+    userNow({ user: { id }, profilesAtMost }: Identity): User | undefined {
+      const owner = owners.get(id)
+      return owner && narrowedTo(owner.user, profilesAtMost)
+    },
     /** Whether the tokens of this person are refused until a login or recheck confirms them. */
     isUnconfirmed(userId: number): boolean {
       const owner = owners.get(userId)

@@ -61,6 +61,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   waitedMs = -1
   /** Whose request it carries, or carried last. */
   client: Client | undefined
+  clientKey: string | undefined
   /** The backend may have authenticated it (NTLM, Negotiate): it carries no request of another client. */
   isBound = false
   readonly #events: ConnectionEvents

@@ -26,6 +26,8 @@ const UNASKED =
 export interface Wanted {
   /** The client connection that it came on: another one shares an upstream connection with it only if that is safe. */
   readonly client?: Client | undefined
+  /** The address of the client: a proxy's connection carries requests of many. */
+  readonly clientKey?: string | undefined
   /** It counts as a stream, which leaves plain requests their connections. */
   readonly isStream?: boolean | undefined
 }
@@ -180,10 +182,11 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
       if (JSON.stringify(before) !== JSON.stringify(next.upstream.healthCheck)) health.resettle()
     },
     /** undefined: there is no room. */
-    acquire({ client, isStream }: Wanted): UpstreamConnection | undefined {
+    acquire({ client, clientKey, isStream }: Wanted): UpstreamConnection | undefined {
       if (!hasRoom(isStream)) return undefined
-      const connection = idle.take(client) ?? dialled()
+      const connection = idle.take(client, clientKey) ?? dialled()
       connection.client = client
+      connection.clientKey = clientKey
       connection.upstream = member.upstream
       connection.target = member.target
       if (isStream) streams.add(connection)
@@ -259,9 +262,10 @@ const createIdleConnections = (now: () => number, maxAgeMs: number) => {
       if (at !== -1) idle.splice(at, 1)
     },
     /** The connection that this client used last, or else the one that others used last. */
-    take(client: Client | undefined): UpstreamConnection | undefined {
+    take(client: Client | undefined, clientKey: string | undefined): UpstreamConnection | undefined {
       const at = now()
-      const isOwn = (one: UpstreamConnection) => client !== undefined && one.client === client && one.deadline > at
+      const isOwn = (one: UpstreamConnection) =>
+        client !== undefined && one.client === client && one.clientKey === clientKey && one.deadline > at
       const own = idle.findLastIndex(isOwn)
       const found = own === -1 ? idle.findLastIndex(one => one.deadline > at && isSharable(one, at)) : own
       return found === -1 ? undefined : idle.splice(found, 1)[0]

@@ -81,7 +81,9 @@ export const createMembers = (parts: MembersParts) => {
       }
       // The channel breaks when a worker is killed, which its exit reports; a process that could not be started has none.
       worker.on('error', () => {
-        if (worker.process.pid === undefined) onEnded(-1, '')
+        if (worker.process.pid !== undefined) return
+        onEnded(-1, '')
+        cluster.emit('exit', worker, -1, '')
       })
       worker.on('exit', onEnded)
     })

@@ -95,6 +95,25 @@ t.test('an access token works on both instances within a second, as its owner, w
   t.ok((await felt(second, '/agente/x', token, 401)) < 1000)
 })
 
+t.test('an upload by an access token goes on with what its owner may still do', async t => {
+  const ana = await worker('ana')
+  const { token } = await make(ana.token)
+  for (const [left, status] of [
+    ['Agente', 200],
+    ['Supervisor', 403]
+  ] as const) {
+    const connection = await first.connect()
+    t.teardown(() => connection.destroy())
+    connection.send(
+      `POST /agente/x HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${token}\r\nContent-Length: 4\r\n\r\n`
+    )
+    await first.fetch('/health')
+    await giveAccess(ana.id, [left])
+    connection.send('body')
+    t.equal((await connection.response()).status, status, left)
+  }
+})
+
 t.test('an access token opens WebSockets by subprotocol, and is refused in a query', async t => {
   const { token: owner } = await worker('ana')
   const { token } = await make(owner)

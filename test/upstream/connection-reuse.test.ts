@@ -43,12 +43,15 @@ t.test(
     await proxy(get('/x', 'Authorization: NTLM type3\r\nX-Forwarded-For: 192.0.2.1\r\n'))
     await proxy(get('/x', 'X-Forwarded-For: 192.0.2.2\r\n'))
     t.equal(raw.accepted(), 2, 'a connection that a backend may have authenticated is not used again')
+    const from = (n: number) => `X-Forwarded-For: 198.51.100.${n}\r\n`
+    for (let n = 0; n < 50; n++) await proxy(get('/x', from(250)))
+    t.equal(raw.accepted(), 3, 'requests of one client use one connection')
     let count = 0
     raw.respond(({ target }) => socket => {
       socket.write(respond(target))
       setTimeout(() => socket.write(respond('an extra answer')), count++ % 7)
     })
-    for (let n = 0; n < 20; n++) t.equal((await proxy(get(`/${n}`))).body, `/${n}`)
+    for (let n = 0; n < 20; n++) t.equal((await proxy(get(`/${n}`, from(n)))).body, `/${n}`)
   }
 )
 
