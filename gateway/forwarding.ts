@@ -80,6 +80,7 @@ export const createForwarding = (parts: ForwardingParts) => {
       const state = identity === undefined ? 'valid' : tokenParts.revocations.tokenState(identity)
       const isPersonal = identity?.kind === 'personal' && state === 'stale'
       const user = isPersonal ? tokenParts.personalTokens.userNow(identity) : undefined
+      if (isPersonal && user === undefined) return new Unavailable({ reason: 'revocations-too-old' })
       if (identity === undefined || user === undefined || route === undefined) return refusalOf(state)
       // Access tokens cannot be refreshed: they go on with what is left of their owner's access.
       exchange.identity = { ...identity, user }

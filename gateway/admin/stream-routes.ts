@@ -11,10 +11,9 @@ const streamSchema = object(
     kind: { type: 'string', enum: ['websocket', 'socketio', 'sse'] },
     user: {
       // Instances of the release before do not say which provider.
-      ...object(
-        { id: integer, provider: { type: 'string', enum: ['ldap', 'cloudidp', 'client'] }, username: string },
-        ['provider']
-      ),
+      ...object({ id: integer, provider: { type: 'string', enum: ['ldap', 'cloudidp', 'client'] }, username: string }, [
+        'provider'
+      ]),
       type: ['object', 'null'],
       description: 'null on public routes'
     },

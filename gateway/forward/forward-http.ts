@@ -84,8 +84,8 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
     const refusal = this.#upload === undefined ? undefined : this.#forwarding.checkAgain(this.#exchange)
     if (refusal !== undefined) return this.onRefused(refusal)
     const pool = this.#forwarding.upstreams.poolOf(this.#upstream)
-    const { request, client } = this.#exchange
-    const asked = { client: request.connection.client, clientKey: client.key, not: this.#unreached }
+    const { request, client, peerTrusted: isOfProxy } = this.#exchange
+    const asked = { client: request.connection.client, clientKey: client.key, isOfProxy, not: this.#unreached }
     const connection = pool.acquire(asked)
     if (connection !== undefined) return this.onConnection(connection)
     const leave = pool.wait(this, asked)
@@ -120,11 +120,7 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
     const upload = this.#upload
     const isLast = upload !== undefined && (ignoresBody(request.method) || connection.mayLeaveBodies)
     const text = this.#forwarding.headFor(this.#exchange, this.#route, connection.target.authority, isLast)
-    if (bindsConnection(head.authorization)) {
-      connection.isBound = true
-      // The connection of a trusted proxy carries requests of others too, so that this one serves no request after it.
-      if (this.#exchange.peerTrusted) connection.client = undefined
-    }
+    if (bindsConnection(head.authorization)) connection.isBound = true
     connection.send(request.method, text, this, this.#route.timeoutMs ?? this.#upstream.timeoutMs, isLast)
     if (upload === undefined) connection.finish()
     else if (connection.isConnected) upload.sendOn(connection)

@@ -105,6 +105,11 @@ export const createPersonalTokens = (options: PersonalTokensOptions) => {
   const owners = new Map<number, TokenOwner>()
 
   const isUnconfirmed = ({ confirmedAt }: TokenOwner, nowMs: number) => nowMs - confirmedAt * 1000 > confirmMs
+  /** Whether the owner's access has changed, and could not be read since. */
+  const isUnread = ({ user, version }: TokenOwner, nowMs: number): boolean => {
+    const changedS = revocations.changedSince(user.id, version)
+    return changedS !== undefined && nowMs - changedS * 1000 > UNREAD_MS
+  }
   const find = (token: string) => (SHAPE.test(token) ? tokens.get(hashPersonalToken(token)) : undefined)
 
   return {
@@ -118,10 +123,7 @@ export const createPersonalTokens = (options: PersonalTokensOptions) => {
       const ended = owner.disabled || known.row.version < owner.lowestAccepted
       if (ended || revocations.tokenState(identity) === 'revoked') return new TokenRevoked({ reason: 'revoked' })
       if (isUnconfirmed(owner, nowMs)) return new LoginRequired({ reason: 'owner-unconfirmed' })
-      // The owner's access has changed, and could not be read yet.
-      const changedS = revocations.changedSince(known.userId, owner.version)
-      if (changedS !== undefined && nowMs - changedS * 1000 > UNREAD_MS)
-        return new Unavailable({ reason: 'revocations-too-old' })
+      if (isUnread(owner, nowMs)) return new Unavailable({ reason: 'revocations-too-old' })
       known.usedMinute = Math.floor(nowMs / 60_000)
       return identity
     },
@@ -139,10 +141,10 @@ export const createPersonalTokens = (options: PersonalTokensOptions) => {
     },
     /** Whether a text is a token that was created here and has not been purged; does not check its owner. */
     isLive: (token: string) => find(token) !== undefined,
-    /** The owner as last known, with the profiles of this token; undefined: unknown. */
+    /** The owner of a token with its profiles, as `check` would find them now; undefined: it would refuse them. */
     userNow({ user: { id }, profilesAtMost }: Identity): User | undefined {
       const owner = owners.get(id)
-      return owner && narrowedTo(owner.user, profilesAtMost)
+      return owner === undefined || isUnread(owner, now()) ? undefined : narrowedTo(owner.user, profilesAtMost)
     },
     /** Whether the tokens of this person are refused until a login or recheck confirms them. */
     isUnconfirmed(userId: number): boolean {

@@ -62,6 +62,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   /** Whose request it carries, or carried last. */
   client: Client | undefined
   clientKey: string | undefined
+  isOfProxy = false
   /** The backend may have authenticated it (NTLM, Negotiate): it carries no request of another client. */
   isBound = false
   readonly #events: ConnectionEvents

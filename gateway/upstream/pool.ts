@@ -26,8 +26,10 @@ const UNASKED =
 export interface Wanted {
   /** The client connection that it came on: another one shares an upstream connection with it only if that is safe. */
   readonly client?: Client | undefined
-  /** The address of the client: a proxy's connection carries requests of many. */
+  /** The address of the client. */
   readonly clientKey?: string | undefined
+  /** Its connection is that of a proxy, and carries requests of many clients. */
+  readonly isOfProxy?: boolean | undefined
   /** It counts as a stream, which leaves plain requests their connections. */
   readonly isStream?: boolean | undefined
 }
@@ -182,11 +184,12 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
       if (JSON.stringify(before) !== JSON.stringify(next.upstream.healthCheck)) health.resettle()
     },
     /** undefined: there is no room. */
-    acquire({ client, clientKey, isStream }: Wanted): UpstreamConnection | undefined {
+    acquire({ client, clientKey, isOfProxy = false, isStream }: Wanted): UpstreamConnection | undefined {
       if (!hasRoom(isStream)) return undefined
       const connection = idle.take(client, clientKey) ?? dialled()
       connection.client = client
       connection.clientKey = clientKey
+      connection.isOfProxy = isOfProxy
       connection.upstream = member.upstream
       connection.target = member.target
       if (isStream) streams.add(connection)
@@ -249,8 +252,8 @@ const createIdleConnections = (now: () => number, maxAgeMs: number) => {
     all: (): readonly UpstreamConnection[] => idle.toSorted((a, b) => Number(a.isBound) - Number(b.isBound)),
     /** Returns whether it is kept. */
     add(connection: UpstreamConnection): boolean {
-      const { client, isBound, openedAt } = connection
-      if (idle.length >= MAX_IDLE || (isBound && client === undefined)) return false
+      const { client, isOfProxy, isBound, openedAt } = connection
+      if (idle.length >= MAX_IDLE || (isBound && (client === undefined || isOfProxy))) return false
       // A bound connection lives as long as its client's.
       connection.deadline = isBound ? Number.POSITIVE_INFINITY : Math.min(connection.deadline, openedAt + maxAgeMs)
       if (connection.deadline <= now()) return false

@@ -267,14 +267,16 @@ t.test('the session that continues another goes by the access and the login as l
 })
 
 t.test('a session whose server says goodbye to a poll is over when its client has heard that', async t => {
-  const raw = await startRawUpstream(t)
-  raw.respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1')
-  const { hold, enter } = holdSessions(t)
-  const { engineSession, ask, answers } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) })
-  enter(engineSession, '/a')
-  ask()
-  await until(() => answers.length > 0)
-  t.same([answers, engineSession.isOver], [['1'], true])
+  for (const body of ['1', '1\x1e5']) {
+    const raw = await startRawUpstream(t)
+    raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+    const { hold, enter } = holdSessions(t)
+    const { engineSession, ask, answers } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) })
+    enter(engineSession, '/a')
+    ask()
+    await until(() => answers.length > 0)
+    t.same([answers, engineSession.isOver], [['1'], true])
+  }
 })
 
 t.test('a poll gets what the gateway itself says, or is given up with its client', async t => {

@@ -46,6 +46,10 @@ t.test(
     const from = (n: number) => `X-Forwarded-For: 198.51.100.${n}\r\n`
     for (let n = 0; n < 50; n++) await proxy(get('/x', from(250)))
     t.equal(raw.accepted(), 3, 'requests of one client use one connection')
+    raw.respond(() => 'HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: NTLM\r\nContent-Length: 0\r\n\r\n')
+    await proxy(get('/x', from(250)))
+    await proxy(get('/x', from(250)))
+    t.equal(raw.accepted(), 4, 'nor one that may be authenticated next')
     let count = 0
     raw.respond(({ target }) => socket => {
       socket.write(respond(target))

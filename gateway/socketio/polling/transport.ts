@@ -231,9 +231,9 @@ const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts
     poll = undefined
     if (violation === MALFORMED) return fail(new BadUpstreamResponse({ reason: violation }))
     if (!engineSession.isOver) mailbox.put(passed)
+    if (violation !== undefined) return engineSession.violate(violation)
     // The session is over there, unless a WebSocket is about to carry it.
     if (passed.includes(ENGINE_CLOSE) && engineSession.phase === 'polling') engineSession.leave()
-    if (violation !== undefined) return engineSession.violate(violation)
     if (mailbox.isEmpty()) mailbox.put([NOOP])
     mailbox.flush()
   }
