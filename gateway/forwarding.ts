@@ -1,5 +1,6 @@
 // Forwards allowed traffic to the backends: requests, event streams, WebSocket and Socket.IO; all open streams in one place.
 
+import { createCheckAgain } from './access/check-again.ts'
 import type { Credentials } from './access/credentials.ts'
 import { withoutPublicTokens } from './access/socket-token.ts'
 import { Unauthenticated, Unavailable } from './errors.ts'
@@ -23,7 +24,6 @@ import { createRecoveryIds } from './socketio/recovery-ids.ts'
 import type { TokenParts } from './start-tokens.ts'
 import type { Stores } from './stores.ts'
 import { isFromElsewhere } from './tokens/token-addresses.ts'
-import { refusalOf } from './tokens/verified-tokens.ts'
 import { createResponseContext } from './upstream/headers/client-head.ts'
 import { createUpstreamHeads } from './upstream/headers/upstream-head.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
@@ -75,17 +75,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     headFor: heads.whole,
     linesFor: (exchange: Exchange, passed: string) => forwardedLines(exchange, passed, answers),
     responseContext,
-    checkAgain(exchange: Exchange) {
-      const { identity, route } = exchange
-      const state = identity === undefined ? 'valid' : tokenParts.revocations.tokenState(identity)
-      const isPersonal = identity?.kind === 'personal' && state === 'stale'
-      const user = isPersonal ? tokenParts.personalTokens.userNow(identity) : undefined
-      if (isPersonal && user === undefined) return new Unavailable({ reason: 'revocations-too-old' })
-      if (identity === undefined || user === undefined || route === undefined) return refusalOf(state)
-      // Access tokens cannot be refreshed: they go on with what is left of their owner's access.
-      exchange.identity = { ...identity, user }
-      return rights.check(route, user)
-    },
+    checkAgain: createCheckAgain({ ...tokenParts, check: rights.check }),
     refuse,
     streams,
     maxBodyBytes: settings.maxBodyBytes
