@@ -46,10 +46,8 @@ t.test('a cookie is renewed once, by a request that does not wait; later ones br
   t.equal(begun.length, 0, 'it is not due')
   const [first, second, third] = [by('old'), by('old'), by('old')]
   t.same([renew(first, undefined), renew(second, undefined)], [undefined, undefined])
-  t.same(
-    begun.map(({ tokenId }) => tokenId),
-    ['due']
-  )
+  const ids = begun.map(({ tokenId }) => tokenId)
+  t.same(ids, ['due'])
   begun[0]?.settle.resolve({ token: 'new', identity: FRESH })
   await turn()
   t.equal(renew(third, undefined), undefined)

@@ -99,11 +99,8 @@ t.test('a token in Authorization counts before the cookie, and an upgrade has it
     t.equal(credentialsOf('s').tokenOf(exchange), expected, `${authorization} ${JSON.stringify(route)} ${offer?.token}`)
   }
   const { answers, sessionCookie, renewCookie } = credentialsOf('s', [], false)
-  t.same(
-    [answers.loginAddress, sessionCookie, renewCookie],
-    [undefined, undefined, undefined],
-    'BROWSER_SESSION is off'
-  )
+  const steps = [answers.loginAddress, sessionCookie, renewCookie]
+  t.same(steps, [undefined, undefined, undefined], 'BROWSER_SESSION is off')
   t.type(credentialsOf('s').answers.loginAddress, 'function')
 })
 

@@ -90,10 +90,8 @@ t.test('the cookie opens browser routes alone, and never goes upstream', async t
   const { cookie } = await logIn()
   t.equal((await world.fetch('/app/page', { headers: { cookie: `theme=dark; ${cookie}` } })).status, 200)
   const fields = upstream.requests.at(-1)?.headers ?? []
-  t.same(
-    fields.filter(([name]) => name.toLowerCase() === 'cookie').map(([, value]) => value),
-    ['theme=dark']
-  )
+  const cookies = fields.filter(([name]) => name.toLowerCase() === 'cookie').map(([, value]) => value)
+  t.same(cookies, ['theme=dark'])
   t.ok(fields.some(([name, value]) => name === 'x-user-username' && value === 'maria'))
   t.notMatch(JSON.stringify(upstream.requests), /eyJ/, 'no token in whatever spelling')
   for (const path of ['/api/x', '/auth/admin/users', '/unknown']) {

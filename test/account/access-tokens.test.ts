@@ -232,10 +232,8 @@ t.test('Admins see all access tokens with their owners, end any of them, and bot
   const list = (await (await first.fetch('/auth/admin/tokens', { token: admin })).json()) as {
     items: { id: number }[]
   }
-  t.match(
-    list.items.find(item => item.id === id),
-    { name: 'found by an Admin', user: { id: ana.id, username: 'ana' } }
-  )
+  const listed = list.items.find(item => item.id === id)
+  t.match(listed, { name: 'found by an Admin', user: { id: ana.id, username: 'ana' } })
   t.equal((await first.fetch(`/auth/admin/tokens/${id}`, jsonRequest('DELETE', admin))).status, 204)
   t.equal((await ask(first, token)).status, 401)
   const audit = await (await first.fetch(`/auth/admin/users/${ana.id}/audit`, { token: admin })).text()

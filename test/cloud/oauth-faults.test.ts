@@ -128,23 +128,20 @@ fails(
   { claims: { auth_time: nowS() - 600 } },
   { query: '?page=1&again=1' }
 )
-t.test(
-  'a login that was asked for again counts if the provider says that it is new, or does not say when it was',
-  async t => {
-    const provider = await startFaultyProvider(t)
-    const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
-    for (const [claims, query] of [
-      [{ auth_time: nowS() }, '?again=1'],
-      [{}, '?again=1'],
-      [{ auth_time: nowS() - 600 }, '']
-    ] as const) {
-      provider.claims = claims
-      t.equal((await logIn(app, provider, '', query)).status, 302, `${JSON.stringify(claims)} ${query}`)
-    }
-    t.equal(app.people.length, 3)
-    t.match(provider.asked, { discovery: 1, jwks: 1 }, 'keys and addresses are fetched once for many logins')
+t.test('a login asked for again counts if the provider calls it new, or does not say when it was', async t => {
+  const provider = await startFaultyProvider(t)
+  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
+  for (const [claims, query] of [
+    [{ auth_time: nowS() }, '?again=1'],
+    [{}, '?again=1'],
+    [{ auth_time: nowS() - 600 }, '']
+  ] as const) {
+    provider.claims = claims
+    t.equal((await logIn(app, provider, '', query)).status, 302, `${JSON.stringify(claims)} ${query}`)
   }
-)
+  t.equal(app.people.length, 3)
+  t.match(provider.asked, { discovery: 1, jwks: 1 }, 'keys and addresses are fetched once for many logins')
+})
 // Which ID tokens are right is the table of provider-tokens.test.ts.
 fails('an ID token of another issuer', 'id-token-invalid', { claims: { iss: 'https://evil.example' } })
 fails('an ID token with another nonce', 'id-token-invalid', { claims: { nonce: 'of another login' } })

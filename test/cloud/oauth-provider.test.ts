@@ -33,52 +33,49 @@ type Authentication = 'client_secret_basic' | 'client_secret_post'
 
 // OA-05, OA-07, OA-10, OA-26
 for (const discovered of [true, false]) {
-  t.test(
-    `somebody logs in at a provider that is ${discovered ? 'discovered' : 'configured address by address'}`,
-    async t => {
-      const { app, provider } = await startBoth(t, { discovered })
-      const browser = createCloudBrowser()
-      const started = await browser.get(app.url + START)
-      t.equal(started.status, 302)
-      t.equal(started.headers.get('cache-control'), 'no-store')
-      const asked = new URL(started.headers.get('location') ?? '')
-      t.match(Object.fromEntries(asked.searchParams), {
-        response_type: 'code',
-        client_id: 'portaria',
-        redirect_uri: app.callbackUrl,
-        scope: 'openid profile email',
-        code_challenge_method: 'S256',
-        code_challenge: /^[\w-]{43}$/,
-        state: /^[\w-]{40}\.[\w-]{43}$/
-      })
-      t.equal(asked.searchParams.has('nonce'), discovered, 'a nonce is sent exactly with OpenID Connect')
+  t.test(`somebody logs in at a provider that is ${discovered ? 'discovered' : 'configured'}`, async t => {
+    const { app, provider } = await startBoth(t, { discovered })
+    const browser = createCloudBrowser()
+    const started = await browser.get(app.url + START)
+    t.equal(started.status, 302)
+    t.equal(started.headers.get('cache-control'), 'no-store')
+    const asked = new URL(started.headers.get('location') ?? '')
+    t.match(Object.fromEntries(asked.searchParams), {
+      response_type: 'code',
+      client_id: 'portaria',
+      redirect_uri: app.callbackUrl,
+      scope: 'openid profile email',
+      code_challenge_method: 'S256',
+      code_challenge: /^[\w-]{43}$/,
+      state: /^[\w-]{40}\.[\w-]{43}$/
+    })
+    t.equal(asked.searchParams.has('nonce'), discovered, 'a nonce is sent exactly with OpenID Connect')
 
-      const returned = await logInAtProvider(browser, asked.href, maria)
-      const done = await browser.get(returned)
-      t.equal(done.status, 302)
-      t.equal(done.headers.get('cache-control'), 'no-store')
-      t.equal(done.headers.get('referrer-policy'), 'no-referrer')
-      const location = new URL(done.headers.get('location') ?? '')
-      t.equal(location.origin + location.pathname + location.search, `${app.url}/welcome`, 'nothing in the query')
-      t.match(readFragment(location.href), {
-        token: 'token-of-b3b1a7c2-0001',
-        user: { username: maria.username, provider: 'cloudidp' }
-      })
-      t.match(app.people, [
-        {
-          provider: 'cloudidp',
-          issuer: discovered ? provider.issuer : `${provider.issuer}/me`,
-          subject: maria.subject,
-          name: maria.name,
-          email: maria.email,
-          username: maria.username
-        }
-      ])
-      t.equal(browser.cookies.get(app.url)?.size, 0, 'the cookie of the attempt is gone')
-      for (const secret of [provider.clientSecret, new URL(returned).searchParams.get('code') ?? '', 'token-of-'])
-        t.notOk(app.logText().includes(secret), 'the log holds no secret')
-    }
-  )
+    const returned = await logInAtProvider(browser, asked.href, maria)
+    const done = await browser.get(returned)
+    t.equal(done.status, 302)
+    t.equal(done.headers.get('cache-control'), 'no-store')
+    t.equal(done.headers.get('referrer-policy'), 'no-referrer')
+    const location = new URL(done.headers.get('location') ?? '')
+    t.equal(location.origin + location.pathname + location.search, `${app.url}/welcome`, 'nothing in the query')
+    t.match(readFragment(location.href), {
+      token: 'token-of-b3b1a7c2-0001',
+      user: { username: maria.username, provider: 'cloudidp' }
+    })
+    t.match(app.people, [
+      {
+        provider: 'cloudidp',
+        issuer: discovered ? provider.issuer : `${provider.issuer}/me`,
+        subject: maria.subject,
+        name: maria.name,
+        email: maria.email,
+        username: maria.username
+      }
+    ])
+    t.equal(browser.cookies.get(app.url)?.size, 0, 'the cookie of the attempt is gone')
+    for (const secret of [provider.clientSecret, new URL(returned).searchParams.get('code') ?? '', 'token-of-'])
+      t.notOk(app.logText().includes(secret), 'the log holds no secret')
+  })
 }
 
 t.test('the client secret is sent where the provider takes it, and only there from then on', async t => {
@@ -128,10 +125,7 @@ t.test('of two interleaved logins, state, nonce, code and cookie must all belong
     const isOne = world.nonce === world.callback && world.challenge === world.callback
     const expected = world.cookies === 'other' ? 400 : isOne ? 302 : 401
     t.equal(status, expected, JSON.stringify(world))
-    t.same(
-      app.people.slice(before).map(({ subject }) => subject),
-      expected === 302 ? [person.subject] : [],
-      'nobody but the one who authenticated is logged in'
-    )
+    const subjects = app.people.slice(before).map(({ subject }) => subject)
+    t.same(subjects, expected === 302 ? [person.subject] : [], 'nobody but the one who authenticated is logged in')
   }
 })

@@ -186,33 +186,30 @@ t.test('a logout token that is not right, or was used before, ends nothing', asy
   t.equal(await statusOf(token), 200)
 })
 
-t.test(
-  'a logout names the address of the logout at the provider, if asked to and if the login came from there',
-  async t => {
-    provider.profile = { sub: 'bob' }
-    const logOut = async (token: string, body: unknown, accept = 'application/json') => {
-      const headers = { accept, ...(body === undefined ? {} : { 'content-type': 'application/json' }) }
-      const more = body === undefined ? {} : { body: JSON.stringify(body) }
-      const answer = await world.fetch('/auth/logout', { method: 'POST', token, headers, ...more })
-      return {
-        status: answer.status,
-        body: answer.status === 200 ? ((await answer.json()) as { logoutUrl: string }) : undefined
-      }
+t.test('a logout names the address of the provider’s, if asked to and if the login came from there', async t => {
+  provider.profile = { sub: 'bob' }
+  const logOut = async (token: string, body: unknown, accept = 'application/json') => {
+    const headers = { accept, ...(body === undefined ? {} : { 'content-type': 'application/json' }) }
+    const more = body === undefined ? {} : { body: JSON.stringify(body) }
+    const answer = await world.fetch('/auth/logout', { method: 'POST', token, headers, ...more })
+    return {
+      status: answer.status,
+      body: answer.status === 200 ? ((await answer.json()) as { logoutUrl: string }) : undefined
     }
-    const { status, body } = await logOut((await logIn({ sub: 'bob' })).token, { provider: true })
-    t.equal(status, 200)
-    const url = new URL(body?.logoutUrl ?? '')
-    t.equal(url.origin + url.pathname, `${provider.issuer}/end`)
-    t.same(Object.fromEntries(url.searchParams), {
-      x: '1',
-      client_id: 'portaria',
-      post_logout_redirect_uri: 'http://localhost:3000/auth/login'
-    })
-    for (const [asked, accept] of [[undefined], [{ provider: false }], [{ provider: true }, 'text/html']] as const)
-      t.equal((await logOut((await logIn({ sub: 'bob' })).token, asked, accept)).status, 204, JSON.stringify(asked))
-    t.equal((await logOut(await world.tokenFor({ provider: 'ldap' }), { provider: true })).status, 204)
   }
-)
+  const { status, body } = await logOut((await logIn({ sub: 'bob' })).token, { provider: true })
+  t.equal(status, 200)
+  const url = new URL(body?.logoutUrl ?? '')
+  t.equal(url.origin + url.pathname, `${provider.issuer}/end`)
+  t.same(Object.fromEntries(url.searchParams), {
+    x: '1',
+    client_id: 'portaria',
+    post_logout_redirect_uri: 'http://localhost:3000/auth/login'
+  })
+  for (const [asked, accept] of [[undefined], [{ provider: false }], [{ provider: true }, 'text/html']] as const)
+    t.equal((await logOut((await logIn({ sub: 'bob' })).token, asked, accept)).status, 204, JSON.stringify(asked))
+  t.equal((await logOut(await world.tokenFor({ provider: 'ldap' }), { provider: true })).status, 204)
+})
 
 t.test('the login page knows the name of the provider, and /health whether it answers', async t => {
   t.match(await (await world.fetch('/auth/config')).json(), { cloudidp: { enabled: true, name: 'Contoso' } })

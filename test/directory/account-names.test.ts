@@ -17,21 +17,17 @@ t.test('an entry proves its own login, and what found it and nothing else', asyn
   t.same(names('beta', false, false), { ...same, names: [] })
 })
 
-t.test(
-  'an entry that is only known by its login proves no alias, which may have been the login of somebody else',
-  async t => {
-    const known = { username: 'alpha', stableSubject: undefined }
-    const proven = (text: string, isUsernameOwn = true) =>
-      accountNames(known, { text, isExact: true, isUsernameOwn }).names
-    t.same(proven('alpha'), ['alpha'])
-    t.same(proven('beta'), ['alpha'])
-    t.same(proven('beta', false), [])
-    t.same(
-      accountNames({ ...known, username: undefined }, { text: 'beta', isExact: true, isUsernameOwn: false }).names,
-      ['beta']
-    )
-  }
-)
+t.test('an entry known only by its login proves no alias, which may have been the login of another', async t => {
+  const known = { username: 'alpha', stableSubject: undefined }
+  const proven = (text: string, isUsernameOwn = true) =>
+    accountNames(known, { text, isExact: true, isUsernameOwn }).names
+  t.same(proven('alpha'), ['alpha'])
+  t.same(proven('beta'), ['alpha'])
+  t.same(proven('beta', false), [])
+  t.same(accountNames({ ...known, username: undefined }, { text: 'beta', isExact: true, isUsernameOwn: false }).names, [
+    'beta'
+  ])
+})
 
 t.test('without an entry the login is the identity, and never that of a stable subject', async t => {
   const blind = (text: string) => accountNames(undefined, { text, isExact: true, isUsernameOwn: true })

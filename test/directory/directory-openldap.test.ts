@@ -22,24 +22,21 @@ t.test('a person logs in and is known by the subject, name and e-mail of the ent
 })
 
 // RV-91
-t.test(
-  'a filter may have blanks between its parts, options, numbers of attributes, and letters beyond ASCII',
-  async t => {
-    const filters = [
-      '(& (objectClass=inetOrgPerson) (uid={{username}}) )',
-      '(|(cn;lang-pt={{username}})(uid={{username}}))',
-      '( 0.9.2342.19200300.100.1.1={{username}})',
-      '(&(uid={{username}})(!(sn:caseIgnoreMatch:=Nobody))(sn=*)(mail=m*ia@*)(createTimestamp>=20000101000000Z))',
-      '(&(uid={{username}})(cn=Jo\\c3\\a3o*))',
-      '(&(uid={{username}})(cn=João*))'
-    ]
-    for (const searchFilter of filters) {
-      const ours = createDirectory(ldap.settings({ searchBase: 'dc=corp,dc=example', searchFilter }))
-      const login = searchFilter.includes('cn=Jo') ? 'João' : 'maria'
-      t.equal((await ours.authenticate(login, ldap.password)).username, login.toLowerCase(), searchFilter)
-    }
+t.test('a filter may have blanks between its parts, options, attribute numbers, letters beyond ASCII', async t => {
+  const filters = [
+    '(& (objectClass=inetOrgPerson) (uid={{username}}) )',
+    '(|(cn;lang-pt={{username}})(uid={{username}}))',
+    '( 0.9.2342.19200300.100.1.1={{username}})',
+    '(&(uid={{username}})(!(sn:caseIgnoreMatch:=Nobody))(sn=*)(mail=m*ia@*)(createTimestamp>=20000101000000Z))',
+    '(&(uid={{username}})(cn=Jo\\c3\\a3o*))',
+    '(&(uid={{username}})(cn=João*))'
+  ]
+  for (const searchFilter of filters) {
+    const ours = createDirectory(ldap.settings({ searchBase: 'dc=corp,dc=example', searchFilter }))
+    const login = searchFilter.includes('cn=Jo') ? 'João' : 'maria'
+    t.equal((await ours.authenticate(login, ldap.password)).username, login.toLowerCase(), searchFilter)
   }
-)
+})
 
 t.test('names full of DN and filter syntax belong to exactly their owner', async t => {
   for (const login of ['silva, rui', 'a+b', 'o"neil', '#hash <x>; y=z', 'star*(1)']) {

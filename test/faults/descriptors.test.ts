@@ -68,9 +68,7 @@ t.test('without a free descriptor targets keep their state, requests get 503, an
   await until(async () => (await statusOf('/new')) === 200, 'the new file is in use')
   await until(() => checks() > before + 4, 'checks go on')
   const lines = gateway.lines().filter(({ msg }) => /no file descriptor|is down|not reloaded|could not be/.test(msg))
-  t.same(
-    lines.map(({ level, reason }) => [level, reason]),
-    [[50, 'descriptors-exhausted']]
-  )
+  const reasons = lines.map(({ level, reason }) => [level, reason])
+  t.same(reasons, [[50, 'descriptors-exhausted']])
   await isSaid('file descriptors are left again')
 })

@@ -77,10 +77,8 @@ t.test('a frozen Redis is left within a second and used again when it thaws; one
   t.match(limiter.status(), { mode: 'degraded', reason: 'timeout' })
   redis.thaw()
   await until(() => limiter.status().mode === 'redis', 'back')
-  t.same(
-    log.lines.map(({ level }) => level),
-    ['warn', 'info']
-  )
+  const levels = log.lines.map(({ level }) => level)
+  t.same(levels, ['warn', 'info'])
 })
 
 /** Four keys of a hundred each in a window that does not end, for as long as twelve clients ask for each of them. */
@@ -187,10 +185,8 @@ t.test('without any Redis at the start the limit holds locally', async t => {
   const verdicts = []
   for (let index = 0; index < 5; index++) verdicts.push(await limiter.take('global', 'a', 3, 60_000))
 
-  t.same(
-    verdicts.map(({ allowed }) => allowed),
-    [true, true, true, false, false]
-  )
+  const admitted = verdicts.map(({ allowed }) => allowed)
+  t.same(admitted, [true, true, true, false, false])
   t.match(limiter.status(), { mode: 'degraded', reason: 'connection' })
 })
 

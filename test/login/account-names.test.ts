@@ -131,38 +131,35 @@ t.test('a known address is known under the canonical name, whatever name is type
 
 const PEOPLE = 'ou=people,dc=corp,dc=example'
 
-t.test(
-  'an entry without a login attribute of its own has one guard, whatever finds it, and unlock frees it',
-  async t => {
-    const unlocking = await startOpenLdap(t, { lockoutThreshold: 0 })
-    await unlocking.add(`cn=Sem Uid,${PEOPLE}`, {
-      objectClass: 'inetOrgPerson',
-      cn: ['Sem Uid', 'semuid'],
-      sn: 'Uid',
-      mail: ['a@corp.example', 'b@corp.example'],
-      userPassword: unlocking.password
-    })
-    const own = await startPostgres(t)
-    const env = {
-      ...unlocking.serviceEnv,
-      LDAP_SEARCH_FILTER: '(|(mail={{username}})(cn={{username}}))',
-      TRUST_PROXY: '127.0.0.1'
-    }
-    const world = await startGateway(t, { postgres: own, env })
-    const login = async (name: string, password: string, from: string) =>
-      (await postLogin(world, name, { password, headers: { 'x-forwarded-for': from } })).status
-    t.equal(await login('semuid', unlocking.password, HOME), 200)
-    const names = ['a@corp.example', 'b@corp.example', 'sem uid', 'semuid']
-    const guesses = []
-    for (const [n, name] of names.entries()) guesses.push(await login(name, `errada ${n}`, stranger(n)))
-    t.same(guesses, [401, 401, 429, 429])
-    t.equal(await login('a@corp.example', 'um-erro', HOME), 401, 'the address is known under every name')
-    const cli = { env: { DATABASE_URL: own.url, JWT_SECRET: TEST_SECRET } }
-    t.match((await portaria(['unlock', '--json'], cli)).json(), { accounts: [{ username: 'semuid', failures: 3 }] })
-    t.match((await portaria(['unlock', 'semuid', '--json'], cli)).json(), { freed: 3, logins: ['semuid'] })
-    await until(async () => (await login('b@corp.example', unlocking.password, stranger(9))) === 200, 'within a second')
+t.test('an entry without a login attribute has one guard, whatever finds it, and unlock frees it', async t => {
+  const unlocking = await startOpenLdap(t, { lockoutThreshold: 0 })
+  await unlocking.add(`cn=Sem Uid,${PEOPLE}`, {
+    objectClass: 'inetOrgPerson',
+    cn: ['Sem Uid', 'semuid'],
+    sn: 'Uid',
+    mail: ['a@corp.example', 'b@corp.example'],
+    userPassword: unlocking.password
+  })
+  const own = await startPostgres(t)
+  const env = {
+    ...unlocking.serviceEnv,
+    LDAP_SEARCH_FILTER: '(|(mail={{username}})(cn={{username}}))',
+    TRUST_PROXY: '127.0.0.1'
   }
-)
+  const world = await startGateway(t, { postgres: own, env })
+  const login = async (name: string, password: string, from: string) =>
+    (await postLogin(world, name, { password, headers: { 'x-forwarded-for': from } })).status
+  t.equal(await login('semuid', unlocking.password, HOME), 200)
+  const names = ['a@corp.example', 'b@corp.example', 'sem uid', 'semuid']
+  const guesses = []
+  for (const [n, name] of names.entries()) guesses.push(await login(name, `errada ${n}`, stranger(n)))
+  t.same(guesses, [401, 401, 429, 429])
+  t.equal(await login('a@corp.example', 'um-erro', HOME), 401, 'the address is known under every name')
+  const cli = { env: { DATABASE_URL: own.url, JWT_SECRET: TEST_SECRET } }
+  t.match((await portaria(['unlock', '--json'], cli)).json(), { accounts: [{ username: 'semuid', failures: 3 }] })
+  t.match((await portaria(['unlock', 'semuid', '--json'], cli)).json(), { freed: 3, logins: ['semuid'] })
+  await until(async () => (await login('b@corp.example', unlocking.password, stranger(9))) === 200, 'within a second')
+})
 
 t.test('a known address is known with a DN template too, whatever attribute its value is of', async t => {
   const dn = 'cn=maria silva,ou=people,dc=corp'

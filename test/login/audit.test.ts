@@ -89,32 +89,29 @@ t.test('with directory login off an anonymous POST leaves no row', async t => {
   t.same(await postgres.query("SELECT 1 FROM audit_events WHERE action LIKE 'login%'"), [])
 })
 
-t.test(
-  'sixty refusals have an entry each, one more follows every five seconds, and no typed name is in them',
-  async t => {
-    let now = 0
-    const names: string[] = []
-    const audit = createLoginAudit({
-      audit: { append: async ({ actor }) => void names.push(actor.username) },
-      names: { personOf: async () => undefined },
-      secret: 'a secret for tests that is long enough',
-      log: { ...quiet, debug() {} },
-      clock: () => now
-    })
-    const refuse = async (username: string) => {
-      audit.record({ ok: false, provider: 'ldap', reason: 'x', username, userId: undefined, requestId: 'r', ip: '' })
-      // It writes the sums of those without an entry too, which name no one.
-      await audit.flush()
-      return names.filter((name, i) => name !== '' || i === 0).length
-    }
-    await refuse('')
-    for (let n = 2; n <= 70; n++) t.equal(await refuse('typed'), Math.min(n, 60))
-    now = 4999
-    t.equal(await refuse('typed'), 60)
-    now = 5000
-    t.equal(await refuse('typed'), 61)
-    t.equal(await refuse('typed'), 61)
-    t.equal(names[0], '')
-    t.match(names[1], /^unknown:[\w-]{16}$/)
+t.test('sixty refusals have an entry each, then one every five seconds, and no typed name is in them', async t => {
+  let now = 0
+  const names: string[] = []
+  const audit = createLoginAudit({
+    audit: { append: async ({ actor }) => void names.push(actor.username) },
+    names: { personOf: async () => undefined },
+    secret: 'a secret for tests that is long enough',
+    log: { ...quiet, debug() {} },
+    clock: () => now
+  })
+  const refuse = async (username: string) => {
+    audit.record({ ok: false, provider: 'ldap', reason: 'x', username, userId: undefined, requestId: 'r', ip: '' })
+    // It writes the sums of those without an entry too, which name no one.
+    await audit.flush()
+    return names.filter((name, i) => name !== '' || i === 0).length
   }
-)
+  await refuse('')
+  for (let n = 2; n <= 70; n++) t.equal(await refuse('typed'), Math.min(n, 60))
+  now = 4999
+  t.equal(await refuse('typed'), 60)
+  now = 5000
+  t.equal(await refuse('typed'), 61)
+  t.equal(await refuse('typed'), 61)
+  t.equal(names[0], '')
+  t.match(names[1], /^unknown:[\w-]{16}$/)
+})

@@ -201,45 +201,36 @@ t.test('a service account whose areas fit no token gets none', async t => {
   t.match(first.logText(), /"reason":"client-token-too-long"/)
 })
 
-t.test(
-  'areas and addresses that fit no token together are refused, and a token that needs both is not issued',
-  async t => {
-    await postgres.query("INSERT INTO areas (name) SELECT 'Filial ' || i FROM generate_series(1, 150) i")
-    const areas = Array.from({ length: 150 }, (_, n) => `Filial ${n + 1}`)
-    const far = Array.from(
-      { length: 99 },
-      (_, n) => `2001:db8:aaaa:bbbb:cccc:dddd:eeee:${(0x1000 + n).toString(16)}/128`
-    )
-    const addresses = ['198.51.100.0/24', ...far]
-    const access = { profiles: ['Agente'], areas, areaPrincipal: 'Filial 1' }
-    const message = 'The areas, profiles and addresses are too many for a token'
-    t.match(await call('POST', 'clients', { ...access, name: 'both', addresses }), { status: 400, body: { message } })
-    const [client, near] = [await createClient(access), await createClient({ addresses })]
-    t.match(await call('PATCH', `clients/${client.id}`, { addresses }), { status: 400, body: { message } })
-    t.match(await call('PATCH', `clients/${near.id}`, access), { status: 400, body: { message } })
-    await tokenOf(client)
-    await tokenOf(near, { from: '198.51.100.7' })
+t.test('areas and addresses that fit no token together are refused, and no token for both is issued', async t => {
+  await postgres.query("INSERT INTO areas (name) SELECT 'Filial ' || i FROM generate_series(1, 150) i")
+  const areas = Array.from({ length: 150 }, (_, n) => `Filial ${n + 1}`)
+  const far = Array.from({ length: 99 }, (_, n) => `2001:db8:aaaa:bbbb:cccc:dddd:eeee:${(0x1000 + n).toString(16)}/128`)
+  const addresses = ['198.51.100.0/24', ...far]
+  const access = { profiles: ['Agente'], areas, areaPrincipal: 'Filial 1' }
+  const message = 'The areas, profiles and addresses are too many for a token'
+  t.match(await call('POST', 'clients', { ...access, name: 'both', addresses }), { status: 400, body: { message } })
+  const [client, near] = [await createClient(access), await createClient({ addresses })]
+  t.match(await call('PATCH', `clients/${client.id}`, { addresses }), { status: 400, body: { message } })
+  t.match(await call('PATCH', `clients/${near.id}`, access), { status: 400, body: { message } })
+  await tokenOf(client)
+  await tokenOf(near, { from: '198.51.100.7' })
 
-    // As an earlier release has accepted it.
-    await postgres.query('UPDATE clients SET addresses = $2 WHERE user_id = $1', [client.id, addresses])
-    const { status, body, headers } = await askToken({
-      form: GRANT,
-      authorization: basic(client.clientId, client.clientSecret),
-      from: '198.51.100.7'
-    })
-    t.match([status, body], [401, { error: 'invalid_client' }])
-    const requestId = headers.get('x-request-id')
-    await first.logged(line => line.requestId === requestId && line.reason === 'client-token-too-long')
-    const fewer = await call('PATCH', `clients/${client.id}`, { areas: areas.slice(0, 149) })
-    t.equal(fewer.status, 200, 'what is too long can be reduced, step by step')
-    t.equal(
-      (await call('PATCH', `clients/${client.id}`, { addresses: [...addresses.slice(0, 99), '::1'] })).status,
-      400
-    )
-    t.equal((await call('PATCH', `clients/${client.id}`, { addresses: addresses.slice(0, 40) })).status, 200)
-    await tokenOf(client, { from: '198.51.100.7' })
-  }
-)
+  // As an earlier release has accepted it.
+  await postgres.query('UPDATE clients SET addresses = $2 WHERE user_id = $1', [client.id, addresses])
+  const { status, body, headers } = await askToken({
+    form: GRANT,
+    authorization: basic(client.clientId, client.clientSecret),
+    from: '198.51.100.7'
+  })
+  t.match([status, body], [401, { error: 'invalid_client' }])
+  const requestId = headers.get('x-request-id')
+  await first.logged(line => line.requestId === requestId && line.reason === 'client-token-too-long')
+  const fewer = await call('PATCH', `clients/${client.id}`, { areas: areas.slice(0, 149) })
+  t.equal(fewer.status, 200, 'what is too long can be reduced, step by step')
+  t.equal((await call('PATCH', `clients/${client.id}`, { addresses: [...addresses.slice(0, 99), '::1'] })).status, 400)
+  t.equal((await call('PATCH', `clients/${client.id}`, { addresses: addresses.slice(0, 40) })).status, 200)
+  await tokenOf(client, { from: '198.51.100.7' })
+})
 
 t.test('a service account in its last second is refused as an expired one is', async t => {
   const client = await createClient()
@@ -268,30 +259,27 @@ t.test('addresses are enforced where the token is asked for and wherever it is u
   t.equal((await statusOf(first, token, '/agente/x', '203.0.113.7')).status, 401)
 })
 
-t.test(
-  'a service account is no person: it cannot log in, refresh, administer or be listed; it may log out',
-  async t => {
-    const client = await createClient({ name: 'maria', profiles: ['Admin', 'Agente'] })
-    const token = await tokenOf(client)
-    for (const [method, path] of [
-      ['GET', '/auth/admin/users'],
-      ['POST', '/auth/refresh'],
-      ['GET', '/auth/sessions'],
-      ['DELETE', '/auth/sessions']
-    ] as const) {
-      const answer = await first.fetch(path, { method, token })
-      t.match(await answer.json(), { statusCode: 403, code: 'GW_FORBIDDEN' }, `${method} ${path}`)
-    }
-    t.equal((await call('GET', `users/${client.id}`)).status, 404)
-    t.equal(
-      (await call('PUT', `users/${client.id}/access`, { profiles: [], areas: [], areaPrincipal: null })).status,
-      404
-    )
-    t.notOk((await call('GET', 'users?pageSize=200')).body.items.some(({ id }: { id: number }) => id === client.id))
-    t.equal((await first.fetch('/auth/logout', { method: 'POST', token })).status, 204)
-    t.equal((await statusOf(first, token)).status, 401)
+t.test('a service account is no person: it cannot log in, refresh, administer or be listed, but log out', async t => {
+  const client = await createClient({ name: 'maria', profiles: ['Admin', 'Agente'] })
+  const token = await tokenOf(client)
+  for (const [method, path] of [
+    ['GET', '/auth/admin/users'],
+    ['POST', '/auth/refresh'],
+    ['GET', '/auth/sessions'],
+    ['DELETE', '/auth/sessions']
+  ] as const) {
+    const answer = await first.fetch(path, { method, token })
+    t.match(await answer.json(), { statusCode: 403, code: 'GW_FORBIDDEN' }, `${method} ${path}`)
   }
-)
+  t.equal((await call('GET', `users/${client.id}`)).status, 404)
+  t.equal(
+    (await call('PUT', `users/${client.id}/access`, { profiles: [], areas: [], areaPrincipal: null })).status,
+    404
+  )
+  t.notOk((await call('GET', 'users?pageSize=200')).body.items.some(({ id }: { id: number }) => id === client.id))
+  t.equal((await first.fetch('/auth/logout', { method: 'POST', token })).status, 204)
+  t.equal((await statusOf(first, token)).status, 401)
+})
 
 t.test('what is wrong with a wish is said', async t => {
   const wish = { name: 'odd', profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' }
@@ -326,10 +314,8 @@ t.test('every change is on record, without a secret', async t => {
   await call('DELETE', `clients/${client.id}`)
   const { body } = await call('GET', 'audit?pageSize=200')
   const actions = body.items.filter(({ target }: { target: string }) => target === `client:${client.id}`)
-  t.same(
-    actions.map(({ action }: { action: string }) => action),
-    ['client.remove', 'client.rotate', 'client.create']
-  )
+  const changes = actions.map(({ action }: { action: string }) => action)
+  t.same(changes, ['client.remove', 'client.rotate', 'client.create'])
   await first.logged(line => line.msg === 'login' && line.provider === 'client' && line.user === client.id)
   t.notOk(JSON.stringify(body).includes('ps_'))
   t.notOk(first.logText().includes(client.clientSecret))

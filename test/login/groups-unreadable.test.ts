@@ -42,37 +42,34 @@ const directoryHealth = async (world: World): Promise<string | undefined> =>
   ((await (await world.fetch('/health')).json()) as { checks: Record<string, string> }).checks.directory
 const warnings = (world: World, wanted: string) => world.log.filter(({ reason }) => reason === wanted).length
 
-t.test(
-  'with a base that is written wrongly, granted access lapses after two rechecks, new logins included',
-  async t => {
-    const { postgres, start } = await startWorld(t)
-    const right = await start()
-    t.same((await logIn(right, 'maria')).user.profiles, ['Admin'])
-    await right.gateway.close()
-    await setMember('ana')
-    const wrong = { LDAP_GROUP_BASE: `ou=grups,${ldap.baseDn}` }
-    const patient = await start({ ...wrong, LDAP_RECHECK: '1h' })
-    const [maria, ana] = [await logIn(patient, 'maria'), await logIn(patient, 'ana')]
-    t.same([maria.user.profiles, ana.user.profiles], [['Admin'], []], 'for now, everybody keeps what they had')
-    await patient.gateway.close()
-    const world = await start(wrong)
-    t.match(await world.logged(({ reason }) => reason === 'base-missing'), { setting: 'LDAP_GROUP_BASE' })
-    await until(async () => (await profilesOf(world, maria.token)).length === 0)
-    t.same((await logIn(world, 'maria')).user.profiles, [], 'and a new login brings nothing back')
-    const [row] = await postgres.query('SELECT max(groups_misses) AS most FROM directory_accounts')
-    t.ok(Number(row?.most) >= 2)
-    t.equal(await directoryHealth(world), 'groups-unreadable')
-    t.equal(warnings(world, 'groups-unreadable'), 1)
-    t.equal(warnings(world, 'base-missing'), 1)
-    const admin = await world.tokenFor({ profiles: ['Admin'] })
-    const item = (await (await world.fetch(`/auth/admin/users/${maria.user.id}`, { token: admin })).json()) as object
-    t.match(item, { groupsUnreadable: true, groupsCutOff: false, granted: [] })
-    await world.gateway.close()
-    const corrected = await start()
-    t.same((await logIn(corrected, 'ana')).user.profiles, ['Admin'])
-    await until(async () => (await directoryHealth(corrected)) === 'ok')
-  }
-)
+t.test('with a wrongly written base, granted access lapses after two rechecks, new logins included', async t => {
+  const { postgres, start } = await startWorld(t)
+  const right = await start()
+  t.same((await logIn(right, 'maria')).user.profiles, ['Admin'])
+  await right.gateway.close()
+  await setMember('ana')
+  const wrong = { LDAP_GROUP_BASE: `ou=grups,${ldap.baseDn}` }
+  const patient = await start({ ...wrong, LDAP_RECHECK: '1h' })
+  const [maria, ana] = [await logIn(patient, 'maria'), await logIn(patient, 'ana')]
+  t.same([maria.user.profiles, ana.user.profiles], [['Admin'], []], 'for now, everybody keeps what they had')
+  await patient.gateway.close()
+  const world = await start(wrong)
+  t.match(await world.logged(({ reason }) => reason === 'base-missing'), { setting: 'LDAP_GROUP_BASE' })
+  await until(async () => (await profilesOf(world, maria.token)).length === 0)
+  t.same((await logIn(world, 'maria')).user.profiles, [], 'and a new login brings nothing back')
+  const [row] = await postgres.query('SELECT max(groups_misses) AS most FROM directory_accounts')
+  t.ok(Number(row?.most) >= 2)
+  t.equal(await directoryHealth(world), 'groups-unreadable')
+  t.equal(warnings(world, 'groups-unreadable'), 1)
+  t.equal(warnings(world, 'base-missing'), 1)
+  const admin = await world.tokenFor({ profiles: ['Admin'] })
+  const item = (await (await world.fetch(`/auth/admin/users/${maria.user.id}`, { token: admin })).json()) as object
+  t.match(item, { groupsUnreadable: true, groupsCutOff: false, granted: [] })
+  await world.gateway.close()
+  const corrected = await start()
+  t.same((await logIn(corrected, 'ana')).user.profiles, ['Admin'])
+  await until(async () => (await directoryHealth(corrected)) === 'ok')
+})
 
 t.test('groups that can be read again give access again, and the log says it once', async t => {
   const { start } = await startWorld(t)

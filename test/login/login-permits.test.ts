@@ -164,18 +164,15 @@ t.test('whoever comes while all permits are in use waits, and a success frees th
   t.equal(account.reserve(4, 'e', false).kind, 'granted')
 })
 
-t.test(
-  'what nobody checked is given back, and a dead instance counts as a failure until the window is over',
-  async t => {
-    const account = createAccount(rules(1))
-    account.reserve(0, 'away')
-    account.settle(5, 'away', 'returned')
-    t.equal(account.reserve(6, 'dying').kind, 'granted')
-    t.equal(account.reserve(7, 'next').kind, 'wait')
-    t.match(account.reserve(106, 'next'), { kind: 'refused', retryAfterMs: WINDOW })
-    t.equal(account.reserve(106 + WINDOW, 'next').kind, 'granted')
-  }
-)
+t.test('what nobody checked is given back; a dead instance counts as a failure until the window is over', async t => {
+  const account = createAccount(rules(1))
+  account.reserve(0, 'away')
+  account.settle(5, 'away', 'returned')
+  t.equal(account.reserve(6, 'dying').kind, 'granted')
+  t.equal(account.reserve(7, 'next').kind, 'wait')
+  t.match(account.reserve(106, 'next'), { kind: 'refused', retryAfterMs: WINDOW })
+  t.equal(account.reserve(106 + WINDOW, 'next').kind, 'granted')
+})
 
 // RV-63
 t.test('for a directory that never forgets, failures count however old they are', async t => {
@@ -195,19 +192,16 @@ t.test('a clock that was set back makes nobody wait for longer than the window',
   t.same(account.reserve(10, 'b'), { kind: 'refused', retryAfterMs: WINDOW })
 })
 
-t.test(
-  'a client waits while its attempts in progress could use up its failures, and is refused once they have',
-  async t => {
-    for (const [otherPairs, addressHeldSince, verdict] of [
-      [2, null, { kind: 'granted' }],
-      [3, null, { kind: 'wait' }],
-      [3, 200, { kind: 'refused', retryAfterMs: 700 }],
-      // Its clock was set back.
-      [0, 1_000_000, { kind: 'refused', retryAfterMs: 1000 }]
-    ] as const)
-      t.same(decideAddress({ now: 500, otherPairs, addressHeldSince }, { max: 3, windowMs: 1000 }), verdict)
-  }
-)
+t.test('a client waits while its open attempts could use up its failures, and is refused once they have', async t => {
+  for (const [otherPairs, addressHeldSince, verdict] of [
+    [2, null, { kind: 'granted' }],
+    [3, null, { kind: 'wait' }],
+    [3, 200, { kind: 'refused', retryAfterMs: 700 }],
+    // Its clock was set back.
+    [0, 1_000_000, { kind: 'refused', retryAfterMs: 1000 }]
+  ] as const)
+    t.same(decideAddress({ now: 500, otherPairs, addressHeldSince }, { max: 3, windowMs: 1000 }), verdict)
+})
 
 t.test('the stricter of our own count and the directory’s applies', async t => {
   const reading = (failures: number) => ({ failures, ageMs: 0, forgottenInMs: 400 })

@@ -89,10 +89,8 @@ t.test('unlock says when the address is what is held back, lists it, and frees i
   const unlocked = await portaria(['unlock', 'maria', '--json'], cli)
   t.match(unlocked.json(), { username: 'maria', freed: 0, heldAddresses: [held] })
   const words = await portaria(['unlock', 'maria'], cli)
-  t.match(
-    words.stdout.replace(/\s+/g, ' '),
-    /maria \(id \d+\) had no failed logins\. The address 2001:db8:1:2::\/64 is held back until/
-  )
+  const said = words.stdout.replace(/\s+/g, ' ')
+  t.match(said, /maria \(id \d+\) had no failed logins\. The address 2001:db8:1:2::\/64 is held back until/)
   t.equal(await login('maria'), 429)
   const listed = await portaria(['unlock', '--json'], cli)
   t.match(listed.json(), { accounts: [], addresses: [held] })

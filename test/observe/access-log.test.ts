@@ -100,10 +100,8 @@ t.test('below its level the access log says nothing', async t => {
   await world.fetch('/open/x')
   await world.fetch('/dead')
   await world.gateway.close()
-  t.same(
-    world.log.filter(line => line.msg === 'request'),
-    []
-  )
+  const lines = world.log.filter(line => line.msg === 'request')
+  t.same(lines, [])
 })
 
 // OA-10, RX-21

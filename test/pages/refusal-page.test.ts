@@ -42,11 +42,8 @@ t.test('each kind of refusal says what to do, and where to go on', async t => {
   ] as const) {
     const page = pageOf(error)
     t.ok(page.includes(`<h1>${title}</h1>`), error.code)
-    t.same(
-      [...page.matchAll(/<a href="[^"]*">([^<]*)/g)].map(([, words]) => words),
-      ways,
-      error.code
-    )
+    const links = [...page.matchAll(/<a href="[^"]*">([^<]*)/g)].map(([, words]) => words)
+    t.same(links, ways, error.code)
   }
 })
 

@@ -80,10 +80,8 @@ t.test('several files saved together are one reload', async t => {
     return started
   })
   t.ok(has('/a2') && has('/b2'))
-  t.same(
-    logged.map(({ message }) => message),
-    ['route files reloaded']
-  )
+  const messages = logged.map(({ message }) => message)
+  t.same(messages, ['route files reloaded'])
 })
 
 // RV-21

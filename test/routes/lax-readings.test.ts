@@ -5,15 +5,12 @@ import { formatReadings, laxReadings } from '../../gateway/routes/lax-readings.t
 const DEPTH = 5
 const texts = (readings: readonly (readonly string[])[]) => readings.map(segments => segments.join('|')).sort()
 
-t.test(
-  'readings end where no route looks further, and those that differ only in where segments end are two',
-  async t => {
-    for (const path of ['/a/b/c/d/e', '/a/b/c']) t.same(texts(laxReadings(path, 1)), ['a|b|c'])
-    t.same(formatReadings(['a', 'b', 'c', '.json'], 2), [], 'deeper than any route')
-    const found = texts(laxReadings('/a;%2F;/(S(x))b', DEPTH))
-    t.ok(found.includes('a|b') && found.includes('ab'))
-  }
-)
+t.test('readings end where no route looks further; those that differ in where segments end are two', async t => {
+  for (const path of ['/a/b/c/d/e', '/a/b/c']) t.same(texts(laxReadings(path, 1)), ['a|b|c'])
+  t.same(formatReadings(['a', 'b', 'c', '.json'], 2), [], 'deeper than any route')
+  const found = texts(laxReadings('/a;%2F;/(S(x))b', DEPTH))
+  t.ok(found.includes('a|b') && found.includes('ab'))
+})
 
 t.test('sessions within sessions are taken off twice, as ASP.NET does, however deeply a client nests them', async t => {
   const nested = (times: number) => `/a${'/(S'.repeat(times)}${'(x))'.repeat(times)}/b`

@@ -45,20 +45,17 @@ t.test('a start in a folder that its user may not search goes on without the def
   })
 })
 
-t.test(
-  'a file of Windows Notepad counts from its first variable, and one of PowerShell is refused instead of read as empty',
-  async t => {
-    const folder = t.testdir({})
-    const write = (name: string, text: string, encoding: BufferEncoding) => {
-      writeFileSync(join(folder, name), `\uFEFF${text}`, encoding)
-      return join(folder, name)
-    }
-    t.same(withEnvFile({}, write('notepad', 'A=1\r\nB=2\r\n', 'utf8')), { A: '1', B: '2' })
-    t.throws(() => withEnvFile({}, write('powershell', 'A=1\r\n', 'utf16le')), {
-      message: /--env-file\) is not UTF-8$/
-    })
+t.test('a file of Windows Notepad counts from its first variable; one of PowerShell is refused', async t => {
+  const folder = t.testdir({})
+  const write = (name: string, text: string, encoding: BufferEncoding) => {
+    writeFileSync(join(folder, name), `\uFEFF${text}`, encoding)
+    return join(folder, name)
   }
-)
+  t.same(withEnvFile({}, write('notepad', 'A=1\r\nB=2\r\n', 'utf8')), { A: '1', B: '2' })
+  t.throws(() => withEnvFile({}, write('powershell', 'A=1\r\n', 'utf16le')), {
+    message: /--env-file\) is not UTF-8$/
+  })
+})
 
 t.test('a start reads .env in the current folder, or the file that it is given', async t => {
   const cwd = t.testdir({ '.env': 'JWT_SECRET=short\nPORT=many\n', other: 'JWT_SECRET=\nLDAP_URL=x\n' })

@@ -32,18 +32,13 @@ t.test('audit entries that a fail-over has lost are warned of once; the log is w
   await until(() => succeeds(append('later')))
   await until(async () => watch.last().entries === (await audit.checked()).entries, 'the new entry is seen')
   t.match(watch.last(), { state: 'ok', firstBroken: undefined, entries: Number(before) - 19 })
-  t.same(
-    reasons.filter(reason => reason.startsWith('audit-') && reason !== 'audit-unreadable'),
-    ['audit-lost']
-  )
+  const ofAudit = reasons.filter(reason => reason.startsWith('audit-') && reason !== 'audit-unreadable')
+  t.same(ofAudit, ['audit-lost'])
   await standby.query("SET session_replication_role = replica; DELETE FROM audit_events WHERE action = 'later'", name)
   await until(async () => watch.last().state === 'broken', 'what is gone without a fail-over is missed')
 })
 
 // RV-100 RV-101
-t.test(
-  'no revoked token passes at any gateway when the promoted standby lacks 1.5 s, new logins do, and it is on record',
-  async t => {
-    t.same(await runFailOver(t, await startOwnPostgres(t), 30), [])
-  }
-)
+t.test('no revoked token passes anywhere when the promoted standby lacks 1.5 s, new logins do, on record', async t => {
+  t.same(await runFailOver(t, await startOwnPostgres(t), 30), [])
+})

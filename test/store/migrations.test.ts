@@ -96,11 +96,8 @@ const useNow = async (t: Test, options: Target['options'], ids: readonly number[
   await t.rejects(users.disablePerson(actor, maria), { code: 'GW_LAST_ADMIN' })
   const { tokens, versions } = await createTokenState(database).changesSince('0')
   t.ok(tokens.some(({ jti }) => jti === 'jti of rui'))
-  t.match(
-    versions.find(({ userId }) => userId === rui),
-    { version: 1, lowestAccepted: 0 },
-    'a token from before is as good as it was'
-  )
+  const kept = versions.find(({ userId }) => userId === rui)
+  t.match(kept, { version: 1, lowestAccepted: 0 }, 'a token from before is as good as it was')
   t.match(await createAuditLog(database).verify(), { ok: true })
 }
 

@@ -93,19 +93,16 @@ t.test('a pooler with its default settings is used, and statements keep their de
 })
 
 // RV-105
-t.test(
-  '/health says that a gateway behind a pooler of transactions polls, until LISTEN has an address of its own',
-  async t => {
-    const url = await postgres.newDatabase()
-    const pooler = await startPgBouncer(t, url, FEW)
-    for (const [env, word] of [
-      [{}, 'polling'],
-      [{ DATABASE_LISTEN_URL: url }, 'ok']
-    ] as const) {
-      const world = await startGateway(t, { postgres: pooler, env })
-      if (word === 'polling') await world.logged(({ reason }) => reason === 'listen-lost')
-      t.match(await (await world.fetch('/health')).json(), { status: 'ok', checks: { revocations: word } })
-      await world.gateway.close()
-    }
+t.test('/health says that a gateway behind a pooler polls, until LISTEN has an address of its own', async t => {
+  const url = await postgres.newDatabase()
+  const pooler = await startPgBouncer(t, url, FEW)
+  for (const [env, word] of [
+    [{}, 'polling'],
+    [{ DATABASE_LISTEN_URL: url }, 'ok']
+  ] as const) {
+    const world = await startGateway(t, { postgres: pooler, env })
+    if (word === 'polling') await world.logged(({ reason }) => reason === 'listen-lost')
+    t.match(await (await world.fetch('/health')).json(), { status: 'ok', checks: { revocations: word } })
+    await world.gateway.close()
   }
-)
+})

@@ -247,10 +247,8 @@ t.test('areas have unique names, and renaming or removing one refreshes the toke
   t.match(await audit.list({ action: 'area.delete' }), {
     items: [{ target: `area:${north.id}`, before: { name: 'Nordeste' } }]
   })
-  t.same(
-    (await users.listProfiles()).map(profile => profile.name),
-    ['Admin', 'Supervisor', 'Agente']
-  )
+  const profiles = (await users.listProfiles()).map(profile => profile.name)
+  t.same(profiles, ['Admin', 'Supervisor', 'Agente'])
 })
 
 t.test('a service account that is removed while its secret is rotated gets no new secret', async t => {

@@ -128,48 +128,43 @@ t.test('"keys rotate" under the secret of another gateway fails, and changes not
   t.equal(rows.length, before.length + 1, 'those of the gateways, and the one that was created by rotating')
 })
 
-t.test(
-  'a change of JWT_SECRET in its safe order keeps tokens and keys; a secret lost makes new keys, on record',
-  async t => {
-    const database = await postgres.newDatabase()
-    const FIRST = 'the first secret of this test and of nothing else'
-    const NEXT = 'the next secret of this test and of nothing else'
-    const start = (env: Record<string, string>) =>
-      startGateway(t, { ...options, postgres: { url: database }, env: { ...options.env, ...env } })
-    const kids = async (world: World) => (await keysOf(world)).map(({ kid }) => kid)
-    const [original] = await kids(await start({ JWT_SECRET: FIRST }))
-    const tokens = [await signToken(FIRST), await signToken(NEXT)]
-    for (const [env, statuses] of [
-      [{ JWT_SECRET: FIRST, JWT_PREVIOUS_SECRETS: NEXT }, [200, 200]],
-      [{ JWT_SECRET: NEXT, JWT_PREVIOUS_SECRETS: FIRST }, [200, 200]],
-      [{ JWT_SECRET: NEXT }, [401, 200]]
-    ] as const) {
-      const world = await start(env)
-      t.same(await kids(world), [original], JSON.stringify(env))
-      const found = await Promise.all(tokens.map(token => world.fetch('/orders/1', { token })))
-      t.same(
-        found.map(({ status }) => status),
-        statuses,
-        JSON.stringify(env)
-      )
-    }
-    const UNANNOUNCED = 'a third secret that was announced to no instance before'
-    const lost = await start({ JWT_SECRET: UNANNOUNCED })
-    const after = await kids(lost)
-    t.equal(after.length, 2, 'what the old key signed can still be verified')
-    const assertion = await assertionOf(lost, '/orders/1', await signToken(UNANNOUNCED))
-    t.not(decoded(assertion?.split('.')[0]).kid, original)
-    const actions = await postgres.query(
-      "SELECT action FROM audit_events WHERE target LIKE 'key:%' ORDER BY id",
-      [],
-      database
-    )
+t.test('a change of JWT_SECRET in its safe order keeps tokens and keys; a lost one makes new keys', async t => {
+  const database = await postgres.newDatabase()
+  const FIRST = 'the first secret of this test and of nothing else'
+  const NEXT = 'the next secret of this test and of nothing else'
+  const start = (env: Record<string, string>) =>
+    startGateway(t, { ...options, postgres: { url: database }, env: { ...options.env, ...env } })
+  const kids = async (world: World) => (await keysOf(world)).map(({ kid }) => kid)
+  const [original] = await kids(await start({ JWT_SECRET: FIRST }))
+  const tokens = [await signToken(FIRST), await signToken(NEXT)]
+  for (const [env, statuses] of [
+    [{ JWT_SECRET: FIRST, JWT_PREVIOUS_SECRETS: NEXT }, [200, 200]],
+    [{ JWT_SECRET: NEXT, JWT_PREVIOUS_SECRETS: FIRST }, [200, 200]],
+    [{ JWT_SECRET: NEXT }, [401, 200]]
+  ] as const) {
+    const world = await start(env)
+    t.same(await kids(world), [original], JSON.stringify(env))
+    const found = await Promise.all(tokens.map(token => world.fetch('/orders/1', { token })))
     t.same(
-      actions.map(({ action }) => action),
-      ['key.create', 'key.set-aside', 'key.create']
+      found.map(({ status }) => status),
+      statuses,
+      JSON.stringify(env)
     )
   }
-)
+  const UNANNOUNCED = 'a third secret that was announced to no instance before'
+  const lost = await start({ JWT_SECRET: UNANNOUNCED })
+  const after = await kids(lost)
+  t.equal(after.length, 2, 'what the old key signed can still be verified')
+  const assertion = await assertionOf(lost, '/orders/1', await signToken(UNANNOUNCED))
+  t.not(decoded(assertion?.split('.')[0]).kid, original)
+  const actions = await postgres.query(
+    "SELECT action FROM audit_events WHERE target LIKE 'key:%' ORDER BY id",
+    [],
+    database
+  )
+  const recorded = actions.map(({ action }) => action)
+  t.same(recorded, ['key.create', 'key.set-aside', 'key.create'])
+})
 
 t.test('a clock set back or forward by an hour changes neither the key nor the times of an assertion', async t => {
   const clocks = shiftClocks(t)
