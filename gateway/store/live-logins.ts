@@ -177,13 +177,16 @@ const BEGIN = `
 
 // A login that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person.
 // A token that outlives its row was renewed in what a fail-over has lost. All processes record at the same time, and the same
-// logins: in one order, so that no two of them can deadlock.
+// logins: in one order, so that no two of them can deadlock. Each minute of each process would take an id per login in use, and
+// leave none for new ones after months, if the ids of known sessions were not named.
 const RECORD_USE = `
-  INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
-  SELECT "tokenId", u.id, u.provider, to_timestamp("createdAt"), to_timestamp("usedAt" / 1000), to_timestamp("expiresAt")
+  INSERT INTO sessions (id, jti, user_id, provider, created_at, last_used_at, expires_at)
+  SELECT coalesce(s.id, nextval('sessions_id_seq')), "tokenId", u.id, u.provider, to_timestamp("createdAt"),
+    to_timestamp("usedAt" / 1000), to_timestamp("expiresAt")
   FROM jsonb_to_recordset($1::jsonb) AS used ("tokenId" text, "userId" int, provider text, version bigint,
     "createdAt" float8, "usedAt" float8, "expiresAt" float8)
   JOIN users u ON u.id = "userId" AND u.provider = used.provider AND used.version >= u.lowest_accepted_version
+  LEFT JOIN sessions s ON s.jti = "tokenId"
   WHERE "tokenId" <> '' AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = "tokenId")
   ORDER BY "tokenId"
   ON CONFLICT (jti) DO UPDATE SET last_used_at = greatest(sessions.last_used_at, excluded.last_used_at),

@@ -227,6 +227,19 @@ t.test('a token and its refreshed copy are one session, last used when the later
   t.same(agesS, [120, 180])
 })
 
+t.test('uses of sessions that are known take no further ids, of which there are 2,147,483,647', async t => {
+  const { database, url, users } = await openStore(t, postgres)
+  const { user } = await users.syncPerson({ ...maria, subject: 'counted' })
+  const liveLogins = createLiveLogins(database)
+  const login = { userId: user.id, provider: 'ldap', version: 0, createdAt: soon() - 600, expiresAt: soon() } as const
+  const use = (tokenId: string) => liveLogins.recordUse([{ ...login, tokenId, usedAt: Date.now() }])
+  for (const tokenId of ['first', 'first', 'first', 'second']) await use(tokenId)
+  const rows = await postgres.query('SELECT jti, id FROM sessions ORDER BY id', [], url)
+  const [first, second] = rows.map(({ id }) => Number(id))
+  t.match(rows, [{ jti: 'first' }, { jti: 'second' }])
+  t.equal(second, Number(first) + 1)
+})
+
 const WAITING =
   "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
