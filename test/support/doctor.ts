@@ -1,7 +1,6 @@
 // Lets the doctor examine a small proxy that makes one mistake, or none.
 import http from 'node:http'
 import type { Test } from 'tap'
-import type { CertificateFiles } from './certificates.ts'
 import { portariaHere as portaria } from './cli-here.ts'
 import { signToken } from './gateway.ts'
 import { listen } from './ports.ts'
@@ -18,10 +17,9 @@ export interface Diagnosis {
 export const examine = async (
   t: Parameters<typeof startVulnerableProxy>[0],
   mistake?: Mistake,
-  given?: readonly string[],
-  certificate?: CertificateFiles
+  given?: readonly string[]
 ) => {
-  const { url } = await startVulnerableProxy(t, mistake, undefined, {}, certificate)
+  const { url } = await startVulnerableProxy(t, mistake)
   const secret = secretOf(mistake)
   if (given !== undefined) return portaria(['doctor', url, ...given])
   const token = await signToken(secret)
@@ -35,20 +33,14 @@ export const examine = async (
 const AT_ONCE = 2
 
 /** Each mistake is found as what its id says, with evidence and a remedy. */
-export const checkFoundOut = async (
-  t: Test,
-  foundAs: Readonly<Partial<Record<Mistake, string>>>,
-  certificate?: CertificateFiles
-): Promise<void> => {
+export const checkFoundOut = async (t: Test, foundAs: Readonly<Partial<Record<Mistake, string>>>): Promise<void> => {
   const mistakes = Object.entries(foundAs) as [Mistake, string][]
   for (let from = 0; from < mistakes.length; from += AT_ONCE)
-    await Promise.all(
-      mistakes.slice(from, from + AT_ONCE).map(([mistake, id]) => isFoundOut(t, mistake, id, certificate))
-    )
+    await Promise.all(mistakes.slice(from, from + AT_ONCE).map(([mistake, id]) => isFoundOut(t, mistake, id)))
 }
 
-const isFoundOut = async (t: Test, mistake: Mistake, id: string, certificate?: CertificateFiles): Promise<void> => {
-  const result = await examine(t, mistake, undefined, certificate)
+const isFoundOut = async (t: Test, mistake: Mistake, id: string): Promise<void> => {
+  const result = await examine(t, mistake)
   t.equal(result.code, 1, `${mistake}: exit code\n${result.stderr}`)
   const { findings } = result.json<Diagnosis>()
   const finding = findings.find(one => one.id === id)

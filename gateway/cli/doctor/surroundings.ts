@@ -34,9 +34,7 @@ export const surroundingsOf = async (given: GivenPaths, host: string) => {
     candidates: [...paths.map(path => ({ path, isGiven: true })), ...OWN.map(path => ({ path, isGiven: false }))],
     /** Paths that require no token. */
     open,
-    sockets,
-    /** Some of the hosts that route files name, without wildcards. */
-    hosts: (table?.hosts ?? []).filter(name => name !== host && !name.startsWith('*')).slice(0, MAX_PATHS)
+    sockets
   }
 }
 
