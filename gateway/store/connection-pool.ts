@@ -198,11 +198,11 @@ export const createConnectionPool = ({ connect, size, acquireMs, onIdleLoss }: P
     /** The connection of a client that this pool has opened. */
     connectionOf: (client: pg.Client) => open.get(client),
     /** Ends every connection, with whatever it is doing. */
-    close() {
+    close(error = closed()) {
       closing.abort()
       for (const connection of idle.keys()) endIdle(connection)
-      for (const { reject } of waiting) reject(closed())
-      for (const connection of open.values()) connection.destroy(closed())
+      for (const { reject } of waiting) reject(error)
+      for (const connection of open.values()) connection.destroy(error)
     }
   }
 }

@@ -1,6 +1,6 @@
 // Opens Postgres with its schema up to date, ends every use of it within a deadline, and reserves shares of its connections.
 import type pg from 'pg'
-import { DataSource, type EntityManager, MigrationExecutor, type QueryRunner } from 'typeorm'
+import { DataSource, type EntityManager, MigrationExecutor } from 'typeorm'
 import { migrations } from '../../migrations/index.ts'
 import type { Log } from '../values/log.ts'
 import { postgresUrls } from '../values/postgres-urls.ts'
@@ -17,14 +17,17 @@ import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from
 import type { EmbeddedOptions, EmbeddedPostgres, NotificationSource } from './embedded-postgres.ts'
 import { entities } from './entities.ts'
 import { clockOf, MIGRATION_LOCK } from './query.ts'
-import { refuseNewerSchema } from './schema-release.ts'
+import { hasPending } from './schema-release.ts'
 
 /** DATABASE_POOL_SIZE */
 const POOL_SIZE = 10
 /** The embedded Postgres is never unavailable, only busy. */
 const EMBEDDED_ACQUIRE_TIMEOUT_MS = 5_000
 const PING_TIMEOUT_MS = 2_000
+/** Of each of its statements. */
 const MIGRATION_TIMEOUT_MS = 60_000
+/** Of all of them, and of the wait for its turn. */
+const MIGRATION_MS = 300_000
 const IDLE_TRANSACTION_MS = 10_000
 /** Other statements queue behind a migration that waits for a table; after this time it gives up, and the start tries again. */
 const MIGRATION_LOCK_TIMEOUT_MS = 1_000
@@ -204,21 +207,25 @@ const poolFor = (pool: ConnectionPool) =>
   }
 
 const connect = async (options: DatabaseOptions, timing: { connect: Connect; acquireMs: number }): Promise<Opened> => {
-  const { log, startTimeoutMs = 30_000, migrates = true } = options
+  const { log, startTimeoutMs = 30_000, migrates = true, deadlines: { workMs } = DATABASE_DEADLINES } = options
   const deadline = performance.now() + startTimeoutMs
   for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 2, 2_000)) {
     const opened = open(options, timing)
     const { dataSource, pool } = opened
+    const timer = setTimeout(() => pool.close(tooLate()), workMs)
     try {
       await dataSource.initialize()
-      if (migrates) await migrate(dataSource)
-      else await refuseNewerSchema(dataSource.manager)
+      clearTimeout(timer)
+      if (migrates) await migrate(opened, workMs)
+      else await use(opened, workMs, hasPending)
       return opened
     } catch (error) {
+      clearTimeout(timer)
       if (dataSource.isInitialized) await dataSource.destroy().catch(() => undefined)
       pool.close()
-      if (!isUnavailable(error) || isMisconfigured(error) || performance.now() > deadline) throw error
-      log.warn({ err: error }, 'the database is not available yet; trying again')
+      const cause = causeOf(error)
+      if (!isUnavailable(cause) || isMisconfigured(cause) || performance.now() > deadline) throw cause
+      log.warn({ err: cause }, 'the database is not available yet; trying again')
     }
     // Jitter, so that instances that start together do not connect together.
     await new Promise(resolve => setTimeout(resolve, pauseMs * (0.5 + Math.random())))
@@ -226,41 +233,32 @@ const connect = async (options: DatabaseOptions, timing: { connect: Connect; acq
 }
 
 /** Runs all pending migrations, each in a transaction of its own, so that none holds the locks of those before it. */
-const migrate = async (dataSource: DataSource) => {
-  const runner = dataSource.createQueryRunner()
-  try {
-    while (await migrateOnce(dataSource, runner));
-  } finally {
-    await runner.release()
-  }
+const migrate = async (opened: Opened, workMs: number) => {
+  const { dataSource } = opened
+  const next = (manager: EntityManager) => manager.transaction(inner => migrateOnce(dataSource, inner))
+  while ((await use(opened, workMs, hasPending)) && (await use(opened, MIGRATION_MS, next)));
 }
 
-/** False: none is pending. The lock ends with the transaction, even if this process is killed. */
-const migrateOnce = async (dataSource: DataSource, runner: QueryRunner): Promise<boolean> => {
-  await runner.startTransaction()
-  try {
-    await runner.query(`SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}`)
-    await runner.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
-    await runner.query(`SET LOCAL lock_timeout = ${MIGRATION_LOCK_TIMEOUT_MS}`)
-    await refuseNewerSchema(runner.manager)
-    const executor = new MigrationExecutor(dataSource, runner)
-    const [next] = await executor.getPendingMigrations()
-    if (next !== undefined) await executor.executeMigration(next)
-    await runner.commitTransaction()
-    return next !== undefined
-  } catch (error) {
-    await runner.rollbackTransaction().catch(() => undefined)
-    throw error
-  }
+/** False: none is pending any more. The lock ends with the transaction, even if this process is killed. */
+const migrateOnce = async (dataSource: DataSource, manager: EntityManager): Promise<boolean> => {
+  await manager.query(`SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}`)
+  await manager.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+  await manager.query(`SET LOCAL lock_timeout = ${MIGRATION_LOCK_TIMEOUT_MS}`)
+  await hasPending(manager)
+  const executor = new MigrationExecutor(dataSource, manager.queryRunner)
+  const [next] = await executor.getPendingMigrations()
+  if (next !== undefined) await executor.executeMigration(next)
+  return next !== undefined
 }
+
+const causeOf = (error: unknown): unknown => (error instanceof DatabaseUnavailable ? error.cause : error)
 
 const again = async <T>(write: () => Promise<T>): Promise<T> => {
   for (let attempt = 1; ; attempt++) {
     try {
       return await write()
     } catch (error) {
-      const cause = error instanceof DatabaseUnavailable ? error.cause : error
-      if (!isRetryable(cause) || attempt >= ATTEMPTS) throw error
+      if (!isRetryable(causeOf(error)) || attempt >= ATTEMPTS) throw error
     }
   }
 }

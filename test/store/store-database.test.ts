@@ -1,6 +1,6 @@
 // Postgres may be late, race, freeze, vanish or turn read-only: the store says so within seconds, and recovers by itself.
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import t, { type Test } from 'tap'
 import { appendAudit } from '../../gateway/store/audit-entry.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
@@ -58,6 +58,31 @@ t.test('a Postgres that is late is waited for, and one that never comes is an er
   for (const databaseUrl of ['postgres://x@127.0.0.1:1/x', `postgres://x@127.0.0.1:${port}/x`]) {
     const { error, timeMs } = await timed(openDatabase({ ...options, databaseUrl }))
     t.ok(error instanceof DatabaseUnavailable)
+    t.ok(timeMs < 5_000)
+  }
+})
+
+t.test('a Postgres that freezes after it was connected to does not hold the start', async t => {
+  const url = new URL(postgres.url)
+  // What the driver asks first, and what says whether the schema is up to date.
+  for (const statement of ['version()', 'FROM schema_migrations']) {
+    let isFrozen = false
+    const server = createServer(near => {
+      const far = connect(Number(url.port), url.hostname)
+      for (const socket of [near, far]) socket.on('error', () => undefined)
+      near.on('close', () => far.destroy())
+      near.on('data', chunk => {
+        isFrozen ||= chunk.includes(statement)
+        if (!isFrozen) far.write(chunk)
+      })
+      far.pipe(near)
+    })
+    const databaseUrl = `postgres://postgres@127.0.0.1:${await listen(t, server)}${url.pathname}`
+    const deadlines = { acquireMs: 2_000, statementMs: 1_000, workMs: 1_000 }
+    const opening = openDatabase({ databaseUrl, dataDir: '/nonexistent', log: quiet, startTimeoutMs: 500, deadlines })
+    const { error, timeMs } = await timed(opening)
+    t.ok(isFrozen, statement)
+    t.match(error, { code: 'GW_UNAVAILABLE', cause: { code: 'ETIMEDOUT' } })
     t.ok(timeMs < 5_000)
   }
 })
