@@ -1,45 +1,29 @@
 // The sample directory and the sample backend of the compose stack are held to what the stack expects of them.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Client } from 'ldapts'
 import { io } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { findSchema } from '../support/openldap-config.ts'
 import { freePort } from '../support/ports.ts'
-import { makeFolder } from '../support/server-process.ts'
+import { createServerProcess, makeFolder } from '../support/server-process.ts'
 import { succeeds } from '../support/until.ts'
 
 const docker = fileURLToPath(new URL('../../docker/', import.meta.url))
 
-/** Starts a process that ends with the test; rejects when it ends before `isReady`. */
+/** Until the test ends. */
 const start = async (
   t: Test,
   command: string,
   args: string[],
-  env: Record<string, string>,
-  isReady: () => Promise<boolean>
-): Promise<void> => {
-  const child = spawn(command, args, {
-    env: { PATH: `${process.env.PATH}:/usr/sbin`, ...env },
-    stdio: ['ignore', 'ignore', 'pipe']
-  })
-  let complaints = ''
-  child.stderr.on('data', chunk => {
-    complaints += chunk
-  })
-  t.teardown(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return
-    child.kill('SIGTERM')
-    await once(child, 'exit')
-  })
-  while (!(await isReady())) {
-    if (child.exitCode !== null) throw new Error(`${command} ended: ${complaints}`)
-    await delay(20)
-  }
+  own: Record<string, string>,
+  isUp: () => Promise<boolean>
+) => {
+  const env = { PATH: `${process.env.PATH}:/usr/sbin`, ...own }
+  const server = createServerProcess({ command, args, env, isUp })
+  t.teardown(() => server.end('SIGTERM'))
+  await server.start()
 }
 
 t.test('the sample directory lets its people in over TLS, by their passwords only', async t => {
