@@ -12,14 +12,7 @@ export const GATEWAY_CORE = 0
 /** Load generator, upstream and stores share this one. */
 export const LOAD_CORE = 1
 
-export interface Running {
-  readonly name: string
-  readonly pid: number
-  /** The end of what it wrote to stdout and stderr. */
-  output(): string
-  hasExited(): boolean
-  stop(): Promise<void>
-}
+export type Running = Awaited<ReturnType<typeof startPinned>>
 
 interface Start {
   readonly name: string
@@ -42,7 +35,7 @@ export const startPinned = async (
   { teardown }: Teardown,
   { name, core, command, args, env, ...options }: Start,
   isUp: (output: string) => boolean | Promise<boolean>
-): Promise<Running> => {
+) => {
   const server = createServerProcess({
     command: 'taskset',
     args: ['-c', `${core}`, command, ...args],
@@ -54,7 +47,7 @@ export const startPinned = async (
   teardown(stop)
   await server.start()
   const hasExited = () => server.pid() === undefined
-  return { name, pid: server.pid() ?? 0, output: server.output, hasExited, stop }
+  return { name, pid: server.pid() ?? 0, output: server.output, hasExited, stop } as const
 }
 
 /** Runs a program to its end and returns its stdout; the rest of the run waits for it. */
@@ -84,12 +77,10 @@ export const runLoad = async <T>(file: string, flags: Flags, nice = 0): Promise<
 export const openLoad = (t: Teardown, file: string, flags: Flags): Promise<Running> =>
   startPinned(t, loadProgram(file, flags), output => output.includes('"opened"'))
 
-export interface Listening extends Running {
-  readonly port: number
-}
+export type Listening = Awaited<ReturnType<typeof startListening>>
 
 /** Starts a process that listens on a free port, until it takes connections. */
-export const startListening = async (t: Teardown, start: (port: number) => Start): Promise<Listening> => {
+export const startListening = async (t: Teardown, start: (port: number) => Start) => {
   const port = await freePort()
   return { ...(await startPinned(t, start(port), () => accepts(port))), port }
 }

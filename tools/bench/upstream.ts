@@ -1,7 +1,7 @@
 // An nginx upstream answers 1 KB on the load core: on one port to identified requests only, with TLS on another, on a third to all.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type CertificateFiles, createCertificateAuthority } from '../../test/support/certificates.ts'
+import { createCertificateAuthority } from '../../test/support/certificates.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { makeFolder } from '../../test/support/server-process.ts'
 import type { Teardown } from '../teardown.ts'
@@ -14,19 +14,7 @@ export const BENCH_PATH = '/api/bench'
 /** Answers the `x-user-id` that arrived, in angle brackets. */
 export const WHO_PATH = '/api/who'
 
-export interface Upstream {
-  /** Refuses (418) whatever arrives without the identity of the good token: a peer that forgets it shows at once. */
-  readonly checkedPort: number
-  /** The same with TLS and `certificate`, by the authority in `caFile`. */
-  readonly tlsPort: number
-  readonly caFile: string
-  /** For `localhost`, also for peers that speak TLS; `pemFile`: certificate and key in one file, for HAProxy. */
-  readonly certificate: CertificateFiles & { readonly pemFile: string }
-  /** The gateway's settings for it. */
-  readonly tlsEnv: Readonly<Record<string, string>>
-  /** For peers that check nothing. */
-  readonly openPort: number
-}
+export type Upstream = Awaited<ReturnType<typeof startUpstream>>
 
 /** An nginx configuration: one worker, nothing written to disk but what the folder holds. */
 const nginxConfig = (folder: string, http: string, modules = ''): string => `
@@ -75,7 +63,7 @@ const server = (listen: string, check: string): string => `
   }
 `
 
-export const startUpstream = async (t: Teardown): Promise<Upstream> => {
+export const startUpstream = async (t: Teardown) => {
   const [checkedPort, tlsPort] = [await freePort(), await freePort()]
   const folder = makeFolder(t, 'authority')
   const { caFile, issue } = createCertificateAuthority(folder)
@@ -92,6 +80,17 @@ export const startUpstream = async (t: Teardown): Promise<Upstream> => {
     ]
     return `default_type text/plain;\n${servers.join('')}`
   })
-  const tlsEnv = { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }
-  return { checkedPort, tlsPort, openPort, caFile, certificate: { certFile, keyFile, pemFile }, tlsEnv }
+  return {
+    /** Refuses (418) whatever arrives without the identity of the good token: a peer that forgets it shows at once. */
+    checkedPort,
+    /** The same with TLS and `certificate`, by the authority in `caFile`. */
+    tlsPort,
+    caFile,
+    /** For `localhost`, also for peers that speak TLS; `pemFile`: certificate and key in one file, for HAProxy. */
+    certificate: { certFile, keyFile, pemFile },
+    /** The gateway's settings for it. */
+    tlsEnv: { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile },
+    /** For peers that check nothing. */
+    openPort
+  }
 }

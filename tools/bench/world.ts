@@ -6,7 +6,7 @@ import type { Row } from './measure.ts'
 import type { Options } from './options.ts'
 import type { Finding } from './targets.ts'
 import { createSecret, createSigner } from './tokens.ts'
-import { startUpstream, type Upstream } from './upstream.ts'
+import { startUpstream } from './upstream.ts'
 
 /** What is reported of a group. */
 export interface Results {
@@ -16,44 +16,41 @@ export interface Results {
   readonly notes: string[]
 }
 
-export interface World extends Teardown, Results {
-  readonly options: Options
-  /** Reports what was found for a target, an entry a round. */
-  find(target: Finding['target'], ...values: readonly number[]): void
-  readonly secret: string
-  /** A good token of an Admin. */
-  readonly token: string
-  readonly upstream: Upstream
-  /** Started at first use, then shared; on the load core, as this process. */
-  redisUrl(): Promise<string>
-  postgres(): Promise<OwnPostgres>
-}
+export type World = Awaited<ReturnType<typeof openWorld>>
 
 /** As an installation has it, but for the disk. */
 const POSTGRES = ['full_page_writes=on', 'shared_buffers=128MB', 'max_connections=50']
 
+const openWorld = async (t: Teardown, options: Options) => {
+  const results: Results = { rows: [], findings: [], notes: [] }
+  let redis: ReturnType<typeof startRedis> | undefined
+  let postgres: Promise<OwnPostgres> | undefined
+  const secret = createSecret()
+  return {
+    ...t,
+    ...results,
+    options,
+    /** Reports what was found for a target, an entry a round. */
+    find: (target: Finding['target'], ...values: readonly number[]) => void results.findings.push({ target, values }),
+    secret,
+    /** A good token of an Admin. */
+    token: await createSigner(secret)(),
+    upstream: await startUpstream(t),
+    /** Started at first use, then shared; on the load core, as this process. */
+    async redisUrl() {
+      redis ??= startRedis(t)
+      return (await redis).url
+    },
+    postgres() {
+      postgres ??= startOwnPostgres(t, POSTGRES)
+      return postgres
+    }
+  }
+}
+
 export const measureIn = (options: Options, measure: (world: World) => Promise<void>): Promise<Results> =>
   withTeardown(async t => {
-    const results: Results = { rows: [], findings: [], notes: [] }
-    let redis: ReturnType<typeof startRedis> | undefined
-    let postgres: Promise<OwnPostgres> | undefined
-    const secret = createSecret()
-    await measure({
-      ...t,
-      ...results,
-      options,
-      find: (target, ...values) => void results.findings.push({ target, values }),
-      secret,
-      token: await createSigner(secret)(),
-      upstream: await startUpstream(t),
-      async redisUrl() {
-        redis ??= startRedis(t)
-        return (await redis).url
-      },
-      postgres() {
-        postgres ??= startOwnPostgres(t, POSTGRES)
-        return postgres
-      }
-    })
-    return results
+    const world = await openWorld(t, options)
+    await measure(world)
+    return world
   })

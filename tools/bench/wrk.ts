@@ -15,17 +15,7 @@ export interface Load {
   readonly isPost?: boolean
 }
 
-export interface LoadResult {
-  readonly requests: number
-  readonly perSecond: number
-  /** By column; h2load prints no percentiles. */
-  readonly latency: Readonly<Record<string, number>>
-  /** Responses outside 2xx and 3xx. */
-  readonly refused: number
-  readonly socketErrors: number
-  /** How often the pool was read to its end. */
-  readonly poolWraps: number
-}
+export type LoadResult = Awaited<ReturnType<typeof runWrk>>
 
 const script = (name: string): string => join(import.meta.dirname, 'load', name)
 
@@ -35,7 +25,7 @@ export const runWrk = async (
   { url, token, pool, isPost = false }: Load,
   seconds: number,
   connections = CONNECTIONS
-): Promise<LoadResult> => {
+) => {
   const text = await runOnLoadCore('wrk', [
     ...['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '--timeout', '10s'],
     ...(token === undefined ? [] : ['-H', `Authorization: Bearer ${token}`]),
@@ -46,9 +36,12 @@ export const runWrk = async (
   return {
     requests: number(text, /^\s*(\d+) requests in/m),
     perSecond: number(text, /Requests\/sec:\s+([\d.]+)/),
-    latency: { 'p50 ms': percentile(text, 50), 'p99 ms': percentile(text, 99) },
+    /** By column; h2load prints no percentiles. */
+    latency: { 'p50 ms': percentile(text, 50), 'p99 ms': percentile(text, 99) } as Readonly<Record<string, number>>,
+    /** Responses outside 2xx and 3xx. */
     refused: number(text, /Non-2xx or 3xx responses: (\d+)/),
     socketErrors: errors.slice(1).reduce((sum, count) => sum + Number(count), 0),
+    /** How often the pool was read to its end. */
     poolWraps: number(text, /pool-wraps: (\d+)/)
   }
 }

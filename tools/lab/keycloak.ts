@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { WebSocket } from 'ws'
 import { parse } from 'yaml'
 import type { User } from '../../gateway/identity.ts'
-import { type CloudBrowser, createCloudBrowser, followWithin, readFragment } from '../../test/support/cloud-browser.ts'
+import { createCloudBrowser, followWithin, readFragment } from '../../test/support/cloud-browser.ts'
 import { startGateway, type World, type WorldOptions } from '../../test/support/gateway.ts'
 import { startBackend } from '../../test/support/gateway-process.ts'
 import { freePort } from '../../test/support/ports.ts'
@@ -46,11 +46,7 @@ interface Parts {
   readonly postgres: NonNullable<WorldOptions['postgres']>
 }
 
-interface LoggedIn {
-  readonly token: string
-  readonly user: Pick<User, 'username' | 'profiles' | 'areas'>
-  readonly browser: CloudBrowser
-}
+type LoggedIn = Awaited<ReturnType<typeof logIn>>
 
 /** The address that a form of Keycloak's pages posts to. */
 const actionOf = (html: string, id: string): string => {
@@ -58,7 +54,7 @@ const actionOf = (html: string, id: string): string => {
   return (/action="([^"]+)"/.exec(form)?.[1] ?? '').replaceAll('&amp;', '&')
 }
 
-const logIn = async (world: World, username: string): Promise<LoggedIn> => {
+const logIn = async (world: World, username: string) => {
   const browser = createCloudBrowser()
   const started = await browser.get(`${world.url}${START}`)
   const arrived = await followWithin(browser, started.headers.get('location') ?? '')
@@ -70,7 +66,7 @@ const logIn = async (world: World, username: string): Promise<LoggedIn> => {
   const location = done.headers.get('location')
   if (location === null) throw new Error(`the callback answers ${done.status}: ${await done.text()}`)
   const { token, user } = readFragment(new URL(location, world.url).href)
-  return { token, user: user as unknown as LoggedIn['user'], browser }
+  return { token, user: user as unknown as Pick<User, 'username' | 'profiles' | 'areas'>, browser }
 }
 
 /** Whether somebody who logs in gets this access. */

@@ -14,23 +14,8 @@ import { outputOf } from './program.ts'
 const ROOT = join(import.meta.dirname, '../..')
 const SYSTEM = 'systemd,systemd-sysv,dbus,procps,openssl,curl'
 
-export interface Machine {
-  /** Versions of its systemd and its Node.js. */
-  readonly version: string
-  /** The output of a script of a shell in `/root`, where the package is; rejects with what it wrote if it fails. */
-  run(script: string, env?: Settings): Promise<string>
-}
-
-/** A machine, and what a gateway on it needs: a port, stores and a directory with `ana`. */
-export interface Equipped {
-  readonly machine: Machine
-  readonly port: number
-  readonly url: string
-  readonly stores: Settings
-  readonly directory: Settings
-  /** Logs ana in, and prints the response. */
-  readonly logIn: string
-}
+export type Machine = Awaited<ReturnType<typeof bootMachine>>
+export type Equipped = Awaited<ReturnType<typeof equipMachine>>
 
 type Settings = Readonly<Record<string, string>>
 
@@ -40,7 +25,8 @@ export const addSettings = (file: string, settings: Settings): string => {
   return `cat >> ${file} <<'END'\n${lines.join('')}END\n`
 }
 
-export const equipMachine = async (t: Teardown): Promise<Equipped> => {
+/** A machine, and what a gateway on it needs: a port, stores and a directory with `ana`. */
+export const equipMachine = async (t: Teardown) => {
   const [postgres, redis, ldap] = await Promise.all([startPostgres(t), startRedis(t), startOpenLdap(t)])
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
@@ -48,14 +34,15 @@ export const equipMachine = async (t: Teardown): Promise<Equipped> => {
     machine: await bootMachine(t),
     port,
     url,
-    stores: { DATABASE_URL: postgres.url, REDIS_URL: redis.url },
+    stores: { DATABASE_URL: postgres.url, REDIS_URL: redis.url } as Settings,
     directory: ldap.env,
+    /** Logs ana in, and prints the response. */
     logIn: `curl -sf ${url}/auth/login --json '{"username":"ana","password":"${ldap.password}"}'`
   }
 }
 
 /** Needs root. The machine shares the network of this one, so it reaches databases here. */
-const bootMachine = async (t: Teardown): Promise<Machine> => {
+const bootMachine = async (t: Teardown) => {
   ensurePrograms({ 'systemd-nspawn': 'systemd-container', debootstrap: 'debootstrap' })
   const system = await debian(SYSTEM)
   const folder = makeFolder(t, 'machine')
@@ -67,7 +54,8 @@ const bootMachine = async (t: Teardown): Promise<Machine> => {
     `--bind-ro=${join(folder, archive)}:/root/${archive}`
   ]
   const ways = ['--quiet', '--boot', '--register=no', '--keep-unit', '--volatile=overlay', '--console=pipe']
-  const run: Machine['run'] = (script, env = {}) => {
+  /** The output of a script of a shell in `/root`, where the package is; rejects with what it wrote if it fails. */
+  const run = (script: string, env: Settings = {}) => {
     const namespaces = ['--mount', '--uts', '--ipc', '--pid', '--cgroup', '--root']
     const clean = ['env', '-i', 'PATH=/usr/bin:/usr/sbin', 'HOME=/root', 'npm_config_offline=true']
     const set = Object.entries(env).map(([name, value]) => `${name}=${value}`)
@@ -88,5 +76,6 @@ const bootMachine = async (t: Teardown): Promise<Machine> => {
   await run('echo 127.0.0.1 localhost > /etc/hosts')
   await run('for name in npm npx; do ln -s ../lib/node_modules/npm/bin/$name-cli.js /usr/bin/$name; done')
   const [systemd = ''] = (await run('systemctl --version')).split('\n')
+  /** `version`: those of its systemd and its Node.js. */
   return { version: `${systemd.split(' (')[0]}, Node ${(await run('node --version')).trim().slice(1)}`, run }
 }

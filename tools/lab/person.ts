@@ -4,15 +4,8 @@ import { jsonRequest } from '../../test/support/login.ts'
 import { actor, openStore, person } from '../../test/support/store.ts'
 import type { Teardown } from '../teardown.ts'
 
-export interface Credentials {
-  /** Of a login, for the session cookie. */
-  readonly session: string
-  /** pt_… */
-  readonly token: string
-}
-
-/** Of an Admin, in the gateway's database. */
-export const logIn = async (lab: Teardown, world: World): Promise<Credentials> => {
+/** The `session` cookie and a `token` (pt_…) of an Admin in the gateway's database. */
+export const logIn = async (lab: Teardown, world: World) => {
   const { url } = world.postgres
   const { users } = await openStore(lab, { url, newDatabase: async () => url }, url)
   const { user } = await users.syncPerson(person('maria'))

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parse } from 'yaml'
-import { startGateway, type World, type WorldOptions } from '../../test/support/gateway.ts'
+import { startGateway, type WorldOptions } from '../../test/support/gateway.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { recipeBlock, recipeSettings } from '../../test/support/recipe.ts'
 import { makeFolder, startProgram } from '../../test/support/server-process.ts'
@@ -21,17 +21,7 @@ export interface Start {
 }
 
 /** What a system gets. In the words, files and variables of `start`, `HERE` is the folder and `PORT` the port. */
-export interface Lab extends Teardown {
-  readonly folder: string
-  /** Writes files below the folder. */
-  write(files: Texts): void
-  /** Starts a program in the folder; resolves with its port when that takes connections. */
-  start(program: string, words: readonly string[], options?: Start): Promise<number>
-  /** Runs a program in the folder to its end; resolves to its output, and rejects if it fails. */
-  run(program: string, words: readonly string[], options?: { input?: string; env?: Texts }): Promise<string>
-  /** A gateway with the recipe's settings and routes; `addresses` replaces those in its text. */
-  gateway(recipe: string, addresses: Texts, env?: Texts, port?: number): Promise<World>
-}
+export type Lab = ReturnType<typeof openLab>
 
 export interface System {
   readonly name: string
@@ -53,7 +43,7 @@ export const versionOf = (program: string, ...words: string[]): string =>
     execFileSync('sh', ['-c', '"$0" "$@" 2>&1', program, ...words], { encoding: 'utf8' })
   )?.[0] ?? ''
 
-export const openLab = (t: Teardown, postgres: NonNullable<WorldOptions['postgres']>): Lab => {
+export const openLab = (t: Teardown, postgres: NonNullable<WorldOptions['postgres']>) => {
   const folder = makeFolder(t, 'lab')
   // Some servers read it as users of their own.
   chmodSync(folder, 0o755)
@@ -66,8 +56,10 @@ export const openLab = (t: Teardown, postgres: NonNullable<WorldOptions['postgre
   return {
     ...t,
     folder,
+    /** Writes files below the folder. */
     write,
-    async start(program, words, { port: given, files = {}, env = {} } = {}) {
+    /** Starts a program in the folder; resolves with its port when that takes connections. */
+    async start(program: string, words: readonly string[], { port: given, files = {}, env = {} }: Start = {}) {
       const port = given ?? (await freePort())
       const fill = (text: string) => text.replaceAll(/\bPORT\b/g, String(port)).replaceAll(/\bHERE\b/g, folder)
       const fillAll = (texts: Texts) =>
@@ -77,9 +69,11 @@ export const openLab = (t: Teardown, postgres: NonNullable<WorldOptions['postgre
       await startProgram(t, program, words.map(fill), port, options)
       return port
     },
-    run: (program, words, { env = {}, ...options } = {}) =>
+    /** Runs a program in the folder to its end; resolves to its output, and rejects if it fails. */
+    run: (program: string, words: readonly string[], { env = {}, ...options }: { input?: string; env?: Texts } = {}) =>
       outputOf(program, words, { cwd: folder, env: { ...process.env, ...env }, ...options }),
-    async gateway(recipe, addresses, env = {}, ownPort) {
+    /** A gateway with the recipe's settings and routes; `addresses` replaces those in its text. */
+    async gateway(recipe: string, addresses: Texts, env: Texts = {}, ownPort?: number) {
       const port = ownPort ?? (await freePort())
       const config = parse(recipeBlock(recipe, 'yaml', addresses)) as NonNullable<WorldOptions['config']>
       const own = { BROWSER_SESSION: 'true', ...recipeSettings(recipe), PUBLIC_URL: `http://127.0.0.1:${port}` }

@@ -7,7 +7,7 @@ import { freePort } from '../../../test/support/ports.ts'
 import { makeFolder } from '../../../test/support/server-process.ts'
 import { GATEWAY_CORE, startPinned } from '../processes.ts'
 import type { World } from '../world.ts'
-import { ask, type Peer } from './peer.ts'
+import { ask } from './peer.ts'
 
 const main = fileURLToPath(new URL('../../../gateway/main.ts', import.meta.url))
 
@@ -40,11 +40,6 @@ const isHealthy = (port: number): Promise<boolean> =>
     () => false
   )
 
-interface StartedGateway extends Peer {
-  /** From the start of the process until it was ready. */
-  readonly startedMs: number
-}
-
 export const startGateway = async (
   world: World,
   {
@@ -55,7 +50,7 @@ export const startGateway = async (
     entry = [main],
     isReady = isHealthy
   }: GatewayStart = {}
-): Promise<StartedGateway> => {
+) => {
   const folder = makeFolder(world, 'gateway')
   const upstreamConfig = join(folder, 'upstream-config')
   mkdirSync(upstreamConfig)
@@ -91,5 +86,6 @@ export const startGateway = async (
   }
   const spawnedAt = performance.now()
   const running = await startPinned(world, start, () => isReady(port))
+  /** `startedMs`: from the start of the process until it was ready. */
   return { ...running, port, checks: true, startedMs: performance.now() - spawnedAt }
 }

@@ -15,20 +15,16 @@ import type { App } from './app.ts'
 const PROGRAMS = join(import.meta.dirname, 'programs')
 const START_MS = 600_000
 
-export interface Started {
-  readonly config: NonNullable<WorldOptions['config']>
-  /** By those that the route file of the recipe names. */
-  readonly ports: ReadonlyMap<number, number>
-  readonly env: NodeJS.ProcessEnv
-}
+export type Started = Awaited<ReturnType<typeof startApp>>
 
 /** @param publicUrl what the recipes call https://app.example.org */
-export const startApp = async (app: App, lab: Lab, publicUrl: string): Promise<Started> => {
+export const startApp = async (app: App, lab: Lab, publicUrl: string) => {
   ensurePrograms(app.programs ?? {})
   const programs = app.pip === undefined ? '' : await pip(app.pip)
   const own: Record<string, string> = app.maven === undefined ? {} : { LIB: join(await maven(app.maven), 'lib') }
   // Copied by links: bundlers refuse a folder that is a symbolic link to elsewhere.
   if (app.npm !== undefined) execFileSync('cp', ['-al', join(await npm(app.npm), 'node_modules'), lab.folder])
+  /** By those that the route file of the recipe names. */
   const ports = new Map<number, number>()
   for (const [, port] of recipeBlock(app.recipe, 'yaml').matchAll(/127\.0\.0\.1:(\d+)/g))
     ports.set(Number(port), await freePort())
@@ -71,5 +67,5 @@ export const startApp = async (app: App, lab: Lab, publicUrl: string): Promise<S
   await server.start().catch((error: unknown) => {
     throw new Error(`${messageOf(error)}: ${readFileSync(log, 'utf8').trim().split('\n').slice(-5).join(' / ')}`)
   })
-  return { config: parse(block('yaml')), ports, env }
+  return { config: parse(block('yaml')) as NonNullable<WorldOptions['config']>, ports, env }
 }

@@ -11,18 +11,10 @@ import { versionOf } from '../system.ts'
 /** Not in Debian: its docker-compose 1.29 cannot read the file. */
 const COMPOSE = { module: 'github.com/docker/compose/v2', version: 'v2.32.4' }
 
-export interface Engine {
-  readonly folder: string
-  /** Of its parts, as the table names them. */
-  readonly version: string
-  /** The output of a `docker` command; rejects with what it wrote if it fails. */
-  docker(...words: string[]): Promise<string>
-  /** The same for `docker compose`, in the folder of the compose file. */
-  compose(cwd: string, env: Record<string, string>, ...words: string[]): Promise<string>
-}
+export type Engine = Awaited<ReturnType<typeof startEngine>>
 
 /** Needs root, and Debian's packages or the programs in the path. */
-export const startEngine = async (t: Teardown): Promise<Engine> => {
+export const startEngine = async (t: Teardown) => {
   ensurePrograms({ dockerd: 'docker.io iptables', debootstrap: 'debootstrap' })
   const composeProgram = await goProgram('docker-compose', COMPOSE.module, COMPOSE.version, '/cmd')
   const folder = makeFolder(t, 'engine')
@@ -32,7 +24,8 @@ export const startEngine = async (t: Teardown): Promise<Engine> => {
   const folders = ['--data-root', join(folder, 'data'), '--exec-root', join(folder, 'exec')]
   // BuildKit is off, because Docker 20.10 builds without it unless it is asked to.
   const own = { ...process.env, DOCKER_HOST: socket, DOCKER_BUILDKIT: '0' }
-  const docker: Engine['docker'] = (...words) => outputOf('docker', words, { cwd: folder, env: own })
+  /** The output of a `docker` command; rejects with what it wrote if it fails. */
+  const docker = (...words: string[]) => outputOf('docker', words, { cwd: folder, env: own })
   const daemon = createServerProcess({
     command: 'dockerd',
     args: [...folders, '--pidfile', join(folder, 'docker.pid'), '--host', socket],
@@ -42,8 +35,11 @@ export const startEngine = async (t: Teardown): Promise<Engine> => {
   await daemon.start()
   return {
     folder,
+    /** Of its parts, as the table names them. */
     version: `Docker ${versionOf('dockerd', '--version')}, Compose ${COMPOSE.version.slice(1)}`,
     docker,
-    compose: (cwd, env, ...words) => outputOf(composeProgram, words, { cwd, env: { ...own, ...env } })
+    /** The same for `docker compose`, in the folder of the compose file. */
+    compose: (cwd: string, env: Record<string, string>, ...words: string[]) =>
+      outputOf(composeProgram, words, { cwd, env: { ...own, ...env } })
   }
 }

@@ -7,22 +7,19 @@ import { compileJava, maven } from '../installed.ts'
 import type { Lab } from '../system.ts'
 
 /** Where a case is tried. */
-export interface Place {
-  /** Without a slash at its end. */
-  readonly url: string
-  /** The auth payload of a person with these profiles, as JSON: a backend by itself is given the user object that the gateway would give. */
-  auth(...profiles: string[]): Promise<string>
-  /** `Authorization` of such a person, as fields; none where the backend stands alone. */
-  bearer(...profiles: string[]): Promise<Record<string, string>>
-  /** Their session cookie; '' where the backend stands alone. */
-  cookie(...profiles: string[]): Promise<string>
-}
+export type Place = ReturnType<typeof throughPlace>
 
-export const throughPlace = (world: World): Place => ({
+export const throughPlace = (world: World) => ({
+  /** Without a slash at its end. */
   url: world.url,
-  auth: async (...profiles) => JSON.stringify({ token: await world.tokenFor({ profiles }) }),
-  bearer: async (...profiles) => ({ authorization: `Bearer ${await world.tokenFor({ profiles })}` }),
-  cookie: async (...profiles) => `portaria_session=${await world.tokenFor({ profiles })}`
+  /** The auth payload of a person with these profiles, as JSON: a backend by itself is given the user object that the gateway would give. */
+  auth: async (...profiles: string[]) => JSON.stringify({ token: await world.tokenFor({ profiles }) }),
+  /** `Authorization` of such a person, as fields; none where the backend stands alone. */
+  bearer: async (...profiles: string[]): Promise<Record<string, string>> => ({
+    authorization: `Bearer ${await world.tokenFor({ profiles })}`
+  }),
+  /** Their session cookie; '' where the backend stands alone. */
+  cookie: async (...profiles: string[]) => `portaria_session=${await world.tokenFor({ profiles })}`
 })
 
 export type SocketCase = ComparedCase<Place>
