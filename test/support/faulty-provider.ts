@@ -1,36 +1,15 @@
 // Answers as an OpenID provider on loopback, rightly or wrongly as a test wants, and remembers what it was asked.
 import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
+import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 import type { Test } from 'tap'
 import { listen } from './ports.ts'
 
 type Endpoint = 'discovery' | 'jwks' | 'token' | 'userinfo'
+type Fields = Record<string, unknown>
 export type Fault = (res: ServerResponse, req: IncomingMessage) => void
 
-export interface TokenRequest {
-  readonly authorization: string | undefined
-  readonly form: URLSearchParams
-}
-
-export interface FaultyProvider {
-  readonly issuer: string
-  /** Answers of an endpoint, instead of the right ones. */
-  readonly faults: Partial<Record<Endpoint, Fault>>
-  /** Claims that differ from the right ones; undefined removes one. */
-  claims: Record<string, unknown>
-  profile: Record<string, unknown>
-  metadata: Record<string, unknown>
-  tokenAnswer: Record<string, unknown>
-  /** Makes the ID token from its claims. */
-  sign: (claims: Record<string, unknown>) => Promise<string>
-  keys: JWK[]
-  readonly privateKey: CryptoKey
-  readonly tokenRequests: TokenRequest[]
-  readonly asked: Record<Endpoint, number>
-  /** A code for what the authorization request asks, with the address of the callback. */
-  authorize(authorizationUrl: string): string
-}
+export type FaultyProvider = Awaited<ReturnType<typeof startFaultyProvider>>
 
 interface Pending {
   readonly nonce: string | null
@@ -42,25 +21,30 @@ export const answerJson = (res: ServerResponse, body: unknown, status = 200): vo
   res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 }
 
-export const startFaultyProvider = async (t: Pick<Test, 'teardown'>): Promise<FaultyProvider> => {
+export const startFaultyProvider = async (t: Pick<Test, 'teardown'>) => {
   const server = createServer()
   const port = await listen(t, server)
   const issuer = `http://127.0.0.1:${port}`
   const { privateKey, publicKey } = await generateKeyPair('RS256', { extractable: true })
   const pending = new Map<string, Pending>()
-  const provider: FaultyProvider = {
+  const provider = {
     issuer,
-    faults: {},
-    claims: {},
-    profile: {},
-    metadata: {},
-    tokenAnswer: {},
-    sign: claims => new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: 'one' }).sign(privateKey),
-    keys: [{ ...(await exportJWK(publicKey)), kid: 'one', use: 'sig', alg: 'RS256' }],
+    /** Answers of an endpoint, instead of the right ones. */
+    faults: {} as Partial<Record<Endpoint, Fault>>,
+    /** Claims that differ from the right ones; undefined removes one. */
+    claims: {} as Fields,
+    profile: {} as Fields,
+    metadata: {} as Fields,
+    tokenAnswer: {} as Fields,
+    /** Makes the ID token from its claims. */
+    sign: (claims: Fields): Promise<string> =>
+      new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: 'one' }).sign(privateKey),
+    keys: [{ ...(await exportJWK(publicKey)), kid: 'one', use: 'sig', alg: 'RS256' }] as JWK[],
     privateKey,
-    tokenRequests: [],
+    tokenRequests: [] as { authorization: string | undefined; form: URLSearchParams }[],
     asked: { discovery: 0, jwks: 0, token: 0, userinfo: 0 },
-    authorize: url => authorize(pending, url)
+    /** A code for what the authorization request asks, with the address of the callback. */
+    authorize: (url: string) => authorize(pending, url)
   }
   server.on('request', (req, res) => {
     serve(provider, pending, req, res).catch(() => res.destroy())

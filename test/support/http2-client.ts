@@ -9,16 +9,6 @@ import { createCertificateAuthority } from './certificates.ts'
 import { startGateway, type WorldOptions } from './gateway.ts'
 import { startRawUpstream } from './raw-upstream.ts'
 
-export interface Http2Answer {
-  readonly status: number
-  readonly headers: IncomingHttpHeaders
-  readonly body: string
-  readonly trailers: IncomingHttpHeaders
-  readonly interim: readonly IncomingHttpHeaders[]
-  /** The code of RST_STREAM; 0: none, or NO_ERROR. */
-  readonly code: number
-}
-
 interface Place {
   readonly port: number
   readonly ca: string
@@ -39,25 +29,27 @@ export const connectHttp2 = async (
 }
 
 /** @param body sent in these pieces */
-export const askHttp2 = (
+export const askHttp2 = async (
   session: ClientHttp2Session,
   headers: OutgoingHttpHeaders,
   body: readonly (string | Buffer)[] = []
-): Promise<Http2Answer> =>
-  new Promise(resolve => {
-    const stream = session.request(headers, { endStream: body.length === 0 })
-    const answer = { status: 0, headers: {}, body: '', trailers: {}, interim: [] as IncomingHttpHeaders[], code: 0 }
-    stream.on('response', fields => Object.assign(answer, { status: fields[':status'] ?? 0, headers: fields }))
-    stream.on('headers', fields => answer.interim.push(fields))
-    stream.on('trailers', trailers => Object.assign(answer, { trailers }))
-    stream.on('data', (chunk: Buffer) => {
-      answer.body += chunk.toString('latin1')
-    })
-    stream.on('error', () => undefined)
-    stream.on('close', () => resolve({ ...answer, code: stream.rstCode ?? 0 }))
-    for (const piece of body) stream.write(piece)
-    if (body.length > 0) stream.end()
+) => {
+  const none: IncomingHttpHeaders = {}
+  /** `code` is that of RST_STREAM; 0: none, or NO_ERROR. */
+  const answer = { status: 0, headers: none, body: '', trailers: none, interim: [] as IncomingHttpHeaders[], code: 0 }
+  const stream = session.request(headers, { endStream: body.length === 0 })
+  stream.on('response', fields => Object.assign(answer, { status: fields[':status'] ?? 0, headers: fields }))
+  stream.on('headers', fields => answer.interim.push(fields))
+  stream.on('trailers', trailers => Object.assign(answer, { trailers }))
+  stream.on('data', (chunk: Buffer) => {
+    answer.body += chunk.toString('latin1')
   })
+  stream.on('error', () => undefined)
+  for (const piece of body) stream.write(piece)
+  if (body.length > 0) stream.end()
+  await new Promise(resolve => stream.on('close', resolve))
+  return { ...answer, code: stream.rstCode ?? 0 }
+}
 
 export const FRAMES = {
   data: 0,

@@ -10,17 +10,8 @@ import { findPostgresBin } from './provision.ts'
 import { childrenOf, createServerProcess, makeFolder } from './server-process.ts'
 import { succeeds, until } from './until.ts'
 
-export interface TestPostgres {
-  /** A database of this test's own, as superuser. */
-  readonly url: string
-  readonly port: number
-  /** Another one; on the run's Postgres they have the schema already, as at any start but the first. */
-  newDatabase(): Promise<string>
-  emptyDatabase(): Promise<string>
-  /** One statement in a database, by default the one of `url`. */
-  query(statement: string, values?: unknown[], url?: string): Promise<Record<string, unknown>[]>
-}
-
+/** What a database of the run's Postgres and a server of a test's own have in common. */
+export type TestPostgres = Pick<OwnPostgres, 'url' | 'port' | 'newDatabase' | 'emptyDatabase' | 'query'>
 export type OwnPostgres = Awaited<ReturnType<typeof startOwnPostgres>>
 
 /** Databases on the Postgres that `test/run.ts` started, which go with the test; without one, as {@link startOwnPostgres}. */
@@ -82,9 +73,12 @@ export const startOwnPostgres = async (
   const url = await newDatabase()
   return {
     ...server,
+    /** A database of this test's own, as superuser. */
     url,
+    /** Another one; on the run's Postgres they have the schema already, as at any start but the first. */
     newDatabase,
     emptyDatabase: newDatabase,
+    /** One statement in a database, by default the one of `url`. */
     query: (statement: string, values?: unknown[], at = url) => ask(at, statement, values),
     /**
      * A server that follows this one until it is promoted; it is read-only until then.

@@ -1,6 +1,6 @@
 // Speaks WebSocket as a client byte by byte: the test decides everything that is sent.
 import net from 'node:net'
-import { buildFrame, closePayload } from '../../gateway/websocket/frames.ts'
+import { buildFrame, closeCodeIn, closePayload } from './frames.ts'
 
 export type RawWebSocket = Awaited<ReturnType<typeof rawWebSocket>>
 
@@ -60,22 +60,4 @@ export const rawWebSocket = async (port: number, options: UpgradeOptions = {}) =
     /** Code of the close frame received; undefined: none yet. */
     closeCode: () => closeCodeIn(frames())
   }
-}
-
-/** Walks unmasked frames to the close frame. */
-const closeCodeIn = (bytes: Buffer): number | undefined => {
-  let i = 0
-  while (i + 2 <= bytes.length) {
-    const short = (bytes[i + 1] ?? 0) & 127
-    const extended = short === 126 ? 2 : short === 127 ? 8 : 0
-    if (i + 2 + extended > bytes.length) return undefined
-    const length =
-      extended === 2 ? bytes.readUInt16BE(i + 2) : extended === 8 ? Number(bytes.readBigUInt64BE(i + 2)) : short
-    if (((bytes[i] ?? 0) & 15) === 8) {
-      if (i + 2 + extended + length > bytes.length) return undefined
-      return length === 0 ? 1005 : bytes.readUInt16BE(i + 2 + extended)
-    }
-    i += 2 + extended + length
-  }
-  return undefined
 }

@@ -33,14 +33,3 @@ export const startWebSocketUpstream = async (t: Pick<Test, 'teardown'>) => {
   })
   return { ...upstream, peers }
 }
-
-/** The code of a masked close frame from the gateway, when it is the last frame. */
-export const upstreamCloseCode = (received: Buffer): number | undefined => {
-  for (let i = 0; i + 8 <= received.length; i++) {
-    if (received[i] !== 0x88) continue
-    const length = (received[i + 1] ?? 0) & 127
-    if (i + 6 + length !== received.length) continue
-    return ((received[i + 6] ?? 0) ^ (received[i + 2] ?? 0)) * 256 + ((received[i + 7] ?? 0) ^ (received[i + 3] ?? 0))
-  }
-  return undefined
-}

@@ -4,26 +4,16 @@ import net from 'node:net'
 import { type Duplex, duplexPair } from 'node:stream'
 import t, { type Test } from 'tap'
 import { Relay } from '../../gateway/websocket/relay.ts'
-import { buildFrame } from '../support/frames.ts'
+import { buildFrame, framesIn } from '../support/frames.ts'
 import { listen } from '../support/ports.ts'
 import { takeSome, untilFull } from '../support/slow-reader.ts'
 import { until } from '../support/until.ts'
 
 /** The frames at the end of a side, as text: a close as its code and reason. */
-const framesOf = (bytes: Buffer): string[] => {
-  const found: string[] = []
-  for (let at = 0; at < bytes.length; ) {
-    const [first = 0, second = 0] = bytes.subarray(at)
-    const length = second & 127
-    const start = at + 2 + (second > 127 ? 4 : 0)
-    const payload = Buffer.from(bytes.subarray(start, start + length))
-    if (second > 127) for (const [i, byte] of payload.entries()) payload[i] = byte ^ (bytes[start - 4 + (i & 3)] ?? 0)
-    const kind = first & 15
-    found.push(kind === 8 ? `${payload.readUInt16BE(0)} ${payload.subarray(2)}` : `${kind} ${payload}`)
-    at = start + length
-  }
-  return found
-}
+const framesOf = (bytes: Buffer): string[] =>
+  framesIn(bytes).map(({ opcode, payload }) =>
+    opcode === 8 ? `${payload.readUInt16BE(0)} ${payload.subarray(2)}` : `${opcode} ${payload}`
+  )
 
 const world = (t: Test, isRead: boolean, [client, clientEnd]: readonly [Duplex, Duplex] = duplexPair()) => {
   const [upstream, upstreamEnd] = duplexPair()

@@ -1,8 +1,8 @@
 // Whatever ends one side of a WebSocket, the other gets its close code, what came before is delivered, and nothing stays open.
 // Ends of rights within a second, on two instances: test/account/endings.test.ts.
 import t, { type Test } from 'tap'
-import { buildFrame, closePayload } from '../../gateway/websocket/frames.ts'
 import { shiftClocks } from '../support/clocks.ts'
+import { buildFrame, closeCodeIn, closePayload } from '../support/frames.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { openStreams } from '../support/open-streams.ts'
 import { measureWork, within } from '../support/own-time.ts'
@@ -10,7 +10,7 @@ import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { actor, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
-import { startWebSocketUpstream, upstreamCloseCode } from '../support/websocket-upstream.ts'
+import { startWebSocketUpstream } from '../support/websocket-upstream.ts'
 
 const postgres = await startPostgres(t)
 
@@ -58,8 +58,8 @@ t.test('a side that vanishes ends the other: 1011 when it was the upstream, 1001
   t.equal(first.raw.closeCode(), 1011)
   const second = await open()
   second.raw.socket.resetAndDestroy()
-  await until(() => upstreamCloseCode(second.peer.received) !== undefined, 'told')
-  t.equal(upstreamCloseCode(second.peer.received), 1001)
+  await until(() => closeCodeIn(second.peer.received) !== undefined, 'told')
+  t.equal(closeCodeIn(second.peer.received), 1001)
   await quiet()
 
   // While the client takes nothing, the reset is not read, but a write fails.
@@ -101,7 +101,7 @@ t.test('what a client does wrong ends in 1002, 1007 or 1009 and a clean close up
     raw.socket.write(bytes)
     await raw.closed
     t.equal(raw.closeCode(), code, name)
-    await until(() => upstreamCloseCode(peer.received) === 1001, `${name}: told`)
+    await until(() => closeCodeIn(peer.received) === 1001, `${name}: told`)
   }
   await quiet()
 })
@@ -190,7 +190,7 @@ t.test('a silent side is pinged, and dead after two pings without an answer', as
   }
   clocks.monotonicMs += 31_000
   await raw.closed
-  await until(() => upstreamCloseCode(peer.received) === 1001, 'the upstream is told')
+  await until(() => closeCodeIn(peer.received) === 1001, 'the upstream is told')
   clocks.monotonicMs += 5000
   await quiet()
 })
@@ -248,7 +248,7 @@ t.test("a backend's message over maxMessage is named to both sides and logged", 
   t.match(await gateway.logged(({ side }) => side === 'upstream'), {
     ...{ level: 40, code: 1009, reason: 'message too big', upstream: 'backend', route: '/ws', maxMessage: 1000 }
   })
-  await until(() => upstreamCloseCode(peer.received) === 1009, 'told')
+  await until(() => closeCodeIn(peer.received) === 1009, 'told')
 })
 
 // WS-21, RW-06
