@@ -2,7 +2,7 @@
 
 import { nearest } from '../values/spelling.ts'
 import type { Environment, Reader } from './reader.ts'
-import { VARIABLES, type VariableName } from './table.ts'
+import { VARIABLES } from './table.ts'
 
 const PREFIXES = ['LDAP_', 'CLOUDIDP_', 'RATE_LIMIT_', 'JWT_']
 const MAX_HEADER_BYTES = 64 * 1024
@@ -23,13 +23,11 @@ export const checkNames = (reader: Reader, environment: Environment, warnings: s
   for (const name of Object.keys(environment)) {
     if (known.has(name) || environment[name] === undefined || EXEMPT.test(name)) continue
     const shown = name.replace(/[^\w.-]/g, '?').slice(0, 60)
+    const near = nearest(name, known)
     if (PREFIXES.some(prefix => name.toUpperCase().startsWith(prefix)))
-      reader.mistake(shown, `is unknown; did you mean ${meantBy(name, known)}? \`portaria env\` lists all variables`)
-    else {
-      const near = nearest(name, known)
-      if (near !== undefined && near.edits <= (name.length <= SHORT_LENGTH ? 1 : 2))
-        warnings.push(`${shown} is unknown and has no effect; did you mean ${near.name}?`)
-    }
+      reader.mistake(shown, `is unknown; did you mean ${near?.name}? \`portaria env\` lists all variables`)
+    else if (near !== undefined && near.edits <= (name.length <= SHORT_LENGTH ? 1 : 2))
+      warnings.push(`${shown} is unknown and has no effect; did you mean ${near.name}?`)
   }
 }
 
@@ -54,28 +52,4 @@ const checkOptions = (reader: Reader, place: string, options: readonly string[])
   if (!/^\d+$/.test(size ?? '') || Number(size) > MAX_HEADER_BYTES) {
     reader.mistake(place, `must not contain a --max-http-header-size above ${MAX_HEADER_BYTES}`)
   }
-}
-
-/** Our variables' names in other gateways and libraries. */
-const OTHER_NAMES: Readonly<Partial<Record<VariableName, readonly string[]>>> = {
-  LDAP_SEARCH_BASE: ['LDAP_BASE', 'LDAP_BASE_DN', 'LDAP_BASEDN'],
-  LDAP_URL: ['LDAP_HOST', 'LDAP_SERVER', 'LDAP_URI'],
-  LDAP_BIND_DN: ['LDAP_USER', 'LDAP_USERNAME'],
-  LDAP_BIND_PASSWORD: ['LDAP_PASSWORD'],
-  LDAP_SEARCH_FILTER: ['LDAP_FILTER', 'LDAP_USER_FILTER'],
-  LDAP_STARTTLS: ['LDAP_START_TLS'],
-  LDAP_CA_FILE: ['LDAP_CA'],
-  JWT_EXPIRES_IN: ['JWT_EXPIRATION', 'JWT_EXPIRY', 'JWT_TTL'],
-  JWT_SECRET: ['JWT_KEY'],
-  CLOUDIDP_CLIENT_SECRET: ['CLOUDIDP_SECRET'],
-  CLOUDIDP_REDIRECT_URI: ['CLOUDIDP_REDIRECT_URL', 'CLOUDIDP_CALLBACK_URL'],
-  CLOUDIDP_ISSUER: ['CLOUDIDP_DISCOVERY_URL'],
-  RATE_LIMIT_MAX: ['RATE_LIMIT', 'RATE_LIMIT_REQUESTS'],
-  RATE_LIMIT_TTL_MS: ['RATE_LIMIT_WINDOW', 'RATE_LIMIT_WINDOW_MS']
-}
-
-/** The variable of that meaning, or the known one with the smallest edit distance. */
-const meantBy = (name: string, known: ReadonlySet<string>): string => {
-  const variable = VARIABLES.find(one => OTHER_NAMES[one.name]?.includes(name.toUpperCase()))
-  return variable?.name ?? nearest(name, known)?.name ?? ''
 }

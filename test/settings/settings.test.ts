@@ -208,13 +208,9 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   OPS_HOST: ['a b'],
   CONTACT: ['a\nb'],
   BRAND_NAME: ['a\nb'],
-  // Names of other programs, and misspelt ones.
-  'JWT_TTL: did you mean JWT_EXPIRES_IN?': ['8h'],
   'JWT_SECRETS: did you mean JWT_SECRET?': ['x'],
   'jwt_expires_in: did you mean JWT_EXPIRES_IN?': ['x'],
-  'RATE_LIMIT_WINDOW: did you mean RATE_LIMIT_TTL_MS?': ['1m'],
   'RATE_LIMIT_MAXIMUM: did you mean RATE_LIMIT_MAX?': ['x'],
-  'LDAP_BASE_DN: did you mean LDAP_SEARCH_BASE?': ['dc=x'],
   'LDAP_ULR: did you mean LDAP_URL?': ['x'],
   'LDAP_START_TLS: did you mean LDAP_STARTTLS?': ['x'],
   'JWT_SECRET_FIL: did you mean JWT_SECRET_FILE?': ['/run/secrets/jwt'],
