@@ -67,7 +67,7 @@ export const loadDefinitions = async (
   warnings.push(...plusWarnings(table, definitions.routes))
   // A test is run despite other mistakes if the route that it matches is known and valid.
   const isChecked = (match: RouteMatch) => match.route === undefined || !definitions.unsound.has(match.route.place)
-  if (definitions.isComplete) complaints.push(...runRouteTests(table, definitions.tests, isChecked))
+  if (definitions.isComplete) complaints.push(...(await inTurns(runRouteTests(table, definitions.tests, isChecked))))
   const { grants } = definitions
   const usable = groupSources === undefined ? grants : checkGroupSources(grants, groupSources, complaints, warnings)
   if (complaints.length > 0) throw new RouteFileError(sortComplaints(complaints), sortComplaints(warnings))

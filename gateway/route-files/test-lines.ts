@@ -4,6 +4,7 @@ import { splitTarget } from '../routes/canonical-path.ts'
 import { type Decision, decide } from '../routes/decide.ts'
 import { reasonInWords } from '../routes/decision-words.ts'
 import { NO_GRANTS } from '../routes/grants.ts'
+import type { Parts } from '../routes/in-parts.ts'
 import { matchBeside } from '../routes/match-beside.ts'
 import type { Route, RouteMatch, RouteTable, SourceLocation } from '../routes/route.ts'
 import { decideEventOnRoutes, engineFault } from '../routes/socketio-rules.ts'
@@ -48,17 +49,21 @@ export const checkTestLine = (written: string, profiles: readonly string[] = PRO
 /**
  * Runs every line `METHOD PATH as WHO -> OUTCOME`, the path alone or as `https://HOST/PATH`, or `EVENT NAMESPACE NAME as WHO ->
  * OUTCOME` on each route that lists the namespace. WHO is what `readWho` reads; OUTCOME is `allow` or the status of the refusal. A
- * query is ignored. All lines have passed `checkTestLine`. A line whose match `isChecked` rejects has no result.
+ * query is ignored. All lines have passed `checkTestLine`. A line whose match `isChecked` rejects has no result. Each line is a part.
  */
-export const runRouteTests = (
+export function* runRouteTests(
   table: RouteTable,
   tests: readonly RouteTest[],
   isChecked: (match: RouteMatch) => boolean = () => true
-): Complaint[] =>
-  tests.flatMap(({ line, place }) => {
+): Parts<Complaint[]> {
+  const failures: Complaint[] = []
+  for (const { line, place } of tests) {
     const message = runLine(table, line.trim(), isChecked)
-    return message === undefined ? [] : [complain(place, message)]
-  })
+    if (message !== undefined) failures.push(complain(place, message))
+    yield
+  }
+  return failures
+}
 
 const runLine = (table: RouteTable, line: string, isChecked: (match: RouteMatch) => boolean): string | undefined => {
   const { namespace, event = '', method = '', target = '', who = '', outcome } = LINE.exec(line)?.groups ?? {}

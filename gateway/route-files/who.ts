@@ -1,8 +1,9 @@
 // Reads WHO in test lines and after `--as`: the kind of person that asks.
 import type { Provider } from '../identity.ts'
 import type { Asker } from '../routes/decide.ts'
-import { type Grants, groupKey, namesIn } from '../routes/grants.ts'
+import { type Grant, type Grants, groupKey, namesIn } from '../routes/grants.ts'
 import { formatAddress, parseAddress } from '../values/addresses.ts'
+import { oncePer } from '../values/bounded-map.ts'
 import { dnKey } from '../values/ldap-text.ts'
 import { profileName } from '../values/names.ts'
 import { whoComplaint } from './hints/test-lines.ts'
@@ -70,8 +71,11 @@ const memberOf = (provider: Provider, group: string, grants: Grants): Read => {
   if (provider === 'ldap' && (dnKey(group) ?? '[]') === '[]')
     return { complaint: `"${group}" is no distinguished name` }
   const key = groupKey(provider, group) ?? ''
-  const given = grants.list.filter(grant => grant.provider === provider && groupKey(provider, grant.group) === key)
+  const given = grants.list.filter(grant => grant.provider === provider && keyOf(grant) === key)
   const profiles = namesIn(given, 'profiles')
   const isAssigned = profiles.length > 0 && given.some(({ areas }) => areas.length > 0)
   return { asker: { user: { profiles, accessStatus: isAssigned ? 'assigned' : 'unassigned', provider } } }
 }
+
+/** Read once, because each line with a group asks for those of all grants. */
+const keyOf = oncePer(({ provider, group }: Grant): string => groupKey(provider, group) ?? '')

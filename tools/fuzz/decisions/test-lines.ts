@@ -5,6 +5,7 @@ import type { Test } from 'tap'
 import WebSocket from 'ws'
 import { readTable } from '../../../gateway/cli/read-routes.ts'
 import { runRouteTests } from '../../../gateway/route-files/test-lines.ts'
+import { atOnce } from '../../../gateway/routes/in-parts.ts'
 import type { RouteTable } from '../../../gateway/routes/route.ts'
 import { closeSoon } from '../../../test/support/engine-closing.ts'
 import { startGateway, type World } from '../../../test/support/gateway.ts'
@@ -56,7 +57,7 @@ const startUpstream = async (t: Pick<Test, 'teardown'>): Promise<string> => {
 const passing = (table: RouteTable, line: string): string[] =>
   OUTCOMES.filter(outcome => {
     const place = { file: 'routes.yaml', line: 1, column: 1 }
-    return runRouteTests(table, [{ line: `${line} -> ${outcome}`, place }]).length === 0
+    return atOnce(runRouteTests(table, [{ line: `${line} -> ${outcome}`, place }])).length === 0
   })
 
 const bearer = (token: string | undefined): string => (token === undefined ? '' : `Authorization: Bearer ${token}\r\n`)
