@@ -96,8 +96,8 @@ const sentence = (path: Path, error: ErrorObject): string => {
     const key = String(params.additionalProperty)
     const known = Object.keys(parentSchema?.properties ?? {})
     const isHeader = path.length === 4 && /^(?:request|response)Headers$/.test(path[2] ?? '')
-    const lead = isHeader ? ` (a header goes under "set": set: { ${key}: … })` : ''
-    return `unknown key "${key}"${keyHint(key, known) || lead}; allowed here: ${known.join(', ')}`
+    const lead = isHeader ? ` (a header goes under "set": set: { ${key.split(':', 1)[0]}: … })` : ''
+    return `unknown key "${shownKey(key, path)}"${keyHint(key, known) || lead}; allowed here: ${known.join(', ')}`
   }
   if (keyword === 'required') {
     const owner = path.slice(0, -1)
@@ -130,5 +130,9 @@ const isIndex = (step: string | undefined): boolean => step !== undefined && /^[
 const nameOf = (path: Path): string => {
   const last = path.at(-1)
   if (last === undefined) return 'the file'
-  return isIndex(last) && path.length > 1 ? `an entry of "${path.at(-2)}"` : `"${last}"`
+  return isIndex(last) && path.length > 1 ? `an entry of "${path.at(-2)}"` : `"${shownKey(last, path)}"`
 }
+
+/** Without a space after its colon, the value of a header, which may be a secret, is part of the key. */
+const shownKey = (key: string, path: Path): string =>
+  path.some(step => /^(?:request|response)Headers$/.test(step)) ? key.replace(/:.+$/s, ':…') : key

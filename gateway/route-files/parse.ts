@@ -15,7 +15,7 @@ import {
 } from 'yaml'
 import type { SourceLocation } from '../routes/route.ts'
 import { type Complaint, complain } from './complaint.ts'
-import { yamlSentence } from './hints/yaml.ts'
+import { ALIAS, TAG, yamlSentence } from './hints/yaml.ts'
 
 export interface YamlDocument {
   /** Objects have no prototype; undefined if the text could not be parsed. */
@@ -126,7 +126,7 @@ const toValue = (node: Node | null, reading: Reading, depth: number, isRepeated:
     if (reading.budget < 0) return null
   }
   if (depth > MAX_DEPTH) return refuse(node, reading, TOO_DEEP)
-  if (node.tag !== undefined) refuse(node, reading, `tags such as ${node.tag} are not allowed`)
+  if (node.tag !== undefined) refuse(node, reading, TAG)
   if (!isRepeated && 'anchor' in node && node.anchor !== undefined) reading.anchors.set(node.anchor, node)
   if (isScalar(node)) return scalarToValue(node, reading)
   reading.open.add(node)
@@ -148,8 +148,7 @@ const scalarToValue = (node: Scalar, reading: Reading): unknown => {
 const followAlias = (alias: Alias, reading: Reading, depth: number): unknown => {
   const target = reading.anchors.get(alias.source)
   if (target !== undefined && !reading.open.has(target)) return toValue(target, reading, depth, true)
-  const message = target === undefined ? `unknown alias *${alias.source}` : `the alias *${alias.source} contains itself`
-  return refuse(alias, reading, message)
+  return refuse(alias, reading, target === undefined ? ALIAS : `the alias *${alias.source} contains itself`)
 }
 
 const mapToValue = (map: YAMLMap, reading: Reading, depth: number, isRepeated: boolean): unknown => {

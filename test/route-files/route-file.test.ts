@@ -257,8 +257,11 @@ const FILE_MISTAKES: Readonly<Record<string, readonly [content: string | Buffer,
   ],
   'an alias bomb': [bomb, 'aliases repeat too much'],
   'a cycle': ['routes: &a [*a]\n', '1:13: the alias *a contains itself'],
-  'an unknown alias': ['routes: *a\n', '1:9: unknown alias *a'],
-  'a tag': [routeYaml(...OK, 'public: !env PUBLIC'), '6:18: tags such as !env are not allowed'],
+  'an unknown alias': ['routes: *a\n', '1:9: * begins an alias in YAML: write text that begins with it in quotes'],
+  'a tag': [
+    routeYaml(...OK, 'public: !env PUBLIC'),
+    '6:18: ! begins a tag, which route files do not have: write text that begins with it in quotes'
+  ],
   // RV-30
   'a YAML directive': ['%YAML 1.1\n---\nroutes: []\n', '1:1: directives such as %YAML are not allowed'],
   'a directive for tags': ['%TAG ! tag:x,2000:\n---\nroutes: []\n', '1:1: directives such as %YAML are not allowed'],

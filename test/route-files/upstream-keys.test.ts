@@ -98,6 +98,18 @@ const MISTAKES: Readonly<Record<string, string>> = {
   'responseHeaders: { remove: [CDN-Cache-Control] }': ''
 }
 
+t.test('the value of a header appears in no complaint, whatever is wrong with how it is written', async t => {
+  const VALUE = 'hunter2hunter2'
+  const values = ['', '!', '*', '|', '>', '!a!', '"a" ', '"\\z', '}', 'é'].map(sign => sign + VALUE)
+  const written = [' { X-Key:%s }', ' { set: { X-Key:%s } }', '\n      set:\n        X-Key: %s', '\n      X-Key: %s']
+  for (const keys of written.flatMap(one => values.map(value => one.replace('%s', value)))) {
+    const text = `upstreams:\n  up:\n    url: http://h\n    requestHeaders:${keys}\nroutes: []\n`
+    const found = await complaintsOf(t, { 'a.yaml': text })
+    t.equal(found.length > 0, !keys.endsWith(`set:\n        X-Key: ${VALUE}`), keys)
+    t.notMatch(found.join('\n'), VALUE, keys)
+  }
+})
+
 t.test('each mistake in a key is named', async t => {
   for (const [keys, complaint] of Object.entries(MISTAKES)) {
     const found = await complaintsWith(t, keys)
