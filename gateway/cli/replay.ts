@@ -222,9 +222,15 @@ const isPreflight = ({ method, reason, user }: Entry, past: Decision['decision']
 /** Where a COPY or MOVE wrote to; what the Engine.IO protocol, or Max-Forwards, does not allow. */
 const OTHER_REASONS: readonly unknown[] = ['destination', 'engineio-method', 'max-forwards']
 
+/** Of a path for which there is no route, the log has so many characters. */
+const MOST_WITHOUT_ROUTE = 256
+
 // What the line does not contain decided, such as which proxy asked; or nothing did, as the client left while the limiter waited.
-const dependsOnMore = ({ path, reason, status }: Entry): boolean =>
-  path === '/auth/forward' || OTHER_REASONS.includes(reason) || (reason === 'client-gone' && status === undefined)
+const dependsOnMore = ({ path, route, reason, status }: Entry): boolean =>
+  path === '/auth/forward' ||
+  OTHER_REASONS.includes(reason) ||
+  (reason === 'client-gone' && status === undefined) ||
+  (route === undefined && typeof path === 'string' && path.length >= MOST_WITHOUT_ROUTE)
 
 const askerOf = ({ profiles, accessStatus, provider, tokenKind, ip }: Entry): NamedAsker => {
   const address = typeof ip === 'string' ? ip : undefined
