@@ -2,6 +2,7 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { axeFindings, fillLogin, type OpenOptions } from '../support/browser.ts'
+import { jsonRequest, logIn } from '../support/login.ts'
 import { startBrowserWorld } from '../support/pages-world.ts'
 
 const world = await startBrowserWorld(t, { env: { BOOTSTRAP_ADMINS: 'ldap:maria,ldap:carlos' } })
@@ -102,12 +103,20 @@ t.test('an Admin makes a service account, copies its secret once, rotates it, an
   t.equal(await page.inputValue('#edit-expires'), '2999-01-31')
   t.match(await page.inputValue('#edit-addresses'), /^127\.0\.0\.1.*, ::1/)
   t.same(await axeFindings(page), [])
+  const another = await logIn(world, 'carlos')
+  const list = await world.fetch('/auth/admin/clients', { token: another.token })
+  const { items } = (await list.json()) as { items: { id: number; clientId: string }[] }
+  const { id } = items.find(client => client.clientId === clientId) ?? {}
+  const narrowed = { addresses: ['127.0.0.1'] }
+  t.equal((await world.fetch(`/auth/admin/clients/${id}`, jsonRequest('PATCH', another.token, narrowed))).status, 200)
+  t.equal((await world.fetch('/auth/logout', jsonRequest('POST', another.token))).status, 204)
   await form.locator('input[value=Supervisor]').check()
   await page.selectOption('#edit-main-area', 'Geral')
   await form.locator('.main').click()
   await page.getByText('Service account changed.').waitFor()
   await row.getByText('Supervisor').waitFor()
   t.match(await row.textContent(), /Geral \(main\), Norte/)
+  t.notMatch(await row.textContent(), /::1/, 'what another Admin has taken away meanwhile does not come back')
   t.equal((await tokenAnswer(clientId, second)).status, 200, 'its secret is still good')
 
   await row.getByRole('button', { name: 'Remove the account nightly-export' }).click()

@@ -20,6 +20,10 @@ export const accessBody = ({ profiles, areas, main }: ChosenAccess) => ({
   areaPrincipal: main === '' ? null : main
 })
 
+/** In whatever order. */
+export const sameNames = (a: readonly string[], b: readonly string[]): boolean =>
+  [...a].sort().join('\n') === [...b].sort().join('\n')
+
 interface Props {
   /** Prefix for the ids of its fields, for pages that have several. */
   readonly prefix?: string

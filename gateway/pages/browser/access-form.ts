@@ -1,5 +1,5 @@
 // Edits the profiles, areas and main area of a person, and saves them together.
-import { AccessChoice, accessBody, type ChosenAccess } from './access-choice.ts'
+import { AccessChoice, accessBody, type ChosenAccess, sameNames } from './access-choice.ts'
 import { call, type ListOf, problemOf } from './console-data.ts'
 import { nameOf } from './console-parts.ts'
 import { sends } from './fields.ts'
@@ -33,9 +33,7 @@ const choiceOf = ({ assigned }: PersonItem): ChosenAccess => ({
 })
 
 const isSame = (a: ChosenAccess, b: ChosenAccess): boolean =>
-  a.main === b.main &&
-  [...a.profiles].sort().join('\n') === [...b.profiles].sort().join('\n') &&
-  [...a.areas].sort().join('\n') === [...b.areas].sort().join('\n')
+  a.main === b.main && sameNames(a.profiles, b.profiles) && sameNames(a.areas, b.areas)
 
 /** Whether what was saved gives access, or what is missing. */
 const savedWords = (person: PersonItem): string => {

@@ -1,5 +1,5 @@
 // Lets Admins create or change a service account: its name, access, expiry and addresses.
-import { AccessChoice, accessBody, type ChosenAccess } from './access-choice.ts'
+import { AccessChoice, accessBody, type ChosenAccess, sameNames } from './access-choice.ts'
 import { call, problemOf } from './console-data.ts'
 import { useActs } from './console-parts.ts'
 import { dayOf, endOfDay, Field, sends } from './fields.ts'
@@ -20,6 +20,19 @@ const wishOf = (form: HTMLFormElement, chosen: ChosenAccess, firstDay: string | 
     ...accessBody(chosen),
     ...(day === firstDay ? {} : { expiresAt: day === '' ? null : endOfDay(day) }),
     addresses: [...new Set(String(data.get('addresses')).split(/[\s,;]+/))].filter(address => address !== '')
+  }
+}
+
+/** Only what was changed here, so that nothing comes back that another Admin has taken from the account meanwhile. */
+const changesOf = (wish: ReturnType<typeof wishOf>, client: ClientItem) => {
+  const { name, profiles, areas, areaPrincipal, addresses, ...expiry } = wish
+  const isSameMain = (areaPrincipal ?? '') === client.areaPrincipal
+  return {
+    ...expiry,
+    ...(name !== client.name && { name }),
+    ...(!sameNames(profiles, client.profiles) && { profiles }),
+    ...((!isSameMain || !sameNames(areas, client.areas)) && { areas, areaPrincipal }),
+    ...(!sameNames(addresses, client.addresses) && { addresses })
   }
 }
 
@@ -51,8 +64,10 @@ export const ClientForm = ({ client, onMade, onSaved, onClose }: Props): VNode =
   useUnsaved(isTouched)
 
   const save = async (form: HTMLFormElement) => {
+    const wish = wishOf(form, chosen, client === undefined ? undefined : firstDay)
+    const body = client === undefined ? wish : changesOf(wish, client)
+    if (Object.keys(body).length === 0) return onClose?.()
     setBusy(true)
-    const body = wishOf(form, chosen, client === undefined ? undefined : firstDay)
     const [path, method] = client === undefined ? ['clients', 'POST'] : [`clients/${client.id}`, 'PATCH']
     const answer = await call<ClientWithSecret>(path, { method, body })
     setBusy(false)
