@@ -1,6 +1,7 @@
 // Lets the doctor examine a small proxy that makes one mistake, or none.
 import http from 'node:http'
 import type { Test } from 'tap'
+import type { CertificateFiles } from './certificates.ts'
 import { portariaHere as portaria } from './cli-here.ts'
 import { signToken } from './gateway.ts'
 import { listen } from './ports.ts'
@@ -17,9 +18,10 @@ export interface Diagnosis {
 export const examine = async (
   t: Parameters<typeof startVulnerableProxy>[0],
   mistake?: Mistake,
-  given?: readonly string[]
+  given?: readonly string[],
+  certificate?: CertificateFiles
 ) => {
-  const { url } = await startVulnerableProxy(t, mistake)
+  const { url } = await startVulnerableProxy(t, mistake, undefined, {}, certificate)
   const secret = secretOf(mistake)
   if (given !== undefined) return portaria(['doctor', url, ...given])
   const token = await signToken(secret)
@@ -33,14 +35,20 @@ export const examine = async (
 const AT_ONCE = 2
 
 /** Each mistake is found as what its id says, with evidence and a remedy. */
-export const checkFoundOut = async (t: Test, foundAs: Readonly<Partial<Record<Mistake, string>>>): Promise<void> => {
+export const checkFoundOut = async (
+  t: Test,
+  foundAs: Readonly<Partial<Record<Mistake, string>>>,
+  certificate?: CertificateFiles
+): Promise<void> => {
   const mistakes = Object.entries(foundAs) as [Mistake, string][]
   for (let from = 0; from < mistakes.length; from += AT_ONCE)
-    await Promise.all(mistakes.slice(from, from + AT_ONCE).map(([mistake, id]) => isFoundOut(t, mistake, id)))
+    await Promise.all(
+      mistakes.slice(from, from + AT_ONCE).map(([mistake, id]) => isFoundOut(t, mistake, id, certificate))
+    )
 }
 
-const isFoundOut = async (t: Test, mistake: Mistake, id: string): Promise<void> => {
-  const result = await examine(t, mistake)
+const isFoundOut = async (t: Test, mistake: Mistake, id: string, certificate?: CertificateFiles): Promise<void> => {
+  const result = await examine(t, mistake, undefined, certificate)
   t.equal(result.code, 1, `${mistake}: exit code\n${result.stderr}`)
   const { findings } = result.json<Diagnosis>()
   const finding = findings.find(one => one.id === id)

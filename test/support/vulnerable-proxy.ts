@@ -1,8 +1,12 @@
 // Proxies soundly but for the one mistake that it is to make.
 import { createHash, createHmac } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import { createSecureServer } from 'node:http2'
 import type { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
+import { type CertificateFiles, createCertificateAuthority } from './certificates.ts'
 import { listen } from './ports.ts'
 
 /** How a lax backend reads a path, where the proxy only looks for the exact one. */
@@ -40,6 +44,7 @@ export const ERRS = {
   'identity-believed': 'identity-believed',
   'address-believed': 'address-believed',
   'host-spelled': 'host-confused',
+  'sni-believed': 'sni-confused',
   'identity-forwarded': 'identity-forged',
   'underscore-forwarded': 'identity-forged',
   'foreign-identity-forwarded': 'foreign-identity-forged',
@@ -68,7 +73,13 @@ export const ERRS = {
   'lax-cookie': 'cookies'
 } as const
 
-export type Mistake = keyof typeof READS_LAXLY | keyof typeof ERRS
+export const ERRS_OVER_HTTP2 = {
+  'http2-open': 'http2-open',
+  'http2-head-open': 'http2-method-unguarded',
+  'http2-token-in-crumbs': 'http2-token-in-crumbs'
+} as const
+
+export type Mistake = keyof typeof READS_LAXLY | keyof typeof ERRS | keyof typeof ERRS_OVER_HTTP2
 
 const PROXY_SECRET = 'the secret of the small proxy, which is long enough'
 const CLOSED = '/private/data'
@@ -95,12 +106,14 @@ interface Refusal {
 
 /** Starts the proxy on a free port of loopback; `/private/data` is closed, `/public/…` open, `/private/live` a socket. */
 export const startVulnerableProxy = async (
-  t: Pick<Test, 'teardown'>,
+  t: Pick<Test, 'teardown' | 'testdir'>,
   mistake?: Mistake,
   /** Requests after which one is refused with 429. */
   limitEvery = Number.POSITIVE_INFINITY,
   /** Fields that each response carries, as a proxy in front adds them. */
-  added: Readonly<Record<string, string>> = {}
+  added: Readonly<Record<string, string>> = {},
+  /** With TLS, and HTTP/2. */
+  certificate?: CertificateFiles
 ): Promise<{ readonly url: string }> => {
   const has = (one: Mistake): boolean => one === mistake
   const counts = new Map<string, number>()
@@ -143,7 +156,7 @@ export const startVulnerableProxy = async (
   }
 
   const refusalOf = (req: IncomingMessage, path: string): Refusal | undefined => {
-    const hosts = req.rawHeaders.filter((name, index) => index % 2 === 0 && /^host$/i.test(name)).length
+    const hosts = req.rawHeaders.filter((name, index) => index % 2 === 0 && /^(?:host|:authority)$/i.test(name)).length
     if (hosts !== 1 && !has('two-hosts')) return { status: 400, text: 'bad request' }
     if (has('role-by-exact-path') && /^\/private\//i.test(path))
       return check(req) ?? (path === CLOSED ? { status: 403, text: 'no role' } : undefined)
@@ -160,9 +173,12 @@ export const startVulnerableProxy = async (
     return token !== undefined && isAccepted(token) ? undefined : { status: 401, text: 'no token' }
   }
 
-  const isExempt = ({ method, headers, socket }: IncomingMessage): boolean =>
+  const isExempt = ({ method, headers, socket, httpVersionMajor }: IncomingMessage): boolean =>
     has('private-open') ||
+    (has('sni-believed') && (socket as TLSSocket).servername !== 'localhost') ||
     (has('host-spelled') && headers.host !== `127.0.0.1:${socket.localPort}`) ||
+    (has('http2-open') && httpVersionMajor === 2) ||
+    (has('http2-head-open') && httpVersionMajor === 2 && method === 'HEAD') ||
     (has('head-open') && method === 'HEAD') ||
     (has('options-open') && method === 'OPTIONS') ||
     (has('method-override') && headers['x-http-method-override'] === 'OPTIONS') ||
@@ -203,6 +219,7 @@ export const startVulnerableProxy = async (
     (has('identity-forwarded') && name.startsWith('x-user-')) ||
     (has('foreign-identity-forwarded') && name === 'x-webauth-user') ||
     (has('token-forwarded') && name === 'x-api-key') ||
+    (has('http2-token-in-crumbs') && name === 'cookie') ||
     (has('underscore-forwarded') && name.startsWith('x_user_'))
 
   const upgrade = (req: IncomingMessage, socket: Duplex) => {
@@ -217,9 +234,20 @@ export const startVulnerableProxy = async (
     )
   }
 
-  const server = http.createServer({ requireHostHeader: false }, handle)
+  // The one that takes its rules from the handshake needs TLS in any case.
+  const files =
+    certificate ?? (has('sni-believed') ? createCertificateAuthority(t.testdir()).selfSigned('localhost') : undefined)
+  const server =
+    files === undefined
+      ? http.createServer({ requireHostHeader: false }, handle)
+      : (createSecureServer(
+          { key: readFileSync(files.keyFile), cert: readFileSync(files.certFile), allowHTTP1: true },
+          handle as never
+        ) as unknown as http.Server)
   server.on('upgrade', upgrade)
-  return { url: `http://127.0.0.1:${await listen(t, server)}` }
+  const port = await listen(t, server)
+  if (files === undefined) return { url: `http://127.0.0.1:${port}` }
+  return { url: `https://${certificate === undefined ? 'localhost' : '127.0.0.1'}:${port}` }
 }
 
 const parse = (part: string): Record<string, unknown> => {

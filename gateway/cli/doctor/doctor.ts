@@ -5,8 +5,9 @@ import { type Add, CannotRun, type Cli, type Report } from '../command.ts'
 import { verifyingSecrets } from '../command-settings.ts'
 import { plain, type Terminal } from '../terminal.ts'
 import { ANSWER_CHECKS } from './answers.ts'
-import { createDoctorClient, type DoctorClient, type Header, ProbesEnded } from './client.ts'
+import { createDoctorClient, type DoctorClient, type Header, OFFER_HTTP2, ProbesEnded, shakeHands } from './client.ts'
 import { HEADER_CHECKS } from './headers.ts'
+import { HTTP2_CHECKS } from './http2.ts'
 import { PATH_CHECKS } from './paths.ts'
 import { SOCKET_CHECKS } from './sockets.ts'
 import { type GivenPaths, type Surroundings, surroundingsOf } from './surroundings.ts'
@@ -31,6 +32,7 @@ const CHECKS: Checks = {
   ...HEADER_CHECKS,
   ...TOKEN_CHECKS,
   ...SOCKET_CHECKS,
+  ...HTTP2_CHECKS,
   ...ANSWER_CHECKS
 }
 
@@ -77,9 +79,12 @@ const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promis
   })
   const { token } = options
   const bearer: readonly Header[] = token === undefined ? [] : [['Authorization', `Bearer ${token}`]]
+  // RFC 9113 §3.2
+  const hasHttp2 = url.protocol === 'https:' && (await shakeHands(url, OFFER_HTTP2))?.protocol === 'h2'
   const world: DoctorWorld = {
     ...surroundings,
     client,
+    hasHttp2,
     closed,
     path: closed[0]?.path ?? '/',
     token,
@@ -173,7 +178,7 @@ const examine = async (world: DoctorWorld, findings: Finding[]): Promise<string 
 }
 
 /** What was not tried because an argument is missing, and which argument that is. */
-const notTried = ({ token, isTokenInvalid, secret, open, sockets }: DoctorWorld): readonly string[] => [
+const notTried = ({ token, isTokenInvalid, secret, open, sockets, hasHttp2 }: DoctorWorld): readonly string[] => [
   ...(token === undefined || isTokenInvalid
     ? [
         `what a backend receives, and what else a valid token allows (--token${isTokenInvalid ? ', which is not valid here' : ''})`
@@ -183,7 +188,8 @@ const notTried = ({ token, isTokenInvalid, secret, open, sockets }: DoctorWorld)
     ? ['tokens signed with the secret of this gateway that it must refuse (--with-secret)']
     : []),
   ...(open.length === 0 ? ['public paths (--public or --config)'] : []),
-  ...(sockets.length === 0 ? ['WebSockets (--websocket or --config)'] : [])
+  ...(sockets.length === 0 ? ['WebSockets (--websocket or --config)'] : []),
+  ...(hasHttp2 ? [] : ['HTTP/2 (an https:// address that offers h2)'])
 ]
 
 const ORDER = { high: 0, medium: 1, low: 2 } as const

@@ -1,4 +1,5 @@
 // Probes headers that some gateways or backends trust from any client, on private and public paths.
+import { isIP } from 'node:net'
 import type { Header, Probe } from './client.ts'
 import { type Checks, collect, createMark, type DoctorWorld, isSuccess, repeated, show, tries } from './world.ts'
 
@@ -70,6 +71,16 @@ export const HEADER_CHECKS: Checks = {
       ])
     )
   },
+  'sni-confused': {
+    title: 'Another name in the TLS handshake (SNI) opens a private path',
+    fix: 'Choose rules by Host alone, and answer 421 if the certificate of the connection is not for it (RFC 9110 §15.5.20).',
+    look: tries(world =>
+      serverNames(world).map(serverName => [
+        target => ({ target, serverName }),
+        serverName === '' ? 'with no SNI' : `with SNI ${serverName}`
+      ])
+    )
+  },
   'identity-forged': {
     title: 'Identity headers sent by a client reach a backend',
     fix: 'Remove X-User-* in every spelling (also X_User_Id, and names listed in Connection), on public routes too.',
@@ -116,6 +127,12 @@ const hostSpellings = ({ host, hostname }: URL): (readonly [host: string, origin
   [host, `http://other.invalid@${host}`],
   [host, 'http://other.invalid']
 ]
+
+/** Of no host, of another spelling, and of hosts that may have other rules. */
+const serverNames = ({ client: { url }, hosts }: DoctorWorld): readonly string[] =>
+  url.protocol === 'https:'
+    ? ['', 'other.invalid', 'localhost', url.hostname.toUpperCase(), ...hosts].filter(name => isIP(name) === 0)
+    : []
 
 async function tokenOnPublic(world: DoctorWorld): Promise<string[]> {
   const { open, token } = world

@@ -34,7 +34,9 @@ export const surroundingsOf = async (given: GivenPaths, host: string) => {
     candidates: [...paths.map(path => ({ path, isGiven: true })), ...OWN.map(path => ({ path, isGiven: false }))],
     /** Paths that require no token. */
     open,
-    sockets
+    sockets,
+    /** Some of the hosts that route files name, without wildcards. */
+    hosts: (table?.hosts ?? []).filter(name => name !== host && !name.startsWith('*')).slice(0, MAX_PATHS)
   }
 }
 

@@ -5,6 +5,7 @@ import type { Surroundings } from './surroundings.ts'
 
 export interface DoctorWorld extends Omit<Surroundings, 'candidates'> {
   readonly client: DoctorClient
+  readonly hasHttp2: boolean
   /** Paths that refuse requests without a token, with 401 or 403; at least one. */
   readonly closed: readonly { readonly path: string; readonly status: number }[]
   /** The first of them. */
