@@ -94,6 +94,10 @@ const ROWS: Readonly<Record<string, Row>> = {
     'Finished requests, by route, decision (allow, refuse, fail) and status class',
     ({ requests }) => requests.routes().flatMap(countsOf)
   ],
+  requests_by_protocol_total: [
+    'Finished requests, by the protocol of their clients: http/1.1 (and 1.0) or h2',
+    ({ requests }) => by('protocol', Object.entries(requests.protocols()))
+  ],
   refusals_total: ['Requests refused or failed, by code and reason', ({ requests }) => counted(requests.refusals())],
   gateway_duration_seconds: [
     'Time until the response head was sent, without the time spent waiting for the upstream',

@@ -72,6 +72,7 @@ const createReasonCounts = <Labels extends { readonly reason: string }>() => {
 export const createRequestCounters = () => {
   const other = createRouteCounts(OTHER)
   const byId = new Map<string, RouteCounts>()
+  const protocols = { 'http/1.1': 0, h2: 0 }
   const refusals = createReasonCounts<{ code: string; reason: string }>()
   const logins = createReasonCounts<{ provider: string; result: 'ok' | 'refused'; reason: string }>()
 
@@ -94,6 +95,7 @@ export const createRequestCounters = () => {
       counts.requests[index] = (counts.requests[index] ?? 0) + 1
       addTime(counts.gateway, Math.max(0, answeredAfterMs(exchange, now) - Math.max(0, upstreamMs)))
       if (upstreamMs >= 0) addTime(counts.upstream, upstreamMs)
+      protocols[exchange.request.connection.isHttp2 ? 'h2' : 'http/1.1']++
       if (error !== undefined) refusals.add({ code: error.code, reason: error.reason ?? '' })
     },
     /** A refusal within an exchange, which counts as allowed itself. */
@@ -107,6 +109,7 @@ export const createRequestCounters = () => {
       for (const id of byId.keys()) if (!ids.has(id)) byId.delete(id)
     },
     routes: (): RouteCounts[] => [...byId.values(), other],
+    protocols: (): Readonly<Record<string, number>> => protocols,
     refusals: refusals.list,
     logins: logins.list
   }
