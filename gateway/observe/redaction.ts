@@ -1,5 +1,4 @@
 // Keeps secrets out of the log: in fields, in URLs, and in the texts of errors.
-import { boundedMap } from '../values/bounded-map.ts'
 
 const REDACTED = '[redacted]'
 const MAX_DEPTH = 6
@@ -91,15 +90,7 @@ const isSecretParameter = (name: string): boolean => {
   }
 }
 
-/** Names seen so far. An application logs few, but a client can send any, so their number is limited. */
-const plainNames = boundedMap<string, string>(1000)
-const plainName = (name: string): string => {
-  const known = plainNames.get(name)
-  if (known !== undefined) return known
-  const plain = name.toLowerCase().replace(/[-_\s]/g, '')
-  if (name.length < 64) plainNames.set(name, plain)
-  return plain
-}
+const plainName = (name: string): string => name.toLowerCase().replace(/[-_\s]/g, '')
 
 const isPlain = (value: object): boolean => {
   const prototype: unknown = Object.getPrototypeOf(value)
