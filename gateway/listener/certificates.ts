@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { type CertificatePair, checkPair } from '../settings/certificate-pair.ts'
 import type { TlsFiles } from '../settings/settings.ts'
-import { every } from '../values/contain.ts'
+import { everyInTurn } from '../values/contain.ts'
 import { stampOf } from '../values/file-stamp.ts'
 import type { Log } from '../values/log.ts'
 
@@ -59,7 +59,7 @@ export const createCertificates = ({ tls, log, pollMs = POLL_MS }: CertificatesP
     })
   )
   const poll = () => Promise.all(followed.map(one => one.poll()))
-  const stop = every(pollMs, poll)
+  const stop = everyInTurn(pollMs, poll)
   return {
     ...held,
     reload: async () => !(await Promise.all(followed.map(one => one.reload()))).includes(false),

@@ -1,6 +1,6 @@
 // Calls back once the route files of a directory have changed, in whatever way, and have then been left alone for a while.
 import { join } from 'node:path'
-import { every } from '../values/contain.ts'
+import { everyInTurn } from '../values/contain.ts'
 import { stampOf } from '../values/file-stamp.ts'
 import { listRouteFiles } from './read.ts'
 
@@ -35,7 +35,7 @@ export const watchFolder = ({ folder, alsoWatched, quietMs, pollMs, since, onCha
       onChange()
     }
   }
-  const stop = every(pollMs, poll)
+  const stop = everyInTurn(pollMs, poll)
   return {
     /** Calls back soon, as after a change. */
     again() {

@@ -76,3 +76,15 @@ export const every = (ms: number, work: () => unknown): (() => void) => {
   const timer = setInterval(task(work), ms).unref()
   return () => clearInterval(timer)
 }
+
+/** The same for work that may hang, as on a mount whose server is away: it must not pile up, so a run waits for the one before. */
+export const everyInTurn = (ms: number, work: () => Promise<unknown>): (() => void) => {
+  let isRunning = false
+  return every(ms, async () => {
+    if (isRunning) return
+    isRunning = true
+    await work().finally(() => {
+      isRunning = false
+    })
+  })
+}

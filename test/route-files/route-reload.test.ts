@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { createLiveRoutes, type LiveRoutesOptions } from '../../gateway/route-files/live.ts'
 import { loadDefinitions, RouteFileError } from '../../gateway/route-files/load.ts'
 import { type RouteDefinitions, readRouteFiles } from '../../gateway/route-files/read.ts'
+import { watchFolder } from '../../gateway/route-files/watch.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { routeFolder } from '../support/route-files.ts'
 import { childrenOf } from '../support/server-process.ts'
@@ -82,6 +83,26 @@ t.test('several files saved together are one reload', async t => {
   t.ok(has('/a2') && has('/b2'))
   const messages = logged.map(({ message }) => message)
   t.same(messages, ['route files reloaded'])
+})
+
+t.test('a mount that does not answer holds no more threads than one look at it takes', async t => {
+  const folder = await routeFolder(t, {})
+  const files = Array.from({ length: 100 }, () => folder)
+  const reads = () => process.getActiveResourcesInfo().filter(name => name === 'FSReqPromise').length
+  let most = 0
+  let next = setImmediate(function look() {
+    most = Math.max(most, reads())
+    next = setImmediate(look)
+  })
+  const changed = Promise.withResolvers<void>()
+  const onChange = () => changed.resolve()
+  const watcher = watchFolder({ folder, alsoWatched: () => files, quietMs: 100, pollMs: 1, since: '', onChange })
+  const alive = setInterval(() => {}, 60_000)
+  await changed.promise
+  clearInterval(alive)
+  clearImmediate(next)
+  watcher.close()
+  t.ok(most > 0 && most < 150, `${most} at once`)
 })
 
 // RV-21
