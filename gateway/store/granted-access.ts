@@ -39,10 +39,10 @@ export const applyGroups = async (
   return regrant(manager, [id], isNew)
 }
 
-/** The same for a person who is not logging in. False: no such person. */
+/** The same for a person who is not logging in. False: no such person, or one who has been erased meanwhile. */
 export const applyGroupsOf = (database: Database, id: number, seen: ProviderGroups): Promise<boolean> =>
   database.write(async manager => {
-    const [row] = await query(manager, 'SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE', [id])
+    const [row] = await query(manager, LOCK, [id])
     if (row === undefined) return false
     await appendAudits(manager, await applyGroups(manager, id, seen))
     return true
@@ -93,6 +93,8 @@ const storableGroups = ({ provider, groups, isCutOff = false }: ProviderGroups) 
   const isTooMany = keys.size > MAX_GROUPS
   return { groups: isCutOff || isTooMany ? [] : [...keys].sort(), isCutOff: isCutOff || isTooMany }
 }
+
+const LOCK = 'SELECT FROM users WHERE id = $1 AND erased_at IS NULL FOR NO KEY UPDATE'
 
 // The grants stay the same from this statement until the end of the transaction.
 const REMEMBER = `

@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
 import type { LiveLogin, Provider } from '../identity.ts'
 import { closed, integer, string } from '../values/json-schema.ts'
-import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
+import { type Actor, type AuditEntry, appendAudit, unlessErased } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { beginAtProvider, type ProviderSession } from './provider-sessions.ts'
 import { type Bounds, isRowId, query, readPage, rowId, storableKey, storableText } from './query.ts'
@@ -107,13 +107,15 @@ export const createLiveLogins = (database: Database) => ({
   /** Ends all logins of a person, except the one with `exceptTokenId` if given. Returns their number. */
   endAll: (actor: Actor, userId: number, exceptTokenId = ''): Promise<number> =>
     database.write(async manager => {
+      const target = `user:${userId}`
+      const entry = await unlessErased(manager, actor.id, { actor, action: 'session.end-all', target })
       const logins = await query<Row>(manager, ALL_ENDABLE, [rowId(userId), exceptTokenId])
       await revokeTokens(
         manager,
         logins.map(({ jti, expires_s: expiresAt }) => ({ jti, expiresAt }))
       )
       const details = { sessions: logins.length, keptOwn: exceptTokenId !== '' }
-      await appendAudit(manager, { actor, action: 'session.end-all', target: `user:${userId}`, details })
+      await appendAudit(manager, { ...entry, details })
       return logins.length
     })
 })

@@ -131,14 +131,16 @@ t.test('what is under way while a person is erased leaves nothing of them behind
   const atProvider = { ...named, issuedAt: 0, loginEndsAt: expiresAt }
   const { version } = (await users.loadPerson(user.id)) ?? { version: 0 }
   let serial = 0
-  /** The rest of a login, a refused one and a logout. */
+  /** The rest of a login, a refused one, a logout, the end of other sessions and a recheck. */
   const goOn = () => {
     const login = { tokenId: `late ${++serial}`, userId: user.id, version, createdAt: expiresAt, expiresAt }
     return Promise.all([
       liveLogins.begin({ ...begunLogin(login), ip: ADDRESS, atProvider, entry }),
       memory.rememberAddress(NAMES.username, ADDRESS, user.id),
       audit.append({ actor: { ...self, id: null }, action: 'login.failed', target }, user.id),
-      tokenState.revokeToken(`ended ${serial}`, expiresAt, { actor: self, action: 'logout', target })
+      tokenState.revokeToken(`ended ${serial}`, expiresAt, { actor: self, action: 'logout', target }),
+      liveLogins.endAll(self, user.id),
+      users.applyGroups(user.id, { provider: 'ldap', groups: ['CN=Quitéria Única'] })
     ])
   }
   // The erasure waits for its entry of the audit log, and what goes on waits for the erasure.
@@ -150,7 +152,7 @@ t.test('what is under way while a person is erased leaves nothing of them behind
   await waiting(1)
   const during = goOn()
   const loggingIn = users.syncPerson(person('quiteria.unica', NAMES)).catch((error: unknown) => error)
-  await waiting(6)
+  await waiting(8)
   await holder.query('COMMIT')
   t.equal((await erased).status, 204)
   t.equal((await during)[0], 'ended-meanwhile')
