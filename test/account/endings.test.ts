@@ -38,9 +38,6 @@ interface Holder {
 
 type End = (holder: Holder) => Promise<unknown>
 
-/** A cell that cannot be: why. */
-type Impossible = string
-
 const [postgres, redis] = await Promise.all([startPostgres(t), startRedis(t)])
 const roles = ['Agente']
 const options = {
@@ -108,24 +105,27 @@ const MAKE: Record<Kind, Make> = {
   }
 }
 
-const change = (method: string, path: (holder: Holder) => string, body?: unknown): End => {
-  return holder => call(method, path(holder), body)
-}
+const change =
+  (method: string, path: (holder: Holder) => string, body?: unknown): End =>
+  holder =>
+    call(method, path(holder), body)
 const ofUser = (rest: string) => (holder: Holder) => `/auth/admin/users/${holder.userId}/${rest}`
 const ofClient = ({ id }: Holder) => `/auth/admin/clients/${id}`
 const logout: End = ({ token }) => call('POST', '/auth/logout', undefined, token)
 /** The time of its end passes. */
 const waits: End = async () => undefined
 
-const CELLS: Record<Kind, Record<Ending, End | Impossible>> = {
-  'access token': {
-    token: change('DELETE', ({ id }) => `/auth/admin/tokens/${id}`),
-    person: change('POST', ofUser('disable')),
-    'all of the person': change('POST', ofUser('revoke')),
-    expiry: waits,
-    role: change('PUT', ofUser('access'), asSupervisor),
-    address: 'it is bound to no address'
-  },
+const ofPerson = {
+  person: change('POST', ofUser('disable')),
+  'all of the person': change('POST', ofUser('revoke')),
+  expiry: waits,
+  role: change('PUT', ofUser('access'), asSupervisor),
+  // It is bound to none.
+  address: undefined
+}
+
+const CELLS: Record<Kind, Record<Ending, End | undefined>> = {
+  'access token': { token: change('DELETE', ({ id }) => `/auth/admin/tokens/${id}`), ...ofPerson },
   'service account': {
     token: logout,
     person: change('DELETE', ofClient),
@@ -134,20 +134,13 @@ const CELLS: Record<Kind, Record<Ending, End | Impossible>> = {
     role: change('PATCH', ofClient, { profiles: asSupervisor.profiles }),
     address: change('PATCH', ofClient, { addresses: ['203.0.113.0/24'] })
   },
-  session: {
-    token: logout,
-    person: change('POST', ofUser('disable')),
-    'all of the person': change('POST', ofUser('revoke')),
-    expiry: waits,
-    role: change('PUT', ofUser('access'), asSupervisor),
-    address: 'it is bound to no address'
-  }
+  session: { token: logout, ...ofPerson }
 }
 
 const POSSIBLE = KINDS.flatMap(kind =>
   ENDINGS.flatMap(ending => {
     const end = CELLS[kind][ending]
-    return typeof end === 'string' ? [] : [{ kind, ending, end }]
+    return end === undefined ? [] : [{ kind, ending, end }]
   })
 )
 
@@ -159,12 +152,7 @@ const EARLY_MS = 200
 
 const isSoon = ({ ending }: { ending: Ending }) => ending === 'expiry'
 
-interface Cell {
-  readonly kind: Kind
-  readonly ending: Ending
-  readonly end: End
-  readonly holder: Holder
-}
+type Cell = (typeof POSSIBLE)[number] & { readonly holder: Holder }
 
 /** Made and prepared, before it expires; what a machine that stood still has refused or ended is made again. */
 const makeCell = async <T>(

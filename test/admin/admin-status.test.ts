@@ -74,9 +74,9 @@ t.test('the audit chain is read in the background, and health, metrics and statu
   const url = await postgres.newDatabase()
   const start = () => startGateway(t, { postgres: { url }, env: { OPS_PORT: '0' } })
   const checked = async (world: World) => {
-    let health: { checks: { audit?: string }; auditCheckedAt?: string } = { checks: {} }
+    let health: Awaited<ReturnType<World['health']>> & { auditCheckedAt?: string } = { status: '', checks: {} }
     await until(async () => {
-      health = (await (await world.fetch('/health')).json()) as typeof health
+      health = await world.health()
       return health.checks.audit !== 'unknown'
     })
     return health

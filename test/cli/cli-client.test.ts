@@ -37,9 +37,7 @@ t.test('a service account is made with a new area, gets a token, is rotated, lis
   t.notMatch(list.stdout, /ps_/)
 
   t.equal((await portaria(['client', 'remove', 'ci'], { env })).code, 0)
-  const refused = await token(clientId, clientSecret)
-  t.equal(refused.code, 1)
-  t.match(refused.stderr, /401 invalid_client/)
+  t.match(await token(clientId, clientSecret), { code: 1, stderr: /401 invalid_client/ })
 })
 
 t.test('what cannot be done is said', async t => {

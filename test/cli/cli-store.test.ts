@@ -51,9 +51,7 @@ t.test('grant and audit verify work while a gateway runs on the embedded databas
 
 t.test('without a running gateway migrate makes the embedded database, and a wrong folder is reported', async t => {
   const DATA_DIR = makeFolder(t, 'cli')
-  const none = await portaria(['audit', 'verify'], { env: { DATA_DIR } })
-  t.equal(none.code, 2)
-  t.match(none.stderr, /There is no database in/)
+  t.match(await portaria(['audit', 'verify'], { env: { DATA_DIR } }), { code: 2, stderr: /There is no database in/ })
   // In this process, whose flags suit an embedded database that lives for seconds.
   const migrated = await portariaHere(['migrate', '--json'], { env: { DATA_DIR } })
   t.equal(migrated.code, 0)
@@ -195,9 +193,7 @@ t.test('token logs in and prints the token alone; the password is neither shown 
   t.equal(wrong.stdout, '', 'a script does not take a refusal for a token')
   t.match(wrong.stderr, /401 GW_LOGIN_FAILED: Autenticacao falhou/)
 
-  const plain = await portariaHere(['token', '--url', 'http://gateway.example'])
-  t.equal(plain.code, 2)
-  t.match(plain.stderr, /use https/)
+  t.match(await portariaHere(['token', '--url', 'http://gateway.example']), { code: 2, stderr: /use https/ })
   const unasked = await portariaHere(['token', '--url', world.url, '--client-id', 'pc_x'])
   t.match(unasked, { code: 2, stderr: /no terminal for a prompt.*--client-id with --secret-stdin/ })
 

@@ -1,7 +1,7 @@
 // Switching CLOUDIDP_ISSUER on and off again keeps people who they are.
 // RW-20, OA-12
 import t from 'tap'
-import { createCloudBrowser, readFragment } from '../support/cloud-browser.ts'
+import { logInByCloud, readFragment } from '../support/cloud-browser.ts'
 import { startFaultyProvider } from '../support/faulty-provider.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -27,11 +27,7 @@ const on = await startGateway(t, { postgres, env: { ...common, CLOUDIDP_ISSUER: 
 const logIn = async (world: World, id: string, claims: Record<string, unknown>): Promise<number> => {
   provider.claims = claims
   provider.profile = { sub: claims.sub, id }
-  const browser = createCloudBrowser()
-  const started = await browser.get(`${world.url}/auth/oauth/cloudidp/start`)
-  const callback = new URL(provider.authorize(started.headers.get('location') ?? ''))
-  const cookie = [...(browser.cookies.get(world.url) ?? [])].map(([name, value]) => `${name}=${value}`).join('; ')
-  const done = await world.fetch(callback.pathname + callback.search, { headers: { cookie } })
+  const done = await logInByCloud(world, provider)
   t.equal(done.status, 302)
   return Number(readFragment(done.headers.get('location') ?? '').user.id)
 }

@@ -1,7 +1,7 @@
 // A cloud login belongs to one browser, which may have several under way, and can be finished once.
 import t, { type Test } from 'tap'
 import { createLoginMemory } from '../../gateway/store/login-records.ts'
-import { type CloudBrowser, createCloudBrowser, readFragment } from '../support/cloud-browser.ts'
+import { beginCloudLogin, createCloudBrowser, readFragment } from '../support/cloud-browser.ts'
 import { answerJson, startFaultyProvider } from '../support/faulty-provider.ts'
 import { type OAuthAppOptions, startOAuthApp } from '../support/oauth-app.ts'
 import { freePort } from '../support/ports.ts'
@@ -10,15 +10,12 @@ import { openStore } from '../support/store.ts'
 
 const START = '/auth/oauth/cloudidp/start'
 
-const begin = async (browser: CloudBrowser, url: string) =>
-  (await browser.get(`${url}${START}`)).headers.get('location') ?? ''
-
 /** A provider, the gateway's door to it, and a browser that has logged in there and is about to come back. */
 const startLogin = async (t: Test, { cloudidp = {}, ...options }: OAuthAppOptions = {}) => {
   const provider = await startFaultyProvider(t)
   const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer, ...cloudidp }, ...options })
   const browser = createCloudBrowser()
-  const returned = provider.authorize(await begin(browser, app.url))
+  const returned = provider.authorize(await beginCloudLogin(browser, app.url))
   const state = new URL(returned).searchParams.get('state') ?? ''
   return { provider, app, browser, returned, state, cookie: browser.cookieHeader(app.url) }
 }
@@ -32,7 +29,7 @@ t.test('a callback works once, over all instances that share a database, and its
   const cloudidp = { issuer: provider.issuer, redirectUri: `http://127.0.0.1:${await freePort()}/callback` }
   const [one, other] = [await startOAuthApp(t, { cloudidp, useOnce }), await startOAuthApp(t, { cloudidp, useOnce })]
   const browser = createCloudBrowser()
-  const { search } = new URL(provider.authorize(await begin(browser, one.url)))
+  const { search } = new URL(provider.authorize(await beginCloudLogin(browser, one.url)))
   const cookie = browser.cookieHeader(one.url)
   const callBack = (app: typeof one) => createCloudBrowser().get(`${app.callbackUrl}${search}`, { cookie })
   const answers = await Promise.all([other, one, other, one, other, one].map(callBack))
@@ -52,7 +49,7 @@ t.test('several tabs log in at once, five at most, and the oldest leaves first',
   const browser = createCloudBrowser()
   const returns: string[] = []
   for (let tab = 0; tab < 7; tab++) {
-    returns.push(provider.authorize(await begin(browser, app.url)))
+    returns.push(provider.authorize(await beginCloudLogin(browser, app.url)))
     now += 1000
     t.ok((browser.cookies.get(app.url)?.size ?? 0) <= 5, 'no more than five cookies')
   }
@@ -71,7 +68,7 @@ t.test('cookies of attempts that are over, or were never one, are cleared by the
   const late = await browser.get(returned)
   t.equal(late.status, 400)
   t.equal(app.refusals.at(-1)?.reason, 'state-expired')
-  await begin(browser, app.url)
+  await beginCloudLogin(browser, app.url)
   const names = [...(browser.cookies.get(app.url)?.keys() ?? [])]
   t.match(names, ['session', /^portaria_login_/])
   t.equal(names.length, 2)
@@ -83,7 +80,7 @@ t.test('a login begun before JWT_SECRET was rotated finishes after it', async t 
   const before = await startOAuthApp(t, { cloudidp, secrets: ['the old secret, long enough for this'] })
   const after = await startOAuthApp(t, { cloudidp, secrets: ['the new one', 'the old secret, long enough for this'] })
   const browser = createCloudBrowser()
-  const { search } = new URL(provider.authorize(await begin(browser, before.url)))
+  const { search } = new URL(provider.authorize(await beginCloudLogin(browser, before.url)))
   const cookie = browser.cookieHeader(before.url)
   t.equal((await createCloudBrowser().get(`${after.callbackUrl}${search}`, { cookie })).status, 302)
 })

@@ -3,11 +3,10 @@ import { gzipSync } from 'node:zlib'
 import { generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
 import t from 'tap'
 import { createProviderMetadata } from '../../gateway/cloud/provider-metadata.ts'
-import { createCloudBrowser } from '../support/cloud-browser.ts'
+import { beginCloudLogin, createCloudBrowser } from '../support/cloud-browser.ts'
 import { answerJson, type Fault, type FaultyProvider, startFaultyProvider } from '../support/faulty-provider.ts'
 import { type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
 import { quiet } from '../support/quiet.ts'
-import { until } from '../support/until.ts'
 
 const START = '/auth/oauth/cloudidp/start'
 /** Where nothing comes, it is waited for half of this. */
@@ -17,15 +16,7 @@ const nowS = () => Math.floor(Date.now() / 1000)
 
 const logIn = async (app: OAuthApp, provider: FaultyProvider, more = '', query = '') => {
   const browser = createCloudBrowser()
-  let location = ''
-  const start = async () => {
-    const { headers } = await browser.get(`${app.url}${START}${query}`)
-    location = headers.get('location') ?? ''
-    return location !== ''
-  }
-  // On a busy machine a short deadline may end before the discovery, which is then repeated.
-  await until(start, 'the login starts')
-  return browser.get(provider.authorize(location) + more)
+  return browser.get(provider.authorize(await beginCloudLogin(browser, app.url, query)) + more)
 }
 
 /** What the provider does otherwise. */

@@ -1,7 +1,7 @@
 // What a provider says about somebody becomes the person of the contract, whichever shape it has.
 import t from 'tap'
 import { provePerson } from '../../gateway/cloud/person.ts'
-import { createCloudBrowser } from '../support/cloud-browser.ts'
+import { beginCloudLogin, createCloudBrowser } from '../support/cloud-browser.ts'
 import { startFaultyProvider } from '../support/faulty-provider.ts'
 import { startOAuthApp } from '../support/oauth-app.ts'
 
@@ -89,8 +89,7 @@ t.test('with an issuer of many tenants, each ID token must be of the issuer of i
   const logIn = async (claims: Record<string, unknown>) => {
     provider.claims = claims
     const browser = createCloudBrowser()
-    const started = await browser.get(`${app.url}/auth/oauth/cloudidp/start`)
-    return (await browser.get(provider.authorize(started.headers.get('location') ?? ''))).status
+    return (await browser.get(provider.authorize(await beginCloudLogin(browser, app.url)))).status
   }
   t.equal(await logIn({ tid: 'tenant-1', iss: `${issuer}/tenant-1/v2.0` }), 302)
   t.equal(await logIn({ tid: 'tenant-2', iss: `${issuer}/tenant-2/v2.0` }), 302)

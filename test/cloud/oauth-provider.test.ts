@@ -1,6 +1,6 @@
 // The cloud login works with a real OpenID Connect provider, discovered or configured address by address.
 import t, { type Test } from 'tap'
-import { createCloudBrowser, logInAtProvider, readFragment } from '../support/cloud-browser.ts'
+import { beginCloudLogin, createCloudBrowser, logInAtProvider, readFragment } from '../support/cloud-browser.ts'
 import { type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
 import { maria, startOidcProvider } from '../support/oidc-provider.ts'
 import { freePort } from '../support/ports.ts'
@@ -25,8 +25,7 @@ const START = '/auth/oauth/cloudidp/start'
 /** The answer to the callback of a whole login in a browser of its own. */
 const logIn = async (app: OAuthApp, person: Parameters<typeof logInAtProvider>[2]) => {
   const browser = createCloudBrowser()
-  const started = await browser.get(app.url + START)
-  return browser.get(await logInAtProvider(browser, started.headers.get('location') ?? '', person))
+  return browser.get(await logInAtProvider(browser, await beginCloudLogin(browser, app.url), person))
 }
 
 type Authentication = 'client_secret_basic' | 'client_secret_post'
@@ -105,8 +104,8 @@ t.test('of two interleaved logins, state, nonce, code and cookie must all belong
     const attempts = await Promise.all(
       both.map(async () => {
         const browser = createCloudBrowser()
-        const { headers } = await browser.get(app.url + START)
-        return { url: new URL(headers.get('location') ?? ''), cookie: browser.cookieHeader(app.url) }
+        const url = new URL(await beginCloudLogin(browser, app.url))
+        return { url, cookie: browser.cookieHeader(app.url) }
       })
     )
     const parameterOf = (name: string, of: 0 | 1) => attempts[of]?.url.searchParams.get(name) ?? ''

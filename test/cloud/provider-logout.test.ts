@@ -1,12 +1,11 @@
 // The cloud provider's groups, logout in both directions, and its absence.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { createCloudBrowser, readFragment } from '../support/cloud-browser.ts'
+import { logInByCloud, readFragment } from '../support/cloud-browser.ts'
 import { answerJson, startFaultyProvider } from '../support/faulty-provider.ts'
 import { startGateway } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { until } from '../support/until.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const BACKCHANNEL = '/auth/oauth/cloudidp/backchannel-logout'
@@ -36,22 +35,9 @@ interface Session {
 }
 
 /** The answer to the callback, which is what ends a login. */
-const callBack = async (claims: Record<string, unknown>): Promise<Response> => {
+const callBack = (claims: Record<string, unknown>): Promise<Response> => {
   provider.claims = claims
-  const browser = createCloudBrowser()
-  let location = ''
-  const start = async () => {
-    const { headers } = await browser.get(`${world.url}/auth/oauth/cloudidp/start`)
-    location = headers.get('location') ?? ''
-    return location !== ''
-  }
-  // A discovery that took too long on a busy machine is repeated.
-  await until(start, 'the login starts')
-  // The callback is registered at PUBLIC_URL, which is not where this test listens.
-  const callback = new URL(provider.authorize(location))
-  const jar = browser.cookies.get(world.url)
-  const cookie = [...(jar ?? [])].map(([name, value]) => `${name}=${value}`).join('; ')
-  return world.fetch(callback.pathname + callback.search, { headers: { cookie } })
+  return logInByCloud(world, provider)
 }
 
 const logIn = async (claims: Record<string, unknown> = {}): Promise<Session> => {
@@ -213,19 +199,14 @@ t.test('a logout names the address of the provider’s, if asked to and if the l
 
 t.test('the login page knows the name of the provider, and /health whether it answers', async t => {
   t.match(await (await world.fetch('/auth/config')).json(), { cloudidp: { enabled: true, name: 'Contoso' } })
-  const checkOf = async (at: typeof world) =>
-    (await (await at.fetch('/health')).json()) as {
-      status: string
-      checks: Record<string, string>
-    }
-  for (let provider = ''; provider !== 'ok'; ) provider = (await checkOf(world)).checks.provider ?? ''
+  for (let provider = ''; provider !== 'ok'; ) provider = (await world.health()).checks.provider ?? ''
   provider.faults.discovery = res => answerJson(res, {}, 503)
   const late = await startGateway(t, { env })
   await late.logged(({ reason, level }) => reason === 'login-provider-away' && level === 40)
-  t.match(await checkOf(late), { status: 'degraded', checks: { provider: 'away' } })
+  t.match(await late.health(), { status: 'degraded', checks: { provider: 'away' } })
   delete provider.faults.discovery
   await late.logged(({ reason }) => reason === 'login-provider-back')
-  t.match(await checkOf(late), { checks: { provider: 'ok' } })
+  t.match(await late.health(), { checks: { provider: 'ok' } })
 })
 
 t.test('without CLOUDIDP_ISSUER there is no back-channel logout', async t => {

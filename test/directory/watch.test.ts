@@ -18,23 +18,20 @@ const service = {
   LOG_LEVEL: 'warn'
 }
 
-const healthOf = async (world: World) =>
-  (await (await world.fetch('/health')).json()) as { status: string; checks: Record<string, string> }
-
 const stateIs = async (world: World, state: string): Promise<void> => {
-  await until(async () => (await healthOf(world)).checks.directory === state)
+  await until(async () => (await world.health()).checks.directory === state)
 }
 
 t.test('a directory that goes away and comes back is one warning each, at LOG_LEVEL=warn', async t => {
   const world = await startGateway(t, { postgres, env: service })
   await stateIs(world, 'ok')
   // On a busy machine another check may not be well yet.
-  await until(async () => (await healthOf(world)).status === 'ok')
+  await until(async () => (await world.health()).status === 'ok')
   await ldap.stop()
   const login = await postLogin(world, 'maria')
   t.equal(login.status, 401)
   await stateIs(world, 'away')
-  t.match(await healthOf(world), { status: 'degraded' })
+  t.match(await world.health(), { status: 'degraded' })
   await ldap.start()
   await stateIs(world, 'ok')
   t.match(
@@ -62,14 +59,14 @@ t.test('a refused service account shows as refused; the log says what to check, 
   const env = { ...service, LDAP_BIND_PASSWORD: 'nao-e-a-senha-dela' }
   const world = await startGateway(t, { postgres, env })
   await stateIs(world, 'refused')
-  t.match(await healthOf(world), { status: 'degraded' })
+  t.match(await world.health(), { status: 'degraded' })
   t.match(await world.logged(({ reason }) => reason === 'directory-refused'), { msg: /LDAP_BIND_DN/ })
   t.notMatch(world.logText(), /nao-e-a-senha-dela/)
 })
 
 t.test('without directory login /health does not mention the directory', async t => {
   const world = await startGateway(t, { postgres })
-  t.notOk('directory' in (await healthOf(world)).checks)
+  t.notOk('directory' in (await world.health()).checks)
 })
 
 t.test('a directory is looked at again when a login shows that it may be away, until the watch ends', async t => {

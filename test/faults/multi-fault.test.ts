@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
+import { jsonRequest } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { freePort } from '../support/ports.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
@@ -18,21 +19,6 @@ const STEPS = 12
 const STEP_ANSWERS = 30
 /** Whatever is broken, each request is answered: every deadline of the gateway is far shorter. */
 const ANSWERED_MS = 60_000
-
-interface Fault {
-  strike(): unknown
-  heal(): unknown
-}
-
-interface Traffic {
-  readonly path: string
-  readonly token?: string
-  readonly login?: { readonly username: string; readonly password: string }
-  /** The client's address; failed logins count by it. */
-  readonly from?: string
-  /** Statuses that are right, whatever is broken. */
-  readonly right: readonly number[]
-}
 
 const [postgres, redis, ldap, backend, port] = await Promise.all([
   startOwnPostgres(t),
@@ -67,7 +53,7 @@ const env = {
 }
 
 /** What follows a crash is a fresh and empty Redis; a frozen one goes on where it was. */
-const faults: Record<string, Fault> = {
+const faults = {
   'redis frozen': { strike: redis.freeze, heal: redis.thaw },
   'redis gone': { strike: redis.kill, heal: redis.restart },
   'postgres frozen': { strike: postgres.freeze, heal: postgres.thaw },
@@ -76,37 +62,37 @@ const faults: Record<string, Fault> = {
   'directory gone': { strike: ldap.stop, heal: ldap.start }
 }
 
-const ask = async ({ path, token, login, from = '192.0.2.1' }: Traffic): Promise<number> => {
+/** As the client at this address, by which failed logins count. */
+const ask = async (path: string, options: RequestInit = {}, from = '192.0.2.1'): Promise<number> => {
   const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+    ...options,
     signal: AbortSignal.timeout(ANSWERED_MS),
-    headers: {
-      'x-forwarded-for': from,
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      ...(login === undefined ? {} : { 'content-type': 'application/json' })
-    },
-    ...(login === undefined ? {} : { method: 'POST', body: JSON.stringify(login) })
+    headers: { ...options.headers, 'x-forwarded-for': from }
   })
   await answer.arrayBuffer()
   return answer.status
 }
+const bearing = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
+const logIn = (username: string, password: string, from?: string) =>
+  ask('/auth/login', jsonRequest('POST', undefined, { username, password }), from)
+const logInRightly = () => logIn('maria', SAMPLE_PASSWORD)
 
 t.test(`answers stay right while things fail in the order of seed ${SEED}, and all heals`, async t => {
   const gateway = spawnGateway(t, env)
   await gateway.logged('listening')
   const token = await signToken(TEST_SECRET)
   const forged = await signToken(`${TEST_SECRET} of somebody else`)
-  const right = { username: 'maria', password: SAMPLE_PASSWORD }
-  const wrong = { username: 'carlos', password: 'a guess' }
-  const traffic: Record<string, Traffic> = {
-    open: { path: '/open/x', right: [200] },
-    known: { path: '/app/x', token, right: [200] },
-    'without the role': { path: '/admins/x', token, right: [403] },
-    forged: { path: '/app/x', token: forged, right: [401] },
-    anonymous: { path: '/app/x', right: [401] },
-    hanging: { path: '/slow/x', right: [504] },
-    login: { path: '/auth/login', login: right, right: [200, 401, 429, 503] },
-    guess: { path: '/auth/login', login: wrong, from: '192.0.2.2', right: [401, 429, 503] },
-    health: { path: '/health', right: [200, 503] }
+  /** Each with the statuses that are right, whatever is broken. */
+  const traffic: Record<string, [send: () => Promise<number>, ...right: number[]]> = {
+    open: [() => ask('/open/x'), 200],
+    known: [() => ask('/app/x', bearing(token)), 200],
+    'without the role': [() => ask('/admins/x', bearing(token)), 403],
+    forged: [() => ask('/app/x', bearing(forged)), 401],
+    anonymous: [() => ask('/app/x'), 401],
+    hanging: [() => ask('/slow/x'), 504],
+    login: [logInRightly, 200, 401, 429, 503],
+    guess: [() => logIn('carlos', 'a guess', '192.0.2.2'), 401, 429, 503],
+    health: [() => ask('/health'), 200, 503]
   }
   const socket = await rawWebSocket(port, { headers: { authorization: `Bearer ${token}` } })
   t.match(socket.head(), /^HTTP\/1.1 101/)
@@ -115,37 +101,34 @@ t.test(`answers stay right while things fail in the order of seed ${SEED}, and a
   t.teardown(() => {
     isOver = true
   })
-  const broken = new Map<string, Fault>()
+  type Fault = keyof typeof faults
+  const broken = new Set<Fault>()
   const faulty: string[] = []
   const answered: Record<string, number> = {}
-  const clients = Object.entries(traffic).map(async ([name, kind]) => {
+  const clients = Object.entries(traffic).map(async ([name, [send, ...right]]) => {
     while (!isOver) {
-      const status = await ask(kind).catch(error => `${error}`)
-      if (!kind.right.some(each => each === status)) faulty.push(`${name}: ${status}, broken: ${[...broken.keys()]}`)
+      const status = await send().catch(error => `${error}`)
+      if (!right.some(each => each === status)) faulty.push(`${name}: ${status}, broken: ${[...broken]}`)
       answered[name] = (answered[name] ?? 0) + 1
     }
   })
   const partOf = (name: string) => name.split(' ')[0]
-  for (const name of fc.sample(fc.constantFrom(...Object.keys(faults)), { numRuns: STEPS, seed: SEED })) {
-    const struck = [...broken].find(([other]) => partOf(other) === partOf(name))
-    if (struck !== undefined) {
-      broken.delete(struck[0])
-      await struck[1].heal()
-    } else {
-      const fault = faults[name]
-      if (fault !== undefined) broken.set(name, fault)
-      await fault?.strike()
-    }
+  const names = Object.keys(faults) as Fault[]
+  for (const name of fc.sample(fc.constantFrom(...names), { numRuns: STEPS, seed: SEED })) {
+    const struck = [...broken].find(other => partOf(other) === partOf(name))
+    if (struck !== undefined) broken.delete(struck)
+    else broken.add(name)
+    await (struck === undefined ? faults[name].strike() : faults[struck].heal())
     // One that is silent for longer than the gateway waits for a pong is ended, as it should be.
     socket.send(1, name)
     const enough = (answered.open ?? 0) + STEP_ANSWERS
     await until(() => (answered.open ?? 0) >= enough)
   }
-  for (const fault of broken.values()) await fault.heal()
+  for (const fault of broken) await faults[fault].heal()
   broken.clear()
   const healedAt = performance.now()
   const isWell = async () =>
-    (await ask({ path: '/auth/login', login: right, right: [] })) === 200 &&
+    (await logInRightly()) === 200 &&
     ((await (await fetch(`http://127.0.0.1:${port}/health`)).json()) as { status: string }).status === 'ok'
   await until(isWell, 'all is well')
   t.comment(`well again after ${Math.round(performance.now() - healedAt)} ms; ${JSON.stringify(answered)}`)
@@ -161,7 +144,7 @@ t.test(`answers stay right while things fail in the order of seed ${SEED}, and a
   ldap.freeze()
   t.teardown(redis.thaw)
   t.teardown(ldap.thaw)
-  const last = ask({ path: '/auth/login', login: right, right: [] }).catch(() => undefined)
+  const last = logInRightly().catch(() => undefined)
   gateway.signal('SIGTERM')
   t.equal(await gateway.ended, 0)
   await last

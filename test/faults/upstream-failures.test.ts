@@ -3,7 +3,7 @@
 import t from 'tap'
 import { watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup, type ResolveAll } from '../../gateway/upstream/lookup.ts'
-import { startGateway, type World } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
@@ -15,9 +15,6 @@ const open = (targets: string[], more: Record<string, unknown> = {}) => ({
   upstreams: { app: { targets, ...more } },
   routes: [{ path: '/open/*', upstream: 'app', public: true }]
 })
-
-const checksOf = async (world: World) =>
-  ((await (await world.fetch('/health')).json()) as { checks: Record<string, string> }).checks
 
 /** A watched target with a clock and probes in the test's hands. */
 const watched = (t: Tap, intervalMs?: number) => {
@@ -137,7 +134,7 @@ t.test('a target whose health path fails is passed over; its errors alone are on
   sick.respond(() => (isSick ? BUSY : OK.replace('well', 'sick')))
   const plain = await startGateway(t, { postgres, config: open([sick.url]) })
   for (let i = 0; i < 6; i++) t.equal((await plain.fetch('/open/x')).status, 503)
-  t.equal((await checksOf(plain)).upstreams, 'ok')
+  t.equal((await plain.health()).checks.upstreams, 'ok')
 
   const world = await startGateway(t, {
     postgres,

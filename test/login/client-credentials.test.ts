@@ -33,19 +33,20 @@ const createClient = async (more: object = {}): Promise<Client> => {
   return body as Client
 }
 
+const GRANT = { grant_type: 'client_credentials' }
+
 interface Asked {
   form?: string | Record<string, string>
   authorization?: string
-  world?: World
   from?: string
   type?: string
 }
 
 let sender = 0
 /** Each request from an address of its own, so that failures of one test do not limit another. */
-const askToken = async ({ form = {}, authorization, world = first, from, type }: Asked) => {
+const askToken = async ({ form = GRANT, authorization, from, type }: Asked) => {
   sender += 1
-  const answer = await fetch(`${world.url}/auth/token`, {
+  const answer = await fetch(`${first.url}/auth/token`, {
     method: 'POST',
     headers: {
       'content-type': type ?? 'application/x-www-form-urlencoded',
@@ -59,10 +60,12 @@ const askToken = async ({ form = {}, authorization, world = first, from, type }:
 
 const basic = (id: string, secret: string): string =>
   `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64')}`
-const GRANT = { grant_type: 'client_credentials' }
 
-const tokenOf = async ({ clientId, clientSecret }: Client, more: Asked = {}): Promise<string> => {
-  const { status, body } = await askToken({ form: GRANT, authorization: basic(clientId, clientSecret), ...more })
+const askAs = ({ clientId, clientSecret }: Client, from?: string) =>
+  askToken({ authorization: basic(clientId, clientSecret), ...(from === undefined ? {} : { from }) })
+
+const tokenOf = async (client: Client, from?: string): Promise<string> => {
+  const { status, body } = await askAs(client, from)
   t.equal(status, 200)
   return String(body.access_token)
 }
@@ -81,12 +84,8 @@ t.test('a service account gets an ordinary token, and backends see who it is', a
     addresses: [],
     lastUsedAt: ''
   })
-  const { status, headers, body } = await askToken({
-    form: GRANT,
-    authorization: basic(client.clientId, client.clientSecret)
-  })
-  t.equal(status, 200)
-  t.match(body, { token_type: 'Bearer', expires_in: 8 * 3600 })
+  const { status, headers, body } = await askAs(client)
+  t.match([status, body], [200, { token_type: 'Bearer', expires_in: 8 * 3600 }])
   t.match(headers.get('cache-control'), /no-store/)
   const token = String(body.access_token)
   t.equal((await statusOf(second, token)).status, 200)
@@ -120,7 +119,7 @@ t.test('the errors of a token request are those of RFC 6749 §5.2', async t => {
   const { clientId: client_id, clientSecret: client_secret } = await createClient()
   const right = basic(client_id, client_secret)
   const rows: [title: string, asked: Asked, status: number, error: string][] = [
-    ['no grant type', { authorization: right }, 400, 'invalid_request'],
+    ['no grant type', { form: {}, authorization: right }, 400, 'invalid_request'],
     ['an empty grant type', { form: 'grant_type=', authorization: right }, 400, 'invalid_request'],
     ['another grant type', { form: { grant_type: 'password' }, authorization: right }, 400, 'unsupported_grant_type'],
     ['grant type before client', { form: { grant_type: 'password' } }, 400, 'unsupported_grant_type'],
@@ -131,14 +130,14 @@ t.test('the errors of a token request are those of RFC 6749 §5.2', async t => {
       'invalid_request'
     ],
     ['a scope', { form: { ...GRANT, scope: 'all' }, authorization: right }, 400, 'invalid_scope'],
-    ['no credentials', { form: GRANT }, 401, 'invalid_client'],
+    ['no credentials', {}, 401, 'invalid_client'],
     ['no secret', { form: { ...GRANT, client_id } }, 401, 'invalid_client'],
     ['an unknown client', { form: { ...GRANT, client_id: 'pc_unknown', client_secret } }, 401, 'invalid_client'],
     ['a wrong secret', { form: { ...GRANT, client_id, client_secret: 'ps_wrong' } }, 401, 'invalid_client'],
-    ['a wrong secret by header', { form: GRANT, authorization: basic(client_id, 'ps_wrong') }, 401, 'invalid_client'],
-    ['a client id with NUL', { form: GRANT, authorization: basic('pc_\0', 'ps_x') }, 401, 'invalid_client'],
-    ['another scheme', { form: GRANT, authorization: 'Bearer x' }, 401, 'invalid_client'],
-    ['Base64 of another alphabet', { form: GRANT, authorization: 'Basic -_-_' }, 401, 'invalid_client'],
+    ['a wrong secret by header', { authorization: basic(client_id, 'ps_wrong') }, 401, 'invalid_client'],
+    ['a client id with NUL', { authorization: basic('pc_\0', 'ps_x') }, 401, 'invalid_client'],
+    ['another scheme', { authorization: 'Bearer x' }, 401, 'invalid_client'],
+    ['Base64 of another alphabet', { authorization: 'Basic -_-_' }, 401, 'invalid_client'],
     [
       'credentials in two places',
       { form: { ...GRANT, client_id, client_secret }, authorization: right },
@@ -173,7 +172,7 @@ t.test('failed secrets are limited per address alone: a known clientId cannot be
   t.match(limited.headers.get('retry-after'), /^\d+$/)
   const right = { ...wrong.form, client_secret: client.clientSecret }
   t.equal((await askToken({ ...wrong, form: right })).status, 429)
-  await tokenOf(client, { from: '192.0.2.67' })
+  await tokenOf(client, '192.0.2.67')
 })
 
 t.test('after a rotation two secrets live; the one before them has ended', async t => {
@@ -185,8 +184,7 @@ t.test('after a rotation two secrets live; the one before them has ended', async
   const { body: again } = await adminCall(second, admin)('POST', `clients/${client.id}/rotate`)
   await tokenOf(again)
   await tokenOf(rotated)
-  const first = await askToken({ form: GRANT, authorization: basic(client.clientId, client.clientSecret) })
-  t.equal(first.status, 401)
+  t.equal((await askAs(client)).status, 401)
 })
 
 // RW-54
@@ -196,8 +194,7 @@ t.test('a service account whose areas fit no token gets none', async t => {
     `WITH made AS (INSERT INTO areas (name) SELECT 'Departamento ' || i FROM generate_series(1, 500) i RETURNING id)
     INSERT INTO user_areas SELECT ${client.id}, id FROM made`
   )
-  const { status, body } = await askToken({ form: GRANT, authorization: basic(client.clientId, client.clientSecret) })
-  t.match([status, body], [401, { error: 'invalid_client' }])
+  t.match(await askAs(client), { status: 401, body: { error: 'invalid_client' } })
   t.match(first.logText(), /"reason":"client-token-too-long"/)
 })
 
@@ -213,23 +210,19 @@ t.test('areas and addresses that fit no token together are refused, and no token
   t.match(await call('PATCH', `clients/${client.id}`, { addresses }), { status: 400, body: { message } })
   t.match(await call('PATCH', `clients/${near.id}`, access), { status: 400, body: { message } })
   await tokenOf(client)
-  await tokenOf(near, { from: '198.51.100.7' })
+  await tokenOf(near, '198.51.100.7')
 
   // As an earlier release has accepted it.
   await postgres.query('UPDATE clients SET addresses = $2 WHERE user_id = $1', [client.id, addresses])
-  const { status, body, headers } = await askToken({
-    form: GRANT,
-    authorization: basic(client.clientId, client.clientSecret),
-    from: '198.51.100.7'
-  })
-  t.match([status, body], [401, { error: 'invalid_client' }])
-  const requestId = headers.get('x-request-id')
+  const refused = await askAs(client, '198.51.100.7')
+  t.match(refused, { status: 401, body: { error: 'invalid_client' } })
+  const requestId = refused.headers.get('x-request-id')
   await first.logged(line => line.requestId === requestId && line.reason === 'client-token-too-long')
   const fewer = await call('PATCH', `clients/${client.id}`, { areas: areas.slice(0, 149) })
   t.equal(fewer.status, 200, 'what is too long can be reduced, step by step')
   t.equal((await call('PATCH', `clients/${client.id}`, { addresses: [...addresses.slice(0, 99), '::1'] })).status, 400)
   t.equal((await call('PATCH', `clients/${client.id}`, { addresses: addresses.slice(0, 40) })).status, 200)
-  await tokenOf(client, { from: '198.51.100.7' })
+  await tokenOf(client, '198.51.100.7')
 })
 
 t.test('a service account in its last second is refused as an expired one is', async t => {
@@ -237,11 +230,11 @@ t.test('a service account in its last second is refused as an expired one is', a
   await postgres.query(
     `UPDATE clients SET expires_at = date_trunc('second', now()) + interval '999 ms' WHERE user_id = ${client.id}`
   )
-  const { status, body } = await askToken({ form: GRANT, authorization: basic(client.clientId, client.clientSecret) })
-  t.match([status, body], [401, { error: 'invalid_client' }])
+  const last = await askAs(client)
+  t.match(last, { status: 401, body: { error: 'invalid_client' } })
   await postgres.query(`UPDATE clients SET expires_at = now() - interval '1 hour' WHERE user_id = ${client.id}`)
-  const expired = await askToken({ form: GRANT, authorization: basic(client.clientId, client.clientSecret) })
-  t.same(expired.body, body)
+  const expired = await askAs(client)
+  t.same(expired.body, last.body)
   const requestId = expired.headers.get('x-request-id')
   await first.logged(line => line.requestId === requestId && line.reason === 'client-expired')
 })
@@ -249,9 +242,8 @@ t.test('a service account in its last second is refused as an expired one is', a
 t.test('addresses are enforced where the token is asked for and wherever it is used', async t => {
   const client = await createClient({ addresses: ['203.0.113.0/24', '2001:db8::/32'] })
   t.same(client.addresses, ['203.0.113.0/24', '2001:db8::/32'])
-  const credentials = basic(client.clientId, client.clientSecret)
-  t.equal((await askToken({ form: GRANT, authorization: credentials, from: '198.51.100.9' })).status, 401)
-  const token = await tokenOf(client, { from: '203.0.113.7' })
+  t.equal((await askAs(client, '198.51.100.9')).status, 401)
+  const token = await tokenOf(client, '203.0.113.7')
   t.equal((await statusOf(second, token, '/agente/x', '203.0.113.200')).status, 200)
   t.equal((await statusOf(second, token, '/agente/x', '2001:db8::9')).status, 200)
   t.match(await statusOf(second, token, '/agente/x', '198.51.100.9'), { status: 401, text: /GW_UNAUTHENTICATED/ })

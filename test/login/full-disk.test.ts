@@ -19,10 +19,7 @@ t.test('a login that is accepted while the disk is full has its audit entry, and
     const headers = { authorization: `Basic ${btoa(`${clientId}:${clientSecret}`)}`, ...FORM }
     return fetch(`${world.url}/auth/token`, { method: 'POST', headers, body: 'grant_type=client_credentials' })
   }
-  const database = async () => {
-    const { checks } = (await (await world.fetch('/health')).json()) as { checks: { database: string } }
-    return checks.database
-  }
+  const database = async () => (await world.health()).checks.database
   t.equal((await postLogin(world, 'maria')).status, 200)
   t.equal(await database(), 'ok')
 

@@ -38,8 +38,7 @@ const profilesOf = async (world: World, token: string): Promise<string[]> => {
   const answer = await world.fetch('/auth/refresh', { method: 'POST', token })
   return ((await answer.json()) as { user: { profiles: string[] } }).user.profiles
 }
-const directoryHealth = async (world: World): Promise<string | undefined> =>
-  ((await (await world.fetch('/health')).json()) as { checks: Record<string, string> }).checks.directory
+const directoryHealth = async (world: World) => (await world.health()).checks.directory
 const warnings = (world: World, wanted: string) => world.log.filter(({ reason }) => reason === wanted).length
 
 t.test('with a wrongly written base, granted access lapses after two rechecks, new logins included', async t => {

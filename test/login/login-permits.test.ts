@@ -38,15 +38,9 @@ const createAccount = (of: PermitRules) => {
   }
 }
 
-interface Login {
-  readonly startsAt: number
-  readonly checkedAfter: number
-  readonly toldAfter: number
-  readonly fate: 'right' | 'wrong' | 'unanswered' | 'instance-dies'
-  readonly known: boolean
-}
+const OUTCOMES = { right: 'accepted', wrong: 'failed', unanswered: 'lost', 'instance-dies': undefined } as const
 
-const logins = (fates: readonly Login['fate'][]) =>
+const logins = (...fates: (keyof typeof OUTCOMES)[]) =>
   fc.array(
     fc.record({
       startsAt: fc.integer({ min: 0, max: 6 * WINDOW }),
@@ -58,20 +52,13 @@ const logins = (fates: readonly Login['fate'][]) =>
     { maxLength: 120, size: 'max' }
   )
 
-const OUTCOMES: Readonly<Record<Login['fate'], AttemptOutcome | undefined>> = {
-  right: 'accepted',
-  wrong: 'failed',
-  unanswered: 'lost',
-  'instance-dies': undefined
-}
-
-type Step = { readonly at: number; readonly run: (now: number) => void }
+type Logins = ReturnType<typeof logins> extends fc.Arbitrary<infer All> ? All : never
 
 /** Runs the logins; `onChecked` hears of each verdict at the moment when the directory makes it. */
-const play = (max: number, all: readonly Login[], onChecked: (now: number, right: boolean) => void) => {
+const play = (max: number, all: Logins, onChecked: (now: number, right: boolean) => void) => {
   const account = createAccount(rules(max))
-  const steps: Step[] = []
-  const later = (at: number, run: Step['run']) => {
+  const steps: { at: number; run: (now: number) => void }[] = []
+  const later = (at: number, run: (now: number) => void) => {
     steps.push({ at, run })
     steps.sort((one, other) => one.at - other.at)
   }
@@ -98,7 +85,7 @@ t.test('the rules of an account stay below those of the directory, and outlast i
 })
 
 t.test('no directory that forgets failures after a success ever counts up to its threshold', async t => {
-  const arbitrary = logins(['right', 'wrong', 'wrong', 'unanswered', 'instance-dies'])
+  const arbitrary = logins('right', 'wrong', 'wrong', 'unanswered', 'instance-dies')
   const property = fc.property(fc.integer({ min: 1, max: 6 }), arbitrary, (max, all) => {
     // Both ways to count: each failure ages by itself (OpenLDAP), or all live until a pause (Active Directory).
     let each: number[] = []
@@ -117,7 +104,7 @@ t.test('no directory that forgets failures after a success ever counts up to its
 })
 
 t.test('without a success no window of any position holds more failed binds than permits', async t => {
-  const property = fc.property(fc.integer({ min: 1, max: 6 }), logins(['wrong', 'instance-dies']), (max, all) => {
+  const property = fc.property(fc.integer({ min: 1, max: 6 }), logins('wrong', 'instance-dies'), (max, all) => {
     const failures: number[] = []
     play(max, all, now => failures.push(now))
     for (const from of failures) {

@@ -108,8 +108,7 @@ t.test('a directory that is away, or whose base is missing, ends nothing', async
   await ldap.stop()
   t.ok(await staysFor(world, tokens[0]))
   await world.logged(({ reason }) => reason === 'look-up-failed')
-  const health = (await (await world.fetch('/health')).json()) as { status: string; checks: Record<string, string> }
-  t.match(health, { status: 'degraded', checks: { directory: 'away' } })
+  t.match(await world.health(), { status: 'degraded', checks: { directory: 'away' } })
   await world.gateway.close()
   await ldap.start()
   const elsewhere = await start({ LDAP_SEARCH_BASE: 'ou=nowhere,dc=corp,dc=example' })

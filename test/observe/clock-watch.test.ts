@@ -18,15 +18,14 @@ t.test('a clock five minutes ahead or behind is a health check, a metric and a w
   for (const minutes of [5, -5]) {
     clocks.wallMs = minutes * 60_000
     const env = { REDIS_URL: redis.url, OPS_PORT: '0' }
-    const { fetch, gateway, logged } = await startGateway(t, { postgres, env })
-    const health = async () => (await (await fetch('/health')).json()) as { status: string; checks: { clock: string } }
+    const { gateway, health, logged } = await startGateway(t, { postgres, env })
     const { aheadS } = await logged(({ reason }) => reason === 'clock-skewed')
     for (const name of ['database', 'redis']) {
       const s = (aheadS as Record<string, number>)[name] ?? 0
       t.ok(Math.abs(s + minutes * 60) < 30, `${name}: ${s}`)
     }
     t.match(await health(), { status: 'degraded', checks: { clock: 'degraded' } })
-    const metrics = await (await globalThis.fetch(`http://127.0.0.1:${gateway.opsPort}/metrics`)).text()
+    const metrics = await (await fetch(`http://127.0.0.1:${gateway.opsPort}/metrics`)).text()
     for (const name of ['database', 'redis']) {
       const [, ahead] = new RegExp(`portaria_clock_ahead_seconds\\{of="${name}"\\} (\\S+)`).exec(metrics) ?? []
       t.ok(Math.abs(Number(ahead) + minutes * 60) < 30, `${name}: ${ahead}`)

@@ -96,8 +96,7 @@ t.test('addresses without https beside an https PUBLIC_URL are named at check, a
   const world = await startGateway(t, {
     env: { PUBLIC_URL: 'https://g.corp.example', FRONTEND_URL: plain.FRONTEND_URL, LDAP_INSECURE: 'true' }
   })
-  const { checks } = (await (await world.fetch('/health')).json()) as { checks: Record<string, string> }
-  t.match(checks, { addresses: 'insecure', directory: undefined }, 'directory login is off')
+  t.match((await world.health()).checks, { addresses: 'insecure', directory: undefined }, 'directory login is off')
   const status = await (
     await world.fetch('/auth/admin/status', { token: await world.tokenFor({ profiles: ['Admin'] }) })
   ).json()

@@ -43,10 +43,7 @@ const openInstallation = async (people: number, groups: readonly string[]) => {
   return { url, ask, count, start }
 }
 
-const grantsOf = async (world: World) => {
-  const health = (await (await world.fetch('/health')).json()) as { checks: { grants: string } }
-  return health.checks.grants
-}
+const grantsOf = async (world: World) => (await world.health()).checks.grants
 const untilDone = (world: World) => until(async () => (await grantsOf(world)) === 'ok', 'everyone has been granted')
 
 const ENTRIES = "SELECT count(*)::int AS n FROM audit_events WHERE action = 'access.granted'"

@@ -102,7 +102,7 @@ t.test('/health says that a gateway behind a pooler polls, until LISTEN has an a
   ] as const) {
     const world = await startGateway(t, { postgres: pooler, env })
     if (word === 'polling') await world.logged(({ reason }) => reason === 'listen-lost')
-    t.match(await (await world.fetch('/health')).json(), { status: 'ok', checks: { revocations: word } })
+    t.match(await world.health(), { status: 'ok', checks: { revocations: word } })
     await world.gateway.close()
   }
 })

@@ -3,13 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { spawnNode } from './server-process.ts'
 
-export interface CliResult {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
-  /** Standard output as JSON; fails when it is none. */
-  json<T>(): T
-}
+export type CliResult = Awaited<ReturnType<typeof portaria>>
 
 export interface CliOptions {
   readonly env?: Readonly<Record<string, string>>
@@ -20,10 +14,7 @@ export interface CliOptions {
 const ENTRY = join(import.meta.dirname, '../../gateway/cli/portaria.ts')
 
 /** Nothing of the environment gets through but what a process needs, and a .env only from `cwd`; ends with the test. */
-export const portaria = async (
-  args: readonly string[],
-  { env = {}, input = '', cwd }: CliOptions = {}
-): Promise<CliResult> => {
+export const portaria = async (args: readonly string[], { env = {}, input = '', cwd }: CliOptions = {}) => {
   const own = cwd === undefined ? ['--env-file=/dev/null'] : []
   const { ended, stdout, stderr } = spawnNode(t, ['--', ENTRY, ...own, ...args], { env, cwd, input })
   const code = await ended
@@ -31,6 +22,7 @@ export const portaria = async (
     code: typeof code === 'number' ? code : null,
     stdout: stdout(),
     stderr: stderr(),
-    json: () => JSON.parse(stdout())
+    /** Standard output as JSON; fails when it is none. */
+    json: <T>(): T => JSON.parse(stdout())
   }
 }

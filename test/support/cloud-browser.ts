@@ -1,4 +1,7 @@
 // Acts as a browser without a window: keeps cookies, follows redirects when asked to, never runs a script.
+import type { FaultyProvider } from './faulty-provider.ts'
+import type { World } from './gateway.ts'
+import { until } from './until.ts'
 
 /** Cookies by name, in a jar for each place. */
 export const createCookieJars = () => {
@@ -46,6 +49,25 @@ export const createCloudBrowser = () => {
 }
 
 export type CloudBrowser = ReturnType<typeof createCloudBrowser>
+
+/** Begins a login at a gateway; the address at the provider. A discovery that took too long on a busy machine is repeated. */
+export const beginCloudLogin = async (browser: CloudBrowser, origin: string, query = ''): Promise<string> => {
+  let location = ''
+  const begin = async () => {
+    const { headers } = await browser.get(`${origin}/auth/oauth/cloudidp/start${query}`)
+    location = headers.get('location') ?? ''
+    return location !== ''
+  }
+  await until(begin, 'the login begins')
+  return location
+}
+
+/** The answer to the callback of a whole login, at a gateway whose PUBLIC_URL is not where it listens. */
+export const logInByCloud = async (world: World, provider: FaultyProvider): Promise<Response> => {
+  const browser = createCloudBrowser()
+  const { pathname, search } = new URL(provider.authorize(await beginCloudLogin(browser, world.url)))
+  return world.fetch(pathname + search, { headers: { cookie: browser.cookieHeader(world.url) } })
+}
 
 /** Follows redirects from `url` while they stay on its origin, and returns the first address beyond, or the last answer. */
 export const followWithin = async (

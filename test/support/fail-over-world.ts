@@ -13,13 +13,6 @@ import { until } from './until.ts'
 const LOST_MS = 1_500
 const AT_ONCE = 4
 
-interface Login {
-  readonly uid: string
-  readonly token: string
-  /** The gateway has confirmed that it ended the token. */
-  readonly isRevoked: boolean
-}
-
 /** Three instances that know both hosts; the third reaches them over lines that can be cut. */
 const startInstances = async (t: Test, path: string, ports: readonly number[], people: number) => {
   const uids = Array.from({ length: people }, (_, n) => `person${n}`)
@@ -47,8 +40,8 @@ const settled = async (ask: () => Promise<Response>): Promise<Response> => {
   }
 }
 
-/** Logs a person in, and ends every third token by a logout, every third by an Admin's revocation. */
-const useOnce = async (world: World, uid: string, how: number): Promise<Login> => {
+/** Logs a person in, and ends every third token by a logout, every third by an Admin's revocation: whether that was confirmed. */
+const useOnce = async (world: World, uid: string, how: number) => {
   const response = await settled(() => postLogin(world, uid))
   const { token, user } = (await response.json()) as Awaited<ReturnType<typeof logIn>>
   const admin = await world.tokenFor({ profiles: ['Admin'] })
@@ -60,8 +53,8 @@ const useOnce = async (world: World, uid: string, how: number): Promise<Login> =
   return { uid, token, isRevoked: status === 204 }
 }
 
-const useAll = async (worlds: readonly World[], uids: readonly string[]): Promise<Login[]> => {
-  const logins: Login[] = []
+const useAll = async (worlds: readonly World[], uids: readonly string[]) => {
+  const logins: Awaited<ReturnType<typeof useOnce>>[] = []
   const left = [...uids.entries()]
   const client = async () => {
     for (let next = left.shift(); next !== undefined; next = left.shift())
@@ -118,7 +111,7 @@ export const runFailOver = async (t: Test, postgres: OwnPostgres, people: number
   // LISTEN is connected again within seconds; until then changes arrive by polling.
   for (const [n, world] of worlds.entries())
     await until(async () => {
-      const { checks } = (await (await world.fetch('/health')).json()) as { checks: Record<string, string> }
+      const { checks } = await world.health()
       return checks.database === 'ok' && checks.revocations === 'ok'
     }, `instance ${n} is healthy`)
   return faults

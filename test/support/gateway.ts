@@ -44,6 +44,8 @@ export interface LogLine {
   readonly [field: string]: unknown
 }
 
+type Health = { readonly status: string; readonly checks: Readonly<Record<string, string>> }
+
 export type World = Awaited<ReturnType<typeof startGateway>>
 
 export const signToken = (
@@ -117,7 +119,7 @@ export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOpti
     rmSync(folder, { recursive: true, force: true })
   })
   const url = `http://127.0.0.1:${gateway.port}`
-  return {
+  const world = {
     port: gateway.port,
     url,
     gateway,
@@ -149,6 +151,8 @@ export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOpti
       if (fault !== undefined) throw new Error(fault)
       return answer
     },
+    /** What /health says. */
+    health: async (): Promise<Health> => (await (await world.fetch('/health')).json()) as Health,
     /** Exact bytes on a connection of their own. */
     raw: (bytes: string | Buffer, rawOptions?: { head?: boolean }): Promise<RawResponse> =>
       rawExchange(gateway.port, bytes, rawOptions),
@@ -156,4 +160,5 @@ export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOpti
     /** Resolves with the first logged line that fits; looks at earlier ones too. */
     logged: (fits: (line: LogLine) => boolean): Promise<LogLine> => capture.find(fits)
   }
+  return world
 }

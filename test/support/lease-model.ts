@@ -1,34 +1,24 @@
 // Models the lease script in TypeScript, so that it can be run under any interleaving and compared with the script.
 import { LEASE_MS, type LeaseReply, type LeaseRequest } from '../../gateway/limits/leases.ts'
 
-interface Share {
-  sequence: number
-  first: number
-  lent: number
-  spent: number
-}
-
-export interface ModelWindow {
-  generation: number
-  end: number
-  taken: number
-  unspent: number
-  aliveUntil: number
-  readonly shares: Map<string, Share>
+const newShare = (first: number) => ({ sequence: -1, first, lent: 0, spent: 0 })
+const newWindow = (generation: number, end: number) => {
+  const shares = new Map<string, ReturnType<typeof newShare>>()
+  return { generation, end, taken: 0, unspent: 0, aliveUntil: 0, shares }
 }
 
 /** A Redis that holds one key. */
 export const createLeaseModel = () => {
-  let state: ModelWindow | undefined
+  let state: ReturnType<typeof newWindow> | undefined
   const opened: { generation: number; from: number; end: number }[] = []
 
-  const openWindow = (request: LeaseRequest, ours: boolean, windowMs: number, now: number): ModelWindow => {
+  const openWindow = (request: LeaseRequest, ours: boolean, windowMs: number, now: number) => {
     let end = now + windowMs
     if (ours) end = Math.min(request.generation, end)
     else if (request.leftMs > 0) end = Math.min(now + request.leftMs, end)
     const generation = ours ? request.generation : end
     opened.push({ generation, from: now, end })
-    return { generation, end, taken: 0, unspent: 0, aliveUntil: 0, shares: new Map() }
+    return newWindow(generation, end)
   }
 
   const run = (now: number, instance: string, max: number, windowMs: number, request: LeaseRequest): LeaseReply => {
@@ -39,7 +29,7 @@ export const createLeaseModel = () => {
     if (state === undefined || state.end <= now) state = openWindow(request, generation !== 0, windowMs, now)
     const window = state
     window.end = Math.min(window.end, now + windowMs)
-    const share = window.shares.get(instance) ?? { sequence: -1, first: sequence, lent: 0, spent: 0 }
+    const share = window.shares.get(instance) ?? newShare(sequence)
     let granted = 0
     if (sequence > share.sequence) {
       if (generation !== window.generation) {

@@ -54,7 +54,7 @@ export const startLimiter = async (
   return limiter
 }
 
-export interface Flood {
+interface Flood {
   readonly max: number
   readonly windowMs: number
   readonly keys: readonly string[]

@@ -183,7 +183,7 @@ export const runCell = async (all: PartitionWorld, cell: Cell): Promise<Outcome>
   const codes = await Promise.all(closed.map(async code => ((await within(code, HEAL_MS)) ? code : 0)))
   outcome['sockets after'] = codes.every(code => code === 4401) ? undefined : `closed with ${codes.join(', ')}`
   const healthy = async ({ world }: { world: World }) => {
-    const { checks } = (await (await world.fetch('/health')).json()) as { checks: Record<string, string> }
+    const { checks } = await world.health()
     return checks.database === 'ok' && checks.rateLimit === 'ok' ? 200 : 503
   }
   const faults = await Promise.all(instances.map(instance => becomes(() => healthy(instance), is(200), HEAL_MS)))

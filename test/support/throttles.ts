@@ -15,7 +15,7 @@ import type { TestPostgres } from './postgres.ts'
 import { quiet } from './quiet.ts'
 import { openStore, person } from './store.ts'
 
-export interface ThrottleOptions {
+interface ThrottleOptions {
   ldap: Pick<OpenLdap, 'settings' | 'serviceSettings'>
   postgres: TestPostgres
   instances?: number
@@ -28,13 +28,7 @@ export interface ThrottleOptions {
   failureFloorMs?: number
 }
 
-export interface Answer {
-  /** `in`, or the reason of the refusal. */
-  readonly what: string
-  readonly retryAfterS: number | undefined
-}
-
-export interface Login {
+interface Login {
   readonly username: string
   readonly password: string
   readonly from: string
@@ -49,17 +43,23 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
   let binds = 0
   let onBind: (() => void | Promise<void>) | undefined
   let databaseUrl = options.databaseUrl
-  type Instance = { readonly store: Awaited<ReturnType<typeof openStore>>; readonly statements: () => number }
-  const throttles: (ReturnType<typeof createLoginGate> & Instance)[] = []
-  for (let index = 0; index < instances; index++) {
+  const openInstance = async () => {
     const store = await openStore(t, postgres, databaseUrl)
     databaseUrl = store.url
     const { database, statements } = countedDatabase(store.database)
     const gate = createLoginGate(settings, database, { perIp, failureFloorMs, secret: options.secret })
-    throttles.push({ ...gate, store, statements })
+    return { ...gate, store, statements }
   }
+  const throttles = [await openInstance()]
+  while (throttles.length < instances) throttles.push(await openInstance())
 
-  const login = async ({ username, password, from, at = 0 }: Login): Promise<Answer> => {
+  /** `in`, or the reason of the refusal. */
+  const login = async ({
+    username,
+    password,
+    from,
+    at = 0
+  }: Login): Promise<{ what: string; retryAfterS?: number }> => {
     const instance = throttles[at % throttles.length]
     if (instance === undefined) throw new Error('no such instance')
     try {
@@ -69,15 +69,12 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
           return onBind?.()
         }
       })
-      return { what: 'in', retryAfterS: undefined }
+      return { what: 'in' }
     } catch (error) {
-      if (error instanceof DirectoryFailure) return { what: error.reason, retryAfterS: undefined }
+      if (error instanceof DirectoryFailure) return { what: error.reason }
       if (!(error instanceof GatewayError)) throw error
       const retryAfter = error.headers['retry-after']
-      return {
-        what: error.reason ?? error.code,
-        retryAfterS: retryAfter === undefined ? undefined : Number(retryAfter)
-      }
+      return { what: error.reason ?? error.code, ...(retryAfter !== undefined && { retryAfterS: Number(retryAfter) }) }
     }
   }
 
@@ -190,7 +187,7 @@ const countedDatabase = (database: Database) => {
 const AGE = 'UPDATE login_attempts SET at = at - $1::interval, expires_at = expires_at - $1::interval'
 
 /** How often each thing happened. */
-export const tally = (answers: readonly Answer[]): Record<string, number> => {
+export const tally = (answers: readonly { what: string }[]): Record<string, number> => {
   const counts: Record<string, number> = {}
   for (const { what } of answers) counts[what] = (counts[what] ?? 0) + 1
   return counts

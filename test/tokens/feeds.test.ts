@@ -28,22 +28,24 @@ const pass = async (milliseconds: number) => {
   await settle()
 }
 
-/** A feed on a database that reads what the test says, and counts how often it is asked. */
-const startFeed = async (t: Test, options: Partial<FeedOptions> = {}) => {
+const READ = { tokens: [] as { jti: string; expiresAt: number }[], nowS: NOW_S, at: NOW_S * 1000, isComplete: false }
+
+/** A feed on a database that reads what the test says, `first` and later, and counts how often it is asked. */
+const startFeed = async (t: Test, options: Partial<FeedOptions> = {}, first: Partial<typeof READ> = {}) => {
   mock.timers.enable({ apis: ['setInterval'] })
   t.teardown(() => mock.timers.reset())
   const revocations = createRevocations(() => NOW_S * 1000)
   const told: Changed[] = []
   revocations.onChange(changed => void told.push(changed))
-  const state = { reads: 0, purges: 0, isAway: false, isComplete: false, at: 1000 }
+  const state = { reads: 0, purges: 0, isAway: false, ...READ, ...first }
   const asked: unknown[] = []
   const { lines, log } = createLogLines()
   let on: Parameters<FeedOptions['source']['listen']>[0] | undefined
   const read = async () => {
     state.reads++
     if (state.isAway) throw new Error('away')
-    const { at, isComplete: complete } = state
-    return { tokens: [], versions: [], cursor: `after ${state.reads}`, at, nowS: NOW_S, complete }
+    const { tokens, at, nowS, isComplete: complete } = state
+    return { tokens, versions: [], cursor: `after ${state.reads}`, at, nowS, complete }
   }
   const restored: unknown[] = []
   const feed = await startRevocationFeed({
@@ -123,7 +125,7 @@ t.test('changes are read every two seconds, twice a second while none is heard, 
 
 t.test('each read says where it continues and how old the last one is', async t => {
   const { feed, state, asked, restored, lines, readsIn } = await startFeed(t)
-  state.at = 3500
+  state.at += 2500
   await readsIn(2000)
   state.isComplete = true
   await readsIn(2000)
@@ -152,8 +154,8 @@ t.test('a database that cannot be read is reported once, and once that it can be
 
 t.test('what has expired is deleted every hour, here and in the database', async t => {
   const { feed, revocations, state, lines, hear } = await startFeed(t)
-  await hear({ kind: 'token', jti: 'over', expiresAt: 1 })
-  await hear({ kind: 'token', jti: 'live', expiresAt: 2 })
+  await hear({ kind: 'token', jti: 'over', expiresAt: NOW_S })
+  await hear({ kind: 'token', jti: 'live', expiresAt: NOW_S + 1 })
   await pass(HOUR_MS - 1)
   t.equal(state.purges, 0)
   state.isAway = true
@@ -163,6 +165,51 @@ t.test('what has expired is deleted every hour, here and in the database', async
   await feed.close()
   await pass(HOUR_MS)
   t.equal(state.purges, 1)
+})
+
+t.test('a database that is away makes revocations too old, whatever the clock is set to, and only then', async t => {
+  for (const mostStalenessMs of [400, 1000, 60_000])
+    await t.test(`at most ${mostStalenessMs} ms old`, async t => {
+      let clock = 0
+      const { feed, state } = await startFeed(t, { mostStalenessMs, clock: () => clock })
+      const oldestIn = async (milliseconds: number) => {
+        let oldest = 0
+        for (let passed = 0; passed < milliseconds; passed += 50) {
+          state.at += 50
+          clock += 50
+          oldest = Math.max(oldest, feed.staleness())
+          await pass(50)
+        }
+        return oldest
+      }
+      t.ok((await oldestIn(3000)) < mostStalenessMs)
+      state.at += HOUR_MS
+      t.ok(feed.staleness() > mostStalenessMs, 'the machine was suspended')
+      await oldestIn(3000)
+      t.ok(feed.staleness() < mostStalenessMs)
+      state.isAway = true
+      state.at -= HOUR_MS
+      await oldestIn(2 * mostStalenessMs)
+      t.ok(feed.staleness() > mostStalenessMs, 'the clock is set back while the database is away')
+      await feed.close()
+    })
+})
+
+t.test('a token that was ended stays ended until it is over by the clock of the database and by our own', async t => {
+  for (const [ownS, databaseS, isRevoked] of [
+    [-20, 10, true],
+    [10, -20, true],
+    [10, 10, false]
+  ] as const)
+    await t.test(`ours ${ownS} s, that of the database ${databaseS} s after its end`, async t => {
+      const times = { nowS: NOW_S + databaseS, at: (NOW_S + ownS) * 1000 }
+      const first = { tokens: [{ jti: 'x', expiresAt: NOW_S }], isComplete: true, ...times }
+      const { feed, state, revocations } = await startFeed(t, { pollMs: HOUR_MS }, first)
+      state.isAway = true
+      await pass(HOUR_MS)
+      t.equal(revocations.isRevoked('x'), isRevoked)
+      await feed.close()
+    })
 })
 
 t.test('the keys of assertions are read every minute, and a failure is reported once', async t => {

@@ -1,7 +1,5 @@
 // What a token must say to be ours, and which of those that are ours still count. JW-01, JW-02, JW-04, JW-08
 import { createHmac } from 'node:crypto'
-import { mock } from 'node:test'
-import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import type { Identity } from '../../gateway/identity.ts'
@@ -14,7 +12,6 @@ import {
   personalTokenId,
   type TokenOwner
 } from '../../gateway/tokens/personal-tokens.ts'
-import { startRevocationFeed } from '../../gateway/tokens/revocation-feed.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { isFromElsewhere, mayComeFrom } from '../../gateway/tokens/token-addresses.ts'
 import { createTokenUses } from '../../gateway/tokens/token-uses.ts'
@@ -470,94 +467,5 @@ t.test('a token bound to networks counts from nowhere else', async t => {
     t.equal(mayComeFrom(blocks, address), passes, `${blocks} ${address}`)
     if (blocks !== undefined) t.equal(mayComeFrom(blocks, address), passes, 'the second time too')
     t.equal(isFromElsewhere(identityOf({ addresses: blocks }), address), !passes)
-  }
-})
-
-/** A database without access tokens, which tells of no change. */
-const SILENT = {
-  readLiveTokens: async () => undefined,
-  restore: async () => undefined,
-  purgeExpired: async () => undefined,
-  listen: () => ({ close: async () => undefined })
-}
-
-t.test('a database that is away makes revocations too old, whatever the clock is set to, and only then', async t => {
-  t.teardown(() => mock.timers.reset())
-  for (const mostStalenessMs of [400, 1000, 60_000]) {
-    mock.timers.enable({ apis: ['setInterval'] })
-    const revocations = createRevocations()
-    const times = { own: NOW_S * 1000, clock: 0 }
-    let isAway = false
-    const read = async () => {
-      if (isAway) throw new Error('away')
-      return { tokens: [], versions: [], cursor: '1', at: times.own, nowS: NOW_S, complete: false }
-    }
-    const feed = await startRevocationFeed({
-      source: {
-        loadRevocations: read,
-        changesSince: read,
-        ...SILENT
-      },
-      revocations,
-      personalTokens: createPersonalTokens({ revocations, confirmMs: 1000 }),
-      log: quiet,
-      now: () => times.own,
-      clock: () => times.clock,
-      mostStalenessMs
-    })
-    const pass = async (milliseconds: number) => {
-      let highest = 0
-      for (let passed = 0; passed < milliseconds; passed += 50) {
-        times.own += 50
-        times.clock += 50
-        highest = Math.max(highest, feed.staleness())
-        mock.timers.tick(50)
-        await setImmediate()
-      }
-      return highest
-    }
-    t.ok((await pass(3000)) < mostStalenessMs, `${mostStalenessMs} ms`)
-    times.own += 3_600_000
-    t.ok(feed.staleness() > mostStalenessMs, 'the machine was suspended')
-    await pass(3000)
-    t.ok(feed.staleness() < mostStalenessMs)
-    isAway = true
-    times.own -= 3_600_000
-    await pass(2 * mostStalenessMs)
-    t.ok(feed.staleness() > mostStalenessMs, 'the clock is set back while the database is away')
-    await feed.close()
-    mock.timers.reset()
-  }
-})
-
-t.test('a token that was ended stays ended until it is over by the clock of the database and by our own', async t => {
-  t.teardown(() => mock.timers.reset())
-  for (const [ownS, databaseS, state] of [
-    [-20, 10, 'revoked'],
-    [10, -20, 'revoked'],
-    [10, 10, 'valid']
-  ] as const) {
-    mock.timers.enable({ apis: ['setInterval'] })
-    const revocations = createRevocations()
-    const tokens = [{ jti: 'x', expiresAt: NOW_S }]
-    const feed = await startRevocationFeed({
-      source: {
-        loadRevocations: async () => ({
-          ...{ tokens, versions: [], cursor: '1', at: 0, complete: true },
-          nowS: NOW_S + databaseS
-        }),
-        changesSince: () => Promise.reject(new Error('away')),
-        ...SILENT
-      },
-      revocations,
-      personalTokens: createPersonalTokens({ revocations, confirmMs: 1000 }),
-      log: quiet,
-      now: () => (NOW_S + ownS) * 1000,
-      pollMs: 3_600_000
-    })
-    mock.timers.tick(3_600_000)
-    t.equal(revocations.tokenState(identityOf({ tokenId: 'x', version: 0 })), state, `${ownS} ${databaseS}`)
-    await feed.close()
-    mock.timers.reset()
   }
 })
