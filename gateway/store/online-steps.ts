@@ -59,7 +59,7 @@ const runOnlineSteps = async ({ connectListener, embedded }: Steps, signal: Abor
 
 /**
  * Does what is missing, unless another process is at it. Holds no lock that reading or writing waits for (PostgreSQL
- * documentation, CREATE INDEX, "Building Indexes Concurrently"). Throws what Postgres refuses.
+ * documentation, CREATE INDEX, "Building Indexes Concurrently"). Throws the first that Postgres refuses, once it has tried all.
  */
 const buildMissing = async (client: pg.Client, embedded: boolean): Promise<void> => {
   await client.query('SET statement_timeout = 0; SET lock_timeout = 0')
@@ -69,13 +69,18 @@ const buildMissing = async (client: pg.Client, embedded: boolean): Promise<void>
   const isLarge = !embedded && (await client.query(`SELECT FROM users OFFSET ${MANY} LIMIT 1`)).rows.length > 0
   const { rows: valid } = await client.query<{ name: string }>(VALID, [INDEXES.map(({ name }) => name)])
   const how = embedded ? '' : 'CONCURRENTLY'
-  for (const { name, on, before, isForMany = false } of INDEXES) {
-    if ((isForMany && !isLarge) || valid.some(each => each.name === name)) continue
+  const build = async ({ name, on, before }: OnlineIndex) => {
     await before?.(client)
     // It may have been left unfinished.
     await client.query(`DROP INDEX ${how} IF EXISTS ${name}`)
     await client.query(`CREATE INDEX ${how} ${name} ${on}`)
   }
+  const failures: unknown[] = []
+  for (const index of INDEXES) {
+    if ((index.isForMany && !isLarge) || valid.some(({ name }) => name === index.name)) continue
+    await build(index).catch(error => failures.push(error))
+  }
+  if (failures.length > 0) throw failures[0]
 }
 
 const LOCK = 'SELECT pg_try_advisory_lock($1) AS "isOurs"'

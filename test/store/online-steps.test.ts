@@ -23,6 +23,17 @@ const VALID = `
     AND indexrelid::regclass::text IN ('audit_events_at', 'users_counted', 'users_listed', 'users_searched')
   ORDER BY name`
 
+t.test('an index that cannot be built keeps no other one, and no list of people, from what it needs', async t => {
+  const { url, database, users } = await openStore(t, postgres)
+  // As where the role may not create it, or no space is left for it.
+  await postgres.query(`${LARGE}; CREATE TABLE audit_events_at ()`, [], url)
+  const warned = Promise.withResolvers<unknown>()
+  t.teardown(startOnlineSteps(database, { ...quiet, warn: warned.resolve }).close)
+  t.match(await warned.promise, { reason: 'steps-unfinished', err: { message: /"audit_events_at" is not an index/ } })
+  t.match(await users.listPeople({ accessStatus: 'assigned' }), { total: 10_000 })
+  t.equal((await postgres.query(VALID, [], url)).length, 3)
+})
+
 t.test('indexes of large tables are built beside gateways that write, by one of them', async t => {
   const { url, database, users } = await openStore(t, postgres)
   await postgres.query(LARGE, [], url)
