@@ -180,31 +180,6 @@ t.test('thousands of pipelined requests whose answers are never read hold up no 
   t.ok(grownMb < 60, `${Math.round(grownMb)} MB more`)
 })
 
-t.test('a request waits for the answer to the one before it, whatever it is', async t => {
-  // RW-21, SM-15
-  let release = () => {}
-  raw.respond(({ method }) => {
-    if (method !== 'POST') return OK
-    return socket => {
-      release = () => socket.write(OK)
-    }
-  })
-  const connection = await world.connect()
-  const before = raw.requests.length
-  connection.send(`${postTo('/open/x', 'create')}DELETE /open/x HTTP/1.1\r\nHost: gw\r\n\r\n`)
-  await until(() => raw.requests.length === before + 1)
-  for (let i = 0; i < 3; i++) await world.fetch('/health')
-  t.equal(raw.requests.length, before + 1, 'the DELETE has not overtaken the POST')
-  release()
-  t.match(await connection.response(), { status: 200 })
-  t.match(await connection.response(), { status: 200 })
-  t.same(
-    raw.requests.slice(before).map(({ method }) => method),
-    ['POST', 'DELETE']
-  )
-  connection.destroy()
-})
-
 t.test('a refused request with a body, and what follows it, loses no answer that is due', async t => {
   // RW-16, SM-14
   raw.respond(() => OK)

@@ -46,7 +46,7 @@ const sendBehind = async (t: Pick<Test, 'equal' | 'match'>, second: string, answ
 }
 
 t.test('an early hint behind another answer stays before its own answer', async t => {
-  // SM-15, SM-27: the head of the second answer must not overtake the hint and put it into the body
+  // RW-21, SM-15, SM-27: the head of the second answer must not overtake the hint and put it into the body
   const body = 'b'.repeat(20_000)
   const hint = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n'
   const connection = await sendBehind(

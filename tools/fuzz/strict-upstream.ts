@@ -24,8 +24,8 @@ const received = ({ method, target, fields, body, trailers }: ReadRequest, head:
 })
 
 export const startStrictUpstream = async (t: Pick<Test, 'teardown'>) => {
-  let requests: StrictRequest[] = []
-  let faults: string[] = []
+  const requests: StrictRequest[] = []
+  const faults: string[] = []
   let open = 0
   const server = net.createServer(socket => {
     open++
@@ -53,15 +53,7 @@ export const startStrictUpstream = async (t: Pick<Test, 'teardown'>) => {
     url: `http://127.0.0.1:${await listen(t, server)}`,
     open: () => open,
     /** Those since the last call. */
-    takeRequests(): StrictRequest[] {
-      const taken = requests
-      requests = []
-      return taken
-    },
-    takeFaults(): string[] {
-      const taken = faults
-      faults = []
-      return taken
-    }
+    takeRequests: () => requests.splice(0),
+    takeFaults: () => faults.splice(0)
   }
 }

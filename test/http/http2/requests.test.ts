@@ -156,16 +156,6 @@ t.test('a request with a body is logged once it is over, as delivered, also if i
   t.match(await world.logged(({ path }) => path === '/private'), { status: 401, reason: 'no-token' })
 })
 
-t.test('crumbs of a cookie are one field, and a body without a length is chunked', async t => {
-  const { place, upstream } = await startHttp2World(t)
-  const session = await connectHttp2(t, place)
-  await askHttp2(session, { ':path': '/open/x', ':method': 'PUT', cookie: ['a=1', 'b=2'] }, ['he', 'llo'])
-  const { head, body } = await upstream.request()
-  t.match(head, /\r\ncookie: a=1; b=2\r\n/)
-  t.match(head, /\r\ntransfer-encoding: chunked\r\n/)
-  t.equal(body.replace(/\r\n|[0-9a-f]+(?=\r\n)/g, ''), 'hello')
-})
-
 t.test('a head that is too large is answered or reset, and logged, like one over HTTP/1.1', async t => {
   const { world, place } = await startHttp2World(t)
   const session = await connectHttp2(t, place)

@@ -1,13 +1,12 @@
 // Builds the image and runs it with podman: `npm run lab -- podman`, as root.
 import { equal } from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { makeFolder } from '../../../test/support/server-process.ts'
 import { until } from '../../../test/support/until.ts'
 import { withTeardown } from '../../teardown.ts'
 import { type Case, tryInstalling } from '../cases.ts'
 import { ensurePrograms } from '../installed.ts'
+import { outputOf, stdoutOf } from '../program.ts'
 import { versionOf } from '../system.ts'
 import { makeNodeImage } from './base-images.ts'
 import type { Engine } from './engine.ts'
@@ -51,14 +50,9 @@ export const runPodman = (): Promise<number> =>
     ensurePrograms({ podman: 'podman runc', debootstrap: 'debootstrap' })
     const folder = makeFolder(t, 'podman')
     const places = ['--root', join(folder, 'data'), '--runroot', join(folder, 'run')]
-    const docker: Engine['docker'] = async (...words) => {
-      const { stdout, stderr } = await promisify(execFile)('podman', [...places, ...WAYS, ...words], {
-        cwd: folder,
-        maxBuffer: 64 * 2 ** 20
-      })
-      // What it says while it works is not part of an answer.
-      return words[0] === 'logs' ? stdout + stderr : stdout
-    }
+    // What it says while it works is not part of an answer.
+    const docker: Engine['docker'] = (...words) =>
+      (words[0] === 'logs' ? outputOf : stdoutOf)('podman', [...places, ...WAYS, ...words], { cwd: folder })
     t.teardown(() => docker('rmi', '--all', '--force').catch(() => undefined))
     t.teardown(() => docker('rm', '--all', '--force').catch(() => undefined))
     await makeNodeImage({ folder, docker })
