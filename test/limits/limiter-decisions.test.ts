@@ -64,10 +64,27 @@ const startLimiter = (t: Teardown, parts: Partial<LimiterParts>): Limiter => {
   return limiter
 }
 
+/** A limiter that has asked Redis whether it counts; `take` asks it, or another one, for a permit of `a` some time later. */
+const startCounting = async (t: Teardown, max: number, windowMs = 1000, parts: Partial<LimiterParts> = {}) => {
+  const model = startModel()
+  const { redis, clock, answer } = model
+  const start = async () => {
+    const limiter = startLimiter(t, { redis, clock: () => clock.now, ...parts })
+    await answer()
+    return limiter
+  }
+  const limiter = await start()
+  const take = async (laterMs = 0, from = limiter) => {
+    clock.now += laterMs
+    const taken = from.take('global', 'a', max, windowMs)
+    await answer()
+    return { ...(await taken), waited: taken instanceof Promise }
+  }
+  return { ...model, limiter, start, take }
+}
+
 t.test('a request during which the process stood still until its window had ended is not refused', async t => {
-  const { redis, clock, answer, turns } = startModel()
-  const limiter = startLimiter(t, { redis, clock: () => clock.now })
-  await answer()
+  const { limiter, clock, answer, turns } = await startCounting(t, 20)
   const late = limiter.take('global', 'a', 20, 1000)
   await turns()
   clock.now += 1500
@@ -84,37 +101,19 @@ t.test('a Redis that cannot be written is known before the first request', async
 })
 
 t.test('the first request of a window asks, the next ones spend what was lent with it', async t => {
-  const { redis, clock, state, answer } = startModel()
-  const limiter = startLimiter(t, { redis, clock: () => clock.now })
-  await answer()
-  const first = limiter.take('global', 'a', 20, 1000)
-  t.ok(first instanceof Promise)
-  await answer()
-  t.match(await first, { allowed: true, limit: 20, remaining: 19, resetMs: 999 })
-  clock.now += 10
-  const second = limiter.take('global', 'a', 20, 1000)
-  await answer()
-  await second
-  clock.now += 10
-  const third = limiter.take('global', 'a', 20, 1000)
-  await answer()
-  t.match(await third, { allowed: true, remaining: 17, resetMs: 979 })
+  const { limiter, state, take } = await startCounting(t, 20)
+  t.match(await take(), { waited: true, allowed: true, limit: 20, remaining: 19, resetMs: 999 })
+  await take(10)
+  t.match(await take(10), { allowed: true, remaining: 17, resetMs: 979 })
   const verdicts: Verdict[] = []
-  for (let n = 0; n < 40; n++) {
-    const verdict = limiter.take('global', 'a', 20, 1000)
-    await answer()
-    verdicts.push(await verdict)
-  }
+  for (let n = 0; n < 40; n++) verdicts.push(await take())
   t.equal(verdicts.filter(({ allowed }) => allowed).length, 17)
   t.match(verdicts.at(-1), { allowed: false, remaining: 0 })
   t.ok(state.commands.length <= 12, `${state.commands.length} commands for 20 permits`)
-  t.notOk(limiter.take('global', 'a', 20, 1000) instanceof Promise, 'a window known to be over is decided here')
+  t.notOk((await take()).waited, 'a window known to be over is decided here')
   t.match(limiter.status(), { mode: 'redis', entries: 1, leases: 1, commands: state.commands.length })
   t.notOk('reason' in limiter.status())
-  clock.now += 1000
-  const fresh = limiter.take('global', 'a', 20, 1000)
-  await answer()
-  t.match(await fresh, { allowed: true, remaining: 19 })
+  t.match(await take(1000), { allowed: true, remaining: 19 })
 })
 
 /** Timers fire when the test says so. */
@@ -135,19 +134,9 @@ const startTimers = (t: Test) => {
 }
 
 t.test('requests beyond what the others and this instance have left are refused without asking', async t => {
-  const { redis, clock, answer } = startModel()
-  const [here, there] = [1, 2].map(() => startLimiter(t, { redis, clock: () => clock.now })) as [Limiter, Limiter]
-  await answer()
-  const takeFrom = async (limiter: Limiter, times: number) => {
-    for (let n = 0; n < times; n++) {
-      const taken = limiter.take('global', 'a', 10, 1000)
-      await answer()
-      t.equal((await taken).allowed, true)
-      clock.now += 100
-    }
-  }
-  await takeFrom(there, 3)
-  await takeFrom(here, 2)
+  const { limiter: here, start, take, answer } = await startCounting(t, 10)
+  const there = await start()
+  for (const limiter of [there, there, there, here, here]) t.match(await take(100, limiter), { allowed: true })
   const taken = Array.from({ length: 6 }, () => here.take('global', 'a', 10, 1000))
   t.same(
     taken.map(each => each instanceof Promise),
@@ -160,9 +149,8 @@ t.test('requests beyond what the others and this instance have left are refused 
 
 /** Another instance holds the last of 8 permits, one of them unused, when five requests arrive here. */
 const holdLastPermits = async (test: Test) => {
-  const { redis, clock, answer } = startModel()
-  const [here, there] = [1, 2].map(() => startLimiter(test, { redis, clock: () => clock.now })) as [Limiter, Limiter]
-  await answer()
+  const { limiter: here, start, clock, answer } = await startCounting(test, 8)
+  const there = await start()
   const take = async (limiter: Limiter, times: number) => {
     const taken = Array.from({ length: times }, () => limiter.take('global', 'a', 8, 1000))
     await answer()
@@ -242,25 +230,18 @@ t.test('exactly max over three instances all pass, and one more is refused with 
 })
 
 t.test('steady demand is met from a reserve, which is refilled in time and void when its window ends', async t => {
-  const { redis, clock, state, answer } = startModel()
   const { planned } = startTimers(t)
-  const limiter = startLimiter(t, { redis, clock: () => clock.now, timeoutMs: 1234 })
-  const take = async () => {
-    clock.now += 5
-    const taken = limiter.take('global', 'a', 1000, 2000)
-    await answer()
-    return { waited: taken instanceof Promise, verdict: await taken }
-  }
-  for (let n = 0; n < 30; n++) await take()
+  const { limiter, redis, clock, state, answer, take } = await startCounting(t, 1000, 2000, { timeoutMs: 1234 })
+  for (let n = 0; n < 30; n++) await take(5)
   const before = state.commands.length
-  for (let n = 0; n < 60; n++) t.equal((await take()).waited, false)
+  for (let n = 0; n < 60; n++) t.equal((await take(5)).waited, false)
   t.ok(state.commands.length > before)
   t.ok(
     planned.some(({ delayMs }) => delayMs === 1234),
     'a reply has as long as was set'
   )
-  const { verdict } = await take()
-  clock.now += verdict.resetMs - 1
+  const { resetMs } = await take(5)
+  clock.now += resetMs - 1
   t.match(limiter.take('global', 'a', 1000, 2000), { allowed: true, resetMs: 1 })
   clock.now += 1
   t.ok(limiter.take('global', 'a', 1000, 2000) instanceof Promise)
@@ -277,20 +258,16 @@ t.test('steady demand is met from a reserve, which is refilled in time and void 
 })
 
 t.test('permits in hand are confirmed in time, before Redis counts them as used', async t => {
-  const { redis, clock, state, answer } = startModel()
   const { fire } = startTimers(t)
-  const limiter = startLimiter(t, { redis, clock: () => clock.now })
-  await answer()
-  const take = async (laterMs: number) => {
-    clock.now += laterMs
-    const taken = limiter.take('global', 'a', 1000, 60_000)
+  const { state, take } = await startCounting(t, 1000, 60_000)
+  const takeAndTick = (laterMs: number) => {
+    const taking = take(laterMs)
     fire(20)
-    await answer()
-    await taken
+    return taking
   }
-  for (let n = 0; n < 30; n++) await take(5)
+  for (let n = 0; n < 30; n++) await takeAndTick(5)
   const before = state.commands.length
-  for (let n = 0; n < 8; n++) await take(100)
+  for (let n = 0; n < 8; n++) await takeAndTick(100)
   t.ok(state.commands.slice(before).some(([, , , , , , , keep]) => Number(keep) > 0))
 })
 
@@ -313,20 +290,12 @@ t.test('a permit that comes when its window has ended is not used: the next wind
 t.test(
   'what is admitted without Redis counts on top of what the others had used, and is reported to it later',
   async t => {
-    const { redis, clock, state, answer } = startModel()
     const { planned, fire } = startTimers(t)
-    const [here, there] = [1, 2].map(() => startLimiter(t, { redis, clock: () => clock.now })) as [Limiter, Limiter]
-    await answer()
-    for (const limiter of [there, there, there, here]) {
-      const taken = limiter.take('global', 'a', 5, 1000)
-      await answer()
-      t.match(await taken, { allowed: true })
-      clock.now += 100
-    }
+    const { limiter: here, start, state, answer, take } = await startCounting(t, 5)
+    const there = await start()
+    for (const limiter of [there, there, there, here]) t.match(await take(100, limiter), { allowed: true })
     state.isAway = true
-    const last = here.take('global', 'a', 5, 1000)
-    await answer()
-    t.match(await last, { allowed: true, remaining: 0 })
+    t.match(await take(100), { allowed: true, remaining: 0 })
     for (let n = 0; n < 3; n++) t.match(here.take('global', 'a', 5, 1000), { allowed: false, remaining: 0 })
     t.match(here.status(), { mode: 'degraded' })
 
@@ -374,16 +343,9 @@ t.test('a request that waits for permits of another instance is answered when it
 })
 
 t.test('permits that were given back over a connection that ended are given back again', async t => {
-  const { redis, clock, state, answer } = startModel()
   const { fire } = startTimers(t)
-  const limiter = startLimiter(t, { redis, clock: () => clock.now })
-  await answer()
-  for (let n = 0; n < 30; n++) {
-    clock.now += 5
-    const taken = limiter.take('global', 'a', 1000, 60_000)
-    await answer()
-    await taken
-  }
+  const { limiter, clock, state, answer, take } = await startCounting(t, 1000, 60_000)
+  for (let n = 0; n < 30; n++) await take(5)
   const idle = async () => {
     const before = state.commands.length
     clock.now += 200
@@ -402,16 +364,8 @@ t.test('permits that were given back over a connection that ended are given back
 t.test(
   'a connection that ended while no request waited for it does not count as away once it is made anew',
   async t => {
-    const { redis, clock, state, answer } = startModel()
     const { planned, fire } = startTimers(t)
-    const limiter = startLimiter(t, { redis, clock: () => clock.now, timeoutMs: 1234 })
-    await answer()
-    const take = async (laterMs: number) => {
-      clock.now += laterMs
-      const taken = limiter.take('global', 'a', 1000, 60_000)
-      await answer()
-      await taken
-    }
+    const { limiter, clock, state, answer, take } = await startCounting(t, 1000, 60_000, { timeoutMs: 1234 })
     /** How long Redis has for the command that was sent last. */
     const lastWait = () => planned.findLast(({ delayMs }) => delayMs > 1000)?.delayMs
     for (let n = 0; n < 30; n++) await take(50)
@@ -433,13 +387,9 @@ t.test(
 )
 
 t.test('a request is decided here once Redis has not answered in time, which an answered one is not', async t => {
-  const { redis, clock, turns, answer } = startModel()
   const { fire } = startTimers(t)
-  const limiter = startLimiter(t, { redis, clock: () => clock.now, timeoutMs: 700 })
-  await answer()
-  const answered = limiter.take('global', 'a', 5, 1000)
-  await answer()
-  await answered
+  const { limiter, clock, turns, take } = await startCounting(t, 5, 1000, { timeoutMs: 700 })
+  await take()
   fire(700)
   await turns()
   t.match(limiter.status(), { mode: 'redis' })
@@ -452,14 +402,10 @@ t.test('a request is decided here once Redis has not answered in time, which an 
 })
 
 t.test('a key that is not asked for any more is forgotten; with the last one, the timer for them ends', async t => {
-  const { redis, clock, answer } = startModel()
   const { planned, fire } = startTimers(t)
-  const limiter = startLimiter(t, { redis, clock: () => clock.now })
-  await answer()
+  const { limiter, clock, answer, take } = await startCounting(t, 5)
   const counts = async () => {
-    const taken = limiter.take('global', 'a', 5, 1000)
-    await answer()
-    await taken
+    await take()
     return [limiter.status().leases, planned.filter(({ delayMs }) => delayMs === 20).length]
   }
   t.same(await counts(), [1, 1])

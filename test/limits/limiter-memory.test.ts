@@ -2,29 +2,30 @@
 // RL-11, RL-16
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createLimiter, type Verdict } from '../../gateway/limits/limiter.ts'
 import { createLocalWindows } from '../../gateway/limits/windows.ts'
 import { silent } from '../support/limiters.ts'
-
-const startClock = () => {
-  let now = 1000
-  const pass = (ms: number) => {
-    now += ms
-  }
-  return { clock: () => now, pass }
-}
 
 const atOnce = (verdict: Verdict | Promise<Verdict>): Verdict => {
   if (verdict instanceof Promise) throw new Error('had to wait')
   return verdict
 }
 
-t.test('a window opens with its first request, admits max, and closes after its time', async t => {
-  const { clock, pass } = startClock()
-  const limiter = createLimiter({ clock, log: silent })
+/** A limiter without Redis; `take` asks for a permit of one limit. */
+const startLimiter = (t: Pick<Test, 'teardown'>, max: number, maxEntries?: number) => {
+  let now = 1000
+  const limiter = createLimiter({ clock: () => now, log: silent, ...(maxEntries && { maxEntries }) })
   t.teardown(() => limiter.close())
-  const take = () => atOnce(limiter.take('global', '192.0.2.1', 2, 60_000))
+  const pass = (ms: number) => {
+    now += ms
+  }
+  return { limiter, pass, take: (key: string) => atOnce(limiter.take('global', key, max, 60_000)) }
+}
+
+t.test('a window opens with its first request, admits max, and closes after its time', async t => {
+  const { limiter, pass, take: takeFrom } = startLimiter(t, 2)
+  const take = () => takeFrom('192.0.2.1')
 
   t.same(take(), { allowed: true, limit: 2, remaining: 1, resetMs: 60_000 })
   pass(59_000)
@@ -45,10 +46,8 @@ t.test('a window never claims to last longer than it does', async t => {
 })
 
 t.test('above the bound the windows that began first are forgotten, and counted', async t => {
-  const { clock, pass } = startClock()
-  const limiter = createLimiter({ clock, log: silent, maxEntries: 128 })
-  t.teardown(() => limiter.close())
-  const take = (key: number) => atOnce(limiter.take('global', `k${key}`, 1, 60_000)).allowed
+  const { limiter, pass, take: takeFrom } = startLimiter(t, 1, 128)
+  const take = (key: number) => takeFrom(`k${key}`).allowed
   for (let key = 0; key < 128; key++) take(key)
   for (let key = 0; key < 128; key++) t.notOk(take(key))
   t.match(limiter.status(), { entries: 128, forgotten: 0 })
@@ -72,10 +71,8 @@ t.test('a window is not forgotten before it ends, however many others begin in t
       return timer
     }
   })
-  const { clock, pass } = startClock()
-  const limiter = createLimiter({ clock, log: silent })
-  t.teardown(() => limiter.close())
-  const take = (key: string) => atOnce(limiter.take('global', key, 10, 60_000)).allowed
+  const { limiter, pass, take: takeFrom } = startLimiter(t, 10)
+  const take = (key: string) => takeFrom(key).allowed
   for (let n = 0; n < 66_000; n++) {
     take(`2001:db8:0:${n.toString(16)}::/64`)
     // Neither the oldest nor the youngest.
@@ -92,11 +89,9 @@ t.test('a window is not forgotten before it ends, however many others begin in t
 })
 
 t.test('a limit with many keys does not push out those of another', async t => {
-  const { clock } = startClock()
-  const limiter = createLimiter({ clock, log: silent, maxEntries: 100 })
-  t.teardown(() => limiter.close())
+  const { limiter, take } = startLimiter(t, 1, 100)
   limiter.take('GET /rare', 'somebody', 1, 60_000)
-  for (let key = 0; key < 1000; key++) limiter.take('global', `k${key}`, 1, 60_000)
+  for (let key = 0; key < 1000; key++) take(`k${key}`)
 
   t.notOk(atOnce(limiter.take('GET /rare', 'somebody', 1, 60_000)).allowed)
   t.ok(limiter.status().entries <= 100)

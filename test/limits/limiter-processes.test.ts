@@ -4,7 +4,7 @@
 import t from 'tap'
 import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
 import { burstsOf, floodFrom } from '../support/busy-limit.ts'
-import { baseEnv, routeFile, spawnGateway } from '../support/gateway-process.ts'
+import { routeFile, startGatewayProcess } from '../support/gateway-process.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
 import { watchLateness } from '../support/undisturbed.ts'
@@ -25,18 +25,9 @@ const redis = await startRedis(t)
 const postgres = await startPostgres(t)
 const { folder } = routeFile(t, { routes: [] })
 
-const startGateway = async () => {
-  const gateway = spawnGateway(t, {
-    ...baseEnv(folder),
-    PORT: '0',
-    DATABASE_URL: postgres.url,
-    REDIS_URL: redis.url,
-    RATE_LIMIT_MAX: `${MAX}`,
-    RATE_LIMIT_TTL_MS: `${WINDOW_MS}`
-  })
-  const { port } = await gateway.logged('listening')
-  return { port: Number(port), aways: () => gateway.stdout().split(REDIS_UNAVAILABLE).length - 1 }
-}
+const limit = { RATE_LIMIT_MAX: `${MAX}`, RATE_LIMIT_TTL_MS: `${WINDOW_MS}` }
+const startGateway = () =>
+  startGatewayProcess(t, folder, { DATABASE_URL: postgres.url, REDIS_URL: redis.url, ...limit })
 
 const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0)
 
@@ -44,7 +35,7 @@ t.test(`${CLIENTS} clients from 40 addresses get exactly ${MAX} per window from 
   const gateways = await Promise.all([startGateway(), startGateway(), startGateway()])
   const ports = gateways.map(({ port }) => port)
   /** How often an instance has found Redis away: where Redis is not scheduled for 100 ms, each counts for itself. */
-  const aways = () => sum(gateways.map(gateway => gateway.aways()))
+  const aways = () => sum(gateways.map(({ stdout }) => stdout().split(REDIS_UNAVAILABLE).length - 1))
   for (let attempt = 1; ; attempt++) {
     const [lateness, began, before] = [watchLateness(), performance.now(), aways()]
     const addresses = addressesOf(attempt)
