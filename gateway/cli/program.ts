@@ -13,6 +13,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, () => Promise<Add>
   },
   'Set up:': {
     env: async () => (await import('./env.ts')).addEnv,
+    completion: async () => (await import('./completion.ts')).addCompletion,
     check: async () => (await import('./check.ts')).addCheck,
     migrate: async () => (await import('./migrate.ts')).addMigrate,
     move: async () => (await import('./move.ts')).addMove
@@ -42,7 +43,8 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, () => Promise<Add>
 const addCommands = async (program: Command, cli: Cli, args: readonly string[]): Promise<void> => {
   const define = defining(cli)
   const names = Object.values(GROUPS).flatMap(commands => Object.keys(commands))
-  const isCalled = names.some(name => args.includes(name))
+  // A completion is that of all commands.
+  const isCalled = !args.includes('completion') && names.some(name => args.includes(name))
   for (const [group, commands] of Object.entries(GROUPS)) {
     program.commandsGroup(group)
     for (const [name, load] of Object.entries(commands))

@@ -39,7 +39,7 @@ t.test('help says what there is, and every command has examples', async t => {
     for (const name of names) await check(...words, name)
     if (names.length > 0) return
     t.match(stdout, /Examples:\n {2}portaria /, words.join(' '))
-    if (!['start', 'demo'].includes(words[0] ?? '')) t.match(stdout, /--json/, words.join(' '))
+    if (!['start', 'demo', 'completion'].includes(words[0] ?? '')) t.match(stdout, /--json/, words.join(' '))
   }
   const commands = namesIn(help.stdout)
   t.ok(commands.length > 15)
