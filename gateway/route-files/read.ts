@@ -55,7 +55,7 @@ export const readRouteFiles = async (
   const files = texts.flatMap(({ name, text }) => checkFile(name, text, complaints))
   const upstreams = await collectUpstreams(files, readsCertificates, complaints)
   const profiles = collectProfiles(files, complaints)
-  const common: Common = { ...upstreams, profiles, warnings: [] }
+  const common: Common = { ...upstreams, profiles, roles: new Map(), warnings: [] }
   const found = files.flatMap(file => collectRoutes(file, common, complaints))
   const defined = found.filter(route => route !== undefined)
   const hasRoutes = files.some(({ data }) => data.routes !== undefined)
