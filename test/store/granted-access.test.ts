@@ -124,7 +124,12 @@ t.test('newer files win, older ones come into force when no instance has the new
   t.match(await checkGrants(database, newer), { isInForce: true, isDue: false })
   t.match(await loadGrants(database, newer), { generation: 2, isInForce: true }, 'the same files change nothing')
 
-  await postgres.query("UPDATE grants_in_force SET seen_at = now() - interval '61 seconds'", [], url)
+  await postgres.query("UPDATE grants_in_force SET seen_at = now() + interval '1 hour'", [], url)
+  t.match(await checkGrants(database, older), { isDue: false })
+  // As 61 seconds later.
+  await postgres.query("UPDATE grants_in_force SET seen_at = seen_at - interval '61 seconds'", [], url)
+  t.match(await checkGrants(database, older), { isDue: true }, 'also after a clock has been set back')
+
   t.match(await loadGrants(database, older), { isInForce: false }, 'at a start, the others may only be starting too')
   t.match(await checkGrants(database, older), { isDue: true })
   t.match(await loadGrants(database, older, true), { generation: 3, isInForce: true })
