@@ -1,14 +1,16 @@
 // Shows Admins which roles each route requires, and explains the decision on a request.
 import { BadRequest } from '../errors.ts'
-import { accessMatrix, distinguishedBy } from '../explain/access-matrix.ts'
+import { accessMatrix, distinguishedBy, type MatrixRow } from '../explain/access-matrix.ts'
 import { readAsker } from '../explain/askers.ts'
 import { explain, explanationJson } from '../explain/explain.ts'
 import { type Endpoints, pageFrom } from '../http/own-requests.ts'
 import { formatLocation } from '../route-files/complaint.ts'
 import { readTarget } from '../route-files/test-lines.ts'
 import type { DecideOptions } from '../routes/decide.ts'
+import { inParts, inTurns, type Parts } from '../routes/in-parts.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { formatNetwork } from '../values/addresses.ts'
+import { oncePer } from '../values/bounded-map.ts'
 import { array, boolean, closed, object, string } from '../values/json-schema.ts'
 import type { AdminParts } from './admin-parts.ts'
 
@@ -36,28 +38,32 @@ const routeItemSchema = object({
 const kindOf = (route: Route) =>
   route.socketio !== undefined ? 'socketio' : route.websocket !== undefined ? 'websocket' : 'http'
 
-export type RouteItem = ReturnType<typeof itemsOf>[number]
+export type RouteItem = ReturnType<typeof itemOf>
 
 const isOfFiles = ({ upstream, external }: Route): boolean => upstream !== undefined || external
 
-const itemsOf = ({ routes, profiles }: RouteTable, options: DecideOptions) =>
-  accessMatrix(routes, options, distinguishedBy(routes.filter(isOfFiles), options, profiles)).map(
-    ({ id, route, roles, allowed }) => ({
-      id,
-      path: route.path,
-      methods: [...(route.methods ?? [])],
-      upstream: route.upstream?.name ?? '',
-      public: route.public,
-      roles: [...(roles ?? [])],
-      requireAssigned: route.requireAssigned,
-      host: [...(route.host ?? [])],
-      from: (route.from ?? []).map(formatNetwork),
-      kind: kindOf(route),
-      app: route.app?.name ?? '',
-      place: formatLocation(route.place),
-      allowed
-    })
-  )
+const itemOf = ({ id, route, roles, allowed }: MatrixRow) => ({
+  id,
+  path: route.path,
+  methods: [...(route.methods ?? [])],
+  upstream: route.upstream?.name ?? '',
+  public: route.public,
+  roles: [...(roles ?? [])],
+  requireAssigned: route.requireAssigned,
+  host: [...(route.host ?? [])],
+  from: (route.from ?? []).map(formatNetwork),
+  kind: kindOf(route),
+  app: route.app?.name ?? '',
+  place: formatLocation(route.place),
+  allowed
+})
+
+function* itemsOf({ routes, profiles }: RouteTable, options: DecideOptions): Parts<RouteItem[]> {
+  const askers = distinguishedBy(routes.filter(isOfFiles), options, profiles)
+  const items: RouteItem[] = []
+  yield* inParts(routes, route => items.push(...accessMatrix([route], options, askers).map(itemOf)))
+  return items
+}
 
 const explainQuerySchema = closed(
   {
@@ -104,24 +110,29 @@ const explanationSchema = object(
   ['host', 'upstream', 'forwarded', 'everybody']
 )
 
-export const matrixEndpoints = ({ routes, cloudUnassignedMayPass }: AdminParts): Endpoints => ({
-  'GET /auth/admin/routes': {
-    summary: 'Returns the access matrix: every route and who may pass it',
-    lists: routeItemSchema,
-    run: ({ paging }) => pageFrom(itemsOf(routes(), { cloudUnassignedMayPass }), paging)
-  },
-  'GET /auth/admin/explain': {
-    summary: 'Explains which route a request matches, why, and the response that its client would get',
-    query: explainQuerySchema,
-    returns: explanationSchema,
-    run({ query: { method = '', path = '', as = '' } }) {
-      const { asker, complaint } = readAsker(as, routes())
-      if (complaint !== undefined)
-        throw new BadRequest({ message: 'querystring/as is not a known profile or kind of person', reason: 'who' })
-      const asked = readTarget(path)
-      if (asked === undefined)
-        throw new BadRequest({ message: 'querystring/path names a host that requests cannot have', reason: 'host' })
-      return explanationJson(explain(routes(), { method, ...asked, asker }, { cloudUnassignedMayPass }))
+export const matrixEndpoints = ({ routes, cloudUnassignedMayPass }: AdminParts): Endpoints => {
+  const options = { cloudUnassignedMayPass }
+  /** Of a table, once: the console asks for page after page, and thousands of routes take a while. */
+  const matrix = oncePer((table: RouteTable) => inTurns(itemsOf(table, options)))
+  return {
+    'GET /auth/admin/routes': {
+      summary: 'Returns the access matrix: every route and who may pass it',
+      lists: routeItemSchema,
+      run: async ({ paging }) => pageFrom(await matrix(routes()), paging)
+    },
+    'GET /auth/admin/explain': {
+      summary: 'Explains which route a request matches, why, and the response that its client would get',
+      query: explainQuerySchema,
+      returns: explanationSchema,
+      run({ query: { method = '', path = '', as = '' } }) {
+        const { asker, complaint } = readAsker(as, routes())
+        if (complaint !== undefined)
+          throw new BadRequest({ message: 'querystring/as is not a known profile or kind of person', reason: 'who' })
+        const asked = readTarget(path)
+        if (asked === undefined)
+          throw new BadRequest({ message: 'querystring/path names a host that requests cannot have', reason: 'host' })
+        return explanationJson(explain(routes(), { method, ...asked, asker }, options))
+      }
     }
   }
-})
+}

@@ -5,7 +5,7 @@ import { passesRules } from '../routes/socketio-rules.ts'
 import { formatAddress } from '../values/addresses.ts'
 import { askersWith, clientsWith, halfAssignedWith, type NamedAsker } from './askers.ts'
 
-interface MatrixRow {
+export interface MatrixRow {
   readonly route: Route
   /** The route's id, followed by ` namespace NAME` or ` namespace NAME event NAME` if one of these is checked. */
   readonly id: string
@@ -31,8 +31,10 @@ export const distinguishedBy = (
   const assigned = plain.slice(-profiles.length)
   /** @param special in the same order of profiles */
   const areToldApart = (special: readonly NamedAsker[]) =>
-    accessMatrix(routes, options, [...assigned, ...special]).some(({ allowed }) =>
-      assigned.some(({ name }, i) => allowed[name] !== allowed[special[i]?.name ?? ''])
+    routes.some(route =>
+      rowsOf(route, options, [...assigned, ...special]).some(({ allowed }) =>
+        assigned.some(({ name }, i) => allowed[name] !== allowed[special[i]?.name ?? ''])
+      )
     )
   return [...plain, ...[halfAssignedWith(profiles), clientsWith(profiles)].filter(areToldApart).flat()]
 }

@@ -1,5 +1,7 @@
 // An explanation says in words why a request is decided as it is; that it says what is decided, test/fuzz/decisions.test.ts asks.
 import t from 'tap'
+import type { AdminParts } from '../../gateway/admin/admin-parts.ts'
+import { matrixEndpoints } from '../../gateway/admin/matrix-routes.ts'
 import { distinguishedBy } from '../../gateway/explain/access-matrix.ts'
 import { askersWith, readAsker } from '../../gateway/explain/askers.ts'
 import { explain } from '../../gateway/explain/explain.ts'
@@ -137,3 +139,28 @@ t.test('a profile whose name is a number is compared with itself in the matrix',
   const names = distinguishedBy(ofFiles, { cloudUnassignedMayPass: false }, profiles).map(({ name }) => name)
   t.same(names.slice(3), ['Agente', 'Supervisor', 'Admin', '2024'])
 })
+
+t.test(
+  'the matrix of thousands of routes is worked out once, in turns, for all pages that the console asks for',
+  async t => {
+    const one = await tableOf(t, '/api/* {roles: [Agente], from: [10.0.0.0/8]}')
+    const table = { ...one, routes: Array.from({ length: 20_000 }, () => one.routes.at(-1)) }
+    const parts = { routes: () => table, cloudUnassignedMayPass: false } as Partial<AdminParts> as AdminParts
+    const list = matrixEndpoints(parts)['GET /auth/admin/routes']
+    let turns = 0
+    let next = setImmediate(function turn() {
+      turns += 1
+      next = setImmediate(turn)
+    })
+    const took = async (pages: readonly number[]) => {
+      const before = process.threadCpuUsage().user
+      for (const page of pages)
+        t.match(await list?.run({ paging: { page, pageSize: 200 } } as never), { total: 20_000 })
+      return process.threadCpuUsage().user - before
+    }
+    const first = await took([1])
+    clearImmediate(next)
+    t.ok(turns > 3, `the event loop turned ${turns} times`)
+    t.ok((await took([2, 3, 4, 5])) < first)
+  }
+)
