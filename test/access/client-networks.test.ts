@@ -8,18 +8,11 @@ import { rawWebSocket } from '../support/raw-websocket.ts'
 import { complaintsOf, routeFolder, tableOf } from '../support/route-files.ts'
 import { until } from '../support/until.ts'
 import { startWebSocketUpstream } from '../support/websocket-upstream.ts'
+import { words } from '../support/words.ts'
 
 const OFFICE = ['10.0.0.0/8', '2001:db8::/32']
 const INSIDE = ['10.1.2.3', '10.255.255.255', '2001:db8::1', '::ffff:10.0.0.1', '10.0.0.1:40001', '[2001:db8:0::7]:443']
-const OUTSIDE = [
-  '11.0.0.0',
-  '9.255.255.255',
-  '2001:db9::',
-  '::ffff:11.0.0.1',
-  '192.0.2.1',
-  '10.0.0.1, 192.0.2.1',
-  'unknown'
-]
+const OUTSIDE = ['10.0.0.1, 192.0.2.1', ...words`11.0.0.0 9.255.255.255 2001:db9:: ::ffff:11.0.0.1 192.0.2.1 unknown`]
 
 const backend = await startBackend(t)
 const sockets = await startWebSocketUpstream(t)

@@ -117,18 +117,12 @@ t.test('X-Forwarded-Host chooses for trusted proxies alone, once; nothing else t
   t.equal(await ask(direct, 'admin.corp.example', forwarded('gw.example')), '401', 'a stranger cannot leave a host')
   t.equal(await ask(direct, 'gw.example', { ...forwarded('admin.corp.example'), token: admin }), '200 gw.example')
   t.equal(await ask(proxied, 'gateway', forwarded('Admin.corp.example:8443')), '401')
-  t.equal(
-    await ask(proxied, 'gateway', { ...forwarded('Admin.corp.example:8443'), token: admin }),
-    '200 admin.corp.example:8443'
-  )
+  const toAdmin = { ...forwarded('Admin.corp.example:8443'), token: admin }
+  t.equal(await ask(proxied, 'gateway', toAdmin), '200 admin.corp.example:8443')
   t.equal(await ask(proxied, 'admin.corp.example', forwarded('gw.example')), '200 gw.example')
   t.equal(await ask(proxied, 'admin.corp.example'), '401', 'without it, Host')
-  for (const twice of [
-    'gw.example, admin.corp.example',
-    'gw.example,gw.example',
-    'gw.example\r\nX-Forwarded-Host: gw.example',
-    ''
-  ])
+  const again = 'gw.example\r\nX-Forwarded-Host: gw.example'
+  for (const twice of ['gw.example, admin.corp.example', 'gw.example,gw.example', again, ''])
     t.equal(await ask(proxied, 'gw.example', forwarded(twice)), '400', twice)
   for (const name of ['X-Host', 'X-Original-Host', 'Forwarded', 'X_Forwarded_Host', 'X-Forwarded-Server'])
     for (const world of [direct, proxied])
@@ -188,20 +182,15 @@ t.test('a proxy that asks names the host: X-Forwarded-Host beside X-Forwarded-Ur
   }
   t.equal(await byForwarded('gw.example'), '200')
   t.equal(await byOriginal('https://gw.example/named/x'), '200')
-  t.equal(
-    await asks({ 'X-Original-Method': 'GET', 'X-Original-URL': 'https://outer.example/named/x' }, { token }),
-    '200'
-  )
+  const original = { 'X-Original-Method': 'GET', 'X-Original-URL': 'https://outer.example/named/x' }
+  t.equal(await asks(original, { token }), '200')
   // What a client sent passes through nginx beside what nginx says.
   t.equal(await byOriginal('https://outer.example/named/x', { 'X-Forwarded-Host': 'gw.example' }), '401')
   for (const host of ['outer.example.', 'gw.example, outer.example', 'good@outer.example', ''])
     t.equal(await byForwarded(host), '400', host)
-  for (const url of [
-    '/named/x',
-    'https://good@outer.example/named/x',
-    'https://outer.example./named/x',
-    'https:///named/x'
-  ])
+  for (const url of words`
+    /named/x https://good@outer.example/named/x https://outer.example./named/x https:///named/x
+  `)
     t.equal(await byOriginal(url, { 'X-Forwarded-Host': 'gw.example' }), '400', url)
   t.equal(await asks({ 'X-Forwarded-Method': 'GET', 'X-Forwarded-Uri': '/named/x' }), '400', 'none')
 })
@@ -311,14 +300,8 @@ t.test('explain says which routes apply to a host; an example of replay and diff
   t.match((await explain('/x/y')).json(), { words: /No route names a host here/ })
   const bad = await portaria(['explain', 'GET', 'https://grafana.corp.example./x', '--config', folder])
   t.match(bad, { code: 2, stderr: /PATH must begin with/ })
-  const line = {
-    msg: 'request',
-    method: 'GET',
-    host: 'grafana.corp.example',
-    path: '/x/1',
-    decision: 'allow',
-    profiles: []
-  }
+  const asked = { method: 'GET', host: 'grafana.corp.example', path: '/x/1' }
+  const line = { msg: 'request', ...asked, decision: 'allow', profiles: [] }
   const replayed = await portaria(['replay', '-', '--config', folder, '--json'], { input: JSON.stringify(line) })
   t.match(replayed.json(), { changes: [{ example: 'GET https://grafana.corp.example/x/1' }] })
   const alone = await routeFolder(t, { 'routes.yaml': YAML.split('\n').slice(0, 4).join('\n') })
@@ -362,10 +345,9 @@ t.test('/auth/apps links to the host of each application, with the scheme and th
     `/shown {host: closed.example, ${app('closed')}}`,
     '/elsewhere {host: a.example, public: true, app: {name: address, url: "https://b.example/"}}'
   )
-  const listed = (hostName: string) =>
-    appsFor(table, {}, hostName, { cloudUnassignedMayPass: false, publicUrl: 'https://gw.other:8443' }).map(
-      ({ url }) => url
-    )
+  const urlsOf = (table: Parameters<typeof appsFor>[0], hostName: string, publicUrl: string) =>
+    appsFor(table, {}, hostName, { cloudUnassignedMayPass: false, publicUrl }).map(({ url }) => url)
+  const listed = (hostName: string) => urlsOf(table, hostName, 'https://gw.other:8443')
   const others = ['https://wiki.example:8443/', 'https://grafana.example:8443/d']
   t.same(listed('gw.other'), [...others, '/portal', 'https://closed.example:8443/shown', 'https://b.example/'])
   t.same(listed('wiki.example')[2], 'https://gw.other:8443/portal', 'on the page of another host')
@@ -376,10 +358,7 @@ t.test('/auth/apps links to the host of each application, with the scheme and th
     '/portal {host: gw.example, roles: [Admin]}',
     '/news {host: gw.example, public: true}'
   )
-  const urlsAt = (hostName: string) =>
-    appsFor(home, {}, hostName, { cloudUnassignedMayPass: false, publicUrl: 'https://gw.example' }).map(
-      ({ url }) => url
-    )
+  const urlsAt = (hostName: string) => urlsOf(home, hostName, 'https://gw.example')
   t.same(urlsAt('gw.example'), ['https://gw.example/news'], 'decided by the routes of the host that the link leads to')
   t.same(urlsAt('also.example'), ['/portal', '/news'])
   t.match(

@@ -194,9 +194,7 @@ t.test('the end of a token or service account is an RFC 3339 date or time that e
     '2027-02-30',
     '2027',
     'Dec 31 2026',
-    `${day}T00:00:00`,
-    `${day} 00:00:00Z`,
-    `${day}T25:00:00Z`
+    ...['T00:00:00', ' 00:00:00Z', 'T25:00:00Z'].map(end => `${day}${end}`)
   ]
   const good = [day, `${day}T10:00:00Z`, `${day}T10:00:00.5-03:00`]
   const forToken = { name: 'x', profiles: ['Agente'] }

@@ -3,6 +3,7 @@
 import t from 'tap'
 import { accountState, directoryCount, isLockedOut } from '../../gateway/directory/account.ts'
 import { type DirectoryEntry, generalizedTime, guidBytes } from '../../gateway/directory/person.ts'
+import { words } from '../support/words.ts'
 
 const NOW = Date.UTC(2026, 0, 1, 12)
 const WINDOW = 600_000
@@ -84,13 +85,9 @@ t.test('a person of Active Directory is looked up by the bytes of the objectGUID
 
 t.test('a time of a directory may have an offset, in hours or in minutes too', async t => {
   const at = Date.UTC(2026, 10, 22, 10)
-  for (const text of [
-    '20261122100000Z',
-    '2026112210Z',
-    '20261122110000+01',
-    '20261122113000+0130',
-    '202611220800-0200'
-  ])
+  for (const text of words`
+    20261122100000Z 2026112210Z 20261122110000+01 20261122113000+0130 202611220800-0200
+  `)
     t.equal(generalizedTime(text), at, text)
   t.equal(generalizedTime('20261122100000.5Z'), at + 500)
   for (const text of ['', '20261122100000', '20261122100000+013', 'x20261122100000Z'])

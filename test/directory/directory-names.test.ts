@@ -10,25 +10,16 @@ import {
   readLogin
 } from '../../gateway/directory/names.ts'
 import { isSameDn, parseDn } from '../../gateway/values/ldap-text.ts'
+import { words } from '../support/words.ts'
 import { fc } from '../support/worlds.ts'
 
 const DOMAIN = 'Corp.Example'
 
 t.test('every spelling of one account leads to one login', async t => {
-  const spellings = [
-    'maria',
-    'Maria',
-    'MARIA',
-    ' maria ',
-    'CORP\\maria',
-    'corp\\MARIA',
-    'maria@corp.example',
-    'Maria@CORP.Example',
-    'corp \\ maria',
-    'maria @ corp.example'
-  ]
-  for (const spelling of spellings) t.same(readLogin(spelling, DOMAIN), { login: 'maria' }, spelling)
-  const others: Record<string, [typed: string, login: string]> = {
+  const blank = [' maria ', 'corp \\ maria', 'maria @ corp.example']
+  const others = words`maria Maria MARIA CORP\maria corp\MARIA maria@corp.example Maria@CORP.Example`
+  for (const spelling of [...blank, ...others]) t.same(readLogin(spelling, DOMAIN), { login: 'maria' }, spelling)
+  const rows: Record<string, [typed: string, login: string]> = {
     'a decomposed letter is composed': ['joa\u0303o', 'joão'],
     'the Kelvin sign is canonically K': ['\u212aelvin', 'kelvin'],
     'directories fold inner blanks': ['rui  da   silva', 'rui da silva'],
@@ -40,7 +31,7 @@ t.test('every spelling of one account leads to one login', async t => {
     'only the first backslash ends the domain': ['CORP\\a\\b', 'a\\b'],
     'behind a domain @ is a letter': ['CORP\\maria@other.example', 'maria@other.example']
   }
-  for (const [what, [typed, login]] of Object.entries(others)) t.same(readLogin(typed, DOMAIN), { login }, what)
+  for (const [what, [typed, login]] of Object.entries(rows)) t.same(readLogin(typed, DOMAIN), { login }, what)
 })
 
 t.test('with a service account the name of another domain is a login in itself, unless it has a backslash', async t => {
@@ -55,15 +46,9 @@ t.test('with a service account the name of another domain is a login in itself, 
 })
 
 t.test('a domain that is not ours is refused', async t => {
-  const foreign = [
-    'OTHER\\maria',
-    'corp.example\\maria',
-    '\\maria',
-    'maria@corp',
-    'maria@other.example',
-    'maria@',
-    'a@corp.example@other'
-  ]
+  const foreign = words`
+    OTHER\maria corp.example\maria \maria maria@corp maria@other.example maria@ a@corp.example@other
+  `
   for (const spelling of foreign) t.same(readLogin(spelling, DOMAIN), { refusal: 'foreign-domain' }, spelling)
   for (const empty of ['CORP\\', '@corp.example'])
     t.same(readLogin(empty, DOMAIN), { refusal: 'bad-login-name' }, empty)

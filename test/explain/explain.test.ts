@@ -8,6 +8,7 @@ import { explain } from '../../gateway/explain/explain.ts'
 import { PROFILES } from '../../gateway/identity.ts'
 import { startGateway } from '../support/gateway.ts'
 import { tableOf } from '../support/route-files.ts'
+import { words } from '../support/words.ts'
 
 const ROUTES = [
   '/* {public: true}',
@@ -103,16 +104,11 @@ t.test('an Admin can read over HTTP why a request is decided as it is', async t 
     decision: 'allow',
     forwarded: '/api/1'
   })
-  for (const bad of [
-    'method=get&path=/',
-    'method=GET&path=x',
-    'method=GET',
-    'method=GET&path=/&as=Nobody',
-    'method=GET&path=https://a_b:x/',
-    'method=GET&path=/&x=1'
-  ]) {
+  for (const bad of words`
+    method=get&path=/ method=GET&path=x method=GET method=GET&path=/&as=Nobody method=GET&path=https://a_b:x/
+    method=GET&path=/&x=1
+  `)
     t.equal((await ask(bad)).status, 400, bad)
-  }
   t.equal((await ask('method=GET&path=/', await world.tokenFor())).status, 403)
 })
 

@@ -5,7 +5,7 @@ import { createDirectory } from '../../gateway/directory/directory.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { entry, identity, REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
-import { logIn, postLogin } from '../support/login.ts'
+import { logIn, postLogin, postLoginAgain } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { dnOf } from '../support/openldap-people.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -90,10 +90,12 @@ t.test('guesses at once do not lock an account again whose lock-out has run out 
   t.equal(await login(HOME, 0, ldap.password), 'in')
 })
 
+const OWN = 'a-senha-certa'
+
 /** Answers as Active Directory does to the owner of one account, and to guesses at it. */
-const startActiveDirectory = (t: Test, password: string) =>
+const startActiveDirectory = (t: Test) =>
   startLdapServer(t, ({ tag, id, body, send }) => {
-    const isRight = body.includes(password)
+    const isRight = body.includes(OWN)
     if (tag === REQUEST.bind) send(result(id, 0x61, isRight ? 0 : 49, isRight ? '' : '80090308: data 52e, v4563'))
     if (tag === REQUEST.extended) send(identity(id, 'u:CORP\\msilva'))
     if (tag === REQUEST.search)
@@ -108,25 +110,24 @@ const startActiveDirectory = (t: Test, password: string) =>
       )
   })
 
-// RV-71
-t.test('a known address is known under the canonical name, whatever name is typed', async t => {
-  const own = await startPostgres(t)
-  const directory = await startActiveDirectory(t, 'a-senha-certa')
-  const world = await startGateway(t, {
-    postgres: own,
-    env: { LDAP_ENABLED: 'true', LDAP_URL: directory.url, LDAP_DOMAIN: 'corp.example', TRUST_PROXY: '127.0.0.1' }
-  })
-  const login = async (password: string, from: string): Promise<number> => {
-    const { status } = await postLogin(world, 'maria.silva', { password, headers: { 'x-forwarded-for': from } })
-    // A machine too busy to ask the database in time says so.
-    return status === 503 ? login(password, from) : status
-  }
-  t.equal(await login('a-senha-certa', HOME), 200)
+/** The owner logs in from home, strangers guess, and the owner errs once. */
+const checkKnownAddress = async (t: Test, username: string, env: Record<string, string>) => {
+  const common = { LDAP_ENABLED: 'true', TRUST_PROXY: '127.0.0.1' }
+  const world = await startGateway(t, { postgres: await startPostgres(t), env: { ...common, ...env } })
+  const login = async (password: string, from: string) =>
+    (await postLoginAgain(world, username, { password, headers: { 'x-forwarded-for': from } })).status
+  t.equal(await login(OWN, HOME), 200)
   const guesses = []
   for (let n = 0; n < 5; n++) guesses.push(await login(`errada ${n}`, stranger(n)))
   t.same(guesses, [401, 401, 429, 429, 429])
   t.equal(await login('um-erro', HOME), 401)
-  t.equal(await login('a-senha-certa', HOME), 200)
+  t.equal(await login(OWN, HOME), 200)
+}
+
+// RV-71
+t.test('a known address is known under the canonical name, whatever name is typed', async t => {
+  const { url } = await startActiveDirectory(t)
+  await checkKnownAddress(t, 'maria.silva', { LDAP_URL: url, LDAP_DOMAIN: 'corp.example' })
 })
 
 const PEOPLE = 'ou=people,dc=corp,dc=example'
@@ -163,22 +164,11 @@ t.test('an entry without a login attribute has one guard, whatever finds it, and
 
 t.test('a known address is known with a DN template too, whatever attribute its value is of', async t => {
   const dn = 'cn=maria silva,ou=people,dc=corp'
-  const directory = await startLdapServer(t, ({ tag, id, body, send }) => {
-    if (tag === REQUEST.bind) send(result(id, 0x61, body.includes('a-senha-certa') ? 0 : 49))
+  const { url } = await startLdapServer(t, ({ tag, id, body, send }) => {
+    if (tag === REQUEST.bind) send(result(id, 0x61, body.includes(OWN) ? 0 : 49))
     if (tag === REQUEST.extended) send(identity(id, `dn:${dn}`))
     if (tag === REQUEST.search) send(entry(id, dn, { cn: ['Maria Silva'], uid: ['msilva'] }), result(id, 0x65))
   })
-  const world = await startGateway(t, {
-    env: {
-      ...{ LDAP_ENABLED: 'true', LDAP_URL: directory.url, LDAP_USER_DN_TEMPLATE: 'cn={{username}},ou=people,dc=corp' },
-      ...{ LDAP_SEARCH_BASE: 'dc=corp', LDAP_SEARCH_FILTER: '(cn={{username}})', TRUST_PROXY: '127.0.0.1' }
-    }
-  })
-  const login = async (password: string, from: string) =>
-    (await postLogin(world, 'maria silva', { password, headers: { 'x-forwarded-for': from } })).status
-  t.equal(await login('a-senha-certa', HOME), 200)
-  const guesses = []
-  for (let n = 0; n < 3; n++) guesses.push(await login(`errada ${n}`, stranger(n)))
-  t.same(guesses, [401, 401, 429])
-  t.equal(await login('a-senha-certa', HOME), 200)
+  const env = { LDAP_URL: url, LDAP_USER_DN_TEMPLATE: 'cn={{username}},ou=people,dc=corp', LDAP_SEARCH_BASE: 'dc=corp' }
+  await checkKnownAddress(t, 'maria silva', { ...env, LDAP_SEARCH_FILTER: '(cn={{username}})' })
 })
