@@ -26,6 +26,8 @@ const STALL_MS = 60_000
 /** How long a close in the middle of a frame waits for the rest of that frame. */
 const FRAME_REST_MS = 400
 const AFTER_END_MS = 1000
+/** How long a side that is slow to take what came before a close may take none of it. */
+const TAKING_MS = 20_000
 /** How long a client that is not to know of the end of its upstream may send nothing. */
 const RETIRED_MS = 2000
 /** A stream whose access has ended is gone within a second, whether it was acknowledged or not. */
@@ -54,6 +56,10 @@ export class Relay implements LegOwner {
   #deadline = 0
   /** Being closed by the gateway: nothing more is delivered. */
   #ended = false
+  /** What was sent before the end is delivered, however long that takes. */
+  #delivers = true
+  /** When, since the end, a side was last seen to take what waits for it; 0: nothing has waited. */
+  #takenAt = 0
   /** Only the client's side is left, and it does not know. */
   #retired = false
   #over = false
@@ -159,7 +165,11 @@ export class Relay implements LegOwner {
       peer.socket.end()
       this.#deadline = Math.min(this.#deadline || Number.POSITIVE_INFINITY, this.now() + AFTER_END_MS)
       if (peer.stalledSince !== 0) peer.unstall()
-    } else if (!this.#break(leg)) this.end(SERVER_GONE, CLIENT_GONE)
+    } else if (!this.#break(leg)) {
+      const isFirst = !this.#ended
+      this.end(SERVER_GONE, CLIENT_GONE)
+      this.#delivers = isFirst
+    }
   }
 
   /** One side is over. Returns whether the other is not to know yet. */
@@ -186,6 +196,7 @@ export class Relay implements LegOwner {
 
   /** Nothing more is delivered; both sides get a close frame, each its own, and have a moment to respond. */
   end(toClient: Ending, toUpstream: Ending = GOING_AWAY) {
+    this.#delivers = false
     if (this.#ended) return
     this.#ended = true
     this.#options.onBreak?.()
@@ -220,7 +231,7 @@ export class Relay implements LegOwner {
 
   sweep(at: number) {
     if (this.#deadline !== 0) {
-      if (at < this.#deadline) return
+      if (this.#isDelivering(at) || at < this.#deadline) return
       if (this.#retired && !this.#ended && !this.#client.gone) this.end(SERVER_GONE)
       else this.destroy()
       return
@@ -229,6 +240,14 @@ export class Relay implements LegOwner {
     if (idleTimeoutMs > 0 && at - this.#lastActivity >= idleTimeoutMs) return this.end(IDLE)
     this.#check(this.#client, at)
     if (this.#deadline === 0) this.#check(this.#upstream, at)
+  }
+
+  /** Whether a side that is being closed may go on taking what came before. */
+  #isDelivering(at: number): boolean {
+    for (const leg of [this.#client, this.#upstream]) {
+      if (leg.hasTaken() || (this.#takenAt === 0 && !leg.gone && leg.socket.writableLength > 0)) this.#takenAt = at
+    }
+    return this.#delivers && !this.#retired && this.#takenAt !== 0 && at - this.#takenAt < TAKING_MS
   }
 
   #check(leg: Leg, at: number) {

@@ -31,6 +31,7 @@ const world = (t: Test, isRead: boolean, [client, clientEnd]: readonly [Duplex, 
   const received = (end: Duplex) => framesOf(end.read() ?? Buffer.alloc(0))
   return { relay, client, upstream, received, clientEnd, upstreamEnd }
 }
+type World = ReturnType<typeof world>
 const settled = () => new Promise(resolve => setImmediate(resolve))
 
 t.test('a side that does not close with the other is cut off; one that fails takes the other along', async t => {
@@ -95,4 +96,38 @@ t.test('a client that takes a large message slowly is alive, also without a pong
   t.equal(client.destroyed, false)
   sweepAfter(60_000)
   t.equal(client.destroyed, true, 'it takes nothing more')
+})
+
+t.test('what came before a close is delivered to a side that takes it slowly, unless its access has ended', async t => {
+  const frame = buildFrame(2, Buffer.alloc(900, 'z'), false)
+  const messages = Buffer.concat(Array.from({ length: 500 }, () => frame))
+  const endings = {
+    closed: ({ relay }: World) => relay.take('upstream', buildFrame(8, Buffer.from([3, 232]), false)),
+    gone: ({ upstream }: World) => void upstream.destroy(),
+    ended: ({ relay }: World) => relay.end({ code: 4401, reason: '' })
+  }
+  for (const [name, end] of Object.entries(endings)) {
+    const [socket, clientEnd] = await connected(t)
+    const one = world(t, false, [socket, clientEnd])
+    let at = one.relay.now()
+    const sweepAfter = (...waits: number[]) => {
+      for (const ms of waits) {
+        at += ms
+        one.relay.sweep(at)
+      }
+    }
+    while (socket.writableLength < 20_000_000) one.relay.take('upstream', messages)
+    await untilFull(socket)
+    end(one)
+    await settled()
+    sweepAfter(250, 2500, 2500)
+    t.equal(socket.destroyed, name === 'ended', name)
+    if (name === 'ended') continue
+    await takeSome(socket, clientEnd)
+    sweepAfter(250, 19_000)
+    t.equal(socket.destroyed, false, `${name}: still taking`)
+    await untilFull(socket)
+    sweepAfter(250, 21_000)
+    t.equal(socket.destroyed, true, `${name}: it takes nothing more`)
+  }
 })
