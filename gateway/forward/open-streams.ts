@@ -70,7 +70,8 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
   /** Whether their login was renewed is not known yet. */
   const renewing = new Set<Entry>()
   let serial = 0
-  let draining = false
+  /** The time by which all streams have ended, on the clock that is never set; undefined: they go on. */
+  let drainedBy: number | undefined
   let changed: Entry[] = []
 
   const enter = (entry: Entry) => {
@@ -110,6 +111,11 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     if (entries.get(entry.stream.id) !== entry) return
     forget(entry)
     contained(entry, () => entry.control.end(code))
+  }
+
+  const endAtRandom = async (entry: Entry, withinMs: number) => {
+    await delay(Math.random() * Math.max(0, withinMs))
+    finish(entry, 1012)
   }
 
   const change = (entry: Entry, stream: OpenStream) => {
@@ -197,7 +203,8 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       const [at, { identity }] = [now(), info]
       const tokenState = identity === undefined ? 'valid' : revocations.tokenState(identity)
       refuseEnded(identity, tokenState, at)
-      if (draining) throw new Unavailable({ reason: 'draining' })
+      // Event sources and clients of Socket.IO do not come back after a refusal, but after an end they do.
+      if (drainedBy !== undefined && info.kind === 'websocket') throw new Unavailable({ reason: 'draining' })
       const stream: OpenStream = { ...info, id: `${options.instance}-${++serial}`, since: at }
       const route = options.checkAgain(stream)
       if (route === undefined) throw new Forbidden({ reason: 'route-changed' })
@@ -207,6 +214,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       enter(entry)
       if (route !== info.route) change(entry, { ...stream, route })
       if (tokenState === 'stale') task(checkFresh)([entry])
+      if (drainedBy !== undefined) task(endAtRandom)(entry, drainedBy - monotonicNow())
       return { id: stream.id, close: () => forget(entry) }
     },
     onRevocationsChanged(ids: Changed) {
@@ -234,12 +242,9 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     },
     /** Ends all streams with 1012, spread over most of the given time, so that their clients do not all reconnect at once. */
     async drain(timeoutMs: number): Promise<void> {
-      draining = true
-      const endAtRandom = async (entry: Entry) => {
-        await delay(Math.random() * timeoutMs * 0.6)
-        finish(entry, 1012)
-      }
-      await Promise.all([...entries.values()].map(endAtRandom))
+      const withinMs = timeoutMs * 0.6
+      drainedBy = monotonicNow() + withinMs
+      await Promise.all([...entries.values()].map(entry => endAtRandom(entry, withinMs)))
     },
     counts: () => countKinds(entries.values()),
     /** Ends what has expired; runs automatically four times a second. */

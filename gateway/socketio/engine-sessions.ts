@@ -121,7 +121,9 @@ export const createEngineSessions = (forwarding: SocketIoForwarding) => {
   const sweep = () => {
     const at = now()
     for (const engineSession of [...engineSessions]) {
-      if (at >= engineSession.proveUntil && isProving(engineSession)) contain(engineSession, one => one.end(1008))
+      if (at < engineSession.proveUntil || !isProving(engineSession)) continue
+      // A client whose upstream has not responded yet is to connect again.
+      contain(engineSession, one => one.end(isAsking(one) ? 1001 : 1008))
     }
     for (const [sid, { engineSession, sessionMs, lastSeen }] of polled) {
       if (engineSession.isOver && at - lastSeen > FAREWELL_MS) polled.delete(sid)
@@ -144,6 +146,10 @@ export const createEngineSessions = (forwarding: SocketIoForwarding) => {
     }
   }
 }
+
+/** Whether the upstream has not confirmed a namespace that its client may enter. */
+const isAsking = ({ state }: EngineSession): boolean =>
+  [...state.namespaces.values()].some(({ phase }) => phase === 'asked')
 
 /** Whether no namespace is open. */
 const isProving = ({ state }: EngineSession): boolean =>

@@ -212,6 +212,15 @@ t.test('an answer that a later one has overtaken changes nothing', async t => {
   t.same(seen, [['Agente']])
 })
 
+t.test('what becomes an event stream while the gateway stops is not refused, and ends with the others', async t => {
+  const { streams, open } = world(t)
+  await streams.drain(0)
+  const { ends } = open(undefined)
+  await until(() => ends.length > 0)
+  t.same(ends, [1012])
+  t.throws(() => open(undefined, { kind: 'websocket' }), { code: 'GW_UNAVAILABLE', reason: 'draining' })
+})
+
 t.test('access that can’t be known ends a stale stream within a second', async t => {
   const failing = world(t, () => Promise.reject(new Error('database away')))
   const silent = world(t, () => new Promise(() => undefined))

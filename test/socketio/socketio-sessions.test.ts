@@ -334,6 +334,27 @@ t.test('a stock client connects again, unless its access has ended or it broke a
   }
 })
 
+t.test('a stock client connects again if its upstream has not confirmed its CONNECT within ten seconds', async t => {
+  const { clock, engineSessions, hold } = holdSessions(t)
+  const { engineSession, ask, answers } = hold({}, 'sid')
+  engineSession.gate.fromClient({ type: '4', text: '40/a,{"token":"token-/a"}' })
+  ask()
+  clock.now += 10_000
+  engineSessions.sweep()
+  await until(() => answers.length > 0)
+  t.same([answers, engineSession.isOver], [['1'], true])
+})
+
+t.test('a stock client that asks for a namespace while the gateway stops connects again', async t => {
+  const { open, streams } = holdSessions(t)
+  const { engineSession, told } = open()
+  await streams.drain(0)
+  const asked = engineSession.gate.fromClient({ type: '4', text: '40/a,{"token":"token-/a"}' })
+  t.equal(asked.verdict, 'pass', 'no CONNECT_ERROR, after which it would give up')
+  await until(() => engineSession.isOver)
+  t.same(told.toSorted(), ['close 1012', 'over', 'up 41/a,'])
+})
+
 t.test('a packet that cannot be read is the fault of the side that sent it', async t => {
   for (const [side, text, reason] of [
     ['upstream', 'x', 'upstream-malformed-packet'],
