@@ -1,4 +1,5 @@
-// Notices whether the other side of a socket takes what waits for it, also in the middle of one large write.
+// Notices whether the other side of a socket takes what waits for it, also in the middle of one large write, or has vanished.
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 interface Handle {
@@ -30,3 +31,12 @@ export const progressOf = (socket: Duplex): Progress | undefined => {
 /** Whether nothing has been taken between the two. */
 export const isStalled = (before: Progress, now: Progress): boolean =>
   now.written === before.written && now.left >= before.left
+
+const PROBE_MS = 60_000
+const PROBES = 5
+
+/**
+ * Lets a socket fail some minutes after the host at its other end has vanished, although nothing is written to it: otherwise an event
+ * stream in which nothing happens would stay open.
+ */
+export const failIfVanished = (socket: Socket): Socket => socket.setKeepAlive(true, PROBE_MS, PROBE_MS, PROBES)

@@ -9,6 +9,7 @@ import {
   type SecureContextOptions,
   type TLSSocket
 } from 'node:tls'
+import { failIfVanished } from '../http/progress.ts'
 import type { AcceptOptions } from '../http/server.ts'
 import { createCertificateNames } from '../values/certificates.ts'
 import { contain, ending, task } from '../values/contain.ts'
@@ -57,7 +58,7 @@ export const createFront = (parts: FrontParts) => {
     else tls.greet(socket, peer, isProxy?.(peer) === true)
   }
   const receive = (socket: Socket) => {
-    early.add(socket)
+    early.add(failIfVanished(socket))
     socket.on('close', () => leaveEarly(socket))
     // Until the connection is handed over, a reset concerns no other part.
     socket.on('error', () => socket.destroy())

@@ -2,6 +2,7 @@
 import net from 'node:net'
 import { constants } from 'node:os'
 import tls from 'node:tls'
+import { failIfVanished } from '../http/progress.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { oncePer } from '../values/bounded-map.ts'
 import { sharedLookup } from './lookup.ts'
@@ -21,7 +22,7 @@ export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts
   // Otherwise a body would wait for the delayed acknowledgement of its head.
   const common = { noDelay: true, ...(onread === undefined ? {} : { onread }) }
   if (target.tls) {
-    return tls.connect({
+    const socket = tls.connect({
       host,
       port: target.port,
       lookup: sharedLookup,
@@ -31,9 +32,10 @@ export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts
       ALPNProtocols: ['http/1.1'],
       ...common
     })
+    return failIfVanished(socket)
   }
   return target.socketPath === undefined
-    ? net.connect({ host, port: target.port, lookup: sharedLookup, ...common })
+    ? failIfVanished(net.connect({ host, port: target.port, lookup: sharedLookup, ...common }))
     : net.connect({ path: target.socketPath, ...common })
 }
 

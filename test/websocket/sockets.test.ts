@@ -1,4 +1,5 @@
 // What no route owns is answered, waves of sockets leave nothing behind, a reload checks open streams again, and Admins see and end them.
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
@@ -185,4 +186,25 @@ t.test('an event stream whose length was announced ends with its connection', as
   const received = await connection.closed()
   t.match(received, /data: eva/)
   t.equal(received.match(/HTTP\/1\.1/g)?.length, 1, 'no other response is taken for the rest of it')
+})
+
+/** The timers of a process's connections that were accepted at one port, or lead to another, by Linux: 2 is that of keep-alive. */
+const timersOf = async (accepted: number, dialled: number): Promise<string[]> =>
+  (await readFile('/proc/net/tcp', 'utf8')).split('\n').flatMap(line => {
+    const [, local = '', remote = '', state, , timer = ''] = line.trim().split(/\s+/)
+    const portOf = (address: string) => Number.parseInt(address.split(':')[1] ?? '', 16)
+    return state === '01' && (portOf(local) === accepted || portOf(remote) === dialled) ? [timer.slice(0, 2)] : []
+  })
+
+t.test('an event stream in which nothing happens does not outlive a client or backend that vanishes', async t => {
+  const connection = await world.connect()
+  connection.send(`GET /events HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+  await until(async () => (await openStreams(world)).total === 1)
+  // Until what was sent last is acknowledged, another timer runs.
+  await until(async () => {
+    const timers = await timersOf(world.port, port)
+    return timers.length >= 2 && timers.every(timer => timer === '02')
+  }, 'both connections are probed')
+  connection.send('')
+  t.equal((await openStreams(world)).total, 1)
 })
