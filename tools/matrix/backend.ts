@@ -12,15 +12,7 @@ import { createCertificateAuthority, pemOf } from '../../test/support/certificat
 import { answerExchange, resetSocket } from './answer.ts'
 import type { BackendKind } from './cells.ts'
 
-export interface Backend {
-  /** As in a route file. */
-  readonly url: string
-  /** Its connections break. */
-  reset(): void
-  /** Its connections break and nothing listens. */
-  stop(): Promise<void>
-  start(): Promise<void>
-}
+export type Backend = Awaited<ReturnType<typeof startBackend>>
 
 type Teardown = Pick<Test, 'teardown'>
 
@@ -84,9 +76,10 @@ const listen = async ({ at, certificate }: Listening, variesRecords: boolean) =>
 }
 
 /** A free port is kept. */
-const startBackend = async (t: Teardown, first: Listening, variesRecords: boolean): Promise<Backend> => {
+const startBackend = async (t: Teardown, first: Listening, variesRecords: boolean) => {
   let running: Awaited<ReturnType<typeof listen>> | undefined = await listen(first, variesRecords)
   const { at } = running
+  /** Its connections break and nothing listens. */
   const stop = async () => {
     const gone = running
     running = undefined
@@ -95,7 +88,9 @@ const startBackend = async (t: Teardown, first: Listening, variesRecords: boolea
   t.teardown(stop)
   const scheme = first.certificate === undefined ? 'http' : 'https'
   return {
+    /** As in a route file. */
     url: typeof at === 'string' ? `unix:${at}` : `${scheme}://127.0.0.1:${at}`,
+    /** Its connections break. */
     reset: () => running?.reset(),
     stop,
     async start() {

@@ -64,29 +64,25 @@ export const writeBody = async (
   }
 }
 
-export interface BodyCheck {
-  take(chunk: Buffer): void
-  /** Number of bytes so far. */
-  readonly length: number
-  /** Where the first wrong byte arrived, roughly. */
-  readonly wrongAt: number | undefined
-}
+export type BodyCheck = ReturnType<typeof createBodyCheck>
 
 /** @param start position of its first byte */
-export const createBodyCheck = (start: number): BodyCheck => {
+export const createBodyCheck = (start: number) => {
   let length = 0
   let wrongAt: number | undefined
   return {
-    take(chunk) {
+    take(chunk: Buffer) {
       for (let at = 0; at < chunk.length; at += MAX_PIECE) {
         const part = chunk.subarray(at, at + MAX_PIECE)
         if (wrongAt === undefined && !part.equals(bytesAt(start + length, part.length))) wrongAt = length
         length += part.length
       }
     },
+    /** Number of bytes so far. */
     get length() {
       return length
     },
+    /** Where the first wrong byte arrived, roughly. */
     get wrongAt() {
       return wrongAt
     }

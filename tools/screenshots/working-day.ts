@@ -4,6 +4,7 @@ import type { DemoPerson } from '../../test/demo/directory.ts'
 import type { Demo } from '../../test/demo/start-demo.ts'
 import type { Clocks } from '../../test/support/clocks.ts'
 import { words } from '../../test/support/words.ts'
+import { createRandom } from '../fuzz/mutate.ts'
 
 const STEP_MS = 5000
 export const HOURS_MS = 2 * 3_600_000
@@ -27,13 +28,8 @@ export const COLLEAGUES: readonly DemoPerson[] = Array.from({ length: 36 }, (_, 
   return { username, password: `${username}-demo`, name, email: `${username}@demo.example` }
 })
 
-/** The same pictures each time (a linear congruential generator; Numerical Recipes). */
-let seed = 7
-const random = (below: number): number => {
-  seed = (seed * 1_664_525 + 1_013_904_223) % 2 ** 32
-  return Math.floor((seed / 2 ** 32) * below)
-}
-const oneOf = (list: readonly string[]): string => list[random(list.length)] ?? '/'
+/** The same pictures each time. */
+const { below: random, pick: oneOf } = createRandom(7)
 
 /** From an address of the company's network, as the proxy in front says. */
 const from = (person: number) => ({ 'x-forwarded-for': `10.20.${random(8)}.${10 + person}` })

@@ -10,20 +10,10 @@ import { until } from '../../test/support/until.ts'
 import { type Backend, startBackends } from '../matrix/backend.ts'
 import type { BackendKind } from '../matrix/cells.ts'
 import type { Left } from './probe.ts'
-import type { Place } from './traffic.ts'
 
-export interface Sample {
-  readonly rssMb: number
-  readonly heapMb: number
-  readonly handles: number
-  readonly fds: number
-}
-
-export interface SoakGateway extends Place {
-  readonly process: GatewayProcess
-  /** After a full collection. */
-  sample(): Promise<Sample>
-}
+/** Of a gateway, after a full collection. */
+export type Sample = Awaited<ReturnType<typeof sample>>
+export type SoakGateway = Awaited<ReturnType<typeof startSoakWorld>>['gateways'][number]
 
 export interface Trouble {
   readonly name: string
@@ -66,7 +56,7 @@ export const startSoakWorld = async (t: Pick<Test, 'teardown'>) => {
   const each = (act: (backend: Backend) => unknown) => () => Promise.all(Object.values(backends).map(act))
   const routes = routeFile(t, routesOf(backends, caFile, 0))
 
-  const start = async (name: string, env: Record<string, string>): Promise<SoakGateway> => {
+  const start = async (name: string, env: Record<string, string>) => {
     const leftFile = join(folder, `left-${name}.json`)
     const gateway = await startGatewayProcess(t, routes.folder, {
       DATABASE_URL: postgres.url,
@@ -97,7 +87,7 @@ export const startSoakWorld = async (t: Pick<Test, 'teardown'>) => {
   return { gateways, troubles }
 }
 
-const sample = async ({ pid, signal }: GatewayProcess, leftFile: string): Promise<Sample> => {
+const sample = async ({ pid, signal }: GatewayProcess, leftFile: string) => {
   rmSync(leftFile, { force: true })
   signal('SIGUSR2')
   const read = (): Left | undefined => {

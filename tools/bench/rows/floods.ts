@@ -22,11 +22,7 @@ const SETTLE_MS = 500
 /** Without a flood. */
 const CALM_MS = 2000
 
-interface Flood {
-  readonly megabytes: number
-  readonly connections: number
-  readonly seconds: number
-}
+type Flood = Record<'megabytes' | 'connections' | 'seconds', number>
 
 const routes = (sink: number, echo: number): string => `
 upstreams:

@@ -39,19 +39,11 @@ export const measureLatency = async (
   )
 }
 
-interface PacedResult {
-  /** Other than 200, broken, or without an answer. */
-  readonly failed: number
-  readonly p50Ms: number
-  readonly p99Ms: number
-  /** The longest that the generator itself did not run while it counted. */
-  readonly heldUpMs: number
-}
-
-const pacedRound = async (world: World, { name, port }: Peer, rate: number): Promise<PacedResult> => {
+const pacedRound = async (world: World, { name, port }: Peer, rate: number) => {
   const seconds = world.options.seconds + 1
   const flags = { port, path: BENCH_PATH, token: world.token, rate, seconds, skip: 1 }
-  const result = await runLoad<PacedResult>('paced.ts', flags)
+  type Figure = 'failed' | 'p50Ms' | 'p99Ms' | 'heldUpMs'
+  const result = await runLoad<Record<Figure, number>>('paced.ts', flags)
   if (result.failed > 0) throw new VoidRun(`${name} failed ${result.failed} paced requests`)
   return result
 }

@@ -40,12 +40,7 @@ const measureRefused = async (world: World): Promise<void> => {
   await Promise.all([authorised, limited, relay].map(each => each.stop()))
 }
 
-interface Flooded {
-  readonly address: string
-  readonly admitted: number
-  readonly limited: number
-  readonly other: number
-}
+type Flooded = { readonly address: string } & Record<'admitted' | 'limited' | 'other', number>
 
 const measureFlood = async (world: World): Promise<void> => {
   const max = world.options.quick ? 300 : 3000

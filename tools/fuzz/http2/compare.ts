@@ -10,12 +10,7 @@ import { type Front, startFront } from './front.ts'
 import { type Message, makeMessage } from './messages.ts'
 import { differenceIn, faultsOf, lateFaults } from './model.ts'
 
-/** What was made of one message. */
-interface Result {
-  readonly outcome: Outcome
-  readonly received: readonly StrictRequest[]
-  readonly isRepeated: boolean
-}
+type Result = Awaited<ReturnType<typeof resultsOf>>[number]
 
 const LANES = 4
 const MOST_STREAMS = 50
@@ -24,9 +19,9 @@ const show = (message: Message): string =>
   JSON.stringify(message, (_, value) => (typeof value === 'string' ? value.slice(0, 100) : value))
 
 /** Sends them; what a lost connection took with it is sent again, each on a connection of its own. */
-const resultsOf = async (front: Front, bytes: Buffer, batch: readonly Sent[], take: Take): Promise<Result[]> => {
+const resultsOf = async (front: Front, bytes: Buffer, batch: readonly Sent[], take: Take) => {
   const outcomes = await send(front, bytes, batch)
-  const results: Result[] = []
+  const results: { outcome: Outcome; received: StrictRequest[]; isRepeated: boolean }[] = []
   for (const [index, sent] of batch.entries()) {
     let outcome = outcomes[index]
     const isRepeated = batch.length > 1 && outcome?.end === 'lost' && sent.message.end !== 'reset'

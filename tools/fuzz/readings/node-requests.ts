@@ -1,11 +1,7 @@
 // Reads the requests of a connection with the parser of node:http, as its server would with no upgrade taken.
 import { HTTPParser, methods } from 'node:_http_common'
 
-export interface NodeReading {
-  readonly requests: readonly NodeRequest[]
-  /** It refused what follows: what is missing, or not complete, it has read as nothing else. */
-  readonly stopped: boolean
-}
+export type NodeReading = ReturnType<typeof readByNode>
 
 interface NodeRequest {
   readonly method: string
@@ -25,7 +21,7 @@ const MAX_HEAD_BYTES = 16 * 1024
 const parser = new HTTPParser()
 
 /** Every request whose head was taken; only the last can be incomplete. */
-export const readByNode = (pieces: readonly Buffer[]): NodeReading => {
+export const readByNode = (pieces: readonly Buffer[]) => {
   const requests: NodeRequest[] = []
   parser.initialize(HTTPParser.REQUEST, {}, MAX_HEAD_BYTES, 0)
   let early: string[] = []
@@ -66,6 +62,7 @@ export const readByNode = (pieces: readonly Buffer[]): NodeReading => {
   parser[HTTPParser.kOnHeadersComplete] = onHead as never
   parser[HTTPParser.kOnBody] = onBody as never
   parser[HTTPParser.kOnMessageComplete] = onEnd as never
+  /** It refused what follows: what is missing, or not complete, it has read as nothing else. */
   const stopped = !pieces.every(takeAll)
   return { requests, stopped }
 }
