@@ -81,7 +81,6 @@ t.test('pipelined requests are checked each for itself and answered in order', a
   const statuses = []
   for (let i = 0; i < 4; i++) statuses.push((await connection.response()).status)
   t.same(statuses, [200, 401, 403, 200])
-  connection.destroy()
 })
 
 t.test('a request that names a type but has no body at all is answered at once', async t => {
@@ -259,7 +258,6 @@ t.test('a path that is costly to read is read only once the limiter has let it p
     costly < Math.max(1000, 4 * plain),
     `${Math.round(costly)} µs each, ${Math.round(plain)} where nothing is costly`
   )
-  connection.destroy()
 })
 
 t.test('a body that is malformed behind a request under way is refused, and its upstream let go', async t => {

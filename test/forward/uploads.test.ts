@@ -37,7 +37,6 @@ t.test('slow clients hold no connection of a backend while they send 64 KB or le
   const clients: RawConnection[] = []
   for (let i = 0; i < 200; i++) {
     const client = await world.connect()
-    t.teardown(() => client.destroy())
     client.send(head('/slow', i % 2 === 0 ? 'Content-Length: 1000' : 'Transfer-Encoding: chunked'))
     clients.push(client)
   }
@@ -63,7 +62,6 @@ t.test('slow clients hold no connection of a backend while they send 64 KB or le
 t.test('a body larger than requestBuffer is sent on when so much has come', async t => {
   const { upstream, world } = await startWorld(t, { upstream: { requestBuffer: '1KB' } })
   const client = await world.connect()
-  t.teardown(() => client.destroy())
   client.send(head('/x', 'Content-Length: 2000') + 'a'.repeat(1000))
   t.equal((await world.raw('GET /quick HTTP/1.1\r\nHost: gw\r\n\r\n')).status, 200)
   t.notMatch(upstream.received(), 'POST')
@@ -77,7 +75,6 @@ t.test('a body larger than requestBuffer is sent on when so much has come', asyn
 t.test('with streaming, each byte passes at once in both directions', async t => {
   const { upstream, world } = await startWorld(t)
   const client = await world.connect()
-  t.teardown(() => client.destroy())
   client.send(head('/streaming', 'Content-Length: 3'))
   await until(() => upstream.open() === 1)
   for (const byte of 'abc') {
@@ -106,7 +103,6 @@ t.test('an upload that hardly moves is refused before a backend is asked', async
   const { upstream, world } = await startWorld(t)
   hurryTimers(t)
   const client = await world.connect()
-  t.teardown(() => client.destroy())
   client.send(`${head('/x', 'Content-Length: 10')}a`)
   t.match(await client.response(), { status: 408, body: /GW_BAD_REQUEST/ })
   t.equal(upstream.accepted(), 0)
@@ -131,7 +127,6 @@ t.test('once a response has begun, an upload may pause', async t => {
   })
   hurryTimers(t)
   const client = await world.connect()
-  t.teardown(() => client.destroy())
   const piece = `10000\r\n${'a'.repeat(65_536)}\r\n`
   client.send(head('/x', 'Transfer-Encoding: chunked') + piece)
   t.match(await client.response(), { status: 200, complete: true, body: 'd'.repeat(40) })
@@ -141,7 +136,6 @@ t.test('a streaming upload may be silent for idleTimeout', async t => {
   const { upstream, world } = await startWorld(t, { upstream: { idleTimeout: '300ms', timeout: '1h' } })
   upstream.respond(() => OK)
   const client = await world.connect()
-  t.teardown(() => client.destroy())
   client.send(`${head('/streaming', 'Content-Length: 10')}a`)
   t.match(await client.response(), { status: 408, body: /GW_BAD_REQUEST/ })
 })
@@ -152,7 +146,6 @@ t.test('a request whose login ends while its body, or a connection, is awaited i
     const { upstream, world } = await startWorld(t, options)
     const token = await world.tokenFor()
     const client = await world.connect()
-    t.teardown(() => client.destroy())
     let release = () => {}
     if (what === 'connection') {
       upstream.respond(() => socket => {

@@ -156,7 +156,12 @@ export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOpti
     /** Exact bytes on a connection of their own. */
     raw: (bytes: string | Buffer, rawOptions?: { head?: boolean }): Promise<RawResponse> =>
       rawExchange(gateway.port, bytes, rawOptions),
-    connect: (): Promise<RawConnection> => connectRaw(gateway.port),
+    /** Destroyed when the gateway ends, if not before. */
+    async connect(): Promise<RawConnection> {
+      const connection = await connectRaw(gateway.port)
+      t.teardown(connection.destroy)
+      return connection
+    },
     /** Resolves with the first logged line that fits; looks at earlier ones too. */
     logged: (fits: (line: LogLine) => boolean): Promise<LogLine> => capture.find(fits)
   }

@@ -24,9 +24,8 @@ const respond = (body: string, fields = '') =>
   `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n${fields}\r\n${body}`
 
 /** On a keep-alive connection of its own. */
-const connectClient = async (t: Test, world: World) => {
+const connectClient = async (world: World) => {
   const connection = await world.connect()
-  t.teardown(() => connection.destroy())
   return (bytes: string, options = {}) => {
     connection.send(bytes)
     return connection.response(options)
@@ -39,7 +38,7 @@ t.test(
     // RV-02, RV-03
     const raw = await startRawUpstream(t)
     const world = await startWorld(t, raw, {}, { TRUST_PROXY: '127.0.0.1' })
-    const proxy = await connectClient(t, world)
+    const proxy = await connectClient(world)
     const from = (n: number) => `X-Forwarded-For: 198.51.100.${n}\r\n`
     /** On how many connections of the backend these requests arrive. */
     const spread = async (...requests: string[]) => {
@@ -80,7 +79,7 @@ for (const scheme of ['http', 'https']) {
       const asked = sent === 'NTLM type1' ? 'NTLM type2' : 'NTLM'
       return `HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: ${asked}\r\nContent-Length: 0\r\n\r\n`
     })
-    const a = await connectClient(t, world)
+    const a = await connectClient(world)
     t.equal((await a(get('/x'))).status, 401)
     t.equal((await a(get('/x', 'Authorization: NTLM type1\r\n'))).status, 401)
     t.equal((await a(get('/x', 'Authorization: NTLM type3\r\n'))).body, 'the page of A')
@@ -121,7 +120,7 @@ for (const scheme of ['http', 'https']) {
     const raw = await start(t)
     const world = await startWorld(t, raw)
     raw.respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n')
-    const ask = await connectClient(t, world)
+    const ask = await connectClient(world)
     for (let n = 0; n < 50; n++) {
       const head = await ask(`HEAD /${n} HTTP/1.1\r\nHost: gw\r\n\r\n`, { head: true })
       t.match(head, { status: 200, headers: { 'content-length': '5' } })
@@ -136,7 +135,7 @@ for (const method of ['GET', 'POST'])
     const raw = await startRawUpstream(t)
     const world = await startWorld(t, raw)
     raw.respond(({ target }) => respond(target))
-    const [a, b] = [await connectClient(t, world), await connectClient(t, world)]
+    const [a, b] = [await connectClient(world), await connectClient(world)]
     t.equal((await a(get('/a'))).body, '/a')
     const waited = performance.now() + 100
     await until(() => performance.now() > waited)
@@ -159,7 +158,7 @@ t.test('a login of a connection is not closed midway for another client while a 
     begun.add(socket)
     return 'HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: NTLM type2\r\nContent-Length: 0\r\n\r\n'
   })
-  const [a, b, c] = [await connectClient(t, world), await connectClient(t, world), await connectClient(t, world)]
+  const [a, b, c] = [await connectClient(world), await connectClient(world), await connectClient(world)]
   t.equal((await a(get('/a', 'Authorization: NTLM type1\r\n'))).status, 401)
   t.equal((await b(get('/b'))).body, '/b')
   t.equal((await c(get('/c'))).body, '/c')
@@ -177,7 +176,7 @@ t.test('a body that a response must not have is no response to the next request'
     '/unchanged': `HTTP/1.1 304 Not Modified\r\n${announced}`
   }
   raw.respond(({ target }) => responses[target] ?? OK)
-  const ask = await connectClient(t, world)
+  const ask = await connectClient(world)
   const asked = ['HEAD /length', 'HEAD /chunked', 'GET /unchanged']
   for (const line of [...asked, ...asked]) {
     await ask(`${line} HTTP/1.1\r\nHost: gw\r\n\r\n`, { head: line.startsWith('HEAD') })
@@ -194,7 +193,7 @@ t.test('a body that a response must not have is no response to the next request'
 t.test('a request with a body costs no more time over TLS than one without', async t => {
   // RV-04: the body waited for the delayed acknowledgement of its head, 40 ms each time.
   const raw = await startRawUpstream(t, certificate)
-  const ask = await connectClient(t, await startWorld(t, raw))
+  const ask = await connectClient(await startWorld(t, raw))
   const time = async (request: string): Promise<number> => {
     const begun = performance.now()
     for (let n = 0; n < 20; n++) t.equal((await ask(request)).status, 200)
