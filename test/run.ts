@@ -6,7 +6,7 @@ import { makeMemoryFolder } from './support/memory-folder.ts'
 import { SHARED_POSTGRES } from './support/postgres.ts'
 import { provision } from './support/provision.ts'
 import { startSharedPostgres } from './support/shared-postgres.ts'
-import { type TestFiles, testFiles } from './support/test-files.ts'
+import { testFiles } from './support/test-files.ts'
 import { type FileResult, runTestFile } from './support/test-process.ts'
 
 const ROOT = dirname(import.meta.dirname)
@@ -39,7 +39,7 @@ const main = async (): Promise<void> => {
   }
 }
 
-const runAll = async ({ patient, timed }: TestFiles, postgres: string) => {
+const runAll = async ({ patient, timed }: ReturnType<typeof testFiles>, postgres: string) => {
   const total = { passed: 0, failed: 0 }
   const limitS = Number(process.env.TAP_TIMEOUT ?? LIMIT_S)
   const stopping = new AbortController()

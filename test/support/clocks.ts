@@ -1,24 +1,20 @@
 // Shifts the clocks of this process against the machine's, with all that a gateway reads of them.
 import type { Test } from 'tap'
 
-export interface Clocks {
-  /** How far the wall clock is ahead; below 0: behind. */
-  wallMs: number
-  /** How far the monotonic clock is ahead. */
-  monotonicMs: number
-  /** The monotonic clock stands still until the function that this returns is called. */
-  stopMonotonic(): () => void
-}
+export type Clocks = ReturnType<typeof shiftClocks>
 
 /** To be called before what is tested captures `Date.now`. Timers keep to the machine's clock. */
-export const shiftClocks = (t: Pick<Test, 'teardown'>): Clocks => {
+export const shiftClocks = (t: Pick<Test, 'teardown'>) => {
   const RealDate = Date
   const realNow = performance.now.bind(performance)
   let stoppedAt: number | undefined
-  const clocks: Clocks = {
+  const clocks = {
+    /** How far the wall clock is ahead; below 0: behind. */
     wallMs: 0,
+    /** How far the monotonic clock is ahead. */
     monotonicMs: 0,
-    stopMonotonic() {
+    /** The monotonic clock stands still until the function that this returns is called. */
+    stopMonotonic(): () => void {
       const since = realNow()
       stoppedAt = since
       return () => {

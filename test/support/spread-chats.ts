@@ -170,14 +170,8 @@ export const holdConversations = async (world: SpreadChats, count: number, atOnc
   return failures
 }
 
-interface Return {
-  /** To connect again; 0: it has lost nothing. */
-  readonly attempts: number
-  readonly afterMs: number
-}
-
 /** An instance is killed while clients talk: what each of them needed to talk again. */
-export const killInTheMiddle = async ({ connect, instances }: SpreadChats, count: number): Promise<Return[]> => {
+export const killInTheMiddle = async ({ connect, instances }: SpreadChats, count: number) => {
   const clients = await Promise.all(
     Array.from({ length: count }, (_, n) => connect(10_000 + n, TRANSPORTS[n % TRANSPORTS.length] ?? []))
   )
@@ -200,6 +194,7 @@ export const killInTheMiddle = async ({ connect, instances }: SpreadChats, count
       backAt = performance.now()
     })
     await talks(client)
+    // To connect again; 0: it has lost nothing.
     return { attempts, afterMs: backAt - killedAt }
   })
   return Promise.all(returns)

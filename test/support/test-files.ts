@@ -15,14 +15,8 @@ const WEIGHTS: readonly (readonly [imported: RegExp, weight: number])[] = [
 /** A file says at its head that it holds answers to the clock of the machine: it wants a core, not just its share of one. */
 const TIMED = /^\/\/ Timed by the clock of the machine\.$/m
 
-export interface TestFiles {
-  /** They wait for states, or measure their own time: they may run beside more than there are cores for. */
-  readonly patient: readonly string[]
-  readonly timed: readonly string[]
-}
-
 /** All of them, or those named; paths relative to `root`, heaviest first, then by name. */
-export const testFiles = (root: string, named?: readonly string[]): TestFiles => {
+export const testFiles = (root: string, named?: readonly string[]) => {
   const weighed = (named ?? globSync('test/**/*.test.ts', { cwd: root })).map(file => {
     const path = resolve(root, file)
     // One that is not there fails when it is run.
@@ -31,6 +25,7 @@ export const testFiles = (root: string, named?: readonly string[]): TestFiles =>
   })
   weighed.sort((a, b) => b.weight - a.weight || (a.file < b.file ? -1 : 1))
   const those = (timed: boolean) => weighed.filter(({ isTimed }) => isTimed === timed).map(({ file }) => file)
+  // The patient wait for states, or measure their own time: they may run beside more than there are cores for.
   return { patient: those(false), timed: those(true) }
 }
 

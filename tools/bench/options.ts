@@ -1,14 +1,7 @@
 // Reads the command line of the benchmark.
 import { parseArgs } from 'node:util'
 
-export interface Options {
-  readonly groups: readonly string[]
-  readonly quick: boolean
-  readonly rounds: number
-  /** Length of one round. */
-  readonly seconds: number
-  readonly warmUpSeconds: number
-}
+export type Options = ReturnType<typeof readOptions>
 
 export const usage = (groups: readonly string[]): string => `npm run bench -- [${groups.join('|')}]… [options]
 
@@ -19,7 +12,7 @@ export const usage = (groups: readonly string[]): string => `npm run bench -- [$
 `
 
 /** Throws an Error for an unknown group, an unknown option or a number out of range. */
-export const readOptions = (args: readonly string[], groups: readonly string[]): Options => {
+export const readOptions = (args: readonly string[], groups: readonly string[]) => {
   const text = { type: 'string' } as const
   const { values, positionals } = parseArgs({
     args: [...args],
@@ -38,6 +31,7 @@ export const readOptions = (args: readonly string[], groups: readonly string[]):
     groups: positionals.length > 0 ? positionals : groups,
     quick,
     rounds: count('rounds', 2),
+    /** Length of one round. */
     seconds: count('seconds', 1),
     warmUpSeconds: count('warm-up', 1)
   }

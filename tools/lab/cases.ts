@@ -19,13 +19,8 @@ export interface ComparedCase<Place> extends Case<Place> {
   readonly contract?: { readonly through: string; readonly because: string }
 }
 
-interface Outcome {
-  readonly isRight: boolean
-  readonly text: string
-}
-
 /** What was seen, or the last line of the error. */
-export const outcomeOf = (running: Promise<string>): Promise<Outcome> =>
+export const outcomeOf = (running: Promise<string>): Promise<{ isRight: boolean; text: string }> =>
   running.then(
     text => ({ isRight: true, text }),
     error => {

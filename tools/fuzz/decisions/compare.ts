@@ -55,14 +55,10 @@ export const askerOf = (person: Person, { profiles, grants }: RouteTable) => {
   return { name: person.who, ...asker }
 }
 
-/** One table as files, as the gateway reads them, and the requests and events that are asked. */
-interface Side {
-  readonly routes: Table
-  readonly folder: string
-  readonly table: RouteTable
-}
+/** One table as files, and as the gateway reads them. */
+type Side = Awaited<ReturnType<typeof sideOf>>
 
-const sideOf = async (folder: string, routes: Table): Promise<Side> => {
+const sideOf = async (folder: string, routes: Table) => {
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'routes.yaml'), fileOf(routes))
   return { routes, folder, table: await readTable(folder) }

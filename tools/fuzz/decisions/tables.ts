@@ -204,15 +204,6 @@ const usable = (route: RouteSpec): RouteSpec => {
   return websocket === undefined || route.methods.includes('GET') ? route : rest
 }
 
-export interface AskedRequest {
-  readonly method: string
-  /** undefined: one that no route names. */
-  readonly host?: string | undefined
-  readonly path: string
-  /** Of the client; undefined: one in no network. */
-  readonly address?: string | undefined
-}
-
 const ASKED = [
   ...words`
     a b admin Admin ADMIN A c x X a.json admin.json a.tar.gz .json a. index.php INDEX.php index.html x.php x.PHP5 a.php
@@ -224,9 +215,13 @@ const ASKED = [
   ...['', '']
 ]
 
-export const requestOf = (random: Random): AskedRequest => ({
+export type AskedRequest = ReturnType<typeof requestOf>
+
+export const requestOf = (random: Random) => ({
   method: random.pick([...METHODS, 'PUT', 'GET', 'GET']),
+  /** undefined: one that no route names. */
   host: askedHostOf(random),
+  /** Of the client; undefined: one in no network. */
   address: addressOf(random),
   path: `/${Array.from({ length: random.below(5) }, () => random.pick(ASKED)).join('/')}`
 })
@@ -246,13 +241,9 @@ export const requestFor = (random: Random, table: Table): AskedRequest => {
   return { method, host, path: `/${own.join('/')}`, address: addressOf(random) }
 }
 
-export interface AskedEvent {
-  readonly namespace: string
-  readonly event: string
-  readonly address?: string | undefined
-}
+export type AskedEvent = ReturnType<typeof eventOf>
 
-export const eventOf = (random: Random): AskedEvent => ({
+export const eventOf = (random: Random) => ({
   namespace: random.pick(['/', '/chat', '/room1', '/room2', '/Chat', '/other', '/room?x']),
   address: addressOf(random),
   event: random.pick(['send', 'sent', 'move', 'Move', 'connect', 'disconnect', '*', 'x'])
