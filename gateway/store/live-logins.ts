@@ -142,8 +142,12 @@ const latestOf = (uses: readonly LoginUse[]): LoginUse[] => {
 const recordUse = async (manager: EntityManager, all: readonly LoginUse[]) => {
   const uses = latestOf(all)
   if (uses.length === 0) return
-  const storable = uses.map(use => ({ ...use, tokenId: storableKey(use.tokenId) ?? '' }))
-  await query(manager, RECORD_USE, [JSON.stringify(storable.filter(({ userId }) => isRowId(userId)))])
+  const keyed = uses.map(use => ({ ...use, tokenId: storableKey(use.tokenId) ?? '' }))
+  const storable = keyed.filter(({ userId }) => isRowId(userId))
+  const rows = await query<Pick<Row, 'jti'>>(manager, RECORD_USE, [JSON.stringify(storable)])
+  const known = new Set(rows.map(({ jti }) => jti))
+  const unknown = storable.filter(({ tokenId }) => !known.has(tokenId))
+  if (unknown.length > 0) await query(manager, STORE_UNKNOWN, [JSON.stringify(unknown)])
 }
 
 const list = async (manager: EntityManager, userId: number, { tokenId, ...bounds }: Bounds & { tokenId?: string }) => {
@@ -177,22 +181,29 @@ const BEGIN = `
   FOR SHARE
   ON CONFLICT (jti) DO UPDATE SET ip = excluded.ip, user_agent = excluded.user_agent RETURNING jti`
 
-// A login that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person.
-// A token that outlives its row was renewed in what a fail-over has lost. All processes record at the same time, and the same
-// logins: in one order, so that no two of them can deadlock. Each minute of each process would take an id per login in use, and
-// leave none for new ones after months, if the ids of known sessions were not named.
+const USED = `
+  jsonb_to_recordset($1::jsonb) AS used ("tokenId" text, "userId" int, provider text, version bigint,
+    "createdAt" float8, "usedAt" float8, "expiresAt" float8)`
+
+// All processes record at the same time, and the same logins: in one order, so that no two of them can deadlock.
 const RECORD_USE = `
-  INSERT INTO sessions (id, jti, user_id, provider, created_at, last_used_at, expires_at)
-  SELECT coalesce(s.id, nextval('sessions_id_seq')), "tokenId", u.id, u.provider, to_timestamp("createdAt"),
-    to_timestamp("usedAt" / 1000), to_timestamp("expiresAt")
-  FROM jsonb_to_recordset($1::jsonb) AS used ("tokenId" text, "userId" int, provider text, version bigint,
-    "createdAt" float8, "usedAt" float8, "expiresAt" float8)
+  WITH known AS (
+    SELECT s.id, used.* FROM ${USED} JOIN sessions s ON s.jti = "tokenId" ORDER BY s.jti FOR NO KEY UPDATE OF s)
+  UPDATE sessions s SET last_used_at = greatest(s.last_used_at, to_timestamp("usedAt" / 1000)),
+    expires_at = greatest(s.expires_at, to_timestamp(known."expiresAt"))
+  FROM known WHERE s.id = known.id RETURNING s.jti`
+
+// A login that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person: the
+// statement above has waited for that. Nor may it be in that statement: each row that conflicts takes an id, of which there are
+// too few for every use. A token that outlives its row was renewed in what a fail-over has lost.
+const STORE_UNKNOWN = `
+  INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
+  SELECT "tokenId", u.id, u.provider, to_timestamp("createdAt"), to_timestamp("usedAt" / 1000), to_timestamp("expiresAt")
+  FROM ${USED}
   JOIN users u ON u.id = "userId" AND u.provider = used.provider AND used.version >= u.lowest_accepted_version
-  LEFT JOIN sessions s ON s.jti = "tokenId"
   WHERE "tokenId" <> '' AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = "tokenId")
   ORDER BY "tokenId"
-  ON CONFLICT (jti) DO UPDATE SET last_used_at = greatest(sessions.last_used_at, excluded.last_used_at),
-    expires_at = greatest(sessions.expires_at, excluded.expires_at)`
+  ON CONFLICT (jti) DO NOTHING`
 
 // A statement of its own, after the row exists: it waits for what ends the login, and then finds no row or its revocation.
 // A token renewed at the same moment would otherwise outlive that revocation.

@@ -227,6 +227,26 @@ t.test('a token and its refreshed copy are one session, last used when the later
   t.same(agesS, [120, 180])
 })
 
+const WAITING =
+  "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+t.test('a session that is being ended while its use is recorded does not come back', async t => {
+  const { database, url, users } = await openStore(t, postgres)
+  const { user } = await users.syncPerson({ ...maria, subject: 'ended' })
+  const liveLogins = createLiveLogins(database)
+  const login = { userId: user.id, provider: 'ldap', version: 0, createdAt: soon() - 600, expiresAt: soon() } as const
+  const use = (tokenId: string) => ({ ...login, tokenId, usedAt: Date.now() })
+  await liveLogins.recordUse(['a', 'b'].map(use))
+  const ending = await openClient(t, url)
+  await ending.query("BEGIN; DELETE FROM sessions WHERE jti = 'a'")
+  await ending.query("INSERT INTO revocations (jti, expires_at) VALUES ('a', now() + interval '1 hour')")
+  const recording = liveLogins.recordUse(['a', 'b'].map(use))
+  await until(async () => (await postgres.query(WAITING, [], url))[0]?.n === 1, 'it waits')
+  await ending.query('COMMIT')
+  await recording
+  t.match(await postgres.query('SELECT jti FROM sessions', [], url), only({ jti: 'b' }))
+})
+
 t.test('uses of sessions that are known take no further ids, of which there are 2,147,483,647', async t => {
   const { database, url, users } = await openStore(t, postgres)
   const { user } = await users.syncPerson({ ...maria, subject: 'counted' })
@@ -239,9 +259,6 @@ t.test('uses of sessions that are known take no further ids, of which there are 
   t.match(rows, [{ jti: 'first' }, { jti: 'second' }])
   t.equal(second, Number(first) + 1)
 })
-
-const WAITING =
-  "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 t.test('processes that record the same uses at the same time, each in an order of its own, all succeed', async t => {
   const { database, url, users } = await openStore(t, postgres)
