@@ -10,7 +10,7 @@ import type { RouteMatch, RouteTable } from '../routes/route.ts'
 import { linesOf } from '../values/lines.ts'
 import { readRecord } from '../values/records.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
-import { decideOptions, publicUrl, routeFolder } from './command-settings.ts'
+import { decideOptions, routeFolder } from './command-settings.ts'
 import { readTable } from './read-routes.ts'
 import { type Terminal, table } from './terminal.ts'
 
@@ -51,17 +51,23 @@ const newTally = () => ({
 })
 
 const MAX_CHANGES = 10_000
+const HOST_NEEDED =
+  'The route files name hosts, and the log leaves out that of PUBLIC_URL: set PUBLIC_URL to the same value as for the gateway'
 
 const replay = async (cli: Cli, log: string, { config }: { readonly config?: string }): Promise<Report> => {
   const routes = await readTable(routeFolder(cli.environment, config))
   const options = decideOptions(cli.environment)
-  const publicHost = URL.parse(publicUrl(cli.environment))?.hostname
+  const publicHost = URL.parse(cli.environment.PUBLIC_URL ?? '')?.hostname
   const tally = newTally()
   for await (const line of readLines(cli, log)) {
     const past = readPastDecision(line)
     if (past === 'foreign') tally.foreign += line.trim() === '' ? 0 : 1
     else if (past === 'other') tally.other += 1
-    else count(tally, { ...past, host: past.host ?? publicHost }, routes, options)
+    else {
+      const host = past.host ?? publicHost
+      if (host === undefined && routes.hosts.length > 0) throw new CannotRun(HOST_NEEDED)
+      count(tally, { ...past, host }, routes, options)
+    }
   }
   if (tally.decisions === 0 && tally.other === 0) {
     throw new CannotRun(`${log} contains no access log lines (${tally.foreign} other lines)`)

@@ -304,6 +304,12 @@ t.test('explain says which routes apply to a host; an example of replay and diff
   const line = { msg: 'request', ...asked, decision: 'allow', profiles: [] }
   const replayed = await portaria(['replay', '-', '--config', folder, '--json'], { input: JSON.stringify(line) })
   t.match(replayed.json(), { changes: [{ example: 'GET https://grafana.corp.example/x/1' }] })
+  const { host: _host, ...ofPublicUrl } = line
+  const replay = (env: Record<string, string>) =>
+    portaria(['replay', '-', '--config', folder, '--json'], { env, input: JSON.stringify(ofPublicUrl) })
+  t.match(await replay({}), { code: 2, stdout: /set PUBLIC_URL/ })
+  const named = await replay({ PUBLIC_URL: 'https://grafana.corp.example' })
+  t.match(named.json(), { changes: [{ example: 'GET https://grafana.corp.example/x/1' }] })
   const alone = await routeFolder(t, { 'routes.yaml': YAML.split('\n').slice(0, 4).join('\n') })
   const { stdout } = await portaria(['diff', alone, folder])
   t.match(stdout, /grafana\.corp\.example\/\* is now open to Admin \(until now: Agente\)/)

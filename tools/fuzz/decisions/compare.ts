@@ -283,7 +283,7 @@ const replayFaults = async (from: Side, to: Side, requests: readonly AskedReques
   }
   const expected = tally(lines.map(({ request, known, verdict }) => [verdict, direct(to.routes, request, known), 1]))
   const { stdout, stderr } = await portariaHere(['replay', '-', '--config', to.folder, '--json'], {
-    env: SETTINGS,
+    env: { ...SETTINGS, PUBLIC_URL: 'http://gateway.invalid' },
     input: lines.map(({ line }) => line).join('\n')
   })
   if (stdout === '') return [`replay could not run: ${stderr}`]
