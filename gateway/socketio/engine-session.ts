@@ -19,7 +19,8 @@ import {
   type Namespace,
   newNamespace,
   owesClient,
-  owesUpstream
+  owesUpstream,
+  UNDECIDED
 } from './gate/gate-state.ts'
 import { createPacketGate, type PacketGate } from './gate/packet-gate.ts'
 import { connectErrorPacket, disconnectPacket } from './protocol/packets.ts'
@@ -234,7 +235,8 @@ export const createEngineSession = (
     },
     /** Ends it because of a forbidden packet, and logs that. */
     violate(reason: string) {
-      if (!engineSession.isOver) logViolation(parts.log, source, reason)
+      // A refused CONNECT has been logged.
+      if (!engineSession.isOver && reason !== UNDECIDED) logViolation(parts.log, source, reason)
       engineSession.end(isOfUpstream(reason) ? 1011 : isForgivable(reason) ? 1001 : 1008)
     },
     /** The transport is gone, so nothing more can be sent. */
@@ -329,7 +331,8 @@ const isOfUpstream = (reason: string): boolean => reason.startsWith('upstream-')
  * Whether the client may connect again. A stock client that gives a CONNECT up before it is confirmed says nothing, and may send
  * another one (`connected-already`).
  */
-const isForgivable = (reason: string | undefined): boolean => reason === 'client-gone' || reason === 'connected-already'
+const isForgivable = (reason: string | undefined): boolean =>
+  reason === 'client-gone' || reason === 'connected-already' || reason === UNDECIDED
 
 const isFinal = (code: number): boolean => code === 1008 || code === 4401 || code === 4403
 

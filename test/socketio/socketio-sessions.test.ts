@@ -345,6 +345,20 @@ t.test('a stock client connects again if its upstream has not confirmed its CONN
   t.same([answers, engineSession.isOver], [['1'], true])
 })
 
+t.test('a stock client whose CONNECT cannot be decided while the database is away connects again', async t => {
+  const { forwarding, open, hold } = holdSessions(t)
+  const identify = () => {
+    throw new Unavailable({ reason: 'revocations-too-old' })
+  }
+  Object.assign(forwarding, { identify })
+  const connect = '40/a,{"token":"token-/a"}'
+  const { engineSession, told } = open()
+  const { onMessage } = createWebSocketTransport({ engineSession, relay: () => undefined, onUpgrade: undefined })
+  onMessage('client', true, Buffer.from(connect))
+  t.same([told, engineSession.isOver], [['over', 'close 1001'], true])
+  await t.rejects(hold().polling.post('', connect), { code: 'GW_UNAVAILABLE', reason: 'connect-undecided' })
+})
+
 t.test('a stock client that asks for a namespace while the gateway stops connects again', async t => {
   const { open, streams } = holdSessions(t)
   const { engineSession, told } = open()

@@ -5,7 +5,7 @@ import type { Route } from '../../routes/route.ts'
 import { isPlainNamespace, namespaceRoute } from '../../routes/socketio-rules.ts'
 import { noteFault } from '../../values/contain.ts'
 import { connectErrorPacket, connectPacket, readPayload, type SocketIoPacket } from '../protocol/packets.ts'
-import type { GateParts, PacketVerdict } from './gate-state.ts'
+import { type GateParts, type PacketVerdict, UNDECIDED, violation } from './gate-state.ts'
 
 const MAX_NAMESPACES = 50
 const MAX_ID = 256
@@ -25,6 +25,7 @@ export const checkConnect = (parts: GateParts, { namespace, rest }: SocketIoPack
     if (!(error instanceof GatewayError)) noteFault('socketio', error, parts.requestId)
     const known = error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'connect' })
     parts.onRefusedConnect(namespace, identity?.user, known)
+    if (known.statusCode >= 500) return violation(UNDECIDED)
     return { verdict: 'answer', text: connectErrorPacket(namespace, known) }
   }
 }

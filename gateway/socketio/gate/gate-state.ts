@@ -101,3 +101,6 @@ export const PASSED: PacketVerdict = { verdict: 'pass' }
 export const DROPPED: PacketVerdict = { verdict: 'drop' }
 
 export const violation = (reason: string): PacketVerdict => ({ verdict: 'violation', reason })
+
+/** Why a session ends if it is not known at the moment whether its CONNECT may pass: after a CONNECT_ERROR, stock clients do not ask again. */
+export const UNDECIDED = 'connect-undecided'

@@ -1,6 +1,6 @@
 // Carries a Socket.IO session by polling: every packet of every body is checked, and none is lost between polls.
 import { setTimeout as delay } from 'node:timers/promises'
-import { BadRequest, BadUpstreamResponse, GatewayError, Internal, RateLimited } from '../../errors.ts'
+import { BadRequest, BadUpstreamResponse, GatewayError, Internal, RateLimited, Unavailable } from '../../errors.ts'
 import { inParts, inTurns, type Parts } from '../../routes/in-parts.ts'
 import { clientHeadFields } from '../../upstream/headers/client-head.ts'
 import { privateAnswersOf } from '../../upstream/headers/private-answers.ts'
@@ -8,6 +8,7 @@ import type { ResponseHead } from '../../upstream/parser.ts'
 import { task } from '../../values/contain.ts'
 import { fieldsWithout } from '../../websocket/handshake.ts'
 import type { EngineSession, EngineSessionSource, SocketIoForwarding } from '../engine-session.ts'
+import { UNDECIDED } from '../gate/gate-state.ts'
 import { burstBytes, ENGINE_CLOSE, readEnginePacket, readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
 import { callUpstream, cookieLineOf, ownPostHead, type PendingCall, type UpstreamAnswer } from './call-upstream.ts'
 
@@ -280,6 +281,9 @@ const MAX_ANSWER_BYTES = 64 * 1024
 /** What a client may leave for later polls of the gateway's own packets, most of them refusals. */
 const UNREAD_LENGTH = 1_000_000
 
+const refusalOf = (reason: string): GatewayError =>
+  reason === UNDECIDED ? new Unavailable({ reason }) : new BadRequest({ reason })
+
 /** Sends a polling session's POSTs to the upstream one after the other; a client's only if each of its packets may pass. */
 const createPollingPosts = ({ forwarding, record: { sid }, engineSession }: PollingParts, mailbox: Mailbox) => {
   const { upstream, target, route } = engineSession.source
@@ -314,7 +318,7 @@ const createPollingPosts = ({ forwarding, record: { sid }, engineSession }: Poll
     const passed: string[] = []
     for (const packet of packets) {
       const verdict = engineSession.gate.fromClient(packet)
-      if (verdict.verdict === 'violation') throw new BadRequest({ reason: verdict.reason })
+      if (verdict.verdict === 'violation') throw refusalOf(verdict.reason)
       if (verdict.verdict === 'pass') passed.push(verdict.text ?? packet.text)
       if (verdict.verdict !== 'answer') continue
       mailbox.put([verdict.text])
