@@ -73,8 +73,7 @@ t.test('a named host gets its session from PUBLIC_URL by a code, and the person 
   const received = upstream.requests.at(-1)?.head ?? ''
   t.notMatch(received, /portaria_(?:session|host)/, 'no backend sees a cookie of the gateway')
 
-  const again = await browser.ask(made.headers.location ?? '')
-  t.equal(again.status, 400, 'once')
+  t.equal((await browser.ask(made.headers.location ?? '')).status, 400, 'once')
   t.equal((await world.logged(line => line.reason === 'host-code-replayed')).code, 'GW_OAUTH_STATE')
 })
 

@@ -364,8 +364,7 @@ t.test('a navigation by a cookie whose access has changed goes on with the new a
   const access = { profiles: ['Supervisor'], areas: ['Geral'], areaPrincipal: 'Geral' }
   const change = await world.fetch(`/auth/admin/users/${user.id}/access`, jsonRequest('PUT', admin.token, access))
   t.equal(change.status, 200, await change.text())
-  const script = await ask('/auditors/x', 'Accept: */*\r\n')
-  t.match(script, { status: 401, body: /GW_TOKEN_STALE/ })
+  t.match(await ask('/auditors/x', 'Accept: */*\r\n'), { status: 401, body: /GW_TOKEN_STALE/ })
   const page = await ask('/auditors/x', NAVIGATION)
   t.equal(page.status, 200)
   t.match(String(page.headers['set-cookie']), /^portaria_session=eyJ/)

@@ -33,6 +33,5 @@ t.test('the scripts for zsh and fish have every command, and another shell is re
   t.ok(zsh.endsWith(bash))
   for (const [, path = ''] of bash.matchAll(/^ {4}'([a-z ]+)'\) offered/gm))
     t.match(fish, new RegExp(`-a '${path.split(' ').at(-1)}' -d '`), path)
-  t.equal(other.code, 2)
-  t.match(other.stderr, /bash, zsh, fish/)
+  t.match(other, { code: 2, stderr: /bash, zsh, fish/ })
 })

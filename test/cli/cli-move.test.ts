@@ -113,10 +113,8 @@ t.test('move copies everything, and a token from before is valid on Postgres', a
 
 t.test('a database that has been used is not written to, and what is missing is named', async t => {
   const again = await portariaHere(['move'], { env })
-  t.equal(again.code, 2)
-  t.match(again.stderr, /The table users of the target already has 3 rows\nNothing was changed/)
+  t.match(again, { code: 2, stderr: /The table users of the target already has 3 rows\nNothing was changed/ })
   t.match(await portariaHere(['move'], { env: { DATA_DIR } }), { code: 2, stderr: /Set DATABASE_URL/ })
   const nothing = await portariaHere(['move'], { env: { DATABASE_URL, DATA_DIR: '/nonexistent' } })
-  t.equal(nothing.code, 2)
-  t.match(nothing.stderr, /There is no embedded database in \/nonexistent/)
+  t.match(nothing, { code: 2, stderr: /There is no embedded database in \/nonexistent/ })
 })

@@ -298,8 +298,7 @@ t.test('replay counts by route and role what past requests would meet under new 
     ]
   })
   const packed = await portaria(['replay', `${log}.gz`, '--config', next])
-  t.equal(packed.code, 1)
-  t.match(packed.stdout, /3 +allow → 403 +Agente +\/api\/\* +GET \/api\/orders/)
+  t.match(packed, { code: 1, stdout: /3 +allow → 403 +Agente +\/api\/\* +GET \/api\/orders/ })
   const piped = await portaria(['replay', '-', '--config', next, '--json'], { input: world.logText() })
   t.same(piped.json<{ changes: unknown }>().changes, result.json<{ changes: unknown }>().changes)
 })

@@ -65,8 +65,7 @@ t.test('cookies of attempts that are over, or were never one, are cleared by the
   browser.cookies.get(app.url)?.set('portaria_login_junk', '%00')
   browser.cookies.get(app.url)?.set('session', 'of a backend')
   now += 600_000
-  const late = await browser.get(returned)
-  t.equal(late.status, 400)
+  t.equal((await browser.get(returned)).status, 400)
   t.equal(app.refusals.at(-1)?.reason, 'state-expired')
   await beginCloudLogin(browser, app.url)
   const names = [...(browser.cookies.get(app.url)?.keys() ?? [])]

@@ -92,8 +92,7 @@ t.test('unlock says when the address is what is held back, lists it, and frees i
   const said = words.stdout.replace(/\s+/g, ' ')
   t.match(said, /maria \(id \d+\) had no failed logins\. The address 2001:db8:1:2::\/64 is held back until/)
   t.equal(await login('maria'), 429)
-  const listed = await portaria(['unlock', '--json'], cli)
-  t.match(listed.json(), { accounts: [], addresses: [held] })
+  t.match((await portaria(['unlock', '--json'], cli)).json(), { accounts: [], addresses: [held] })
   t.match((await portaria(['unlock'], cli)).stdout, /^2001:db8:1:2::\/64 {2}6 failed logins, until 20/)
 
   const freed = await portaria(['unlock', '2001:db8:1:2:aa::1', '--json'], cli)

@@ -57,11 +57,9 @@ t.test('entries before a date leave as a file; what is left, and the file, can b
   t.match(await audit.check(1_000), { isDone: true, checkpoint: { verified: 1_201, firstBroken: null } })
 
   const verified = await portariaHere(['audit', 'verify', out], { env: { JWT_SECRET: TEST_SECRET } })
-  t.equal(verified.code, 0, verified.stderr)
-  t.match(verified.stdout, /The archive is whole: entries 1 to 761/)
+  t.match(verified, { code: 0, stdout: /The archive is whole: entries 1 to 761/ })
   const missing = await portariaHere(['audit', 'verify', `${out}.gone`], { env: { JWT_SECRET: TEST_SECRET } })
-  t.equal(missing.code, 2)
-  t.match(missing.stderr, /\.gone cannot be read \(ENOENT\)/)
+  t.match(missing, { code: 2, stderr: /\.gone cannot be read \(ENOENT\)/ })
   t.equal((await archive('2026-02-28')).code, 2, 'a file that exists is not replaced')
   const next = join(t.testdir({}), 'next.jsonl')
   const again = await portariaHere(['audit', 'archive', '--out', next, '--before', '2026-02-28'], { env })

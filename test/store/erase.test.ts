@@ -5,7 +5,7 @@ import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { portariaHere } from '../support/cli-here.ts'
 import { startGateway } from '../support/gateway.ts'
 import { jsonRequest } from '../support/login.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { countLockWaits, startPostgres } from '../support/postgres.ts'
 import { actor, begunLogin, openClient, openStore, person } from '../support/store.ts'
 import { TEST_SECRET } from '../support/test-secret.ts'
 import { until } from '../support/until.ts'
@@ -14,8 +14,6 @@ const postgres = await startPostgres(t)
 const NAMES = { username: 'quitéria.unica', name: 'Quitéria Única', email: 'quiteria@unica.example' }
 const ADDRESS = '203.0.113.77'
 const MARKS = /quit[ée]ria|[úu]nica|203\.0\.113\.77/i
-
-const WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 /** Someone who has left traces everywhere, beside another person. */
 const startTraced = async (t: Test) => {
@@ -146,8 +144,7 @@ t.test('what is under way while a person is erased leaves nothing of them behind
   // The erasure waits for its entry of the audit log, and what goes on waits for the erasure.
   const holder = await openClient(t, url)
   await holder.query('BEGIN; SELECT FROM audit_head FOR UPDATE')
-  const waiting = async (count: number) =>
-    until(async () => Number((await postgres.query(WAITING, [], url))[0]?.count) >= count, `${count} wait`)
+  const waiting = (count: number) => until(async () => (await countLockWaits(postgres, url)) >= count, `${count} wait`)
   const erased = erase(user.id, NAMES.username)
   await waiting(1)
   const during = goOn()
@@ -185,8 +182,7 @@ t.test('the command erases once the username has been typed, or with --yes', asy
   const { url, users, user } = await startTraced(t)
   const env = { DATABASE_URL: url, JWT_SECRET: TEST_SECRET }
   const wrong = await portariaHere(['erase', `id:${user.id}`], { env, input: 'quiteria\n' })
-  t.equal(wrong.code, 2)
-  t.match(wrong.stderr, /That is not the username; nothing was changed/)
+  t.match(wrong, { code: 2, stderr: /That is not the username; nothing was changed/ })
   t.equal((await portariaHere(['erase', 'ninguem', '--yes'], { env })).code, 2)
   const right = await portariaHere(['erase', `id:${user.id}`, '--json'], { env, input: `${NAMES.username}\n` })
   t.equal(right.code, 0, right.stderr)

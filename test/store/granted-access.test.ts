@@ -6,7 +6,7 @@ import { regrantBatch } from '../../gateway/store/granted-access.ts'
 import { checkGrants, type LoadedGrants, loadGrants } from '../../gateway/store/grants-in-force.ts'
 import { createRegranting } from '../../gateway/store/regranting.ts'
 import { only } from '../support/only.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { countLockWaits, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, openClient, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
@@ -38,9 +38,6 @@ const openWorld = async (list = LIST) => {
   await enforce(store.database, list)
   return store
 }
-
-const WAITING = `
-  SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock') AS yes`
 
 let changes = 0
 /** As files that were changed a second after those before. */
@@ -91,7 +88,7 @@ t.test('an instance with older files that is just loading them does not end the 
   await loading.query('SELECT FROM grants_in_force FOR UPDATE')
   const batch = regrantBatch(database, createGrants(LIST).checksum)
   const ended = batch.then(() => true)
-  const isWaiting = async () => (await postgres.query(WAITING, [], url))[0]?.yes === true
+  const isWaiting = async () => (await countLockWaits(postgres, url)) > 0
   await until(async () => Promise.race([ended, isWaiting()]), 'the batch waits for its turn')
   await loading.query('COMMIT')
   t.equal(await batch, 1)

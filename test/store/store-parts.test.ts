@@ -16,7 +16,7 @@ import { onTimeline, readTimeline } from '../../gateway/store/token-state.ts'
 import { startGateway } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { within } from '../support/own-time.ts'
-import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
+import { countLockWaits, startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, begunLogin, openClient, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
@@ -255,14 +255,12 @@ t.test('a service account that is removed while its secret is rotated gets no ne
   const { database, url, audit } = await openStore(t, postgres)
   const clients = createClients(database)
   const { id } = await clients.create(actor, { name: 'ci', profiles: [], areas: [], areaPrincipal: null })
-  const waiting =
-    'SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = $1'
   let rotating: Promise<unknown> = Promise.resolve()
   await database.write(async manager => {
     await lockAccess(manager)
     await manager.query('DELETE FROM clients WHERE user_id = $1', [id])
     rotating = clients.rotate(actor, id).catch((error: unknown) => error)
-    await until(async () => (await postgres.query(waiting, ['Lock'], url))[0]?.n === 1)
+    await until(async () => (await countLockWaits(postgres, url)) === 1)
   })
   t.type(await rotating, NotFound)
   t.same((await audit.list({ action: 'client.rotate' })).items, [])
@@ -315,10 +313,9 @@ t.test('however many lists of people are asked for, other requests have connecti
   const lists = Array.from({ length: 30 }, () =>
     world.fetch('/auth/admin/users', { token }).then(({ status }) => status)
   )
-  const waiting = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-  await until(async () => Number((await postgres.query(waiting))[0]?.n) >= 2)
+  await until(async () => (await countLockWaits(postgres)) >= 2)
   t.equal((await world.fetch('/auth/admin/areas', { token })).status, 200)
-  t.same(await postgres.query(waiting), [{ n: 2 }], 'lists have two connections')
+  t.equal(await countLockWaits(postgres), 2, 'lists have two connections')
   await client.query('COMMIT')
   for (const status of await Promise.all(lists)) t.ok(status === 200 || status === 503)
   t.equal((await world.fetch('/auth/admin/users', { token })).status, 200)

@@ -14,7 +14,7 @@ import type { AccessChange } from '../../gateway/tokens/revocations.ts'
 import { collectGarbage } from '../support/garbage.ts'
 import { only } from '../support/only.ts'
 import { measureOwnTime, within } from '../support/own-time.ts'
-import { startOwnPostgres } from '../support/postgres.ts'
+import { countLockWaits, startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openBare, openClient, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
@@ -301,7 +301,7 @@ t.test('processes that record the same uses at the same time, each in an order o
     await holder.query('BEGIN')
     await holder.query(`SELECT FROM ${table} WHERE ${middle} FOR UPDATE`)
     const recording = Promise.all([record(false), record(true)])
-    await until(async () => (await postgres.query(WAITING, [], url))[0]?.n === 2, `two wait for ${table}`)
+    await until(async () => (await countLockWaits(postgres, url)) === 2, `two wait for ${table}`)
     await holder.query('COMMIT')
     await t.resolves(recording, table)
     const used = `SELECT count(*)::int AS n FROM ${table} WHERE last_used_at > now() - interval '1 hour'`

@@ -101,6 +101,11 @@ export const startOwnPostgres = async (
   }
 }
 
+/** How many sessions wait for a lock that another one holds. */
+export const countLockWaits = async (postgres: Pick<TestPostgres, 'query'>, url?: string): Promise<number> =>
+  (await postgres.query(LOCK_WAITS, [], url)).length
+
+const LOCK_WAITS = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 const STREAMING = "SELECT FROM pg_stat_replication WHERE application_name = $1 AND state = 'streaming'"
 
 /** Of a server that is stopped. */
