@@ -33,6 +33,8 @@ import { appsFor, hasApps } from './routes/apps.ts'
 import type { Settings } from './settings/settings.ts'
 import type { TokenParts } from './start-tokens.ts'
 import { knownAtOnce } from './store/access-changes.ts'
+import { createAuditLog } from './store/audit-log.ts'
+import { createClients } from './store/clients.ts'
 import { createLoginAttempts, createSecretFailures } from './store/login-attempts.ts'
 import { createLoginMemory } from './store/login-records.ts'
 import { endAtProvider } from './store/provider-sessions.ts'
@@ -80,6 +82,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   const { database, users, audit, logins } = stores
   const { tokens, feed, endLogin } = tokenParts
   const loginMemory = createLoginMemory(logins.database)
+  const loginAudits = createAuditLog(logins.database)
   const liveLogins = knownAtOnce(stores.liveLogins, ['end', 'endAll'], feed.catchUp)
   const signIn = createSignIn({
     tokens,
@@ -163,11 +166,11 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   })
   jwksRoutes(app, tokenParts)
   clientTokenRoutes(app, {
-    clients: stores.clients,
+    clients: createClients(logins.database),
     tokens,
     failures: createSecretFailures(logins.database),
     loginFailures: settings.loginFailures,
-    store: accepted => audit.append(loginEntry(accepted)),
+    store: accepted => loginAudits.append(loginEntry(accepted)),
     onOutcome
   })
   adminRoutes(app, {
