@@ -1,5 +1,6 @@
 // Ends what a tool has started, the newest first: also when the work fails or the tool is interrupted.
 import { createEndings } from '../test/support/endings.ts'
+import { provision } from '../test/support/provision.ts'
 
 export interface Teardown {
   teardown(action: () => unknown): void
@@ -35,3 +36,15 @@ const interrupt = async (status: number) => {
 }
 process.once('SIGINT', () => void interrupt(130))
 process.once('SIGTERM', () => void interrupt(143))
+
+/** For a tool that is one piece of work: installs the programs that it needs. Whatever happens, what it started ends before it exits. */
+export const startTool = () => {
+  provision(console.log)
+  const { teardown, end } = createEndings()
+  open.add(end)
+  process.once('uncaughtException', error => {
+    console.error(error)
+    void interrupt(1)
+  })
+  return { teardown, exit: interrupt }
+}

@@ -1,10 +1,12 @@
 // Opens a test's world: a whole gateway with a real Postgres, its own route files, a secret to sign with, and its log.
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import type { Test } from 'tap'
+import { WebSocket } from 'ws'
 import { stringify } from 'yaml'
 import { type Embedding, startGateway as start } from '../../gateway/gateway.ts'
 import type { User } from '../../gateway/identity.ts'
@@ -161,6 +163,13 @@ export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOpti
       const connection = await connectRaw(gateway.port)
       t.teardown(connection.destroy)
       return connection
+    },
+    /** An open WebSocket, by ws. */
+    async socket(path: string, token: string): Promise<WebSocket> {
+      const headers = { authorization: `Bearer ${token}` }
+      const socket = new WebSocket(url.replace('http', 'ws') + path, { headers })
+      await once(socket, 'open')
+      return socket
     },
     /** Resolves with the first logged line that fits; looks at earlier ones too. */
     logged: (fits: (line: LogLine) => boolean): Promise<LogLine> => capture.find(fits)

@@ -1,7 +1,6 @@
 // Cuts two gateways off from Postgres and Redis in every way, while people ask, refresh, are revoked, changed and limited.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { WebSocket } from 'ws'
 import { REDIS_AVAILABLE, REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
 import { DATABASE_DEADLINES } from '../../gateway/store/database.ts'
 import { startGateway, type World } from './gateway.ts'
@@ -113,15 +112,6 @@ const timed = async <T>(work: Promise<T>): Promise<{ value: T; ms: number }> => 
   return { value: await work, ms: ownTimeMs() }
 }
 
-const openSocket = (world: World, token: string): Promise<WebSocket> =>
-  new Promise((resolve, reject) => {
-    const socket = new WebSocket(`${world.url.replace('http', 'ws')}/live`, {
-      headers: { authorization: `Bearer ${token}` }
-    })
-    socket.once('open', () => resolve(socket))
-    socket.once('error', reject)
-  })
-
 /** Asks until the answer is as wished, or the time is up; the last answer when it never was. */
 const becomes = async (ask: () => Promise<number>, wished: (status: number) => boolean, limitMs: number) => {
   const ownTimeMs = measureOwnTime()
@@ -151,7 +141,7 @@ export const runCell = async (all: PartitionWorld, cell: Cell): Promise<Outcome>
     statusOf(instances[n]?.world.fetch(path, { token }) ?? Promise.reject(new Error('no instance')))
   for (const [n] of instances.entries())
     for (const { token } of [revoked, changed, kept]) await ask(n, '/agents/x', token)
-  const sockets = await Promise.all(instances.map(({ world }) => openSocket(world, revoked.token)))
+  const sockets = await Promise.all(instances.map(({ world }) => world.socket('/live', revoked.token)))
   const closed = sockets.map(socket => new Promise<number>(resolve => socket.once('close', resolve)))
   const outcome: Record<string, string | undefined> = {}
 

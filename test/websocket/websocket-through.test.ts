@@ -273,10 +273,9 @@ t.test('TLS and Unix-socket upstreams work, and a certificate of an unknown auth
       routes: ['tls', 'unix', 'doubtful'].map(name => ({ path: `/ws/${name}`, upstream: name, websocket: {} }))
     }
   })
-  const authorization = await bearer(gateway)
+  const token = await gateway.tokenFor({ id: 7 })
   for (const path of ['/ws/tls', '/ws/unix']) {
-    const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}${path}`, { headers: { authorization } })
-    await once(socket, 'open')
+    const socket = await gateway.socket(path, token)
     for (const message of [Buffer.alloc(500_000, 3), Buffer.from('small')]) {
       socket.send(message)
       t.ok((await next(socket)).data.equals(message), path)
@@ -284,6 +283,9 @@ t.test('TLS and Unix-socket upstreams work, and a certificate of an unknown auth
     socket.close(1000)
     t.equal((await once(socket, 'close'))[0], 1000)
   }
-  const refused = await rawWebSocket(gateway.port, { path: '/ws/doubtful', headers: { authorization } })
+  const refused = await rawWebSocket(gateway.port, {
+    path: '/ws/doubtful',
+    headers: { authorization: `Bearer ${token}` }
+  })
   t.match(refused.head(), /^HTTP\/1\.1 502 /)
 })

@@ -35,7 +35,6 @@ export const TARGETS = {
   'body-up-growth': most('1 GB up, growth of RSS over idle', 20, 'MB'),
   'body-down-rate': least("1 GB down, rate ÷ nginx's", 0.95),
   'body-up-rate': least("1 GB up, rate ÷ nginx's", 0.95),
-  'idle-socket-5000': most('an idle authorised WebSocket of 5,000', 10, 'KB'),
   'idle-socket': most('an idle authorised WebSocket of 10,000', 10, 'KB'),
   message: most("a WebSocket message both ways ÷ nginx's, CPU", 1.6),
   'flood-health': most('slowest /health while sockets are flooded', 300, 'ms'),

@@ -3,7 +3,7 @@ import { parseArgs, styleText } from 'node:util'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { startRedis } from '../../test/support/redis.ts'
 import { holdConversations, killInTheMiddle, startSpreadChats } from '../../test/support/spread-chats.ts'
-import { startTool } from '../start-tool.ts'
+import { startTool } from '../teardown.ts'
 
 const { values } = parseArgs({
   options: { count: { type: 'string', default: '5000' }, clients: { type: 'string', default: '20' } }

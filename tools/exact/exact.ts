@@ -3,7 +3,7 @@ import { parseArgs, styleText } from 'node:util'
 import { BUSY_MAX, BUSY_WINDOWS, floodBusyGateways, startBusyGateways } from '../../test/support/busy-limit.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { startRedis } from '../../test/support/redis.ts'
-import { startTool } from '../start-tool.ts'
+import { startTool } from '../teardown.ts'
 
 /** In all, of runs that are repeated because Redis counted as away. */
 const MOST_REPEATED = 5

@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { WebSocket } from 'ws'
 import { until } from '../../test/support/until.ts'
 import { backend, openPage } from './backend.ts'
 import { BEHIND_APACHE } from './behind-apache.ts'
@@ -100,10 +99,7 @@ const fastapi = backend({
     body.set('file', new Blob([new Uint8Array(20_000_000)]), 'large.bin')
     const upload = await world.fetch('/api/upload', { method: 'POST', token, body })
     equal(((await upload.json()) as { size: number }).size, 20_000_000)
-    const socket = new WebSocket(`${world.url.replace('http', 'ws')}/api/live`, {
-      headers: { authorization: `Bearer ${token}` }
-    })
-    await once(socket, 'open')
+    const socket = await world.socket('/api/live', token)
     socket.send('hello')
     const [message] = (await once(socket, 'message')) as [Buffer]
     equal(message.toString(), '7 hello')

@@ -1,7 +1,6 @@
 // Logs people in at a real Keycloak, and ends their sessions from both sides.
 import { equal, notEqual, ok } from 'node:assert/strict'
 import { once } from 'node:events'
-import { WebSocket } from 'ws'
 import { parse } from 'yaml'
 import type { User } from '../../gateway/identity.ts'
 import { createCloudBrowser, followWithin, readFragment } from '../../test/support/cloud-browser.ts'
@@ -202,9 +201,7 @@ const logoutCases = ({ server, world }: Parts): ProviderCase[] => {
       },
       through: async () => {
         const other = await logIn(world, 'rui')
-        const headers = { authorization: `Bearer ${maria.token}` }
-        const socket = new WebSocket(`${world.url.replace('http', 'ws')}/live`, { headers })
-        await once(socket, 'open')
+        const socket = await world.socket('/live', maria.token)
         const closed = once(socket, 'close')
         await server.admin(`/users/${await server.idOf('maria')}/logout`, { method: 'POST' })
         const ms = await untilEnded(world, maria.token)

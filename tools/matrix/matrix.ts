@@ -1,6 +1,6 @@
 // Answers whether every byte of every kind of body arrives, with one worker and with four: `npm run matrix`.
 import { parseArgs } from 'node:util'
-import { startTool } from '../start-tool.ts'
+import { startTool } from '../teardown.ts'
 import { type Cell, SIZES } from './cells.ts'
 import { runMatrix } from './run.ts'
 

@@ -1,7 +1,7 @@
 // Answers what holds in each partition of instances, Redis and Postgres: `npm run partitions`.
 import { styleText } from 'node:util'
 import { CELLS, runCell, startPartitionWorld } from '../../test/support/partition-world.ts'
-import { startTool } from '../start-tool.ts'
+import { startTool } from '../teardown.ts'
 
 const t = startTool()
 const world = await startPartitionWorld(t)

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs, styleText } from 'node:util'
 import type { ProcessLine } from '../../test/support/gateway-process.ts'
-import { startTool } from '../start-tool.ts'
+import { startTool } from '../teardown.ts'
 import { createExchanges, type Exchange, type Place } from './traffic.ts'
 import { growthOf, type Sample, type SoakGateway, startSoakWorld, type Trouble } from './world.ts'
 

@@ -5,14 +5,14 @@ import { relative } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import WebSocket from 'ws'
+import type { WebSocket } from 'ws'
 import { startGateway } from '../../test/support/gateway.ts'
 import { startBackend } from '../../test/support/gateway-process.ts'
 import { jsonRequest, logIn } from '../../test/support/login.ts'
 import { startOpenLdap } from '../../test/support/openldap.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { startRedis } from '../../test/support/redis.ts'
-import { startTool } from '../start-tool.ts'
+import { startTool } from '../teardown.ts'
 
 const { values } = parseArgs({ options: { list: { type: 'boolean', default: false } } })
 const GATEWAY = fileURLToPath(new URL('../../gateway/', import.meta.url))
@@ -65,11 +65,7 @@ const { user } = await logIn(world, 'ana')
 const openSocket = async (): Promise<WebSocket> => {
   await setProfiles(user.id, 'Agente')
   const { token } = await logIn(world, 'ana')
-  const socket = new WebSocket(`${world.url.replace('http', 'ws')}/ws`, {
-    headers: { authorization: `Bearer ${token}` }
-  })
-  await once(socket, 'open')
-  return socket
+  return world.socket('/ws', token)
 }
 
 const get = async () => (await world.fetch('/api/x', { token: maria.token })).text()

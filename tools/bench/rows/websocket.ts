@@ -9,11 +9,8 @@ import { openLoad, type Running, runLoad, startLoadUpstream } from '../processes
 import type { World } from '../world.ts'
 
 const CPU = 'CPU µs/message both ways'
-/** All are open at once: each step opens what is missing. */
-const IDLE_STEPS = [
-  { target: 'idle-socket-5000', asked: 5000 },
-  { target: 'idle-socket', asked: 10_000 }
-] as const
+/** All are open at once. */
+const IDLE_SOCKETS = 10_000
 const TALKING_SOCKETS = 64
 
 const route = (port: number): string => `
@@ -37,23 +34,16 @@ const hold = (world: World, peer: Peer, count: number): Promise<Running> =>
   openLoad(world, 'socket-client.ts', { port: peer.port, token: world.token, count })
 
 const measureIdle = async (world: World, gateway: Peer): Promise<void> => {
-  const openable = openableSockets()
   const warmUp = await hold(world, gateway, 200)
   const before = residentBytes(gateway.pid)
-  const held: Running[] = []
-  let open = 0
-  for (const { target, asked } of IDLE_STEPS) {
-    const count = Math.min(world.options.quick ? asked / 10 : asked, openable)
-    if (count > open) held.push(await hold(world, gateway, count - open))
-    open = count
-    const kilobytes = (residentBytes(gateway.pid) - before) / count / 1024
-    const closed = held.find(sockets => sockets.hasExited())
-    if (closed !== undefined) throw new VoidRun(`idle sockets were closed: ${closed.output()}`)
-    addRow(world, `${count} idle sockets`, { 'KB/socket': kilobytes })
-    world.find(target, kilobytes)
-    if (count < asked) world.notes.push(`${target}: ${count} sockets only`)
-  }
-  for (const sockets of [...held, warmUp]) await sockets.stop()
+  const count = Math.min(world.options.quick ? IDLE_SOCKETS / 10 : IDLE_SOCKETS, openableSockets())
+  const sockets = await hold(world, gateway, count)
+  const kilobytes = (residentBytes(gateway.pid) - before) / count / 1024
+  if (sockets.hasExited()) throw new VoidRun(`idle sockets were closed: ${sockets.output()}`)
+  addRow(world, `${count} idle sockets`, { 'KB/socket': kilobytes })
+  world.find('idle-socket', kilobytes)
+  if (count < IDLE_SOCKETS) world.notes.push(`idle-socket: ${count} sockets only`)
+  for (const held of [sockets, warmUp]) await held.stop()
 }
 
 /** CPU of one message to the upstream and one back, the opening of the few sockets included. */
