@@ -1,5 +1,5 @@
 // Systems that Apache serves: PHP, WebDAV, and git over HTTP as a CGI program.
-import { equal, match } from 'node:assert/strict'
+import { equal, match, rejects } from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -36,7 +36,7 @@ DavLockDB HERE/locks/db
 ScriptAlias /git/ /usr/lib/git-core/git-http-backend/
 `
 
-export const APACHE_PROGRAMS = { '/usr/sbin/apache2': 'apache2 libapache2-mod-php' }
+const APACHE_PROGRAMS = { '/usr/sbin/apache2': 'apache2 libapache2-mod-php' }
 
 /** Its own account may write into the folder. */
 const startApache = (lab: Lab): Promise<number> => {
@@ -82,16 +82,8 @@ const php = backend({
   }
 })
 
-/** Apache with the empty repository `/git/one.git`, which accepts pushes; resolves with its port. */
-export const startGit = async (lab: Lab): Promise<number> => {
-  await lab.run('git', ['init', '-q', '--bare', 'repositories/one.git'])
-  await lab.run('git', ['-C', 'repositories/one.git', 'config', 'http.receivepack', 'true'])
-  lab.write({ '.gitconfig': '[safe]\n  directory = *\n' })
-  return startApache(lab)
-}
-
 /** Commits what is new in a clone, and pushes it with these options. */
-export const pushAll = async (lab: Lab, clone: string, ...options: readonly string[]): Promise<void> => {
+const pushAll = async (lab: Lab, clone: string, ...options: readonly string[]) => {
   await lab.run('git', ['-C', clone, 'add', '.'])
   await lab.run('git', ['-C', clone, '-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-qm', clone])
   await lab.run('git', [...options, '-C', clone, 'push', '-q', 'origin', 'HEAD:main'])
@@ -102,16 +94,35 @@ const git = backend({
   recipe: 'git-http',
   programs: { ...APACHE_PROGRAMS, git: 'git' },
   version: () => versionOf('git', '--version'),
-  start: startGit,
+  async start(lab) {
+    await lab.run('git', ['init', '-q', '--bare', 'repositories/one.git'])
+    await lab.run('git', ['-C', 'repositories/one.git', 'config', 'http.receivepack', 'true'])
+    lab.write({ '.gitconfig': '[safe]\n  directory = *\n' })
+    return startApache(lab)
+  },
   async check({ lab, world, token }) {
-    const credential = ['-c', `http.extraHeader=Authorization: Bearer ${token}`]
-    const clone = (...words: string[]) => lab.run('git', [...credential, 'clone', '-q', ...words])
-    await clone(`${world.url}/git/one.git`, 'work')
+    const bearer = ['-c', `http.extraHeader=Authorization: Bearer ${token}`]
+    const clone = (options: string[], base: string, ...words: string[]) =>
+      lab.run('git', [...options, 'clone', '-q', `${base}/git/one.git`, ...words])
+    await clone(bearer, world.url, 'work')
     await lab.run('sh', ['-c', 'head -c 50000000 /dev/urandom > work/large.bin'])
-    await pushAll(lab, 'work', ...credential)
-    await clone('-b', 'main', `${world.url}/git/one.git`, 'again')
+    await pushAll(lab, 'work', ...bearer)
+    await clone(bearer, world.url, 'again', '-b', 'main')
     await lab.run('cmp', ['work/large.bin', 'again/large.bin'])
-    return ['clone, push of 50 MB, clone of it (bearer)', NO_BROWSER]
+    const withPassword = (password: string) => world.url.replace('//', `//me:${password}@`)
+    const unasked = ['-c', 'core.askPass=true']
+    await clone(unasked, withPassword((await logIn(lab, world)).token), 'by-password', '-b', 'main')
+    lab.write({ 'by-password/small.txt': 'small' })
+    await pushAll(lab, 'by-password')
+    await lab.run('git', [...bearer, '-C', 'again', 'pull', '-q'])
+    equal(readFileSync(join(lab.folder, 'again/small.txt'), 'utf8'), 'small')
+    await rejects(clone(unasked, withPassword('guessed'), 'refused'), /Authentication failed/)
+    return [
+      'clone, push of 50 MB, clone of it (bearer)',
+      'clone and push (access token as password)',
+      'a wrong password refused',
+      NO_BROWSER
+    ]
   }
 })
 

@@ -1,41 +1,12 @@
-// Tools that support only user names and passwords, with an access token as the password: git, npm, docker and skopeo.
+// Tools that support only user names and passwords, with an access token as the password: npm, docker and skopeo.
 import { equal, match, rejects } from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { World } from '../../test/support/gateway.ts'
 import { backend } from './backend.ts'
-import { APACHE_PROGRAMS, pushAll, startGit } from './behind-apache.ts'
 import { npm as installWithNpm } from './installed.ts'
 import { logIn } from './person.ts'
 import { type Lab, NO_BROWSER, type System, versionOf } from './system.ts'
-
-const withPassword = (world: World, password: string) => world.url.replace('//', `//me:${password}@`)
-
-const gitByPassword = backend({
-  name: 'git over HTTP, access token as password',
-  recipe: 'git-http',
-  programs: { ...APACHE_PROGRAMS, git: 'git' },
-  version: () => versionOf('git', '--version'),
-  start: startGit,
-  async check({ lab, world, port }) {
-    const clone = (base: string, folder: string, ...options: string[]) =>
-      lab.run('git', ['-c', 'core.askPass=true', 'clone', '-q', ...options, `${base}/git/one.git`, folder])
-    const push = (folder: string) => {
-      lab.write({ [`${folder}/${folder}.txt`]: folder })
-      return pushAll(lab, folder)
-    }
-    await clone(`http://127.0.0.1:${port}`, 'direct')
-    await push('direct')
-    const { token } = await logIn(lab, world)
-    await clone(withPassword(world, token), 'through', '-b', 'main')
-    await push('through')
-    await clone(`http://127.0.0.1:${port}`, 'after', '-b', 'main')
-    equal(readFileSync(join(lab.folder, 'after/through.txt'), 'utf8'), 'through')
-    await rejects(clone(withPassword(world, 'guessed'), 'refused'), /Authentication failed/)
-    return ['clone and push (basic)', 'a wrong password refused', NO_BROWSER]
-  }
-})
 
 const VERDACCIO_VERSION = '6.10.4'
 const VERDACCIO = `
@@ -161,4 +132,4 @@ const containers = backend({
   }
 })
 
-export const BY_PASSWORD: readonly System[] = [gitByPassword, npm, containers]
+export const BY_PASSWORD: readonly System[] = [npm, containers]
