@@ -1,5 +1,6 @@
 // Lists what became more permissive and what became stricter between two route tables, most important first.
 import { askersWith, halfAssignedWith } from '../explain/askers.ts'
+import { matchTarget } from '../route-files/test-lines.ts'
 import { type DecideOptions, decide } from '../routes/decide.ts'
 import { atOnce } from '../routes/in-parts.ts'
 import type { Route, RouteMatch, RouteTable } from '../routes/route.ts'
@@ -86,7 +87,8 @@ const groupsOf = (
   const plainly = new Map<string, Group>()
   for (const { path, of } of paths) {
     for (const method of methods) {
-      const [was, now] = [before.match(method.method, path, host), after.match(method.method, path, host)]
+      const target = { host, target: path }
+      const [was, now] = [matchTarget(before, method.method, target), matchTarget(after, method.method, target)]
       if (isOwn(was) && isOwn(now)) continue
       const plain = of === undefined ? undefined : plainly.get(`${method.method} ${of}`)
       const found = [keyOf(was), keyOf(now), plain?.key].join(' → ')
@@ -148,10 +150,11 @@ const passers = (match: RouteMatch, options: CompareOptions): string[] =>
     .map(({ name }) => name)
 
 /** Everything that a decision depends on. */
-const keyOf = (match: RouteMatch): string =>
-  match.route === undefined
-    ? match.refusal
-    : [match.route, ...(match.alsoReadAs ?? [])].map(({ number }) => number).join()
+const keyOf = (match: RouteMatch): string => {
+  if (match.route === undefined) return match.refusal
+  const { route, alsoReadAs = [], alsoWrites = [] } = match
+  return [...[route, ...alsoReadAs].map(({ number }) => number), ...alsoWrites.map(keyOf)].join()
+}
 
 /** From the route files, not the gateway's own. */
 const isWritten = (route: Route | undefined): route is Route =>

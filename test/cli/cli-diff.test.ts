@@ -187,6 +187,22 @@ t.test('a path that ends in dots, which some backends read as one further up, is
   t.match(closed.map(({ path }) => path).join(' '), '/up/...')
 })
 
+// RFC 4918 §9.9
+t.test('a MOVE that a DELETE route has kept from deleting its source is said to be open', async t => {
+  const moving = '{ path: /files/*, methods: [MOVE], upstream: up, roles: [Admin] }'
+  const deleting = (upstream: string) => `{ path: /files/*, methods: [DELETE], upstream: ${upstream}, roles: [Admin] }`
+  const old = await folderOf(t, yaml([moving, deleting('other')]))
+  const now = await folderOf(t, yaml([moving, deleting('up')]))
+  t.match(await portaria(['diff', old, now]), {
+    code: 1,
+    stdout: /^OPEN {4}MOVE \/files\/\* is now open to Admin \(until now: no one\)$/m
+  })
+  t.match(await portaria(['diff', now, old]), {
+    code: 0,
+    stdout: /^CLOSED {2}MOVE \/files\/\* is now closed to Admin/m
+  })
+})
+
 t.test('what may be sent in a namespace is compared event by event', async t => {
   type Named = readonly { readonly path: string; readonly who: readonly string[] }[]
   const folderWith = (events: string) =>
