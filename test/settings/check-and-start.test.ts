@@ -1,11 +1,12 @@
 // What `portaria check` says of the settings is what a start says of them.
 import { join } from 'node:path'
 import t from 'tap'
-import { readSettings, SettingsError } from '../../gateway/settings/read-settings.ts'
+import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { portariaHere } from '../support/cli-here.ts'
 import { startGateway } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { routeFolder } from '../support/route-files.ts'
+import { settingsFindings } from '../support/settings-findings.ts'
 
 const ENV = { JWT_SECRET: '3f9d2c61b8a47e05d1c7f6a2938b4e5c70a1d2f3' }
 const LDAP = { LDAP_ENABLED: 'true', LDAP_URL: 'ldaps://dc1.corp.example', LDAP_DOMAIN: 'corp.example' }
@@ -16,21 +17,12 @@ const braced = (name: string) => ['$', '{', name, '}'].join('')
 
 const folder = await routeFolder(t, { 'a.yaml': 'routes: []\n' })
 
-const atStart = (environment: Record<string, string>) => {
-  try {
-    return { mistakes: [], warnings: readSettings(environment, []).warnings }
-  } catch (error) {
-    if (!(error instanceof SettingsError)) throw error
-    return { mistakes: error.mistakes, warnings: error.warnings }
-  }
-}
-
 /** The variables with mistakes, at `check` and at the start alike. */
 const checked = async (more: Record<string, string>) => {
   const env = { ...ENV, ...more }
   const checked = await portariaHere(['check', folder, '--json'], { env })
   const { mistakes, warnings } = (checked.json() as { settings: Record<string, unknown> }).settings
-  const started = atStart(env)
+  const started = settingsFindings(env)
   t.same({ mistakes, warnings }, started, 'check and start agree', { env })
   t.equal(checked.code, started.mistakes.length > 0 ? 1 : 0)
   return { mistakes: started.mistakes.map(({ variable }) => variable), warnings: started.warnings }

@@ -1,22 +1,15 @@
 // CF-13, CF-14
 import { join } from 'node:path'
 import t from 'tap'
-import { readSettings, SettingsError } from '../../gateway/settings/read-settings.ts'
+import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
+import { type Environment, settingsMistakes } from '../support/settings-findings.ts'
 
 const JWT_SECRET = 'a secret for these settings, long enough: 3f81c2'
 
-const read = (environment: Record<string, string>) => readSettings({ JWT_SECRET, ...environment }, [])
+const read = (environment: Environment) => readSettings({ JWT_SECRET, ...environment }, [])
 
-const mistakes = (environment: Record<string, string>): string[] => {
-  try {
-    read(environment)
-    return []
-  } catch (error) {
-    if (!(error instanceof SettingsError)) throw error
-    return error.mistakes.map(({ variable, message }) => `${variable} ${message}`)
-  }
-}
+const mistakes = (environment: Environment) => settingsMistakes({ JWT_SECRET, ...environment })
 
 t.test('certificate and key go together, and are checked at the start', async t => {
   const folder = t.testdir({ nonsense: 'x' })
@@ -83,7 +76,7 @@ t.test('several certificates are given pair by pair, each with the names that it
 
 t.test('an address that browsers see over plain HTTP is worth a warning beside TLS', async t => {
   const { certFile, keyFile } = createCertificateAuthority(t.testdir({})).issue('one')
-  const warningsOf = (environment: Record<string, string>) => read(environment).warnings.join('\n')
+  const warningsOf = (environment: Environment) => read(environment).warnings.join('\n')
   const both = { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }
   t.match(warningsOf({ ...both, PUBLIC_URL: 'http://localhost:3000' }), /^TLS_CERT_FILE is set but PUBLIC_URL is http/m)
   t.match(warningsOf({ REDIRECT_PORT: '8080' }), /^REDIRECT_PORT is set but PUBLIC_URL is http/m)

@@ -11,26 +11,16 @@ import { usableCpus } from '../../gateway/settings/usable-cpus.ts'
 import { settingsTable } from '../docs/tables.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { only } from '../support/only.ts'
+import { type Environment, settingsMistakes } from '../support/settings-findings.ts'
 import { words } from '../support/words.ts'
 import { fc } from '../support/worlds.ts'
 
-type Environment = Readonly<Record<string, string>>
-
 const JWT_SECRET = randomBytes(32).toString('hex')
 
-const read = (environment: Environment = {}, execArgv: string[] = []) =>
-  readSettings({ JWT_SECRET, ...environment }, execArgv)
+const read = (environment: Environment = {}) => readSettings({ JWT_SECRET, ...environment }, [])
 
-/** What is complained about, as `VARIABLE message`. */
-const mistakesIn = (environment: Environment, execArgv: string[] = []): string[] => {
-  try {
-    read(environment, execArgv)
-    return []
-  } catch (error) {
-    if (!(error instanceof SettingsError)) throw error
-    return error.message.split('\n')
-  }
-}
+const mistakesIn = (environment: Environment, execArgv: string[] = []) =>
+  settingsMistakes({ JWT_SECRET, ...environment }, execArgv)
 
 /** An environment, and of each mistake in it the variable and, where that matters, words of the message; none: it is accepted. */
 type Row = readonly [environment: Environment, ...mistakes: string[]]
@@ -593,6 +583,7 @@ t.test('several workers need stores that they can share', async t => {
 })
 
 t.test('REDIS_URL has a single, a Sentinel and a Cluster form', async t => {
+  const server = (host: string, port: number) => ({ host, port })
   for (const [url, expected] of [
     ['redis://cache', { kind: 'single', host: 'cache', port: 6379, db: 0, tls: false }],
     [
@@ -600,26 +591,9 @@ t.test('REDIS_URL has a single, a Sentinel and a Cluster form', async t => {
       { host: '::1', port: 6380, db: 2, tls: true, username: 'user', password: 'p@ss' }
     ],
     ['redis-sentinel://:pw@s1,s2:26380/mymaster/3?sentinelPassword=x', { kind: 'sentinel', name: 'mymaster', db: 3 }],
-    [
-      'redis-sentinel://s1,s2:26380/m',
-      {
-        sentinels: [
-          { host: 's1', port: 26_379 },
-          { host: 's2', port: 26_380 }
-        ]
-      }
-    ],
+    ['redis-sentinel://s1,s2:26380/m', { sentinels: [server('s1', 26_379), server('s2', 26_380)] }],
     ['redis-sentinel://:pw@s1/m?sentinelPassword=x', { username: undefined, password: 'pw', sentinelPassword: 'x' }],
-    [
-      'rediss-cluster://n1:7000,n2',
-      {
-        nodes: [
-          { host: 'n1', port: 7000 },
-          { host: 'n2', port: 6379 }
-        ],
-        tls: true
-      }
-    ]
+    ['rediss-cluster://n1:7000,n2', { nodes: [server('n1', 7000), server('n2', 6379)], tls: true }]
   ] as const)
     t.match(read({ REDIS_URL: url }).redis, expected, url)
 })
