@@ -101,10 +101,8 @@ t.test('a code is of no use to another browser, on another host, or once the per
 
 t.test('only a login is taken to a named host: no access token, and no token of a service account', async t => {
   const maria = await logIn(world, 'maria')
-  const make = async (path: string, body: object): Promise<Record<string, string>> => {
-    const made = await world.fetch(path, jsonRequest('POST', maria.token, body))
-    return (await made.json()) as Record<string, string>
-  }
+  const make = (path: string, body: object) =>
+    world.json<Record<string, string>>(path, jsonRequest('POST', maria.token, body))
   const rights = { profiles: ['Agente'], areas: ['Geral'], areaPrincipal: 'Geral' }
   const { clientId, clientSecret } = await make('/auth/admin/clients', { name: 'reports', ...rights })
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString()

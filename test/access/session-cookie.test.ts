@@ -2,7 +2,7 @@
 // used, never beyond SESSION_MAX, and goes on without a click when its access has changed.
 import t from 'tap'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
-import { claimsOf, jsonRequest, postLoginAgain } from '../support/login.ts'
+import { claimsOf, jsonRequest, postLoginAgain, refreshLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -272,7 +272,7 @@ t.test('what ends a login ends its renewed tokens, for as long as they could liv
   ] as const) {
     const { aged } = await logIn(world)
     const old = await aged({ iat: nowS() - 3000, exp: nowS() + 600 })
-    const { token } = (await (await refresh(world, old)).json()) as { token: string }
+    const { token } = await refreshLogin(world, old)
     t.equal((await end(old)).status, 204, how)
     for (const instance of [world, withoutMax])
       await until(
@@ -309,7 +309,7 @@ t.test('an open stream goes on with the session that has been renewed, and ends 
   const [kept, dropped] = [await open(old), await open(left)]
   let token = old
   await until(async () => {
-    token = ((await (await refresh(world, token)).json()) as { token: string }).token
+    token = (await refreshLogin(world, token)).token
     return !dropped.isOpen
   }, 'the stream that was not renewed has ended')
   t.equal((await world.fetch('/auth/me', { token: old })).status, 401, 'its token has expired')

@@ -77,16 +77,13 @@ t.test('an access token works on both instances within a second, as its owner, w
   t.equal((await ask(second, token, '/admin/x')).status, 403)
   await ask(first, token, '/any/x')
   t.notMatch(raw.requests.at(-1)?.head, /pt_|authorization/i, 'never forwarded, not even with forwardToken')
-  const me = await first.fetch('/auth/me', { token })
-  t.match(await me.json(), {
+  t.match(await first.json('/auth/me', { token }), {
     username: 'ana',
     profiles: only('Agente'),
     perfis: only('Agente'),
     accessStatus: 'assigned'
   })
-  const { items } = (await (await first.fetch('/auth/tokens', { token: ana.token })).json()) as {
-    items: object[]
-  }
+  const { items } = await first.json<{ items: object[] }>('/auth/tokens', { token: ana.token })
   t.match(items, [{ id, name: 'script', profiles: only('Agente') }])
   t.notOk(JSON.stringify(items).includes('pt_'))
   const end = async (owner: string) => (await first.fetch(`/auth/tokens/${id}`, jsonRequest('DELETE', owner))).status
@@ -142,8 +139,7 @@ t.test('an access token cannot administer, refresh, log out, list sessions or ma
     ['GET', '/auth/tokens'],
     ['POST', '/auth/tokens']
   ] as const) {
-    const answer = await first.fetch(path, { method, token })
-    t.match(await answer.json(), { statusCode: 403, code: 'GW_FORBIDDEN' }, `${method} ${path}`)
+    t.match(await first.json(path, { method, token }), { statusCode: 403, code: 'GW_FORBIDDEN' }, `${method} ${path}`)
   }
   t.equal((await ask(first, token, '/admin/x')).status, 200)
 })
@@ -153,8 +149,8 @@ t.test('a new access token needs a login less than 15 minutes old', async t => {
   const wish = { name: 'x', profiles: [], expiresAt: inDays(1) }
   for (const auth_time of [undefined, Math.floor(Date.now() / 1000) - 901]) {
     const old = await first.tokenFor({ id: user.id, username: 'ana' }, { auth_time, ver: 100 })
-    const answer = await first.fetch('/auth/tokens', jsonRequest('POST', old, wish))
-    t.match(await answer.json(), { statusCode: 401, code: 'GW_LOGIN_REQUIRED' })
+    const answer = await first.json('/auth/tokens', jsonRequest('POST', old, wish))
+    t.match(answer, { statusCode: 401, code: 'GW_LOGIN_REQUIRED' })
   }
   const fresh = await first.tokenFor(
     { id: user.id, username: 'ana' },
@@ -177,8 +173,11 @@ t.test('what is wrong with a wish is said', async t => {
   ]
   for (const [more, message] of rows) {
     const wish = { name: 'x', profiles: ['Agente'], expiresAt: inDays(1), ...more }
-    const answer = await first.fetch('/auth/tokens', jsonRequest('POST', owner, wish))
-    t.match(await answer.json(), { statusCode: 400, message }, JSON.stringify(more))
+    t.match(
+      await first.json('/auth/tokens', jsonRequest('POST', owner, wish)),
+      { statusCode: 400, message },
+      JSON.stringify(more)
+    )
   }
   const whole = { name: 'x', profiles: ['Agente'], expiresAt: inAYear() }
   t.equal((await first.fetch('/auth/tokens', jsonRequest('POST', owner, whole))).status, 201, 'a whole year')
@@ -227,9 +226,7 @@ t.test('guesses are refused without a word of difference', async t => {
 t.test('Admins see all access tokens with their owners, end any of them, and both are on record', async t => {
   const ana = await worker('ana')
   const { token, id } = await make(ana.token, { name: 'found by an Admin' })
-  const list = (await (await first.fetch('/auth/admin/tokens', { token: admin })).json()) as {
-    items: { id: number }[]
-  }
+  const list = await first.json<{ items: { id: number }[] }>('/auth/admin/tokens', { token: admin })
   const listed = list.items.find(item => item.id === id)
   t.match(listed, { name: 'found by an Admin', user: { id: ana.id, username: 'ana' } })
   t.equal((await first.fetch(`/auth/admin/tokens/${id}`, jsonRequest('DELETE', admin))).status, 204)

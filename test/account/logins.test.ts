@@ -1,7 +1,7 @@
 // A login on several instances: a change of access is felt everywhere, and people see and end their own sessions.
 import t from 'tap'
 import type { World } from '../support/gateway.ts'
-import { claimsOf, jsonRequest, logIn } from '../support/login.ts'
+import { claimsOf, jsonRequest, logIn, refreshLogin } from '../support/login.ts'
 import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { SAMPLE_PASSWORD } from '../support/openldap-people.ts'
@@ -39,8 +39,7 @@ t.test('a change of access is felt on the other instance within a second, and a 
     disabled: false
   })
   t.ok((await felt(second, '/any/x', token, 401, 'GW_TOKEN_STALE')) < 1000)
-  const refreshed = await second.fetch('/auth/refresh', jsonRequest('POST', token))
-  const fresh = (await refreshed.json()) as { token: string }
+  const fresh = await refreshLogin(second, token)
   t.equal((await second.fetch('/api/x', { token: fresh.token })).status, 200)
   t.equal((await first.fetch('/api/x', { token: fresh.token })).status, 200)
   const { jti, exp, ver } = claimsOf(token)

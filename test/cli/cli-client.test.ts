@@ -24,8 +24,7 @@ t.test('a service account is made with a new area, gets a token, is rotated, lis
   const { clientId, clientSecret, id } = made.json<Made>()
   const first = await token(clientId, clientSecret)
   t.equal(first.code, 0, first.stderr)
-  const me = await world.fetch('/auth/me', { token: first.stdout.trim() })
-  t.match(await me.json(), { id, username: 'ci', provider: 'client' })
+  t.match(await world.json('/auth/me', { token: first.stdout.trim() }), { id, username: 'ci', provider: 'client' })
 
   const rotated = await portaria(['client', 'rotate', 'ci'], { env })
   t.match(rotated.stdout, /client_secret {2}ps_[\w-]{43}/)

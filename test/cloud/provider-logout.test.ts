@@ -85,7 +85,7 @@ t.test('a list of groups that the provider cut off grants nothing, and log and a
     const { user } = await logIn({ sub: 'caio', ...cut })
     t.match(user, { profiles: only(), accessStatus: 'unassigned' })
     const token = await world.tokenFor({ profiles: ['Admin'] })
-    const item = await (await world.fetch(`/auth/admin/users/${user.id}`, { token })).json()
+    const item = await world.json(`/auth/admin/users/${user.id}`, { token })
     t.match(item, { groupsCutOff: true, granted: only() })
   }
   t.match(await world.logged(({ reason }) => reason === 'groups-cut-off'), { level: 40, msg: /truncated/ })
@@ -111,9 +111,8 @@ t.test('the provider ends one session by sid, or all of a person by sub, on ever
   t.match(await post(await logoutToken({ sub: 'leo', sid: 's-3' })), { status: 200 })
   t.match(await post(await logoutToken({ sid: 'nobody' })), { status: 200 }, 'nothing to end is a success')
   const admin = await world.tokenFor({ profiles: ['Admin'] })
-  const { items } = (await (await world.fetch(`/auth/admin/users/${leo.user.id}/audit`, { token: admin })).json()) as {
-    items: object[]
-  }
+  const path = `/auth/admin/users/${leo.user.id}/audit`
+  const { items } = await world.json<{ items: object[] }>(path, { token: admin })
   t.match(items[0], { action: 'logout.provider', actor: { username: 'cloudidp' } })
 })
 
@@ -198,7 +197,7 @@ t.test('a logout names the address of the provider’s, if asked to and if the l
 })
 
 t.test('the login page knows the name of the provider, and /health whether it answers', async t => {
-  t.match(await (await world.fetch('/auth/config')).json(), { cloudidp: { enabled: true, name: 'Contoso' } })
+  t.match(await world.json('/auth/config'), { cloudidp: { enabled: true, name: 'Contoso' } })
   for (let provider = ''; provider !== 'ok'; ) provider = (await world.health()).checks.provider ?? ''
   provider.faults.discovery = res => answerJson(res, {}, 503)
   const late = await startGateway(t, { env })

@@ -93,8 +93,7 @@ t.test('a service account gets an ordinary token, and backends see who it is', a
   t.match(seen, /x-user-provider: client\r\n/)
   t.match(seen, /x-user-username: nightly export\r\n/)
   t.match(seen, new RegExp(`x-user-id: ${client.id}\r\n`))
-  const me = (await (await first.fetch('/auth/me', { token })).json()) as object
-  t.match(me, {
+  t.match(await first.json('/auth/me', { token }), {
     id: client.id,
     provider: 'client',
     profiles: only('Agente'),
@@ -260,8 +259,7 @@ t.test('a service account is no person: it cannot log in, refresh, administer or
     ['GET', '/auth/sessions'],
     ['DELETE', '/auth/sessions']
   ] as const) {
-    const answer = await first.fetch(path, { method, token })
-    t.match(await answer.json(), { statusCode: 403, code: 'GW_FORBIDDEN' }, `${method} ${path}`)
+    t.match(await first.json(path, { method, token }), { statusCode: 403, code: 'GW_FORBIDDEN' }, `${method} ${path}`)
   }
   t.equal((await call('GET', `users/${client.id}`)).status, 404)
   t.equal(

@@ -13,8 +13,8 @@ t.test('a login that is accepted while the disk is full has its audit entry, and
   const env = { ...ldap.env, LOGIN_FAILURES_PER_IP: '1000' }
   const world = await startGateway(t, { postgres, env })
   const admin = await world.tokenFor({ profiles: ['Admin'] })
-  const made = await world.fetch('/auth/admin/clients', jsonRequest('POST', admin, { name: 'Robo', ...NOTHING }))
-  const { clientId, clientSecret } = (await made.json()) as { clientId: string; clientSecret: string }
+  const wish = jsonRequest('POST', admin, { name: 'Robo', ...NOTHING })
+  const { clientId, clientSecret } = await world.json<Record<string, string>>('/auth/admin/clients', wish)
   const byClient = () => {
     const headers = { authorization: `Basic ${btoa(`${clientId}:${clientSecret}`)}`, ...FORM }
     return fetch(`${world.url}/auth/token`, { method: 'POST', headers, body: 'grant_type=client_credentials' })

@@ -3,7 +3,7 @@
 import t, { type Test } from 'tap'
 import { portariaHere } from '../support/cli-here.ts'
 import { startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
-import { logIn } from '../support/login.ts'
+import { logIn, refreshLogin } from '../support/login.ts'
 import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { dnOf } from '../support/openldap-people.ts'
@@ -34,10 +34,7 @@ const startWorld = async (t: Test) => {
   return { postgres, start }
 }
 
-const profilesOf = async (world: World, token: string): Promise<string[]> => {
-  const answer = await world.fetch('/auth/refresh', { method: 'POST', token })
-  return ((await answer.json()) as { user: { profiles: string[] } }).user.profiles
-}
+const profilesOf = async (world: World, token: string) => (await refreshLogin(world, token)).user.profiles
 const directoryHealth = async (world: World) => (await world.health()).checks.directory
 const warnings = (world: World, wanted: string) => world.log.filter(({ reason }) => reason === wanted).length
 
@@ -62,7 +59,7 @@ t.test('with a wrongly written base, granted access lapses after two rechecks, n
   t.equal(warnings(world, 'groups-unreadable'), 1)
   t.equal(warnings(world, 'base-missing'), 1)
   const admin = await world.tokenFor({ profiles: ['Admin'] })
-  const item = (await (await world.fetch(`/auth/admin/users/${maria.user.id}`, { token: admin })).json()) as object
+  const item = await world.json(`/auth/admin/users/${maria.user.id}`, { token: admin })
   t.match(item, { groupsUnreadable: true, groupsCutOff: false, granted: [] })
   await world.gateway.close()
   const corrected = await start()

@@ -53,8 +53,7 @@ t.test('a person of the directory gets a token, and is who the directory says', 
   t.same(Object.keys(payload).sort(), claims)
   t.equal(payload.sub, String(user.id))
   t.equal(payload.exp - payload.iat, 8 * 3600)
-  const me = await world.fetch('/auth/me', { token })
-  t.same(await me.json(), user)
+  t.same(await world.json('/auth/me', { token }), user)
   t.equal((await world.fetch('/auth/admin/users', { token })).status, 200)
   t.notMatch(
     world.logText(),

@@ -7,7 +7,7 @@ import { startRecheck } from '../../gateway/login/recheck.ts'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
 import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { startGateway, type World } from '../support/gateway.ts'
-import { postLogin } from '../support/login.ts'
+import { postLogin, refreshLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { dnOf } from '../support/openldap-people.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -142,10 +142,7 @@ t.test('a person who is moved between groups has the new rights without logging 
   const group = `cn=Supervisores,ou=groups,${ldap.baseDn}`
   world.writeRoutes({ grants: [{ group, profiles: ['Supervisor'], areas: ['Norte'] }] })
   await world.gateway.reload()
-  const profiles = async (): Promise<string[]> => {
-    const answer = await world.fetch('/auth/refresh', { method: 'POST', token })
-    return ((await answer.json()) as { user: { profiles: string[] } }).user.profiles
-  }
+  const profiles = async () => (await refreshLogin(world, token)).user.profiles
   t.same(await profiles(), [])
   await ldap.add(`ou=groups,${ldap.baseDn}`, { objectClass: 'organizationalUnit', ou: 'groups' })
   await ldap.add(group, { objectClass: 'groupOfNames', cn: 'Supervisores', member: dnOf({ uid: 'maria' }) })

@@ -104,8 +104,8 @@ t.test('an Admin makes a service account, copies its secret once, rotates it, an
   t.match(await page.inputValue('#edit-addresses'), /^127\.0\.0\.1.*, ::1/)
   t.same(await axeFindings(page), [])
   const another = await logIn(world, 'carlos')
-  const list = await world.fetch('/auth/admin/clients', { token: another.token })
-  const { items } = (await list.json()) as { items: { id: number; clientId: string }[] }
+  type List = { items: { id: number; clientId: string }[] }
+  const { items } = await world.json<List>('/auth/admin/clients', { token: another.token })
   const { id } = items.find(client => client.clientId === clientId) ?? {}
   const narrowed = { addresses: ['127.0.0.1'] }
   t.equal((await world.fetch(`/auth/admin/clients/${id}`, jsonRequest('PATCH', another.token, narrowed))).status, 200)

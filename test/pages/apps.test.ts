@@ -89,8 +89,7 @@ t.test('without a token there is a page, and no list', async t => {
     [{ authorization: 'Bearer x.y.z' }, 'GW_UNAUTHENTICATED'],
     [{ authorization: `Bearer ${expired}` }, 'GW_TOKEN_EXPIRED']
   ] as const) {
-    const refused = await world.fetch('/auth/apps', { headers: { accept, ...headers } })
-    t.match(await refused.json(), { statusCode: 401, code })
+    t.match(await world.json('/auth/apps', { headers: { accept, ...headers } }), { statusCode: 401, code })
   }
 })
 

@@ -89,10 +89,8 @@ t.test('addresses without https beside an https PUBLIC_URL are named at check, a
     env: { PUBLIC_URL: 'https://g.corp.example', FRONTEND_URL: plain.FRONTEND_URL, LDAP_INSECURE: 'true' }
   })
   t.match((await world.health()).checks, { addresses: 'insecure', directory: undefined }, 'directory login is off')
-  const status = await (
-    await world.fetch('/auth/admin/status', { token: await world.tokenFor({ profiles: ['Admin'] }) })
-  ).json()
-  t.match(status, { insecure: only('FRONTEND_URL') })
+  const token = await world.tokenFor({ profiles: ['Admin'] })
+  t.match(await world.json('/auth/admin/status', { token }), { insecure: only('FRONTEND_URL') })
 })
 
 // RV-94

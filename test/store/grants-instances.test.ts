@@ -113,7 +113,7 @@ t.test('a gateway listens at once however many people the changed grants concern
   t.equal(await installation.count('SELECT count(*)::int AS n FROM users WHERE access_version = 1'), PEOPLE_GRANTED)
   const [person] = await installation.ask("SELECT id FROM users WHERE username = 'known-3'")
   const token = await world.tokenFor({ profiles: ['Admin'] })
-  t.match(await (await world.fetch(`/auth/admin/users/${person?.id}`, { token })).json(), {
+  t.match(await world.json(`/auth/admin/users/${person?.id}`, { token }), {
     profiles: ['Supervisor', 'Agente'],
     areas: ['Area 10', 'Area 3'],
     areaPrincipal: 'Area 3',

@@ -46,6 +46,7 @@ export interface LogLine {
   readonly [field: string]: unknown
 }
 
+type Asked = RequestInit & { readonly token?: string | undefined }
 type Health = { readonly status: string; readonly checks: Readonly<Record<string, string>> }
 
 export type World = Awaited<ReturnType<typeof startGateway>>
@@ -135,10 +136,7 @@ export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOpti
     /** A token as the gateway would issue it, for a person who need not be in the database. */
     tokenFor: (user?: Partial<User>, claims?: Record<string, unknown>): Promise<string> =>
       signToken(TEST_SECRET, user, claims),
-    async fetch(
-      path: string,
-      { token, headers, ...rest }: RequestInit & { token?: string | undefined } = {}
-    ): Promise<Response> {
+    async fetch(path: string, { token, headers, ...rest }: Asked = {}): Promise<Response> {
       const answer = await fetch(url + path, {
         redirect: 'manual',
         ...rest,
@@ -153,8 +151,11 @@ export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOpti
       if (fault !== undefined) throw new Error(fault)
       return answer
     },
+    /** The body of an answer in JSON, whatever its status. */
+    json: async <T = object>(path: string, asked?: Asked): Promise<T> =>
+      (await (await world.fetch(path, asked)).json()) as T,
     /** What /health says. */
-    health: async (): Promise<Health> => (await (await world.fetch('/health')).json()) as Health,
+    health: (): Promise<Health> => world.json<Health>('/health'),
     /** Exact bytes on a connection of their own. */
     raw: (bytes: string | Buffer, rawOptions?: { head?: boolean }): Promise<RawResponse> =>
       rawExchange(gateway.port, bytes, rawOptions),

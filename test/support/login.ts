@@ -20,21 +20,19 @@ export const postLogin = (
   })
 
 /** A machine too busy to ask the directory or the database in time answers 503: it is asked again. */
-export const postLoginAgain = async (
-  world: Pick<World, 'fetch'>,
-  username: string,
-  manner?: Manner
-): Promise<Response> => {
+export const postLoginAgain = async (world: Pick<World, 'fetch'>, username: string, manner?: Manner) => {
   let answer = await postLogin(world, username, manner)
   for (let tries = 1; answer.status === 503 && tries < 5; tries++) answer = await postLogin(world, username, manner)
   return answer
 }
 
-export const logIn = async (
-  world: Pick<World, 'fetch'>,
-  username: string,
-  manner?: Manner
-): Promise<{ token: string; user: User }> => (await (await postLoginAgain(world, username, manner)).json()) as never
+type Login = { readonly token: string; readonly user: User }
+
+export const logIn = async (world: Pick<World, 'fetch'>, username: string, manner?: Manner): Promise<Login> =>
+  (await (await postLoginAgain(world, username, manner)).json()) as Login
+
+export const refreshLogin = (world: Pick<World, 'json'>, token: string | undefined): Promise<Login> =>
+  world.json<Login>('/auth/refresh', { method: 'POST', token })
 
 export const jsonRequest = (method: string, token: string | undefined, body?: unknown) => ({
   method,

@@ -36,7 +36,7 @@ t.test('a backend is reached under the name in its certificate, not under any ot
   const url = await startBackend(t)
   const tls = { url, caFile: authority.caFile, serverName: 'orders.internal' }
   const world = await startGateway(t, { config: { upstreams: { tls }, routes } })
-  t.same(await (await world.fetch('/x')).json(), { name: 'orders.internal' })
+  t.same(await world.json('/x'), { name: 'orders.internal' })
   world.writeRoutes({ upstreams: { tls: { ...tls, serverName: 'people.internal' } }, routes })
   t.ok(await world.gateway.reload())
   t.equal((await world.fetch('/x')).status, 502)
@@ -56,14 +56,14 @@ t.test('a backend that wants a certificate sees the gateway’s, and the new one
   const tls = { url, caFile: authority.caFile, serverName: 'orders.internal' }
   const upstreams = { tls: { ...tls, clientCertFile: certFile, clientKeyFile: keyFile } }
   const world = await startGateway(t, { config: { upstreams, routes } })
-  t.match(await (await world.fetch('/x')).json(), { by: 'gateway-1' })
+  t.match(await world.json('/x'), { by: 'gateway-1' })
 
   writeFileSync(keyFile, pem(second.keyFile))
   await world.logged(({ msg }) => msg === 'route files not reloaded; the previous table stays in use')
-  t.match(await (await world.fetch('/x')).json(), { by: 'gateway-1' }, 'half a change changes nothing')
+  t.match(await world.json('/x'), { by: 'gateway-1' }, 'half a change changes nothing')
   use(second)
   await world.logged(({ msg }) => msg === 'route files reloaded')
-  t.match(await (await world.fetch('/x')).json(), { by: 'gateway-2' })
+  t.match(await world.json('/x'), { by: 'gateway-2' })
 
   world.writeRoutes({ upstreams: { tls }, routes })
   t.ok(await world.gateway.reload())

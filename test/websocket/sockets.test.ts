@@ -151,9 +151,8 @@ t.test('an Admin sees open streams and ends one', async t => {
   const socket = open(await world.tokenFor({ id: 44, username: 'rui' }))
   await next(socket)
   const admin = await world.tokenFor({ profiles: ['Admin'] })
-  const list = (await (await world.fetch('/auth/admin/sockets', { token: admin })).json()) as {
-    items: { id: string; user: { username: string } }[]
-  }
+  type List = { items: { id: string; user: { username: string } }[] }
+  const list = await world.json<List>('/auth/admin/sockets', { token: admin })
   const item = list.items.find(({ user }) => user.username === 'rui')
   t.ok(item)
   const gone = closed(socket)
