@@ -154,7 +154,11 @@ const SCRIPT = `(async ([gateway, token]) => {
   seen.post = await post.text()
   const refused = await fetch(gateway + '/api/read')
   seen.refused = (await refused.json()).code
-  seen.polling = await (await fetch(gateway + '/socket.io/?EIO=4&transport=polling')).text()
+  const polling = gateway + '/socket.io/?EIO=4&transport=polling'
+  seen.polling = await (await fetch(polling)).text()
+  // A session that nobody closes holds its server up for half a minute.
+  const { sid } = JSON.parse(seen.polling.slice(1))
+  seen.closed = await (await fetch(polling + '&sid=' + sid, { method: 'POST', body: '1' })).text()
   return seen
 })`
 
@@ -191,7 +195,8 @@ t.test('a page of another origin reads, posts and polls in a real browser', { ti
     status: 200,
     post: '{"a":1}',
     refused: 'GW_UNAUTHENTICATED',
-    polling: /^0\{"sid":/
+    polling: /^0\{"sid":/,
+    closed: 'ok'
   })
   await t.rejects(seenFrom(`http://localhost:${page.port}`), /Failed to fetch/)
 })
