@@ -137,99 +137,130 @@ t.test('a refused subscription is logged once, and made as soon as Redis allows 
   )
 })
 
-t.test('with Sentinel the store follows a fail-over', async t => {
-  const master = await startRedis(t)
-  const replica = await startRedis(t, ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0'])
-  await until(async () => (await replica.command('info', 'replication')).includes('master_link_status:up'))
-  const port = await freePort()
-  const file = join(makeFolder(t, 'sentinel'), 'sentinel.conf')
-  await writeFile(
-    file,
-    `port ${port}
-    sentinel monitor main 127.0.0.1 ${master.port} 1
-    sentinel down-after-milliseconds main 500
-    sentinel failover-timeout main 2000`
-  )
-  const sentinel = spawn('redis-server', [file, '--sentinel'], { stdio: 'ignore' })
-  t.teardown(() => sentinel.kill('SIGKILL'))
-  const store = await openStore(t, `redis-sentinel://127.0.0.1:${port}/main`)
-  await until(() => store.isReady())
-  await store.set('a', '1', 60_000)
-  // Sentinel learns of the replica from the master, which it asks every ten seconds at most.
-  await until(async () => (await replica.command('get', 'portaria:a')) === '1')
-  const { connected } = listenTo(store)
-  await until(() => connected.length === 1)
-  const silent = await listen(t, createServer())
-  const beside = await openStore(t, `redis-sentinel://127.0.0.1:${silent},127.0.0.1:${port}/main`)
-  t.equal(beside.isReady(), true, 'the next Sentinel is asked when one says nothing')
-  await master.kill()
-  await until(async () => (await failure(store.set('a', '2', 60_000))) === 'none')
-  await until(() => connected.length === 3)
+/** They wait for seconds: beside each other. */
+t.test('servers that fail over, leave or load', { jobs: 5 }, async t => {
+  t.test('with Sentinel the store follows a fail-over', async t => {
+    const master = await startRedis(t)
+    const replica = await startRedis(t, [
+      '--replicaof',
+      '127.0.0.1',
+      `${master.port}`,
+      '--repl-diskless-sync-delay',
+      '0'
+    ])
+    await until(async () => (await replica.command('info', 'replication')).includes('master_link_status:up'))
+    const port = await freePort()
+    const file = join(makeFolder(t, 'sentinel'), 'sentinel.conf')
+    await writeFile(
+      file,
+      `port ${port}
+      sentinel monitor main 127.0.0.1 ${master.port} 1
+      sentinel down-after-milliseconds main 500
+      sentinel failover-timeout main 2000`
+    )
+    const sentinel = spawn('redis-server', [file, '--sentinel'], { stdio: 'ignore' })
+    t.teardown(() => sentinel.kill('SIGKILL'))
+    const store = await openStore(t, `redis-sentinel://127.0.0.1:${port}/main`)
+    await until(() => store.isReady())
+    await store.set('a', '1', 60_000)
+    // Sentinel learns of the replica from the master, which it asks every ten seconds at most.
+    await until(async () => (await replica.command('get', 'portaria:a')) === '1')
+    const { connected } = listenTo(store)
+    await until(() => connected.length === 1)
+    const silent = await listen(t, createServer())
+    const beside = await openStore(t, `redis-sentinel://127.0.0.1:${silent},127.0.0.1:${port}/main`)
+    t.equal(beside.isReady(), true, 'the next Sentinel is asked when one says nothing')
+    await master.kill()
+    await until(async () => (await failure(store.set('a', '2', 60_000))) === 'none')
+    await until(() => connected.length === 3)
 
-  t.equal(await replica.command('get', 'portaria:a'), '2')
-})
+    t.equal(await replica.command('get', 'portaria:a'), '2')
+  })
 
-t.test('in a Cluster keys may be on any node, messages arrive, and a replica takes over', async t => {
-  const cluster = await startRedisCluster(t, { replicas: 1 })
-  const store = await openStore(
-    t,
-    `redis-cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`
-  )
-  for (let index = 0; index < 20; index++) await store.set(`k${index}`, `${index}`, 60_000)
-  t.equal(await store.get('k7'), '7')
-  const { heard, connected } = listenTo(store)
-  await until(() => connected.at(-1) === true)
-  await store.publish('news', 'one')
-  await until(() => heard.length === 1)
-  t.same(await store.channels('n'), ['ews'], 'whichever node the subscriber has chosen')
+  t.test('in a Cluster keys may be on any node, messages arrive, and a replica takes over', async t => {
+    const cluster = await startRedisCluster(t, { replicas: 1 })
+    const store = await openStore(
+      t,
+      `redis-cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`
+    )
+    for (let index = 0; index < 20; index++) await store.set(`k${index}`, `${index}`, 60_000)
+    t.equal(await store.get('k7'), '7')
+    const { heard, connected } = listenTo(store)
+    await until(() => connected.at(-1) === true)
+    await store.publish('news', 'one')
+    await until(() => heard.length === 1)
+    t.same(await store.channels('n'), ['ews'], 'whichever node the subscriber has chosen')
 
-  const master = await cluster.masterOf('k7')
-  await master.kill()
-  await until(async () => (await failure(store.set('k7', 'seven', 60_000))) === 'none')
-  t.equal(await store.get('k7'), 'seven')
-})
+    const master = await cluster.masterOf('k7')
+    await master.kill()
+    await until(async () => (await failure(store.set('k7', 'seven', 60_000))) === 'none')
+    t.equal(await store.get('k7'), 'seven')
+  })
 
-t.test('a redirection to a node that cannot be reached fails one command', async t => {
-  const cluster = await startRedisCluster(t, { replicas: 1 })
-  const store = await openStore(
-    t,
-    `redis-cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`
-  )
-  const from = await cluster.masterOf('portaria:new')
-  const slot = await from.command('cluster', 'keyslot', 'portaria:new')
-  const nodes = (await from.command('cluster', 'nodes')).split('\n').map(line => line.split(' '))
-  const [id = '', address = ''] = nodes.find(([, , flags = '']) => flags === 'master') ?? []
-  await from.command('cluster', 'setslot', slot, 'migrating', id)
-  await cluster.servers.find(({ port }) => address.includes(`:${port}@`))?.kill()
-  t.not(await failure(store.set('new', '1', 60_000)), 'none')
-  await from.command('cluster', 'setslot', slot, 'stable')
-  await until(async () => (await failure(store.set('new', '1', 60_000))) === 'none')
-})
+  t.test('a redirection to a node that cannot be reached fails one command', async t => {
+    const cluster = await startRedisCluster(t, { replicas: 1 })
+    const store = await openStore(
+      t,
+      `redis-cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`
+    )
+    const from = await cluster.masterOf('portaria:new')
+    const slot = await from.command('cluster', 'keyslot', 'portaria:new')
+    const nodes = (await from.command('cluster', 'nodes')).split('\n').map(line => line.split(' '))
+    const [id = '', address = ''] = nodes.find(([, , flags = '']) => flags === 'master') ?? []
+    await from.command('cluster', 'setslot', slot, 'migrating', id)
+    await cluster.servers.find(({ port }) => address.includes(`:${port}@`))?.kill()
+    t.not(await failure(store.set('new', '1', 60_000)), 'none')
+    await from.command('cluster', 'setslot', slot, 'stable')
+    await until(async () => (await failure(store.set('new', '1', 60_000))) === 'none')
+  })
 
-t.test('a subscriber leaves a node that has left the Cluster', async t => {
-  const cluster = await startRedisCluster(t, { replicas: 1 })
-  const [first] = cluster.nodes
-  const store = await openStore(t, `redis-cluster://${first?.host}:${first?.port}`)
-  const { heard } = listenTo(store)
-  const subscribed = async (nodes: readonly TestRedis[]) => {
-    const channels = await Promise.all(nodes.map(node => node.command('pubsub', 'channels')))
-    return nodes.find((_node, index) => channels[index]?.includes('news'))
-  }
-  await until(async () => (await subscribed(cluster.servers)) !== undefined)
-  const holder = (await subscribed(cluster.servers)) as TestRedis
-  const id = await holder.command('cluster', 'myid')
-  const isReplica = async () => (await holder.command('role')).startsWith('slave')
-  if (!(await isReplica())) {
-    const nodes = (await holder.command('cluster', 'nodes')).split('\n').map(line => line.split(' '))
-    const port = /:(\d+)@/.exec(nodes.find(([, , , primary]) => primary === id)?.[1] ?? '')?.[1]
-    await cluster.servers.find(node => `${node.port}` === port)?.command('cluster', 'failover')
-    await until(isReplica)
-  }
-  await holder.command('cluster', 'reset', 'hard')
-  const others = cluster.servers.filter(node => node !== holder)
-  for (const node of others) await node.command('cluster', 'forget', id)
-  await until(async () => (await subscribed(others)) !== undefined, 'it subscribes at another node')
-  await until(() => store.publish('news', 'one').then(() => heard.length > 0))
+  t.test('a subscriber leaves a node that has left the Cluster', async t => {
+    const cluster = await startRedisCluster(t, { replicas: 1 })
+    const [first] = cluster.nodes
+    const store = await openStore(t, `redis-cluster://${first?.host}:${first?.port}`)
+    const { heard } = listenTo(store)
+    const subscribed = async (nodes: readonly TestRedis[]) => {
+      const channels = await Promise.all(nodes.map(node => node.command('pubsub', 'channels')))
+      return nodes.find((_node, index) => channels[index]?.includes('news'))
+    }
+    await until(async () => (await subscribed(cluster.servers)) !== undefined)
+    const holder = (await subscribed(cluster.servers)) as TestRedis
+    const id = await holder.command('cluster', 'myid')
+    const isReplica = async () => (await holder.command('role')).startsWith('slave')
+    if (!(await isReplica())) {
+      const nodes = (await holder.command('cluster', 'nodes')).split('\n').map(line => line.split(' '))
+      const port = /:(\d+)@/.exec(nodes.find(([, , , primary]) => primary === id)?.[1] ?? '')?.[1]
+      await cluster.servers.find(node => `${node.port}` === port)?.command('cluster', 'failover')
+      await until(isReplica)
+    }
+    await holder.command('cluster', 'reset', 'hard')
+    const others = cluster.servers.filter(node => node !== holder)
+    for (const node of others) await node.command('cluster', 'forget', id)
+    await until(async () => (await subscribed(others)) !== undefined, 'it subscribes at another node')
+    await until(() => store.publish('news', 'one').then(() => heard.length > 0))
+  })
+
+  t.test('a server that still loads its data after 5 s is left for the one that is at its address then', async t => {
+    // A key takes it a second to load; after each it answers.
+    const slowly = ['--key-load-delay', '1000000', '--loading-process-events-interval-bytes', '1024']
+    const [old, next] = [await startRedis(t, [...slowly, '--rdbcompression', 'no']), await startRedis(t)]
+    await old.command('eval', 'for i = 1, 80 do redis.call("SET", i, ("x"):rep(2000)) end', '0')
+    await old.command('save')
+    await old.kill()
+    const relay = await startRelay(t, old.port)
+    const restarting = old.restart().catch(() => undefined)
+    await until(async () => (await old.command('ping').catch(() => '')).startsWith('LOADING'))
+    const store = await openStore(t, `redis://127.0.0.1:${relay.port}`, 0)
+    listenTo(store)
+    const asks = /connected_clients:[3-9]/
+    await until(async () => asks.test(await old.command('info', 'clients').catch(() => '')), 'both connections wait')
+    relay.redirect(next.port)
+    t.equal(await store.ready(60_000), true)
+    t.equal(await store.get('1'), null)
+    await until(async () => (await store.channels('news').catch(() => [])).length === 1, 'it listens there', 20_000)
+    await old.kill()
+    await restarting
+  })
 })
 
 t.test('every way to fail has one word', async t => {
@@ -290,28 +321,6 @@ t.test('a connection is silent once a command goes unanswered for 5 s, however l
   await until(() => !store.isReady(), 'the connection ends')
   redis.thaw()
   t.equal(await store.ready(120_000), true)
-})
-
-t.test('a server that still loads its data after 5 s is left for the one that is at its address then', async t => {
-  // A key takes it a second to load; after each it answers.
-  const slowly = ['--key-load-delay', '1000000', '--loading-process-events-interval-bytes', '1024']
-  const [old, next] = [await startRedis(t, [...slowly, '--rdbcompression', 'no']), await startRedis(t)]
-  await old.command('eval', 'for i = 1, 80 do redis.call("SET", i, ("x"):rep(2000)) end', '0')
-  await old.command('save')
-  await old.kill()
-  const relay = await startRelay(t, old.port)
-  const restarting = old.restart().catch(() => undefined)
-  await until(async () => (await old.command('ping').catch(() => '')).startsWith('LOADING'))
-  const store = await openStore(t, `redis://127.0.0.1:${relay.port}`, 0)
-  listenTo(store)
-  const asks = /connected_clients:[3-9]/
-  await until(async () => asks.test(await old.command('info', 'clients').catch(() => '')), 'both connections wait')
-  relay.redirect(next.port)
-  t.equal(await store.ready(60_000), true)
-  t.equal(await store.get('1'), null)
-  await until(async () => (await store.channels('news').catch(() => [])).length === 1, 'it listens there', 20_000)
-  await old.kill()
-  await restarting
 })
 
 t.test('a Redis is reached by its Unix socket, in the database named', async t => {
