@@ -1,5 +1,5 @@
 // Administrators see and end what all instances and workers have, whichever they ask, and are told which did not reply.
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
 import {
   baseEnv,
@@ -44,7 +44,7 @@ interface Started {
 }
 
 /** Two instances of two workers each. */
-const startWorld = async (t: Test) => {
+const startWorld = async () => {
   const [postgres, redis, backend] = await Promise.all([startPostgres(t), startRedis(t), startBackend(t)])
   const files = routeFile(t, {
     upstreams: { back: { url: backend.url } },
@@ -76,6 +76,8 @@ const startWorld = async (t: Test) => {
   return { postgres, redis, one, two, ask, admin, open, sockets: (port: number) => admin<Sockets>(port, 'sockets') }
 }
 
+const { postgres, redis, one, two, ask, admin, open, sockets } = await startWorld()
+
 /** The first reply in which nothing is missing: a process that a busy machine keeps from replying for a second is. */
 const whole = async <T extends { readonly missing: readonly string[] }>(read: () => Promise<T>): Promise<T> => {
   for (const start = performance.now(); ; ) {
@@ -89,7 +91,6 @@ const instancesOf = ({ items }: Sockets) => items.map(({ instance }) => instance
 
 // RV-103
 t.test('every view and every ending is that of all instances and workers', async t => {
-  const { postgres, one, two, ask, admin, open, sockets } = await startWorld(t)
   const workers = [...one.gateway.workers(), ...two.gateway.workers()].sort((a, b) => a - b)
   const held: RawWebSocket[] = []
   for (const { port, gateway } of [one, two]) await eachAlone(gateway, async () => void held.push(await open(port)))
@@ -144,7 +145,6 @@ t.test('every view and every ending is that of all instances and workers', async
 })
 
 t.test('an instance that does not reply, or was killed, is missing; without Redis others may be', async t => {
-  const { redis, one, two, ask, open, sockets } = await startWorld(t)
   for (const { port, gateway } of [one, two]) await eachAlone(gateway, () => open(port))
   const all = await whole(() => sockets(one.port))
   t.equal(all.total, 4)

@@ -1,7 +1,7 @@
 // Several workers are one gateway: one exact limit, one reload, one drain, and nobody missed for long. DF-15, DF-17, DF-19, RX-24
 import cluster from 'node:cluster'
 import { rmSync, writeFileSync } from 'node:fs'
-import { createConnection, type Socket } from 'node:net'
+import { createConnection, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
@@ -17,7 +17,7 @@ import {
   spawnGateway,
   startBackend
 } from '../support/gateway-process.ts'
-import { freePort } from '../support/ports.ts'
+import { freePort, listen } from '../support/ports.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { rawExchange } from '../support/raw-client.ts'
 import { type RawWebSocket, rawWebSocket } from '../support/raw-websocket.ts'
@@ -387,15 +387,12 @@ t.test(
 )
 
 t.test('what keeps workers from starting is said once', async t => {
-  const { env, port, opsPort, start } = await startWorld(t)
-  await start()
-  for (const [taken, ports] of [
-    ['port', { PORT: String(port), OPS_PORT: String(await freePort()) }],
-    ['ops port', { PORT: String(await freePort()), OPS_PORT: String(opsPort) }]
-  ] as const) {
-    const second = spawnGateway(t, { ...env, ...ports })
-    t.equal(await second.ended, 75, taken)
-    t.match(second.stderr(), /^The gateway cannot start: .*EADDRINUSE.*\n$/)
+  const { env } = await startWorld(t)
+  const taken = String(await listen(t, createServer()))
+  for (const name of ['PORT', 'OPS_PORT']) {
+    const gateway = spawnGateway(t, { ...env, [name]: taken })
+    t.equal(await gateway.ended, 75, name)
+    t.match(gateway.stderr(), /^The gateway cannot start: .*EADDRINUSE.*\n$/)
   }
 })
 
