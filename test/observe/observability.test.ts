@@ -1,5 +1,4 @@
 // AD-21
-// Timed by the clock of the machine.
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import { buffer } from 'node:stream/consumers'
