@@ -65,7 +65,7 @@ export const openEmbeddedPostgres = async ({ dataDir, log, role }: EmbeddedOptio
     )
   }
   try {
-    return await start(home, folder, lock, log)
+    return await start(home, folder, lock, { log, role })
   } catch (error) {
     lock.release()
     throw error
@@ -93,7 +93,12 @@ const writableFolder = (dataDir: string): string => {
   }
 }
 
-const start = async (home: string, folder: string, lock: DataDirLock, log: Log): Promise<EmbeddedPostgres> => {
+const start = async (
+  home: string,
+  folder: string,
+  lock: DataDirLock,
+  { log, role }: Pick<EmbeddedOptions, 'log' | 'role'>
+): Promise<EmbeddedPostgres> => {
   chmodSync(home, 0o700)
   const path = socketPath(folder)
   for (const flag of UNOPTIMIZED) setFlagsFromString(flag)
@@ -108,11 +113,18 @@ const start = async (home: string, folder: string, lock: DataDirLock, log: Log):
   }
   // This process holds the lock, so any socket here belongs to a process that was killed.
   rmSync(path, { force: true })
-  const server = await startEmbeddedServer(database, path, log)
+  const onPanic = (message: string) => {
+    // A gateway drains and ends: its next start recovers what is stored. A command says by itself what its statement was answered.
+    if (role === 'gateway')
+      setImmediate(() => {
+        throw new Error(`the embedded Postgres has ended: ${message}`)
+      })
+  }
+  const server = await startEmbeddedServer(database, path, log, onPanic)
   chmodSync(path, 0o600)
   const close = async () => {
     await server.close()
-    await database.close()
+    if (!server.isOver()) await database.close()
     rmSync(path, { force: true })
     if (folder !== home) rmSync(folder, { recursive: true, force: true })
     lock.release()

@@ -6,12 +6,28 @@ import type { Log } from '../values/log.ts'
 
 const MAX_CONNECTIONS = 50
 
-/** @param path of the socket, which does not exist yet */
-export const startEmbeddedServer = async (database: PGlite, path: string, log: Pick<Log, 'warn'>) => {
+/**
+ * @param path of the socket, which does not exist yet
+ * @param onPanic the database has ended, and must not be used again, not even to close it
+ */
+export const startEmbeddedServer = async (
+  database: PGlite,
+  path: string,
+  log: Pick<Log, 'warn'>,
+  onPanic: (message: string) => void
+) => {
   const clients = new Map<Socket, Promise<void>>()
+  let isOver = false
+  const end = (answer: Buffer) => {
+    isOver = true
+    server.close()
+    for (const socket of clients.keys()) socket.destroy()
+    onPanic(/\0M([^\0]*)/.exec(answer.toString())?.[1] ?? '')
+  }
   const server = createServer(socket => {
+    if (isOver) return socket.destroy()
     // A client may disconnect at any time.
-    const served = serve(database, socket).catch(() => undefined)
+    const served = serve(database, socket, end).catch(() => undefined)
     clients.set(socket, served)
     socket.once('close', () => clients.delete(socket))
   })
@@ -20,6 +36,7 @@ export const startEmbeddedServer = async (database: PGlite, path: string, log: P
   // A connection that cannot be accepted, e.g. for want of file descriptors, must not end the process: the server keeps listening.
   server.on('error', err => log.warn({ err }, 'the embedded Postgres could not accept a connection'))
   return {
+    isOver: () => isOver,
     async close(): Promise<void> {
       server.close()
       for (const socket of clients.keys()) socket.destroy()
@@ -29,13 +46,13 @@ export const startEmbeddedServer = async (database: PGlite, path: string, log: P
 }
 
 /** Ends with the connection. */
-const serve = async (database: PGlite, socket: Socket): Promise<void> => {
+const serve = async (database: PGlite, socket: Socket, onPanic: (answer: Buffer) => void): Promise<void> => {
   const messages = messagesOf(socket)
   // `for await` would end the messages when a turn takes some of them.
   for (let next = await messages.next(); next.done !== true; next = await messages.next()) {
     const { value } = next
     await database.runExclusive(async () => {
-      if (!socket.destroyed) await finish(database, socket, value, messages)
+      if (!socket.destroyed) await finish(database, socket, value, messages, onPanic)
     })
   }
 }
@@ -45,13 +62,25 @@ const UNFINISHED: ReadonlySet<number> = new Set(Buffer.from('PBDECH'))
 const SYNC = Buffer.from('S\0\0\0\x04')
 const ROLLBACK = Buffer.from('Q\0\0\0\x0dROLLBACK\0')
 
+/** The severity of an error with which Postgres ends (protocol 3.0, error fields), as it must where it cannot write its log. */
+const PANIC = Buffer.from('\0VPANIC\0')
+
 /** Keeps the session until the statement or transaction of the client has ended, and resets it if the client leaves before. */
-const finish = async (database: PGlite, socket: Socket, first: Buffer, messages: Messages): Promise<void> => {
+const finish = async (
+  database: PGlite,
+  socket: Socket,
+  first: Buffer,
+  messages: Messages,
+  onPanic: (answer: Buffer) => void
+): Promise<void> => {
   const run = async (message: Buffer) => (await database.execProtocol(message, { throwOnError: false })).data
   try {
     for (let message = first; ; ) {
       // A copy, because the database writes its next answer to the same memory.
-      socket.write(Buffer.from(await run(message)))
+      const answer = Buffer.from(await run(message))
+      socket.write(answer)
+      // It would wait for its own locks at the next message, and all of this process with it.
+      if (answer.includes(PANIC)) return onPanic(answer)
       if (!UNFINISHED.has(message[0] ?? 0) && !database.isInTransaction()) return
       const next = await messages.next()
       if (next.done === true) break

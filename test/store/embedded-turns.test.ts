@@ -20,7 +20,7 @@ const onListen = ({ server }: { server?: Server }) => {
   listening = server
 }
 listen.asyncStart.subscribe(onListen as never)
-const server = await startEmbeddedServer(database, path, log)
+const server = await startEmbeddedServer(database, path, log, () => undefined)
 listen.asyncStart.unsubscribe(onListen as never)
 const connection = { host: path.slice(0, path.lastIndexOf('/')), port: 5432, user: 'postgres', database: 'postgres' }
 const pool = new pg.Pool({ ...connection, max: 8 })

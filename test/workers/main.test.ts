@@ -1,8 +1,9 @@
 // The process as operators see it: what it says, what it obeys, and how it ends. DF-15, DF-16, DF-17
 import { once } from 'node:events'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import pg from 'pg'
 import t, { type Test } from 'tap'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { failureText } from '../../gateway/workers/start-failure.ts'
@@ -166,6 +167,23 @@ t.test('the embedded database is free for the next start as soon as the process 
   await third.logged('listening')
   third.signal('SIGKILL')
   await third.ended
+
+  const panicking = spawnGateway(t, env)
+  await panicking.logged('listening')
+  const client = new pg.Client({ host: dataDir, port: 5432, user: 'postgres', database: 'postgres' })
+  client.on('error', () => undefined)
+  await client.connect()
+  // As on a disk that is full, it cannot begin the next file of its log.
+  const [wal, away] = [join(dataDir, 'postgres/pg_wal'), join(dataDir, 'postgres/away')]
+  renameSync(wal, away)
+  await t.rejects(client.query('CREATE TABLE x (); SELECT pg_switch_wal()'), { message: /pg_wal/ })
+  t.equal(await panicking.ended, 70, 'instead of waiting for itself for good')
+  t.match(
+    panicking.lines().find(({ level }) => level === 60),
+    { err: { message: /embedded Postgres has ended: .*pg_wal/ } }
+  )
+  renameSync(away, wal)
+
   const fourth = spawnGateway(t, env)
   await fourth.logged('listening')
   fourth.signal('SIGINT')
