@@ -76,6 +76,7 @@ t.test('a session cookie is read part by part, once each', async t => {
     [`${name}=a`, 'a'],
     [`x=1; ${name}=a;y=2`, 'a'],
     [` ${name} = a `, 'a'],
+    [`\t${name}\t=\ta\t; x=1`, 'a'],
     [`${name}=a; ${name}_1=b; ${name}_2=c`, 'abc'],
     [`${name}_2=c; ${name}_1=b; ${name}=a`, 'abc'],
     [`${name}=a; ${name}_3=d`, 'a'],
@@ -87,6 +88,9 @@ t.test('a session cookie is read part by part, once each', async t => {
     [`x${name}=a`, undefined],
     [`${name}`, undefined],
     ['=x', undefined],
+    // AD-14: browsers see no `__Host-` after U+00A0, and take such a cookie from a sibling domain.
+    [`\xa0${name}=a`, undefined],
+    [`\xa0${name}=b; ${name}=a`, 'a'],
     // AD-14: somebody else has set one of them.
     [`${name}=a; ${name}=b`, 'GW_BAD_REQUEST two-session-cookies'],
     [`${name}=a; ${name}_1=b; ${name}_1=c`, 'GW_BAD_REQUEST two-session-cookies']
