@@ -41,7 +41,7 @@ const mayOverwrite = ({ request, head, route }: Exchange): boolean => {
   const isLost =
     connectionNames(head.connection)?.has('overwrite') === true ||
     [...set.map(([name]) => name), ...remove].some(name => readLaxly(name) === 'overwrite')
-  return isLost || fieldValue(request.fields, 'overwrite')?.trim() !== 'F'
+  return isLost || fieldValue(request.fields, 'overwrite') !== 'F'
 }
 
 /** Of a Simple-ref (RFC 4918 §8.3) whose authority, if there is one, is that of the request. */

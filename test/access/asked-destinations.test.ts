@@ -160,6 +160,7 @@ tests:
   t.equal(decideOn('COPY', 'Agente'), 403)
   t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'T'), 403)
   t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'f'), 403, 'a server may read that as T')
+  t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'F\xa0'), 403, 'and so this, which is no blank in a field')
   t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'F'), 'allow')
   t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'F', 'Overwrite', 'T'), 403)
   t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'F', 'Connection', 'close'), 'allow')
