@@ -67,6 +67,7 @@ t.test('without a prefix an own address becomes a path, never another host', asy
   const own = async (location: string) => (await answerTo('/whole/x', `Location: ${location}\r\n`)).location
   t.equal(await own(`http://127.0.0.1:${port}/y`), '/y')
   t.equal(await own(`http://127.0.0.1:${port}//evil.example/`), '/.//evil.example/')
+  t.equal(await own(`http://127.0.0.1:${port}/\t/evil.example/`), '/./\t/evil.example/', 'browsers remove the tab')
   t.equal(await own('/y'), '/y')
   t.equal((await answerTo('/both/x', 'Location: http://127.0.0.1:1/y\r\n')).location, '/y', 'any target is an own one')
 })

@@ -167,8 +167,8 @@ const publicAddress = (address: string, context: AddressContext): string => {
   const [, scheme, authority = '', rest = ''] = ABSOLUTE.exec(address) ?? []
   if (authority === '' || !isOwn(scheme, authority, context)) return withPrefix(address, strippedPrefix)
   const path = rest.startsWith('/') ? rest : `/${rest}`
-  // `//elsewhere` would name another host; after `/.` it is a path (RFC 3986 §5.2.4).
-  if (/^\/[/\\]/.test(path)) return strippedPrefix === '' ? `/.${path}` : strippedPrefix + path
+  // `//elsewhere` would name another host; after `/.` it is a path (RFC 3986 §5.2.4). Browsers remove tabs (URL Standard §4.4).
+  if (/^\/\t*[/\\]/.test(path)) return strippedPrefix === '' ? `/.${path}` : strippedPrefix + path
   return withPrefix(path, strippedPrefix)
 }
 
