@@ -166,9 +166,5 @@ tests:
   t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'F', 'Connection', 'close'), 'allow')
   t.equal(decideOn('COPY', 'Agente', 'Overwrite', 'F', 'Connection', 'Overwrite'), 403, 'the backend does not get it')
   t.equal(decideAt('plain', 'COPY', 'Agente', 'Overwrite', 'F'), 403, 'nor where the upstream removes it')
-  t.equal(
-    decideAt('parted', 'MOVE', 'Admin'),
-    400,
-    'the source would be deleted by another upstream, as its test line says'
-  )
+  t.equal(decideAt('parted', 'MOVE', 'Admin'), 400, 'another upstream would delete the source, says its test line')
 })

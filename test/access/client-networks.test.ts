@@ -128,10 +128,7 @@ t.test('test lines name an address; without one it is in none of the networks', 
 t.test('what is no network is refused, with its place', async t => {
   for (const wrong of ['10.0.0.0/33', 'office', '10.0.0', '10.0.0.0-10.0.0.9', 'fe80::1%eth0', '2001:db8::/129']) {
     const [complaint] = await complaintsOf(t, { 'routes.yaml': YAML(`from: ["${wrong}"], `) })
-    t.match(
-      complaint,
-      new RegExp(`routes.yaml:4:\\d+: "${wrong.replaceAll('.', '\\.')}" is neither an IP address nor a`)
-    )
+    t.match(complaint, new RegExp(`routes.yaml:4:\\d+: "${wrong.replaceAll('.', '\\.')}" is neither an IP address nor`))
   }
 })
 

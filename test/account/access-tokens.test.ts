@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import t from 'tap'
 import { WebSocket } from 'ws'
+import { adminCall } from '../support/admin-call.ts'
 import type { World } from '../support/gateway.ts'
 import { jsonRequest, logIn } from '../support/login.ts'
 import { only } from '../support/only.ts'
@@ -53,10 +54,7 @@ const ask = async (world: World, token: string, path = '/agente/x') => {
 const admin = (await login('maria')).token
 await first.fetch('/auth/admin/areas', jsonRequest('POST', admin, { name: 'Norte' }))
 const giveAccess = (id: number, profiles: string[]) =>
-  first.fetch(
-    `/auth/admin/users/${id}/access`,
-    jsonRequest('PUT', admin, { profiles, areas: ['Norte'], areaPrincipal: 'Norte' })
-  )
+  adminCall(first, admin)('PUT', `users/${id}/access`, { profiles, areas: ['Norte'], areaPrincipal: 'Norte' })
 const worker = async (username: string, profiles = ['Agente', 'Supervisor']) => {
   const { user } = await login(username)
   await giveAccess(user.id, profiles)
@@ -147,15 +145,13 @@ t.test('an access token cannot administer, refresh, log out, list sessions or ma
 t.test('a new access token needs a login less than 15 minutes old', async t => {
   const { user } = await login('ana')
   const wish = { name: 'x', profiles: [], expiresAt: inDays(1) }
-  for (const auth_time of [undefined, Math.floor(Date.now() / 1000) - 901]) {
-    const old = await first.tokenFor({ id: user.id, username: 'ana' }, { auth_time, ver: 100 })
+  const loggedInAt = (auth_time?: number) => first.tokenFor({ id: user.id, username: 'ana' }, { auth_time, ver: 100 })
+  const nowS = Math.floor(Date.now() / 1000)
+  for (const old of [await loggedInAt(), await loggedInAt(nowS - 901)]) {
     const answer = await first.json('/auth/tokens', jsonRequest('POST', old, wish))
     t.match(answer, { statusCode: 401, code: 'GW_LOGIN_REQUIRED' })
   }
-  const fresh = await first.tokenFor(
-    { id: user.id, username: 'ana' },
-    { auth_time: Math.floor(Date.now() / 1000) - 890, ver: 100 }
-  )
+  const fresh = await loggedInAt(nowS - 890)
   t.equal((await first.fetch('/auth/tokens', jsonRequest('POST', fresh, wish))).status, 201)
 })
 
@@ -235,11 +231,7 @@ t.test('Admins see all access tokens with their owners, end any of them, and bot
   t.match(audit, /"token\.create"/)
   const { items } = JSON.parse(audit) as { items: { action: string; before: unknown }[] }
   const ended = items.find(({ action }) => action === 'token.end')
-  t.match(
-    ended,
-    { before: { id, name: 'found by an Admin', profiles: only('Agente') } },
-    'the record says which token ended'
-  )
+  t.match(ended, { before: { id, name: 'found by an Admin', profiles: only('Agente') } }, 'it says which token')
   t.notMatch(audit + first.logText() + second.logText(), /pt_[\w-]{43}/)
 })
 

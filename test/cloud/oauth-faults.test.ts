@@ -183,12 +183,7 @@ for (const [what, reason, breaks] of CONFIGURED)
 // OA-14
 for (const discovered of [true, false]) {
   const more = { discovered, tenants: 'tenant-1,tenant-2' }
-  fails(
-    `somebody of another tenant (discovered: ${discovered})`,
-    'tenant-refused',
-    { claims: { tid: 'tenant-3' } },
-    more
-  )
+  fails(`one of another tenant (discovered: ${discovered})`, 'tenant-refused', { claims: { tid: 'tenant-3' } }, more)
   fails(`somebody of no known tenant (discovered: ${discovered})`, 'tenant-unknown', {}, more)
 }
 

@@ -10,6 +10,7 @@ import { startGateway } from '../support/gateway.ts'
 import { tableOf } from '../support/route-files.ts'
 import { words } from '../support/words.ts'
 
+const OPTIONS = { cloudUnassignedMayPass: false }
 const ROUTES = [
   '/* {public: true}',
   '/api/* {roles: [Agente, Supervisor]}',
@@ -21,11 +22,7 @@ const ROUTES = [
 t.test('each candidate says why it lost', async t => {
   const table = await tableOf(t, ...ROUTES)
   const ask = (method: string, target: string) => {
-    const { candidates } = explain(
-      table,
-      { method, target, asker: { name: 'anonymous' } },
-      { cloudUnassignedMayPass: false }
-    )
+    const { candidates } = explain(table, { method, target, asker: { name: 'anonymous' } }, OPTIONS)
     return Object.fromEntries(candidates.map(({ route, why }) => [route.id, why]))
   }
   t.same(ask('DELETE', '/api/7'), {
@@ -45,11 +42,7 @@ t.test('each candidate says why it lost', async t => {
 t.test('a path that a lax backend would read otherwise is explained by the route it would reach', async t => {
   const table = await tableOf(t, ...ROUTES)
   const asker = { name: 'anonymous' }
-  const { decision, words } = explain(
-    table,
-    { method: 'GET', target: '/API/admin/x', asker },
-    { cloudUnassignedMayPass: false }
-  )
+  const { decision, words } = explain(table, { method: 'GET', target: '/API/admin/x', asker }, OPTIONS)
   t.match(decision, { decision: 400, reason: 'lax-reading' })
   t.match(words, /Read as \/api\/admin\/x it would belong to the route "\/api\/admin\/\*"/)
 })
@@ -58,8 +51,7 @@ t.test('a refused token counts only where a token is asked for', async t => {
   const table = await tableOf(t, '/open {public: true}', '/any')
   const tokenFault = { code: 'GW_TOKEN_EXPIRED', reason: 'expired' }
   const ask = (target: string) =>
-    explain(table, { method: 'GET', target, asker: { name: 'x' }, tokenFault }, { cloudUnassignedMayPass: false })
-      .decision
+    explain(table, { method: 'GET', target, asker: { name: 'x' }, tokenFault }, OPTIONS).decision
   t.same(ask('/open'), { decision: 'allow', code: undefined, reason: 'public' })
   t.same(ask('/any'), { decision: 401, code: 'GW_TOKEN_EXPIRED', reason: 'expired' })
 })
@@ -118,7 +110,7 @@ t.test('a wider route that names TRACE decides beside a narrower one for the usu
   const { candidates, decision } = explain(
     table,
     { method: 'TRACE', target: '/a/x', asker: askersWith().find(({ name }) => name === 'Admin') ?? { name: '' } },
-    { cloudUnassignedMayPass: false }
+    OPTIONS
   )
   t.equal(decision.decision, 'allow')
   t.match(candidates, [
@@ -132,7 +124,7 @@ t.test('a profile whose name is a number is compared with itself in the matrix',
   const profiles = [...PROFILES, '2024']
   const { routes } = await tableOf(t, '/x {roles: [Admin]}')
   const ofFiles = routes.filter(({ upstream }) => upstream !== undefined)
-  const names = distinguishedBy(ofFiles, { cloudUnassignedMayPass: false }, profiles).map(({ name }) => name)
+  const names = distinguishedBy(ofFiles, OPTIONS, profiles).map(({ name }) => name)
   t.same(names.slice(3), ['Agente', 'Supervisor', 'Admin', '2024'])
 })
 

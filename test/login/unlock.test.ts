@@ -45,9 +45,8 @@ t.test('unlock frees an account under all its names, and is on record', async t 
   t.equal((await login('maria@corp.example', SAMPLE_PASSWORD, '203.0.113.9')).status, 200, 'at once')
 
   t.same(await exhaust('198.51.100'), [401, 401, 429, 429])
-  const unlocked = await portaria(['unlock', 'ldap:maria', '--json'], {
-    env: { DATABASE_URL: postgres.url, JWT_SECRET: TEST_SECRET }
-  })
+  const cli = { env: { DATABASE_URL: postgres.url, JWT_SECRET: TEST_SECRET } }
+  const unlocked = await portaria(['unlock', 'ldap:maria', '--json'], cli)
   t.equal(unlocked.code, 0, unlocked.stderr)
   t.match(unlocked.json(), {
     id,
@@ -57,17 +56,13 @@ t.test('unlock frees an account under all its names, and is on record', async t 
     heldAddresses: []
   })
   const again = await startGateway(t, { postgres, env })
-  const answer = await postLogin(again, 'maria', { headers: { 'x-forwarded-for': '198.51.100.77' } })
-  t.equal(answer.status, 200)
+  t.equal((await postLogin(again, 'maria', { headers: { 'x-forwarded-for': '198.51.100.77' } })).status, 200)
   const rows = await postgres.query("SELECT actor_username, target FROM audit_events WHERE action = 'person.unlock'")
   t.same(rows, [
     { actor_username: 'ana', target: `user:${id}` },
     { actor_username: 'cli', target: `user:${id}` }
   ])
-  t.equal(
-    (await portaria(['unlock', 'ninguem'], { env: { DATABASE_URL: postgres.url, JWT_SECRET: TEST_SECRET } })).code,
-    2
-  )
+  t.equal((await portaria(['unlock', 'ninguem'], cli)).code, 2)
 })
 
 // RV-65, RV-67
@@ -143,11 +138,7 @@ t.test('the admin API lists accounts and addresses that are held back, and frees
   t.equal((await login('ana', '203.0.113.1')).status, 429)
   t.same((await admin('held-back/unlock', { address: '203.0.113.1' })).body, { address: '203.0.113.1', freed: 6 })
   t.equal((await login('ana', '203.0.113.1')).status, 200)
-  t.match(
-    await admin('held-back'),
-    { body: { items: [{ kind: 'account', name: 'maria' }] } },
-    'the account is not freed'
-  )
+  t.match(await admin('held-back'), { body: { items: [{ kind: 'account', name: 'maria' }] } }, 'it is not freed')
   t.match(await admin('held-back/unlock', { address: 'maria' }), { status: 400, body: { code: 'GW_BAD_REQUEST' } })
   t.match(await admin(`users/${maria.id}/unlock`, {}), { status: 204 })
   t.match(await admin('held-back'), { body: { items: [], total: 0 } })

@@ -108,11 +108,7 @@ t.test('an error keeps its code, its reason and its causes, and nothing a librar
     cause: { message: 'bind', cause: { code: 'ECONNREFUSED', address: '10.0.0.5', port: 389 } }
   })
   t.notMatch(text, 'hunter2')
-  t.match(
-    logged(log => log.error({ failure: new Forbidden() })).first.failure,
-    { code: 'GW_FORBIDDEN' },
-    'under any name'
-  )
+  t.match(logged(log => log.error({ failure: new Forbidden() })).first.failure, { code: 'GW_FORBIDDEN' }, 'of any name')
 })
 
 t.test('whatever is thrown can be described', async t => {

@@ -11,11 +11,7 @@ t.test('no accepted pattern takes long, however long the name is', async t => {
     decideEventOnRoutes(table, { namespace: '/m', event }, askerOf('Agente'), { cloudUnassignedMayPass: false })
   const before = process.cpuUsage()
   t.match(ask(`${'a'.repeat(6)}${'x'.repeat(190)}`), [{ decision: { reason: 'event-not-listed' } }])
-  t.match(
-    ask(`${'a'.repeat(6)}${'x'.repeat(1e6)}y`),
-    [{ decision: { reason: 'event-not-listed' } }],
-    'too long for patterns'
-  )
+  t.match(ask(`${'a'.repeat(6)}${'x'.repeat(1e6)}y`), [{ decision: { reason: 'event-not-listed' } }], 'too long to try')
   const { user } = process.cpuUsage(before)
   t.ok(user < 500_000, `${user} µs`)
 })

@@ -14,6 +14,7 @@ const newcomer = person([], 'unassigned', 'ldap')
 const cloudNewcomer = person([], 'unassigned', 'cloudidp')
 const cloudHalf = person(['Admin'], 'unassigned', 'cloudidp')
 
+const OPTIONS = { cloudUnassignedMayPass: false }
 const ROUTES = [
   '/open/* {public: true}',
   '/form {public: true, methods: [GET]}',
@@ -55,7 +56,7 @@ t.test('each situation has one answer', async t => {
   ]
   for (const [request, asker, decision, code, reason] of cases) {
     const [method = '', target = ''] = request.split(' ')
-    const answer = decide(matchTarget(table, method, { target }), asker, { cloudUnassignedMayPass: false })
+    const answer = decide(matchTarget(table, method, { target }), asker, OPTIONS)
     t.same(answer, { decision, code, reason }, `${request} ${JSON.stringify(asker)}`)
   }
 })
@@ -112,9 +113,8 @@ t.test('an own endpoint may be for some kinds of tokens only, and lax readings m
     user: { profiles: ['Agente'], accessStatus: 'assigned', provider: 'ldap' },
     ...(kind === undefined ? {} : { kind })
   })
-  const options = { cloudUnassignedMayPass: false }
   const check = (tokenKinds: readonly ('login' | 'client' | 'personal')[] | undefined, asker: Asker) =>
-    decide({ route: { ...open, tokenKinds }, path: '/a' }, asker, options)
+    decide({ route: { ...open, tokenKinds }, path: '/a' }, asker, OPTIONS)
   const refused = { decision: 403, code: 'GW_FORBIDDEN', reason: 'token-kind' }
   const allowed = { decision: 'allow', code: undefined, reason: 'any-valid-token' }
   t.same(check(['login'], who()), allowed, 'a token of a login, when nothing is said')
@@ -123,39 +123,28 @@ t.test('an own endpoint may be for some kinds of tokens only, and lax readings m
   t.same(check(undefined, who('client')), allowed)
   t.same(check(['client'], {}), { decision: 401, code: 'GW_UNAUTHENTICATED', reason: 'no-token' })
 
-  const lax = (...alsoReadAs: (typeof open)[]) => decide({ route: open, path: '/a', alsoReadAs }, who(), options)
+  const lax = (...alsoReadAs: (typeof open)[]) => decide({ route: open, path: '/a', alsoReadAs }, who(), OPTIONS)
   t.same(lax(), allowed)
   t.same(lax(open), allowed)
   t.same(lax(open, admins), { decision: 400, code: 'GW_BAD_PATH', reason: 'lax-reading' })
-  t.equal(decide({ route: admins, path: '/b', alsoReadAs: [open] }, who(), options).decision, 403)
+  t.equal(decide({ route: admins, path: '/b', alsoReadAs: [open] }, who(), OPTIONS).decision, 403)
 })
 
 t.test('a public route checks no token, so another route that must admit the request knows no person', async t => {
   const table = await tableOf(t, '/* {public: true}', '/index.html')
-  const options = { cloudUnassignedMayPass: false }
   const asAdmin: Asker = { user: { profiles: ['Admin'], accessStatus: 'assigned', provider: 'ldap' } }
-  t.match(decide(table.match('GET', '/'), asAdmin, options), { decision: 400, reason: 'lax-reading' })
-  t.match(decide(table.match('GET', '/x'), asAdmin, options), { decision: 'allow', reason: 'public' })
+  t.match(decide(table.match('GET', '/'), asAdmin, OPTIONS), { decision: 400, reason: 'lax-reading' })
+  t.match(decide(table.match('GET', '/x'), asAdmin, OPTIONS), { decision: 'allow', reason: 'public' })
   const sockets = await tableOf(t, '/socket.io/* {socketio: {namespaces: {/m: {}}}}', '/socket.io/a {roles: [Admin]}')
-  t.match(
-    decide(sockets.match('GET', '/socket.io/a.json'), asAdmin, options),
-    { reason: 'lax-reading' },
-    'nor does Socket.IO'
-  )
+  const decided = decide(sockets.match('GET', '/socket.io/a.json'), asAdmin, OPTIONS)
+  t.match(decided, { reason: 'lax-reading' }, 'nor does Socket.IO')
 })
 
 t.test('of the HTTP side of a Socket.IO route only the path and the methods of Engine.IO are allowed', async t => {
-  const table = await tableOf(
-    t,
-    '/socket.io/* {socketio: {namespaces: {/m: {}}}}',
-    '/ws {socketio: {namespaces: {/m: {}}}}'
-  )
+  const socketio = '{socketio: {namespaces: {/m: {}}}}'
+  const table = await tableOf(t, `/socket.io/* ${socketio}`, `/ws ${socketio}`)
   const ask = (method: string, target: string) => {
-    const { decision, code, reason } = decide(
-      matchTarget(table, method, { target }),
-      {},
-      { cloudUnassignedMayPass: false }
-    )
+    const { decision, code, reason } = decide(matchTarget(table, method, { target }), {}, OPTIONS)
     return [decision, code, reason].join(' ')
   }
   for (const target of ['/socket.io', '/socket.io/?EIO=4&transport=polling', '/ws', '/ws/'])
@@ -169,12 +158,11 @@ t.test('of the HTTP side of a Socket.IO route only the path and the methods of E
 // RW-45
 t.test('what a request writes to besides its own path must admit the asker too', async t => {
   const table = await tableOf(t, '/a', '/b {roles: [Admin]}', '/c {methods: [GET]}', '/d {public: true}')
-  const options = { cloudUnassignedMayPass: false }
   const asAgente: Asker = { user: { profiles: ['Agente'], accessStatus: 'assigned', provider: 'ldap' } }
   const writing = (path: string, asker: Asker, ...written: string[]) => {
     const match = table.match('COPY', path)
     if (match.route === undefined) throw new Error(`${path} has no route`)
-    return decide({ ...match, alsoWrites: written.map(one => table.match('PUT', one)) }, asker, options)
+    return decide({ ...match, alsoWrites: written.map(one => table.match('PUT', one)) }, asker, OPTIONS)
   }
   const forbidden = { decision: 403, code: 'GW_FORBIDDEN', reason: 'destination' }
   const allowed = { decision: 'allow', code: undefined, reason: 'any-valid-token' }

@@ -89,11 +89,7 @@ t.test('a round reads what is new and a share of the rest; the rounds of a day r
   )
   const states: (number | null)[] = []
   for (let n = 0; n < 12; n++) states.push((await round(share)).firstBroken)
-  t.same(
-    states,
-    [null, null, null, null, null, ...Array.from({ length: 7 }, () => 3000)],
-    'it stays where it is broken'
-  )
+  t.same(states, [null, null, null, null, null, ...Array.from({ length: 7 }, () => 3000)], 'it stays where it broke')
 })
 
 // RV-73

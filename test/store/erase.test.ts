@@ -190,11 +190,7 @@ t.test('the command erases once the username has been typed, or with --yes', asy
   t.same(await traces(url), [])
   const { user: nameless } = await users.syncPerson({ ...person('nameless'), username: '', provider: 'cloudidp' })
   for (const input of ['', '\n', 'nameless\n'])
-    t.equal(
-      (await portariaHere(['erase', `id:${nameless.id}`], { env, input })).code,
-      2,
-      'an empty answer confirms nothing'
-    )
+    t.equal((await portariaHere(['erase', `id:${nameless.id}`], { env, input })).code, 2, 'an empty answer is no yes')
   t.match(await users.loadPerson(nameless.id), { user: { username: '' } })
   t.equal((await portariaHere(['erase', `id:${nameless.id}`], { env, input: `id:${nameless.id}\n` })).code, 0)
   const { user: maria } = await users.syncPerson(person('maria'))
