@@ -149,9 +149,9 @@ export class Leg implements FrameSink {
 
   /** Whether this side has taken any of what waits for it since this was asked last. */
   hasTaken(): boolean {
-    const [before, now] = [this.#progress, progressOf(this.socket)]
-    this.#progress = now
-    return before !== undefined && (now === undefined || !isStalled(before, now))
+    const before = this.#progress
+    this.#progress = progressOf(this.socket)
+    return before !== undefined && this.#progress !== undefined && !isStalled(before, this.#progress)
   }
 
   sendClose(ending: Ending) {

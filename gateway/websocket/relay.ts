@@ -58,8 +58,8 @@ export class Relay implements LegOwner {
   #ended = false
   /** What was sent before the end is delivered, however long that takes. */
   #delivers = true
-  /** When, since the end, a side was last seen to take what waits for it; 0: nothing has waited. */
-  #takenAt = 0
+  /** When a side was last seen to be slow to take what is sent to it; 0: not lately. The kernel then holds much for it, too. */
+  #slowAt = 0
   /** Only the client's side is left, and it does not know. */
   #retired = false
   #over = false
@@ -238,6 +238,7 @@ export class Relay implements LegOwner {
     }
     const { idleTimeoutMs } = this.#options
     if (idleTimeoutMs > 0 && at - this.#lastActivity >= idleTimeoutMs) return this.end(IDLE)
+    if (at - this.#slowAt >= TAKING_MS) this.#slowAt = 0
     this.#check(this.#client, at)
     if (this.#deadline === 0) this.#check(this.#upstream, at)
   }
@@ -245,14 +246,15 @@ export class Relay implements LegOwner {
   /** Whether a side that is being closed may go on taking what came before. */
   #isDelivering(at: number): boolean {
     for (const leg of [this.#client, this.#upstream]) {
-      if (leg.hasTaken() || (this.#takenAt === 0 && !leg.gone && leg.socket.writableLength > 0)) this.#takenAt = at
+      if (leg.hasTaken() || (this.#slowAt === 0 && !leg.gone && leg.socket.writableLength > 0)) this.#slowAt = at
     }
-    return this.#delivers && !this.#retired && this.#takenAt !== 0 && at - this.#takenAt < TAKING_MS
+    return this.#delivers && !this.#retired && this.#slowAt !== 0 && at - this.#slowAt < TAKING_MS
   }
 
   #check(leg: Leg, at: number) {
     const peer = this.peerOf(leg)
     if (leg.stalledSince !== 0) {
+      this.#slowAt = at
       // The silence is our doing, because the other side does not read.
       leg.lastSeen = at
       // Its pong waits behind what it still has to take.

@@ -131,3 +131,24 @@ t.test('what came before a close is delivered to a side that takes it slowly, un
     t.equal(socket.destroyed, true, `${name}: it takes nothing more`)
   }
 })
+
+t.test('a side that was slow just before a close has time for what its kernel still holds, and later none', async t => {
+  for (const quietMs of [0, 60_000]) {
+    const [socket, clientEnd] = await connected(t)
+    const { relay } = world(t, false, [socket, clientEnd])
+    const frame = buildFrame(2, Buffer.alloc(900), false)
+    while (socket.writableLength === 0) relay.take('upstream', Buffer.concat(Array.from({ length: 500 }, () => frame)))
+    let at = relay.now()
+    relay.sweep(at)
+    clientEnd.resume()
+    await until(() => socket.writableLength === 0, 'the kernel has it all')
+    at += quietMs
+    relay.sweep(at)
+    relay.take('upstream', buildFrame(8, Buffer.from([3, 232]), false))
+    await settled()
+    relay.sweep(at + 10_000)
+    t.equal(socket.destroyed, quietMs > 0)
+    relay.sweep(at + 21_000)
+    t.equal(socket.destroyed, true)
+  }
+})
