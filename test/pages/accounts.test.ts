@@ -9,7 +9,7 @@ const world = await startBrowserWorld(t, { env: { BOOTSTRAP_ADMINS: 'ldap:maria,
 
 const openClients = async (t: Test) => {
   const page = await world.open(t, '/auth/console#/clients', {
-    as: 'maria',
+    of: 'maria',
     permissions: ['clipboard-read', 'clipboard-write']
   })
   await page.locator('input[name=profile][value=Agente]').waitFor()
@@ -156,7 +156,7 @@ t.test('what the gateway refuses of a new service account is said beside the for
 })
 
 t.test('an Admin sees where a person is logged in, and ends these sessions after being asked once', async t => {
-  const account = await openAccount(t, { as: 'carlos', userAgent: 'the browser of carlos' })
+  const account = await openAccount(t, { of: 'carlos', userAgent: 'the browser of carlos' })
   const page = await openClients(t)
   await page.goto(`${world.origin}/auth/console#/people`)
   await page.locator('tbody a', { hasText: /carlos/i }).click()
@@ -184,7 +184,7 @@ const openAccount = async (t: Test, options: OpenOptions) => {
 }
 
 t.test('people see where each part of their access comes from', async t => {
-  const page = await openAccount(t, { as: 'maria' })
+  const page = await openAccount(t, { of: 'maria' })
   await page.locator('#access-part dl').waitFor()
   t.match(await page.locator('#access-part').textContent(), /Admin\s*given by an administrator/)
 })
@@ -192,7 +192,7 @@ t.test('people see where each part of their access comes from', async t => {
 const sessionRows = (page: Page) => page.locator('#sessions-part tbody tr')
 
 t.test('people make an access token, see it once, use it, and remove it', async t => {
-  const page = await openAccount(t, { as: 'maria' })
+  const page = await openAccount(t, { of: 'maria' })
   await page.fill('#token-name', 'backup')
   await page.click('#new-token .main')
   const token = await page.locator('#secret-value').inputValue()
@@ -216,7 +216,7 @@ t.test('a secret that is shown stays during a login in another tab, and leaving 
     return page
   }
   const makeToken = async () => {
-    const page = await openAccount(t, { as: 'maria' })
+    const page = await openAccount(t, { of: 'maria' })
     await page.fill('#token-name', 'shown-once')
     await page.click('#new-token .main')
     return page
@@ -249,7 +249,7 @@ t.test('a secret that is shown stays during a login in another tab, and leaving 
 })
 
 t.test('what is chosen for a new token stays when it is refused, and when the page is drawn again', async t => {
-  const page = await openAccount(t, { as: 'maria' })
+  const page = await openAccount(t, { of: 'maria' })
   await page.fill('#token-name', 'narrow')
   await page.fill('#token-expires', new Date(Date.now() + 5 * 86_400_000).toISOString().slice(0, 10))
   await page.uncheck('#new-token [name=profile][value=Admin]')
@@ -267,7 +267,7 @@ t.test('what is chosen for a new token stays when it is refused, and when the pa
 })
 
 t.test('a list that could not be loaded again hides no question', async t => {
-  const page = await openAccount(t, { as: 'maria' })
+  const page = await openAccount(t, { of: 'maria' })
   const make = async (name: string) => {
     await page.fill('#token-name', name)
     await page.click('#new-token .main')
@@ -289,8 +289,8 @@ t.test('a list that could not be loaded again hides no question', async t => {
 })
 
 t.test('people see their sessions, end one of them, and all the others', async t => {
-  const other = await openAccount(t, { as: 'carlos', userAgent: 'the other browser' })
-  const page = await openAccount(t, { as: 'carlos' })
+  const other = await openAccount(t, { of: 'carlos', userAgent: 'the other browser' })
+  const page = await openAccount(t, { of: 'carlos' })
   t.equal(await sessionRows(page).count(), 2)
   // It is known to the minute, and with seconds would be before the login.
   t.notMatch((await sessionRows(page).locator('[data-label="Last used"]').allTextContents()).join(), /:\d\d:|^,$/)
@@ -298,7 +298,7 @@ t.test('people see their sessions, end one of them, and all the others', async t
   await sessionRows(page).nth(1).waitFor({ state: 'detached' })
   await other.reload()
   await other.locator('#username').waitFor()
-  await openAccount(t, { as: 'carlos' })
+  await openAccount(t, { of: 'carlos' })
   await page.reload()
   await page.click('#end-others')
   await page.locator('dialog .danger').click()

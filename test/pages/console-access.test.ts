@@ -24,7 +24,7 @@ const { users } = await openStore(t, postgres, postgres.url)
 const other = { id: 900_001, username: 'second-admin' }
 
 const logIn = async (t: Test, options: OpenOptions = {}) => {
-  const page = await world.open(t, '/auth/console', { as: 'maria', ...options })
+  const page = await world.open(t, '/auth/console', { of: 'maria', ...options })
   await page.locator('nav [aria-current]').waitFor()
   return page
 }

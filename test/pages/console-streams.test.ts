@@ -37,7 +37,7 @@ const connect = async (
 // AD-09
 t.test('an Admin sees an open WebSocket in the console and ends it, and no other, after being asked once', async t => {
   const [rui, ana] = [await connect('rui', 44), await connect('ana', 45)]
-  const page = await world.open(t, '/auth/console#/streams', { as: 'maria' })
+  const page = await world.open(t, '/auth/console#/streams', { of: 'maria' })
   const row = page.locator('tbody tr', { hasText: 'rui' })
   await row.waitFor()
   t.equal(await row.locator('code').textContent(), '/live', 'where it leads')
@@ -62,14 +62,14 @@ t.test('an Admin sees an open WebSocket in the console and ends it, and no other
 t.test('the connections of people lead to their pages, those of service accounts to the list of these', async t => {
   await connect('rui', 44)
   await connect('reports', 46, world, 'client')
-  const page = await world.open(t, '/auth/console#/streams', { as: 'maria' })
+  const page = await world.open(t, '/auth/console#/streams', { of: 'maria' })
   const linkOf = (name: string) => page.getByRole('link', { name, exact: true }).first().getAttribute('href')
   t.equal(await linkOf('rui'), '#/people/44')
   t.equal(await linkOf('reports'), '#/clients')
 })
 
 t.test('below a chart of traffic are the time and the values at the pointer', async t => {
-  const page = await world.open(t, '/auth/console#/traffic', { as: 'maria' })
+  const page = await world.open(t, '/auth/console#/traffic', { of: 'maria' })
   const plot = page.locator('figure.chart', { hasText: 'Logins' }).locator('.plot')
   const clocks = plot.locator('ol', { hasText: /^(?:\d\d:\d\d){3}$/ })
   await clocks.waitFor()
@@ -90,7 +90,7 @@ t.test('below a chart of traffic are the time and the values at the pointer', as
 })
 
 t.test('the traffic view goes on at once after the clock of the gateway has been set back', async t => {
-  const page = await world.open(t, '/auth/console#/traffic', { as: 'maria' })
+  const page = await world.open(t, '/auth/console#/traffic', { of: 'maria' })
   const startS = Math.floor(Date.now() / 5000) * 5
   const pointAt = (atS: number, allowed: number) => ({
     ...{ at: new Date(atS * 1000).toISOString(), requests: allowed, allowed, refused: 0, failed: 0, codes: {} },
@@ -120,7 +120,7 @@ t.test('an Admin sees and ends the connections of all instances, and reads which
   const shared = { postgres, config, env: { REDIS_URL: redis.url } }
   const [here, there] = [await startPagesWorld(t, { ...shared, ldap }), await startPagesWorld(t, shared)]
   const { closed } = await connect('rui', 44, there)
-  const page = await openPage(t, browser, `${here.origin}/auth/console#/status`, { as: 'maria' })
+  const page = await openPage(t, browser, `${here.origin}/auth/console#/status`, { of: 'maria' })
   const instances = page.getByRole('region', { name: 'Instances' })
   await instances.waitFor()
   t.equal(await instances.locator('tbody tr').count(), 2)

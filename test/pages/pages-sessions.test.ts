@@ -2,11 +2,10 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { adminCall } from '../support/admin-call.ts'
-import { axeFindings, fillLogin, openContext, openPage } from '../support/browser.ts'
+import { axeFindings, fillLogin, openContext, openPage, putLogin } from '../support/browser.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { claimsOf } from '../support/login.ts'
 import { startOidcProvider } from '../support/oidc-provider.ts'
-import { SAMPLE_PASSWORD } from '../support/openldap-people.ts'
 import {
   APP_CONFIG,
   expireToken,
@@ -67,7 +66,7 @@ t.test('a logout ends the session in the cookie, although the token of the tab h
   const context = await openContext(t, browser, [world.origin])
   const page = await context.newPage()
   for (const path of PAGES) {
-    const token = await logIn(page, world.origin)
+    const token = await putLogin(page, world.origin, 'maria')
     await page.goto(`${world.origin}${path}`)
     await page.locator('#logout').waitFor()
     await expireToken(page, token)
@@ -182,20 +181,9 @@ t.test('a page that fails while it is drawn says so', async t => {
   }
 })
 
-/** What a login leaves, in a tab that shows none of our pages: to load them costs more than all that is asked of them here. */
-const putLogin = async (page: Page): Promise<string> => {
-  await page.goto(`${world.origin}/health`)
-  const data = { username: 'maria', password: SAMPLE_PASSWORD }
-  const answer = await page.context().request.post(`${world.origin}/auth/login`, { data })
-  const { token, user } = await answer.json()
-  await putToken(page, token)
-  await page.evaluate(`sessionStorage.setItem('authUser', ${JSON.stringify(JSON.stringify(user))})`)
-  return token
-}
-
 /** Logs in, and makes what a tab has of that login out of date. */
 const logInThen = (then: (token: string, page: Page) => Promise<unknown>) => async (page: Page) =>
-  then(await putLogin(page), page)
+  then(await putLogin(page, world.origin, 'maria'), page)
 const forgetToken = (page: Page) => page.evaluate('sessionStorage.clear()')
 const expire = (token: string, page: Page) => expireToken(page, token)
 /** Another change of Maria's access each time, so that her earlier tokens are stale. */
