@@ -270,6 +270,29 @@ t.test('a backend’s nameless cookie never becomes the session cookie', async t
   raw.respond(() => OK)
 })
 
+t.test('a backend deletes no login from browsers, and does not end their strict transport security', async t => {
+  // HD-21
+  const sites = async (fields: string) => {
+    raw.respond(() => `HTTP/1.1 200 OK\r\n${fields}Content-Length: 0\r\n\r\n`)
+    const { headers } = (await send('/open/x', '', null)).answer
+    return [headers['clear-site-data'], headers['strict-transport-security']]
+  }
+  for (const [sent, left] of [
+    ['"cookies"', undefined],
+    ['"*"', undefined],
+    ['"cookies", "storage"', undefined],
+    ['"cache", "Cookies", "storage", "executionContexts"', '"cache", "executionContexts"'],
+    ['"storage","cache"', '"cache"'],
+    ['"cache"', '"cache"']
+  ] as const)
+    t.same(await sites(`Clear-Site-Data: ${sent}\r\n`), [left, undefined], sent)
+  for (const off of ['max-age=0', 'includeSubDomains ; Max-Age = "00"'])
+    t.same(await sites(`Strict-Transport-Security: ${off}\r\n`), [undefined, undefined], off)
+  const on = 'max-age=63072000; preload'
+  t.same(await sites(`Strict-Transport-Security: ${on}\r\n`), [undefined, on])
+  raw.respond(() => OK)
+})
+
 t.test('a token of ours goes on only if the route says so; others’ credentials pass on public routes', async t => {
   // HD-20
   const hidden = await send('/api/x', '')

@@ -43,6 +43,14 @@ const cookieName = (setCookie: string): string => {
   return name === '' ? (/^[\s=]*([^=;]*)/.exec(setCookie)?.[1] ?? '').trim() : name
 }
 
+/** Its cookies and storage hold logins, also those of the other hosts of its site (Clear Site Data §3.1); not what is cached. */
+const withoutLogins = (clearSiteData: string): string | undefined => {
+  const kept = clearSiteData.split(',').filter(type => !/"(?:cookies|storage|\*)"/i.test(type))
+  return kept.length === 0 ? undefined : kept.join(',').trim()
+}
+
+const endsHsts = (value: string): boolean => /(?:^|;)\s*max-age\s*=\s*"?0+"?\s*(?:;|$)/i.test(value)
+
 /** What the client gets of a field; undefined: nothing, or a line written later. */
 const passedValue = (kind: ResponseFieldKind, value: string, context: ResponseContext): string | undefined => {
   switch (kind) {
@@ -52,6 +60,11 @@ const passedValue = (kind: ResponseFieldKind, value: string, context: ResponseCo
       return publicAddress(value, context)
     case 'refresh':
       return publicRefresh(value, context)
+    case 'clear-site-data':
+      return withoutLogins(value)
+    case 'strict-transport-security':
+      // The gateway's own responses ask for it (RFC 6797 §6.1.1).
+      return endsHsts(value) ? undefined : value
     case 'drop':
     case 'connection':
     case 'keep-alive':

@@ -11,6 +11,8 @@ const READ = [
   'content-type',
   'set-cookie',
   'refresh',
+  'clear-site-data',
+  'strict-transport-security',
   'date',
   'cache-control',
   'vary'
