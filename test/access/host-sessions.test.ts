@@ -1,7 +1,8 @@
 // AD-22, HD-21, OA-01, OA-18, RT-28
 import t from 'tap'
+import { adminCall } from '../support/admin-call.ts'
 import { NAVIGATION, openHostBrowser } from '../support/host-browser.ts'
-import { claimsOf, jsonRequest, logIn, postLoginAgain } from '../support/login.ts'
+import { claimsOf, jsonRequest, logIn, postClient, postLoginAgain } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { SAMPLE_PASSWORD } from '../support/openldap-people.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
@@ -107,14 +108,7 @@ t.test('only a login is taken to a named host: no access token, and no token of 
   const { clientId, clientSecret } = await make('/auth/admin/clients', { name: 'reports', ...rights })
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
   const { token: accessToken } = await make('/auth/tokens', { name: 'narrow', profiles: ['Admin'], expiresAt })
-  const asked = await world.fetch('/auth/token', {
-    method: 'POST',
-    body: new URLSearchParams({
-      grant_type: 'client_credentials',
-      client_id: clientId ?? '',
-      client_secret: clientSecret ?? ''
-    })
-  })
+  const asked = await postClient(world, clientId, clientSecret)
   const { access_token: clientToken } = (await asked.json()) as Record<string, string>
   for (const token of [accessToken, clientToken]) {
     t.ok(token)
@@ -192,10 +186,7 @@ t.test('a stale session is renewed on its host by a navigation and by refresh, a
   const token = admin.session('localhost')
   const { sub } = claimsOf(before)
   const change = (areas: string[]) =>
-    world.fetch(
-      `/auth/admin/users/${sub}/access`,
-      jsonRequest('PUT', token, { profiles: ['Agente'], areas, areaPrincipal: 'Geral' })
-    )
+    adminCall(world, token)('PUT', `users/${sub}/access`, { profiles: ['Agente'], areas, areaPrincipal: 'Geral' })
   t.equal((await change(['Geral'])).status, 200)
   t.equal((await browser.ask(browser.address('a.localhost', '/x'))).status, 200)
   const renewed = claimsOf(browser.session('a.localhost'))

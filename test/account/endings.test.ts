@@ -4,7 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
-import { jsonRequest } from '../support/login.ts'
+import { jsonRequest, postClient } from '../support/login.ts'
 import {
   type Opened,
   openEveryKind,
@@ -68,12 +68,7 @@ let serial = 0
 
 /** Of a service account. */
 const clientToken = async ({ clientId, clientSecret }: { clientId: string; clientSecret: string }) => {
-  const body = new URLSearchParams({
-    grant_type: 'client_credentials',
-    client_id: clientId,
-    client_secret: clientSecret
-  })
-  const answer = await fetch(`${first.url}/auth/token`, { method: 'POST', body })
+  const answer = await postClient(first, clientId, clientSecret)
   return ((await answer.json()) as { access_token: string }).access_token
 }
 

@@ -1,7 +1,7 @@
 // While the volume of Postgres is full, every login that is accepted is on record, and /health says that nothing can be written.
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
-import { jsonRequest, postLogin } from '../support/login.ts'
+import { jsonRequest, postClient, postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
@@ -15,10 +15,7 @@ t.test('a login that is accepted while the disk is full has its audit entry, and
   const admin = await world.tokenFor({ profiles: ['Admin'] })
   const wish = jsonRequest('POST', admin, { name: 'Robo', ...NOTHING })
   const { clientId, clientSecret } = await world.json<Record<string, string>>('/auth/admin/clients', wish)
-  const byClient = () => {
-    const headers = { authorization: `Basic ${btoa(`${clientId}:${clientSecret}`)}`, ...FORM }
-    return fetch(`${world.url}/auth/token`, { method: 'POST', headers, body: 'grant_type=client_credentials' })
-  }
+  const byClient = () => postClient(world, clientId, clientSecret)
   const database = async () => (await world.health()).checks.database
   t.equal((await postLogin(world, 'maria')).status, 200)
   t.equal(await database(), 'ok')
@@ -44,7 +41,6 @@ t.test('a login that is accepted while the disk is full has its audit entry, and
 })
 
 const NOTHING = { profiles: [], areas: [], areaPrincipal: null }
-const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
 
 /** To the last page of a table. */
 const fill = async (postgres: Awaited<ReturnType<typeof startOwnPostgres>>) => {

@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { axeFindings, fillLogin, type OpenOptions } from '../support/browser.ts'
-import { jsonRequest, logIn } from '../support/login.ts'
+import { jsonRequest, logIn, postClient } from '../support/login.ts'
 import { startBrowserWorld } from '../support/pages-world.ts'
 
 const world = await startBrowserWorld(t, { env: { BOOTSTRAP_ADMINS: 'ldap:maria,ldap:carlos' } })
@@ -33,9 +33,7 @@ const asked = async (t: Test, page: Page, answer: 'accept' | 'dismiss', leave: (
 
 /** What the token endpoint answers these credentials with. */
 const tokenAnswer = async (clientId: string, secret: string) => {
-  const authorization = `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}`
-  const body = new URLSearchParams({ grant_type: 'client_credentials' })
-  const answer = await fetch(`${world.origin}/auth/token`, { method: 'POST', headers: { authorization }, body })
+  const answer = await postClient(world, clientId, secret)
   return { status: answer.status, body: (await answer.json()) as { error?: string; access_token?: string } }
 }
 

@@ -34,6 +34,12 @@ export const logIn = async (world: Pick<World, 'fetch'>, username: string, manne
 export const refreshLogin = (world: Pick<World, 'json'>, token: string | undefined): Promise<Login> =>
   world.json<Login>('/auth/refresh', { method: 'POST', token })
 
+/** A service account asks for its token; refusals have the form of OAuth. */
+export const postClient = (world: Pick<World, 'url'>, client_id = '', client_secret = ''): Promise<Response> => {
+  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret })
+  return fetch(`${world.url}/auth/token`, { method: 'POST', body })
+}
+
 export const jsonRequest = (method: string, token: string | undefined, body?: unknown) => ({
   method,
   token,
