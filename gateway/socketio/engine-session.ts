@@ -329,10 +329,10 @@ const isOfUpstream = (reason: string): boolean => reason.startsWith('upstream-')
 
 /**
  * Whether the client may connect again. A stock client that gives a CONNECT up before it is confirmed says nothing, and may send
- * another one (`connected-already`).
+ * another one (`connected-already`). Places for streams become free again, and other processes may have some (`too-many-streams`).
  */
 const isForgivable = (reason: string | undefined): boolean =>
-  reason === 'client-gone' || reason === 'connected-already' || reason === UNDECIDED
+  reason === 'client-gone' || reason === 'connected-already' || reason === 'too-many-streams' || reason === UNDECIDED
 
 const isFinal = (code: number): boolean => code === 1008 || code === 4401 || code === 4403
 

@@ -266,6 +266,18 @@ t.test('the session that continues another goes by the access and the login as l
   t.equal(streams.count(), 1)
 })
 
+t.test('a client whose session moves to where its person has too many streams connects again', t => {
+  const { source, hold, enter, open, streams } = holdSessions(t)
+  const { engineSession } = hold()
+  enter(engineSession, '/a')
+  const other = engineSession.handOver()
+  while (typeof streams.admit({ upstream: source.upstream, userId: person().id, ip: undefined }) === 'function');
+  const { engineSession: next, told } = open()
+  next.adopt(other)
+  t.same(told, ['up 41/a,', 'over', 'close 1001'])
+  t.end()
+})
+
 t.test('a session whose server says goodbye to a poll is over when its client has heard that', async t => {
   for (const body of ['1', '1\x1e5']) {
     const raw = await startRawUpstream(t)
