@@ -6,33 +6,54 @@ import { digestOf } from './audit-chain.ts'
 import { type Actor, appendAudit, keysOf } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { guardsOfPerson } from './login-names.ts'
-import { getPerson } from './people.ts'
+import { getPerson, type StoredPerson } from './people.ts'
 import { lockAccess, lockPeople, query } from './query.ts'
 
 /**
  * Ends every token of the person, and removes names, e-mail, links, access, sessions and addresses, also from entries of
  * the audit log that were written with a key; those from before keep theirs until they are archived. Who logs in with the
  * same account afterwards is a new person. Throws NotFound, BadRequest if the username is another one, Conflict for an Admin.
+ * Where it ends early, some entries have lost their names, and the next attempt goes on.
  * @param username as it was typed to confirm this
  */
-export const erasePerson = (database: Database, actor: Actor, id: number, username: string): Promise<void> =>
-  database.write(async manager => {
+export const erasePerson = async (database: Database, actor: Actor, id: number, username: string): Promise<void> => {
+  const erased = { entries: 0, last: 0 }
+  for (let isFull = true; isFull; ) {
+    const portion = await database.write(async manager => {
+      await getErasable(manager, id, username)
+      return eraseFromAudit(manager, id, erased.last, PORTION)
+    })
+    erased.entries += portion.entries
+    erased.last = portion.last
+    isFull = portion.isFull
+  }
+  await database.write(async manager => {
     await lockAccess(manager)
     await lockPeople(manager, [id])
-    const { user } = await getPerson(manager, id)
-    if (user.username !== username)
-      throw new BadRequest({ reason: 'other-username', message: 'body/username is not the username of this person' })
-    if (user.profiles.includes('Admin'))
-      throw new Conflict({ reason: 'erases-admin', message: 'An Admin cannot be erased: take the profile away first' })
+    const { user } = await getErasable(manager, id, username)
     await raiseVersions(manager, [id], true)
     const { guards } = await guardsOfPerson(manager, id, user.username)
     await query(manager, FORGET_NAMES, [id, guards])
     for (const table of TABLES) await query(manager, `DELETE FROM ${table} WHERE user_id = $1`, [id])
     await query(manager, FORGET_BOOTSTRAP, [id])
     await query(manager, ERASE, [id])
-    const entries = await eraseFromAudit(manager, id)
+    // What was written since.
+    const entries = erased.entries + (await eraseFromAudit(manager, id, erased.last, null)).entries
     await appendAudit(manager, { actor, action: 'person.erase', target: `user:${id}`, details: { entries } })
   })
+}
+
+/** Entries of one transaction, which ends well within its deadline however many there are. */
+const PORTION = 2_000
+
+const getErasable = async (manager: EntityManager, id: number, username: string): Promise<StoredPerson> => {
+  const person = await getPerson(manager, id)
+  if (person.user.username !== username)
+    throw new BadRequest({ reason: 'other-username', message: 'body/username is not the username of this person' })
+  if (person.user.profiles.includes('Admin'))
+    throw new Conflict({ reason: 'erases-admin', message: 'An Admin cannot be erased: take the profile away first' })
+  return person
+}
 
 // Failed logins stay until their window ends: the directory counts them too, and they contain no name.
 const FORGET_NAMES = `
@@ -62,29 +83,35 @@ const ERASE = `
     erased_at = now()
   WHERE id = $1`
 
-/** Entries by the person, and failed logins under their name. Returns their number. */
-const eraseFromAudit = async (manager: EntityManager, id: number): Promise<number> => {
-  let count = 0
+/** The next entries by the person, and failed logins under their name, after the one numbered `after`. */
+const eraseFromAudit = async (manager: EntityManager, id: number, after: number, most: number | null) => {
+  const rows = await query<{ id: number }>(manager, THEIRS, [id, `user:${id}`, after, most])
+  const ids = rows.map(row => row.id)
+  let entries = 0
   for (const key of keysOf(manager)) {
-    const texts = await query<{ name: string; ip: string }>(manager, WRITTEN, [id, `user:${id}`, key.id])
+    const texts = await query<{ name: string; ip: string }>(manager, WRITTEN, [ids, key.id])
     const names = [...new Set(texts.flatMap(({ name, ip }) => [name, ip]))].filter(text => text !== '')
     const digests = names.map(text => digestOf(key, text))
-    const erased = await query(manager, ERASE_WRITTEN, [id, `user:${id}`, key.id, names, digests])
-    count += erased.length
+    entries += (await query(manager, ERASE_WRITTEN, [ids, key.id, names, digests])).length
   }
-  return count
+  return { entries, last: ids.at(-1) ?? after, isFull: ids.length === most }
 }
 
+// Each arm has an index that ends in the number of the entry.
 const THEIRS = `
-  e.key_id = $3 AND e.id IN (
-    SELECT id FROM audit_events WHERE actor_id = $1
-    UNION SELECT id FROM audit_events WHERE target = $2 AND actor_id IS NULL AND action = 'login.failed')`
+  SELECT id::float8 AS id FROM (
+    (SELECT id FROM audit_events WHERE actor_id = $1 AND id > $3 ORDER BY id LIMIT $4)
+    UNION (SELECT id FROM audit_events WHERE target = $2 AND actor_id IS NULL AND action = 'login.failed' AND id > $3
+      ORDER BY id LIMIT $4)) AS theirs
+  ORDER BY id LIMIT $4`
 
-const WRITTEN = `SELECT DISTINCT e.actor_username AS name, e.ip FROM audit_events e WHERE ${THEIRS}`
+const OF_KEY = 'e.id = ANY ($1::bigint[]) AND e.key_id = $2'
+
+const WRITTEN = `SELECT DISTINCT e.actor_username AS name, e.ip FROM audit_events e WHERE ${OF_KEY}`
 
 const ERASE_WRITTEN = `
-  WITH digest AS (SELECT * FROM unnest($4::text[], $5::text[]) AS d (said, hash))
+  WITH digest AS (SELECT * FROM unnest($3::text[], $4::text[]) AS d (said, hash))
   UPDATE audit_events e SET
     actor_username = '', actor_digest = coalesce(e.actor_digest, (SELECT hash FROM digest WHERE said = e.actor_username)),
     ip = '', ip_digest = coalesce(e.ip_digest, (SELECT hash FROM digest WHERE said = e.ip))
-  WHERE ${THEIRS} AND (e.actor_username <> '' OR e.ip <> '') RETURNING e.id`
+  WHERE ${OF_KEY} AND (e.actor_username <> '' OR e.ip <> '') RETURNING e.id`

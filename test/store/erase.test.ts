@@ -1,5 +1,6 @@
 // A person can be erased: nothing in the database names them any more, and the audit log still verifies.
 import t, { type Test } from 'tap'
+import { appendAudits } from '../../gateway/store/audit-entry.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { portariaHere } from '../support/cli-here.ts'
@@ -163,6 +164,39 @@ t.test('what is under way while a person is erased leaves nothing of them behind
       items.filter(item => item.action === action && item.actor.username === '').length,
       action === 'logout' ? 2 : 3
     )
+})
+
+t.test('a person with more entries in the audit log than a statement can change in its time is erased', async t => {
+  const { url, database, users, audit } = await openStore(t, postgres)
+  const { user } = await users.syncPerson(person('quiteria.unica', NAMES))
+  const self = { id: user.id, username: NAMES.username, ip: ADDRESS }
+  const [login, failed] = [
+    { actor: self, action: 'login', target: `user:${user.id}` },
+    { actor: { ...self, id: null }, action: 'login.failed', target: `user:${user.id}` }
+  ]
+  const entries = Array.from({ length: 4_500 }, (_, n) => (n % 2 === 0 ? login : failed))
+  await database.write(manager => appendAudits(manager, entries))
+  // Takes the place of a deadline that a fast machine would keep.
+  await postgres.query(
+    `CREATE FUNCTION too_late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF (SELECT count(*) FROM changed) > 2000 THEN RAISE 'too late' USING ERRCODE = 'query_canceled'; END IF;
+      RETURN NULL;
+    END $$`,
+    [],
+    url
+  )
+  await postgres.query(
+    `CREATE TRIGGER too_late AFTER UPDATE ON audit_events REFERENCING NEW TABLE AS changed
+      FOR EACH STATEMENT EXECUTE FUNCTION too_late()`,
+    [],
+    url
+  )
+  await t.rejects(users.erasePerson(actor, user.id, 'maria'), { code: 'GW_BAD_REQUEST' })
+  await users.erasePerson(actor, user.id, NAMES.username)
+  t.same(await traces(url), [])
+  t.match(await audit.verify(), { ok: true })
+  const [row] = await postgres.query("SELECT details FROM audit_events WHERE action = 'person.erase'", [], url)
+  t.same(row, { details: { entries: entries.length } })
 })
 
 t.test('an Admin is not erased, whether assigned or by a group', async t => {
