@@ -61,19 +61,20 @@ const ADDRESSES = words(`
 `)
 
 // Names under which other gateways and servers pass identity (Azure, OpenSearch, SiteMinder, WebSEAL, Oracle Access Manager, APISIX,
-// AuthCrunch, Puppet, Keycloak behind HAProxy, Google's API gateways, Kong, Gatekeeper); `Proxy` is for httpoxy.
+// AuthCrunch, Puppet, Keycloak behind HAProxy, Google's API gateways, Kong, Gatekeeper, Teleport); `Proxy` is for httpoxy.
 const FOREIGN_IDENTITY = words(`
   x-proxy-user x-proxy-roles x-sso-user sm-user sm-userdn sm-universalid iv-user iv-groups iv-creds oam-remote-user osso-user-dn
   osso-user-guid client-cert client-cert-chain x-client-dn x-client-verify x-userinfo x-endpoint-api-userinfo
-  x-apigateway-api-userinfo x-anonymous-consumer x-auth-userid x-auth-subject x-auth-roles x-auth-groups x-token-subject
-  x-arr-clientcert proxy
+  x-apigateway-api-userinfo x-anonymous-consumer x-auth-userid x-auth-username x-auth-email x-auth-subject x-auth-roles
+  x-auth-groups x-token-subject x-arr-clientcert teleport-jwt-assertion proxy
 `)
 
 // Fields from which backends and frameworks take the host or the scheme, regardless of who sent them; and those in which proxies
 // describe a request.
 const SPOOFABLE = words(`
   x-original-host x-original-method x-original-url x-original-uri front-end-https x-host x-scheme x-url-scheme x-proxied-https
-  proxy-auth-cert proxy-ssl-id x-proxyscheme x-proxyhost x-proxyport x-proxycontextpath
+  cf-visitor cloudfront-forwarded-proto x-arr-ssl proxy-auth-cert proxy-ssl-id x-proxyscheme x-proxyhost x-proxyport
+  x-proxycontextpath
 `)
 
 // Fields by which a backend serves another path or method than the one requested. gunicorn takes `Script-Name` off the path that it
@@ -91,9 +92,9 @@ const DROPPED_PREFIXES = [
   ...MISLEADING_PREFIXES,
   ...words('x-user- x-forwarded- x-request-id x-ratelimit-'),
   // Grafana's auth proxy, oauth2-proxy, AWS, Google, Azure App Service, Pomerium, Cloudflare, Tailscale, authentik, Kong, Vouch.
-  ...words(`x-webauth- x-auth-request- x-amzn-oidc- x-amzn-mtls- x-goog-iap- x-goog-authenticated-user- x-ms-client-principal
-    x-ms-token- x-pomerium- cf-access- cf-cert- cf-client-cert- tailscale-user- x-authentik- x-consumer- x-credential-
-    x-authenticated- x-vouch-`),
+  ...words(`x-webauth- x-auth-request- x-amzn-oidc- x-amzn-mtls- x-amzn-ava- x-goog-iap- x-goog-authenticated-user-
+    x-ms-client-principal x-ms-token- x-pomerium- cf-access- cf-cert- cf-client-cert- tailscale-user- tailscale-app- x-authentik-
+    x-consumer- x-credential- x-authenticated- x-vouch-`),
   // Apache and Authelia (NetBox reads Remote-User-Group), mod_auth_openidc, Shibboleth, AuthCrunch, Kubeflow, CouchDB, NiFi.
   ...words(`remote- oidc-claim- oidc-access-token oidc-id-token oidc-userinfo shib- x-token-user- kubeflow- x-auth-couchdb-
     x-proxiedentit`),

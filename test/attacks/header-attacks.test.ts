@@ -153,7 +153,8 @@ const FOREIGN = words`
   Proxy-Auth-Cert CloudFront-Viewer-Address X-SSL-Cert X-SSL-Subject X-Tls-Client-Cert X-Client-Certificate
   CERT-CHAIN-0 X-Real-Client-IP Forwarded-For-IP Cdn-Src-IP HTTP-X-Forwarded-For HTTP-Forwarded HTTP-X-User-Id
   HTTP-Remote-User HTTP-Host Cf-Client-Cert-Sha256 Cf-Cert-Verified X-Client-Cert-Present X-Endpoint-API-UserInfo
-  X-Apigateway-Api-UserInfo X-Credential-Identifier X-Anonymous-Consumer X-Auth-Roles
+  X-Apigateway-Api-UserInfo X-Credential-Identifier X-Anonymous-Consumer X-Auth-Roles X-Auth-Username X-Auth-Email
+  Teleport-JWT-Assertion X-Amzn-Ava-User-Context Tailscale-App-Capabilities CF-Visitor CloudFront-Forwarded-Proto X-ARR-SSL
 `
 /** By these, backends serve another path or method than the one that was checked. */
 const MISLEADING = words`
