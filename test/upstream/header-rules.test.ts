@@ -17,7 +17,7 @@ const world = await startGateway(t, {
         url: raw.url,
         requestHeaders: {
           set: { 'X-Tenant': 'norte', Authorization: 'Basic YTpi', 'X-Empty': '' },
-          remove: ['Accept-Language', 'Origin', 'X-Debug']
+          remove: ['Accept-Language', 'Origin', 'X-Debug', 'Max-Forwards']
         },
         responseHeaders: { set: { 'X-Frame-Options': 'DENY' }, remove: ['Server', 'X-Powered-By'] },
         identityHeaders: {
@@ -92,6 +92,9 @@ t.test('what an upstream removes does not arrive, and other upstreams are not to
   const { request } = await send('/api/x', sent)
   for (const name of ['accept-language', 'origin', 'x-debug']) t.same(lines(request, name), [], name)
   t.same(lines(request, 'x-kept'), ['X-Kept: 1'])
+  await world.raw(`OPTIONS /api/x HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${token}\r\nMax-Forwards: 5\r\n\r\n`)
+  t.match(raw.requests.at(-1), { method: 'OPTIONS' })
+  t.notMatch(raw.requests.at(-1)?.head, /max-forwards/i)
   const other = await send('/plain/x', sent)
   for (const [name, count] of [
     ['accept-language', 1],

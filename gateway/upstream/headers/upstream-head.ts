@@ -98,7 +98,7 @@ const passedLines = ({ exchange, route, authority, ownCookies, isSecret, rules, 
   }
   if (exchange.destination !== '' && !rules?.removes('destination'))
     lines += destinationLine(route, exchange.destination, authority)
-  if (left !== undefined) lines += `max-forwards: ${left - 1}\r\n`
+  if (left !== undefined && !rules?.removes('max-forwards')) lines += `max-forwards: ${left - 1}\r\n`
   if (trace !== undefined && !rules?.removes('traceparent')) lines += `traceparent: ${trace.traceparent}\r\n`
   const cookie = foreignCookies(head.cookie, ownCookies, isSecret)
   if (cookie !== undefined && !named?.has('cookie') && !rules?.removes('cookie')) lines += `cookie: ${cookie}\r\n`
@@ -144,13 +144,12 @@ export const createUpstreamHeads = ({ tokens, ownCookies, assertions }: Upstream
     const authority = upstream?.preserveHost ? host : address
     const rules = upstream && requestRulesOf(upstream)
     const prefix = stripPrefix === '/' ? '' : `\r\nx-forwarded-prefix: ${stripPrefix}`
-    const realIp = rules?.removes('x-real-ip') ? '' : `\r\nx-real-ip: ${client.address}`
     const assertion = upstream?.assertion && identity !== undefined ? assertions.lineFor(identity, upstream.name) : ''
     // Few pieces, because V8 walks all of them when the text is written.
     return (
       `${request.method} ${path} HTTP/1.1\r\nhost: ${authority}\r\n${framing}x-forwarded-for: ${forwardedFor(exchange, isSecret)}` +
-      `\r\nx-forwarded-proto: ${scheme}\r\nx-forwarded-host: ${host}${prefix}${realIp}` +
-      `\r\nx-request-id: ${exchange.requestId}${passedLine(head, isSecret)}` +
+      `\r\nx-forwarded-proto: ${scheme}\r\nx-forwarded-host: ${host}${prefix}` +
+      `\r\nx-real-ip: ${client.address}\r\nx-request-id: ${exchange.requestId}${passedLine(head, isSecret)}` +
       `${identity === undefined ? '' : identityHeaderBlock(identity.user)}${assertion}` +
       (rules === undefined ? '' : rules.lines + rules.identityLines(identity)) +
       passedLines({ exchange, route, authority, ownCookies, isSecret, rules, without })
