@@ -36,8 +36,11 @@ const ATTEMPTS = 3
 export interface Database {
   /** Statements outside a transaction. Throws {@link DatabaseUnavailable} within seconds if Postgres is unavailable. */
   read<T>(work: (manager: EntityManager) => Promise<T>): Promise<T>
-  /** One transaction (READ COMMITTED), repeated if it conflicts with another: `work` may run up to three times. */
-  write<T>(work: (manager: EntityManager) => Promise<T>): Promise<T>
+  /**
+   * One transaction (READ COMMITTED), repeated if it conflicts with another: `work` may run up to three times.
+   * @param patienceMs for what takes long on a large database, instead of the usual deadlines
+   */
+  write<T>(work: (manager: EntityManager) => Promise<T>, patienceMs?: number): Promise<T>
   /** Whether Postgres responds within 2 s and is writable. Never throws. */
   ping(): Promise<boolean>
   /** The clock of the database, in milliseconds since the epoch. */
@@ -130,10 +133,11 @@ const describe = (
   let closing: Promise<void> | undefined
   const { workMs } = deadlines
   const inTransaction =
-    <T>(work: Work<T>): PooledWork<T> =>
+    <T>(work: Work<T>, patienceMs?: number): PooledWork<T> =>
     (manager, isPooled) =>
       manager.transaction(async inner => {
-        if (isPooled) await inner.query(limits(deadlines, 'SET LOCAL'))
+        const statementMs = patienceMs ?? deadlines.statementMs
+        if (isPooled || patienceMs !== undefined) await inner.query(limits({ ...deadlines, statementMs }, 'SET LOCAL'))
         return work(inner)
       })
   // On a server that is read-only this fails, so the connection is replaced, and the next may lead to the new primary.
@@ -144,7 +148,7 @@ const describe = (
         // The next statement may reach another connection of the pooler, with another limit.
         isPooled ? inTransaction(work)(manager, isPooled) : work(manager)
       ),
-    write: work => again(() => use(opened, workMs, inTransaction(work))),
+    write: (work, patienceMs) => again(() => use(opened, patienceMs ?? workMs, inTransaction(work, patienceMs))),
     ping() {
       pinging ??= ping()
         .catch(() => false)
@@ -319,6 +323,6 @@ export const shareOf = (database: Database, { connections, mostWaiting, waitMs =
   return {
     ...database,
     read: work => inTurn('', () => database.read(work)),
-    write: work => inTurn('', () => database.write(work))
+    write: (work, patienceMs) => inTurn('', () => database.write(work, patienceMs))
   }
 }

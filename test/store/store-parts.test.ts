@@ -13,12 +13,13 @@ import { GRANTS_LOCK, lockAccess, query } from '../../gateway/store/query.ts'
 import { createRegranting } from '../../gateway/store/regranting.ts'
 import { updateSigningKeys } from '../../gateway/store/signing-keys.ts'
 import { onTimeline, readTimeline } from '../../gateway/store/token-state.ts'
+import { createUsers } from '../../gateway/store/users.ts'
 import { startGateway } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { within } from '../support/own-time.ts'
 import { countLockWaits, startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { actor, begunLogin, openClient, openStore, person } from '../support/store.ts'
+import { actor, begunLogin, openBare, openClient, openStore, PATIENT, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -213,6 +214,25 @@ t.test('a session whose renewal a fail-over has lost is listed again once its to
   t.equal(await listed(), 0)
   await liveLogins.recordUse([{ ...begun.login, expiresAt: nowS() + 600, usedAt: Date.now() }])
   t.equal(await listed(), 1)
+})
+
+t.test('an area is renamed and removed however long its people take', async t => {
+  const { url, users } = await openStore(t, postgres, undefined, false)
+  const north = await users.createArea(actor, 'Norte')
+  const { id } = (await users.syncPerson(person('northern'))).user
+  await users.setAccess(actor, id, { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' })
+  // Takes the place of tens of thousands of people.
+  const slow = `
+    CREATE FUNCTION take_long() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.4); RETURN NULL; END $$;
+    CREATE TRIGGER take_long AFTER UPDATE ON users FOR EACH STATEMENT EXECUTE FUNCTION take_long()`
+  await postgres.query(slow, undefined, url)
+  const deadlines = { ...PATIENT, statementMs: 300 }
+  const hurried = createUsers(await openBare(t, url, { deadlines }))
+  await t.rejects(hurried.disablePerson(actor, id), { code: 'GW_UNAVAILABLE' })
+  t.match(await hurried.renameArea(actor, north.id, 'Nordeste'), { name: 'Nordeste' })
+  await hurried.deleteArea(actor, north.id)
+  t.match(await users.loadPerson(id), { version: 3, user: { areas: only() } })
+  await t.rejects(hurried.disablePerson(actor, id), { code: 'GW_UNAVAILABLE' }, 'the next one has the usual time again')
 })
 
 t.test('areas have unique names, and renaming or removing one refreshes the tokens of its people', async t => {
