@@ -84,7 +84,7 @@ export const fillLogin = async (page: Page, username: string, password = SAMPLE_
   await page.click('form .main')
 }
 
-/** What a login leaves, in a tab that shows none of our pages: to load the form and what follows it takes longer than most tests. */
+/** What a login leaves, in a tab that shows none of our pages: the form and what follows it take longer to load. */
 export const putLogin = async (page: Page, origin: string, username: string): Promise<string> => {
   const data = { username, password: SAMPLE_PASSWORD }
   const answer = await page.context().request.post(`${origin}/auth/login`, { data })

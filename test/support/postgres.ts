@@ -254,7 +254,7 @@ const createDatabase = async (port: number, from = 'template1'): Promise<string>
   const name = `portaria_${process.pid}_${process.hrtime.bigint()}`
   const at = urlOf(port, 'postgres')
   const copy = `CREATE DATABASE ${name} TEMPLATE ${from}`
-  // To copy files is half the work of writing each page to the log; before Postgres 15 there is no other way, nor a word for it.
+  // Half the work of writing each page to the log; Postgres 14 and before know no other way, nor the word for it.
   await ask(at, `${copy} STRATEGY FILE_COPY`).catch(() => ask(at, copy))
   return urlOf(port, name)
 }

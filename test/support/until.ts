@@ -1,7 +1,7 @@
 // Waits until a condition holds, or ends the test with what never happened.
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** The longer it has waited, the less often it asks: a fiftieth of that time. What waits for seconds would take a core from others. */
+/** A pause is a fiftieth of the time waited so far: what waits for seconds would take a core from others. */
 const [SHORTEST_MS, LONGEST_MS, PART] = [5, 25, 50]
 /** Long enough for a machine that does ten other things; a condition that holds is noticed at once. */
 const LIMIT_MS = 120_000
