@@ -67,10 +67,11 @@ export const startRecheck = (parts: RecheckParts) => {
     // After a pause, looks are not made up for at once: someone who is gone is given half an interval before the second.
     // Overdue people (because this instance has just taken over, or a session is new) do not wait any longer.
     const due = regular > 0 ? await accounts.due(turnMs / 2, regular) : await accounts.due(turnMs, 1)
+    // Once for this turn, because it reads all of them.
+    let counted: Counted | undefined
+    const turn = { ...parts, isNews, count: () => (counted ??= accounts.count()) }
     const lookUp = (wasMissing: boolean) =>
-      Promise.all(
-        due.flatMap(one => (one.wasMissing === wasMissing ? [inTurn('', () => recheck(parts, one, isNews))] : []))
-      )
+      Promise.all(due.flatMap(one => (one.wasMissing === wasMissing ? [inTurn('', () => recheck(turn, one))] : [])))
     // Whether a second look may end someone depends on how many others were missed at their first.
     await lookUp(false)
     await lookUp(true)
@@ -106,8 +107,15 @@ export const startRecheck = (parts: RecheckParts) => {
   }
 }
 
-const recheck = async (parts: RecheckParts, account: DueAccount, isNews: (topic: string) => boolean): Promise<void> => {
-  const { directory, accounts, log } = parts
+type Counted = ReturnType<DirectoryAccounts['count']>
+
+interface Turn extends RecheckParts {
+  readonly isNews: (topic: string) => boolean
+  readonly count: () => Counted
+}
+
+const recheck = async (parts: Turn, account: DueAccount): Promise<void> => {
+  const { directory, accounts, log, isNews } = parts
   const { userId } = account
   try {
     const found = await directory.lookUp(account)
@@ -117,7 +125,7 @@ const recheck = async (parts: RecheckParts, account: DueAccount, isNews: (topic:
       else if (await accounts.missGroups(userId)) await parts.applyGroups(userId, [])
     } else if (found.state !== 'gone') await end(parts, userId, found.state)
     else if (!account.wasMissing) await accounts.miss(userId)
-    else if (await isPlausible(parts, isNews)) await end(parts, userId, 'gone')
+    else if (await isPlausible(parts)) await end(parts, userId, 'gone')
     else await accounts.postpone(userId)
   } catch (error) {
     await accounts.postpone(userId)
@@ -139,8 +147,8 @@ const end = async ({ accounts, catchUp, log }: RecheckParts, userId: number, rea
 }
 
 /** Everyone else has been looked up since this person was first missed: were many of them missed as well? */
-const isPlausible = async ({ accounts, log }: RecheckParts, isNews: (topic: string) => boolean): Promise<boolean> => {
-  const { live, missing } = await accounts.count()
+const isPlausible = async ({ count, log, isNews }: Turn): Promise<boolean> => {
+  const { live, missing } = await count()
   if (missing <= MOST_GONE || missing <= live * MOST_GONE_SHARE) return true
   if (isNews('many-gone'))
     log.warn(

@@ -163,7 +163,7 @@ t.test('a person who is gone from the directory is ended at the second look', as
   t.ok(ms > RECHECK_MS * 0.4, `${ms} ms`)
 })
 
-/** People who are logged in are looked up by a directory of the test; the reasons that the log names. */
+/** People who are logged in are looked up by a directory of the test; the reasons that the log names, and what is asked of the store. */
 const startRechecking = async (t: Test, count: number, intervalMs: number, lookUp: Directory['lookUp']) => {
   const { database, users } = await openStore(t, await startPostgres(t))
   const liveLogins = createLiveLogins(database)
@@ -175,33 +175,47 @@ const startRechecking = async (t: Test, count: number, intervalMs: number, lookU
   }
   const reasons = new Set<unknown>()
   const keep = ({ reason }: { reason?: unknown }) => void reasons.add(reason)
+  const accounts = createDirectoryAccounts(database)
+  const asked: ('count' | 'due')[] = []
   const recheck = startRecheck({
     directory: { lookUp },
-    accounts: createDirectoryAccounts(database),
+    accounts: {
+      ...accounts,
+      count: () => {
+        asked.push('count')
+        return accounts.count()
+      },
+      due: (ageMs, limit) => {
+        asked.push('due')
+        return accounts.due(ageMs, limit)
+      }
+    },
     applyGroups: async () => {},
     catchUp: async () => {},
     intervalMs,
     log: { warn: keep, info: keep } as never
   })
   t.teardown(recheck.close)
-  return reasons
+  return { reasons, asked }
 }
 
 t.test('when many are gone, none is ended because others have not been looked up yet', async t => {
   const missed = new Set<string>()
   // Some of them in the first turn, all in the next: second looks beside first ones, which take longer.
-  const reasons = await startRechecking(t, 7, 50, async ({ subject }) => {
+  const { reasons, asked } = await startRechecking(t, 7, 50, async ({ subject }) => {
     if (!missed.has(subject)) await delay(50)
     missed.add(subject)
     return { state: 'gone' }
   })
   await until(() => reasons.has('many-people-gone') || reasons.has('directory-gone'))
   t.notOk(reasons.has('directory-gone'))
+  await until(() => asked.length > 40)
+  t.notMatch(asked.join(' '), /count count count/, 'all are counted once a round, not for each who is gone')
 })
 
 t.test('people are looked up side by side; the log says so when the directory is too slow for all of them', async t => {
   const seen = { now: 0, most: 0 }
-  const reasons = await startRechecking(t, 30, 40, async () => {
+  const { reasons } = await startRechecking(t, 30, 40, async () => {
     seen.now += 1
     seen.most = Math.max(seen.most, seen.now)
     await delay(50)
