@@ -58,11 +58,17 @@ export const createCertificates = ({ tls, log, pollMs = POLL_MS }: CertificatesP
       if (!isClosed) held.set({ served: served.with(index, next), ticketKeys: isNew ? newTicketKeys() : ticketKeys })
     })
   )
-  const poll = () => Promise.all(followed.map(one => one.poll()))
-  const stop = everyInTurn(pollMs, poll)
+  // One file after the other here and below: each one that hangs takes a thread, of which Node.js has four, also for name look-ups.
+  const stop = everyInTurn(pollMs, async () => {
+    for (const one of followed) await one.poll()
+  })
   return {
     ...held,
-    reload: async () => !(await Promise.all(followed.map(one => one.reload()))).includes(false),
+    async reload() {
+      let isWhole = true
+      for (const one of followed) isWhole = (await one.reload()) && isWhole
+      return isWhole
+    },
     close() {
       isClosed = true
       stop()
@@ -113,7 +119,7 @@ const followFiles = (
     reload,
     async poll() {
       // The first poll also compares, because the files may have changed since the settings were read.
-      const stamps = JSON.stringify(await Promise.all([files.certFile, files.keyFile].map(stampOf)))
+      const stamps = JSON.stringify([await stampOf(files.certFile), await stampOf(files.keyFile)])
       const isChanged = stamps !== known
       known = stamps
       if (isChanged || !isWell(own)) await reload()
@@ -152,7 +158,7 @@ export const followCertificates = (
 export const isWell = ({ current, pair }: ServedCertificate): boolean => current && pair.expiresAt > Date.now()
 
 const readPair = async ({ certFile, keyFile }: TlsFiles) => {
-  const [cert, key] = await Promise.all([certFile, keyFile].map(textOf))
+  const [cert, key] = [await textOf(certFile), await textOf(keyFile)]
   const read = checkPair(cert, key)
   if ('message' in read || read.expiresAt > Date.now()) return read
   return { variable: 'TLS_CERT_FILE', message: 'has expired' } as const

@@ -1,6 +1,19 @@
 // Certificate files are followed: a valid pair replaces the one in use, and nothing else does.
 // CF-13
-import { copyFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { lookup } from 'node:dns/promises'
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync
+} from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import {
@@ -11,6 +24,8 @@ import {
 import { checkPair } from '../../gateway/settings/certificate-pair.ts'
 import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
 import { shiftClocks } from '../support/clocks.ts'
+import { quiet } from '../support/quiet.ts'
+import { until as untilTrue } from '../support/until.ts'
 
 const read = ({ certFile, keyFile }: CertificateFiles) => ({
   cert: readFileSync(certFile, 'utf8'),
@@ -118,6 +133,46 @@ t.test('a link that is swapped, as Kubernetes does with secrets, is followed', a
   symlinkSync(join(folder, 'next'), linked)
   await until(({ current }) => current)
   t.match(states.at(-1)?.pair, read(two))
+})
+
+/** Makes a pipe of this name, where opening a file to read it hangs as on a mount whose server is away. */
+const hang = (file: string) => {
+  unlinkSync(file)
+  execFileSync('mkfifo', [file])
+}
+
+/** Opens the pipe to write what its reader waits for; undefined: there is no reader. */
+const feed = (pipe: string) => {
+  try {
+    return openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK)
+  } catch {
+    return undefined
+  }
+}
+
+t.test('names are resolved while the files of several certificates hang', async t => {
+  const { one, two, certificates: other } = world(t)
+  other.close()
+  const pairs = [one, two].map(files => ({ ...files, pair: checkPair(read(files).cert, read(files).key) }))
+  const tls = pairs.flatMap(({ pair, ...files }) => ('message' in pair ? [] : { ...files, pair }))
+  const pipes = tls.flatMap(({ certFile, keyFile }) => [certFile, keyFile])
+  for (const pipe of pipes) hang(pipe)
+  const certificates = createCertificates({ tls, log: quiet, pollMs: 60_000 })
+  t.teardown(certificates.close)
+  const reloading = certificates.reload()
+  t.match(await lookup('localhost'), { address: String })
+  let isOver = false
+  reloading.then(() => {
+    isOver = true
+  })
+  await untilTrue(() => {
+    for (const pipe of pipes) {
+      const writer = feed(pipe)
+      if (writer !== undefined) closeSync(writer)
+    }
+    return isOver
+  })
+  t.equal(await reloading, false)
 })
 
 t.test('a pair is checked by what it is', async t => {
