@@ -85,7 +85,7 @@ const followFiles = (
   const file = files.certFile
   let own: ServedCertificate = { file, pair: files.pair, current: true }
   let known: string | undefined
-  let reading: Promise<boolean> | undefined
+  let reading = Promise.resolve(true)
 
   const set = (next: ServedCertificate, isNew: boolean) => {
     own = next
@@ -93,7 +93,6 @@ const followFiles = (
   }
   const read = async (): Promise<boolean> => {
     const found = await readPair(files)
-    reading = undefined
     if ('message' in found) {
       const { variable, message } = found
       if (!own.current) return false
@@ -111,8 +110,9 @@ const followFiles = (
     set({ file, pair: found, current: true }, !isSame)
     return true
   }
+  // After a read under way, which may have begun before the files were replaced.
   const reload = (): Promise<boolean> => {
-    reading ??= read()
+    reading = reading.then(read, read)
     return reading
   }
   return {

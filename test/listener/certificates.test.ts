@@ -175,6 +175,37 @@ t.test('names are resolved while the files of several certificates hang', async 
   t.equal(await reloading, false)
 })
 
+t.test('files that are replaced while they are being read are read again by a reload that follows', async t => {
+  const { folder, one, two, live, certificates: other } = world(t)
+  other.close()
+  const pair = checkPair(read(one).cert, read(one).key)
+  if ('message' in pair) throw new Error(pair.message)
+  const certificates = createCertificates({ tls: [{ ...live, pair }], log: quiet, pollMs: 60_000 })
+  t.teardown(certificates.close)
+  hang(live.certFile)
+  const first = certificates.reload()
+  let pipe: number | undefined
+  await untilTrue(() => {
+    pipe = feed(live.certFile)
+    return pipe !== undefined
+  })
+  for (const [from, to] of [
+    [two.certFile, live.certFile],
+    [two.keyFile, live.keyFile]
+  ] as const) {
+    copyFileSync(from, join(folder, 'next'))
+    renameSync(join(folder, 'next'), to)
+  }
+  const second = certificates.reload()
+  if (pipe !== undefined) {
+    writeFileSync(pipe, pair.cert)
+    closeSync(pipe)
+  }
+  await first
+  t.equal(await second, true)
+  t.match(certificates.state().served, [{ current: true, pair: read(two) }])
+})
+
 t.test('a pair is checked by what it is', async t => {
   const { one, two, authority } = world(t)
   const good = read(one)
