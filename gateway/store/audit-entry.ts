@@ -52,14 +52,16 @@ interface Keying {
   readonly secrets: readonly SealingSecret[]
   /** Whether a key is made if none of those stored opens: what a gateway does when it starts. */
   readonly creates: boolean
+  /** Whether an entry of the log says that a key was made. */
+  readonly records?: boolean
 }
 
 /**
  * Opens the keys of the log, and seals them for the secrets that are new. From then on entries of this database are linked
- * with the newest. Returns the key that was made, if one was.
+ * with the newest.
  */
-export const keyAuditLog = (database: Database, { secrets, creates }: Keying): Promise<AuditKey | undefined> =>
-  database.write(async manager => {
+export const keyAuditLog = async (database: Database, { secrets, creates, records = false }: Keying): Promise<void> => {
+  const { connection, keys } = await database.write(async manager => {
     // Before the head is locked, as in every change.
     await query(manager, 'SELECT pg_advisory_xact_lock($1)', [AUDIT_KEY_LOCK])
     const rows = await query<KeyRow>(manager, READ)
@@ -69,10 +71,12 @@ export const keyAuditLog = (database: Database, { secrets, creates }: Keying): P
     const kept = keysOf(manager).filter(({ id }) => !rows.some(row => row.id === id))
     for (const key of kept) await store(manager, key, secrets)
     const keys = [...opened, ...kept].sort((a, b) => a.from - b.from)
-    const made = creates && keys.length === 0 ? await create(manager, secrets) : undefined
-    known.set(manager.connection, made === undefined ? keys : [made])
-    return made
+    if (creates && keys.length === 0) keys.push(await create(manager, secrets, records))
+    return { connection: manager.connection, keys }
   })
+  // Only now: the transaction may have been repeated.
+  known.set(connection, keys)
+}
 
 const open = ({ id, sealed }: KeyRow, secrets: readonly SealingSecret[]): AuditKey | undefined => {
   const text = unseal(secrets, purpose(id), sealed)
@@ -97,10 +101,16 @@ const parse = (id: string, text: string): AuditKey => {
 }
 
 /** From here on entries are linked with this key: the head stays as it is until the transaction ends. */
-const create = async (manager: EntityManager, secrets: readonly SealingSecret[]): Promise<AuditKey> => {
-  const { entries, lastHash } = await readAuditHead(manager, true)
-  const key = auditKey(randomBytes(9).toString('base64url'), randomBytes(32), entries, lastHash)
+const create = async (
+  manager: EntityManager,
+  secrets: readonly SealingSecret[],
+  records: boolean
+): Promise<AuditKey> => {
+  const head = await readAuditHead(manager, true)
+  const key = auditKey(randomBytes(9).toString('base64url'), randomBytes(32), head.entries, head.lastHash)
   await store(manager, key, secrets)
+  const details = { entries: key.from, hash: key.hash }
+  if (records) await insert(manager, linked([contentOf({ actor: ACTOR, action: 'audit.key', details })], key, head))
   return key
 }
 
@@ -156,8 +166,10 @@ export const appendAudits = async (manager: EntityManager, entries: readonly Aud
     key === undefined
       ? contents.map(content => ({ ...content, contentHash: contentHash(content) }))
       : linked(contents, key, await readAuditHead(manager, true))
-  await query(manager, INSERT, [JSON.stringify(rows)])
+  await insert(manager, rows)
 }
+
+const insert = (manager: EntityManager, rows: readonly object[]) => query(manager, INSERT, [JSON.stringify(rows)])
 
 /**
  * The entry as it may be written about a person who is perhaps being erased: without name and address if they are. Comes before
@@ -217,11 +229,7 @@ export const startAuditKey = async (
   database: Database,
   secrets: readonly SealingSecret[]
 ): Promise<{ close(): void }> => {
-  const made = await keyAuditLog(database, { secrets, creates: true })
-  if (made !== undefined) {
-    const details = { entries: made.from, hash: made.hash }
-    await database.write(manager => appendAudit(manager, { actor: ACTOR, action: 'audit.key', details }))
-  }
+  await keyAuditLog(database, { secrets, creates: true, records: true })
   // Next time, if the database is away.
   return {
     close: every(SEAL_EVERY_MS, () => keyAuditLog(database, { secrets, creates: false }).catch(() => undefined))

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { createAuditWatch } from '../../gateway/observe/audit-watch.ts'
 import { contentHash, linkHash, macOf, nextRows } from '../../gateway/store/audit-chain.ts'
-import { appendAudit, keyAuditLog, keysOf } from '../../gateway/store/audit-entry.ts'
+import { appendAudit, keyAuditLog, keysOf, startAuditKey } from '../../gateway/store/audit-entry.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import type { Database } from '../../gateway/store/database.ts'
 import { erasePerson } from '../../gateway/store/erase-person.ts'
@@ -260,6 +260,30 @@ t.test('a running watch remembers: fewer entries than it has checked, or others,
     t.match(broken, [{ reason: 'audit-broken', firstBroken: Number }])
   }
 })
+
+t.test(
+  'the entry about a new key comes with it, however the gateway that makes it ends, or its transaction repeats',
+  async t => {
+    const { url, audit } = await openStore(t, postgres, undefined, false)
+    const database = await openBare(t, url, { deadlines: PATIENT })
+    let writes = 0
+    const write: Database['write'] = async work => {
+      writes++
+      if (writes > 1) throw new Error('the process has ended')
+      await t.rejects(
+        database.write(async manager => {
+          await work(manager)
+          throw new Error('rolled back')
+        })
+      )
+      return database.write(work)
+    }
+    const { close } = await startAuditKey({ ...database, write }, [sealingSecret(SECRET)]).catch(() => ({ close() {} }))
+    t.teardown(close)
+    t.match(await audit.list(), { total: 1, items: [{ action: 'audit.key' }] })
+    t.same(await (await openWith(t, url, [SECRET])).audit.verify(), { ok: true, entries: 1 })
+  }
+)
 
 t.test('the key is found under a new secret while the old one is known; no other secret replaces it', async t => {
   const { url, audit } = await startKeyed(t)
