@@ -19,7 +19,7 @@ interface SessionCookieParts {
   hosts: Pick<OwnHosts, 'areNamed' | 'named' | 'originOf'>
   hostLogin: Pick<HostLogin, 'begin'>
   verifiedTokens: Pick<VerifiedTokens, 'identify'>
-  /** Ends the login that another one replaces in the same browser. */
+  /** Ends the login that another one replaces in the same browser. Throws `GW_UNAVAILABLE` if that cannot be stored. */
   endReplaced: (identity: Identity, exchange: Exchange) => Promise<void>
 }
 
@@ -164,14 +164,19 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
     },
     /**
      * After a successful login: its token becomes the browser's session. If that replaces another person's session, it ends; where
-     * hosts are named, any, because their cookies would outlive the logout of the new one. On a named host it sets nothing: its
-     * session is that of PUBLIC_URL, and comes with a code.
+     * hosts are named, any, because their cookies would outlive the logout of the new one; if it cannot be ended, the new one ends
+     * and the login fails. On a named host it sets nothing: its session is that of PUBLIC_URL, and comes with a code.
      */
     async begin(exchange: Exchange, token: string): Promise<string[]> {
       if (hosts.named(exchange) !== undefined) return []
       const [before, now] = [loginIn(exchange), identify(token, undefined)]
       const isKept = before?.subject === now?.subject && !hosts.areNamed()
-      if (before !== undefined && !isKept) await parts.endReplaced(before, exchange)
+      if (before === undefined || isKept) return setCookies(token)
+      await parts.endReplaced(before, exchange).catch(async (error: unknown) => {
+        // This login fails, so no one gets its token.
+        if (now !== undefined) await parts.endReplaced(now, exchange).catch(() => undefined)
+        throw error
+      })
       return setCookies(token)
     },
     /** After a refresh. Sets nothing if the browser holds another login or none. */

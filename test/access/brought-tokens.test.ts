@@ -4,7 +4,7 @@ import { createBasicToken } from '../../gateway/access/basic-token.ts'
 import { ownCookies } from '../../gateway/access/own-cookies.ts'
 import { createSessionCookie, isSessionCookie } from '../../gateway/access/session-cookie.ts'
 import { socketToken } from '../../gateway/access/socket-token.ts'
-import { Unauthenticated } from '../../gateway/errors.ts'
+import { Unauthenticated, Unavailable } from '../../gateway/errors.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
 import type { Identity } from '../../gateway/identity.ts'
 import { exchangeOf, identityOf } from '../support/exchanges.ts'
@@ -36,7 +36,10 @@ const startSession = (
         return identity
       }
     },
-    endReplaced: async ({ tokenId }) => void replaced.push(tokenId)
+    endReplaced: async ({ tokenId }) => {
+      if (tokenId === 'login-kept') throw new Unavailable({ reason: 'kept' })
+      replaced.push(tokenId)
+    }
   })
   return { session, replaced }
 }
@@ -192,7 +195,8 @@ t.test('a login that replaces somebody else ends theirs; the same person or nobo
   const identities = {
     a: identityOf({ subject: '1', tokenId: 'login-a' }),
     b: identityOf({ subject: '1', tokenId: 'login-b' }),
-    c: identityOf({ subject: '2', tokenId: 'login-c' })
+    c: identityOf({ subject: '2', tokenId: 'login-c' }),
+    kept: identityOf({ subject: '3', tokenId: 'login-kept' })
   }
   const begin = async (before: string | undefined, now: string) => {
     const { session, replaced } = startSession('https://gw.example', identities)
@@ -207,7 +211,10 @@ t.test('a login that replaces somebody else ends theirs; the same person or nobo
   t.same(await begin(undefined, 'c'), [])
   t.same(await begin('a', 'unknown'), ['login-a'])
 
-  const { session } = startSession('https://gw.example', identities)
+  const { session, replaced } = startSession('https://gw.example', identities)
+  const failing = session.begin(exchangeOf({ fields: cookie('__Host-portaria_session=kept') }), 'c')
+  await t.rejects(failing, { code: 'GW_UNAVAILABLE' })
+  t.same(replaced, ['login-c'], 'a login that cannot end another one fails, and no session of it is left')
   const renew = (brought: string | undefined, tokenId: string | undefined) => {
     const fields = brought === undefined ? [] : cookie(`__Host-portaria_session=${brought}`)
     const identity = tokenId === undefined ? {} : { identity: identityOf({ tokenId }) }
