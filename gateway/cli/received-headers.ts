@@ -1,5 +1,6 @@
 // Lists the header lines that a backend receives for a request, with placeholders for what only a live request knows.
 import type { NamedAsker } from '../explain/askers.ts'
+import { LOOP_FIELD } from '../http/fields.ts'
 import type { User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import { requestRulesOf } from '../upstream/headers/header-rules.ts'
@@ -45,6 +46,7 @@ export const receivedHeaders = (route: Route, asker: NamedAsker): ReceivedHeader
     prefix === '' ? '' : `x-forwarded-prefix: ${prefix}`,
     'x-real-ip: <client address>',
     'x-request-id: <request id>',
+    `${LOOP_FIELD}: <gateways that the request has passed>`,
     hasIdentity ? identityHeaderBlock(user) : '',
     upstream.assertion && hasIdentity ? 'x-user-assertion: <signed assertion>' : '',
     rules?.lines ?? '',

@@ -207,7 +207,8 @@ t.test('explain lists the header lines that a backend receives', async t => {
     headers: (
       'host: <host asked for>¦authorization: <as the client sent it>¦x-forwarded-for: <client address>¦' +
       'x-forwarded-proto: <http or https>¦x-forwarded-host: <host asked for>¦x-forwarded-prefix: /app¦' +
-      'x-real-ip: <client address>¦x-request-id: <request id>¦x-user-id: <id>¦x-user-name: <name>¦' +
+      'x-real-ip: <client address>¦x-request-id: <request id>¦' +
+      'x-portaria-via: <gateways that the request has passed>¦x-user-id: <id>¦x-user-name: <name>¦' +
       'x-user-email: <email>¦x-user-username: <username>¦x-user-provider: ldap¦x-user-profiles: Agente¦' +
       'x-user-areas: <areas>¦x-user-area-principal: <areaPrincipal>¦x-user-access-status: assigned¦' +
       'X-Tenant: norte¦X-WEBAUTH-USER: ldap:<username>'
