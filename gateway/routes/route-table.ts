@@ -87,7 +87,10 @@ export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
   const ownTrie = createOwnTrie(own, RESERVED)
   const { others, byHost } = routesByHost(routes.filter(route => !isOwn(route)))
   const named = new Map<string, Spellings>()
-  for (const [host, applying] of byHost) named.set(host, yield* createSpellings(applying, ownTrie, parts))
+  for (const [host, applying] of byHost) {
+    named.set(host, yield* createSpellings(applying, ownTrie, parts))
+    yield
+  }
   const { at, ...hosts } = hostLookup(yield* createSpellings(others, ownTrie, parts), named)
   return {
     match: (method, rawPath, host = '') => matchPath(at(host), method, rawPath),
