@@ -1,5 +1,6 @@
 // Takes a target out of service and, slowly, back in, by the results of requests, checks and probes.
 import { noteFault, task } from '../values/contain.ts'
+import { timerMs } from '../values/quantities.ts'
 import { EXHAUSTED, type TargetFault, type UpstreamFault } from './faults.ts'
 
 /** Checks the target once; `done` receives what was wrong, or undefined. Returns a function that aborts it. */
@@ -49,7 +50,7 @@ const RECHECK_MS = 1000
 const isError = (status: number): boolean => status === 502 || status === 503 || status === 504
 
 // Not all instances and targets at the same moment.
-const jittered = (ms: number): number => ms * (0.8 + Math.random() * 0.4)
+const jittered = (ms: number): number => timerMs(ms * (0.8 + Math.random() * 0.4))
 const longer = (backOffMs: number): number => Math.min(backOffMs * 2, LAST_BACK_OFF_MS)
 
 export const watchTarget = ({ probe, settings, hasOther, now, onChange }: TargetHealthOptions) => {

@@ -15,6 +15,8 @@ export const SIZE_PATTERN = '^[1-9][0-9]{0,8}(B|KB|MB|GB)$'
 
 /** Longest delay of a Node timer, about 24.8 days. */
 export const MAX_TIMER_MS = 2 ** 31 - 1
+/** For what is added to or stretched: beyond the longest delay, a timer fires at once. */
+export const timerMs = (ms: number): number => Math.min(ms, MAX_TIMER_MS)
 
 /** `500ms`, `30s`, `2m`, `8h`, `1d` or `0` as milliseconds; NaN for anything else. */
 export const parseDuration = (text: string | number): number => {

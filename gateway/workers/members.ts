@@ -6,6 +6,7 @@ import { type Calls, createCalls } from '../instances/calls.ts'
 import type { Certificates } from '../listener/certificates.ts'
 import type { Settings } from '../settings/settings.ts'
 import { moduleUrl } from '../values/package-files.ts'
+import { timerMs } from '../values/quantities.ts'
 import { compiledCodeEnv } from './compiled-code.ts'
 import { StartFailure } from './start-failure.ts'
 
@@ -94,7 +95,7 @@ export const createMembers = (parts: MembersParts) => {
 
   /** False: some had to be killed. */
   const allGone = async (timeoutMs: number): Promise<boolean> => {
-    const signal = AbortSignal.timeout(timeoutMs)
+    const signal = AbortSignal.timeout(timerMs(timeoutMs))
     try {
       while (members.size > 0) await once(cluster, 'exit', { signal })
       return true

@@ -5,6 +5,7 @@ import { createLog } from '../observe/logging.ts'
 import { formatMistakes, readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment } from '../settings/reader.ts'
 import type { Settings } from '../settings/settings.ts'
+import { timerMs } from '../values/quantities.ts'
 import { EXIT, exitStatusOf, failureText, isPlainFailure } from './start-failure.ts'
 import { drainAfterFault } from './unplaced-faults.ts'
 
@@ -45,7 +46,7 @@ const obeySignals = (log: Logger, mostMs: number) => {
     setTimeout(() => {
       log.error('the gateway did not stop in time; it ends now')
       process.exit(EXIT.fault)
-    }, mostMs).unref()
+    }, timerMs(mostMs)).unref()
     try {
       await close()
     } catch (error) {

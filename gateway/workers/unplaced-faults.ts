@@ -1,6 +1,7 @@
 // Ends the process after a fault that belongs to no request, connection or task: one fatal line, then a drain, then the exit status of a fault.
 import type { Logger } from 'pino'
 import { noteFault } from '../values/contain.ts'
+import { timerMs } from '../values/quantities.ts'
 import { EXIT } from './start-failure.ts'
 
 /** Time for closing stores after the drain; then the process ends regardless. */
@@ -22,7 +23,7 @@ export const drainAfterFault = (log: Logger, drain: () => Promise<unknown>, drai
     isEnding = true
     process.exitCode = EXIT.fault
     log.fatal({ err: error, origin }, 'a fault that belongs to no request: the process drains and ends; report it')
-    setTimeout(process.exit, drainMs + CLOSE_GRACE_MS, EXIT.fault)
+    setTimeout(process.exit, timerMs(drainMs + CLOSE_GRACE_MS), EXIT.fault)
     drain()
       .catch((further: unknown) => log.error({ err: further }, 'the gateway could not stop cleanly'))
       .finally(() => process.exit(EXIT.fault))

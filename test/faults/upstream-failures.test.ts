@@ -66,6 +66,17 @@ t.test('a target that cannot be reached is out at once, one that fails only afte
   t.match(dead.status(), { state: 'down', reason: 'unreachable', faults: { unreachable: 1 } })
 })
 
+t.test('checks as rare as may be do not follow at once', async t => {
+  const { health } = watched(t, 2 ** 31 - 1)
+  const warnings: string[] = []
+  const warn = ({ name }: Error) => warnings.push(name)
+  process.on('warning', warn)
+  t.teardown(() => process.off('warning', warn))
+  for (let i = 0; i < 40; i++) health.resettle()
+  await new Promise(setImmediate)
+  t.same(warnings, [], 'no timer is too long, and so at once')
+})
+
 t.test('a target comes back by a probe, slowly, and is out again at the second fault', async t => {
   const { health, pass, probed, changes } = watched(t)
   health.failed('unreachable', true)

@@ -35,7 +35,8 @@ const startWorld = async (t: Test, fault: keyof typeof FAULTS, env: Record<strin
   writeFileSync(preload, `process.on('SIGUSR2', () => { ${commit}; ${commit} })\n`)
   const gateway = await startGatewayProcess(t, folder, {
     DATABASE_URL: postgres.url,
-    DRAIN_TIMEOUT: '30s',
+    // The longest, to which more is added.
+    DRAIN_TIMEOUT: '2147483s',
     NODE_OPTIONS: `--import ${pathToFileURL(preload)}`,
     ...env
   })

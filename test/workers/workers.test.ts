@@ -160,7 +160,11 @@ t.test('the connections of a client address are counted over all workers', async
 })
 
 t.test('a reload reaches all workers, a broken file none; then DRAIN_DELAY is waited for', async t => {
-  const { files, backend, port, start, get, ops } = await startWorld(t, { DRAIN_DELAY: '3s' })
+  const { files, backend, port, start, get, ops } = await startWorld(t, {
+    DRAIN_DELAY: '3s',
+    // The longest, to which more is added.
+    DRAIN_TIMEOUT: '2147483s'
+  })
   const gateway = await start()
   t.not((await rawExchange(port, KEPT_ALIVE)).headers.connection, 'close')
   const statuses = async (path: string) =>
