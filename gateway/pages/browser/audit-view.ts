@@ -45,12 +45,12 @@ export const AuditTable = ({ path }: { path: string }): VNode => {
   return html`<${Listing} of=${list} label=${text('audit')} columns=${columns} keyOf=${({ hash }: AuditItem) => hash} />`
 }
 
-/** The selected days, complete, in the reader's time zone. */
+/** The selected days, complete, in the reader's time zone; the last day of the year 9999 is followed by none (RFC 3339 §5.6). */
 const periodOf = (from: string, to: string): { since: string; until: string } => {
   const start = new Date(`${from}T00:00:00`)
   const end = new Date(`${to}T00:00:00`)
   end.setDate(end.getDate() + 1)
-  const iso = (date: Date) => (Number.isNaN(date.getTime()) ? '' : date.toISOString())
+  const iso = (date: Date) => (date.getUTCFullYear() <= 9999 ? date.toISOString() : '')
   return { since: iso(start), until: iso(end) }
 }
 
