@@ -59,6 +59,12 @@ t.test('a logout in one tab ends the same person in the others, and they say why
     await two.locator('#username').waitFor()
     t.match(await two.locator('[role=status]').first().textContent(), /another tab/)
     await until(async () => (await world.fetch('/auth/me', { token })).status === 401, 'its login has ended')
+    if (path !== '/auth/apps') continue
+    await two.evaluate("sessionStorage.setItem('portaria.loggedOut', '1')")
+    await logIn(one, world.origin)
+    await two.goto(`${world.origin}/auth/login`)
+    await two.locator('#username').waitFor({ state: 'detached' })
+    t.equal(await kept(two, 'portaria.loggedOut'), null, 'a login page that has found a session says nothing later')
   }
 })
 
