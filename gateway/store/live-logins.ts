@@ -185,23 +185,27 @@ const USED = `
   jsonb_to_recordset($1::jsonb) AS used ("tokenId" text, "userId" int, provider text, version bigint,
     "createdAt" float8, "usedAt" float8, "expiresAt" float8)`
 
-// All processes record at the same time, and the same logins: in one order, so that no two of them can deadlock.
+// All processes record at the same time, and the same logins: in one order, so that no two of them can deadlock. What another
+// one has recorded is not written again.
 const RECORD_USE = `
   WITH known AS (
-    SELECT s.id, used.* FROM ${USED} JOIN sessions s ON s.jti = "tokenId" ORDER BY s.jti FOR NO KEY UPDATE OF s)
+    SELECT s.id, used.* FROM ${USED} JOIN sessions s ON s.jti = "tokenId"
+    WHERE s.last_used_at < to_timestamp("usedAt" / 1000) OR s.expires_at < to_timestamp("expiresAt")
+    ORDER BY s.jti FOR NO KEY UPDATE OF s)
   UPDATE sessions s SET last_used_at = greatest(s.last_used_at, to_timestamp("usedAt" / 1000)),
     expires_at = greatest(s.expires_at, to_timestamp(known."expiresAt"))
   FROM known WHERE s.id = known.id RETURNING s.jti`
 
-// A login that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person: the
-// statement above has waited for that. Nor may it be in that statement: each row that conflicts takes an id, of which there are
-// too few for every use. A token that outlives its row was renewed in what a fail-over has lost.
+// A login that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person: until
+// that is committed, its row is there. Each row that conflicts takes an id, of which there are too few for every use. A token
+// that outlives its row was renewed in what a fail-over has lost.
 const STORE_UNKNOWN = `
   INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
   SELECT "tokenId", u.id, u.provider, to_timestamp("createdAt"), to_timestamp("usedAt" / 1000), to_timestamp("expiresAt")
   FROM ${USED}
   JOIN users u ON u.id = "userId" AND u.provider = used.provider AND used.version >= u.lowest_accepted_version
   WHERE "tokenId" <> '' AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = "tokenId")
+    AND NOT EXISTS (SELECT FROM sessions s WHERE s.jti = "tokenId")
   ORDER BY "tokenId"
   ON CONFLICT (jti) DO NOTHING`
 

@@ -260,6 +260,26 @@ t.test('uses of sessions that are known take no further ids, of which there are 
   t.equal(second, Number(first) + 1)
 })
 
+t.test('a use of a session that another process has recorded is not written again', async t => {
+  const { database, url, users } = await openStore(t, postgres)
+  const { user } = await users.syncPerson({ ...maria, subject: 'written' })
+  const liveLogins = createLiveLogins(database)
+  const login = { userId: user.id, provider: 'ldap', version: 0, createdAt: soon() - 600, expiresAt: soon() } as const
+  const record = async (minute: number, more = {}) => {
+    await liveLogins.recordUse([{ ...login, ...more, tokenId: 'shared', usedAt: minute * 60_000 }])
+    return (
+      await postgres.query('SELECT ctid::text, extract(epoch FROM last_used_at) / 60 AS minute FROM sessions', [], url)
+    )[0]
+  }
+  const first = await record(10)
+  t.same(await record(10), first)
+  t.same(await record(9), first)
+  const second = await record(11)
+  t.equal(Number(second?.minute), 11)
+  t.not(second?.ctid, first?.ctid)
+  t.not((await record(11, { expiresAt: soon() + 60 }))?.ctid, second?.ctid, 'a renewed token is')
+})
+
 t.test('processes that record the same uses at the same time, each in an order of its own, all succeed', async t => {
   const { database, url, users } = await openStore(t, postgres)
   const { user } = await users.syncPerson({ ...maria, subject: 'recorded' })
@@ -285,8 +305,10 @@ t.test('processes that record the same uses at the same time, each in an order o
     accounts.push({ id: (await clients.create(actor, wish)).id, usedAt })
   }
   const order = <T>(uses: readonly T[], isReversed: boolean) => (isReversed ? uses.toReversed() : uses)
+  let serial = 0
+  const later = (uses: typeof logins) => uses.map(use => ({ ...use, usedAt: usedAt + ++serial }))
   const recorded: [table: string, middle: string, record: (isReversed: boolean) => Promise<void>][] = [
-    ['sessions', "jti = 'b'", isReversed => liveLogins.recordUse(order(logins, isReversed))],
+    ['sessions', "jti = 'b'", isReversed => liveLogins.recordUse(order(later(logins), isReversed))],
     [
       'personal_tokens',
       `id = ${tokens[1]?.personalToken}`,
