@@ -36,10 +36,16 @@ export interface HeldBack {
 }
 
 export const listHeldBack = (database: Database, { ldap, loginFailures }: ThrottleSettings): Promise<HeldBack> =>
-  database.read(async manager => ({
-    accounts: (await permitsOfPeople(manager)).flatMap(person => heldAccount(person, accountRules(ldap)) ?? []),
-    addresses: await heldAddresses(manager, loginFailures)
-  }))
+  database.write(
+    async manager => ({
+      accounts: (await permitsOfPeople(manager)).flatMap(person => heldAccount(person, accountRules(ldap)) ?? []),
+      addresses: await heldAddresses(manager, loginFailures)
+    }),
+    LIST_MS
+  )
+
+/** The names of all people are compared: some microseconds each. */
+const LIST_MS = 30_000
 
 const heldAccount = (
   { userId, username, now, permits }: PersonPermits,

@@ -69,13 +69,12 @@ const PERMITS = `
   logins AS (
     SELECT p.user_id, lower(u.username) AS login FROM provider_links p JOIN users u ON u.id = p.user_id
       WHERE p.provider = 'ldap'
-    UNION SELECT user_id, subject FROM provider_links WHERE provider = 'ldap'
-    UNION SELECT p.user_id, n.login FROM provider_links p JOIN login_names n ON n.subject = p.subject
+    UNION ALL SELECT user_id, subject FROM provider_links WHERE provider = 'ldap'
+    UNION ALL SELECT p.user_id, n.login FROM provider_links p JOIN login_names n ON n.subject = p.subject
       WHERE p.provider = 'ldap'
   ),
-  people AS (
-    SELECT user_id, ${accountKeyOf('login')} AS account FROM logins WHERE EXISTS (SELECT FROM held)
-  )
+  keys AS (SELECT user_id, ${accountKeyOf('login')} AS account FROM logins WHERE EXISTS (SELECT FROM held)),
+  people AS (SELECT DISTINCT user_id, account FROM keys WHERE account IN (SELECT account FROM held))
   SELECT u.id AS "userId", u.username, ${NOW} AS now, ${permitsOf('held')}
   FROM people JOIN held USING (account) JOIN users u ON u.id = user_id
   GROUP BY u.id, u.username ORDER BY u.username, u.id`

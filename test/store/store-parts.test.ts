@@ -4,6 +4,7 @@ import t from 'tap'
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../../gateway/errors.ts'
 import { PROFILES } from '../../gateway/identity.ts'
+import { listHeldBack } from '../../gateway/login/unlock.ts'
 import { NO_GRANTS } from '../../gateway/routes/grants.ts'
 import { createClients } from '../../gateway/store/clients.ts'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
@@ -233,6 +234,24 @@ t.test('an area is renamed and removed however long its people take', async t =>
   await hurried.deleteArea(actor, north.id)
   t.match(await users.loadPerson(id), { version: 3, user: { areas: only() } })
   await t.rejects(hurried.disablePerson(actor, id), { code: 'GW_UNAVAILABLE' }, 'the next one has the usual time again')
+})
+
+t.test('what is held back is listed however long the names of all people take', async t => {
+  const { url } = await openStore(t, postgres)
+  const hurried = await openBare(t, url, { deadlines: { ...PATIENT, statementMs: 300 } })
+  const holder = await openClient(t, url)
+  // Takes the place of hundreds of thousands of names.
+  await holder.query('BEGIN; LOCK TABLE login_attempts')
+  const ldap = { timeoutMs: 5000, lockoutThreshold: 5, lockoutWindowMs: 60_000 }
+  const listing = listHeldBack(hurried, { ldap, loginFailures: { perIp: 20, windowMs: 60_000 } })
+  listing.catch(() => undefined)
+  await until(async () => (await countLockWaits(postgres, url)) === 1)
+  await t.rejects(
+    hurried.read(manager => query(manager, 'SELECT FROM login_attempts')),
+    { code: 'GW_UNAVAILABLE' }
+  )
+  await holder.query('COMMIT')
+  t.same(await listing, { accounts: [], addresses: [] })
 })
 
 t.test('areas have unique names, and renaming or removing one refreshes the tokens of its people', async t => {
