@@ -45,27 +45,47 @@ const INDEXES: readonly OnlineIndex[] = [
 ]
 
 const runOnlineSteps = async ({ connectListener, embedded }: Steps, signal: AbortSignal): Promise<void> => {
-  // A lock of the session and its settings do not go through a pooler.
-  const { client } = await connectListener(CONNECT_TIMEOUT_MS)
-  const close = () => client.end().catch(() => undefined)
+  const clients: pg.Client[] = []
+  const close = () => Promise.allSettled(clients.map(client => client.end()))
+  const open = async () => {
+    const { client, isPooled } = await connectListener(CONNECT_TIMEOUT_MS, signal)
+    clients.push(client)
+    return { client, isPooled }
+  }
   signal.addEventListener('abort', close)
   try {
-    if (!signal.aborted) await buildMissing(client, embedded)
+    const { client, isPooled } = await open()
+    const isOurs = isPooled ? await lockBesides((await open()).client) : await lock(client)
+    if (isOurs && !signal.aborted) await buildMissing(client, embedded)
   } finally {
     signal.removeEventListener('abort', close)
     await close()
   }
 }
 
+/** Until the connection ends. */
+const lock = async (client: pg.Client): Promise<boolean> => {
+  await client.query('SET statement_timeout = 0; SET lock_timeout = 0')
+  const { rows } = await client.query('SELECT pg_try_advisory_lock($1) AS "isOurs"', [ONLINE_STEPS_LOCK])
+  return rows[0]?.isOurs === true
+}
+
 /**
- * Does what is missing, unless another process is at it. Holds no lock that reading or writing waits for (PostgreSQL
- * documentation, CREATE INDEX, "Building Indexes Concurrently"). Throws the first that Postgres refuses, once it has tried all.
+ * Behind a pooler a lock of the session, and its settings, would stay with the pooler: a transaction of another connection has
+ * the lock, until that ends. It must keep no snapshot, for which an index would wait; hence the level, and no parameter, with
+ * which the statement would stay open.
+ */
+const lockBesides = async (client: pg.Client): Promise<boolean> => {
+  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 0')
+  const { rows } = await client.query(`SELECT pg_try_advisory_xact_lock(${ONLINE_STEPS_LOCK}) AS "isOurs"`)
+  return rows[0]?.isOurs === true
+}
+
+/**
+ * Does what is missing. Holds no lock that reading or writing waits for (PostgreSQL documentation, CREATE INDEX, "Building
+ * Indexes Concurrently"). Throws the first that Postgres refuses, once it has tried all.
  */
 const buildMissing = async (client: pg.Client, embedded: boolean): Promise<void> => {
-  await client.query('SET statement_timeout = 0; SET lock_timeout = 0')
-  // Until the connection ends.
-  const { rows: locks } = await client.query(LOCK, [ONLINE_STEPS_LOCK])
-  if (locks[0]?.isOurs !== true) return
   const isLarge = !embedded && (await client.query(`SELECT FROM users OFFSET ${MANY} LIMIT 1`)).rows.length > 0
   const { rows: valid } = await client.query<{ name: string }>(VALID, [INDEXES.map(({ name }) => name)])
   const how = embedded ? '' : 'CONCURRENTLY'
@@ -82,8 +102,6 @@ const buildMissing = async (client: pg.Client, embedded: boolean): Promise<void>
   }
   if (failures.length > 0) throw failures[0]
 }
-
-const LOCK = 'SELECT pg_try_advisory_lock($1) AS "isOurs"'
 
 const VALID = `
   SELECT name FROM unnest($1::text[]) AS name JOIN pg_index ON indexrelid = to_regclass(name) WHERE indisvalid`

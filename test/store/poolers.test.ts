@@ -2,11 +2,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { DatabaseUnavailable } from '../../gateway/store/database-errors.ts'
+import { startOnlineSteps } from '../../gateway/store/online-steps.ts'
 import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { routeFile, startGatewayProcess } from '../support/gateway-process.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { startPgBouncer } from '../support/pgbouncer.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
 import { openBare } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
@@ -89,6 +91,24 @@ t.test('a pooler with its default settings is used, and statements keep their de
       { cause: { code: '57014' } }
     )
     await database.close()
+  }
+})
+
+t.test('indexes are built through a pooler, which does not keep their lock', async t => {
+  const url = await postgres.newDatabase()
+  const pooler = await startPgBouncer(t, url, ['pool_mode = transaction', 'default_pool_size = 2'])
+  const database = await open(t, pooler.url, { acquireMs: 60_000, statementMs: 60_000, workMs: 60_000 })
+  const built = `SELECT count(*)::int AS n FROM pg_index
+    WHERE indisvalid AND indexrelid IN (to_regclass('users_listed'), to_regclass('audit_events_at'))`
+  const locks = `SELECT count(*)::int AS n FROM pg_locks
+    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+  const count = async (statement: string) => (await postgres.query(statement, [], url))[0]?.n
+  for (const _ of ['first', 'again']) {
+    await postgres.query('DROP INDEX audit_events_at, users_listed', [], url)
+    const steps = startOnlineSteps(database, quiet)
+    t.teardown(steps.close)
+    await until(async () => (await count(built)) === 2)
+    await until(async () => (await count(locks)) === 0)
   }
 })
 
