@@ -246,23 +246,35 @@ t.test('a secret that is shown stays during a login in another tab, and leaving 
   }
 })
 
-t.test('what is chosen for a new token stays when it is refused, and when the page is drawn again', async t => {
-  const page = await openAccount(t, { of: 'maria' })
-  await page.fill('#token-name', 'narrow')
-  await page.fill('#token-expires', new Date(Date.now() + 5 * 86_400_000).toISOString().slice(0, 10))
-  await page.uncheck('#new-token [name=profile][value=Admin]')
-  const chosen = () => page.evaluate("[...new FormData(document.querySelector('#new-token')).entries()].join(' ')")
-  const before = await chosen()
-  t.notMatch(before, 'Admin')
-  await page.route('**/auth/tokens', route => route.fulfill({ status: 503, json: {} }))
-  await page.click('#new-token .main')
-  await page.locator('#new-token [role=alert]').waitFor()
-  t.equal(await chosen(), before)
-  await page.unroute('**/auth/tokens')
-  await page.click('button[lang=pt]')
-  await page.locator('html[lang=pt-BR]').waitFor()
-  t.equal(await chosen(), before)
-})
+t.test(
+  'what is chosen for a new token stays when it is refused, when the page is drawn again, and during a login',
+  async t => {
+    const page = await openAccount(t, { of: 'maria' })
+    await page.fill('#token-name', 'narrow')
+    await page.fill('#token-expires', new Date(Date.now() + 5 * 86_400_000).toISOString().slice(0, 10))
+    await page.uncheck('#new-token [name=profile][value=Admin]')
+    const chosen = () => page.evaluate("[...new FormData(document.querySelector('#new-token')).entries()].join(' ')")
+    const before = await chosen()
+    t.notMatch(before, 'Admin')
+    await page.route('**/auth/tokens', route => route.fulfill({ status: 503, json: {} }))
+    await page.click('#new-token .main')
+    await page.locator('#new-token [role=alert]').waitFor()
+    t.equal(await chosen(), before)
+    await page.unroute('**/auth/tokens')
+    await page.click('button[lang=pt]')
+    await page.locator('html[lang=pt-BR]').waitFor()
+    t.equal(await chosen(), before)
+    const heard = page.waitForResponse('**/auth/me')
+    const other = await page.context().newPage()
+    await other.goto(`${world.origin}/auth/login?again=1`)
+    await fillLogin(other, 'maria')
+    await (await heard).finished()
+    await page.evaluate("fetch('/auth/me').then(answer => answer.text())")
+    t.equal(await chosen(), before, 'a login in another tab loses nothing')
+    await page.click('#logout')
+    await page.locator('#username').waitFor()
+  }
+)
 
 t.test('a list that could not be loaded again hides no question', async t => {
   const page = await openAccount(t, { of: 'maria' })

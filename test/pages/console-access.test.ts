@@ -331,6 +331,8 @@ t.test('everybody who matches is changed at once', async t => {
     await said('30 selected')
     await page.click('#bulk-open')
     for (const [name, choice] of choices) await page.getByLabel(name, { exact: true }).selectOption(choice)
+    await page.getByRole('link', { name: 'Areas' }).click()
+    await page.locator('dialog[open]').getByText('Stay here').click()
     t.same(await axeFindings(page), [])
     await page.click('#bulk .main')
     t.match(await page.locator('dialog').textContent(), /30 people/)

@@ -8,6 +8,7 @@ import { SmallPage, startPage } from './page.ts'
 import { html, useState, type VNode } from './render.ts'
 import { loginAddress } from './session.ts'
 import type { AccessItem, SessionItem, TokenItem, User } from './shapes.ts'
+import { giveUpUnsaved, useUnsaved } from './unsaved.ts'
 import { text } from './words-account.ts'
 
 const App = ({ user }: { user: User }): VNode => {
@@ -78,6 +79,8 @@ interface FormProps {
 const NewToken = ({ user, onMade }: FormProps): VNode => {
   const { say, notices } = useActs()
   const [needsLogin, setNeedsLogin] = useState(false)
+  const [isTouched, setTouched] = useState(false)
+  useUnsaved(isTouched)
   const make = async (form: HTMLFormElement) => {
     const data = new FormData(form)
     const body = {
@@ -91,9 +94,10 @@ const NewToken = ({ user, onMade }: FormProps): VNode => {
     if (answer.status !== 201) return say(isTooOld ? text('loginAgain') : problemOf(answer), true)
     say('')
     form.reset()
+    setTouched(false)
     onMade(answer.body.token)
   }
-  return html`<form id="new-token" onSubmit=${sends(make)}><h3>${text('newToken')}</h3>
+  return html`<form id="new-token" onSubmit=${sends(make)} onInput=${() => setTouched(true)}><h3>${text('newToken')}</h3>
     <${Field} id="token-name" label=${text('name')} name="name" required maxlength="64" />
     <fieldset><legend>${text('profiles')}</legend>${user.profiles.map(
       profile =>
@@ -101,7 +105,7 @@ const NewToken = ({ user, onMade }: FormProps): VNode => {
     )}${user.profiles.length === 0 && text('none')}</fieldset>
     <${Field} id="token-expires" label=${text('expires')} name="expires" type="date" required min=${dayFromNow(0)} max=${dayFromNow(364)} defaultValue=${dayFromNow(30)} />
     ${notices}
-    ${needsLogin && html`<p><a class="button" href=${loginAddress({ again: true })}>${text('logIn')}</a></p>`}
+    ${needsLogin && html`<p><a class="button" href=${loginAddress({ again: true })} onClick=${giveUpUnsaved}>${text('logIn')}</a></p>`}
     <p><button class="main">${text('make')}</button></p></form>`
 }
 

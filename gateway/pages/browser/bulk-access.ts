@@ -5,6 +5,7 @@ import { Choice, sends } from './fields.ts'
 import { number } from './language.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
 import type { Named, PersonItem } from './shapes.ts'
+import { useUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
 
 interface Outcome {
@@ -81,6 +82,7 @@ export const BulkAccess = ({ ids, onDone, onClose }: Props): VNode => {
   const [choices, setChoices] = useState<Record<(typeof KINDS)[number], Choices>>({ profiles: {}, areas: {} })
   const { ask, say, notices } = useActs()
   const [isBusy, setBusy] = useState(false)
+  useUnsaved(KINDS.some(kind => Object.values(choices[kind]).some(choice => choice !== 'keep')))
   useEffect(() => {
     for (const kind of KINDS)
       void allOf<Named>(kind).then(found =>

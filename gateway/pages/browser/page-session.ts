@@ -26,6 +26,7 @@ import {
   refresh
 } from './session.ts'
 import type { User } from './shapes.ts'
+import { giveUpUnsaved } from './unsaved.ts'
 
 export type PageSession =
   | { readonly is: 'in'; readonly user: User }
@@ -79,6 +80,7 @@ export const takeLoggedOut = (): boolean => {
 export const leavePageSession = async (user: User): Promise<Answer<unknown> | undefined> => {
   const logout = await logOut(user)
   if (logout.is === 'failed') return logout.answer
+  giveUpUnsaved()
   location.assign(logout.url ?? '/auth/login')
   return undefined
 }
@@ -112,6 +114,7 @@ export const followPageSession = (user: User, { onEnded, onRenewed, onOther }: F
     if (userId !== user.id) return
     // The other tab may have had a login of its own; this one ends too.
     sessionStorage.setItem(LOGGED_OUT, '1')
+    giveUpUnsaved()
     void endQuietly().then(() => location.replace(loginAddress()))
   })
   return () => {
