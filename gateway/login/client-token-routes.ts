@@ -27,6 +27,8 @@ interface ClientTokenParts {
 
 /** Requests of one address that may wait while as many others are in progress as may fail. */
 const MAX_WAITING = 250
+/** How long they wait: without a database, each of those in progress takes seconds to fail. */
+const MAX_WAIT_MS = 10_000
 
 const tokenSchema = object({
   access_token: string,
@@ -42,7 +44,8 @@ const formSchema = object(
 const REFUSED = Object.fromEntries([400, 401, 429, 503].map(status => [status, oauthErrorSchema]))
 
 export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts): void => {
-  const inTurn = createTurns(parts.loginFailures.perIp, MAX_WAITING, () => new TokenRefusal('throttled', 1))
+  const throttled = () => new TokenRefusal('throttled', 1)
+  const inTurn = createTurns(parts.loginFailures.perIp, MAX_WAITING, throttled, MAX_WAIT_MS)
   withForms(app, scope => {
     scope.post<{ Body: string | undefined }>(
       '/auth/token',
