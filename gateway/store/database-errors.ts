@@ -77,7 +77,10 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/3D000/, 'There is no database with this name: create it, or correct the name in DATABASE_URL.'],
   [/42501/, 'The user lacks permission to change the schema: it must own the database.'],
   [/EEXIST|ENOTDIR|EACCES|EPERM|EROFS/, 'DATA_DIR must be a directory in which this user may write.'],
-  [/PGlite failed/, 'The files in this directory are damaged or not those of a database: restore a backup of it.'],
+  [
+    /PGlite failed/,
+    'No space is left in DATA_DIR, or its files are damaged or not those of a database: free space, or restore a backup of it.'
+  ],
   [/SSL/, 'The server and DATABASE_URL do not agree on TLS: add or remove sslmode=require in DATABASE_URL.']
 ]
 

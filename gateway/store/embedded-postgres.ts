@@ -18,6 +18,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setFlagsFromString } from 'node:v8'
 import { PGlite } from '@electric-sql/pglite'
 import type { Log } from '../values/log.ts'
+import { DatabaseUnavailable } from './database-errors.ts'
 import { startEmbeddedServer } from './embedded-server.ts'
 import { ACCESS_CHANNEL } from './query.ts'
 
@@ -102,7 +103,7 @@ const start = async (
   chmodSync(home, 0o700)
   const path = socketPath(folder)
   for (const flag of UNOPTIMIZED) setFlagsFromString(flag)
-  const database = await PGlite.create({ dataDir: join(home, 'postgres') })
+  const database = await PGlite.create({ dataDir: join(home, 'postgres') }).catch(cannotOpen)
   await database.exec(`LISTEN ${ACCESS_CHANNEL}`)
   // PGlite is one session: a notification arrives with the answer to the client that sent the last message, so it is heard here.
   const notifications: NotificationSource = {
@@ -130,6 +131,13 @@ const start = async (
     lock.release()
   }
   return { connection: connectionTo(folder), notifications, close }
+}
+
+/** What its file system throws, as on a full disk, is no Error and has no text. */
+const cannotOpen = (cause: unknown): never => {
+  throw new DatabaseUnavailable(
+    cause instanceof Error ? cause : new Error('PGlite failed to write its files', { cause })
+  )
 }
 
 /** Waits for the owner's socket; if the owner ends in the meantime, its lock is taken and returned. */

@@ -98,7 +98,7 @@ t.test('a start that fails because of the database says why, and what to do', as
     return url.href
   }
   const port = String(await freePort())
-  const cases: readonly (readonly [string, RegExp])[] = [
+  const cases: readonly (readonly [string | undefined, RegExp])[] = [
     [at(url => Object.assign(url, { port })), /: connect ECONNREFUSED 127\.0\.0\.1:\d+\. Nothing listens/],
     [
       at(url => Object.assign(url, { host: 'database.invalid' })),
@@ -108,10 +108,12 @@ t.test('a start that fails because of the database says why, and what to do', as
       at(url => Object.assign(url, { username: 'nobody' })),
       /: role "nobody" does not exist.* The user or the password/
     ],
-    [at(url => Object.assign(url, { pathname: '/none' })), /: database "none" does not exist.* There is no database/]
+    [at(url => Object.assign(url, { pathname: '/none' })), /: database "none" does not exist.* There is no database/],
+    [undefined, /: PGlite failed to initialize properly\. No space is left in DATA_DIR, or its files are damaged/]
   ]
+  const dataDir = t.testdir({ postgres: { PG_VERSION: '17' } })
   for (const [databaseUrl, expected] of cases) {
-    const opening = openDatabase({ databaseUrl, dataDir: '/nonexistent', log: quiet, startTimeoutMs: 0 })
+    const opening = openDatabase({ databaseUrl, dataDir, log: quiet, startTimeoutMs: 0 })
     const text = await opening.then(
       () => 'opened',
       error => failureText(error)
