@@ -1,6 +1,6 @@
 // Moves the oldest entries of the audit log into a file that can be verified without the database; the chain goes on from there.
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { EntityManager } from 'typeorm'
 import type { SealingSecret } from '../tokens/sealed-keys.ts'
@@ -193,6 +193,8 @@ const MOST = 50_000
 /** Archives what is due, at most a file a day once the backlog is gone. */
 export const retainAudit = async ({ database, retentionMs, folder, secrets, log }: RetentionParts): Promise<void> => {
   try {
+    // The next round tries again.
+    await removeUnfinished(folder).catch(() => undefined)
     const [due] = await database.read(manager => query<{ isDue: boolean }>(manager, DUE, [retentionMs + DAY_MS]))
     if (due?.isDue !== true) return
     const before = new Date((await database.clock()) - retentionMs)
@@ -204,6 +206,18 @@ export const retainAudit = async ({ database, retentionMs, folder, secrets, log 
       { err: error, reason: 'audit-unarchived' },
       'the audit log could not be archived: entries older than AUDIT_RETENTION stay in the database until it can'
     )
+  }
+}
+
+const UNFINISHED = /^audit-\d+-\d+\.jsonl\.unfinished-[0-9a-f-]{36}$/
+
+/** What a process left that was ended while it archived: a file that another is writing has changed within the day. */
+const removeUnfinished = async (folder: string): Promise<void> => {
+  for (const name of await readdir(folder)) {
+    if (!UNFINISHED.test(name)) continue
+    const file = join(folder, name)
+    const { mtimeMs } = await stat(file)
+    if (mtimeMs < Date.now() - DAY_MS) await rm(file, { force: true })
   }
 }
 

@@ -1,5 +1,6 @@
 // The oldest entries of the audit log leave as a file that can be verified without the database, and in no other way.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { archiveAudit, retainAudit } from '../../gateway/store/audit-archive.ts'
@@ -225,6 +226,20 @@ t.test('an entry that was written by a clock far ahead does not keep those after
   await retain()
   t.same(readdirSync(folder), ['audit-1-3.jsonl'])
   t.match(await audit.verify(), { ok: true, archived: 3 })
+})
+
+t.test('what a process left that was killed while it archived is removed a day later, and nothing else', async t => {
+  const { folder, retain } = await startAged(t, [10])
+  const [left, written] = ['audit-1-9', 'audit-1-8'].map(name => `${name}.jsonl.unfinished-${randomUUID()}`)
+  const others = [written, 'audit-1-7.jsonl', 'audit-2026.jsonl.unfinished-yet']
+  for (const name of [left, ...others]) {
+    const file = join(folder, `${name}`)
+    writeFileSync(file, '')
+    const age = name === written ? 0 : 2 * DAY_MS
+    utimesSync(file, new Date(Date.now() - age), new Date(Date.now() - age))
+  }
+  await retain()
+  t.same(new Set(readdirSync(folder)), new Set(others))
 })
 
 t.test('what cannot be written is not removed', async t => {
