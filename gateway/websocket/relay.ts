@@ -229,6 +229,16 @@ export class Relay implements LegOwner {
     this.destroy()
   }
 
+  /** For so long, this process read and sent nothing: that is no silence of a side. */
+  postpone(ms: number) {
+    this.#lastActivity += ms
+    if (this.#slowAt !== 0) this.#slowAt += ms
+    for (const leg of [this.#client, this.#upstream]) {
+      leg.lastSeen += ms
+      if (leg.stalledSince !== 0) leg.stalledSince += ms
+    }
+  }
+
   sweep(at: number) {
     if (this.#deadline !== 0) {
       if (this.#isDelivering(at) || at < this.#deadline) return
@@ -272,13 +282,21 @@ export class Relay implements LegOwner {
 export type Relays = ReturnType<typeof createRelays>
 
 const SWEEP_MS = 250
+/** By which a sweep must be late to count as one after a standstill, such as that of a frozen container. */
+const STANDSTILL_MS = 100
 
 export const createRelays = () => {
   const open = new Set<Relay>()
   const onOver = (relay: Relay) => void open.delete(relay)
+  let sweptAt = process.uptime()
   const sweep = () => {
+    const lateMs = (process.uptime() - sweptAt) * 1000 - SWEEP_MS
+    sweptAt = process.uptime()
     const at = performance.now()
-    for (const relay of open) contain(relay, one => one.sweep(at))
+    for (const relay of open) {
+      if (lateMs >= STANDSTILL_MS) relay.postpone(lateMs)
+      contain(relay, one => one.sweep(at))
+    }
   }
   const stop = every(SWEEP_MS, sweep)
   return {

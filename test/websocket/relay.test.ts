@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { type Duplex, duplexPair } from 'node:stream'
 import t, { type Test } from 'tap'
-import { Relay } from '../../gateway/websocket/relay.ts'
+import { createRelays, Relay } from '../../gateway/websocket/relay.ts'
+import { shiftClocks } from '../support/clocks.ts'
 import { buildFrame, framesIn } from '../support/frames.ts'
 import { listen } from '../support/ports.ts'
 import { takeSome, untilFull } from '../support/slow-reader.ts'
@@ -151,4 +152,25 @@ t.test('a side that was slow just before a close has time for what its kernel st
     relay.sweep(at + 21_000)
     t.equal(socket.destroyed, true)
   }
+})
+
+t.test('the time for which the gateway stood still is no silence of a socket', async t => {
+  const clocks = shiftClocks(t)
+  clocks.stopMonotonic()
+  const relays = createRelays()
+  t.teardown(relays.close)
+  const join = (idleTimeoutMs: number) => {
+    const [[client], [upstream, upstreamEnd]] = [duplexPair(), duplexPair()]
+    const limits = { requestId: 'r1', maxMessageBytes: 1000, messagesPerSecond: 0, idleTimeoutMs }
+    const none = () => undefined
+    const relay = relays.join({ ...limits, client, upstream, onFault: none, onClosed: none, onMessage: none })
+    return { relay, client, upstreamEnd }
+  }
+  const [stalled, idle] = [join(0), join(30_000)]
+  stalled.relay.send('client', 2, Buffer.alloc(1_000_000))
+  clocks.monotonicMs = 60_100
+  const since = process.uptime()
+  while (process.uptime() - since < 0.6);
+  await until(() => idle.upstreamEnd.readableLength > 0, 'both have been swept')
+  t.equal(stalled.client.destroyed, false)
 })
