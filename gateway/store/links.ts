@@ -19,7 +19,7 @@ interface AccountHistory {
 }
 
 /**
- * Turns a link by login name into one by the stable subject, if the account existed before the last login of that person:
+ * Turns a link by login name into one by the stable subject, if the account existed before the last login by that link:
  * a name that has since been reassigned matches no one. Returns the entry for the audit log, or undefined if there is no
  * such link. If several people have names of one account, a disabled one takes precedence, so that no one returns under
  * another name.
@@ -38,8 +38,8 @@ export const upgradeLink = async (
 }
 
 /**
- * Sets a link by login name aside if this account was created after the last login of its person: the login has been given
- * to somebody else. An hour of tolerance, because clocks differ. Returns the entry for the audit log, or undefined.
+ * Sets a link by login name aside if this account was created after the last login by it: the login has been given to
+ * somebody else. An hour of tolerance, because clocks differ. Returns the entry for the audit log, or undefined.
  */
 export const setAsideFormer = async (
   manager: EntityManager,
@@ -131,11 +131,15 @@ const COUNT_CLOUD = `
 export const STABLE = "'^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'"
 const isStable = (subject: string): boolean => new RegExp(STABLE.slice(1, -1)).test(subject)
 
+/** The last login by this link; after one by another link of the person, only that it was made is certain. */
+export const LAST_LOGIN =
+  'CASE WHEN u.provider = l.provider AND u.username = l.subject THEN u.last_login_at ELSE l.created_at END'
+
 // Directories tell the second of a creation. A person who already has a stable link is distinguished by it, so a leftover login of theirs proves nothing.
 const FORMER = `
   SELECT l.subject, u.id FROM provider_links l JOIN users u ON u.id = l.user_id
   WHERE l.provider = $1 AND l.issuer = $2 AND l.subject = ANY($3::text[])
-    AND u.last_login_at > $4::timestamptz + interval '1 second'
+    AND ${LAST_LOGIN} > $4::timestamptz + interval '1 second'
     AND NOT EXISTS (
       SELECT FROM provider_links o
       WHERE o.user_id = u.id AND o.provider = $1 AND o.issuer = $2 AND o.subject ~ ${STABLE}
@@ -144,7 +148,7 @@ const FORMER = `
 const SET_ASIDE = `
   UPDATE provider_links l SET subject = $5 FROM users u
   WHERE l.provider = $1 AND l.issuer = $2 AND l.subject = $3 AND u.id = l.user_id
-    AND u.last_login_at < $4::timestamptz - interval '1 hour'
+    AND ${LAST_LOGIN} < $4::timestamptz - interval '1 hour'
   RETURNING u.id`
 const MOVE = 'UPDATE provider_links SET subject = $4 WHERE provider = $1 AND issuer = $2 AND subject = $3'
 

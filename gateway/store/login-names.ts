@@ -2,7 +2,7 @@
 import type { EntityManager } from 'typeorm'
 import type { AccountClue } from '../identity.ts'
 import type { Database } from './database.ts'
-import { STABLE } from './links.ts'
+import { LAST_LOGIN, STABLE } from './links.ts'
 import { accountKeyOf, since } from './login-attempts.ts'
 import { query, storableKey } from './query.ts'
 
@@ -67,9 +67,9 @@ const BY_BOUND_NAME = `${PERSON} l.subject IN (
 // A link by login name counts only where this entry would take it over at its next login.
 const BY_ENTRY = `
   WITH own AS (${PERSON} l.subject = $1
-    AND (l.subject ~ ${STABLE} OR $3::timestamptz IS NULL OR u.last_login_at >= $3::timestamptz - interval '1 hour'))
+    AND (l.subject ~ ${STABLE} OR $3::timestamptz IS NULL OR ${LAST_LOGIN} >= $3::timestamptz - interval '1 hour'))
   SELECT * FROM own
-  UNION ALL (${PERSON} l.subject = ANY($2::text[]) AND u.last_login_at > $3::timestamptz + interval '1 second'
+  UNION ALL (${PERSON} l.subject = ANY($2::text[]) AND ${LAST_LOGIN} > $3::timestamptz + interval '1 second'
     AND NOT EXISTS (SELECT FROM own)
     AND NOT EXISTS (
       SELECT FROM provider_links o WHERE o.user_id = u.id AND o.provider = 'ldap' AND o.subject ~ ${STABLE}

@@ -36,6 +36,20 @@ t.test('an account made after the last login under its name is somebody else', a
   t.not(second.user.id, first.user.id, 'and so is one whose age is not known')
 })
 
+t.test('a login that somebody has given up for another one leads its new owner to nothing of theirs', async t => {
+  const entryCreatedAt = new Date(Date.now() - 86_400_000)
+  for (const other of [person('maria.silva', { entryCreatedAt: LONG_AGO }), person('cloud', { provider: 'cloudidp' })])
+    for (const owner of [person('maria', { entryCreatedAt }), stable(['maria'], { entryCreatedAt })]) {
+      const { url, users } = await openStore(t, postgres)
+      const { user } = await users.syncPerson(person('maria'))
+      await users.relinkPerson(actor, user.id, (await users.syncPerson(other)).user.id)
+      await postgres.query("UPDATE provider_links SET created_at = now() - interval '1 year'", [], url)
+      t.equal((await users.syncPerson(other)).user.id, user.id)
+      t.match(await users.syncPerson(owner), { firstLogin: true }, `${other.username} ${owner.subject}`)
+      t.equal((await users.syncPerson(other)).user.id, user.id)
+    }
+})
+
 t.test('a person once known by a stable subject is not found by name again', async t => {
   const { users } = await openStore(t, postgres)
   const old = await users.syncPerson(stable(['maria']))
