@@ -20,7 +20,9 @@ WORKDIR /portaria
 RUN mkdir data && chown node:node data
 COPY --from=build /image ./
 # Compiled here, because the container cannot keep what it compiles at startup: its user must not be able to change code.
+# Node.js looks for the code that the same user has compiled, in a folder that ends in the user's number.
 RUN node -e "require('module').enableCompileCache('node_modules/.cache/portaria'); Promise.all(fs.readdirSync('dist').filter(file => /-[A-Z0-9]{8}\.js$/.test(file)).map(file => import('/portaria/dist/' + file))).then(() => process.exit())" \
+  && for one in node_modules/.cache/portaria/*-0; do mv "$one" "${one%0}1000"; done \
   && chmod -R a+rX node_modules
 # The image's user `node`, as a number so that Kubernetes can verify that it is not root (runAsNonRoot).
 USER 1000:1000

@@ -1,6 +1,6 @@
 // The compose stack is held to what it promises: known settings, pinned images, no secrets, routes that lead to services.
 import { execFileSync } from 'node:child_process'
-import { readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -169,6 +169,19 @@ t.test('the image gets only what runs, readable by its user', async t => {
     ['--from=build /image ./']
   )
   t.match(read('Dockerfile'), 'cp -r package.json dist upstream-config /image && chmod -R a+rX /image')
+})
+
+// RV-125
+t.test('the user of the image gets the code that root has compiled for it', async t => {
+  const own = "require('module').enableCompileCache('cache'); console.log(require('module').getCompileCacheDir())"
+  const folder = execFileSync(process.execPath, ['-e', own], { cwd: t.testdir(), encoding: 'utf8' }).trim()
+  t.match(folder, new RegExp(`-${process.getuid?.()}$`), 'Node.js reads what was compiled by the same user only')
+
+  const image = t.testdir({ 'node_modules/.cache/portaria': { 'v24.21.0-x64-964aae3f-0': { '3505ecaa': '' } } })
+  const [rename = 'false'] = /for one in .*?; done/.exec(read('Dockerfile')) ?? []
+  execFileSync('sh', ['-ec', rename], { cwd: image })
+  const [, user] = /^USER (\d+):/m.exec(read('Dockerfile')) ?? []
+  t.same(readdirSync(join(image, 'node_modules/.cache/portaria')), [`v24.21.0-x64-964aae3f-${user}`])
 })
 
 // RV-123, RV-128
