@@ -453,7 +453,14 @@ t.test('a client that does not read what its WebSocket answers is disconnected',
   t.end()
 })
 
-t.test('what the gateway itself posts goes where the client’s requests go: same host, same cookies', async t => {
+t.test('what the gateway itself posts goes where the client’s requests go: same host, scheme and cookies', async t => {
+  // Without them, a backend that demands HTTPS redirects the DISCONNECT.
+  const forwarded = [
+    ['x-forwarded-for', '192.0.2.1'],
+    ['x-forwarded-proto', 'https'],
+    ['x-forwarded-host', 'gw.example'],
+    ['x-forwarded-prefix', '/app']
+  ] as const
   const raw = await startRawUpstream(t)
   for (const [preserveHost, expected] of [
     [true, 'chat.example:8443'],
@@ -464,7 +471,8 @@ t.test('what the gateway itself posts goes where the client’s requests go: sam
     const { engineSession, polling } = hold({ upstream, target: targetAt(raw.port), host: 'chat.example:8443' })
     await enter(engineSession, '/a')
     raw.respond(({ method }) => (method === 'GET' ? undefined : OK))
-    polling.get('GET /socket.io/ HTTP/1.1\r\nhost: x\r\ncookie: lb=b; io=1\r\n\r\n').catch(() => undefined)
+    const lines = `${forwarded.map(([name, value]) => `${name}: ${value}\r\n`).join('')}cookie: lb=b; io=1\r\n`
+    polling.get(`GET /socket.io/ HTTP/1.1\r\nhost: x\r\n${lines}\r\n`).catch(() => undefined)
     const before = raw.requests.length
     engineSession.end(4401)
     await until(() => raw.requests.length === before + 3, 'a poll, DISCONNECT and a close')
@@ -473,6 +481,8 @@ t.test('what the gateway itself posts goes where the client’s requests go: sam
       posts.map(({ body }) => body),
       ['41/a,', '1']
     )
-    for (const { headers } of posts) t.match(Object.fromEntries(headers), { host: expected, cookie: 'lb=b; io=1' })
+    for (const { headers } of posts) {
+      t.match(Object.fromEntries(headers), { host: expected, cookie: 'lb=b; io=1', ...Object.fromEntries(forwarded) })
+    }
   }
 })

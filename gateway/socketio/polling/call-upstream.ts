@@ -112,17 +112,18 @@ export const headTemplate = (method: string, write: (authority: string, framing:
 const fillHead = (template: string, { authority }: Target, length = 0): string =>
   template.replace(AUTHORITY, authority).replace(LENGTH, String(length))
 
-/** The Cookie line of a head; '' if it has none. */
-export const cookieLineOf = (head: string): string => ownText(/\r\n(cookie: [^\r]*\r\n)/.exec(head)?.[1] ?? '')
+/** The lines of a head by which balancers choose a backend, and backends decide whether to redirect to HTTPS. */
+export const routingLinesOf = (head: string): string =>
+  ownText(head.match(/^(?:cookie|x-forwarded-[a-z]+|x-real-ip): [^\r]*\r\n/gm)?.join('') ?? '')
 
 /**
  * The head of one of the gateway's own POSTs.
- * @param cookieLine as in the client's requests: a balancer in front of the backend may choose by it
+ * @param routingLines as in the client's requests
  */
 export const ownPostHead = (
   { route, upstream, path, host, requestId }: EngineSessionSource,
   sid: string,
-  cookieLine: string
+  routingLines: string
 ): string =>
   headTemplate(
     'POST',
@@ -130,5 +131,5 @@ export const ownPostHead = (
       `POST ${forwardedPath(route, path)}?EIO=4&transport=polling&sid=${sid} HTTP/1.1\r\n` +
       `host: ${upstream.preserveHost ? host : authority}\r\n` +
       `content-type: text/plain;charset=UTF-8\r\n${framing}x-request-id: ${requestId}\r\n` +
-      `${requestRulesOf(upstream)?.lines ?? ''}${cookieLine}`
+      `${requestRulesOf(upstream)?.lines ?? ''}${routingLines}`
   )

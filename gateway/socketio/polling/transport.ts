@@ -10,7 +10,7 @@ import { fieldsWithout } from '../../websocket/handshake.ts'
 import type { EngineSession, EngineSessionSource, SocketIoForwarding } from '../engine-session.ts'
 import { UNDECIDED } from '../gate/gate-state.ts'
 import { burstBytes, ENGINE_CLOSE, readEnginePacket, readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
-import { callUpstream, cookieLineOf, ownPostHead, type PendingCall, type UpstreamAnswer } from './call-upstream.ts'
+import { callUpstream, ownPostHead, type PendingCall, routingLinesOf, type UpstreamAnswer } from './call-upstream.ts'
 
 /** The response to a poll or a post, without the fields that belong to one exchange. */
 export interface PollingResponse {
@@ -294,7 +294,7 @@ const createPollingPosts = ({ forwarding, record: { sid }, engineSession }: Poll
   let last: Promise<unknown> = Promise.resolve()
   let isClientPosting = false
   let isFailing = false
-  let cookieLine = ''
+  let routingLines = ''
 
   const send = (packets: readonly string[], head: string, timeoutMs: number) => {
     const [method, body, maxBytes] = ['POST', Buffer.from(packets.join(SEPARATOR)), MAX_ANSWER_BYTES] as const
@@ -365,11 +365,11 @@ const createPollingPosts = ({ forwarding, record: { sid }, engineSession }: Poll
     },
     /** The client's latest poll. */
     noteHead(head: string) {
-      cookieLine = cookieLineOf(head)
+      routingLines = routingLinesOf(head)
     },
     /** Sends one of the gateway's own packets; never rejects. */
     tell(packets: readonly string[]): Promise<unknown> {
-      const head = ownPostHead(engineSession.source, sid, cookieLine)
+      const head = ownPostHead(engineSession.source, sid, routingLines)
       last = last.then(() => send(packets, head, upstream.timeoutMs)).catch(() => undefined)
       return last
     }
