@@ -16,7 +16,13 @@ const startWorld = async (t: Test, raw: RawUpstream, options = {}, env = {}): Pr
   return startGateway(t, {
     postgres,
     env,
-    config: { upstreams: { b }, routes: [{ path: '/*', upstream: 'b', public: true }] }
+    config: {
+      upstreams: { b },
+      routes: [
+        { path: '/*', upstream: 'b', public: true },
+        { path: '/socket.io/*', upstream: 'b', socketio: { namespaces: { '/': {} } } }
+      ]
+    }
   })
 }
 const get = (path: string, fields = '') => `GET ${path} HTTP/1.1\r\nHost: gw\r\n${fields}\r\n`
@@ -146,6 +152,20 @@ for (const method of ['GET', 'POST'])
     t.match(await response, { status: 200, body: '/b' })
     t.equal(raw.requests.filter(({ target }) => target === '/b').length, 1)
   })
+
+t.test('a connection that a poll of Socket.IO may have authenticated carries no request of another client', async t => {
+  // RV-02
+  const raw = await startRawUpstream(t)
+  const world = await startWorld(t, raw)
+  const [a, b] = [await connectClient(world), await connectClient(world)]
+  await a(get('/socket.io/?EIO=4&transport=polling', 'Authorization: Negotiate dG9rZW4=\r\n'))
+  const waited = performance.now() + 100
+  await until(() => performance.now() > waited)
+  t.equal((await b(get('/b'))).body, 'ok')
+  const [poll, other] = raw.requests
+  t.match(poll?.head, /\r\nAuthorization: Negotiate dG9rZW4=\r\n/)
+  t.ok(other !== undefined && other.socket !== poll?.socket)
+})
 
 t.test('a login of a connection is not closed midway for another client while a free one is idle', async t => {
   // RV-02

@@ -5,7 +5,7 @@ import type { Target, Upstream } from '../../routes/upstream.ts'
 import type { UpstreamConnection } from '../../upstream/connection.ts'
 import { mayTryAgain, upstreamRefusal } from '../../upstream/faults.ts'
 import { requestRulesOf } from '../../upstream/headers/header-rules.ts'
-import type { Requester, ResponseHead } from '../../upstream/parser.ts'
+import { bindsConnection, type Requester, type ResponseHead } from '../../upstream/parser.ts'
 import { mustBeRead } from '../../upstream/pool.ts'
 import type { Upstreams } from '../../upstream/upstreams.ts'
 import { ownText } from '../../values/bounded-map.ts'
@@ -73,6 +73,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call) => {
     const send = (to: UpstreamConnection) => {
       if (aborted) return to.destroy()
       if (to.destroyed) return begin()
+      if (bindsConnection(AUTHORIZATION.exec(call.head)?.[1])) to.isBound = true
       to.send(call.method, fillHead(call.head, target, call.body?.length), requester, call.timeoutMs)
       if (call.body !== undefined) to.write(call.body)
       to.finish()
@@ -101,6 +102,9 @@ export const callUpstream = (upstreams: Upstreams, call: Call) => {
 // Neither can occur in a request (RFC 9112 §3, RFC 9110 §5.5).
 const AUTHORITY = '\0'
 const LENGTH = '\x01'
+
+/** In a head; one that authenticates the connection leaves it to nobody else. */
+const AUTHORIZATION = /\r\nauthorization: ([^\r]*)/i
 
 /**
  * The head of a request for which target and length are not known yet: its session may be elsewhere.
