@@ -28,7 +28,8 @@ export const readLogin = (username: string, domain: string | undefined, otherSuf
   return login === '' ? { refusal: 'bad-login-name' } : { login }
 }
 
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
+/** The last two are visible, but left out when names are compared (RFC 4518 §2.2). */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u1806\ufffc]/u
 
 /** One spelling for all that directories treat as equal; undefined if that could be another login. */
 export const foldLogin = (username: string): string | undefined => {

@@ -60,6 +60,8 @@ t.test('a spelling that directories may fold in different ways is refused', asyn
   const ambiguous = {
     'zero-width space': 'boss\u200b',
     'soft hyphen': 'bo\u00adss',
+    'Mongolian soft hyphen': 'bo\u1806ss',
+    'object replacement character': 'boss\ufffc',
     'byte order mark at the end': 'boss\ufeff',
     'annotation anchor': 'bo\ufff9ss',
     'line separator': 'boss\u2028',
