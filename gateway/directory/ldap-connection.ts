@@ -24,7 +24,7 @@ import { type LdapFilter, parseLdapFilter } from '../values/ldap-text.ts'
 import type { Deadline } from './deadline.ts'
 import { type DialedServer, destroyWith } from './dial.ts'
 import { type BindOutcome, bindRefusal, DirectoryFailure, policyRefusal, searchRefusal } from './failure.ts'
-import { createMessageReader, LdapFault, OPERATION, readResponse } from './messages.ts'
+import { createMessageReader, DisconnectionNotice, LdapFault, OPERATION, readResponse } from './messages.ts'
 import type { DirectoryEntry } from './person.ts'
 
 export type { Filter } from 'ldapts'
@@ -112,6 +112,8 @@ export const openLdapConnection = ({ socket, giveUp }: DialedServer, deadline: D
   const asFailure = (error: unknown): DirectoryFailure => {
     if (error instanceof DirectoryFailure) return error
     const fault = guard.fault()
+    if (fault instanceof DisconnectionNotice)
+      return searchRefusal('notice of disconnection', fault.resultCode ?? 0, '', 'unsent')
     if (fault !== undefined) return new DirectoryFailure('directory-protocol', fault.message, { cause: fault })
     const reason = guard.stream.destroyed ? 'directory-unreachable' : 'directory-protocol'
     return new DirectoryFailure(reason, error instanceof Error ? error.message.slice(0, 200) : 'failed', {

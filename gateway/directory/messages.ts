@@ -9,6 +9,16 @@ export interface BerElement {
 /** The directory sent something that is not LDAP, or too much of it. */
 export class LdapFault extends Error {}
 
+/** The directory says that it ends the connection (RFC 4511 §4.4.1), and why. */
+export class DisconnectionNotice extends LdapFault {
+  readonly resultCode: number | undefined
+
+  constructor(resultCode: number | undefined) {
+    super('the directory gave notice of disconnection')
+    this.resultCode = resultCode
+  }
+}
+
 /** The parts of a response that the gateway needs before a library reads it. */
 interface LdapResponse {
   /** Protocol operation tag (RFC 4511 §4.2 ff.). */
@@ -101,9 +111,10 @@ export const readResponse = (message: Buffer): LdapResponse => {
   if (id?.tag !== TAG.integer || id.content.length < 1 || id.content.length > 4) throw new LdapFault('no message id')
   if (operation === undefined || surplus.length > 0) throw new LdapFault('no protocol operation')
   if (controls !== undefined) checkControls(controls)
-  // Message id 0 is reserved for notices, and the only one means that the server disconnects (RFC 4511 §4.4.1).
-  if (id.content.every(byte => byte === 0)) throw new LdapFault('the directory gave notice of disconnection')
-  return { operation: operation.tag, resultCode: checkOperation(operation) }
+  const resultCode = checkOperation(operation)
+  // Message id 0 is reserved for notices, and there is only this one.
+  if (id.content.every(byte => byte === 0)) throw new DisconnectionNotice(resultCode)
+  return { operation: operation.tag, resultCode }
 }
 
 const checkOperation = ({ tag, content }: BerElement): number | undefined => {

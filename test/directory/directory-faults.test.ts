@@ -5,6 +5,7 @@ import { createDirectory, createRefusalPace } from '../../gateway/directory/dire
 import { DIRECTORY_REASONS, DirectoryFailure } from '../../gateway/directory/failure.ts'
 import type { LdapSettings } from '../../gateway/settings/settings.ts'
 import {
+  disconnection,
   endOfPage,
   entry,
   identity,
@@ -132,8 +133,7 @@ t.test('bytes that are not LDAP are a fault, not a loop, a success or a crash', 
     'a result code beyond the end': id => raw(0x30, 0x07, 0x02, 0x01, id, 0x61, 0x02, 0x0a, 0x01),
     'an unknown operation': id => raw(0x30, 0x05, 0x02, 0x01, id, 0x7a, 0x00),
     'a message id of nine bytes': () => raw(0x30, 0x0d, 0x02, 0x09, Buffer.alloc(9, 1), 0x61, 0x00),
-    'a notice of disconnection': () =>
-      result(0, 0x78, 52, '', writer => writer.writeString('1.3.6.1.4.1.1466.20036', 0x8a)),
+    'a notice of disconnection because of an error of ours': () => disconnection(2),
     'a megabyte of nothing': () => raw(0x30, 0x83, 0x20, 0x00, 0x00, Buffer.alloc(1_200_000)),
     'sixty-five messages': () => Buffer.concat(Array.from({ length: 65 }, () => result(77, 0x78)))
   }

@@ -6,7 +6,7 @@ import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { createServiceAccount } from '../../gateway/directory/service-account.ts'
 import { failureOf } from '../support/directory-failure.ts'
-import { REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
+import { disconnection, REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
 import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { dnOf } from '../support/openldap-people.ts'
@@ -199,13 +199,18 @@ t.test('a server that answers busy or unavailable is left for the next one, at w
 })
 
 t.test('a server that hangs up is left for the next one; a bind that it may have checked is not repeated', async t => {
-  const leaving = await startLdapServer(t, ({ socket }) => socket.destroy())
-  const url = `${leaving.url},${ldap.url}`
-  const searched = createDirectory(ldap.serviceSettings({ url }), { failureFloorMs: 0 })
-  t.match(await searched.authenticate('ana', ldap.password), { username: 'ana' }, 'it did not have the password')
-  const bound = createDirectory(ldap.settings({ url }), { failureFloorMs: 0 })
-  const failure = await failureOf(bound.authenticate('ana', ldap.password))
-  t.match(failure, { reason: 'directory-unreachable', bind: 'unanswered' })
+  const ways: Record<string, Parameters<typeof startLdapServer>[1]> = {
+    'directory-unreachable': ({ socket }) => socket.destroy(),
+    'directory-unavailable': ({ send }) => send(disconnection(52))
+  }
+  for (const [reason, leaves] of Object.entries(ways)) {
+    const leaving = await startLdapServer(t, leaves)
+    const url = `${leaving.url},${ldap.url}`
+    const searched = createDirectory(ldap.serviceSettings({ url }), { failureFloorMs: 0 })
+    t.match(await searched.authenticate('ana', ldap.password), { username: 'ana' }, 'it did not have the password')
+    const bound = createDirectory(ldap.settings({ url }), { failureFloorMs: 0 })
+    t.match(await failureOf(bound.authenticate('ana', ldap.password)), { reason, bind: 'unanswered' })
+  }
 })
 
 t.test('with every server busy a login is refused, each having been asked once', async t => {

@@ -111,6 +111,10 @@ export const result = (
     more?.(writer)
   })
 
+/** A notice of disconnection (RFC 4511 §4.4.1). */
+export const disconnection = (code: number): Buffer =>
+  result(0, 0x78, code, '', writer => writer.writeString('1.3.6.1.4.1.1466.20036', 0x8a))
+
 /** The end of a page that others follow (RFC 2696 §2). */
 export const endOfPage = (id: number): Buffer => {
   const value = new BerWriter()
