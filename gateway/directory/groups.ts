@@ -1,8 +1,8 @@
 // Reads the groups of an account, including nested groups if the directory supports it.
 import { DirectoryFailure } from './failure.ts'
-import { type FoundEntry, type LdapConnection, memberInChain, parseFilter } from './ldap-connection.ts'
+import { anyOf, type FoundEntry, type LdapConnection, memberInChain, parseFilter } from './ldap-connection.ts'
 import { escapeFilterValue } from './names.ts'
-import { allTexts, firstText, isActiveDirectory } from './person.ts'
+import { allTexts, firstText, isActiveDirectory, spelledUsername } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
 
 const MOST_GROUPS = 2000
@@ -34,8 +34,13 @@ const findGroups = async (
   entry: FoundEntry,
   username: string
 ): Promise<readonly string[]> => {
-  if (plan.groups !== undefined)
-    return searchGroups(connection, plan.groups.base, plan.groups.filter(entry.dn, username), false)
+  if (plan.groups !== undefined) {
+    const { base, filter } = plan.groups
+    // A `memberUid` is compared with its case (RFC 2307 §3).
+    const names = new Set([username, spelledUsername(entry)].filter(name => name !== ''))
+    const filters = [...names].map(name => parseFilter(filter(entry.dn, name)))
+    return searchGroups(connection, base, anyOf(...filters), false)
+  }
   if (!isActiveDirectory(entry)) return allTexts(entry, 'memberOf')
   const base = await namingContextOf(connection)
   // From a server that only resembles Active Directory.

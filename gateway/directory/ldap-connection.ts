@@ -86,12 +86,11 @@ const filterOf = (filter: LdapFilter): Filter => {
 const COMPARISONS = { '>=': GreaterThanEqualsFilter, '<=': LessThanEqualsFilter, '~=': ApproximateFilter }
 
 export const allOf = (...filters: Filter[]): Filter => new AndFilter({ filters })
+export const anyOf = (...filters: Filter[]): Filter => new OrFilter({ filters })
 
 /** Entries with any of these attribute values. */
 export const anyValue = (values: Readonly<Record<string, Buffer | string>>): Filter =>
-  new OrFilter({
-    filters: Object.entries(values).map(([attribute, value]) => new EqualityFilter({ attribute, value }))
-  })
+  anyOf(...Object.entries(values).map(([attribute, value]) => new EqualityFilter({ attribute, value })))
 
 /** Groups that contain `dn` directly or through other groups (LDAP_MATCHING_RULE_IN_CHAIN, MS-ADTS §3.1.1.3.4.4.3). */
 export const memberInChain = (dn: string): Filter =>

@@ -78,9 +78,14 @@ export const personOf = (
 
 /** The canonical login of an entry; undefined if it has none that can be read. */
 export const usernameOf = (entry: DirectoryEntry): string | undefined => {
-  const accountName = firstText(entry, 'sAMAccountName')
-  const text = accountName === '' ? firstText(entry, 'uid') : accountName
+  const text = spelledUsername(entry)
   return text === '' ? undefined : (foldLogin(text) ?? text.toLowerCase())
+}
+
+/** The same as the entry spells it; `''` if it has none that can be read. */
+export const spelledUsername = (entry: DirectoryEntry): string => {
+  const accountName = firstText(entry, 'sAMAccountName')
+  return accountName === '' ? firstText(entry, 'uid') : accountName
 }
 
 const subjectOf = (entry: DirectoryEntry): string | undefined => uuidOf(entry) ?? guidOf(entry)

@@ -74,6 +74,21 @@ t.test('groups come from memberOf, or from a search below LDAP_GROUP_BASE', asyn
   t.equal((await absent.authenticate('ana', ldap.password)).groups, undefined, 'not known, rather than none')
 })
 
+t.test('groups that list logins with their case, as memberUid does, have a person whose uid has capitals', async t => {
+  await ldap.addPerson({ uid: 'JSilva', mail: 'j.silva@corp.example', password: ldap.password })
+  const listing = async (login: string, n: number) => {
+    const group = `cn=listing ${n},ou=groups,${ldap.baseDn}`
+    const objectClass = ['groupOfNames', 'extensibleObject']
+    await ldap.add(group, { objectClass, cn: `listing ${n}`, member: ldap.baseDn, labeledURI: login })
+    return group
+  }
+  const [spelled, lower] = [await listing('JSilva', 1), await listing('jsilva', 2), await listing('JSILVA', 3)]
+  const searched = createDirectory(
+    ldap.serviceSettings({ groupBase: `ou=groups,${ldap.baseDn}`, groupFilter: '(labeledURI={{username}})' })
+  )
+  t.same((await searched.authenticate('jsilva', ldap.password)).groups, [spelled, lower])
+})
+
 t.test('a person is looked up again by the stable subject', async t => {
   const { subject, login = '' } = await directory.authenticate('carlos', ldap.password)
   const account = { subject, login }
