@@ -1,6 +1,8 @@
-// What a chart of the console counts is what happened.
+// What a chart of the console counts is what happened, and a day that was chosen is one that the gateway can read.
 import t from 'tap'
 import { countedEvery } from '../../gateway/pages/browser/counted.ts'
+import { dayOf, endOfDay } from '../../gateway/pages/browser/days.ts'
+import { parseTimestamp } from '../../gateway/values/timestamps.ts'
 
 const STEP_MS = 5_000
 const MINUTE_MS = 60_000
@@ -24,6 +26,26 @@ t.test('one login is one, in whichever step it happened; a step that began befor
         minutes.map(minute => Date.parse(FOUR) + minute * MINUTE_MS),
         what
       )
+  }
+  t.end()
+})
+
+t.test('an account can expire on the last day of the year 9999, in whatever time zone', t => {
+  const before = process.env.TZ
+  t.teardown(() => {
+    if (before === undefined) delete process.env.TZ
+    else process.env.TZ = before
+  })
+  for (const [zone, expected] of [
+    ['America/Sao_Paulo', '9999-12-31T23:59:59.000Z'],
+    ['UTC', '9999-12-31T23:59:59.000Z'],
+    ['Asia/Tokyo', '9999-12-31T14:59:59.000Z']
+  ] as const) {
+    process.env.TZ = zone
+    const end = parseTimestamp(endOfDay('9999-12-31'))
+    t.equal(end?.toISOString(), expected, zone)
+    t.equal(end && dayOf(end), '9999-12-31', zone)
+    t.equal(parseTimestamp(endOfDay('2027-06-30'))?.getTime(), new Date('2027-06-30T23:59:59').getTime(), zone)
   }
   t.end()
 })

@@ -2,6 +2,7 @@
 import { useAddressed } from './address.ts'
 import { problemOf, queryOf, useList, useRested } from './console-data.ts'
 import { type Column, Facts, Listing, Name, useActs } from './console-parts.ts'
+import { periodOf } from './days.ts'
 import { Choice, Field, Filters } from './fields.ts'
 import { dateTime } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
@@ -43,15 +44,6 @@ export const AuditTable = ({ path }: { path: string }): VNode => {
     [text('details'), item => html`<${Details} item=${item} />`]
   ]
   return html`<${Listing} of=${list} label=${text('audit')} columns=${columns} keyOf=${({ hash }: AuditItem) => hash} />`
-}
-
-/** The selected days, complete, in the reader's time zone; the last day of the year 9999 is followed by none (RFC 3339 §5.6). */
-const periodOf = (from: string, to: string): { since: string; until: string } => {
-  const start = new Date(`${from}T00:00:00`)
-  const end = new Date(`${to}T00:00:00`)
-  end.setDate(end.getDate() + 1)
-  const iso = (date: Date) => (date.getUTCFullYear() <= 9999 ? date.toISOString() : '')
-  return { since: iso(start), until: iso(end) }
 }
 
 const FIELDS = { user: '', action: '', from: '', to: '' }

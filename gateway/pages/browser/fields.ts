@@ -53,7 +53,3 @@ export const Choice = ({
 /** A line of fields above what they choose. */
 export const Filters = ({ children }: { children?: ComponentChildren }): VNode =>
   html`<form class="filters" role="search" onSubmit=${sends(() => undefined)}>${children}</form>`
-
-/** Days of the reader's calendar, in the format of a date field. */
-export const dayOf = (date: Date): string => date.toLocaleDateString('sv')
-export const endOfDay = (day: unknown): string => new Date(`${day}T23:59:59`).toISOString()
