@@ -1,8 +1,9 @@
 // Remembers when the directory last confirmed a person, and who is due to be looked up again.
 import type { EntityManager } from 'typeorm'
 import { raiseVersions } from './access-changes.ts'
-import { type Actor, appendAudit } from './audit-entry.ts'
+import { type Actor, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
+import { applyGroups } from './granted-access.ts'
 import { query } from './query.ts'
 
 export interface DueAccount {
@@ -54,14 +55,17 @@ export const createDirectoryAccounts = (database: Database) => {
     miss: (userId: number) => set(MISS, [userId]),
     /** It was looked up, without any consequence. */
     postpone: (userId: number) => set('UPDATE directory_accounts SET checked_at = now() WHERE user_id = $1', [userId]),
-    /** Ends all sessions, tokens and streams of the person; they may log in again. */
+    /** Ends all sessions, tokens and streams of the person, and what the groups there grant; they may log in again. */
     end: (actor: Actor, userId: number, reason: string): Promise<void> =>
       database.write(async manager => {
         const [row] = await query(manager, END, [userId])
         if (row === undefined) return
         await raiseVersions(manager, [userId], true)
+        // They may log in at the cloud provider.
+        const granted = await applyGroups(manager, userId, { provider: 'ldap', groups: [] })
         const target = `user:${userId}`
-        await appendAudit(manager, { actor, action: 'person.ended-by-directory', target, details: { reason } })
+        const entry = { actor, action: 'person.ended-by-directory', target, details: { reason } }
+        await appendAudits(manager, [...granted, entry])
       })
   }
 }

@@ -138,7 +138,7 @@ t.test('when the directory no longer shows many people at once, they stay, and t
 
 t.test('a person who is moved between groups has the new rights without logging in again', async t => {
   const { world, tokens } = await startWorld(t)
-  const token = tokens[0]
+  let token = tokens[0]
   const group = `cn=Supervisores,ou=groups,${ldap.baseDn}`
   world.writeRoutes({ grants: [{ group, profiles: ['Supervisor'], areas: ['Norte'] }] })
   await world.gateway.reload()
@@ -147,6 +147,14 @@ t.test('a person who is moved between groups has the new rights without logging 
   await ldap.add(`ou=groups,${ldap.baseDn}`, { objectClass: 'organizationalUnit', ou: 'groups' })
   await ldap.add(group, { objectClass: 'groupOfNames', cn: 'Supervisores', member: dnOf({ uid: 'maria' }) })
   await until(async () => (await profiles()).length > 0)
+  t.same(await profiles(), ['Supervisor'])
+  token = await logIn(world, 'maria')
+  const [, disabled, since] = ENDINGS[0]
+  await ldap.replace(dnOf({ uid: 'maria' }), disabled, [since])
+  await untilEnded(world, token)
+  t.same(await postgres.query('SELECT FROM granted_profiles'), [], 'nor does an account that is closed grant anything')
+  await ldap.replace(dnOf({ uid: 'maria' }), disabled, [])
+  token = await logIn(world, 'maria')
   t.same(await profiles(), ['Supervisor'])
   await ldap.remove(group)
   await until(async () => (await profiles()).length === 0)
