@@ -25,7 +25,7 @@ export const checkConnect = (parts: GateParts, { namespace, rest }: SocketIoPack
     if (!(error instanceof GatewayError)) noteFault('socketio', error, parts.requestId)
     const known = error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'connect' })
     parts.onRefusedConnect(namespace, identity?.user, known)
-    if (known.statusCode >= 500) return violation(UNDECIDED)
+    if (known.statusCode === 503) return violation(UNDECIDED)
     return { verdict: 'answer', text: connectErrorPacket(namespace, known) }
   }
 }
