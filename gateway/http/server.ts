@@ -61,10 +61,14 @@ export const createHttpServer = (options: HttpServerOptions) => {
     flushSoon,
     goOnSoon: turns.add
   }
-  const stopTicking = every(Math.min(TICK_MS, limits.lingerSilenceMs), () => {
-    host.now = performance.now()
+  const endLate = () => {
     for (const connection of connections.keys())
       if (connection.deadline <= host.now) contain(connection, late => late.expire())
+  }
+  const stopTicking = every(Math.min(TICK_MS, limits.lingerSilenceMs), () => {
+    host.now = performance.now()
+    // What has arrived is read first, perhaps while this process stood still: the poll phase comes before setImmediate.
+    setImmediate(endLate)
   })
   const stopWatching = watchStalls(connections, limits.stallMs)
 

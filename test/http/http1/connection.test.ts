@@ -139,6 +139,19 @@ t.test('an incomplete head holds little more than its bytes', async t => {
   t.match(readers[0]?.read(Buffer.from(`${bytes}\r\n`)), { method: 'GET', fields: { length: 4000 } })
 })
 
+t.test('a standstill of the process ends no connection on which a request has arrived in time', async t => {
+  const answer = ({ response }: HttpRequest) => response.whole({ status: 204, headers: [] }, '')
+  const { port } = await startListener(t, answer, { limits: { idleMs: 300, lingerSilenceMs: 50 } })
+  const client = await connectRaw(port)
+  client.send(get)
+  t.equal((await client.response()).status, 204)
+  client.send(get)
+  const since = performance.now()
+  while (performance.now() - since < 500);
+  t.equal((await client.response()).status, 204)
+  await client.closed()
+})
+
 t.test('a drain closes idle connections at once, spares new ones for a moment, and then all is over', async t => {
   const answer = ({ response }: HttpRequest) => response.whole({ status: 204, headers: [] }, '')
   const { port, server } = await startListener(t, answer)
