@@ -51,11 +51,14 @@ const createQueue = (limits: { readonly max: number; readonly timeoutMs: number 
       waiting.add(one)
       return () => void leave(one)
     },
-    /** Serves those that wait, the first one first, until there is no connection for one. */
-    serve(connectionFor: (asked: Asked) => UpstreamConnection | undefined): void {
+    /** Serves those that wait, the first one first, until there is no connection for one. Those that are tied hold up no other. */
+    serve(connectionFor: (asked: Asked) => UpstreamConnection | undefined, isTied: (asked: Asked) => boolean): void {
       for (const one of waiting) {
         const connection = connectionFor(one.asked)
-        if (connection === undefined) return
+        if (connection === undefined) {
+          if (isTied(one.asked)) continue
+          return
+        }
         leave(one)
         contain(one.waiter, waiter => waiter.onConnection(connection))
       }
@@ -124,10 +127,13 @@ export const createUpstreamPool = (
     return bound ?? (isSession ? chooseForSession : chooseForRequest)(members, not, isStream)
   }
   const connectionFor = (asked: Asked) => poolFor(asked)?.acquire(asked)
+  /** Whether others might go to a target to which this one may not go now. */
+  const isTied = ({ client, not = NONE }: Asked): boolean =>
+    members.length > 1 && (not.length > 0 || (client !== undefined && members.some(member => member.hasBound(client))))
   /** Serves requests that wait; returns whether some still do. */
   const serve = (): boolean => {
     isServing = false
-    queue.serve(connectionFor)
+    queue.serve(connectionFor, isTied)
     return queue.length() > 0
   }
   // At the end of whatever is going on with the connection that has become free.
@@ -161,13 +167,19 @@ export const createUpstreamPool = (
     dial: (asked: Pick<Asked, 'not' | 'only'>): UpstreamConnection | undefined =>
       poolFor({ ...asked, isStream: true, isSession: true })?.dial(),
     /** Waits for a connection after `acquire` had none. */
-    wait: queue.enter,
+    wait(waiter: Waiter, asked: Asked): (() => void) | GatewayError {
+      const entered = queue.enter(waiter, asked)
+      // All that wait before it may be tied to other targets.
+      if (members.length > 1) onRoom()
+      return entered
+    },
     targetAt: (url: string | undefined): Target | undefined => memberAt(url)?.target,
     targetCount: () => members.length,
     members: () => members,
     isDown: () => members.every(({ health }) => health.isOut),
     status: (): UpstreamStatus => ({ name: upstream.name, targets: members.map(member => member.status()) }),
     assemble,
+    onRoom,
     serve
   }
 }

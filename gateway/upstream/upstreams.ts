@@ -55,15 +55,21 @@ export const createUpstreams = (options: UpstreamsOptions = {}) => {
     if (found.length < 2) return [target]
     return found.map(address => ({ ...target, address, url: `${target.url} (${address})` }))
   }
-  const join = (membership: Omit<Membership, 'target'>): readonly TargetPool[] =>
-    membership.upstream.targets.flatMap(addressed).map(target => {
+  const join = (membership: Omit<Membership, 'target'>): readonly TargetPool[] => {
+    // Requests that wait under an earlier table come first.
+    const onRoom = () => {
+      for (const pool of waiting) pool.onRoom()
+      membership.onRoom()
+    }
+    return membership.upstream.targets.flatMap(addressed).map(target => {
       const key = keyOf(membership.upstream, target)
       const known = members.get(key)
-      known?.join({ ...membership, target })
-      const member = known ?? createTargetPool({ ...membership, target }, parts)
+      known?.join({ ...membership, target, onRoom })
+      const member = known ?? createTargetPool({ ...membership, target, onRoom }, parts)
       members.set(key, member)
       return member
     })
+  }
   const joinNothing = (membership: Omit<Membership, 'target'>): readonly TargetPool[] =>
     membership.upstream.targets.map(target => {
       const passing = createTargetPool({ ...membership, target }, parts)

@@ -190,11 +190,12 @@ t.test('each address of a name is a target, and the name is followed', async t =
   t.same(urls(), [`${url} (127.0.0.2)`, `${url} (127.0.0.3)`], 'a resolver that is away changes nothing')
 })
 
+const memberAt = (port: number, connection: string | undefined) => ({
+  ...{ target: targetAt(port), health: { isOut: false, takesTurn: () => true } },
+  ...{ busy: () => 0, hasBound: () => false, hasRoom: () => connection !== undefined, acquire: () => connection }
+})
+
 t.test('a request that waits goes to a target that is added meanwhile', async t => {
-  const memberAt = (port: number, connection: string | undefined) => ({
-    ...{ target: targetAt(port), health: { isOut: false, takesTurn: () => true } },
-    ...{ busy: () => 0, hasBound: () => false, hasRoom: () => connection !== undefined, acquire: () => connection }
-  })
   const members = [memberAt(1, undefined), memberAt(2, undefined)]
   const upstream = { ...upstreamAt(1, 2), queue: { max: 1, timeoutMs: 60_000 } }
   const pool = createUpstreamPool(upstream, () => [...members] as never)
@@ -205,6 +206,44 @@ t.test('a request that waits goes to a target that is added meanwhile', async t 
   pool.assemble()
   await until(() => given.length > 0)
   t.same(given, ['a connection'])
+})
+
+t.test('a request that waits for another target than the free one holds up no other', async t => {
+  const members = [memberAt(1, undefined), memberAt(2, undefined)]
+  const queue = { max: 3, timeoutMs: 60_000 }
+  const pool = createUpstreamPool({ ...upstreamAt(1, 2), queue }, () => [...members] as never)
+  const served: string[] = []
+  const [onRefused, onThrown] = [() => t.fail('refused'), () => t.fail('thrown')]
+  const wait = (name: string, asked = {}) =>
+    pool.wait({ onConnection: () => served.push(name), onRefused, onThrown }, asked) as () => void
+  t.teardown(wait('tied', { not: [targetAt(1)] }))
+  wait('waiting')
+  members[0] = memberAt(1, 'a connection')
+  pool.assemble()
+  await until(() => served.length > 0)
+  wait('arriving')
+  await until(() => served.length > 1)
+  t.same(served, ['waiting', 'arriving'])
+})
+
+t.test('a request that waits since before a reload is served before later ones', async t => {
+  const raw = await startRawUpstream(t)
+  const upstream = { ...upstreamAt(raw.port), maxConnections: 1, queue: { max: 1, timeoutMs: 60_000 } }
+  const upstreams = createUpstreams()
+  t.teardown(upstreams.close)
+  const served: string[] = []
+  const [onRefused, onThrown] = [() => t.fail('refused'), () => t.fail('thrown')]
+  const wait = (by: Upstream, name: string) =>
+    upstreams.poolOf(by).wait({ onConnection: () => served.push(name), onRefused, onThrown }, {}) as () => void
+  upstreams.retain(inUse(upstream))
+  const connection = upstreams.poolOf(upstream).acquire()
+  wait(upstream, 'before')
+  const reloaded = { ...upstream }
+  upstreams.retain(inUse(reloaded))
+  t.teardown(wait(reloaded, 'after'))
+  connection?.destroy()
+  await until(() => served.length > 0)
+  t.same(served, ['before'])
 })
 
 const reload = async (world: World, config: Parameters<World['writeRoutes']>[0]) => {
