@@ -8,6 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { Forbidden, LoginFailed } from '../../gateway/errors.ts'
 import { createLog, createLogSink, describeError, redactUrl } from '../../gateway/observe/logging.ts'
+import { measureWork } from '../support/own-time.ts'
 import { until } from '../support/until.ts'
 import { fc } from '../support/worlds.ts'
 
@@ -78,6 +79,7 @@ t.test('a token or bearer credential in any text is replaced', async t => {
   const [access, secret] = [`pt_${'Aa1_-'.repeat(9).slice(2)}`, `ps_${'-_1aA'.repeat(9).slice(2)}`]
   const texts = [
     `got ${JWT}`,
+    `/x%3D${JWT}/a.${JWT}`,
     `GET /x/${access}/y`,
     `got\t${access}`,
     `${secret} was refused`,
@@ -89,6 +91,13 @@ t.test('a token or bearer credential in any text is replaced', async t => {
     for (const fields of [text, { note: text }, cause, { error: new Error('outer', { cause }) }])
       t.notMatch(logged(log => log.info(fields)).text, /eyJ|Aa1_|_1aA|abcdefghijklmnop|hunter2/, text)
   }
+})
+
+t.test('what looks like the beginnings of thousands of tokens holds nothing up', async t => {
+  const workMs = measureWork()
+  const text = 'eyJ'.repeat(30_000)
+  t.equal(logged(log => log.info(text)).first.msg, text)
+  t.ok(workMs() < 400, `${workMs()} ms`)
 })
 
 t.test('an error keeps its code, its reason and its causes, and nothing a library hung on it', async t => {

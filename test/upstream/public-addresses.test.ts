@@ -1,6 +1,7 @@
 // Addresses and cookies of a backend are made public ones on their way to the client.
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
+import { measureWork } from '../support/own-time.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 
 const raw = await startRawUpstream(t)
@@ -95,6 +96,16 @@ t.test('cookies come back to the backend that set them, and only there', async t
   }
   t.equal(await cookies('/whole/x', 'a=1; Path=/'), 'a=1; Path=/', 'without a prefix as they came')
   t.equal(await cookies('/named/x', 'a=1; domain=localhost'), 'a=1')
+})
+
+t.test('no cookie and no Refresh of a backend, however long, holds everything up', async t => {
+  const workMs = measureWork()
+  const path = `/a${' '.repeat(31_000)}b`
+  const cookie = (await answerTo('/app/x', `Set-Cookie: a=1; Path=${path}\r\n`))['set-cookie']
+  t.ok(String(cookie) === `a=1; Path=/app${path}`)
+  const { refresh } = await answerTo('/whole/x', `Refresh: ${'\xa0'.repeat(31_000)}b\r\n`)
+  t.ok(String(refresh).endsWith('b'))
+  t.ok(workMs() < 400, `${workMs()} ms`)
 })
 
 t.test('a backend under a stripped prefix receives the prefix, and never one of the client’s', async t => {

@@ -185,9 +185,13 @@ const publicAddress = (address: string, context: AddressContext): string => {
   return withPrefix(path, strippedPrefix)
 }
 
-/** `Refresh: 5; url=…`, as browsers parse it (HTML, shared declarative refresh steps). */
+/**
+ * `Refresh: 5; url=…`, as browsers parse it (HTML, shared declarative refresh steps). No two parts can take the same characters, nor can
+ * they in an attribute of a cookie: a value of 32 KB would block everything for a second.
+ */
 const publicRefresh = (value: string, context: AddressContext): string => {
-  const [, before, address, after] = /^(\s*[\d.]*\s*[;,]\s*(?:url\s*=\s*)?["']?)([^"']*)(.*)$/is.exec(value) ?? []
+  const [, before, address, after] =
+    /^([\d.]*[\t ]*[;,][\t ]*(?:url[\t ]*=[\t ]*)?["']?)([^"']*)(.*)$/is.exec(value) ?? []
   return before === undefined ? value : before + publicAddress(address ?? '', context) + after
 }
 
@@ -200,8 +204,9 @@ const isForeignDomain = (domain: string, { upstream, host }: AddressContext): bo
 }
 
 const publicAttribute = (attribute: string, isHostCookie: boolean, context: AddressContext): string | undefined => {
-  const [, name = '', value = ''] = /^\s*(path|domain)\s*=\s*(.*?)\s*$/i.exec(attribute) ?? []
+  const [, name = '', written = ''] = /^\s*(path|domain)\s*=(.*)$/i.exec(attribute) ?? []
   if (name === '') return attribute
+  const value = written.trim()
   if (name.toLowerCase() === 'domain') {
     const domain = bare(value.replace(/^\./, '').toLowerCase())
     return domain !== '' && isForeignDomain(domain, context) ? undefined : attribute
