@@ -44,8 +44,10 @@ export const forwardedLines = (exchange: Exchange, passed: string, { origins }: 
   return crossOrigin.length === 0 ? lines : lines + headerLines(crossOrigin)
 }
 
-// RFC 6797 §7.2: over a secure transport only. Half a year.
-const HSTS = ['strict-transport-security', 'max-age=15552000']
+/** Half a year. */
+export const HSTS_SECONDS = 15_552_000
+// RFC 6797 §7.2: over a secure transport only.
+const HSTS = ['strict-transport-security', `max-age=${HSTS_SECONDS}`]
 
 /** `[name, value, …]` on each of the gateway's own responses (Fetch, CORS protocol). */
 const baseHeaders = (origin: string, overHttps: boolean): string[] => {

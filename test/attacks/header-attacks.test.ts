@@ -287,10 +287,25 @@ t.test('a backend deletes no login from browsers, and does not end their strict 
     ['"cache"', '"cache"']
   ] as const)
     t.same(await sites(`Clear-Site-Data: ${sent}\r\n`), [left, undefined], sent)
-  for (const off of ['max-age=0', 'includeSubDomains ; Max-Age = "00"'])
+  for (const off of ['max-age=0', 'includeSubDomains ; Max-Age = "00"', 'max-age=1', 'preload;max-age="15551999"'])
     t.same(await sites(`Strict-Transport-Security: ${off}\r\n`), [undefined, undefined], off)
   const on = 'max-age=63072000; preload'
   t.same(await sites(`Strict-Transport-Security: ${on}\r\n`), [undefined, on])
+  raw.respond(() => OK)
+})
+
+t.test('a backend has browsers report no requests, and tells no Envoy in front that the gateway is ill', async t => {
+  const sent = [
+    'NEL: {"report_to":"x","max_age":9,"include_subdomains":true}',
+    'X-Envoy-Immediate-Health-Check-Fail: true'
+  ]
+  const fields = [...sent, 'X-Envoy-Degraded: 1', 'X-Envoy-Upstream-Service-Time: 7', ''].join('\r\n')
+  raw.respond(() => `HTTP/1.1 200 OK\r\n${fields}Content-Length: 0\r\n\r\n`)
+  const { headers } = (await send('/open/x', '', null)).answer
+  t.same(
+    Object.keys(headers).filter(name => /^(?:nel|x-envoy-.*)$/.test(name)),
+    ['x-envoy-upstream-service-time']
+  )
   raw.respond(() => OK)
 })
 

@@ -1,6 +1,7 @@
 // Builds the client's response fields from the upstream's: nothing hop-by-hop, nothing internal, ours added.
 import { parseFieldLines } from '../../http/field-lines.ts'
 import type { OwnCookies } from '../../http/fields.ts'
+import { HSTS_SECONDS } from '../../http/own-responses.ts'
 import { connectionNames } from '../../http/request.ts'
 import type { Route } from '../../routes/route.ts'
 import type { Target, Upstream } from '../../routes/upstream.ts'
@@ -49,7 +50,11 @@ const withoutLogins = (clearSiteData: string): string | undefined => {
   return kept.length === 0 ? undefined : kept.join(',').trim()
 }
 
-const endsHsts = (value: string): boolean => /(?:^|;)\s*max-age\s*=\s*"?0+"?\s*(?:;|$)/i.test(value)
+/** To zero, or to a moment. The gateway's own responses ask for it, too (RFC 6797 §6.1.1). */
+const shortensHsts = (value: string): boolean => {
+  const [, seconds] = /(?:^|;)[\t ]*max-age[\t ]*=[\t ]*"?(\d+)/i.exec(value) ?? []
+  return seconds !== undefined && Number(seconds) < HSTS_SECONDS
+}
 
 /** What the client gets of a field; undefined: nothing, or a line written later. */
 const passedValue = (kind: ResponseFieldKind, value: string, context: ResponseContext): string | undefined => {
@@ -63,8 +68,7 @@ const passedValue = (kind: ResponseFieldKind, value: string, context: ResponseCo
     case 'clear-site-data':
       return withoutLogins(value)
     case 'strict-transport-security':
-      // The gateway's own responses ask for it (RFC 6797 §6.1.1).
-      return endsHsts(value) ? undefined : value
+      return shortensHsts(value) ? undefined : value
     case 'drop':
     case 'connection':
     case 'keep-alive':

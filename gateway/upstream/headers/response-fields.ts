@@ -31,6 +31,11 @@ const DROPPED = [
   'http2-settings',
   // Would lead browsers around the gateway (RFC 7838 §3).
   'alt-svc',
+  // Would have browsers report all requests to the host, also to other backends, for as long as it says (Network Error Logging §4).
+  'nel',
+  // An Envoy in front would take that for the state of the gateway. One beside a backend says so when its service is to get no more.
+  'x-envoy-immediate-health-check-fail',
+  'x-envoy-degraded',
   'x-request-id',
   'x-ratelimit-limit',
   'x-ratelimit-remaining',
