@@ -13,6 +13,7 @@ import {
   type Answer,
   announce,
   ask,
+  endQuietly,
   fact,
   forget,
   isAway,
@@ -83,14 +84,6 @@ export const leavePageSession = async (user: User): Promise<Answer<unknown> | un
   giveUpUnsaved()
   location.assign(logout.url ?? '/auth/login')
   return undefined
-}
-
-/** Another tab has told everyone already. */
-export const endQuietly = async (): Promise<void> => {
-  const token = keptToken()
-  forget()
-  if (token === undefined) return
-  await fetch('/auth/logout', { method: 'POST', headers: { authorization: `Bearer ${token}` } }).catch(() => undefined)
 }
 
 interface Followers {

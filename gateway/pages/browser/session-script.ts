@@ -5,8 +5,7 @@
 //
 // Notifies the page with `portaria:session` on window, detail `{state, expiresAt}`: `active`, `refreshed`, `ending`, `ended`. A page
 // that calls preventDefault() on `ending` or `ended` shows something of its own; `event.detail.logIn()` opens the login.
-import { endQuietly } from './page-session.ts'
-import { forget, isAway, keptToken, keptUserId, logInAgain, onNews, refresh, send } from './session.ts'
+import { endQuietly, forget, isAway, keptToken, keptUserId, logInAgain, onNews, refresh, send } from './session.ts'
 import type { User } from './shapes.ts'
 
 type State = 'active' | 'refreshed' | 'ending' | 'ended'

@@ -163,3 +163,11 @@ export const logOut = async (user: Pick<User, 'id' | 'provider'>): Promise<Logou
   announce({ kind: 'logout', userId: user.id })
   return { is: 'out', url: answer.body.logoutUrl }
 }
+
+/** Another tab has told everyone already. */
+export const endQuietly = async (): Promise<void> => {
+  const token = keptToken()
+  forget()
+  if (token === undefined) return
+  await fetch('/auth/logout', { method: 'POST', headers: { authorization: `Bearer ${token}` } }).catch(() => undefined)
+}
