@@ -76,7 +76,7 @@ export const unlockPerson = (
 ): Promise<UnlockedPerson> =>
   database.write(async manager => {
     const { user } = await getPerson(manager, id)
-    const { logins, guards } = await guardsOfPerson(manager, id, user.username)
+    const { logins, guards } = await guardsOfPerson(manager, user)
     const theirs = new Set(await addressesOf(manager, id, guards))
     const held = (await heldAddresses(manager, loginFailures)).filter(
       ({ address, provider }) => provider === 'ldap' && theirs.has(address)

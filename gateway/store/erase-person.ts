@@ -32,7 +32,7 @@ export const erasePerson = async (database: Database, actor: Actor, id: number, 
     await lockPeople(manager, [id])
     const { user } = await getErasable(manager, id, username)
     await raiseVersions(manager, [id], true)
-    const { guards } = await guardsOfPerson(manager, id, user.username)
+    const { guards } = await guardsOfPerson(manager, user)
     await query(manager, FORGET_NAMES, [id, guards])
     for (const table of TABLES) await query(manager, `DELETE FROM ${table} WHERE user_id = $1`, [id])
     await query(manager, FORGET_BOOTSTRAP, [id])

@@ -1,6 +1,7 @@
 // Lists the accounts and client addresses whose failed logins hold them back, and frees them.
 import type { EntityManager } from 'typeorm'
 import { type AccountPermit, accountKeyOf, ms, since } from './login-attempts.ts'
+import { IS_LATEST } from './login-names.ts'
 import { query } from './query.ts'
 
 interface AddressRules {
@@ -68,10 +69,12 @@ const PERMITS = `
   ),
   logins AS (
     SELECT p.user_id, lower(u.username) AS login FROM provider_links p JOIN users u ON u.id = p.user_id
-      WHERE p.provider = 'ldap'
+      WHERE p.provider = 'ldap' AND u.provider = 'ldap'
     UNION ALL SELECT user_id, subject FROM provider_links WHERE provider = 'ldap'
     UNION ALL SELECT p.user_id, n.login FROM provider_links p JOIN login_names n ON n.subject = p.subject
       WHERE p.provider = 'ldap'
+    UNION ALL SELECT DISTINCT l.user_id, l.login FROM provider_links p JOIN login_addresses l ON l.user_id = p.user_id
+      WHERE p.provider = 'ldap' AND ${IS_LATEST}
   ),
   keys AS (SELECT user_id, ${accountKeyOf('login')} AS account FROM logins WHERE EXISTS (SELECT FROM held)),
   people AS (SELECT DISTINCT user_id, account FROM keys WHERE account IN (SELECT account FROM held))

@@ -4,6 +4,7 @@ import type { AccountClue } from '../identity.ts'
 import type { Database } from './database.ts'
 import { LAST_LOGIN, STABLE } from './links.ts'
 import { accountKeyOf, since } from './login-attempts.ts'
+import type { StoredPerson } from './people.ts'
 import { query, storableKey } from './query.ts'
 
 export type LoginNames = ReturnType<typeof createLoginNames>
@@ -53,11 +54,22 @@ interface PersonGuards {
   readonly guards: readonly string[]
 }
 
-export const guardsOfPerson = async (manager: EntityManager, id: number, username: string): Promise<PersonGuards> => {
+export const guardsOfPerson = async (
+  manager: EntityManager,
+  { id, username, provider }: StoredPerson['user']
+): Promise<PersonGuards> => {
   const rows = await query<{ name: string; isLogin: boolean }>(manager, GUARDS, [id])
-  const logins = new Set([username, ...rows.flatMap(({ name, isLogin }) => (isLogin ? name : []))])
+  // Somebody else may have the username of a cloud account as login in the directory.
+  const own = provider === 'ldap' ? [username] : []
+  const logins = new Set([...own, ...rows.flatMap(({ name, isLogin }) => (isLogin ? name : []))])
   return { logins: [...logins], guards: [...new Set([...logins, ...rows.map(({ name }) => name)])] }
 }
+
+/** The person was the last to log in with it: a login may be given to somebody else. Of a row `l` of login_addresses. */
+export const IS_LATEST = `NOT EXISTS (
+  SELECT FROM login_addresses o
+  WHERE o.login = l.login AND o.user_id <> l.user_id AND o.last_success_at > l.last_success_at
+)`
 
 const PERSON = `SELECT DISTINCT u.id, u.username FROM provider_links l JOIN users u ON u.id = l.user_id
   WHERE l.provider = 'ldap' AND`
@@ -79,6 +91,7 @@ const GUARDS = `
   SELECT login AS name, true AS "isLogin" FROM login_names
     WHERE subject IN (SELECT subject FROM provider_links WHERE user_id = $1 AND provider = 'ldap')
   UNION SELECT login, true FROM directory_accounts WHERE user_id = $1
+  UNION SELECT l.login, l.login !~ ${STABLE} FROM login_addresses l WHERE l.user_id = $1 AND ${IS_LATEST}
   UNION SELECT subject, subject !~ ${STABLE} FROM provider_links WHERE user_id = $1 AND provider = 'ldap'
   ORDER BY name`
 const JOIN = `

@@ -151,6 +151,42 @@ t.test('the admin API lists accounts and addresses that are held back, and frees
 })
 
 // RV-67
+t.test(
+  'unlock frees a relinked person who came by mail and by cloud, but not the namesake of a cloud account',
+  async t => {
+    const own = await startPostgres(t)
+    const world = await startGateway(t, { postgres: own, env })
+    const fail = async () => {
+      for (let n = 0; n < 2; n++)
+        await postLogin(world, 'maria', { password: `errada ${n}`, headers: { 'x-forwarded-for': `203.0.113.${n}` } })
+    }
+    const { token } = (await (await postLogin(world, 'ana')).json()) as { token: string }
+    const { user: maria } = (await (await postLogin(world, 'maria@corp.example')).json()) as { user: { id: number } }
+    const [namesake = { id: 0 }] = await own.query(
+      "INSERT INTO users (provider, username) VALUES ('cloudidp', 'maria') RETURNING id"
+    )
+    await own.query(`INSERT INTO provider_links VALUES ('cloudidp', 'https://idp.example', 'm', ${namesake.id})`)
+    const call = adminCall(world, token)
+    await fail()
+    t.match(await call('POST', `users/${namesake.id}/unlock`, {}), { status: 204 })
+    t.match(await call('GET', 'held-back'), { body: { total: 1, items: [{ userId: maria.id, failures: 2 }] } })
+
+    // The same is true of one who was relinked, and has logged in at the cloud provider since.
+    await own.query(`UPDATE users SET provider = 'cloudidp', username = 'm.silva@idp.example' WHERE id = ${maria.id}`)
+    t.match(await call('GET', 'held-back'), { body: { total: 1, items: [{ userId: maria.id, failures: 2 }] } })
+    t.match(await call('POST', `users/${maria.id}/unlock`, {}), { status: 204 })
+    t.match(await call('GET', 'held-back'), { body: { total: 0 } })
+    await fail()
+    await own.query(`
+    INSERT INTO login_addresses VALUES ('maria', '192.0.2.99', ${namesake.id}, now() + interval '1 minute');
+    INSERT INTO provider_links VALUES ('ldap', 'ldap', 'namesake', ${namesake.id})`)
+    t.match(await call('POST', `users/${maria.id}/unlock`, {}), { status: 204 })
+    const held = { body: { total: 1, items: [{ userId: namesake.id, failures: 2 }] } }
+    t.match(await call('GET', 'held-back'), held, 'a login that has been given to somebody else is theirs')
+  }
+)
+
+// RV-67
 t.test('a password that is typed before it is set works as soon as the account is unlocked', async t => {
   const own = await startPostgres(t)
   const world = await startGateway(t, { postgres: own, env })
