@@ -163,6 +163,9 @@ export const openLdapConnection = ({ socket, giveUp }: DialedServer, deadline: D
             : error
         })
       )
+      // ldapts ends at the first page without entries, though others may follow (RFC 2696 §3).
+      if (search.paged === true && entries.length <= most && guard.hasMorePages())
+        throw failureOf(new DirectoryFailure('directory-protocol', 'an empty page, and not the last one'))
       // ldapts does not distinguish a search that the server cut short (sizeLimitExceeded) from a complete one.
       return { entries, isCut: entries.length > most || guard.lastResultCode() === 4 }
     },
@@ -230,6 +233,7 @@ const OTHER_MESSAGES = 62
 const guardStream = (socket: Socket, signal: AbortSignal) => {
   let fault: LdapFault | undefined
   let resultCode: number | undefined
+  let hasMorePages = false
   let read = (_chunk: Buffer): Buffer[] => []
   let entriesLeft = 0
 
@@ -260,6 +264,7 @@ const guardStream = (socket: Socket, signal: AbortSignal) => {
       for (const message of read(chunk)) {
         const response = readResponse(message)
         resultCode = response.resultCode
+        hasMorePages = response.hasMorePages
         if (response.operation === OPERATION.entry) entriesLeft -= 1
         if (entriesLeft < 0) throw new LdapFault('more entries than requested')
         stream.push(message)
@@ -276,6 +281,7 @@ const guardStream = (socket: Socket, signal: AbortSignal) => {
     fault: () => fault,
     /** Of the last response, which the library sometimes discards. */
     lastResultCode: () => resultCode,
+    hasMorePages: () => hasMorePages,
     /** Limits the number of entries from now on; earlier ones do not count. No operation may be in progress. */
     allow
   }

@@ -25,6 +25,8 @@ interface LdapResponse {
   readonly operation: number
   /** undefined for entries and references. */
   readonly resultCode: number | undefined
+  /** The server has more pages of this search (RFC 2696 §2). */
+  readonly hasMorePages: boolean
 }
 
 interface MessageLimits {
@@ -110,11 +112,11 @@ export const readResponse = (message: Buffer): LdapResponse => {
   const [id, operation, controls, ...surplus] = readElements(envelope.content)
   if (id?.tag !== TAG.integer || id.content.length < 1 || id.content.length > 4) throw new LdapFault('no message id')
   if (operation === undefined || surplus.length > 0) throw new LdapFault('no protocol operation')
-  if (controls !== undefined) checkControls(controls)
+  const hasMorePages = controls !== undefined && checkControls(controls)
   const resultCode = checkOperation(operation)
   // Message id 0 is reserved for notices, and there is only this one.
   if (id.content.every(byte => byte === 0)) throw new DisconnectionNotice(resultCode)
-  return { operation: operation.tag, resultCode }
+  return { operation: operation.tag, resultCode, hasMorePages }
 }
 
 const checkOperation = ({ tag, content }: BerElement): number | undefined => {
@@ -146,14 +148,22 @@ const checkEntry = ([name, attributes, ...surplus]: BerElement[]): void => {
   }
 }
 
-const checkControls = ({ tag, content }: BerElement): void => {
+const PAGED_RESULTS = '1.2.840.113556.1.4.319'
+
+/** Returns whether one of them has the cookie of a next page. */
+const checkControls = ({ tag, content }: BerElement): boolean => {
   if (tag !== TAG.controls) throw new LdapFault('something after the protocol operation')
+  let hasMorePages = false
   for (const control of readElements(content)) {
     const [type, ...rest] = control.tag === TAG.sequence ? readElements(control.content) : []
     const value = rest[0]?.tag === TAG.boolean && rest[0].content.length === 1 ? rest.slice(1) : rest
     if (type?.tag !== TAG.octets || value.length > 1) throw new LdapFault('no control')
     expectAll(value, TAG.octets)
+    if (type.content.toString() !== PAGED_RESULTS || value[0] === undefined) continue
+    const [, cookie] = readElements(readElements(value[0].content)[0]?.content ?? Buffer.alloc(0))
+    if (cookie !== undefined && cookie.content.length > 0) hasMorePages = true
   }
+  return hasMorePages
 }
 
 const expectAll = (elements: readonly BerElement[], tag: number): void => {

@@ -300,6 +300,18 @@ t.test('of too many groups no more pages are asked for than show it, and the log
   t.equal(pages, 5)
 })
 
+t.test('groups after a page without entries are not taken for absent', async t => {
+  let pages = 0
+  const found = ({ id, body }: LdapRequest) => {
+    const own = { sAMAccountName: ['maria'], objectGUID: [Buffer.alloc(16, 7)], defaultNamingContext: ['DC=corp'] }
+    if (!body.includes('1.2.840.113556.1.4.1941')) return [entry(id, MARIA, own), result(id, 0x65)]
+    pages += 1
+    return pages === 1 ? [entry(id, 'CN=g1,DC=corp', {}), endOfPage(id)] : [endOfPage(id)]
+  }
+  const person = await login(t, bindThen(found))
+  t.match(person, { username: 'maria', groups: undefined, groupsUnreadable: { reason: 'directory-protocol' } })
+})
+
 t.test('each result of a bind has its reason, and checks the person or no one', async t => {
   // Result codes of RFC 4511, and in those of 49 the data codes of Active Directory.
   const outcomes: Record<string, string> = {
