@@ -3,6 +3,7 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { DIRECTORY_REASONS } from '../../gateway/directory/failure.ts'
+import { DROP, headerKind } from '../../gateway/http/fields.ts'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
@@ -118,6 +119,13 @@ t.test('docs/routes.md says what websocket forwards besides, and that no prefix 
   t.match(text, /such a route also forwards ordinary requests, with all methods/)
   t.match(text, /remove a prefix of the path \(`stripPrefix`\), but not add one/)
   t.match(text, /host of a request chooses no route/)
+})
+
+t.test('every header that docs/routes.md says is removed from requests is removed', async t => {
+  const [list = ''] = /^- the headers in which other gateways[\s\S]*?\n\n/m.exec(routes) ?? []
+  const names = [...list.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name.replace('*', 'x'))
+  t.ok(names.length > 60, `${names.length} names`)
+  for (const name of names) t.equal(headerKind(name.replace(/^-/, 'X-Auth-')), DROP, name)
 })
 
 // RV-113
