@@ -129,6 +129,16 @@ t.test('payloads split as engine.io-parser splits them', async t => {
   )
 })
 
+t.test('an attachment of any size is read, with all of its padding or none', async t => {
+  const bytes = Buffer.alloc(6_000_001, 7)
+  const [packet] = readEnginePayload(`b${bytes.toString('base64')}`) ?? []
+  t.ok(packet?.text === `b${bytes.toString('base64')}`)
+  for (const text of ['b', 'bAQ', 'bAQ==', 'bAQI', 'bAQI=', 'bAQID'])
+    t.equal(readEnginePayload(text)?.[0]?.text, `b${Buffer.from(text.slice(1), 'base64').toString('base64')}`, text)
+  for (const text of ['bA', 'bAQ=', 'bAQI==', 'bAQID=', 'b=', 'b==', 'bAQ==AQ==', 'bA-ID'])
+    t.equal(readEnginePayload(text), undefined, text)
+})
+
 // WS-31
 t.test('only unambiguous Engine.IO 4 queries are read', async t => {
   t.same(readEngineQuery('?EIO=4&transport=polling&t=abc&custom=1'), { transport: 'polling', sid: undefined })
