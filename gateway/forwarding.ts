@@ -14,7 +14,7 @@ import { addedHeaders, forwardedLines } from './http/own-responses.ts'
 import type { Identity } from './identity.ts'
 import type { Observation } from './observe/observation.ts'
 import type { LiveRoutes } from './route-files/live.ts'
-import type { Route } from './routes/route.ts'
+import type { Route, RouteTable } from './routes/route.ts'
 import type { Upstream } from './routes/upstream.ts'
 import type { Settings } from './settings/settings.ts'
 import type { EngineSessionParts } from './socketio/engine-session.ts'
@@ -106,7 +106,10 @@ export const createForwarding = (parts: ForwardingParts) => {
   return {
     streams,
     /** A new route table is in use. */
-    onTable: streams.onTableSwapped,
+    onTable(table: RouteTable) {
+      streams.onTableSwapped()
+      refusedEvents.retain(table)
+    },
     /** Socket.IO events refused, by route and namespace. */
     refusedEvents: refusedEvents.list,
     forwardHttp: createForwardHttp(http),

@@ -37,7 +37,7 @@ const world = async (t: Test, onDelivery?: (socket: Socket, delivery: Delivery) 
 }
 
 t.test('listed events pass, others are dropped, and an acknowledgement that was asked for is the refusal', async t => {
-  const { connect, events, gateway } = await world(t)
+  const { connect, events, gateway, upstream } = await world(t)
   const { say, heard, raw } = await connect('/messaging')
   say('42/messaging,["send","one"]')
   say('42/messaging,["delete","two"]')
@@ -58,8 +58,15 @@ t.test('listed events pass, others are dropped, and an acknowledgement that was 
     user: 'maria',
     route: '/socket.io/*'
   })
-  const text = await (await fetch(`http://127.0.0.1:${gateway.gateway.opsPort}/metrics`)).text()
-  t.match(text, /portaria_socketio_events_refused_total\{route="\/socket\.io\/\*",namespace="\/messaging"\} 3/)
+  const counted = async () => (await fetch(`http://127.0.0.1:${gateway.gateway.opsPort}/metrics`)).text()
+  const three = /portaria_socketio_events_refused_total\{route="\/socket\.io\/\*",namespace="\/messaging"\} 3/
+  t.match(await counted(), three)
+  gateway.writeRoutes(routesWith(upstream.port, {}))
+  t.ok(await gateway.gateway.reload())
+  t.match(await counted(), three)
+  gateway.writeRoutes({ ...routesWith(upstream.port, {}), routes: [{ path: '/other/*', upstream: 'messaging' }] })
+  t.ok(await gateway.gateway.reload())
+  t.notMatch(await counted(), /portaria_socketio_events_refused_total\{/, 'gone with its route')
   raw.socket.destroy()
 })
 
