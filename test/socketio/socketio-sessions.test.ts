@@ -12,6 +12,7 @@ import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { exchangeOf } from '../support/exchanges.ts'
+import { measureWork } from '../support/own-time.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { person, routeAt, targetAt, upstreamAt } from '../support/routes.ts'
 import { holdSessions } from '../support/socketio-sessions.ts'
@@ -101,6 +102,18 @@ t.test('a poll that its upstream answers with what is no payload is refused, and
   await until(() => refused.length > 0)
   t.match(refused, [{ code: 'GW_BAD_UPSTREAM_RESPONSE', reason: 'upstream-malformed-payload' }])
   t.equal(engineSession.isOver, true)
+})
+
+t.test('what is no payload holds nothing up, however much of it there is', async t => {
+  const { hold, refused } = holdSessions(t)
+  const raw = await startRawUpstream(t)
+  const body = Buffer.alloc(15_900_000, '\x1e')
+  raw.respond(() => Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`), body]))
+  const workMs = measureWork()
+  hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) }).ask()
+  await until(() => refused.length > 0)
+  t.match(refused, [{ reason: 'upstream-malformed-payload' }])
+  t.ok(workMs() < 350, `${workMs()} ms`)
 })
 
 t.test('a handshake goes to the next target while one cannot be reached, and tells of the last one', async t => {
