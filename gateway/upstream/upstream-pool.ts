@@ -51,13 +51,16 @@ const createQueue = (limits: { readonly max: number; readonly timeoutMs: number 
       waiting.add(one)
       return () => void leave(one)
     },
-    /** Serves those that wait, the first one first, until there is no connection for one. Those that are tied hold up no other. */
-    serve(connectionFor: (asked: Asked) => UpstreamConnection | undefined, isTied: (asked: Asked) => boolean): void {
+    /**
+     * Serves those that wait, the first one first, until there is no connection for one. Those that have tried a target hold up no
+     * other: the free one may be that.
+     */
+    serve(connectionFor: (asked: Asked) => UpstreamConnection | undefined): void {
       for (const one of waiting) {
         const connection = connectionFor(one.asked)
         if (connection === undefined) {
-          if (isTied(one.asked)) continue
-          return
+          if (one.asked.not === undefined) return
+          continue
         }
         leave(one)
         contain(one.waiter, waiter => waiter.onConnection(connection))
@@ -127,13 +130,10 @@ export const createUpstreamPool = (
     return bound ?? (isSession ? chooseForSession : chooseForRequest)(members, not, isStream)
   }
   const connectionFor = (asked: Asked) => poolFor(asked)?.acquire(asked)
-  /** Whether others might go to a target to which this one may not go now. */
-  const isTied = ({ client, not = NONE }: Asked): boolean =>
-    members.length > 1 && (not.length > 0 || (client !== undefined && members.some(member => member.hasBound(client))))
   /** Serves requests that wait; returns whether some still do. */
   const serve = (): boolean => {
     isServing = false
-    queue.serve(connectionFor, isTied)
+    queue.serve(connectionFor)
     return queue.length() > 0
   }
   // At the end of whatever is going on with the connection that has become free.
@@ -169,7 +169,7 @@ export const createUpstreamPool = (
     /** Waits for a connection after `acquire` had none. */
     wait(waiter: Waiter, asked: Asked): (() => void) | GatewayError {
       const entered = queue.enter(waiter, asked)
-      // All that wait before it may be tied to other targets.
+      // All that wait before it may have tried the target that is free.
       if (members.length > 1) onRoom()
       return entered
     },
