@@ -195,7 +195,7 @@ const publicAddress = (address: string, context: AddressContext): string => {
  */
 const publicRefresh = (value: string, context: AddressContext): string => {
   const [, before, address, after] =
-    /^([\d.]*[\t ]*[;,][\t ]*(?:url[\t ]*=[\t ]*)?["']?)([^"']*)(.*)$/is.exec(value) ?? []
+    /^([\d.]*(?:[\t ]*[;,]|[\t ])[\t ]*(?:url[\t ]*=[\t ]*)?["']?)([^"']*)(.*)$/is.exec(value) ?? []
   return before === undefined ? value : before + publicAddress(address ?? '', context) + after
 }
 
