@@ -28,6 +28,15 @@ const MAX_CONTROLS_PER_SECOND = 200
 const MAX_FRAGMENTS = 16_384
 const EMPTY = Buffer.alloc(0)
 
+/** What all messages that are incomplete may hold; beyond it, only small ones are collected. */
+const MOST_HELD_BYTES = 256 * 1024 * 1024
+const SMALL_BYTES = 64 * 1024
+
+let held = 0
+
+/** Bytes of memory that incomplete messages hold in this process. */
+export const heldMessageBytes = (): number => held
+
 interface ScannerOptions {
   /** Frames from a client are masked, frames from a server are not (RFC 6455 §5.1). */
   readonly masked: boolean
@@ -37,6 +46,7 @@ interface ScannerOptions {
   readonly collect: boolean
   /** Messages that may begin within a second, 0: no limit of their own; undefined: frames of any kind are not counted. */
   readonly messagesPerSecond?: number | undefined
+  readonly mostHeldBytes?: number
 }
 
 /** One per direction. A class, for memory: there are two per open socket. */
@@ -44,6 +54,7 @@ export class FrameScanner {
   readonly #masked: boolean
   readonly #collect: boolean
   readonly #maxMessageBytes: number
+  readonly #mostHeldBytes: number
   #held: Buffer = EMPTY
   #remaining = 0
   #final = true
@@ -66,9 +77,11 @@ export class FrameScanner {
   #controls = 0
   #messages = 0
 
-  constructor({ masked, maxMessageBytes, collect, messagesPerSecond = -1 }: ScannerOptions) {
+  constructor(options: ScannerOptions) {
+    const { masked, maxMessageBytes, collect, messagesPerSecond = -1, mostHeldBytes = MOST_HELD_BYTES } = options
     this.#masked = masked
     this.#maxMessages = messagesPerSecond
+    this.#mostHeldBytes = mostHeldBytes
     this.#maxMessageBytes = maxMessageBytes
     this.#collect = collect
   }
@@ -121,6 +134,16 @@ export class FrameScanner {
     }
     if (!this.#closed) this.#pass(chunk, passFrom, chunk.length, sink)
     return 0
+  }
+
+  /** Nothing more will be taken. */
+  release(): void {
+    this.#collectIn(EMPTY)
+  }
+
+  #collectIn(memory: Buffer): void {
+    held += memory.length - this.#collected.length
+    this.#collected = memory
   }
 
   #beginSecond(second: number): void {
@@ -203,8 +226,9 @@ export class FrameScanner {
   }
 
   #takePayload(chunk: Buffer, from: number, to: number, sink: FrameSink): FrameFault {
-    if (this.#collect) this.#keep(chunk, from, to)
-    else if (this.#masked && this.#message === TEXT) {
+    if (this.#collect) {
+      if (!this.#keep(chunk, from, to)) return 1013
+    } else if (this.#masked && this.#message === TEXT) {
       this.#utf8 = checkMaskedText(this.#utf8, chunk, { from, to }, this.#mask, this.#position)
       if (this.#utf8 === INVALID_UTF8) return 1007
     }
@@ -213,16 +237,19 @@ export class FrameScanner {
     return this.#remaining === 0 ? this.#endFrame(sink) : 0
   }
 
-  #keep(chunk: Buffer, from: number, to: number) {
+  /** False: all of them together are too much. */
+  #keep(chunk: Buffer, from: number, to: number): boolean {
     const needed = this.#collectedBytes + to - from
     if (needed > this.#collected.length) {
+      if (needed > SMALL_BYTES && held - this.#collected.length > this.#mostHeldBytes) return false
       const roomy = Buffer.allocUnsafe(Math.min(this.#messageBytes, Math.max(needed, 2 * this.#collected.length)))
       this.#collected.copy(roomy, 0, 0, this.#collectedBytes)
-      this.#collected = roomy
+      this.#collectIn(roomy)
     }
     if (!this.#masked) chunk.copy(this.#collected, this.#collectedBytes, from, to)
     else unmaskInto(this.#collected, this.#collectedBytes, chunk, { from, to }, this.#mask, this.#position)
     this.#collectedBytes = needed
+    return true
   }
 
   #endFrame(sink: FrameSink): FrameFault {
@@ -231,7 +258,7 @@ export class FrameScanner {
     this.#message = 0
     if (!this.#collect) return this.#utf8 === 0 ? 0 : 1007
     const payload = this.#collected.subarray(0, this.#collectedBytes)
-    this.#collected = EMPTY
+    this.#collectIn(EMPTY)
     this.#collectedBytes = 0
     if (isText && !isUtf8(payload)) return 1007
     sink.onMessage(isText, payload)

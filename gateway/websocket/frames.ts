@@ -99,8 +99,8 @@ export const CLOSE = 8
 export const PING = 9
 export const PONG = 10
 
-/** Close code for the sender's violation (RFC 6455 §7.4.1); 0: none. */
-export type FrameFault = 0 | 1002 | 1007 | 1008 | 1009
+/** Close code for the sender's violation (RFC 6455 §7.4.1), or for a message that there is no memory for; 0: none. */
+export type FrameFault = 0 | 1002 | 1007 | 1008 | 1009 | 1013
 
 /** Longest payload of a control frame (§5.5). */
 export const MAX_CONTROL_BYTES = 125

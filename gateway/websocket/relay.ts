@@ -42,7 +42,8 @@ const FAULT_REASONS: Record<Exclude<FrameFault, 0>, readonly [own: string, ofUps
   1002: ['protocol error', 'upstream broke the protocol'],
   1007: ['invalid UTF-8', 'upstream sent invalid UTF-8'],
   1008: ['too many messages', 'upstream sent too many fragments'],
-  1009: ['message too big', 'upstream message too big']
+  1009: ['message too big', 'upstream message too big'],
+  1013: ['too many large messages', 'too many large messages']
 }
 
 /** A class, for memory: there is one per open socket. */
@@ -159,6 +160,7 @@ export class Relay implements LegOwner {
   onGone(leg: Leg) {
     if (leg.gone) return
     leg.gone = true
+    leg.scanner.release()
     const peer = this.peerOf(leg)
     if (peer.gone) return this.#finish()
     if (peer.closeSent) {

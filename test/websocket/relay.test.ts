@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { type Duplex, duplexPair } from 'node:stream'
 import t, { type Test } from 'tap'
+import { heldMessageBytes } from '../../gateway/websocket/frame-scanner.ts'
 import { createRelays, Relay } from '../../gateway/websocket/relay.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { buildFrame, framesIn } from '../support/frames.ts'
@@ -49,6 +50,15 @@ t.test('a side that does not close with the other is cut off; one that fails tak
   await until(() => failing.clientEnd.readableLength > 0)
   t.equal(failing.upstream.destroyed, true)
   t.match(failing.received(failing.clientEnd), [/^1\d{3} /])
+})
+
+t.test('what has arrived of a message is forgotten with the side that sent it', async t => {
+  const before = heldMessageBytes()
+  const { relay, client } = world(t, true)
+  relay.take('client', buildFrame(2, Buffer.alloc(900), true).subarray(0, -1))
+  t.ok(heldMessageBytes() >= before + 899)
+  client.destroy()
+  await until(() => heldMessageBytes() === before)
 })
 
 t.test('a client that is not to know of the end of its upstream learns of it after two seconds', async t => {

@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { createRequire } from 'node:module'
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
-import { FrameScanner } from '../../gateway/websocket/frame-scanner.ts'
+import { FrameScanner, heldMessageBytes } from '../../gateway/websocket/frame-scanner.ts'
 import { buildFrame, CLOSE, closeFault, closePayload } from '../../gateway/websocket/frames.ts'
 import { fc } from '../support/worlds.ts'
 
@@ -178,6 +178,26 @@ t.test('a fault in the last byte of a frame that has partly passed is no frame b
   t.equal(scanner.take(frame.subarray(0, -1), sink), 0)
   t.equal(scanner.take(frame.subarray(-1), sink), 1007)
   t.not(scanner.remaining, 0)
+})
+
+t.test('large messages that are never completed hold a bounded amount, and small ones still pass', async t => {
+  const before = heldMessageBytes()
+  let read = 0
+  const sink = { onData: () => undefined, onMessage: () => read++, onControl: () => undefined }
+  const mostHeldBytes = before + 1_000_000
+  const open = () => new FrameScanner({ masked: true, maxMessageBytes: 1e6, collect: true, mostHeldBytes })
+  const large = buildFrame(2, Buffer.alloc(300_000), true)
+  const begun = Array.from({ length: 6 }, open)
+  t.same(
+    begun.map(scanner => scanner.take(large.subarray(0, -1), sink)),
+    [0, 0, 0, 0, 1013, 1013]
+  )
+  t.equal(open().take(buildFrame(2, Buffer.alloc(60_000), true), sink), 0)
+  t.equal(begun[0]?.take(large.subarray(-1), sink), 0)
+  for (const scanner of begun) scanner.release()
+  t.equal(open().take(large, sink), 0)
+  t.equal(read, 3)
+  t.equal(heldMessageBytes(), before)
 })
 
 t.test('a client that floods with frames is refused, whatever their kind', async t => {
