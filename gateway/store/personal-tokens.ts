@@ -18,7 +18,7 @@ import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { findPeople, getPerson, type StoredPerson } from './people.ts'
 import { type Bounds, isRowId, query, readPage, requireName, rowId } from './query.ts'
-import { ofThisServer, revokeToken } from './token-state.ts'
+import { revokeToken, writtenSince } from './token-state.ts'
 
 export interface TokenWish {
   name: string
@@ -238,10 +238,10 @@ const ALL_OWNERS = 'SELECT DISTINCT user_id AS id FROM personal_tokens WHERE exp
 const HAS_TOKEN = 'EXISTS (SELECT FROM personal_tokens t WHERE t.user_id = u.id AND t.expires_at > now())'
 const RECENTLY = "now() - interval '10 seconds' - $2::float8 * interval '1 millisecond'"
 const CHANGED_OWNERS = `
-  SELECT user_id AS id FROM personal_tokens WHERE changed_in >= $1::text::xid8 AND ${ofThisServer('changed_in')} AND expires_at > now()
+  SELECT user_id AS id FROM personal_tokens WHERE ${writtenSince('changed_in')} AND expires_at > now()
   UNION
   SELECT u.id FROM users u
-  WHERE (u.access_version > 0 AND u.version_changed_in >= $1::text::xid8 AND ${ofThisServer('u.version_changed_in')} OR u.last_login_at > ${RECENTLY})
+  WHERE (u.access_version > 0 AND ${writtenSince('u.version_changed_in')} OR u.last_login_at > ${RECENTLY})
     AND ${HAS_TOKEN}
   UNION
   SELECT u.id FROM users u

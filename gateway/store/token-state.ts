@@ -37,16 +37,21 @@ const readSince = async (manager: EntityManager, timelineName: string, since: st
   /** By this process's clock, milliseconds since the epoch. */
   const at = Date.now()
   // Read before the rows, so that everything a transaction below this number changed is visible to the queries below.
-  const [now] = await query<{ timeline: string; xmin: string; nowS: number }>(
+  const [now] = await query<{ timeline: string; snapshot: string; nowS: number }>(
     manager,
-    `SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS xmin, ${timelineName} AS timeline,
-      extract(epoch FROM now())::float8 AS "nowS"`
+    `SELECT pg_current_snapshot()::text AS snapshot, ${timelineName} AS timeline, extract(epoch FROM now())::float8 AS "nowS"`
   )
-  const { timeline = '', xmin = '0', nowS = 0 } = now ?? {}
-  const [known, last] = since?.split(' ') ?? []
+  const { timeline = '', snapshot = '', nowS = 0 } = now ?? {}
+  const [, xmin = '0', xmax = '0'] = SNAPSHOT.exec(snapshot) ?? []
+  const [known, last = ''] = since?.split(' ') ?? []
+  const [, lastXmin, lastXmax] = SNAPSHOT.exec(last) ?? []
   const complete =
-    known !== timeline || last === undefined || !/^[0-9]{1,20}$/.test(last) || BigInt(last) > BigInt(xmin)
-  const from = complete ? '0' : last
+    known !== timeline ||
+    lastXmin === undefined ||
+    lastXmax === undefined ||
+    BigInt(lastXmin) > BigInt(xmin) ||
+    BigInt(lastXmax) > BigInt(xmax)
+  const from = complete ? EVERYTHING : last
   const tokens = await query<RevokedToken>(manager, TOKENS, [from])
   const versions = await query<PersonVersion>(manager, VERSIONS, [from])
   const lost = await query<LostPerson>(manager, LOST, [from])
@@ -58,7 +63,7 @@ const readSince = async (manager: EntityManager, timelineName: string, since: st
     /** People whose access had changed in what a fail-over has lost. */
     lost,
     /** Where the next `changesSince` continues. */
-    cursor: `${timeline} ${xmin}`,
+    cursor: `${timeline} ${hasExactSnapshots(timeline) ? snapshot : `${xmin}:${xmin}:`}`,
     at,
     nowS,
     /** Whether this is the complete state, rather than a set of changes. */
@@ -66,23 +71,35 @@ const readSince = async (manager: EntityManager, timelineName: string, since: st
   }
 }
 
+/** A pg_snapshot: of transactions from `xmin` on, those below `xmax` had ended, unless they are among those that follow. */
+const SNAPSHOT = /^([0-9]{1,20}):([0-9]{1,20}):[0-9,]*$/
+const EVERYTHING = '1:1:'
+
 /**
- * Leaves out rows of a dump of another server, whose transactions may have had higher numbers: they have been read with the complete
- * state, which is read from 0 on.
+ * Elsewhere everything from `xmin` on is read again: the snapshot of a standby leaves out what is under way (`xip` is empty there), and
+ * without a timeline a fail-over goes unnoticed, after which numbers of what has been read may be used again.
  */
-export const ofThisServer = (column: string): string =>
-  `($1::text = '0' OR ${column} < pg_snapshot_xmax(pg_current_snapshot()))`
+const hasExactSnapshots = (timeline: string): boolean => timeline !== '' && timeline !== STANDBY
+
+/**
+ * Whether a transaction that the snapshot `$1` could not see wrote the row. One that stays open for hours holds `xmin` back, but has
+ * nothing read again. Leaves out rows of a dump of another server, whose transactions may have had higher numbers: they have been
+ * read with the complete state.
+ */
+export const writtenSince = (column: string): string =>
+  `(${column} >= pg_snapshot_xmin($1::text::pg_snapshot) AND NOT pg_visible_in_snapshot(${column}, $1::text::pg_snapshot)
+    AND ($1::text = '${EVERYTHING}' OR ${column} < pg_snapshot_xmax(pg_current_snapshot())))`
 
 // A minute of tolerance, because the gateway's clock may lag behind the database's.
 const TOKENS = `
   SELECT jti, extract(epoch FROM expires_at)::float8 AS "expiresAt" FROM revocations
-  WHERE revoked_in >= $1::text::xid8 AND ${ofThisServer('revoked_in')} AND expires_at > now() - interval '1 minute'`
+  WHERE ${writtenSince('revoked_in')} AND expires_at > now() - interval '1 minute'`
 const VERSIONS = `
   SELECT id AS "userId", access_version AS version, lowest_accepted_version AS "lowestAccepted" FROM users
-  WHERE access_version > 0 AND version_changed_in >= $1::text::xid8 AND ${ofThisServer('version_changed_in')}`
+  WHERE access_version > 0 AND ${writtenSince('version_changed_in')}`
 const LOST = `
   SELECT user_id AS "userId", lowest_accepted AS "lowestAccepted", extract(epoch FROM heard_at)::float8 AS "receivedAt"
-  FROM lost_people WHERE written_in >= $1::text::xid8 AND ${ofThisServer('written_in')}`
+  FROM lost_people WHERE ${writtenSince('written_in')}`
 
 /** Ends a token and its session on every instance, within a transaction. */
 export const revokeToken = (manager: EntityManager, jti: string, expiresAt: number) =>
@@ -194,11 +211,13 @@ const purgeExpired = async (database: Database): Promise<void> => {
   }
 }
 
+const STANDBY = 'standby'
+
 /**
  * Another server, or a standby that was promoted, has another name; numbers of transactions and of audit entries may have been
  * used again there. An expression of SQL.
  */
-const TIMELINE = `CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE
+const TIMELINE = `CASE WHEN pg_is_in_recovery() THEN '${STANDBY}' ELSE
     (SELECT system_identifier FROM pg_control_system()) || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8) END`
 
 /** No such function, none that may be called, none that is supported, or no such syntax (PostgreSQL documentation, appendix A). */

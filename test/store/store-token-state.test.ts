@@ -90,11 +90,30 @@ t.test('a re-read finds what a slow transaction commits late', async t => {
   const between = await tokenState.changesSince(before.cursor)
   const early = between.tokens.map(token => token.jti)
   t.same(early, ['quick'])
+  const again = await tokenState.changesSince(between.cursor)
+  t.match(again, { tokens: only(), complete: false }, 'what is known is not read again every two seconds until then')
   await slow.query('COMMIT')
-  const after = await tokenState.changesSince(between.cursor)
+  const after = await tokenState.changesSince(again.cursor)
   t.ok(after.tokens.some(token => token.jti === 'late'))
   const settled = await tokenState.changesSince(after.cursor)
   t.match(await tokenState.changesSince(settled.cursor), { tokens: only(), complete: false })
+})
+
+t.test('without a timeline, and from a standby, all that a slow transaction holds up is read again', async t => {
+  for (const statement of [
+    'ALTER FUNCTION pg_control_system() RENAME TO no_control_system',
+    `ALTER FUNCTION pg_is_in_recovery() RENAME TO is_no_standby;
+      CREATE FUNCTION public.pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS 'SELECT true'`
+  ]) {
+    const { tokenState, url } = await openStore(t, postgres)
+    const slow = await openClient(t, url)
+    await postgres.query(statement, [], url)
+    await slow.query('BEGIN; SELECT pg_current_xact_id()')
+    await tokenState.revokeToken('quick', soon())
+    const { cursor } = await tokenState.loadRevocations()
+    t.match(await tokenState.changesSince(cursor), { tokens: [{ jti: 'quick' }], complete: false }, cursor)
+    await slow.query('COMMIT')
+  }
 })
 
 t.test('what a dump of another server has brought is read once, whatever numbers its transactions had', async t => {
@@ -119,7 +138,9 @@ t.test('a cursor from a newer database, or no cursor at all, gives everything', 
   await tokenState.revokeToken('jti-1', soon())
   const [timeline] = (await tokenState.loadRevocations()).cursor.split(' ')
   for (const cursor of [
-    `${timeline} 18446744073709551000`,
+    `${timeline} 18446744073709551000:18446744073709551000:`,
+    `${timeline} 3:18446744073709551000:`,
+    `${timeline} 3`,
     '',
     "1'; DROP TABLE users",
     `${timeline} -1`,
