@@ -4,7 +4,7 @@ import { parse } from 'yaml'
 import { askProxy, checkHosts, checkProxy, HOSTS, type StartProxy } from '../support/auth-proxies.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startNginx } from '../support/nginx.ts'
-import { startRawUpstream } from '../support/raw-upstream.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { recipeBlock, recipeBlocks, recipeSettings } from '../support/recipe.ts'
 
 const NAME = 'forward-auth-nginx'
@@ -58,6 +58,31 @@ t.test('each host has its own rules, however a client writes it: nginx names the
   t.equal(await ask('wiki.example.org', { target: 'http://admin.example.org/app/x' }), '403', 'nginx serves this host')
   t.equal(await ask('admin.example.org', { target: 'http://wiki.example.org/app/x' }), '200 wiki.example.org')
   t.equal(await ask(OWN), '404', 'no route is for this host')
+})
+
+t.test('no application has nginx answer from elsewhere, in both recipes', async t => {
+  const app = await startRawUpstream(t)
+  app.respond(() => OK.replace('\r\n', '\r\nX-Accel-Redirect: /app/private\r\n'))
+  const world = await startGateway(t, { env: recipeSettings(NAME), config: parse(recipeBlock(NAME, 'yaml')) })
+  const port = await startProxy(world, app, [OWN])
+  t.match((await askProxy(port, OWN, app, '/app/public/x')).answer, { status: 200, body: 'ok' })
+  t.same(
+    app.requests.map(({ target }) => target),
+    ['/app/public/x'],
+    'what nobody may see without a login'
+  )
+  const before = await startNginx(t, port =>
+    recipeBlock('front-nginx', 'nginx', {
+      '127.0.0.1:3000': `127.0.0.1:${app.port}`,
+      'server 127.0.0.1:3001 max_fails=0;': ''
+    })
+      .replace(/^ *(?:listen .*|ssl_.*|http2 .*)\n/gm, '')
+      .replace(
+        'server {',
+        `server {\n listen 127.0.0.1:${port};\n location /app/private { internal; return 200 secret; }`
+      )
+  )
+  t.match((await askProxy(before, OWN, app, '/app/public/x')).answer, { status: 200, body: 'ok' })
 })
 
 t.test('a login at the host of PUBLIC_URL opens the others, whose /auth/ nginx passes on', t =>
