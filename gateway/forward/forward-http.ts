@@ -48,6 +48,9 @@ type State =
   | { readonly name: 'streaming'; readonly connection: UpstreamConnection; readonly leave: () => void }
   | { readonly name: 'over'; readonly connection: undefined; readonly leave: undefined }
 
+/** Hints may be large, and wait in memory for a client that takes them slowly. */
+const MAX_HINTS = 32
+
 const BEGUN: State = { name: 'begun', connection: undefined, leave: undefined }
 const OVER: State = { name: 'over', connection: undefined, leave: undefined }
 
@@ -61,6 +64,7 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
   readonly #upload: Upload | undefined
   #state = BEGUN
   #attempts = 0
+  #hints = 0
   /** Targets that could not be reached; usually none. */
   #unreached: Target[] | undefined
 
@@ -164,7 +168,7 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
     // 100 was sent by the gateway; other interim responses are not known to be useful to clients.
     const { response } = this.#exchange
     if (status === 102) response.interim(102, 'Processing', '')
-    if (status !== 103) return
+    if (status !== 103 || ++this.#hints > MAX_HINTS) return
     const links: string[] = []
     for (let i = 0; i < headers.length; i += 2)
       if (headers[i]?.toLowerCase() === 'link') links.push('link', headers[i + 1] ?? '')

@@ -300,7 +300,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.#reads++
     this.#readAt = this.#events.now()
     this.#alive(this.#readAt)
-    this.#parser.take(bytes)
+    this.#parser.take(bytes, this.#readAt)
     // Only now, with every byte checked, may another request follow, so that no response goes to the wrong request.
     if (this.#parser.isIdle && !this.destroyed) this.#settle()
   }

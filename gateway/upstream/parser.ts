@@ -188,7 +188,9 @@ export interface Requester extends Pick<ResponseSink, 'onHead'>, Partial<Omit<Re
   onDrain?(): void
 }
 
+/** In one period: a backend that is still working may say so for hours. */
 const MAX_INTERIM_RESPONSES = 32
+const INTERIM_PERIOD_MS = 10_000
 const EMPTY = Buffer.alloc(0)
 const NO_TRAILERS: readonly string[] = []
 
@@ -203,7 +205,10 @@ export class ResponseParser {
   #remaining = 0
   #chunked: ChunkedBody | undefined
   #begun = false
+  #takenAt = 0
+  /** Since the period began. */
   #interims = 0
+  #interimsSince = 0
 
   /** Whether no response is expected. */
   get isIdle(): boolean {
@@ -225,9 +230,13 @@ export class ResponseParser {
     this.#pending = EMPTY
   }
 
-  /** Takes bytes; the buffer is not kept after the call. Throws {@link BadResponse}; the connection must then be destroyed. */
-  take(bytes: Buffer): void {
+  /**
+   * Takes bytes; the buffer is not kept after the call. Throws {@link BadResponse}; the connection must then be destroyed.
+   * @param at when they arrived, in monotonic milliseconds
+   */
+  take(bytes: Buffer, at: number): void {
     this.#begun = true
+    this.#takenAt = at
     let rest = bytes
     if (this.#pending.length > 0) {
       rest = Buffer.concat([this.#pending, bytes])
@@ -259,7 +268,7 @@ export class ResponseParser {
     const { head, end: bodyAt, text } = found
     if (head.status < 200) {
       if (head.status === 101) return this.#switch(head, bytes.subarray(bodyAt))
-      if (++this.#interims > MAX_INTERIM_RESPONSES) throw new BadResponse('endless interim responses')
+      this.#countInterim()
       this.#sink?.onInterim(head.status, head.headers)
       return bytes.subarray(bodyAt)
     }
@@ -269,6 +278,14 @@ export class ResponseParser {
     this.#sink?.onHead(head, text.slice(bodyAt, bodyEnd))
     this.#end(NO_TRAILERS)
     return bodyEnd === bytes.length ? EMPTY : bytes.subarray(bodyEnd)
+  }
+
+  #countInterim() {
+    if (this.#interims === 0 || this.#takenAt - this.#interimsSince >= INTERIM_PERIOD_MS) {
+      this.#interims = 0
+      this.#interimsSince = this.#takenAt
+    }
+    if (++this.#interims > MAX_INTERIM_RESPONSES) throw new BadResponse('endless interim responses')
   }
 
   #switch(head: ResponseHead, rest: Buffer): Buffer {

@@ -1,6 +1,7 @@
 // Requests and responses pass as they were sent, and whatever breaks is visibly broken.
 import type net from 'node:net'
 import t from 'tap'
+import { shiftClocks } from '../support/clocks.ts'
 import { startGateway } from '../support/gateway.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { words } from '../support/words.ts'
@@ -165,4 +166,21 @@ t.test('hop-by-hop fields end here in both directions', async t => {
   for (const name of words`x-private keep-alive upgrade http2-settings proxy-authorization proxy-connection`)
     t.notOk(names.includes(name), name)
   t.ok(names.includes('x-user-id'), 'what the client names in Connection does not take ours away')
+})
+
+t.test('however many early hints arrive over time, only some pass', async t => {
+  // SM-26
+  const clocks = shiftClocks(t)
+  let upstream: net.Socket | undefined
+  raw.respond(() => socket => {
+    upstream = socket
+    upstream.write('HTTP/1.1 103 Early Hints\r\nLink: </first>\r\n\r\n'.repeat(20))
+  })
+  const connection = await world.connect()
+  connection.send(get('/open/x'))
+  await connection.sees('</first>')
+  clocks.monotonicMs += 10_000
+  upstream?.write(`HTTP/1.1 103 Early Hints\r\nLink: </later>\r\n\r\n`.repeat(20) + OK)
+  const received = await connection.sees('200 OK')
+  t.equal(received.split('103 Early Hints').length - 1, 32)
 })

@@ -6,7 +6,7 @@ import type { Upstream } from '../../gateway/routes/upstream.ts'
 import { callUpstream } from '../../gateway/socketio/polling/call-upstream.ts'
 import type { UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import { EXHAUSTED, mayTryAgain } from '../../gateway/upstream/faults.ts'
-import { keepAliveHint } from '../../gateway/upstream/parser.ts'
+import { keepAliveHint, type Requester, ResponseParser, type ResponseSink } from '../../gateway/upstream/parser.ts'
 import { mustBeRead } from '../../gateway/upstream/pool.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { listen } from '../support/ports.ts'
@@ -134,6 +134,25 @@ t.test('no request waits behind a body that its backend has answered and does no
   const answeredAt = performance.now()
   await until(() => performance.now() > answeredAt + 60)
   t.equal(await call('GET'), 200)
+})
+
+t.test('a backend may say for hours that it is still working, but not without pause', async t => {
+  // SM-26
+  const statusAfter = (interims: number, everyMs: number) => {
+    const parser = new ResponseParser()
+    let status = 0
+    const onHead: Requester['onHead'] = head => {
+      status = head.status
+    }
+    parser.begin('COPY', requesterOf({ onInterim: () => undefined, onHead, onEnd: () => undefined }) as ResponseSink)
+    for (let i = 0; i < interims; i++) parser.take(Buffer.from('HTTP/1.1 102 Processing\r\n\r\n'), i * everyMs)
+    parser.take(Buffer.from(OK), interims * everyMs)
+    return status
+  }
+  t.equal(statusAfter(540, 20_000), 200)
+  t.equal(statusAfter(32, 0), 200)
+  t.throws(() => statusAfter(33, 0), { message: 'endless interim responses' })
+  t.throws(() => statusAfter(1000, 100), { message: 'endless interim responses' })
 })
 
 t.test('a connection is kept for as long as the backend announces, less half a second', async t => {

@@ -52,7 +52,7 @@ const readByGateway = (pieces: readonly Buffer[], methods: readonly string[]): R
 const feed = (parser: ResponseParser, pieces: readonly Buffer[], read: Read, isKept: () => boolean) => {
   try {
     for (const piece of pieces) {
-      parser.take(piece)
+      parser.take(piece, 0)
       // The connection is closed behind a response that says so.
       if (parser.isIdle && !isKept()) return
     }
