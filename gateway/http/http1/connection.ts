@@ -138,7 +138,7 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
     const { hasBegun } = this.#intake
     const parts = this.#intake.readHead()
     if (parts === undefined) {
-      if (!hasBegun) this.deadline = this.#host.now + this.#host.limits.headMs
+      if (!hasBegun && this.#intake.hasBegun) this.deadline = this.#host.now + this.#host.limits.headMs
       return
     }
     if (typeof parts === 'string') return this.#fail(parts)

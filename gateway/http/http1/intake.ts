@@ -51,7 +51,6 @@ export class HeadReader {
   }
 
   #readAll(bytes: Buffer) {
-    this.#skipEmptyLines(bytes)
     const text = textFrom(bytes, this.#at)
     const line = REQUEST_LINE.exec(text)
     if (line === null) return START_OF_LINE.test(text) ? incomplete(bytes) : 'malformed'
@@ -76,11 +75,6 @@ export class HeadReader {
     this.hasBegun = false
     this.#at = 0
     this.#hasLine = false
-  }
-
-  /** RFC 9112 §2.2. */
-  #skipEmptyLines(bytes: Buffer) {
-    while (bytes[this.#at] === CR && bytes[this.#at + 1] === LF) this.#at += 2
   }
 }
 
@@ -141,9 +135,18 @@ export class Intake {
   /** Consumes the next head. Returns undefined while it is incomplete. */
   readHead(): ReturnType<HeadReader['read']> {
     this.#release()
+    this.#skipEmptyLines()
+    if (this.#held.length === 0) return undefined
     const found = this.#heads.read(this.#held)
     if (typeof found === 'object') this.#consume(found.end)
     return found
+  }
+
+  /** They begin no head (RFC 9112 §2.2). */
+  #skipEmptyLines() {
+    let at = 0
+    while (this.#held[at] === CR && this.#held[at + 1] === LF) at += 2
+    if (at > 0) this.#consume(at)
   }
 
   /** What follows is a body. @param length as `bodyLengthOf` returns it */

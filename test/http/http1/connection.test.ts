@@ -95,6 +95,31 @@ t.test('a head must be complete in time after its first byte; a fault is answere
   t.equal(socket.written, 'HTTP/1.1 400 malformed\r\nconnection: close\r\n\r\n')
 })
 
+t.test('an empty line behind a request begins no head: its connection stays idle, and ends unanswered', async t => {
+  // RFC 9112 §2.2
+  const { connection, host, socket, due } = openConnection({
+    onRequest: ({ response }) => response.whole({ status: 204, headers: ['date', ''] }, ''),
+    onFault: (_, fault, response) => response?.whole({ status: 408, reason: fault, hasDate: true }, '')
+  })
+  const { headMs, idleMs } = DEFAULT_LIMITS
+  connection.take(Buffer.from(`${get}\r\n`))
+  for (let next = due.shift(); next !== undefined; next = due.shift()) next()
+  t.match(socket.written, /^HTTP\/1\.1 204/)
+  host.now = 1000
+  connection.take(Buffer.from('\r\n\r\n'))
+  t.equal(connection.deadline, idleMs)
+  host.now = 2000
+  connection.take(Buffer.from('\r\nGET '))
+  t.equal(connection.deadline, 2000 + headMs)
+  connection.take(Buffer.from(get.slice(4)))
+  for (let next = due.shift(); next !== undefined; next = due.shift()) next()
+  connection.take(Buffer.from('\r\n'))
+  t.equal(connection.deadline, 2000 + idleMs)
+  connection.expire()
+  for (const next of due.splice(0)) next()
+  t.equal(socket.written.match(/HTTP/g)?.length, 2)
+})
+
 t.test('a client that half-closes is taken to have left, unless its response is ready', async t => {
   for (const isReady of [false, true]) {
     let response: HttpResponse | undefined
