@@ -101,7 +101,6 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
     const refusal = this.#state.name === 'queued' ? this.#forwarding.checkAgain(this.#exchange) : undefined
     this.#state = { name: 'connected', connection, leave: undefined }
     if (refusal !== undefined) return this.onRefused(refusal)
-    this.#attempts++
     if (!mustBeRead(connection, this.#upload !== undefined)) this.#send(connection)
     else setImmediate(() => contain(this, forward => forward.#sendOrReplace(connection)))
   }
@@ -120,6 +119,7 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
   }
 
   #send(connection: UpstreamConnection) {
+    this.#attempts++
     const { request, head } = this.#exchange
     const upload = this.#upload
     const isLast = upload !== undefined && (ignoresBody(request.method) || connection.mayLeaveBodies)

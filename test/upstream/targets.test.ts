@@ -90,6 +90,28 @@ t.test('a request that waits for too long is refused; without a queue at once, a
   await until(() => raw.open() <= 1)
 })
 
+t.test('a request reaches the target that is left, however many warm connections are found closed before', async t => {
+  const [left, gone] = [await startRawUpstream(t), await startRawUpstream(t)]
+  const world = await startGateway(t, { postgres, config: open({ targets: [left.url, gone.url] }) })
+  const client = await world.connect()
+  const ask = async () => {
+    client.send('POST /open/x HTTP/1.1\r\nHost: gw\r\nContent-Length: 4\r\n\r\nbody')
+    return (await client.response()).status
+  }
+  // They take turns.
+  t.same([await ask(), await ask()], [200, 200])
+  const status = await new Promise((resolve, reject) => {
+    setImmediate(() => {
+      ask().then(resolve, reject)
+      gone.close().catch(reject)
+      // When the request leaves the one for the other.
+      setImmediate(() => left.requests[0]?.socket.destroy())
+    })
+  })
+  t.equal(status, 200)
+  t.same([left.requests.length, gone.requests.length], [2, 1])
+})
+
 t.test('a backup is used only while no other target is in service', async t => {
   const [primary, backup] = [await startRawUpstream(t), await startRawUpstream(t)]
   primary.respond(() => OK)

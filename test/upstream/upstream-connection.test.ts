@@ -123,6 +123,27 @@ t.test('a request with a body is not lost on a warm connection that the upstream
   t.match(raw.requests, [{ method: 'GET' }, { method: 'POST', body: 'body' }])
 })
 
+t.test('a request reaches the target that is left, however many warm connections are found closed before', async t => {
+  const [left, gone] = [await startRawUpstream(t), await startRawUpstream(t)]
+  const call = callsTo(t, upstreamAt(left.port, gone.port))
+  // They take turns.
+  t.same([await call('GET'), await call('GET')], [200, 200])
+  const [[warm], [stale]] = [left.requests, gone.requests]
+  const answeredAt = performance.now()
+  await until(() => performance.now() > answeredAt + 60)
+  const status = await new Promise((resolve, reject) => {
+    setImmediate(() => {
+      gone.close().catch(reject)
+      call('POST', Buffer.from('body')).then(resolve, reject)
+      // When the request has left the one for the other.
+      setImmediate(() => warm?.socket.destroy())
+    })
+  })
+  t.equal(status, 200)
+  t.ok(stale?.socket.destroyed)
+  t.match(left.requests, [{ method: 'GET' }, { method: 'POST', body: 'body' }])
+})
+
 t.test('no request waits behind a body that its backend has answered and does not read', async t => {
   const server = createServer(socket => {
     socket.on('error', () => undefined)

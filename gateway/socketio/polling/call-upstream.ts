@@ -73,13 +73,13 @@ export const callUpstream = (upstreams: Upstreams, call: Call) => {
     const send = (to: UpstreamConnection) => {
       if (aborted) return to.destroy()
       if (to.destroyed) return begin()
+      attempts++
       if (bindsConnection(AUTHORIZATION.exec(call.head)?.[1])) to.isBound = true
       to.send(call.method, fillHead(call.head, target, call.body?.length), requester, call.timeoutMs)
       if (call.body !== undefined) to.write(call.body)
       to.finish()
     }
     const begin = () => {
-      attempts++
       const acquired = pool.acquire({ isStream: call.isStream, only: call.target, not: unreached, isSession: true })
       if (acquired === undefined) return reject(new Unavailable({ reason: 'upstream-connections-exhausted' }))
       connection = acquired
