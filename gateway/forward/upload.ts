@@ -45,6 +45,8 @@ export class Upload implements BodyConsumer {
   #connection: UpstreamConnection | undefined
   #watch: NodeJS.Timeout | undefined
   #isIdleWatched = false
+  /** Its time is over, and nothing has arrived since. */
+  #isDue = false
   #sizeBefore = 0
 
   constructor(exchange: Exchange, owner: UploadOwner, limits: UploadLimits) {
@@ -85,7 +87,9 @@ export class Upload implements BodyConsumer {
 
   /** A byte of the response has arrived. */
   noteProgress(): void {
-    if (this.#isIdleWatched) this.#watch?.refresh()
+    if (!this.#isIdleWatched) return
+    this.#isDue = false
+    this.#watch?.refresh()
   }
 
   /** The backend takes bytes again. */
@@ -180,7 +184,15 @@ export class Upload implements BodyConsumer {
 
   #watchWith(ms: number, check: () => void) {
     this.#unwatch()
-    this.#watch = setTimeout(() => contain(this.#owner, check), ms)
+    const judge = () => {
+      if (this.#watch === watch && this.#isDue) contain(this.#owner, check)
+    }
+    const watch = setTimeout(() => {
+      this.#isDue = true
+      // What has arrived is read first, perhaps while this process stood still: the poll phase comes before setImmediate.
+      setImmediate(judge)
+    }, ms)
+    this.#watch = watch
   }
 
   #unwatch() {

@@ -241,7 +241,9 @@ export const readBody = async (exchange: Exchange, { maxBytes, timeoutMs }: Body
     onUploadEnd: () => resolve(buffer.bytes),
     abort: () => reject(new BadRequest({ reason: 'client-gone' }))
   }
-  const timer = setTimeout(() => reject(new RequestTimeout({ reason: 'body-too-slow' })), timeoutMs)
+  const giveUp = () => reject(new RequestTimeout({ reason: 'body-too-slow' }))
+  // What has arrived is read first, perhaps while this process stood still: the poll phase comes before setImmediate.
+  const timer = setTimeout(() => setImmediate(giveUp), timeoutMs)
   exchange.underway = body
   // If reading cannot even begin, `promise` must not be rejected later: nothing awaits it, which would end the process.
   try {

@@ -140,6 +140,23 @@ t.test('a streaming upload may be silent for idleTimeout', async t => {
   t.match(await client.response(), { status: 408, body: /GW_BAD_REQUEST/ })
 })
 
+t.test('an upload goes on whose bytes arrived while the process stood still', async t => {
+  const { upstream, world } = await startWorld(t, { upstream: { idleTimeout: '400ms', timeout: '1h' } })
+  hurryTimers(t)
+  for (const path of ['/x', '/streaming']) {
+    upstream.respond(() => OK)
+    const client = await world.connect()
+    client.send(head(path, 'Content-Length: 3002\r\nExpect: 100-continue'))
+    t.equal((await client.response()).status, 100)
+    client.send('a'.repeat(3001))
+    const since = performance.now()
+    while (performance.now() - since < 700);
+    for (let turns = 0; turns < 3; turns++) await new Promise(resolve => setImmediate(resolve))
+    client.send('b')
+    t.equal((await client.response()).status, 200, path)
+  }
+})
+
 t.test('a request whose login ends while its body, or a connection, is awaited is refused', async t => {
   const queued = { maxConnections: 1, queue: { max: 5, timeout: '60s' } }
   for (const [what, options] of Object.entries({ body: {}, connection: { upstream: queued } })) {

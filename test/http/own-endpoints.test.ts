@@ -32,6 +32,20 @@ t.test('a body that trickles in is cut off with 408, and its handler never runs'
   t.match(await world.logged(({ path }) => path === '/auth/login'), { status: 408, reason: 'body-too-slow' })
 })
 
+t.test('a body that arrived while the process stood still is read', async t => {
+  const world = await startGateway(t)
+  hurryTimers(t)
+  const connection = await world.connect()
+  connection.send(
+    'POST /auth/login HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n'
+  )
+  t.equal((await connection.response()).status, 100)
+  connection.send('{}')
+  const since = performance.now()
+  while (performance.now() - since < 500);
+  t.match(await connection.response(), { status: 400, body: /username/ })
+})
+
 t.test('a malformed body is logged as such', async t => {
   const world = await startGateway(t)
   const answer = await world.raw(
