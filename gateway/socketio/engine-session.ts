@@ -13,6 +13,7 @@ import { type Contained, noteFault } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import type { SocketForwarding } from '../websocket/upgrade.ts'
 import {
+  countHeldPackets,
   createGateState,
   type GateParts,
   type GateState,
@@ -134,6 +135,7 @@ export const createEngineSession = (
     engineSession.isOver = true
     for (const { stream } of namespaces.values()) stream.close()
     namespaces.clear()
+    state.holding.close()
     releaseStream?.()
     carrier = undefined
     onOver(isFinal)
@@ -277,6 +279,7 @@ export const createEngineSession = (
       engineSession.proveUntil = parts.now() + other.proveMs
       // All of them are known first: whatever ends the session, the upstream gets a DISCONNECT for each.
       for (const [name, one] of other.namespaces) namespaces.set(name, { ...newNamespace(one.identity, route), ...one })
+      countHeldPackets(state)
       try {
         for (const [name, one] of other.namespaces) {
           if (one.phase === 'ended') continue

@@ -117,6 +117,11 @@ export const createEngineSessions = (forwarding: SocketIoForwarding) => {
     return entry
   }
 
+  const drop = (sid: string) => {
+    polled.get(sid)?.polling.forget()
+    polled.delete(sid)
+  }
+
   /** Ends sessions that did not prove themselves, and drops those that are no longer polled. */
   const sweep = () => {
     const at = now()
@@ -126,7 +131,7 @@ export const createEngineSessions = (forwarding: SocketIoForwarding) => {
       contain(engineSession, one => one.end(isAsking(one) ? 1001 : 1008))
     }
     for (const [sid, { engineSession, sessionMs, lastSeen }] of polled) {
-      if (engineSession.isOver && at - lastSeen > FAREWELL_MS) polled.delete(sid)
+      if (engineSession.isOver && at - lastSeen > FAREWELL_MS) drop(sid)
       else if (at - lastSeen > sessionMs) contain(engineSession, one => one.leave())
     }
   }
@@ -139,7 +144,7 @@ export const createEngineSessions = (forwarding: SocketIoForwarding) => {
     find,
     held: (sid: string): PollingSession | undefined => polled.get(sid),
     /** Another session continues this one. */
-    drop: (sid: string) => void polled.delete(sid),
+    drop,
     sweep,
     close() {
       for (const engineSession of [...engineSessions]) contain(engineSession, one => one.end(1001))

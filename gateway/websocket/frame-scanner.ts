@@ -1,5 +1,6 @@
 // Scans one direction of a WebSocket for frames: data passes unchanged, control frames are handed over whole.
 import { isUtf8 } from 'node:buffer'
+import { countHeld, isTooMuch } from '../values/held-memory.ts'
 import {
   BINARY,
   CLOSE,
@@ -28,15 +29,6 @@ const MAX_CONTROLS_PER_SECOND = 200
 const MAX_FRAGMENTS = 16_384
 const EMPTY = Buffer.alloc(0)
 
-/** What all messages that are incomplete may hold; beyond it, only small ones are collected. */
-const MOST_HELD_BYTES = 256 * 1024 * 1024
-const SMALL_BYTES = 64 * 1024
-
-let held = 0
-
-/** Bytes of memory that incomplete messages hold in this process. */
-export const heldMessageBytes = (): number => held
-
 interface ScannerOptions {
   /** Frames from a client are masked, frames from a server are not (RFC 6455 §5.1). */
   readonly masked: boolean
@@ -46,7 +38,6 @@ interface ScannerOptions {
   readonly collect: boolean
   /** Messages that may begin within a second, 0: no limit of their own; undefined: frames of any kind are not counted. */
   readonly messagesPerSecond?: number | undefined
-  readonly mostHeldBytes?: number
 }
 
 /** One per direction. A class, for memory: there are two per open socket. */
@@ -54,7 +45,6 @@ export class FrameScanner {
   readonly #masked: boolean
   readonly #collect: boolean
   readonly #maxMessageBytes: number
-  readonly #mostHeldBytes: number
   #held: Buffer = EMPTY
   #remaining = 0
   #final = true
@@ -77,11 +67,9 @@ export class FrameScanner {
   #controls = 0
   #messages = 0
 
-  constructor(options: ScannerOptions) {
-    const { masked, maxMessageBytes, collect, messagesPerSecond = -1, mostHeldBytes = MOST_HELD_BYTES } = options
+  constructor({ masked, maxMessageBytes, collect, messagesPerSecond = -1 }: ScannerOptions) {
     this.#masked = masked
     this.#maxMessages = messagesPerSecond
-    this.#mostHeldBytes = mostHeldBytes
     this.#maxMessageBytes = maxMessageBytes
     this.#collect = collect
   }
@@ -142,7 +130,7 @@ export class FrameScanner {
   }
 
   #collectIn(memory: Buffer): void {
-    held += memory.length - this.#collected.length
+    countHeld(memory.length - this.#collected.length)
     this.#collected = memory
   }
 
@@ -237,11 +225,11 @@ export class FrameScanner {
     return this.#remaining === 0 ? this.#endFrame(sink) : 0
   }
 
-  /** False: all of them together are too much. */
+  /** False: there is no room for it. */
   #keep(chunk: Buffer, from: number, to: number): boolean {
     const needed = this.#collectedBytes + to - from
     if (needed > this.#collected.length) {
-      if (needed > SMALL_BYTES && held - this.#collected.length > this.#mostHeldBytes) return false
+      if (isTooMuch(needed, this.#collected.length)) return false
       const roomy = Buffer.allocUnsafe(Math.min(this.#messageBytes, Math.max(needed, 2 * this.#collected.length)))
       this.#collected.copy(roomy, 0, 0, this.#collectedBytes)
       this.#collectIn(roomy)

@@ -11,6 +11,7 @@ import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
+import { countHeld, heldBytes, MOST_HELD_BYTES } from '../../gateway/values/held-memory.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { measureWork } from '../support/own-time.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
@@ -250,6 +251,91 @@ t.test('an attachment goes the way of its event, and only so much waits for a CO
   const event = `42/a,["${'x'.repeat(6_000_000)}"]`
   const tooMuch = { verdict: 'violation', reason: 'upstream-too-much-before-connect' }
   t.same(from('asked', event, event, event), [drop, drop, tooMuch])
+})
+
+/** So much is held elsewhere that nothing large has room. */
+const fillUp = () => {
+  const bytes = MOST_HELD_BYTES + 1 - heldBytes()
+  countHeld(bytes)
+  return () => countHeld(-bytes)
+}
+
+t.test(
+  'what waits for polls holds no more memory than there is for all of it, until nobody polls any more',
+  async t => {
+    const raw = await startRawUpstream(t)
+    let size = 100_000
+    raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n42/a,["${'x'.repeat(size - 9)}"]`)
+    const { hold, enter, refused, clock, engineSessions } = holdSessions(t)
+    const at = { upstream: upstreamAt(raw.port), target: targetAt(raw.port) }
+    const before = heldBytes()
+    const empty = fillUp()
+    const large = hold(at, 'large')
+    large.ask()
+    await until(() => refused.length > 0)
+    t.match(refused, [{ reason: 'upstream-answer-too-large' }])
+    t.equal(large.engineSession.isOver, true)
+    size = 60_000
+    const small = hold(at, 'small')
+    enter(small.engineSession, '/a')
+    small.ask()
+    await until(() => small.answers.length > 0)
+    t.equal(small.answers[0]?.length, size)
+    empty()
+    t.equal(heldBytes(), before)
+
+    size = 3_000_000
+    const slow = hold(at, 'slow')
+    enter(slow.engineSession, '/a')
+    raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(1_000_000)}`)
+    slow.ask()
+    await until(() => heldBytes() === before + 1_000_000, 'what has arrived of an answer counts')
+    slow.polling.abandonPoll()
+    t.equal(heldBytes(), before)
+
+    const own = hold(at, 'own')
+    own.polling.carrier.toClient(['4'.repeat(1000)])
+    t.equal(heldBytes(), before + 1000)
+    own.engineSession.leave()
+    clock.now += 6000
+    engineSessions.sweep()
+    t.equal(heldBytes(), before)
+    own.polling.carrier.toClient(['4'])
+    t.equal(heldBytes(), before)
+  }
+)
+
+t.test('what waits for a CONNECT to be confirmed holds no more memory than there is for all of it', t => {
+  const { engineSessions, source } = holdSessions(t)
+  const before = heldBytes()
+  const ask = () => {
+    const engineSession = engineSessions.create(source)
+    engineSession.gate.fromClient({ type: '4', text: '40/a,{"token":"token-/a"}' })
+    return engineSession
+  }
+  const send = ({ gate }: ReturnType<typeof ask>, text: string) => gate.fromUpstream({ type: '4', text })
+  const event = `42/a,["${'x'.repeat(60_000)}"]`
+  const tooMuch = { verdict: 'violation', reason: 'upstream-too-much-before-connect' }
+  const empty = fillUp()
+  const large = ask()
+  t.match([send(large, event), send(large, event)], [{ verdict: 'drop' }, tooMuch])
+  large.leave()
+  empty()
+  t.equal(heldBytes(), before)
+  for (const answer of ['40/a,{"sid":"s"}', '44/a,{"message":"no"}']) {
+    const engineSession = ask()
+    send(engineSession, event)
+    t.equal(heldBytes(), before + event.length)
+    send(engineSession, answer)
+    t.equal(heldBytes(), before, answer)
+  }
+  const [moved, next] = [ask(), engineSessions.create(source)]
+  send(moved, event)
+  next.adopt(moved.handOver())
+  t.equal(heldBytes(), before + event.length)
+  next.end(1001)
+  t.equal(heldBytes(), before)
+  t.end()
 })
 
 t.test('an attachment that is held is not taken for the end of its namespace', t => {

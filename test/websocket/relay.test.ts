@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { type Duplex, duplexPair } from 'node:stream'
 import t, { type Test } from 'tap'
-import { heldMessageBytes } from '../../gateway/websocket/frame-scanner.ts'
+import { heldBytes } from '../../gateway/values/held-memory.ts'
 import { createRelays, Relay } from '../../gateway/websocket/relay.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { buildFrame, framesIn } from '../support/frames.ts'
@@ -53,12 +53,12 @@ t.test('a side that does not close with the other is cut off; one that fails tak
 })
 
 t.test('what has arrived of a message is forgotten with the side that sent it', async t => {
-  const before = heldMessageBytes()
+  const before = heldBytes()
   const { relay, client } = world(t, true)
   relay.take('client', buildFrame(2, Buffer.alloc(900), true).subarray(0, -1))
-  t.ok(heldMessageBytes() >= before + 899)
+  t.ok(heldBytes() >= before + 899)
   client.destroy()
-  await until(() => heldMessageBytes() === before)
+  await until(() => heldBytes() === before)
 })
 
 t.test('a client that is not to know of the end of its upstream learns of it after two seconds', async t => {

@@ -3,7 +3,8 @@ import { isUtf8 } from 'node:buffer'
 import { createRequire } from 'node:module'
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
-import { FrameScanner, heldMessageBytes } from '../../gateway/websocket/frame-scanner.ts'
+import { countHeld, heldBytes, MOST_HELD_BYTES } from '../../gateway/values/held-memory.ts'
+import { FrameScanner } from '../../gateway/websocket/frame-scanner.ts'
 import { buildFrame, CLOSE, closeFault, closePayload } from '../../gateway/websocket/frames.ts'
 import { fc } from '../support/worlds.ts'
 
@@ -181,11 +182,12 @@ t.test('a fault in the last byte of a frame that has partly passed is no frame b
 })
 
 t.test('large messages that are never completed hold a bounded amount, and small ones still pass', async t => {
-  const before = heldMessageBytes()
+  const before = heldBytes()
   let read = 0
   const sink = { onData: () => undefined, onMessage: () => read++, onControl: () => undefined }
-  const mostHeldBytes = before + 1_000_000
-  const open = () => new FrameScanner({ masked: true, maxMessageBytes: 1e6, collect: true, mostHeldBytes })
+  const elsewhere = MOST_HELD_BYTES - 1_000_000 - before
+  countHeld(elsewhere)
+  const open = () => new FrameScanner({ masked: true, maxMessageBytes: 1e6, collect: true })
   const large = buildFrame(2, Buffer.alloc(300_000), true)
   const begun = Array.from({ length: 6 }, open)
   t.same(
@@ -197,7 +199,8 @@ t.test('large messages that are never completed hold a bounded amount, and small
   for (const scanner of begun) scanner.release()
   t.equal(open().take(large, sink), 0)
   t.equal(read, 3)
-  t.equal(heldMessageBytes(), before)
+  countHeld(-elsewhere)
+  t.equal(heldBytes(), before)
 })
 
 t.test('a client that floods with frames is refused, whatever their kind', async t => {

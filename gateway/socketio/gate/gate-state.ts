@@ -3,6 +3,7 @@ import type { GatewayError } from '../../errors.ts'
 import type { StreamHandle } from '../../forward/stream.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
+import { createHolding, type Holding } from '../../values/held-memory.ts'
 import type { RecoveryIds } from '../recovery-ids.ts'
 
 /** The current access to a namespace: the route from `namespaceRoute`, and the person. */
@@ -40,6 +41,8 @@ export interface GateState {
   readonly namespaces: Map<string, Namespace>
   /** Those that the gateway or the upstream has ended since they were open: packets of the client may still be on their way. */
   readonly left: Set<string>
+  /** What `held` of all namespaces amounts to. */
+  readonly holding: Holding
   /** Whether a namespace has been open since the session began. */
   isProven: boolean
   /** Binary messages that are still expected. */
@@ -58,6 +61,7 @@ export interface GateState {
 export const createGateState = (): GateState => ({
   namespaces: new Map(),
   left: new Set(),
+  holding: createHolding(),
   isProven: false,
   due: { client: 0, clientDropped: false, upstream: 0, upstreamFate: 'pass' }
 })
@@ -82,6 +86,10 @@ export interface GateParts {
   /** The upstream has confirmed a namespace to which the access has ended. */
   readonly onLateConfirm: (namespace: string) => void
 }
+
+/** Some of what is held has come or gone. */
+export const countHeldPackets = ({ namespaces, holding }: GateState): void =>
+  holding.set([...namespaces.values()].reduce((length, { held }) => length + held.length, 0))
 
 /** Whether the upstream or the client would mistake one of the gateway's packets for an expected attachment. */
 export const owesUpstream = ({ due }: GateState): boolean => due.client > 0 && !due.clientDropped

@@ -1,6 +1,7 @@
 // Checks each packet of a Socket.IO session, which passes only in a namespace whose CONNECT was accepted.
 import { Forbidden, type GatewayError } from '../../errors.ts'
 import { eventRoute } from '../../routes/socketio-rules.ts'
+import { isTooMuch } from '../../values/held-memory.ts'
 import { burstBytes, type EnginePacket, textOf } from '../protocol/engineio.ts'
 import {
   ACK,
@@ -18,6 +19,7 @@ import {
 } from '../protocol/packets.ts'
 import { checkConnect, signedConfirmation } from './connect.ts'
 import {
+  countHeldPackets,
   DROPPED,
   type GateParts,
   type Namespace,
@@ -50,6 +52,7 @@ export const createPacketGate = (parts: GateParts) => {
     fromClient,
     fromUpstream(packet: EnginePacket): PacketVerdict {
       const verdict = fromUpstream(packet)
+      if (parts.state.holding.bytes > 0) countHeldPackets(parts.state)
       if (waiting.length === 0 || verdict.verdict !== 'pass' || owesClient(parts.state)) return verdict
       const released = [...(verdict.released ?? []), ...waiting]
       waiting = []
@@ -183,6 +186,7 @@ const createUpstreamPackets = (parts: GateParts) => {
     known.phase = 'open'
     state.isProven = true
     const released = known.held.packets.splice(0)
+    known.held.length = 0
     // It may have received a DISCONNECT before its CONNECT was confirmed.
     if (released.some(text => text.startsWith('4') && readSocketIoPacket(text.slice(1))?.type === DISCONNECT))
       closeNamespace(parts, packet.namespace)
@@ -197,7 +201,10 @@ const createUpstreamPackets = (parts: GateParts) => {
     const text = textOf(packet)
     known.held.packets.push(text)
     known.held.length += text.length
-    return known.held.length > maxHeldLength ? violation('upstream-too-much-before-connect') : DROPPED
+    countHeldPackets(state)
+    return known.held.length > maxHeldLength || isTooMuch(state.holding.bytes)
+      ? violation('upstream-too-much-before-connect')
+      : DROPPED
   }
 
   const message = (whole: EnginePacket): PacketVerdict => {

@@ -10,6 +10,7 @@ import { mustBeRead } from '../../upstream/pool.ts'
 import type { Upstreams } from '../../upstream/upstreams.ts'
 import { ownText } from '../../values/bounded-map.ts'
 import { contain } from '../../values/contain.ts'
+import { type Holding, isTooMuch } from '../../values/held-memory.ts'
 import type { EngineSessionSource } from '../engine-session.ts'
 
 interface Call {
@@ -25,6 +26,8 @@ interface Call {
   readonly isStream?: boolean
   /** Maximum size of the response body. */
   readonly maxBytes: number
+  /** Where the body counts, until the caller counts it elsewhere. */
+  readonly holding?: Holding
 }
 
 /** `target`: the one that answered. */
@@ -45,7 +48,8 @@ export const callUpstream = (upstreams: Upstreams, call: Call) => {
     let size = 0
     const keep = (chunk: Buffer) => {
       size += chunk.length
-      if (size > call.maxBytes) {
+      call.holding?.set(size)
+      if (size > call.maxBytes || isTooMuch(size)) {
         connection?.destroy()
         reject(new BadUpstreamResponse({ reason: 'upstream-answer-too-large' }))
       } else parts.push(Buffer.from(chunk))

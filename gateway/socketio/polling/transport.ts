@@ -6,6 +6,7 @@ import { clientHeadFields } from '../../upstream/headers/client-head.ts'
 import { privateAnswersOf } from '../../upstream/headers/private-answers.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
 import { task } from '../../values/contain.ts'
+import { createHolding, isTooMuch } from '../../values/held-memory.ts'
 import { fieldsWithout } from '../../websocket/handshake.ts'
 import type { EngineSession, EngineSessionSource, SocketIoForwarding } from '../engine-session.ts'
 import { UNDECIDED } from '../gate/gate-state.ts'
@@ -112,6 +113,8 @@ export const createPollingTransport = (parts: PollingParts) => {
       // A noop or a close is about the transport of polls, which is over.
       return mailbox.packets.splice(0).filter(packet => packet !== NOOP && packet !== ENGINE_CLOSE)
     },
+    /** Nobody will poll any more. */
+    forget: mailbox.holding.close,
     /** A last packet that waits for the client's next poll. */
     get hasMail() {
       return !mailbox.isEmpty()
@@ -155,10 +158,16 @@ const createMailbox = (fields: readonly string[]) => {
   const mailbox = {
     packets,
     fields,
+    holding: createHolding(),
     /** Of the gateway's own packets since all were last fetched: a client may cause them without fetching any. */
     ownLength: 0,
     put(more: readonly string[]) {
-      for (const packet of more) packets.push(packet)
+      let length = mailbox.holding.bytes
+      for (const packet of more) {
+        packets.push(packet)
+        length += packet.length
+      }
+      mailbox.holding.set(length)
     },
     isEmpty: () => packets.length === 0,
     isAwaited: () => waiting !== undefined,
@@ -177,6 +186,7 @@ const createMailbox = (fields: readonly string[]) => {
       })
       const fetched = packets.splice(0, last === -1 ? packets.length : last + 1)
       if (packets.length === 0) mailbox.ownLength = 0
+      mailbox.holding.set(packets.length === 0 ? 0 : mailbox.holding.bytes - length)
       respond(fetched.join(SEPARATOR))
     },
     settle,
@@ -196,15 +206,22 @@ const MALFORMED = 'upstream-malformed-payload'
 const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts, mailbox: Mailbox) => {
   const { upstream, target, route } = engineSession.source
   const maxBytes = burstBytes(route.socketio?.maxMessageBytes ?? 1_000_000)
+  /** What has arrived of the answer to the poll. */
+  const holding = createHolding()
   let poll: PendingCall | undefined
   /** What the upstream answered to the latest poll has been delivered. */
   let answered: Promise<void> = Promise.resolve()
   let bytes = 0
 
+  const finish = () => {
+    poll = undefined
+    holding.set(0)
+  }
+
   /** The upstream sees its poll aborted. */
   const abort = () => {
     poll?.abort()
-    poll = undefined
+    finish()
   }
 
   const fail = (error: unknown) => {
@@ -215,7 +232,7 @@ const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts
 
   /** The session is over at the upstream, which is not the gateway's to explain. */
   const leave = (response: PollingResponse) => {
-    poll = undefined
+    finish()
     engineSession.leave()
     mailbox.settle(response)
   }
@@ -229,7 +246,7 @@ const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts
     // How python-engineio ends the poll of a client that has said goodbye.
     if (body.length === 0) return leave(textResponse(fields, ''))
     const { passed, violation } = await inTurns(checkAll(engineSession, body.toString('utf8')))
-    poll = undefined
+    finish()
     if (violation === MALFORMED) return fail(new BadUpstreamResponse({ reason: violation }))
     if (!engineSession.isOver) mailbox.put(passed)
     if (violation !== undefined) return engineSession.violate(violation)
@@ -242,7 +259,7 @@ const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts
   return {
     ask(head: string) {
       const [method, isStream, timeoutMs] = ['GET', true, record.pollMs] as const
-      const call = { upstream, target, method, head, isStream, timeoutMs, maxBytes }
+      const call = { upstream, target, method, head, isStream, timeoutMs, maxBytes, holding }
       poll = callUpstream(forwarding.upstreams, call)
       answered = poll.answer.then(takeAnswer).catch(fail)
     },
@@ -329,7 +346,8 @@ const createPollingPosts = ({ forwarding, record: { sid }, engineSession }: Poll
       mailbox.ownLength += verdict.text.length
     }
     mailbox.flush()
-    if (mailbox.ownLength > UNREAD_LENGTH) throw new BadRequest({ reason: 'answers-unread' })
+    if (mailbox.ownLength > UNREAD_LENGTH || isTooMuch(mailbox.ownLength))
+      throw new BadRequest({ reason: 'answers-unread' })
     return passed
   }
 
