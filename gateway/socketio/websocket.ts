@@ -1,6 +1,7 @@
 // Carries a Socket.IO session by WebSocket: whole packets, each checked before it passes.
 import { GatewayError } from '../errors.ts'
 import { END_REASONS } from '../forward/stream.ts'
+import { isTooMuch } from '../values/held-memory.ts'
 import { BINARY, TEXT } from '../websocket/frames.ts'
 import type { Side } from '../websocket/leg.ts'
 import type { Relay } from '../websocket/relay.ts'
@@ -53,20 +54,28 @@ export const createWebSocketTransport = (options: TransportOptions) => {
     const to = from === 'client' ? 'upstream' : 'client'
     if (verdict.text !== undefined) sendText(to, verdict.text)
     else relay()?.send(to, packet.bytes === undefined ? TEXT : BINARY, payload)
-    for (const text of verdict.released ?? []) sendText(to, text)
+    if (verdict.released !== undefined) sendAll(verdict.released)
   }
 
   /** Each answer is caused by a packet of the client, which the upstream's backpressure does not slow down. */
   const answer = (text: string) => {
     sendText('client', text)
     const maxUnreadBytes = UNREAD_BYTES + 2 * (engineSession.source.route.socketio?.maxMessageBytes ?? 1_000_000)
-    if ((relay()?.unreadBy('client') ?? 0) > maxUnreadBytes) end('answers-unread')
+    const unreadBytes = relay()?.countUnread() ?? 0
+    if (unreadBytes > maxUnreadBytes) end('answers-unread')
+    else if (isTooMuch(unreadBytes)) engineSession.end(1013)
   }
 
   /** A packet given as text; a binary message becomes a binary frame. */
   const sendText = (to: Side, text: string) => {
     const bytes = bytesOf(text)
     relay()?.send(to, bytes === undefined ? TEXT : BINARY, bytes ?? Buffer.from(text))
+  }
+
+  /** To the client: what was held or caused here, which its reading does not slow down. */
+  const sendAll = (packets: readonly string[]) => {
+    for (const packet of packets) sendText('client', packet)
+    relay()?.countUnread()
   }
 
   /** Order is kept: while the session moves here, what its client sends waits. */
@@ -134,9 +143,7 @@ export const createWebSocketTransport = (options: TransportOptions) => {
       return isConfirmed && !hasMoved
     },
     carrier: {
-      toClient(packets: readonly string[]) {
-        for (const packet of packets) sendText('client', packet)
-      },
+      toClient: sendAll,
       toUpstream(packets: readonly string[]) {
         for (const packet of packets) sendText('upstream', packet)
       },

@@ -1,6 +1,7 @@
 // Joins two upgraded sockets into one WebSocket: frames pass both ways with backpressure, and each close is passed on.
 import type { Duplex } from 'node:stream'
 import { contain, endThrown, every, noteFault } from '../values/contain.ts'
+import { countHeld } from '../values/held-memory.ts'
 import { buildFrame, closeFault, type FrameFault } from './frames.ts'
 import { type Ending, Leg, type LegOptions, type LegOwner, type Side } from './leg.ts'
 
@@ -64,6 +65,8 @@ export class Relay implements LegOwner {
   /** Only the client's side is left, and it does not know. */
   #retired = false
   #over = false
+  /** Bytes that were sent to the client and are counted, because it has not read them. */
+  #counted = 0
 
   constructor(options: RelayOptions, onOver: (relay: Relay) => void) {
     this.#options = options
@@ -104,8 +107,12 @@ export class Relay implements LegOwner {
     if (!leg.write(buildFrame(opcode, payload, to === 'upstream'))) this.peerOf(leg).stall(this.now())
   }
 
-  unreadBy(side: Side): number {
-    return this.#leg(side).socket.writableLength
+  /** What the client has not read, and the memory that it holds. Called after sending what no backpressure holds back. */
+  countUnread(): number {
+    const unread = this.#client.gone ? 0 : this.#client.socket.writableLength
+    countHeld(unread - this.#counted)
+    this.#counted = unread
+    return unread
   }
 
   hold(side: Side, held: boolean) {
@@ -161,6 +168,7 @@ export class Relay implements LegOwner {
     if (leg.gone) return
     leg.gone = true
     leg.scanner.release()
+    if (leg === this.#client) this.countUnread()
     const peer = this.peerOf(leg)
     if (peer.gone) return this.#finish()
     if (peer.closeSent) {
@@ -242,6 +250,7 @@ export class Relay implements LegOwner {
   }
 
   sweep(at: number) {
+    if (this.#counted > 0) this.countUnread()
     if (this.#deadline !== 0) {
       if (this.#isDelivering(at) || at < this.#deadline) return
       if (this.#retired && !this.#ended && !this.#client.gone) this.end(SERVER_GONE)

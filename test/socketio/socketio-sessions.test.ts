@@ -255,7 +255,7 @@ t.test('an attachment goes the way of its event, and only so much waits for a CO
 
 /** So much is held elsewhere that nothing large has room. */
 const fillUp = () => {
-  const bytes = MOST_HELD_BYTES + 1 - heldBytes()
+  const bytes = MOST_HELD_BYTES + 1_000_000 - heldBytes()
   countHeld(bytes)
   return () => countHeld(-bytes)
 }
@@ -535,12 +535,13 @@ t.test('a client that does not read what its WebSocket answers is disconnected',
   const violations: string[] = []
   const sent: string[] = []
   let unread = 3_000_000
-  const relay = { send: (side: string) => sent.push(side), unreadBy: () => unread }
+  const relay = { send: (side: string) => sent.push(side), countUnread: () => unread }
   const engineSession = {
     source,
     phase: 'websocket',
     takeBytes: () => true,
     violate: (reason: string) => violations.push(reason),
+    end: (code: number) => violations.push(`${code}`),
     gate: { fromClient: () => ({ verdict: 'answer', text: '43/b,7[]' }) }
   }
   const { onMessage } = createWebSocketTransport({ engineSession, relay: () => relay } as never)
@@ -549,6 +550,10 @@ t.test('a client that does not read what its WebSocket answers is disconnected',
   unread++
   onMessage('client', true, Buffer.from('42/b,7["closed"]'))
   t.same(violations, ['answers-unread'])
+  const empty = fillUp()
+  for (unread of [60_000, 100_000]) onMessage('client', true, Buffer.from('42/b,7["closed"]'))
+  empty()
+  t.same(violations, ['answers-unread', '1013'], 'nor while all together hold too much')
   t.end()
 })
 

@@ -61,6 +61,24 @@ t.test('what has arrived of a message is forgotten with the side that sent it', 
   await until(() => heldBytes() === before)
 })
 
+t.test('what a client has not read is counted until it has, or is gone', async t => {
+  const before = heldBytes()
+  const { relay, client, clientEnd } = world(t, true)
+  for (const leave of [() => clientEnd.read(), () => client.destroy()]) {
+    relay.send('client', 2, Buffer.alloc(100_000))
+    relay.send('client', 2, Buffer.alloc(100_000))
+    t.ok(relay.countUnread() >= 100_000)
+    t.equal(heldBytes(), before + relay.countUnread())
+    leave()
+    await until(() => {
+      clientEnd.read()
+      relay.sweep(relay.now())
+      return heldBytes() === before
+    })
+  }
+  t.equal(relay.countUnread(), 0)
+})
+
 t.test('a client that is not to know of the end of its upstream learns of it after two seconds', async t => {
   // RW-78
   const { relay, received, client, clientEnd, upstreamEnd } = world(t, true)
