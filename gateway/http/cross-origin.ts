@@ -16,10 +16,8 @@ export const createCrossOrigins = (publicUrl: string, frontendUrl: string, furth
   const frontend = new URL(frontendUrl).origin
   /** The origins of FRONTEND_URL and CORS_ORIGINS, as browsers write them. */
   const listed: ReadonlySet<string> = new Set([frontend, ...further])
-  const { origin, host: publicHost } = new URL(publicUrl)
-  /** Whether pages of another origin than the host's own may read its responses. */
-  const isUsedOn = (host: string): boolean => listed.size > 1 || frontend !== origin || host !== publicHost
-  return { frontend, listed, isUsedOn }
+  // `isUsed`: whether any of them differs from the gateway's own.
+  return { frontend, listed, isUsed: listed.size > 1 || frontend !== new URL(publicUrl).origin }
 }
 
 /** The origin that may read a response of the gateway itself. */
@@ -51,13 +49,13 @@ export const preflightFields = (exchange: Exchange): string[] => {
  * all public routes, are left alone. Credentials are never allowed: a page of another origin sends its token itself.
  */
 export const crossOriginFields = (
-  { head, route, host }: Exchange,
+  { head, route }: Exchange,
   passed: string,
-  { listed, isUsedOn }: CrossOrigins
+  { listed, isUsed }: CrossOrigins
 ): readonly string[] => {
   const { origin } = head
   if (route === undefined || route.public) return NONE
-  if (origin === undefined || !listed.has(origin)) return isUsedOn(host) ? VARY : NONE
+  if (origin === undefined || !listed.has(origin)) return isUsed ? VARY : NONE
   if (namesOrigin(passed)) return NONE
   return ['access-control-allow-origin', origin, 'access-control-expose-headers', EXPOSED, ...VARY]
 }

@@ -105,22 +105,6 @@ t.test('a host that servers read in several ways is refused', async t => {
   t.equal(await ask(direct, '', { version: '1.0' }), '200 gw.example', 'HTTP/1.0 knows no Host')
 })
 
-t.test('no cache gives pages of PUBLIC_URL the response of a named host that names no origin', async t => {
-  for (const [origin, allowed] of [
-    ['', undefined],
-    ['https://evil.example', undefined],
-    ['https://gw.example', 'https://gw.example']
-  ] as const) {
-    const { status, headers } = await direct.raw(
-      `GET /page HTTP/1.1\r\nHost: admin.corp.example\r\n${origin === '' ? '' : `Origin: ${origin}\r\n`}` +
-        `Authorization: Bearer ${admin}\r\nConnection: close\r\n\r\n`
-    )
-    t.equal(status, 200)
-    t.equal(headers['access-control-allow-origin'], allowed, origin)
-    t.match(headers.vary, /\bOrigin\b/, origin)
-  }
-})
-
 t.test('an absolute-form target must name the same host', async t => {
   t.equal(await ask(direct, 'admin.corp.example', { target: 'http://gw.example/page' }), '400')
   t.equal(await ask(direct, 'gw.example', { target: 'http://admin.corp.example/page' }), '400')
