@@ -178,7 +178,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     clients: knownAtOnce(stores.clients, ['update', 'remove'], feed.catchUp),
     liveLogins,
     users: knownAtOnce(users, CHANGES_OF_PEOPLE, feed.catchUp),
-    heldBack: () => listHeldBack(database, settings),
+    heldBack: () => listHeldBack(stores.lists, settings),
     unlock: async (actor, id) => {
       await unlockPerson(database, settings, actor, id)
       throttle.forgetRefusals()

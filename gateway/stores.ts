@@ -22,7 +22,7 @@ import { sealingSecret } from './tokens/sealed-keys.ts'
 const REDIS_WAIT_MS = 1000
 /** Of the connections to Postgres, so that refreshing, logging out and revoking continue however many people log in. */
 const LOGIN_SHARE = { part: 0.4, mostWaiting: 256 }
-/** Lists of people, grants and the audit log may take long, and never keep logins and changes from the rest of the connections. */
+/** Lists of people, grants, the audit log and what is held back may take long; logins and changes always have the other connections. */
 const LIST_SHARE = { part: 0.2, mostWaiting: 64 }
 /** Entries of the audit log are written one after the other anyway, and none is given up because of those before it. */
 const AUDIT_SHARE = { connections: 1, mostWaiting: Number.POSITIVE_INFINITY, waitMs: 60_000 }
@@ -61,6 +61,8 @@ export const openStores = async (
       liveLogins: createLiveLogins(forLogins),
       names: createLoginNames(forLogins)
     },
+    /** The part of the database that long lists use. */
+    lists: forLists,
     users: createUsers(database, fromRouteFiles, forLists),
     audit: createAuditLog(database, forLists),
     /** Archives what is older than AUDIT_RETENTION. */
