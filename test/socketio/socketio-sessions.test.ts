@@ -13,6 +13,7 @@ import { createResponseContext } from '../../gateway/upstream/headers/client-hea
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { countHeld, heldBytes, MOST_HELD_BYTES } from '../../gateway/values/held-memory.ts'
 import { exchangeOf } from '../support/exchanges.ts'
+import { collectGarbage } from '../support/garbage.ts'
 import { measureWork } from '../support/own-time.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { person, routeAt, targetAt, upstreamAt } from '../support/routes.ts'
@@ -336,6 +337,35 @@ t.test('what waits for a CONNECT to be confirmed holds no more memory than there
   next.end(1001)
   t.equal(heldBytes(), before)
   t.end()
+})
+
+t.test('an event that waits for its CONNECT to be confirmed does not hold all that arrived with it', async t => {
+  const raw = await startRawUpstream(t)
+  const event = '42/a,["für alle, die warten"]'
+  const payload = Buffer.from(`${event}\x1e42/gone,["${'x'.repeat(8_000_000)}"]`).toString('latin1')
+  raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: ${payload.length}\r\n\r\n${payload}`)
+  const { hold } = holdSessions(t)
+  const receive = async (sid: string) => {
+    const { engineSession, answers, ask } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) }, sid)
+    engineSession.gate.fromClient({ type: '4', text: '40/a,{"token":"token-/a"}' })
+    ask()
+    await until(() => answers.length > 0)
+    return engineSession
+  }
+  const usedBytes = async () => {
+    collectGarbage()
+    await settled()
+    collectGarbage()
+    const { heapUsed, external } = process.memoryUsage()
+    return heapUsed + external
+  }
+  const first = await receive('sid-0')
+  const before = await usedBytes()
+  for (let i = 1; i < 8; i++) await receive(`sid-${i}`)
+  const grown = (await usedBytes()) - before
+  t.ok(grown < 25_000_000, `${grown} bytes more`)
+  const confirmed = first.gate.fromUpstream({ type: '4', text: '40/a,{"sid":"s"}' })
+  t.match(confirmed, { verdict: 'pass', released: [event] })
 })
 
 t.test('an attachment that is held is not taken for the end of its namespace', t => {

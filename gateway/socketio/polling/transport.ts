@@ -245,7 +245,7 @@ const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts
     bytes += body.length
     // How python-engineio ends the poll of a client that has said goodbye.
     if (body.length === 0) return leave(textResponse(fields, ''))
-    const { passed, violation } = await inTurns(checkAll(engineSession, body.toString('utf8')))
+    const { passed, violation } = await inTurns(checkAll(engineSession, body))
     finish()
     if (violation === MALFORMED) return fail(new BadUpstreamResponse({ reason: violation }))
     if (!engineSession.isOver) mailbox.put(passed)
@@ -274,7 +274,7 @@ const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts
 /** What may go on to the client, up to the first violation; in parts, because a server may send any number of packets at once. */
 function* checkAll(
   engineSession: EngineSession,
-  payload: string
+  payload: Buffer
 ): Parts<{ passed: string[]; violation: string | undefined }> {
   const passed: string[] = []
   let violation: string | undefined
@@ -287,11 +287,11 @@ function* checkAll(
     passed.push(checked.text ?? packet.text)
     for (const released of checked.released ?? []) passed.push(released)
   }
-  /** One after the other: splitting 16 MB of separators alone would stop everything for half a second. */
+  /** Not all at once: 16 MB of separators would stop everything. Not from one text: a part of it would hold all of it. */
   function* texts() {
     for (let at = 0, end = 0; end !== -1 && violation === undefined; at = end + 1) {
       end = payload.indexOf(SEPARATOR, at)
-      yield payload.slice(at, end === -1 ? undefined : end)
+      yield payload.toString('utf8', at, end === -1 ? undefined : end)
     }
   }
   yield* inParts(texts(), check)
