@@ -7,6 +7,7 @@ import { createGateState, newNamespace } from '../../gateway/socketio/gate/gate-
 import { createPacketGate } from '../../gateway/socketio/gate/packet-gate.ts'
 import { createOwners } from '../../gateway/socketio/polling/owners.ts'
 import { createPollingRequests } from '../../gateway/socketio/polling/requests.ts'
+import { readSocketIoPacket } from '../../gateway/socketio/protocol/packets.ts'
 import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
@@ -339,6 +340,14 @@ t.test('what waits for a CONNECT to be confirmed holds no more memory than there
   t.end()
 })
 
+const usedBytes = async () => {
+  collectGarbage()
+  await settled()
+  collectGarbage()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
+
 t.test('an event that waits for its CONNECT to be confirmed does not hold all that arrived with it', async t => {
   const raw = await startRawUpstream(t)
   const event = '42/a,["für alle, die warten"]'
@@ -351,13 +360,6 @@ t.test('an event that waits for its CONNECT to be confirmed does not hold all th
     ask()
     await until(() => answers.length > 0)
     return engineSession
-  }
-  const usedBytes = async () => {
-    collectGarbage()
-    await settled()
-    collectGarbage()
-    const { heapUsed, external } = process.memoryUsage()
-    return heapUsed + external
   }
   const first = await receive('sid-0')
   const before = await usedBytes()
@@ -539,6 +541,25 @@ t.test('a client that never polls cannot have more than a megabyte of refusals k
   }
   await t.rejects(post(), { code: 'GW_BAD_REQUEST', reason: 'answers-unread' })
   t.ok(posts >= 5 && posts < 10, `${posts}`)
+})
+
+t.test('neither the refusal of an event nor the name of a namespace holds the packet that it comes from', async t => {
+  const { enter, hold } = holdSessions(t)
+  const { polling, engineSession } = hold()
+  enter(engineSession, '/b')
+  const bulk = 'x'.repeat(990_000)
+  const name = '/a-name-of-more-than-12-characters'
+  const names: (string | undefined)[] = []
+  const before = await usedBytes()
+  for (let i = 0; i < 25; i++) {
+    const event = Buffer.from(`42/b,${1_234_567_890_123 + i}["closed","${bulk}"]`).toString()
+    t.equal((await polling.post('', event)).text, 'ok')
+    const connect = Buffer.from(`0${name}${i},{"token":"token-a","more":"${bulk}"}`).toString()
+    names.push(readSocketIoPacket(connect)?.namespace)
+  }
+  const grown = (await usedBytes()) - before
+  t.ok(grown < 10_000_000, `${grown} bytes more`)
+  t.equal(names.at(-1), `${name}24`)
 })
 
 t.test('what the upstream has answered to a poll is handed over with the session', async t => {

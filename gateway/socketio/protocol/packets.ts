@@ -1,4 +1,5 @@
 // Reads Socket.IO packets (protocol revision 5) as far as decisions require: type, namespace, attachments, event name, auth.
+import { ownText } from '../../values/bounded-map.ts'
 import { readRecord } from '../../values/records.ts'
 
 // In addition to these: 2 EVENT, 3 ACK, 5 BINARY_EVENT.
@@ -37,8 +38,11 @@ export const readSocketIoPacket = (text: string): SocketIoPacket | undefined => 
   const type = Number(plain ?? binary)
   if ((type === EVENT || type === BINARY_EVENT) && !EVENT_REST.test(rest)) return undefined
   if ((type === ACK || type === BINARY_ACK) && !ACK_REST.test(rest)) return undefined
-  return { type, namespace, attachments, rest }
+  return { type, namespace: ownName(namespace), attachments, rest }
 }
+
+/** V8 stores a substring of more than 12 characters as a reference to the whole: the packet would be kept as long as its namespace. */
+const ownName = (name: string): string => (name.length > 12 ? Buffer.from(name).toString() : name)
 
 /** `4` (message), the type, and the namespace unless it is the root. */
 const head = (type: number, namespace: string): string => `4${type}${namespace === '/' ? '' : `${namespace},`}`
@@ -48,9 +52,9 @@ export const connectPacket = (namespace: string, auth: object): string =>
 
 export const disconnectPacket = (namespace: string): string => head(DISCONNECT, namespace)
 
-/** Acknowledges an event with one argument, given as JSON. */
+/** Acknowledges an event with one argument, given as JSON. It keeps nothing of that event. */
 export const ackPacket = (namespace: string, id: string, argument: string): string =>
-  `${head(ACK, namespace)}${id}[${argument}]`
+  `${head(ACK, namespace)}${ownText(id)}[${argument}]`
 
 /** A stock client raises `connect_error` with this message and `data`. */
 export const connectErrorPacket = (
