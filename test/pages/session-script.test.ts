@@ -67,13 +67,15 @@ t.test('a server-rendered page is reached by a login, and stays while its sessio
   await pass(9.1)
   await page.locator('portaria-session dialog[open]').waitFor()
   t.match(await page.locator('portaria-session h2').textContent(), /ends soon/)
+  await page.keyboard.type(' and')
   await pass(1)
   await page.getByText('has ended').waitFor()
   const [popup] = await Promise.all([page.waitForEvent('popup'), page.locator('portaria-session .main').click()])
   await popup.locator('#username').waitFor()
   await Promise.all([popup.waitForEvent('close'), fillLogin(popup, 'maria').catch(() => undefined)])
   await page.locator('portaria-session').waitFor({ state: 'detached' })
-  t.equal(await page.inputValue('#draft'), 'half a sentence')
+  t.equal(await page.inputValue('#draft'), 'half a sentence and', 'a warning takes no focus')
+  t.equal(await page.evaluate('document.activeElement.id'), 'draft', 'which is given back')
 })
 
 t.test('a page that is used keeps its session beyond the life of a token', async t => {
@@ -98,6 +100,22 @@ t.test('a page that is used keeps its session beyond the life of a token', async
   await page.reload()
   await page.locator('#draft').waitFor()
   t.equal(new URL(page.url()).pathname, '/app/report')
+
+  await statesOf(page)
+  /** What the page has been answered before, it has read. */
+  const settled = () => page.evaluate("fetch('/auth/me').then(answer => answer.text())")
+  let attempts = 0
+  await page.route('**/auth/refresh', route => {
+    attempts++
+    return route.fulfill({ status: 503, json: { code: 'GW_UNAVAILABLE' } })
+  })
+  await pass(6)
+  for (let n = 0; n < 5; n++) {
+    await page.locator('#draft').press('a')
+    for (let i = 0; i < 3; i++) await settled()
+  }
+  t.equal(attempts, 1, 'what fails is not repeated at each key')
+  await page.unrouteAll()
 })
 
 // RV-89

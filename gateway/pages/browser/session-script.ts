@@ -5,7 +5,18 @@
 //
 // Notifies the page with `portaria:session` on window, detail `{state, expiresAt}`: `active`, `refreshed`, `ending`, `ended`. A page
 // that calls preventDefault() on `ending` or `ended` shows something of its own; `event.detail.logIn()` opens the login.
-import { endQuietly, forget, isAway, keptToken, keptUserId, logInAgain, onNews, refresh, send } from './session.ts'
+import {
+  aheadMsBy,
+  endQuietly,
+  forget,
+  isAway,
+  keptToken,
+  keptUserId,
+  logInAgain,
+  onNews,
+  refresh,
+  send
+} from './session.ts'
 import type { User } from './shapes.ts'
 
 type State = 'active' | 'refreshed' | 'ending' | 'ended'
@@ -46,15 +57,13 @@ let aheadMs = 0
 let expiresAt = 0
 /** Seconds since the epoch; 0: the session cannot be renewed. */
 let renewsAt = 0
+/** By the gateway's clock, ms since the epoch: until then no renewal is tried, because one has failed. */
+let retryAt = 0
 /** Somebody has used the page since the last renewal; opening it counts. */
 let wasUsed = true
 let timer = 0
-let shown: HTMLElement | undefined
-
-const hide = () => {
-  shown?.remove()
-  shown = undefined
-}
+/** Takes away what is shown. */
+let hide = (): void => undefined
 
 const show = (state: 'ending' | 'ended') => {
   hide()
@@ -77,13 +86,19 @@ const show = (state: 'ending' | 'ended') => {
   const again = make('button', words.logIn, buttons)
   again.className = 'main'
   again.addEventListener('click', logInAgain)
-  if (state === 'ending') make('button', words.later, buttons).addEventListener('click', hide)
+  if (state === 'ending') make('button', words.later, buttons).addEventListener('click', () => hide())
   root.append(dialog)
   document.body.append(host)
-  shown = host
-  // A warning leaves the page usable; without a session, nothing on it would work.
-  if (state === 'ended') dialog.showModal()
-  else dialog.show()
+  hide = () => {
+    // Gives the focus back.
+    dialog.close()
+    host.remove()
+  }
+  // Without a session, nothing on the page would work.
+  if (state === 'ended') return dialog.showModal()
+  // A warning leaves it usable, and the focus where somebody types.
+  host.role = 'alert'
+  dialog.open = true
 }
 
 let told: State | undefined
@@ -110,13 +125,14 @@ const renewed = async () => {
 /** By the gateway's clock. */
 const now = () => Date.now() - aheadMs
 
-const mayRenew = () => renewsAt > 0 && now() >= renewsAt * 1000
+const mayRenew = () => renewsAt > 0 && now() >= Math.max(renewsAt * 1000, retryAt)
 
-/** If it fails, the next use tries again. */
+/** If it fails, a later use tries again. */
 const renew = async (): Promise<void> => {
   wasUsed = false
   renewsAt = 0
-  await renewed()
+  const { status } = await renewed()
+  retryAt = status === 200 ? 0 : now() + MAX_WAIT_MS
   await look()
 }
 
@@ -156,8 +172,7 @@ const look = async (): Promise<void> => {
   // Nothing that one person has begun is saved as another: a reload could send a form again, or fill it in.
   if (isOther(answer.body)) return location.replace(location.pathname + location.search)
   ownerId = answer.body.id
-  const date = Date.parse(answer.headers.get('date') ?? '')
-  aheadMs = Number.isNaN(date) ? 0 : Date.now() - date
+  aheadMs = aheadMsBy(answer)
   expiresAt = Number(answer.headers.get('portaria-session-expires') ?? 0)
   renewsAt = Number(answer.headers.get('portaria-session-renews') ?? 0)
   plan()

@@ -77,6 +77,12 @@ export const send = async <T>(path: string, question: Question): Promise<Answer<
 /** The gateway says nothing about the session at the moment. */
 export const isAway = ({ status }: Answer<unknown>): boolean => status === 0 || status === 429 || status >= 500
 
+/** How far the clock of this device is ahead of the gateway's; below 0: behind. */
+export const aheadMsBy = ({ headers }: Answer<unknown>): number => {
+  const date = Date.parse(headers.get('date') ?? '')
+  return Number.isNaN(date) ? 0 : Date.now() - date
+}
+
 /** Refreshes the token of the same login with its current access, and replaces the stored one. */
 export const refresh = async (): Promise<Answer<{ token: string; user: User }>> => {
   const before = keptToken()
