@@ -78,8 +78,8 @@ t.test('a server-rendered page is reached by a login, and stays while its sessio
   t.equal(await page.evaluate('document.activeElement.id'), 'draft', 'which is given back')
 })
 
-t.test('a page that is used keeps its session beyond the life of a token', async t => {
-  const { page, pass } = await openServerPage(t, { env: { SESSION_MAX: '8h' } })
+t.test('a page that is used keeps its session beyond the life of a token, and so does one of ours', async t => {
+  const { world, page, pass } = await openServerPage(t, { env: { SESSION_MAX: '8h' } })
   // Its access has changed while the gateway cannot read it, which says nothing about the session.
   await page.route('**/auth/me', route => route.fulfill({ status: 401, json: { code: 'GW_TOKEN_STALE' } }))
   await page.route('**/auth/refresh', route => route.fulfill({ status: 503, json: { code: 'GW_UNAVAILABLE' } }))
@@ -116,6 +116,24 @@ t.test('a page that is used keeps its session beyond the life of a token', async
   }
   t.equal(attempts, 1, 'what fails is not repeated at each key')
   await page.unrouteAll()
+
+  await page.goto(`${world.origin}/auth/account`)
+  await page.locator('#access-part dl').waitFor()
+  for (const minutes of [0.1, 6, 6]) {
+    await pass(minutes)
+    const [renewed] = await Promise.all([page.waitForResponse('**/auth/refresh'), page.click('main h1')])
+    t.equal(renewed.status(), 200)
+    await renewed.finished()
+    await settled()
+  }
+  await page.fill('#token-name', 'x')
+  await pass(11)
+  await page.click('#new-token .main')
+  const question = page.locator('dialog[open] #log-in-again')
+  await question.waitFor()
+  for (const _ of ['once', 'twice']) await page.keyboard.press('Escape')
+  await question.waitFor()
+  t.equal(await page.inputValue('#token-name'), 'x', 'without a session it asks for a login, whatever key is pressed')
 })
 
 // RV-89

@@ -157,7 +157,9 @@ export const Dialog = ({ title, onClose, children, isFixed = false }: DialogProp
     event.preventDefault()
     if (!isFixed) onClose()
   }
-  return html`<dialog ref=${element} aria-labelledby=${id} onCancel=${cancel}><h2 id=${id}>${title}</h2>${children}</dialog>`
+  /** Browsers close it at the second Escape in a row without asking. */
+  const close = () => (isFixed ? element.current?.showModal() : onClose())
+  return html`<dialog ref=${element} aria-labelledby=${id} onCancel=${cancel} onClose=${close}><h2 id=${id}>${title}</h2>${children}</dialog>`
 }
 
 interface Act {

@@ -8,9 +8,11 @@
 //                                 +--> onRenewed                     logged in again
 //                                 +--> login page                    logged out in another tab
 //
-// A stale token is refreshed on the way and never seen. What a login is too old for is asked again with `loginAddress({ again: true })`.
+// A stale token is refreshed on the way and never seen, and a session that use prolongs (SESSION_MAX) is renewed by it. What a login
+// is too old for is asked again with `loginAddress({ again: true })`.
 import {
   type Answer,
+  aheadMsBy,
   announce,
   ask,
   endQuietly,
@@ -35,12 +37,31 @@ export type PageSession =
   | { readonly is: 'out'; readonly hasEnded: boolean }
   | { readonly is: 'unknown'; readonly answer: Answer<unknown> }
 
+const RETRY_MS = 60_000
+/** From when on the session can be renewed, by the clock of this device; Infinity: it cannot be. */
+let renewsAt = Number.POSITIVE_INFINITY
+
+const noteLife = (answer: Answer<unknown>) => {
+  const renewsAtS = Number(answer.headers.get('portaria-session-renews') ?? Number.POSITIVE_INFINITY)
+  renewsAt = renewsAtS * 1000 + aheadMsBy(answer)
+}
+
+/** Somebody uses the page. If the session cannot be renewed now, a later use tries again. */
+const renewByUse = async () => {
+  if (Date.now() < renewsAt) return
+  renewsAt = Date.now() + RETRY_MS
+  const answer = await refresh()
+  if (answer.status === 200) noteLife(answer)
+}
+
 /** A session that the browser keeps in a cookie is enough for applications, but our own pages show nothing with it. */
 const cookieSession = async (otherwise: PageSession): Promise<PageSession> => {
   if (fact('browser-session') !== 'true') return otherwise
   const answer = await refresh()
   if (isAway(answer)) return { is: 'unknown', answer }
-  return answer.status === 200 ? { is: 'cookie', user: answer.body.user } : otherwise
+  if (answer.status !== 200) return otherwise
+  noteLife(answer)
+  return { is: 'cookie', user: answer.body.user }
 }
 
 export const findPageSession = async (): Promise<PageSession> => {
@@ -48,6 +69,7 @@ export const findPageSession = async (): Promise<PageSession> => {
   if (token === undefined) return cookieSession({ is: 'out', hasEnded: false })
   const answer = await ask<User>('/auth/me')
   if (answer.status === 200) {
+    noteLife(answer)
     keep(keptToken() ?? token, answer.body)
     return { is: 'in', user: answer.body }
   }
@@ -97,8 +119,10 @@ export const followPageSession = (user: User, { onEnded, onRenewed, onOther }: F
   const look = () => {
     const owner = keptUserId()
     if (owner !== undefined && owner !== user.id) return onOther()
-    void ask<User>('/auth/me').then(({ status, body }) => {
-      if (status === 200) body.id === user.id ? onRenewed() : onOther()
+    void ask<User>('/auth/me').then(answer => {
+      if (answer.status !== 200) return
+      noteLife(answer)
+      answer.body.id === user.id ? onRenewed() : onOther()
     })
   }
   const stopEnd = onSessionEnd(onEnded)
@@ -110,8 +134,11 @@ export const followPageSession = (user: User, { onEnded, onRenewed, onOther }: F
     giveUpUnsaved()
     void endQuietly().then(() => location.replace(loginAddress()))
   })
+  const uses = ['pointerdown', 'keydown'] as const
+  for (const use of uses) window.addEventListener(use, renewByUse)
   return () => {
     stopEnd()
     stopNews()
+    for (const use of uses) window.removeEventListener(use, renewByUse)
   }
 }
