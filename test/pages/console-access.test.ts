@@ -338,7 +338,13 @@ t.test('everybody who matches is changed at once', async t => {
     t.match(await page.locator('dialog').textContent(), /30 people/)
     await page.click('dialog .danger')
   }
+  const unavailable = { status: 503, json: { code: 'GW_UNAVAILABLE' } }
+  await page.route('**/auth/admin/users/access', route => route.fulfill(unavailable), { times: 1 })
   await change(['Agente', 'give'], ['Suporte', 'give'])
+  await said('The server cannot do this right now. Try again in a moment.')
+  t.ok(await page.getByText('30 selected').isVisible(), 'what was chosen is still there')
+  await page.click('#bulk .main')
+  await page.click('dialog .danger')
   await said('30 people changed, 0 refused.')
   t.equal((await users.listPeople({ search: 'waiting-', accessStatus: 'assigned' })).total, 30)
   await change(['Suporte', 'take'])

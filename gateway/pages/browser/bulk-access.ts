@@ -46,7 +46,14 @@ interface Change {
   readonly areas: Names
 }
 
-const send = async (ids: readonly number[], change: Change): Promise<{ words: string; isError: boolean }> => {
+export interface Result {
+  readonly words: string
+  readonly isError: boolean
+  /** False: what was chosen has yet to be changed, for some or for all of these people. */
+  readonly isOver: boolean
+}
+
+const send = async (ids: readonly number[], change: Change): Promise<Result> => {
   let changed = 0
   let failed = 0
   for (let at = 0; at < ids.length; at += PORTION) {
@@ -54,18 +61,19 @@ const send = async (ids: readonly number[], change: Change): Promise<{ words: st
     const answer = await call<Outcome>('users/access', { method: 'POST', body })
     if (answer.status !== 200) {
       const done = text('bulkDone', { changed: number(changed), failed: number(failed) })
-      return { words: changed === 0 ? problemOf(answer) : `${done} ${problemOf(answer)}`, isError: true }
+      const words = changed === 0 ? problemOf(answer) : `${done} ${problemOf(answer)}`
+      return { words, isError: true, isOver: false }
     }
     changed += answer.body.changed
     failed += answer.body.failed.length
   }
   const done = text('bulkDone', { changed: number(changed), failed: number(failed) })
-  return { words: `${done}${await lackingAccess(ids)}`, isError: failed > 0 }
+  return { words: `${done}${await lackingAccess(ids)}`, isError: failed > 0, isOver: true }
 }
 
 interface Props {
   readonly ids: readonly number[]
-  readonly onDone: (words: string, isError: boolean) => void
+  readonly onDone: (result: Result) => void
   readonly onClose: () => void
 }
 
@@ -96,14 +104,14 @@ export const BulkAccess = ({ ids, onDone, onClose }: Props): VNode => {
   })
   const run = async () => {
     setBusy(true)
-    const { words, isError } = await send(ids, { profiles: changeOf('profiles'), areas: changeOf('areas') })
+    const result = await send(ids, { profiles: changeOf('profiles'), areas: changeOf('areas') })
     setBusy(false)
-    onDone(words, isError)
+    onDone(result)
   }
   const submit = () => {
     const given = KINDS.flatMap(kind => changeOf(kind).add).join(', ')
     const taken = KINDS.flatMap(kind => changeOf(kind).remove).join(', ')
-    if (given === '' && taken === '') return onDone(text('bulkNothing'), true)
+    if (given === '' && taken === '') return onDone({ words: text('bulkNothing'), isError: true, isOver: false })
     ask(actOf(text, 'bulk', { n: number(ids.length), given: given || '–', taken: taken || '–' }, run))
   }
   const options = CHOICES.map(choice => [choice, text(choice)] as const)

@@ -1,6 +1,6 @@
 // Lets Admins find people: those waiting for access first, anyone else by a few letters.
 import { pageOf, queryInAddress, useAddressed } from './address.ts'
-import { BulkAccess, idsOf } from './bulk-access.ts'
+import { BulkAccess, idsOf, type Result } from './bulk-access.ts'
 import { type ListOf, queryOf, useLoad, useRested } from './console-data.ts'
 import { type Column, Listing, listed, Name, nameOf, State, timeOrNever, useActs } from './console-parts.ts'
 import { Choice, Field, Filters } from './fields.ts'
@@ -70,9 +70,9 @@ export const PeopleView = (): VNode => {
     if (ids === undefined) say(text('unreachable'), true)
     else setSelected(new Set(ids))
   }
-  const settle = (words: string, isError: boolean) => {
+  const settle = ({ words, isError, isOver }: Result) => {
     say(words, isError)
-    if (words === text('bulkNothing')) return
+    if (!isOver) return
     setOpen(false)
     setSelected(new Set())
     loaded.reload()
