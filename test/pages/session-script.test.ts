@@ -85,7 +85,11 @@ t.test('a page that is used keeps its session beyond the life of a token, and so
   await page.route('**/auth/refresh', route => route.fulfill({ status: 503, json: { code: 'GW_UNAVAILABLE' } }))
   await Promise.all([page.waitForResponse('**/auth/refresh'), page.reload()])
   await page.unrouteAll()
-  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+  // A look that has joined the failed renewal looks again after a minute only.
+  await until(async () => {
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    return page.evaluate<boolean>('states.length > 0')
+  })
   t.equal((await statesOf(page))[0], 'active')
   await page.evaluate(
     "window.renewals = 0; addEventListener('portaria:session', e => { e.preventDefault(); if (e.detail.state === 'refreshed') window.renewals++ })"
