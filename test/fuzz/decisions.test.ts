@@ -3,8 +3,8 @@ import t from 'tap'
 import { fuzzDecisions } from '../../tools/fuzz/decisions/compare.ts'
 import { fuzzTestLines } from '../../tools/fuzz/decisions/test-lines.ts'
 
-const PAIRS = 40
-const TABLES = 60
+const PAIRS = 60
+const TABLES = 100
 
 // CF-16, RV-20, RV-25, RV-27, RV-34
 t.test('diff, explain and replay agree with brute force on pairs of route tables', async t => {
