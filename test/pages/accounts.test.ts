@@ -31,6 +31,16 @@ const asked = async (t: Test, page: Page, answer: 'accept' | 'dismiss', leave: (
   t.equal(dialog.type(), 'beforeunload')
 }
 
+/** Logs in again in another tab. What the page does about it, it has done before it has the answer to a later question. */
+const logInBeside = async (page: Page) => {
+  const heard = page.waitForResponse('**/auth/me')
+  const other = await page.context().newPage()
+  await other.goto(`${world.origin}/auth/login?again=1`)
+  await fillLogin(other, 'maria')
+  await (await heard).finished()
+  await page.evaluate("fetch('/auth/me').then(answer => answer.text())")
+}
+
 /** What the token endpoint answers these credentials with. */
 const tokenAnswer = async (clientId: string, secret: string) => {
   const answer = await postClient(world, clientId, secret)
@@ -222,13 +232,7 @@ t.test('a secret that is shown stays during a login in another tab, and leaving 
   for (const make of [makeClient, makeToken]) {
     const page = await make()
     const secret = await secretOf(page)
-    const heard = page.waitForResponse('**/auth/me')
-    const other = await page.context().newPage()
-    await other.goto(`${world.origin}/auth/login?again=1`)
-    await fillLogin(other, 'maria')
-    await (await heard).finished()
-    // What the page does about it, it has done before it has the answer to a later question.
-    await page.evaluate("fetch('/auth/me').then(answer => answer.text())")
+    await logInBeside(page)
     t.equal(await secretOf(page), secret)
     await asked(t, page, 'dismiss', () => page.close({ runBeforeUnload: true }))
     t.equal(await secretOf(page), secret)
@@ -264,12 +268,7 @@ t.test(
     await page.click('button[lang=pt]')
     await page.locator('html[lang=pt-BR]').waitFor()
     t.equal(await chosen(), before)
-    const heard = page.waitForResponse('**/auth/me')
-    const other = await page.context().newPage()
-    await other.goto(`${world.origin}/auth/login?again=1`)
-    await fillLogin(other, 'maria')
-    await (await heard).finished()
-    await page.evaluate("fetch('/auth/me').then(answer => answer.text())")
+    await logInBeside(page)
     t.equal(await chosen(), before, 'a login in another tab loses nothing')
     await page.click('#logout')
     await page.locator('#username').waitFor()

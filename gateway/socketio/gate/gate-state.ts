@@ -87,7 +87,7 @@ export interface GateParts {
   readonly onLateConfirm: (namespace: string) => void
 }
 
-/** Some of what is held has come or gone. */
+/** Updates the count of held bytes after packets were held or released. */
 export const countHeldPackets = ({ namespaces, holding }: GateState): void =>
   holding.set([...namespaces.values()].reduce((length, { held }) => length + held.length, 0))
 

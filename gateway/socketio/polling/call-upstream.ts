@@ -107,7 +107,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call) => {
 const AUTHORITY = '\0'
 const LENGTH = '\x01'
 
-/** In a head; one that authenticates the connection leaves it to nobody else. */
+/** In a request head. NTLM and Negotiate authenticate the connection, which other clients must then not use. */
 const AUTHORIZATION = /\r\nauthorization: ([^\r]*)/i
 
 /**

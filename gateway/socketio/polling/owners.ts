@@ -5,7 +5,7 @@ import type { Instances } from '../../instances/instances.ts'
 import { noteFault, task } from '../../values/contain.ts'
 import { endingAfter, type HandedSession } from '../engine-session.ts'
 import { type EngineSessions, type SessionRequest, unknownSid } from '../engine-sessions.ts'
-import type { PollingResponse } from './transport.ts'
+import type { PollingResponse } from './mailbox.ts'
 
 /** Longer than any poll; a process that ends is noticed earlier. */
 const ASK_MS = 2 * 60 * 60_000

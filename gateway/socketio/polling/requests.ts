@@ -11,8 +11,9 @@ import { endingAfter, type SocketIoForwarding, sourceOf, UNPROVEN_BYTES } from '
 import type { EngineSessions } from '../engine-sessions.ts'
 import { openWithSid, queryWithSid, readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
 import { callUpstream, headTemplate } from './call-upstream.ts'
+import { type PollingResponse, textResponse } from './mailbox.ts'
 import type { Owners } from './owners.ts'
-import { clientFields, failureResponse, type PollingResponse, textResponse } from './transport.ts'
+import { clientFields, failureResponse } from './transport.ts'
 
 const BODY_MS = 30_000
 const HANDSHAKE_BYTES = 64 * 1024

@@ -12,14 +12,7 @@ import type { EngineSession, EngineSessionSource, SocketIoForwarding } from '../
 import { UNDECIDED } from '../gate/gate-state.ts'
 import { burstBytes, ENGINE_CLOSE, readEnginePacket, readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
 import { callUpstream, ownPostHead, type PendingCall, routingLinesOf, type UpstreamAnswer } from './call-upstream.ts'
-
-/** The response to a poll or a post, without the fields that belong to one exchange. */
-export interface PollingResponse {
-  readonly status: number
-  /** `[name, value, …]` of the upstream, as far as the client may see them. */
-  readonly fields: readonly string[]
-  readonly text: string
-}
+import { createMailbox, type Mailbox, type PollingResponse, textResponse } from './mailbox.ts'
 
 const NOT_REPEATED = /^(?:content-.*|transfer-encoding|set-cookie|date|etag|x-request-id|x-ratelimit-.*)$/i
 
@@ -30,12 +23,6 @@ export const clientFields = (
   { route, upstream }: EngineSessionSource
 ): string[] =>
   fieldsWithout(clientHeadFields(head, responseContext(route, upstream, ''), privateAnswersOf(route)), NOT_REPEATED)
-
-export const textResponse = (fields: readonly string[], text: string): PollingResponse => ({
-  status: 200,
-  fields: [...fields, 'content-type', 'text/plain; charset=UTF-8'],
-  text
-})
 
 /** The upstream's own refusal, without its body. */
 export const failureResponse = ({ status }: ResponseHead, fields: readonly string[]): PollingResponse => ({
@@ -113,7 +100,7 @@ export const createPollingTransport = (parts: PollingParts) => {
       // A noop or a close is about the transport of polls, which is over.
       return mailbox.packets.splice(0).filter(packet => packet !== NOOP && packet !== ENGINE_CLOSE)
     },
-    /** Nobody will poll any more. */
+    /** The client will not poll again: what waits for it is no longer counted. */
     forget: mailbox.holding.close,
     /** A last packet that waits for the client's next poll. */
     get hasMail() {
@@ -136,68 +123,6 @@ export const createPollingTransport = (parts: PollingParts) => {
       bytes: () => posted + polls.bytes()
     }
   }
-}
-
-/** A response ends with the packet that exceeds this; what is left waits for the next poll. */
-const RESPONSE_LENGTH = 1_000_000
-
-type Mailbox = ReturnType<typeof createMailbox>
-
-/** Holds packets for a polling client until its next poll. @param fields of responses, until the upstream sends others */
-const createMailbox = (fields: readonly string[]) => {
-  const packets: string[] = []
-  let waiting: PromiseWithResolvers<PollingResponse> | undefined
-
-  /** The poll that waits, if any, is answered. */
-  const settle = (response: PollingResponse) => {
-    waiting?.resolve(response)
-    waiting = undefined
-  }
-  const respond = (text: string) => settle(textResponse(mailbox.fields, text))
-
-  const mailbox = {
-    packets,
-    fields,
-    holding: createHolding(),
-    /** Of the gateway's own packets since all were last fetched: a client may cause them without fetching any. */
-    ownLength: 0,
-    put(more: readonly string[]) {
-      let length = mailbox.holding.bytes
-      for (const packet of more) {
-        packets.push(packet)
-        length += packet.length
-      }
-      mailbox.holding.set(length)
-    },
-    isEmpty: () => packets.length === 0,
-    isAwaited: () => waiting !== undefined,
-    /** A poll waits for mail. */
-    wait() {
-      waiting = Promise.withResolvers()
-      return waiting.promise
-    },
-    /** Passes on what can be passed on. */
-    flush() {
-      if (waiting === undefined || packets.length === 0) return
-      let length = 0
-      const last = packets.findIndex(packet => {
-        length += packet.length
-        return length >= RESPONSE_LENGTH
-      })
-      const fetched = packets.splice(0, last === -1 ? packets.length : last + 1)
-      if (packets.length === 0) mailbox.ownLength = 0
-      mailbox.holding.set(packets.length === 0 ? 0 : mailbox.holding.bytes - length)
-      respond(fetched.join(SEPARATOR))
-    },
-    settle,
-    respond,
-    /** The poll that waits, if any, is refused. */
-    refuse(error: unknown) {
-      waiting?.reject(error)
-      waiting = undefined
-    }
-  }
-  return mailbox
 }
 
 const MALFORMED = 'upstream-malformed-payload'
