@@ -3,9 +3,11 @@ import { createHash } from 'node:crypto'
 import {
   chmodSync,
   existsSync,
+  lchownSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   realpathSync,
   rmdirSync,
   rmSync,
@@ -126,6 +128,7 @@ const start = async (
   const close = async () => {
     await server.close()
     if (!server.isOver()) await database.close()
+    giveToOwner(home)
     rmSync(path, { force: true })
     if (folder !== home) rmSync(folder, { recursive: true, force: true })
     lock.release()
@@ -138,6 +141,16 @@ const cannotOpen = (cause: unknown): never => {
   throw new DatabaseUnavailable(
     cause instanceof Error ? cause : new Error('PGlite failed to write its files', { cause })
   )
+}
+
+/** What a command of root has created: the gateway, which runs as the owner of the directory, could not read it. */
+const giveToOwner = (home: string): void => {
+  const { uid, gid } = statSync(home)
+  if (process.geteuid?.() !== 0 || uid === 0) return
+  for (const name of readdirSync(home, { recursive: true, encoding: 'utf8' })) {
+    const path = join(home, name)
+    if (lstatSync(path).uid === 0) lchownSync(path, uid, gid)
+  }
 }
 
 /** Waits for the owner's socket; if the owner ends in the meantime, its lock is taken and returned. */

@@ -1,7 +1,17 @@
 // Without DATABASE_URL the same store stands on a Postgres inside the process, in a folder that one gateway owns.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync
+} from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
@@ -125,6 +135,19 @@ t.test('closing leaves neither socket nor lock, and a command can then run alone
   t.same((await command.exited)[0], 0)
   t.same(readdirSync(dataDir), ['postgres'])
 })
+
+if (process.geteuid?.() === 0)
+  t.test('a gateway opens its data again after root has run a command on it', async t => {
+    const files = () =>
+      ['', ...readdirSync(dataDir, { recursive: true, encoding: 'utf8' })].map(name => join(dataDir, name))
+    for (const file of files()) chownSync(file, 65_534, 65_534)
+    await (await openDatabase({ dataDir, log: quiet, role: 'command' })).close()
+    t.same(
+      files().filter(file => statSync(file).uid === 0),
+      []
+    )
+    for (const file of files()) chownSync(file, 0, 0)
+  })
 
 t.test('a gateway ended by a signal leaves the folder tidy too', async t => {
   const gateway = another(t, 'gateway', 'hold')
