@@ -1,7 +1,7 @@
 // Remembers when the directory last confirmed a person, and who is due to be looked up again.
 import type { EntityManager } from 'typeorm'
 import { raiseVersions } from './access-changes.ts'
-import { type Actor, appendAudits } from './audit-entry.ts'
+import { type Actor, type AuditEntry, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { applyGroups } from './granted-access.ts'
 import { query } from './query.ts'
@@ -84,6 +84,12 @@ export const confirmAccount = async (
   return row?.hasLapsed ?? false
 }
 
+/** Release 1.0.0 ended people but not what their groups in the directory grant. For a login with another provider. */
+export const dropEndedGroups = async (manager: EntityManager, userId: number): Promise<AuditEntry[]> => {
+  const [left] = await query(manager, LEFT_GROUPS, [userId])
+  return left === undefined ? [] : applyGroups(manager, userId, { provider: 'ldap', groups: [] })
+}
+
 /** Two rechecks, or a day where nothing is rechecked. */
 const HAS_LAPSED = (row: string) =>
   `coalesce(${row}.groups_misses >= 2 OR ${row}.groups_unread_since <= now() - interval '24 hours', false) AS "hasLapsed"`
@@ -110,6 +116,9 @@ const MISS = `
 const END = `
   UPDATE directory_accounts SET checked_at = now(), ended_at = now(), missing_since = NULL
   WHERE user_id = $1 AND ended_at IS NULL RETURNING user_id`
+const LEFT_GROUPS = `
+  SELECT FROM directory_accounts a JOIN person_groups g USING (user_id)
+  WHERE user_id = $1 AND a.ended_at IS NOT NULL AND g.provider = 'ldap' AND g.groups <> '{}'`
 // A lease that ends much later than one that begins now is of a clock that has been set back since.
 const LEAD = `
   INSERT INTO directory_recheck (one, holder, held_until)

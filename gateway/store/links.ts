@@ -153,7 +153,8 @@ const SET_ASIDE = `
 const MOVE = 'UPDATE provider_links SET subject = $4 WHERE provider = $1 AND issuer = $2 AND subject = $3'
 
 /**
- * Moves the links of `newId` to `oldId`; access is not moved. Both must log in again. Throws NotFound, and
+ * Moves the links of `newId` to `oldId`, with what is remembered of the accounts behind them: the addresses of their logins
+ * and the directory account to be looked up. Access is not moved. Both must log in again. Throws NotFound, and
  * Conflict if `newId` has access of its own, has no link, or is `oldId`.
  */
 export const relinkPerson = (database: Database, actor: Actor, oldId: number, newId: number): Promise<number> =>
@@ -170,6 +171,7 @@ export const relinkPerson = (database: Database, actor: Actor, oldId: number, ne
     )
     if (moved.length === 0) throw new Conflict({ reason: 'relink-without-link' })
     await raiseVersions(manager, [oldId, newId], true)
+    for (const statement of MOVE_ACCOUNT) await query(manager, statement, [oldId, newId])
     await appendAudit(manager, {
       actor,
       action: 'person.relink',
@@ -180,6 +182,13 @@ export const relinkPerson = (database: Database, actor: Actor, oldId: number, ne
     })
     return moved.length
   })
+
+const MOVE_ACCOUNT = [
+  'UPDATE login_addresses SET user_id = $1 WHERE user_id = $2',
+  `DELETE FROM directory_accounts WHERE user_id = $1
+    AND EXISTS (SELECT FROM directory_accounts WHERE user_id = $2::int)`,
+  'UPDATE directory_accounts SET user_id = $1 WHERE user_id = $2'
+]
 
 /** People whose link is their login, and those whose link is a stable subject. */
 export const countDirectoryLinks = (database: Database) =>

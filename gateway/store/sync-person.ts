@@ -6,7 +6,7 @@ import type { BootstrapAdmin } from '../settings/settings.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type AuditEntry, appendAudit, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { confirmAccount } from './directory-accounts.ts'
+import { confirmAccount, dropEndedGroups } from './directory-accounts.ts'
 import { applyGroups } from './granted-access.ts'
 import { adoptLink, keepOtherLink, type Link, setAsideFormer, upgradeLink } from './links.ts'
 import { findPerson, getPerson, type StoredPerson } from './people.ts'
@@ -50,8 +50,9 @@ export const syncPerson = async (database: Database, confirmed: ConfirmedPerson)
     const hasLapsed = login !== undefined && (await confirmAccount(manager, id, login, groupsUnreadable !== undefined))
     const seen = hasLapsed ? { ...confirmed, groups: [] } : confirmed
     const { groups, groupsCutOff: isCutOff } = seen
-    const granted =
-      groups === undefined ? [] : await applyGroups(manager, id, { ...seen, groups, isCutOff }, firstLogin)
+    const granted = confirmed.provider === 'ldap' || firstLogin ? [] : await dropEndedGroups(manager, id)
+    if (groups !== undefined)
+      granted.push(...(await applyGroups(manager, id, { ...seen, groups, isCutOff }, firstLogin)))
     const isBootstrapped = await applyBootstrap(manager, bootstrap, person, firstLogin)
     await appendAudits(manager, [...found.entries, ...granted])
     const isChanged = isBootstrapped || granted.length > 0

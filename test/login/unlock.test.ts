@@ -176,11 +176,18 @@ t.test(
     t.match(await call('GET', 'held-back'), { body: { total: 1, items: [{ userId: maria.id, failures: 2 }] } })
     t.match(await call('POST', `users/${maria.id}/unlock`, {}), { status: 204 })
     t.match(await call('GET', 'held-back'), { body: { total: 0 } })
+    const { user: carlos } = (await (await postLogin(world, 'carlos')).json()) as { user: { id: number } }
+    const relink = ['relink', String(carlos.id), String(maria.id)]
+    t.equal((await portaria(relink, { env: { DATABASE_URL: own.url, JWT_SECRET: TEST_SECRET } })).code, 0)
+    await fail()
+    t.match(await call('GET', 'held-back'), { body: { total: 1, items: [{ userId: carlos.id, failures: 2 }] } })
+    t.match(await call('POST', `users/${carlos.id}/unlock`, {}), { status: 204 })
+    t.match(await call('GET', 'held-back'), { body: { total: 0 } }, 'before the first login since then')
     await fail()
     await own.query(`
     INSERT INTO login_addresses VALUES ('maria', '192.0.2.99', ${namesake.id}, now() + interval '1 minute');
     INSERT INTO provider_links VALUES ('ldap', 'ldap', 'namesake', ${namesake.id})`)
-    t.match(await call('POST', `users/${maria.id}/unlock`, {}), { status: 204 })
+    t.match(await call('POST', `users/${carlos.id}/unlock`, {}), { status: 204 })
     const held = { body: { total: 1, items: [{ userId: namesake.id, failures: 2 }] } }
     t.match(await call('GET', 'held-back'), held, 'a login that has been given to somebody else is theirs')
   }

@@ -64,6 +64,20 @@ t.test('a cut-off list of groups grants nothing, and a claim counts only from it
   })
 })
 
+t.test('a cloud login leaves nothing of what an account grants that an earlier release has ended', async t => {
+  const { users, url } = await openWorld()
+  const cloud = person('m', { provider: 'cloudidp', issuer: 'https://idp.example', groups: [] })
+  const account = person('maria', { login: 'maria', groups: [SUPORTE] })
+  const { user } = await users.syncPerson(account)
+  await users.relinkPerson(actor, user.id, (await users.syncPerson(cloud)).user.id)
+  const { version } = await users.syncPerson(cloud)
+  t.match(await users.syncPerson(cloud), { user: { id: user.id, profiles: only('Agente') } })
+  await postgres.query('UPDATE directory_accounts SET ended_at = now()', [], url)
+  for (const _ of [1, 2])
+    t.match(await users.syncPerson(cloud), { user: { profiles: only(), areas: only() }, version: version + 1 })
+  t.match(await users.syncPerson(account), { user: { id: user.id, profiles: only('Agente') } })
+})
+
 // AD-06, AD-07
 t.test('a granted Admin does not count as the last Admin who must stay', async t => {
   const { users } = await openWorld()

@@ -1,6 +1,7 @@
 // Changed settings of the directory keep people who they are, and only them.
 // LD-07, RW-05, RW-20
 import t from 'tap'
+import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { actor, openStore, person } from '../support/store.ts'
@@ -92,6 +93,29 @@ t.test('relink moves links only, ends both sessions, and is on record', async t 
   }
   const { items } = await audit.list({ action: 'person.relink' })
   t.match(items, [{ target: `user:${old.id}`, before: { user: fresh.id }, after: { user: old.id } }])
+})
+
+t.test('a relinked account is looked up for the person who has it now, also while they use another', async t => {
+  const { url, database, users } = await openStore(t, postgres)
+  const cloud = person('m', { provider: 'cloudidp', issuer: 'https://idp.example' })
+  const { user: old } = await users.syncPerson(cloud)
+  const accounts = createDirectoryAccounts(database)
+  for (const subject of ['maria', GUID]) {
+    const { user: fresh } = await users.syncPerson(person(subject, { login: subject }))
+    await users.relinkPerson(actor, old.id, fresh.id)
+    const { version } = await users.syncPerson(cloud)
+    await postgres.query(
+      `INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
+       VALUES ('${version}', ${old.id}, 'cloudidp', now(), now(), now() + interval '1 hour')`,
+      [],
+      url
+    )
+    const due = await accounts.due(0, 10)
+    t.match(due, [{ userId: old.id, login: subject }], subject)
+    t.equal(due.length, 1)
+    await accounts.end(actor, old.id, 'gone')
+    t.same(await accounts.due(0, 10), [])
+  }
 })
 
 t.test('relink is refused where it would lose or mix something', async t => {
