@@ -1,6 +1,6 @@
 // Builds a person with a stable subject from the provider's data, with groups, tenant and session, or says why they may not log in.
 import type { ProvenPerson } from '../identity.ts'
-import { isOpenTenant } from '../settings/cloud.ts'
+import { admittedTenants, isTenantListed } from '../settings/cloud.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
 import { isRecord } from '../values/records.ts'
 import { OAuthFailure, quoted } from './failure.ts'
@@ -80,24 +80,18 @@ const subjectOf = ({ idToken, profile, isOpenId }: Findings, username: string): 
 
 const present = (value: unknown): unknown => (value === null || value === '' ? undefined : value)
 
-const checkTenant = (
-  idToken: Claims | undefined,
-  { tenantId, allowedTenants }: PersonSettings,
-  username: string
-): void => {
-  const refusal = (reason: 'tenant-refused' | 'tenant-unknown', explanation: string) =>
-    new OAuthFailure(reason, explanation, username)
+const checkTenant = (idToken: Claims | undefined, settings: PersonSettings, username: string): void => {
   const tid = typeof idToken?.tid === 'string' ? idToken.tid.toLowerCase() : undefined
-  const configured = tenantId.toLowerCase()
-  // A tenant can also be named by a domain, which no ID token repeats; its own addresses and issuer then identify it.
-  const isOneTenant = !isOpenTenant(configured) && !configured.includes('.')
-  if (isOneTenant && tid !== undefined && tid !== configured)
-    throw refusal('tenant-refused', `tenant ${quoted(tid)} is not CLOUDIDP_TENANT_ID`)
-  if (allowedTenants === undefined || allowedTenants.includes('*')) return
-  if (tid === undefined)
-    throw refusal('tenant-unknown', 'CLOUDIDP_ALLOWED_TENANTS is set, but the ID token names no tenant (tid)')
-  if (!allowedTenants.some(tenant => tenant.toLowerCase() === tid))
-    throw refusal('tenant-refused', `tenant ${quoted(tid)} is not in CLOUDIDP_ALLOWED_TENANTS`)
+  if (tid === undefined && isTenantListed(settings.allowedTenants))
+    throw new OAuthFailure(
+      'tenant-unknown',
+      'CLOUDIDP_ALLOWED_TENANTS is set, but the ID token names no tenant (tid)',
+      username
+    )
+  const admitted = admittedTenants(settings)
+  if (tid === undefined || admitted === undefined || admitted.includes(tid)) return
+  const explanation = `tenant ${quoted(tid)} is not admitted by CLOUDIDP_TENANT_ID and CLOUDIDP_ALLOWED_TENANTS`
+  throw new OAuthFailure('tenant-refused', explanation, username)
 }
 
 const MAX_VALUE_LENGTH = 512

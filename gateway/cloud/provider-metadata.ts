@@ -149,7 +149,8 @@ const isOf = (found: unknown, asked: string): found is string => {
   if (askedUrl === null || foundUrl === null) return false
   const [, tenant = '', ...rest] = decodeURI(foundUrl.pathname).replace(/\/$/, '').split('/')
   const [, askedTenant = '', ...askedRest] = decodeURI(askedUrl.pathname).split('/')
-  if (GUID.test(askedTenant) && tenant !== askedTenant) return false
+  // A GUID has one spelling there, in lower case.
+  if (GUID.test(askedTenant) && tenant !== askedTenant.toLowerCase()) return false
   const isMicrosoft = MICROSOFT.test(askedUrl.origin)
   if (tenant !== TENANT_PLACEHOLDER && !(isMicrosoft && GUID.test(tenant))) return false
   if (isMicrosoft && foundUrl.origin === 'https://sts.windows.net') return rest.length === 0

@@ -14,16 +14,24 @@ export const isOpenTenant = (tenantId: string): boolean => OPEN_TENANTS.includes
 export const unassignedMayPass = (tenantId: string, allowedTenants: readonly string[] | undefined): boolean =>
   allowedTenants !== undefined || !isOpenTenant(tenantId)
 
-/** Ids of the only tenants whose people may log in, in lower case; undefined: all, or it is known only at the login. */
+/**
+ * Ids of the only tenants whose people may log in, in lower case; undefined: all, or it is known only at the login. A tenant that is
+ * named alone and a list each admit nobody else.
+ */
 export const admittedTenants = ({
   tenantId,
   allowedTenants
 }: Pick<CloudIdpSettings, 'tenantId' | 'allowedTenants'>) => {
-  if (allowedTenants !== undefined)
-    return allowedTenants.includes('*') ? undefined : allowedTenants.map(tenant => tenant.toLowerCase())
-  // No ID token repeats a domain.
-  return isOpenTenant(tenantId) || tenantId.includes('.') ? undefined : [tenantId.toLowerCase()]
+  // No ID token repeats a domain; the provider's own addresses and issuer then identify it.
+  const own = isOpenTenant(tenantId) || tenantId.includes('.') ? undefined : tenantId.toLowerCase()
+  if (!isTenantListed(allowedTenants)) return own === undefined ? undefined : [own]
+  const listed = allowedTenants.map(tenant => tenant.toLowerCase())
+  return own === undefined ? listed : listed.filter(tenant => tenant === own)
 }
+
+/** Whether only people of listed tenants may log in, so that an account needs one. */
+export const isTenantListed = (allowedTenants: readonly string[] | undefined): allowedTenants is readonly string[] =>
+  allowedTenants !== undefined && !allowedTenants.includes('*')
 
 interface Origins {
   readonly publicUrl: string

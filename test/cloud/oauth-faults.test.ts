@@ -241,6 +241,7 @@ t.test('the discovered issuer is the configured one, or Microsoft’s own name f
     ['https://id.example/.well-known/openid-configuration', 'https://id.example'],
     [`${microsoft}/common/v2.0`, `${microsoft}/{tenantid}/v2.0`],
     [`${microsoft}/corp.example/v2.0`, `${microsoft}/${tenant}/v2.0`],
+    [`${microsoft}/${tenant.toUpperCase()}/v2.0`, `${microsoft}/${tenant}/v2.0`],
     [`${microsoft}/corp.example`, `https://sts.windows.net/${tenant}/`]
   ] as const) {
     const base = issuer.replace(/\/(\.well-known.*)?$/, '')

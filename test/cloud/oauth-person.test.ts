@@ -1,6 +1,7 @@
 // What a provider says about somebody becomes the person of the contract, whichever shape it has.
 import t from 'tap'
 import { provePerson } from '../../gateway/cloud/person.ts'
+import { admittedTenants } from '../../gateway/settings/cloud.ts'
 import { beginCloudLogin, createCloudBrowser } from '../support/cloud-browser.ts'
 import { startFaultyProvider } from '../support/faulty-provider.ts'
 import { startOAuthApp } from '../support/oauth-app.ts'
@@ -78,6 +79,18 @@ t.test('tenants: one is compared, open ones let in whom the list names', async t
   t.equal(enter('t-9', { tenantId: 't-1', allowedTenants: ['*'] }), 'tenant-refused')
   t.equal(enter(undefined, { tenantId: 't-1', allowedTenants: undefined }), 's')
   t.equal(enter('t-9', { tenantId: 'corp.example', allowedTenants: undefined }), 's')
+})
+
+t.test('a start ends what people hold whom no login would admit any more', async t => {
+  const admits = (settings: Omit<Settings, 'groupsClaim'>) => {
+    const admitted = admittedTenants(settings)
+    return ['t-1', 't-2'].filter(tid => admitted?.includes(tid) ?? true)
+  }
+  t.same(admits({ tenantId: 'T-1', allowedTenants: ['t-1', 'T-2'] }), ['t-1'])
+  t.same(admits({ tenantId: 't-1', allowedTenants: ['*'] }), ['t-1'])
+  t.same(admits({ tenantId: 't-1', allowedTenants: undefined }), ['t-1'])
+  t.same(admits({ tenantId: 'common', allowedTenants: ['T-2'] }), ['t-2'])
+  t.same(admits({ tenantId: 'corp.example', allowedTenants: ['*'] }), ['t-1', 't-2'])
 })
 
 // OA-14
