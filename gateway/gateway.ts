@@ -62,7 +62,7 @@ export interface SharedListener {
   readonly certificates: Certificates | undefined
   /** Asks the others how many connections of some client addresses they have. */
   readonly askConnections: NonNullable<QuotaOptions['ask']>
-  /** Reads the route files in all of them at once. */
+  /** Has all others read the route files. */
   reload(): Promise<unknown>
 }
 

@@ -25,7 +25,7 @@ export interface LiveRoutesOptions extends Omit<LoadOptions, 'upstreamsInUse'> {
   readonly log: Log
   /** Called after each reload, whatever its result. */
   readonly onReload?: (ok: boolean) => void
-  /** Called instead of `reload` when the files have changed. */
+  /** Called when the files have changed, while they are loaded here: has others load them too. */
   readonly onChange?: (() => Promise<unknown>) | undefined
   readonly quietMs?: number
   readonly pollMs?: number
@@ -104,7 +104,8 @@ export const createLiveRoutes = async (options: LiveRoutesOptions) => {
     quietMs,
     pollMs,
     since,
-    onChange: () => void (options.onChange ?? reload)().catch(error => log.error({ err: error }, 'a reload failed'))
+    onChange: () =>
+      void Promise.all([reload(), options.onChange?.()]).catch(error => log.error({ err: error }, 'a reload failed'))
   })
   return {
     /** The table in use. Requests keep the route they matched, so a swap never changes one midway. */

@@ -23,7 +23,8 @@ export interface Member {
 interface MembersParts {
   readonly settings: Settings
   readonly certificates: Certificates | undefined
-  readonly reload: () => Promise<boolean>
+  /** Has all but one read the route files. */
+  readonly reload: (except: Member) => Promise<boolean>
   readonly onEnded: (member: Member, code: number, signal: string) => void
 }
 
@@ -71,7 +72,7 @@ export const createMembers = (parts: MembersParts) => {
       })
       calls.answer('settings', () => settings)
       calls.answer('certificate', () => certificates?.state())
-      calls.answer('reload', () => parts.reload())
+      calls.answer('reload', () => parts.reload(member))
       calls.answer('connections', claims => connections(claims, member))
       worker.on('message', message => calls.receive(message))
       const onEnded = (code: number, signal: string) => {

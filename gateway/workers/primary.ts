@@ -44,11 +44,12 @@ export const startWorkers = async (
   certificates?.onChange(next => {
     for (const { calls } of members.ready()) calls.call('certificate.changed', next).catch(() => undefined)
   })
-  /** Each worker reads the files by itself; the first that sees a change has all of them do so. */
-  const reload = async (isAsked = false): Promise<boolean> => {
+  /** Each worker reads the files by itself; the first that sees a change has the others do so. */
+  const reload = async (isAsked = false, except?: Member): Promise<boolean> => {
     await certificates?.reload()
     const options = { timeoutMs: RELOAD_TIMEOUT_MS }
-    const read = await Promise.allSettled(members.ready().map(({ calls }) => calls.call('reload', isAsked, options)))
+    const others = members.ready().filter(member => member !== except)
+    const read = await Promise.allSettled(others.map(({ calls }) => calls.call('reload', isAsked, options)))
     return read.length > 0 && read.every(one => one.status === 'fulfilled' && one.value === true)
   }
 
@@ -79,7 +80,7 @@ export const startWorkers = async (
   const members = createMembers({
     settings,
     certificates,
-    reload,
+    reload: except => reload(false, except),
     onEnded(member, code, signal) {
       metrics.forget(member.worker.id)
       // One that ends in the first start lets that fail.

@@ -260,19 +260,25 @@ t.test('while the database hangs, the metrics keep the gauges of the workers', a
 
 t.test('while a worker cannot be replaced, /ready holds for those that serve, and fails without any', async t => {
   const postgres = await startOwnPostgres(t)
-  const { start, get, ops } = await startWorld(t, { DATABASE_URL: postgres.url })
+  const { start, get, ops, metric, files, backend } = await startWorld(t, { DATABASE_URL: postgres.url })
   const gateway = await start()
-  postgres.freeze()
+  await postgres.stop()
   const [first = Number.NaN, second = Number.NaN] = gateway.workers()
   process.kill(first, 'SIGKILL')
   await gateway.logged('a worker has ended')
   t.equal((await get('/open/x')).status, 200)
   t.equal(await ops('/ready'), 'ready\n')
+  // The one that starts has read the route files, and waits.
+  await gateway.logged('the database is not available yet; trying again')
+  files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
+  await gateway.logged('route files reloaded')
   process.kill(second, 'SIGKILL')
   await until(async () => (await ops('/ready')) === 'starting\n', 'no worker serves', 30_000)
   t.match(await ops('/metrics'), /^portaria_ready 0$/m)
-  postgres.thaw()
-  await until(async () => (await ops('/ready')) === 'ready\n')
+  await postgres.start()
+  await until(async () => (await metric('portaria_workers')) === 2)
+  t.equal(await ops('/ready'), 'ready\n')
+  await eachAlone(gateway, async () => t.equal((await get('/new/x')).status, 200, 'a change during its start counts'))
 })
 
 /** One process, and two workers. */
