@@ -31,6 +31,9 @@ export interface LiveRoutesOptions extends Omit<LoadOptions, 'upstreamsInUse'> {
   readonly pollMs?: number
 }
 
+/** Of files that change all the time, what was read last is used. */
+const MAX_READS = 5
+
 export type LiveRoutes = Awaited<ReturnType<typeof createLiveRoutes>>
 
 /**
@@ -45,12 +48,22 @@ export const createLiveRoutes = async (options: LiveRoutesOptions) => {
   const closed = closing.signal
   /** A replaced certificate takes effect although no route file has changed. */
   let certificateFiles: readonly string[] = []
-  const load = async (upstreamsInUse: RouteTable['upstreams'] = new Map()) => {
-    const definitions = await readInBackground(folder, closed).catch(error => {
+  const read = () =>
+    readInBackground(folder, closed).catch(error => {
       if (closed.aborted) throw error
       log.warn({ err: error }, 'the process that reads route files has failed; they are read again while requests wait')
       return readRouteFiles(folder)
     })
+  /** Rules of which some are from before a change and some from after it may open what neither opens. */
+  const readUnmixed = async () => {
+    for (let reads = 1; ; reads++) {
+      const before = await fingerprint(folder)
+      const definitions = await read()
+      if (reads === MAX_READS || (await fingerprint(folder)) === before) return definitions
+    }
+  }
+  const load = async (upstreamsInUse: RouteTable['upstreams'] = new Map()) => {
+    const definitions = await readUnmixed()
     certificateFiles = definitions.certificateFiles
     return loadDefinitions(definitions, ownRoutes, { ...options, upstreamsInUse })
   }

@@ -1,6 +1,6 @@
 // The route table follows the files: whole or not at all.
 import { EventEmitter, once } from 'node:events'
-import { mkdir, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, stat, symlink, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setInterval as every } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -66,6 +66,29 @@ t.test('a folder of links, as of a mounted ConfigMap, is loaded when its link is
   await swap
   t.same([has('/a'), has('/b'), live.status().ok], [false, true, true])
   t.not(live.status().checksum, checksum)
+})
+
+t.test('a mounted ConfigMap that is replaced while it is read is not mixed with the one before', async t => {
+  const folder = await routeFolder(t, {})
+  const names = Array.from({ length: 200 }, (_, number) => `${1000 + number}.yaml`)
+  for (const version of ['v1', 'v2']) {
+    await mkdir(join(folder, `..${version}`))
+    for (const name of names) await writeFile(join(folder, `..${version}`, name), routes(`/${version}/${name}`))
+  }
+  await writeFile(join(folder, 'up.yaml'), UP)
+  await symlink('..v1', join(folder, '..data'))
+  for (const name of names) await symlink(join('..data', name), join(folder, name))
+  const { live, has } = await start(t, folder, { pollMs: 60_000 })
+  for (const version of ['v2', 'v1', 'v2', 'v1']) {
+    await symlink(`..${version}`, join(folder, '..tmp'))
+    const loaded = live.reload()
+    // Each takes a turn, as each step of the reader does, of which it needs several for a file.
+    for (const name of names) await stat(join(folder, name))
+    await rename(join(folder, '..tmp'), join(folder, '..data'))
+    t.ok(await loaded)
+    const counts = ['v1', 'v2'].map(each => names.filter(name => has(`/${each}/${name}`)).length)
+    t.same(counts.toSorted(), [0, names.length])
+  }
 })
 
 t.test('several files saved together are one reload', async t => {
