@@ -76,7 +76,7 @@ const CHANGES_OF_PEOPLE = [
 export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): void => {
   const { settings, stores, tokenParts, cloud, hosts, hostLogin, sessionCookie, loginAudit, observation, log } = parts
   const onOutcome = (outcome: LoginOutcome) => {
-    loginAudit.record(outcome)
+    if (outcome.isRepeated !== true) loginAudit.record(outcome)
     observation.onLogin(outcome)
   }
   const { database, users, audit, logins } = stores

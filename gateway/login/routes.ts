@@ -65,9 +65,9 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
       const context = { requestId, ip: client.address, userAgent: request.headers['user-agent'] }
       const login = directory?.normaliseLogin(username)
       let whose: AccountClue | undefined
-      const report = (reason: string) => {
+      const report = (reason: string, isRepeated = false) => {
         const typed = { username: login ?? username, userId: undefined, whose }
-        onOutcome({ ...context, provider: 'ldap', ok: false, reason, ...typed })
+        onOutcome({ ...context, provider: 'ldap', ok: false, reason, ...typed, isRepeated })
       }
       const refused = (reason: string, cause: unknown) => {
         report(reason)
@@ -92,7 +92,7 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
         // The access log has a line for each; a flood of them must not flood the audit log too.
         const { reason = '' } = error instanceof LoginThrottled ? error : {}
         const flood = reason === 'login-throttled-client' ? client.key : (login ?? '')
-        if (reason !== '' && isNews(`${reason} ${flood}`)) report(reason)
+        if (reason !== '') report(reason, !isNews(`${reason} ${flood}`))
         throw error
       }
       if (person.isNameShared === true)

@@ -15,6 +15,7 @@ const startGateways = async (test: Parameters<typeof startGateway>[0]) => {
   const env = {
     REDIS_URL: redis.url,
     TRUST_PROXY: '127.0.0.1',
+    OPS_PORT: '0',
     ...ldap.env,
     // A hundred logins of one person wait for each other, on a busy machine too.
     LDAP_TIMEOUT_MS: '20000'
@@ -57,8 +58,8 @@ t.test('guesses from many addresses through three gateways lock no one out', asy
   t.ok(Number(audit?.n) < 100, `600 guesses are ${audit?.n} entries of the audit log`)
 })
 
-t.test('twenty failures of one client close all gateways for its logins', async t => {
-  const { login } = await startGateways(t)
+t.test('twenty failures of one client close all gateways for its logins, and every refusal is counted', async t => {
+  const { login, worlds } = await startGateways(t)
   const answers = await Promise.all(
     Array.from({ length: 60 }, (_, n) => login(n, '192.0.2.1', `name${n}`, 'Verao2026'))
   )
@@ -66,5 +67,12 @@ t.test('twenty failures of one client close all gateways for its logins', async 
   const refused = await login(1, '192.0.2.1', 'ana', SAMPLE_PASSWORD)
   t.match(refused, { status: 429, body: { code: 'GW_LOGIN_THROTTLED' } })
   t.ok(Number(refused.retryAfter) > 200 && Number(refused.retryAfter) <= 300, `${refused.retryAfter}`)
+  let counted = 0
+  for (const { gateway } of worlds) {
+    const metrics = await (await fetch(`http://127.0.0.1:${gateway.opsPort}/metrics`)).text()
+    for (const [, count] of metrics.matchAll(/^portaria_logins_total\{.*"login-throttled-client"\} (\d+)$/gm))
+      counted += Number(count)
+  }
+  t.equal(counted, 41)
   t.equal((await login(1, '192.0.2.2', 'ana', SAMPLE_PASSWORD)).status, 200)
 })
