@@ -39,7 +39,7 @@ export const openStores = async (
   const { databaseUrl, databaseListenUrl: listenUrl, databasePoolSize: poolSize, dataDir } = settings
   const database = await openDatabase({ databaseUrl, listenUrl, poolSize, dataDir, deadlines, log })
   const secrets = [settings.jwt.secret, ...settings.jwt.previousSecrets].map(sealingSecret)
-  const auditKey = await startAuditKey(database, secrets)
+  const auditKey = await startAuditKey(database, secrets, log)
   const steps = startOnlineSteps(database, log)
   const redis = settings.redis === undefined ? undefined : openRedis(settings.redis, log)
   // Otherwise the first requests would find it unavailable.

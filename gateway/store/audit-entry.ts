@@ -1,8 +1,9 @@
 // Writes events as rows of the audit log, each linked to the one before it with a key that is stored encrypted under JWT_SECRET.
 import { randomBytes } from 'node:crypto'
 import type { DataSource, EntityManager } from 'typeorm'
-import { reseal, type Sealed, type SealingSecret, seal, unseal } from '../tokens/sealed-keys.ts'
+import { isAbandoned, reseal, type Sealed, type SealingSecret, seal, unseal } from '../tokens/sealed-keys.ts'
 import { every } from '../values/contain.ts'
+import type { Log } from '../values/log.ts'
 import {
   type AuditContent,
   type AuditHead,
@@ -58,24 +59,33 @@ interface Keying {
 
 /**
  * Opens the keys of the log, and seals them for the secrets that are new. From then on entries of this database are linked
- * with the newest.
+ * with the newest. Returns whether there is a key that only an instance with other secrets has opened, within the last hour or
+ * until the first start with these.
  */
-export const keyAuditLog = async (database: Database, { secrets, creates, records = false }: Keying): Promise<void> => {
-  const { connection, keys } = await database.write(async manager => {
+export const keyAuditLog = async (
+  database: Database,
+  { secrets, creates, records = false }: Keying
+): Promise<boolean> => {
+  const { connection, keys, isForeign } = await database.write(async manager => {
     // Before the head is locked, as in every change.
     await query(manager, 'SELECT pg_advisory_xact_lock($1)', [AUDIT_KEY_LOCK])
     const rows = await query<KeyRow>(manager, READ)
     const opened = rows.flatMap(row => open(row, secrets) ?? []).sort((a, b) => a.from - b.from)
+    const isForeign = rows.some(
+      ({ id, sealed, nowS }) =>
+        !opened.some(key => key.id === id) && (opened.length === 0 || !isAbandoned(sealed, nowS))
+    )
     await keepSealed(manager, rows, secrets)
     // A backup that was restored under a running gateway may lack its key.
     const kept = keysOf(manager).filter(({ id }) => !rows.some(row => row.id === id))
     for (const key of kept) await store(manager, key, secrets)
     const keys = [...opened, ...kept].sort((a, b) => a.from - b.from)
     if (creates && keys.length === 0) keys.push(await create(manager, secrets, records))
-    return { connection: manager.connection, keys }
+    return { connection: manager.connection, keys, isForeign }
   })
   // Only now: the transaction may have been repeated.
   known.set(connection, keys)
+  return isForeign
 }
 
 const open = ({ id, sealed }: KeyRow, secrets: readonly SealingSecret[]): AuditKey | undefined => {
@@ -225,11 +235,16 @@ const INSERT = `
 const SEAL_EVERY_MS = 10 * 60 * 1000
 const ACTOR = { id: null, username: 'gateway' }
 
+const OTHER_SECRET =
+  'this database was or is used with a JWT_SECRET that is not among JWT_SECRET and JWT_PREVIOUS_SECRETS here: tokens signed with it are refused, and entries of the audit log cannot be checked. Unless it was replaced on purpose, set the same secrets on all instances'
+
 export const startAuditKey = async (
   database: Database,
-  secrets: readonly SealingSecret[]
+  secrets: readonly SealingSecret[],
+  log: Log
 ): Promise<{ close(): void }> => {
-  await keyAuditLog(database, { secrets, creates: true, records: true })
+  const isForeign = await keyAuditLog(database, { secrets, creates: true, records: true })
+  if (isForeign) log.warn({ reason: 'other-secret' }, OTHER_SECRET)
   // Next time, if the database is away.
   return {
     close: every(SEAL_EVERY_MS, () => keyAuditLog(database, { secrets, creates: false }).catch(() => undefined))

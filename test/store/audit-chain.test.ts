@@ -278,7 +278,8 @@ t.test(
       )
       return database.write(work)
     }
-    const { close } = await startAuditKey({ ...database, write }, [sealingSecret(SECRET)]).catch(() => ({ close() {} }))
+    const secrets = [sealingSecret(SECRET)]
+    const { close } = await startAuditKey({ ...database, write }, secrets, quiet).catch(() => ({ close() {} }))
     t.teardown(close)
     t.match(await audit.list(), { total: 1, items: [{ action: 'audit.key' }] })
     t.same(await (await openWith(t, url, [SECRET])).audit.verify(), { ok: true, entries: 1 })
@@ -297,6 +298,29 @@ t.test('the key is found under a new secret while the old one is known; no other
   await t.rejects(stranger.audit.append({ actor, action: 'new' }), { name: 'AuditKeyMissing' })
   await t.rejects(stranger.audit.verify(), { name: 'AuditKeyMissing' })
   t.same(await audit.verify(), { ok: true, entries: 8 }, 'nothing was written')
+})
+
+t.test('a start with another JWT_SECRET than the gateways of this database have is warned of', async t => {
+  const { url, database } = await startKeyed(t)
+  const warnings = async (...secrets: string[]) => {
+    const reasons: unknown[] = []
+    const log = { ...quiet, warn: (fields: object) => void reasons.push(fields) }
+    const { close } = await startAuditKey(database, secrets.map(sealingSecret), log)
+    close()
+    return reasons
+  }
+  t.same(await warnings(SECRET), [])
+  t.same(await warnings('another secret', SECRET), [])
+  t.same(await warnings('a mistyped secret'), [{ reason: 'other-secret' }])
+  t.same(await warnings('a mistyped secret'), [{ reason: 'other-secret' }], 'its own key does not hide the mistake')
+  t.same(await warnings('a mistyped secret', SECRET), [])
+  await postgres.query(
+    "UPDATE audit_keys SET sealed = regexp_replace(sealed::text, '\"namedAt\": \\d+', '\"namedAt\": 0', 'g')::jsonb",
+    [],
+    url
+  )
+  t.same(await warnings('a mistyped secret'), [], 'an hour after the last instance with the other one')
+  t.same(await warnings('a third secret'), [{ reason: 'other-secret' }])
 })
 
 t.test('when all secrets are replaced at once a new key takes over; links of the lost one are unchecked', async t => {
