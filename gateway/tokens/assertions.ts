@@ -2,7 +2,7 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Identity } from '../identity.ts'
-import { every } from '../values/contain.ts'
+import { every, everyInTurn } from '../values/contain.ts'
 import { personClaims } from './claims.ts'
 import type { SealingSecret } from './sealed-keys.ts'
 import { type PublicJwk, type SigningKeyRow, signerAmong } from './signing-keys.ts'
@@ -102,13 +102,19 @@ interface AssertionFeedOptions {
 
 /** A new key is published ten minutes before it is used for signing. */
 const EVERY_MS = 60_000
+const WATCH_MS = 1000
+
+/** How far the wall clock is ahead of the monotonic one, which stands still while the machine is suspended. */
+const aheadS = () => (Date.now() - performance.now()) / 1000
 
 /** Keeps the assertion keys in step with the database, and creates the next one in time. */
 export const startAssertionFeed = async ({ assertions, read, log }: AssertionFeedOptions) => {
   let failing = false
+  let learnedAheadS = 0
   const update = async (isStart: boolean) => {
     const { rows, nowS } = await read(isStart)
     assertions.learn(rows, nowS)
+    learnedAheadS = aheadS()
   }
   await update(true)
   const poll = async () => {
@@ -125,5 +131,15 @@ export const startAssertionFeed = async ({ assertions, read, log }: AssertionFee
       failing = true
     }
   }
-  return { close: every(EVERY_MS, poll) }
+  const stopPolling = every(EVERY_MS, poll)
+  // Until the database's time is known again, assertions would be signed for a time that is over.
+  const stopWatching = everyInTurn(WATCH_MS, async () => {
+    if (Math.abs(aheadS() - learnedAheadS) >= SAME_ZERO_S) await poll()
+  })
+  return {
+    close() {
+      stopPolling()
+      stopWatching()
+    }
+  }
 }

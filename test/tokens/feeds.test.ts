@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { startAssertionFeed } from '../../gateway/tokens/assertions.ts'
 import { startRevocationFeed } from '../../gateway/tokens/revocation-feed.ts'
 import { type AccessChange, type Changed, createRevocations } from '../../gateway/tokens/revocations.ts'
+import { shiftClocks } from '../support/clocks.ts'
 
 type FeedOptions = Parameters<typeof startRevocationFeed>[0]
 
@@ -210,6 +211,32 @@ t.test('a token that was ended stays ended until it is over by the clock of the 
       t.equal(revocations.isRevoked('x'), isRevoked)
       await feed.close()
     })
+})
+
+t.test('the time of assertions is read anew as soon as a suspended machine resumes', async t => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  const clocks = shiftClocks(t)
+  const learned: number[] = []
+  const state = { isAway: true }
+  const feed = await startAssertionFeed({
+    assertions: { learn: (_rows, nowS) => void learned.push(nowS) },
+    async read(isStart) {
+      if (state.isAway && !isStart) throw new Error('away')
+      return { rows: [], nowS: Date.now() / 1000 }
+    },
+    log: createLogLines().log
+  })
+  t.teardown(feed.close)
+  await pass(3000)
+  t.equal(learned.length, 1)
+  clocks.wallMs = 600_000
+  await pass(1000)
+  state.isAway = false
+  await pass(1000)
+  await pass(5000)
+  t.equal(learned.length, 2)
+  t.ok((learned[1] ?? 0) - (learned[0] ?? 0) >= 600)
 })
 
 t.test('the keys of assertions are read every minute, and a failure is reported once', async t => {
