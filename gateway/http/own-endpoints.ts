@@ -225,6 +225,9 @@ interface BodyLimits {
   readonly timeoutMs: number
 }
 
+/** By which the end of that time must be late to count as one after a standstill of this process, in which it read nothing. */
+const STANDSTILL_MS = 1000
+
 /** Rejects with 413, 408, or 400 if the client has gone. */
 export const readBody = async (exchange: Exchange, { maxBytes, timeoutMs }: BodyLimits): Promise<Buffer> => {
   // A length that is too large is refused before the body is requested.
@@ -242,8 +245,16 @@ export const readBody = async (exchange: Exchange, { maxBytes, timeoutMs }: Body
     abort: () => reject(new BadRequest({ reason: 'client-gone' }))
   }
   const giveUp = () => reject(new RequestTimeout({ reason: 'body-too-slow' }))
-  // What has arrived is read first, perhaps while this process stood still: the poll phase comes before setImmediate.
-  const timer = setTimeout(() => setImmediate(giveUp), timeoutMs)
+  let timer: NodeJS.Timeout | undefined
+  const watch = () => {
+    const dueMs = performance.now() + timeoutMs
+    timer = setTimeout(() => {
+      if (performance.now() - dueMs >= STANDSTILL_MS) watch()
+      // What has arrived is read first: the poll phase comes before setImmediate.
+      else setImmediate(giveUp)
+    }, timeoutMs)
+  }
+  watch()
   exchange.underway = body
   // If reading cannot even begin, `promise` must not be rejected later: nothing awaits it, which would end the process.
   try {

@@ -2,6 +2,7 @@
 import buildValidators from '@fastify/ajv-compiler'
 import buildSerializers from '@fastify/fast-json-stringify-compiler'
 import t from 'tap'
+import { shiftClocks } from '../support/clocks.ts'
 import { startGateway } from '../support/gateway.ts'
 import { hurryTimers } from '../support/hurried-timers.ts'
 import { until } from '../support/until.ts'
@@ -43,6 +44,23 @@ t.test('a body that arrived while the process stood still is read', async t => {
   connection.send('{}')
   const since = performance.now()
   while (performance.now() - since < 500);
+  t.match(await connection.response(), { status: 400, body: /username/ })
+})
+
+t.test('a body whose time is over when the process continues after a standstill has it again', async t => {
+  const clocks = shiftClocks(t)
+  const world = await startGateway(t)
+  hurryTimers(t)
+  const connection = await world.connect()
+  connection.send(
+    'POST /auth/login HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n'
+  )
+  t.equal((await connection.response()).status, 100)
+  clocks.monotonicMs = 60_000
+  const since = process.uptime()
+  while (process.uptime() - since < 0.5);
+  for (let turns = 0; turns < 3; turns++) await new Promise(resolve => setImmediate(resolve))
+  connection.send('{}')
   t.match(await connection.response(), { status: 400, body: /username/ })
 })
 
