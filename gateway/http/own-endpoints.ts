@@ -20,9 +20,11 @@ import {
   NoRoute,
   NotFound,
   RequestTimeout,
+  Unavailable,
   UnsupportedMedia
 } from '../errors.ts'
 import { contain } from '../values/contain.ts'
+import type { Holding } from '../values/held-memory.ts'
 import { encodeRawBytes } from '../values/raw-bytes.ts'
 import { BodyBuffer } from './body-buffer.ts'
 import { openapiOptions } from './describe-endpoints.ts'
@@ -223,13 +225,15 @@ const pass = (exchange: Exchange, response: LightMyRequestResponse) => {
 interface BodyLimits {
   readonly maxBytes: number
   readonly timeoutMs: number
+  /** Where the body counts while it arrives. */
+  readonly holding?: Holding
 }
 
 /** By which the end of that time must be late to count as one after a standstill of this process, in which it read nothing. */
 const STANDSTILL_MS = 1000
 
-/** Rejects with 413, 408, or 400 if the client has gone. */
-export const readBody = async (exchange: Exchange, { maxBytes, timeoutMs }: BodyLimits): Promise<Buffer> => {
+/** Rejects with 413, 408, 503 if there is no room for it, or 400 if the client has gone. */
+export const readBody = async (exchange: Exchange, { maxBytes, timeoutMs, holding }: BodyLimits): Promise<Buffer> => {
   // A length that is too large is refused before the body is requested.
   if (Number(exchange.head.contentLength ?? 0) > maxBytes) throw new BodyTooLarge({ reason: 'body-too-large' })
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
@@ -238,8 +242,10 @@ export const readBody = async (exchange: Exchange, { maxBytes, timeoutMs }: Body
     onUpload(chunk) {
       // Nothing is kept of what arrives after the end.
       if (exchange.underway !== body) return
-      if (buffer.length + chunk.length <= maxBytes) buffer.add(chunk)
-      else reject(new BodyTooLarge({ reason: 'body-too-large' }))
+      if (buffer.length + chunk.length > maxBytes) return reject(new BodyTooLarge({ reason: 'body-too-large' }))
+      buffer.add(chunk)
+      holding?.set(buffer.length)
+      if (holding?.isTooMuch()) reject(new Unavailable({ reason: 'no-room' }))
     },
     onUploadEnd: () => resolve(buffer.bytes),
     abort: () => reject(new BadRequest({ reason: 'client-gone' }))
@@ -264,6 +270,7 @@ export const readBody = async (exchange: Exchange, { maxBytes, timeoutMs }: Body
   } finally {
     clearTimeout(timer)
     buffer.release()
+    holding?.close()
     if (exchange.underway === body) exchange.underway = undefined
   }
 }

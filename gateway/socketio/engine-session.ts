@@ -18,6 +18,7 @@ import {
   type GateParts,
   type GateState,
   type Namespace,
+  NO_ROOM,
   newNamespace,
   owesClient,
   owesUpstream,
@@ -88,8 +89,9 @@ const MAX_LOGGED = 10
 
 /** What the session that continues another must know; plain data, because that may be in another process. */
 export interface HandedSession extends Pick<GateState, 'isProven' | 'due'> {
-  /** Processes of the release before do not send it. */
+  /** Processes of the release before do not send it, nor `waiting`. */
   readonly left?: readonly string[]
+  readonly waiting?: GateState['waiting']
   readonly unprovenBytes: number
   /** How long it still has for proving itself. */
   readonly proveMs: number
@@ -165,6 +167,7 @@ export const createEngineSession = (
   /** Throws if the access has ended in the meantime, or no place is left. */
   const register = (name: string, checkedBy: Route, identity: Identity): Namespace => {
     releaseStream ??= admitPerson(identity.user.id)
+    state.holder.belongsTo(identity.user.id)
     const asked = newNamespace(identity, checkedBy)
     asked.stream = parts.streams.register(
       { kind: 'socketio', identity, route: checkedBy, path, hostName, namespace: name, requestId, ip: source.ip },
@@ -260,6 +263,7 @@ export const createEngineSession = (
         isProven: state.isProven,
         due: state.due,
         left: [...state.left],
+        waiting: state.waiting,
         unprovenBytes,
         proveMs: engineSession.proveUntil - parts.now(),
         namespaces: Array.from(
@@ -275,6 +279,7 @@ export const createEngineSession = (
       state.isProven = other.isProven
       Object.assign(state.due, other.due)
       for (const name of other.left ?? []) state.left.add(name)
+      Object.assign(state.waiting, other.waiting)
       unprovenBytes += other.unprovenBytes
       engineSession.proveUntil = parts.now() + other.proveMs
       // All of them are known first: whatever ends the session, the upstream gets a DISCONNECT for each.
@@ -332,10 +337,14 @@ const isOfUpstream = (reason: string): boolean => reason.startsWith('upstream-')
 
 /**
  * Whether the client may connect again. A stock client that gives a CONNECT up before it is confirmed says nothing, and may send
- * another one (`connected-already`). Places for streams become free again, and other processes may have some (`too-many-streams`).
+ * another one (`connected-already`). Places for streams and memory become free again, and other processes may have some.
  */
 const isForgivable = (reason: string | undefined): boolean =>
-  reason === 'client-gone' || reason === 'connected-already' || reason === 'too-many-streams' || reason === UNDECIDED
+  reason === 'client-gone' ||
+  reason === 'connected-already' ||
+  reason === 'too-many-streams' ||
+  reason === UNDECIDED ||
+  reason === NO_ROOM
 
 const isFinal = (code: number): boolean => code === 1008 || code === 4401 || code === 4403
 

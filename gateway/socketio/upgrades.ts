@@ -74,7 +74,7 @@ export const createSocketIoUpgrades = (
       messagesPerSecond: request.route.socketio?.messagesPerSecond ?? 0,
       idleTimeoutMs: 0,
       mayTake: transport.mayTake,
-      onMessage: transport.onMessage,
+      reader: { onMessage: transport.onMessage, holder: engineSession.state.holder },
       onFault: faultLog(forwarding, engineSession.source),
       onBreak() {
         if (polled === undefined || !transport.isConfirmed || engineSession.phase !== 'opening') return false

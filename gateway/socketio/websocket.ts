@@ -1,7 +1,6 @@
 // Carries a Socket.IO session by WebSocket: whole packets, each checked before it passes.
 import { GatewayError } from '../errors.ts'
 import { END_REASONS } from '../forward/stream.ts'
-import { isTooMuch } from '../values/held-memory.ts'
 import { BINARY, TEXT } from '../websocket/frames.ts'
 import type { Side } from '../websocket/leg.ts'
 import type { Relay } from '../websocket/relay.ts'
@@ -63,7 +62,7 @@ export const createWebSocketTransport = (options: TransportOptions) => {
     const maxUnreadBytes = UNREAD_BYTES + 2 * (engineSession.source.route.socketio?.maxMessageBytes ?? 1_000_000)
     const unreadBytes = relay()?.countUnread() ?? 0
     if (unreadBytes > maxUnreadBytes) end('answers-unread')
-    else if (isTooMuch(unreadBytes)) engineSession.end(1013)
+    else if (engineSession.state.holder.isTooMuch(unreadBytes)) engineSession.end(1013)
   }
 
   /** A packet given as text; a binary message becomes a binary frame. */
@@ -75,7 +74,6 @@ export const createWebSocketTransport = (options: TransportOptions) => {
   /** To the client: what was held or caused here, which its reading does not slow down. */
   const sendAll = (packets: readonly string[]) => {
     for (const packet of packets) sendText('client', packet)
-    relay()?.countUnread()
   }
 
   /** Order is kept: while the session moves here, what its client sends waits. */

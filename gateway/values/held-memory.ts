@@ -1,36 +1,72 @@
 // Counts what waits in memory until slow clients and backends have sent or taken the rest: a process has room for so much of all.
+import { boundedMap } from './bounded-map.ts'
 
 /** Beyond this, nothing but what is small may grow. */
 export const MOST_HELD_BYTES = 256 * 1024 * 1024
+/** What one person may hold once half of that is in use, so that there is room for others. */
+const SHARE_BYTES = MOST_HELD_BYTES / 10
 const SMALL_BYTES = 64 * 1024
 
 let held = 0
+/** By person; without those who hold nothing. There are never more sessions in a process than half of the limit. */
+const heldBy = boundedMap<number, number>(100_000)
 
 /** What all holders have together, in this process. */
 export const heldBytes = (): number => held
 
-/** What a holder has changes by so much. */
-export const countHeld = (bytes: number): void => {
-  held += bytes
-}
+export type Holder = ReturnType<typeof createHolder>
 
-/** Whether a holder may not have this much, because all others together have too much. @param counted what is counted of it */
-export const isTooMuch = (bytes: number, counted = bytes): boolean =>
-  bytes > SMALL_BYTES && held - counted > MOST_HELD_BYTES
+/** Counts what one session has, in all its places. */
+export const createHolder = () => {
+  let bytes = 0
+
+  const ofPerson = (): number => (holder.userId === undefined ? 0 : (heldBy.get(holder.userId) ?? 0))
+
+  const countForPerson = (more: number) => {
+    if (holder.userId === undefined) return
+    const sum = ofPerson() + more
+    if (sum === 0) heldBy.delete(holder.userId)
+    else heldBy.set(holder.userId, sum)
+  }
+
+  const holder = {
+    userId: undefined as number | undefined,
+    /** What it has changes by so much. */
+    count(more: number) {
+      bytes += more
+      held += more
+      countForPerson(more)
+    },
+    /** From now on, and what it has so far, is part of what this person has. A session never changes hands. */
+    belongsTo(userId: number) {
+      if (holder.userId !== undefined) return
+      holder.userId = userId
+      countForPerson(bytes)
+    },
+    /** Whether it may not have this much in one place, because all others have too much. @param counted what is counted of it */
+    isTooMuch(size: number, counted = size): boolean {
+      const others = held - counted
+      if (size <= SMALL_BYTES || others <= MOST_HELD_BYTES / 2) return false
+      return others > MOST_HELD_BYTES || ofPerson() - counted > SHARE_BYTES
+    }
+  }
+  return holder
+}
 
 export type Holding = ReturnType<typeof createHolding>
 
-/** What one holder has. */
-export const createHolding = () => {
+/** What a holder has in one place. */
+export const createHolding = (holder: Holder) => {
   let isClosed = false
   const holding = {
     bytes: 0,
     set(bytes: number) {
       if (isClosed) return
-      countHeld(bytes - holding.bytes)
+      holder.count(bytes - holding.bytes)
       holding.bytes = bytes
     },
-    /** It has nothing any more, whatever comes later. */
+    isTooMuch: () => holder.isTooMuch(holding.bytes),
+    /** There is nothing any more, whatever comes later. */
     close() {
       holding.set(0)
       isClosed = true

@@ -1,6 +1,6 @@
 // Scans one direction of a WebSocket for frames: data passes unchanged, control frames are handed over whole.
 import { isUtf8 } from 'node:buffer'
-import { countHeld, isTooMuch } from '../values/held-memory.ts'
+import type { Holder } from '../values/held-memory.ts'
 import {
   BINARY,
   CLOSE,
@@ -34,8 +34,8 @@ interface ScannerOptions {
   readonly masked: boolean
   /** Payload of one message, including all fragments. */
   readonly maxMessageBytes: number
-  /** Deliver whole messages instead of passing data through. */
-  readonly collect: boolean
+  /** Deliver whole messages instead of passing data through; what has arrived of one counts here. */
+  readonly holder: Holder | undefined
   /** Messages that may begin within a second, 0: no limit of their own; undefined: frames of any kind are not counted. */
   readonly messagesPerSecond?: number | undefined
 }
@@ -43,7 +43,8 @@ interface ScannerOptions {
 /** One per direction. A class, for memory: there are two per open socket. */
 export class FrameScanner {
   readonly #masked: boolean
-  readonly #collect: boolean
+  /** Undefined: data passes through. */
+  readonly #holder: Holder | undefined
   readonly #maxMessageBytes: number
   #held: Buffer = EMPTY
   #remaining = 0
@@ -67,11 +68,11 @@ export class FrameScanner {
   #controls = 0
   #messages = 0
 
-  constructor({ masked, maxMessageBytes, collect, messagesPerSecond = -1 }: ScannerOptions) {
+  constructor({ masked, maxMessageBytes, holder, messagesPerSecond = -1 }: ScannerOptions) {
     this.#masked = masked
     this.#maxMessages = messagesPerSecond
     this.#maxMessageBytes = maxMessageBytes
-    this.#collect = collect
+    this.#holder = holder
   }
 
   /** Bytes that the current data frame still lacks; 0: what was passed on ends at a frame boundary. */
@@ -130,7 +131,7 @@ export class FrameScanner {
   }
 
   #collectIn(memory: Buffer): void {
-    countHeld(memory.length - this.#collected.length)
+    this.#holder?.count(memory.length - this.#collected.length)
     this.#collected = memory
   }
 
@@ -155,7 +156,8 @@ export class FrameScanner {
   }
 
   #pass(chunk: Buffer, from: number, to: number, sink: FrameSink) {
-    if (!this.#collect && to > from) sink.onData(from === 0 && to === chunk.length ? chunk : chunk.subarray(from, to))
+    if (this.#holder === undefined && to > from)
+      sink.onData(from === 0 && to === chunk.length ? chunk : chunk.subarray(from, to))
   }
 
   /** Length of the header at `i`, or of the whole frame for a control frame; 0: too few bytes to know. Faults come later. */
@@ -214,8 +216,8 @@ export class FrameScanner {
   }
 
   #takePayload(chunk: Buffer, from: number, to: number, sink: FrameSink): FrameFault {
-    if (this.#collect) {
-      if (!this.#keep(chunk, from, to)) return 1013
+    if (this.#holder !== undefined) {
+      if (!this.#keep(this.#holder, chunk, from, to)) return 1013
     } else if (this.#masked && this.#message === TEXT) {
       this.#utf8 = checkMaskedText(this.#utf8, chunk, { from, to }, this.#mask, this.#position)
       if (this.#utf8 === INVALID_UTF8) return 1007
@@ -226,10 +228,10 @@ export class FrameScanner {
   }
 
   /** False: there is no room for it. */
-  #keep(chunk: Buffer, from: number, to: number): boolean {
+  #keep(holder: Holder, chunk: Buffer, from: number, to: number): boolean {
     const needed = this.#collectedBytes + to - from
     if (needed > this.#collected.length) {
-      if (isTooMuch(needed, this.#collected.length)) return false
+      if (holder.isTooMuch(needed, this.#collected.length)) return false
       const roomy = Buffer.allocUnsafe(Math.min(this.#messageBytes, Math.max(needed, 2 * this.#collected.length)))
       this.#collected.copy(roomy, 0, 0, this.#collectedBytes)
       this.#collectIn(roomy)
@@ -244,7 +246,7 @@ export class FrameScanner {
     if (!this.#final) return 0
     const isText = this.#message === TEXT
     this.#message = 0
-    if (!this.#collect) return this.#utf8 === 0 ? 0 : 1007
+    if (this.#holder === undefined) return this.#utf8 === 0 ? 0 : 1007
     const payload = this.#collected.subarray(0, this.#collectedBytes)
     this.#collectIn(EMPTY)
     this.#collectedBytes = 0

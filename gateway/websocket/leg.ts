@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import { writeCopy } from '../http/outbox.ts'
 import { isStalled, type Progress, progressOf } from '../http/progress.ts'
 import { type Contained, contain } from '../values/contain.ts'
+import type { Holder } from '../values/held-memory.ts'
 import { FrameScanner, type FrameSink } from './frame-scanner.ts'
 import { buildFrame, CLOSE, closePayload, type FrameFault, PING, PONG } from './frames.ts'
 
@@ -18,8 +19,12 @@ export interface LegOptions {
   readonly maxMessageBytes: number
   /** Messages that the client may begin within a second; 0: limited only by the number of frames. */
   readonly messagesPerSecond: number
-  /** Delivers whole messages, which then pass only by `send`; without it, bytes pass as they come. */
-  readonly onMessage?: (from: Side, isText: boolean, payload: Buffer) => void
+  /** Receives whole messages, which then pass only by `send`; without it, bytes pass as they come. */
+  readonly reader?: {
+    readonly onMessage: (from: Side, isText: boolean, payload: Buffer) => void
+    /** What is kept of messages counts here. */
+    readonly holder: Holder
+  }
 }
 
 export interface LegOwner extends Contained {
@@ -87,12 +92,12 @@ export class Leg implements FrameSink {
     this.relay = relay
     this.side = side
     this.socket = socket
-    this.#reads = options.onMessage !== undefined
+    this.#reads = options.reader !== undefined
     const isClient = side === 'client'
     this.scanner = new FrameScanner({
       masked: isClient,
       maxMessageBytes: options.maxMessageBytes,
-      collect: this.#reads,
+      holder: options.reader?.holder,
       messagesPerSecond: isClient ? options.messagesPerSecond : undefined
     })
     this.lastSeen = relay.now()
@@ -105,6 +110,11 @@ export class Leg implements FrameSink {
 
   get isPartial(): boolean {
     return !this.#reads && this.scanner.remaining > 0
+  }
+
+  /** Of what was sent to this side. */
+  get unreadBytes(): number {
+    return this.gone ? 0 : this.socket.writableLength
   }
 
   take(bytes: Buffer) {

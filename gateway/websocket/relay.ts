@@ -1,7 +1,6 @@
 // Joins two upgraded sockets into one WebSocket: frames pass both ways with backpressure, and each close is passed on.
 import type { Duplex } from 'node:stream'
 import { contain, endThrown, every, noteFault } from '../values/contain.ts'
-import { countHeld } from '../values/held-memory.ts'
 import { buildFrame, closeFault, type FrameFault } from './frames.ts'
 import { type Ending, Leg, type LegOptions, type LegOwner, type Side } from './leg.ts'
 
@@ -65,7 +64,7 @@ export class Relay implements LegOwner {
   /** Only the client's side is left, and it does not know. */
   #retired = false
   #over = false
-  /** Bytes that were sent to the client and are counted, because it has not read them. */
+  /** Bytes that were sent and are counted, because they have not been read. */
   #counted = 0
 
   constructor(options: RelayOptions, onOver: (relay: Relay) => void) {
@@ -104,15 +103,17 @@ export class Relay implements LegOwner {
   send(to: Side, opcode: number, payload: Buffer) {
     const leg = this.#leg(to)
     if (this.#ended || leg.closeSent) return
-    if (!leg.write(buildFrame(opcode, payload, to === 'upstream'))) this.peerOf(leg).stall(this.now())
+    if (leg.write(buildFrame(opcode, payload, to === 'upstream'))) return
+    this.peerOf(leg).stall(this.now())
+    this.countUnread()
   }
 
-  /** What the client has not read, and the memory that it holds. Called after sending what no backpressure holds back. */
+  /** Counts what both sides have not read, and returns what the client has not. */
   countUnread(): number {
-    const unread = this.#client.gone ? 0 : this.#client.socket.writableLength
-    countHeld(unread - this.#counted)
+    const unread = this.#client.unreadBytes + this.#upstream.unreadBytes
+    this.#options.reader?.holder.count(unread - this.#counted)
     this.#counted = unread
-    return unread
+    return this.#client.unreadBytes
   }
 
   hold(side: Side, held: boolean) {
@@ -130,7 +131,7 @@ export class Relay implements LegOwner {
     if (this.#ended) return
     if (this.#retired) return from.side === 'client' ? this.end(SERVER_GONE) : undefined
     this.#lastActivity = from.lastSeen
-    this.#options.onMessage?.(from.side, isText, payload)
+    this.#options.reader?.onMessage(from.side, isText, payload)
   }
 
   onClose(from: Leg, payload: Buffer, frame: Buffer) {
@@ -168,7 +169,7 @@ export class Relay implements LegOwner {
     if (leg.gone) return
     leg.gone = true
     leg.scanner.release()
-    if (leg === this.#client) this.countUnread()
+    this.countUnread()
     const peer = this.peerOf(leg)
     if (peer.gone) return this.#finish()
     if (peer.closeSent) {

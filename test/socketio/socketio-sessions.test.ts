@@ -12,7 +12,7 @@ import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
-import { countHeld, heldBytes, MOST_HELD_BYTES } from '../../gateway/values/held-memory.ts'
+import { createHolder, heldBytes, MOST_HELD_BYTES } from '../../gateway/values/held-memory.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { collectGarbage } from '../support/garbage.ts'
 import { measureWork } from '../support/own-time.ts'
@@ -257,9 +257,10 @@ t.test('an attachment goes the way of its event, and only so much waits for a CO
 
 /** So much is held elsewhere that nothing large has room. */
 const fillUp = () => {
+  const others = createHolder()
   const bytes = MOST_HELD_BYTES + 1_000_000 - heldBytes()
-  countHeld(bytes)
-  return () => countHeld(-bytes)
+  others.count(bytes)
+  return () => others.count(-bytes)
 }
 
 t.test(
@@ -338,6 +339,79 @@ t.test('what waits for a CONNECT to be confirmed holds no more memory than there
   next.end(1001)
   t.equal(heldBytes(), before)
   t.end()
+})
+
+t.test('refusals that wait for an attachment count with all that is held, and move with their session', t => {
+  const { engineSessions, source, hold, enter } = holdSessions(t)
+  const before = heldBytes()
+  const { engineSession } = hold()
+  enter(engineSession, '/b')
+  engineSession.gate.fromUpstream({ type: '4', text: '451-/b,["x"]' })
+  const say = ({ gate }: typeof engineSession) => gate.fromClient({ type: '4', text: '42/b,7["closed"]' })
+  t.same(say(engineSession), { verdict: 'drop' })
+  const waiting = heldBytes() - before
+  t.ok(waiting > 0)
+  const next = engineSessions.create(source)
+  next.adopt(JSON.parse(JSON.stringify(engineSession.handOver())))
+  t.equal(heldBytes(), before + waiting)
+  const empty = fillUp()
+  let kept = 1
+  while (kept < 20_000 && say(next).verdict === 'drop') kept++
+  t.equal(kept, Math.floor(65_536 / waiting), 'no more than is small while all together hold too much')
+  t.same(say(next), { verdict: 'violation', reason: 'no-room' })
+  empty()
+  const { released } = next.gate.fromUpstream({ type: 'b', text: 'bAA==' }) as { released: readonly string[] }
+  t.equal(released.length, kept + 2)
+  t.equal(heldBytes(), before)
+  t.end()
+})
+
+t.test('one person who holds much leaves room for others', t => {
+  const { engineSessions, source } = holdSessions(t)
+  const before = heldBytes()
+  const event = `42/a,["${'x'.repeat(100_000)}"]`
+  for (const [userId, verdict] of [
+    [person().id, 'violation'],
+    [person().id + 1, 'drop']
+  ] as const) {
+    const greedy = createHolder()
+    greedy.count(MOST_HELD_BYTES / 2 + 1)
+    greedy.belongsTo(userId)
+    const engineSession = engineSessions.create(source)
+    engineSession.gate.fromClient({ type: '4', text: '40/a,{"token":"token-/a"}' })
+    t.match(engineSession.gate.fromUpstream({ type: '4', text: event }), { verdict })
+    engineSession.leave()
+    greedy.count(-MOST_HELD_BYTES / 2 - 1)
+  }
+  t.equal(heldBytes(), before)
+  t.end()
+})
+
+t.test('bodies that are posted but never completed hold no more memory than there is for all of it', async t => {
+  const { engineSessions, forwarding, source, hold } = holdSessions(t)
+  hold()
+  const requests = createPollingRequests(forwarding, engineSessions, createOwners(undefined, engineSessions))
+  const before = heldBytes()
+  const post = () => {
+    const fields = ['Host', 'gw.example', 'Content-Length', '90000']
+    const exchange = exchangeOf({ method: 'POST', target: '/socket.io/?EIO=4&transport=polling&sid=sid', fields })
+    exchange.request.read = consumer => {
+      consumer.onUpload(Buffer.alloc(80_000))
+      t.equal(heldBytes() > before, true)
+    }
+    return { exchange, posted: Promise.resolve(requests.onRequest(exchange, source.route, source.upstream)) }
+  }
+  const { exchange, posted } = post()
+  await settled()
+  t.equal(heldBytes(), before + 80_000)
+  exchange.underway?.abort()
+  await t.rejects(posted, { code: 'GW_BAD_REQUEST', reason: 'client-gone' })
+  t.ok(heldBytes() < before + 10)
+  hold()
+  const empty = fillUp()
+  await t.rejects(post().posted, { code: 'GW_UNAVAILABLE', reason: 'no-room' })
+  empty()
+  t.ok(heldBytes() < before + 10)
 })
 
 const usedBytes = async () => {
@@ -589,6 +663,7 @@ t.test('a client that does not read what its WebSocket answers is disconnected',
   const relay = { send: (side: string) => sent.push(side), countUnread: () => unread }
   const engineSession = {
     source,
+    state: createGateState(),
     phase: 'websocket',
     takeBytes: () => true,
     violate: (reason: string) => violations.push(reason),

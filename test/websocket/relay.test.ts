@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { type Duplex, duplexPair } from 'node:stream'
 import t, { type Test } from 'tap'
-import { heldBytes } from '../../gateway/values/held-memory.ts'
+import { createHolder, heldBytes } from '../../gateway/values/held-memory.ts'
 import { createRelays, Relay } from '../../gateway/websocket/relay.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { buildFrame, framesIn } from '../support/frames.ts'
@@ -25,7 +25,7 @@ const world = (t: Test, isRead: boolean, [client, clientEnd]: readonly [Duplex, 
       ...options,
       onFault: () => undefined,
       onClosed: () => undefined,
-      ...(isRead ? { onMessage: () => undefined } : {})
+      ...(isRead ? { reader: { onMessage: () => undefined, holder: createHolder() } } : {})
     },
     () => undefined
   )
@@ -77,6 +77,17 @@ t.test('what a client has not read is counted until it has, or is gone', async t
     })
   }
   t.equal(relay.countUnread(), 0)
+})
+
+t.test('a whole message counts until the side to which it was sent has read it', async t => {
+  for (const to of ['client', 'upstream'] as const) {
+    const before = heldBytes()
+    const one = world(t, true)
+    for (let n = 0; n < 2; n++) one.relay.send(to, 2, Buffer.alloc(100_000))
+    t.ok(heldBytes() >= before + 100_000, to)
+    one.relay.destroy()
+    await until(() => heldBytes() === before)
+  }
 })
 
 t.test('a client that is not to know of the end of its upstream learns of it after two seconds', async t => {
@@ -191,7 +202,8 @@ t.test('the time for which the gateway stood still is no silence of a socket', a
     const [[client], [upstream, upstreamEnd]] = [duplexPair(), duplexPair()]
     const limits = { requestId: 'r1', maxMessageBytes: 1000, messagesPerSecond: 0, idleTimeoutMs }
     const none = () => undefined
-    const relay = relays.join({ ...limits, client, upstream, onFault: none, onClosed: none, onMessage: none })
+    const reader = { onMessage: none, holder: createHolder() }
+    const relay = relays.join({ ...limits, client, upstream, onFault: none, onClosed: none, reader })
     return { relay, client, upstreamEnd }
   }
   const [stalled, idle] = [join(0), join(30_000)]

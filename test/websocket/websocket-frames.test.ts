@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { createRequire } from 'node:module'
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
-import { countHeld, heldBytes, MOST_HELD_BYTES } from '../../gateway/values/held-memory.ts'
+import { createHolder, heldBytes, MOST_HELD_BYTES } from '../../gateway/values/held-memory.ts'
 import { FrameScanner } from '../../gateway/websocket/frame-scanner.ts'
 import { buildFrame, CLOSE, closeFault, closePayload } from '../../gateway/websocket/frames.ts'
 import { fc } from '../support/worlds.ts'
@@ -21,7 +21,7 @@ interface Seen {
 }
 
 const scan = (pieces: Buffer[], masked: boolean, collect: boolean): Seen => {
-  const scanner = new FrameScanner({ masked, maxMessageBytes: MAX, collect })
+  const scanner = new FrameScanner({ masked, maxMessageBytes: MAX, holder: collect ? createHolder() : undefined })
   const seen: Seen = { passed: [], messages: [], controls: [], fault: 0 }
   const sink = {
     onData: (bytes: Buffer) => seen.passed.push(Buffer.from(bytes)),
@@ -173,7 +173,7 @@ t.test('a close code is one that may be sent (RFC 6455 §7.4)', async t => {
 })
 
 t.test('a fault in the last byte of a frame that has partly passed is no frame boundary', async t => {
-  const scanner = new FrameScanner({ masked: true, maxMessageBytes: MAX, collect: false })
+  const scanner = new FrameScanner({ masked: true, maxMessageBytes: MAX, holder: undefined })
   const sink = { onData: () => undefined, onMessage: () => undefined, onControl: () => undefined }
   const frame = buildFrame(1, Buffer.from([0xc3, 0x28]), true)
   t.equal(scanner.take(frame.subarray(0, -1), sink), 0)
@@ -186,8 +186,9 @@ t.test('large messages that are never completed hold a bounded amount, and small
   let read = 0
   const sink = { onData: () => undefined, onMessage: () => read++, onControl: () => undefined }
   const elsewhere = MOST_HELD_BYTES - 1_000_000 - before
-  countHeld(elsewhere)
-  const open = () => new FrameScanner({ masked: true, maxMessageBytes: 1e6, collect: true })
+  const others = createHolder()
+  others.count(elsewhere)
+  const open = () => new FrameScanner({ masked: true, maxMessageBytes: 1e6, holder: createHolder() })
   const large = buildFrame(2, Buffer.alloc(300_000), true)
   const begun = Array.from({ length: 6 }, open)
   t.same(
@@ -199,12 +200,12 @@ t.test('large messages that are never completed hold a bounded amount, and small
   for (const scanner of begun) scanner.release()
   t.equal(open().take(large, sink), 0)
   t.equal(read, 3)
-  countHeld(-elsewhere)
+  others.count(-elsewhere)
   t.equal(heldBytes(), before)
 })
 
 t.test('a client that floods with frames is refused, whatever their kind', async t => {
-  const scanner = new FrameScanner({ masked: true, maxMessageBytes: MAX, collect: false, messagesPerSecond: 0 })
+  const scanner = new FrameScanner({ masked: true, maxMessageBytes: MAX, holder: undefined, messagesPerSecond: 0 })
   const sink = { onData: () => undefined, onMessage: () => undefined, onControl: () => undefined }
   const many = Buffer.concat(new Array(20_000).fill(buildFrame(2, Buffer.alloc(0), true)))
   t.equal(scanner.take(many, sink, 0), 0)

@@ -3,7 +3,7 @@ import type { GatewayError } from '../../errors.ts'
 import type { StreamHandle } from '../../forward/stream.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
-import { createHolding, type Holding } from '../../values/held-memory.ts'
+import { createHolder, createHolding, type Holder, type Holding } from '../../values/held-memory.ts'
 import type { RecoveryIds } from '../recovery-ids.ts'
 
 /** The current access to a namespace: the route from `namespaceRoute`, and the person. */
@@ -41,7 +41,11 @@ export interface GateState {
   readonly namespaces: Map<string, Namespace>
   /** Those that the gateway or the upstream has ended since they were open: packets of the client may still be on their way. */
   readonly left: Set<string>
-  /** What `held` of all namespaces amounts to. */
+  /** The gateway's own packets, which must not come between a packet of the upstream and its attachments. */
+  readonly waiting: { packets: string[]; length: number }
+  /** What all of the session amounts to. */
+  readonly holder: Holder
+  /** What `waiting`, and `held` of all namespaces, amount to. */
   readonly holding: Holding
   /** Whether a namespace has been open since the session began. */
   isProven: boolean
@@ -58,13 +62,18 @@ export interface GateState {
   }
 }
 
-export const createGateState = (): GateState => ({
-  namespaces: new Map(),
-  left: new Set(),
-  holding: createHolding(),
-  isProven: false,
-  due: { client: 0, clientDropped: false, upstream: 0, upstreamFate: 'pass' }
-})
+export const createGateState = (): GateState => {
+  const holder = createHolder()
+  return {
+    namespaces: new Map(),
+    left: new Set(),
+    waiting: { packets: [], length: 0 },
+    holder,
+    holding: createHolding(holder),
+    isProven: false,
+    due: { client: 0, clientDropped: false, upstream: 0, upstreamFate: 'pass' }
+  }
+}
 
 export interface GateParts {
   readonly route: Route
@@ -88,8 +97,8 @@ export interface GateParts {
 }
 
 /** Updates the count of held bytes after packets were held or released. */
-export const countHeldPackets = ({ namespaces, holding }: GateState): void =>
-  holding.set([...namespaces.values()].reduce((length, { held }) => length + held.length, 0))
+export const countHeldPackets = ({ namespaces, waiting, holding }: GateState): void =>
+  holding.set([...namespaces.values()].reduce((length, { held }) => length + held.length, waiting.length))
 
 /** Whether the upstream or the client would mistake one of the gateway's packets for an expected attachment. */
 export const owesUpstream = ({ due }: GateState): boolean => due.client > 0 && !due.clientDropped
@@ -112,3 +121,5 @@ export const violation = (reason: string): PacketVerdict => ({ verdict: 'violati
 
 /** Why a session ends if it is not known at the moment whether its CONNECT may pass: after a CONNECT_ERROR, stock clients do not ask again. */
 export const UNDECIDED = 'connect-undecided'
+/** Why a session ends if other sessions leave no room for what the gateway answers to it. */
+export const NO_ROOM = 'no-room'

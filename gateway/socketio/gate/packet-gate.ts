@@ -1,7 +1,6 @@
 // Checks each packet of a Socket.IO session, which passes only in a namespace whose CONNECT was accepted.
 import { Forbidden, type GatewayError } from '../../errors.ts'
 import { eventRoute } from '../../routes/socketio-rules.ts'
-import { isTooMuch } from '../../values/held-memory.ts'
 import { burstBytes, type EnginePacket, textOf } from '../protocol/engineio.ts'
 import {
   ACK,
@@ -23,6 +22,7 @@ import {
   DROPPED,
   type GateParts,
   type Namespace,
+  NO_ROOM,
   owesClient,
   PASSED,
   type PacketVerdict,
@@ -36,28 +36,25 @@ export type PacketGate = ReturnType<typeof createPacketGate>
 const MAX_WAITING_LENGTH = 1_000_000
 
 export const createPacketGate = (parts: GateParts) => {
-  const { namespaces } = parts.state
-  /** The gateway's own packets, which must not come between a packet and its attachments. */
-  let waiting: string[] = []
-  let waitingLength = 0
+  const { namespaces, waiting, holder } = parts.state
   const fromClient = createClientPackets(parts, text => {
     if (!owesClient(parts.state)) return { verdict: 'answer', text }
-    waitingLength += text.length
-    if (waitingLength > MAX_WAITING_LENGTH) return violation('answers-unread')
-    waiting.push(text)
-    return DROPPED
+    waiting.packets.push(text)
+    waiting.length += text.length
+    countHeldPackets(parts.state)
+    if (waiting.length > MAX_WAITING_LENGTH) return violation('answers-unread')
+    return holder.isTooMuch(waiting.length) ? violation(NO_ROOM) : DROPPED
   })
   const fromUpstream = createUpstreamPackets(parts)
   return {
     fromClient,
     fromUpstream(packet: EnginePacket): PacketVerdict {
       const verdict = fromUpstream(packet)
+      const isDue = waiting.length > 0 && verdict.verdict === 'pass' && !owesClient(parts.state)
+      const due = isDue ? waiting.packets.splice(0) : []
+      if (isDue) waiting.length = 0
       if (parts.state.holding.bytes > 0) countHeldPackets(parts.state)
-      if (waiting.length === 0 || verdict.verdict !== 'pass' || owesClient(parts.state)) return verdict
-      const released = [...(verdict.released ?? []), ...waiting]
-      waiting = []
-      waitingLength = 0
-      return { ...verdict, released }
+      return isDue ? { ...verdict, released: [...(verdict.released ?? []), ...due] } : verdict
     },
     /** The access to a namespace has ended; returns in which phase it was. */
     end(name: string): Namespace['phase'] | undefined {
@@ -202,7 +199,7 @@ const createUpstreamPackets = (parts: GateParts) => {
     known.held.packets.push(text)
     known.held.length += text.length
     countHeldPackets(state)
-    return known.held.length > maxHeldLength || isTooMuch(state.holding.bytes)
+    return known.held.length > maxHeldLength || state.holding.isTooMuch()
       ? violation('upstream-too-much-before-connect')
       : DROPPED
   }

@@ -10,7 +10,7 @@ import { mustBeRead } from '../../upstream/pool.ts'
 import type { Upstreams } from '../../upstream/upstreams.ts'
 import { ownText } from '../../values/bounded-map.ts'
 import { contain } from '../../values/contain.ts'
-import { type Holding, isTooMuch } from '../../values/held-memory.ts'
+import type { Holding } from '../../values/held-memory.ts'
 import type { EngineSessionSource } from '../engine-session.ts'
 
 interface Call {
@@ -49,7 +49,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call) => {
     const keep = (chunk: Buffer) => {
       size += chunk.length
       call.holding?.set(size)
-      if (size > call.maxBytes || isTooMuch(size)) {
+      if (size > call.maxBytes || call.holding?.isTooMuch()) {
         connection?.destroy()
         reject(new BadUpstreamResponse({ reason: 'upstream-answer-too-large' }))
       } else parts.push(Buffer.from(chunk))

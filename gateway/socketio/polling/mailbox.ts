@@ -1,5 +1,5 @@
 // Holds what a polling client has not fetched yet, and answers its polls.
-import { createHolding } from '../../values/held-memory.ts'
+import { createHolding, type Holder } from '../../values/held-memory.ts'
 import { SEPARATOR } from '../protocol/engineio.ts'
 
 /** The response to a poll or a post, without the fields that belong to one exchange. */
@@ -22,7 +22,7 @@ const RESPONSE_LENGTH = 1_000_000
 export type Mailbox = ReturnType<typeof createMailbox>
 
 /** Holds packets for a polling client until its next poll. @param fields of responses, until the upstream sends others */
-export const createMailbox = (fields: readonly string[]) => {
+export const createMailbox = (fields: readonly string[], holder: Holder) => {
   const packets: string[] = []
   let waiting: PromiseWithResolvers<PollingResponse> | undefined
 
@@ -36,7 +36,7 @@ export const createMailbox = (fields: readonly string[]) => {
   const mailbox = {
     packets,
     fields,
-    holding: createHolding(),
+    holding: createHolding(holder),
     /** Of the gateway's own packets since all were last fetched: a client may cause them without fetching any. */
     ownLength: 0,
     put(more: readonly string[]) {

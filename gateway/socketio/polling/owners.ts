@@ -25,8 +25,11 @@ interface Handlers {
   abandonPoll(request: { sid: string }): Promise<void>
   /** The process where the poll waits is ending: it gets a noop. */
   releasePoll(request: { sid: string }): Promise<void>
-  /** How many bytes a client may send before it has proven itself; asked before a long body is read. */
-  bytesLeft(request: SessionRequest): Promise<{ left: number | null }>
+  /**
+   * How many bytes a client may send before it has proven itself, and whose session it is; asked before a long body is read.
+   * Processes of the release before do not say whose.
+   */
+  bytesLeft(request: SessionRequest): Promise<{ left: number | null; userId?: number | undefined }>
   post(request: ForwardedRequest & { body: string }): Promise<PollingResponse>
   /** The body of a post could not be read: the session ends, so that the upstream is not left with half of it. */
   failPost(request: { sid: string; code: number }): Promise<void>
@@ -87,7 +90,7 @@ export const createOwners = (
       const { engineSession } = engineSessions.find(request)
       if (engineSession.isOver) throw unknownSid()
       const left = engineSession.bytesLeft()
-      return { left: Number.isFinite(left) ? left : null }
+      return { left: Number.isFinite(left) ? left : null, userId: engineSession.state.holder.userId }
     },
     async post({ head, body, ...request }) {
       const { polling, engineSession } = engineSessions.find(request)

@@ -7,6 +7,7 @@ import type { Route } from '../../routes/route.ts'
 import { engineFault } from '../../routes/socketio-rules.ts'
 import type { Upstream } from '../../routes/upstream.ts'
 import { clientHeadFields } from '../../upstream/headers/client-head.ts'
+import { createHolder, createHolding, type Holding } from '../../values/held-memory.ts'
 import { endingAfter, type SocketIoForwarding, sourceOf, UNPROVEN_BYTES } from '../engine-session.ts'
 import type { EngineSessions } from '../engine-sessions.ts'
 import { openWithSid, queryWithSid, readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
@@ -21,12 +22,12 @@ const PLAIN_TEXT = /^text\/plain\s*(?:;|$)/i
 // Bodies are read here, so they must be uncompressed; the other fields belong to one hop or one transport.
 const REWRITTEN: ReadonlySet<string> = new Set(['accept-encoding', 'content-length', 'range', 'if-none-match'])
 
-const readPost = async (exchange: Exchange, maxBytes: number): Promise<string> => {
+const readPost = async (exchange: Exchange, maxBytes: number, holding: Holding): Promise<string> => {
   const { fields } = exchange.request
   const type = fieldValue(fields, 'content-type')
   if ((type !== undefined && !PLAIN_TEXT.test(type)) || fieldValue(fields, 'content-encoding') !== undefined)
     throw new BadRequest({ reason: 'content-type' })
-  return (await readBody(exchange, { maxBytes, timeoutMs: BODY_MS })).toString()
+  return (await readBody(exchange, { maxBytes, timeoutMs: BODY_MS, holding })).toString()
 }
 
 /** Throws a refusal, or rejects with one. */
@@ -108,12 +109,15 @@ export const createPollingRequests = (
     const allowed = route.socketio?.maxMessageBytes ?? 1_000_000
     // Only who has proven themselves may send more, which is asked before a body is read that may be long.
     const isShort = Number(exchange.head.contentLength ?? Number.NaN) <= UNPROVEN_BYTES
-    const maxBytes = isShort ? allowed : Math.min(allowed, (await ask('bytesLeft', request)).left ?? allowed)
+    const known = isShort ? undefined : await ask('bytesLeft', request)
+    const maxBytes = Math.min(allowed, known?.left ?? allowed)
+    const holder = createHolder()
+    if (known?.userId !== undefined) holder.belongsTo(known.userId)
     const fail = (error: unknown): never => {
       ask('failPost', { sid, code: endingAfter(error, 1008) }).catch(() => undefined)
       throw error
     }
-    const body = await readPost(exchange, maxBytes).catch(fail)
+    const body = await readPost(exchange, maxBytes, createHolding(holder)).catch(fail)
     respond(exchange, await ask('post', { ...request, head: headFor(exchange, route), body }))
   }
 

@@ -6,10 +6,10 @@ import { clientHeadFields } from '../../upstream/headers/client-head.ts'
 import { privateAnswersOf } from '../../upstream/headers/private-answers.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
 import { task } from '../../values/contain.ts'
-import { createHolding, isTooMuch } from '../../values/held-memory.ts'
+import { createHolding } from '../../values/held-memory.ts'
 import { fieldsWithout } from '../../websocket/handshake.ts'
 import type { EngineSession, EngineSessionSource, SocketIoForwarding } from '../engine-session.ts'
-import { UNDECIDED } from '../gate/gate-state.ts'
+import { NO_ROOM, UNDECIDED } from '../gate/gate-state.ts'
 import { burstBytes, ENGINE_CLOSE, readEnginePacket, readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
 import { callUpstream, ownPostHead, type PendingCall, routingLinesOf, type UpstreamAnswer } from './call-upstream.ts'
 import { createMailbox, type Mailbox, type PollingResponse, textResponse } from './mailbox.ts'
@@ -57,7 +57,7 @@ export type PollingTransport = ReturnType<typeof createPollingTransport>
 
 export const createPollingTransport = (parts: PollingParts) => {
   const { engineSession, record } = parts
-  const mailbox = createMailbox(record.fields)
+  const mailbox = createMailbox(record.fields, engineSession.state.holder)
   const polls = createUpstreamPolls(parts, mailbox)
   const posts = createPollingPosts(parts, mailbox)
   let isClosed = false
@@ -132,7 +132,7 @@ const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts
   const { upstream, target, route } = engineSession.source
   const maxBytes = burstBytes(route.socketio?.maxMessageBytes ?? 1_000_000)
   /** What has arrived of the answer to the poll. */
-  const holding = createHolding()
+  const holding = createHolding(engineSession.state.holder)
   let poll: PendingCall | undefined
   /** What the upstream answered to the latest poll has been delivered. */
   let answered: Promise<void> = Promise.resolve()
@@ -228,7 +228,7 @@ const MAX_ANSWER_BYTES = 64 * 1024
 const UNREAD_LENGTH = 1_000_000
 
 const refusalOf = (reason: string): GatewayError =>
-  reason === UNDECIDED ? new Unavailable({ reason }) : new BadRequest({ reason })
+  reason === UNDECIDED || reason === NO_ROOM ? new Unavailable({ reason }) : new BadRequest({ reason })
 
 /** Sends a polling session's POSTs to the upstream one after the other; a client's only if each of its packets may pass. */
 const createPollingPosts = ({ forwarding, record: { sid }, engineSession }: PollingParts, mailbox: Mailbox) => {
@@ -271,8 +271,8 @@ const createPollingPosts = ({ forwarding, record: { sid }, engineSession }: Poll
       mailbox.ownLength += verdict.text.length
     }
     mailbox.flush()
-    if (mailbox.ownLength > UNREAD_LENGTH || isTooMuch(mailbox.ownLength))
-      throw new BadRequest({ reason: 'answers-unread' })
+    if (mailbox.ownLength > UNREAD_LENGTH) throw new BadRequest({ reason: 'answers-unread' })
+    if (engineSession.state.holder.isTooMuch(mailbox.ownLength)) throw refusalOf(NO_ROOM)
     return passed
   }
 
