@@ -27,6 +27,8 @@ export interface YamlDocument {
 
 interface Reading {
   readonly anchors: Map<string, Node>
+  /** What each alias stands for: a later anchor may have the same name (YAML 1.2.2 §7.1). */
+  readonly targets: Map<Alias, Node>
   readonly open: Set<unknown>
   readonly complaints: Complaint[]
   readonly at: (node: Node | null) => SourceLocation
@@ -61,6 +63,7 @@ export const readYaml = (text: string, file: string): YamlDocument => {
     }
     const reading: Reading = {
       anchors: new Map(),
+      targets: new Map(),
       open: new Set(),
       complaints: faults,
       at: node => locationAt(offsetOf(node)),
@@ -71,7 +74,7 @@ export const readYaml = (text: string, file: string): YamlDocument => {
     return {
       value,
       complaints: faults,
-      locationOf: (path, part) => reading.at(nodeAt(root, path, part, reading.anchors))
+      locationOf: (path, part) => reading.at(nodeAt(root, path, part, reading.targets))
     }
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
@@ -146,7 +149,8 @@ const scalarToValue = (node: Scalar, reading: Reading): unknown => {
 }
 
 const followAlias = (alias: Alias, reading: Reading, depth: number): unknown => {
-  const target = reading.anchors.get(alias.source)
+  const target = reading.targets.get(alias) ?? reading.anchors.get(alias.source)
+  if (target !== undefined) reading.targets.set(alias, target)
   if (target !== undefined && !reading.open.has(target)) return toValue(target, reading, depth, true)
   return refuse(alias, reading, target === undefined ? ALIAS : `the alias *${alias.source} contains itself`)
 }
@@ -172,11 +176,11 @@ const nodeAt = (
   root: Node | null,
   path: readonly (string | number)[],
   part: 'key' | 'value' = 'value',
-  anchors: ReadonlyMap<string, Node>
+  targets: ReadonlyMap<Alias, Node>
 ): Node | null => {
   let node = root
   for (const [index, step] of path.entries()) {
-    const parent: Node | null | undefined = isAlias(node) ? anchors.get(node.source) : node
+    const parent: Node | null | undefined = isAlias(node) ? targets.get(node) : node
     const wantsKey = part === 'key' && index === path.length - 1
     const next = isMap(parent) ? inMap(parent, step, wantsKey) : isSeq(parent) ? inSequence(parent, step) : undefined
     if (next === undefined || next === null) return node

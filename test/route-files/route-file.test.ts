@@ -83,6 +83,18 @@ t.test('sockets have defaults of their own, and a namespace between slashes is a
   })
 })
 
+t.test('an alias that another alias repeats stands for the anchor before its own place', async t => {
+  const { table } = await load(t, {
+    'a.yaml': `${UPSTREAMS}routes:
+  - { path: /a, upstream: up, roles: &who [Admin] }
+  - { path: /one/*, upstream: up, socketio: { namespaces: { /chat: &chat { roles: *who } } } }
+  - { path: /b, upstream: up, roles: &who [Agente] }
+  - { path: /two/*, upstream: up, socketio: { namespaces: { /chat: *chat } } }
+`
+  })
+  t.match(table.routes.at(-1)?.socketio, { namespaces: [{ name: '/chat', roles: only('Admin') }] })
+})
+
 const UPSTREAM_KEYS =
   'allowed here: url, targets, timeout, idleTimeout, connectTimeout, requestBuffer, caFile, clientCertFile, clientKeyFile, serverName, assertion, preserveHost, requestHeaders, responseHeaders, identityHeaders, sharedCache, identityHeadersShared, healthCheck, outlier, maxConnections, queue'
 
