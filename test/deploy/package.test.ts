@@ -2,7 +2,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { baseEnv, routeFile } from '../support/gateway-process.ts'
@@ -45,6 +45,15 @@ t.test('it is one package, which says what is inside', async t => {
   const named = ['grafana/alerts.yaml', 'grafana/portaria.json', 'upstream-config/schema.json']
   for (const part of ['dist/demo.js', 'dist/demo-pages/socket.io.js', 'deploy/systemd/portaria.service', ...named])
     t.ok(existsSync(join(installed, part)), part)
+})
+
+t.test('its pages link to nothing that it leaves out', async t => {
+  const pages = readdirSync(installed, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.md'))
+  for (const page of pages) {
+    for (const [, target = ''] of readFileSync(join(installed, page), 'utf8').matchAll(/\]\((?!https?:)([^)#]+)/g))
+      t.ok(existsSync(join(installed, dirname(page), target)), `${page}: ${target}`)
+  }
+  t.ok(pages.includes('test/security-catalogue.md'), 'which SECURITY.md names')
 })
 
 t.test('its commands work; several workers of the build take a login and serve pages', async t => {
