@@ -264,7 +264,7 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
   }
 
   expire(): void {
-    if (this.#phase === 'head' && this.#intake.length > 0) this.#fail('too-slow')
+    if (this.#phase === 'head' && this.#intake.hasBegun) this.#fail('too-slow')
     else if (this.#phase === 'discard') {
       // The client may still be taking its response.
       this.#phase = 'busy'

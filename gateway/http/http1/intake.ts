@@ -136,7 +136,8 @@ export class Intake {
   readHead(): ReturnType<HeadReader['read']> {
     this.#release()
     this.#skipEmptyLines()
-    if (this.#held.length === 0) return undefined
+    const isHalfEmptyLine = this.#held.length === 1 && this.#held[0] === CR
+    if (this.#held.length === 0 || isHalfEmptyLine) return undefined
     const found = this.#heads.read(this.#held)
     if (typeof found === 'object') this.#consume(found.end)
     return found

@@ -108,12 +108,14 @@ t.test('an empty line behind a request begins no head: its connection stays idle
   host.now = 1000
   connection.take(Buffer.from('\r\n\r\n'))
   t.equal(connection.deadline, idleMs)
+  connection.take(Buffer.from('\r'))
+  t.equal(connection.deadline, idleMs, 'nor does the first half of one')
   host.now = 2000
-  connection.take(Buffer.from('\r\nGET '))
+  connection.take(Buffer.from('\nGET '))
   t.equal(connection.deadline, 2000 + headMs)
   connection.take(Buffer.from(get.slice(4)))
   for (let next = due.shift(); next !== undefined; next = due.shift()) next()
-  connection.take(Buffer.from('\r\n'))
+  connection.take(Buffer.from('\r\n\r'))
   t.equal(connection.deadline, 2000 + idleMs)
   connection.expire()
   for (const next of due.splice(0)) next()
