@@ -91,7 +91,7 @@ export interface Target {
   /** Value of the Host header sent to it (RFC 9110 §7.2). */
   readonly authority: string
   /** One of several addresses of the name in `host`; undefined: the name, or its only address. */
-  readonly address?: string
+  readonly address?: string | undefined
   /** Used only while no other target is in service. */
   readonly backup?: boolean
 }

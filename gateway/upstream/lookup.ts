@@ -79,8 +79,11 @@ export const sharedLookup = createSharedLookup()
 const REFRESH_MS = 5000
 const MAX_ADDRESSES = 256
 
-/** @param onChange some name has other addresses than before; those of a name that is not resolved any more are kept */
-export const createAddresses = (lookup: LookupFunction, onChange: () => void) => {
+/** A name has these addresses, and had those before: none, when it was resolved for the first time. */
+type OnChange = (name: string, now: readonly string[], before: readonly string[]) => void
+
+/** Addresses of a name that is not resolved any more are kept. */
+export const createAddresses = (lookup: LookupFunction, onChange: OnChange) => {
   const known = new Map<string, readonly string[]>()
   let watched: ReadonlySet<string> = new Set()
   let isRunning = false
@@ -98,9 +101,10 @@ export const createAddresses = (lookup: LookupFunction, onChange: () => void) =>
   const resolveAll = async () => {
     for (const name of watched) {
       const addresses = await resolve(name)
-      if (!watched.has(name) || addresses.length === 0 || String(addresses) === String(known.get(name))) continue
+      const before = known.get(name) ?? []
+      if (!watched.has(name) || addresses.length === 0 || String(addresses) === String(before)) continue
       known.set(name, addresses)
-      onChange()
+      onChange(name, addresses, before)
     }
   }
   const refresh = async () => {

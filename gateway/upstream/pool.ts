@@ -77,6 +77,8 @@ export type TargetPool = ReturnType<typeof createTargetPool>
 export const createTargetPool = (first: Membership, parts: PoolParts) => {
   const { now, log, dialling } = parts
   let member = first
+  /** Under which sessions may know the target: it is the same one, but its name had another number of addresses. */
+  let formerUrl: string | undefined
   /** Busy and idle. */
   const open = new Set<UpstreamConnection>()
   /** The part of `open` that carries streams. */
@@ -176,12 +178,14 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
     hasRoom,
     hasBound: idle.hasBound,
     connections: () => open.size,
+    isAt: (url: string | undefined): boolean => url !== undefined && (url === member.target.url || url === formerUrl),
     /** A later route table has the same target: its connections and its health stay. */
     join(next: Membership): void {
-      const before = member.upstream.healthCheck
+      const { upstream, target } = member
+      if (target.url !== next.target.url) formerUrl = target.url
       member = next
       closeIdleDownTo(most())
-      if (JSON.stringify(before) !== JSON.stringify(next.upstream.healthCheck)) health.resettle()
+      if (JSON.stringify(upstream.healthCheck) !== JSON.stringify(next.upstream.healthCheck)) health.resettle()
     },
     /** undefined: there is no room. */
     acquire({ client, clientKey, isOfProxy = false, isStream }: Wanted): UpstreamConnection | undefined {

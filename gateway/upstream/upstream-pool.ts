@@ -122,7 +122,7 @@ export const createUpstreamPool = (
   let members: readonly TargetPool[] = []
   let isServing = false
 
-  const memberAt = (url: string | undefined) => members.find(({ target }) => target.url === url)
+  const memberAt = (url: string | undefined) => members.find(member => member.isAt(url))
   const poolFor = ({ client, only, not = NONE, isStream = false, isSession = false }: Asked) => {
     if (only !== undefined) return memberAt(only.url)
     if (members.length === 1) return members[0]

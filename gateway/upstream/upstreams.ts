@@ -85,7 +85,20 @@ export const createUpstreams = (options: UpstreamsOptions = {}) => {
       leaving.add(member)
     }
   }
-  const addresses = createAddresses(lookup, () => {
+  /** A name that is one target becomes several, or the other way round: what is at its only address goes on there. */
+  const moveOnlyAddress = (name: string, now: readonly string[], before: readonly string[]) => {
+    const [from, to] = now.length === 1 ? [now[0], undefined] : [undefined, before[0]]
+    for (const upstream of current.keys())
+      for (const target of upstream.targets.filter(one => hasName(one) && one.host === name)) {
+        const key = keyOf(upstream, { ...target, address: from })
+        const member = members.get(key)
+        if (member === undefined) continue
+        members.delete(key)
+        members.set(keyOf(upstream, { ...target, address: to }), member)
+      }
+  }
+  const addresses = createAddresses(lookup, (...change) => {
+    moveOnlyAddress(...change)
     for (const pool of current.values()) pool.assemble()
     drainUnused()
   })

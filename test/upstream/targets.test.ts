@@ -1,6 +1,7 @@
 // What the options for targets do to requests; ages, hosts and TLS of their connections. What stays over a reload: pool-model.test.ts.
 import http from 'node:http'
-import t from 'tap'
+import { setImmediate as turn } from 'node:timers/promises'
+import t, { type Test } from 'tap'
 import type { Upstream } from '../../gateway/routes/upstream.ts'
 import { createUpstreamPool } from '../../gateway/upstream/upstream-pool.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
@@ -181,10 +182,9 @@ t.test('a check that is not answered in its time has failed', async t => {
   await world.logged(({ msg, reason }) => msg === 'an upstream target is down' && reason === 'check-timeout')
 })
 
-t.test('each address of a name is a target, and the name is followed', async t => {
-  const one = await startRawUpstream(t)
-  one.respond(() => OK)
-  const found: { addresses: string[] } = { addresses: ['127.0.0.1', '127.0.0.2'] }
+/** An upstream with a target by name, whose addresses are those in `found`. */
+const named = (t: Test, port: number, addresses: string[]) => {
+  const found = { addresses }
   const upstreams = createUpstreams({
     lookup: (_, { all }, done) => {
       const addresses = found.addresses.map(address => ({ address, family: 4 }))
@@ -193,12 +193,19 @@ t.test('each address of a name is a target, and the name is followed', async t =
     }
   })
   t.teardown(upstreams.close)
-  const url = `http://app.example:${one.port}`
-  const target = { ...targetAt(one.port), url, host: 'app.example', authority: `app.example:${one.port}` }
+  const authority = `app.example:${port}`
+  const target = { ...targetAt(port), url: `http://${authority}`, host: 'app.example', authority }
   const upstream = { ...upstreamAt(), targets: [target] }
   upstreams.retain(inUse(upstream))
-  const pool = upstreams.poolOf(upstream)
   const urls = () => upstreams.status()[0]?.targets.map(status => status.url)
+  return { found, upstreams, upstream, target, pool: upstreams.poolOf(upstream), urls }
+}
+
+t.test('each address of a name is a target, and the name is followed', async t => {
+  const one = await startRawUpstream(t)
+  one.respond(() => OK)
+  const { found, upstreams, upstream, target, pool, urls } = named(t, one.port, ['127.0.0.1', '127.0.0.2'])
+  const { url } = target
   await until(() => urls()?.length === 2)
   t.same(urls(), [`${url} (127.0.0.1)`, `${url} (127.0.0.2)`])
   const used = [pool.acquire(), pool.acquire(), pool.acquire()].map(connection => connection?.target.address)
@@ -210,6 +217,32 @@ t.test('each address of a name is a target, and the name is followed', async t =
   found.addresses = []
   upstreams.retain(inUse({ ...upstream, timeoutMs: 1 }))
   t.same(urls(), [`${url} (127.0.0.2)`, `${url} (127.0.0.3)`], 'a resolver that is away changes nothing')
+})
+
+t.test('a name that goes from one address to several, and back, keeps what is at that address', async t => {
+  const { found, upstreams, upstream, target, pool, urls } = named(t, 9, ['127.0.0.1'])
+  const { url } = target
+  /** Another name, because those that are new are resolved at once, and with them all others. */
+  const resolveAgain = (host: string) =>
+    upstreams.retain(inUse(upstream, { ...upstreamAt(), name: host, targets: [{ ...target, host, url: host }] }))
+  await turn()
+  const only = pool.targetAt(url)
+  t.ok(pool.acquire({ only }), 'a session begins')
+  pool.members()[0]?.health.failed('unreachable', true)
+  found.addresses = ['127.0.0.1', '127.0.0.2']
+  resolveAgain('second.example')
+  await until(() => urls()?.length === 2)
+  t.same(
+    upstreams.status()[0]?.targets.map(({ state }) => state),
+    ['down', 'up']
+  )
+  t.equal(pool.acquire({ only })?.target.address, '127.0.0.1', 'the session goes on')
+  const later = pool.targetAt(`${url} (127.0.0.2)`)
+  found.addresses = ['127.0.0.2']
+  resolveAgain('third.example')
+  await until(() => urls()?.length === 1)
+  t.same(urls(), [url])
+  t.equal(pool.acquire({ only: later })?.target.url, url, 'a session at the other address goes on')
 })
 
 const memberAt = (port: number, connection: string | undefined) => ({
