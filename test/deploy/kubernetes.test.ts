@@ -162,6 +162,10 @@ t.test('the unit waits for the drain, and hands secrets over as files', async t 
   t.match(valuesOf('ExecReload'), ['/bin/kill -HUP $MAINPID'])
 })
 
+t.test('a worker that the kernel kills for want of memory does not end the others', async t => {
+  t.same(valuesOf('OOMPolicy'), ['continue'])
+})
+
 if (spawnSync('which', ['systemd-analyze']).status === 0)
   t.test('systemd takes the unit as it is, and rates its exposure as low', async t => {
     const folder = t.testdir({})
