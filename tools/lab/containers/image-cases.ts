@@ -1,5 +1,5 @@
 // Cases of the image alone: that it builds, what it holds, its health check, and the limits of its container.
-import { doesNotMatch, equal, ok } from 'node:assert/strict'
+import { deepEqual, doesNotMatch, equal, ok } from 'node:assert/strict'
 import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createCertificateAuthority } from '../../../test/support/certificates.ts'
@@ -37,14 +37,18 @@ const staysHealthy = (engine: Engine, options: string[]) =>
     doesNotMatch(logged, /"path":"\/(?:ready|health)"/, 'the checks are in the access log')
   })
 
-/** Megabytes of the heap's limit with this limit of memory. */
-const heapWith = async ({ docker }: Engine, memory: string): Promise<number> => {
-  const [program = '', ...flags] = JSON.parse(
+/** Node.js, with the options that the image gives it. */
+const nodeOf = async ({ docker }: Engine): Promise<string[]> => {
+  const [program = '', ...words] = JSON.parse(
     await docker('inspect', '--format', '{{json .Config.Cmd}}', IMAGE)
   ) as string[]
-  const options = flags.filter(word => word.startsWith('--'))
-  const words = [program, ...options, '--print', 'v8.getHeapStatistics().heap_size_limit / 2 ** 20']
-  return Number(await docker('run', '--rm', '--memory', memory, IMAGE, ...words))
+  return [program, ...words.filter(word => word.startsWith('--'))]
+}
+
+/** Megabytes of the heap's limit with this limit of memory. */
+const heapWith = async (engine: Engine, memory: string): Promise<number> => {
+  const words = [...(await nodeOf(engine)), '--print', 'v8.getHeapStatistics().heap_size_limit / 2 ** 20']
+  return Number(await engine.docker('run', '--rm', '--memory', memory, IMAGE, ...words))
 }
 
 export const imageCases: readonly Case<Stack>[] = [
@@ -66,6 +70,18 @@ export const imageCases: readonly Case<Stack>[] = [
       equal((await docker('run', '--rm', IMAGE, 'sh', '-c', find)).trim(), '1000')
       ok(megabytes < 30, `${megabytes} MB`)
       return `${megabytes.toFixed(0)} MB; no TypeScript, source map or demo; user 1000`
+    }
+  },
+  // RV-125
+  {
+    name: 'The compiled code, with the user and the options of the image',
+    async run({ engine }) {
+      const words = ['--env', 'NODE_DEBUG_NATIVE=COMPILE_CACHE', IMAGE, ...(await nodeOf(engine))]
+      const said = await engine.docker('run', '--rm', '--read-only', ...words, 'dist/portaria.cjs', '--version')
+      const loaded = [...said.matchAll(/dist\/(\S+) was (accepted|rejected|not initialized)/g)]
+      const compiled = loaded.filter(([, , outcome]) => outcome !== 'accepted').map(([, file]) => file)
+      deepEqual(compiled, ['portaria.js'])
+      return 'only the first file of `portaria --version`, of 1 KB, is compiled again'
     }
   },
   // RV-119
