@@ -28,7 +28,8 @@ RUN node -e "require('module').enableCompileCache('node_modules/.cache/portaria'
 USER 1000:1000
 EXPOSE 3000
 STOPSIGNAL SIGTERM
+# Without a proxy (`-Y off`): where the host has one, Docker names it to its containers (http_proxy).
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s \
-  CMD wget -q -O /dev/null "http://127.0.0.1:$OPS_PORT/ready"
+  CMD wget -Y off -q -O /dev/null "http://127.0.0.1:$OPS_PORT/ready"
 # For the young generation see docs/internals.md; half of the container's memory is left for what is not in the heap.
 CMD ["node", "--max-semi-space-size=8", "--max-old-space-size-percentage=50", "dist/portaria.cjs", "start"]

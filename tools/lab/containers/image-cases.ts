@@ -86,7 +86,7 @@ export const imageCases: readonly Case<Stack>[] = [
   },
   // RV-119
   {
-    name: 'Health check with TLS, and with PROXY_PROTOCOL and 127.0.0.1 trusted',
+    name: 'Health check with TLS, with PROXY_PROTOCOL and 127.0.0.1 trusted, and with http_proxy',
     async run({ engine }) {
       const folder = join(engine.folder, 'tls')
       mkdirSync(folder)
@@ -97,6 +97,7 @@ export const imageCases: readonly Case<Stack>[] = [
       const secure = ['--volume', `${folder}:/tls:ro`, '--env', 'PUBLIC_URL=https://localhost:3000', ...tls]
       await staysHealthy(engine, secure)
       await staysHealthy(engine, ['--env', 'PROXY_PROTOCOL=true', '--env', 'TRUST_PROXY=127.0.0.1'])
+      await staysHealthy(engine, ['--env', 'http_proxy=http://127.0.0.1:9'])
       return 'healthy; no check in the access log'
     }
   },
