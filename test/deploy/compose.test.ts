@@ -157,7 +157,10 @@ t.test('images are pinned, and the Node in the image is the Node that the tests 
 t.test('the health check asks the ops listener, with what Docker 20.10 and podman 4.3 understand', async t => {
   const dockerfile = read('Dockerfile')
   t.match(dockerfile, /^ENV .*\bOPS_PORT=9090$/m)
-  t.match(dockerfile, /^HEALTHCHECK .*\n {2}CMD wget -Y off -q -O \/dev\/null "http:\/\/127\.0\.0\.1:\$OPS_PORT\/ready"$/m)
+  t.match(
+    dockerfile,
+    /^HEALTHCHECK .*\n {2}CMD wget -Y off -q -O \/dev\/null "http:\/\/127\.0\.0\.1:\$OPS_PORT\/ready"$/m
+  )
   t.notMatch(dockerfile, /--(?:start-interval|chmod|mount)/, 'these need BuildKit, or a later engine')
 })
 
