@@ -1,4 +1,5 @@
 // People log in, wait, come back and stay logged in, in a real browser.
+import type { Route } from 'playwright-core'
 import t from 'tap'
 import { adminCall } from '../support/admin-call.ts'
 import { axeFindings, fillLogin, openPage } from '../support/browser.ts'
@@ -8,6 +9,7 @@ import { kept, logInAtProvider } from '../support/page-tabs.ts'
 import { callbackOf, type PagesWorldOptions, startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 import { words } from '../support/words.ts'
 
 /** For tests that need no settings of their own. */
@@ -71,8 +73,26 @@ t.test('somebody unassigned waits, and is let in as soon as an Admin gives acces
   await page.locator('[data-state=unassigned]').waitFor()
   t.match(await page.locator('h1').textContent(), /liberação/)
   t.same(await axeFindings(page), [])
+  /** The next look for access, which the page takes at once when it is shown again. */
+  const nextLook = async (): Promise<Route> => {
+    const looks: Route[] = []
+    await page.route('**/auth/refresh', route => looks.push(route), { times: 1 })
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await until(() => looks.length > 0)
+    return looks[0] as Route
+  }
+  const late = await nextLook()
+  await page.click('#logout')
+  await fillLogin(page, 'carlos')
+  await page.locator('[data-state=unassigned]').waitFor()
+  await late.fulfill({ status: 401, json: { code: 'GW_TOKEN_REVOKED' } })
+  const away = page.locator('[role=alert]', { hasText: 'indisponível' })
+  await (await nextLook()).fulfill({ status: 503, json: { code: 'GW_UNAVAILABLE' } })
+  await away.waitFor({ timeout: 10_000 })
+  await (await nextLook()).continue()
+  await away.waitFor({ state: 'detached' })
   await grant((JSON.parse((await kept(page, 'authUser')) ?? '') as { id: number }).id, ['Agente'])
-  await page.locator('[data-state=assigned]').waitFor()
+  await page.locator('[data-state=assigned]').waitFor({ timeout: 10_000 })
   t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { accessStatus: 'assigned', profiles: only('Agente') })
 })
 

@@ -1,6 +1,7 @@
 // Runs the login page: shows the form or the person, waits with unassigned people, and follows other tabs.
 import './fragment.ts'
 import './pages.css'
+import { askWhileVisible } from './ask-while-visible.ts'
 import { useLanguage } from './language.ts'
 import { leave, leaveForApps } from './login-leave.ts'
 import { type Doors, findDoors, findStart, isPopup, type Notice, noticeFor } from './login-state.ts'
@@ -10,32 +11,9 @@ import { brand, endQuietly, forget, keptToken, logOut, onNews, refresh } from '.
 import type { User } from './shapes.ts'
 import { text } from './words-login.ts'
 
+/** An Admin may give access meanwhile, which is looked for less and less often. */
 const FIRST_LOOK_MS = 3000
 const LAST_LOOK_MS = 30_000
-
-/** Checks, less and less often, whether an Admin has given access in the meantime; a hidden page does not check. */
-const watchAccess = (onUser: (user: User) => void, onEnd: () => void): (() => void) => {
-  let waitMs = FIRST_LOOK_MS
-  let timer = 0
-  const look = async () => {
-    const answer = document.hidden ? undefined : await refresh()
-    if (answer?.status === 200 && answer.body.user.accessStatus === 'assigned') return onUser(answer.body.user)
-    if (answer?.status === 401) return onEnd()
-    waitMs = Math.min(waitMs * 1.5, LAST_LOOK_MS)
-    timer = window.setTimeout(look, waitMs)
-  }
-  const soon = () => {
-    window.clearTimeout(timer)
-    waitMs = FIRST_LOOK_MS
-    timer = window.setTimeout(look, document.hidden ? waitMs : 500)
-  }
-  timer = window.setTimeout(look, waitMs)
-  document.addEventListener('visibilitychange', soon)
-  return () => {
-    window.clearTimeout(timer)
-    document.removeEventListener('visibilitychange', soon)
-  }
-}
 
 const App = (): VNode => {
   useLanguage()
@@ -90,17 +68,19 @@ const App = (): VNode => {
       void out({ key: 'loggedOutElsewhere', isError: false })
     })
     if (user.accessStatus === 'assigned') return stopHearing
-    const stopWatching = watchAccess(
-      granted => {
-        setUser(granted)
-        setNotice({ key: 'granted', isError: false })
-        leave(granted)
-      },
-      () => {
+    const take = (answer: Awaited<ReturnType<typeof refresh>>) => {
+      if (answer.status === 401) {
         forget()
-        void out({ key: 'ended', isError: false })
+        return void out({ key: 'ended', isError: false })
       }
-    )
+      if (answer.status !== 200) return setNotice(noticeFor(answer))
+      const who = answer.body.user
+      if (who.accessStatus !== 'assigned') return setNotice(undefined)
+      setUser(who)
+      setNotice({ key: 'granted', isError: false })
+      leave(who)
+    }
+    const stopWatching = askWhileVisible(refresh, take, FIRST_LOOK_MS, LAST_LOOK_MS)
     return () => {
       stopHearing()
       stopWatching()
